@@ -18,7 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 )
 
-// newActiveHooks returns the hooks of a desk's gateway.
+// newActiveHooks returns the active hooks of a desk's gateway.
 func newActiveHooks(t *testing.T, d *hookProject) *server.ActiveHooks {
 	t.Helper()
 	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}
@@ -60,15 +60,15 @@ func callThroughHooks(h *server.ActiveHooks, t *testing.T, params, answer string
 	return string(raw), sent, err
 }
 
-// No hook sees a call until a graph is enabled; a graph that another process enables is
-// active soon after; and an edited file of approvals blocks every call.
+// No hook sees a call until a graph is enabled; a graph that another process enables takes
+// effect soon after; and an edited file of approvals blocks every call.
 func TestActiveHooksOnCalls(t *testing.T) {
 	t.Parallel()
 	const params = `{"name":"read","arguments":{"path":"/home/u/.ssh/id_rsa"}}`
 	d := newHookProject(t)
 	h := newActiveHooks(t, d)
 	if h.Applies("tools/call", "files", "read") {
-		t.Error("something looks at a call though no graph is enabled")
+		t.Error("Active returned a chain although no graph is enabled")
 	}
 	if _, sent, err := callThroughHooks(h, t, params, `{"content":[]}`); err != nil || sent != params {
 		t.Errorf("sent %s, %v", sent, err)
@@ -92,7 +92,7 @@ func TestActiveHooksOnCalls(t *testing.T) {
 	})
 }
 
-// waitFor waits until a condition holds that another goroutine makes true.
+// waitFor waits until a condition holds, which another goroutine changes.
 func waitFor(t *testing.T, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -102,7 +102,7 @@ func waitFor(t *testing.T, holds func() bool) {
 	for !holds() {
 		select {
 		case <-ctx.Done():
-			t.Fatal("it never came about")
+			t.Fatal("the condition did not become true")
 		case <-tick.C:
 		}
 	}
@@ -130,11 +130,11 @@ func TestAuditFile(t *testing.T) {
 	d := newHookProject(t)
 	d.wantCommand(app.ExitOK, "Enabled audit-calls", "hooks enable audit-calls")
 	h := newActiveHooks(t, d)
-	failing := errors.New("it is down")
+	failing := errors.New("server unavailable")
 	_, err := h.Around(t.Context(), gateway.HookCall{Method: "tools/call", Upstream: "files", Tool: "read", Params: json.RawMessage(`{"name":"read"}`)},
 		func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, failing })
 	if !errors.Is(err, failing) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("the error is %v, want that of the server", err)
 	}
 	path := filepath.Join(h.Cfg.DataDir, "hooks-audit.jsonl")
 	var text []byte

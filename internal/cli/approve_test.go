@@ -36,7 +36,7 @@ func typeSecrets(host *app.Host, in *fakeTerminal) {
 	}
 }
 
-// agent drives a run at a desk like an agent, with one call a line: "start {...}" and
+// agent makes the calls of an agent at a desk, one for each line: "start {...}" and
 // "continue {...}", with the arguments of the requests.
 func agent(t *testing.T, host app.Host, calls string) (runID string) {
 	t.Helper()
@@ -77,7 +77,7 @@ func agent(t *testing.T, host app.Host, calls string) (runID string) {
 				answer, err = runs.Continue(t.Context(), caller, next)
 			}
 		default:
-			t.Fatalf("an agent cannot %q", what)
+			t.Fatalf("unknown agent action %q", what)
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
@@ -93,7 +93,7 @@ var (
 )
 
 // Each transcript is the terminal of a person who continues a stored run or opens a gate:
-// the workflow, the actions of an agent before, the commands with their input, and the
+// the workflow, the previous actions of an agent, the commands with their input, and the
 // final content of the terminal. RUN is the run's id; a line that begins with "secret:" is
 // typed at a passphrase prompt, which does not echo it.
 func TestApprovalTranscripts(t *testing.T) {

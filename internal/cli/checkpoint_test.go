@@ -43,7 +43,7 @@ func TestCheckpointPassphrasePrompt(t *testing.T) {
 			t.Errorf("%s, typing %q: %d, want %d and %q:\n%s", tt.command, tt.typed, code, tt.code, tt.want, out)
 		}
 		if strings.Contains(out.String(), "words in a row") {
-			t.Errorf("the passphrase shows:\n%s", out)
+			t.Errorf("the terminal shows the passphrase:\n%s", out)
 		}
 	}
 }
@@ -65,8 +65,8 @@ func checkpointsOf(t *testing.T, host *app.Host) *app.CheckpointStore {
 	return c
 }
 
-// Cleanup asks the store of runs for the active ones: their last checkpoint stays, however
-// old it is.
+// Cleanup asks the store of runs for the active ones: their last checkpoint is kept
+// regardless of its age.
 func TestCleanupKeepsActiveRuns(t *testing.T) {
 	t.Parallel()
 	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1", "GUIDEWAY_CHECKPOINT_AUTO_SAVE": "false"})
@@ -105,7 +105,7 @@ func TestCleanupKeepsActiveRuns(t *testing.T) {
 	}
 }
 
-// Checkpoints work without the key of the runs: they do not need it.
+// Checkpoints do not need the journal key.
 func TestCheckpointsWithoutJournalKey(t *testing.T) {
 	t.Parallel()
 	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
@@ -129,11 +129,11 @@ func TestWaitingForCheckpointsIsCancellable(t *testing.T) {
 	t.Parallel()
 	host, _ := newTerminal(t, nil)
 	c := checkpointsOf(t, &host)
-	c.Lock <- struct{}{} // another call is opening them
+	c.Lock <- struct{}{} // simulates another call that is opening the checkpoints
 	ctx, giveUp := context.WithCancel(t.Context())
 	giveUp()
 	if _, err := c.Open(ctx); guideway.ErrorCode(err) != guideway.CodeUnavailable {
-		t.Errorf("who gave up is told %v", err)
+		t.Errorf("Open with a cancelled context returned %v, want CodeUnavailable", err)
 	}
 	<-c.Lock
 	if _, err := c.Open(t.Context()); err != nil {

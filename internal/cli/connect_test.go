@@ -57,7 +57,7 @@ func TestConnect(t *testing.T) {
 		t.Errorf("the tools are %v", names)
 	}
 	if got := c.callWithText("one__echo", "hi"); got != "hi" {
-		t.Errorf("the call gives %s", got)
+		t.Errorf("the call returned %s, want hi", got)
 	}
 	if answer := c.sendRequest("resources/templates/list", map[string]any{}); !strings.Contains(string(answer.Result), "note://{id}") {
 		t.Errorf("the templates are %s", answer.Result)
@@ -70,9 +70,9 @@ func TestConnect(t *testing.T) {
 		}
 		told = strings.Contains(line, "notifications/tools/list_changed")
 	}
-	start() // it has forgotten the session
+	start() // the restarted server does not know the session
 	if got := c.callWithText("one__count", "x"); got != "counted" {
-		t.Errorf("after a restart the call gives %s", got)
+		t.Errorf("after a restart the call returned %s, want counted", got)
 	}
 	c.end()
 	server.CloseClientConnections()
@@ -86,7 +86,7 @@ func TestConnectWithWrongToken(t *testing.T) {
 	d := newHookProject(t)
 	c := d.startBridge("--url", server.URL, "--token", "wrong")
 	if answer := c.sendRequest("tools/list", map[string]any{}); answer.Error == nil || !strings.Contains(answer.Error.Message, "does not accept the token") {
-		t.Errorf("the answer is %+v", answer)
+		t.Errorf("the answer is %+v, want an error", answer)
 	}
 	c.end()
 }

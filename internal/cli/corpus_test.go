@@ -16,11 +16,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// corpusWorkflow is a real phase workflow, unchanged.
+// corpusWorkflow is an unmodified phase workflow from the corpus.
 const corpusWorkflow = "../../../shared/corpus/phases/work-package/work-package.json"
 
-// corpusPath is one path through the corpus: the answers that differ from the default, the
-// variables to set, and the expected output of the walk.
+// corpusPath is one path through the workflow: the answers that differ from the default,
+// the variables to set, and the expected output of the walk.
 type corpusPath struct {
 	name    string
 	answers map[string]any
@@ -45,14 +45,14 @@ func corpusPaths() []corpusPath {
 			want:    []string{"phase    phase-2-", "phase    phase-4-", "needs_research = true"},
 		},
 		{
-			name: "optional phases that are asked for and left out", sets: passed,
+			name: "optional phases, some skipped", sets: passed,
 			answers: map[string]any{"checkpoint-1-8-pr-created": "yes-elicit", "checkpoint-3-1-research-decision": "yes-research"},
 			skips:   map[string]string{"phase-2-requirements-elicitation": "known already", "step-4-1-kb-research": "nothing to find"},
 			want:    []string{"skipped  phase-2-requirements-elicitation: known already", "skipped  phase-4-research: nothing to find"},
 			not:     []string{"done     step-2-", "done     step-4-"},
 		},
 		{
-			name: "back to work, then planned anew, then through",
+			name: "back to an earlier phase twice, then to the end",
 			sets: map[string]any{
 				"step-7-3-lint":   []any{map[string]any{"validation_passed": false}, map[string]any{"validation_passed": true}},
 				"step-8-1-review": []any{map[string]any{"review_passed": false}, map[string]any{"review_passed": true}},
@@ -60,7 +60,7 @@ func corpusPaths() []corpusPath {
 			want: []string{"to phase-6-implement", "to phase-5-plan-prepare"},
 		},
 		{
-			name: "variables that are given when they are asked for",
+			name: "variables given on request",
 			sets: map[string]any{
 				"decision-7-2-validation": map[string]any{"validation_passed": true}, "decision-8-2-review": map[string]any{"review_passed": true},
 			},
@@ -70,16 +70,16 @@ func corpusPaths() []corpusPath {
 }
 
 // A real workflow is validated, shown, drawn and walked to its end on several paths, with
-// only a file of answers.
+// answers from a file.
 func TestWorkPackageOnCommandLine(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile(corpusWorkflow)
 	if err != nil {
-		t.Skipf("the corpus is not here: %v", err)
+		t.Skipf("the corpus is not available: %v", err)
 	}
 	def, found := workflow.Parse(corpusWorkflow, data)
 	if def == nil {
-		t.Fatalf("it does not load: %+v", found)
+		t.Fatalf("the workflow does not load: %+v", found)
 	}
 	command := func(t *testing.T, files map[string]string, line string) string {
 		t.Helper()
@@ -99,10 +99,10 @@ func TestWorkPackageOnCommandLine(t *testing.T) {
 	shown, drawn := command(t, file, "show ./flow.json"), command(t, file, "show ./flow.json --graph mermaid")
 	for i, phase := range def.Phases.Phases {
 		if !strings.Contains(shown, fmt.Sprintf("  %d. %s (%s)", i+1, phase.Name, phase.ID)) {
-			t.Errorf("%s is not shown", phase.ID)
+			t.Errorf("the output of show does not contain %s", phase.ID)
 		}
 		if !strings.Contains(drawn, fmt.Sprintf("subgraph p%d[", i+1)) {
-			t.Errorf("%s is not drawn", phase.ID)
+			t.Errorf("the diagram does not contain %s", phase.ID)
 		}
 	}
 	for _, w := range corpusPaths() {
@@ -111,12 +111,12 @@ func TestWorkPackageOnCommandLine(t *testing.T) {
 			got := command(t, map[string]string{"flow.json": string(data), "answers.yaml": recordedAnswers(t, def.Phases, w)}, "run ./flow.json --answers answers.yaml")
 			for _, text := range append(w.want, "phase    phase-11-post-implementation", "\nCompleted: ") {
 				if !strings.Contains(got, text) {
-					t.Errorf("it does not say %q:\n%s", text, got)
+					t.Errorf("the output does not contain %q:\n%s", text, got)
 				}
 			}
 			for _, text := range w.not {
 				if strings.Contains(got, text) {
-					t.Errorf("it says %q:\n%s", text, got)
+					t.Errorf("the output contains %q:\n%s", text, got)
 				}
 			}
 		})
@@ -151,7 +151,7 @@ func recordedAnswers(t *testing.T, flow *phases.Workflow, w corpusPath) string {
 	return string(text)
 }
 
-// Each document of a real layout is recognized by its kind, and valid.
+// Each document of the corpus is valid, and its kind is recognized.
 func TestCorpusDocumentsValidate(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../../../shared/corpus/phases")
@@ -167,7 +167,7 @@ func TestCorpusDocumentsValidate(t *testing.T) {
 		files = append(files, list...)
 	}
 	if len(files) == 0 {
-		t.Skip("the corpus is not here")
+		t.Skip("the corpus is not available")
 	}
 	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
 	if code := Run(t.Context(), slices.Concat([]string{"validate", "--dialect", "phases"}, files), host); code != app.ExitOK {

@@ -24,7 +24,7 @@ type runningCommand struct {
 	done chan int
 }
 
-// lockedBuffer is an error output that a test reads while it is written.
+// lockedBuffer is a buffer for error output that is safe for concurrent use.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -56,12 +56,13 @@ func (b *lockedBuffer) waitFor(t *testing.T, text string) {
 		select {
 		case <-b.news:
 		case <-t.Context().Done():
-			t.Fatalf("%q never came: %s", text, b.String())
+			t.Fatalf("the output did not contain %q in time: %s", text, b.String())
 		}
 	}
 }
 
-// startCommand starts a command in a home directory of a test, with only free ports to listen on.
+// startCommand starts a command in the home directory of a test, with only free ports to
+// listen on.
 func startCommand(t *testing.T, home string, args ...string) *runningCommand {
 	t.Helper()
 	inR, inW := io.Pipe()
@@ -135,19 +136,19 @@ func TestDashboardUsesLiveServer(t *testing.T) {
 	if status, body := getURL(t, first+"api/health"); status != http.StatusOK {
 		t.Errorf("%d %s", status, body)
 	}
-	// An address that an agent gets does not log anyone in.
+	// An address that an agent gets does not log in a browser.
 	for _, path := range []string{"", "api/runs", "dashboard/DASH-1"} {
 		if status, body := getURL(t, first+path); status != http.StatusUnauthorized {
 			t.Errorf("/%s answers %d without a login: %s", path, status, body)
 		}
 	}
-	// It does not open /mcp.
+	// The dashboard server does not serve /mcp.
 	if status, _ := getURL(t, first+"mcp"); status != http.StatusNotFound {
-		t.Errorf("/mcp answers %d", status)
+		t.Errorf("/mcp returned the status %d, want 404", status)
 	}
 	one.end()
 	if status, body := getURL(t, first+"api/health"); status != 0 {
-		t.Errorf("the server outlives its client: %d %s", status, body)
+		t.Errorf("the server still runs after its client ended: %d %s", status, body)
 	}
 	again, _ := two.callTool("workrail_open_dashboard", map[string]any{})["url"].(string)
 	if status, body := getURL(t, again+"api/health"); status != http.StatusOK {
@@ -156,11 +157,12 @@ func TestDashboardUsesLiveServer(t *testing.T) {
 	two.end()
 	left, err := os.ReadDir(filepath.Join(home, ".local", "share", "guideway", "servers"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("%v is left, %v", left, err)
+		t.Errorf("files left over: %v (%v)", left, err)
 	}
 }
 
-// A person gets a link that logs a browser in, after the passphrase if one is set.
+// At a terminal, open prints a link that logs in a browser. If a passphrase is set, it asks
+// for it first.
 func TestOpenMakesALoginLink(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -184,26 +186,26 @@ func TestOpenMakesALoginLink(t *testing.T) {
 		t.Fatalf("%d %s", code, out)
 	}
 	if status, body := getURL(t, link); status != http.StatusOK {
-		t.Errorf("the link answers %d %s", status, body)
+		t.Errorf("the link returned %d %s", status, body)
 	}
 	if strings.Contains(server.err.String(), "/login/") {
-		t.Errorf("a link stands in the output of the server, for whoever started it:\n%s", server.err)
+		t.Errorf("the server's output contains a login link:\n%s", server.err)
 	}
 	if code, out := open("runs approve --set-passphrase", "four words in a row", "four words in a row"); code != app.ExitOK {
 		t.Fatalf("%d %s", code, out)
 	}
 	if code, out := open("open", "wrong"); code != app.ExitFailed || strings.Contains(out, "/login/") {
-		t.Errorf("a wrong passphrase: %d %s", code, out)
+		t.Errorf("open with a wrong passphrase: exit code %d: %s", code, out)
 	}
 	if code, out := open("open", "four words in a row"); code != app.ExitOK || !strings.Contains(out, "/login/") {
-		t.Errorf("the right passphrase: %d %s", code, out)
+		t.Errorf("open with the passphrase: exit code %d: %s", code, out)
 	}
 	if code, out := open("tokens create phone --scope approve", "wrong"); code != app.ExitFailed || strings.Contains(out, "gdn_") {
-		t.Errorf("a token for a wrong passphrase: %d %s", code, out)
+		t.Errorf("tokens create with a wrong passphrase: exit code %d: %s", code, out)
 	}
 }
 
-// typedCommand removes the command from the typed lines.
+// typedCommand removes the first line, which is the command, from the typed lines.
 func typedCommand(lines *[]string) []string {
 	command := strings.Fields((*lines)[0])
 	*lines = (*lines)[1:]

@@ -19,7 +19,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// isExecuted reports whether the blocks of a page are run: those of the pages for users are.
+// isExecuted reports whether the blocks of a page are run, which is so for user
+// documentation.
 func isExecuted(p page) bool {
 	return p.name == "README.md" || strings.HasPrefix(p.name, "docs/") || strings.HasPrefix(p.name, "npm/")
 }
@@ -29,14 +30,14 @@ type kind int
 
 const (
 	kindNone    kind = iota
-	kindLeft         // a comment above it has the reason why it is not run
-	kindShell        // lines of a shell
-	kindConsole      // lines after "$ ", and what they print
-	kindCalls        // calls of our tools, a line each
+	kindLeft         // not run, for the reason in the comment above it
+	kindShell        // shell commands
+	kindConsole      // commands after "$ ", and their output
+	kindCalls        // tool calls, one for each line
 	kindFile         // a file that later commands use
-	kindData         // JSON or YAML: a definition, settings, an entry of a client
+	kindData         // JSON or YAML: a definition, settings or the entry in a client's configuration
 	kindScript       // JavaScript for the sandbox
-	kindDrawing      // text to look at
+	kindDrawing      // other text
 )
 
 var (
@@ -69,7 +70,7 @@ func (b block) checkKind() (kind, error) {
 		return kindScript, nil
 	case "text":
 		if regexp.MustCompile(`(?m)^ *\$ `).MatchString(b.text) {
-			return 0, errors.New("has commands, and is no console")
+			return 0, errors.New("contains commands, but is not a console block")
 		}
 		return kindDrawing, nil
 	}
@@ -86,7 +87,7 @@ func (b block) checkKind() (kind, error) {
 
 func (b block) uncheckedKind() (kind, error) {
 	if !leftOut.MatchString(b.note) {
-		return 0, fmt.Errorf("is not run, and the comment does not say why: %q", b.note)
+		return 0, fmt.Errorf("is not run, and the comment has no reason: %q", b.note)
 	}
 	return kindLeft, nil
 }
@@ -113,17 +114,17 @@ func (b block) skippedPrefixes() (beginnings []string, err error) {
 		}
 		beginnings = append(beginnings, m[1])
 		if n := strings.Count("\n"+b.text, "\n"+m[1]); n != 1 {
-			err = errors.Join(err, fmt.Errorf("has %d lines that begin with %q, which the comment says is not run", n, m[1]))
+			err = errors.Join(err, fmt.Errorf("has %d lines that begin with %q, which a comment excludes; want one", n, m[1]))
 		}
 	}
 	if err == nil && strings.Contains(b.note, "is not run") && len(beginnings) < strings.Count(b.note, "is not run") {
-		err = fmt.Errorf("the comment does not say which line is not run, or why: %q", b.note)
+		err = fmt.Errorf("the comment does not name the line that is not run, or the reason: %q", b.note)
 	}
 	return beginnings, err
 }
 
 // Every block of the documentation is run, or checked by the real parser, or has a reason
-// why it is not. If the reason is another test, that test exists.
+// why it is not. A test that is named as the reason exists.
 func TestDocumentationBlocks(t *testing.T) {
 	t.Parallel()
 	pool, err := sandbox.NewPool(sandbox.Options{Workers: 1})
@@ -152,11 +153,11 @@ func TestDocumentationBlocks(t *testing.T) {
 				err = errors.Join(err, checkUsages(b))
 			}
 			if err != nil {
-				t.Errorf("%s:%d: the block: %v", p.name, b.line, err)
+				t.Errorf("%s:%d: invalid block: %v", p.name, b.line, err)
 			}
 			for _, name := range testName.FindAllString(b.note, -1) {
 				if !strings.Contains(tests, "func "+name+"(") {
-					t.Errorf("%s:%d: there is no test %s", p.name, b.line, name)
+					t.Errorf("%s:%d: the test %s does not exist", p.name, b.line, name)
 				}
 			}
 		}
@@ -164,9 +165,9 @@ func TestDocumentationBlocks(t *testing.T) {
 	if count[kindShell] < 10 || count[kindData] < 10 || count[kindScript] < 3 {
 		t.Errorf("too few blocks were found: %v", count)
 	}
-	const most = 22 // mistakes in these blocks are not noticed
+	const most = 22 // the maximum number of blocks that are not run, because nothing finds errors in them
 	if count[kindLeft] > most {
-		t.Errorf("%d blocks are not run, more than %d", count[kindLeft], most)
+		t.Errorf("%d blocks are not run, at most %d may be", count[kindLeft], most)
 	}
 	t.Logf("not run %d, shell %d, console %d, calls %d, files %d, data %d, scripts %d, drawings %d",
 		count[kindLeft], count[kindShell], count[kindConsole], count[kindCalls], count[kindFile], count[kindData], count[kindScript], count[kindDrawing])
@@ -179,7 +180,7 @@ func parseBlock(t *testing.T, b block) error {
 		return checkSchemaURL(text)
 	}
 	data := b.text
-	if strings.HasPrefix(strings.TrimSpace(data), `"`) { // members without the object
+	if strings.HasPrefix(strings.TrimSpace(data), `"`) { // members without the enclosing object
 		data = "{" + data + "}"
 	}
 	var object map[string]any
@@ -213,8 +214,8 @@ func parseBlock(t *testing.T, b block) error {
 	return err
 }
 
-// lintError returns the findings of a linter as an error, with the warnings: people copy these
-// documents.
+// lintError returns the diagnostics of a linter as an error. Warnings count, because users
+// copy these documents.
 func lintError(_ *workflow.Document, found []guideway.Diagnostic) error {
 	var all []error
 	for _, d := range found {
@@ -230,10 +231,11 @@ func checkSchemaURL(address string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("names a schema that there is not: %s", address)
+	return fmt.Errorf("names an unknown schema: %s", address)
 }
 
-// checkServerCommands returns an error if an entry of a client does not start one of our commands.
+// checkServerCommands returns an error if the entry in a client's configuration does not
+// start a guideway command.
 func checkServerCommands(servers map[string]any) error {
 	for name, server := range servers {
 		entry, _ := server.(map[string]any)
@@ -277,7 +279,7 @@ func checkUsages(b block) error {
 	return nil
 }
 
-// textOfTests returns the text of all tests.
+// textOfTests returns the source of all tests.
 func textOfTests(t *testing.T) string {
 	t.Helper()
 	var tests strings.Builder

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// runCurl replaces the program of that name, which is not on every machine. It supports the
-// flags in the documentation and returns an error for all others.
+// runCurl implements the command curl for the scripts, because curl is not on every
+// machine. It supports the flags that the documentation uses and returns an error for all
+// others.
 func runCurl(args []string) error {
 	method, address, body := "", "", ""
 	header := http.Header{}
@@ -25,13 +26,13 @@ func runCurl(args []string) error {
 			method = value()
 		case "-d":
 			body = value()
-		case "--retry": // here, until the server listens
+		case "--retry": // like curl, but until the server listens
 			_ = value()
 			wait = true
 		case "-s":
 		default:
 			if strings.HasPrefix(flag, "-") || address != "" {
-				return fmt.Errorf("the curl of the tests does not know %s", flag)
+				return fmt.Errorf("the curl for tests does not support the flag %s", flag)
 			}
 			address = flag
 		}
@@ -50,7 +51,7 @@ func runCurl(args []string) error {
 		request.Header = header
 		response, err := http.DefaultClient.Do(request)
 		if err != nil && wait {
-			<-time.After(20 * time.Millisecond) // only the port itself shows it
+			<-time.After(20 * time.Millisecond) // only connecting shows whether the server listens
 			continue
 		}
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestRequirements checks that the evidence in each row of the requirements exists: tests
-// by their names, browser tests by their words, scripts, packages and make targets.
+// by their names, browser tests by their titles, scripts, packages and make targets.
 func TestRequirements(t *testing.T) {
 	t.Parallel()
 	tests := textOfTests(t)
@@ -28,15 +28,15 @@ func TestRequirements(t *testing.T) {
 		}
 		rows++
 		for _, missing := range checkMissing(cells[3], tests, string(makefile)) {
-			t.Errorf("the row%sis shown by %s, which is not there", cells[1], missing)
+			t.Errorf("the row%sis shown by %s, which does not exist", cells[1], missing)
 		}
 	}
 	if rows < 90 {
-		t.Errorf("only %d rows were found: the search does not work", rows)
+		t.Errorf("only %d rows were found, want at least 90", rows)
 	}
 	for _, wrong := range []string{"", "`TestNoSuch`", `"no such words of a test"`, "the script no_such", "internal/nosuch", "`make nosuch`"} {
 		if len(checkMissing(wrong, tests, string(makefile))) == 0 {
-			t.Errorf("%q is taken to be there", wrong)
+			t.Errorf("checkMissing accepts the missing evidence %q", wrong)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestDocumentation(t *testing.T) {
 		})
 	}
 	if ran < 10 {
-		t.Errorf("only %d pages have something to run: the search does not work", ran)
+		t.Errorf("only %d pages have blocks to run; the search is wrong", ran)
 	}
 }
 
@@ -106,8 +106,8 @@ type pageScript struct {
 
 	files    map[string]string
 	replaced *strings.Replacer
-	after    map[string]string // commands to run after the call of a tool
-	calls    bool              // a client of this page has been started
+	after    map[string]string // commands to run after a call of each tool
+	calls    bool              // whether the page's MCP client was started
 	blocks   int
 }
 
@@ -193,16 +193,17 @@ func (s *pageScript) addConsole(b block) {
 	}
 }
 
-// variable matches a variable of a script.
+// variable matches a script variable.
 var variable = regexp.MustCompile(`\$[A-Z]+`)
 
-// quoteWord returns a text as one word of a script, in which variables are expanded.
+// quoteWord quotes a text as one word of a script; variables in it are expanded.
 func quoteWord(text string) string {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\n", " "), "'", "''")
 	return "'" + variable.ReplaceAllString(text, "'$0'") + "'"
 }
 
-// strict starts a script that ends at the first command that fails, and prints which.
+// strict is the start of a shell script that exits at the first failing command and prints
+// it.
 const strict = "set -euo pipefail\ntrap 'echo \"this failed: $BASH_COMMAND\" >&2' ERR\n"
 
 // addShell writes a block as one shell script, so that a line can use variables of earlier
@@ -210,7 +211,7 @@ const strict = "set -euo pipefail\ntrap 'echo \"this failed: $BASH_COMMAND\" >&2
 func (s *pageScript) addShell(b block) {
 	text := strings.ReplaceAll(s.replaced.Replace(b.text), "\\\n", " ")
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	leaves, _ := b.skippedPrefixes() // TestDocumentationBlocks reports its errors
+	leaves, _ := b.skippedPrefixes() // reported by TestDocumentationBlocks
 	for i, line := range lines {
 		command, _, _ := strings.Cut(strings.TrimSpace(line), " #")
 		switch {
@@ -235,7 +236,8 @@ func (s *pageScript) addShell(b block) {
 	fmt.Fprintf(s, "exec bash $WORK/%s\n", name)
 }
 
-// nearestFile returns the file "WHAT WORDS" with the most words that are in a text.
+// nearestFile returns the archive file "WHAT WORDS" for a text: the one with the most
+// words, all of which must be in the text.
 func (s *pageScript) nearestFile(what, text string) string {
 	best, most := "", -1
 	for name := range s.files {
@@ -247,8 +249,8 @@ func (s *pageScript) nearestFile(what, text string) string {
 	return best
 }
 
-// stopAfterAnswer starts a server, and stops it after its first answer: at the end of the script if
-// the line runs it in the background, else at once.
+// stopAfterAnswer starts a server, and stops it after its first answer: at the end of the
+// script if the line runs it in the background, otherwise immediately.
 func stopAfterAnswer(command string) string {
 	start := strings.TrimSuffix(strings.TrimSpace(command), "&")
 	end := "kill $server; wait $server"
@@ -258,23 +260,24 @@ func stopAfterAnswer(command string) string {
 	return start + " &\nserver=$!\ncurl --retry 1 http://$GUIDEWAY_LISTEN/api/health\n" + end
 }
 
-// compareOutput compares the output of the last command, on both streams, with a file in which …
-// matches any text.
+// compareOutput compares the output of the last command, on both streams, with a file;
+// "…" in the file matches any text.
 func compareOutput(ts *testscript.TestScript, _ bool, args []string) {
 	got := strings.TrimRight(ts.ReadFile("stdout")+ts.ReadFile("stderr"), "\n") + "\n"
 	want := ts.ReadFile(args[0])
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", `.*`)
 	if !regexp.MustCompile(`(?s)^` + pattern + `$`).MatchString(got) {
-		ts.Fatalf("it printed otherwise:\n%s", cmp.Diff(want, got))
+		ts.Fatalf("the output differs (-want +got):\n%s", cmp.Diff(want, got))
 	}
 }
 
-// captureMatch stores the match of a pattern in the last output: finds VARIABLE PATTERN.
+// captureMatch implements the command "finds VARIABLE PATTERN": it stores the match of a
+// pattern in the last output in a variable.
 func captureMatch(ts *testscript.TestScript, _ bool, args []string) {
 	out := ts.ReadFile("stdout")
 	m := regexp.MustCompile(args[1]).FindStringSubmatch(out)
 	if m == nil {
-		ts.Fatalf("%s is not in the output:\n%s", args[1], out)
+		ts.Fatalf("no match for %s in the output:\n%s", args[1], out)
 	}
 	ts.Setenv(args[0], m[len(m)-1])
 }

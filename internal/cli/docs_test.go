@@ -27,7 +27,7 @@ type page struct {
 	blocks []block
 }
 
-// block is a fenced block: its language, its text, its first line and the comment right
+// block is a fenced block: its language, its text, its first line and the comment directly
 // above it.
 type block struct {
 	language, text, note string
@@ -107,7 +107,7 @@ func TestDocumentationCommands(t *testing.T) {
 	seen := 0
 	for _, p := range readPages(t) {
 		if p.name == "CHANGELOG.md" || p.name == "docs/moved.md" {
-			continue // it documents removed commands
+			continue // the page documents removed commands
 		}
 		for _, line := range p.commandLines() {
 			seen++
@@ -117,7 +117,7 @@ func TestDocumentationCommands(t *testing.T) {
 		}
 	}
 	if seen < 100 {
-		t.Errorf("only %d commands were found: the search does not work", seen)
+		t.Errorf("only %d commands were found, want at least 100", seen)
 	}
 }
 
@@ -143,7 +143,8 @@ func TestDocumentationPackages(t *testing.T) {
 	}
 }
 
-// findPackage returns the directory of a package of the product or of the bench, or "".
+// findPackage returns the directory of a package of the product or of bench, or "" if there
+// is none.
 func findPackage(dir string) string {
 	for _, module := range []string{".", "bench"} {
 		path := filepath.Join("..", "..", module, dir)
@@ -168,12 +169,12 @@ func TestDocumentationTests(t *testing.T) {
 			dir := regexp.MustCompile(`\./[\w/-]+`).FindString(m[0])
 			seen++
 			if dir == "" || !hasTest(t, findPackage(dir), m[2]) {
-				t.Errorf("%s: nothing is run by %s", p.name, m[0])
+				t.Errorf("%s: %s runs no test", p.name, m[0])
 			}
 		}
 	}
 	if seen < 5 {
-		t.Errorf("only %d were found: the search does not work", seen)
+		t.Errorf("only %d were found, want at least 5", seen)
 	}
 }
 
@@ -213,7 +214,7 @@ func TestDocumentationLinks(t *testing.T) {
 	index := list[slices.IndexFunc(list, func(p page) bool { return p.name == "docs/README.md" })]
 	for _, p := range list {
 		if name, ok := strings.CutPrefix(p.name, "docs/"); ok && !strings.HasPrefix(name, "adr/") && name != "README.md" && !strings.Contains(index.text, "("+name) {
-			t.Errorf("docs/README.md does not lead to %s", name)
+			t.Errorf("docs/README.md does not link to %s", name)
 		}
 		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(p.text, ""), -1) {
 			address, anchor, _ := strings.Cut(m[1], "#")
@@ -225,10 +226,10 @@ func TestDocumentationLinks(t *testing.T) {
 				target = path.Join(path.Dir(p.name), address)
 			}
 			if _, err := os.Stat(filepath.Join("..", "..", target)); err != nil {
-				t.Errorf("%s links to %s, which is not there", p.name, m[1])
+				t.Errorf("%s links to %s, which does not exist", p.name, m[1])
 			}
 			if known, ok := headings[target]; ok && anchor != "" && !known[anchor] {
-				t.Errorf("%s links to %s, and there is no such heading", p.name, m[1])
+				t.Errorf("%s links to %s, but the page has no such heading", p.name, m[1])
 			}
 		}
 	}
@@ -236,7 +237,7 @@ func TestDocumentationLinks(t *testing.T) {
 
 // checkCommandLine returns an error if a command line has an unknown command or flag.
 func checkCommandLine(line string) error {
-	line, _, _ = strings.Cut(line, " -- ") // the rest is for another program
+	line, _, _ = strings.Cut(line, " -- ") // the rest is for a different program
 	line = strings.NewReplacer("…", " ", "...", " ", "[", " ", "]", " ", "{", " ", "}", " ").Replace(line)
 	if before, _, found := strings.Cut(line, " | "); found {
 		line = before // alternatives, as in list | show
@@ -276,7 +277,7 @@ func flagsOf(cmd *cobra.Command, words []string) error {
 	return nil
 }
 
-// The references agree with the code.
+// The reference pages agree with the code.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]func(*testing.T){
@@ -313,7 +314,7 @@ func compareReference(t *testing.T, name, want string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.ReplaceAll(string(got), "\r\n", "\n"), want); diff != "" {
-		t.Errorf("docs/reference/%s is not up to date (-file +what it should be), run with -update:\n%s", name, diff)
+		t.Errorf("docs/reference/%s is not up to date (-file +want), run with -update:\n%s", name, diff)
 	}
 }
 
@@ -344,7 +345,7 @@ func referenceOfVariables(t *testing.T) {
 	compareReference(t, "environment.md", want.String())
 }
 
-// Every documented variable is in some test.
+// Every documented variable is used in a test.
 func TestEveryVariableIsTested(t *testing.T) {
 	t.Parallel()
 	words := map[string]bool{}
@@ -383,7 +384,7 @@ func TestEveryVariableIsTested(t *testing.T) {
 			named = named || host && len(word) > len(before)+len(after) && strings.HasPrefix(word, before) && strings.HasSuffix(word, after)
 		}
 		if name != "" && !named {
-			t.Errorf("no test names the variable %s", name)
+			t.Errorf("no test uses the variable %s", name)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func referenceOfTools(t *testing.T) {
 		}
 	}
 	if len(seen) < 40 {
-		t.Errorf("only %d tools were found", len(seen))
+		t.Errorf("only %d tools were found, want at least 40", len(seen))
 	}
 	compareReference(t, "tools.md", want.String())
 }
@@ -77,7 +77,7 @@ func toolsIn(t *testing.T, toolset string) []shownTool {
 			return answer.Result.Tools
 		}
 	}
-	t.Fatalf("%s: no list of tools, exit code %d:\n%s", toolset, code, out.String())
+	t.Fatalf("%s: no tool list, exit code %d:\n%s", toolset, code, out.String())
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (s shownSchema) writeTable(w *strings.Builder, what string, marked bool) {
 	for name := range s.Properties {
 		names = append(names, name)
 	}
-	slices.SortFunc(names, func(a, b string) int { // the required ones first, in their order
+	slices.SortFunc(names, func(a, b string) int { // required members first, in the order of "required"
 		return strings.Compare(s.propertyOrder(a), s.propertyOrder(b))
 	})
 	for _, name := range names {

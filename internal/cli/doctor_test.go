@@ -18,7 +18,7 @@ func TestDoctorFindsServer(t *testing.T) {
 	answer := func(status int, body string) string {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/api/health" {
-				t.Errorf("asked for %s", r.URL.Path)
+				t.Errorf("the doctor requested %s, want /api/health", r.URL.Path)
 			}
 			w.WriteHeader(status)
 			fmt.Fprint(w, body)
@@ -42,11 +42,11 @@ func TestDoctorFindsServer(t *testing.T) {
 	ours := answer(http.StatusOK, `{"status":"ok"}`)
 	for _, tt := range []struct{ name, listen, status, message string }{
 		{"ours", ours, setupcmd.CheckOK, "Guideway answers at http://" + ours},
-		{"ours on all addresses", strings.Replace(ours, "127.0.0.1", "0.0.0.0", 1), setupcmd.CheckOK, "Guideway answers at http://" + ours},
+		{"guideway on all addresses", strings.Replace(ours, "127.0.0.1", "0.0.0.0", 1), setupcmd.CheckOK, "Guideway answers at http://" + ours},
 		{"none", gone.Addr().String(), setupcmd.CheckOK, "no server at "},
 		{"another", answer(http.StatusNotFound, "what?"), setupcmd.CheckWarn, "is not Guideway"},
 		{"a web page", answer(http.StatusOK, "<html>"), setupcmd.CheckWarn, "is not Guideway"},
-		{"one that is silent", silent.Addr().String(), setupcmd.CheckWarn, "is not Guideway"},
+		{"a server that does not answer", silent.Addr().String(), setupcmd.CheckWarn, "is not Guideway"},
 		{"any port", "127.0.0.1:0", setupcmd.CheckOK, "not checked"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestDoctorFindsServer(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 			if (got.Fix != "") != (tt.status != setupcmd.CheckOK) {
-				t.Errorf("the fix is %q", got.Fix)
+				t.Errorf("unexpected fix %q", got.Fix)
 			}
 		})
 	}
@@ -84,10 +84,10 @@ func TestDoctorWithoutGit(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	cfg := &config.Config{}
 	if got := setupcmd.CheckGit(t.Context(), cfg); got.Status != setupcmd.CheckWarn || !strings.Contains(got.Fix, "install git") {
-		t.Errorf("no source needs it: %+v", got)
+		t.Errorf("git is missing and no source needs it: %+v", got)
 	}
 	cfg.Sources = []config.Source{{Name: "team", Git: "https://github.com/acme/workflows"}}
 	if got := setupcmd.CheckGit(t.Context(), cfg); got.Status != setupcmd.CheckFail || !strings.Contains(got.Message, "git is required") {
-		t.Errorf("a source needs it: %+v", got)
+		t.Errorf("git is missing and a source needs it: %+v", got)
 	}
 }

@@ -31,7 +31,7 @@ type guardedInstallation struct {
 	key    string
 	run    string
 	server *runningCommand
-	// tries numbers the attempts; each is an hour after the previous one, so that wrong
+	// tries counts the attempts; each is an hour after the previous one, so that wrong
 	// passphrases cause no delay.
 	tries int
 }
@@ -62,7 +62,7 @@ func newGuardedInstallation(t *testing.T, settings string) *guardedInstallation 
 	return b
 }
 
-// relocation is a way for an attempt to name other places than the person's.
+// relocation makes an attempt use different files than the person's.
 type relocation struct {
 	args []string
 	env  map[string]string
@@ -85,7 +85,8 @@ func (b *guardedInstallation) runAtTerminal(w relocation, command string, typed 
 	return code, out.String()
 }
 
-// acceptsCredential reports whether the server accepts the printed link or token as a person's.
+// acceptsCredential reports whether the server accepts the printed link or token as one of
+// a person.
 func (b *guardedInstallation) acceptsCredential(printed string) bool {
 	b.t.Helper()
 	address := regexp.MustCompile(`http://(127\.0\.0\.1:\d+)/mcp`).FindStringSubmatch(b.server.err.String())[1]
@@ -126,9 +127,9 @@ func (b *guardedInstallation) gateIsClosed() bool {
 	return strings.Contains(out, `"status": "`+string(engine.StatusWaiting)+`"`)
 }
 
-// relocations returns the ways of an agent that can run commands at a terminal and write its own
-// files: every place of a file can be named by a variable, by a flag or in a file of
-// settings.
+// relocations returns the ways in which an agent that can run commands at a terminal and
+// write its own files can name different files: by variables, by flags and in a settings
+// file.
 func (b *guardedInstallation) relocations() []relocation {
 	b.t.Helper()
 	elsewhere := b.t.TempDir()
@@ -173,14 +174,14 @@ func (b *guardedInstallation) relocations() []relocation {
 	return list
 }
 
-// No command of a person opens a gate without the passphrase, for any place that an agent
-// names: not directly, and not through a link or a token that the running server then
-// accepts. All of them let the person in.
+// Without the passphrase, no command opens a gate, whichever files an agent names: neither
+// directly nor by a link or token that the running server accepts. With it, all these
+// commands work.
 func TestPassphraseCannotBeBypassed(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]string{
-		"everything in its place":       "",
-		"the key in a place of its own": `{"journal": {"keyFile": "../../keys/journal.key"}}`,
+		"default locations":     "",
+		"a configured key file": `{"journal": {"keyFile": "../../keys/journal.key"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -188,28 +189,28 @@ func TestPassphraseCannotBeBypassed(t *testing.T) {
 			for i, w := range b.relocations() {
 				b.runAtTerminal(w, "runs approve --set-passphrase", agentsWords, agentsWords)
 				if code, out := b.runAtTerminal(w, "runs approve "+b.run, agentsWords, "1", ""); code == app.ExitOK {
-					t.Fatalf("%s opens the gate:\n%s", w, out)
+					t.Fatalf("%s: approve opened the gate:\n%s", w, out)
 				}
 				if code, out := b.runAtTerminal(w, "runs resume "+b.run, agentsWords, "1", ""); code == app.ExitOK || !b.gateIsClosed() {
-					t.Fatalf("%s opens the gate of a run that is resumed:\n%s", w, out)
+					t.Fatalf("%s: resume opened the gate:\n%s", w, out)
 				}
 				if code, out := b.runAtTerminal(w, "open", agentsWords); b.acceptsCredential(out) {
-					t.Errorf("%s logs a browser in:\n%s", w, out)
+					t.Errorf("%s: open printed a valid link:\n%s", w, out)
 				} else if code == app.ExitOK {
-					t.Errorf("%s gives a link that leads nowhere:\n%s", w, out)
+					t.Errorf("%s: open succeeded without a valid link:\n%s", w, out)
 				}
 				if _, out := b.runAtTerminal(w, fmt.Sprintf("tokens create t%d --scope approve", i), agentsWords); b.acceptsCredential(out) {
-					t.Errorf("%s makes a token that is good:\n%s", w, out)
+					t.Errorf("%s: tokens create printed a valid token:\n%s", w, out)
 				}
 			}
 			if code, out := b.runAtTerminal(relocation{}, "open", personsWords); code != app.ExitOK || !b.acceptsCredential(out) {
-				t.Errorf("the person's browser is kept out:\n%s", out)
+				t.Errorf("open with the person's passphrase printed no valid link:\n%s", out)
 			}
 			if code, out := b.runAtTerminal(relocation{}, "tokens create phone --scope approve", personsWords); code != app.ExitOK || !b.acceptsCredential(out) {
-				t.Errorf("the person's token is not taken:\n%s", out)
+				t.Errorf("the server rejects the person's token:\n%s", out)
 			}
 			if code, out := b.runAtTerminal(relocation{}, "runs approve "+b.run, personsWords, "1", ""); code != app.ExitOK || b.gateIsClosed() {
-				t.Errorf("the person is kept out:\n%s", out)
+				t.Errorf("approve with the person's passphrase failed:\n%s", out)
 			}
 		})
 	}

@@ -89,7 +89,7 @@ func TestProjectHooksNeedApproval(t *testing.T) {
 	d.wantCommand(app.ExitFailed, "is not enabled", "hooks disable theirs")
 }
 
-// If a passphrase is set, enabling or disabling a guard needs it.
+// If a passphrase is set, enabling or disabling a hook graph needs it.
 func TestHookApprovalNeedsPassphrase(t *testing.T) {
 	t.Parallel()
 	d := newHookProject(t)

@@ -143,16 +143,16 @@ func TestGatewayRunsHookGraphs(t *testing.T) {
 		}
 	}
 	var lines []string
-	waitFor(t, func() bool { // it runs in the background
+	waitFor(t, func() bool { // the audit hook runs in the background
 		lines = auditLines(t, &d.host)
 		return len(lines) > 0
 	})
 	a.end()
 	if text, err := os.ReadFile(count); err != nil || string(text) != "once\n" {
-		t.Errorf("the tool was done %q, %v", text, err)
+		t.Errorf("the tool's count is %q, %v, want one call", text, err)
 	}
 	if len(lines) != 1 || !strings.Contains(lines[0], `"graph":"audit"`) || !strings.Contains(lines[0], `"tool":"count"`) || !strings.Contains(lines[0], `"serverName":"one"`) {
-		t.Errorf("the audit is %q", lines)
+		t.Errorf("the audit is %q, want one line of the graph audit", lines)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestGatewayFollowsHookGraphs(t *testing.T) {
 	} {
 		before := a.toolNames()
 		if slices.Contains(before, step.tool) {
-			t.Fatalf("the tools are %v", before)
+			t.Fatalf("the tools are %v before the change", before)
 		}
 		d.wantCommand(app.ExitOK, "", step.command)
 		for told := false; !told; {

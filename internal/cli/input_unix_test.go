@@ -15,8 +15,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
-// TestCommandsRefusePipes checks that commands do not hang on named pipes: open waits for
-// the other end, and a downloaded directory can have one that the user does not know of.
+// TestCommandsRefusePipes checks that commands do not hang on named pipes. Opening one
+// waits for a writer, and a downloaded directory can contain one without the user's
+// knowledge.
 func TestCommandsRefusePipes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -80,7 +81,7 @@ func TestInputIsCancellable(t *testing.T) {
 	}
 }
 
-// firstReadSignal signals that a reader waits for the input.
+// firstReadSignal is an input that closes a channel at the first read.
 type firstReadSignal struct {
 	io.Reader
 	waits func()

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// installBench is a separate machine for one test.
+// installBench is a separate home directory for one test.
 type installBench struct {
 	home, binary string
 	out          bytes.Buffer
@@ -46,7 +46,8 @@ func (b *installBench) writeFile(t *testing.T, path, content string) {
 	}
 }
 
-// runCommand runs one command line; home and binary are written HOME and BIN.
+// runCommand runs one command line; in the output, the home directory is replaced with HOME
+// and the binary with BIN.
 func (b *installBench) runCommand(args ...string) (string, error) {
 	b.out.Reset()
 	cmd := installcmd.NewInstallCmdWith(&b.host, func(ctx context.Context, o *installcmd.InstallOptions) error {
@@ -54,7 +55,7 @@ func (b *installBench) runCommand(args ...string) (string, error) {
 		o.Executable = func() (string, error) { return b.binary, nil }
 		return installcmd.RunInstall(ctx, o)
 	})
-	cmd.SetArgs(append([]string{}, args...)) // nil would mean the test's own flags
+	cmd.SetArgs(append([]string{}, args...)) // cobra would replace nil with the test's own arguments
 	cmd.SetOut(&b.out)
 	cmd.SetErr(&b.out)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -107,7 +108,7 @@ func TestInstallCycle(t *testing.T) {
 	b.wantOutput(t, "Removed from Cursor: HOME/.cursor/mcp.json\n  next     restart Cursor if it is open\n", "cursor", "--undo")
 	b.wantOutput(t, "Not installed in Cursor: HOME/.cursor/mcp.json\n", "cursor", "--undo")
 	if got, _ := os.ReadFile(path); string(got) != before {
-		t.Errorf("after undo = %q", got)
+		t.Errorf("the file after undo is %q", got)
 	}
 }
 
@@ -194,11 +195,11 @@ func TestInstallFailures(t *testing.T) {
 	t.Parallel()
 	b := newInstallBench(t)
 	if _, err := b.runCommand("windsurf", "--scope", "project"); err == nil || exitCode(err) != app.ExitFailed {
-		t.Errorf("no project file: %v", err)
+		t.Errorf("windsurf with the scope project: %v, want a usage error", err)
 	}
 	b.binary = filepath.Join(b.home, "go-build1", "b001", "exe", "guideway")
 	if _, err := b.runCommand("cursor"); err == nil || !strings.Contains(err.Error(), "go run") {
-		t.Errorf("go run: %v", err)
+		t.Errorf("install of a temporary binary: %v, want an error", err)
 	}
 	if _, err := b.runCommand("cursor", "--undo"); err != nil {
 		t.Errorf("undo from a temporary binary: %v", err)

@@ -21,7 +21,7 @@ type unkeyedStore struct {
 	kept []byte
 }
 
-// PinKey stores the fingerprint from now on.
+// PinKey stores the fingerprint, which is visible from then on.
 func (k *unkeyedStore) PinKey(_ context.Context, fingerprint []byte) ([]byte, error) {
 	if k.kept == nil {
 		k.kept = fingerprint
@@ -66,18 +66,18 @@ func TestStoreHasOneKey(t *testing.T) {
 		case err == nil && first < 0:
 			first = i
 		case err == nil:
-			t.Fatalf("the machines %d and %d have a key each", first, i)
+			t.Fatalf("the machines %d and %d use different keys", first, i)
 		case guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "the machine that created the store"):
-			t.Errorf("machine %d is told %v (%s), try %s", i, err, guideway.ErrorCode(err), guideway.ErrorFix(err))
+			t.Errorf("machine %d: got %v (%s) with the fix %s", i, err, guideway.ErrorCode(err), guideway.ErrorFix(err))
 		}
 	}
 	if first < 0 {
-		t.Fatalf("no machine has begun: %v", errs)
+		t.Fatalf("no machine opened the store: %v", errs)
 	}
 	for i := range machines {
 		key, err := openMachineKey(t, journal, path(i))
 		if (i == first) != (err == nil) || err == nil && string(key) != string(keys[first]) {
-			t.Errorf("machine %d, the first was %d: %v", i, first, err)
+			t.Errorf("machine %d, where %d was the first: %v", i, first, err)
 		}
 	}
 }
@@ -99,23 +99,23 @@ func TestStoreWithoutFingerprintKeepsKey(t *testing.T) {
 	older := &unkeyedStore{JournalStore: s}
 	other := filepath.Join(t.TempDir(), "journal.key")
 	if _, err := openMachineKey(t, older, other); guideway.ErrorCode(err) != guideway.CodeUnavailable {
-		t.Fatalf("a machine without the key began another: %v", err)
+		t.Fatalf("a machine without the key created a new one: %v", err)
 	}
-	if _, err := openMachineKey(t, newStore(t), other); err != nil { // now other is the key of another store
+	if _, err := openMachineKey(t, newStore(t), other); err != nil { // now the file other contains the key of a different store
 		t.Fatal(err)
 	}
 	if _, err := openMachineKey(t, older, other); err == nil || !strings.Contains(err.Error(), "a different key") {
-		t.Fatalf("the key of another store was taken: %v", err)
+		t.Fatalf("the key of a different store was accepted: %v", err)
 	}
 	if _, err := openMachineKey(t, older, filepath.Join(data, "journal.key")); err != nil {
 		t.Fatalf("the store's own key was refused: %v", err)
 	}
 	if older.kept == nil {
-		t.Error("no fingerprint was kept from then on")
+		t.Error("the fingerprint was not stored")
 	}
 }
 
-// lateKeyStore is a journal of which another process creates and pins the key at the first
+// lateKeyStore is a journal for which another process creates and pins the key at the first
 // call of PinKey.
 type lateKeyStore struct {
 	app.JournalStore

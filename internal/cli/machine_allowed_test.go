@@ -20,8 +20,8 @@ import (
 )
 
 // The agents of a run that a client with a named token has started have the permissions of
-// that token: they are offered, and may call, only the tools that it names, of other
-// servers and of ours. When the token is revoked, that ends.
+// that token: they are offered, and may call, only the tools that it names, of upstreams
+// and of Guideway. After the token is revoked, they have none.
 func TestAgentsUseTokenPermissions(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayProject(t)
@@ -82,16 +82,16 @@ func TestAgentsUseTokenPermissions(t *testing.T) {
 		return result.Content
 	}
 	if all := offered(driver.RunScope{User: "ann", Run: "m_2", Machine: "helper"}); !slices.Contains(all, "one__count") || !slices.Contains(all, "workflow_start") {
-		t.Fatalf("a run without bounds is offered %v", all)
+		t.Fatalf("a run without limits is offered %v", all)
 	}
 	names := offered(narrow)
 	if !slices.Contains(names, "one__echo") || !slices.Contains(names, "workflow_list") || slices.ContainsFunc(names, func(name string) bool {
 		return strings.HasPrefix(name, "one__") && name != "one__echo" || name == "workflow_start"
 	}) {
-		t.Errorf("it is offered %v", names)
+		t.Errorf("the run is offered %v", names)
 	}
 	if got := call(narrow, "one__echo"); got != "hi" {
-		t.Errorf("the tool that the token names: %s", got)
+		t.Errorf("a call of the allowed tool returned %s", got)
 	}
 	for _, name := range []string{"one__count", "workflow_start", "tool_call", "ONE__echo"} {
 		if got := call(narrow, name); got != "not called" {
@@ -103,26 +103,26 @@ func TestAgentsUseTokenPermissions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if why, err := permit(t.Context(), narrow); why != "" || err != nil {
-		t.Errorf("a run of a good token: %q, %v", why, err)
+		t.Errorf("permission with a valid token: %q, %v", why, err)
 	}
 	if err := tokens.Revoke("laptop"); err != nil {
 		t.Fatal(err)
 	}
 	if why, err := permit(t.Context(), narrow); !strings.Contains(why, "revoked") || err != nil {
-		t.Errorf("a run of a token that was revoked: %q, %v", why, err)
+		t.Errorf("permission with a revoked token: %q, %v", why, err)
 	}
 	if names := offered(narrow); len(names) != 0 {
-		t.Errorf("with the token revoked it is offered %v", names)
+		t.Errorf("with a revoked token, the run is offered %v", names)
 	}
 	for _, name := range []string{"one__echo", "workflow_list"} {
 		if got := call(narrow, name); got != "not called" {
-			t.Errorf("%s with the token revoked: %s", name, got)
+			t.Errorf("a call of %s with a revoked token returned %s", name, got)
 		}
 	}
 }
 
-// A client starts machines of the catalog by their names: it cannot name a file by its
-// path, neither one in the working directory nor a machine that is not approved.
+// A client starts machines of the catalog by their names: it cannot start a file by its
+// path, not even in the working directory, or a machine that is not approved.
 func TestClientsCannotStartFiles(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayProject(t)

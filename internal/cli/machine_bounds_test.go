@@ -16,7 +16,7 @@ import (
 	engine "github.com/guideway-dev/guideway/internal/machine/engine"
 )
 
-// agentTools returns the tools of a desk for runs.
+// agentTools returns the tools that machine runs of a desk can use.
 func agentTools(t *testing.T, d *hookProject) *server.MachineTools {
 	t.Helper()
 	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}
@@ -57,7 +57,7 @@ func TestAgentCallsHeldTool(t *testing.T) {
 	d, count := newGatewayProject(t)
 	f := driver.RunScope{User: "anna", Run: "r", Machine: "helper"}
 	if names := offeredTools(t, agentTools(t, d), f); !slices.Contains(names, "one__count") {
-		t.Fatalf("at first use there are %v", names)
+		t.Fatalf("at first use, the tools are %v", names)
 	}
 	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}
 	cfg, err := a.Load()
@@ -70,11 +70,11 @@ func TestAgentCallsHeldTool(t *testing.T) {
 	}
 	m := agentTools(t, d)
 	if names := offeredTools(t, m, f); slices.Contains(names, "one__count") || !slices.Contains(names, "one__echo") {
-		t.Errorf("offered are %v", names)
+		t.Errorf("the offered tools are %v", names)
 	}
 	call := engine.ToolCall{ID: "c", Name: "one__count", Arguments: `{"text":"x"}`}
 	if r, err := m.Call(t.Context(), f, call); err != nil || !r.Error || !strings.Contains(r.Content, "waits for approval") {
-		t.Errorf("the gateway says %+v, %v", r, err)
+		t.Errorf("the gateway returned %+v, %v", r, err)
 	}
 	var told, tools []string
 	url := serveScriptedModel(t, func(last modelMessage, names []string) (text, name, arguments string) {
@@ -95,7 +95,7 @@ func TestAgentCallsHeldTool(t *testing.T) {
 	machine := machineOf(t, t.TempDir(), `["one__c*", "one__echo"]`)
 	d.wantCommand(app.ExitOK, `"status": "completed"`, "machine run "+machine+" --input task=go --model openai:m --json")
 	if slices.Contains(tools, "one__count") || len(told) != 1 || !strings.Contains(told[0], `There is no tool "one__count"`) {
-		t.Errorf("the agent has %v and is told %q", tools, told)
+		t.Errorf("the agent has the tools %v and got the results %q", tools, told)
 	}
 	if _, err := os.Stat(count); !os.IsNotExist(err) {
 		t.Errorf("the tool was called: %v", err)
@@ -103,7 +103,7 @@ func TestAgentCallsHeldTool(t *testing.T) {
 }
 
 // The permissions of a token limit the agents of the runs that were started with it: other
-// tools are not offered to them, and not called.
+// tools are neither offered to them nor called.
 func TestTokenLimitsAgents(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayProject(t)
@@ -126,7 +126,7 @@ func TestTokenLimitsAgents(t *testing.T) {
 	} {
 		f := bound(tt.allow)
 		if names := offeredTools(t, m, f); !slices.Equal(names, tt.want) {
-			t.Errorf("%s: offered are %v", tt.name, names)
+			t.Errorf("%s: the offered tools are %v", tt.name, names)
 		}
 		for _, name := range []string{"one__count", "workflow_list"} {
 			if _, err := m.Call(t.Context(), f, engine.ToolCall{ID: "c", Name: name, Arguments: `{"text":"x"}`}); !errors.Is(err, driver.ErrNotCalled) {
@@ -138,6 +138,6 @@ func TestTokenLimitsAgents(t *testing.T) {
 		t.Errorf("the tool was called: %v", err)
 	}
 	if r, err := m.Call(t.Context(), bound(auth.Allow{Tools: []string{"one__echo"}}), engine.ToolCall{ID: "c", Name: "one__echo", Arguments: `{"text":"x"}`}); err != nil || r.Content != "x" {
-		t.Errorf("what is allowed gives %+v, %v", r, err)
+		t.Errorf("a call of the allowed tool returned %+v, %v", r, err)
 	}
 }

@@ -17,10 +17,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 )
 
-// corpusMachines are the machines of the seed's system, unchanged.
+// corpusMachines is the directory of the SynthDev machines, unmodified.
 const corpusMachines = "../../../shared/corpus/agents"
 
-// groceryMachine is the sample machine in its own directory, with our handlers and its recording.
+// groceryMachine is the sample machine in its own directory, with handlers for Guideway and
+// its recording.
 type groceryMachine struct {
 	dir       string
 	responses []json.RawMessage
@@ -28,8 +29,8 @@ type groceryMachine struct {
 	recording []byte
 }
 
-// groceryRequest has the compared parts of a request: the recording has no messages, and
-// the description of each tool only once.
+// groceryRequest contains the compared parts of a request: the recording has no messages,
+// and the description of each tool only once.
 type groceryRequest struct {
 	Model      string          `json:"model"`
 	MaxTokens  int             `json:"max_completion_tokens"`
@@ -50,7 +51,7 @@ func newGrocery(t *testing.T) *groceryMachine {
 	read := func(path string) []byte {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			t.Skipf("the corpus is not here: %v", err)
+			t.Skipf("the corpus is not available: %v", err)
 		}
 		return data
 	}
@@ -100,7 +101,7 @@ func (g *groceryMachine) checkEnd(t *testing.T, out []byte) {
 		t.Fatal(err)
 	}
 	if !sameJSON(got.Output, arguments.Summary) {
-		t.Errorf("the output is %s, not %s", got.Output, arguments.Summary)
+		t.Errorf("the output is %s, want %s", got.Output, arguments.Summary)
 	}
 }
 
@@ -136,7 +137,7 @@ func TestGroceryScripted(t *testing.T) {
 	}
 }
 
-// The requests over the wire are the recorded ones, in model, limit, tools and tool choice.
+// The requests over HTTP have the recorded model, token limit, tools and tool choice.
 func TestGroceryOverHTTP(t *testing.T) {
 	t.Parallel()
 	g := newGrocery(t)
@@ -178,12 +179,12 @@ func TestGroceryOverHTTP(t *testing.T) {
 		return v
 	})
 	if diff := cmp.Diff(g.requests, sent, plain); diff != "" {
-		t.Errorf("what was sent is not what was recorded (-recorded +sent):\n%s", diff)
+		t.Errorf("the requests differ (-recorded +sent):\n%s", diff)
 	}
 }
 
-// The other machines of the seed's system use its first dialect: they are recognized, and
-// refused with instructions to convert them.
+// The other SynthDev machines use the older dialect: they are recognized, and refused with
+// instructions to convert them.
 func TestOldMachines(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"arbitrary_filename.json", "coder_reviewer.json"} {
@@ -192,7 +193,7 @@ func TestOldMachines(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(path); err != nil {
-			t.Skipf("the corpus is not here: %v", err)
+			t.Skipf("the corpus is not available: %v", err)
 		}
 		host, out := newTerminal(t, nil)
 		code := Run(t.Context(), []string{"validate", "--json", path}, host)
@@ -201,7 +202,7 @@ func TestOldMachines(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s", name, code, text)
 		}
 		if bytes.Count(out.Bytes(), []byte(`"machine-dialect-old"`)) != 1 {
-			t.Errorf("%s: it is said more than once: %s", name, text)
+			t.Errorf("%s: the diagnostic is repeated: %s", name, text)
 		}
 	}
 }

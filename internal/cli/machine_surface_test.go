@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
-// The missing inputs of a machine are asked for at the terminal, and nowhere else.
+// Missing inputs of a machine are asked for at a terminal only.
 func TestMachinePromptsForInputs(t *testing.T) {
 	t.Parallel()
 	url := serveScriptedModel(t, func(last modelMessage, _ []string) (text, name, arguments string) {
@@ -24,7 +24,7 @@ func TestMachinePromptsForInputs(t *testing.T) {
 	host, out = newTerminal(t, map[string]string{"OPENAI_BASE_URL": url}, "a tidy desk")
 	host.InTerminal = false
 	if code := Run(t.Context(), []string{"machine", "run", machine, "--model", "openai:m"}, host); code == app.ExitOK || !strings.Contains(out.String(), `needs the input "task"`) {
-		t.Errorf("in a pipe it is exit code %d: %s", code, out)
+		t.Errorf("without a terminal: exit code %d: %s", code, out)
 	}
 }
 
@@ -98,10 +98,10 @@ func machineProgress(t *testing.T, modern bool) {
 	if text := strings.Join(progress, "\n"); !strings.Contains(text, "helper answered: all done") || !strings.Contains(text, "completed") {
 		t.Errorf("the progress is %q", progress)
 	}
-	if !strings.Contains(answer, `"status":"completed"`) || modern != strings.Contains(answer, `io.modelcontextprotocol/serverInfo`) { // only with modern protocols
+	if !strings.Contains(answer, `"status":"completed"`) || modern != strings.Contains(answer, `io.modelcontextprotocol/serverInfo`) { // modern clients also get the server's metadata
 		t.Errorf("the answer is %s", answer)
 	}
 	if progress, _ := ask(map[string]any{}, "machine_start", map[string]any{"machine": "helper", "inputs": map[string]any{"task": "x"}, "wait": 20}); len(progress) > 0 {
-		t.Errorf("without a token there is %q", progress)
+		t.Errorf("without a progress token, the progress is %q", progress)
 	}
 }

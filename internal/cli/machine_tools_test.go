@@ -24,7 +24,8 @@ type modelMessage struct {
 	Content string
 }
 
-// scriptedModel answers for a model: with a text, or with a call of a tool if name is not "".
+// scriptedModel returns the response of a model: with a text, or with a call of a tool if
+// name is not "".
 type scriptedModel func(last modelMessage, tools []string) (text, name, arguments string)
 
 // serveScriptedModel starts a server with OpenAI's protocol.
@@ -78,8 +79,8 @@ func machineOf(t *testing.T, dir, included string) string {
 }
 
 // A machine's agent works through a guided workflow with the same tools as clients: it gets
-// one step at a time, an output that violates a criterion is refused, and it reaches the
-// end only by doing all steps. The run belongs to its user, like any other.
+// one step at a time, an output that violates a criterion is refused, and the end is
+// reached only after all steps. The guided run has the same owner as the machine run.
 func TestAgentRunsWorkflow(t *testing.T) {
 	t.Parallel()
 	var refused, steps []string
@@ -118,11 +119,11 @@ steps:
 		t.Fatalf("exit code %d, %v: %s", code, err, out)
 	}
 	if text := string(got.Output); !strings.HasPrefix(text, `"walked plan, work: `) || !strings.Contains(text, "completed") || len(refused) != 1 || got.Usage.ToolCalls != 4 {
-		t.Errorf("%s, refused by %v, %d calls of tools", got.Output, refused, got.Usage.ToolCalls)
+		t.Errorf("the output is %s, the refusals are %v, with %d tool calls", got.Output, refused, got.Usage.ToolCalls)
 	}
 	out.Reset()
 	if code := Run(t.Context(), []string{"runs", "list", "--json"}, host); code != app.ExitOK || !strings.Contains(out.String(), `"machine helper"`) || !strings.Contains(out.String(), "completed") {
-		t.Errorf("the run is not its user's: %s", out)
+		t.Errorf("the user's runs do not include the guided run: %s", out)
 	}
 }
 
@@ -160,13 +161,13 @@ func TestAgentCallsUpstream(t *testing.T) {
 	d.wantCommand(app.ExitOK, `"status": "completed"`, "machine run "+machine+" --input task=go --model openai:m --json")
 	slices.Sort(offered)
 	if !slices.Equal(offered, []string{"one__case", "one__count", "one__crash", "one__params"}) {
-		t.Errorf("the agent is offered %v", offered)
+		t.Errorf("the agent is offered the tools %v", offered)
 	}
 	if len(answers) != 3 || !strings.Contains(answers[0], "it names a file of secrets") || !strings.Contains(answers[1], "counted") || !strings.Contains(answers[2], `There is no tool "one__echo"`) {
-		t.Errorf("it is answered %q", answers)
+		t.Errorf("the tool results are %q", answers)
 	}
 	if text, err := os.ReadFile(count); err != nil || string(text) != "once\n" {
-		t.Errorf("the tool was called %q, %v", text, err)
+		t.Errorf("the tool's count is %q, %v, want one call", text, err)
 	}
 }
 
@@ -181,7 +182,7 @@ func TestModelToolNames(t *testing.T) {
 }
 
 // If a server ends during a call, the outcome of the call is unknown: the run waits for a
-// person, and sends nothing twice.
+// person, and the call is not repeated.
 func TestAgentCallsCrashingUpstream(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayProject(t)
@@ -201,7 +202,7 @@ func TestAgentCallsCrashingUpstream(t *testing.T) {
 	}
 	machine := machineOf(t, t.TempDir(), `["one__crash"]`)
 	code, out := d.runCommand("machine run " + machine + " --input task=go --model openai:m --json")
-	_, out, _ = strings.Cut(out, "\n{") // after the log lines
+	_, out, _ = strings.Cut(out, "\n{") // the JSON follows the log lines
 	var got driver.Status
 	if err := json.Unmarshal([]byte("{"+out), &got); err != nil || code != app.ExitFailed || got.Pause == nil || got.Pause.Code != "unknown_outcome" {
 		t.Fatalf("exit code %d, %v: %s", code, err, out)

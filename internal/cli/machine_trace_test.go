@@ -89,21 +89,21 @@ func tracedRun(t *testing.T, more map[string]string) (spans map[string][]sentSpa
 	return spans, strings.Join(bodies, "\n")
 }
 
-// A run is one trace: the run, its states, in them the requests to models and the calls of
-// tools, and in a call the gateway's span. They have the usage, but no content of messages.
+// A run is one trace: the run contains its states, a state its model requests and tool
+// calls, and a tool call the gateway's span. They have the usage, but no message content.
 func TestMachineTraces(t *testing.T) {
 	t.Parallel()
 	spans, sent := tracedRun(t, nil)
 	for name, count := range map[string]int{"invoke_workflow helper": 1, "invoke_agent helper": 1, "chat m": 2, "execute_tool one__params": 1, "tools/call one/params": 1} {
 		if len(spans[name]) != count {
-			t.Fatalf("there are %d spans %q: %s", len(spans[name]), name, sent)
+			t.Fatalf("got %d spans %q: %s", len(spans[name]), name, sent)
 		}
 	}
 	run, state, tool := spans["invoke_workflow helper"][0], spans["invoke_agent helper"][0], spans["execute_tool one__params"][0]
 	for name, parent := range map[string]string{"invoke_workflow helper": "", "invoke_agent helper": run.SpanID, "state stop": run.SpanID, "chat m": state.SpanID, "execute_tool one__params": state.SpanID, "tools/call one/params": tool.SpanID} {
 		for _, s := range spans[name] {
 			if s.ParentSpanID != parent || s.TraceID != run.TraceID {
-				t.Errorf("%q is below %q, not %q, in the trace %s", name, s.ParentSpanID, parent, s.TraceID)
+				t.Errorf("%q has the parent %q, want %q, in the trace %s", name, s.ParentSpanID, parent, s.TraceID)
 			}
 		}
 	}
@@ -117,19 +117,19 @@ func TestMachineTraces(t *testing.T) {
 		}
 	}
 	if got := run.attribute("gen_ai.operation.name") + run.attribute("guideway.status"); !strings.Contains(got, "invoke_workflow") || !strings.Contains(got, "completed") {
-		t.Errorf("the run says %s", got)
+		t.Errorf("the attributes of the run are %s", got)
 	}
 	if got := tool.attribute("gen_ai.operation.name") + tool.attribute("gen_ai.tool.name"); !strings.Contains(got, "execute_tool") || !strings.Contains(got, "one__params") {
-		t.Errorf("the call says %s", got)
+		t.Errorf("the attributes of the call are %s", got)
 	}
 	for _, said := range []string{"whisper", "discreet", "quietly", "key-of-the-provider"} {
 		if strings.Contains(sent, said) {
-			t.Errorf("what was said is sent: %q", said)
+			t.Errorf("the spans contain the message %q", said)
 		}
 	}
 }
 
-// If the variable is set, spans have the content of messages, but no credential.
+// If the variable is set, spans contain the messages, but no credentials.
 func TestMachineTracesWithContent(t *testing.T) {
 	t.Parallel()
 	spans, sent := tracedRun(t, map[string]string{server.ContentVariable: "true"})
@@ -149,6 +149,6 @@ func TestMachineTracesWithContent(t *testing.T) {
 		}
 	}
 	if strings.Contains(sent, "key-of-the-provider") {
-		t.Error("a key is sent")
+		t.Error("the spans contain the provider's key")
 	}
 }

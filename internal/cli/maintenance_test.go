@@ -38,7 +38,7 @@ func TestMaintenanceWaitsForFirstAnswer(t *testing.T) {
 		<-time.After(time.Hour)
 		synctest.Wait()
 		if len(kept) > 0 {
-			t.Fatalf("it began after %v, before the first answer", kept)
+			t.Fatalf("maintenance started after %v, before the first answer", kept)
 		}
 		out := server.NotifyWriter{Writer: io.Discard, OnWrite: u.NotifyAnswered}
 		for range 3 {
@@ -50,7 +50,7 @@ func TestMaintenanceWaitsForFirstAnswer(t *testing.T) {
 		synctest.Wait()
 		u.Close()
 		if len(kept) != 1 || kept[0] != time.Hour+2*time.Second {
-			t.Errorf("it was done at %v", kept)
+			t.Errorf("maintenance ran at %v, want one hour and two seconds", kept)
 		}
 
 		kept, began = nil, time.Now()
@@ -59,7 +59,7 @@ func TestMaintenanceWaitsForFirstAnswer(t *testing.T) {
 		synctest.Wait()
 		u.Close()
 		if len(kept) != 1 || kept[0] != time.Minute {
-			t.Errorf("where nobody asks it was done at %v", kept)
+			t.Errorf("without a request, maintenance ran at %v, want one minute", kept)
 		}
 
 		kept = nil
@@ -68,12 +68,12 @@ func TestMaintenanceWaitsForFirstAnswer(t *testing.T) {
 		<-time.After(time.Second)
 		u.Close()
 		if len(kept) > 0 {
-			t.Error("it was done though the process had ended")
+			t.Error("maintenance ran after the process had ended")
 		}
 	})
 }
 
-// Running maintenance ends with the process.
+// Maintenance stops when the process ends.
 func TestMaintenanceStopsWithProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestMaintenanceStopsWithProcess(t *testing.T) {
 		u.Start()
 		u.NotifyAnswered()
 		synctest.Wait()
-		u.Close() // or the test ends in a deadlock
+		u.Close() // without this the test deadlocks on failure
 	})
 }
 
@@ -99,7 +99,7 @@ func TestMaintenanceOfCheckpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(cfg.DataDir); !os.IsNotExist(err) {
-		t.Error("a start-up without checkpoints has made a data directory")
+		t.Error("maintenance without checkpoints created a data directory")
 	}
 	save := func(session string, ago time.Duration) {
 		t.Helper()
@@ -125,11 +125,11 @@ func TestMaintenanceOfCheckpoints(t *testing.T) {
 		out.Reset()
 		Run(t.Context(), []string{"checkpoint", "list"}, host)
 		if strings.Count(out.String(), "c_") != len(want) {
-			t.Errorf("%s: left are, want %v\n%s", when, want, out)
+			t.Errorf("%s: the remaining sessions differ, want %v\n%s", when, want, out)
 		}
 		for _, session := range want {
 			if !strings.Contains(out.String(), session) {
-				t.Errorf("%s: %s is gone\n%s", when, session, out)
+				t.Errorf("%s: %s was removed\n%s", when, session, out)
 			}
 		}
 	}
@@ -162,21 +162,21 @@ func TestMaintenanceOfCheckpoints(t *testing.T) {
 	keep("GUIDEWAY_CHECKPOINTS_READ_ONLY", "true")
 	wantSessions("read only", "old", "young")
 	keep("GUIDEWAY_CHECKPOINT_RETENTION", "0")
-	wantSessions("kept for good", "old", "young")
+	wantSessions("kept forever", "old", "young")
 	first := surveyed()
 	keep()
 	wantSessions("after a month", "young")
 	if !surveyed().Equal(first) {
-		t.Error("everything was looked through again at once")
+		t.Error("all data was checked again immediately")
 	}
-	// After the interval, or with the clock set back, it is checked again.
+	// The data is checked again after the interval, or if the clock was set back.
 	for _, at := range []time.Time{time.Now().Add(-2 * server.MaintenanceInterval), time.Now().Add(server.MaintenanceInterval)} {
 		if err := os.Chtimes(server.MaintenanceStampPath(cfg), at, at); err != nil {
 			t.Fatal(err)
 		}
 		keep("GUIDEWAY_CHECKPOINT_RETENTION", "1h")
 		if surveyed().Equal(at) {
-			t.Errorf("nothing was looked through, the last time being %v", at)
+			t.Errorf("the data was not checked, although the last check was at %v", at)
 		}
 	}
 	wantSessions("with a shorter retention")

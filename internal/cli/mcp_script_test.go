@@ -53,13 +53,13 @@ func (cs *clients) runCommand(ts *testscript.TestScript, neg bool, args []string
 	}
 	c := cs.open[name]
 	if c == nil {
-		ts.Fatalf("there is no client %s", name)
+		ts.Fatalf("unknown client %s", name)
 	}
 	switch {
 	case what == "call" && len(args) == 2:
 		refused := c.callTool(ts, args[0], args[1])
 		if refused != neg {
-			ts.Fatalf("%s: refused is %v: %v", args[0], refused, c.answer)
+			ts.Fatalf("%s: refused is %v, want the opposite: %v", args[0], refused, c.answer)
 		}
 	case what == "keep" && len(args) == 2:
 		ts.Setenv(args[0], c.answerField(ts, args[1]))
@@ -69,7 +69,7 @@ func (cs *clients) runCommand(ts *testscript.TestScript, neg bool, args []string
 		_ = c.in.Close()
 		ts.Check(c.cmd.Wait())
 	default:
-		ts.Fatalf("mcp %s: what is %q?", name, what)
+		ts.Fatalf("mcp %s: unknown action %q", name, what)
 	}
 }
 
@@ -90,7 +90,7 @@ func startClient(ts *testscript.TestScript, args []string) *client {
 	} {
 		c.cmd.Env = append(c.cmd.Env, name+"="+ts.Getenv(name))
 	}
-	c.cmd.Stderr = os.Stderr // shown in the test output
+	c.cmd.Stderr = os.Stderr // errors are shown in the test output
 	in, err := c.cmd.StdinPipe()
 	ts.Check(err)
 	out, err := c.cmd.StdoutPipe()
@@ -109,7 +109,7 @@ func startClient(ts *testscript.TestScript, args []string) *client {
 func (c *client) callTool(ts *testscript.TestScript, tool, arguments string) (refused bool) {
 	var args map[string]any
 	if err := json.Unmarshal([]byte(arguments), &args); err != nil {
-		ts.Fatalf("the arguments of %s are no JSON: %v: %s", tool, err, arguments)
+		ts.Fatalf("the arguments of %s are not JSON: %v: %s", tool, err, arguments)
 	}
 	result := c.sendRequest(ts, "tools/call", map[string]any{"name": tool, "arguments": args})
 	c.answer, _ = result["structuredContent"].(map[string]any)
@@ -153,7 +153,7 @@ func (c *client) answerField(ts *testscript.TestScript, path string) string {
 		case []any:
 			var i int
 			if _, err := fmt.Sscan(part, &i); err != nil || i >= len(v) {
-				ts.Fatalf("%s: there is no item %s in %v", path, part, v)
+				ts.Fatalf("%s: no item %s in %v", path, part, v)
 			}
 			at = v[i]
 		default:
@@ -167,6 +167,6 @@ func (c *client) answerField(ts *testscript.TestScript, path string) string {
 }
 
 func (c *client) killProcess() {
-	_ = c.cmd.Process.Kill() // SIGKILL, if the system has it
+	_ = c.cmd.Process.Kill() // SIGKILL on Unix
 	_ = c.cmd.Wait()
 }

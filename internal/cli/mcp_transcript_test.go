@@ -123,15 +123,15 @@ func TestTranscript(t *testing.T) {
 				t.Errorf("exit code %d: %s", code, stderr.String())
 			}
 			if stderr.Len() > 0 {
-				t.Errorf("said on the error output: %s", stderr.String())
+				t.Errorf("unexpected error output: %s", stderr.String())
 			}
 			compareTranscript(t, filepath.Join("testdata", "transcript", era+".txt"), w.log.String())
 		})
 	}
 }
 
-// walkWorkflow completes option-exploration with high stakes, where the leading option fails once,
-// and returns the ids of the steps.
+// walkWorkflow completes the workflow option-exploration, with high stakes and a first
+// choice that fails once, and returns the IDs of the steps.
 func (w *transcriptClient) walkWorkflow() string {
 	sets := map[string]map[string]any{
 		"frame-decision": {"stakes": "high", "recommendationStands": false},

@@ -37,12 +37,12 @@ func TestUserWithoutName(t *testing.T) {
 	}
 	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}`
 	if got := runAs(hello+"\n", "mcp"); !strings.Contains(got, `"result"`) {
-		t.Errorf("mcp answers %s", got)
+		t.Errorf("mcp returned %s", got)
 	}
 	runAs("", "runs", "list")
 }
 
-// copyProgram copies this program to a place where every user can start it.
+// copyProgram copies this program to a directory where every user can start it.
 func copyProgram(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()

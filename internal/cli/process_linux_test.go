@@ -49,13 +49,13 @@ func (d *hookProject) startServer(listen string) *serverProcess {
 			s.url = found[1]
 		}
 	}
-	go func() { // or it would wait for its reader
+	go func() { // otherwise the server blocks when the pipe is full
 		for lines.Scan() {
 		}
 	}()
 	token, err := os.ReadFile(file)
 	if err != nil || s.url == "" {
-		d.Fatalf("it does not serve: %v", err)
+		d.Fatalf("the server did not start: %v", err)
 	}
 	s.token = strings.TrimSpace(string(token))
 	return s
@@ -186,10 +186,10 @@ func TestServeAndConnect(t *testing.T) {
 				t.Fatalf("%s: the tools are %v, %v", name, tools, err)
 			}
 			if got := c.callTool(t.Context(), "one__echo", map[string]any{"text": "key AKIAABCDEFGHIJKLMNOP"}); got != "key [redacted]" {
-				t.Errorf("%s: the hook makes %s", name, got)
+				t.Errorf("%s: the hook returned %s", name, got)
 			}
 			if got := c.callTool(t.Context(), "one__ask", map[string]any{"text": "sure?"}); !strings.Contains(got, "yes") {
-				t.Errorf("%s: the question gives %s", name, got)
+				t.Errorf("%s: the call with a question returned %s", name, got)
 			}
 			if templates, err := c.ListResourceTemplates(t.Context(), nil); err != nil || !slices.ContainsFunc(templates.ResourceTemplates, func(r *mcp.ResourceTemplate) bool { return r.URITemplate == "note://{id}" }) {
 				t.Errorf("%s: the templates are %v, %v", name, templates, err)
@@ -201,9 +201,9 @@ func TestServeAndConnect(t *testing.T) {
 			<-c.working
 			cancel()
 			if got := <-done; !strings.Contains(got, "canceled") {
-				t.Errorf("%s: the cancelled call gives %s", name, got)
+				t.Errorf("%s: the cancelled call returned %s", name, got)
 			}
-			waitFor(t, func() bool { return countLines(t, count) == before+1 }) // the upstream was notified
+			waitFor(t, func() bool { return countLines(t, count) == before+1 }) // the upstream was notified of the cancellation
 		}
 	}
 	d.wantCommand(app.ExitOK, "", "hooks enable names")
@@ -217,17 +217,17 @@ func TestServeAndConnect(t *testing.T) {
 	<-bridged.working
 	s.killProcess()
 	if got := <-done; !strings.HasPrefix(got, "error: ") || !strings.Contains(got, "unknown whether") {
-		t.Errorf("with the server gone the call gives %s", got)
+		t.Errorf("during the kill of the server, the call returned %s", got)
 	}
 	if got := bridged.callTool(t.Context(), "one__count", nil); !strings.Contains(got, "guideway serve") {
-		t.Errorf("without a server a call gives %s", got)
+		t.Errorf("without a server, the call returned %s", got)
 	}
 	d.startServer(strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp"))
 	if got := bridged.callTool(t.Context(), "one__count", nil); got != "counted" {
-		t.Errorf("with the server back the call gives %s", got)
+		t.Errorf("after the restart, the call returned %s", got)
 	}
 	if got := countLines(t, count) - before; got != 2 {
-		t.Errorf("one call was done before the kill and one after it, and %d were counted", got)
+		t.Errorf("%d calls were counted, want one before the kill and one after it", got)
 	}
 }
 
@@ -243,8 +243,8 @@ nodes:
 edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
 `
 
-// A process killed during a call by SIGKILL is reported, and no call is repeated: an
-// upstream, a script's worker (its call was not made), and the gateway.
+// A process killed during a call by SIGKILL is reported, and no call is repeated. This
+// holds for an upstream, a script's worker (whose call was not sent) and the gateway.
 func TestServerKilledDuringCall(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayProject(t)
@@ -263,17 +263,17 @@ func TestServerKilledDuringCall(t *testing.T) {
 		<-c.working
 		killChildren(t, s.cmd.Process.Pid, os.Args[0])
 		if got := <-done; !strings.HasPrefix(got, "isError: ") || !strings.Contains(got, "unknown whether") {
-			t.Errorf("%s: with the upstream killed the call gives %s", version, got)
+			t.Errorf("%s: during the kill of the upstream, the call returned %s", version, got)
 		}
 		back := func() bool { return c.callTool(t.Context(), "one__echo", map[string]any{"text": "back"}) == "back" }
-		waitFor(t, back) // one that was killed again is not started at once
+		waitFor(t, back) // a worker that was killed again is restarted only after a delay
 		if got := countLines(t, count) - before; got != 1 {
-			t.Errorf("%s: a call was done %d times", version, got)
+			t.Errorf("%s: the upstream ran the call %d times, want once", version, got)
 		}
 
 		go work("one__count")
 		got := ""
-		waitFor(t, func() bool { // an idle worker may be killed first, and another one take the call
+		waitFor(t, func() bool { // the first kill may hit an idle worker while another one runs the call
 			select {
 			case got = <-done:
 				return true
@@ -283,14 +283,14 @@ func TestServerKilledDuringCall(t *testing.T) {
 			}
 		})
 		if !strings.HasPrefix(got, "isError: ") {
-			t.Errorf("%s: with the hook's worker killed the call gives %s", version, got)
+			t.Errorf("%s: during the kill of the hook's worker, the call returned %s", version, got)
 		}
 		if got := countLines(t, count) - before; got != 1 {
-			t.Errorf("%s: a call whose hook was killed was made", version)
+			t.Errorf("%s: a call was sent although its hook was killed", version)
 		}
 	}
 	c := d.connectVersion(s, "2025-11-25", false)
-	waitFor(t, func() bool { // one that was killed twice is not started again at once
+	waitFor(t, func() bool { // an upstream that was killed twice is restarted only after a delay
 		return c.callTool(t.Context(), "one__echo", map[string]any{"text": "x"}) == "x"
 	})
 	before := countLines(t, count)
@@ -303,16 +303,16 @@ func TestServerKilledDuringCall(t *testing.T) {
 	s.killProcess()
 	again := d.startServer(strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp"))
 	if got := d.connectVersion(again, "2025-11-25", false).callTool(t.Context(), "one__echo", map[string]any{"text": "x"}); got != "x" {
-		t.Errorf("after the kill the gateway gives %s", got)
+		t.Errorf("after the kills, the gateway returned %s", got)
 	}
-	cancel() // the SDK's client would wait for the stream to come back
+	cancel() // the SDK's client waits until the stream reconnects
 	if got := <-done; !strings.HasPrefix(got, "error: ") {
-		t.Errorf("with the gateway killed the call gives %s", got)
+		t.Errorf("during the kill of the gateway, the call returned %s", got)
 	}
 	if got := countLines(t, count) - before; got != 1 {
-		t.Errorf("the call was done %d times", got)
+		t.Errorf("the upstream ran the call %d times, want once", got)
 	}
-	waitFor(t, func() bool { // its child processes end with their input
+	waitFor(t, func() bool { // child processes exit when their input ends
 		return !slices.ContainsFunc(upstreams, func(pid int) bool { return syscall.Kill(pid, 0) == nil && !isZombie(pid) })
 	})
 }
@@ -332,7 +332,7 @@ func childProcesses(t *testing.T, parent int, command string) []int {
 		}
 		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
 		if err != nil {
-			continue // it has ended
+			continue // exited in the meantime
 		}
 		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
 		_, rest, _ := strings.Cut(string(stat), ") ")
@@ -348,7 +348,7 @@ func killChildren(t *testing.T, parent int, command string) int {
 	t.Helper()
 	found := childProcesses(t, parent, command)
 	for _, pid := range found {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+		_ = syscall.Kill(pid, syscall.SIGKILL) // the process may have exited
 	}
 	return len(found)
 }
@@ -387,7 +387,7 @@ nodes:
 edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
 `
 
-// A call with a hostile hook is refused; others are served, with hooks and without.
+// A call with a hostile hook is refused; other calls, with hooks and without, are served.
 func TestGatewayWithHostileHooks(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayProject(t)
@@ -406,22 +406,22 @@ func TestGatewayWithHostileHooks(t *testing.T) {
 		for ended := false; !ended; {
 			calls++
 			if got := ann.callTool(t.Context(), "one__count", nil); got != "counted" {
-				t.Errorf("during %s another client gets %s", attack, got)
+				t.Errorf("during %s another client got %s", attack, got)
 			}
 			if got := ann.callTool(t.Context(), "one__params", map[string]any{"text": "AKIAABCDEFGHIJKLMNOP"}); !strings.Contains(got, "[redacted]") {
-				t.Errorf("during %s another client's hook gives %s", attack, got)
+				t.Errorf("during %s another client's hook returned %s", attack, got)
 			}
 			select {
 			case got := <-done:
 				ended = true
 				if !strings.HasPrefix(got, "isError: ") {
-					t.Errorf("%s ends as %s", attack, got)
+					t.Errorf("the call with %s returned %s", attack, got)
 				}
 			default:
 			}
 		}
 	}
 	if got := countLines(t, count); got != calls {
-		t.Errorf("%d calls were made, and %d were done", calls, got)
+		t.Errorf("%d calls were sent, and %d ran", calls, got)
 	}
 }

@@ -82,7 +82,8 @@ func TestCallTraces(t *testing.T) {
 	}
 }
 
-// Metrics have a bounded set of labels: unknown names share one, and so do addresses.
+// Metrics have a bounded set of labels: all unknown names share one value, and so do all
+// addresses.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	d := newHookProject(t)
@@ -115,7 +116,7 @@ func TestMetrics(t *testing.T) {
 		`guideway_gateway_requests_in_flight{upstream="one"} 0`, "go_goroutines ", `guideway_records_total{outcome="dropped"} 0`,
 	} {
 		if !strings.Contains(text.String(), want) {
-			t.Errorf("there is no %s", want)
+			t.Errorf("the metrics have no %s", want)
 		}
 	}
 	if strings.Contains(text.String(), "secret") || strings.Contains(text.String(), "made-up") {

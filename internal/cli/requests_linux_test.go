@@ -38,7 +38,7 @@ func TestTailStopsOnSignal(t *testing.T) {
 			t.Error(err)
 		}
 		if err := cmd.Wait(); err != nil {
-			t.Errorf("ended by %v: %v", sig, err)
+			t.Errorf("the command after %v: %v", sig, err)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func TestRequestLog(t *testing.T) {
 	d.wantCommand(app.ExitOK, "", "hooks enable watched")
 	a := d.connectClient("--toolsets", "gateway")
 	if got := a.callWithText("one__echo", "a plain word"); got != "a plain word!" {
-		t.Fatalf("the call gives %s", got)
+		t.Fatalf("the call returned %s", got)
 	}
 	a.callWithText("one__fail", "x")
 	a.callWithText("one__nothing", "x")
@@ -70,13 +70,13 @@ func TestRequestLog(t *testing.T) {
 	}
 	add := nodes["add"]
 	if add.Label != "Add a word" || add.MS <= 0 || len(add.Changes) != 1 || add.Changes[0].Pointer != "/request/params/arguments/text" || add.Changes[0].After != nil {
-		t.Errorf("the hook: %+v", add)
+		t.Errorf("the trace of the hook is %+v", add)
 	}
 	if later := nodes["later"]; !later.Aside || len(later.Console) != 1 || later.MS < 200 {
-		t.Errorf("the hook that runs aside: %+v", later)
+		t.Errorf("the trace of the fire-and-forget hook is %+v", later)
 	}
 	if e.Request != nil || e.Response != nil {
-		t.Errorf("what was sent is kept: %+v", e)
+		t.Errorf("the entry contains the bodies: %+v", e)
 	}
 	a.end()
 	d.wantCommand(app.ExitOK, "Add a word", "requests show "+e.ID)
@@ -85,10 +85,10 @@ func TestRequestLog(t *testing.T) {
 	d.wantCommand(app.ExitUsage, "is not a cursor", "requests list --cursor 7")
 	d.wantCommand(app.ExitFailed, "unknown request", "requests show q_nothing")
 	if got := d.listRequests("--failed"); len(got) != 1 || got[0].Tool != "fail" {
-		t.Errorf("what failed is %+v", got)
+		t.Errorf("the failed requests are %+v", got)
 	}
 	if got := d.listRequests("--hook watched --upstream one --tool ec* plain"); len(got) != 0 {
-		t.Errorf("a word of the arguments finds %+v", got)
+		t.Errorf("the search for a word of the arguments found %+v", got)
 	}
 
 	b := d.connectClient("--toolsets", "gateway", "--record-bodies")
@@ -97,7 +97,7 @@ func TestRequestLog(t *testing.T) {
 	b.end()
 	_, text := d.runCommand("requests show --json " + list[0].ID)
 	if !strings.Contains(text, `"request"`) || strings.Contains(text, "hunter2") {
-		t.Errorf("with bodies: %s", text)
+		t.Errorf("the entry with bodies is %s", text)
 	}
 	d.wantCommand(app.ExitOK, "Deleted: 0", "requests prune")
 	d.wantCommand(app.ExitOK, "Deleted: 3", "requests prune --max-size 1B")
@@ -111,19 +111,19 @@ func TestRequestLogDisabled(t *testing.T) {
 	a.callWithText("one__echo", "hi")
 	a.end()
 	if len(d.listRequests("")) != 0 {
-		t.Error("it was recorded")
+		t.Error("the request was recorded")
 	}
 	cfg, err := (&app.App{Host: &d.host, Flags: &app.SettingFlags{}}).Load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(server.RequestLogPath(cfg)); err == nil {
-		t.Error("there is a file")
+		t.Error("the log file exists")
 	}
 	d.wantCommand(app.ExitOK, "requests.record is off", "requests list --record-requests=false")
 }
 
-// The gateway and the log use the same words.
+// The gateway and the request log use the same status names.
 func TestOutcomesMatchStatuses(t *testing.T) {
 	t.Parallel()
 	outcomes, statuses := []gateway.Outcome{
@@ -132,7 +132,7 @@ func TestOutcomesMatchStatuses(t *testing.T) {
 	}, requestlog.Statuses()
 	for i := range max(len(outcomes), len(statuses)) {
 		if i >= len(outcomes) || i >= len(statuses) || string(outcomes[i]) != string(statuses[i]) {
-			t.Fatalf("%v are not %v", outcomes, statuses)
+			t.Fatalf("the outcomes %v differ from the statuses %v", outcomes, statuses)
 		}
 	}
 }

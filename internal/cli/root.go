@@ -1,5 +1,5 @@
-// Package cli is the command line: it builds the command tree from the packages of
-// the nouns and runs it.
+// Package cli is the command line: it builds the command tree from the packages of the
+// commands and runs it.
 package cli
 
 import (
@@ -147,7 +147,7 @@ func Main(args []string, host app.Host) int {
 func Run(ctx context.Context, args []string, host app.Host) int {
 	root := newRootCmd(&host)
 	if args == nil {
-		args = []string{} // nil would mean the arguments of the process
+		args = []string{} // cobra would replace nil with the arguments of the process
 	}
 	root.SetArgs(args)
 	root.SetIn(host.In)

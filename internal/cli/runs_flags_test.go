@@ -117,12 +117,12 @@ func TestInvalidRunsCommandLines(t *testing.T) {
 			wantUsageError(t, line, true)
 		})
 	}
-	// Commands for people only need a terminal: no flag and no pipe replaces it.
+	// Commands for people only need a terminal: neither a flag nor a pipe replaces it.
 	for _, line := range []string{"runs approve r_1", "runs approve --set-passphrase", "runs resume", "runs resume r_1", "open"} {
 		wantUsageError(t, line, false)
 	}
 	if got, err := parsedRuns(t, []string{"runs", "resume", "x", "--json"}, false); err != nil || got == nil {
-		t.Errorf("to find runs without a terminal: %v, %v", got, err)
+		t.Errorf("runs resume with --json and without a terminal: %v, %v", got, err)
 	}
 }
 

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "script-worker" {
-		os.Exit(Main(os.Args[1:], app.NewSystemHost())) // a command in this process starts its workers this way
+		os.Exit(Main(os.Args[1:], app.NewSystemHost())) // commands in the test process start this binary as their script worker
 	}
 	if modes, ok := os.LookupEnv(upstreamtest.Variable); ok {
 		serveUpstream(modes)
@@ -48,8 +48,8 @@ func serveUpstream(modes string) {
 	_ = server.Serve(os.Stdin)
 }
 
-// TestScripts runs the scripts of testdata/script, which has a directory for each
-// noun of the command line.
+// TestScripts runs the scripts in testdata/script, which has a directory for each command
+// group.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -87,7 +87,7 @@ func scriptParams(dir string) testscript.Params {
 	}
 }
 
-// newHome sets an empty home directory for a script, free of the user's settings.
+// newHome sets an empty home directory for a script, without the user's settings.
 func newHome(env *testscript.Env) error {
 	home := filepath.Join(env.WorkDir, "home")
 	for name, dir := range map[string]string{
@@ -100,8 +100,8 @@ func newHome(env *testscript.Env) error {
 	return os.MkdirAll(home, 0o755)
 }
 
-// damageStore overwrites the pages of a store that contain a text, like a failing disk:
-// damage FILE TEXT.
+// damageStore implements the command "damage FILE TEXT": it overwrites the pages of a store
+// that contain a text, like a failing disk.
 func damageStore(ts *testscript.TestScript, _ bool, args []string) {
 	const page = 4096
 	path := ts.MkAbs(args[0])

@@ -22,7 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// machineOfTeam is the name of a machine with all four files, as in a source.
+// machineOfTeam is the name of a machine in a source; it has all four files.
 const machineOfTeam = "code-and-review"
 
 // sourceUser is one user on one machine, whose commands are separate processes.
@@ -32,7 +32,7 @@ type sourceUser struct {
 	env  []string
 }
 
-// newSourceUser returns a household with an empty home, which is also the working directory.
+// newSourceUser returns a user with an empty home, which is also the working directory.
 func newSourceUser(t *testing.T, env ...string) *sourceUser {
 	t.Helper()
 	return &sourceUser{T: t, home: t.TempDir(), env: env}
@@ -42,7 +42,8 @@ func newSourceUser(t *testing.T, env ...string) *sourceUser {
 func (h *sourceUser) newCommand(args []string, more ...string) *exec.Cmd {
 	cmd := exec.CommandContext(h.Context(), "guideway", args...)
 	cmd.Dir = h.home
-	// PATH has the program of this test, and no node with packages next to it.
+	// PATH contains the directory of this program, and no node, which could have packages
+	// next to it.
 	cmd.Env = append([]string{"HOME=" + h.home, "PATH=" + os.Getenv("PATH"), "NO_COLOR=1", "GUIDEWAY_INCLUDE_PLUGINS=false"}, h.env...)
 	cmd.Env = append(cmd.Env, more...)
 	return cmd
@@ -58,7 +59,7 @@ func (h *sourceUser) runCommand(args []string, more ...string) (string, bool) {
 	return string(out), err == nil
 }
 
-// mustRun is say for a command that must succeed.
+// mustRun runs a command that must succeed, and returns its output.
 func (h *sourceUser) mustRun(args ...string) string {
 	h.Helper()
 	out, good := h.runCommand(args)
@@ -113,7 +114,7 @@ func writeMachine(t *testing.T, workflows, name string) {
 func gitRepo(t *testing.T, dir string) (commit func()) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("the program git makes the repository of this test, and is not here")
+		t.Skip("this test needs git")
 	}
 	git := func(args ...string) {
 		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir, "-c", "user.name=T", "-c", "user.email=t@example.com"}, args...)...)
@@ -163,27 +164,27 @@ func TestProcessesShareSourceCopy(t *testing.T) {
 			t.Errorf("round %d: %v", round, err)
 		}
 		if err := other.Wait(); err != nil {
-			t.Errorf("round %d: the other one: %v", round, err)
+			t.Errorf("round %d: the second process: %v", round, err)
 		}
 		versions := h.listVersions("repo")
 		for id, got := range versions {
 			if got != version {
-				t.Errorf("round %d: %s is of version %s", round, id, got)
+				t.Errorf("round %d: %s has the version %s", round, id, got)
 			}
 		}
 		if len(versions) != flows {
 			t.Errorf("round %d: %d definitions", round, len(versions))
 		}
 	}
-	t.Logf("%d processes were killed at work", killed)
+	t.Logf("%d processes were killed while writing", killed)
 	left, err := filepath.Glob(filepath.Join(h.home, "copies", "*", "stage-*"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("%v was left: %v", left, err)
+		t.Errorf("files left over: %v (%v)", left, err)
 	}
 }
 
-// killAtWork kills a process while a version is written, and returns the number of kills: 0
-// if the process ended before.
+// killAtWork kills a process while it writes a version. It returns 1, or 0 if the process
+// ended before.
 func (h *sourceUser) killAtWork(cmd *exec.Cmd, ended <-chan error) int {
 	h.Helper()
 	for {
@@ -192,7 +193,7 @@ func (h *sourceUser) killAtWork(cmd *exec.Cmd, ended <-chan error) int {
 			h.Fatal(err)
 		}
 		if len(at) > 0 {
-			_ = cmd.Process.Kill() // it may have ended
+			_ = cmd.Process.Kill() // the process may have exited
 			if err := <-ended; err != nil {
 				return 1
 			}
@@ -201,7 +202,7 @@ func (h *sourceUser) killAtWork(cmd *exec.Cmd, ended <-chan error) int {
 		select {
 		case err := <-ended:
 			if err != nil {
-				h.Errorf("it ended by itself: %v", err)
+				h.Errorf("the server ended before it was stopped: %v", err)
 			}
 			return 0
 		default:
@@ -211,7 +212,7 @@ func (h *sourceUser) killAtWork(cmd *exec.Cmd, ended <-chan error) int {
 
 var registryAt = regexp.MustCompile(`^ *registry +(\S+)$`)
 
-// serveRegistry starts a server of definitions, and returns its address.
+// serveRegistry starts a server that publishes definitions, and returns its address.
 func (h *sourceUser) serveRegistry() *url.URL {
 	h.Helper()
 	cmd := h.newCommand([]string{"serve", "--registry", "--listen", "127.0.0.1:0"})
@@ -226,7 +227,7 @@ func (h *sourceUser) serveRegistry() *url.URL {
 	for lines.Scan() {
 		if found := registryAt.FindStringSubmatch(lines.Text()); found != nil {
 			read := make(chan struct{})
-			go func() { // or it would wait for its reader
+			go func() { // otherwise the server blocks when the pipe is full
 				defer close(read)
 				for lines.Scan() {
 				}
@@ -239,11 +240,12 @@ func (h *sourceUser) serveRegistry() *url.URL {
 			return address
 		}
 	}
-	h.Fatalf("it serves no registry: %v", cmd.Wait())
+	h.Fatalf("the server serves no registry: %v", cmd.Wait())
 	return nil
 }
 
-// startProxy starts a proxy of a registry, and reports the answers for its index.
+// startProxy starts a proxy in front of a registry, and reports the responses for the
+// registry's index.
 func startProxy(t *testing.T, registry *url.URL) (address string, unchanged <-chan struct{}, fetched *atomic.Int64) {
 	t.Helper()
 	told, fetched := make(chan struct{}, 1), new(atomic.Int64)
@@ -292,14 +294,14 @@ func TestServerAsRegistry(t *testing.T) {
 	address, unchanged, fetched := startProxy(t, team.serveRegistry())
 
 	laptop := newSourceUser(t, "GUIDEWAY_REGISTRY_URL="+address, "GUIDEWAY_REGISTRY_ALLOW_PRIVATE=true", "GUIDEWAY_SYNC_INTERVAL=1s")
-	for name, key := range map[string]string{"without a token": "", "with a wrong one": "gdn_wrong", "with one of another scope": calls} {
+	for name, key := range map[string]string{"without a token": "", "wrong token": "gdn_wrong", "token with a different scope": calls} {
 		out, good := laptop.runCommand([]string{"sources", "sync"}, "GUIDEWAY_REGISTRY_KEY="+key)
 		if good || !strings.Contains(out, "registry failed") || key != "" && strings.Contains(out, key) {
 			t.Errorf("%s: %v %s", name, good, out)
 		}
 	}
 	if n := fetched.Load(); n > 0 {
-		t.Errorf("%d documents were given away", n)
+		t.Errorf("%d documents were sent without authorization", n)
 	}
 	laptop.env = append(laptop.env, "GUIDEWAY_REGISTRY_KEY="+reads)
 	laptop.mustRun("sources", "sync")
@@ -323,10 +325,10 @@ func TestServerAsRegistry(t *testing.T) {
 		select {
 		case <-told:
 		case <-ctx.Done():
-			t.Fatalf("%s: waited in vain", what)
+			t.Fatalf("no %s in time", what)
 		}
 	}
-	select { // from before the change
+	select { // discard a report from before the change
 	case <-unchanged:
 	default:
 	}
@@ -335,7 +337,7 @@ func TestServerAsRegistry(t *testing.T) {
 	writeFile(t, filepath.Join(workflows, "team-task.json"), workflowText("team-task", "1.0.1"))
 	wait("a changed definition", changed)
 	if got := laptop.listVersions("registry"); got["team-task"] != "1.0.1" || got["other-task"] != "1.0.0" {
-		t.Errorf("after the change: %v", got)
+		t.Errorf("the versions after the change are %v", got)
 	}
 	if n := fetched.Load() - before; n != 1 {
 		t.Errorf("%d documents were fetched for one change", n)
@@ -345,9 +347,9 @@ func TestServerAsRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text := fmt.Sprint(answer.StructuredContent); answer.IsError || !strings.Contains(text, "1.0.1") {
-		t.Errorf("the server on the laptop has %s", text)
+		t.Errorf("the workflow on the laptop is %s", text)
 	}
-	wait("nothing new after the change", unchanged)
+	wait("the current version after the change", unchanged)
 	laptop.wantApproval("team-desk", "registry")
 }
 

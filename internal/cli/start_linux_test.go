@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A server releases the memory of its start after the first answer: a second later it has
-// less private memory, and it still answers.
+// A server releases memory that only the start needed after its first answer: a second
+// later it has less private memory, and still answers.
 func TestServersReleaseStartMemory(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -55,11 +55,11 @@ func TestServersReleaseStartMemory(t *testing.T) {
 			break
 		}
 		if time.Since(began) > time.Minute {
-			t.Fatalf("a minute later it has %d kB of its own in memory, and had %d", ownMemory(t, cmd.Process.Pid), most)
+			t.Fatalf("a second after its answer, the server has %d kB of private memory, before %d", ownMemory(t, cmd.Process.Pid), most)
 		}
 	}
 	if got := ask(2, "tools/call", `{"name":"workflow_list","arguments":{}}`); !strings.Contains(got, "coding-task") {
-		t.Errorf("it answers %.300s", got)
+		t.Errorf("the server returned %.300s", got)
 	}
 }
 
@@ -79,6 +79,6 @@ func ownMemory(t *testing.T, pid int) int {
 			return n
 		}
 	}
-	t.Fatal("the system does not say how much memory is the process's own")
+	t.Fatal("the system does not report private memory")
 	return 0
 }

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// Before main, our programs allocate almost nothing: no pattern is compiled and no table
-// filled until it is needed. Each client starts its own process, and each pays for these
-// allocations with time and memory.
+// Package initialization allocates almost nothing: patterns are compiled and tables filled
+// when they are first needed. Each client starts its own process, so these allocations cost
+// time and memory in each.
 func TestPackageInitAllocations(t *testing.T) {
 	t.Parallel()
-	const most = 200 << 10 // it was 1.1 MB
+	const most = 200 << 10 // once 1.1 MB
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -36,9 +36,9 @@ func TestPackageInitAllocations(t *testing.T) {
 		told.WriteString(m[0] + "\n")
 	}
 	if lines == 0 {
-		t.Fatalf("nothing is told of our packages:\n%s", out)
+		t.Fatalf("the output has no line for Guideway's packages:\n%s", out)
 	}
 	if total > most {
-		t.Errorf("our packages allocate %d bytes before main, of %d that they may:\n%s", total, most, &told)
+		t.Errorf("Guideway's packages allocate %d bytes before main, want at most %d:\n%s", total, most, &told)
 	}
 }

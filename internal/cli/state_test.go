@@ -90,7 +90,7 @@ func TestImportedStatesContinue(t *testing.T) {
 			continue {"Output":"b"}
 			continue {"Output":"b"}
 			continue {"Output":"b"}`, `step "try" of phase "work", round 2 of loop "parts"`},
-		{"phases, behind an answer that leaves", phasesFlow, `start {"WorkflowID":"flow"}
+		{"phases, after an answer with a transition", phasesFlow, `start {"WorkflowID":"flow"}
 			continue {"Output":"a"}
 			continue {"Answer":{"OptionID":"stop"}}`, `step "tell" of phase "end"`},
 		{"phases, at the end", phasesFlow, `start {"WorkflowID":"flow"}
@@ -126,7 +126,7 @@ func TestImportedStatesContinue(t *testing.T) {
 				return
 			}
 			if got := command("runs import state.json"); !strings.Contains(got, " at "+tt.where+"\n") {
-				t.Errorf("the state goes on elsewhere than %s:\n%s\n%s", tt.where, got, state)
+				t.Errorf("the imported state is not at %s:\n%s\n%s", tt.where, got, state)
 			}
 			again := regexp.MustCompile(`r_[0-9a-z]{23}`).FindString(out.String())
 			value, err = jsonschema.UnmarshalJSON(strings.NewReader(command("runs show " + again + " --state")))
@@ -134,7 +134,7 @@ func TestImportedStatesContinue(t *testing.T) {
 				err = schema.Validate(value)
 			}
 			if err != nil {
-				t.Errorf("the state of the run that was imported: %v\n%s", err, out)
+				t.Errorf("the state of the imported run: %v\n%s", err, out)
 			}
 		})
 	}
@@ -186,16 +186,16 @@ completedPhases: [1]
 		t.Fatal(out)
 	}
 	for name, code := range map[string]int{
-		"a pipe":           typing(false, "runs import state.yaml", "four words in a row"),
-		"a wrong one":      typing(true, "runs import state.yaml", "not that"),
-		"nothing is typed": typing(true, "runs import state.yaml"),
+		"a pipe":             typing(false, "runs import state.yaml", "four words in a row"),
+		"a wrong passphrase": typing(true, "runs import state.yaml", "not that"),
+		"no passphrase":      typing(true, "runs import state.yaml"),
 	} {
 		if code != app.ExitFailed {
 			t.Errorf("%s: %d\n%s", name, code, out)
 		}
 	}
 	if typing(true, "runs list"); strings.Contains(out.String(), "r_") {
-		t.Fatalf("a run was begun:\n%s", out)
+		t.Fatalf("a run was created:\n%s", out)
 	}
 	if code := typing(true, "runs import state.yaml", "four words in a row"); code != app.ExitOK || !strings.Contains(out.String(), `step "tell" of phase "end"`) {
 		t.Errorf("%d\n%s", code, out)
@@ -227,6 +227,6 @@ func TestInvalidStates(t *testing.T) {
 	}
 	out.Reset()
 	if Run(t.Context(), []string{"runs", "list"}, host); strings.Contains(out.String(), "r_") {
-		t.Errorf("a run was begun:\n%s", out)
+		t.Errorf("a run was created:\n%s", out)
 	}
 }

@@ -21,7 +21,7 @@ func TestWaitingForStoreIsCancellable(t *testing.T) {
 	}
 	s := root.NewStore(cfg, nil)
 	defer s.Close()
-	s.Lock <- struct{}{} // another call is opening it
+	s.Lock <- struct{}{} // simulates another call that is opening the store
 	ctx, giveUp := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
@@ -30,10 +30,10 @@ func TestWaitingForStoreIsCancellable(t *testing.T) {
 	}()
 	giveUp()
 	if err := <-done; !errors.Is(err, context.Canceled) || guideway.ErrorCode(err) != guideway.CodeUnavailable {
-		t.Errorf("who gave up is told %v (%s)", err, guideway.ErrorCode(err))
+		t.Errorf("the cancelled call returned %v (%s)", err, guideway.ErrorCode(err))
 	}
 	<-s.Lock
 	if _, err := s.Open(t.Context()); err != nil {
-		t.Errorf("the next call is told %v", err)
+		t.Errorf("the next call returned %v", err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// fakeTerminal types lines, and shows them as a terminal does. "^D" is the end of the
-// input, once.
+// fakeTerminal types lines, and echoes them like a terminal. The line "^D" ends the input
+// once.
 type fakeTerminal struct {
 	lines []string
 	echo  io.Writer
@@ -137,7 +137,7 @@ func TestNoArgumentsPrintHelp(t *testing.T) {
 	}
 }
 
-// Ctrl-C works during a read that does not end.
+// Ctrl-C ends a command that waits for input.
 func TestInterruptStopsRun(t *testing.T) {
 	t.Parallel()
 	in, typing := io.Pipe()
@@ -163,7 +163,7 @@ func TestControlCharactersAreStripped(t *testing.T) {
 		{"show", "./flow.json"}, {"run", "./flow.json"}, {"list"}, {"validate", "flow.json"}, {"show", "./flow.json", "--graph", "mermaid"},
 	} {
 		host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"}, "\x1b[5m", "", "no", ".", ":vars", ":quit")
-		host.In = strings.NewReader("1\nno\n.\n:vars\n:quit\n") // the input is not echoed
+		host.In = strings.NewReader("1\nno\n.\n:vars\n:quit\n") // unlike fakeTerminal, this input is not echoed
 		if err := os.WriteFile(filepath.Join(host.Dir, "flow.json"), []byte(flow), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// changeConcurrently continues a run while a person reads the terminal: another person sends the step
-// back, and the agent does it again.
+// changeConcurrently changes a run while a person reads the terminal: another person
+// rejects the step, and the agent does it again.
 func changeConcurrently(t *testing.T, host app.Host, id string) {
 	t.Helper()
 	root := &app.App{Host: &host, Flags: &app.SettingFlags{}}
@@ -83,14 +83,14 @@ func TestAnswerAppliesToShownPosition(t *testing.T) {
 			}
 			shown, rest, _ := strings.Cut(out.String(), tt.want)
 			if !strings.Contains(shown, "the first round") || strings.Contains(shown, "the second round") {
-				t.Errorf("this stood there:\n%s", shown)
+				t.Errorf("the terminal shows:\n%s", shown)
 			}
 			if tt.command == "resume" && !strings.Contains(rest, "the second round") {
-				t.Errorf("what the person is asked for anew is not shown:\n%s", rest)
+				t.Errorf("the changed gate is not shown:\n%s", rest)
 			}
 			out.Reset()
 			if Run(t.Context(), []string{"runs", "show", id, "--json"}, host); !strings.Contains(out.String(), `"status": "waiting"`) {
-				t.Errorf("the second round was confirmed unseen:\n%s", out)
+				t.Errorf("the second round was confirmed without being shown:\n%s", out)
 			}
 		})
 	}

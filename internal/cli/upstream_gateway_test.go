@@ -55,14 +55,14 @@ func TestReloadAppliesSettings(t *testing.T) {
 			told = strings.Contains(line, "notifications/tools/list_changed")
 		}
 		if names := a.toolNames(); !slices.Equal(names, step.tools) {
-			t.Errorf("with %s the tools are %v", step.settings, names)
+			t.Errorf("with the settings %s, the tools are %v", step.settings, names)
 		}
 	}
 	a.end()
 }
 
 // Settings that only take effect at the next start are logged by name, once; those that the
-// gateway applies at once are not.
+// gateway applies immediately are not.
 func TestPendingSettingsAreLogged(t *testing.T) {
 	t.Parallel()
 	host, _ := newTerminal(t, nil)

@@ -66,14 +66,14 @@ func TestCommandLines(t *testing.T) {
 		"sources --json":                     app.PlainOptions{JSON: true},
 		"doctor --lint --json":               setupcmd.DoctorOptions{Lint: true, JSON: true},
 		"version --json":                     app.PlainOptions{JSON: true},
-		"list --log-level debug --workflows": nil, // the value is missing
+		"list --log-level debug --workflows": nil, // --log-level has no value
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
 			got, err := parseOptions(t, strings.Fields(line), true)
 			if want == nil {
 				if err == nil {
-					t.Fatalf("no error, but %+v", got)
+					t.Fatalf("got no error and %+v", got)
 				}
 				return
 			}
@@ -108,7 +108,7 @@ func TestInvalidCommandLines(t *testing.T) {
 		})
 	}
 	if _, err := parseOptions(t, []string{"run", "x"}, false); exitCode(err) != app.ExitUsage {
-		t.Errorf("to ask without a terminal: %v", err)
+		t.Errorf("run without a terminal: %v, want a usage error", err)
 	}
 }
 

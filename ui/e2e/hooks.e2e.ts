@@ -210,7 +210,7 @@ edges: [{ source: start, target: h }, { source: h, target: call }, { source: cal
   await page.getByRole("button", { name: "Save…" }).click();
   await page.getByRole("button", { name: "Save to project" }).click();
   await page.locator('.hook-state[data-state="changed"]').waitFor();
-  await page.getByText("it has changed since its approval").waitFor();
+  await page.getByText("changed since its approval").waitFor();
   expect(readFileSync(file, "utf8")).toContain("bindings: [{upstream: none}]");
   await page.getByRole("button", { name: "Enable again…" }).click();
   await page.getByRole("button", { name: "Approve this version" }).click();

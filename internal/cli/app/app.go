@@ -48,7 +48,7 @@ func AddSettingFlags(fs *pflag.FlagSet) *SettingFlags {
 		}
 		f.flags[s.Name] = []*pflag.Flag{flag}
 		if s.FlagAlias != "" {
-			fs.StringArrayVar(list, s.FlagAlias, nil, "the same as --"+s.Flag)
+			fs.StringArrayVar(list, s.FlagAlias, nil, "same as --"+s.Flag)
 			f.flags[s.Name] = append(f.flags[s.Name], fs.Lookup(s.FlagAlias))
 		}
 	}
@@ -85,8 +85,8 @@ func (a *App) LoadUser() (*config.Config, guideway.Principal, error) {
 	return cfg, guideway.Principal{User: user, Client: ClientName}, err
 }
 
-// Logger returns a logger that writes to the error output, because the standard output
-// belongs to the protocol.
+// Logger returns a logger that writes to the error output, because the standard output is
+// used by the protocol.
 func (a *App) Logger(cfg *config.Config) *slog.Logger { return a.newLogger(cfg, cfg.Log.Threshold()) }
 
 // newLogger returns a logger with the threshold level.
@@ -143,7 +143,7 @@ func catalogOptions(cfg *config.Config) catalog.Options {
 	return catalog.Options{TTL: cfg.Workflows.CacheTTL, Index: filepath.Join(sourceCacheDir(cfg), "index"), Program: buildID()}
 }
 
-// buildID identifies this build, so that it does not use index entries of another build.
+// buildID identifies this build, so that index entries of other builds are not used.
 func buildID() string {
 	name, err := os.Executable()
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 )
 
-// RequireTerminal returns an error if the input or the output is not a terminal: a pipe
-// cannot approve.
+// RequireTerminal returns an error if the input or the output is not a terminal, because
+// only a person may approve.
 func (h *Host) RequireTerminal() error {
 	if h.InTerminal && h.OutTerminal && h.ReadSecret != nil {
 		return nil
 	}
 	return guideway.Errorf(guideway.CodeForbidden, "an approval needs a terminal: the input or the output is a file or a pipe").
-		WithFix("run it yourself in a terminal")
+		WithFix("run the command yourself in a terminal")
 }
 
 // Approver asks the user for the passphrase, which an agent does not know.
@@ -93,7 +93,7 @@ func (p *Approver) SetPassphrase(ctx context.Context) error {
 		if old, err = p.askSecret(ctx, "Current passphrase: "); err != nil {
 			return err
 		}
-		// Check it before asking for the new one.
+		// Check the current passphrase before asking for the new one.
 		if err := p.Passphrase.Check(ctx, old); err != nil {
 			return err
 		}

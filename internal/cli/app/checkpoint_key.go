@@ -44,7 +44,7 @@ func (k MasterKey) keySource(cfg *config.Config) (seal.Source, error) {
 }
 
 // passphraseSource returns the passphrase from the environment, then from the file, then
-// from a prompt when it is needed.
+// from a prompt.
 func (k MasterKey) passphraseSource(e config.Encryption) (seal.Source, error) {
 	if e.Passphrase != "" || e.PassphraseFile == "" {
 		return &promptedPassphrase{MasterKey: k, words: e.Passphrase}, nil
@@ -72,7 +72,7 @@ type promptedPassphrase struct {
 
 var _ seal.Source = (*promptedPassphrase)(nil)
 
-// Kind implements seal.Source, as do the methods after it.
+// Kind implements seal.Source. So do the methods below.
 func (*promptedPassphrase) Kind() string { return seal.KindPassphrase }
 
 // Fix returns the hint for a wrong passphrase.

@@ -33,7 +33,8 @@ type CheckpointStore struct {
 	closed bool
 }
 
-// NewCheckpointStore returns a store that opens at the first call. Close it before s.
+// NewCheckpointStore returns a store that opens at the first call. It must be closed before
+// s.
 func (a *App) NewCheckpointStore(s *Store, key MasterKey) *CheckpointStore {
 	return &CheckpointStore{Store: s, key: key, now: a.Host.Now, Log: s.Log, Lock: make(chan struct{}, 1)}
 }
@@ -74,7 +75,7 @@ func (c *CheckpointStore) OpenListed(ctx context.Context) (opened *checkpoints.C
 	if !errors.As(err, &locked) {
 		return opened, func() {}, err
 	}
-	options, _ := c.storeOptions() // may fail again for want of a key
+	options, _ := c.storeOptions() // fails again if the key is missing; the options are still valid
 	opened, err = checkpoints.OpenLocked(ctx, options, locked.Cause)
 	if err != nil {
 		return nil, nil, StoreOpenError(err)
@@ -138,7 +139,7 @@ func (c *CheckpointStore) isActive(ctx context.Context, id string) (bool, error)
 	return r.Status == engine.StatusRunning || r.Status == engine.StatusWaiting, err
 }
 
-// Close closes the checkpoints after the calls in progress have ended.
+// Close closes the checkpoints after the calls in progress have returned.
 func (c *CheckpointStore) Close() {
 	c.Lock <- struct{}{}
 	defer func() { <-c.Lock }()
@@ -160,7 +161,7 @@ func checkpointLimits(c config.Checkpoints) checkpoint.Limits {
 	}
 }
 
-// orUnlimited returns -1, which means no limit, if n is not positive.
+// orUnlimited returns n, or -1, which means no limit, if n is not positive.
 func orUnlimited[T int | int64 | time.Duration](n T) T {
 	if n <= 0 {
 		return -1
@@ -222,7 +223,7 @@ func (d *CheckpointDeps) RequirePersistence() error {
 		return nil
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "nothing was saved: %s", store.Note).
-		WithFix("make the data directory writable for this user, or name another with --data-dir")
+		WithFix("make the data directory writable for this user, or select a different one with --data-dir")
 }
 
 // CheckpointsExist reports whether there may be checkpoints. It creates nothing.

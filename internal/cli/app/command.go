@@ -59,8 +59,8 @@ func NewGroupCmd(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command 
 	return cmd
 }
 
-// RunWith returns the RunE of a command without arguments. The checks of the options run
-// first, and an error of theirs is a UsageError.
+// RunWith returns the RunE of a command without arguments. It first checks the options, and
+// converts an error of the checks to a UsageError.
 func RunWith[O any](run RunFunc[O], o *O, checks ...func() error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		for _, check := range checks {
@@ -110,7 +110,7 @@ func AddLimitFlag(cmd *cobra.Command, limit *int, usage string) {
 
 // CompleteNames returns the completion of up to most arguments with the names that list
 // returns, each with an optional description after a tab. It ignores errors, because
-// completion has no place to show them.
+// completion cannot show them.
 func CompleteNames(most int, directive cobra.ShellCompDirective, list func(context.Context) ([]string, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most {
@@ -149,7 +149,8 @@ func CheckChoice(flag, value string, allowed []string) error {
 		WithFix("--%s %s", flag, strings.Join(allowed, ", or --"+flag+" "))
 }
 
-// addFlagCheck runs a check before a command. An error of it is a UsageError.
+// addFlagCheck adds a check that runs before a command. Its error is converted to a
+// UsageError.
 func addFlagCheck(cmd *cobra.Command, check func() error) {
 	earlier := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
@@ -186,8 +187,8 @@ func AddGraphFlag(cmd *cobra.Command, format *string, usage string) {
 	})
 }
 
-// ExactArgs rejects any other number of arguments than n. The error describes the arguments
-// with what.
+// ExactArgs rejects any other number of arguments than n. what describes the arguments in
+// the error.
 func ExactArgs(n int, what, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {
@@ -206,7 +207,8 @@ func RejectUnknownCommand(cmd *cobra.Command, args []string) error {
 	return UnknownCommandError(cmd, args[0])
 }
 
-// UnknownCommandError returns the error for a word that is not a command, with the likely one.
+// UnknownCommandError returns the error for a word that is not a command, with the most
+// similar command as the fix.
 func UnknownCommandError(cmd *cobra.Command, word string) error {
 	err := guideway.Errorf(guideway.CodeInvalid, "unknown command %q for %q", word, cmd.CommandPath()).
 		WithFix("%s --help", cmd.CommandPath())

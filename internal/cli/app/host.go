@@ -1,5 +1,5 @@
-// Package app has what the commands share: the process, the settings, the output and the
-// stores that open at the first call.
+// Package app contains the parts that commands share: the process, the settings, the output
+// and the stores that open at the first call.
 package app
 
 import (
@@ -17,9 +17,9 @@ import (
 
 // The exit codes.
 const (
-	ExitOK      = 0 // done
+	ExitOK      = 0 // success
 	ExitFailed  = 1 // the command failed
-	ExitUsage   = 2 // the command line was wrong
+	ExitUsage   = 2 // the command line is invalid
 	ExitInvalid = 3 // a definition is invalid
 )
 
@@ -82,8 +82,9 @@ func readSecret(ctx context.Context, fd int) (string, error) {
 	return string(text), err
 }
 
-// readUntilDone returns what read returns, or an error if ctx ends first. Then the read ends
-// with the process, because a terminal cannot be interrupted.
+// readUntilDone returns what read returns, or an error if ctx ends first. In that case the
+// read continues until the process ends, because a read from a terminal cannot be
+// interrupted.
 func readUntilDone[T any](ctx context.Context, read func() (T, error)) (value T, err error) {
 	done := make(chan struct{})
 	var got T

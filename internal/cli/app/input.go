@@ -57,7 +57,8 @@ func (h *Host) readFile(ctx context.Context, name string, most int64) ([]byte, e
 	return data, nil
 }
 
-// ReadError returns the error for a file that cannot be read, with its name once.
+// ReadError returns the error for a file that cannot be read, in which the file name occurs
+// only once.
 func ReadError(name string, err error) error {
 	code, fix := guideway.CodeUnavailable, ""
 	switch {

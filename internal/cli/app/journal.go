@@ -44,7 +44,7 @@ func OpenKey(ctx context.Context, cfg *config.Config, journal JournalStore) (run
 		if err != nil {
 			return nil, err
 		}
-		// Another process may have created the key since the first look.
+		// Another process may have created the key since the first attempt.
 		if chained && isMissing(path) {
 			return nil, MissingKeyError(path)
 		}
@@ -88,7 +88,7 @@ func CheckKey(ctx context.Context, journal JournalStore, key run.Key, path strin
 		return err
 	}
 	fits := bytes.Equal(kept, keyfile.Fingerprint(key))
-	if kept == nil { // a store without a fingerprint
+	if kept == nil { // a store of a version that stored no fingerprint
 		if fits, err = matchesRuns(ctx, journal, key); err != nil {
 			return err
 		}
@@ -121,11 +121,11 @@ func matchesRuns(ctx context.Context, journal run.Journal, key run.Key) (bool, e
 
 // MissingKeyError returns the error for a key file that does not exist.
 func MissingKeyError(path string) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "the store has runs, and the key file %s that chains them does not exist", path).
+	return guideway.Errorf(guideway.CodeUnavailable, "the store has runs, but their key file %s does not exist", path).
 		WithFix("restore it from a backup, or copy it from the machine that created the store; a new key would make every run unverifiable")
 }
 
-// wrongKeyError returns the error for a key of another store.
+// wrongKeyError returns the error for the key of a different store.
 func wrongKeyError(path string) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "the runs of the store are chained with a different key than the one in %s", path).
 		WithFix("copy the key file of the machine that created the store to that path, with mode 0600, or name it with --journal-key-file; no other key can continue these runs")

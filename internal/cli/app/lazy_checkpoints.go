@@ -29,12 +29,12 @@ func NewAutoSaver(s *Store, c *CheckpointStore) (*contexts.AutoSaver, error) {
 // exit within a second of its signal.
 const autoSaveTimeout = 800 * time.Millisecond
 
-// CloseAutoSaver saves what is pending within autoSaveTimeout. A run that is not saved
-// loses nothing, because its journal is complete.
+// CloseAutoSaver saves what is pending within autoSaveTimeout. An unsaved run loses
+// nothing, because its journal is complete.
 func CloseAutoSaver(s *Store, keeper *contexts.AutoSaver) {
 	done := make(chan struct{})
 	go func() {
-		_ = keeper.Close() // never fails
+		_ = keeper.Close() // Close of the auto-saver never fails
 		close(done)
 	}()
 	timer := time.NewTimer(autoSaveTimeout)
@@ -52,8 +52,8 @@ type LazyCheckpoints struct{ Checkpoints *CheckpointStore }
 
 var _ contexts.Checkpoints = LazyCheckpoints{}
 
-// callListed opens the checkpoints for one call that needs no content, and so no master
-// key.
+// callListed opens the checkpoints for one call that reads no content and therefore needs
+// no master key.
 func callListed[T any](ctx context.Context, l LazyCheckpoints, call func(*checkpoint.Service) (T, error)) (T, error) {
 	opened, done, err := l.Checkpoints.OpenListed(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func callListed[T any](ctx context.Context, l LazyCheckpoints, call func(*checkp
 	return call(opened.Service)
 }
 
-// Save implements contexts.Checkpoints, as do the methods after it.
+// Save implements contexts.Checkpoints. So do the methods below.
 func (l LazyCheckpoints) Save(ctx context.Context, who guideway.Principal, r checkpoint.SaveRequest) (*checkpoint.Saved, error) {
 	return WithOpened(ctx, l.Checkpoints.Open, func(s *checkpoints.Checkpoints) (*checkpoint.Saved, error) { return s.Save(ctx, who, r) })
 }

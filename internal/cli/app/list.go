@@ -28,7 +28,7 @@ func WriteList[T any](h *Host, asJSON bool, l Listing[T]) error {
 	})
 }
 
-// WriteRows prints a table with a row for each of the items.
+// WriteRows prints a table with a row for each item.
 func WriteRows[T any](h *Host, t *Table, items []T, row func(T) []string) {
 	for _, item := range items {
 		t.Add(row(item)...)

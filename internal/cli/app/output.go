@@ -26,7 +26,7 @@ func WriteJSON(w io.Writer, v any) error {
 	return nil
 }
 
-// WriteJSONOr writes the result of a command as JSON if asJSON is set, and else calls
+// WriteJSONOr writes the result of a command as JSON if asJSON is set, and otherwise calls
 // writeWords.
 func (h *Host) WriteJSONOr(asJSON bool, answer any, writeText func()) error {
 	if asJSON {
@@ -36,7 +36,8 @@ func (h *Host) WriteJSONOr(asJSON bool, answer any, writeText func()) error {
 	return nil
 }
 
-// WriteResult prints the result of a command as JSON if asJSON is set, and else as text.
+// WriteResult prints the result of a command as JSON if asJSON is set, and otherwise as
+// text.
 func (h *Host) WriteResult(asJSON bool, answer any, text string) error {
 	return h.WriteJSONOr(asJSON, answer, func() { fmt.Fprintln(h.Out, text) })
 }

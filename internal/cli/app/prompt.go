@@ -38,7 +38,7 @@ func (v *TextPrinter) PrintText(indent, text string) {
 	}
 }
 
-// PrintList prints a heading and a list, unless the list is empty.
+// PrintList prints a heading and a list. It prints nothing if the list is empty.
 func (v *TextPrinter) PrintList(heading string, texts []string) {
 	if len(texts) == 0 {
 		return
@@ -70,7 +70,7 @@ func (t *Prompter) AskLine(ctx context.Context, ask string) (string, error) {
 		err = nil
 	}
 	if err != nil && ctx.Err() == nil {
-		fmt.Fprintln(t.Out) // Ctrl-D leaves the cursor where it was
+		fmt.Fprintln(t.Out) // Ctrl-D leaves the cursor on the line of the prompt
 	}
 	return strings.TrimRight(text, "\r\n"), err
 }

@@ -19,15 +19,15 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// The maximum times that a command waits for remote sources. If there is a copy of the
-// source, the command continues with it after updateTimeout.
+// Timeouts for remote sources. If there is a copy of the source, the command continues with
+// it after updateTimeout.
 const (
 	firstFetchTimeout = 60 * time.Second
 	updateTimeout     = 5 * time.Second
 )
 
-// remoteSources returns the configured Git and registry sources, lowest rank first. A
-// source with an invalid configuration reports the error when it is read.
+// remoteSources returns the configured Git and registry sources, in order of increasing
+// rank. A source with an invalid configuration reports the error when it is read.
 func (a *App) remoteSources(cfg *config.Config) []catalog.Source {
 	names := usedNames{}
 	for i := range cfg.Sources {
@@ -68,7 +68,8 @@ func (n usedNames) reserve(name string) string {
 	return unique
 }
 
-// redactedAddress returns an address without credentials. The text may be invalid as a URL.
+// redactedAddress returns an address without credentials. The address need not be a valid
+// URL.
 func redactedAddress(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -193,7 +194,7 @@ func (a *App) syncDueSources(ctx context.Context, sources []catalog.Source) {
 		fetches.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, wait)
 			defer cancel()
-			_, _ = copied.Sync(ctx) // the source keeps the error
+			_, _ = copied.Sync(ctx) // the source stores and reports the error
 		})
 	}
 	fetches.Wait()

@@ -23,7 +23,7 @@ type JournalStore interface {
 }
 
 // Store opens the journal at the first call, so that a client that only reads workflows
-// does not pay for it. If that fails, the call returns the error and the next call tries
+// does not open it. If that fails, the call returns the error and the next call tries
 // again.
 type Store struct {
 	Cfg         *config.Config
@@ -129,8 +129,8 @@ func (s *Store) openJournal(ctx context.Context) (JournalStore, error) {
 	return s.journal, nil
 }
 
-// StoreOpenError makes an internal error of opening the store visible to the caller: its
-// cause is on this machine and may be temporary.
+// StoreOpenError converts an internal error of opening the store to one that clients see,
+// because its cause is on this machine and may be temporary.
 func StoreOpenError(err error) error {
 	if guideway.ErrorCode(err) != guideway.CodeInternal {
 		return err
@@ -234,8 +234,8 @@ func (a *App) withOpenStore(ctx context.Context, definitions run.Definitions, do
 	return do(ctx, s, o, person)
 }
 
-// LookupProject is Project for MCP and HTTP, which call it for each request: the branch may
-// change between requests.
+// LookupProject returns the project, like Project. MCP and HTTP call it for each request,
+// because the branch may change.
 func (h *Host) LookupProject(context.Context) run.Project { return h.Project() }
 
 // Project returns the project of the working directory, or the zero value if there is no

@@ -38,7 +38,7 @@ var (
 	_ run.Feed      = LazyStore{}
 )
 
-// CreateDocument implements session.Store, as do the methods after it.
+// CreateDocument implements session.Store. So do the methods below.
 func (l LazyStore) CreateDocument(ctx context.Context, d session.Document, log []session.LogEntry) error {
 	return doWithOpened(ctx, l.Store, func(o *Opened) error { return o.CreateDocument(ctx, d, log) })
 }
@@ -78,7 +78,7 @@ func (l LazyStore) ValidationLog(ctx context.Context, ref session.Ref, limit int
 	return WithOpened(ctx, l.Store.Open, func(o *Opened) ([]session.LogEntry, error) { return o.ValidationLog(ctx, ref, limit) })
 }
 
-// Changes implements run.Feed, as do the methods after it.
+// Changes implements run.Feed. So do the methods below.
 func (l LazyStore) Changes(ctx context.Context, after int64, limit int) (list []run.Change, reset bool, err error) {
 	o, err := l.Store.Open(ctx)
 	if err != nil {

@@ -11,18 +11,18 @@ import (
 )
 
 // Everything that grants a human approval is in the directory of the journal's key: the
-// passphrase, the browser sessions and the named tokens. A user who points a variable or a
-// flag at another directory, with no passphrase or another one, also loses the credentials
-// of the running server and the key of its runs.
+// passphrase, the browser sessions and the named tokens. Therefore a variable or flag that
+// selects a directory without a passphrase, or with a different one, also selects other
+// credentials than those of the running server, and a different key.
 
-// UserSecretsDir returns that directory. If the key file is a symbolic link, it is the
-// directory of the target: a link to the key from elsewhere gives no other directory.
+// UserSecretsDir returns that directory. A symbolic link to the key file does not change
+// it: it is the directory of the link's target.
 func UserSecretsDir(cfg *config.Config) string {
 	path := cfg.Journal.KeyFile
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		if to, err := filepath.EvalSymlinks(path); err == nil {
 			path = to
-		} // otherwise there is no key and no run
+		} // otherwise there is no key and no run to protect
 	}
 	return filepath.Dir(path)
 }

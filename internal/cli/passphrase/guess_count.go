@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
-// guessCount counts the wrong passphrases since the last correct one.
+// guessCount is the number of wrong passphrases since the last correct one, and their time.
 type guessCount struct {
 	Wrong int       `json:"wrong"`
 	Last  time.Time `json:"last"`
@@ -54,7 +54,7 @@ func (f File) readGuesses() (guessCount, error) {
 	}
 	if err != nil || g.Wrong < 0 {
 		return g, guideway.Errorf(guideway.CodeUnavailable, "the number of wrong passphrases in %s cannot be read", f.guessPath()).
-			WithFix("remove the file, if you are sure that there was no attempt to guess")
+			WithFix("remove the file, if you are sure that nobody tried to guess the passphrase")
 	}
 	return g, nil
 }

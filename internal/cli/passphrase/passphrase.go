@@ -1,8 +1,8 @@
-// Package passphrase stores the passphrase with which a user proves at a terminal that the
-// agent is not opening a gate. It stores an Argon2id hash in a private file. It counts
-// guesses, and after a few of them each next guess has to wait longer. The proof is as
-// strong as the terminal: a program that runs as the same user can replace the file, see
-// docs/security.md.
+// Package passphrase stores the passphrase that a person types at a terminal to open a
+// gate, because an agent could run the same command. It stores an Argon2id hash in a
+// private file. It counts wrong guesses; after a few of them the wait before each further
+// guess grows. The passphrase is no protection against programs of the same user: one that
+// runs as the same user can replace the file; see docs/security.md.
 package passphrase
 
 import (
@@ -141,7 +141,7 @@ func (f File) Set(ctx context.Context, old, passphrase string) error {
 		}
 	}
 	s := storedPassphrase{Version: 1, KDF: kdf, Cost: f.Cost.withDefaults(), Salt: make([]byte, saltBytes)}
-	_, _ = rand.Read(s.Salt) // never fails
+	_, _ = rand.Read(s.Salt) // crypto/rand.Read never fails
 	s.Hash = s.computeHash(passphrase)
 	return f.writeJSON(f.Path, s)
 }
@@ -161,7 +161,8 @@ func (f File) checkLocked(passphrase string) error {
 		return guideway.Errorf(guideway.CodeForbidden, "%d wrong passphrases in a row: the next attempt is possible in %s", g.Wrong, wait.Round(time.Second)).
 			WithFix("wait %s, then try again", wait.Round(time.Second))
 	}
-	// Count before the comparison, so that killing the program gives no free guess.
+	// Count the guess before the comparison, so that it also counts if the program is
+	// killed.
 	if err := f.writeJSON(f.guessPath(), guessCount{Wrong: g.Wrong + 1, Last: f.currentTime()}); err != nil {
 		return err
 	}
@@ -200,7 +201,7 @@ func (f File) acquireLock(ctx context.Context) (unlock func(), err error) {
 	if ok, err := l.TryLockContext(ctx, 20*time.Millisecond); err != nil || !ok {
 		return nil, f.writeError(errors.Join(err, ctx.Err()))
 	}
-	return func() { _ = l.Close() }, nil // closing releases the lock
+	return func() { _ = l.Close() }, nil // closing the file releases the lock
 }
 
 func (f File) currentTime() time.Time {

@@ -48,17 +48,17 @@ func requireError(t *testing.T, err error, code guideway.Code, text string) {
 	}
 }
 
-// Approval is disabled until a passphrase is set, and then accepts only that one.
+// Approval is disabled until a passphrase is set, and then needs exactly that passphrase.
 func TestDisabledUntilSet(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	err := d.Check(t.Context(), right)
 	requireError(t, err, guideway.CodeForbidden, "is disabled")
 	if isSet, setErr := d.IsSet(); isSet || setErr != nil || !errors.Is(err, passphrase.ErrNotSet) {
-		t.Errorf("set: %v %v, and the error is %v", isSet, setErr, err)
+		t.Errorf("IsSet = %v, %v without a passphrase, and Check returned %v", isSet, setErr, err)
 	}
 	if _, err := os.Stat(filepath.Dir(d.Path)); !os.IsNotExist(err) {
-		t.Errorf("to look has made a directory: %v", err)
+		t.Errorf("Check created a directory: %v", err)
 	}
 	d.setPassphrase(t)
 	if isSet, err := d.IsSet(); !isSet || err != nil {
@@ -80,7 +80,7 @@ func TestFileIsSaltedHash(t *testing.T) {
 	one, err := os.ReadFile(d.Path)
 	two, err2 := os.ReadFile(other.Path)
 	if err != nil || err2 != nil || strings.Contains(string(one), right) || string(one) == string(two) {
-		t.Errorf("%v %v: the same passphrase gives\n%s%s", err, err2, one, two)
+		t.Errorf("%v %v: the files of equal passphrases contain the passphrase or are equal:\n%s%s", err, err2, one, two)
 	}
 	info, err := os.Stat(d.Path)
 	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
@@ -96,7 +96,7 @@ func TestChangePassphrase(t *testing.T) {
 	requireError(t, d.Set(t.Context(), "", "another one"), guideway.CodeForbidden, "incorrect passphrase")
 	requireError(t, d.Set(t.Context(), "wrong", "another one"), guideway.CodeForbidden, "incorrect passphrase")
 	if err := d.Check(t.Context(), right); err != nil {
-		t.Fatalf("a refused change has changed it: %v", err)
+		t.Fatalf("the passphrase changed although the change was refused: %v", err)
 	}
 	if err := d.Set(t.Context(), right, "another one"); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestGuessesAreDelayed(t *testing.T) {
 	}
 }
 
-// Concurrent programs get no more guesses than one.
+// Concurrent programs together get no more guesses than one.
 func TestConcurrentGuessesAreCounted(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -158,7 +158,7 @@ func TestConcurrentGuessesAreCounted(t *testing.T) {
 	}
 	all.Wait()
 	if looked != 3 {
-		t.Errorf("%d guesses were looked at, want 3", looked)
+		t.Errorf("%d guesses were checked, want 3", looked)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestDamagedFileRefusesApproval(t *testing.T) {
 		{"no salt", `{"version":1,"kdf":"argon2id","cost":{"passes":1,"kib":8,"threads":1},"hash":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}`, guideway.CodeUnavailable, 0o600},
 		{"all memory", `{"version":1,"kdf":"argon2id","cost":{"passes":1,"kib":4294967295,"threads":1},"salt":"AAAAAAAAAAAAAAAAAAAAAA==","hash":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}`, guideway.CodeUnavailable, 0o600},
 		{"too long", strings.Repeat(" ", 8<<10), guideway.CodeUnavailable, 0o600},
-		{"open to others", "{}", guideway.CodeForbidden, 0o644},
+		{"readable for others", "{}", guideway.CodeForbidden, 0o644},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

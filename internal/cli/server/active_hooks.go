@@ -25,8 +25,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// approvalsPoll is how often the approvals file is checked, so that changes of another
-// process take effect soon.
+// approvalsPoll is the interval at which the approvals file is checked, so that changes of
+// another process take effect soon.
 const approvalsPoll = time.Second
 
 // ActiveHooks runs the active hook graphs around the calls and tool lists of a gateway. It
@@ -42,7 +42,7 @@ type ActiveHooks struct {
 	active            atomic.Pointer[hookengine.Set]
 
 	refreshLock   sync.Mutex
-	approvalsFile fs.FileInfo // the approvals file when it was last read
+	approvalsFile fs.FileInfo // state of the approvals file when it was last read
 	stop          func()
 	done          sync.WaitGroup
 }
@@ -91,7 +91,7 @@ func (h *ActiveHooks) pollApprovals(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			info, _ := os.Stat(app.ApprovalsPath(h.Cfg)) // a missing file compares like any other
+			info, _ := os.Stat(app.ApprovalsPath(h.Cfg)) // the result is nil for a missing file, which sameFile supports
 			h.refreshLock.Lock()
 			same := sameFile(h.approvalsFile, info)
 			h.refreshLock.Unlock()
@@ -110,8 +110,8 @@ func sameFile(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// refreshSet activates the currently approved graphs. If they are unknown, all calls are
-// blocked, because one of the graphs may be a guard.
+// refreshSet activates the currently approved graphs. If the approvals cannot be read, all
+// calls are blocked, because one of the graphs may be a guard.
 func (h *ActiveHooks) refreshSet() {
 	h.refreshLock.Lock()
 	defer h.refreshLock.Unlock()
@@ -149,7 +149,7 @@ func (h *ActiveHooks) Around(ctx context.Context, call gateway.HookCall, send fu
 	p, err := set.For(hookdef.Type(call.Method), call.Upstream, call.Tool)
 	if err == nil && p != nil && call.Before != "" {
 		if outer, _ := set.For(hookdef.Type(call.Method), call.Upstream, call.Before); outer == p {
-			p = nil // it already wraps this call
+			p = nil // the graph already wraps this call
 		}
 	}
 	switch {
@@ -198,7 +198,7 @@ func (a *auditFile) Audit(_ context.Context, entry hookengine.AuditEntry) (err e
 		return guideway.Errorf(guideway.CodeUnavailable, "open the audit log: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	// Write each line at once: several processes may append.
+	// Write each line with one call: several processes may append.
 	_, err = file.Write(append(line, '\n'))
 	return err
 }

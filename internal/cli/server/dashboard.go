@@ -78,7 +78,7 @@ func FindLiveServer(ctx context.Context, cfg *config.Config) (string, bool) {
 
 // startServer starts a server in this process.
 func (d *dashboard) startServer(ctx context.Context) (string, error) {
-	d.stopServer() // it may have stopped answering
+	d.stopServer() // the server may have stopped answering
 	handler, err := d.surface.newHandler(nil)
 	if err != nil {
 		return "", err
@@ -182,7 +182,7 @@ func FetchPage(ctx context.Context, url string) (status int, body []byte, err er
 		return 0, nil, err
 	}
 	client := http.Client{
-		Transport: &http.Transport{DisableKeepAlives: true}, // and no proxy
+		Transport: &http.Transport{DisableKeepAlives: true}, // no Proxy: the server is local
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		},

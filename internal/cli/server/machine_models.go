@@ -78,7 +78,7 @@ func (m *MachineModels) Model(f driver.RunScope, level machinedef.Level, name st
 		return m.parseSpec(spec)
 	}
 	return driver.SelectedModel{}, guideway.Errorf(guideway.CodeInvalid, "no model is set for the level %q", level).
-		WithFix("set GUIDEWAY_MODEL=openai:NAME or anthropic:NAME, name it in \"models\" of guideway.json, or try it with --demo or --model scripted:FILE")
+		WithFix("set GUIDEWAY_MODEL=openai:NAME or anthropic:NAME, add it to \"models\" in guideway.json, or use --demo or --model scripted:FILE")
 }
 
 // recordedModel returns a model that replays the recording of a machine.
@@ -158,7 +158,7 @@ func ReadBoundedFile(path string) ([]byte, error) {
 	defer func() { _ = file.Close() }()
 	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
 	if err == nil && len(data) > maxFileBytes {
-		err = fmt.Errorf("it is larger than %d MiB", maxFileBytes>>20)
+		err = fmt.Errorf("larger than %d MiB", maxFileBytes>>20)
 	}
 	return data, err
 }

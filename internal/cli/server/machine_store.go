@@ -97,7 +97,7 @@ func MachineConfig(cfg *config.Config) *config.Config {
 	return &own
 }
 
-// withSchema returns the URL of a PostgreSQL store with another schema.
+// withSchema returns the URL of a PostgreSQL store with a different schema.
 func withSchema(url, schema string) string {
 	sign := "?"
 	if strings.Contains(url, "?") {

@@ -185,7 +185,7 @@ func (m *machineTracer) setContent(span *telemetry.Span, key string, value any) 
 	}
 	said := string(document)
 	if _, ok := value.(string); ok {
-		_ = json.Unmarshal(document, &said) // a JSON string, before and after the redaction
+		_ = json.Unmarshal(document, &said) // the redacted document is still a JSON string
 	}
 	span.Set(textAttribute(key, said))
 }
@@ -237,7 +237,7 @@ func RedactDocument(a *app.App, cfg *config.Config, document []byte) ([]byte, er
 		names = append(names, m.KeyEnv)
 	}
 	var keys []string
-	const shortest = 8 // a shorter value is a word
+	const shortest = 8 // a shorter match is probably an ordinary word
 	for _, name := range names {
 		if value := a.Host.Getenv(name); name != "" && len(value) >= shortest {
 			keys = append(keys, value, "[redacted: key]")

@@ -81,7 +81,7 @@ func (u *Maintenance) NotifyAnswered() { u.once.Do(func() { close(u.answered) })
 // Close stops the tasks and waits for them.
 func (u *Maintenance) Close() {
 	if u.cancel == nil {
-		return // it was not started
+		return // Start was not called
 	}
 	u.cancel()
 	u.done.Wait()

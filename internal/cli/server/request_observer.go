@@ -20,7 +20,7 @@ import (
 )
 
 // RequestLogPath returns the path of the request log. It is local to this machine even if
-// the store is remote (ADR 16).
+// the store is remote (see docs/adr/0016).
 func RequestLogPath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "requests.db") }
 
 const (
@@ -189,7 +189,7 @@ func (r *RequestObserver) recordEntry(o *observedRequest, x *gateway.Exchange, r
 		g := run.logEntry(run.outcome.Nodes())
 		e.Graphs, e.Hooks = append(e.Graphs, g), append(e.Hooks, g.ID)
 	}
-	id := e.ID // Add takes ownership of the entry
+	id := e.ID // Add takes ownership of the entry, so read its id first
 	pending := slices.ContainsFunc(e.Graphs, func(g requestlog.Graph) bool {
 		return slices.ContainsFunc(g.Nodes, func(n requestlog.Node) bool { return n.Pending })
 	})
@@ -301,7 +301,7 @@ func (l *RequestLog) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.opened != nil {
-		_ = l.opened.Close() // all entries are already written
+		_ = l.opened.Close() // all entries were written, so an error loses nothing
 	}
 	l.opened = nil
 }

@@ -1,4 +1,5 @@
-// Package server wires the services into the surfaces that agents and browsers call, and has the commands that serve them.
+// Package server wires the services into the surfaces that agents and browsers call, and
+// implements the commands that serve them.
 package server
 
 import (
@@ -48,7 +49,7 @@ type Surface struct {
 }
 
 // OpenSurface loads the catalog and creates the services. project returns the project of a
-// client; it is nil if only the client knows it.
+// client; it is nil if only the client knows its project.
 func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project func(context.Context) run.Project) (_ *Surface, err error) {
 	memtrim.TuneStartupGC()
 	cat, err := a.OpenCatalog(ctx, cfg, true)
@@ -181,7 +182,7 @@ func (s *Surface) newHookAdmin() *hookadmin.Service {
 // serversDir returns the directory in which live servers announce themselves.
 func serversDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "servers") }
 
-// NewBearer returns the check of the token in the token file, which identifies the
+// NewBearer returns the authenticator for the token in the token file, which identifies the
 // operating system user.
 func NewBearer(cfg *config.Config) (*auth.Bearer, error) {
 	token, _, err := auth.LoadOrCreateToken(cfg.TokenFile)

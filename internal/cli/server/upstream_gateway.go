@@ -123,8 +123,8 @@ func (s *approvals) Change(ctx context.Context, edit func(approval.Records) (app
 	return store.Change(ctx, edit)
 }
 
-// openUpstreams returns the gateway, or nil if neither clients nor agents of machines can
-// use it. It follows changes of the configuration, the approvals and the catalog.
+// openUpstreams returns the gateway, or nil if neither clients nor machine agents can use
+// it. It follows changes of the configuration, the approvals and the catalog.
 func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, rec *RequestObserver) (*Upstreams, error) {
 	offered := slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway)
 	if !offered && len(cfg.Upstreams) == 0 && !slices.Contains(cfg.Toolsets, mcpserver.ToolsetMachines) {
@@ -138,7 +138,7 @@ func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *s
 	opts := UpstreamOptions(a, cfg)
 	opts.Log = u.logs.AddLine
 	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails: the process ends instead
+	_, _ = rand.Read(key) // crypto/rand.Read never fails
 	u.hooks = NewActiveHooks(cfg, cat, pool, u.Logger, a.Host.CurrentTime)
 	var err error
 	s := gatewaySettings(cfg)
@@ -178,7 +178,8 @@ func (u *Upstreams) FastPath() transport.FastPath {
 	return u.Gateway
 }
 
-// configPollInterval is how often the configuration and the approvals are checked.
+// configPollInterval is the interval at which the configuration and the approvals are
+// checked.
 const configPollInterval = 500 * time.Millisecond
 
 // followChanges applies changes of the configuration file and of the approvals without a
@@ -186,7 +187,7 @@ const configPollInterval = 500 * time.Millisecond
 func (u *Upstreams) followChanges(ctx context.Context, cfg *config.Config) {
 	tick := time.NewTicker(configPollInterval)
 	defer tick.Stop()
-	path, _ := app.ConfigFile(cfg) // without a path there are no changes
+	path, _ := app.ConfigFile(cfg) // without a file there are no changes
 	file, pins := fileStamp(path), fileStamp(app.ApprovalsPath(cfg))
 	for {
 		select {
@@ -299,7 +300,7 @@ func completeUpstreams(a *app.App, most int) cobra.CompletionFunc {
 	})
 }
 
-// FormatUpstreamState returns the state of an upstream for a person.
+// FormatUpstreamState returns a readable state of an upstream.
 func FormatUpstreamState(r *gatewayadmin.Summary) string {
 	switch {
 	case r.Problem != "":

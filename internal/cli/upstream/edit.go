@@ -66,12 +66,12 @@ server that the upstream announces.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.URL, "url", "", "URL of a server over HTTP")
+	f.StringVar(&o.URL, "url", "", "URL of an HTTP server")
 	f.StringVar(&o.Transport, "transport", "", `"sse" for a server of protocol version 2024-11-05 (default: detected)`)
 	f.StringVar(&o.Bearer, "bearer", "", "bearer token for the server")
 	f.StringVar(&o.OAuth.ClientID, "oauth-client-id", "", "OAuth client id")
 	f.StringVar(&o.OAuth.ClientSecret, "oauth-client-secret", "", "its secret")
-	f.StringVar(&o.OAuth.Issuer, "oauth-issuer", "", "issuer of the tokens (default: the host of the server)")
+	f.StringVar(&o.OAuth.Issuer, "oauth-issuer", "", "token issuer (default: the host of the server)")
 	f.StringVar(&o.OAuth.TokenURL, "oauth-token-url", "", "token endpoint (default: discovered)")
 	f.StringSliceVar(&o.OAuth.Scopes, "oauth-scope", nil, "OAuth scope; can be repeated")
 	f.StringVar(&o.OAuth.Resource, "oauth-resource", "", "resource indicator of the server, the audience of its tokens")
@@ -85,7 +85,7 @@ server that the upstream announces.`,
 	f.StringVar(&o.Sessions, "sessions", "", "sharing of upstream sessions among clients: auto, shared or client")
 	f.IntVar(&o.Calls, "calls-per-minute", 0, "maximum calls per minute, all tools together")
 	f.IntVar(&o.ToolCalls, "tool-calls-per-minute", 0, "maximum calls per minute of each tool")
-	f.BoolVar(&o.Replace, "replace", false, "replace an existing upstream of this name")
+	f.BoolVar(&o.Replace, "replace", false, "replace an existing upstream with this name")
 	app.AddChangeFlag(cmd, &o.JSON)
 	return cmd
 }

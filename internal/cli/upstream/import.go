@@ -47,7 +47,7 @@ use are skipped.`,
 }
 
 // importedServer is one server in the answer of guideway upstream import --json. File is
-// the configuration file of the client.
+// the client's configuration file.
 type importedServer struct {
 	app.ChangeResult
 	Client string `json:"client"`

@@ -1,4 +1,4 @@
-// Package upstream has the commands on upstream MCP servers.
+// Package upstream implements the commands for upstream MCP servers.
 package upstream
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
@@ -175,8 +175,8 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 	return o.app.Host.WriteJSONOr(o.JSON, d, func() { printUpstream(o.app, d) })
 }
 
-// RuleNotes returns a note for each rule of the configuration without effect: for a tool
-// that does not exist, or one that gives a tool the name of another one.
+// RuleNotes returns a note for each rule of the configuration that has no effect: its tool
+// does not exist, or it would rename a tool to the name of another one.
 func RuleNotes(rules map[string]config.UpstreamTool, offered []string) []string {
 	var notes []string
 	for _, tool := range slices.Sorted(maps.Keys(rules)) {
@@ -200,7 +200,7 @@ func RuleNotes(rules map[string]config.UpstreamTool, offered []string) []string 
 	return notes
 }
 
-// toolMarks returns the remarks on a tool.
+// toolMarks returns the notes on a tool for the list.
 func (d *upstreamDetails) toolMarks(tool string) string {
 	rule := d.Config.Tools[tool]
 	if rule.Hide {

@@ -133,7 +133,7 @@ func (c phasesView) phaseIDByNumber(number int) string {
 	return "the end"
 }
 
-// pendingCondition returns the condition of the loop, or those of the branches and
+// pendingCondition returns the condition of the loop, or the conditions of the branches and
 // transitions.
 func (c phasesView) pendingCondition(_ engine.State, pos engine.Position) string {
 	phase := c.phaseAt(pos)
@@ -193,7 +193,8 @@ func ListSteps(phase *phases.Phase) []phases.Step {
 	return list
 }
 
-// ParseVariable returns the text for a string variable: the version 1.4 is not a number.
+// ParseVariable returns the typed text for a string variable, because the version 1.4 is
+// not a number.
 func (c phasesView) ParseVariable(name, text string) any {
 	value := app.ParseValue(text)
 	if _, isText := value.(string); !isText {
@@ -233,8 +234,9 @@ func setInObject(old any, path string, value any) map[string]any {
 	return object
 }
 
-// ExpectedInput finds an id in all phases, or with PHASE/ID in one. The id of a phase
-// accepts an output for its entry and exit checks, and while the phase waits for variables.
+// ExpectedInput finds an id in all phases, or an id PHASE/ID in one phase. The id of a
+// phase accepts an output for its entry and exit checks, and while the phase waits for
+// variables.
 func (c phasesView) ExpectedInput(id string) expectedInput {
 	var a expectedInput
 	in := ""

@@ -20,7 +20,7 @@ type Terminal struct {
 	Prompter *app.Prompter
 	// pending are variables to send with the next output.
 	pending map[string]any
-	// notes are sent with the next output.
+	// notes are the notes to send with the next output.
 	notes string
 	// RunIsSaved is set if the run can be resumed later.
 	RunIsSaved bool
@@ -129,10 +129,10 @@ func (t *Terminal) showNeeds(w *Walk, pos engine.Position) {
 func (t *Terminal) Event(w *Walk, e engine.Event) {
 	switch e.Kind {
 	case engine.EventContextSet, engine.EventStepCompleted, engine.EventAsserted:
-		clear(t.pending) // they were sent
+		clear(t.pending) // the variables were sent with this event
 		t.notes = ""
 	case engine.EventRoundStarted, engine.EventLoopIteration, engine.EventPhaseEntered:
-		return // the next position shows it
+		return // shown with the next position
 	}
 	t.TextView.Event(w, e)
 }
@@ -149,7 +149,7 @@ func (t *Terminal) Refusal(_ *Walk, r *engine.Refusal) {
 func (t *Terminal) HandleRefusal(pos engine.Position, r *engine.Refusal) error {
 	switch r.Rule {
 	case engine.RuleServerVariable, engine.RuleContextTooLarge, engine.RuleVariableType:
-		clear(t.pending) // they would be refused again
+		clear(t.pending) // the same variables would be refused again
 	}
 	if pos.Kind == engine.PositionStep {
 		fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Faint("Try the step again: your output, then a line with a single ."))

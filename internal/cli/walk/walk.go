@@ -12,7 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// Walk drives one run of a definition.
+// Walk executes one run of a definition step by step.
 type Walk struct {
 	Def      app.LoadedDefinition
 	Workflow WorkflowView
@@ -98,7 +98,7 @@ func (w *Walk) applyEvents(events []engine.Event, v View) {
 	}
 }
 
-// history has the phases, steps and loops of the walk in the order of their first event.
+// history lists the phases, steps and loops of the walk in the order of their first event.
 type history struct {
 	phases []phaseHistory
 	steps  []stepHistory

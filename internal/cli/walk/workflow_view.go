@@ -72,7 +72,7 @@ type expectedInput struct {
 	// whether the gate can be declined and the step skipped.
 	Options               []string
 	Declinable, Skippable bool
-	// Repeating are the options that ask for the same input again.
+	// Repeating lists the options after which the run asks for the same input again.
 	Repeating []string
 }
 

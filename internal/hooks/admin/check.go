@@ -13,12 +13,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// CheckRequest is a graph or a module to check. It is not saved.
+// CheckRequest is a graph or a module to check. The check does not save it.
 type CheckRequest struct {
 	// Text is the document, in JSON or YAML.
 	Text string
-	// Source is the name of the source that contains the document: its modules are those of
-	// that source and of lower ones. Empty means the user's own.
+	// Source is the name of the source that contains the document: its graphs use the
+	// modules of that source and of those with lower rank. Empty means the user's own
+	// source.
 	Source string
 }
 
@@ -35,14 +36,14 @@ type Verdict struct {
 	Module *hookdef.Module `json:"module,omitempty"`
 	// Overlaps names the active graphs that apply to some of the same requests.
 	Overlaps []string `json:"overlaps,omitempty"`
-	// Diagnostics of scripts have the pointer of the script, and lines within it.
+	// Diagnostics of scripts have the pointer of the script, and line numbers within it.
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
 
 	linked *hookdef.Linked
 }
 
-// Check checks a document: all rules of graphs, likely mistakes, the modules that it names,
-// and the syntax of its scripts.
+// Check checks a document: the rules of graphs, probable mistakes, the modules that it
+// names, and the syntax of its scripts.
 func (d *Service) Check(ctx context.Context, r CheckRequest) (*Verdict, error) {
 	v := &Verdict{Diagnostics: []guideway.Diagnostic{}}
 	document, found := workflow.CheckAs("", []byte(r.Text), workflow.As{Dialect: guideway.DialectHooks})
@@ -108,13 +109,13 @@ func (v *Verdict) firstError() error {
 		if f.Severity != guideway.SeverityError {
 			continue
 		}
-		err := guideway.Errorf(guideway.CodeInvalidDefinition, "it is not a valid hook graph: %s", f.Message)
+		err := guideway.Errorf(guideway.CodeInvalidDefinition, "not a valid hook graph: %s", f.Message)
 		if f.Fix != "" {
 			err = err.WithFix("%s", f.Fix)
 		}
 		return err
 	}
-	return guideway.Errorf(guideway.CodeInvalidDefinition, "it is not a hook graph").WithFix("write one object with id, name, workflowType, nodes and edges")
+	return guideway.Errorf(guideway.CodeInvalidDefinition, "the document is not a hook graph").WithFix("write one object with id, name, workflowType, nodes and edges")
 }
 
 // libraryOf returns the modules for the graphs of a source: its own, and those of the lower
@@ -138,5 +139,5 @@ func libraryOf(snapshot *catalog.Snapshot, source string) hookdef.Library {
 	return hookdef.NewLibrary(modules)
 }
 
-// userSource is the source of a person's own graphs.
+// userSource is the source of the user's own graphs.
 const userSource = "user"

@@ -18,13 +18,13 @@ type EnableRequest struct {
 	Pin string
 	// Replace disables the graphs that apply to the same requests.
 	Replace bool
-	// The approving person.
+	// Who is the approving person.
 	Who string
 }
 
 // Enable approves the reviewed version of a graph, and returns the IDs of the graphs that
 // it disabled. It returns guideway.CodeConflict if the graph has changed since, or overlaps
-// with another active graph.
+// with an active graph.
 func (d *Service) Enable(ctx context.Context, r EnableRequest) (replaced []string, err error) {
 	e, err := d.opts.Catalog.Snapshot().Hook(r.ID)
 	if err != nil {

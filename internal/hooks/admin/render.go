@@ -41,7 +41,7 @@ func equalsGraph(text []byte, graph json.RawMessage) bool {
 	return a != "" && a == b
 }
 
-// canonicalText returns a document that loads as canonical JSON, otherwise "".
+// canonicalText returns a document that loads as canonical JSON, or "" if it does not load.
 func canonicalText(text []byte) string {
 	document, _ := workflow.ParseAs("", text, workflow.As{Dialect: guideway.DialectHooks})
 	if document == nil {
@@ -50,8 +50,8 @@ func canonicalText(text []byte) string {
 	return document.Canonical
 }
 
-// memberOrder returns the members that come first in a readable order; others follow by
-// name.
+// memberOrder returns the members that come first in a readable order; others follow in
+// alphabetical order.
 func memberOrder() []string {
 	return []string{
 		"$schema", "id", "name", "description", "version", "type", "workflowType", "template", "bindings", "upstream", "tool", "variables",
@@ -78,7 +78,7 @@ func keysOf(object map[string]any) []string {
 const shortLine = 100
 
 // writeJSON writes a value with an indent. Short flat values are on one line, so that a
-// change of one node changes few lines.
+// change to one node affects few lines.
 func writeJSON(b *bytes.Buffer, value any, indent string) {
 	if isFlat(value) {
 		var line bytes.Buffer
@@ -139,14 +139,15 @@ func isFlat(value any) bool {
 }
 
 // writeScalar writes a value that is not an object or list, without escaping < and &, which
-// are frequent in scripts.
+// are common in scripts.
 func writeScalar(b *bytes.Buffer, value any) {
 	if text, err := jsontext.Marshal(value); err == nil {
 		b.Write(text)
 	}
 }
 
-// patchText returns a YAML text with the changes of a value; nil if this is impossible.
+// patchText returns a YAML text with the changes of a value; or nil if it cannot be
+// patched.
 func patchText(was []byte, value any) []byte {
 	var document yaml.Node
 	if yaml.Unmarshal(was, &document) != nil || document.Kind != yaml.DocumentNode || len(document.Content) != 1 || hasAlias(&document) {
@@ -162,8 +163,8 @@ func patchText(was []byte, value any) []byte {
 	return b.Bytes()
 }
 
-// hasAlias reports whether a node is or contains an alias: a change of one place would
-// change the other.
+// hasAlias reports whether a node is or contains an alias: changing it would also change
+// the other places.
 func hasAlias(n *yaml.Node) bool {
 	return n.Kind == yaml.AliasNode || n.Anchor != "" || slices.ContainsFunc(n.Content, hasAlias)
 }
@@ -171,7 +172,7 @@ func hasAlias(n *yaml.Node) bool {
 // patchNode changes a node to a value, and keeps equal parts.
 func patchNode(n *yaml.Node, value any) {
 	if hasLines(value) {
-		n.Style &^= yaml.FlowStyle // a multi-line string is not possible in flow style
+		n.Style &^= yaml.FlowStyle // flow style cannot contain a multi-line string
 	}
 	switch value := value.(type) {
 	case map[string]any:
@@ -238,7 +239,7 @@ func patchList(n *yaml.Node, value []any) {
 	n.Content = items
 }
 
-// nameOfItem returns the identity of a node or an edge.
+// nameOfItem returns the text that identifies a node or an edge.
 func nameOfItem(v any) string {
 	object, _ := v.(map[string]any)
 	text := func(key string) string { s, _ := object[key].(string); return s }
@@ -310,7 +311,7 @@ func newNode(value any) *yaml.Node {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: value.String()}
 	}
 	n := &yaml.Node{}
-	_ = n.Encode(value) // a string, a boolean and null can be encoded
+	_ = n.Encode(value) // cannot fail for a string, a boolean or null
 	if text, ok := value.(string); ok && strings.Contains(text, "\n") {
 		n.Style = yaml.LiteralStyle
 	}

@@ -13,16 +13,17 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// canonicalGraph returns a graph that loads in canonical form.
+// canonicalText returns a graph that loads in canonical form.
 func canonicalText(t interface{ Fatalf(string, ...any) }, text string) string {
 	d, found := workflow.ParseAs("", []byte(text), workflow.As{Dialect: guideway.DialectHooks})
 	if d == nil {
-		t.Fatalf("does not load: %+v\n%s", found, text)
+		t.Fatalf("the text does not load: %+v\n%s", found, text)
 	}
 	return d.Canonical
 }
 
-// A change in the editor changes few lines of a YAML file: comments, order and style stay.
+// A change in the editor affects few lines of a YAML file: comments, order and style are
+// kept.
 func TestRenderKeepsStyle(t *testing.T) {
 	t.Parallel()
 	changed := strings.NewReplacer(`"mark = 2`, `"mark = 9`, `params.mark = 2;\n`, `params.mark = 9;\nconst b = 1;\n`, `"name":"Theirs"`, `"name":"Ours"`).
@@ -33,17 +34,17 @@ func TestRenderKeepsStyle(t *testing.T) {
 	}
 	want := strings.NewReplacer("mark = 2;\n", "mark = 9;\n          const b = 1;\n", "name: Theirs", "name: Ours").Replace(theirs)
 	if diff := cmp.Diff(normalizeLines(want), normalizeLines(string(got))); diff != "" {
-		t.Errorf("the file (-want +got):\n%s", diff)
+		t.Errorf("the file differs (-want +got):\n%s", diff)
 	}
 }
 
-// normalizeLines returns the lines of a text without choices of the YAML encoder: spaces in
-// braces and quotes.
+// normalizeLines returns the lines of a text without differences in style that the YAML
+// encoder chooses: spaces in braces, and quotes.
 func normalizeLines(text string) []string {
 	return strings.Split(strings.NewReplacer("{ ", "{", " }", "}", `"`, "", "[ ", "[", " ]", "]").Replace(text), "\n")
 }
 
-// For every previous file, the text has the meaning of the saved graph.
+// For any previous file, the rendered text loads as the saved graph.
 func TestRenderRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -24,18 +24,19 @@ type SaveRequest struct {
 	Source string
 	// Base is the version of the file that the change started from; empty for a new file.
 	Base string
-	// Graph is the document as JSON, which is written so that only changed lines differ; or
-	// Text is the text of the file.
+	// Graph is the document as JSON, written so that unchanged lines of the file are kept.
+	// Text, the complete file, is used if Graph is empty.
 	Graph json.RawMessage
 	Text  string
-	// The person who saves it and the reason, for the list of versions.
+	// Who is the person who saved it, and Note the reason, for the list of versions.
 	Who, Note string
 }
 
 // Save writes a graph to a directory of the user or the project, and returns the detail of
 // the graph that now has this ID. It refuses a graph that breaks a rule, a change that
 // started from another version, and a graph that would make two active graphs apply to one
-// request. If an active graph belongs to the user, its new version is active at once.
+// request. If an active graph belongs to the user, its new version becomes active
+// immediately.
 func (d *Service) Save(ctx context.Context, r SaveRequest) (*Detail, error) {
 	if err := d.changeFile(ctx, func() error { return d.saveDocument(ctx, r) }); err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func (d *Service) saveDocument(ctx context.Context, r SaveRequest) error {
 	if err != nil {
 		return err
 	}
-	was, _ := writer.Read(info, name) // an error is harmless: the save below reads it again
+	was, _ := writer.Read(info, name) // the save below reads the file again and reports an error
 	text, err := r.newText(was)
 	if err != nil {
 		return err
@@ -86,7 +87,7 @@ func (r *SaveRequest) newText(was []byte) (string, error) {
 	if len(r.Graph) == 0 {
 		return r.Text, nil
 	}
-	root, _ := doc.Parse("", was, doc.Limits{}) // a file that does not parse is replaced completely
+	root, _ := doc.Parse("", was, doc.Limits{}) // a file with errors is replaced completely
 	if n := findLongNumber(root); n != nil {
 		return "", guideway.Errorf(guideway.CodeInvalid, "the file cannot be saved from a browser: it has the number %s in line %d, which a browser would round", n.Text, n.Line).
 			WithFix("edit the file, or write the number as a string in quotes")
@@ -96,7 +97,7 @@ func (r *SaveRequest) newText(was []byte) (string, error) {
 }
 
 // findLongNumber returns the first integer above 53 bits, or nil: a script and a browser
-// would read another number.
+// would round it.
 func findLongNumber(n *doc.Node) *doc.Node {
 	if n == nil {
 		return nil
@@ -117,20 +118,20 @@ func findLongNumber(n *doc.Node) *doc.Node {
 	return nil
 }
 
-// checkSavable refuses a graph that would not load, would load as another one, or would
-// make two active graphs apply to one request.
+// checkSavable refuses a graph that would not load, would load under a different ID, or
+// would make two active graphs apply to one request.
 func checkSavable(m *state, info catalog.SourceInfo, id string, v *Verdict) error {
 	switch {
 	case !v.Valid:
 		return v.firstError()
 	case v.Kind != hookdef.KindGraph:
-		return guideway.Errorf(guideway.CodeInvalid, "it is a %s, not a hook graph", v.Kind)
+		return guideway.Errorf(guideway.CodeInvalid, "the document is a %s, not a hook graph", v.Kind)
 	case v.ID != id:
 		return guideway.Errorf(guideway.CodeInvalid, "the graph has the id %q, but is saved as %q", v.ID, id).WithFix("save it under its own id")
 	}
 	served, err := m.snapshot.Hook(id)
 	if err != nil || served.Source.Name != info.Name {
-		return nil // a hidden graph cannot be active
+		return nil // a graph that another source overrides cannot be active
 	}
 	candidate := Candidate(served)
 	if m.records.Find(candidate.Key()) != nil && len(v.Overlaps) > 0 {
@@ -191,7 +192,7 @@ func (d *Service) removeFile(id, source, base string) error {
 	return writer.Remove(info, name, base)
 }
 
-// findSource returns a source that a person may save in.
+// findSource returns a source that people can save graphs in.
 func findSource(snapshot *catalog.Snapshot, source string) (catalog.SourceInfo, error) {
 	var names []string
 	for _, s := range snapshot.Sources() {
@@ -207,8 +208,8 @@ func findSource(snapshot *catalog.Snapshot, source string) (catalog.SourceInfo, 
 		WithFix("choose one of: %s", strings.Join(names, ", "))
 }
 
-// nameOf returns the name of a graph's file in a source without extension: of its existing
-// file, or of a new one.
+// nameOf returns the name of a graph's file in a source without extension: its existing
+// name, or the name for a new file.
 func nameOf(snapshot *catalog.Snapshot, info catalog.SourceInfo, id string) (string, error) {
 	if e, err := snapshot.Hook(id); err == nil {
 		if e.Source.Name == info.Name {
@@ -227,7 +228,7 @@ func nameOf(snapshot *catalog.Snapshot, info catalog.SourceInfo, id string) (str
 func nameIn(info catalog.SourceInfo, path string) (string, error) {
 	name, err := filepath.Rel(info.Location, path)
 	if err != nil || !filepath.IsLocal(name) {
-		return "", guideway.Errorf(guideway.CodeInternal, "%s is not in %s", path, info.Location)
+		return "", guideway.Errorf(guideway.CodeInternal, "the file %s is not in the source directory %s", path, info.Location)
 	}
 	return name, nil
 }
@@ -270,7 +271,7 @@ func (d *Service) GetModule(_ context.Context, id string) (*ModuleText, error) {
 }
 
 // SaveModule writes a module's script to a directory of the user or the project. If an
-// active graph belongs to the user, it runs the new script at once.
+// active graph belongs to the user, it uses the new script immediately.
 func (d *Service) SaveModule(ctx context.Context, r SaveRequest) (*ModuleText, error) {
 	text, err := json.Marshal(hookdef.Module{ID: r.ID, Name: r.ID, Script: r.Text})
 	if err != nil {

@@ -1,10 +1,10 @@
 // Package admin manages hook graphs: it lists them with their states, checks documents,
-// tries graphs without a server, saves against the version that a change started from,
-// keeps saved versions, and enables exactly the version that was reviewed. The CLI and the
-// HTTP API call it.
+// tries graphs without a server, saves changes if the file still has the version that they
+// are based on, keeps the saved versions, and enables exactly the version that was
+// reviewed. The CLI and the HTTP API call it.
 //
-// It does not authenticate: its callers must ensure that a person and not an agent sends a
-// command.
+// It does not authenticate: its callers must ensure that a command comes from a person, not
+// from an agent.
 package admin
 
 import (
@@ -27,12 +27,12 @@ import (
 type Options struct {
 	Catalog   Catalog
 	Approvals Approvals
-	// Scripts runs and checks scripts: a *script.Pool.
+	// Scripts runs and checks scripts; usually a *sandbox.Pool.
 	Scripts Scripts
 	// Versions is the directory of the saved versions; if empty, none are kept.
 	Versions string
-	// OnApproval is called after a graph was enabled or disabled, to apply the change at
-	// once; may be nil.
+	// OnApproval is called after a graph was enabled or disabled, so that the change takes
+	// effect immediately; may be nil.
 	OnApproval func()
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
@@ -89,7 +89,7 @@ func Activate(snapshot *catalog.Snapshot, records approval.Records) *hookengine.
 	return hookengine.Activate(candidates, records, func(source string) bool { return isPresent(snapshot, source) })
 }
 
-// isPresent reports whether a source of approvals is in the snapshot.
+// isPresent reports whether the source of an approval is in the snapshot.
 func isPresent(snapshot *catalog.Snapshot, source string) bool {
 	return slices.ContainsFunc(snapshot.Sources(), func(s catalog.SourceStatus) bool { return s.Key() == source })
 }
@@ -103,9 +103,9 @@ type Row struct {
 	Type        hookdef.Type      `json:"type,omitempty"`
 	Bindings    []hookdef.Binding `json:"bindings,omitempty"`
 	State       hookengine.State  `json:"state"`
-	// Enabled reports whether it was approved, regardless of its state.
+	// Enabled reports whether the graph was approved, regardless of its state.
 	Enabled bool `json:"enabled"`
-	// Why is the reason why it is enabled but not active, or does not load.
+	// Why is the reason why an enabled graph is not active, or why the graph does not load.
 	Why    string `json:"why,omitempty"`
 	Source string `json:"source"`
 	Path   string `json:"path"`
@@ -218,10 +218,10 @@ func (m *state) newRow(e *catalog.HookEntry) Row {
 		row.Pin = e.Linked.Pin
 	}
 	if row.State == hookengine.StateChanged {
-		row.Why = "it has changed since its approval; matching requests are refused"
+		row.Why = "changed since its approval; matching requests are refused"
 	}
 	if row.State == hookengine.StateTemplate && row.Enabled {
-		row.Why = "it was enabled, and became a template; matching requests are refused"
+		row.Why = "changed into a template after it was enabled; matching requests are refused"
 	}
 	return row
 }
@@ -240,7 +240,7 @@ func (m *state) newModule(module *catalog.HookModule) Module {
 // Detail is a graph to edit.
 type Detail struct {
 	Hook Row `json:"hook"`
-	// Graph is the document in the file as JSON; empty if it does not load.
+	// Graph is the document as JSON; empty if the file does not load.
 	Graph json.RawMessage `json:"graph,omitempty"`
 	// Text is the text of the file, and Base names this version of it; for a graph without
 	// a file, Text is the document as JSON.
@@ -251,7 +251,6 @@ type Detail struct {
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
 }
 
-// Get returns a graph with its text and its diagnostics.
 func (d *Service) Get(ctx context.Context, id string) (*Detail, error) {
 	m, e, err := d.findGraph(id)
 	if err != nil {
@@ -290,8 +289,8 @@ func textOf(e *catalog.HookEntry) (text, base string, err error) {
 	return string(data), "", err
 }
 
-// Export returns a graph in the form for other installations and tools: with positions of
-// its nodes, and its modules.
+// Export returns a graph in a form for other installations and tools: with node positions
+// and the modules.
 func (d *Service) Export(_ context.Context, id string) ([]byte, error) {
 	m, e, err := d.findGraph(id)
 	if err != nil {

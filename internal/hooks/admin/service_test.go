@@ -25,7 +25,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox/worker"
 )
 
-// The test binary also runs as the worker.
+// The test binary is also the script worker.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "script-worker" {
 		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
@@ -156,14 +156,14 @@ func (r *fixture) enableGraph(id, pin string, replace bool) error {
 	return err
 }
 
-// A graph is created, changed against the version that was read, restored to an earlier
+// A graph is created, changed based on the version that was read, restored to an earlier
 // version, and deleted; each version is kept.
 func TestGraphLifecycle(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t)
 	first := r.saveGraph("user", "", "mine", newGraph("mine", "context.variables.a = 1;"))
 	if first.Hook.State != hookengine.StateOff || !first.Hook.Writable || first.Hook.Source != "user" || first.Base == "" || len(first.Diagnostics) > 0 {
-		t.Fatalf("it is %+v, %+v", first.Hook, first.Diagnostics)
+		t.Fatalf("the saved graph is %+v with the diagnostics %+v", first.Hook, first.Diagnostics)
 	}
 	second := r.saveGraph("user", first.Base, "mine", newGraph("mine", "context.variables.a = 2;"))
 	_, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: "mine", Source: "user", Base: first.Base, Graph: json.RawMessage(newGraph("mine", "lost"))})
@@ -176,7 +176,7 @@ func TestGraphLifecycle(t *testing.T) {
 	writeFile(t, file, byHand)
 	third := r.getGraph("mine")
 	if third.Text != byHand || third.Base == second.Base {
-		t.Fatalf("an edit by hand is not seen: %s", third.Text)
+		t.Fatalf("the detail does not contain the edit by hand: %s", third.Text)
 	}
 	r.saveGraph("user", third.Base, "mine", newGraph("mine", "context.variables.a = 4;"))
 	list, err := r.Versions(t.Context(), "mine")
@@ -191,12 +191,12 @@ func TestGraphLifecycle(t *testing.T) {
 		t.Errorf("versions (-want +got):\n%s", diff)
 	}
 	if !list[0].Current || list[1].Current {
-		t.Errorf("the current one is not told: %+v", list)
+		t.Errorf("want only the first version marked as current: %+v", list)
 	}
 	oldest := list[len(list)-1].ID
 	text, err := r.Version(t.Context(), "mine", oldest)
 	if err != nil || text.Text != first.Text {
-		t.Fatalf("the first version is %v, %v", text, err)
+		t.Fatalf("Version of the first save returned %v, %v", text, err)
 	}
 	_, err = r.Restore(t.Context(), "mine", oldest, second.Base, "ann")
 	r.checkRefused(guideway.CodeConflict, "was changed since", err)
@@ -211,15 +211,15 @@ func TestGraphLifecycle(t *testing.T) {
 	_, err = r.Get(t.Context(), "mine")
 	r.checkRefused(guideway.CodeNotFound, "mine", err)
 	if list, err := r.Versions(t.Context(), "mine"); err != nil || len(list) != 5 {
-		t.Errorf("of a deleted graph there are %d versions, %v", len(list), err)
+		t.Errorf("a deleted graph has %d versions (%v), want 5", len(list), err)
 	}
 	if again, err := r.Restore(t.Context(), "mine", oldest, "", "ann"); err != nil || again.Text != first.Text {
-		t.Errorf("brought back as %v, %v", again, err)
+		t.Errorf("Restore of a deleted graph returned %v, %v", again, err)
 	}
 }
 
-// A browser rounds integers above 53 bits, so its save would change more than the user did:
-// in JSON and in YAML.
+// A browser rounds integers above 53 bits, so a save from a browser would change numbers
+// that the user did not edit, in JSON and in YAML.
 func TestSaveRefusesLongNumbers(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t)
@@ -235,7 +235,7 @@ func TestSaveRefusesLongNumbers(t *testing.T) {
 		_, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: id, Source: source, Base: was.Base, Graph: was.Graph, Who: "ann"})
 		r.checkRefused(guideway.CodeInvalid, long, err)
 		if now := r.getGraph(id); now.Text != was.Text {
-			t.Errorf("%s was changed to %s", id, now.Text)
+			t.Errorf("the text of %s changed to %s", id, now.Text)
 		}
 	}
 	quoted := strings.Replace(mine, long, `"`+long+`"`, 1)
@@ -245,7 +245,7 @@ func TestSaveRefusesLongNumbers(t *testing.T) {
 	r.saveGraph("user", r.getGraph("mine").Base, "mine", quoted)
 }
 
-// A document that breaks a rule, or would load as another one, is not written.
+// A document that breaks a rule, or would load under a different ID, is not written.
 func TestSaveRefusesInvalidGraphs(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t)
@@ -256,11 +256,11 @@ func TestSaveRefusesInvalidGraphs(t *testing.T) {
 		says                    string
 	}{
 		{"a circle", "mine", "user", cyclic, guideway.CodeInvalidDefinition, "not a valid hook graph"},
-		{"a script that is none", "mine", "user", newGraph("mine", "if ("), guideway.CodeInvalidDefinition, "not a valid hook graph"},
-		{"no such module", "mine", "user", strings.Replace(newGraph("mine", "x"), `"script":"x"`, `"hookModuleId":"none"`, 1), guideway.CodeInvalidDefinition, "Module 'none' does not exist"},
+		{"a script with a syntax error", "mine", "user", newGraph("mine", "if ("), guideway.CodeInvalidDefinition, "not a valid hook graph"},
+		{"an unknown module", "mine", "user", strings.Replace(newGraph("mine", "x"), `"script":"x"`, `"hookModuleId":"none"`, 1), guideway.CodeInvalidDefinition, "Module 'none' does not exist"},
 		{"another id", "other", "user", newGraph("mine", "1"), guideway.CodeInvalid, "has the id"},
-		{"a way out of the directory", "../mine", "user", newGraph("../mine", "1"), guideway.CodeInvalidDefinition, "not a valid file name"},
-		{"what is built in", "mine", "bundled", newGraph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
+		{"a path outside of the directory", "../mine", "user", newGraph("../mine", "1"), guideway.CodeInvalidDefinition, "not a valid file name"},
+		{"a bundled source", "mine", "bundled", newGraph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
 		{"a directory", "mine", "../elsewhere", newGraph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
 		{"a module", "mark", "user", `{"id":"mark","name":"mark","script":"1"}`, guideway.CodeInvalid, "module"},
 		{"not JSON", "mine", "user", `{`, guideway.CodeInvalid, "not JSON"},
@@ -275,8 +275,8 @@ func TestSaveRefusesInvalidGraphs(t *testing.T) {
 	}
 }
 
-// Exactly the reviewed version is enabled. A project's graph is disabled after a change;
-// one's own stays enabled.
+// Exactly the reviewed version is enabled. A change disables a project's graph; a user's
+// own graph stays enabled.
 func TestEnableReviewedVersion(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t)
@@ -287,12 +287,12 @@ func TestEnableReviewedVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := r.getGraph("theirs").Hook; got.State != hookengine.StateActive || r.told != 1 {
-		t.Errorf("it is %s, told %d times", got.State, r.told)
+		t.Errorf("the state is %s after %d notifications, want active after 1", got.State, r.told)
 	}
 	other := strings.Replace(string(seen.Graph), "mark = 2", "mark = 3", 1)
 	changed := r.saveGraph("project", seen.Base, "theirs", other)
 	if changed.Hook.State != hookengine.StateChanged || changed.Hook.Why == "" || !changed.Hook.Enabled {
-		t.Errorf("after a change it is %+v", changed.Hook)
+		t.Errorf("the row after a change is %+v", changed.Hook)
 	}
 	r.checkRefused(guideway.CodeConflict, "changed since your review", r.enableGraph("theirs", seen.Hook.Pin, false))
 	if err := r.enableGraph("theirs", changed.Hook.Pin, false); err != nil {
@@ -308,7 +308,7 @@ func TestEnableReviewedVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := r.getGraph("theirs").Hook.State; got != hookengine.StateOff {
-		t.Errorf("the one that was replaced is %s", got)
+		t.Errorf("the replaced graph is %s, want off", got)
 	}
 	if err := r.Disable(t.Context(), "given"); err != nil {
 		t.Error(err)
@@ -316,7 +316,8 @@ func TestEnableReviewedVersion(t *testing.T) {
 	r.checkRefused(guideway.CodeNotFound, "not enabled", r.Disable(t.Context(), "given"))
 }
 
-// An active graph cannot be saved in conflict with another one, nor deleted.
+// An active graph cannot be saved if it would conflict with another one, and cannot be
+// deleted.
 func TestActiveGraphsCannotConflict(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t)
@@ -332,7 +333,7 @@ func TestActiveGraphsCannotConflict(t *testing.T) {
 	r.checkRefused(guideway.CodeConflict, "is enabled", r.Remove(t.Context(), "b", "user", b.Base))
 	on := r.saveGraph("user", b.Base, "b", bound("b", "write_*"))
 	if on.Hook.State != hookengine.StateActive {
-		t.Errorf("one's own is %s after an edit", on.Hook.State)
+		t.Errorf("the user's own graph is %s after an edit, want active", on.Hook.State)
 	}
 	if err := os.Remove(filepath.Join(r.user, "hooks", "b.json")); err != nil {
 		t.Fatal(err)
@@ -349,7 +350,7 @@ func TestActiveGraphsCannotConflict(t *testing.T) {
 	}
 }
 
-// Diagnostics have the position of the node or edge, and the line in a script.
+// Diagnostics have the pointer of the node or edge, and for scripts the line.
 func TestDiagnosticsHavePositions(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t)
@@ -358,7 +359,7 @@ func TestDiagnosticsHavePositions(t *testing.T) {
 		line                      int
 	}{
 		{"a script", newGraph("g", "let a = 1;\nlet b = ;\n"), "/nodes/1/data/hook/script", "h", 2},
-		{"an edge to nowhere", strings.Replace(newGraph("g", "1"), `"target":"end"`, `"target":"edn"`, 1), "/edges/2/target", "call", 3},
+		{"an edge to an unknown node", strings.Replace(newGraph("g", "1"), `"target":"end"`, `"target":"edn"`, 1), "/edges/2/target", "call", 3},
 		{"a module", strings.Replace(newGraph("g", "x"), `"script":"x"`, `"hookModuleId":"mrk"`, 1), "/nodes/1/data/hook/hookModuleId", "h", 2},
 	} {
 		v, err := r.Check(t.Context(), hookadmin.CheckRequest{Text: tt.text})
@@ -389,7 +390,7 @@ func TestProjectModulesAreNotShared(t *testing.T) {
 	}
 }
 
-// A trial shows the input and output of each node, and sends nothing.
+// A trial shows the input and output of each node, and does not call a server.
 func TestTrialShowsEachNode(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t)
@@ -404,7 +405,7 @@ func TestTrialShowsEachNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if trial.Outcome != hookengine.StatusChanged || string(trial.Request.Params) != `{"name":"t","arguments":{"x":7}}` || string(trial.Response) != `{"content":[1]}` || len(trial.Audit) != 1 {
-		t.Errorf("it came out as %+v", trial)
+		t.Errorf("the trial is %+v", trial)
 	}
 	i := slices.IndexFunc(trial.Nodes, func(n hookadmin.TriedNode) bool { return n.ID == "h" })
 	if i < 0 {
@@ -412,7 +413,7 @@ func TestTrialShowsEachNode(t *testing.T) {
 	}
 	n := trial.Nodes[i]
 	if len(n.Console) != 1 || len(n.Changes) != 1 || !strings.Contains(string(n.Input), `"arguments":{}`) || !strings.Contains(string(n.Output), `"x":7`) {
-		t.Errorf("the hook did %+v, %s, %s", n.NodeTrace, n.Input, n.Output)
+		t.Errorf("the trace of the hook is %+v with the input %s and the output %s", n.NodeTrace, n.Input, n.Output)
 	}
 	_, err = r.Try(t.Context(), hookadmin.TryRequest{CheckRequest: hookadmin.CheckRequest{Text: newGraph("g", "if (")}, Sample: hookadmin.Sample{Request: json.RawMessage(`{}`)}})
 	r.checkRefused(guideway.CodeInvalidDefinition, "not a valid hook graph", err)
@@ -420,21 +421,21 @@ func TestTrialShowsEachNode(t *testing.T) {
 	r.checkRefused(guideway.CodeInvalid, "the graph applies to", err)
 }
 
-// The script of a module is saved against its version, and only if it compiles; the graphs
-// that use it are listed.
+// The script of a module is saved if it is based on the current version and compiles; the
+// graphs that use it are listed.
 func TestModulesAreSaved(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t)
 	given, err := r.GetModule(t.Context(), "mark")
 	if err != nil || given.Writable || !slices.Equal(given.UsedBy, []string{"given"}) {
-		t.Fatalf("the bundled module is %+v, %v", given, err)
+		t.Fatalf("GetModule of the bundled module returned %+v, %v", given, err)
 	}
 	save := func(base, text string) (*hookadmin.ModuleText, error) {
 		return r.SaveModule(t.Context(), hookadmin.SaveRequest{ID: "mark", Source: "user", Base: base, Text: text})
 	}
 	mine, err := save("", "context.request.params.mark = 5;")
 	if err != nil || !mine.Writable || mine.Base == "" {
-		t.Fatalf("saved as %+v, %v", mine, err)
+		t.Fatalf("SaveModule returned %+v, %v", mine, err)
 	}
 	if _, err = save(mine.Base, "context.request.params.mark = 6;"); err != nil {
 		t.Fatal(err)

@@ -14,14 +14,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/runner"
 )
 
-// Sample is a request to run a graph on without a server.
+// Sample is a request for a trial run of a graph without a server.
 type Sample struct {
 	// Request is {method, params}, or the params only.
 	Request json.RawMessage
 	// Response is the server's answer: a result, {"result": ...}, or {"error": {"message":
-	// ...}} for a failing call; empty is an empty result.
+	// ...}} for a failing call; empty means an empty result.
 	Response json.RawMessage
-	// Client and Server are the names that hooks get.
+	// Client and Server are the names that hooks see.
 	Client, Server string
 	// Variables replace the initial values of the graph's variables.
 	Variables map[string]json.RawMessage

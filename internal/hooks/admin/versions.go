@@ -30,11 +30,11 @@ type Version struct {
 	// Source is the name of the source of its file.
 	Source string    `json:"source"`
 	When   time.Time `json:"when"`
-	// The person who saved it; empty for a text found in the file.
+	// Who is the person who saved it; empty for a text found in the file.
 	Who string `json:"who,omitempty"`
-	// Note is additional information, such as that it was restored or found.
+	// Note is additional information, such as "found in the file".
 	Note string `json:"note,omitempty"`
-	// Base names the text, like the base of the file.
+	// Base identifies the text, as in SaveRequest.
 	Base string `json:"base"`
 	// Current reports whether the file has this text now.
 	Current bool `json:"current"`
@@ -46,8 +46,8 @@ type VersionText struct {
 	Text string `json:"text"`
 }
 
-// versionSet identifies the versions of one graph: by its source with the location, and its
-// ID, so that projects are separate.
+// versionSet identifies the versions of one graph: the name and location of its source, so
+// that projects are separate, and its ID.
 type versionSet struct{ source, id string }
 
 // versionStore stores texts in a directory outside of the graphs' repositories, so that
@@ -72,7 +72,7 @@ func (v *versionStore) directoryOf(s versionSet) string {
 	return filepath.Join(v.dir, hex.EncodeToString(sum[:12]))
 }
 
-// add adds a version, unless the newest is equal.
+// addVersion adds a version, unless the newest is equal.
 func (v *versionStore) addVersion(s versionSet, text, who, note string) error {
 	if v.dir == "" {
 		return nil
@@ -96,12 +96,12 @@ func (v *versionStore) addVersion(s versionSet, text, who, note string) error {
 			WithFix("make the directory %s writable for this user", v.dir)
 	}
 	for _, old := range names[min(len(names), mostVersions-1):] {
-		_ = os.Remove(filepath.Join(v.directoryOf(s), old+".json")) // retried at the next save
+		_ = os.Remove(filepath.Join(v.directoryOf(s), old+".json")) // the next save retries
 	}
 	return nil
 }
 
-// addFound adds the text of a file that was changed by other means.
+// addFound adds the text of a file that was changed by other programs.
 func (v *versionStore) addFound(s versionSet, text []byte) error {
 	if len(text) == 0 {
 		return nil
@@ -109,7 +109,8 @@ func (v *versionStore) addFound(s versionSet, text []byte) error {
 	return v.addVersion(s, string(text), "", "found in the file")
 }
 
-// nameAfter returns the name of a new version: from its time, and after all existing ones.
+// nameAfter returns the name of a new version: its time, made later than all existing
+// names, and its base.
 func (v *versionStore) nameAfter(names []string, now time.Time, base string) string {
 	ms := now.UnixMilli()
 	if len(names) > 0 {
@@ -121,7 +122,7 @@ func (v *versionStore) nameAfter(names []string, now time.Time, base string) str
 	return fmt.Sprintf("%013d-%s", ms, shortOf(base))
 }
 
-// shortOf returns the part of a hash that is in names of versions.
+// shortOf returns the part of a hash that is used in version names.
 func shortOf(base string) string { return strings.TrimPrefix(base, "sha256:")[:12] }
 
 var versionName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{13}-[0-9a-f]{12}$`) })
@@ -210,7 +211,8 @@ func (d *Service) Version(_ context.Context, id, version string) (*VersionText, 
 	return nil, guideway.Errorf(guideway.CodeNotFound, "unknown version of the hook graph %s", id)
 }
 
-// Restore saves an earlier version again, against the current one.
+// Restore saves an earlier version again as the newest one. base is the version that the
+// file must have.
 func (d *Service) Restore(ctx context.Context, id, version, base, who string) (*Detail, error) {
 	old, err := d.Version(ctx, id, version)
 	if err != nil {

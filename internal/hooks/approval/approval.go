@@ -1,4 +1,4 @@
-// Package approval stores approvals by a person: the hash of the approved content, its
+// Package approval stores approvals that people give: the hash of the approved content, its
 // source, the person and the time. Hook graphs, machines and upstream tools use it.
 //
 // A record belongs to one subject of one source. Approving new content replaces the record,
@@ -18,19 +18,19 @@ import (
 // Kind is the kind of approved content.
 type Kind string
 
-// KindHookGraph is a hook graph with its scripts, by its pin. A graph is active while it
-// has a record.
+// KindHookGraph is a hook graph with its scripts; the hash is its pin. A graph is active
+// while it has a record.
 const KindHookGraph Kind = "hook-graph"
 
-// KindMachine is an agent machine with its script, by its hash. A machine of a reviewed
-// source can run while it has a record.
+// KindMachine is an agent machine with its script. A machine of a reviewed source can run
+// while it has a record.
 const KindMachine Kind = "machine"
 
 const (
-	// KindUpstreamTool is a tool of an upstream, by the hash of its description.
+	// KindUpstreamTool is a tool of an upstream; the hash is that of its description.
 	KindUpstreamTool Kind = "upstream-tool"
-	// KindUpstream records that the tools of an upstream were reviewed: tools that it adds
-	// later are new.
+	// KindUpstream records that the tools of an upstream were reviewed, so tools that the
+	// upstream adds later are treated as new.
 	KindUpstream Kind = "upstream"
 )
 
@@ -44,7 +44,7 @@ type Record struct {
 	Subject string `json:"subject"`
 	// Hash is the hash of the approved content.
 	Hash string `json:"hash"`
-	// The person and the time of the approval.
+	// Who is the person who approved, and Time the time of the approval.
 	Who  string    `json:"who"`
 	When time.Time `json:"when"`
 	// Scope describes the approved subject in the terms of its kind, so that a missing
@@ -74,7 +74,8 @@ func (rs Records) Of(kind Kind) Records {
 	return slices.DeleteFunc(slices.Clone(rs), func(r Record) bool { return r.Kind != kind })
 }
 
-// Approves reports whether exactly this content was approved. No content has an empty hash.
+// Approves reports whether exactly this content was approved. An empty hash is never
+// approved.
 func (rs Records) Approves(k Key, hash string) bool {
 	r := rs.Find(k)
 	return r != nil && hash != "" && r.Hash == hash

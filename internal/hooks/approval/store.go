@@ -32,9 +32,9 @@ const lockRetry = 5 * time.Millisecond
 type Options struct {
 	// Path is the file, which need not exist.
 	Path string
-	// Key is the secret of the MAC. It must be stored elsewhere.
+	// Key is the secret of the MAC. It must not be stored next to the file.
 	Key []byte
-	// Now returns the time. Nil is time.Now.
+	// Now returns the time. If nil, it is time.Now.
 	Now func() time.Time
 }
 
@@ -74,7 +74,7 @@ func (s *Store) List() (Records, error) {
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&f); err != nil || f.Form != form {
-		return nil, s.invalidFile("does not have a supported format")
+		return nil, s.invalidFile("has an unsupported format")
 	}
 	mac, err := s.computeMAC(f.Records)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *Store) Change(ctx context.Context, edit func(Records) (Records, error))
 		return s.writeError(err)
 	}
 	if len(text) >= maxBytes {
-		return guideway.Errorf(guideway.CodeTooLarge, "there are too many approvals: %d bytes, over the limit of %d", len(text), maxBytes).
+		return guideway.Errorf(guideway.CodeTooLarge, "the approvals take %d bytes, over the limit of %d", len(text), maxBytes).
 			WithFix("disable approvals that are no longer needed")
 	}
 	if err := atomicfile.Replace(s.opts.Path, string(append(text, '\n'))); err != nil {
@@ -168,7 +168,7 @@ func (s *Store) privateFile() atomicfile.File {
 // computeMAC returns the MAC of records in hexadecimal digits. It compacts the scopes,
 // which are indented in the file.
 func (s *Store) computeMAC(records Records) (string, error) {
-	text, err := json.Marshal(records) // compacts raw messages
+	text, err := json.Marshal(records) // Marshal compacts raw messages
 	if err != nil {
 		return "", guideway.Errorf(guideway.CodeInternal, "write approvals: %w", err)
 	}

@@ -35,7 +35,8 @@ func newRecord(subject, hash string) approval.Record {
 	}
 }
 
-// A record is returned as it was put, for its subject alone. New content replaces it.
+// A record is returned unchanged, and only for its subject. An approval of new content
+// replaces it.
 func TestPutAndRemove(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data", "approvals.json")
@@ -64,10 +65,10 @@ func TestPutAndRemove(t *testing.T) {
 	other := b
 	other.Source = "project:/other"
 	if !rs.Approves(b, "2") || rs.Approves(b, "1") || rs.Approves(b, "") || rs.Approves(other, "2") {
-		t.Error("another content, or another source, is approved")
+		t.Error("different content, or the same content of a different source, is approved")
 	}
 	if len(rs.Of("other")) != 0 || len(rs.Of(approval.KindHookGraph)) != 2 {
-		t.Error("kinds are mixed up")
+		t.Error("Of returned records of a different kind")
 	}
 	for _, want := range []bool{true, false} {
 		if ok, err := s.Remove(t.Context(), b); ok != want || err != nil {
@@ -78,7 +79,7 @@ func TestPutAndRemove(t *testing.T) {
 		t.Error(info.Mode(), err)
 	}
 	if _, err := s.Put(t.Context(), approval.Record{Kind: "x", Subject: "y", Who: "me"}); err == nil {
-		t.Error("an approval of nothing was taken")
+		t.Error("an approval without a hash was stored")
 	}
 }
 
@@ -113,7 +114,7 @@ func TestEditedFileIsInvalid(t *testing.T) {
 			}
 			edited := edit(string(text))
 			if edited == string(text) {
-				t.Fatal("nothing was edited")
+				t.Fatal("the test did not edit the file")
 			}
 			if err := os.WriteFile(path, []byte(edited), 0o600); err != nil {
 				t.Fatal(err)
@@ -122,7 +123,7 @@ func TestEditedFileIsInvalid(t *testing.T) {
 				t.Errorf("read %v, %v", rs, err)
 			}
 			if _, err := s.Put(t.Context(), newRecord("b", "1")); guideway.ErrorCode(err) != guideway.CodeForbidden {
-				t.Errorf("wrote over it: %v", err)
+				t.Errorf("Put on an edited file: %v, want CodeForbidden", err)
 			}
 		})
 	}
@@ -131,7 +132,7 @@ func TestEditedFileIsInvalid(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := openStore(t, path, "other").List(); guideway.ErrorCode(err) != guideway.CodeForbidden {
-		t.Errorf("another key: %v", err)
+		t.Errorf("List with a different key: %v, want CodeForbidden", err)
 	}
 }
 

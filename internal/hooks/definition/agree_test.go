@@ -11,8 +11,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape/shapetest"
 )
 
-// The parsers and the published schemas say the same, for valid documents and for
-// thousands of damaged ones.
+// The parsers and the published schemas accept the same documents: valid ones and thousands
+// of damaged ones.
 func TestAgreement(t *testing.T) {
 	t.Parallel()
 	for kind, pattern := range map[hookdef.Kind]string{hookdef.KindGraph: "../../workflow/testdata/hooks-*", hookdef.KindModule: "../../workflow/testdata/hook-module-*"} {

@@ -13,7 +13,6 @@ import (
 // Kind is the kind of a document of the dialect.
 type Kind = shape.Kind
 
-// The kinds.
 const (
 	KindGraph  Kind = "graph"
 	KindModule Kind = "module"
@@ -118,8 +117,8 @@ func (p *parser) sortedDiagnostics(root *doc.Node, severity guideway.Severity) [
 	return found
 }
 
-// nodeAt returns the ID of the node that contains a pointer, for an edge that of its
-// source, or "" for other pointers.
+// nodeAt returns the ID of the node that contains a pointeror, for an edge, the ID of its
+// source; "" for other pointers.
 func nodeAt(root *doc.Node, pointer string) string {
 	parts := strings.SplitN(strings.TrimPrefix(pointer, "/"), "/", 3)
 	if len(parts) < 2 {

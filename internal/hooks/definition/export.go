@@ -8,13 +8,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// The distances between nodes in a generated layout.
+// Distances between nodes in a generated layout, in pixels.
 const (
 	columnWidth = 240
 	rowHeight   = 140
 )
 
-// Export returns a linked graph as JSON in the format of seed 001, including optional
+// Export returns a linked graph as JSON in the format of docs/hooks.md, including optional
 // members: positions, labels, the members of each hook, and the modules that its hooks
 // refer to. Parse reads it. enabled reports whether the graph is active.
 func (l *Linked) Export(enabled bool) ([]byte, error) {
@@ -62,7 +62,7 @@ func marshalGraph(id string, root map[string]any) ([]byte, error) {
 func (g *Graph) decodeMembers() (map[string]any, error) {
 	var root map[string]any
 	if err := json.Unmarshal([]byte(g.Canonical), &root); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "read the graph %s again: %w", g.ID, err)
+		return nil, guideway.Errorf(guideway.CodeInternal, "parse the exported graph %s: %w", g.ID, err)
 	}
 	return root, nil
 }
@@ -135,7 +135,8 @@ func (g *Graph) nextNodes(id string) []string {
 type Copy struct {
 	// ID is the ID of the copy; Name is its name if it is not empty.
 	ID, Name string
-	// Bindings replace those of the graph; each of Variables replaces one variable.
+	// Bindings replace those of the graph; Variables replaces the initial values of the
+	// variables that it names.
 	Bindings  []Binding
 	Variables map[string]json.RawMessage
 }

@@ -1,7 +1,7 @@
-// Package definition implements the hooks dialect (seed 001): graphs of hooks that wrap the
-// requests tools/list and tools/call, and the modules with their scripts. It reads and
-// writes the JSON format of the seed, including its second phase: conditions, variables,
-// bindings, a library of modules and templates.
+// Package definition implements the hooks dialect: graphs of hooks that wrap the requests
+// tools/list and tools/call, and the modules with their scripts. It reads and writes their
+// JSON format (docs/hooks.md), with conditions, variables, bindings, a library of modules
+// and templates.
 package definition
 
 import (
@@ -16,7 +16,7 @@ import (
 // Type is the MCP method of the request that a graph wraps.
 type Type string
 
-// The types.
+// The request types.
 const (
 	ToolsList Type = "tools/list"
 	ToolsCall Type = "tools/call"
@@ -108,7 +108,6 @@ type Hook struct {
 // Branch is one of the two branches of a condition.
 type Branch string
 
-// The branches.
 const (
 	NoBranch Branch = ""
 	True     Branch = "true"

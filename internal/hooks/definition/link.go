@@ -54,10 +54,10 @@ type Linked struct {
 	*Graph
 	// Scripts are the scripts of the hooks by the IDs of their nodes.
 	Scripts map[string]Script
-	// Used are the modules that the hooks refer to, without duplicates.
+	// Used is the list of modules that the hooks refer to, without duplicates.
 	Used []Module
 	// Pin is the hash of the graph's behaviour, including its scripts. It does not include
-	// names, texts for people and node positions. It identifies an approved graph.
+	// names, labels, descriptions or node positions. It identifies an approved graph.
 	Pin string
 }
 

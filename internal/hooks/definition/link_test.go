@@ -45,12 +45,12 @@ func redact(script string) hookdef.Module {
 }
 
 // A pin covers the behaviour of a graph: it changes with every script, edge and binding,
-// but not with texts and positions that only people see.
+// but not with labels or positions, which do not affect execution.
 func TestPin(t *testing.T) {
 	t.Parallel()
 	pin := linkGraph(t, parseGraph(t, small), redact("1")).Pin
 	if !strings.HasPrefix(pin, "sha256:") || len(pin) != len("sha256:")+64 {
-		t.Fatalf("the pin is %q", pin)
+		t.Fatalf("pin = %q, want \"sha256:\" and 64 hexadecimal digits", pin)
 	}
 	edit := func(old, replaced string) string {
 		if !strings.Contains(small, old) {
@@ -65,7 +65,7 @@ func TestPin(t *testing.T) {
 		"order": edit(`{"source": "s", "target": "h"}, {"source": "h", "target": "c"}`, `{"source": "h", "target": "c"}, {"source": "s", "target": "h"}`),
 	} {
 		if got := linkGraph(t, parseGraph(t, text), redact("1")).Pin; got != pin {
-			t.Errorf("%s: the pin is another", name)
+			t.Errorf("%s: the pin changed", name)
 		}
 	}
 	for name, text := range map[string]string{
@@ -76,28 +76,28 @@ func TestPin(t *testing.T) {
 		"id":       edit(`"id": "small"`, `"id": "smaller"`),
 	} {
 		if got := linkGraph(t, parseGraph(t, text), redact("1")).Pin; got == pin {
-			t.Errorf("%s: the pin is the same", name)
+			t.Errorf("%s: the pin did not change", name)
 		}
 	}
 	if linkGraph(t, parseGraph(t, small), redact("2")).Pin == pin {
-		t.Error("another script has the same pin")
+		t.Error("a graph with a different script has the same pin")
 	}
 }
 
-// The modules of the graph go before those of the library, ids before names; one
-// that is missing is named with its node and the one that is meant.
+// Modules of the graph have precedence over those of the library, and IDs over names. The
+// error for an unknown module names its node and suggests a similar module.
 func TestModules(t *testing.T) {
 	t.Parallel()
 	own := strings.Replace(small, `"name"`, `"modules": [{"id": "redact", "name": "R", "script": "own"}], "name"`, 1)
 	if got := linkGraph(t, parseGraph(t, own), redact("library")).Scripts["h"]; got.Text != "own" || got.Name != "redact.js" {
-		t.Errorf("the script is %+v", got)
+		t.Errorf("the script is %+v, want that of the graph", got)
 	}
 	byName := []hookdef.Module{{ID: "x", Name: "redact", Script: "by name"}, {ID: "redact", Name: "y", Script: "by id"}}
 	if got := linkGraph(t, parseGraph(t, small), byName...).Scripts["h"].Text; got != "by id" {
-		t.Errorf("the script is %q", got)
+		t.Errorf("the script is %q, want the one found by ID", got)
 	}
 	if got := linkGraph(t, parseGraph(t, small), byName[0]).Scripts["h"].Text; got != "by name" {
-		t.Errorf("the script is %q", got)
+		t.Errorf("the script is %q, want the one found by name", got)
 	}
 	l, found := hookdef.Link(parseGraph(t, small), hookdef.NewLibrary([]hookdef.Module{{ID: "redacts", Name: "redacts"}}))
 	if l != nil || len(found) != 1 {
@@ -124,7 +124,7 @@ func TestExportRoundTrip(t *testing.T) {
 		}
 		again := linkGraph(t, parseGraph(t, string(exported)))
 		if again.Pin != l.Pin {
-			t.Errorf("the pin of the export is another:\n%s", exported)
+			t.Errorf("the pin of the export differs:\n%s", exported)
 		}
 		twice, err := again.Export(false)
 		if diff := cmp.Diff(string(exported), string(twice)); diff != "" || err != nil {
@@ -142,7 +142,7 @@ func TestExportRoundTrip(t *testing.T) {
 	}
 }
 
-// The path of a document determines its kind.
+// PlaceOf derives the kind of a document from its path.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]hookdef.Place{

@@ -77,7 +77,7 @@ func (l *linter) predecessors(id string) []*Node {
 	return way
 }
 
-// hasPredecessor reports whether a node on the path to another one satisfies has.
+// hasPredecessor reports whether a node on the path to the given one satisfies has.
 func (l *linter) hasPredecessor(id string, has func(*Node) bool) bool {
 	return slices.ContainsFunc(l.predecessors(id), has)
 }

@@ -63,7 +63,7 @@ func (p *parser) readGraph(at shape.Place) *Graph {
 	}
 	for i := range g.Edges {
 		if n := g.Node(g.Edges[i].Source); n != nil && n.Kind != ConditionNode {
-			g.Edges[i].Branch = NoBranch // an editor's name for the connection point
+			g.Edges[i].Branch = NoBranch // written by editors for an unnamed connection point
 		}
 	}
 	p.NotEmpty(at.Key("bindings"), "remove it: a graph without bindings applies to all requests of its type")
@@ -101,7 +101,6 @@ func (p *parser) readBinding(at shape.Place) Binding {
 	return Binding{Upstream: p.Text(at.Key("upstream"), 1, maxID), Tool: p.Text(at.Key("tool"), 1, maxID)}
 }
 
-// readVariables reads the variables of the graph.
 func (p *parser) readVariables(at shape.Place) map[string]json.RawMessage {
 	if !p.Open(at) {
 		return nil

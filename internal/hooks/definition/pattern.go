@@ -36,7 +36,7 @@ func PatternsOverlap(a, b string) bool {
 		return true
 	}
 	x, y := []rune(a), []rune(b)
-	// meets[j] is set if a text can match both the processed part of x and y[:j].
+	// meets[j] is set if a text can match both the part of x read so far and y[:j].
 	meets := make([]bool, len(y)+1)
 	meets[0] = true
 	for j := range y {
@@ -48,7 +48,7 @@ func PatternsOverlap(a, b string) bool {
 		for j := range y {
 			above := meets[j+1]
 			if x[i] == '*' || y[j] == '*' {
-				meets[j+1] = above || meets[j] // the star ends here, or matches one more character
+				meets[j+1] = above || meets[j] // the star matches nothing, or one more character
 			} else {
 				meets[j+1] = diagonal && (x[i] == '?' || y[j] == '?' || x[i] == y[j])
 			}

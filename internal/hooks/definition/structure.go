@@ -22,7 +22,7 @@ func (p *parser) checkStructure(at shape.Place, g *Graph) {
 		}
 	}
 	if len(g.Nodes) > maxNodes || len(g.Edges) > maxEdges {
-		return // checking all paths of a hostile graph would take too long
+		return // the number of paths in an invalid graph can be exponential
 	}
 	for _, diagnostic := range g.Diagnostics() {
 		p.Errorf(at.Below(diagnostic.Pointer), diagnostic.Code, diagnostic.Fix, "%s", diagnostic.Message)
@@ -41,8 +41,8 @@ func (p *parser) checkModuleIDs(at shape.Place, g *Graph) {
 	}
 }
 
-// Diagnostics returns the violated rules. A valid graph is a tree from its start,
-// with at most one call on each path.
+// Diagnostics returns a diagnostic for each violated rule of the graph's structure. A valid
+// graph is a tree from its start, with at most one call on each path.
 func (g *Graph) Diagnostics() []guideway.Diagnostic {
 	c := &checker{Graph: g, numbers: make(map[string]int, len(g.Nodes))}
 	c.indexEdges()
@@ -308,7 +308,7 @@ func (c *checker) checkReachability() {
 	}
 }
 
-// pathState is a node with the calls and answers on a path to it.
+// pathState is the state of a walk: its node, and the calls and answers on the path to it.
 type pathState struct {
 	node     int
 	called   bool

@@ -12,7 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/definition/definitiontest"
 )
 
-// checkerRules lists the findings of the checker in the form of definitiontest.Judge.
+// checkerRules returns the diagnostics of the checker in the form of definitiontest.Judge.
 func checkerRules(g *hookdef.Graph) []string {
 	var all []string
 	for _, p := range g.Diagnostics() {
@@ -27,8 +27,8 @@ func checkerRules(g *hookdef.Graph) []string {
 	return slices.Compact(all)
 }
 
-// The checker and a second, naive implementation of the rules find the same in graphs of
-// all kinds; graphs that are generated as legal pass.
+// The checker and a second, naive implementation of the rules report the same errors for
+// all kinds of graphs, and none for graphs that are generated as valid.
 func TestCheckerAgreesWithJudge(t *testing.T) {
 	t.Parallel()
 	t.Run("any", func(t *testing.T) {
@@ -52,14 +52,14 @@ func TestCheckerAgreesWithJudge(t *testing.T) {
 			}
 		})
 	})
-	// A legal graph with one edge more, one less or one turned around is illegal,
-	// and both say so in the same words.
+	// A valid graph with one edge added, removed or reversed is invalid, and both report
+	// the same errors.
 	t.Run("damaged", func(t *testing.T) {
 		t.Parallel()
 		rapid.Check(t, func(t *rapid.T) {
 			g := definitiontest.Legal(t)
 			if len(g.Nodes) > 9 {
-				t.Skip("too many ways for the naive reading")
+				t.Skip("too many paths for the naive checker")
 			}
 			i := rapid.IntRange(0, len(g.Edges)-1).Draw(t, "edge")
 			switch rapid.IntRange(0, 3).Draw(t, "damage") {
@@ -74,7 +74,7 @@ func TestCheckerAgreesWithJudge(t *testing.T) {
 			}
 			for i := range g.Edges {
 				if n := g.Node(g.Edges[i].Source); n != nil && n.Kind != hookdef.ConditionNode {
-					g.Edges[i].Branch = hookdef.NoBranch // as the parser reads it
+					g.Edges[i].Branch = hookdef.NoBranch // like the parser
 				}
 			}
 			if diff := cmp.Diff(definitiontest.Judge(g), checkerRules(g)); diff != "" {
@@ -84,7 +84,7 @@ func TestCheckerAgreesWithJudge(t *testing.T) {
 	})
 }
 
-// Matching and meeting of patterns, against all short names.
+// Match and PatternsOverlap agree with a naive implementation for all short names.
 func TestPatterns(t *testing.T) {
 	t.Parallel()
 	var names []string
@@ -109,7 +109,8 @@ func TestPatterns(t *testing.T) {
 			}
 			meet = meet || naiveMatch(a, name) && naiveMatch(b, name)
 		}
-		// Two patterns of three that meet do so in a name of five at most.
+		// If two patterns of at most three characters overlap, a name of at most five
+		// characters matches both.
 		if got := hookdef.PatternsOverlap(a, b); got != meet {
 			t.Fatalf("Meet(%q, %q) = %v", a, b, got)
 		}

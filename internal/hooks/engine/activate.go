@@ -29,14 +29,14 @@ func (c *Candidate) Key() approval.Key {
 // State is the activation state of a graph.
 type State string
 
-// The states.
+// The activation states.
 const (
-	// StateOff: not enabled.
+	// StateOff: the graph is not enabled.
 	StateOff State = "off"
-	// StateActive: runs.
+	// StateActive: the graph runs.
 	StateActive State = "active"
-	// StateChanged: differs from its approval. StateBroken: does not load. StateTemplate: a
-	// template to copy.
+	// StateChanged: the graph differs from its approval. StateBroken: it does not load.
+	// StateTemplate: it is a template, which is never active.
 	StateChanged  State = "changed"
 	StateBroken   State = "broken"
 	StateTemplate State = "template"
@@ -67,7 +67,7 @@ func (c *Candidate) Approval(who string) (approval.Record, error) {
 	}, nil
 }
 
-// Activation is the result of Activate for the approvals of one moment.
+// Activation is the result of Activate for one set of approvals.
 type Activation struct {
 	Set *Set
 	// States maps each candidate to its state.
@@ -103,7 +103,7 @@ func Activate(candidates []Candidate, records approval.Records, present func(sou
 		}
 		a.Missing = append(a.Missing, r)
 		c := Candidate{ID: r.Subject, Source: r.Source}
-		blocked = append(blocked, c.newBlocked(&r, "it is enabled, but missing from "+r.Source))
+		blocked = append(blocked, c.newBlocked(&r, "enabled, but missing from "+r.Source))
 	}
 	a.Set = NewSet(programs, blocked)
 	return a
@@ -117,16 +117,16 @@ func (c *Candidate) evaluate(r *approval.Record) (program *Program, state State,
 		if r == nil {
 			return nil, StateBroken, ""
 		}
-		return nil, StateBroken, "it cannot be loaded: " + c.Problem
+		return nil, StateBroken, "the file cannot be loaded: " + c.Problem
 	case c.Graph.Template:
 		if r == nil {
 			return nil, StateTemplate, ""
 		}
-		return nil, StateTemplate, "it was enabled, and became a template"
+		return nil, StateTemplate, "changed into a template after it was enabled"
 	case r == nil:
 		return nil, StateOff, ""
 	case r.Hash != c.Graph.Pin && !c.Own:
-		return nil, StateChanged, "it has changed since its approval"
+		return nil, StateChanged, "changed since its approval"
 	}
 	program, err := Compile(c.Graph)
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *Candidate) newBlocked(r *approval.Record, why string) Blocked {
 	b := Blocked{ID: c.ID, Why: why, Fix: fmt.Sprintf("guideway hooks enable %s after a review, or guideway hooks disable %s", c.ID, c.ID)}
 	var was scope
 	if json.Unmarshal(r.Scope, &was) != nil {
-		was = scope{} // all calls
+		was = scope{} // an unreadable scope applies to all calls
 	}
 	if b.Type, b.Bindings = was.Type, was.Bindings; b.Type == "" {
 		b.Type = hookdef.ToolsCall

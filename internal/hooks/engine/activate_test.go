@@ -45,7 +45,7 @@ func TestActivate(t *testing.T) {
 		"broken":       {[]hookengine.Candidate{broken}, approval.Records{record}, hookengine.StateBroken, "cannot be loaded: line 3"},
 		"broken, off":  {[]hookengine.Candidate{broken}, nil, hookengine.StateBroken, ""},
 		"template":     {[]hookengine.Candidate{template}, nil, hookengine.StateTemplate, ""},
-		"became one":   {[]hookengine.Candidate{template}, approval.Records{record}, hookengine.StateTemplate, "became a template"},
+		"became one":   {[]hookengine.Candidate{template}, approval.Records{record}, hookengine.StateTemplate, "changed into a template"},
 		"elsewhere":    {[]hookengine.Candidate{other}, approval.Records{record}, hookengine.StateOff, "missing from project:/p"},
 		"gone":         {nil, approval.Records{record}, "", "missing from project:/p"},
 	} {
@@ -60,18 +60,18 @@ func TestActivate(t *testing.T) {
 				t.Errorf("For() returned a program: %v, %v", p != nil, err)
 			}
 			if p, err := a.Set.For(hookdef.ToolsCall, "shell", "ls"); p != nil || err != nil {
-				t.Error("something else is caught", err)
+				t.Error("a call that no graph applies to is blocked", err)
 			}
 		})
 	}
 	away := hookengine.Activate(nil, approval.Records{record}, func(string) bool { return false })
 	if _, err := away.Set.For(hookdef.ToolsCall, "shell", "rm_all"); err != nil {
-		t.Errorf("a project that is not at work stops a call: %v", err)
+		t.Errorf("a graph of an absent project blocks a call: %v", err)
 	}
 	if _, err := template.Approval("me"); guideway.ErrorCode(err) != guideway.CodeInvalid {
-		t.Errorf("a template can be approved: %v", err)
+		t.Errorf("Approval of a template: %v, want CodeInvalid", err)
 	}
 	if _, err := broken.Approval("me"); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition {
-		t.Errorf("what is broken can be approved: %v", err)
+		t.Errorf("Approval of a broken graph: %v, want CodeInvalidDefinition", err)
 	}
 }

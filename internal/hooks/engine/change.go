@@ -25,7 +25,7 @@ type Change struct {
 	After  json.RawMessage `json:"after,omitempty"`
 }
 
-// changes collects the first changes.
+// changes collects the first changes of a hook, up to a limit.
 type changes struct{ list []Change }
 
 func (c *changes) addChange(op string, at doc.Pointer, before, after *tree) {

@@ -201,7 +201,7 @@ func (x *execution) evaluateCondition(n *node, entry *NodeTrace) (hookdef.Branch
 	return entry.Branch, nil
 }
 
-// sendCall sends the call, once. If a hook has answered, it sends nothing.
+// sendCall sends the call, at most once. It does not send it if a hook has answered.
 func (x *execution) sendCall(ctx context.Context, n *node, entry *NodeTrace) *Outcome {
 	if x.state.answered {
 		entry.Skipped = true
@@ -215,12 +215,12 @@ func (x *execution) sendCall(ctx context.Context, n *node, entry *NodeTrace) *Ou
 	response, err := x.caller.Call(ctx, Call{Method: x.state.method, Params: x.state.params.raw})
 	x.state.took = x.engine.opts.Now().Sub(begun)
 	if err == nil && len(response) == 0 {
-		err = guideway.Errorf(guideway.CodeUnavailable, "the server gave an empty response")
+		err = guideway.Errorf(guideway.CodeUnavailable, "the server returned an empty response")
 	}
 	if err != nil {
 		x.state.failure = err
 		entry.Error = &NodeError{Code: CodeCall, Message: err.Error()}
-		// Hooks that log calls need the failed ones most of all.
+		// Hooks that log calls also run for a failed call.
 		for _, aside := range n.background[hookdef.NoBranch] {
 			x.startBackground(ctx, &x.program.nodes[aside])
 		}
@@ -231,8 +231,9 @@ func (x *execution) sendCall(ctx context.Context, n *node, entry *NodeTrace) *Ou
 }
 
 // inputRequested ends the request if its response asks the client for input (revision
-// 2026-07-28). The response is returned unchanged and must contain only the question. The
-// hooks after the call see the response to the request that brings the input.
+// 2026-07-28). The response is returned unchanged and must not contain a result besides the
+// input request. The hooks after the call see the response to the request that contains the
+// input.
 func (x *execution) inputRequested(n *node) *Outcome {
 	// Most responses need no decoding.
 	if !mayContain(x.state.response.raw, "input_required") {
@@ -240,7 +241,7 @@ func (x *execution) inputRequested(n *node) *Outcome {
 	}
 	t, err := x.state.response.decodeTree()
 	if err != nil {
-		return nil // hooks that read it report this
+		return nil // a hook that reads the response reports the error
 	}
 	if kind := t.valueOf("resultType"); kind == nil || kind.text != "input_required" {
 		return nil
@@ -249,7 +250,7 @@ func (x *execution) inputRequested(n *node) *Outcome {
 		switch key {
 		case "resultType", "inputRequests", "requestState", "_meta":
 		default:
-			return x.failedOutcome(n, x.nodeFailure("call", n, fmt.Errorf("the server asks for input and answers at once, with %q", key)))
+			return x.failedOutcome(n, x.nodeFailure("call", n, fmt.Errorf("the server's response asks for input, but also contains %q", key)))
 		}
 	}
 	return &Outcome{}

@@ -33,14 +33,14 @@ func TestBackgroundHooksAreLimited(t *testing.T) {
 		out := r.runRequest()
 		r.checkOutcome(out, hookengine.StatusPassed, 1)
 		if got := <-told; got != "graph c" {
-			t.Errorf("told of %s", got)
+			t.Errorf("OnBackground got the trace of %q, want \"graph c\"", got)
 		}
 		close(release)
 		n := r.settledNode(out, "c")
 		if n.Error == nil || n.Error.Code != hookengine.CodeDropped || n.Pending {
 			t.Errorf("the trace is %+v", n)
 		}
-		again := r.runRequest() // a slot is free again
+		again := r.runRequest() // the slot is free again
 		for _, id := range []string{"a", "b"} {
 			if n := r.settledNode(again, id); n.Error != nil {
 				t.Errorf("%s: %+v", id, n.Error)
@@ -62,14 +62,14 @@ func TestClose(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		if n := out.Nodes()[1]; !n.Pending {
-			t.Errorf("the hook ended with its request: %+v", n)
+			t.Errorf("the hook ended together with its request: %+v", n)
 		}
 		patience, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		begun := time.Now()
 		r.engine.Close(patience)
 		if took := time.Since(begun); took != time.Minute {
-			t.Errorf("closed after %s", took)
+			t.Errorf("Close returned after %s, want 1m", took)
 		}
 		if n := r.settledNode(out, "a"); n.Error == nil {
 			t.Errorf("the trace is %+v", n)
@@ -141,7 +141,7 @@ func TestDuplicateKeys(t *testing.T) {
 }
 
 // Variables start with the graph's values, are shared within one request, and are reset for
-// the next; so is metadata.shared. The engine sets the other metadata.
+// the next; metadata.shared behaves in the same way. The engine sets the other metadata.
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, "start > call > end", nil)
@@ -162,7 +162,7 @@ func TestVariables(t *testing.T) {
 	r.program = compileGraph(t, newDocument("start > a > call > b > end", `"workflowType": "tools/call", "variables": {"n": 1}`))
 	for range 2 {
 		if out := r.runRequest(); out.Status != hookengine.StatusPassed {
-			t.Errorf("came out as %s: %v", out.Status, out.Err)
+			t.Errorf("the outcome is %s: %v, want StatusPassed", out.Status, out.Err)
 		}
 	}
 	if diff := cmp.Diff([]string{"2keptclient", "2keptclient"}, seen); diff != "" {
@@ -170,7 +170,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// A condition decides by request, response, metadata and variables.
+// A condition can read the request, response, metadata and variables.
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	for condition, want := range map[string]hookdef.Branch{
@@ -200,7 +200,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// A hook that must answer and does not fails; nothing is sent.
+// A hook that must answer but does not is an error, and the call is not sent.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, "start > answer > end", nil)
@@ -269,7 +269,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// A response that asks for input is returned unchanged, with only the question in it.
+// A response that asks for input is returned unchanged, and must not also contain a result.
 func TestInputRequest(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, "start > call > a > end", map[string]script{"a": throwScript})
@@ -277,7 +277,7 @@ func TestInputRequest(t *testing.T) {
 	out := r.runRequest()
 	r.checkOutcome(out, hookengine.StatusPassed, 1)
 	if string(out.Response) != r.server.response || r.scripts.ranScripts() != "" {
-		t.Errorf("the response is %s, ran %q", out.Response, r.scripts.ranScripts())
+		t.Errorf("the response is %s after the hooks %q, want an unchanged response and no hooks", out.Response, r.scripts.ranScripts())
 	}
 	for _, smuggled := range []string{
 		`{"resultType":"input_required","content":[{"type":"text","text":"secret"}]}`,
@@ -290,7 +290,7 @@ func TestInputRequest(t *testing.T) {
 	}
 }
 
-// A request of a disconnected client is not sent.
+// A request is not sent after its context is cancelled.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -302,7 +302,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// An unchecked graph does not compile.
+// Compile returns an error for an invalid graph.
 func TestCompileErrors(t *testing.T) {
 	t.Parallel()
 	l := linkGraph(t, newDocument("start > a > call > end", ""))
@@ -323,7 +323,7 @@ func TestBlocked(t *testing.T) {
 	t.Parallel()
 	set := hookengine.NewSet(nil, []hookengine.Blocked{{ID: "guard", Type: hookdef.ToolsCall, Bindings: []hookdef.Binding{{Tool: "rm*"}}, Why: "it changed", Fix: "look at it"}})
 	if _, err := set.For(hookdef.ToolsCall, "shell", "rm_all"); guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) != "look at it" {
-		t.Errorf("the error is %v", err)
+		t.Errorf("For returned %v", err)
 	}
 	for _, tt := range []struct {
 		t    hookdef.Type

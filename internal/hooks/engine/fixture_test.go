@@ -17,12 +17,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script replaces a user's script: it gets the context as JavaScript would and changes it,
-// and returns the script's return value. The values that it appends to a list audit replace
-// calls of the function audit.
+// script replaces a user's script: it changes the context and returns the script's return
+// value. Values that it appends to the list "audit" of the context replace calls of the
+// function audit.
 type script func(ctx context.Context, c map[string]any) (any, error)
 
-// scripts runs Go functions by the text of their script.
+// scripts runs a Go function in place of each script, selected by the script's text.
 type scripts struct {
 	mu    sync.Mutex
 	known map[string]script
@@ -37,7 +37,7 @@ func (s *scripts) RunHook(ctx context.Context, call hookengine.ScriptCall) (*hoo
 	s.mu.Unlock()
 	var c map[string]any
 	if err := json.Unmarshal(call.Context, &c); err != nil {
-		return nil, fmt.Errorf("the engine gave %s: %w", call.Context, err)
+		return nil, fmt.Errorf("the engine passed an invalid context %s: %w", call.Context, err)
 	}
 	if run == nil {
 		return &hookengine.ScriptResult{Context: call.Context}, nil
@@ -202,14 +202,15 @@ func (r *fixture) runRequest() *hookengine.Outcome {
 func (r *fixture) checkOutcome(out *hookengine.Outcome, status hookengine.Status, calls int) {
 	r.Helper()
 	if out.Status != status || r.server.countCalls() != calls || out.Sent != (calls > 0) {
-		r.Errorf("came out as %s (%v) with %d calls; wanted %s with %d", out.Status, out.Err, r.server.countCalls(), status, calls)
+		r.Errorf("the outcome is %s (%v) with %d calls, want %s with %d", out.Status, out.Err, r.server.countCalls(), status, calls)
 	}
 	if (out.Err != nil) == (len(out.Response) > 0) {
-		r.Errorf("an error %v and a response %s", out.Err, out.Response)
+		r.Errorf("want an error or a response, got the error %v and the response %s", out.Err, out.Response)
 	}
 }
 
-// settledNode waits for the fire-and-forget hooks, and returns the trace of a node.
+// settledNode waits until the fire-and-forget hooks have ended, and returns the trace of a
+// node.
 func (r *fixture) settledNode(out *hookengine.Outcome, id string) hookengine.NodeTrace {
 	r.Helper()
 	nodes, err := out.Settle(r.Context())

@@ -1,13 +1,13 @@
 // Package engine is the engine for hook graphs: it runs the nodes of a graph on one
-// request, before and after the call to the server (seed 001).
+// request, before and after the call to the server .
 //
 // Rules:
 //
 //   - The call is sent at most once.
 //   - A blocking hook that fails or times out stops the call: no request and no
 //     response passes without a hook that applies to it.
-//   - A fire-and-forget hook gets a copy, delays nothing, and changes nothing.
-//   - Everything that no hook has changed passes byte for byte.
+//   - A fire-and-forget hook gets a copy, and neither delays nor changes the call.
+//   - Everything that no hook has changed is passed on byte for byte.
 //
 // The engine does no I/O: scripts, the call and the audit are interfaces of the caller.
 package engine
@@ -27,7 +27,7 @@ type Scripts interface {
 	RunHook(ctx context.Context, call ScriptCall) (*ScriptResult, error)
 }
 
-// ScriptCall is one run of a script.
+// ScriptCall is a request to run a script.
 type ScriptCall struct {
 	Script hookdef.Script
 	// Context is the script's context, a JSON object.
@@ -40,7 +40,7 @@ type ScriptCall struct {
 type ScriptResult struct {
 	// Context is the context as the script left it.
 	Context json.RawMessage
-	// Value is the return value of the script; empty or null is nothing.
+	// Value is the return value of the script; empty or null if it returned nothing.
 	Value json.RawMessage
 	// Audit are the audit records of the script, in order.
 	Audit   []json.RawMessage
@@ -95,7 +95,7 @@ type Call struct {
 // Caller sends the call.
 type Caller interface {
 	// Call sends the request once and returns its result. Hooks may have changed the
-	// request, including the tool: Call must check whether the client may make it.
+	// request, including the tool: Call must check whether the client may send it.
 	Call(ctx context.Context, call Call) (json.RawMessage, error)
 }
 
@@ -141,7 +141,7 @@ type Request struct {
 // Status is the outcome of a request.
 type Status string
 
-// The statuses.
+// The outcomes of a request.
 const (
 	// StatusPassed: no hook changed the request or the response.
 	StatusPassed Status = "passed"
@@ -194,10 +194,10 @@ type NodeTrace struct {
 	Kind hookdef.NodeKind `json:"type"`
 	// MS is the duration in milliseconds.
 	MS float64 `json:"ms"`
-	// Aside marks a fire-and-forget hook, Pending one that still runs.
+	// Aside is set for a fire-and-forget hook; Pending is set while it runs.
 	Aside   bool `json:"fireAndForget,omitempty"`
 	Pending bool `json:"pending,omitempty"`
-	// Skipped marks a call that was not sent because a hook had answered.
+	// Skipped is set for a call that was not sent because a hook had answered.
 	Skipped bool `json:"skipped,omitempty"`
 	// Branch is the chosen branch of a condition.
 	Branch  hookdef.Branch `json:"branch,omitempty"`

@@ -50,7 +50,7 @@ func mustTree(t interface{ Fatal(...any) }, text []byte) *tree {
 }
 
 // A merged value equals the value that the script left; unchanged parts have the same
-// bytes, and there is a change exactly for each changed part.
+// bytes, and changes are reported for exactly the parts that changed.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -75,9 +75,9 @@ func TestMerge(t *testing.T) {
 		equal := reflect.DeepEqual(before, after)
 		switch {
 		case !reflect.DeepEqual(got, after):
-			t.Fatalf("%s became %s; merged is %s", was, is, merged)
+			t.Fatalf("merging %s with %s returned %s", was, is, merged)
 		case same != equal || (len(c.list) == 0) != equal:
-			t.Fatalf("%s and %s: same is %v, changes %+v", was, is, same, c.list)
+			t.Fatalf("merging %s with %s: unchanged is %v, the changes are %+v", was, is, same, c.list)
 		case equal && !bytes.Equal(merged, was):
 			t.Fatalf("%s became %s", was, merged)
 		}
@@ -124,7 +124,7 @@ func TestParseTreeErrors(t *testing.T) {
 		}
 	}
 	if tree := mustTree(t, []byte(`{"Path": 1}`)); tree.valueOf("path") != nil {
-		t.Error("a key is found in another case")
+		t.Error("valueOf found a key that differs in case")
 	}
 }
 
@@ -143,7 +143,7 @@ func TestChangesAreBounded(t *testing.T) {
 	c.mergeValue("", mustTree(t, []byte(`{"list": []}`)), mustTree(t, text))
 	for _, change := range c.list {
 		if len(change.After) > maxChangeBytes+20 || !json.Valid(change.After) {
-			t.Errorf("a change of %d bytes", len(change.After))
+			t.Errorf("the trace contains a change of %d bytes, above the limit, or invalid JSON", len(change.After))
 		}
 	}
 	if len(c.list) != maxChanges {

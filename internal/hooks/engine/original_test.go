@@ -17,11 +17,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
 
-// The eleven differences between the original implementation of the dialect and its ADR. It
-// would fail each of these tests.
+// These tests are the eleven differences between this engine and the original
+// implementation of the dialect, which violated its own specification. The original fails
+// each of them.
 
-// 1: only nodes on a path from the start run, in the order of the path; a graph with an
-// unconnected node does not load.
+// Difference 1: only nodes on a path from the start run, in the order of the path; a graph
+// with an unconnected node does not load.
 func TestOriginal1OrderFollowsPath(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, "call > after > end; b > call; a > b; start > a", nil)
@@ -32,11 +33,11 @@ func TestOriginal1OrderFollowsPath(t *testing.T) {
 	lonely := strings.Replace(newDocument("start > call > end", ""), `"nodes": [`, `"nodes": [{"id": "lonely", "type": "hook", "data": {"hook": {"script": "x"}}},`, 1)
 	root, _ := doc.Parse("g.json", []byte(lonely), doc.Limits{})
 	if g, found := hookdef.Parse("g.json", root); g != nil || len(found) == 0 {
-		t.Error("a hook that nothing leads to loads")
+		t.Error("a graph with an unreachable hook loads")
 	}
 }
 
-// 2: a fire-and-forget hook delays nothing and cannot change anything.
+// Difference 2: a fire-and-forget hook delays nothing and cannot change anything.
 func TestOriginal2BackgroundHookIsNotAwaited(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -54,7 +55,7 @@ func TestOriginal2BackgroundHookIsNotAwaited(t *testing.T) {
 			return nil, nil
 		},
 	})
-	out := r.runRequest() // would block forever if it waited
+	out := r.runRequest() // never returns if the engine waits for the hook
 	r.checkOutcome(out, hookengine.StatusPassed, 1)
 	for _, n := range out.Nodes() {
 		if (n.ID == "slow" || n.ID == "late") != n.Pending {
@@ -64,15 +65,16 @@ func TestOriginal2BackgroundHookIsNotAwaited(t *testing.T) {
 	close(release)
 	for _, id := range []string{"slow", "late"} {
 		if n := r.settledNode(out, id); n.Pending || n.Error != nil || !n.Aside {
-			t.Errorf("%s settled as %+v", id, n)
+			t.Errorf("the trace of %s after Settle is %+v", id, n)
 		}
 	}
 	if string(out.Request.Params) != params {
-		t.Errorf("the request became %s", out.Request.Params)
+		t.Errorf("the request changed to %s", out.Request.Params)
 	}
 }
 
-// 3: the error of a blocking hook stops the request, before the call and after it.
+// Difference 3: the error of a blocking hook stops the request, before the call and after
+// it.
 func TestOriginal3ErrorStops(t *testing.T) {
 	t.Parallel()
 	for graph, sent := range map[string]int{"start > a > b > call > end": 0, "start > call > a > b > end": 1} {
@@ -80,7 +82,7 @@ func TestOriginal3ErrorStops(t *testing.T) {
 		out := r.runRequest()
 		r.checkOutcome(out, hookengine.StatusError, sent)
 		if r.scripts.ranScripts() != "a" || out.Node != "a" {
-			t.Errorf("ran %s, stopped at %s", r.scripts.ranScripts(), out.Node)
+			t.Errorf("the hooks %s ran and the request stopped at %s, want a and a", r.scripts.ranScripts(), out.Node)
 		}
 		want := "the hook 'a' of the hook graph graph failed; the call was not sent: boom (graph/a.js:3:7)"
 		if sent > 0 {
@@ -95,7 +97,8 @@ func TestOriginal3ErrorStops(t *testing.T) {
 	}
 }
 
-// 4: the return value of a hook counts: it can refuse, replace the context, and answer.
+// Difference 4: the return value of a hook has an effect: it can refuse, replace the
+// context, and answer.
 func TestOriginal4ReturnValueCounts(t *testing.T) {
 	t.Parallel()
 	answer := map[string]any{"content": []any{map[string]any{"type": "text", "text": "mine"}}}
@@ -119,11 +122,11 @@ func TestOriginal4ReturnValueCounts(t *testing.T) {
 			hookengine.StatusRefused, 0, "refused by the hook 'a': no reason given; the call was not sent",
 		},
 		{
-			"an error alone refuses", func(map[string]any) any { return map[string]any{"continue": true, "error": "no"} },
+			"an error without continue: false refuses", func(map[string]any) any { return map[string]any{"continue": true, "error": "no"} },
 			hookengine.StatusRefused, 0, "refused by the hook 'a': no; the call was not sent",
 		},
 		{"goes on", func(map[string]any) any { return map[string]any{"continue": true} }, hookengine.StatusPassed, 1, ""},
-		{"a context in place of the one changed", func(c map[string]any) any {
+		{"a returned context replaces the changed one", func(c map[string]any) any {
 			other := map[string]any{}
 			for k, v := range c {
 				other[k] = v
@@ -131,18 +134,18 @@ func TestOriginal4ReturnValueCounts(t *testing.T) {
 			other["request"] = map[string]any{"method": "tools/call", "params": map[string]any{"name": "other"}}
 			return map[string]any{"continue": true, "context": other}
 		}, hookengine.StatusChanged, 1, ""},
-		{"the context itself", func(c map[string]any) any { return c }, hookengine.StatusPassed, 1, ""},
-		{"answers and ends", func(c map[string]any) any {
+		{"returns the context", func(c map[string]any) any { return c }, hookengine.StatusPassed, 1, ""},
+		{"answers with continue: false", func(c map[string]any) any {
 			return map[string]any{"continue": false, "context": with(c, "response", answer)}
 		}, hookengine.StatusAnswered, 0, ""},
-		{"answers and goes on", func(c map[string]any) any { c["response"] = answer; return nil }, hookengine.StatusAnswered, 0, ""},
+		{"answers and continues", func(c map[string]any) any { c["response"] = answer; return nil }, hookengine.StatusAnswered, 0, ""},
 		{
-			"returns what nobody understands", func(map[string]any) any { return "ok" },
+			"returns an unknown value", func(map[string]any) any { return "ok" },
 			hookengine.StatusError, 0, `the hook returned "ok"; it may return nothing, the context, or {continue, context, error}`,
 		},
 		{"false", func(map[string]any) any { return false }, hookengine.StatusError, 0, "the hook returned false"},
 		{
-			"continue is no flag", func(map[string]any) any { return map[string]any{"continue": "no"} },
+			"continue is not a boolean", func(map[string]any) any { return map[string]any{"continue": "no"} },
 			hookengine.StatusError, 0, "neither true nor false",
 		},
 	} {
@@ -157,17 +160,17 @@ func TestOriginal4ReturnValueCounts(t *testing.T) {
 			if tt.name == "refuses with an error" {
 				var refusal *hookengine.Refusal
 				if !errors.As(out.Err, &refusal) || refusal.Code != "NO" || guideway.ErrorCode(out.Err) != guideway.CodeRefused {
-					t.Errorf("the refusal is %#v", out.Err)
+					t.Errorf("the error is %#v, want a Refusal with the code NO", out.Err)
 				}
 			}
-			if goesOn := tt.status != hookengine.StatusRefused && tt.status != hookengine.StatusError && tt.name != "answers and ends"; strings.Contains(r.scripts.ranScripts(), "b") != goesOn {
+			if goesOn := tt.status != hookengine.StatusRefused && tt.status != hookengine.StatusError && tt.name != "answers with continue: false"; strings.Contains(r.scripts.ranScripts(), "b") != goesOn {
 				t.Errorf("ran %s", r.scripts.ranScripts())
 			}
 		})
 	}
 }
 
-// 5: the context has the documented form: request, response, metadata.
+// Difference 5: the context has the documented form: request, response, metadata.
 func TestOriginal5Context(t *testing.T) {
 	t.Parallel()
 	var before, after map[string]any
@@ -197,8 +200,8 @@ func TestOriginal5Context(t *testing.T) {
 	}
 }
 
-// 6: a script gets only values, nothing that could send the call; the engine passes JSON
-// and a name to it.
+// Difference 6: a script gets only values, JSON and a name, and no function that could send
+// the call.
 func TestOriginal6ScriptCannotSendCall(t *testing.T) {
 	t.Parallel()
 	var got hookengine.ScriptCall
@@ -211,7 +214,7 @@ func TestOriginal6ScriptCannotSendCall(t *testing.T) {
 	out := engine.Run(t.Context(), r.program, hookengine.Request{}, r.server)
 	r.checkOutcome(out, hookengine.StatusPassed, 1)
 	if !json.Valid(got.Context) || got.Script.Name != "graph/a.js" || got.Script.Text != "a" || got.Timeout != 5*time.Second {
-		t.Errorf("the script got %+v", got)
+		t.Errorf("the script got the call %+v", got)
 	}
 }
 
@@ -221,8 +224,8 @@ func (f scriptsFunc) RunHook(ctx context.Context, c hookengine.ScriptCall) (*hoo
 	return f(ctx, c)
 }
 
-// 7: a failed call is not sent again; its error is returned unchanged, and only hooks that
-// log calls run.
+// Difference 7: a failed call is not sent again; its error is returned unchanged, and only
+// hooks that log calls run.
 func TestOriginal7FailureIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the pipe broke")
@@ -252,8 +255,8 @@ func TestOriginal7FailureIsNotSentAgain(t *testing.T) {
 	r.checkOutcome(out, hookengine.StatusError, 1)
 }
 
-// 8: graphs of tools/call run for calls, those of tools/list for lists, and each for its
-// bound tools only.
+// Difference 8: graphs of tools/call run for calls, those of tools/list for lists, and each
+// for its bound tools only.
 func TestOriginal8BothTypesRun(t *testing.T) {
 	t.Parallel()
 	call := compileGraph(t, newDocument("start > a > call > end", `"workflowType": "tools/call", "bindings": [{"upstream": "git*", "tool": "delete_*"}]`))
@@ -274,7 +277,7 @@ func TestOriginal8BothTypesRun(t *testing.T) {
 		}
 	}
 	if got, err := (*hookengine.Set)(nil).For(hookdef.ToolsCall, "a", "b"); got != nil || err != nil {
-		t.Error("an empty set has a program")
+		t.Error("For returned a program for an empty set")
 	}
 	r := newFixture(t, "start > call > end", nil)
 	r.server.response = `{"tools":[{"name":"read"}]}`
@@ -285,7 +288,7 @@ func TestOriginal8BothTypesRun(t *testing.T) {
 	}
 }
 
-// 9: the timeout of a hook covers all of it, including asynchronous work.
+// Difference 9: the timeout of a hook includes asynchronous work.
 func TestOriginal9Timeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -304,7 +307,8 @@ func TestOriginal9Timeout(t *testing.T) {
 	})
 }
 
-// 10: two graphs that claim one request are an error, instead of the first one winning.
+// Difference 10: two graphs that apply to one request are an error; the original ran the
+// first one.
 func TestOriginal10ConflictIsAnError(t *testing.T) {
 	t.Parallel()
 	one := compileGraph(t, strings.Replace(newDocument("start > call > end", `"workflowType": "tools/call", "bindings": [{"tool": "read*"}]`), `"graph"`, `"one"`, 1))
@@ -317,11 +321,11 @@ func TestOriginal10ConflictIsAnError(t *testing.T) {
 		t.Error(p, err)
 	}
 	if got := set.Overlapping(two.Graph().Graph); !cmp.Equal(got, []string{"one"}) {
-		t.Errorf("two overlaps with %v", got)
+		t.Errorf("Overlapping returned %v, want [one]", got)
 	}
 }
 
-// 11: every node has a trace: its duration, console, error and changes.
+// Difference 11: every node has a trace: its duration, console, error and changes.
 func TestOriginal11Trace(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, "start > a > call > end; a > x*", map[string]script{

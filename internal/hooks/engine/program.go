@@ -16,8 +16,8 @@ type Program struct {
 type node struct {
 	*hookdef.Node
 	script hookdef.Script
-	// next is the next node on the main path, and background the fire-and-forget hooks; a
-	// condition has those of both branches.
+	// next is the next node on the main path, and background the fire-and-forget hooks; for
+	// a condition, both by branch.
 	next       map[hookdef.Branch]int
 	background map[hookdef.Branch][]int
 }
@@ -39,7 +39,7 @@ func Compile(l *hookdef.Linked) (*Program, error) {
 			p.start = i
 		}
 		if n.Kind == hookdef.HookNode && p.nodes[i].script.Text == "" || n.Kind == hookdef.ConditionNode && n.Condition == nil {
-			return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "node %s of the hook graph %s has nothing to run", n.ID, l.ID)
+			return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "node %s of the hook graph %s has no script", n.ID, l.ID)
 		}
 	}
 	for _, e := range l.Edges {

@@ -34,7 +34,7 @@ type scenario struct {
 	graph *hookdef.Graph
 	deeds map[string]action
 	holds map[string]bool
-	fails bool // the call
+	fails bool // whether the call fails
 }
 
 func drawPlay(t *rapid.T) *scenario {
@@ -85,8 +85,8 @@ func (p *scenario) RunHook(_ context.Context, call hookengine.ScriptCall) (*hook
 	return result, err
 }
 
-// model is a second, naive execution of a scenario: which blocking nodes run, how often the
-// call is sent, with which name, and the outcome.
+// model is the result of a second, naive execution of a scenario: which blocking nodes run,
+// how often the call is sent, with which name, and the outcome.
 type model struct {
 	way    []string
 	sent   int
@@ -160,8 +160,8 @@ func (p *scenario) predictOutcome() model {
 }
 
 // For all graphs and actions: the call is sent at most once, nodes run in the order of the
-// path, a failure or refusal stops it, fire-and-forget hooks change nothing, and the
-// outcome equals that of the naive execution.
+// path, a failure or refusal stops the request, fire-and-forget hooks change nothing, and
+// the outcome equals that of the naive execution.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -188,7 +188,7 @@ func TestProperties(t *testing.T) {
 				}
 				calls = append(calls, params.Name)
 				if p.fails {
-					return nil, errors.New("it is down")
+					return nil, errors.New("server unavailable")
 				}
 				return json.RawMessage(`{"content": [{"type": "text", "text": "server"}]}`), nil
 			}))
@@ -200,7 +200,7 @@ func TestProperties(t *testing.T) {
 		var way []string
 		for _, n := range nodes {
 			if n.Pending {
-				t.Fatalf("%s is pending after all is settled", n.ID)
+				t.Fatalf("%s is pending after Settle", n.ID)
 			}
 			if !n.Aside {
 				way = append(way, n.ID)
@@ -210,10 +210,10 @@ func TestProperties(t *testing.T) {
 			t.Fatalf("%+v\n%+v\ncalls %v, way %v, %s (%v)\nwanted %+v", p, p.graph.Edges, calls, way, out.Status, out.Err, want)
 		}
 		if len(calls) > 0 && !nameBefore(p, want, calls[0]) {
-			t.Fatalf("the call was for %s; wanted %+v", calls[0], want)
+			t.Fatalf("the call was sent as %s, want %+v", calls[0], want)
 		}
 		if (out.Err == nil) != (len(out.Response) > 0) {
-			t.Fatalf("an error %v and a response %s", out.Err, out.Response)
+			t.Fatalf("want an error or a response, got the error %v and the response %s", out.Err, out.Response)
 		}
 	})
 }

@@ -41,7 +41,7 @@ func (x *execution) runHook(ctx context.Context, n *node, entry *NodeTrace) *Out
 		entry.Error = &NodeError{Code: verdict.code, Message: verdict.message}
 		return x.refusedOutcome(n, verdict.code, verdict.message)
 	case n.Hook.Answers && x.state.response.isEmpty():
-		err := fmt.Errorf("it must answer instead of the server, but did not set context.response")
+		err := fmt.Errorf("the hook must answer instead of the server, but did not set context.response")
 		entry.Error = nodeError(err)
 		return x.failedOutcome(n, x.nodeFailure("hook", n, err))
 	case verdict.stop:
@@ -53,7 +53,7 @@ func (x *execution) runHook(ctx context.Context, n *node, entry *NodeTrace) *Out
 // applyContext applies the context that a blocking hook left, compared to the one it got.
 func (x *execution) applyContext(given, left json.RawMessage) ([]Change, error) {
 	if bytes.Equal(given, left) {
-		return nil, nil // most hooks only read
+		return nil, nil // unchanged, as for most hooks
 	}
 	after, err := parseTree(left)
 	if err != nil {
@@ -154,7 +154,7 @@ func (e *Engine) runScript(ctx context.Context, value json.RawMessage, n *node) 
 	var known *ScriptError
 	switch {
 	case err == nil && result == nil:
-		return nil, &ScriptError{Code: CodeScript, Message: "the script gave no result"}
+		return nil, &ScriptError{Code: CodeScript, Message: "the script returned no result"}
 	case err == nil:
 		return result, nil
 	case errors.As(err, &known):

@@ -48,8 +48,8 @@ func (s *Set) Has(t hookdef.Type) bool { return s != nil && len(s.byType[t]) > 0
 
 // For returns the program that applies to a request to an upstream; the tool is "" for
 // tools/list. It returns nil if none applies, which costs one map lookup if no graph of the
-// type is active. An error means that the request must not be sent: two graphs claim it, or
-// a graph that applies to it cannot run.
+// type is active. An error means that the request must not be sent: two graphs apply to it,
+// or a graph that applies to it cannot run.
 func (s *Set) For(t hookdef.Type, upstream, tool string) (*Program, error) {
 	if s == nil || len(s.byType[t]) == 0 {
 		return nil, nil
@@ -80,8 +80,8 @@ func (m *member) appliesTo(upstream, tool string) bool {
 	return len(m.bindings) == 0 || slices.ContainsFunc(m.bindings, func(b hookdef.Binding) bool { return b.Has(upstream, tool) })
 }
 
-// Overlapping returns the names of the set's graphs that apply to a request that another
-// graph applies to, too.
+// Overlapping returns the names of the set's graphs that apply to a request that the given
+// graph also applies to.
 func (s *Set) Overlapping(g *hookdef.Graph) []string {
 	if s == nil {
 		return nil

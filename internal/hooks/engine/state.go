@@ -18,13 +18,13 @@ type state struct {
 	params   value
 	response value
 	// variables are the graph's variables; shared is the object metadata.shared, in which
-	// scripts of the ADR's first version store values.
+	// older scripts store values.
 	variables, shared value
 
 	metadata Metadata
 	graph    string
 	started  time.Time
-	// sent, took and failure belong to the call.
+	// sent, took and failure describe the call.
 	sent    bool
 	took    time.Duration
 	failure error
@@ -43,7 +43,7 @@ type value struct {
 
 func (v *value) isEmpty() bool { return len(v.raw) == 0 }
 
-// decoded returns the decoded value; nil if it is empty.
+// decodeTree returns the decoded value; nil if it is empty.
 func (v *value) decodeTree() (*tree, error) {
 	if v.read == nil && !v.isEmpty() {
 		t, err := parseTree(v.raw)
@@ -80,7 +80,7 @@ func (s *state) metadataFor(node string) nodeMetadata {
 
 // scriptContext returns the context for the script of a node.
 func (s *state) scriptContext(node string) (json.RawMessage, error) {
-	// Decode first: an invalid value is not passed on.
+	// Decode first: an invalid value must not be passed on.
 	for _, v := range []*value{&s.params, &s.response} {
 		if _, err := v.decodeTree(); err != nil {
 			return nil, err
@@ -232,8 +232,8 @@ func dottedPath(at doc.Pointer) string {
 	return string(bytes.ReplaceAll([]byte(at), []byte("/"), []byte(".")))
 }
 
-// checkResponse checks a response that a hook has set or changed: a client could not use
-// one of another form.
+// checkResponse checks a response that a hook has set or changed: a client could not read a
+// response of another form.
 func checkResponse(method hookdef.Type, response *tree) error {
 	list, member, kind := "tools", "name", "tool"
 	if method == hookdef.ToolsCall {

@@ -14,7 +14,7 @@ type trace struct {
 	done    chan struct{}
 }
 
-// newTrace returns the trace of a request, which itself is pending until end.
+// newTrace returns the trace of a request, which is pending until endRequest.
 func newTrace() *trace { return &trace{pending: 1, done: make(chan struct{})} }
 
 // addNode adds a node and returns its index.

@@ -15,7 +15,7 @@ import (
 // maxDepth is the maximum nesting of a value that a hook reads.
 const maxDepth = 200
 
-// tree is a decoded JSON value with its bytes.
+// tree is a decoded JSON value with its encoded bytes.
 type tree struct {
 	// kind is '{', '[', '"', '0', 't' or 'n', for object, list, string, number, boolean and
 	// null.
@@ -24,7 +24,7 @@ type tree struct {
 	// keys are the keys of an object, and kids its values or the elements of a list.
 	keys []string
 	kids []*tree
-	at   map[string]int // the index of each key, if there are many
+	at   map[string]int // index of each key, for objects with many keys
 	text string
 	num  float64
 	flag bool
@@ -112,7 +112,7 @@ func parseTree(data []byte) (*tree, error) {
 	return p.parseValue()
 }
 
-// isDeeper reports whether objects and lists nest deeper than most levels.
+// isDeeper reports whether objects and lists nest deeper than a number of levels.
 func isDeeper(data []byte, most int) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(data); i++ {
@@ -133,7 +133,7 @@ func isDeeper(data []byte, most int) bool {
 	return false
 }
 
-// whyInvalid returns the error in a text that is not one JSON value.
+// whyInvalid returns the reason why a text is not exactly one JSON value.
 func whyInvalid(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	var first json.RawMessage
@@ -144,7 +144,7 @@ func whyInvalid(data []byte) error {
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("there is more than one value")
+	return fmt.Errorf("the text contains more than one value")
 }
 
 // treeParser parses valid JSON.
@@ -220,11 +220,12 @@ func (p *treeParser) parseNumber() float64 {
 	for p.pos < len(p.data) && strings.IndexByte("+-.0123456789eE", p.data[p.pos]) >= 0 {
 		p.pos++
 	}
-	n, _ := strconv.ParseFloat(string(p.data[from:p.pos]), 64) // valid; the error is out of range
+	n, _ := strconv.ParseFloat(string(p.data[from:p.pos]), 64) // the number is valid, so the only error is ErrRange
 	return n
 }
 
-// parseMembers parses the members of an object or the elements of a list, and the end.
+// parseMembers parses the members of an object or the elements of a list, including the
+// closing bracket.
 func (p *treeParser) parseMembers(t *tree) error {
 	p.pos++
 	for {

@@ -23,18 +23,18 @@ func FuzzTree(f *testing.F) {
 		var want any
 		if unread := json.Unmarshal(data, &want); unread != nil {
 			if err == nil && !hasInfinity(got.toAny()) {
-				t.Fatalf("%q is read, though %v", data, unread)
+				t.Fatalf("parseTree accepted %q, but encoding/json returned %v", data, unread)
 			}
 			return
 		}
 		if err != nil {
-			return // duplicate key or too deep
+			return // rejected on purpose: duplicate key or too deep
 		}
 		if !reflect.DeepEqual(got.toAny(), want) {
-			t.Fatalf("%q is read as %#v, not %#v", data, got.toAny(), want)
+			t.Fatalf("parseTree(%q) = %#v, want %#v", data, got.toAny(), want)
 		}
 		if again, err := parseTree(got.raw); err != nil || !reflect.DeepEqual(again.toAny(), want) {
-			t.Fatalf("the bytes of %q are %q", data, got.raw)
+			t.Fatalf("the bytes of %q are %q, which decode to a different value", data, got.raw)
 		}
 	})
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/guideway-dev/guideway/workflows"
 )
 
-// The test binary also runs as the worker.
+// The test binary is also the script worker.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "script-worker" {
 		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
@@ -54,7 +54,7 @@ func newPool(t *testing.T) *sandbox.Pool {
 	return pool
 }
 
-// linkBundled links a bundled graph with other variables.
+// linkBundled links a bundled graph after replacing some of its variables.
 func linkBundled(t *testing.T, id string, variables map[string]string) *hookdef.Linked {
 	t.Helper()
 	data, err := fs.ReadFile(workflows.FS(), "hooks/"+id+".yaml")
@@ -138,7 +138,7 @@ func newExamples() []example {
 			got: textContent("key [redacted] and password = \"[redacted]\" and Authorization: Bearer [redacted]\n[redacted]\nrest"),
 		},
 		{
-			name: "structured secrets, and no pictures", graph: "redact-secrets", params: call,
+			name: "secrets in structured content, but not in images", graph: "redact-secrets", params: call,
 			response: `{"content":[{"type":"image","data":"ghp_012345678901234567890123456789012345","mimeType":"image/png"}],"structuredContent":{"env":{"x":"ghp_012345678901234567890123456789012345"}},"id":12345678901234567890}`,
 			status:   hookengine.StatusChanged, sent: call,
 			got: `{"content":[{"type":"image","data":"ghp_012345678901234567890123456789012345","mimeType":"image/png"}],"structuredContent":{"env":{"x":"[redacted]"}},"id":12345678901234567890}`,
@@ -162,12 +162,12 @@ func newExamples() []example {
 			got: textContent("postgres://u:[redacted]@host/db redis://:[redacted]@host https://host:8080/a@b mailto:a@b ssh://me@host"),
 		},
 		{
-			name: "patterns of one's own", graph: "redact-secrets", variables: map[string]string{"patterns": `["ACME-\\d+"]`, "replacement": `"XXX"`},
+			name: "custom patterns", graph: "redact-secrets", variables: map[string]string{"patterns": `["ACME-\\d+"]`, "replacement": `"XXX"`},
 			params: call, response: textContent("ticket ACME-17"), status: hookengine.StatusChanged, sent: call, got: textContent("ticket XXX"),
 		},
 		{name: "nothing to redact", graph: "redact-secrets", params: call, response: `{ "content": [ ] }`, status: hookengine.StatusPassed, sent: call, got: `{ "content": [ ] }`},
 		{
-			name: "a pattern that is none stops", graph: "redact-secrets", variables: map[string]string{"patterns": `["("]`},
+			name: "an invalid pattern stops the call", graph: "redact-secrets", variables: map[string]string{"patterns": `["("]`},
 			params: call, response: textContent("x"), status: hookengine.StatusError, sent: call, err: "redact-secrets.js:",
 		},
 
@@ -175,18 +175,18 @@ func newExamples() []example {
 			name: "a file of secrets is blocked", graph: "block-by-argument", params: `{"name":"read","arguments":{"paths":["a","/home/u/.ssh/id_rsa"]}}`,
 			status: hookengine.StatusRefused, err: "it names a file of secrets; the call was not sent",
 		},
-		{name: "an environment file, too", graph: "block-by-argument", params: `{"name":"read","arguments":{"path":".env.local"}}`, status: hookengine.StatusRefused, err: "names a file of secrets"},
+		{name: "an environment file is blocked", graph: "block-by-argument", params: `{"name":"read","arguments":{"path":".env.local"}}`, status: hookengine.StatusRefused, err: "names a file of secrets"},
 		{
-			name: "other files are not", graph: "block-by-argument", params: `{"name":"read","arguments":{"path":"src/.environment.ts"}}`,
+			name: "other files are not blocked", graph: "block-by-argument", params: `{"name":"read","arguments":{"path":"src/.environment.ts"}}`,
 			response: textContent("x"), status: hookengine.StatusPassed, sent: `{"name":"read","arguments":{"path":"src/.environment.ts"}}`, got: textContent("x"),
 		},
 		{name: "a call without arguments", graph: "block-by-argument", params: `{"name":"list"}`, response: textContent("x"), status: hookengine.StatusPassed, sent: `{"name":"list"}`, got: textContent("x")},
 		{
-			name: "one argument alone", graph: "block-by-argument", variables: map[string]string{"argument": `"sql"`, "pattern": `"^\\s*drop"`, "message": `"no drops"`},
+			name: "only the configured argument is checked", graph: "block-by-argument", variables: map[string]string{"argument": `"sql"`, "pattern": `"^\\s*drop"`, "message": `"no drops"`},
 			params: `{"name":"q","arguments":{"sql":" DROP TABLE x"}}`, status: hookengine.StatusRefused, err: "no drops",
 		},
 		{
-			name: "and not the others", graph: "block-by-argument", variables: map[string]string{"argument": `"options.sql"`, "pattern": `"^drop"`},
+			name: "other arguments are not checked", graph: "block-by-argument", variables: map[string]string{"argument": `"options.sql"`, "pattern": `"^drop"`},
 			params: `{"name":"q","arguments":{"note":"drop"}}`, response: textContent("x"), status: hookengine.StatusPassed, sent: `{"name":"q","arguments":{"note":"drop"}}`, got: textContent("x"),
 		},
 
@@ -195,7 +195,7 @@ func newExamples() []example {
 			status: hookengine.StatusChanged, sent: `{"name":"search","arguments":{"q":"a","big":12345678901234567890,"limit":20}}`, got: textContent("x"),
 		},
 		{
-			name: "what is given stays", graph: "default-argument", params: `{"name":"search","arguments":{"limit":3}}`, response: textContent("x"),
+			name: "a given argument is kept", graph: "default-argument", params: `{"name":"search","arguments":{"limit":3}}`, response: textContent("x"),
 			status: hookengine.StatusPassed, sent: `{"name":"search","arguments":{"limit":3}}`, got: textContent("x"),
 		},
 		{
@@ -208,18 +208,18 @@ func newExamples() []example {
 			audit: `audit-calls {"tool":"read","arguments":["path"],"ms":0,"outcome":"ok"}`,
 		},
 		{
-			name: "one that fails, too", graph: "audit-calls", variables: map[string]string{"values": "true"}, params: call, status: hookengine.StatusError, sent: call, err: "the server is down",
+			name: "a failed call is audited", graph: "audit-calls", variables: map[string]string{"values": "true"}, params: call, status: hookengine.StatusError, sent: call, err: "the server is down",
 			audit: `audit-calls {"tool":"read","arguments":{"path":"notes/a.txt"},"ms":0,"outcome":"failed","error":"the server is down"}`,
 		},
 
 		{
-			name: "a long result is cut", graph: "cap-result-size", variables: map[string]string{"limit": "10"}, params: call,
+			name: "a long result is shortened", graph: "cap-result-size", variables: map[string]string{"limit": "10"}, params: call,
 			response: `{"content":[{"type":"text","text":"12345678"},{"type":"text","text":"9😀more"}],"structuredContent":{"a":["0123456789abc"]}}`, status: hookengine.StatusChanged, sent: call,
 			got: `{"content":[{"type":"text","text":"12345678"},{"type":"text","text":"9"},{"type":"text","text":"[The result was cut: 9 characters are left out. Ask for less, or for a part.]"}],"structuredContent":{"a":["0123456789"]}}`,
 		},
-		{name: "a short one is not", graph: "cap-result-size", params: call, response: textContent("x"), status: hookengine.StatusPassed, sent: call, got: textContent("x")},
+		{name: "a short result is unchanged", graph: "cap-result-size", params: call, response: textContent("x"), status: hookengine.StatusPassed, sent: call, got: textContent("x")},
 		{
-			name: "an error stays whole", graph: "cap-result-size", variables: map[string]string{"limit": "1"}, params: call,
+			name: "an error is not shortened", graph: "cap-result-size", variables: map[string]string{"limit": "1"}, params: call,
 			response: `{"isError":true,"content":[{"type":"text","text":"long"}]}`, status: hookengine.StatusPassed, sent: call, got: `{"isError":true,"content":[{"type":"text","text":"long"}]}`,
 		},
 
@@ -229,11 +229,11 @@ func newExamples() []example {
 			got: `{"tools":[{"name":"read_file","inputSchema":{}},{"name":"b","description":"Better."}]}`,
 		},
 		{
-			name: "not to a name that is taken", graph: "rename-tools", params: `{}`,
+			name: "a tool is not renamed to an existing name", graph: "rename-tools", params: `{}`,
 			response: `{"tools":[{"name":"get_file_contents"},{"name":"read_file"}]}`, status: hookengine.StatusError, sent: `{}`, err: "a tool has that name",
 		},
 		{
-			name: "and called by their new names", graph: "rename-tools-back", params: `{"name":"read_file","arguments":{}}`, response: textContent("x"),
+			name: "renamed tools are called by their new names", graph: "rename-tools-back", params: `{"name":"read_file","arguments":{}}`, response: textContent("x"),
 			status: hookengine.StatusChanged, sent: `{"name":"get_file_contents","arguments":{}}`, got: textContent("x"),
 		},
 	}
@@ -280,7 +280,7 @@ func newBlockedExamples() []example {
 	return list
 }
 
-// The bundled graphs work as documented, with their real scripts in the real sandbox.
+// The bundled graphs work as documented, with their own scripts in the sandbox.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t)
@@ -307,7 +307,7 @@ func TestExamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			if out.Status != tt.status || (out.Err != nil) != (tt.err != "") || out.Err != nil && !strings.Contains(out.Err.Error(), tt.err) {
-				t.Errorf("came out as %s: %v", out.Status, out.Err)
+				t.Errorf("the outcome is %s: %v", out.Status, out.Err)
 			}
 			if diff := cmp.Diff([]string{tt.sent, tt.got, tt.audit}, []string{sent, string(out.Response), strings.Join(audit.records, "\n")}); diff != "" {
 				t.Error(diff)

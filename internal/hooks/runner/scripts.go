@@ -13,19 +13,18 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 )
 
-// Runner runs scripts: a *sandbox.Pool.
+// Runner runs scripts; it is implemented by *sandbox.Pool.
 type Runner interface {
 	Run(ctx context.Context, call sandbox.Call) (*sandbox.Result, error)
 }
 
-// Checker checks scripts without running them: a *sandbox.Pool.
+// Checker checks scripts without running them; it is implemented by *sandbox.Pool.
 type Checker interface {
 	Check(ctx context.Context, module sandbox.Module, library map[string]string) ([]guideway.Diagnostic, error)
 }
 
-// Scripts runs the scripts of hooks.
+// Scripts implements hookengine.Scripts with a Runner.
 type Scripts struct {
-	// Runner runs them.
 	Runner Runner
 	// Owner returns the user for whom a request runs, so that one user cannot occupy all
 	// workers; if nil, all requests have the same owner.
@@ -34,11 +33,12 @@ type Scripts struct {
 
 var _ hookengine.Scripts = (*Scripts)(nil)
 
-// The memory limit of a script: enough for most scripts, and more for a large context.
+// The memory limit of a script is a fixed part that is enough for most scripts, and a part
+// in proportion to its context.
 const (
 	memory, mostMemory = 32 << 20, 128 << 20
 	output, mostOutput = 4 << 20, 32 << 20
-	// perByte is the memory for each byte of JSON in a script, including a copy or two.
+	// perByte is the memory for each byte of JSON, enough for one or two copies.
 	perByte = 16
 )
 

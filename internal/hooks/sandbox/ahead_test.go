@@ -11,8 +11,8 @@ import (
 )
 
 // A worker parses a previous script before the next call. This has no visible effect: every
-// call has its own script and library, even under equal names, evaluated once, during the
-// call.
+// call has its own script and library, even even if names are equal, and evaluates them
+// once, during the call.
 func TestParseAheadDoesNotRun(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{Workers: 1, Burst: 1})
@@ -44,8 +44,7 @@ export default () => [name, %d, ++calls, at]`
 	}
 }
 
-// Top-level code of a script runs within the call's limits, however often the script ran
-// before.
+// Top-level code of a script runs within the call's limits, even if the script ran before.
 func TestParsedAheadHasLimits(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{Workers: 1, Burst: 1})
@@ -60,10 +59,10 @@ func TestParsedAheadHasLimits(t *testing.T) {
 	c.Fixed.Now = time.UnixMilli(1e15)
 	c.Limits = sandbox.Limits{Memory: 8 << 20}
 	if e := runError(t, p, c); e.Kind != sandbox.Memory && e.Kind != sandbox.Timeout {
-		t.Errorf("without end it is %v", e)
+		t.Errorf("an endless script ended with %v, want Memory or Timeout", e)
 	}
 	c.Fixed.Now = time.UnixMilli(4)
 	if got := runValue(t, p, c); got != "[5,4]" {
-		t.Errorf("after that: %s", got)
+		t.Errorf("the next call returned %s, want [5,4]", got)
 	}
 }

@@ -62,13 +62,13 @@ func hookContext(size int) json.RawMessage {
 }
 
 // BenchmarkHook measures the overhead of a hook: from the context's JSON to the result's.
-// The calls have pauses, like those of an agent, so the caches are cold and the processors
-// asleep; worker-cpu-us/op includes the restore of the engine.
+// The benchmark pauses between calls, like an agent, so caches are cold and processors are
+// idle; worker-cpu-us/op includes the restore of the engine.
 func BenchmarkHook(b *testing.B) {
 	benchmarkHooks(b, 3*time.Millisecond)
 }
 
-// BenchmarkHookAtOnce is BenchmarkHook without pauses.
+// BenchmarkHookAtOnce measures the same hook without pauses between calls.
 func BenchmarkHookAtOnce(b *testing.B) { benchmarkHooks(b, 0) }
 
 func benchmarkHooks(b *testing.B, pause time.Duration) {
@@ -93,7 +93,7 @@ func benchmarkHook(b *testing.B, source string, size int, pause time.Duration) {
 		Module: Module{Name: "redact.js", Source: source, Hash: Hash(source)},
 		Args:   []json.RawMessage{hookContext(size)},
 	}
-	var inside []time.Duration // measured by the worker
+	var inside []time.Duration // wall time of each call, as measured by the worker
 	run := func() time.Duration {
 		began := time.Now()
 		r, err := p.Run(b.Context(), c)
@@ -118,7 +118,7 @@ func benchmarkHook(b *testing.B, source string, size int, pause time.Duration) {
 	slices.Sort(walls)
 	slices.Sort(inside)
 	b.ReportMetric(float64(inside[len(inside)/2].Microseconds()), "p50-inside-us")
-	b.ReportMetric(0, "ns/op") // it includes the pauses
+	b.ReportMetric(0, "ns/op") // ns/op would include the pauses
 	b.ReportMetric(float64(walls[len(walls)/2].Microseconds()), "p50-us")
 	b.ReportMetric(float64(walls[len(walls)*99/100].Microseconds()), "p99-us")
 	b.ReportMetric(float64((poolCPU(b, p)-before).Microseconds())/n, "worker-cpu-us/op")
@@ -201,7 +201,8 @@ func schedCPU(tb testing.TB, proc string) time.Duration {
 	return sum
 }
 
-// poolMemory returns a value of /proc/PID/status of the largest worker in MB.
+// poolMemory returns a memory value from /proc/PID/status in MB, the largest of all
+// workers.
 func poolMemory(tb testing.TB, p *Pool, figure string) float64 {
 	tb.Helper()
 	var most int64
@@ -223,7 +224,8 @@ func poolMemory(tb testing.TB, p *Pool, figure string) float64 {
 	return float64(most) / 1024
 }
 
-// benchCommand returns the worker to measure: the program in the variable, or this test.
+// benchCommand returns the worker to measure: the program in an environment variable, or
+// this test binary.
 func benchCommand() []string {
 	if program := os.Getenv("GUIDEWAY_BENCH_BINARY"); program != "" {
 		return []string{program, "script-worker"}

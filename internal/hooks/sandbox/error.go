@@ -23,8 +23,8 @@ const (
 	Unserialisable = scriptwire.Unserialisable
 )
 
-// Error is the error of a script. Its position is in the user's file: in the TypeScript if
-// the script has an inline source map.
+// Error is the error of a script. Its position is in the user's file; if the script has an
+// inline source map, in the original TypeScript.
 type Error struct {
 	Kind    Kind
 	Message string
@@ -38,7 +38,7 @@ type Error struct {
 	Truncated bool
 }
 
-// Error returns the position and the message.
+// Error returns the position and message of the error.
 func (e *Error) Error() string {
 	switch {
 	case e.File != "" && e.Line > 0:

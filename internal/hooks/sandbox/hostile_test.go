@@ -19,7 +19,8 @@ type attack struct {
 	kinds        []sandbox.Kind
 }
 
-// attacks returns scripts that are known to crash engines, and others.
+// attacks returns hostile scripts, including some that are known to crash JavaScript
+// engines.
 func attacks() []attack {
 	timeout := []sandbox.Kind{sandbox.Timeout}
 	memory := []sandbox.Kind{sandbox.Memory}
@@ -29,17 +30,17 @@ func attacks() []attack {
 	return []attack{
 		// Endless loops of every form.
 		{"loop", `while (true);`, timeout},
-		{"loop that catches", `while (true) try { while (true); } catch {} finally { while (true); }`, timeout},
+		{"loop that catches errors", `while (true) try { while (true); } catch {} finally { while (true); }`, timeout},
 		{"loop in finally", `try { return 1 } finally { for (;;); }`, timeout},
 		{"loop in an async finally", `async function f() { try { await null; for (;;); } finally { for (;;); } } return f()`, timeout},
 		{"caught promise, then a loop", `return new Promise(() => { for (;;); }).catch(() => { for (;;); }).finally(() => { for (;;); })`, timeout},
 		{"loop of awaits", `for (;;) await null`, timeout},
-		{"microtasks that feed themselves", `const f = () => queueMicrotask(f); f(); return new Promise(() => {})`, timeout},
+		{"microtasks that schedule themselves", `const f = () => queueMicrotask(f); f(); return new Promise(() => {})`, timeout},
 		{"thenable that never settles", `return { then() {} }`, timeout},
-		{"thenable of thenables", `const t = { then(f) { f(t) } }; return t`, timeout},
-		{"promise of nobody", `await new Promise(() => {})`, timeout},
+		{"thenable that returns thenables", `const t = { then(f) { f(t) } }; return t`, timeout},
+		{"promise that never settles", `await new Promise(() => {})`, timeout},
 		{"sleeper", `await sleep(1e9)`, timeout},
-		{"sleeper in a loop", `for (;;) await sleep(1)`, timeout},
+		{"sleep in a loop", `for (;;) await sleep(1)`, timeout},
 		{"generator", `for (const x of (function* () { for (;;) yield 1 })()); return 1`, timeout},
 		{"async generator", `for await (const x of (async function* () { for (;;) yield 1 })()); return 1`, timeout},
 		{"iterator without end", `return [...{ [Symbol.iterator]: () => ({ next: () => ({ done: false, value: 1 }) }) }]`, tooMuch},
@@ -59,16 +60,16 @@ func attacks() []attack {
 		{"regular expression, nested", `return /(x+x+)+y/.test("x".repeat(50))`, timeout},
 		{"regular expression, replace", `return "x".repeat(60).replace(/(x*)*y/g, "")`, timeout},
 		{"sort with a loop", `return [1, 2].sort(() => { for (;;); })`, timeout},
-		{"sort of many", `const a = []; for (let i = 0; i < 1e6; i++) a.push(i % 7); for (;;) a.sort()`, tooMuch},
+		{"sort of a large array", `const a = []; for (let i = 0; i < 1e6; i++) a.push(i % 7); for (;;) a.sort()`, tooMuch},
 		{"holes", `const a = []; a.length = 2 ** 32 - 1; return a.indexOf(1)`, timeout},
-		{"holes that are sorted", `const a = []; a[4294967290] = 1; return a.sort().length`, timeout},
+		{"sort of a sparse array", `const a = []; a[4294967290] = 1; return a.sort().length`, timeout},
 		{"big integers", `let n = 3n; for (;;) n = n * n`, append(tooMuch, sandbox.Exception)},
-		{"big integer as text", `return String(7n ** 2000000n).length`, append(tooMuch, sandbox.Exception)},
-		{"join of joins", `let a = ["x"]; for (let i = 0; i < 40; i++) a = [a, a]; return String(a)`, tooMuch},
-		{"stringify of twins", `let a = {}; for (let i = 0; i < 60; i++) a = { a, b: a }; return a`, append(deep, sandbox.Output)},
-		{"clone of twins", `let a = []; for (let i = 0; i < 100; i++) a = [a, a]; return structuredClone(a).length`, nil},
-		{"strings of twins", `let a = ["x"]; for (let i = 0; i < 60; i++) a = [a, a]; return mapStrings(a, (s) => s)`, tooMuch},
-		{"inspect of twins", `let a = {}; for (let i = 0; i < 60; i++) a = { a, b: a }; console.log(a); return 1`, nil},
+		{"large BigInt to string", `return String(7n ** 2000000n).length`, append(tooMuch, sandbox.Exception)},
+		{"nested joins", `let a = ["x"]; for (let i = 0; i < 40; i++) a = [a, a]; return String(a)`, tooMuch},
+		{"stringify of shared references", `let a = {}; for (let i = 0; i < 60; i++) a = { a, b: a }; return a`, append(deep, sandbox.Output)},
+		{"structuredClone of shared references", `let a = []; for (let i = 0; i < 100; i++) a = [a, a]; return structuredClone(a).length`, nil},
+		{"mapStrings of shared references", `let a = ["x"]; for (let i = 0; i < 60; i++) a = [a, a]; return mapStrings(a, (s) => s)`, tooMuch},
+		{"console.log of shared references", `let a = {}; for (let i = 0; i < 60; i++) a = { a, b: a }; console.log(a); return 1`, nil},
 		{"normalize", `let s = "\u0344".repeat(1e6); for (;;) s.normalize("NFD")`, tooMuch},
 		{"date", `for (;;) new Date("x".repeat(1000))`, timeout},
 
@@ -85,22 +86,22 @@ func attacks() []attack {
 		{"property names", `const o = {}; for (let i = 0; ; i++) o["k" + i] = i`, tooMuch},
 		{"closures", `let f = () => 1; for (;;) { const g = f; f = () => g }`, tooMuch},
 		{"promises", `const a = []; for (;;) a.push(new Promise(() => {}))`, tooMuch},
-		{"flood of promises", `for (;;) (async () => { await null; await null })()`, tooMuch},
+		{"endless promises", `for (;;) (async () => { await null; await null })()`, tooMuch},
 		{"sleepers", `for (let i = 0; ; i++) sleep(i)`, tooMuch},
-		{"memory that is caught", `const a = []; for (;;) try { for (;;) a.push(new Array(1e6).fill(0)) } catch {}`, timeout},
+		{"caught out-of-memory errors", `const a = []; for (;;) try { for (;;) a.push(new Array(1e6).fill(0)) } catch {}`, timeout},
 		{"spread", `return Math.max(...new Array(1e7))`, append(deep, sandbox.Exception)},
 		{"split", `return "x".repeat(3e7).split("").length`, tooMuch},
-		{"parse of brackets", `return JSON.parse("[".repeat(5e6))`, append(deep, sandbox.Exception)},
-		{"parse of nested arrays", `return JSON.parse("[".repeat(1e6) + "]".repeat(1e6))`, append(deep, sandbox.Exception)},
+		{"JSON.parse of brackets", `return JSON.parse("[".repeat(5e6))`, append(deep, sandbox.Exception)},
+		{"JSON.parse of nested arrays", `return JSON.parse("[".repeat(1e6) + "]".repeat(1e6))`, append(deep, sandbox.Exception)},
 		{"big result", `return "x".repeat(2 << 20)`, []sandbox.Kind{sandbox.Output}},
-		{"big argument left behind", `const a = []; a.length = 5e6; a.fill("xxxxxxxxxx"); return a`, append(memory, sandbox.Output)},
-		{"audit without end", `for (;;) audit("x".repeat(1000))`, []sandbox.Kind{sandbox.Output}},
+		{"large argument kept", `const a = []; a.length = 5e6; a.fill("xxxxxxxxxx"); return a`, append(memory, sandbox.Output)},
+		{"endless audit records", `for (;;) audit("x".repeat(1000))`, []sandbox.Kind{sandbox.Output}},
 
 		// Depth.
 		{"recursion", `const f = () => f(); f()`, stack},
-		{"recursion that catches", `const f = () => { try { f() } catch { f() } }; f()`, append(timeout, sandbox.Stack)},
-		{"recursion by a getter", `const o = { get x() { return this.x } }; o.x`, stack},
-		{"recursion by a proxy", `const p = new Proxy({}, { get: (t, k) => p[k] }); p.x`, stack},
+		{"recursion that catches errors", `const f = () => { try { f() } catch { f() } }; f()`, append(timeout, sandbox.Stack)},
+		{"recursion through a getter", `const o = { get x() { return this.x } }; o.x`, stack},
+		{"recursion through a proxy", `const p = new Proxy({}, { get: (t, k) => p[k] }); p.x`, stack},
 		{"chain of proxies", `let p = {}; for (let i = 0; i < 1e5; i++) p = new Proxy(p, {}); return p.x`, deep},
 		{"chain of prototypes", `let o = {}; for (let i = 0; i < 1e5; i++) o = Object.create(o); return typeof o.x`, append(tooMuch, "")},
 		{"bound functions", `let f = () => 1; for (let i = 0; i < 1e5; i++) f = f.bind(null); return f()`, deep},
@@ -123,12 +124,12 @@ func attacks() []attack {
 		// Output.
 		{"console flood", `for (let i = 0; i < 5000; i++) console.log("x".repeat(100)); return 1`, nil},
 		{"console giant", `console.log("x".repeat(1e7)); return 1`, nil},
-		{"console flood for ever", `for (;;) console.log("x")`, timeout},
+		{"endless console flood", `for (;;) console.log("x")`, timeout},
 	}
 }
 
-// testLimits returns small limits if the attack ends by a timeout, so that many end soon,
-// and large ones if it must end by another limit, even on a busy machine.
+// testLimits returns small limits if a timeout ends the attack, so that the test is short,
+// and large ones if another limit must end it, even on a busy machine.
 func (a attack) testLimits() sandbox.Limits {
 	l := sandbox.Limits{Wall: 300 * time.Millisecond, CPU: 250 * time.Millisecond, Memory: 24 << 20, Output: 1 << 20}
 	if !slices.Contains(a.kinds, sandbox.Timeout) {
@@ -153,7 +154,7 @@ func TestAttacksEnd(t *testing.T) {
 			c := newCall(a.source)
 			c.Limits = a.testLimits()
 			var late time.Duration
-			for range 3 { // a busy machine may be late, but not every time
+			for range 3 { // on a busy machine one attempt can be late, but not all three
 				if err := p.Warm(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -172,14 +173,14 @@ func TestAttacksEnd(t *testing.T) {
 					want = []sandbox.Kind{""}
 				}
 				if !slices.Contains(want, kind) {
-					t.Errorf("ended as %q, want one of %q: %v", kind, want, err)
+					t.Errorf("the attack ended with %q, want one of %q: %v", kind, want, err)
 				}
 				if late < overrun {
 					break
 				}
 			}
 			if late >= overrun {
-				t.Errorf("ended %v after its limit", late)
+				t.Errorf("the attack ended %v after its limit", late)
 			}
 			if got := runValue(t, p, newCall(`return [typeof x, Object.keys(globalThis).includes("x"), [].concat(1).length]`)); got != `["undefined",false,1]` {
 				t.Errorf("the next script sees %s", got)
@@ -188,7 +189,8 @@ func TestAttacksEnd(t *testing.T) {
 	}
 }
 
-// While one owner's scripts block all workers that it can get, other owners' calls run.
+// While one owner's scripts block as many workers as one owner can use, calls of other
+// owners run.
 func TestOtherOwnersAreServedDuringAttacks(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{Workers: 1, Burst: 4})
@@ -202,7 +204,7 @@ func TestOtherOwnersAreServedDuringAttacks(t *testing.T) {
 			c.Limits = sandbox.Limits{Wall: 30 * time.Second, CPU: 30 * time.Second}
 			_, err := p.Run(ctx, c)
 			if err == nil {
-				t.Error("an endless script ended")
+				t.Error("an endless script ended without an error")
 			}
 		})
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 )
 
-// A script has no access to the outside.
+// A script has no access to files, the network, the environment or the process.
 func TestScriptsHaveNoAccessOutside(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
@@ -39,7 +39,7 @@ func TestScriptsHaveNoAccessOutside(t *testing.T) {
 	}
 }
 
-// The globals are frozen, but own objects may have the same names.
+// The globals are frozen, but a script's own objects may have properties of the same names.
 func TestGlobalsAreFrozen(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
@@ -65,8 +65,7 @@ func TestGlobalsAreFrozen(t *testing.T) {
 	}
 }
 
-// A call leaves nothing to the next one: neither in globals nor in modules nor in the
-// library.
+// A call leaves no state for the next one: not in globals, modules or the library.
 func TestCallsLeaveNoTraces(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{Workers: 1, Burst: 1})
@@ -104,7 +103,7 @@ func TestMessagesCannotBeForged(t *testing.T) {
 	}
 }
 
-// Console lines are readable and limited.
+// Console lines are formatted as in a browser, and their size is limited.
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
@@ -140,10 +139,10 @@ log [cannot be shown]`
 		t.Errorf("got %d bytes, truncated %v", size, r.Truncated)
 	}
 	if e := runError(t, p, newCall(`console.log("before"); null.x`)); len(e.Console) != 1 || e.Console[0].Text != "before" {
-		t.Errorf("the error has the lines %v", e.Console)
+		t.Errorf("the error has the console lines %v", e.Console)
 	}
 	if e := runError(t, p, newCall(`console.log("before"); for (;;);`)); len(e.Console) != 1 {
-		t.Errorf("the time-out has the lines %v", e.Console)
+		t.Errorf("the timeout has the console lines %v", e.Console)
 	}
 }
 

@@ -15,10 +15,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary also runs as the worker.
+// The test binary is also the script worker.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "unfiltered-worker" {
-		withoutFilters() // like a container that forbids them
+		withoutFilters() // simulates a container that forbids system call filters
 	}
 	if len(os.Args) == 2 && (os.Args[1] == "script-worker" || os.Args[1] == "unfiltered-worker") {
 		if err := worker.Main(os.Stdin, os.Stdout); err != nil {

@@ -25,9 +25,10 @@ type Options struct {
 	// Burst is the temporary maximum of workers if calls wait long; if 0, it is 8, or
 	// Workers if that is more.
 	Burst int
-	// Limits are the default limits of a call; zero fields are those of DefaultLimits.
+	// Limits are the default limits of a call; zero fields have the values of
+	// DefaultLimits.
 	Limits Limits
-	// Most are the maximum limits of a call; zero fields are those of MostLimits.
+	// Most are the maximum limits of a call; zero fields have the values of MostLimits.
 	Most Limits
 	// Log gets the workers' error output; may be nil.
 	Log *slog.Logger
@@ -51,15 +52,15 @@ type Pool struct {
 
 	mu      sync.Mutex
 	closed  bool
-	idle    []*process // the last used one first, because its memory is in the caches
+	idle    []*process // the most recently used one first, because its memory is still in the CPU caches
 	living  int        // running or starting processes
 	busy    map[*process]struct{}
 	owners  map[string]int // running calls by owner
 	waiting []*waiter
-	growing *time.Timer // set while calls wait
-	missing string      // the protection that a worker lacks
+	growing *time.Timer // timer that starts another worker; set while calls wait
+	missing string      // see Missing
 
-	calls sync.WaitGroup // in progress
+	calls sync.WaitGroup // calls in progress
 	tasks sync.WaitGroup // goroutines of the pool
 }
 
@@ -91,7 +92,7 @@ func NewPool(o Options) (*Pool, error) {
 }
 
 // Run runs a script's function at most once. An error of the script is an *Error; for any
-// other error, ctx ended, the pool is closed or no worker can be started.
+// other error, ctx has ended, the pool is closed or no worker can be started.
 func (p *Pool) Run(ctx context.Context, c Call) (*Result, error) {
 	r, err := c.newRequest(&p.options)
 	if err != nil {
@@ -108,7 +109,7 @@ func (p *Pool) Run(ctx context.Context, c Call) (*Result, error) {
 }
 
 // Check parses a script and its library without running them. Errors in them are
-// diagnostics; the returned error is one of the check itself.
+// diagnostics; the returned error means that the check itself failed.
 func (p *Pool) Check(ctx context.Context, m Module, library map[string]string) ([]guideway.Diagnostic, error) {
 	r, err := m.newRequest(library)
 	if err == nil {
@@ -159,7 +160,7 @@ func (p *Pool) Warm(ctx context.Context) error {
 }
 
 // Missing returns the protection that this machine does not support, as reported by the
-// workers: the system call filter, in a container that forbids it. The other
+// workers, such as the system call filter in a container that forbids it. The other
 // protections still apply. It is empty if nothing is missing.
 func (p *Pool) Missing() string {
 	p.mu.Lock()
@@ -193,7 +194,7 @@ func (p *Pool) request(ctx context.Context, owner string, r *scriptwire.Request)
 			return nil, guideway.Errorf(guideway.CodeUnavailable, "run %s: %w", r.Name, context.Cause(ctx))
 		}
 		if errors.Is(err, errUndelivered) && attempt < p.options.Burst {
-			// It exited while idle, so this call is not affected.
+			// The worker exited while idle, so this call is not affected.
 			p.discard(owner, process)
 			continue
 		}
@@ -219,8 +220,8 @@ func (p *Pool) failureOf(owner string, process *process, r *scriptwire.Request, 
 	return e
 }
 
-// recycle returns a worker to the pool after an answer. It resets itself before it reads
-// the next request.
+// recycle returns a worker to the pool after an answer. The worker resets itself before it
+// reads the next request.
 func (p *Pool) recycle(owner string, process *process, a *scriptwire.Answer) {
 	if a.Kind.Spent() || process.calls >= maxCalls || process.cpu > maxLife {
 		p.discard(owner, process)

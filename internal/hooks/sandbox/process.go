@@ -17,9 +17,9 @@ import (
 
 // Time limits of a worker, apart from those of scripts.
 const (
-	startTime = 15 * time.Second // until it is ready
-	// lateTime is the delay after a call's timeout until the worker is killed. Its own
-	// watchdog is earlier.
+	startTime = 15 * time.Second // maximum time until a worker is ready
+	// lateTime is the delay after a call's timeout until the worker is killed. The worker's
+	// own watchdog acts earlier.
 	lateTime = 150 * time.Millisecond
 )
 
@@ -34,9 +34,9 @@ type process struct {
 	gone      chan struct{} // closed after the process has exited
 	calls     int
 	cpu       time.Duration
-	frame     []byte // reused
-	// missing is the protection that the worker lacks, as it reported before any script;
-	// empty if none.
+	frame     []byte // buffer for frames, reused
+	// missing is the protection that the worker lacks, as it reported before the first
+	// script; empty if none.
 	missing string
 }
 
@@ -68,7 +68,7 @@ func startProcess(ctx context.Context, o *Options) (*process, error) {
 	}
 	go func() {
 		defer close(p.gone)
-		_ = p.cmd.Wait() // the pipe shows how it ended
+		_ = p.cmd.Wait() // how it ended is known from the pipe
 	}()
 	setup := scriptwire.Setup{
 		Memory:     o.Most.Memory,
@@ -107,8 +107,8 @@ func (p *process) awaitReady(limit time.Duration) (missing string, err error) {
 	return a.Message, nil
 }
 
-// errUndelivered is returned for a request that did not reach the worker completely:
-// nothing of it can have run.
+// errUndelivered is returned for a request that did not reach the worker completely: the
+// call cannot have run.
 var errUndelivered = errors.New("the worker had exited")
 
 // exchange sends a request and waits for its answer. After an error the process is
@@ -133,7 +133,7 @@ func (p *process) exchange(ctx context.Context, r *scriptwire.Request) (*scriptw
 	}
 	unhook := context.AfterFunc(ctx, func() {
 		now := time.Now()
-		_ = p.in.SetWriteDeadline(now) // fails only if the pipe is closed
+		_ = p.in.SetWriteDeadline(now) // fails only for a closed pipe
 		_ = p.out.SetReadDeadline(now)
 	})
 	defer unhook()
@@ -159,16 +159,16 @@ func (p *process) exchange(ctx context.Context, r *scriptwire.Request) (*scriptw
 // killAndWait kills the worker with its child processes, and waits for the exit.
 func (p *process) killAndWait() {
 	select {
-	case <-p.gone: // the process number may have been reused
+	case <-p.gone: // exited already; the process number may have been reused
 	default:
 		killGroup(p.cmd)
 	}
-	_ = p.in.Close() // its buffered data is not needed
+	_ = p.in.Close() // unsent data is not needed
 	_ = p.out.Close()
 	<-p.gone
 }
 
-// outOfMemory reports whether the process exited because it got no more memory.
+// outOfMemory reports whether the process exited because it could not allocate memory.
 func (p *process) outOfMemory() bool {
 	select {
 	case <-p.gone:
@@ -179,7 +179,7 @@ func (p *process) outOfMemory() bool {
 	return strings.Contains(told, "out of memory") || strings.Contains(told, "cannot allocate memory")
 }
 
-// head keeps the first bytes that are written to it.
+// head is a writer that keeps the first bytes.
 type head struct {
 	mu   sync.Mutex
 	text []byte
@@ -187,7 +187,7 @@ type head struct {
 
 var _ io.Writer = (*head)(nil)
 
-// Write keeps the bytes that fit, and accepts all.
+// Write keeps the bytes that fit, and drops the rest without an error.
 func (h *head) Write(b []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

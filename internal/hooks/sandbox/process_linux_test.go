@@ -57,7 +57,7 @@ func waitRunning(t *testing.T, p *Pool) *process {
 		p.mu.Unlock()
 		<-time.After(time.Millisecond)
 	}
-	t.Fatal("no call runs")
+	t.Fatal("no call is running")
 	return nil
 }
 
@@ -86,7 +86,7 @@ func waitUnread(t *testing.T, w *process, want bool) {
 		}
 		<-time.After(time.Millisecond)
 	}
-	t.Fatalf("a request is unread: %t", !want)
+	t.Fatalf("the worker has unread requests: %t", !want)
 }
 
 // A worker that is killed during a call causes an error, and the call is not repeated.
@@ -94,8 +94,8 @@ func TestKilledDuringCall(t *testing.T) {
 	t.Parallel()
 	p := testPool(t, Options{Workers: 1, Burst: 1})
 	w := waitIdle(t, p)
-	// The stopped worker shows when the request is in its pipe. A worker that dies before
-	// is replaced, and the call runs in the next one.
+	// While the worker is stopped, the test can observe when the request is in its pipe. If
+	// the worker exits before that, the call runs in a new worker.
 	sendSignal(t, w, syscall.SIGSTOP)
 	if err := unix.Waitid(unix.P_PID, w.cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil {
 		t.Fatal(err)
@@ -114,10 +114,10 @@ func TestKilledDuringCall(t *testing.T) {
 	sendSignal(t, w, syscall.SIGKILL)
 	began.Wait()
 	if w.calls != 0 {
-		t.Errorf("the dead worker has answered %d calls", w.calls)
+		t.Errorf("the killed worker has answered %d calls", w.calls)
 	}
 	if _, err := p.Run(t.Context(), newCall(`return 1`)); err != nil {
-		t.Errorf("after the crash: %v", err)
+		t.Errorf("Run after the crash: %v", err)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestCancelledCall(t *testing.T) {
 	var began sync.WaitGroup
 	began.Go(func() {
 		if _, err := p.Run(ctx, newCall(`for (;;);`)); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v, want the end of the context", err)
+			t.Errorf("got %v, want context.Canceled", err)
 		}
 	})
 	w := waitRunning(t, p)
@@ -151,9 +151,9 @@ func TestCancelledCall(t *testing.T) {
 	if _, err := p.Run(t.Context(), newCall(`return 1`)); err != nil {
 		t.Error(err)
 	}
-	// A waiting call returns at once.
+	// A waiting call returns immediately.
 	if _, err := p.Run(ctx, newCall(`return 1`)); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want the end of the context", err)
+		t.Errorf("got %v, want context.Canceled", err)
 	}
 }
 
@@ -167,10 +167,10 @@ func TestClose(t *testing.T) {
 	var began sync.WaitGroup
 	began.Go(func() {
 		if _, err := p.Run(context.Background(), newCall(`for (;;);`)); err == nil {
-			t.Error("an endless script ended")
+			t.Error("an endless script ended without an error")
 		}
 	})
-	began.Go(func() { // it waits for the worker
+	began.Go(func() { // returns when it waits for the worker
 		waitRunning(t, p)
 		if _, err := p.Run(context.Background(), newCall(`return 1`)); err == nil {
 			t.Error("a script ran in a closed pool")
@@ -180,11 +180,11 @@ func TestClose(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := p.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want that the time was over", err)
+		t.Errorf("Close returned %v, want context.DeadlineExceeded", err)
 	}
 	began.Wait()
 	if _, err := p.Run(t.Context(), newCall(`return 1`)); guideway.ErrorCode(err) != guideway.CodeUnavailable {
-		t.Errorf("got %v from a closed pool", err)
+		t.Errorf("Run of a closed pool returned %v", err)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestNoWorker(t *testing.T) {
 	}
 }
 
-// Used-up workers are replaced, others are kept.
+// Workers that reached a limit are replaced, others are kept.
 func TestWorkersAreReused(t *testing.T) {
 	t.Parallel()
 	p := testPool(t, Options{Workers: 1, Burst: 1})
@@ -208,11 +208,11 @@ func TestWorkersAreReused(t *testing.T) {
 		_, _ = p.Run(t.Context(), newCall(source))
 	}
 	if waitIdle(t, p) != first {
-		t.Error("a worker was replaced for what is no fault of it")
+		t.Error("a worker was replaced although it reached no limit")
 	}
 	_, _ = p.Run(t.Context(), newCall(`const f = () => f(); f()`))
 	if waitIdle(t, p) == first {
-		t.Error("a worker was kept that was over a limit")
+		t.Error("a worker that reached a limit was not replaced")
 	}
 }
 
@@ -221,7 +221,7 @@ func TestWorkersAreReused(t *testing.T) {
 func TestConfinement(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/status"); err != nil {
-		t.Skip("there is no /proc here")
+		t.Skip("/proc is not available")
 	}
 	// A descriptor that is inherited by mistake.
 	leaked, err := syscall.Open("/etc/hostname", syscall.O_RDONLY, 0)
@@ -266,12 +266,12 @@ func TestConfinement(t *testing.T) {
 		}
 	}
 	if dir, _ := os.Readlink(proc + "cwd"); dir != "/" {
-		t.Errorf("it stands in %s", dir)
+		t.Errorf("the working directory is %s, want /", dir)
 	}
 	if group, err := syscall.Getpgid(w.cmd.Process.Pid); err != nil || group != w.cmd.Process.Pid {
-		t.Errorf("its group is %d, error %v", group, err)
+		t.Errorf("the process group is %d, error %v", group, err)
 	}
 	if score := strings.TrimSpace(read("oom_score_adj")); score != "1000" {
-		t.Errorf("its score for want of memory is %s", score)
+		t.Errorf("oom_score_adj is %s, want 1000", score)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// workDir is the working directory of workers, which is not the user's.
+// workDir is the working directory of workers, not that of the user.
 const workDir = "/"
 
 func ownGroup(cmd *exec.Cmd) {
@@ -15,6 +15,6 @@ func ownGroup(cmd *exec.Cmd) {
 }
 
 func killGroup(cmd *exec.Cmd) {
-	// It fails if the group has exited.
+	// Kill fails if the group has exited.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 }

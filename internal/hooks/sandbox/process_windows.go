@@ -9,6 +9,6 @@ const workDir = ""
 func ownGroup(*exec.Cmd) {}
 
 func killGroup(cmd *exec.Cmd) {
-	// It fails if the process has exited.
+	// Kill fails if the process has exited.
 	_ = cmd.Process.Kill()
 }

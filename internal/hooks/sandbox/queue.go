@@ -12,7 +12,7 @@ import (
 type waiter struct {
 	owner   string
 	since   time.Time
-	granted chan grant // has room for one
+	granted chan grant // buffered, with room for one grant
 }
 
 // grant is a worker or the error of starting one.
@@ -55,7 +55,7 @@ func (p *Pool) acquire(ctx context.Context, owner string) (*process, error) {
 	p.waiting = slices.DeleteFunc(p.waiting, func(other *waiter) bool { return other == w })
 	p.mu.Unlock()
 	select {
-	case g := <-w.granted: // just granted
+	case g := <-w.granted: // granted in the meantime
 		if g.err == nil {
 			p.release(owner, g.process, true)
 		}
@@ -64,7 +64,7 @@ func (p *Pool) acquire(ctx context.Context, owner string) (*process, error) {
 	return nil, guideway.Errorf(guideway.CodeUnavailable, "wait for a script worker: %w", context.Cause(ctx))
 }
 
-// release returns a worker; an unusable one is ended.
+// release returns a worker; an unusable one is killed.
 func (p *Pool) release(owner string, process *process, usable bool) {
 	p.mu.Lock()
 	delete(p.busy, process)
@@ -158,8 +158,8 @@ func (p *Pool) refuseLocked(err error) {
 	p.waiting = nil
 }
 
-// watchLocked starts another worker if a call waits long. Different calls that each wait a
-// short time do not count.
+// watchLocked starts another worker if a call waits long. The time restarts when a call is
+// served, so different calls that each wait a short time do not cause a start.
 func (p *Pool) watchLocked(ctx context.Context) {
 	if p.growing != nil {
 		return
@@ -179,7 +179,7 @@ func (p *Pool) watchLocked(ctx context.Context) {
 		if w != nil && p.living < p.options.Burst && time.Since(w.since) >= maxWait {
 			p.growLocked(ctx)
 			for _, other := range p.waiting {
-				other.since = time.Now() // they wait for that one now
+				other.since = time.Now() // from now on, they wait for the new worker
 			}
 		}
 		p.watchLocked(ctx)

@@ -1,7 +1,7 @@
 // Package sandbox runs users' JavaScript in a sandbox that a hostile script can neither
 // crash nor escape: worker processes with QuickJS, each call in a fresh engine, with limits
-// on time, memory, stack and output that are enforced inside and outside of the engine.
-// Hooks of the gateway and handlers of agent machines share it.
+// on time, memory, stack and output that are enforced both by the engine and by the process
+// around it. Hooks of the gateway and handlers of agent machines share it.
 //
 // A script is an ES module with exports, or the body of an async function. It gets its
 // arguments, a console, sleep and a few pure utilities, which Types describes; no files, no
@@ -45,8 +45,8 @@ type Call struct {
 	// Function is the name of the export to call, or of a function in the default export's
 	// object. If empty, it is the default export itself.
 	Function string
-	// This is the function's this, or nil. If it is an object, the other functions of the
-	// module become its methods.
+	// This is the value of "this" in the function, or nil. If it is an object, the other
+	// functions of the module become its methods.
 	This json.RawMessage
 	// Args are the function's arguments.
 	Args []json.RawMessage
@@ -71,7 +71,7 @@ type Fixed struct {
 type Result struct {
 	// Value is the return value of the function, nil for undefined.
 	Value json.RawMessage
-	// Args and This have the changes of the script; unchanged ones keep the caller's bytes.
+	// Args and This include the script's changes; unchanged ones keep the caller's bytes.
 	Args []json.RawMessage
 	This json.RawMessage
 	// Audit holds the script's audit records in order.
@@ -79,7 +79,7 @@ type Result struct {
 	// Console is the console output; Truncated reports whether the script wrote more.
 	Console   []Line
 	Truncated bool
-	// Wall and CPU are the elapsed and the CPU time in the worker.
+	// Wall and CPU are the elapsed time and the CPU time of the call in the worker.
 	Wall, CPU time.Duration
 }
 
@@ -143,7 +143,8 @@ func (c *Call) newRequest(o *Options) (*scriptwire.Request, error) {
 	return r, nil
 }
 
-// nonNil keeps an empty argument, which is invalid JSON, from being treated as missing.
+// nonNil converts nil to an empty slice: an empty argument is invalid JSON, not a missing
+// one.
 func nonNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -181,7 +182,7 @@ func (m *Module) newRequest(library map[string]string) (*scriptwire.Request, err
 			return nil, err
 		}
 		if name == r.Name {
-			return nil, rejectCall("the library has a module of the script's own name, %s", name)
+			return nil, rejectCall("the library has a module with the script's own name, %s", name)
 		}
 		r.Library = append(r.Library, scriptwire.File{Name: name, Source: source})
 	}
@@ -229,7 +230,7 @@ func (o *Options) limitsFor(l Limits) (Limits, error) {
 			return usual
 		case asked < 0 || asked > most:
 			if err == nil {
-				err = rejectCall("the limit of %s is %d, and must be from 1 to %d", what, asked, most)
+				err = rejectCall("the limit of %s is %d; allowed are 1 to %d", what, asked, most)
 			}
 		}
 		return asked

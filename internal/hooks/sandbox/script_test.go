@@ -24,11 +24,11 @@ func TestForms(t *testing.T) {
 		want                         string
 	}{
 		{name: "body", source: `return context.a + 1`, args: []string{`{"a":1}`}, want: `2`},
-		{name: "body that awaits", source: "const x = await sleep(1);\nreturn {x: x === undefined}", want: `{"x":true}`},
+		{name: "body with await", source: "const x = await sleep(1);\nreturn {x: x === undefined}", want: `{"x":true}`},
 		{name: "body without return", source: `context.a = 2`, args: []string{`{"a":1}`}},
 		{name: "body that ends in a comment", source: `return 1 // done`, want: `1`},
 		{name: "body that imports", source: `const { twice } = await import("lib.js"); return twice(4)`, want: `8`},
-		{name: "body with words of modules", source: "// export default\nconst s = 'import x from y';\nreturn s.length", want: `15`},
+		{name: "body with module keywords in comments and strings", source: "// export default\nconst s = 'import x from y';\nreturn s.length", want: `15`},
 		{name: "empty", source: ``},
 		{name: "default function", source: `export default (a, b) => a - b`, args: []string{`5`, `3`}, want: `2`},
 		{name: "default async function", source: `export default async function (a) { await null; return a }`, args: []string{`"x"`}, want: `"x"`},
@@ -45,7 +45,7 @@ func TestForms(t *testing.T) {
 			source: `export function f() { return this.double() } export function double() { return this.n * 2 }`,
 		},
 		{name: "imports of the library", source: `import lib, { twice } from "lib.js"; export default () => [lib.name, twice(2)]`, want: `["lib",4]`},
-		{name: "imports beside it", source: `import { twice } from "./lib.js"; export default () => twice(3)`, want: `6`},
+		{name: "relative import", source: `import { twice } from "./lib.js"; export default () => twice(3)`, want: `6`},
 		{name: "await in a module", source: `const x = await Promise.resolve(9); export default () => x`, want: `9`},
 		{name: "undefined", source: `return undefined`},
 		{name: "null", source: `return null`, want: `null`},
@@ -57,7 +57,7 @@ func TestForms(t *testing.T) {
 			name: "exotic names", source: `return [Object.keys(context), context.__proto__, {}.x, context.constructor]`,
 			args: []string{`{"__proto__":{"x":1},"constructor":2,"":3}`}, want: `[["__proto__","constructor",""],{"x":1},null,2]`,
 		},
-		{name: "what nobody waits for", source: `(async () => { for (;;) await null })(); return 1`, want: `1`},
+		{name: "endless async function that is not awaited", source: `(async () => { for (;;) await null })(); return 1`, want: `1`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +87,7 @@ func TestArgumentsAreReturned(t *testing.T) {
 	same := `{"id":12345678901234567890}`
 	c = withArgs(newCall(`return 1`), same)
 	if got := string(runCall(t, p, c).Args[0]); !strings.Contains(got, "12345678901234567890") {
-		t.Errorf("a number that the script left alone became %s", got)
+		t.Errorf("a number that the script did not change became %s", got)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestErrors(t *testing.T) {
 		name, source, function string
 		args                   []string
 		kind                   sandbox.Kind
-		message                string // a part of it
+		message                string // a part of the message
 		file                   string
 		line, column           int
 	}{
@@ -112,13 +112,13 @@ func TestErrors(t *testing.T) {
 		{name: "thrown text", source: `throw "just so"`, kind: sandbox.Exception, message: "just so"},
 		{name: "thrown object", source: `throw {code: 7}`, kind: sandbox.Exception, message: "{ code: 7 }"},
 		{name: "own error", source: "class Mine extends Error { name = 'Mine' }\nthrow new Mine('x')", kind: sandbox.Exception, message: "Mine: x", line: 1},
-		{name: "error that lies", source: `const e = new Error("x"); e.stack = "at y (hook.js:99:99)\n"; throw e`, kind: sandbox.Exception, message: "Error: x", line: 1},
+		{name: "error with a forged stack", source: `const e = new Error("x"); e.stack = "at y (hook.js:99:99)\n"; throw e`, kind: sandbox.Exception, message: "Error: x", line: 1},
 		{name: "rejected promise", source: `return Promise.reject(new TypeError("no"))`, kind: sandbox.Exception, message: "TypeError: no", line: 1},
 		{name: "bad JSON in a script", source: "\nJSON.parse('{')", kind: sandbox.Exception, message: "SyntaxError", line: 2},
-		{name: "syntax of a body", source: "let a = 1;\nlet b = ;", kind: sandbox.Syntax, message: "SyntaxError", line: 2, column: 9},
-		{name: "body that is not closed", source: "if (true) {\n  a()", kind: sandbox.Syntax, message: "SyntaxError", line: 2},
-		{name: "syntax of a module", source: "export default function () {\n  return 1 +;\n}", kind: sandbox.Syntax, message: "SyntaxError", line: 2, column: 13},
-		{name: "syntax of the library", source: `import "bad.js"`, kind: sandbox.Syntax, message: "SyntaxError", file: "bad.js", line: 2},
+		{name: "syntax error in a body", source: "let a = 1;\nlet b = ;", kind: sandbox.Syntax, message: "SyntaxError", line: 2, column: 9},
+		{name: "body without a closing brace", source: "if (true) {\n  a()", kind: sandbox.Syntax, message: "SyntaxError", line: 2},
+		{name: "syntax error in a module", source: "export default function () {\n  return 1 +;\n}", kind: sandbox.Syntax, message: "SyntaxError", line: 2, column: 13},
+		{name: "syntax error in the library", source: `import "bad.js"`, kind: sandbox.Syntax, message: "SyntaxError", file: "bad.js", line: 2},
 		{name: "unknown module", source: "\nimport fs from 'fs';\nexport default () => 1", kind: sandbox.Syntax, message: "cannot import 'fs': only 'bad.js', 'lib.js' can be imported", line: 2, column: 16},
 		{name: "unknown module by import()", source: `await import("fs")`, kind: sandbox.Exception, message: "cannot import 'fs'"},
 		{name: "own name", source: `await import("hook.js")`, kind: sandbox.Exception, message: "cannot import 'hook.js'"},
@@ -126,15 +126,15 @@ func TestErrors(t *testing.T) {
 		{name: "missing export", source: `import { g } from "lib.js"; export default () => 1`, kind: sandbox.Syntax, message: "'g'"},
 		{name: "no default", source: `export const a = 1`, kind: sandbox.Exception, message: "no default function"},
 		{name: "no such function", source: `export function a() {}`, function: "b", kind: sandbox.Exception, message: "no function 'b'"},
-		{name: "function of all objects", source: `export default {}`, function: "toString", kind: sandbox.Exception, message: "no function 'toString'"},
+		{name: "function of Object.prototype", source: `export default {}`, function: "toString", kind: sandbox.Exception, message: "no function 'toString'"},
 		{name: "circular", source: `const a = {}; a.a = a; return a`, kind: sandbox.Unserialisable, message: "circular"},
 		{name: "big integer", source: `return 1n`, kind: sandbox.Unserialisable, message: "BigInt"},
 		{name: "function", source: `return () => 1`, kind: sandbox.Unserialisable, message: "function"},
 		{name: "circular argument", source: `context.a = context`, args: []string{`{}`}, kind: sandbox.Unserialisable, message: "circular"},
 		{name: "broken toJSON", source: "return { toJSON() { throw new Error('mine') } }", kind: sandbox.Unserialisable, message: "mine", line: 1},
-		{name: "argument that is no JSON", source: `return 1`, args: []string{`{`}, kind: sandbox.Rejected, message: "not JSON"},
+		{name: "argument that is not JSON", source: `return 1`, args: []string{`{`}, kind: sandbox.Rejected, message: "not JSON"},
 		{name: "empty argument", source: `return 1`, args: []string{``}, kind: sandbox.Rejected, message: "not JSON"},
-		{name: "waits for nothing", source: `await new Promise(() => {})`, kind: sandbox.Timeout, message: "can no longer settle"},
+		{name: "promise that never settles", source: `await new Promise(() => {})`, kind: sandbox.Timeout, message: "can no longer settle"},
 		{name: "code from strings", source: `return (() => {}).constructor("return 1")()`, kind: sandbox.Exception, message: "from strings", line: 1},
 		{name: "eval", source: `return eval("1")`, kind: sandbox.Exception, message: "eval", line: 1},
 	} {
@@ -176,14 +176,14 @@ func TestSourceMap(t *testing.T) {
 		t.Errorf("at %s:%d:%d, want compiled.ts:13:33\n%s", e.File, e.Line, e.Column, e.Stack)
 	}
 	if !strings.Contains(e.Stack, "compiled.ts:17:") {
-		t.Errorf("the stack does not have the caller:\n%s", e.Stack)
+		t.Errorf("the stack does not contain the caller:\n%s", e.Stack)
 	}
 }
 
 // Invalid calls are refused before anything runs.
 func TestRejected(t *testing.T) {
 	t.Parallel()
-	p := newPool(t, sandbox.Options{Command: []string{"/does/not/exist"}}) // nothing may be started
+	p := newPool(t, sandbox.Options{Command: []string{"/does/not/exist"}}) // fails if the pool starts a worker
 	for _, test := range []struct {
 		name    string
 		call    sandbox.Call
@@ -192,9 +192,9 @@ func TestRejected(t *testing.T) {
 		{"other hash", sandbox.Call{Module: sandbox.Module{Source: "a", Hash: sandbox.Hash("b")}}, "hash"},
 		{"long source", newCall(strings.Repeat(" ", sandbox.MaxSource+1)), "over the limit"},
 		{"strange name", sandbox.Call{Module: sandbox.Module{Name: "a\nb"}}, "invalid module name"},
-		{"name of the engine", sandbox.Call{Module: sandbox.Module{Name: "<eval>"}}, "invalid module name"},
+		{"name reserved by the engine", sandbox.Call{Module: sandbox.Module{Name: "<eval>"}}, "invalid module name"},
 		{"strange parameter", sandbox.Call{Module: sandbox.Module{Params: []string{"a){"}}}, "invalid argument name"},
-		{"module of the same name", sandbox.Call{Module: sandbox.Module{Name: "a"}, Library: map[string]string{"a": ""}}, "own name"},
+		{"module with the same name", sandbox.Call{Module: sandbox.Module{Name: "a"}, Library: map[string]string{"a": ""}}, "own name"},
 		{"long input", withArgs(newCall(""), `"`+strings.Repeat("x", sandbox.MaxInput)+`"`), "over the limit"},
 		{"too much memory", sandbox.Call{Limits: sandbox.Limits{Memory: 1 << 40}}, "limit of memory"},
 		{"negative time", sandbox.Call{Limits: sandbox.Limits{Wall: -time.Second}}, "limit of wall"},
@@ -209,7 +209,7 @@ func TestRejected(t *testing.T) {
 	}
 }
 
-// Check reports errors with positions and runs nothing.
+// Check reports errors with positions and does not run the script.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
@@ -228,7 +228,7 @@ func TestCheck(t *testing.T) {
 		t.Error(diff)
 	}
 	if found := check("while (true);\nreturn 1"); len(found) != 1 || found[0].File != "b.js" {
-		t.Errorf("got %v, want what is wrong with b.js", found)
+		t.Errorf("got %v, want one diagnostic of b.js", found)
 	}
 }
 
@@ -247,12 +247,12 @@ func TestFixed(t *testing.T) {
 		t.Errorf("got %s", first)
 	}
 	if again := run(1); again != first {
-		t.Errorf("the same seed gave %s, then %s", first, again)
+		t.Errorf("the same seed returned %s, then %s", first, again)
 	}
 	if other := run(1 << 40); other == first {
-		t.Errorf("another seed gave the same %s", other)
+		t.Errorf("a different seed returned the same %s", other)
 	}
 	if real := runValue(t, p, newCall(`return new Date() instanceof Date && Date.now() > 1.7e12 && Math.random() < 1`)); real != "true" {
-		t.Errorf("without a fixed clock: %s", real)
+		t.Errorf("a call without a fixed clock returned %s", real)
 	}
 }

@@ -28,7 +28,7 @@ func withoutFilters() {
 	}
 }
 
-// logLines is a log that can be read while it is written.
+// logLines is a log writer that is safe for concurrent reads.
 type logLines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -66,7 +66,7 @@ func TestMissingFilterIsLogged(t *testing.T) {
 		if _, err := p.Run(t.Context(), sandbox.Call{
 			Module: sandbox.Module{Name: "hook.js", Source: "for (;;) {}"}, Limits: sandbox.Limits{Wall: 50e6},
 		}); err == nil {
-			t.Error("it has ended")
+			t.Error("the endless script ended without an error")
 		}
 		if got := runValue(t, p, newCall("return 7")); got != "7" {
 			t.Errorf("%s: got %s", command, got)

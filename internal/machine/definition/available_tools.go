@@ -19,7 +19,7 @@ type AvailableTools struct {
 	// Servers are the prefixes of the tool names of each server; "" for a server without a
 	// prefix.
 	Servers []string
-	// Unasked are the Servers whose tools are still unknown.
+	// Unasked lists those of Servers whose tools are still unknown.
 	Unasked []string
 }
 
@@ -48,7 +48,7 @@ func LintAvailableTools(files Files, o AvailableTools) []guideway.Diagnostic {
 }
 
 // lintRolePatterns checks the patterns of the roles at a place, and removes these roles
-// from left: a later definition of the same name does not count.
+// from left, because later definitions of the same name have no effect.
 func (l *linter) lintRolePatterns(at shape.Place, left map[string]*Role, o AvailableTools) {
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		role := at.Key(name)
@@ -93,7 +93,7 @@ func (o AvailableTools) fitsAny(pattern string) bool {
 		})
 }
 
-// serverOf returns the prefix of the server that a pattern names.
+// serverOf returns the server prefix of a pattern.
 func (o AvailableTools) serverOf(pattern string) (begins string, named bool) {
 	for _, server := range o.Servers {
 		if server != "" && strings.HasPrefix(pattern, server) {

@@ -2,8 +2,8 @@ package definition
 
 // The codes of rules that the published schema also checks, in addition to those of package shape.
 const (
-	// CodeOldDialect reports a machine of the first dialect, with actions and conditions in
-	// place of handlers.
+	// CodeOldDialect reports a machine of the older dialect, which has actions and
+	// conditions in place of handlers.
 	CodeOldDialect = "machine-dialect-old"
 	// CodeInputs reports a machine with both 'input' and 'inputs', or neither.
 	CodeInputs = "machine-inputs"
@@ -38,7 +38,7 @@ const (
 	CodeParsingMany     = "parsing-tools-many"
 	CodeToolUnused      = "tool-policy-unused"
 	CodeTransitionState = "transition-state-unknown"
-	// CodeToolUnknown reports a pattern that matches no tool of a configuration; see
+	// CodeToolUnknown reports a pattern that matches no available tool; see
 	// LintAvailableTools.
 	CodeToolUnknown = "tool-unknown"
 )

@@ -15,7 +15,7 @@ import (
 
 // File is one file of a machine.
 type File struct {
-	// Path is the path of the file for people.
+	// Path is the path of the file as diagnostics show it.
 	Path string
 	Data []byte
 }
@@ -25,8 +25,8 @@ type Files struct {
 	Config File
 	// Script is the file of the handlers, or nil.
 	Script *File
-	// Roles are files of roles. If several files define a role, the first one counts; roles
-	// of the configuration have precedence.
+	// Roles are the role files. If several files define a role, the first one is used;
+	// roles of the configuration have precedence.
 	Roles []File
 	// Alone reports that only the configuration is available: a missing script or role is
 	// not an error.
@@ -63,7 +63,7 @@ func Parse(files Files) (*Definition, []guideway.Diagnostic) {
 	return d, found
 }
 
-// Check is Parse, followed by the linter if the machine loads.
+// Check parses a machine like Parse. If the machine loads, it also runs the linter.
 func Check(files Files) (*Definition, []guideway.Diagnostic) {
 	d, at, found := parseFiles(files)
 	if d == nil {
@@ -72,7 +72,7 @@ func Check(files Files) (*Definition, []guideway.Diagnostic) {
 	return d, lintMachine(d, at, files)
 }
 
-// parseFiles is Parse, and also returns the place of the configuration.
+// parseFiles parses a machine like Parse, and also returns the place of the configuration.
 func parseFiles(files Files) (*Definition, shape.Place, []guideway.Diagnostic) {
 	file := files.Config.Path
 	root, found := doc.Parse(file, files.Config.Data, doc.Limits{})
@@ -94,7 +94,7 @@ func parseFiles(files Files) (*Definition, shape.Place, []guideway.Diagnostic) {
 		p.addRoles(m, sources, roles, f)
 	}
 	if !slices.ContainsFunc(p.Found, func(f guideway.Diagnostic) bool { return f.Code == CodeOldDialect }) {
-		p.checkReferences(at, m, files, len(others) > 0) // the first dialect has other references
+		p.checkReferences(at, m, files, len(others) > 0) // the older dialect has different references
 	}
 	found = append(append(found, p.Findings(guideway.SeverityError)...), others...)
 	if len(found) > 0 {
@@ -136,8 +136,8 @@ func (p *parser) addRoles(m *Machine, sources map[string]json.RawMessage, roles 
 	}
 }
 
-// checkReferences checks that the script and the roles exist. If a file of roles is
-// invalid, it does not report missing roles.
+// checkReferences checks that the script and the roles exist. If a role file is invalid,
+// missing roles are not reported.
 func (p *parser) checkReferences(at shape.Place, m *Machine, files Files, broken bool) {
 	for i := range m.Agents {
 		if broken || files.Alone {
@@ -187,7 +187,7 @@ func (d *Definition) setCanonical(config string, sources map[string]json.RawMess
 	used := map[string]*Role{}
 	for i := range d.Agents {
 		name := d.Agents[i].Role
-		if d.Roles[name] != nil { // nil if the configuration is read alone
+		if d.Roles[name] != nil { // nil if only the configuration is available
 			p.Roles[name], used[name] = sources[name], d.Roles[name]
 		}
 	}

@@ -58,7 +58,7 @@ func sampleValue(key string) string {
 // readName reads a name.
 func (p *parser) readName(at shape.Place) string { return p.Text(at, 1, 128) }
 
-// readOptionalName reads a name that may be missing or null, as in the seed's files.
+// readOptionalName reads a name that may be missing or null, as in SynthDev's files.
 func (p *parser) readOptionalName(at shape.Place) string {
 	if at.Node == nil || at.Node.Kind == doc.Null {
 		return ""

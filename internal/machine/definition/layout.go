@@ -13,7 +13,7 @@ import (
 )
 
 // configStem is the name of a configuration in the machine's own directory, without
-// extension; the seed's name is config.
+// extension; SynthDev uses config.
 const (
 	configStem    = "machine"
 	configStemOld = "config"
@@ -23,7 +23,7 @@ const (
 	recordingFile = "recording.json"
 )
 
-// The limits of a directory of machines.
+// The limits of a machine directory.
 const (
 	maxFile     = 1 << 20
 	maxMachines = 1000
@@ -35,7 +35,7 @@ type Loaded struct {
 	Path string
 	// Definition is nil if the machine does not load.
 	Definition *Definition
-	// Claims is the name of the machine, or a guess if it does not load.
+	// Claims is the name of the machine, or the likely name if it does not load.
 	Claims string
 	// Found are the errors if the machine does not load.
 	Found []guideway.Diagnostic
@@ -54,8 +54,8 @@ func (l *Loaded) Files() Files { return l.files }
 // LoadFiles loads all machines of a directory with the given file names: NAME.json with
 // NAME/script.js and NAME/roles.json, or NAME/machine.json with both in the same directory;
 // roles.json in the directory itself applies to all machines. read returns the content of a
-// file, or an error that wraps fs.ErrNotExist. prefix is the path of the directory for
-// people.
+// file, or an error that wraps fs.ErrNotExist. prefix is the path of the directory as
+// diagnostics show it.
 func LoadFiles(names []string, read func(name string) ([]byte, error), prefix string) []Loaded {
 	var out []Loaded
 	there := map[string]bool{}
@@ -80,13 +80,13 @@ func LoadFiles(names []string, read func(name string) ([]byte, error), prefix st
 	return out
 }
 
-// isIgnored reports whether a name is hidden or never belongs to a machine.
+// isIgnored reports whether a name is hidden or never part of a machine.
 func isIgnored(name string) bool {
 	return strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules"
 }
 
-// IsFile reports whether a file with this name in a directory of machines belongs to a
-// machine. recording reports whether only demonstrations read it.
+// IsFile reports whether a file with this name in a machine directory is part of a machine.
+// recording reports whether only demonstrations read it.
 func IsFile(name string) (is, recording bool) {
 	dir, base, nested := strings.Cut(name, "/")
 	if !nested {
@@ -154,8 +154,8 @@ func configAmong(dir string, there func(name string) bool) string {
 	return ""
 }
 
-// joinPrefix returns the path of a file for people. If prefix is a URL, the result is one,
-// too.
+// joinPrefix returns the path of a file as diagnostics show it. If prefix is a URL, the
+// result is a URL.
 func joinPrefix(prefix, name string) string {
 	if strings.Contains(prefix, "://") {
 		return strings.TrimSuffix(prefix, "/") + "/" + name
@@ -221,11 +221,11 @@ func readFile(fsys fs.FS, name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
+		return nil, errors.New("not a regular file")
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(data) > maxFile {
-		err = errors.New("it is too large")
+		err = errors.New("the file is too large")
 	}
 	return data, err
 }

@@ -66,7 +66,7 @@ func (l *linter) lintAgents(at shape.Place) {
 	}
 }
 
-// lintRoles reports roles of the configuration that no agent has.
+// lintRoles reports roles of the configuration that no agent uses.
 func (l *linter) lintRoles(at shape.Place) {
 	if at.Node == nil {
 		return
@@ -146,7 +146,7 @@ func (l *linter) lintReachability(at shape.Place) {
 		}
 	}
 	if unsure {
-		return // a handler computes the names of states
+		return // a handler computes state names, so any state may be reachable
 	}
 	for i := range l.d.States {
 		if name := l.d.States[i].Name; !reached[name] && name != StateStop {

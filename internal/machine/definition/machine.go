@@ -1,7 +1,7 @@
-// Package definition implements the dialect of agent machines: several agents with roles and
-// shared conversations, driven through states by script functions (seed 004). A machine
-// consists of a configuration, a script and the roles of its agents. The seed's files load
-// unchanged; the published schema describes the extensions.
+// Package definition implements the dialect of agent machines: several agents with roles
+// and shared conversations, whose states and transitions are controlled by script
+// functions. A machine consists of a configuration, a script and the roles of its agents.
+// SynthDev's files load unchanged; the published schema describes the extensions.
 package definition
 
 import (
@@ -15,7 +15,7 @@ import (
 // Machine is a valid agent machine. It is immutable.
 type Machine struct {
 	Name, Description, Version string
-	// Inputs are the inputs of a run: the seed's single input, or several.
+	// Inputs are the inputs of a run: SynthDev's single input, or several.
 	Inputs []Input
 	Output Output
 	// Variables are the initial values of common_data, in document order.
@@ -25,7 +25,7 @@ type Machine struct {
 	States    []State
 	Budgets   Budgets
 	// Tools are the tool policies in document order; the first one that matches a tool
-	// counts.
+	// applies.
 	Tools []ToolPolicy
 	// Roles are the roles of the machine's agents by name.
 	Roles map[string]*Role
@@ -42,7 +42,7 @@ const (
 // Type is the type of an input or output.
 type Type string
 
-// The types.
+// The types of inputs and outputs.
 const (
 	TypeString  Type = "string"
 	TypeNumber  Type = "number"
@@ -176,7 +176,7 @@ const (
 // Retry is the action for a tool call with an unknown outcome.
 type Retry string
 
-// The actions. If no policy applies, the tool's annotations decide: a read-only or
+// The retry actions. If no policy applies, the tool's annotations decide: a read-only or
 // idempotent tool is retried; for all others the run asks a person.
 const (
 	RetrySafe Retry = "safe"
@@ -214,7 +214,8 @@ type Role struct {
 	Included, Excluded []string
 	// HasExcluded is set if Excluded is set: an empty list allows all tools.
 	HasExcluded bool
-	// Parsing are the tools whose call is the answer: they are never executed.
+	// Parsing lists the parsing tools: a call of one is the agent's answer, and the tool is
+	// never executed.
 	Parsing []Tool
 	// Reminder is sent after every round of tools.
 	Reminder string
@@ -264,5 +265,5 @@ func (m *Machine) Functions() []string {
 	return names
 }
 
-// After returns the next state without a handler; the default is stop.
+// After returns the next state if no handler chooses one; the default is stop.
 func (s *State) After() string { return cmp.Or(s.Next, StateStop) }

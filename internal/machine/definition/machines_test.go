@@ -54,7 +54,7 @@ func parseConfig(root *doc.Node) []guideway.Diagnostic {
 	return p.Findings(guideway.SeverityError)
 }
 
-// TestAgreement checks that the parser and the published schema agree on the complete
+// TestAgreement checks that the parser and the published schema agree on a complete
 // document and on thousands of mutated ones.
 func TestAgreement(t *testing.T) {
 	t.Parallel()
@@ -99,14 +99,14 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again.Hash != d.Hash || again.ScriptFile != "full/script.js" || again.Script != d.Script {
-		t.Errorf("the pinned machine is another: %s", again.Hash)
+		t.Errorf("the pinned machine differs: %s", again.Hash)
 	}
 	if diff := cmp.Diff(d.Machine, again.Machine); diff != "" {
 		t.Error(diff)
 	}
 	other, _ := Parse(machineFiles(string(fullConfig(t)), fullScript+"\n// changed"))
 	if other.Hash == d.Hash {
-		t.Error("another script has the same hash")
+		t.Error("a machine with a different script has the same hash")
 	}
 }
 
@@ -132,10 +132,10 @@ func TestDiagnostics(t *testing.T) {
 		{"unknown handler", with(`"post_handler": "after"`, `"post_handler": "unknown"`), "export default { before() {}, where() {}, broken() {}, x() { this.unknown() } }", CodeHandlerMissing, "/states/0/post_handler"},
 		{"no script", text, "", CodeScriptMissing, "/states"},
 		{"two inputs", with(`"inputs": [`, `"input": {"name": "a", "type": "string", "description": "b"}, "inputs": [`), fullScript, CodeInputs, "/inputs"},
-		{"default of another type", with(`"default": 3`, `"default": "3"`), fullScript, CodeDefault, "/inputs/1/default"},
-		{"two things at once", with(`"sub_machine": "other",`, `"sub_machine": "other", "agent": "judge",`), fullScript, CodeStateMixed, "/states/4"},
+		{"default of a wrong type", with(`"default": 3`, `"default": "3"`), fullScript, CodeDefault, "/inputs/1/default"},
+		{"a state with two actions", with(`"sub_machine": "other",`, `"sub_machine": "other", "agent": "judge",`), fullScript, CodeStateMixed, "/states/4"},
 		{"result elsewhere", with(`"name": "judge", "agent"`, `"name": "judge", "input": "common_data.x", "agent"`), fullScript, CodeStateMixed, "/states/1/input"},
-		{"both lists of tools", with(`"excludedTools"`, `"includedTools": [], "excludedTools"`), fullScript, CodeRoleTools, "/roles/judge/excludedTools"},
+		{"both tool lists", with(`"excludedTools"`, `"includedTools": [], "excludedTools"`), fullScript, CodeRoleTools, "/roles/judge/excludedTools"},
 		{"duplicate", with(`"name": "deep", "sub`, `"name": "wait", "sub`), fullScript, CodeDuplicate, "/states/3/name"},
 		{"no time", with(`"10m"`, `"ten"`), fullScript, CodeDuration, "/budgets/time"},
 	}
@@ -161,7 +161,7 @@ func TestLint(t *testing.T) {
 	t.Parallel()
 	text := string(fullConfig(t))
 	tests := []struct{ name, config, script, code string }{
-		{"nothing leads there", strings.Replace(text, `"next_state": "deep"`, `"next_state": "judge"`, 1), strings.Replace(fullScript, "'plain'", "'judge'", 1), CodeUnreachable},
+		{"unreachable state", strings.Replace(text, `"next_state": "deep"`, `"next_state": "judge"`, 1), strings.Replace(fullScript, "'plain'", "'judge'", 1), CodeUnreachable},
 		{"no end", strings.Replace(text, `"next_state": "wait"`, `"next_state": "judge"`, 1), `export default { before() {}, after() {}, where() { return "judge"; }, broken() { return "judge"; } }`, CodeNoStop},
 		{"wrong answer", text, strings.Replace(fullScript, "'plain'", "'plian'", 1), CodeTransitionState},
 		{"shadowed", strings.Replace(text, `"count": 0`, `"task": 0`, 1), fullScript, CodeVariableShadows},
@@ -181,7 +181,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestLayout loads machines of both layouts, with own or common roles.
+// TestLayout loads machines of both layouts, with their own or common roles.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
@@ -224,13 +224,13 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestCorpus parses the seed's machines, if available: the example lacks only its script,
-// and the older ones are reported as such.
+// TestCorpus parses SynthDev's machines, if available: the example lacks only its script,
+// and the others are reported as machines of the older dialect.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("..", "..", "..", "..", "shared", "corpus", "agents")
 	if _, err := os.Stat(dir); err != nil {
-		t.Skip("no corpus beside this checkout")
+		t.Skip("the corpus is not available")
 	}
 	want := map[string]string{"grocery_store_test.json": CodeScriptMissing, "coder_reviewer.json": CodeOldDialect, "arbitrary_filename.json": CodeOldDialect}
 	for name, code := range want {
@@ -244,7 +244,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestOldDialectIsReportedFirst checks that the first diagnostic of a machine of the first
+// TestOldDialectIsReportedFirst checks that the first diagnostic of a machine of the older
 // dialect describes the conversion.
 func TestOldDialectIsReportedFirst(t *testing.T) {
 	t.Parallel()
@@ -258,7 +258,7 @@ func TestOldDialectIsReportedFirst(t *testing.T) {
 		Roles: []File{{Path: "roles.json", Data: []byte(`{"other": {"systemMessage": "s"}}`)}},
 	}
 	if d, found := Parse(f); d != nil || len(found) != 1 || found[0].Code != CodeOldDialect {
-		t.Errorf("it is told %v", found)
+		t.Errorf("the diagnostics are %v", found)
 	}
 }
 
@@ -275,13 +275,13 @@ func FuzzParse(f *testing.F) {
 		d, found := Check(Files{Config: File{Path: "x.json", Data: config}, Script: &File{Path: "x/script.js", Data: []byte(code)}})
 		if d == nil {
 			if len(found) == 0 {
-				t.Fatal("it is refused without a reason")
+				t.Fatal("the machine does not load, but has no diagnostics")
 			}
 			return
 		}
 		_ = d.Mermaid()
 		if again, err := Pinned(d.Canonical); strings.ToValidUTF8(code, "") == code && (err != nil || again.Hash != d.Hash) {
-			t.Fatalf("the pinned text does not load the same: %v", err)
+			t.Fatalf("the pinned text does not load as the same machine: %v", err)
 		}
 	})
 }

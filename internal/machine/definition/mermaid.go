@@ -43,8 +43,8 @@ func (d *Definition) Mermaid() string {
 type Edge struct {
 	From string `json:"from"`
 	To   string `json:"to"`
-	// Sure is set if the handlers of From name all possible next states; otherwise an
-	// edge may be missing or never be taken.
+	// Sure is set if the handlers of From return constant state names; otherwise an edge
+	// may be missing or impossible.
 	Sure bool `json:"sure"`
 	// Failed is set if the edge belongs to the error handler.
 	Failed bool `json:"failed,omitempty"`

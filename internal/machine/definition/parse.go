@@ -36,8 +36,8 @@ func (p *parser) readMachine(at shape.Place) *Machine {
 	return m
 }
 
-// reportOldDialect reports a machine of the first dialect with its conversion, and returns
-// whether it is one.
+// reportOldDialect reports a machine of the older dialect, with instructions to convert it,
+// and returns whether it is one.
 func (p *parser) reportOldDialect(at shape.Place) bool {
 	if at.Node == nil || at.Node.Kind != doc.Array {
 		return false
@@ -56,7 +56,7 @@ func (p *parser) reportOldDialect(at shape.Place) bool {
 	return false
 }
 
-// readInputs reads the seed's single input, or several inputs.
+// readInputs reads SynthDev's single input, or several inputs.
 func (p *parser) readInputs(at shape.Place) []Input {
 	one, several := at.Key("input"), at.Key("inputs")
 	switch {

@@ -2,7 +2,7 @@ package definition
 
 import "testing"
 
-// TestFunctionPlace finds all kinds of function definitions, but not calls or mentions.
+// TestFunctionPlace finds all kinds of function definitions, but not calls or other uses.
 func TestFunctionPlace(t *testing.T) {
 	t.Parallel()
 	const source = `// where() is told of here
@@ -19,7 +19,7 @@ const late = function () {};
 		"where": {6, 9}, "helper": {2, 10}, "other": {4, 3}, "arrow": {7, 3}, "quoted": {7, 20}, "late": {9, 7}, "none": {}, "x": {},
 	} {
 		if line, column := FunctionPlace(source, name); [2]int{line, column} != want {
-			t.Errorf("%s is at %d:%d, not %v", name, line, column, want)
+			t.Errorf("FunctionPlace(%s) = %d:%d, want %v", name, line, column, want)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (p *parser) readRoles(at shape.Place, where string) map[string]*Role {
 	return out
 }
 
-// readRole reads one role. It ignores members of later seed versions about agents that
+// readRole reads one role. It ignores members of later SynthDev versions about agents that
 // start other agents.
 func (p *parser) readRole(at shape.Place, name string) *Role {
 	if !p.Object(at, "level", "model", "systemMessage", "includedTools", "excludedTools", "parsingTools", "reminder", "examples",
@@ -103,15 +103,14 @@ func (p *parser) readToolName(at shape.Place) string {
 	return text
 }
 
-// ParseRoles parses a file of roles. It returns all errors; the roles are nil if there are
-// any.
+// ParseRoles parses a role file. It returns all errors; the roles are nil if there are any.
 func ParseRoles(file string, data []byte) (map[string]*Role, []guideway.Diagnostic) {
 	root, found := doc.Parse(file, data, doc.Limits{})
 	if root == nil {
 		return nil, found
 	}
 	p, at := newParser(file), shape.Root(root, "roles")
-	if !p.Document(at, "A file of roles", "write one object with a member for each role") {
+	if !p.Document(at, "A role file", "write one object with a member for each role") {
 		return nil, p.Found
 	}
 	p.Canonical = doc.Mark(root)

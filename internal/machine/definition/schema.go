@@ -23,7 +23,7 @@ func Schema(kind Kind) []byte {
 	}
 }
 
-// rolesSchema returns the schema of a file of roles, which is that of the configuration's
+// rolesSchema returns the schema of a role file, which is the schema of the configuration's
 // member.
 func rolesSchema() []byte {
 	var whole struct {
@@ -31,7 +31,7 @@ func rolesSchema() []byte {
 			Roles map[string]json.RawMessage `json:"roles"`
 		} `json:"properties"`
 	}
-	if err := json.Unmarshal(schemaText, &whole); err != nil { // covered by a test
+	if err := json.Unmarshal(schemaText, &whole); err != nil { // impossible: a test covers the embedded schema
 		panic(err)
 	}
 	roles := whole.Properties.Roles

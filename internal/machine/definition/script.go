@@ -151,8 +151,8 @@ func readTemplate(source string, from, nested int) (parts []token, next int) {
 	return parts, len(source)
 }
 
-// startsRegexp reports whether a slash after these tokens starts a regular expression: a
-// division follows a value.
+// startsRegexp reports whether a slash after these tokens starts a regular expression:
+// after a value, a slash is a division.
 func startsRegexp(before []token) bool {
 	if len(before) == 0 {
 		return true
@@ -195,7 +195,7 @@ func skipRegexp(source string, from int) int {
 type scriptIndex struct {
 	tokens []token
 	// free maps names and strings that occur outside member accesses to their first token
-	// indices; texts are all strings.
+	// indices; texts contains all strings.
 	free  map[string][]int
 	texts map[string]bool
 }

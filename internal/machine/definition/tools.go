@@ -15,7 +15,7 @@ func (r *Role) Allows(name string) bool {
 	return slices.ContainsFunc(r.Included, fits)
 }
 
-// WantsTools reports whether any role has tools other than parsing tools.
+// WantsTools reports whether any role of the machine has tools other than parsing tools.
 func (m *Machine) WantsTools() bool {
 	for _, r := range m.Roles {
 		if r.HasExcluded || len(r.Included) > 0 {
@@ -25,7 +25,7 @@ func (m *Machine) WantsTools() bool {
 	return false
 }
 
-// Policy returns the policy for a tool; the zero value if none matches.
+// Policy returns the policy for a tool; or the zero value if none matches.
 func (m *Machine) Policy(name string) ToolPolicy {
 	for _, p := range m.Tools {
 		if wildcard.Match(p.Pattern, name) {

@@ -14,8 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Background drives runs in the background for servers: a call returns at once while its
-// run continues.
+// Background drives runs in the background for servers: a call returns immediately while
+// its run continues.
 type Background struct {
 	*Service
 	log *slog.Logger
@@ -29,7 +29,7 @@ type Background struct {
 	watchers watchers
 }
 
-// NewBackground returns a Background. Close releases it.
+// NewBackground returns a Background. Close it after use.
 func NewBackground(s *Service, log *slog.Logger) *Background {
 	ctx, stop := context.WithCancel(context.Background())
 	if log == nil {
@@ -38,7 +38,7 @@ func NewBackground(s *Service, log *slog.Logger) *Background {
 	return &Background{Service: s, log: log, ctx: ctx, stop: stop, ends: map[string]chan struct{}{}}
 }
 
-// Close stops the drives. The runs can be resumed.
+// Close interrupts the runs in progress. The runs can be resumed.
 func (b *Background) Close() {
 	b.stop()
 	b.work.Wait()
@@ -67,7 +67,7 @@ func (b *Background) driveInBackground(user, id string) {
 }
 
 // driveAfter drives a run after a command that succeeded, and returns the result of the
-// command. An empty id is that of the result.
+// command. If id is empty, it drives the run in the result.
 func (b *Background) driveAfter(c run.Caller, id string, s *Status, err error) (*Status, error) {
 	if err == nil {
 		b.driveInBackground(c.User, cmp.Or(id, s.RunID))

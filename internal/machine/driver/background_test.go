@@ -10,8 +10,8 @@ import (
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 )
 
-// TestBackground tests that Start returns at once while the run continues, and that Wait
-// continues a run whose server ended.
+// TestBackground tests that Start returns immediately while the run continues, and that
+// Wait continues a run whose server ended.
 func TestBackground(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestBackground(t *testing.T) {
 		if s, err = b.Wait(t.Context(), anna, id, time.Second); err != nil || s.Status != machineengine.StatusRunning {
 			t.Fatalf("%+v, %v", s, err)
 		}
-		b.Close() // the server ends
+		b.Close() // simulates the end of the server
 		b = driver.NewBackground(r.Service, nil)
 		defer b.Close()
 		if s, err = b.Wait(t.Context(), anna, id, 2*time.Minute); err != nil || s.Status != machineengine.StatusCompleted {

@@ -26,10 +26,10 @@ const (
 	RuleOutcome = "machine-outcome"
 )
 
-// attempts bounds the retries of a command after a conflict.
+// attempts limits the retries of a command after a conflict.
 const attempts = 20
 
-// changeRun decides a command on a run and appends the resulting events. It retries on a
+// changeRun applies a command to a run and appends the resulting events. It retries on a
 // conflict.
 func (s *Service) changeRun(ctx context.Context, c run.Caller, id string, decide func(*loaded) error) (*Status, error) {
 	for n := 1; ; n++ {
@@ -156,7 +156,7 @@ func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits ma
 		case st.Status.Ended():
 			return newRefusal(id, RuleEnded, fmt.Sprintf("the run is %s", st.Status), "fork it, or start a new one")
 		case st.Status != machineengine.StatusPaused:
-			return nil // it continues without a command
+			return nil // an unpaused run continues without a command
 		case st.Unknown != nil && st.Pause.Code == machineengine.ErrorKindUnknownOutcome:
 			return newRefusal(id, RuleOutcome, st.Pause.Message, st.Pause.Fix)
 		case st.Pause.Code == machineengine.PausePermit:

@@ -16,7 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// tenCalls is a machine with ten calls of models and six of tools.
+// tenCalls is a machine with ten model calls and six tool calls.
 const tenCalls = `{
   "workflow_name": "ten", "description": "Ten calls.", "input": {"name": "task", "type": "string", "description": "What to do."},
   "output": {"name": "done", "type": "string", "description": "What was done."},
@@ -56,8 +56,8 @@ func tenHandlers() handlers {
 	}
 }
 
-// tenScript returns the answers of the model: in each round two calls of two tools, one
-// call of one tool, and a text.
+// tenScript returns the answers of the model: in each round a response with two tool calls,
+// one with one tool call, and a text.
 func tenScript() string {
 	call := func(names ...string) string {
 		var calls []string
@@ -79,7 +79,7 @@ func newTen(t *testing.T, journal *memory) *rig {
 	t.Helper()
 	r := newRig(t, journal, []*machinedef.Definition{parseMachine(t, tenCalls, tenRoles)}, tenHandlers(), tenScript())
 	r.tools.infos = []machineengine.ToolInfo{newTool("s__safe", true), newTool("s__key", false), newTool("s__ask", false)}
-	r.opts.Alive = func(string) bool { return false } // the owner of a lease is dead
+	r.opts.Alive = func(string) bool { return false } // owners of leases are always dead in this test
 	r.reopen()
 	return r
 }
@@ -101,7 +101,7 @@ type crash struct {
 	n    int
 }
 
-// arm makes the process die at the point.
+// arm configures the fakes so that the process dies at the point.
 func (c crash) arm(r *rig, journal *memory) {
 	count := 0
 	at := func() {
@@ -135,7 +135,7 @@ func TestCrash(t *testing.T) {
 	}
 	writes := whole.journal.(*memory).writes
 	var points []crash
-	for n := 2; n <= writes; n++ { // the first one creates the run
+	for n := 2; n <= writes; n++ { // the first write creates the run
 		points = append(points, crash{"write", n})
 	}
 	for n := 1; n <= 10; n++ {
@@ -144,11 +144,11 @@ func TestCrash(t *testing.T) {
 	for n := 1; n <= 12; n++ {
 		points = append(points, crash{"before-tool", n}, crash{"after-tool", n})
 	}
-	// One write creates the run, one takes the lease, each call has an intent in one write
-	// with the previous result, a handler flushes the result before it, and the last write
-	// ends the run.
+	// One write creates the run, one takes the lease, each call writes its intent together
+	// with the previous result, a handler first flushes the previous result, and the last
+	// write ends the run.
 	if calls, states := 10+12, 2; writes != 3+calls+states {
-		t.Errorf("%d writes for %d calls and %d handlers after them", writes, calls, states)
+		t.Errorf("%d writes for %d calls and %d handlers", writes, calls, states)
 	}
 	// Two crashes in one run: the second at every third write after the first.
 	for _, first := range points {
@@ -181,7 +181,7 @@ func crashTwice(t *testing.T, want outcome, first, second crash) {
 			journal.dies = journal.writes + second.n
 			crashes++
 		}
-		r.reopen() // another process
+		r.reopen() // a new process
 		err := r.Drive(t.Context(), anna.User, id, nil)
 		if err != nil {
 			continue
@@ -191,7 +191,7 @@ func crashTwice(t *testing.T, want outcome, first, second crash) {
 			break
 		}
 		if s.Pause == nil || s.Pause.Code != machineengine.ErrorKindUnknownOutcome || s.Pause.Tool.Name != "s__ask" {
-			t.Fatalf("the run rests at %+v", s)
+			t.Fatalf("the run stopped with the status %+v", s)
 		}
 		// A person has checked: if the tool ran, they enter its result.
 		decision, result := machineengine.DecideRetry, ""
@@ -215,7 +215,7 @@ func TestWriteErrors(t *testing.T) {
 	whole := newTen(t, newMemory())
 	want := outcomeOf(whole.driveRun(whole.startRun("ten", map[string]any{"task": "x"})))
 	writes := whole.journal.(*memory).writes
-	for n := 3; n <= writes; n++ { // after the first event and the lease
+	for n := 3; n <= writes; n++ { // the first two writes are the start event and the lease
 		for _, lost := range []bool{false, true} {
 			journal := newMemory()
 			r := newTen(t, journal)
@@ -226,7 +226,7 @@ func TestWriteErrors(t *testing.T) {
 				journal.fails = n
 			}
 			err := r.Drive(t.Context(), anna.User, id, nil)
-			// The last write releases the lease, so there is no holder afterwards.
+			// The last write releases the lease, so its loss is not reported.
 			if lost != (err == nil) && n < writes {
 				t.Errorf("write %d, lost %v: %v", n, lost, err)
 			}
@@ -238,8 +238,8 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// TestInterruptedResult stops the drive as soon as an answer or a result arrives: it is
-// recorded, and the call is not repeated.
+// TestInterruptedResult stops the drive as soon as an answer or a result arrives. The
+// answer is recorded, and the call is not repeated.
 func TestInterruptedResult(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 10+12; n++ {
@@ -258,7 +258,7 @@ func TestInterruptedResult(t *testing.T) {
 		}
 		stop()
 		if s := r.driveRun(id); !s.Status.Ended() || len(r.model.requests) != 10 || len(r.tools.calls) != 12 {
-			t.Errorf("stopped after call %d: %+v, %d requests, %d calls", n, s, len(r.model.requests), len(r.tools.calls))
+			t.Errorf("resumed after call %d: %+v, %d requests, %d calls", n, s, len(r.model.requests), len(r.tools.calls))
 		}
 		paidOnce(t, r, id)
 	}
@@ -282,7 +282,7 @@ func TestRetryDecisionIsValidOnce(t *testing.T) {
 		r.reopen()
 		s := r.driveRun(id)
 		if len(r.tools.calls) != n || s.Pause == nil || s.Pause.Code != machineengine.ErrorKindUnknownOutcome || s.Pause.Tool.Retry != "ask" {
-			t.Fatalf("after %d attempts that were lost the tool was called %d times, and the run rests at %+v", n, len(r.tools.calls), s.Pause)
+			t.Fatalf("after %d lost attempts, the tool was called %d times, and the status is %+v", n, len(r.tools.calls), s.Pause)
 		}
 		if _, err := r.Decide(t.Context(), anna, id, machineengine.DecideRetry, ""); err != nil {
 			t.Fatal(err)
@@ -338,12 +338,12 @@ func paidOnce(t *testing.T, r *rig, id string) {
 	for _, c := range r.tools.calls {
 		sent[c.Key]++
 		if c.Name == "s__ask" && sent[c.Key] > 1 {
-			t.Errorf("the tool that must not be repeated ran %d times for %s", sent[c.Key], c.Key)
+			t.Errorf("the tool that must not be repeated ran %d times for the call %s", sent[c.Key], c.Key)
 		}
 	}
 	for key, n := range sent {
 		if calls[key] != 1 || n > 1+unknownTools[key] {
-			t.Errorf("the call %s has %d results, was sent %d times and was unknown %d times", key, calls[key], n, unknownTools[key])
+			t.Errorf("the call %s has %d results, was sent %d times and had an unknown outcome %d times", key, calls[key], n, unknownTools[key])
 		}
 	}
 }

@@ -15,7 +15,7 @@ type Update struct {
 	RunID string
 	// Depth is 0 for the run and 1 for its sub-machine.
 	Depth int
-	// Event is nil if the update is a part of an answer.
+	// Event is nil if the update is a part of an agent's answer.
 	Event *machineengine.Event
 	// Delta is a part of an agent's answer.
 	Delta llm.Delta
@@ -47,15 +47,15 @@ func (s *Service) Drive(ctx context.Context, user, id string, observe func(Updat
 		return nil
 	}
 	if err != nil && !errors.Is(err, errLost) {
-		// Undecided events are decided again by the next drive, and the lease expires if
-		// its release fails too.
+		// The dropped events are decided again by the next drive. If the release fails too,
+		// the lease expires.
 		d.l.buffer = d.l.buffer[:d.l.pending]
 		err = errors.Join(err, d.releaseLease(context.WithoutCancel(ctx)))
 	}
 	return err
 }
 
-// takeOver loads a run and takes its lease; it returns nil if there is nothing to do. It
+// takeOver loads a run and takes its lease. It returns nil if there is nothing to do. It
 // retries on a conflict, because late writes of a dead process may arrive.
 func (s *Service) takeOver(ctx context.Context, user, id string) (*loaded, error) {
 	for n := 1; ; n++ {
@@ -84,7 +84,7 @@ func (s *Service) needsDrive(l *loaded) bool {
 
 var (
 	// errLost is returned if another process took over the run.
-	errLost = errors.New("another process has taken the run over")
+	errLost = errors.New("another process has taken over the run")
 	// errCancelled is returned if the run was cancelled.
 	errCancelled = errors.New("the run was cancelled")
 )
@@ -94,7 +94,7 @@ type drive struct {
 	s       *Service
 	l       *loaded
 	observe func(Update)
-	// tools are the available tools; known is set while they are valid for the current
+	// tools are the available tools; known reports whether they are valid for the current
 	// state.
 	tools []machineengine.ToolInfo
 	known bool
@@ -215,7 +215,7 @@ func (d *drive) flushEvents(ctx context.Context) error {
 	return guideway.Errorf(guideway.CodeConflict, "the events of run %s could not be appended", d.l.rec.ID)
 }
 
-// flushResults appends a buffered result of a model or tool before the next call outside.
+// flushResults appends a buffered result of a model or tool before the next external call.
 func (d *drive) flushResults(ctx context.Context) error {
 	if d.l.pending == 0 {
 		return nil
@@ -307,8 +307,9 @@ func runKeepingLease[T any](ctx context.Context, d *drive, work func(context.Con
 	}
 }
 
-// ensureLease renews an old lease before a call. After a long halt, another process may
-// have taken over and decided that the call of the last intent was not made.
+// ensureLease renews an old lease before a call. If this process was suspended for long,
+// another process may have taken over and decided that the call of the last intent was not
+// made.
 func (d *drive) ensureLease(ctx context.Context) error {
 	if d.s.clock().Before(d.l.seen.Add(d.s.o.Lease / 3)) {
 		return nil
@@ -323,7 +324,7 @@ func (d *drive) renewLease(ctx context.Context) error {
 	if guideway.ErrorCode(err) != guideway.CodeConflict {
 		return err
 	}
-	d.l.buffer, d.l.pending = nil, 0 // only the renewal: pending results were appended before
+	d.l.buffer, d.l.pending = nil, 0 // the buffer contains only the renewal; pending results were appended before
 	return d.reload(ctx)
 }
 

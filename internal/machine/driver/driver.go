@@ -1,11 +1,11 @@
 // Package driver executes the runs of agent machines: it asks the engine for the next
-// effect, calls scripts, models and tools, and appends every intent before and every result
-// after the call to the journal. An interrupted run continues where it was, and repeats no
+// effect, calls scripts, models and tools, and appends an intent to the journal before each
+// call and the result after it. An interrupted run continues where it was, and repeats no
 // call whose result was recorded.
 //
 // The process that drives a run holds its lease, which is an event of the run. A process
-// that takes the lease over appends with the next number, so that appends of the previous
-// holder conflict (docs/adr/0013).
+// that takes the lease over appends its event with the next sequence number, so that later
+// appends of the previous holder conflict (docs/adr/0013).
 package driver
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Machines loads the definition of a run when it starts. Afterwards the copy in the journal
-// counts.
+// Machines loads the definition of a run when it starts. Afterwards the run uses the copy
+// in the journal.
 type Machines interface {
 	// Machine returns a machine by name: CodeNotFound if it does not exist,
 	// CodeInvalidDefinition if it does not load.
@@ -99,12 +99,12 @@ type SelectedModel struct {
 	Name string
 	// Provider is the provider's name in traces; "" if unknown.
 	Provider string
-	// MaxTokens bounds the answers of roles without a bound; 0 uses the adapter's bound.
+	// MaxTokens limits the answers of roles without a limit; 0 means the adapter's limit.
 	MaxTokens int
 	// InputPrice, CachedPrice and OutputPrice are per million tokens, in millionths of a
 	// currency.
 	InputPrice, CachedPrice, OutputPrice int64
-	// Timeout bounds one request; 0 means 10 minutes.
+	// Timeout limits one request; 0 means 10 minutes.
 	Timeout time.Duration
 }
 
@@ -123,7 +123,7 @@ type Tools interface {
 	Call(ctx context.Context, f RunScope, c machineengine.ToolCall) (machineengine.ToolResult, error)
 }
 
-// ErrNotCalled is returned if a tool was not called.
+// ErrNotCalled means that a tool was not called.
 var ErrNotCalled = errors.New("the tool was not called")
 
 // Options configures a Service. Journal, Key, Machines, Handlers and Models are required.
@@ -135,9 +135,10 @@ type Options struct {
 	Models   Models
 	// Tools may be nil if there are no tools.
 	Tools Tools
-	// Permit returns why a run with bounds (StartRequest.Allow) may not continue, or "". It
-	// is called before every model request, tool call and sub-machine, because each acts in
-	// the name of the user who started the run. If Permit is nil, all runs may continue.
+	// Permit returns the reason why a run with restrictions (StartRequest.Allow) may not
+	// continue, or "". It is called before every model request, tool call and sub-machine,
+	// because each acts in the name of the user who started the run. If Permit is nil, all
+	// runs may continue.
 	Permit func(ctx context.Context, f RunScope) (why string, err error)
 	// Heads may be nil; then a rolled-back journal is not detected.
 	Heads run.Heads
@@ -148,7 +149,7 @@ type Options struct {
 	// Owner is the unique name of this process in leases.
 	Owner string
 	// Alive reports whether the owner of a lease may still be running. The lease of a dead
-	// process is taken over at once. If Alive is nil, every owner counts as alive.
+	// process is taken over immediately. If Alive is nil, every owner counts as alive.
 	Alive func(owner string) bool
 	// Lease is the lifetime of a lease without a renewal; 0 means 30 s.
 	Lease time.Duration

@@ -16,7 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// factOf decodes an event of the engine.
+// factOf decodes an engine event.
 func factOf(e run.Event) (machineengine.Event, error) {
 	var fact machineengine.Event
 	err := json.Unmarshal(e.Data, &fact)
@@ -26,7 +26,7 @@ func factOf(e run.Event) (machineengine.Event, error) {
 // millisSince returns the elapsed time in milliseconds.
 func (d *drive) millisSince(since time.Time) int64 { return d.s.clock().Sub(since).Milliseconds() }
 
-// callHandler calls a function of the script. A handler changes nothing outside, so it
+// callHandler calls a function of the script. A handler has no external effects, so it
 // needs no intent: after a crash it is called again.
 func (d *drive) callHandler(ctx context.Context, h *machineengine.Handler) error {
 	if err := d.flushResults(ctx); err != nil {
@@ -90,7 +90,7 @@ func (d *drive) addSourcePlace(f *machineengine.RunError, function string) {
 	f.Line, f.Column = machinedef.FunctionPlace(d.l.program.Script, function)
 }
 
-// diffData returns the changes between two states of common_data.
+// diffData returns the changes between two versions of common_data.
 func diffData(before, after map[string]json.RawMessage) (set map[string]json.RawMessage, unset []string) {
 	for name, value := range after {
 		if old, ok := before[name]; ok && bytes.Equal(old, value) {
@@ -132,7 +132,7 @@ func (d *drive) callModel(ctx context.Context, c *machineengine.ModelCall) error
 		return err
 	}
 	if !d.l.awaitsResult(machineengine.Event{Kind: machineengine.KindModelResult, Call: c.Call, Attempt: c.Attempt}) {
-		return nil // another command came in between: decide again
+		return nil // a command of another process came in between: decide again
 	}
 	begun, state := d.s.clock(), d.l.state.At
 	response, failed, err := d.sendRequest(ctx, c, r, &chosen)
@@ -203,8 +203,8 @@ func (d *drive) scheduleRetry(e *machineengine.Event, asked time.Duration) {
 	e.Until = &until
 }
 
-// addResult adds a result of a paid call. It is appended before the next call outside, in
-// one write with the next intent where that follows.
+// addResult adds a result of a paid call. It is appended before the next external call, in
+// the same write as the next intent if one follows.
 func (d *drive) addResult(e machineengine.Event) error {
 	if err := d.addEvent(e); err != nil {
 		return err
@@ -215,7 +215,7 @@ func (d *drive) addResult(e machineengine.Event) error {
 
 // callTool calls a tool: it appends the intent before and the result after it.
 func (d *drive) callTool(ctx context.Context, c machineengine.ToolCall) error {
-	if c.Attempt <= 1 { // all attempts have the same key
+	if c.Attempt <= 1 { // all attempts of a call have the same key
 		c.Key = d.l.rec.ID + "-" + c.Key
 	}
 	err := d.addEvent(machineengine.Event{Kind: machineengine.KindToolIntent, State: d.l.state.At, Agent: agentOf(d.l), Tool: &c})
@@ -226,7 +226,7 @@ func (d *drive) callTool(ctx context.Context, c machineengine.ToolCall) error {
 		return err
 	}
 	if !d.l.awaitsResult(machineengine.Event{Kind: machineengine.KindToolResult, Tool: &c}) {
-		return nil // another command came in between: decide again
+		return nil // a command of another process came in between: decide again
 	}
 	type outcome struct {
 		result machineengine.ToolResult
@@ -271,26 +271,26 @@ func agentOf(l *loaded) string {
 	return ""
 }
 
-// resolveIntent handles an intent without a result, left by a process that ended. rest is
-// set if the run waits.
+// resolveIntent handles an intent without a result, left by a process that ended. rest
+// reports whether the run waits.
 func (d *drive) resolveIntent(ctx context.Context, intent *machineengine.Event) (rest bool, err error) {
 	switch intent.Kind {
 	case machineengine.KindModelIntent:
-		f := &machineengine.RunError{Kind: machineengine.ErrorKindUnknownOutcome, Message: "the process ended before the answer came", Transient: true}
+		f := &machineengine.RunError{Kind: machineengine.ErrorKindUnknownOutcome, Message: "the process ended before the answer arrived", Transient: true}
 		return false, d.addEvent(machineengine.Event{
 			Kind: machineengine.KindModelResult, State: intent.State, Call: intent.Call, Attempt: intent.Attempt, Agent: intent.Agent, Error: f, Unknown: true,
 		})
 	case machineengine.KindToolIntent:
 		return false, d.addEvent(machineengine.Event{
 			Kind: machineengine.KindToolResult, State: intent.State, Agent: intent.Agent, Tool: intent.Tool, Unknown: true,
-			Error: &machineengine.RunError{Kind: machineengine.ErrorKindUnknownOutcome, Message: "the process ended before the result came"},
+			Error: &machineengine.RunError{Kind: machineengine.ErrorKindUnknownOutcome, Message: "the process ended before the result arrived"},
 		})
 	default:
 		return d.driveSubMachine(ctx, intent)
 	}
 }
 
-// maxDepth bounds the nesting of machines.
+// maxDepth limits the nesting of machines.
 const maxDepth = 5
 
 // startSubMachine appends the intent of a sub-machine.
@@ -335,12 +335,12 @@ func (d *drive) driveSubMachine(ctx context.Context, intent *machineengine.Event
 		if err := errors.Join(err, failed); err != nil {
 			return false, err
 		}
-		l = d.l // it may have been reloaded
+		l = d.l // the run may have been reloaded
 		if child, _, err = d.s.loadRun(ctx, l.rec.User, intent.Run, 0); err != nil {
 			return false, err
 		}
 		if ctx.Err() == nil && d.s.needsDrive(child) {
-			return true, nil // another process drives it
+			return true, nil // another process drives the sub-machine
 		}
 	}
 	if child, err = d.endFailedChild(ctx, child, intent); err != nil {
@@ -356,7 +356,7 @@ func (d *drive) driveSubMachine(ctx context.Context, intent *machineengine.Event
 	case machineengine.StatusCancelled:
 		e.Error = &machineengine.RunError{Kind: machineengine.ErrorKindSubMachine, Message: fmt.Sprintf("the machine %s was cancelled: %s", intent.Machine, child.state.Reason)}
 	default:
-		return true, nil // it waits, or is paused
+		return true, nil // the sub-machine waits or is paused
 	}
 	return false, d.addResult(e)
 }

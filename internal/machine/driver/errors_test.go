@@ -50,8 +50,8 @@ func smallHandlers() handlers {
 	}
 }
 
-// TestModelErrors tests every error of a model: it ends in a retry, in the error handler,
-// or in a pause with the reason, and never in an earlier answer.
+// TestModelErrors tests that every model error results in a retry, in the error handler, or
+// in a pause with the reason, and that an earlier answer is never used instead.
 func TestModelErrors(t *testing.T) {
 	t.Parallel()
 	const good = `{"content": "fine"}`
@@ -62,21 +62,21 @@ func TestModelErrors(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				script := func(n int) string { return "[" + strings.Repeat(fault(kind)+",", n) + good + "]" }
-				// One error: retried if that may help.
+				// One error is retried if it is transient.
 				r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(), script(1))
 				s := r.driveRun(r.startRun("small", nil))
 				if transient && (s.Status != machineengine.StatusCompleted || string(s.Output) != `"fine"`) {
-					t.Errorf("after one %s: %s %s", kind, s.Status, s.Output)
+					t.Errorf("after one %s error: %s %s", kind, s.Status, s.Output)
 				}
 				if !transient && (s.Status != machineengine.StatusPaused || len(r.model.requests) != 1 || s.Pause.Error == nil || s.Output != nil) {
-					t.Errorf("after one %s: %+v", kind, s)
+					t.Errorf("after one %s error: %+v", kind, s)
 				}
-				// Permanent errors: a pause, and the run continues later.
+				// A permanent error pauses the run, which continues later.
 				r = newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine(`, "max_retries": 1`, ""), smallRoles)}, smallHandlers(), script(5))
 				id := r.startRun("small", nil)
 				s = r.driveRun(id)
 				if s.Status != machineengine.StatusPaused || s.Pause.Message == "" || s.Output != nil {
-					t.Errorf("after many of %s: %+v", kind, s)
+					t.Errorf("after many %s errors: %+v", kind, s)
 				}
 				for s.Status == machineengine.StatusPaused {
 					if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{}); err != nil {
@@ -87,7 +87,7 @@ func TestModelErrors(t *testing.T) {
 				if string(s.Output) != `"fine"` {
 					t.Errorf("resumed: %+v", s)
 				}
-				// The error handler, if there is one, decides.
+				// If there is an error handler, it chooses the next state.
 				r = newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine(`, "max_retries": 1, "error_handler": "mend"`, ""), smallRoles)}, smallHandlers(), script(9))
 				s = r.driveRun(r.startRun("small", nil))
 				if s.Status != machineengine.StatusCompleted || string(s.Output) != `"mended"` {
@@ -100,7 +100,8 @@ func TestModelErrors(t *testing.T) {
 
 const smallRoles = `{"worker": {"systemMessage": "Work."}}`
 
-// TestRetryAfter waits as long as the server requests, but not for hours.
+// TestRetryAfter tests that a retry waits as long as the server requests, but not for
+// hours.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -135,13 +136,13 @@ func TestHandlerErrors(t *testing.T) {
 			t.Errorf("%s: %+v", tt.more, s.Pause)
 		}
 		if tt.code == machineengine.ErrorKindHandler && (s.Pause.Error.Line != 3 || s.Pause.Error.File == "") {
-			t.Errorf("%s: no place: %+v", tt.more, s.Pause.Error)
+			t.Errorf("%s: the error has no position: %+v", tt.more, s.Pause.Error)
 		}
 	}
 }
 
-// TestBudgets pauses an endless machine, keeps its state, and continues after the budget is
-// raised.
+// TestBudgets tests that a budget pauses an endless machine, that its state is kept, and
+// that it continues after the budget is raised.
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	rules := `{"rules": [{"content": "again", "usage": {"input": 100, "output": 50}}]}`
@@ -158,7 +159,7 @@ func TestBudgets(t *testing.T) {
 			t.Errorf("%s: %s, %+v, %d requests", budget, s.Status, s.Pause, len(r.model.requests))
 		}
 		if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{}); guideway.ErrorCode(err) != guideway.CodeRefused {
-			t.Errorf("%s: it resumed without a higher limit: %v", budget, err)
+			t.Errorf("%s: the run resumed without a higher limit: %v", budget, err)
 		}
 		if _, err := r.Resume(t.Context(), anna, id, raise); err != nil {
 			t.Fatal(err)
@@ -169,7 +170,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// waiting is a machine that requests an input, and one that runs it as a sub-machine.
+// A machine that requests an input, and one that runs it as a sub-machine.
 const (
 	waiting = `{
   "workflow_name": "waiting", "description": "d", "inputs": [{"name": "topic", "type": "string", "description": "d"}],
@@ -194,8 +195,8 @@ const (
   ]}`
 )
 
-// TestInput waits for a person, refuses the input of others, and continues in another
-// process.
+// TestInput tests that a run waits for a person, refuses input from others, and continues
+// in another process.
 func TestInput(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, waiting, smallRoles), parseMachine(t, outer, smallRoles)}, handlers{},
@@ -212,7 +213,7 @@ func TestInput(t *testing.T) {
 	person := anna
 	person.Via = run.ViaTerminal
 	if _, err := r.Input(t.Context(), person, id, json.RawMessage(`"maybe"`)); guideway.ErrorCode(err) != guideway.CodeInvalid {
-		t.Errorf("it accepted an unknown option: %v", err)
+		t.Errorf("the run accepted an unknown option: %v", err)
 	}
 	bert := person
 	bert.User = "bert"
@@ -228,11 +229,11 @@ func TestInput(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if _, err := r.Input(t.Context(), person, id, json.RawMessage(`"yes"`)); guideway.ErrorCode(err) != guideway.CodeRefused {
-		t.Errorf("it takes an input that it does not wait for: %v", err)
+		t.Errorf("the run accepted an input that it does not wait for: %v", err)
 	}
 }
 
-// TestFork forks at an event and repeats no request that was answered before it.
+// TestFork tests that a fork at an event repeats no request that was answered before it.
 func TestFork(t *testing.T) {
 	t.Parallel()
 	whole := newTen(t, newMemory())
@@ -288,7 +289,7 @@ func TestLease(t *testing.T) {
 		<-time.After(300 * time.Second) // many times the lifetime of a lease
 		synctest.Wait()
 		if err := other.Drive(t.Context(), anna.User, id, nil); guideway.ErrorCode(err) != guideway.CodeConflict {
-			t.Errorf("a second process drives it: %v", err)
+			t.Errorf("a second process can drive the run: %v", err)
 		}
 		// The other process wrongly assumes that the first is dead: the first must not
 		// write its answer.
@@ -298,15 +299,15 @@ func TestLease(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		if err := <-first; err == nil {
-			t.Error("who has lost the lease has not noticed")
+			t.Error("the process that lost the lease did not return an error")
 		}
 		if s := other.runStatus(id); string(s.Output) != `"other"` {
-			t.Errorf("who has lost the lease has written: %+v", s)
+			t.Errorf("the process that lost the lease changed the run: %+v", s)
 		}
 	})
 }
 
-// TestCancel cancels a run in progress, and its driver stops.
+// TestCancel tests that the driver of a cancelled run stops.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -319,7 +320,7 @@ func TestCancel(t *testing.T) {
 			t.Fatalf("%+v, %v", s, err)
 		}
 		if err := <-done; err != nil {
-			t.Errorf("the driver: %v", err)
+			t.Errorf("Drive returned %v", err)
 		}
 		if s := r.runStatus(id); s.Status != machineengine.StatusCancelled || s.Output != nil {
 			t.Errorf("%+v", s)
@@ -327,7 +328,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// TestToolErrors reports tool errors to the agent and calls only allowed tools.
+// TestToolErrors tests that tool errors are reported to the agent, and that only allowed
+// tools are called.
 func TestToolErrors(t *testing.T) {
 	t.Parallel()
 	d := parseMachine(t, smallMachine("", ""), `{"worker": {"systemMessage": "Work.", "includedTools": ["s__*"]}}`)
@@ -336,7 +338,7 @@ func TestToolErrors(t *testing.T) {
 		{"content": "fine"}]`)
 	r.tools.infos = []machineengine.ToolInfo{newTool("s__a", false), newTool("other__x", true)}
 	r.tools.call = func(machineengine.ToolCall) (machineengine.ToolResult, error) {
-		return machineengine.ToolResult{}, fmt.Errorf("the server is away: %w", driver.ErrNotCalled)
+		return machineengine.ToolResult{}, fmt.Errorf("server unavailable: %w", driver.ErrNotCalled)
 	}
 	if s := r.driveRun(r.startRun("small", nil)); s.Status != machineengine.StatusCompleted || len(r.tools.calls) != 1 {
 		t.Fatalf("%+v, %d calls", s, len(r.tools.calls))
@@ -348,15 +350,16 @@ func TestToolErrors(t *testing.T) {
 			results = append(results, m.Content)
 		}
 	}
-	want := []string{"not valid JSON", `no tool "other__x"`, `no tool "s__none"`, "the server is away"}
+	want := []string{"not valid JSON", `no tool "other__x"`, `no tool "s__none"`, "server unavailable"}
 	for i, part := range want {
 		if i >= len(results) || !strings.Contains(results[i], part) {
-			t.Errorf("the agent is told %q", results)
+			t.Errorf("the agent got the results %q", results)
 		}
 	}
 }
 
-// TestInterrupted stops at once when the context ends, and continues later.
+// TestInterrupted tests that a drive stops immediately when its context ends, and that the
+// run continues later.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -369,18 +372,18 @@ func TestInterrupted(t *testing.T) {
 			t.Errorf("interrupted: %v", err)
 		}
 		if s := r.runStatus(id); s.Unknown == "" || s.Driver != "" {
-			t.Errorf("the outcome of the request is not told as unknown: %+v", s)
+			t.Errorf("the status does not report the unknown outcome: %+v", s)
 		}
 		if s := r.driveRun(id); s.Status != machineengine.StatusCompleted {
 			t.Errorf("%+v", s)
 		}
 		if rec, err := r.List(t.Context(), anna, run.Filter{}); err != nil || len(rec) != 1 || rec[0].Status != engine.StatusCompleted {
-			t.Errorf("the list: %+v, %v", rec, err)
+			t.Errorf("List returned %+v, %v", rec, err)
 		}
 	})
 }
 
-// StartRequest.Allow also bounds sub-machines: their models and tools are requested with
+// StartRequest.Allow also restricts sub-machines: their models and tools are requested with
 // the same value.
 func TestBoundsApplyToSubMachines(t *testing.T) {
 	t.Parallel()
@@ -401,7 +404,7 @@ func TestBoundsApplyToSubMachines(t *testing.T) {
 	}
 }
 
-// wanted records the bounds that each machine is run with.
+// wanted records the restrictions that each machine runs with.
 type wanted struct {
 	driver.Models
 	asked map[string]string

@@ -12,8 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// groceryHandlers returns the handlers of the seed's example, written from its table of
-// states.
+// groceryHandlers returns handlers for SynthDev's example, written from its state table.
 func groceryHandlers() handlers {
 	const talk = "store_conversation"
 	return handlers{
@@ -45,15 +44,15 @@ func groceryHandlers() handlers {
 	}
 }
 
-// TestGrocery runs the seed's example with its recorded responses, if they exist next to
-// the checkout: the outcome and the requests are the same as recorded.
+// TestGrocery runs SynthDev's example with its recorded responses, if the corpus is
+// available: the outcome and the requests are the same as recorded.
 func TestGrocery(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("..", "..", "..", "..", "shared", "corpus", "agents")
 	read := func(name string) []byte {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
-			t.Skip("no corpus beside this checkout")
+			t.Skip("the corpus is not available")
 		}
 		return data
 	}
@@ -86,7 +85,7 @@ func TestGrocery(t *testing.T) {
 	}
 	var output string
 	if err := json.Unmarshal(got.Output, &output); err != nil || output != end.Summary {
-		t.Errorf("the output is %s, not %q", got.Output, end.Summary)
+		t.Errorf("the output is %s, want %q", got.Output, end.Summary)
 	}
 	want := []string{"start", "customer_decision", "worker_response", "customer_decision", "worker_response", "customer_decision"}
 	if diff := cmp.Diff(want, got.States); diff != "" || got.Status != "completed" {
@@ -112,9 +111,9 @@ func TestGrocery(t *testing.T) {
 			t.Errorf("request %d forces %q; tools: %s", i+1, now.Force, diff)
 		}
 	}
-	// The customer sees the conversation from the other side.
+	// The customer sees the conversation with swapped roles.
 	second := r.model.requests[1].Messages
 	if len(second) != 3 || second[1].Role != llm.Assistant || second[2].Role != llm.User {
-		t.Errorf("the customer sees %+v", second)
+		t.Errorf("the customer's messages are %+v", second)
 	}
 }

@@ -33,25 +33,25 @@ func scriptedMachine(t *testing.T, name, kind, source string) *machinedef.Defini
 }
 
 // TestHandlersOnWorkers runs failing handlers on real workers: each pauses its run with a
-// message, the file, and a line and column in it, and no state is entered. Handlers that
-// are only async continue.
+// message, the file, and a line and column in it, and no state is entered. Async handlers
+// that succeed do not pause the run.
 func TestHandlersOnWorkers(t *testing.T) {
 	t.Parallel()
 	scripts := newScripts(t)
 	tests := []struct {
 		name, kind, source, message string
-		line, column                int // 0 accepts any line
+		line, column                int // 0 matches any line
 	}{
 		{"throws", "pre_handler", "export default {\n  f() {\n    throw new Error('no way');\n  },\n};", "no way", 3, 0},
 		{"throws within", "pre_handler", "const g = () => {\n  null.x;\n};\nexport default { f() { g(); } };", "null", 2, 0},
 		{"rejects", "post_handler", "export default {\n  async f() {\n    await null;\n    throw new TypeError('later');\n  },\n};", "later", 4, 0},
-		{"loops for ever", "pre_handler", "export default {\n  f() { for (;;) {} },\n};", "", 2, 0},
-		{"loops in a promise", "transition_handler", "export default {\n  async f() { await null; for (;;) {} },\n};", "", 2, 0},
+		{"endless loop", "pre_handler", "export default {\n  f() { for (;;) {} },\n};", "", 2, 0},
+		{"endless loop in a promise", "transition_handler", "export default {\n  async f() { await null; for (;;) {} },\n};", "", 2, 0},
 		{"never answers", "transition_handler", "export default {\n  f() { return new Promise(() => {}); },\n};", "", 2, 3},
-		{"allocates without end", "pre_handler", "export default {\n  f() { const a = []; for (;;) a.push('x'.repeat(1000000) + a.length); },\n};", "memory", 2, 0},
-		{"calls itself for ever", "pre_handler", "export default {\n  f() { const g = () => g() + 1; g(); },\n};", "", 2, 0},
+		{"endless allocation", "pre_handler", "export default {\n  f() { const a = []; for (;;) a.push('x'.repeat(1000000) + a.length); },\n};", "memory", 2, 0},
+		{"endless recursion", "pre_handler", "export default {\n  f() { const g = () => g() + 1; g(); },\n};", "", 2, 0},
 		{"an unknown state", "transition_handler", "export default {\n  f() { return 'nowhere'; },\n};", `"nowhere"`, 2, 3},
-		{"a promise of an unknown state", "transition_handler", "export default {\n  async f() { return 'nowhere'; },\n};", `"nowhere"`, 2, 9},
+		{"a promise for an unknown state", "transition_handler", "export default {\n  async f() { return 'nowhere'; },\n};", `"nowhere"`, 2, 9},
 		{"no name", "transition_handler", "export default {\n  f: () => ({ then: 1 }),\n};", "", 2, 3},
 		{"a function", "transition_handler", "export default {\n  f() { return () => 'stop'; },\n};", "a function", 2, 3},
 		{"changes the frozen input", "pre_handler", "'use strict';\nexport default {\n  f() {\n    this.input.list = 1;\n  },\n};", "read-only", 4, 0},

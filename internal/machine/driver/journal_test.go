@@ -19,8 +19,8 @@ type memory struct {
 	events   map[string][]run.Event
 	defs     map[string]run.Definition
 	outcomes map[string]run.Handle
-	// dies is the number of the write that kills the process, and writes the number of
-	// writes so far.
+	// dies is the number of the write at which the process is killed, and writes the number
+	// of writes so far.
 	dies, writes int
 	dead         bool
 	// fails is the number of a write that fails while the process continues, and lost the
@@ -45,7 +45,7 @@ func (m *memory) beginWrite() error {
 		return errKilled
 	}
 	if m.writes == m.fails {
-		return guideway.Errorf(guideway.CodeUnavailable, "there is no room")
+		return guideway.Errorf(guideway.CodeUnavailable, "disk full")
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (m *memory) isDead() bool {
 	return m.dead
 }
 
-// revive starts another process on the same journal.
+// revive accepts writes again, like a new process on the same journal.
 func (m *memory) revive() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,12 +86,12 @@ func (m *memory) Create(_ context.Context, d run.Definition, c run.Commit) error
 		return err
 	}
 	if _, ok := m.records[c.Record.ID]; ok {
-		return guideway.Errorf(guideway.CodeConflict, "the run is there")
+		return guideway.Errorf(guideway.CodeConflict, "the run exists")
 	}
 	if c.Key != "" {
 		key := c.Record.User + " " + c.Key
 		if _, ok := m.outcomes[key]; ok {
-			return guideway.Errorf(guideway.CodeConflict, "the request is known")
+			return guideway.Errorf(guideway.CodeConflict, "the request exists")
 		}
 		m.outcomes[key] = run.Handle{Token: c.Handle, Run: c.Record.ID, Seq: c.Record.Seq}
 	}

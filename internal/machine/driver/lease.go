@@ -8,7 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// serverBy returns the author of the driver's events.
+// serverBy returns the author that the driver's events have.
 func (s *Service) serverBy(l *loaded) run.By {
 	return run.By{User: l.rec.User, Client: run.Truncate(s.o.Owner, 128), Via: run.ViaServer}
 }
@@ -69,7 +69,7 @@ func (s *Service) leaveDrive(id string) {
 	delete(s.active, id)
 }
 
-// Driving reports whether this process drives a run.
+// Driving reports whether this process currently drives a run.
 func (s *Service) Driving(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

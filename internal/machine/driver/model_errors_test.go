@@ -57,9 +57,9 @@ func failingScript(t *testing.T, at, times int, fault string) string {
 const slow = "slow"
 
 // TestEveryErrorAtEveryCall tests each error of the scripted model at each of ten requests,
-// once and permanently, with and without an error handler: it ends in a retry, the error
-// handler, or a pause with the reason. Tool calls and states of a failed answer are never
-// executed.
+// once and permanently, with and without an error handler: each results in a retry, the
+// error handler, or a pause with the reason. Tool calls and states of a failed answer are
+// never executed.
 func TestEveryErrorAtEveryCall(t *testing.T) {
 	t.Parallel()
 	whole := newTen(t, newMemory())
@@ -70,8 +70,8 @@ func TestEveryErrorAtEveryCall(t *testing.T) {
 	}
 	for _, fault := range append(scripted.Faults(), slow) {
 		again, known := transient[fault]
-		if !known && fault != scripted.FaultMalformed { // not an error of a request: see TestMalformedArguments
-			t.Errorf("nothing is said of the fault %s", fault)
+		if !known && fault != scripted.FaultMalformed { // malformed arguments are tested by TestMalformedArguments
+			t.Errorf("the test has no case for the fault %s", fault)
 		}
 		for at := range 10 {
 			if !known {
@@ -106,8 +106,8 @@ func (f faultAt) newRig(t *testing.T, more string, times int) (*rig, string) {
 	return r, r.startRun("ten", map[string]any{"task": "x"})
 }
 
-// checkOnce tests one error: the request is retried if that may help, else the run pauses,
-// and the outcome is the same.
+// checkOnce tests one error: the request is retried if that may help, otherwise the run
+// pauses, and after a resume the outcome is the same.
 func (f faultAt) checkOnce(t *testing.T) {
 	t.Helper()
 	r, id := f.newRig(t, "", 1)
@@ -124,7 +124,8 @@ func (f faultAt) checkOnce(t *testing.T) {
 	}
 }
 
-// checkPermanent tests a permanent error: the allowed attempts and then a pause.
+// checkPermanent tests a permanent error: the run makes the allowed attempts and then
+// pauses.
 func (f faultAt) checkPermanent(t *testing.T) {
 	t.Helper()
 	r, id := f.newRig(t, `, "max_retries": 2`, 20)
@@ -145,7 +146,7 @@ func (f faultAt) checkPaused(t *testing.T, r *rig, s *driver.Status, attempts in
 	states := f.want.States[:1+f.at/5]
 	tools := toolsBefore()[f.at]
 	if s.Status != machineengine.StatusPaused || s.Pause.Error == nil || s.Pause.Message == "" || s.Output != nil {
-		t.Fatalf("it rests at %+v", s)
+		t.Fatalf("the run stopped with the status %+v", s)
 	}
 	if diff := cmp.Diff(states, s.States); diff != "" || len(r.tools.calls) != tools || len(r.model.requests) != f.at+attempts {
 		t.Errorf("%d requests, not %d; %d calls, not %d; %s", len(r.model.requests), f.at+attempts, len(r.tools.calls), tools, diff)
@@ -175,15 +176,15 @@ func TestMalformedArguments(t *testing.T) {
 		f := faultAt{fault: scripted.FaultMalformed, at: at}
 		r, id := f.newRig(t, "", 1)
 		if s := r.driveRun(id); s.Status != machineengine.StatusCompleted || len(r.tools.calls) != 12 {
-			t.Errorf("at request %d: %+v after %d calls", at, s, len(r.tools.calls))
+			t.Errorf("malformed arguments at request %d: %+v after %d tool calls", at, s, len(r.tools.calls))
 		}
 		r, id = f.newRig(t, "", 2*machinedef.DefaultToolCalls)
 		s := r.driveRun(id)
 		if p := s.Pause; s.Status != machineengine.StatusPaused || p.Code != machineengine.PauseBudget || p.Budget != "toolCalls" || p.Used != machinedef.DefaultToolCalls {
-			t.Errorf("at request %d for ever: %+v, %+v", at, s.Status, p)
+			t.Errorf("permanently malformed arguments at request %d: %+v, %+v", at, s.Status, p)
 		}
 		if tools := toolsBefore()[at]; len(r.tools.calls) != tools || len(r.model.requests) > at-at%5+machinedef.DefaultToolCalls+1 {
-			t.Errorf("at request %d for ever: %d calls, not %d, in %d requests", at, len(r.tools.calls), tools, len(r.model.requests))
+			t.Errorf("permanently malformed arguments at request %d: %d tool calls, want %d, in %d requests", at, len(r.tools.calls), tools, len(r.model.requests))
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -199,7 +200,7 @@ func TestMalformedArguments(t *testing.T) {
 }
 
 // TestBudgetEdges tests that each budget stops the run exactly when it is exhausted, that
-// the state is kept, that a resume needs a higher limit, and that a limit raised by one
+// the state is kept, that resuming requires a higher limit, and that a limit raised by one
 // allows one more step. The outcome is that of a run without the stops.
 func TestBudgetEdges(t *testing.T) {
 	t.Parallel()
@@ -244,17 +245,17 @@ func TestBudgetEdges(t *testing.T) {
 						t.Fatalf("after %d: %+v", n, s.Pause)
 					}
 					if tt.used != nil && tt.used(s) != n {
-						t.Errorf("with a budget for %d it has used %d", n, tt.used(s))
+						t.Errorf("with a budget of %d, the run used %d", n, tt.used(s))
 					}
 					for _, less := range []machineengine.Limits{{}, tt.limit(n), tt.limit(n - 1), otherBudgets(tt.budget)} {
 						if _, err := r.Resume(t.Context(), anna, id, less); guideway.ErrorCode(err) != guideway.CodeRefused {
-							t.Errorf("it resumed without a higher limit: %v", err)
+							t.Errorf("the run resumed without a higher limit: %v", err)
 						}
 					}
 					if again := r.driveRun(id); again.Seq != s.Seq {
-						t.Error("it continued without a command")
+						t.Error("the run continued without a command")
 					}
-					r.reopen() // another process, possibly days later
+					r.reopen() // like a new process, possibly days later
 					if _, err := r.Resume(t.Context(), anna, id, tt.limit(n+1)); err != nil {
 						t.Fatal(err)
 					}
@@ -263,10 +264,10 @@ func TestBudgetEdges(t *testing.T) {
 				if diff := cmp.Diff(want, outcomeOf(s)); diff != "" || len(r.model.requests) != 10 || len(r.tools.calls) != 12 {
 					t.Errorf("%d requests, %d calls, %s", len(r.model.requests), len(r.tools.calls), diff)
 				}
-				// After the last raise the budget suffices: a budget that the last call
-				// exhausts does not stop the steps that do not use it.
+				// After the last raise the run completes, even if its last call exhausts
+				// the budget: steps that use none of it still run.
 				if pauses < tt.last-1 || pauses > tt.last {
-					t.Errorf("it paused %d times, of %d", pauses, tt.last)
+					t.Errorf("the run paused %d times, want %d or one less", pauses, tt.last)
 				}
 			})
 		})
@@ -295,17 +296,17 @@ func TestBudgetWithin(t *testing.T) {
 		t.Fatalf("%d requests: %+v", len(r.model.requests), s)
 	}
 	if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{Calls: 3}); guideway.ErrorCode(err) != guideway.CodeRefused {
-		t.Errorf("it resumed without a higher limit: %v", err)
+		t.Errorf("the run resumed without a higher limit: %v", err)
 	}
 	if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{Calls: 5}); err != nil {
 		t.Fatal(err)
 	}
 	if s = r.driveRun(id); len(r.model.requests) != 6 || s.Child.Pause == nil {
-		t.Errorf("raised by 2: %d requests, %+v", len(r.model.requests), s)
+		t.Errorf("after raising the limit by 2: %d requests, %+v", len(r.model.requests), s)
 	}
 }
 
-// delayedScript returns the script of the model with every answer delayed by some seconds.
+// delayedScript returns the script of the model with every answer delayed by a few seconds.
 func delayedScript(t *testing.T, seconds int) string {
 	t.Helper()
 	var all []map[string]any

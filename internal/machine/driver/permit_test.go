@@ -26,7 +26,7 @@ func TestPermitEnds(t *testing.T) {
 	permit := func(_ context.Context, f driver.RunScope) (string, error) {
 		asked++
 		if string(f.Allow) != `{"token":"7"}` || f.Run == "" {
-			return "", errors.New("asked for another run")
+			return "", errors.New("Permit was called for a different run")
 		}
 		return *why.Load(), nil
 	}
@@ -40,7 +40,7 @@ func TestPermitEnds(t *testing.T) {
 		return s.RunID
 	}
 	if s := r.driveRun(begin("")); s.Status != machineengine.StatusCompleted || asked != 0 {
-		t.Fatalf("without bounds: %+v after %d questions", s, asked)
+		t.Fatalf("a run without restrictions: %+v after %d calls of Permit", s, asked)
 	}
 	id := begin(`{"token":"7"}`)
 	before := len(r.model.requests)
@@ -57,7 +57,7 @@ func TestPermitEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := r.driveRun(id); s.Status != machineengine.StatusCompleted || len(r.model.requests) != before+1 {
-		t.Errorf("with the permit back: %+v", s)
+		t.Errorf("after the permission is back: %+v", s)
 	}
 }
 

@@ -32,7 +32,7 @@ func subRunID(parent string, seq int64) string {
 	return RunPrefix + shortid.Spell(sum[:14])
 }
 
-// estimate estimates the tokens of a text by its length.
+// estimate is a Counter that estimates tokens from the length of a text.
 type estimate struct{}
 
 // Count implements machineengine.Counter.
@@ -47,7 +47,7 @@ const (
 	KindLeaseReleased = "lease_released"
 )
 
-// Lease is the data of a lease event.
+// Lease is the content of a lease event.
 type Lease struct {
 	Owner string `json:"owner"`
 	// Until is when the lease expires if no event follows.
@@ -56,7 +56,7 @@ type Lease struct {
 	WaitsForChild bool `json:"rests,omitempty"`
 }
 
-// loaded is a run with its state after an event.
+// loaded is a run with its state at an event, and the events not yet in the journal.
 type loaded struct {
 	rec     run.Record
 	created run.Created
@@ -64,7 +64,7 @@ type loaded struct {
 	state   machineengine.State
 	head    []byte
 	seq     int64
-	// lease is the current lease, seen the time of its last renewal.
+	// lease is the current lease, seen is the time of its last renewal.
 	lease *Lease
 	seen  time.Time
 	// request is the id of the start request, or "".
@@ -74,7 +74,7 @@ type loaded struct {
 	// buffer holds events that were applied to the state but not appended to the journal.
 	buffer []run.Event
 	// pending is the number of leading buffered events that end with a paid result. They
-	// are appended before any other call outside, even after an error.
+	// are appended before the next external call, even after an error.
 	pending int
 }
 
@@ -98,11 +98,11 @@ func (l *loaded) addEvent(e machineengine.Event) error {
 	if err != nil {
 		return err
 	}
-	// The state folds the event as decoded from JSON, so that a value which JSON changes is
-	// the same now as after the next load.
+	// Fold the event as decoded from JSON, so that the state is the same as after loading
+	// the journal, even for values that JSON changes.
 	var again machineengine.Event
 	if err := json.Unmarshal(ev.Data, &again); err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "the %s cannot be read back: %w", e.Kind, err)
+		return guideway.Errorf(guideway.CodeInternal, "the encoded %s cannot be decoded: %w", e.Kind, err)
 	}
 	l.program.Apply(&l.state, again)
 	l.buffer = append(l.buffer, ev)
@@ -125,7 +125,7 @@ func (s *Service) flushEvents(ctx context.Context, l *loaded, by run.By) error {
 		return nil
 	}
 	at := s.clock()
-	if at.Before(l.rec.Updated) { // the clock was set back, or belongs to another machine
+	if at.Before(l.rec.Updated) { // the clock was set back, or the previous event is from another machine
 		at = l.rec.Updated
 	}
 	for i := range l.buffer {
@@ -137,7 +137,7 @@ func (s *Service) flushEvents(ctx context.Context, l *loaded, by run.By) error {
 	c := run.Commit{Expected: l.seq, Events: l.buffer}
 	head := s.o.Key.ChainEvents(rec.ID, l.seq, l.head, l.buffer)
 	rec.Seq, rec.Head = l.seq+int64(len(l.buffer)), head
-	for i := range l.buffer { // a fork has events older than the fork
+	for i := range l.buffer { // the buffer of a fork contains older events of the original run
 		if l.buffer[i].At.After(rec.Updated) {
 			rec.Updated = l.buffer[i].At
 		}
@@ -212,13 +212,13 @@ func (l *loaded) fillRecord(r *run.Record) {
 const eventPage = 500
 
 // loadRun reads a run of a user and verifies its chain. A run of another user is treated as
-// missing. upTo bounds the events to fold; 0 means all.
+// missing. upTo is the last event to fold; 0 means all.
 func (s *Service) loadRun(ctx context.Context, user, id string, upTo int64) (*loaded, []run.Event, error) {
 	rec, err := s.o.Journal.Run(ctx, id)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != user {
 		return nil, nil, &run.Refusal{
 			Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: run.Truncate(id, 64), Message: "there is no such machine run",
-			Fix: "guideway machine status lists them",
+			Fix: "guideway machine status",
 		}
 	}
 	if err != nil {
@@ -238,7 +238,7 @@ func (s *Service) loadRun(ctx context.Context, user, id string, upTo int64) (*lo
 			return nil, nil, err
 		}
 		if len(events) == 0 {
-			return nil, nil, untrustedEventError(id, l.seq+1, "it is missing")
+			return nil, nil, untrustedEventError(id, l.seq+1, "the event is missing")
 		}
 		for _, e := range events {
 			if err := s.verifyAndFold(l, e); err != nil {
@@ -258,15 +258,15 @@ func (s *Service) verifyAndFold(l *loaded, e run.Event) error {
 	head := s.o.Key.Chain(l.rec.ID, l.head, e)
 	switch {
 	case e.Seq != l.seq+1:
-		return untrustedEventError(l.rec.ID, l.seq+1, "it is missing")
+		return untrustedEventError(l.rec.ID, l.seq+1, "the event is missing")
 	case !hmac.Equal(e.MAC, head):
-		return untrustedEventError(l.rec.ID, e.Seq, "it was changed")
+		return untrustedEventError(l.rec.ID, e.Seq, "the event was changed")
 	}
 	l.seq, l.head = e.Seq, e.MAC
 	if e.Kind == run.KindCreated {
 		l.noteLease(e)
 		if json.Unmarshal(e.Data, &l.created) != nil || l.created.Hash != l.rec.Hash || e.By.User != l.rec.User {
-			return untrustedEventError(l.rec.ID, e.Seq, "the record of the run differs from it")
+			return untrustedEventError(l.rec.ID, e.Seq, "the record of the run differs from the event")
 		}
 		return nil
 	}
@@ -276,7 +276,7 @@ func (s *Service) verifyAndFold(l *loaded, e run.Event) error {
 	return nil
 }
 
-// maxPrograms bounds the cached definitions.
+// maxPrograms limits the cached definitions.
 const maxPrograms = 64
 
 // cachedProgram returns a compiled definition from the cache, or else from the journal.
@@ -294,7 +294,7 @@ func (s *Service) cachedProgram(ctx context.Context, hash string) (*machineengin
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.programs) >= maxPrograms { // definitions in use are cached again by their next run
+	if len(s.programs) >= maxPrograms { // definitions in use are cached again at their next use
 		clear(s.programs)
 	}
 	s.programs[hash] = p

@@ -33,7 +33,7 @@ type Recording struct {
 	Output json.RawMessage      `json:"output,omitempty"`
 }
 
-// RecordedTool is a call of a tool and its result.
+// RecordedTool is a tool call and its result.
 type RecordedTool struct {
 	Name      string                   `json:"name"`
 	Arguments string                   `json:"arguments"`
@@ -59,13 +59,13 @@ func (s *Service) recordEvents(ctx context.Context, c run.Caller, r *Recording, 
 	for _, e := range events {
 		fact, err := factOf(e)
 		if err != nil {
-			return untrustedEventError(r.Machine, e.Seq, "it cannot be decoded")
+			return untrustedEventError(r.Machine, e.Seq, "the event cannot be decoded")
 		}
 		switch {
 		case fact.Kind == machineengine.KindSubIntent:
 			_, within, err := s.loadRun(ctx, c.User, fact.Run, 0)
 			if guideway.ErrorCode(err) == guideway.CodeNotFound {
-				continue // it was not started
+				continue // the sub-machine was not started
 			}
 			if err != nil {
 				return err

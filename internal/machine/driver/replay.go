@@ -25,8 +25,8 @@ type ReplayResult struct {
 	Differences []string `json:"differences"`
 }
 
-// Replay runs a machine on a recording: it calls no model and no tool and waits for no
-// person. Options.Journal should be temporary; Options.Models and Options.Tools are not
+// Replay runs a machine on a recording: it calls no model or tool and does not wait for
+// people. Options.Journal should be temporary; Options.Models and Options.Tools are not
 // used.
 func Replay(ctx context.Context, o Options, d *machinedef.Definition, r *Recording) (*ReplayResult, error) {
 	tools := &recordedTools{all: r.Tools, left: r.Tools}
@@ -70,7 +70,8 @@ func (r *Recording) statusDifferences(s *Status, given int) []string {
 	differs := func(what string, then, now any) {
 		out = append(out, fmt.Sprintf("%s: recorded %v, now %v", what, then, now))
 	}
-	// A run whose sub-machine waits is running in its own state, but waiting in its status.
+	// A run whose sub-machine waits has the status running in its state, but waiting for
+	// its owner.
 	if then := r.Status; then != s.Status && (then != machineengine.StatusRunning || s.Status != machineengine.StatusWaiting) {
 		differs("the status", then, s.Status)
 	}
@@ -87,7 +88,7 @@ func (r *Recording) statusDifferences(s *Status, given int) []string {
 		out = append(out, fmt.Sprintf("%d of the recorded inputs were not requested", given))
 	}
 	if s.Pause != nil && len(out) > 0 {
-		out = append(out, "it is paused: "+s.Pause.Message)
+		out = append(out, "the run is paused: "+s.Pause.Message)
 	}
 	return out
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// replayRecording replays a recording after a round trip through JSON, with other handlers
-// if given.
+// replayRecording replays a recording after a round trip through JSON, with different
+// handlers if given.
 func replayRecording(t *testing.T, r *rig, d *machinedef.Definition, recording *driver.Recording, h handlers) *driver.ReplayResult {
 	t.Helper()
 	text, err := json.Marshal(recording)
@@ -34,9 +34,9 @@ func replayRecording(t *testing.T, r *rig, d *machinedef.Definition, recording *
 	return out
 }
 
-// TestReplay replays the recordings of a run with tools, of which one was lost and decided
-// on, and of a run whose sub-machine waits for a person. The outcomes are the recorded
-// ones, and no model, tool or person is asked.
+// TestReplay replays the recordings of a run in which a tool call was lost and decided by a
+// person, and of a run whose sub-machine waits for a person. The outcomes are the recorded
+// ones, without a model, tool or person.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	journal := newMemory()
@@ -49,7 +49,7 @@ func TestReplay(t *testing.T) {
 		return machineengine.ToolResult{Content: "done " + c.Arguments, Error: c.Name == "s__safe"}, nil
 	}
 	if s := r.driveRun(id); s.Pause == nil || s.Pause.Code != machineengine.ErrorKindUnknownOutcome {
-		t.Fatalf("it rests at %+v", s)
+		t.Fatalf("the run stopped with the status %+v", s)
 	}
 	if _, err := r.Decide(t.Context(), anna, id, machineengine.DecideDone, "done by hand"); err != nil {
 		t.Fatal(err)
@@ -97,15 +97,15 @@ func TestReplayDiffers(t *testing.T) {
 		change     func(*driver.Recording)
 		handlers   handlers
 	}{
-		{"the script leaves a round out", "the states: recorded start, again, now start", nil, other},
-		{"calls that are not made any more", "6 recorded tool calls were not made", nil, other},
+		{"the script skips a round", "the states: recorded start, again, now start", nil, other},
+		{"calls that are no longer made", "6 recorded tool calls were not made", nil, other},
 		{"another output", "the output", func(r *driver.Recording) { r.Output = json.RawMessage(`"else"`) }, nil},
 		{"another call", "tool call: recorded s__key {}", func(r *driver.Recording) {
 			r.Tools = slices.Clone(r.Tools)
 			r.Tools[0].Name, r.Tools[0].Arguments = "s__key", "{}"
 		}, nil},
-		{"a call more", "that is not in the recording", func(r *driver.Recording) { r.Tools = r.Tools[:11] }, nil},
-		{"an answer less", "the status: recorded completed, now paused", func(r *driver.Recording) { r.Responses = r.Responses[:9] }, nil},
+		{"one recorded call missing", "that is not in the recording", func(r *driver.Recording) { r.Tools = r.Tools[:11] }, nil},
+		{"one recorded answer missing", "the status: recorded completed, now paused", func(r *driver.Recording) { r.Responses = r.Responses[:9] }, nil},
 		{"an input that is not requested", "were not requested", func(r *driver.Recording) { r.Given = []json.RawMessage{json.RawMessage(`1`)} }, nil},
 	}
 	for _, tt := range tests {

@@ -17,7 +17,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// this is the value of this in a handler of a test.
+// this is the value of "this" in a test handler.
 type this struct {
 	machineengine.This
 	data  map[string]any
@@ -52,7 +52,7 @@ func (t *this) callArguments() map[string]any {
 	return out
 }
 
-// handlers are Go functions that replace a script.
+// handlers maps the names of handlers to Go functions that replace a script.
 type handlers map[string]func(*this) (any, error)
 
 func (h handlers) Call(_ context.Context, c driver.HandlerCall) (*driver.HandlerResult, error) {
@@ -92,7 +92,7 @@ func (h handlers) Call(_ context.Context, c driver.HandlerCall) (*driver.Handler
 	return out, nil
 }
 
-// shelf maps names to machines.
+// shelf implements Machines with a map.
 type shelf map[string]*machinedef.Definition
 
 func (s shelf) Machine(_ context.Context, name string) (*machinedef.Definition, error) {
@@ -107,7 +107,7 @@ type model struct {
 	answers  llm.Model
 	mu       sync.Mutex
 	requests []llm.Request
-	// before and after are called around each request.
+	// before and after are called before and after each request.
 	before, after func(r llm.Request)
 	price         int64
 }
@@ -135,12 +135,12 @@ func (c countingModel) Complete(ctx context.Context, r llm.Request, sink func(ll
 	return out, err
 }
 
-// tools are Go functions that replace servers.
+// tools implements Tools with a Go function.
 type tools struct {
 	mu    sync.Mutex
 	infos []machineengine.ToolInfo
 	calls []machineengine.ToolCall
-	// call returns the result; nil returns "done".
+	// call returns the result of a tool call; if nil, each result is "done".
 	call          func(machineengine.ToolCall) (machineengine.ToolResult, error)
 	before, after func()
 }
@@ -211,7 +211,7 @@ func answersOf(t *testing.T, script string) llm.Model {
 	return scripted.New(s)
 }
 
-// reopen replaces the service, as another process would.
+// reopen replaces the service with a new one, as in a new process.
 func (r *rig) reopen() {
 	r.t.Helper()
 	var err error
@@ -236,7 +236,7 @@ func parseMachine(t *testing.T, config, roles string) *machinedef.Definition {
 	return d
 }
 
-// handlerNames returns all words of a configuration as function declarations.
+// handlerNames returns a script that declares each word of a configuration as a function.
 func handlerNames(config string) string {
 	var b strings.Builder
 	b.WriteString("export default {\n")

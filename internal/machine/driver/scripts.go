@@ -17,7 +17,7 @@ import (
 //go:embed handlers.js
 var handlersSource string
 
-// Sandbox runs scripts; sandbox.Pool is one.
+// Sandbox runs scripts; *sandbox.Pool implements it.
 type Sandbox interface {
 	Run(ctx context.Context, c sandbox.Call) (*sandbox.Result, error)
 }
@@ -82,7 +82,7 @@ func (s *Scripts) Call(ctx context.Context, c HandlerCall) (*HandlerResult, erro
 		Contexts []machineengine.ContextChange `json:"contexts"`
 	}
 	if err := json.Unmarshal(r.Value, &answer); err != nil {
-		return nil, &HandlerError{Message: "its result is not valid JSON: " + err.Error(), File: file, Console: out.Console}
+		return nil, &HandlerError{Message: "the handler's result is not valid JSON: " + err.Error(), File: file, Console: out.Console}
 	}
 	out.Value, out.Data, out.Contexts = answer.Value, answer.Data, answer.Contexts
 	return out, nil
@@ -101,7 +101,8 @@ func consoleLines(lines []sandbox.Line) []string {
 	return out
 }
 
-// handlerError converts an error of the sandbox. Its place is the frame in the user's file.
+// handlerError converts an error of the sandbox. Its position is that of the innermost
+// frame in the user's file.
 func handlerError(e *sandbox.Error, file string) *HandlerError {
 	out := &HandlerError{Message: e.Message, File: e.File, Line: e.Line, Column: e.Column, Console: consoleLines(e.Console)}
 	if e.File == file {

@@ -21,7 +21,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// The test binary is also the worker.
+// The test binary is also the script worker.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "script-worker" {
 		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
@@ -63,7 +63,7 @@ func handlerState() machineengine.This {
 	}
 }
 
-// TestScripts calls handlers as the seed's documentation describes them: the values that
+// TestScripts calls handlers as SynthDev's documentation describes them: the values that
 // they see and the changes that they make.
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -106,7 +106,7 @@ export default {
 		return r
 	}
 	if got, want := string(call("sees", false).Data["seen"]), `["hello","the answer","chat.completion",2,"two","one",2,false,42,"hi!","assistant"]`; got != want {
-		t.Errorf("the handler sees %s", got)
+		t.Errorf("the values in the handler are %s", got)
 	}
 	changed := call("changes", false)
 	want := []machineengine.ContextChange{
@@ -133,16 +133,16 @@ export default {
 		t.Errorf("common_data is %s", changed.Data)
 	}
 	if cuts := call("cuts", false).Contexts; len(cuts) != 1 || cuts[0].Keep != 0 || len(cuts[0].Add) != 1 || cuts[0].Add[0].Content != "two" {
-		t.Errorf("the first message is gone: %+v", cuts)
+		t.Errorf("the first message is missing: %+v", cuts)
 	}
 	if got := string(call("later", true).Value); got != `"next"` {
-		t.Errorf("an async handler answers %s", got)
+		t.Errorf("an async handler returned %s", got)
 	}
 	if diff := cmp.Diff([]string{"a { b: 1 }", "error: bad"}, call("prints", true).Console); diff != "" {
 		t.Error(diff)
 	}
 	if got := string(call("time", true).Value); got != `"2026-01-02T03:04:05.000Z false"` {
-		t.Errorf("the clock and chance of a run: %s", got)
+		t.Errorf("the time and random number in the handler are %s", got)
 	}
 }
 

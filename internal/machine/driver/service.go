@@ -30,7 +30,7 @@ type StartRequest struct {
 	Limits machineengine.Limits
 	// Demo answers from the machine's bundled recording instead of models.
 	Demo bool
-	// Allow bounds the models and tools of the run for its whole life, in the format of the
+	// Allow restricts the models and tools of the run permanently, in the format of the
 	// Models and Tools implementation; nil allows all.
 	Allow json.RawMessage
 	// RequestID makes the request idempotent. If it is empty, every request starts a run.
@@ -106,7 +106,7 @@ type newRun struct {
 	definition  *machinedef.Definition
 	inputs      map[string]json.RawMessage
 	limits      machineengine.Limits
-	// most caps the limits: the remaining limits of the parent run.
+	// most are the remaining limits of the parent run, which cap the limits.
 	most      machineengine.Limits
 	by        run.By
 	project   run.Project
@@ -195,7 +195,7 @@ func mergeLimits(base, over machineengine.Limits) machineengine.Limits {
 }
 
 // remainingLimits returns the remaining calls, tokens, cost and time of a run; 0 means no
-// limit. For an exhausted limit it returns 1, which the first use exhausts.
+// limit. An exhausted limit is returned as 1, because 0 would mean no limit.
 func remainingLimits(st *machineengine.State) machineengine.Limits {
 	of := func(limit, used int64) int64 {
 		if limit == 0 {
@@ -254,8 +254,8 @@ func checkInputs(d *machinedef.Definition, given map[string]json.RawMessage) (ma
 	return out, nil
 }
 
-// checkValue checks a value against its type and options. It parses a text that encodes a
-// value of another type, as given at a command line.
+// checkValue checks a value against its type and options. A text, as given on a command
+// line, is parsed if the type is not a text.
 func checkValue(in *machinedef.Input, value json.RawMessage) (json.RawMessage, error) {
 	var v any
 	if err := json.Unmarshal(value, &v); err != nil {

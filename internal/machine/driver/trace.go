@@ -10,8 +10,8 @@ import (
 
 // Tracer records spans of a run. It must neither fail nor block.
 type Tracer interface {
-	// Begin starts a span. The activity runs in the returned context, and end is called
-	// once when it is over.
+	// Begin starts a span. The activity runs in the returned context. end is called once,
+	// after the activity.
 	Begin(ctx context.Context, a Activity) (inner context.Context, end func(ActivityResult))
 }
 
@@ -36,7 +36,7 @@ type Activity struct {
 	State, Agent string
 	// Attempt counts the attempts from 1.
 	Attempt int
-	// Provider and Request belong to a model request.
+	// Provider and Request describe a model request.
 	Provider string
 	Request  *llm.Request
 	// Tool is the tool call.
@@ -67,7 +67,7 @@ func (d *drive) beginActivity(ctx context.Context, a Activity) (inner context.Co
 	return d.s.o.Tracer.Begin(ctx, a)
 }
 
-// endingOf returns the result of a run or state activity.
+// endingOf returns the result of an activity that is a run or a state.
 func (d *drive) endingOf(err error) ActivityResult {
 	if errors.Is(err, errCancelled) {
 		return ActivityResult{Status: machineengine.StatusCancelled}
@@ -75,8 +75,8 @@ func (d *drive) endingOf(err error) ActivityResult {
 	return ActivityResult{Status: d.l.state.Status, Pause: d.l.state.Pause, Err: err}
 }
 
-// traceStates traces the states of the run: inner returns the context of the current state,
-// and end ends the trace.
+// traceStates traces the states of the run. inner returns the context of the current state,
+// and end ends the last span.
 func (d *drive) traceStates(ctx context.Context) (inner func() context.Context, end func(error)) {
 	at, visited, over := ctx, 0, func(ActivityResult) {}
 	inner = func() context.Context {

@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 )
 
-// traces is a Tracer that writes each activity with its parents and its end.
+// traces is a Tracer that records each activity with its parents and its end.
 type traces struct {
 	begun []string
 	ended map[string]int
@@ -65,12 +65,12 @@ func TestTraces(t *testing.T) {
 		t.Error(diff)
 	}
 	if told.open != 0 || told.ended["run waiting"] != 1 || told.ended["model "] != 2 {
-		t.Errorf("%d are open, ended is %v", told.open, told.ended)
+		t.Errorf("%d spans are open, the ended ones are %v", told.open, told.ended)
 	}
 	*told = traces{ended: map[string]int{}}
 	r = newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(), `[{"content": "no", "fault": "401"}]`, traced)
 	r.driveRun(r.startRun("small", nil))
 	if told.open != 0 || told.ended["model  failed"] != 1 || told.ended["run paused auth"] != 1 || told.ended["state paused auth"] != 1 {
-		t.Errorf("%d are open, ended is %v", told.open, told.ended)
+		t.Errorf("%d spans are open, the ended ones are %v", told.open, told.ended)
 	}
 }

@@ -31,13 +31,13 @@ func (s *Service) newFollower(ctx context.Context, rec run.Record) (run.Follower
 	return &follower{loaded{rec: rec, program: p}}, nil
 }
 
-// follower folds the events of one run.
+// follower implements run.Follower: it folds the events of one run.
 type follower struct{ loaded loaded }
 
 // Event implements run.Follower.
 func (f *follower) Event(e run.Event) error {
 	if e.Seq == 1 {
-		return nil // the verifier decodes it
+		return nil // events of the driver are not folded
 	}
 	return f.loaded.foldEvent(e)
 }
@@ -54,7 +54,7 @@ func (l *loaded) foldEvent(e run.Event) error {
 	}
 	var fact machineengine.Event
 	if err := json.Unmarshal(e.Data, &fact); err != nil || string(fact.Kind) != e.Kind {
-		return errors.New("it cannot be decoded")
+		return errors.New("the event cannot be decoded")
 	}
 	l.program.Apply(&l.state, fact)
 	return nil

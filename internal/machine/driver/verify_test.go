@@ -14,8 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/rollbackguard"
 )
 
-// inEveryPosition writes runs to a journal that are completed, cancelled, forked, paused,
-// and waiting for a sub-machine. It returns the completed one.
+// inEveryPosition writes runs with every status to a journal: completed, cancelled, forked,
+// paused, and waiting for a sub-machine. It returns the completed one.
 func inEveryPosition(t *testing.T, journal *memory) (*rig, string) {
 	t.Helper()
 	heads, err := rollbackguard.Open(filepath.Join(t.TempDir(), "heads"), journalKey())
@@ -34,7 +34,7 @@ func inEveryPosition(t *testing.T, journal *memory) (*rig, string) {
 	r.model.answers = answersOf(t, `{"rules": [{"content": "fine"}]}`)
 	r.driveRun(r.startRun("outer", map[string]any{"what": "the plan"}))
 	r.handlers["keep"] = func(*this) (any, error) { return nil, errors.New("it broke") }
-	r.driveRun(r.startRun("small", nil)) // it is paused
+	r.driveRun(r.startRun("small", nil)) // ends paused
 	ended := r.startRun("waiting", map[string]any{"topic": "x"})
 	if _, err := r.Cancel(t.Context(), anna, ended, "enough"); err != nil {
 		t.Fatal(err)
@@ -42,13 +42,14 @@ func inEveryPosition(t *testing.T, journal *memory) (*rig, string) {
 	return r, id
 }
 
-// TestVerify accepts a journal as written, and detects every way of changing it.
+// TestVerify tests that an unchanged journal is accepted, and that every kind of change is
+// detected.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	clean, _ := inEveryPosition(t, newMemory())
 	report, err := clean.Verify(t.Context(), "")
 	if err != nil || len(report.Faults) > 0 || report.Runs != 6 {
-		t.Fatalf("as it was written: %+v, %v", report, err)
+		t.Fatalf("an unchanged journal: %+v, %v", report, err)
 	}
 	tests := []struct {
 		name   string
@@ -60,7 +61,7 @@ func TestVerify(t *testing.T) {
 			e.Data = bytes.Replace(bytes.Clone(e.Data), []byte("s__"), []byte("t__"), 1)
 			e.Data = append(e.Data[:len(e.Data)-1], []byte(`,"reason":"x"}`)...)
 		}},
-		{"an event is taken out", run.FaultGap, func(m *memory, id string) {
+		{"an event is removed", run.FaultGap, func(m *memory, id string) {
 			m.events[id] = slices.Delete(slices.Clone(m.events[id]), 10, 11)
 		}},
 		{"the end is removed", run.FaultTruncated, func(m *memory, id string) { cutAt(m, id, 30) }},
@@ -70,16 +71,16 @@ func TestVerify(t *testing.T) {
 			rec.Seq, rec.Head = 30, m.events[id][29].MAC
 			m.records[id] = rec
 		}},
-		{"the run is gone", run.FaultMissing, func(m *memory, id string) {
+		{"the run is removed", run.FaultMissing, func(m *memory, id string) {
 			delete(m.records, id)
 			delete(m.events, id)
 		}},
-		{"the record says another status", run.FaultRecord, func(m *memory, id string) {
+		{"the record has a different status", run.FaultRecord, func(m *memory, id string) {
 			rec := m.records[id]
 			rec.Status = "running"
 			m.records[id] = rec
 		}},
-		{"the definition is another one", run.FaultDefinition, func(m *memory, id string) {
+		{"the definition is different", run.FaultDefinition, func(m *memory, id string) {
 			d := m.defs[m.records[id].Hash]
 			d.Text = strings.Replace(d.Text, "Ten calls.", "Two calls.", 1)
 			m.defs[m.records[id].Hash] = d
@@ -94,7 +95,7 @@ func TestVerify(t *testing.T) {
 			for _, which := range []string{"", id} {
 				report, err := r.Verify(t.Context(), which)
 				if err != nil || !slices.ContainsFunc(report.Faults, func(f run.Fault) bool { return f.Kind == tt.kind && f.Run == id }) {
-					t.Errorf("of %q it is told %+v, %v", which, report, err)
+					t.Errorf("%q: the report is %+v, %v", which, report, err)
 				}
 			}
 		})

@@ -14,7 +14,7 @@ import (
 type watchers struct {
 	mu    sync.Mutex
 	byRun map[string]map[chan Update]bool
-	// recent holds the last events of the driven runs, for subscribers that come late.
+	// recent holds the last events of the driven runs, for subscribers that start late.
 	recent map[string][]Update
 }
 
@@ -39,7 +39,7 @@ func (b *Background) Watch(id string) (updates <-chan Update, cancel func()) {
 	}
 	w.byRun[id][c] = true
 	for _, u := range w.recent[id] {
-		c <- u // there is room for all of them
+		c <- u // the buffer has room for all of them
 	}
 	return c, func() {
 		w.mu.Lock()

@@ -73,7 +73,7 @@ func RequestHash(r llm.Request) string {
 }
 
 // nextToolEffect returns the effect of a tool call that the model requested. For an invalid
-// call it returns an error result for the model instead.
+// call it returns an error result for the model.
 func (p *Program) nextToolEffect(s *State, role *machinedef.Role, call llm.ToolCall, env Env) Effect {
 	c := &ToolCall{ID: call.ID, Name: call.Function.Name, Arguments: call.Function.Arguments, Attempt: 1}
 	if s.Unknown != nil {
@@ -122,7 +122,7 @@ func (p *Program) handleUnknownOutcome(s *State, c ToolCall) Effect {
 	}})
 }
 
-// checkJSONObject returns why a text is not one JSON object, or "".
+// checkJSONObject returns the reason why a text is not one JSON object, or "".
 func checkJSONObject(text string) string {
 	var fields map[string]json.RawMessage
 	dec := json.NewDecoder(strings.NewReader(text))
@@ -137,7 +137,7 @@ func checkJSONObject(text string) string {
 	return ""
 }
 
-// CheckResponse returns why the role's agent cannot use a response, or nil.
+// CheckResponse returns the error of a response that the role's agent cannot use, or nil.
 func (p *Program) CheckResponse(s *State, r *llm.Response) *RunError {
 	role := p.roleAt(s)
 	if role == nil || len(role.Parsing) == 0 {
@@ -164,7 +164,7 @@ func (p *Program) CheckResponse(s *State, r *llm.Response) *RunError {
 	case parsing > 1:
 		return wrong("the model called %d parsing tools; one is its answer", parsing)
 	case parsing == 1 && n > 1:
-		return wrong("the model called a parsing tool and others at once")
+		return wrong("the model called a parsing tool together with others")
 	case parsing == 0 && n == 0:
 		return wrong("the model answered without its parsing tool")
 	}

@@ -17,10 +17,10 @@ type Counter interface {
 // messageTokens is the overhead of a message besides its text, in tokens.
 const messageTokens = 4
 
-// ConversationView returns a conversation as one side sees it, within the bounds of its
-// context: it drops the oldest messages first. A call and its results stay together, system
-// messages stay and come first, and the newest group is kept even if it exceeds the bound. Each shrink
-// halves the bounds.
+// ConversationView returns a conversation as one side sees it, within the limits of its
+// context. It drops the oldest messages first. A call and its results stay together, system
+// messages stay and come first, and the newest group is kept even if it exceeds the limit.
+// Each shrink halves the limits.
 func ConversationView(all []llm.Message, c *machinedef.Context, side machinedef.Side, counter Counter, shrink int) []llm.Message {
 	size := func(m *llm.Message) int {
 		n := textSize(m.Content, c.MaxTokens > 0, counter)

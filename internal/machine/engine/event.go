@@ -14,8 +14,8 @@ import (
 // Kind is the kind of an event.
 type Kind string
 
-// The kinds of events. An intent is written before a call that costs or changes something
-// outside, and its result after the call. The outcome of an intent without a result is
+// The kinds of events. An intent is written before a call that costs money or has external
+// effects, and its result after the call. The outcome of an intent without a result is
 // unknown.
 const (
 	KindStarted        Kind = "machine_started"
@@ -96,7 +96,7 @@ type Event struct {
 	Unknown bool `json:"unknown,omitempty"`
 	// Took is the duration in milliseconds.
 	Took int64 `json:"took,omitempty"`
-	// Until is when the next attempt is due.
+	// Until is the time of the next attempt.
 	Until *time.Time `json:"until,omitempty"`
 }
 
@@ -115,7 +115,7 @@ type ToolCall struct {
 	Arguments string `json:"arguments"`
 	// Key is the same at every attempt, so that a tool can detect a repeated call.
 	Key string `json:"key,omitempty"`
-	// Retry is the retry policy in force, a value of definition.Retry.
+	// Retry is the retry policy of the call, a value of definition.Retry.
 	Retry string `json:"retry,omitempty"`
 	// Attempt counts from 1.
 	Attempt int `json:"attempt,omitempty"`
@@ -131,11 +131,11 @@ type ToolResult struct {
 // Decision is a person's decision on a call whose outcome is unknown.
 type Decision string
 
-// The decisions.
+// The decisions of a person.
 const (
 	// DecideRetry calls the tool again.
 	DecideRetry Decision = "retry"
-	// DecideDone takes the given text as the result of the call.
+	// DecideDone uses the given text as the result of the call.
 	DecideDone Decision = "done"
 	// DecideFailed reports to the agent that the call failed.
 	DecideFailed Decision = "failed"
@@ -187,7 +187,7 @@ const PauseBudget = "budget"
 // PausePermit is the Code for a run whose user lost the permission to continue it.
 const PausePermit = "permit"
 
-// Limits are the budgets in force; 0 means no limit.
+// Limits are the current budgets; 0 means no limit.
 type Limits struct {
 	States    int   `json:"states,omitempty"`
 	Calls     int   `json:"calls,omitempty"`

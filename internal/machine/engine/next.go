@@ -31,14 +31,14 @@ type Effect struct {
 	Wait *time.Time
 }
 
-// Handler is a call of a function of the script.
+// Handler is a call of a script function.
 type Handler struct {
 	Step     Step
 	Function string
 	This     This
 }
 
-// This is the value of this in a handler: the state that it may read and change.
+// This is the value of "this" in a handler: the state that it may read and change.
 type This struct {
 	Data     map[string]json.RawMessage `json:"common_data"`
 	Contexts map[string][]llm.Message   `json:"contexts"`
@@ -84,14 +84,14 @@ type Env struct {
 	Counter Counter
 }
 
-// The limits of retries that no definition changes.
+// The limits of retries, which definitions cannot change.
 const (
 	maxToolAttempts = 5
 	maxShrink       = 3
 	firstBackoff    = time.Second
 	longestBackoff  = time.Minute
 	// longestWait is the longest wait that a server may request. A longer one pauses the
-	// run, so that a person sees it.
+	// run, so that a person can decide.
 	longestWait = 15 * time.Minute
 )
 
@@ -229,7 +229,7 @@ func budgetWords(name string) string {
 }
 
 // afterError returns the effect that follows an error: another attempt, the error handler,
-// or a pause. done is false if the step is repeated at once.
+// or a pause. done is false if the step is repeated immediately.
 func (p *Program) afterError(s *State, st *machinedef.State) (e Effect, done bool) {
 	f := s.LastError
 	again := f.Transient && s.Attempts <= st.MaxRetries
@@ -257,7 +257,7 @@ func Backoff(attempts int, asked time.Duration) (wait time.Duration, ok bool) {
 	return max(min(wait, longestBackoff), asked), true
 }
 
-// ClearWait marks the wait for the next attempt as over.
+// ClearWait removes the wait for the next attempt.
 func (s *State) ClearWait() { s.Until = time.Time{} }
 
 // subEffect runs another machine.
@@ -274,7 +274,7 @@ func (p *Program) subEffect(s *State, sub *machinedef.Sub) Effect {
 }
 
 // runOutput returns the output of the run: the result of the state stop, the output
-// variable, or the text of the seed's system.
+// variable, or SynthDev's default text.
 func (p *Program) runOutput(s *State) json.RawMessage {
 	null := func(v json.RawMessage) bool { return len(v) == 0 || bytes.Equal(v, []byte("null")) }
 	if st := p.State(machinedef.StateStop); st != nil && st.Result != "" {

@@ -12,12 +12,12 @@ import (
 // Status is the status of a run.
 type Status string
 
-// The statuses.
+// The statuses of a run.
 const (
 	StatusRunning Status = "running"
-	// StatusWaiting waits for an input, or for a sub-machine that does.
+	// StatusWaiting waits for an input, or for a sub-machine that waits for one.
 	StatusWaiting Status = "waiting"
-	// StatusPaused keeps all state and continues after a person resumes the run.
+	// StatusPaused keeps the run's state; the run continues after a person resumes it.
 	StatusPaused    Status = "paused"
 	StatusCompleted Status = "completed"
 	StatusCancelled Status = "cancelled"
@@ -94,7 +94,8 @@ type State struct {
 	Allow json.RawMessage
 }
 
-// AgentCall is a call of an agent: requests to its model with rounds of tool calls between.
+// AgentCall is a call of an agent: requests to its model, and the rounds of tool calls
+// between them.
 type AgentCall struct {
 	// Messages follow the conversation: the model's calls and their results.
 	Messages []llm.Message
@@ -207,7 +208,7 @@ func (s *State) clearError() {
 }
 
 // applyStart folds the first event: it copies the inputs and then the variables into
-// common_data, as the seed's system does.
+// common_data, like SynthDev.
 func (p *Program) applyStart(s *State, e Event) {
 	*s = State{
 		Status: StatusRunning, Inputs: e.Inputs, Data: map[string]json.RawMessage{}, Conversations: map[string][]llm.Message{},
@@ -268,7 +269,7 @@ func (p *Program) applyModelResult(s *State, e Event) {
 	if e.Response != nil {
 		s.Usage.Tokens = s.Usage.Tokens.Add(e.Response.Usage)
 	}
-	if e.Usage != nil { // the usage of a failed request
+	if e.Usage != nil { // also the usage of a failed request
 		s.Usage.Tokens = s.Usage.Tokens.Add(e.Usage.Tokens)
 	}
 	s.Usage.Calls++
@@ -344,7 +345,7 @@ func (s *State) applySubResult(e Event) {
 		return
 	}
 	s.clearError()
-	if e.Next != "" { // the key that receives the output
+	if e.Next != "" { // Next is the key that receives the output
 		s.Data[e.Next] = e.Value
 	}
 	s.Step = StepPost

@@ -46,7 +46,7 @@ func Judge(g *hookdef.Graph) []string {
 // naiveJudge is the state of one check.
 type naiveJudge struct {
 	g *hookdef.Graph
-	// nodes and ways are the relevant ones: the first node of each id, and the unique edges
+	// nodes and edges that are checked: the first node of each id, and the unique edges
 	// between such nodes.
 	nodes  []*hookdef.Node
 	edges  []hookdef.Edge
@@ -173,7 +173,7 @@ func (j *naiveJudge) hasPath(from, to string) bool {
 	return false
 }
 
-// walkPaths visits all paths of at most that many nodes, cycles included.
+// walkPaths visits all paths of at most most nodes, cycles included.
 func (j *naiveJudge) walkPaths(n *hookdef.Node, left int, called, answered bool) {
 	if left < 0 || !isBlocking(n) {
 		return

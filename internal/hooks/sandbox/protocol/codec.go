@@ -6,7 +6,7 @@ import (
 )
 
 // errMessage is the error for an invalid message.
-var errMessage = errors.New("the message does not belong to the script protocol")
+var errMessage = errors.New("invalid message of the script protocol")
 
 // encoder appends the parts of a message.
 type encoder []byte

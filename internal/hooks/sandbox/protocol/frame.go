@@ -28,7 +28,7 @@ func Begin(b []byte, call uint64) []byte {
 	return binary.BigEndian.AppendUint64(b, call)
 }
 
-// Finish completes a frame that Begin started.
+// Finish completes a frame started by Begin.
 func Finish(b []byte) ([]byte, error) {
 	n := len(b) - headerSize
 	if n > 1<<31 {
@@ -44,7 +44,7 @@ func Read(r io.Reader, limit int64) (call uint64, message []byte, err error) {
 	var header [headerSize]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return 0, nil, fmt.Errorf("read the header of a frame: %w", err)
+			return 0, nil, fmt.Errorf("read a frame header: %w", err)
 		}
 		return 0, nil, err
 	}
@@ -63,7 +63,7 @@ func Read(r io.Reader, limit int64) (call uint64, message []byte, err error) {
 	return call, message, nil
 }
 
-// readMessage allocates as data arrives, so that a false length takes no memory.
+// readMessage allocates as data arrives, so that a false length cannot allocate memory.
 func readMessage(r io.Reader, n int64) ([]byte, error) {
 	const step = 1 << 20
 	message := make([]byte, 0, min(n, step))

@@ -69,8 +69,8 @@ type Line struct {
 // MaxRequest is the maximum size of a request in bytes.
 const MaxRequest = 64 << 20
 
-// Grace is the time that the engine has to end a script that is over a limit; then the
-// worker answers without it and exits.
+// Grace is the time that the engine has to end a script that is over a limit; after that,
+// the worker answers without the engine and exits.
 const Grace = 60 * time.Millisecond
 
 // Setup is the first message to a worker, with settings for its lifetime.
@@ -93,7 +93,7 @@ type Request struct {
 	Params   []string
 	Library  []File
 	Function string
-	// This is JSON, or nil.
+	// This is the JSON of "this", or nil.
 	This   []byte
 	Args   [][]byte
 	Limits Limits

@@ -51,10 +51,10 @@ func TestRequestsRoundTrip(t *testing.T) {
 		}
 		cut := rapid.IntRange(0, len(message)-1).Draw(t, "cut")
 		if _, err := ReadRequest(message[:cut]); err == nil {
-			t.Fatal("a part of a message was taken for one")
+			t.Fatal("a truncated message was decoded")
 		}
 		if _, err := ReadRequest(append(message, 0)); err == nil {
-			t.Fatal("a message with a byte too much was taken for one")
+			t.Fatal("a message with a trailing byte was decoded")
 		}
 	})
 }
@@ -90,7 +90,7 @@ func TestFrames(t *testing.T) {
 		t.Errorf("got %d %q %v", call, message, err)
 	}
 	if _, _, err := Read(bytes.NewReader(nil), 100); !errors.Is(err, io.EOF) {
-		t.Errorf("at the end: %v", err)
+		t.Errorf("Read at the end: %v, want io.EOF", err)
 	}
 	for cut := 1; cut < len(frame); cut++ {
 		if _, _, err := Read(bytes.NewReader(frame[:cut]), 100); err == nil || errors.Is(err, io.EOF) {
@@ -98,12 +98,12 @@ func TestFrames(t *testing.T) {
 		}
 	}
 	if _, _, err := Read(bytes.NewReader(frame), 6); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("over the limit: %v", err)
+		t.Errorf("Read of a frame over the limit: %v, want ErrTooLarge", err)
 	}
 	bad := bytes.Clone(frame)
 	bad[0] = 'X'
 	if _, _, err := Read(bytes.NewReader(bad), 100); err == nil {
-		t.Error("another protocol was taken for ours")
+		t.Error("a frame of a different protocol was read")
 	}
 }
 
@@ -119,11 +119,11 @@ func TestFalseLength(t *testing.T) {
 		}
 	}).AllocedBytesPerOp()
 	if allocated > 4<<20 {
-		t.Errorf("%d bytes for nothing", allocated)
+		t.Errorf("a frame without data allocated %d bytes", allocated)
 	}
 }
 
-// Any input is a message or an error, on both sides.
+// Any input decodes to a message or returns an error, on both sides.
 func FuzzRead(f *testing.F) {
 	f.Add(frameOf(f, 1, (&Request{Name: "a", Source: "b", Args: [][]byte{[]byte("{}")}}).Append(nil)))
 	f.Add(frameOf(f, 2, (&Answer{Kind: Timeout, Console: []Line{{"log", "x"}}}).Append(nil)))

@@ -1,7 +1,7 @@
 // Package quickjs is the JavaScript engine in a memory region that can be copied. An Image
-// is the state of the engine at one moment. Restoring it costs a copy of some hundred
-// kilobytes, while creating an engine takes a millisecond: so every call of a script can
-// have an engine without traces of other scripts. See docs/adr/0022.
+// is the state of the engine at one time. Restoring it copies a few hundred kilobytes,
+// while creating an engine takes a millisecond. Therefore every call of a script can have
+// an engine without traces of other scripts. See docs/adr/0022.
 //
 // It binds the C code of QuickJS as translated by modernc.org/libquickjs. The binding of
 // modernc.org/quickjs uses the allocator of the whole process, whose memory cannot be
@@ -49,11 +49,11 @@ type Engine struct {
 
 	interrupted atomic.Bool
 	finished    bool
-	deadline    time.Time // zero disables it
+	deadline    time.Time // zero means no deadline
 }
 
-// engines maps the handle in a call from C to its engine: C code can keep only a number.
-var engines sync.Map // uintptr to *Engine
+// engines maps handles to engines, because C code can store only a number.
+var engines sync.Map // from uintptr to *Engine
 
 var lastHandle atomic.Uintptr
 
@@ -87,21 +87,21 @@ func New(o Options) (*Engine, error) {
 
 // Limits are the limits of a script.
 type Limits struct {
-	Memory int64 // of its objects, in bytes
-	Stack  int64 // depth of nested calls
+	Memory int64 // maximum memory of its objects, in bytes
+	Stack  int64 // maximum depth of nested calls
 	// Garbage is the number of allocated bytes after which the engine collects cycles.
 	Garbage int64
 }
 
 // SetLimits sets the limits until an image is restored.
 func (e *Engine) SetLimits(l Limits) {
-	const least = 128 << 10 // the engine needs memory to report that it has none left
+	const least = 128 << 10 // minimum with which the engine can still report that memory is exhausted
 	lib.XJS_SetMemoryLimit(e.tls, e.rt, lib.Tsize_t(max(l.Memory, least)))
 	lib.XJS_SetGCThreshold(e.tls, e.rt, lib.Tsize_t(l.Garbage))
 	lib.XJS_SetMaxStackSize(e.tls, e.rt, lib.Tsize_t(l.Stack))
 }
 
-// SetDeadline ends scripts at a time; the zero time disables the deadline.
+// SetDeadline ends scripts at a given time; the zero time disables the deadline.
 func (e *Engine) SetDeadline(t time.Time) { e.deadline = t }
 
 // Interrupt ends the running script and any other one until an image is restored. It is
@@ -111,7 +111,7 @@ func (e *Engine) Interrupt() { e.interrupted.Store(true) }
 // Finish makes RunJobs return after the current job, because the result is complete.
 func (e *Engine) Finish() { e.finished = true }
 
-// mustStop reports whether scripts must end.
+// mustStop reports whether running scripts must end.
 func (e *Engine) mustStop() bool {
 	return e.interrupted.Load() || !e.deadline.IsZero() && !time.Now().Before(e.deadline)
 }

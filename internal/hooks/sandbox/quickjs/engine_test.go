@@ -42,7 +42,7 @@ func mustRun(t *testing.T, e *Engine, source string) any {
 	return got
 }
 
-// leftovers are the traces that a script may leave in an engine.
+// leftovers are scripts that leave traces in an engine.
 var leftovers = []string{
 	"globalThis.left = 1; Object.prototype.left = 2; Array.prototype.push = null; delete globalThis.JSON",
 	"Object.freeze(globalThis); Object.defineProperty(Math, 'PI', { get() { return 3; } })",
@@ -56,8 +56,8 @@ var leftovers = []string{
 	"for (let i = 0; ; i++) globalThis['g' + i] = new Array(100).fill(i)",
 }
 
-// After a restore, nothing of previous scripts is left: the region is identical to the last
-// byte, and zero beyond.
+// After a restore, no data of previous scripts is left: the region equals the image byte
+// for byte, and is zero beyond it.
 func TestRestoreClearsEverything(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, Options{})
@@ -66,7 +66,7 @@ func TestRestoreClearsEverything(t *testing.T) {
 	mustRun(t, e, "globalThis.parsed = 'a script'; globalThis.more = new Array(1000).fill('x')")
 	second := e.Image(blank)
 	if second.Size() >= blank.Size()/2 {
-		t.Errorf("a second image takes %d bytes beside a first one of %d", second.Size(), blank.Size())
+		t.Errorf("a second image takes %d bytes, the first one %d; want less than half", second.Size(), blank.Size())
 	}
 	state := func(i *Image) []byte {
 		e.Restore(i)
@@ -87,14 +87,14 @@ func TestRestoreClearsEverything(t *testing.T) {
 			_, _ = e.RunJobs()
 			used := e.heap.high
 			if got := state(i); !bytes.Equal(got, before[name]) {
-				t.Errorf("after %q (%v) the %s image is not what it was", source, err, name)
+				t.Errorf("after %q (%v) the restored %s image differs", source, err, name)
 			}
 			if rest := bytesAt(e.heap.top, used-e.heap.top); len(bytes.Trim(rest, "\x00")) != 0 {
-				t.Errorf("after %q (%v) something is left beyond the %s image", source, err, name)
+				t.Errorf("after %q (%v) the memory beyond the %s image is not zero", source, err, name)
 			}
 			want := map[string]any{"first": "undefined", "second": "string"}[name]
 			if got := mustRun(t, e, "return typeof globalThis.parsed"); got != want {
-				t.Errorf("after %q the %s image has parsed of type %v", source, name, got)
+				t.Errorf("after %q, typeof parsed in the %s image is %v", source, name, got)
 			}
 		}
 	}
@@ -111,17 +111,17 @@ func TestRestoreChangesRandomState(t *testing.T) {
 		seen[mustRun(t, e, "return Math.random()")] = true
 	}
 	if len(seen) != 50 {
-		t.Errorf("50 engines gave %d first random numbers", len(seen))
+		t.Errorf("50 engines returned %d different random numbers", len(seen))
 	}
 }
 
-// An image contains addresses of one engine.
+// An image contains addresses, so only its own engine can restore it.
 func TestRestoreRefusesForeignImages(t *testing.T) {
 	t.Parallel()
 	a, b := newEngine(t, Options{}), newEngine(t, Options{})
 	defer func() {
 		if recover() == nil {
-			t.Error("the image of another engine was put back")
+			t.Error("an engine restored the image of another engine")
 		}
 	}()
 	a.Restore(b.Image(nil))
@@ -151,7 +151,7 @@ func TestLimits(t *testing.T) {
 	}
 	e.Restore(blank)
 	if got := mustRun(t, e, "return 6 * 7"); got != 42.0 {
-		t.Errorf("after that: %v", got)
+		t.Errorf("after the restore: %v, want 42", got)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestDeadlineAndInterrupt(t *testing.T) {
 		}
 		e.Restore(blank)
 		if got := mustRun(t, e, "let n = 0; for (let i = 0; i < 100000; i++) n++; return n"); got != 1e5 {
-			t.Errorf("after the %s: %v", name, got)
+			t.Errorf("after the %s and a restore: %v", name, got)
 		}
 	}
 }
@@ -250,17 +250,17 @@ func TestValues(t *testing.T) {
 		}
 	}
 	if back := mustRun(t, e, "return echo({ toString() { throw 1 } })"); back != nil {
-		t.Errorf("an object comes back as %v", back)
+		t.Errorf("an object is converted to %v, want nil", back)
 	}
 	if back := mustRun(t, e, "try { fail() } catch (e) { return e.name + ': ' + e.message }"); back != "InternalError: 50 % of " {
-		t.Errorf("an error of Go comes as %q", back)
+		t.Errorf("an error from Go is thrown as %q", back)
 	}
 	if back, err := e.Call(echo, "a\xffb"); err != nil || back != "a\uFFFDb" {
-		t.Errorf("a byte that is no UTF-8 comes back as %q, %v", back, err)
+		t.Errorf("a byte that is not UTF-8 is converted to %q, %v", back, err)
 	}
 }
 
-// A thrown value is described as far as possible, even a hostile one.
+// A thrown value is described as far as possible, even if its getters throw.
 func TestThrown(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, Options{})
@@ -285,11 +285,11 @@ func TestThrown(t *testing.T) {
 	_, err := e.Eval("broken.js", "\n\n  let = = 1")
 	var thrown *Error
 	if !errors.As(err, &thrown) || thrown.Name != "SyntaxError" || thrown.File != "broken.js" || thrown.Line != 3 || thrown.Column == 0 {
-		t.Errorf("a source that cannot be parsed: %+v", err)
+		t.Errorf("the error for a source with a syntax error is %+v", err)
 	}
 }
 
-// Modules come only from Load, by the names of Resolve.
+// Modules are loaded only by Load, with the names that Resolve returns.
 func TestModules(t *testing.T) {
 	t.Parallel()
 	modules := map[string]string{"main": "import { n } from './lib'; export default n", "lib": "export const n = 1"}
@@ -316,6 +316,6 @@ func TestModules(t *testing.T) {
 	}
 	alone := newEngine(t, Options{})
 	if err := alone.Parse("test.js", "import 'main'"); err == nil {
-		t.Error("an engine without modules imports one")
+		t.Error("an engine without Load imported a module")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// worthGiving is the minimum size that justifies a system call.
+// worthGiving is the minimum size for which a system call is cheaper than clearing.
 const worthGiving = 1 << 20
 
 // eraseBytes clears bytes. Whole pages of a large slice are returned to the system.

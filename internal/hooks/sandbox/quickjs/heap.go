@@ -20,7 +20,7 @@ type heap struct {
 	functions lib.TJSMallocFunctions
 	top, end  uintptr // the used part ends at top, which can grow to end
 	high      uintptr // the maximum of top
-	last      uintptr // the block below top, 0 if there is no block
+	last      uintptr // the block below top, 0 if there is none
 	classes   uint64  // the classes that have free blocks
 	steps     [classCount]uint32
 	free      [classCount][stepCount]uintptr
@@ -40,15 +40,15 @@ const (
 	heapStart = (unsafe.Sizeof(heap{}) + align - 1) &^ (align - 1)
 )
 
-// block is the header of a block; its links are valid while it is free, otherwise their
-// memory is the caller's.
+// block is the header of a block; its links are valid while the block is free; otherwise
+// their memory is part of the caller's data.
 type block struct {
 	previous uintptr // the previous block in the region, 0 for the first
-	tagged   uintptr // its size with the header, and freeBit
+	tagged   uintptr // size including the header, and freeBit
 	links
 }
 
-type links struct{ next, prior uintptr } // in the list of its step
+type links struct{ next, prior uintptr } // neighbours in the list of its step
 
 func blockAt(at uintptr) *block { return (*block)(unsafe.Add(nil, at)) }
 
@@ -76,7 +76,7 @@ func listOf(size uintptr) (class, step int) {
 	return log - classShift, int(size>>(log-stepBits)) & (stepCount - 1)
 }
 
-// allocateBlock returns size bytes, or 0 if there is no room.
+// allocateBlock returns size bytes, or 0 if the region is full.
 func (h *heap) allocateBlock(size uintptr) uintptr {
 	if size > h.end-h.baseAddress() {
 		return 0
@@ -103,8 +103,8 @@ func (h *heap) raiseTop(top uintptr) {
 	h.high = max(h.high, top)
 }
 
-// findFree returns a free block that is large enough: from the next step, where all blocks
-// are.
+// findFree returns a free block that is large enough: from the next larger step, whose
+// blocks are all large enough.
 func (h *heap) findFree(need uintptr) uintptr {
 	rounded := need + (uintptr(1)<<(bits.Len64(uint64(need))-1-stepBits) - 1)
 	class, step := listOf(rounded)
@@ -123,7 +123,7 @@ func (h *heap) findFree(need uintptr) uintptr {
 	return h.free[class][bits.TrailingZeros32(steps)]
 }
 
-// unlink removes a free block from its list.
+// unlinkBlock removes a free block from its list.
 func (h *heap) unlinkBlock(at uintptr) {
 	b := blockAt(at)
 	class, step := listOf(b.blockSize())
@@ -140,7 +140,7 @@ func (h *heap) unlinkBlock(at uintptr) {
 	b.tagged &^= freeBit
 }
 
-// link adds a block to its list.
+// linkBlock adds a block to its list.
 func (h *heap) linkBlock(at uintptr) {
 	b := blockAt(at)
 	class, step := listOf(b.blockSize())
@@ -245,8 +245,8 @@ func bytesAt(at, size uintptr) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(nil, at)), size)
 }
 
-// The following functions are called by the engine. They count memory like the engine's own
-// functions, so that a memory limit has the same meaning.
+// The engine calls the following functions to allocate memory. They count memory like
+// QuickJS's own allocator, so that a memory limit has the same meaning.
 
 const countedHead = lib.MMALLOC_OVERHEAD
 

@@ -30,7 +30,7 @@ func (h *heap) checkHeap(t *rapid.T) {
 			free[at] = true
 		}
 		if b.isFree() && wasFree {
-			t.Fatalf("block %#x and the one before it are free", at)
+			t.Fatalf("block %#x and the previous block are both free", at)
 		}
 		wasFree, before = b.isFree(), at
 		at += b.blockSize()
@@ -45,11 +45,11 @@ func (h *heap) checkHeap(t *rapid.T) {
 		}
 		for step, at := range h.free[class] {
 			if (at != 0) != (h.steps[class]>>step&1 != 0) {
-				t.Fatalf("list %d %d begins at %#x, steps %b", class, step, at, h.steps[class])
+				t.Fatalf("the list of class %d and step %d begins at %#x, but the bitmap is %b", class, step, at, h.steps[class])
 			}
 			for ; at != 0; at = blockAt(at).next {
 				if !free[at] {
-					t.Fatalf("block %#x is listed as free", at)
+					t.Fatalf("block %#x is in a free list, but in use", at)
 				}
 				listed++
 			}
@@ -60,8 +60,8 @@ func (h *heap) checkHeap(t *rapid.T) {
 	}
 }
 
-// For all sequences of allocations, resizes and frees: a block keeps its contents, blocks
-// do not overlap, the heap stays consistent, and nothing is left at the end.
+// For all sequences of allocations, resizes and frees: blocks keep their contents and do
+// not overlap, the heap stays consistent, and after all blocks are freed it is empty.
 func TestHeapKeepsContents(t *testing.T) {
 	t.Parallel()
 	h := testHeap(1 << 20)
@@ -95,7 +95,7 @@ func TestHeapKeepsContents(t *testing.T) {
 			},
 			"resize": func(t *rapid.T) {
 				if len(all) == 0 {
-					t.Skip("nothing is allocated")
+					t.Skip("no block is allocated")
 				}
 				i, n := rapid.IntRange(0, len(all)-1).Draw(t, "which"), sizes.Draw(t, "size")
 				p := h.resizeBlock(all[i].p, uintptr(n))
@@ -108,7 +108,7 @@ func TestHeapKeepsContents(t *testing.T) {
 			},
 			"free": func(t *rapid.T) {
 				if len(all) == 0 {
-					t.Skip("nothing is allocated")
+					t.Skip("no block is allocated")
 				}
 				i := rapid.IntRange(0, len(all)-1).Draw(t, "which")
 				same(all[i])
@@ -123,22 +123,23 @@ func TestHeapKeepsContents(t *testing.T) {
 			h.freeBlock(x.p - headSize)
 		}
 		if h.top != fresh || h.classes != 0 || h.last != 0 {
-			t.Fatalf("after all was freed the top is %d above the start", h.top-fresh)
+			t.Fatalf("after all blocks were freed, the top is %d bytes above the start", h.top-fresh)
 		}
 	})
 }
 
-// A request that is too large for any region is refused, without an overflow.
+// A request that is too large for any region is refused, and does not cause an integer
+// overflow.
 func TestHeapRefusesHugeRequests(t *testing.T) {
 	t.Parallel()
 	h := testHeap(1 << 16)
 	p := h.allocateBlock(100)
 	for _, size := range []uintptr{1 << 16, 1 << 40, ^uintptr(0), ^uintptr(0) - 8, 1 << 63} {
 		if got := h.allocateBlock(size); got != 0 {
-			t.Errorf("%d bytes are at %#x", size, got)
+			t.Errorf("allocating %d bytes returned %#x, want 0", size, got)
 		}
 		if got := h.resizeBlock(p, size); got != 0 {
-			t.Errorf("a block of %d bytes is at %#x", size, got)
+			t.Errorf("resizing a block to %d bytes returned %#x, want 0", size, got)
 		}
 	}
 }

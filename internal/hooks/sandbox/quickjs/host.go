@@ -8,7 +8,7 @@ import (
 	lib "modernc.org/libquickjs"
 )
 
-// defineFunction adds a Go function to the global object. C code gets its number.
+// defineFunction adds a Go function to the global object. C code identifies it by a number.
 func (e *Engine) defineFunction(name string, f Function) error {
 	number := int32(len(e.functions))
 	e.functions = append(e.functions, f)
@@ -37,7 +37,7 @@ func engineOf(handle uintptr) *Engine {
 }
 
 // onCall is called by C code to run a Go function. It ends a script that must stop, because
-// the engine itself checks only now and then.
+// the engine itself checks only occasionally.
 func onCall(tls *libc.TLS, ctx uintptr, _ lib.TJSValue, argc int32, argv uintptr, number int32) lib.TJSValue {
 	e := engineOf(lib.XJS_GetRuntimeOpaque(tls, lib.XJS_GetRuntime(tls, ctx)))
 	given := valuesAt(argv, int(argc))
@@ -45,7 +45,7 @@ func onCall(tls *libc.TLS, ctx uintptr, _ lib.TJSValue, argc int32, argv uintptr
 	for i, v := range given {
 		arg, ok := e.argumentOf(v)
 		if !ok {
-			return lib.TJSValue{Ftag: lib.EJS_TAG_EXCEPTION} // pending already
+			return lib.TJSValue{Ftag: lib.EJS_TAG_EXCEPTION} // the exception is already pending
 		}
 		args[i] = arg
 	}
@@ -61,7 +61,8 @@ func onCall(tls *libc.TLS, ctx uintptr, _ lib.TJSValue, argc int32, argv uintptr
 	return e.fromGo(result)
 }
 
-// argumentOf is toGo, but leaves a thrown error to the script.
+// argumentOf converts an argument like toGo, but leaves a thrown error pending for the
+// script.
 func (e *Engine) argumentOf(v lib.TJSValue) (any, bool) {
 	if v.Ftag == lib.EJS_TAG_STRING || v.Ftag == lib.EJS_TAG_STRING_ROPE {
 		return e.readString(v)
@@ -82,7 +83,7 @@ func onInterrupt(_ *libc.TLS, _, handle uintptr) int32 {
 func onResolve(tls *libc.TLS, ctx, importer, name, handle uintptr) uintptr {
 	e := engineOf(handle)
 	if e.options.Resolve == nil {
-		e.throwError(lib.XJS_ThrowTypeError, "nothing can be imported")
+		e.throwError(lib.XJS_ThrowTypeError, "imports are not available")
 		return 0
 	}
 	found, err := e.options.Resolve(libc.GoString(importer), libc.GoString(name))
@@ -95,14 +96,14 @@ func onResolve(tls *libc.TLS, ctx, importer, name, handle uintptr) uintptr {
 		return 0
 	}
 	defer libc.Xfree(tls, text)
-	return lib.Xjs_strdup(tls, ctx, text) // the engine frees it
+	return lib.Xjs_strdup(tls, ctx, text) // freed by the engine
 }
 
 // onLoad is called by C code to load a module.
 func onLoad(tls *libc.TLS, ctx, name, handle uintptr, _ lib.TJSValue) uintptr {
 	e := engineOf(handle)
 	if e.options.Load == nil {
-		e.throwError(lib.XJS_ThrowTypeError, "nothing can be imported")
+		e.throwError(lib.XJS_ThrowTypeError, "imports are not available")
 		return 0
 	}
 	source, err := e.options.Load(libc.GoString(name))
@@ -122,12 +123,12 @@ func onLoad(tls *libc.TLS, ctx, name, handle uintptr, _ lib.TJSValue) uintptr {
 	if isException(v) {
 		return 0
 	}
-	module := *(*uintptr)(unsafe.Pointer(&v)) // the engine holds it by its name
+	module := *(*uintptr)(unsafe.Pointer(&v)) // the engine holds a reference to the module by its name
 	lib.XFreeValue(tls, ctx, v)
 	return module
 }
 
-// throwError throws an error with one of the C functions, which take a format.
+// throwError throws an error with the given C function, which takes a format string.
 func (e *Engine) throwError(by func(*libc.TLS, uintptr, uintptr, uintptr) lib.TJSValue, message string) lib.TJSValue {
 	text, err := libc.CString("%s\x00" + validWTF8(message))
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	lib "modernc.org/libquickjs"
 )
 
-// Image is the state of an engine at one moment. It is valid for this engine only.
+// Image is the state of an engine at one time. It is valid for this engine only.
 type Image struct {
 	engine *Engine
 	base   *Image // the image it differs from, nil for a full one
-	bytes  []byte // of a full image
+	bytes  []byte // content of a full image
 	size   int
 	pieces []piece
 }
@@ -36,16 +36,16 @@ func (i *Image) Size() int {
 	return size
 }
 
-// offsetOfRandom is the offset of the state of Math.random in a context.
+// offsetOfRandom is the offset of Math.random's state in a context.
 const offsetOfRandom = unsafe.Offsetof(lib.TJSContext{}.Frandom_state)
 
-// usedMemory returns the memory that the engine has written to.
+// usedMemory returns the part of the region that the engine has written to.
 func (e *Engine) usedMemory() []byte {
 	return bytesAt(e.heap.baseAddress(), e.heap.top-e.heap.baseAddress())
 }
 
-// Image returns an image; with a base, which must be full, it stores only the differences.
-// No script may be running.
+// Image returns an image; if base is not nil, the image stores only the differences to
+// base, which must be a full image. No script may be running.
 func (e *Engine) Image(base *Image) *Image {
 	used := e.usedMemory()
 	i := &Image{engine: e, base: base, size: len(used)}
@@ -65,7 +65,7 @@ func (e *Engine) Image(base *Image) *Image {
 		i.pieces = append(i.pieces, piece{at, bytes.Clone(now)})
 	}
 	for n := range i.pieces {
-		i.pieces[n].bytes = bytes.Clone(i.pieces[n].bytes) // without spare capacity
+		i.pieces[n].bytes = bytes.Clone(i.pieces[n].bytes) // frees the spare capacity
 	}
 	return i
 }
@@ -75,7 +75,7 @@ func (e *Engine) Image(base *Image) *Image {
 // running.
 func (e *Engine) Restore(i *Image) {
 	if i.engine != e {
-		panic("engine: the image belongs to another engine") // its addresses would be wrong
+		panic("quickjs: the image belongs to another engine") // the image contains addresses of its engine
 	}
 	at, high := e.heap.baseAddress(), e.heap.high
 	whole := i

@@ -28,7 +28,7 @@ func valuesAt(at uintptr, n int) []lib.TJSValue {
 
 func (e *Engine) freeValue(v Value) { lib.XFreeValue(e.tls, e.ctx, v.v) }
 
-// resultOf returns a result of C code, or the thrown error.
+// resultOf returns the result of a C call, or the thrown error.
 func (e *Engine) resultOf(v lib.TJSValue) (Value, error) {
 	if isException(v) {
 		return Value{undefined}, e.takeThrown()
@@ -36,8 +36,8 @@ func (e *Engine) resultOf(v lib.TJSValue) (Value, error) {
 	return Value{v}, nil
 }
 
-// payloadOf returns the union of a value: 64 bits, of which an integer or a boolean uses the
-// lower half.
+// payloadOf returns the payload of a value: 64 bits, of which an integer or a boolean uses
+// the lower half.
 func payloadOf(v *lib.TJSValue) *uint64 { return (*uint64)(unsafe.Pointer(v)) }
 
 // fromGo converts a Go value.

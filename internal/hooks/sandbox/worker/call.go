@@ -11,14 +11,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox/quickjs"
 )
 
-// The engine's names for scripts that it ended.
+// Errors of the engine for scripts that it ended.
 const (
 	engineInterrupted = "interrupted"
 	engineMemory      = "out of memory"
 	engineStack       = "stack overflow"
 )
 
-// arm prepares the VM for a request.
+// armCall prepares the VM for a request.
 func (v *vm) armCall(r *scriptwire.Request) {
 	v.current = current{
 		script: newScript(r), limit: r.Limits.Output, console: &console{room: r.Limits.Console}, mu: &sync.Mutex{},
@@ -39,8 +39,8 @@ func (v *vm) checkScript(known forms) *scriptwire.Answer {
 	return &scriptwire.Answer{Body: v.script.main.body}
 }
 
-// callScript runs the script until it has reported, was stopped or cannot continue. stopped
-// is closed when the VM is stopped.
+// callScript runs the script until the script reports a result, is stopped or cannot
+// continue. stopped is closed when the VM is stopped.
 func (v *vm) callScript(r *scriptwire.Request, known forms, stopped <-chan struct{}) *scriptwire.Answer {
 	known.setForm(v, v.script.main)
 	args := []any{
@@ -73,15 +73,15 @@ func (v *vm) callScript(r *scriptwire.Request, known forms, stopped <-chan struc
 	return v.newAnswer(r)
 }
 
-// isEnd reports whether an error ends the call. Other errors come from jobs without a
-// waiting promise.
+// isEnd reports whether an error ends the call. Other errors come from jobs that the script
+// does not await, and are ignored.
 func isEnd(err error) bool {
 	var e *quickjs.Error
 	return errors.As(err, &e) && (e.Name == "InternalError" || e.Name == "")
 }
 
-// waitForSleepers waits for calls of sleep. A script without a report and without a sleeper
-// would never end.
+// waitForSleepers waits for calls of sleep. Without a report and without a sleeper, a
+// script can never end.
 func (v *vm) waitForSleepers(stopped <-chan struct{}) *scriptwire.Answer {
 	next, err := v.e.Call(v.tick)
 	if err != nil {
@@ -100,7 +100,7 @@ func (v *vm) waitForSleepers(stopped <-chan struct{}) *scriptwire.Answer {
 	return nil
 }
 
-// endOf returns the answer of a script that ended without a report.
+// endOf returns the answer for a script that ended without a report.
 func (v *vm) endOf(err error) *scriptwire.Answer {
 	kind, reason := v.stopReason()
 	if kind == "" {
@@ -133,7 +133,7 @@ func (v *vm) compileFailure(err error, m *module) *scriptwire.Answer {
 	if !errors.As(err, &e) {
 		return v.engineFailure(err)
 	}
-	file := e.File // of an imported module
+	file := e.File // set if the error is in an imported module
 	if file == engineName {
 		file = m.name
 	}
@@ -216,7 +216,7 @@ func (v *vm) thrownAnswer(stage, name, message, stack, file string, line, column
 	case stage == "load" && name == "SyntaxError":
 		a.Kind = scriptwire.Syntax
 	case name == "" && message == "null":
-		// The engine ends a script in this way if it has no memory for an error.
+		// If the engine has no memory for an error object, it throws null.
 		a.Kind, a.Message = scriptwire.Memory, "the script exceeded its memory limit, or threw null"
 	case stage == "arguments":
 		a.Kind, a.Message = scriptwire.Rejected, "'this' or an argument is not JSON: "+message

@@ -14,12 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confineProcess removes access that the process does not need: inherited descriptors, files,
-// network, other processes, and memory and time above the pool's limits. A script that
-// escaped from the engine would be in a process that can only compute and talk to the pool.
+// confineProcess removes access that the process does not need: inherited descriptors,
+// files, network, other processes, and memory and time above the pool's limits. A script
+// that escapes from the engine is in a process that can only compute and communicate with
+// the pool.
 //
-// The system call filter forbids new processes: RLIMIT_NPROC would count all threads of
-// the user, including those of this process.
+// The system call filter forbids new processes: RLIMIT_NPROC would count all threads of the
+// user, including those of this process.
 //
 // missing is the protection that the kernel or the container does not support, or empty;
 // the other protections apply anyway.
@@ -27,8 +28,8 @@ func confineProcess(setup scriptwire.Setup) (missing string, err error) {
 	letGo := ownPages()
 	defer letGo()
 	closeInherited()
-	// If the kernel runs out of memory, it should kill this process first. Writing this may
-	// be forbidden.
+	// If the kernel runs out of memory, it should kill this process first. A container may
+	// forbid this.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	if err := setLimits(setup); err != nil {
 		return "", err
@@ -60,8 +61,8 @@ func closeInherited() {
 	}
 }
 
-// setLimits sets the resource limits. They are a second line after the engine's own limits,
-// and large enough never to apply first.
+// setLimits sets the resource limits. They are a second line of defense after the engine's
+// own limits, and large enough not to apply first.
 func setLimits(setup scriptwire.Setup) error {
 	limits := []struct {
 		name     string
@@ -74,8 +75,8 @@ func setLimits(setup scriptwire.Setup) error {
 		{"processor time", unix.RLIMIT_CPU, setup.CPUSeconds},
 	}
 	if data, ok := dataSize(); ok && !raceEnabled {
-		// The engine may use its limit, a copy while an array grows, and the text of a
-		// result in Go.
+		// The process needs memory for the engine's limit, for a copy while an array grows,
+		// and for the text of a result in Go.
 		limits = append(limits, struct {
 			name     string
 			resource int
@@ -90,7 +91,7 @@ func setLimits(setup scriptwire.Setup) error {
 	return nil
 }
 
-// dataSize returns the size that counts for RLIMIT_DATA.
+// dataSize returns the current memory of the process that RLIMIT_DATA limits.
 func dataSize() (uint64, bool) {
 	statm, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -148,7 +149,7 @@ func filterCalls() error {
 	}
 	var names []string
 	for _, name := range allowedCalls() {
-		if _, known := info.SyscallNames[name]; known { // not every architecture has each
+		if _, known := info.SyscallNames[name]; known { // some calls exist only on some architectures
 			names = append(names, name)
 		}
 	}
@@ -164,8 +165,8 @@ func filterCalls() error {
 				Names:              names,
 				NamesWithCondtions: allowedArguments(),
 			}, {
-				// A filter cannot read its flags. The C library falls back to clone if it
-				// seems to be missing.
+				// A filter cannot read the flags of clone3. With ENOSYS the C library falls
+				// back to clone.
 				Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS),
 				Names:  []string{"clone3"},
 			}},

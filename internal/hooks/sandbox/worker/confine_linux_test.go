@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tryToEscape prints every action that worked and should not have.
+// tryToEscape tries forbidden actions, and prints each one that succeeds.
 func tryToEscape() {
 	if _, err := confineProcess(scriptwire.Setup{Memory: 16 << 20, CPUSeconds: 10}); err != nil {
 		fmt.Fprintln(os.Stdout, "confine:", err)
@@ -78,7 +78,7 @@ func fcntl(command, argument int) error {
 	return err
 }
 
-// Code that escaped from the engine has no access to anything.
+// Code that escapes from the engine cannot access files, the network or other processes.
 func TestConfinedProcess(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -90,6 +90,6 @@ func TestConfinedProcess(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if got := strings.TrimSpace(string(out)); got != "tried all" {
-		t.Errorf("it got at something:\n%s", got)
+		t.Errorf("forbidden actions succeeded:\n%s", got)
 	}
 }

@@ -2,5 +2,5 @@
 
 package worker
 
-// raceEnabled: see race.go.
+// raceEnabled is documented in race.go.
 const raceEnabled = false

@@ -7,7 +7,7 @@ import (
 
 // A script sees numbers as JavaScript values: an integer beyond 2^53 loses its last digits.
 // A number that a script only passes on must not change, so the output gets the digits of
-// the input.
+// the input again.
 
 // maxDigits is the number of digits above which JavaScript may lose some.
 const maxDigits = 16
@@ -30,8 +30,8 @@ func (n numbers) addLiterals(text []byte) {
 }
 
 // restoreLiterals replaces JavaScript's forms in a text with the original literals. If
-// several literals have the same form, their order identifies them if none was added or
-// removed; otherwise they stay.
+// several literals have the same form, they are replaced in their order if none was added
+// or removed; otherwise the text stays unchanged.
 func (n numbers) restoreLiterals(text []byte) []byte {
 	if len(n) == 0 || text == nil {
 		return text
@@ -85,7 +85,7 @@ func asWritten(literal string) string {
 		format = 'e'
 	}
 	b := strconv.AppendFloat(nil, f, format, -1, 64)
-	if format == 'e' { // e-09 is e-9
+	if format == 'e' { // JavaScript writes e-9 instead of e-09
 		if i := len(b) - 4; i > 0 && b[i] == 'e' && b[i+2] == '0' {
 			b = append(b[:i+2], b[i+3])
 		}
@@ -111,7 +111,7 @@ func eachNumber(text []byte, f func(start, end int)) {
 	}
 }
 
-// afterString returns the position after the string that starts at i.
+// afterString returns the index after the string that starts at i.
 func afterString(text []byte, i int) int {
 	for i++; i < len(text); i++ {
 		switch text[i] {

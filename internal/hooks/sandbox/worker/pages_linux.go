@@ -8,8 +8,8 @@ import (
 )
 
 // ownPages finds the resident pages of the program's own file, and returns a function that
-// releases them. Most are needed only at the start, and the page cache reloads the others:
-// they are three quarters of the worker's resident memory.
+// releases them. Most are needed only at the start, and the others are reloaded from the
+// page cache. They are three quarters of the worker's resident memory.
 func ownPages() (letGo func()) {
 	maps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
@@ -22,7 +22,7 @@ func ownPages() (letGo func()) {
 	clean := cleanMappings(string(maps), self)
 	return func() {
 		for _, m := range clean {
-			// If it fails, the pages stay.
+			// If the call fails, the pages stay resident.
 			_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, m.start, m.end-m.start, syscall.MADV_DONTNEED)
 		}
 	}
@@ -31,8 +31,8 @@ func ownPages() (letGo func()) {
 // mapping is a range of addresses.
 type mapping struct{ start, end uintptr }
 
-// cleanMappings returns the mappings of a file that hold only its bytes: neither writable
-// nor ever written, as a linker's relocations are.
+// cleanMappings returns the mappings of a file that contain only the file's bytes: they are
+// neither writable nor modified, unlike pages with relocations.
 func cleanMappings(smaps, file string) []mapping {
 	var found []mapping
 	var current mapping

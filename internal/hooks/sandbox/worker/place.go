@@ -43,7 +43,8 @@ func (v *vm) placeByStack(a *scriptwire.Answer, stack string) {
 	a.Stack = cutText(wholeRunes(strings.TrimSuffix(told.String(), "\n")), maxStack)
 }
 
-// placeAt sets the position of an answer from a position in the engine's text.
+// placeAt sets the position of an answer from a position in the text that the engine
+// parsed.
 func (v *vm) placeAt(a *scriptwire.Answer, file string, line, column int) {
 	m := v.script.findModule(file)
 	if m == nil || line == 0 {
@@ -57,7 +58,8 @@ func (v *vm) placeAt(a *scriptwire.Answer, file string, line, column int) {
 func (m *module) originOf(sources *sourcemap.Consumer, line, column int) (string, int, int) {
 	line -= m.headLines()
 	if last := strings.Count(m.source, "\n") + 1; line > last {
-		// At the brace that ends the body: a bracket before it was not closed.
+		// The error is at the brace that ends the body: a bracket in the body was not
+		// closed.
 		end := m.source[strings.LastIndexByte(m.source, '\n')+1:]
 		line, column = last, len([]rune(end))+1
 	}
@@ -79,8 +81,8 @@ const mapComment = "//# sourceMappingURL=data:application/json"
 // maxSourceMap is the maximum size of a source map.
 const maxSourceMap = 4 << 20
 
-// readSourceMap decodes the map in the last such comment of a source; nil if there is no
-// valid map.
+// readSourceMap decodes the source map in the last such comment of a source; nil if there
+// is no valid map.
 func readSourceMap(m *module) *sourcemap.Consumer {
 	at := strings.LastIndex(m.source, mapComment)
 	if at < 0 {

@@ -2,5 +2,6 @@
 
 package worker
 
-// raceEnabled: the race detector maps more memory than a limit could allow.
+// raceEnabled reports whether the race detector is on, which maps more memory than any
+// limit allows.
 const raceEnabled = true

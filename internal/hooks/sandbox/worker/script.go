@@ -38,7 +38,7 @@ func (m *module) headLines() int {
 // script is the code of a request.
 type script struct {
 	main    *module
-	modules []*module // the library
+	modules []*module // modules of the library
 }
 
 func newScript(r *scriptwire.Request) *script {
@@ -112,10 +112,11 @@ func (f forms) setForm(v *vm, m *module) {
 	}
 	asBody := canParse(v, m, true)
 	asModule := !asBody && canParse(v, m, false)
-	// A source that is neither gets the errors of the form that it looks like.
+	// For a source that is invalid in both forms, the errors are those of the form that it
+	// resembles.
 	m.body = asBody || !asModule && !looksLikeModule(m.source)
 	if kind, _ := v.stopReason(); kind != "" {
-		return // stopped during parsing: the form stays unknown
+		return // parsing was stopped, so the form is unknown
 	}
 	if len(f) >= maxForms {
 		clear(f)

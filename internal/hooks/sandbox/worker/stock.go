@@ -16,14 +16,14 @@ const (
 	maxParsed = 32
 	// maxParsedSize is their maximum total size in bytes.
 	maxParsedSize = 2 << 20
-	// maxParsedSource is the maximum size of such a script with its library in bytes.
+	// maxParsedSource is the maximum size of a parsed script with its library in bytes.
 	maxParsedSource = 128 << 10
 )
 
-// stock holds the initial states of calls. One has seen no script. Each of the others has
-// parsed, but not run, a script that ran before: another call of that script need not wait
-// for the parser. Before each call the engine is restored to one of them, so that no traces
-// of previous scripts remain.
+// stock holds the engine states in which calls can start. One has parsed no script. Each of
+// the others has parsed, but not run, a script that ran before, so that another call of
+// that script does not wait for the parser. Before each call the engine is restored to one
+// of them, so that no traces of previous scripts remain.
 type stock struct {
 	v      *vm
 	blank  *quickjs.Image
@@ -49,7 +49,7 @@ func newStock(memory int64) (*stock, error) {
 
 type scriptKey [sha256.Size]byte
 
-// keyOf returns a key of a script that covers everything the engine gets.
+// keyOf returns a cache key of a script; it covers everything that the engine gets.
 func keyOf(r *scriptwire.Request) scriptKey {
 	h := sha256.New()
 	var size [8]byte
@@ -98,7 +98,7 @@ func (s *stock) parseNew(known forms) {
 	}
 }
 
-// trim removes the least recently used scripts if there are too many.
+// trimParsed removes the least recently used scripts if there are too many.
 func (s *stock) trimParsed() {
 	size := 0
 	for i, p := range slices.Backward(s.parsed) {
@@ -134,7 +134,8 @@ func (s *stock) takeVM(r *scriptwire.Request) *vm {
 	return s.v
 }
 
-// addScript records a script that ran successfully: it may run again.
+// addScript records a script that ran successfully, so that it is parsed in advance for its
+// next call.
 func (s *stock) addScript(r *scriptwire.Request) {
 	size := len(r.Source)
 	for _, f := range r.Library {

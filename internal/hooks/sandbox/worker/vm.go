@@ -34,13 +34,13 @@ type vm struct {
 // current is the state of a call.
 type current struct {
 	script  *script
-	parsing *module // while the engine only parses
+	parsing *module // module that is only parsed, or nil
 	console *console
 
 	report  []any // the driver's report
 	audit   [][]byte
 	written int64 // bytes of audit records
-	limit   int64 // of the output
+	limit   int64 // maximum size of the output
 	failure *scriptwire.Answer
 
 	mu      *sync.Mutex
@@ -70,7 +70,7 @@ func newVM(memory int64) (*vm, error) {
 		Resolve: v.resolveImport, Load: v.loadModule,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("make an engine: %w", err)
+		return nil, fmt.Errorf("create an engine: %w", err)
 	}
 	v.e = e
 	driver, err := e.Eval(engineName, preludeSource)
@@ -78,10 +78,10 @@ func newVM(memory int64) (*vm, error) {
 		return nil, fmt.Errorf("run the prelude: %w", err)
 	}
 	if v.start, err = e.Member(driver, "start"); err != nil {
-		return nil, fmt.Errorf("take the driver: %w", err)
+		return nil, fmt.Errorf("load the driver: %w", err)
 	}
 	if v.tick, err = e.Member(driver, "tick"); err != nil {
-		return nil, fmt.Errorf("take the driver: %w", err)
+		return nil, fmt.Errorf("load the driver: %w", err)
 	}
 	return v, nil
 }
@@ -109,7 +109,7 @@ func (v *vm) stopReason() (scriptwire.Kind, string) {
 func (v *vm) resolveImport(importer, name string) (string, error) {
 	switch {
 	case importer != engineName:
-	case v.parsing != nil: // it has no name in the engine yet
+	case v.parsing != nil: // the importing module has no name in the engine yet
 		importer = v.parsing.name
 	case name == v.script.main.name:
 		return name, nil
@@ -142,7 +142,7 @@ func (v *vm) loadModule(name string) (string, error) {
 func (v *vm) onReport(args []any) (any, error) {
 	if v.report == nil {
 		v.report = args
-		v.e.Finish() // started work without a waiting promise ends here
+		v.e.Finish() // ends jobs that the script does not await
 	}
 	return nil, nil
 }
@@ -156,8 +156,8 @@ func (v *vm) onAudit(args []any) (any, error) {
 	record := stringAt(args, 0)
 	v.written += int64(len(record))
 	if v.written > v.limit {
-		v.stopWith(scriptwire.Output, fmt.Sprintf("the audit records are over the limit of %d bytes", v.limit))
-		return nil, errors.New("the audit records are over their limit")
+		v.stopWith(scriptwire.Output, fmt.Sprintf("the audit records exceed the limit of %d bytes", v.limit))
+		return nil, errors.New("the audit records exceed their limit")
 	}
 	v.audit = append(v.audit, []byte(record))
 	return nil, nil
@@ -235,7 +235,8 @@ func (c *console) allLines() ([]scriptwire.Line, bool) {
 	return slices.Clone(c.lines), c.truncated
 }
 
-// wholeRunes turns the three bytes of a lone surrogate into one U+FFFD, like a browser.
+// wholeRunes replaces the three bytes of each lone surrogate with one U+FFFD, like a
+// browser.
 func wholeRunes(s string) string {
 	if !strings.Contains(s, "\xed") {
 		return s
@@ -250,7 +251,7 @@ func wholeRunes(s string) string {
 	return string(b)
 }
 
-// sleepFor waits, or returns when the VM is stopped.
+// sleepFor waits for a duration, or until the VM is stopped.
 func (v *vm) sleepFor(d time.Duration, stopped <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

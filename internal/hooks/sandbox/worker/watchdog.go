@@ -8,7 +8,8 @@ import (
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 )
 
-// watchdog stops a script that exceeds its time, from separate goroutines.
+// watchdog stops a script that exceeds its wall or CPU time. It runs in separate
+// goroutines.
 type watchdog struct {
 	stopped chan struct{} // closed after it has stopped the script
 
@@ -18,7 +19,7 @@ type watchdog struct {
 	abandon func(*scriptwire.Answer)
 
 	mu          sync.Mutex
-	over        bool // the call has ended: stop nothing
+	over        bool // set after the call has ended; the watchdog must not stop the next one
 	barked      bool
 	wall, cpu   *time.Timer
 	unstoppable *time.Timer
@@ -39,11 +40,11 @@ func startWatchdog(v *vm, limits scriptwire.Limits, before time.Duration, abando
 	return d
 }
 
-// checkCPU checks whether the elapsed time was CPU time.
+// checkCPU stops the script if it has used its CPU time, or checks again later.
 func (d *watchdog) checkCPU() {
 	left := d.limits.CPU - (processorTime() - d.before)
 	if left <= 0 {
-		d.stopScript(fmt.Sprintf("the script used more than %v of processor time", d.limits.CPU))
+		d.stopScript(fmt.Sprintf("the script used more than %v of CPU time", d.limits.CPU))
 		return
 	}
 	d.mu.Lock()
@@ -82,7 +83,7 @@ func (d *watchdog) keepStopping(reason string, end time.Time) {
 	})
 }
 
-// end stops the watchdog after the script has ended.
+// endWatch stops the watchdog after the script has ended.
 func (d *watchdog) endWatch() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

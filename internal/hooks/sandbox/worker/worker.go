@@ -39,7 +39,7 @@ func Main(in io.Reader, out io.Writer) error {
 	// A script has one thread; a second one is for the watchdog and the garbage collector.
 	runtime.GOMAXPROCS(2)
 	debug.SetMaxStack(maxGoStack)
-	debug.SetTraceback("none") // the message is sufficient; the pool keeps a part of it
+	debug.SetTraceback("none") // the pool keeps only the first bytes, which contain the message
 	debug.SetGCPercent(50)
 	stock, err := newStock(setup.Memory)
 	if err != nil {
@@ -59,8 +59,8 @@ func Main(in io.Reader, out io.Writer) error {
 type worker struct {
 	stock *stock
 	known forms
-	gone  chan error // ends the process, even if the engine hangs
-	// missing is the protection that this process lacks; see confine.
+	gone  chan error // a value ends the process, even if the engine hangs
+	// missing is the protection that this process lacks; see confineProcess.
 	missing string
 
 	mu  sync.Mutex // held while an answer is written
@@ -88,7 +88,7 @@ func (w *worker) waitForEnd() error {
 // serveRequests answers requests until the input ends. A call runs entirely in this goroutine,
 // because each switch to another costs about as much as a small script.
 func (w *worker) serveRequests(in io.Reader) error {
-	if err := w.writeAnswer(0, &scriptwire.Answer{Message: w.missing}); err != nil { // ready
+	if err := w.writeAnswer(0, &scriptwire.Answer{Message: w.missing}); err != nil { // reports that the worker is ready
 		return err
 	}
 	for {
@@ -147,8 +147,8 @@ func (w *worker) handleRequest(v *vm, call uint64, request *scriptwire.Request) 
 	return nil
 }
 
-// errSpent ends a worker whose script exceeded a limit, so that all traces of the script
-// are removed with the process.
+// errSpent ends a worker whose script exceeded a limit: only a new process is certain to
+// have no traces of the script.
 var errSpent = errors.New("the worker cannot be used again")
 
 func completeAnswer(a *scriptwire.Answer, v *vm, began time.Time, usedBefore time.Duration) {
