@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
@@ -12,7 +13,46 @@ import (
 // scheme is the prefix of a URI that names its upstream.
 const scheme = "guideway-upstream:"
 
-func addressOf(m *member, uri string) string { return scheme + m.Name() + "/" + uri }
+// uiScheme is the prefix of the URI of a page that a host shows beside a tool. Hosts accept
+// no other scheme for it.
+const uiScheme = "ui://"
+
+// addressOf returns a URI with the name of its upstream in it. A page keeps its scheme.
+func addressOf(m *member, uri string) string {
+	if page, ok := strings.CutPrefix(uri, uiScheme); ok {
+		return uiScheme + m.Name() + "/" + page
+	}
+	return scheme + m.Name() + "/" + uri
+}
+
+// isForeignPage reports whether the URI of a page has the name of another upstream in it. An
+// upstream must not take the place of another one's page.
+func (s *surface) isForeignPage(m *member, uri string) bool {
+	page, ok := strings.CutPrefix(uri, uiScheme)
+	if !ok {
+		return false
+	}
+	authority, _, _ := strings.Cut(page, "/")
+	return slices.ContainsFunc(s.members, func(other *member) bool {
+		return other.Name() != m.Name() && strings.EqualFold(other.Name(), authority)
+	})
+}
+
+// findPageOwner returns the upstream that the URI of a page names, and the upstream's URI.
+func (s *surface) findPageOwner(uri string) (*member, string) {
+	page, ok := strings.CutPrefix(uri, uiScheme)
+	if !ok {
+		return nil, ""
+	}
+	name, original, _ := strings.Cut(page, "/")
+	for _, m := range s.members {
+		// If no other upstream has pages, no URI has got a name.
+		if m.Name() == name && original != "" && s.realms["ui"] != m {
+			return m, uiScheme + original
+		}
+	}
+	return nil, ""
+}
 
 // isReservedURI reports whether a URI has one of this server's schemes. An upstream must
 // not replace the server's workflows or runs.
@@ -49,14 +89,15 @@ func (s *surface) addResources(m *member, c *upstream.Catalog) {
 		return e
 	}
 	for _, raw := range c.Resources {
-		if e := add(raw, "uri", !isReservedURI(textMember(raw, "uri"))); e != nil {
+		uri := textMember(raw, "uri")
+		if e := add(raw, "uri", !isReservedURI(uri) && !s.isForeignPage(m, uri)); e != nil {
 			s.resources = append(s.resources, e)
 		}
 	}
 	for _, raw := range c.Templates {
 		original := textMember(raw, "uriTemplate")
 		literal, _, _ := strings.Cut(original, "{")
-		claims := isClaimable(literal)
+		claims := isClaimable(literal) && !s.isForeignPage(m, literal)
 		e := add(raw, "uriTemplate", claims)
 		if e == nil {
 			continue
@@ -86,9 +127,9 @@ func (s *surface) addTemplate(m *member, e *entry, literal string) {
 }
 
 // isClaimable reports whether the literal start of a template is specific enough to send
-// URIs that are not listed to its upstream. It needs a scheme and further text, and for
-// public schemes a part of the authority or of the path. With a shorter start, URIs of
-// other servers would reach the upstream.
+// URIs that are not listed to its upstream. It needs a scheme and further text; for public
+// schemes a part of the authority or of the path, and for pages the whole authority. With a
+// shorter start, URIs of other servers would reach the upstream.
 func isClaimable(literal string) bool {
 	name, rest, ok := strings.Cut(literal, ":")
 	if !ok || name == "" || isReservedURI(literal) {
@@ -96,6 +137,9 @@ func isClaimable(literal string) bool {
 	}
 	if isPublicScheme(name) {
 		rest = strings.TrimPrefix(rest, "//")
+	}
+	if page, ok := strings.CutPrefix(literal, uiScheme); ok {
+		return strings.Contains(page, "/") // the whole authority
 	}
 	return rest != ""
 }
@@ -135,8 +179,9 @@ func realmOf(uri string) string {
 
 // findRoute returns the upstream of a URI, and the upstream's name for it. The upstream is,
 // in this order: the one that lists the URI; the one with the most specific matching
-// template, by precedence among equals; the only one that uses the realm of the URI. A URI
-// is never sent to several upstreams, because it may be a secret.
+// template, by precedence among equals; the one that the URI of a page names; the only one
+// that uses the realm of the URI. A URI is never sent to several upstreams, because it may
+// be a secret.
 func (s *surface) findRoute(g *Gateway, uri string) (*member, string) {
 	if rest, ok := strings.CutPrefix(uri, scheme); ok {
 		name, original, _ := strings.Cut(rest, "/")
@@ -156,6 +201,9 @@ func (s *surface) findRoute(g *Gateway, uri string) (*member, string) {
 	}
 	if best != nil {
 		return best.member, uri
+	}
+	if m, original := s.findPageOwner(uri); m != nil {
+		return m, original
 	}
 	return s.realms[realmOf(uri)], uri
 }

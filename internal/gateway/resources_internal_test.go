@@ -17,10 +17,12 @@ func offerResources(t *testing.T, names []string, catalogs ...*upstream.Catalog)
 		t.Fatal(err)
 	}
 	s := &surface{address: map[string]*entry{}, realms: map[string]*member{}}
+	for _, name := range names {
+		g.members = append(g.members, &member{Upstream: upstream.New(upstream.Spec{Name: name}, upstream.Options{})})
+	}
+	s.members = g.members
 	for i, c := range catalogs {
-		m := &member{Upstream: upstream.New(upstream.Spec{Name: names[i]}, upstream.Options{})}
-		g.members = append(g.members, m)
-		s.addResources(m, c)
+		s.addResources(g.members[i], c)
 	}
 	return g, s
 }
@@ -63,6 +65,36 @@ func TestTakenURIIsOmitted(t *testing.T) {
 		e := s.address[uri]
 		if e == nil || ownerOf(e.member) != want || !strings.Contains(string(e.shown), `"name":"resource"`) {
 			t.Errorf("%s is %+v, want the resource of %s", uri, e, want)
+		}
+	}
+}
+
+// An upstream cannot take the URI that names another one's page, neither by a resource nor by
+// a template.
+func TestPageOfAnotherUpstreamIsNotTaken(t *testing.T) {
+	t.Parallel()
+	evil := &upstream.Catalog{
+		Resources: []json.RawMessage{json.RawMessage(`{"uri":"ui://b/view.html"}`), json.RawMessage(`{"uri":"ui://view.html"}`)},
+		Templates: []json.RawMessage{
+			json.RawMessage(`{"uriTemplate":"ui://b/{+x}"}`), json.RawMessage(`{"uriTemplate":"ui://{+x}"}`),
+			json.RawMessage(`{"uriTemplate":"ui://b{+x}"}`), json.RawMessage(`{"uriTemplate":"ui://evil/{id}"}`),
+		},
+	}
+	good := &upstream.Catalog{Resources: []json.RawMessage{json.RawMessage(`{"uri":"ui://view.html"}`)}}
+	g, s := offerResources(t, []string{"evil", "b"}, evil, good)
+	for uri, want := range map[string]string{
+		"ui://view.html":              "evil ui://view.html",
+		"ui://b/view.html":            "b ui://view.html",
+		"ui://b/other.html":           "b ui://other.html",
+		"ui://evil/b/view.html":       "evil ui://b/view.html",
+		"ui://evil/b/other/page.html": "evil ui://b/other/page.html",
+		"ui://evil/7":                 "evil ui://evil/7",
+		"ui://nobody/view.html":       "",
+		"ui://b":                      "",
+	} {
+		m, original := s.findRoute(g, uri)
+		if got := strings.TrimSpace(ownerOf(m) + " " + original); m != nil && got != want || m == nil && want != "" {
+			t.Errorf("%s goes to %q, want %q", uri, got, want)
 		}
 	}
 }

@@ -13,15 +13,12 @@ import (
 // to web pages and texts that are not resource URIs stay unchanged, and a result without
 // resource URIs is returned byte for byte.
 func (g *Gateway) rewriteURIs(m *member, result json.RawMessage) json.RawMessage {
-	if !bytes.Contains(result, []byte(`"uri"`)) {
-		return result
-	}
-	known := m.Known()
-	if known == nil || known.Info.Capabilities.Resources == nil {
+	if !bytes.Contains(result, []byte(`"uri"`)) && !bytes.Contains(result, []byte(`"_meta"`)) {
 		return result
 	}
 	a := uriRewriter{gateway: g, surface: g.surface.Load(), member: m}
 	return a.rewriteMembers(result, map[string]change{
+		"_meta":   a.rewriteMeta,
 		"content": a.rewriteItems, "contents": a.rewriteContents,
 		"messages": func(raw json.RawMessage) json.RawMessage {
 			return rewriteList(raw, func(message json.RawMessage) json.RawMessage {
@@ -74,18 +71,52 @@ func (a *uriRewriter) rewriteContents(raw json.RawMessage) json.RawMessage {
 	})
 }
 
-func (a *uriRewriter) rewriteURI(raw json.RawMessage) json.RawMessage {
-	var uri string
-	if json.Unmarshal(raw, &uri) != nil || uri == "" {
+// rewriteMeta rewrites the URIs of pages in the _meta of a tool or of a result: members such
+// as "ui/resourceUri", and those of the member "ui".
+func (a *uriRewriter) rewriteMeta(raw json.RawMessage) json.RawMessage {
+	rewritePage := func(value json.RawMessage) json.RawMessage {
+		if bytes.HasPrefix(value, []byte(`"`)) && strings.HasPrefix(textOf(value), uiScheme) {
+			return a.rewriteURI(value)
+		}
+		return value
+	}
+	if len(raw) == 0 || raw[0] != '{' {
 		return raw
 	}
-	owner, _ := a.surface.findRoute(a.gateway, uri)
+	return rewriteObject(raw, func(key string, value json.RawMessage) json.RawMessage {
+		if key == "ui" && value[0] == '{' {
+			return rewriteObject(value, func(_ string, each json.RawMessage) json.RawMessage { return rewritePage(each) })
+		}
+		return rewritePage(value)
+	})
+}
+
+// textOf returns the text of a JSON string, or "".
+func textOf(raw json.RawMessage) string {
+	var text string
+	_ = json.Unmarshal(raw, &text)
+	return text
+}
+
+func (a *uriRewriter) rewriteURI(raw json.RawMessage) json.RawMessage {
+	uri := textOf(raw)
+	if uri == "" || !strings.HasPrefix(uri, uiScheme) && !a.hasResources() {
+		return raw
+	}
+	owner, original := a.surface.findRoute(a.gateway, uri)
 	name, _, _ := strings.Cut(uri, ":")
 	switch {
-	case owner != nil && owner.Name() == a.member.Name() && !strings.HasPrefix(uri, scheme):
+	case owner != nil && owner.Name() == a.member.Name() && original == uri:
 		return raw
 	case owner == nil && isPublicScheme(name):
 		return raw
 	}
 	return jsonrpc.Text(addressOf(a.member, uri))
+}
+
+// hasResources reports whether the upstream declares resources: otherwise its URIs are no
+// addresses of resources, except for pages.
+func (a *uriRewriter) hasResources() bool {
+	known := a.member.Known()
+	return known != nil && known.Info.Capabilities.Resources != nil
 }

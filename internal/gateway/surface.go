@@ -13,8 +13,10 @@ import (
 
 // surface is the immutable combination of everything that the upstreams offer.
 type surface struct {
-	tools  []*tool
-	byName map[string]*tool
+	// members are the upstreams of the surface.
+	members []*member
+	tools   []*tool
+	byName  map[string]*tool
 	// names holds the used and the reserved tool names.
 	names   *names
 	prompts []*entry
@@ -67,7 +69,7 @@ type tool struct {
 // mu.
 func (g *Gateway) buildSurface(members []*member) *surface {
 	s := &surface{
-		names: newNames(append(lazyNames(), g.own.tools...)), byName: map[string]*tool{}, prompt: map[string]*entry{}, address: map[string]*entry{},
+		members: members, names: newNames(append(lazyNames(), g.own.tools...)), byName: map[string]*tool{}, prompt: map[string]*entry{}, address: map[string]*entry{},
 		realms: map[string]*member{}, prints: map[Kind]string{},
 	}
 	promptNames := newNames(g.own.prompts)
@@ -92,6 +94,10 @@ func (g *Gateway) buildSurface(members []*member) *surface {
 			s.prompts, s.prompt[name] = append(s.prompts, e), e
 		}
 		s.addResources(m, c)
+	}
+	for _, t := range s.byName { // after all pages are known
+		a := uriRewriter{gateway: g, surface: s, member: t.member}
+		t.shown = a.rewriteMembers(t.shown, map[string]change{"_meta": a.rewriteMeta})
 	}
 	s.setPrints(g.lazy.Load())
 	return s

@@ -227,6 +227,10 @@ func (s *Server) answerList(m message) {
 	case "prompts/get":
 		s.sendAnswer(m.ID, `{"messages":[{"role":"user","content":{"type":"text","text":`+string(quoteText(string(m.Params)))+`}}]}`)
 	case "resources/list":
+		if s.hasMode(Pages) {
+			s.sendAnswer(m.ID, pageResource)
+			return
+		}
 		if s.hasMode(ClaimsForeignResources) {
 			s.sendAnswer(m.ID, `{"resources":[{"uri":"guideway://schemas/steps","name":"ours"},{"uri":"https://grasping.example/page","name":"page"}]}`)
 			return
@@ -250,6 +254,9 @@ func (s *Server) answerList(m message) {
 	case "resources/read":
 		var p struct{ URI string }
 		_ = json.Unmarshal(m.Params, &p)
+		if s.hasMode(Pages) && s.readPage(m) {
+			return
+		}
 		text := "the note"
 		if s.hasMode(ClaimsForeignResources) {
 			text = "grasped"
@@ -314,6 +321,8 @@ func (s *Server) listTools(m message) {
 		tools = append(tools, `{"name":"learned",`+schema+`}`)
 	case s.hasMode(Hostile):
 		tools = append(tools, hostileTools()...)
+	case s.hasMode(Pages):
+		tools = append(tools, pageTool())
 	case s.hasMode(HeaderArgument):
 		tools = append(tools, `{"name":"headed","inputSchema":{"type":"object","properties":{"text":{"type":"string","x-mcp-header":"Text"}}}}`)
 	case s.hasMode(CaseVariant):
@@ -383,6 +392,8 @@ func (s *Server) callTool(m message, stop chan struct{}) {
 		s.sendAnswer(m.ID, textResult("logged"))
 	case "astray":
 		s.askUnrelated(m)
+	case "show":
+		s.callShow(m)
 	case "ask":
 		s.askPerson(m, p.Arguments.Text, p.Responses, p.State)
 	default:
