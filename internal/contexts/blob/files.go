@@ -39,6 +39,9 @@ type FilesOptions struct {
 	// fault is called before each step of a write, and may fail it. Tests simulate disk
 	// errors with it.
 	fault func(step, path string) error
+	// sync makes a file or a directory durable; the default is its method Sync. Tests
+	// simulate power failures with it.
+	sync func(*os.File) error
 }
 
 // Files is a store in a directory. A blob is written to a temporary file, synced, and
@@ -54,6 +57,9 @@ func OpenFiles(o FilesOptions) (*Files, error) {
 	}
 	if o.fault == nil {
 		o.fault = func(string, string) error { return nil }
+	}
+	if o.sync == nil {
+		o.sync = (*os.File).Sync
 	}
 	f := &Files{o: o}
 	if o.ReadOnly {
@@ -161,7 +167,7 @@ func (f *Files) fillTemp(temp *os.File, data []byte) error {
 		err = f.o.fault("sync", temp.Name())
 	}
 	if err == nil {
-		err = temp.Sync()
+		err = f.o.sync(temp)
 	}
 	return errors.Join(err, temp.Close())
 }
@@ -176,7 +182,7 @@ func (f *Files) syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
+	err = f.o.sync(d)
 	if IsFull(err) || errors.Is(err, syscall.EIO) {
 		return errors.Join(err, d.Close())
 	}

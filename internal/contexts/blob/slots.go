@@ -75,7 +75,7 @@ func (f *Files) EraseSlot(_ context.Context, key string) error {
 		if err == nil {
 			_, err = file.Write(make([]byte, info.Size()))
 		}
-		err = errors.Join(err, file.Sync(), file.Close())
+		err = errors.Join(err, f.o.sync(file), file.Close())
 	}
 	if err == nil {
 		err = ignoreMissing(os.Remove(path))

@@ -2,6 +2,9 @@ package seal
 
 import (
 	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -246,4 +249,201 @@ func TestTampered(t *testing.T) {
 			t.Fatalf("a changed ciphertext was opened: %v", err)
 		}
 	})
+}
+
+// TestNonces checks that no two ciphertexts begin with the same nonce: with a repeated
+// nonce, AES-GCM reveals the difference of two texts and forges tags.
+func TestNonces(t *testing.T) {
+	t.Parallel()
+	const nonceBytes = 12
+	key, err := newTestKeys(t, blob.NewMemory(0)).New(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for range 1000 {
+		sealed := key.Seal([]byte("plan"), []byte("header"))
+		if nonce := string(sealed[:nonceBytes]); seen[nonce] {
+			t.Fatalf("the nonce %x was used twice", nonce)
+		} else {
+			seen[nonce] = true
+		}
+	}
+}
+
+// TestKeyDerivation compares derived keys with known answers, and checks that every part of
+// the derivation counts. The check value is stored in the clear, so it must not be a key.
+func TestKeyDerivation(t *testing.T) {
+	t.Parallel()
+	secret, salt := make([]byte, keyBytes), make([]byte, saltBytes)
+	for i := range secret {
+		secret[i], salt[i%saltBytes] = byte(i), byte(i%saltBytes)
+	}
+	for purpose, want := range map[string]string{ // HMAC-SHA256(secret, "guideway checkpoints " + purpose + salt)
+		"check": "d7e4f4427868e4fdd337982691f8bb28578714e3c4b00f49e7d2c84752940a45",
+		"wrap":  "8aaea826dde11d7460e79d1d8fcab30d3830b85b2c632072222178e39aa13ba7",
+	} {
+		if got := hex.EncodeToString(deriveKey(secret, salt, purpose)); got != want {
+			t.Errorf("the key for %s is %s, want %s", purpose, got, want)
+		}
+	}
+	otherSecret, otherSalt := bytes.Clone(secret), bytes.Clone(salt)
+	otherSecret[0]++
+	otherSalt[0]++
+	seen := map[string]string{}
+	for name, derived := range map[string][]byte{
+		"check": deriveKey(secret, salt, "check"), "wrap": deriveKey(secret, salt, "wrap"),
+		"another secret": deriveKey(otherSecret, salt, "check"), "another salt": deriveKey(secret, otherSalt, "check"),
+	} {
+		if same := seen[string(derived)]; same != "" {
+			t.Errorf("%s and %s derive the same key", name, same)
+		}
+		seen[string(derived)] = name
+	}
+}
+
+// TestMasterSlotRevealsNoKey checks that the bytes in the master slot do not open a data
+// key.
+func TestMasterSlotRevealsNoKey(t *testing.T) {
+	t.Parallel()
+	slots := blob.NewMemory(0)
+	key, err := newTestKeys(t, slots).New(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	note, err := readMaster(t.Context(), slots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrapped, err := slots.Slot(t.Context(), key.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	aead, err := newAEAD(note.Check)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := aead.Open(nil, nil, wrapped, []byte(key.Name)); err == nil {
+		t.Error("the check value in the master slot unwraps a data key")
+	}
+}
+
+// TestDamagedMasterSlot checks that a master slot with a wrong version or length is refused
+// and is not replaced, and that the original one is accepted.
+func TestDamagedMasterSlot(t *testing.T) {
+	t.Parallel()
+	source := Passphrase{"correct horse"}
+	original := blob.NewMemory(0)
+	if _, err := Open(t.Context(), original, source); err != nil {
+		t.Fatal(err)
+	}
+	note, err := readMaster(t.Context(), original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, damage := range map[string]func(m *masterNote){
+		"version 0":     func(m *masterNote) { m.Version = 0 },
+		"version 2":     func(m *masterNote) { m.Version = 2 },
+		"a short salt":  func(m *masterNote) { m.Salt = m.Salt[1:] },
+		"a long salt":   func(m *masterNote) { m.Salt = append(bytes.Clone(m.Salt), 0) },
+		"a short check": func(m *masterNote) { m.Check = m.Check[1:] },
+		"a long check":  func(m *masterNote) { m.Check = append(bytes.Clone(m.Check), 0) },
+		"":              func(*masterNote) {},
+	} {
+		damaged := *note
+		damage(&damaged)
+		text, err := json.Marshal(damaged)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slots := blob.NewMemory(0)
+		if err := slots.CreateSlot(t.Context(), masterSlot, text); err != nil {
+			t.Fatal(err)
+		}
+		_, err = Open(t.Context(), slots, source)
+		if name == "" {
+			if err != nil {
+				t.Errorf("the original slot: %v", err)
+			}
+			continue
+		}
+		if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(err.Error(), "slot is damaged") {
+			t.Errorf("with %s: %v", name, err)
+		}
+		if after, err := slots.Slot(t.Context(), masterSlot); err != nil || !bytes.Equal(after, text) {
+			t.Errorf("with %s the slot was changed: %q, %v", name, after, err)
+		}
+	}
+}
+
+// failingSlots fails to create slots while fail is set.
+type failingSlots struct {
+	blob.Store
+
+	fail error
+}
+
+func (s *failingSlots) CreateSlot(ctx context.Context, key string, value []byte) error {
+	if s.fail != nil {
+		return s.fail
+	}
+	return s.Store.CreateSlot(ctx, key, value)
+}
+
+// TestUnstoredKey checks that no data key is returned if its slot was not stored: data that
+// it encrypts could never be read.
+func TestUnstoredKey(t *testing.T) {
+	t.Parallel()
+	full := errors.New("the disk is full")
+	slots := &failingSlots{Store: blob.NewMemory(0), fail: full}
+	if _, err := Open(t.Context(), slots, Passphrase{"correct horse"}); !errors.Is(err, full) {
+		t.Errorf("a master key whose slot cannot be stored: %v", err)
+	}
+	slots.fail = nil
+	keys := newTestKeys(t, slots)
+	slots.fail = full
+	if key, err := keys.New(t.Context()); !errors.Is(err, full) || key != nil {
+		t.Errorf("a data key whose slot cannot be stored: %v, %v", key, err)
+	}
+}
+
+// TestDataKeyNames checks that only the slots of data keys are read and erased as such.
+func TestDataKeyNames(t *testing.T) {
+	t.Parallel()
+	slots := blob.NewMemory(0)
+	keys := newTestKeys(t, slots)
+	if _, err := keys.Key(t.Context(), masterSlot); guideway.ErrorCode(err) != guideway.CodeNotFound || !strings.Contains(err.Error(), "not a valid data key name") {
+		t.Errorf("the master slot as a data key: %v", err)
+	}
+	if err := Erase(t.Context(), slots, masterSlot); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := Initialized(t.Context(), slots); err != nil || !there {
+		t.Errorf("the master slot was erased as a data key (%v)", err)
+	}
+	first, err := keys.New(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrapped, err := slots.Slot(t.Context(), first.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const moved = keyPrefix + "00000000000000000000000000000000"
+	if err := slots.CreateSlot(t.Context(), moved, wrapped); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keys.Key(t.Context(), moved); !errors.Is(err, ErrTampered) {
+		t.Errorf("a wrapped key in another slot: %v", err)
+	}
+}
+
+// newTestKeys returns the keys of a store with a key file.
+func newTestKeys(t *testing.T, slots blob.Slots) *Keys {
+	t.Helper()
+	keys, err := Open(t.Context(), slots, File{filepath.Join(t.TempDir(), "key")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
 }
