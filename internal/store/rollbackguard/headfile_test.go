@@ -132,6 +132,33 @@ func TestWitnessesOfARollback(t *testing.T) {
 	}
 }
 
+// TestWitnessOfTheSameNumber checks that a head that was followed by another event of the
+// same number is kept as evidence, also after a compaction: a rollback by one event and
+// another event in its place is such a case. The same event again is no evidence.
+func TestWitnessOfTheSameNumber(t *testing.T) {
+	t.Parallel()
+	f := newFile(t)
+	f.compactFrom = 1 << 10
+	recordHeads(t, f, "r_a", 8, 9, 9)
+	recordHeads(t, f, "r_b", 9, 9, 10)
+	for seq := int64(9); seq < 60; seq++ { // event 9 is another one
+		if err := f.Record("r_a", seq, fmt.Appendf(nil, "another %d", seq)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	heads, err := f.Heads()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []run.Head{{Seq: 9, MAC: testMAC("r_a", 9)}}
+	if diff := cmp.Diff(want, heads["r_a"].Witnesses); diff != "" {
+		t.Errorf("the witnesses of a rolled back run (-want +got):\n%s", diff)
+	}
+	if len(heads["r_b"].Witnesses) > 0 {
+		t.Errorf("the witnesses of a run that only grew are %+v", heads["r_b"].Witnesses)
+	}
+}
+
 func TestHighestHeadOfEachRun(t *testing.T) {
 	t.Parallel()
 	f := newFile(t)
