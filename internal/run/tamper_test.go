@@ -55,6 +55,49 @@ func TestRefusalsAreRecordedUpToABound(t *testing.T) {
 	}
 }
 
+// TestRecordedRefusalsOfAPosition checks that exactly the first 100 refusals of a position
+// are recorded, and that the count begins anew at the next one, also in another process.
+func TestRecordedRefusalsOfAPosition(t *testing.T) {
+	t.Parallel()
+	const most = 100
+	b := newTestBench(t)
+	a := startRun(t, b.Service, "guarded", nil)
+	count := func() (n int) {
+		for _, e := range b.journal.events[a.RunID] {
+			if e.Kind == run.KindRefused {
+				n++
+			}
+		}
+		return n
+	}
+	refuse := func(s *run.Service, times int) {
+		t.Helper()
+		for range times {
+			_, err := s.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "no", Step: "none"})
+			if _, refused := run.AsRefusal(err); !refused {
+				t.Fatalf("got %v, want a refusal", err)
+			}
+		}
+	}
+	refuse(b.Service, most-1)
+	if n := count(); n != most-1 {
+		t.Fatalf("%d refusals are recorded, want %d", n, most-1)
+	}
+	refuse(b.Service, 1)
+	if n := count(); n != most {
+		t.Errorf("%d refusals are recorded, want %d", n, most)
+	}
+	refuse(b.Service, 2)
+	if n := count(); n != most {
+		t.Errorf("%d refusals are recorded, want at most %d", n, most)
+	}
+	a = mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "PLAN"})
+	refuse(b.Service, 2)
+	if n := count(); n != most+2 {
+		t.Errorf("%d refusals are recorded after the next position, want %d", n, most+2)
+	}
+}
+
 // TestVerifyFindsTampering checks that every change of the journal without the key is
 // found, with the first changed event.
 func TestVerifyFindsTampering(t *testing.T) {
@@ -268,6 +311,42 @@ func TestEditedRecordsOpenNothing(t *testing.T) {
 	}
 }
 
+// TestRecordMatchesTheEndOfItsChain checks that a run whose record does not match the end of
+// its chain accepts no command: neither one that was set back to an earlier event, nor one
+// with another head. An untouched record is accepted.
+func TestRecordMatchesTheEndOfItsChain(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(events []run.Event, r *run.Record){
+		"":                         func([]run.Event, *run.Record) {},
+		"an earlier number":        func(_ []run.Event, r *run.Record) { r.Seq-- },
+		"an earlier head":          func(events []run.Event, r *run.Record) { r.Head = events[len(events)-2].MAC },
+		"the first number":         func(_ []run.Event, r *run.Record) { r.Seq = 1 },
+		"a changed head":           func(_ []run.Event, r *run.Record) { r.Head = bytes.Repeat([]byte{1}, len(r.Head)) },
+		"no head":                  func(_ []run.Event, r *run.Record) { r.Head = nil },
+		"the number after the end": func(_ []run.Event, r *run.Record) { r.Seq++ },
+	} {
+		b := newTestBench(t)
+		a := startRun(t, b.Service, "guarded", nil)
+		a = mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "PLAN"})
+		r := b.journal.records[a.RunID]
+		edit(b.journal.events[a.RunID], &r)
+		b.journal.records[a.RunID] = r
+		delete(b.journal.snaps, a.RunID)
+		for what, s := range map[string]*run.Service{"this process": b.Service, "another process": b.newService(t)} {
+			_, err := s.Status(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
+			if name == "" {
+				if err != nil {
+					t.Errorf("%s: an untouched record: %v", what, err)
+				}
+				continue
+			}
+			if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "runs verify") {
+				t.Errorf("%s: %s: %v", what, name, err)
+			}
+		}
+	}
+}
+
 // TestAFailedWriteChangesNothing checks that a command that cannot be stored has no effect.
 func TestAFailedWriteChangesNothing(t *testing.T) {
 	t.Parallel()
@@ -358,6 +437,82 @@ func TestInputIsBounded(t *testing.T) {
 	_, err = b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": deep}})
 	if err == nil {
 		t.Error("a context that cannot be decoded is accepted")
+	}
+}
+
+// TestTextsOfACommandAreBounded checks the bound of each text, at the bound and one byte
+// above it.
+func TestTextsOfACommandAreBounded(t *testing.T) {
+	t.Parallel()
+	const notes, goal = 64 << 10, 4 << 10
+	for name, send := range map[string]struct {
+		most int
+		send func(b *testBench, a *run.Answer, text string) error
+	}{
+		"the reason of an abort": {notes, func(b *testBench, a *run.Answer, text string) error {
+			_, err := b.Abort(t.Context(), agentCaller(), run.AbortRequest{Ref: run.Ref{RunID: a.RunID}, Reason: text})
+			return err
+		}},
+		"notes": {notes, func(b *testBench, a *run.Answer, text string) error {
+			_, err := b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Notes: text})
+			return err
+		}},
+		"a query": {goal, func(b *testBench, _ *run.Answer, text string) error {
+			_, err := b.Resume(t.Context(), agentCaller(), run.ResumeRequest{Query: text})
+			return err
+		}},
+		"a project": {goal, func(b *testBench, _ *run.Answer, text string) error {
+			_, err := b.Resume(t.Context(), agentCaller(), run.ResumeRequest{Project: text})
+			return err
+		}},
+	} {
+		b := newTestBench(t)
+		a := startRun(t, b.Service, "guarded", nil)
+		err := send.send(b, a, strings.Repeat("x", send.most+1))
+		if r, ok := run.AsRefusal(err); !ok || r.Rule != run.RuleTooLarge {
+			t.Errorf("%s of %d bytes: %v", name, send.most+1, err)
+		}
+		if status, err := b.Status(t.Context(), agentCaller(), run.Ref{RunID: a.RunID}); err != nil || status.Position.ID != "plan" {
+			t.Errorf("%s: after the refusal the run is at %+v, %v", name, status, err)
+		}
+		if err := send.send(b, a, strings.Repeat("x", send.most)); err != nil {
+			t.Errorf("%s of %d bytes: %v", name, send.most, err)
+		}
+	}
+}
+
+// TestResumeWithWordsAndATime checks queries that are close to another kind: a handle or an
+// id that is followed by words is searched for, and a time that no match is in is ignored.
+func TestResumeWithWordsAndATime(t *testing.T) {
+	t.Parallel()
+	b := newTestBench(t)
+	old := startRun(t, b.Service, "guarded", nil)
+	b.now = b.now.Add(24 * time.Hour)
+	today := startRun(t, b.Service, "guarded", nil)
+	alone := startRun(t, b.Service, "person", nil)
+	for query, want := range map[string][]string{
+		"guarded":                    {today.RunID, old.RunID},
+		"guarded today":              {today.RunID},
+		"guarded yesterday":          {old.RunID},
+		"person yesterday":           {alone.RunID},
+		"kubernetes yesterday":       nil,
+		today.Handle + " guarded":    {today.RunID, old.RunID},
+		today.RunID + "\nguarded":    {today.RunID, old.RunID},
+		"  " + today.Handle + "  \n": {today.RunID},
+		"  " + today.RunID + "\t":    {today.RunID},
+	} {
+		found, err := b.Resume(t.Context(), agentCaller(), run.ResumeRequest{Query: query})
+		if err != nil {
+			t.Errorf("%q: %v", query, err)
+			continue
+		}
+		var ids []string
+		for _, c := range found {
+			ids = append(ids, c.RunID)
+		}
+		if d := cmp.Diff(want, ids); d != "" {
+			t.Errorf("%q (-want +got):\n%s", query, d)
+		}
 	}
 }
 
