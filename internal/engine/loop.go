@@ -80,7 +80,8 @@ func parseCount(v any) (int, bool) {
 	default:
 		return 0, false
 	}
-	if math.IsNaN(f) || f < 0 || f != math.Trunc(f) || f > math.MaxInt32 {
+	// NaN does not equal itself.
+	if f < 0 || f != math.Trunc(f) || f > math.MaxInt32 {
 		return 0, false
 	}
 	return int(f), true

@@ -101,6 +101,8 @@ func TestLoopsRunEachRoundOnce(t *testing.T) {
 			name: "for without its variable", steps: loop(`{"type":"for","count":"n","maxIterations":10}`, body), vars: `{}`, want: rounds(0),
 			warns: "Invalid count value for 'for' loop: n",
 		},
+		{name: "for with a count as text", steps: loop(`{"type":"for","count":"n","maxIterations":10}`, body), vars: `{"n":" 2 "}`, want: rounds(2)},
+		{name: "for with the count 0", steps: loop(`{"type":"for","count":"n","maxIterations":10}`, body), vars: `{"n":0}`, want: rounds(0)},
 		{name: "forEach", steps: loop(`{"type":"forEach","items":"list","maxIterations":10}`, body), vars: `{"list":["a","b","c"]}`, want: rounds(3)},
 		{name: "forEach of nothing", steps: loop(`{"type":"forEach","items":"list","maxIterations":10}`, body), vars: `{"list":[]}`, want: rounds(0)},
 		{

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,5 +94,78 @@ func TestDocumentBeforeFirstPhase(t *testing.T) {
 	doc := p.Document(timed)
 	if doc.CurrentPhase != 2 || doc.History[0].Type != "workflow_started" || doc.History[0].Phase != 2 {
 		t.Errorf("current phase %d, history %+v", doc.CurrentPhase, doc.History)
+	}
+}
+
+// importDocument is a state document of the review workflow in its second phase.
+const importDocument = `{"workflowId":"review","workflowVersion":"1.0.0","startedAt":"2026-01-22T10:00:00Z","updatedAt":"2026-01-22T10:00:00Z",
+	"currentPhase":2,"completedPhases":[1],"completedSteps":{"1":[1,2]},"variables":{"size":"large"}}`
+
+// An import keeps the variables of the document over the defaults, counts the completed
+// steps, and keeps the document.
+func TestImportKeepsVariablesAndCount(t *testing.T) {
+	t.Parallel()
+	p := engine.CompilePhases(reviewWorkflow())
+	e, err := p.Import([]byte(importDocument))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"size":"large","tested":false}`; asJSON(t, e.Vars) != want {
+		t.Errorf("the variables are %s, want %s", asJSON(t, e.Vars), want)
+	}
+	if e.Kind != engine.EventStateImported || e.Count != 2 || e.State == nil || e.State.Phase != 2 {
+		t.Errorf("the event is %s", asJSON(t, e))
+	}
+	s := engine.Apply(engine.State{}, e)
+	if asJSON(t, s.Vars) != asJSON(t, e.Vars) {
+		t.Errorf("the state has the variables %s", asJSON(t, s.Vars))
+	}
+}
+
+// Recheck accepts an import only as the first event, and only if it is what the import of
+// its document results in.
+func TestRecheckOfImports(t *testing.T) {
+	t.Parallel()
+	p := engine.CompilePhases(reviewWorkflow())
+	e, err := p.Import([]byte(importDocument))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, person := range []bool{false, true} {
+		legal := e
+		legal.Person = person
+		s, err := engine.Recheck(p, []engine.Event{legal})
+		if err != nil || asJSON(t, s.Vars) != asJSON(t, e.Vars) {
+			t.Errorf("an import: %s, %v", asJSON(t, s.Vars), err)
+		}
+	}
+	for name, edit := range map[string]func(e *engine.Event){
+		"other variables":  func(e *engine.Event) { e.Vars = map[string]any{"size": "large", "tested": true} },
+		"no variables":     func(e *engine.Event) { e.Vars = nil },
+		"another count":    func(e *engine.Event) { e.Count++ },
+		"no count":         func(e *engine.Event) { e.Count = 0 },
+		"another position": func(e *engine.Event) { e.State = &engine.PhaseState{Phase: 4, Part: engine.PartSteps} },
+		"no position":      func(e *engine.Event) { e.State = nil },
+		"no document":      func(e *engine.Event) { e.Value = nil },
+		"another workflow": func(e *engine.Event) { e.Value = map[string]any{"workflowId": "other", "currentPhase": 2.0} },
+		"another document": func(e *engine.Event) { e.Value = map[string]any{"workflowId": "review", "currentPhase": 4.0} },
+		"not a document":   func(e *engine.Event) { e.Value = "review" },
+		"no JSON":          func(e *engine.Event) { e.Value = func() {} },
+	} {
+		forged := e
+		edit(&forged)
+		if _, err := engine.Recheck(p, []engine.Event{forged}); guideway.ErrorCode(err) != guideway.CodeConflict || !strings.Contains(err.Error(), "event 1 ") {
+			t.Errorf("with %s: %v", name, err)
+		}
+	}
+	started, refusal := p.Decide(engine.State{}, startCommand(nil))
+	if refusal != nil {
+		t.Fatal(refusal.Message)
+	}
+	for name, before := range map[string][]engine.Event{"a start": started[:1], "a start and its phase": started, "an import": {e}} {
+		_, err := engine.Recheck(p, append(slices.Clone(before), e))
+		if guideway.ErrorCode(err) != guideway.CodeConflict {
+			t.Errorf("an import after %s: %v", name, err)
+		}
 	}
 }
