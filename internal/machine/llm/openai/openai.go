@@ -117,7 +117,6 @@ func (m *Model) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta
 	a := accumulator{sink: sink}
 	err = m.wire.Events(ctx, res.Body, func(e llmwire.Event) (bool, error) {
 		if e.Data == "[DONE]" {
-			a.done = true
 			return true, nil
 		}
 		if err := m.bodyError([]byte(e.Data)); err != nil {
@@ -125,7 +124,7 @@ func (m *Model) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta
 		}
 		return false, a.addChunk([]byte(e.Data))
 	})
-	if err != nil && !a.isComplete() {
+	if err != nil && !a.isFinished() {
 		return nil, err
 	}
 	return a.toResponse()

@@ -19,7 +19,6 @@ type accumulator struct {
 	// calls are the tool calls by index, args their arguments.
 	calls []llm.ToolCall
 	args  [][]byte
-	done  bool
 }
 
 // chunk is one event of a stream.
@@ -105,9 +104,9 @@ func (a *accumulator) sendDelta(d llm.Delta) {
 	}
 }
 
-// isComplete reports whether the answer is complete. Some servers omit the end of the
-// stream.
-func (a *accumulator) isComplete() bool { return a.done || a.answer.Finish != "" }
+// isFinished reports whether the answer has a finish reason. Some servers omit the end of
+// the stream after it.
+func (a *accumulator) isFinished() bool { return a.answer.Finish != "" }
 
 // toResponse returns the assembled answer.
 func (a *accumulator) toResponse() (*llm.Response, error) {
