@@ -1,0 +1,50 @@
+package auth
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestWatchCredentialEndsOnlyARunningRequest checks that a request is ended once its token is no
+// longer valid, and that nothing ends a request that has stopped its watch: a later request
+// on the same connection would be cut.
+func TestWatchCredentialEndsOnlyARunningRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for range 200 {
+			ended, valid := 0, true
+			stop := WatchCredential(func() bool { return valid }, func() { ended++ })
+			<-time.After(3*tokenCheckInterval + tokenCheckInterval/2)
+			if synctest.Wait(); ended != 0 {
+				t.Fatal("a request with a valid token was ended")
+			}
+			valid = false
+			<-time.After(tokenCheckInterval)
+			if synctest.Wait(); ended != 1 {
+				t.Fatalf("a request with a revoked token was ended %d times", ended)
+			}
+			stop()
+		}
+	})
+}
+
+// TestStoppedWatch stops a watch at the moment of its check, in which the check may already
+// wait for the lock.
+func TestStoppedWatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for range 200 {
+			var stopped, late atomic.Bool
+			stop := WatchCredential(func() bool { return false }, func() { late.Store(stopped.Load()) })
+			<-time.After(tokenCheckInterval)
+			stop()
+			stopped.Store(true)
+			synctest.Wait()
+			if late.Load() {
+				t.Fatal("a request was ended after its watch had stopped")
+			}
+		}
+	})
+}
