@@ -154,17 +154,29 @@ func replaceFile(root *os.Root, name, text string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(file, text)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err == nil {
+	if err = writeSynced(file, text); err == nil {
 		err = root.Rename(beside, name)
 	}
 	if err != nil {
 		_ = root.Remove(beside)
 	}
 	return err
+}
+
+// syncedFile is the part of a file that writeSynced uses.
+type syncedFile interface {
+	io.WriteCloser
+	Sync() error
+}
+
+// writeSynced writes a text, makes it durable, and closes the file. Only then may the file
+// take the place of another one.
+func writeSynced(file syncedFile, text string) error {
+	_, err := io.WriteString(file, text)
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
 }
 
 func writeError(info catalog.SourceInfo, err error) error {

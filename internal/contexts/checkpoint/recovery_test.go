@@ -15,6 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
 // blobPath returns the file of a checkpoint's blob.
@@ -390,12 +391,20 @@ func wholeForm(t *testing.T, r *rig, rec checkpoint.Record, context string) chec
 }
 
 // TestBitFlips flips bits in every kind of file and checks that each load returns the right
-// context, an older one with Degraded set, or an error.
+// context, an older one with Degraded set, or an error. GUIDEWAY_CRASH_SEED repeats a run.
 func TestBitFlips(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	rng := rand.New(rand.NewPCG(seed, 0))
-	t.Logf("the seed is %d", seed)
+	for _, seed := range crash.Seeds(t) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			flipBits(t, rand.New(rand.NewPCG(seed, 0)))
+		})
+	}
+}
+
+// flipBits flips random bits of the files of random stores.
+func flipBits(t *testing.T, rng *rand.Rand) {
+	t.Helper()
 	dirs := []string{"contexts/blobs", "contexts/index", "contexts/slots"}
 	for round := range 12 {
 		keys := t.TempDir()

@@ -253,6 +253,25 @@ func TestDelete(t *testing.T) {
 	})
 }
 
+// TestDeleteOneKind checks that a request names either checkpoints or a session, and that a
+// request with neither or both deletes nothing.
+func TestDeleteOneKind(t *testing.T) {
+	t.Parallel()
+	r := openRig(t, checkpoint.ModeSQLite)
+	id := r.mustSave(t, "work", bulkyContext(1)).ID
+	for name, request := range map[string]checkpoint.DeleteRequest{
+		"neither": {}, "an empty list": {IDs: []string{}}, "both": {IDs: []string{id}, Session: "work"},
+	} {
+		_, err := r.Delete(t.Context(), testPrincipal(), request)
+		wantCode(t, err, guideway.CodeInvalid, name)
+		r.wantContext(t, id, bulkyContext(1))
+	}
+	// If one of several does not exist, none is deleted.
+	_, err := r.Delete(t.Context(), testPrincipal(), checkpoint.DeleteRequest{IDs: []string{id, "none"}})
+	wantCode(t, err, guideway.CodeNotFound, "an unknown checkpoint")
+	r.wantContext(t, id, bulkyContext(1))
+}
+
 // TestDeleteSession checks that a session is deleted with its fragments, and that its id can
 // be used again.
 func TestDeleteSession(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/store/postgres"
+	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
 // envChild makes the test binary run as a child process. Its value is a childWork.
@@ -219,8 +220,8 @@ func TestKilledProcess(t *testing.T) {
 	for i := range runs {
 		createTestRun(t, s, fmt.Sprintf("r_%d", i))
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seeds := crash.Seeds(t)
+	seed := seeds[len(seeds)-1]
 	random := rand.New(rand.NewPCG(seed, 0))
 	name := schemaName(t, u)
 	kept := acks{}
