@@ -13,7 +13,7 @@ import (
 // scheme is the prefix of a URI that names its upstream.
 const scheme = "guideway-upstream:"
 
-// uiScheme is the prefix of the URI of a page that a host shows beside a tool. Hosts accept
+// uiScheme is the prefix of the URI of a page that a host shows with a tool. Hosts accept
 // no other scheme for it.
 const uiScheme = "ui://"
 
