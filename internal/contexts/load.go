@@ -233,7 +233,7 @@ func (s *Service) hasMoved(ctx context.Context, c run.Caller, ref run.Ref, seq i
 			return false, err
 		}
 		for _, e := range events {
-			if e.Kind != run.KindRefused && e.Kind != run.KindMarked {
+			if e.IsFact() || e.Kind == run.KindCreated {
 				return true, nil
 			}
 			seq = e.Seq

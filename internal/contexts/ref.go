@@ -179,5 +179,5 @@ func (s *Service) loadPassages(ctx context.Context, c run.Caller, id string, fro
 
 // isFact reports whether an event belongs to the engine.
 func isFact(e run.Event) bool {
-	return e.Kind != run.KindCreated && e.Kind != run.KindRefused && e.Kind != run.KindMarked
+	return e.IsFact()
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -47,35 +49,48 @@ func askCall(handle string) *run.Call {
 
 func statusCall(handle string) *run.Call { return run.StatusCall(run.Ref{Handle: handle}) }
 
+// approvalFix returns how a person opens the gate of a run without a form.
+func (r *runTools) approvalFix(ctx context.Context, runID string) string {
+	page := auth.ServerURL(ctx)
+	if page == "" && r.live != nil {
+		page = strings.TrimSuffix(r.live(ctx, ""), "/")
+	}
+	if page != "" {
+		page += "/runs/" + runID
+	}
+	return run.ApprovalFix(runID, page)
+}
+
 // refuseAgentAnswer refuses an agent's answer to a human approval.
-func refuseAgentAnswer(req *mcp.CallToolRequest, runID, handle string) *run.Refusal {
-	r := &run.Refusal{
+func (r *runTools) refuseAgentAnswer(ctx context.Context, req *mcp.CallToolRequest, runID, handle string) *run.Refusal {
+	refusal := &run.Refusal{
 		Code: guideway.CodeRefused, Rule: engine.RulePerson, RunID: runID,
 		Message: "this gate requires human approval, which an agent cannot give",
-		Fix:     run.ApprovalFix(runID), Next: statusCall(handle),
+		Fix:     r.approvalFix(ctx, runID), Next: statusCall(handle),
 	}
 	if canAsk(req) {
-		r.Fix, r.Next = "call workflow_continue with the handle alone: the client asks the person", askCall(handle)
+		refusal.Fix = "call workflow_continue with the handle alone: the client asks the person. If the client shows no form, " + refusal.Fix
+		refusal.Next = askCall(handle)
 	}
-	return r
+	return refusal
 }
 
 // addGateOptions adds the options of this client to a refusal at a human approval.
-func addGateOptions(req *mcp.CallToolRequest, handle string, err error) error {
+func (r *runTools) addGateOptions(ctx context.Context, req *mcp.CallToolRequest, handle string, err error) error {
 	err = withNext(err, statusCall(handle))
-	r, ok := run.AsRefusal(err)
-	if !ok || r.Next.Tool != "workflow_status" ||
-		r.Rule != engine.RulePerson && r.Rule != engine.RuleGateUnanswered {
+	refusal, ok := run.AsRefusal(err)
+	if !ok || refusal.Next.Tool != "workflow_status" ||
+		refusal.Rule != engine.RulePerson && refusal.Rule != engine.RuleGateUnanswered {
 		return err
 	}
-	mine := refuseAgentAnswer(req, r.RunID, handle)
-	mine.Given, mine.Position = r.Given, r.Position
+	mine := r.refuseAgentAnswer(ctx, req, refusal.RunID, handle)
+	mine.Given, mine.Position = refusal.Given, refusal.Position
 	return mine
 }
 
 // newQuestion returns the question to the person at a gate. It takes the step's output from
 // the journal, not from the agent.
-func (r *runTools) newQuestion(c run.Caller, d *run.Details) *question {
+func (r *runTools) newQuestion(ctx context.Context, c run.Caller, d *run.Details) *question {
 	ids, labels := []string{}, []string{}
 	for _, o := range d.Position.Options {
 		label := plainLine(o.Label, 100)
@@ -99,7 +114,7 @@ func (r *runTools) newQuestion(c run.Caller, d *run.Details) *question {
 		state: r.forms.sealState(formState{User: c.User, Run: d.ID, Handle: d.Current, Gate: d.Position.ID}),
 		failed: &run.Refusal{
 			Code: guideway.CodeUnavailable, Rule: ruleFormFailed, RunID: d.ID,
-			Message: "the client could not ask the person", Fix: run.ApprovalFix(d.ID), Next: statusCall(d.Current),
+			Message: "the client could not ask the person", Fix: r.approvalFix(ctx, d.ID), Next: statusCall(d.Current),
 		},
 	}
 }
@@ -164,12 +179,7 @@ func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolReques
 		return nil, formRefusal(handle, ruleFormUnanswered, "the form was returned without an answer")
 	}
 	if response.Action != "accept" {
-		return nil, &run.Refusal{
-			Code: guideway.CodeRefused, Rule: ruleDeclined, RunID: form.Run,
-			Message: "the person has not answered the gate; the run waits",
-			Given:   shortenValue(response.Action), Next: statusCall(handle),
-			Fix: "talk to the person before you ask for the gate again",
-		}
+		return nil, r.recordDecline(ctx, c, form, response.Action)
 	}
 	option, _ := response.Content[formOption].(string)
 	note, _ := response.Content[formNote].(string)
@@ -185,7 +195,57 @@ func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolReques
 	if err != nil {
 		return nil, err
 	}
-	return r.newAnswer(req, a), nil
+	return r.newAnswer(ctx, req, a), nil
+}
+
+// A form that is closed sooner was not read by a person: the client declined it.
+const minReadingTime = time.Second
+
+// repeatAfter is the time after a declined form until the next one.
+const repeatAfter = time.Minute
+
+// recordDecline records a form without an answer and returns the refusal of the call.
+func (r *runTools) recordDecline(ctx context.Context, c run.Caller, form formState, action string) error {
+	after := r.forms.now().Sub(time.UnixMilli(form.Asked))
+	request := run.DeclineRequest{Handle: form.Handle, ByClient: after < minReadingTime}
+	request.Action, request.AfterMS = plainLine(action, maxClient), after.Milliseconds()
+	if !request.ByClient {
+		c.Via = run.ViaElicitation
+	}
+	if err := r.runs.RecordDecline(ctx, c, request); err != nil {
+		return err
+	}
+	return r.declinedRefusal(ctx, form.Run, form.Handle, request.ByClient, action)
+}
+
+// declinedRefusal refuses a call at a gate whose form was closed without an answer. Its next
+// call does not ask again.
+func (r *runTools) declinedRefusal(ctx context.Context, runID, handle string, byClient bool, action string) *run.Refusal {
+	refusal := &run.Refusal{
+		Code: guideway.CodeRefused, Rule: ruleDeclined, RunID: runID,
+		Message: "the person closed the form without an answer; the run waits",
+		Fix:     "talk to the person before you ask for the gate again. Without a form, " + r.approvalFix(ctx, runID),
+		Next:    statusCall(handle),
+	}
+	if action != "" {
+		refusal.Given = shortenValue(action)
+	}
+	if byClient {
+		refusal.Message = "the client declined the form without showing it to a person; the run waits"
+		refusal.Fix = r.approvalFix(ctx, runID)
+	}
+	return refusal
+}
+
+// refuseRepeatedForm refuses to ask again soon after a form without an answer, or too often
+// at one position.
+func (r *runTools) refuseRepeatedForm(ctx context.Context, d *run.Details) error {
+	const most = 20
+	last := d.Declined
+	if last == nil || last.Count < most && r.forms.now().Sub(last.At) >= repeatAfter {
+		return nil
+	}
+	return r.declinedRefusal(ctx, d.ID, d.Current, last.ByClient, "")
 }
 
 func formRefusal(handle, rule, message string) *run.Refusal {

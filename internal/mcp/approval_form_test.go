@@ -229,12 +229,12 @@ func TestHumanApprovalWithoutForms(t *testing.T) {
 	})
 }
 
-// wantApprovalHelp checks that a refusal names a place where a person can answer. The
-// dashboard page of the run has no buttons, and a terminal needs a passphrase.
+// wantApprovalHelp checks that a refusal names how a person can answer at a terminal, which
+// needs a passphrase.
 func wantApprovalHelp(t *testing.T, said string) {
 	t.Helper()
-	if strings.Contains(said, "dashboard") || !strings.Contains(said, "guideway runs approve --set-passphrase") {
-		t.Errorf("the help for a person at the gate is %q", said)
+	if !strings.Contains(said, "guideway runs approve --set-passphrase") {
+		t.Errorf("how a person opens the gate: %q", said)
 	}
 }
 
@@ -329,6 +329,7 @@ func TestForgedFormsAreRefused(t *testing.T) {
 			t.Fatalf("declined: %+v, %v", no, err)
 		}
 		stays("a declined form", "used before", cs, handle, declined)
+		r.advanceClock(time.Minute)
 
 		if res, isError := sendOption(t, cs, handle, formStateOf(t, maker, handle), "skip"); !isError || res["rule"] != engine.RuleUnknownOption {
 			t.Errorf("an option that was not offered returns %v", res)
@@ -394,5 +395,83 @@ func TestFormShowsTheSubmission(t *testing.T) {
 				t.Errorf("the form lacks %q:\n%s", tt.want, form.Message)
 			}
 		})
+	}
+}
+
+// A form that is closed is an event of the run: a person's, or the client's if nobody had the
+// time to read it. The next calls do not ask again within a minute, and name the terminal
+// and the dashboard.
+func TestDeclinedFormsAreRecorded(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		after   time.Duration
+		kind    string
+		message string
+		via     run.Via
+	}{
+		"headless client": {after: 5 * time.Millisecond, kind: run.KindUnanswered, message: "the client declined the form without showing it", via: run.ViaAgent},
+		"person":          {after: 5 * time.Second, kind: run.KindDeclined, message: "the person closed the form", via: run.ViaElicitation},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newTestServer(t)
+			p := &personClient{}
+			p.answer = func(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
+				r.advanceClock(tt.after)
+				return &mcp.ElicitResult{Action: "cancel"}, nil
+			}
+			cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", p.clientOptions())
+			gate := runToGate(t, cs)
+			approve := "guideway runs approve " + textMember(gate, "runId")
+			if !strings.Contains(textMember(gate, "hint"), approve) {
+				t.Errorf("the hint at the gate: %v", gate["hint"])
+			}
+			for _, input := range []map[string]any{{}, {}, {"answer": map[string]any{"optionId": "confirm"}}} {
+				input["handle"] = gate["handle"]
+				res := callRefused(t, cs, "workflow_continue", input, "gate-declined")
+				tool, _ := nextCallOf(t, res)
+				if tool != "workflow_status" || !strings.Contains(textMember(res, "fix"), approve) || !strings.Contains(textMember(res, "message"), tt.message) {
+					t.Errorf("the refusal is %v", res)
+				}
+			}
+			if p.asked.Load() != 1 {
+				t.Errorf("asked %d times within a minute", p.asked.Load())
+			}
+			r.advanceClock(time.Minute)
+			callRefused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"]}, "gate-declined")
+			if p.asked.Load() != 2 {
+				t.Errorf("asked %d times after a minute", p.asked.Load())
+			}
+			d, err := r.runs.GetWithEvents(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, run.Ref{RunID: textMember(gate, "runId")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			events := 0
+			for _, e := range d.Events {
+				if e.Kind == tt.kind {
+					events++
+					if e.By.Via != tt.via || !strings.Contains(string(e.Data), `"action":"cancel"`) {
+						t.Errorf("the event is %+v", e)
+					}
+				}
+			}
+			if events != 2 {
+				t.Errorf("%d events of kind %s", events, tt.kind)
+			}
+		})
+	}
+}
+
+// A client over HTTP is sent to the address at which it reaches the server.
+func TestApprovalHelpNamesTheServer(t *testing.T) {
+	t.Parallel()
+	for _, version := range protocolVersions() {
+		r := newTestServer(t)
+		cs := connectClient(t, r.server, "http", "ann", version, nil)
+		gate := runToGate(t, cs)
+		hint := textMember(gate, "hint")
+		if !strings.Contains(hint, "/runs/"+textMember(gate, "runId")) || !strings.Contains(hint, "in the dashboard, http://127.0.0.1:") {
+			t.Errorf("%s: the hint is %q", version, hint)
+		}
 	}
 }

@@ -230,7 +230,7 @@ func (t *contextTools) loadTool() *tool {
 			out := loadedAnswer{Loaded: loaded}
 			if pos := loaded.Position; pos != nil && pos.Kind == engine.PositionGate {
 				if out.Hint = run.AskUser; pos.Person {
-					out.Hint = run.ApprovalFix(loaded.RunID)
+					out.Hint = run.ApprovalFix(loaded.RunID, "")
 				}
 			}
 			return out, nil

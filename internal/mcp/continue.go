@@ -51,14 +51,16 @@ func (r *runTools) continueTool() *tool {
 			if err != nil {
 				return nil, err
 			}
-			if q := r.askAtGate(ctx, c.req, c.caller, request); q != nil {
+			if q, err := r.askAtGate(ctx, c.req, c.caller, request); err != nil {
+				return nil, err
+			} else if q != nil {
 				return q, nil
 			}
 			a, err := r.runs.Continue(ctx, c.caller, request)
 			if err != nil {
-				return nil, addGateOptions(c.req, request.Handle, withGiven(err, c.arguments))
+				return nil, r.addGateOptions(ctx, c.req, request.Handle, withGiven(err, c.arguments))
 			}
-			return r.newAnswer(c.req, a), nil
+			return r.newAnswer(ctx, c.req, a), nil
 		},
 	}
 }
@@ -138,17 +140,20 @@ func continueRequest(c call) (run.ContinueRequest, error) {
 // askAtGate returns a question to the person if the run is at a gate with human approval
 // and the client can show a form; otherwise nil. It skips a call with output, which the
 // engine judges.
-func (r *runTools) askAtGate(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in run.ContinueRequest) *question {
+func (r *runTools) askAtGate(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in run.ContinueRequest) (*question, error) {
 	if !canAsk(req) || in.Output != "" || in.Notes != "" || len(in.Context) > 0 || in.Skip != nil {
-		return nil
+		return nil, nil
 	}
 	now, err := r.runs.Get(ctx, c, run.Ref{Handle: in.Handle})
 	if err != nil {
-		return nil // Continue reports the error.
+		return nil, nil //nolint:nilerr // Continue reports the error.
 	}
 	pos := now.Position
 	if pos.Kind != engine.PositionGate || !pos.Person || now.Current != in.Handle || in.Step != "" && in.Step != pos.ID {
-		return nil
+		return nil, nil
 	}
-	return r.newQuestion(c, now)
+	if err := r.refuseRepeatedForm(ctx, now); err != nil {
+		return nil, err
+	}
+	return r.newQuestion(ctx, c, now), nil
 }

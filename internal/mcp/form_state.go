@@ -23,6 +23,7 @@ type formState struct {
 	Handle  string `json:"h"`
 	Gate    string `json:"g"`
 	Expires int64  `json:"e"` // Unix time in seconds
+	Asked   int64  `json:"a"` // Unix time in milliseconds
 	Nonce   string `json:"n"`
 }
 
@@ -48,7 +49,8 @@ func (f *formStore) sealState(s formState) string {
 	nonce := make([]byte, 16)
 	_, _ = rand.Read(nonce)
 	s.Nonce = base64.RawURLEncoding.EncodeToString(nonce)
-	s.Expires = f.now().Add(formLifetime).Unix()
+	now := f.now()
+	s.Asked, s.Expires = now.UnixMilli(), now.Add(formLifetime).Unix()
 	text, _ := json.Marshal(s) // Strings and a number always marshal.
 	payload := base64.RawURLEncoding.EncodeToString(text)
 	return payload + "." + f.signPayload(payload)

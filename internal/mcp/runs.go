@@ -15,6 +15,8 @@ type runTools struct {
 	runs   *run.Service
 	places projects
 	forms  *formStore
+	// live is Options.LiveDashboard.
+	live func(ctx context.Context, sessionID string) string
 	// catalog has the guides that a position refers to.
 	catalog Catalog
 	// memory describes the runs' contexts; answers omit the descriptions if it is nil.
@@ -79,8 +81,8 @@ type runAnswer struct {
 }
 
 // newAnswer makes an answer for the client of req.
-func (r *runTools) newAnswer(req *mcp.CallToolRequest, a *run.Answer) runAnswer {
-	out := r.newBareAnswer(req, a)
+func (r *runTools) newAnswer(ctx context.Context, req *mcp.CallToolRequest, a *run.Answer) runAnswer {
+	out := r.newBareAnswer(ctx, req, a)
 	if r.memory != nil {
 		out.Notice = r.memory.Notice(a.RunID)
 	}
@@ -99,7 +101,7 @@ func (r *runTools) loadBrief(ctx context.Context, c run.Caller, id string) *cont
 	return b
 }
 
-func (r *runTools) newBareAnswer(req *mcp.CallToolRequest, a *run.Answer) runAnswer {
+func (r *runTools) newBareAnswer(ctx context.Context, req *mcp.CallToolRequest, a *run.Answer) runAnswer {
 	a = withGuides(r.catalog.Snapshot().Library(), a)
 	switch {
 	case a.Position.Kind != engine.PositionGate:
@@ -109,9 +111,9 @@ func (r *runTools) newBareAnswer(req *mcp.CallToolRequest, a *run.Answer) runAns
 	case canAsk(req):
 		copied := *a
 		copied.Next = askCall(a.Handle)
-		return runAnswer{Answer: &copied, Hint: "only a person can open this gate; the call asks them"}
+		return runAnswer{Answer: &copied, Hint: "only a person can open this gate; the call asks them. If the client shows no form, " + r.approvalFix(ctx, a.RunID)}
 	}
-	return runAnswer{Answer: a, Hint: run.ApprovalFix(a.RunID)}
+	return runAnswer{Answer: a, Hint: r.approvalFix(ctx, a.RunID)}
 }
 
 func (r *runTools) startTool() *tool {
@@ -142,7 +144,7 @@ func (r *runTools) startTool() *tool {
 				delete(again.Arguments, "context")
 				return nil, withNext(err, again)
 			}
-			return r.newAnswer(c.req, a), nil
+			return r.newAnswer(ctx, c.req, a), nil
 		},
 	}
 }
@@ -168,7 +170,7 @@ func (r *runTools) suggestWorkflow(c call, err error) error {
 }
 
 // answerRunCall answers a call about a run with the state that do returns.
-func (r *runTools) answerRunCall(c call, do func(run.Ref) (*run.Answer, error)) (runAnswer, error) {
+func (r *runTools) answerRunCall(ctx context.Context, c call, do func(run.Ref) (*run.Answer, error)) (runAnswer, error) {
 	ref := run.Ref{Handle: c.textArg("handle"), RunID: c.textArg("runId")}
 	if ref == (run.Ref{}) {
 		return runAnswer{}, c.badCall("handle", "handle or runId is required")
@@ -177,7 +179,7 @@ func (r *runTools) answerRunCall(c call, do func(run.Ref) (*run.Answer, error)) 
 	if err != nil {
 		return runAnswer{}, withNext(err, run.StatusCall(ref))
 	}
-	return r.newAnswer(c.req, a), nil
+	return r.newAnswer(ctx, c.req, a), nil
 }
 
 // withNext adds a next call to a refusal without one.
@@ -199,7 +201,7 @@ func (r *runTools) statusTool() *tool {
 			param{name: "state", kind: kindBool, description: "Add the whole run as a state document"}),
 		output: answerSchema(),
 		serve: func(ctx context.Context, c call) (any, error) {
-			out, err := r.answerRunCall(c, func(ref run.Ref) (*run.Answer, error) {
+			out, err := r.answerRunCall(ctx, c, func(ref run.Ref) (*run.Answer, error) {
 				a, err := r.runs.Status(ctx, c.caller, ref)
 				if err == nil && c.boolArg("state") {
 					a.State, err = r.runs.State(ctx, c.caller, run.Ref{RunID: a.RunID})
@@ -224,7 +226,7 @@ func (r *runTools) forkTool() *tool {
 			requestParam()),
 		output: answerSchema(),
 		serve: func(ctx context.Context, c call) (any, error) {
-			return r.answerRunCall(c, func(ref run.Ref) (*run.Answer, error) {
+			return r.answerRunCall(ctx, c, func(ref run.Ref) (*run.Answer, error) {
 				return r.runs.Fork(ctx, c.caller, run.ForkRequest{Ref: ref, Seq: c.intArg("seq"), RequestID: c.textArg("requestId")})
 			})
 		},
@@ -238,7 +240,7 @@ func (r *runTools) abortTool() *tool {
 		params:      append(refParams(), param{name: "reason", kind: kindString}),
 		output:      answerSchema(),
 		serve: func(ctx context.Context, c call) (any, error) {
-			return r.answerRunCall(c, func(ref run.Ref) (*run.Answer, error) {
+			return r.answerRunCall(ctx, c, func(ref run.Ref) (*run.Answer, error) {
 				return r.runs.Abort(ctx, c.caller, run.AbortRequest{Ref: ref, Reason: c.textArg("reason")})
 			})
 		},

@@ -225,7 +225,7 @@ func (s *Server) toolsByToolset(opts Options) map[string][]*tool {
 		all[ToolsetSteps] = (&stepTools{catalog: opts.Catalog, runs: s.runs != nil, memory: opts.Memory}).listTools()
 	}
 	if s.runs != nil {
-		all[ToolsetRuns] = (&runTools{runs: s.runs, places: projects{opts.Project}, forms: newForms(opts.Now), catalog: s.catalog, memory: opts.Memory}).listTools()
+		all[ToolsetRuns] = (&runTools{runs: s.runs, places: projects{opts.Project}, forms: newForms(opts.Now), live: opts.LiveDashboard, catalog: s.catalog, memory: opts.Memory}).listTools()
 	}
 	if s.sessions != nil {
 		all[ToolsetSessions] = (&sessionTools{

@@ -212,8 +212,12 @@ func StatusCall(r Ref) *Call {
 const AskUser = "ask the user and pass on their answer: the user decides"
 
 // ApprovalFix returns how a person gives a human approval if the client cannot show a form.
-func ApprovalFix(runID string) string {
-	return "ask the person to open the gate at a terminal, with guideway runs approve " + runID +
+// page is the page of the run in the dashboard, or "" if no server is running.
+func ApprovalFix(runID, page string) string {
+	if page != "" {
+		page = "in the dashboard, " + page + ", or "
+	}
+	return "ask the person to open the gate " + page + "at a terminal, with guideway runs approve " + runID +
 		" (before the first time: guideway runs approve --set-passphrase); then call workflow_status"
 }
 
@@ -244,7 +248,7 @@ func newRefusalAt(r *engine.Refusal, rec Record, l *loadedRun) *Refusal {
 			out.Fix = AskUser
 		}
 		if pos.Person {
-			out.Fix = ApprovalFix(rec.ID)
+			out.Fix = ApprovalFix(rec.ID, "")
 		}
 	}
 	return out

@@ -185,6 +185,8 @@ type Details struct {
 	// Submission is the output that the gate asks about. It is nil if the run is not at a
 	// gate, or no output belongs to it.
 	Submission *Submission `json:"submission,omitempty"`
+	// Declined is the last form of the gate that was closed without an answer, if any.
+	Declined *Decline `json:"-"`
 	// Events are all events, or the requested ones.
 	Events []Event `json:"events"`
 	// Definition is the canonical text of the pinned definition.

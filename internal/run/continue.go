@@ -81,7 +81,7 @@ func (s *Service) decideAndCommit(ctx context.Context, c Caller, rec Record, key
 	}
 	facts, refusal := l.program.Decide(l.state, engine.Command{Continue: &cmd})
 	if refusal != nil {
-		s.recordRefusal(ctx, c, rec, l, refusal)
+		s.recordRefusal(ctx, c, rec, l, cmd, refusal)
 		return nil, newRefusalAt(refusal, rec, l)
 	}
 	rec, l, err = s.commitChange(ctx, ByCaller(c), rec, l, runChange{facts: facts, key: key, words: searchText(facts), moves: true})
@@ -89,25 +89,6 @@ func (s *Service) decideAndCommit(ctx context.Context, c Caller, rec Record, key
 		return nil, err
 	}
 	return newAnswer(rec, l.program, l.state, rec.Handle), nil
-}
-
-// recordRefusal records a refused attempt for observers. The refusal is valid even if it
-// cannot be stored.
-func (s *Service) recordRefusal(ctx context.Context, c Caller, rec Record, l *loadedRun, r *engine.Refusal) {
-	// These limits bound the events of an agent that retries forever.
-	const mostOfAPosition, most = 100, 20
-	if isEnded(rec.Status) || l.refused >= mostOfAPosition {
-		return
-	}
-	e, err := newEvent(KindRefused, Refused{
-		Rule: r.Rule, Message: r.Message, Step: rec.Step, Issues: r.Issues[:min(len(r.Issues), most)],
-	})
-	if err == nil {
-		_, _, err = s.commitChange(ctx, ByCaller(c), rec, l, runChange{otherEvents: []Event{e}})
-	}
-	if err != nil && guideway.ErrorCode(err) != guideway.CodeConflict {
-		s.log.WarnContext(ctx, "cannot record a refused attempt", "run", rec.ID, "error", err)
-	}
 }
 
 // replayAnswer answers a call with a handle of an earlier position: with the original

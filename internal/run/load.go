@@ -20,8 +20,8 @@ type loadedRun struct {
 	head     []byte
 	program  *program
 	state    engine.State
-	// refused counts the refused attempts recorded since the run moved.
-	refused int
+	// attempts are those recorded since the run moved.
+	attempts attempts
 	// marks are the variables marked as critical.
 	marks []Mark
 	// submission is the event whose output the next gate asks about, or 0.
@@ -171,7 +171,7 @@ func (s *Service) loadSnapshot(ctx context.Context, r Record) *loadedRun {
 	if jsontext.Decode(snap.State, &kept) != nil || kept.Submission == nil {
 		return nil
 	}
-	l.state, l.marks, l.submission = kept.State, kept.Marks, *kept.Submission
+	l.state, l.marks, l.submission, l.attempts = kept.State, kept.Marks, *kept.Submission, kept.Attempts
 	return l
 }
 
@@ -298,7 +298,7 @@ func parsePinned(stored Definition) (*workflowpkg.Definition, error) {
 
 // parseFact returns the engine's event. ok is false for other events.
 func parseFact(e Event) (fact engine.Event, ok bool, err error) {
-	if e.Kind == KindCreated || e.Kind == KindRefused || e.Kind == KindMarked {
+	if !e.IsFact() {
 		return engine.Event{}, false, nil
 	}
 	err = jsontext.Decode(e.Data, &fact)

@@ -130,22 +130,17 @@ type snapshotState struct {
 	Marks []Mark `json:",omitempty"`
 	// Submission is nil in a snapshot of an earlier version, which is not used.
 	Submission *int64
+	Attempts   attempts
 }
 
 // applyEvents applies the events to the part of a run that is not the engine's.
 func (l *loadedRun) applyEvents(events []Event) {
 	for _, e := range events {
 		l.submission = nextSubmission(l.submission, e)
-		switch e.Kind {
-		case KindRefused:
-			l.refused++
-		case KindMarked:
-			var m Marked
-			if json.Unmarshal(e.Data, &m) == nil {
-				l.marks = addMarks(l.marks, m)
-			}
-		default:
-			l.refused = 0
+		l.attempts = l.attempts.addEvent(e)
+		var m Marked
+		if e.Kind == KindMarked && json.Unmarshal(e.Data, &m) == nil {
+			l.marks = addMarks(l.marks, m)
 		}
 	}
 }

@@ -122,6 +122,11 @@ const (
 	KindRefused = "command_refused"
 	// KindMarked records that variables were marked as critical. Its data is a Marked.
 	KindMarked = "context_marked"
+	// KindDeclined records that a person closed the form of a gate without an answer, and
+	// KindUnanswered that the client did without showing it to a person. The data is a
+	// Declined.
+	KindDeclined   = "gate_declined"
+	KindUnanswered = "form_unanswered"
 )
 
 // Created is the data of the first event.
@@ -144,12 +149,16 @@ type Created struct {
 	Imported string `json:"imported,omitempty"`
 }
 
-// Refused is the data of a refused attempt. The input is not stored.
+// Refused is the data of a refused attempt.
 type Refused struct {
 	Rule    string   `json:"rule"`
 	Message string   `json:"message"`
 	Step    string   `json:"step,omitempty"`
 	Issues  []string `json:"issues,omitempty"`
+	// Output and Notes are the refused input: the head and the tail of a long text, and of
+	// a bounded number of attempts for each position.
+	Output string `json:"output,omitempty"`
+	Notes  string `json:"notes,omitempty"`
 }
 
 // Handle is the short token that a client holds for a run at a position.

@@ -232,11 +232,8 @@ func TestRefusalsKeepTheRunWhereItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := d.Events[len(d.Events)-1]; e.Kind != run.KindRefused || !strings.Contains(string(e.Data), "say PLAN") {
+	if e := d.Events[len(d.Events)-1]; e.Kind != run.KindRefused || !strings.Contains(string(e.Data), "say PLAN") || !strings.Contains(string(e.Data), "no plan") {
 		t.Errorf("the attempt is not recorded: %+v", e)
-	}
-	if strings.Contains(fmt.Sprint(d.Events), "no plan") {
-		t.Error("the refused output is kept")
 	}
 	mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "PLAN"})
 }

@@ -199,7 +199,7 @@ func (k *runReplay) replayEvents(events []run.Event) ([]engine.Event, error) {
 
 // decodeEngineEvent returns the engine event in e; ok is false if there is none.
 func decodeEngineEvent(e run.Event) (fact engine.Event, ok bool, err error) {
-	if e.Kind == run.KindCreated || e.Kind == run.KindRefused || e.Kind == run.KindMarked {
+	if !e.IsFact() {
 		return fact, false, nil
 	}
 	dec := json.NewDecoder(bytes.NewReader(e.Data))
@@ -237,7 +237,21 @@ func (k *runReplay) eventLine(e run.Event) (mark, text string, more []string) {
 		for _, issue := range refused.Issues {
 			more = append(more, "- "+app.OneLine(issue))
 		}
+		if refused.Output != "" {
+			more = append(more, "output: "+app.OneLine(refused.Output))
+		}
+		if refused.Notes != "" {
+			more = append(more, "notes: "+app.OneLine(refused.Notes))
+		}
 		return walk.MarkRefused, app.OneLine(refused.Step + ": " + refused.Message), more
+	case run.KindDeclined, run.KindUnanswered:
+		var declined run.Declined
+		_ = json.Unmarshal(e.Data, &declined)
+		text = "a person closed the form without an answer"
+		if e.Kind == run.KindUnanswered {
+			text = "the client declined the form without showing it to a person"
+		}
+		return walk.MarkGate, app.OneLine(declined.Step) + ": " + text, nil
 	case run.KindMarked:
 		var marked run.Marked
 		_ = json.Unmarshal(e.Data, &marked)

@@ -8,6 +8,7 @@ package auth
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"os/user"
 	"strconv"
@@ -26,6 +27,25 @@ func WithPrincipal(ctx context.Context, p guideway.Principal) context.Context {
 func PrincipalFrom(ctx context.Context) (p guideway.Principal, ok bool) {
 	p, ok = ctx.Value(principalKey{}).(guideway.Principal)
 	return p, ok
+}
+
+type serverURLKey struct{}
+
+// WithServerURL returns a context with the address at which the client of a request reaches
+// the server: the guard, or else the SDK, checks the host of every request.
+func WithServerURL(r *http.Request) context.Context {
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	return context.WithValue(r.Context(), serverURLKey{}, scheme+"://"+r.Host)
+}
+
+// ServerURL returns the address at which a client over HTTP reaches the server, without a
+// slash at the end, or "" for a client on stdio.
+func ServerURL(ctx context.Context) string {
+	text, _ := ctx.Value(serverURLKey{}).(string)
+	return text
 }
 
 // SystemUser returns the name of the operating system user of this process: the owner of

@@ -102,6 +102,7 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeTooLarge(w, h.maxBody)
 		return
 	}
+	r = r.WithContext(auth.WithServerURL(r))
 	done, err := h.fastPath.tryServe(w, r, h.maxBody)
 	if done {
 		return

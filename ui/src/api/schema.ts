@@ -2169,6 +2169,8 @@ export interface components {
              * @example run_aborted
              * @example command_refused
              * @example context_marked
+             * @example gate_declined
+             * @example form_unanswered
              * @example phase_entered
              * @example phase_exited
              * @example phase_skipped

@@ -1,0 +1,148 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/engine"
+)
+
+// The bounds of what a position records of an agent that retries forever. Each rule has its
+// own bound, so that a flood of one refusal does not hide another one.
+const (
+	maxRefusalsOfRule   = 40
+	maxRefusedOutputs   = 10
+	maxRefusedText      = 16 << 10
+	maxRefusalIssues    = 20
+	maxDeclinesRecorded = 20
+)
+
+// attempts counts what a position has recorded without moving.
+type attempts struct {
+	// Rules counts the refusals by rule, Outputs the refused outputs that are kept.
+	Rules   map[string]int `json:",omitempty"`
+	Outputs int            `json:",omitempty"`
+	// Declines counts the forms without an answer; Last is the last one.
+	Declines int      `json:",omitempty"`
+	Last     *Decline `json:",omitempty"`
+}
+
+// addEvent returns the attempts after an event. An event of the engine clears them.
+func (a attempts) addEvent(e Event) attempts {
+	switch e.Kind {
+	case KindRefused:
+		var r Refused
+		if json.Unmarshal(e.Data, &r) == nil {
+			rules := maps.Clone(a.Rules)
+			if rules == nil {
+				rules = map[string]int{}
+			}
+			rules[r.Rule]++
+			a.Rules = rules
+			if r.Output != "" || r.Notes != "" {
+				a.Outputs++
+			}
+		}
+	case KindDeclined, KindUnanswered:
+		a.Declines++
+		a.Last = &Decline{At: e.At, ByClient: e.Kind == KindUnanswered, Count: a.Declines}
+	case KindMarked:
+	default:
+		return attempts{}
+	}
+	return a
+}
+
+// isServiceEvent reports whether an event is not the engine's.
+func isServiceEvent(kind string) bool {
+	return slices.Contains([]string{KindCreated, KindRefused, KindMarked, KindDeclined, KindUnanswered}, kind)
+}
+
+// IsFact reports whether an event is a fact of the engine.
+func (e Event) IsFact() bool { return !isServiceEvent(e.Kind) }
+
+// cutText returns the head and the tail of a text with at most maxRefusedText bytes of it.
+func cutText(text string) string {
+	if len(text) <= maxRefusedText {
+		return text
+	}
+	head := Truncate(text, maxRefusedText/2)
+	tail := toValidUTF8(text[len(text)-maxRefusedText/2:])
+	return fmt.Sprintf("%s\n… (%d bytes are not kept) …\n%s", head, len(text)-maxRefusedText, tail)
+}
+
+// recordRefusal records a refused attempt with its input for observers. The refusal is valid
+// even if it cannot be stored.
+func (s *Service) recordRefusal(ctx context.Context, c Caller, rec Record, l *loadedRun, cmd engine.Continue, r *engine.Refusal) {
+	if isEnded(l.state.Ended) || l.attempts.Rules[r.Rule] >= maxRefusalsOfRule {
+		return
+	}
+	refused := Refused{Rule: r.Rule, Message: r.Message, Step: rec.Step, Issues: r.Issues[:min(len(r.Issues), maxRefusalIssues)]}
+	if l.attempts.Outputs < maxRefusedOutputs {
+		refused.Output, refused.Notes = cutText(cmd.Output), cutText(cmd.Notes)
+	}
+	if err := s.recordAttempt(ctx, c, rec, l, KindRefused, refused); err != nil && guideway.ErrorCode(err) != guideway.CodeConflict {
+		s.log.WarnContext(ctx, "cannot record a refused attempt", "run", rec.ID, "error", err)
+	}
+}
+
+// recordAttempt records an event that does not move the run.
+func (s *Service) recordAttempt(ctx context.Context, c Caller, rec Record, l *loadedRun, kind string, data any) error {
+	e, err := newEvent(kind, data)
+	if err != nil {
+		return err
+	}
+	_, _, err = s.commitChange(ctx, ByCaller(c), rec, l, runChange{otherEvents: []Event{e}})
+	return err
+}
+
+// Decline is the last form of a gate that was closed without an answer.
+type Decline struct {
+	At time.Time
+	// ByClient reports whether the client declined without showing the form to a person.
+	ByClient bool
+	// Count is the number of forms without an answer at this position.
+	Count int
+}
+
+// Declined is the data of an event about a form without an answer.
+type Declined struct {
+	Step string `json:"step"`
+	// Action is "decline" or "cancel".
+	Action string `json:"action"`
+	// AfterMS is the time between the question and the answer, in milliseconds.
+	AfterMS int64 `json:"afterMs"`
+}
+
+// DeclineRequest is a form of a gate that was closed without an answer.
+type DeclineRequest struct {
+	// Handle is the handle of the position that the form showed.
+	Handle string
+	Declined
+	// ByClient reports whether the client declined without showing the form to a person.
+	ByClient bool
+}
+
+// RecordDecline records that a person closed the form of a gate without an answer, or that
+// the client did without a person. The run does not change. A form of an earlier position is
+// not recorded.
+func (s *Service) RecordDecline(ctx context.Context, c Caller, r DeclineRequest) error {
+	_, err := retryOnConflict(ctx, func() (*Decline, error) {
+		rec, l, err := s.loadByRef(ctx, c, Ref{Handle: r.Handle})
+		if err != nil || rec.Handle != r.Handle || l.attempts.Declines >= maxDeclinesRecorded {
+			return nil, err
+		}
+		kind := KindDeclined
+		if r.ByClient {
+			kind = KindUnanswered
+		}
+		r.Step = rec.Step
+		return nil, s.recordAttempt(ctx, c, rec, l, kind, r.Declined)
+	})
+	return err
+}
