@@ -10,8 +10,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// The checkpoints of a run can be listed, read and compared, and its context is reported by
-// layer. Every answer matches the document, and the checkpoints of another user are hidden.
+// The checkpoints of a run can be listed, read and compared, and its context is shown by
+// layer. Every answer matches the OpenAPI document, and the checkpoints of another user are
+// hidden.
 func TestRunCheckpoints(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -28,7 +29,7 @@ func TestRunCheckpoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.keeper.Close(); err != nil { // writes the pending checkpoints
+	if err := s.keeper.Close(); err != nil { // Close writes the pending checkpoints.
 		t.Fatal(err)
 	}
 	runID := a.RunID
@@ -62,11 +63,11 @@ func TestRunCheckpoints(t *testing.T) {
 	}
 	s.wantStatus(t, 200, asAgent, "GET", "/api/checkpoints?limit=1", "").decodeInto(t, &list)
 	if list.Next == "" {
-		t.Fatalf("the first page: %+v", list)
+		t.Fatalf("the first page is %+v", list)
 	}
 	s.wantStatus(t, 200, asAgent, "GET", "/api/checkpoints?limit=1&cursor="+list.Next, "").decodeInto(t, &list)
 	if list.Checkpoints[0].CheckpointID != gate {
-		t.Errorf("the second page: %+v", list)
+		t.Errorf("the second page is %+v", list)
 	}
 
 	shown := s.wantStatus(t, 200, asAgent, "GET", "/api/checkpoints/"+gate, "")
@@ -80,7 +81,7 @@ func TestRunCheckpoints(t *testing.T) {
 	}
 	diff := s.wantStatus(t, 200, asAgent, "GET", "/api/checkpoints/"+newest+"/diff", "")
 	if !strings.Contains(string(diff.body), `"/added"`) {
-		t.Errorf("the difference: %s", diff.body)
+		t.Errorf("the difference is %s", diff.body)
 	}
 	s.wantStatus(t, 200, asAgent, "GET", "/api/checkpoints/"+gate+"/diff?from="+newest, "")
 

@@ -23,7 +23,7 @@ func (a *api) startRun(c *call, body startBody) (any, error) {
 	}
 	if body.WorkflowID == "" {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the body does not name a workflow").
-			WithFix(`set "workflowId" to an id of GET /api/workflows`)
+			WithFix(`set "workflowId" to an id from GET /api/workflows`)
 	}
 	request := run.StartRequest{WorkflowID: body.WorkflowID, Goal: body.Goal, Context: body.Context, RequestID: key}
 	if body.Project != nil {
@@ -57,8 +57,8 @@ type answerBody struct {
 }
 
 // answerGate answers the gate of a run. Only the credential (see runCaller) decides whether
-// the answer counts as a person's. The service refuses any other answer if the gate
-// requires a person.
+// the answer counts as a person's. If the gate requires a person, the service refuses any
+// other answer.
 func (a *api) answerGate(c *call, body answerBody) (any, error) {
 	if (body.OptionID == "") != body.Decline {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the body has no answer").

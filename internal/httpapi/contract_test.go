@@ -12,9 +12,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// contract checks answers against the OpenAPI document. Our objects may have no members
-// that the document does not name: a member that is added to an answer must be added to the
-// document.
+// contract checks answers against the OpenAPI document. An object that the API declares
+// must have no members that the document does not name: a member that is added to an answer
+// must also be added to the document.
 type contract struct {
 	mu       sync.Mutex
 	document map[string]any
@@ -65,8 +65,8 @@ func closeObjects(value any) {
 	}
 }
 
-// findRoute returns the path template of the document that matches a path. Of several, it
-// returns the one with the most literal parts.
+// findRoute returns the path template of the document that matches a path. If several
+// match, it returns the one with the most literal parts.
 func (c *contract) findRoute(path string) (string, bool) {
 	best, literals := "", -1
 	for template := range c.paths {
@@ -125,7 +125,7 @@ func memberAt(value any, path ...string) map[string]any {
 	return m
 }
 
-// checkAnswer checks an answer against the document, and the request too if it was
+// checkAnswer checks an answer against the document, and also the request if it was
 // accepted. An unknown path or method must be answered with a Problem.
 func (c *contract) checkAnswer(t *testing.T, r *http.Request, sent string, resp *http.Response, got []byte) {
 	t.Helper()
@@ -137,7 +137,7 @@ func (c *contract) checkAnswer(t *testing.T, r *http.Request, sent string, resp 
 	}
 	if !known || operation == nil {
 		if resp.StatusCode < 400 {
-			t.Errorf("%s %s answers %d and is not in the document", r.Method, r.URL.Path, resp.StatusCode)
+			t.Errorf("%s %s returns %d, which is not in the document", r.Method, r.URL.Path, resp.StatusCode)
 		}
 		c.checkSchema(t, c.componentSchema(t, "Problem"), got, r.Method+" "+r.URL.Path)
 		return
@@ -145,13 +145,13 @@ func (c *contract) checkAnswer(t *testing.T, r *http.Request, sent string, resp 
 	status := strconv.Itoa(resp.StatusCode)
 	answers := memberAt(operation, "responses", status)
 	if answers == nil && (resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusNotFound) {
-		// Every path may answer with the Problem of the guard, of a page of another origin
-		// and of a part that this server does not have.
+		// Every path may answer with a Problem: from the guard, to a page of another
+		// origin, or because the server does not have that part.
 		c.checkSchema(t, c.componentSchema(t, "Problem"), got, template)
 		return
 	}
 	if answers == nil {
-		t.Errorf("%s %s answers %s, which is not in the document: %s", r.Method, template, status, got)
+		t.Errorf("%s %s returns %s, which is not in the document: %s", r.Method, template, status, got)
 		return
 	}
 	place := []string{"paths", template, method, "responses", status}
@@ -178,7 +178,7 @@ func (c *contract) checkSchema(t *testing.T, schema *jsonschema.Schema, text []b
 	}
 }
 
-// The checker must detect wrong answers, otherwise it proves nothing.
+// The checker detects wrong answers; otherwise the other tests would prove nothing.
 func TestContractDetectsDrift(t *testing.T) {
 	t.Parallel()
 	c := newContract(t, newHandler(t, nil))
@@ -213,7 +213,7 @@ func TestContractCompiles(t *testing.T) {
 	for _, kind := range []string{"schemas", "responses", "parameters"} {
 		for name := range memberAt(c.document, "components", kind) {
 			if !used["#/components/"+kind+"/"+name] {
-				t.Errorf("nothing uses %s %s", kind, name)
+				t.Errorf("no object uses %s %s", kind, name)
 			}
 		}
 	}

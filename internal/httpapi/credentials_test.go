@@ -91,7 +91,7 @@ func (s *rig) tryGate(t *testing.T, who credential, workflow string, status int,
 	a := s.startAtGate(t, callerAnn(), workflow, "")
 	got := s.sendRequest(t, who, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm"}`)
 	if got.StatusCode != status {
-		t.Errorf("the gate of %s: %d %s, want %d", workflow, got.StatusCode, got.body, status)
+		t.Errorf("the gate of %s returns %d %s, want %d", workflow, got.StatusCode, got.body, status)
 	}
 	details, err := s.runs.GetWithEvents(t.Context(), callerAnn(), run.Ref{RunID: a.RunID})
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *rig) tryGate(t *testing.T, who credential, workflow string, status int,
 	}
 	var p struct{ Rule, Code string }
 	if got.decodeInto(t, &p); status == http.StatusForbidden && strings.Contains(string(got.body), "rule") && p.Rule != engine.RulePerson {
-		t.Errorf("refused by %+v", p)
+		t.Errorf("the refusal is %+v", p)
 	}
 }
 
@@ -148,8 +148,8 @@ func TestMe(t *testing.T) {
 	}
 }
 
-// A page that --allow-origin names can read answers with its own token. It may never send
-// the cookie.
+// A page whose origin --allow-origin names can read answers with its own token. It may
+// never send the cookie.
 func TestCORS(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -169,6 +169,6 @@ func TestCORS(t *testing.T) {
 	}
 	same := s.wantStatus(t, 200, asAgent, "GET", "/api/runs", "")
 	if o := same.Header.Get("Access-Control-Allow-Origin"); o != "" {
-		t.Errorf("without an origin: %q", o)
+		t.Errorf("without an origin the headers are %q", o)
 	}
 }

@@ -17,7 +17,7 @@ import (
 const changeBatch = 256
 
 // follower copies the changes of the feed that concern one reader into its stream, each
-// once and in order. Every stream reads the feed on its own, so that a slow reader does not
+// once and in order. Each stream reads the feed separately, so that a slow reader does not
 // delay the others.
 type follower struct {
 	feed  run.Feed
@@ -112,8 +112,8 @@ func (f *follower) restartFeed(ctx context.Context, list []run.Change) error {
 
 // startPosition returns the position at which a stream starts: after the header
 // Last-Event-ID, which a browser sends when it reconnects, or after the parameter after, or
-// now. ahead is true if the requested position is past the end of the feed, because the
-// store was restored or replaced.
+// else at the end of the feed. ahead is true if the requested position is past the end of
+// the feed, because the store was restored or replaced.
 func (a *api) startPosition(c *call) (after int64, ahead bool, err error) {
 	latest, err := a.Feed.Latest(c.Context())
 	if err != nil {
@@ -163,7 +163,7 @@ func (a *api) watchCatalog() (news <-chan struct{}, cancel func()) {
 	return told, a.Catalog.OnChange(func(catalog.Change) {
 		select {
 		case told <- struct{}{}:
-		default: // a value is pending
+		default: // A value is pending.
 		}
 	})
 }
@@ -225,7 +225,7 @@ func (a *api) streamEvents(c *call) (any, error) {
 }
 
 // streamContext returns a context that ends soon after the credential of a stream was
-// revoked, has expired or was logged out. A write in progress then ends too.
+// revoked, has expired or was logged out. A write in progress then also ends.
 func (a *api) streamContext(c *call) (ctx context.Context, cancel func()) {
 	ctx, end := context.WithCancel(c.Context())
 	mayRead := func() bool {
@@ -234,13 +234,13 @@ func (a *api) streamContext(c *call) (ctx context.Context, cancel func()) {
 	}
 	stop := auth.WatchCredential(mayRead, func() {
 		end()
-		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Unix(1, 0)) // not every connection supports deadlines
+		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Unix(1, 0)) // Not every connection supports deadlines.
 	})
 	return ctx, func() { stop(); end() }
 }
 
-// sessionEvent is an event of a session document's stream. The events have no names, as in
-// the seed.
+// sessionEvent is an event of a session document's stream. The events have no names, as
+// WorkRail clients expect.
 type sessionEvent struct {
 	Type       string `json:"type"`
 	WorkflowID string `json:"workflowId"`
@@ -272,8 +272,8 @@ func (a *api) sessionStream(c *call) (any, error) {
 	})
 }
 
-// sendSession adds the current state of a document to a stream. After several changes in a
-// row, each event may show the last one.
+// sendSession adds the current state of a document to a stream. After several consecutive
+// changes, each event may show the last one.
 func (a *api) sendSession(ctx context.Context, out *stream, ref session.Ref, change run.Change) error {
 	gone := sessionEvent{Type: "deleted", WorkflowID: ref.Workflow, SessionID: ref.ID}
 	if change.Op == run.OpDeleted {

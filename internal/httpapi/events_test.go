@@ -72,7 +72,7 @@ func (s *rig) openStream(t *testing.T, who credential, path string, header ...st
 	return &reader{resp: resp, in: bufio.NewReader(resp.Body), stop: stop}
 }
 
-// nextEvent returns the next event. It waits as long as the test may take.
+// nextEvent returns the next event. It waits until the deadline of the test.
 func (r *reader) nextEvent() (event, error) {
 	var e event
 	for {
@@ -95,7 +95,7 @@ func (r *reader) nextEvent() (event, error) {
 		case field == "data":
 			e.text += value
 		case line != "" && field != "retry" && !strings.HasPrefix(line, ":"):
-			return e, fmt.Errorf("the line %q", line)
+			return e, fmt.Errorf("invalid line %q", line)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func (r *reader) wantEvent(t *testing.T, s *rig, schema, kind string) event {
 	}
 	s.contract.checkSchema(t, s.contract.componentSchema(t, schema), []byte(e.text), kind)
 	if e.data.Type != kind {
-		t.Fatalf("the event %+v, want %s", e, kind)
+		t.Fatalf("the event is %+v, want %s", e, kind)
 	}
 	return e
 }
@@ -122,7 +122,7 @@ func TestEvents(t *testing.T) {
 	r := s.openStream(t, reads, "/api/events")
 	first := r.wantEvent(t, s, "FeedEvent", "connected")
 	if first.name != "connected" || first.id != first.data.Pos || first.id == 0 {
-		t.Errorf("at first: %+v", first)
+		t.Errorf("the first event is %+v", first)
 	}
 	s.createDocument(t, "bob", projectA, "bug", "secret")
 	s.createDocument(t, "ann", projectA, "bug", "one")
@@ -138,14 +138,14 @@ func TestEvents(t *testing.T) {
 		}
 		last = e.id
 	}
-	// Reconnect from the middle, by header and by parameter.
+	// The reader reconnects from the middle, by header and by parameter.
 	for _, again := range []*reader{
 		s.openStream(t, reads, "/api/events", "Last-Event-ID", strconv.FormatInt(last-1, 10)),
 		s.openStream(t, reads, "/api/events?after="+strconv.FormatInt(last-1, 10)),
 	} {
 		again.wantEvent(t, s, "FeedEvent", "connected")
 		if e := again.wantEvent(t, s, "FeedEvent", "change"); e.id != last || e.data.Op != "deleted" {
-			t.Errorf("connected again: %+v", e)
+			t.Errorf("the first event after reconnecting is %+v", e)
 		}
 	}
 	for _, id := range []string{"x", "-1", "1.5", "99999999999999999999"} {
@@ -153,7 +153,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// A position past the end of the feed: the store was restored from an old copy.
+// The position is past the end of the feed if the store was restored from an old copy.
 func TestEventsAheadOfTheFeed(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -165,7 +165,7 @@ func TestEventsAheadOfTheFeed(t *testing.T) {
 	}
 	s.createDocument(t, "ann", projectA, "bug", "two")
 	if e := r.wantEvent(t, s, "FeedEvent", "change"); e.data.ID != "two" {
-		t.Errorf("%+v, want the change after it", e)
+		t.Errorf("the event is %+v, want the change after the reset", e)
 	}
 }
 
@@ -233,8 +233,8 @@ func (s *rig) readAll(t *testing.T, begin int64, count int, reconnects bool) {
 	}
 }
 
-// The stream of a session document has its current state first, then one event for each
-// change of it and none for other documents.
+// The stream of a session document starts with its current state, and then has one event
+// per change of the document and none for other documents.
 func TestSessionStream(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -245,7 +245,7 @@ func TestSessionStream(t *testing.T) {
 	r := s.openStream(t, asAgent, "/api/sessions/bug/one/stream")
 	first := r.wantEvent(t, s, "SessionEvent", "connected")
 	if first.name != "" || first.data.SessionID != "one" || first.data.Session.Revision != 1 {
-		t.Errorf("at first: %+v", first)
+		t.Errorf("the first event is %+v", first)
 	}
 	last := first.id
 	for i := range 5 {
@@ -276,11 +276,11 @@ func TestSessionStream(t *testing.T) {
 	s.openStream(t, asAgent, "/api/sessions/bug/one/stream?project="+projectB).wantEvent(t, s, "SessionEvent", "connected")
 }
 
-// A reader that does not read delays neither other readers nor writers, and does not delay
-// the shutdown.
+// A client that does not read its stream delays neither other readers nor writers nor the
+// shutdown.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	const changes = 20_000 // more than the socket buffers hold
+	const changes = 20_000 // The socket buffers hold fewer changes.
 	feed := newFeed()
 	s := newRig(t, func(o *httpapi.Options) { o.Feed = feed })
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
@@ -307,7 +307,7 @@ func TestSlowReader(t *testing.T) {
 	s.wantShutdown(t)
 }
 
-// A feed is pruned while a stream follows it, or before: the reader receives a reset and
+// If a feed is pruned before or while a stream follows it, the reader receives a reset and
 // continues at the oldest change.
 func TestPrunedFeed(t *testing.T) {
 	t.Parallel()
@@ -320,18 +320,18 @@ func TestPrunedFeed(t *testing.T) {
 	r := s.openStream(t, asAgent, "/api/events?after=2")
 	r.wantEvent(t, s, "FeedEvent", "connected")
 	if e := r.wantEvent(t, s, "FeedEvent", "reset"); e.id != 7 {
-		t.Errorf("%+v, want a reset to 7", e)
+		t.Errorf("the event is %+v, want a reset to 7", e)
 	}
 	for want := int64(8); want <= 10; want++ {
 		if e := r.wantEvent(t, s, "FeedEvent", "change"); e.id != want {
-			t.Errorf("%+v, want the change %d", e, want)
+			t.Errorf("the event is %+v, want the change %d", e, want)
 		}
 	}
 	feed.pruneChanges(10)
 	r = s.openStream(t, asAgent, "/api/events?after=3")
 	r.wantEvent(t, s, "FeedEvent", "connected")
 	if e := r.wantEvent(t, s, "FeedEvent", "reset"); e.id != 10 {
-		t.Errorf("%+v, want a reset to 10", e)
+		t.Errorf("the event is %+v, want a reset to 10", e)
 	}
 }
 
@@ -367,8 +367,8 @@ func TestTooManyStreams(t *testing.T) {
 	s.wantShutdown(t)
 }
 
-// The whole sequence over HTTP: a run waits for a person, the stream reports it, the person
-// answers in the browser and the agent continues.
+// A run waits for a person, the stream reports it, the person answers in the browser, and
+// the agent continues.
 func TestGateLive(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -378,7 +378,7 @@ func TestGateLive(t *testing.T) {
 	a := s.startAtGate(t, callerAnn(), "person", "")
 	for seq := int64(0); seq < 2; seq++ {
 		if e := r.wantEvent(t, s, "FeedEvent", "change"); e.data.ID != a.RunID {
-			t.Fatalf("%+v, want a change of %s", e, a.RunID)
+			t.Fatalf("the event is %+v, want a change of %s", e, a.RunID)
 		}
 	}
 	s.wantCode(t, 403, guideway.CodeRefused, asAgent, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm"}`)
@@ -393,7 +393,7 @@ func TestGateLive(t *testing.T) {
 	}
 	status, err := s.runs.Status(t.Context(), callerAnn(), run.Ref{Handle: a.Handle})
 	if err != nil || status.Position.Kind != engine.PositionStep || status.Position.ID != "build" {
-		t.Errorf("the agent sees %+v, %v", status, err)
+		t.Errorf("the run is at %+v, %v", status, err)
 	}
 }
 

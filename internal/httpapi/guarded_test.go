@@ -8,9 +8,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// Every route of the OpenAPI document refuses requests without a credential, pages of other
-// origins, and host names that resolve to this machine (DNS rebinding). The routes come
-// from the document, so that none is missed.
+// Every route of the OpenAPI document refuses requests without a credential, requests from
+// pages of other origins, and requests for host names that resolve to this machine (DNS
+// rebinding). The routes come from the document, so that none is missed.
 func TestEveryRouteIsGuarded(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -29,7 +29,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		name   string
 		who    credential
 		status int
-		// open is true if the health check answers too.
+		// open reports whether the health check also answers.
 		open bool
 	}{
 		{"no credential", withoutCredential, 401, true},
@@ -58,7 +58,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			// The cookie alone can read but not command.
 			if requiresKey(o.(map[string]any)) {
 				if got := s.requestStatus(t, reads, method, target); got != http.StatusForbidden {
-					t.Errorf("%s %s for a browser without the key: %d", method, path, got)
+					t.Errorf("%s %s from a browser without the key returns %d", method, path, got)
 				}
 			}
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // hookRoutes returns the routes of hook graphs. Only a person may run a script, write a
-// graph or enable one: an agent that could disable its guards would have none.
+// graph or enable one, because hook graphs guard against agents.
 func (a *api) hookRoutes() []route {
 	return []route{
 		{"GET", "/api/hooks", auth.RightRead, a.listHooks},
@@ -31,7 +31,7 @@ func (a *api) hookRoutes() []route {
 	}
 }
 
-// requirePerson refuses every credential except a browser in which a person has logged in.
+// requirePerson refuses all credentials except a browser in which a person has logged in.
 func requirePerson(handle handler) handler {
 	return func(c *call) (any, error) {
 		if c.authGrant().Proof != auth.ProofBrowser {
@@ -81,8 +81,8 @@ type enableHookBody struct {
 	Replace bool   `json:"replace"`
 }
 
-// enableHook approves exactly the graph that the pin names. It answers with the graphs that
-// were disabled in exchange.
+// enableHook approves exactly the graph that the pin names. The answer has the graphs that
+// it replaced, which are now disabled.
 func (a *api) enableHook(c *call, body enableHookBody) (any, error) {
 	replaced, err := a.Hooks.Enable(c.Context(), hookadmin.EnableRequest{ID: c.PathValue("id"), Pin: body.Pin, Replace: body.Replace, Who: c.userName()})
 	return object{"replaced": replaceNil(replaced)}, err
@@ -130,7 +130,7 @@ func (a *api) saveHookModule(c *call, body saveModuleBody) (any, error) {
 // hookTypes returns the TypeScript declarations of the API of scripts.
 func (a *api) hookTypes(*call) (any, error) { return object{"types": sandbox.Types()}, nil }
 
-// hookDocument is a graph that need not be valid, as JSON or as a text.
+// hookDocument is a graph that need not be valid, as JSON or as text.
 type hookDocument struct {
 	Graph  json.RawMessage `json:"graph"`
 	Text   string          `json:"text"`

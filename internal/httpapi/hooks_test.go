@@ -105,7 +105,7 @@ func TestHookGraphLifecycle(t *testing.T) {
 	}
 	s.wantStatus(t, 200, asAgent, "GET", "/api/hooks", "").decodeInto(t, &list)
 	if len(list.Graphs) != 2 || len(list.Modules) != 1 {
-		t.Fatalf("there are %+v", list)
+		t.Fatalf("the graphs are %+v", list)
 	}
 	s.wantStatus(t, 200, asAgent, "GET", "/api/hook-types", "")
 	s.wantStatus(t, 200, asAgent, "POST", "/api/hook-check", `{"text":"{}"}`)
@@ -117,7 +117,7 @@ func TestHookGraphLifecycle(t *testing.T) {
 	var saved hookAnswer
 	s.wantStatus(t, 200, person, "PUT", "/api/hooks/mine", saveHookJSON("user", "", hookText)).decodeInto(t, &saved)
 	if !verdict.Valid || saved.Hook.Pin != verdict.Pin || saved.Hook.State != "off" || saved.Hook.Source != "user" {
-		t.Fatalf("checked as %+v, saved as %+v", verdict, saved.Hook)
+		t.Fatalf("the check returned %+v, the save %+v", verdict, saved.Hook)
 	}
 	if _, err := os.Stat(filepath.Join(user, "hooks", "mine.json")); err != nil {
 		t.Error(err)
@@ -128,13 +128,13 @@ func TestHookGraphLifecycle(t *testing.T) {
 	}
 	s.wantStatus(t, 200, person, "POST", "/api/hook-test", `{"graph":`+hookText+`,"request":{"name":"t","arguments":{}},"client":"c","server":"s"}`).decodeInto(t, &trial)
 	if trial.Outcome != "changed" || len(trial.Nodes) != 4 || trial.Nodes[1].Input == nil {
-		t.Errorf("the trial: %+v", trial)
+		t.Errorf("the trial returned %+v", trial)
 	}
 	s.wantStatus(t, 200, person, "POST", "/api/hooks/mine/enable", `{"pin":"`+saved.Hook.Pin+`"}`)
 	other := strings.Replace(hookText, "mark = 1", "mark = 3", 1)
 	s.wantStatus(t, 200, person, "PUT", "/api/hooks/mine", saveHookJSON("user", saved.Base, other)).decodeInto(t, &saved)
 	if saved.Hook.State != "active" {
-		t.Errorf("after a change it is %+v", saved.Hook)
+		t.Errorf("after a change the graph is %+v", saved.Hook)
 	}
 	var versions struct{ Versions []struct{ ID string } }
 	s.wantStatus(t, 200, asAgent, "GET", "/api/hooks/mine/versions", "").decodeInto(t, &versions)
@@ -145,7 +145,7 @@ func TestHookGraphLifecycle(t *testing.T) {
 	s.wantStatus(t, 200, asAgent, "GET", first, "")
 	s.wantStatus(t, 200, person, "POST", first+"/restore", `{"base":"`+saved.Base+`"}`).decodeInto(t, &saved)
 	if !strings.Contains(saved.Text, "mark = 1") {
-		t.Errorf("restored as %s", saved.Text)
+		t.Errorf("the restored text is %s", saved.Text)
 	}
 	s.wantStatus(t, 200, asAgent, "GET", "/api/hooks/mine/export", "")
 	s.wantStatus(t, 200, person, "POST", "/api/hooks/mine/disable", "")
@@ -155,7 +155,7 @@ func TestHookGraphLifecycle(t *testing.T) {
 }
 
 // No credential of an agent can save, test, enable or disable a graph. Neither can a token
-// that answers gates, nor a browser without the page's key.
+// that answers gates or a browser without the page's key.
 func TestHookGraphsRequireAPerson(t *testing.T) {
 	t.Parallel()
 	s, user, _ := newHooks(t)
@@ -190,11 +190,11 @@ func TestHookGraphsRequireAPerson(t *testing.T) {
 	s.wantStatus(t, 200, person, "GET", "/api/hooks/theirs", "").decodeInto(t, &theirs)
 	after, err := os.ReadFile(filepath.Join(user, "hooks", "mine.json"))
 	if err != nil || string(after) != string(before) || theirs.Hook.Enabled {
-		t.Errorf("something was changed: %s, %v, %+v", after, err, theirs.Hook)
+		t.Errorf("a refused request changed the graph: %s, %v, %+v", after, err, theirs.Hook)
 	}
 }
 
-// A graph of a project runs only after its exact content was approved, and no longer after
+// A project's graph runs only after its exact content was approved, and stops running after
 // a change.
 func TestProjectGraphsRequireTheirPin(t *testing.T) {
 	t.Parallel()
@@ -210,11 +210,11 @@ func TestProjectGraphsRequireTheirPin(t *testing.T) {
 	text := strings.Replace(got.Text, "mark = 1", "mark = 9", 1)
 	s.wantStatus(t, 200, person, "PUT", "/api/hooks/theirs", saveHookJSON("project", got.Base, text)).decodeInto(t, &got)
 	if got.Hook.State != "changed" || got.Hook.Own {
-		t.Errorf("after a change it is %+v", got.Hook)
+		t.Errorf("after a change the graph is %+v", got.Hook)
 	}
 	s.wantCode(t, 409, guideway.CodeConflict, person, "POST", "/api/hooks/theirs/enable", `{"pin":"`+seen+`"}`)
 	if left, err := filepath.Glob(filepath.Join(project, "hooks", ".*")); err != nil || len(left) > 0 {
-		t.Errorf("files left: %v, %v", left, err)
+		t.Errorf("remaining files: %v, %v", left, err)
 	}
 }
 

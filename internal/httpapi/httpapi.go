@@ -31,7 +31,7 @@ type Options struct {
 	Guard *auth.Guard
 	// Bearer checks the token on /mcp and /api; required.
 	Bearer *auth.Bearer
-	// Browsers logs a person's browser in. Without it there are no pages.
+	// Browsers keeps the logins of browsers. Without it there are no pages.
 	Browsers *auth.BrowserSessions
 	// Tokens checks named tokens.
 	Tokens *auth.Tokens
@@ -47,8 +47,8 @@ type Options struct {
 	Sessions session.Store
 	// Hooks holds the hook graphs.
 	Hooks *hookadmin.Service
-	// Memory holds the checkpoints and the contexts of runs. The API only reads them: agents
-	// save and load over MCP, a person at the command line.
+	// Memory holds the checkpoints and the contexts of runs. The API only reads them:
+	// agents save and load them over MCP, and a person on the command line.
 	Memory *contexts.Service
 	// Requests holds the log of requests to upstreams.
 	Requests Requests
@@ -112,7 +112,7 @@ type api struct {
 // It returns an error if the guard or the bearer check is missing. It does no I/O.
 func NewHandler(opts Options) (http.Handler, error) {
 	if opts.Guard == nil || opts.Bearer == nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "the HTTP handler needs a guard and a bearer check")
+		return nil, guideway.Errorf(guideway.CodeInternal, "the HTTP handler requires a guard and a bearer check")
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary serves as its own script worker.
+// The test binary also serves as the script worker.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "script-worker" {
 		if err := worker.Main(os.Stdin, os.Stdout); err != nil {
@@ -180,7 +180,7 @@ func TestNewHandlerRequiresGuardAndBearer(t *testing.T) {
 	}
 }
 
-// A stream that a client has opened ends at once when the server ends.
+// A stream that a client has opened ends immediately when the server shuts down.
 func TestServeEndsOpenStreams(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
@@ -197,8 +197,8 @@ func TestServeEndsOpenStreams(t *testing.T) {
 	<-ended
 }
 
-// At the shutdown a POST that is answered in time completes. One that is not loses its
-// connection and does not delay the server.
+// During shutdown, a POST that is answered in time completes. One that is not answered in
+// time loses its connection and does not delay the server.
 func TestServeFinishesResponses(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -221,7 +221,7 @@ func TestServeFinishesResponses(t *testing.T) {
 		rest, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if answered := err == nil && string(rest) == "answer\n"; answered != inTime {
-			t.Errorf("in time %v: %q, %v", inTime, rest, err)
+			t.Errorf("expected in time: %v, got %q, %v", inTime, rest, err)
 		}
 		s.wantShutdown(t)
 	}

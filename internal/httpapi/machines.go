@@ -14,8 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Machines is the part of agent machines that the API uses. Its commands drive their runs.
-// A refusal is a *run.Refusal.
+// Machines is the part of agent machines that the API uses. Its commands also continue the
+// runs that they change. A refusal is a *run.Refusal.
 type Machines interface {
 	Entries() []*catalog.MachineEntry
 	Entry(name string) (*catalog.MachineEntry, error)
@@ -165,7 +165,7 @@ func (a *api) startMachine(c *call, body startMachineBody) (any, error) {
 		return nil, err
 	}
 	if body.Machine == "" {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the body does not name a machine").WithFix(`set "machine" to a name of GET /api/machines`)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the body does not name a machine").WithFix(`set "machine" to a name from GET /api/machines`)
 	}
 	if body.Demo {
 		if body.Inputs, err = a.demoInputs(body.Machine, body.Inputs); err != nil {
@@ -253,8 +253,8 @@ type machineInputBody struct {
 	Result  string                 `json:"result"`
 }
 
-// machineInput passes a run the input that it waits for, or the outcome of an interrupted
-// call. Only the credential decides whether it counts as a person's.
+// machineInput sends the input that a run waits for, or the outcome of an interrupted call,
+// to the run. Only the credential decides whether the input counts as a person's.
 func (a *api) machineInput(c *call, body machineInputBody) (any, error) {
 	if body.Outcome != "" {
 		s, err := a.Machines.Decide(c.Context(), c.runCaller(), c.PathValue("id"), body.Outcome, body.Result)

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// machinePollInterval is how often a stream polls a run that another process may drive.
-	// machineSendInterval is the shortest time between two statuses.
+	// machinePollInterval is how often a stream polls a run that another process may
+	// execute. machineSendInterval is the shortest time between two statuses.
 	machinePollInterval = time.Second
 	machineSendInterval = 250 * time.Millisecond
 )
@@ -24,7 +24,7 @@ type machineDelta struct {
 }
 
 // machineStream streams the progress of a run: its status after each change and, if this
-// process drives the run, the text of its agents as it arrives.
+// process executes the run, the text of its agents as it arrives.
 func (a *api) machineStream(c *call) (any, error) {
 	id, by := c.PathValue("id"), c.runCaller()
 	first, err := a.Machines.Status(c.Context(), by, id)

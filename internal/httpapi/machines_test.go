@@ -49,7 +49,7 @@ func (d testMachines) Machine(_ context.Context, name string) (*machinedef.Defin
 	return e.Definition, nil
 }
 
-// Call stores the agent's answer in place of a script.
+// Call stores the agent's answer, as a script would.
 func (d testMachines) Call(_ context.Context, c driver.HandlerCall) (*driver.HandlerResult, error) {
 	r, err := llm.ReadCompletion(c.This.Last)
 	if err != nil {
@@ -100,7 +100,7 @@ func newTestMachines(t *testing.T) testMachines {
 // machineAnswer is the part of a command's answer that the test reads.
 type machineAnswer struct{ Run driver.Status }
 
-// waitForRest waits until a run rests.
+// waitForRest waits until a run pauses or ends.
 func (s *rig) waitForRest(t *testing.T, id string) driver.Status {
 	t.Helper()
 	st, err := s.machines.Wait(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, id, 20*time.Second)
@@ -117,8 +117,8 @@ func TestMachines(t *testing.T) {
 	var list struct {
 		Machines []struct {
 			Name, Error string
-			Demo          bool
-			Inputs        []struct{ Name string }
+			Demo        bool
+			Inputs      []struct{ Name string }
 		}
 	}
 	s.wantStatus(t, 200, asAgent, "GET", "/api/machines", "").decodeInto(t, &list)
@@ -131,15 +131,15 @@ func TestMachines(t *testing.T) {
 	}
 	s.wantStatus(t, 200, asAgent, "GET", "/api/machines/desk", "").decodeInto(t, &details)
 	if details.Source != deskMachine || len(details.Ways) != 2 {
-		t.Errorf("it is shown as %+v", details)
+		t.Errorf("the machine is %+v", details)
 	}
 	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/machines/none", "")
 	s.wantStatus(t, 422, asAgent, "GET", "/api/machines/broken", "")
 }
 
-// A run is started and waits for a person. The answer of an agent's token is refused, that
-// of a browser accepted. The run ends and is forked, and its events are returned in pages.
-// Other users cannot see it.
+// A run starts and waits for a person. The answer with an agent's token is refused, and
+// that of a browser accepted. The run ends and is forked, and its events are returned in
+// pages. Other users cannot see it.
 func TestMachineRuns(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -151,18 +151,18 @@ func TestMachineRuns(t *testing.T) {
 	s.wantStatus(t, 201, asAgent, "POST", "/api/machine-runs", `{"machine":"desk","demo":true,"goal":"try"}`).decodeInto(t, &got)
 	at := "/api/machine-runs/" + got.Run.RunID
 	if st := s.waitForRest(t, got.Run.RunID); st.Status != "waiting" || !st.Asks.Person {
-		t.Fatalf("it is %+v", st)
+		t.Fatalf("the run is %+v", st)
 	}
 	var details struct{ Data map[string]any }
 	s.wantStatus(t, 200, asAgent, "GET", at, "").decodeInto(t, &details)
 	if details.Data["request"] != "a demo" {
-		t.Errorf("the demonstration begins with %v", details.Data)
+		t.Errorf("the first event of the demonstration is %v", details.Data)
 	}
 	s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", at+"/input", `{"value":"yes"}`)
 	s.wantCode(t, 400, guideway.CodeInvalid, person, "POST", at+"/input", `{"value":"perhaps"}`)
 	s.wantStatus(t, 200, person, "POST", at+"/input", `{"value":"yes"}`)
 	if st := s.waitForRest(t, got.Run.RunID); st.Status != "completed" || string(st.Output) != `"Certainly, at once."` {
-		t.Errorf("it ends as %+v", st)
+		t.Errorf("the completed run is %+v", st)
 	}
 	s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", at+"/resume", `{}`)
 	s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", at+"/cancel", `{}`)
@@ -199,7 +199,7 @@ func TestMachineRuns(t *testing.T) {
 func TestMachineStream(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	// The run is started but not driven, so that no text arrives before the reader is
+	// The run is created but not executed yet, so that no text arrives before the reader is
 	// connected.
 	st, err := s.machines.Service.Start(t.Context(), run.Caller{Principal: guideway.Principal{User: "ann"}}, driver.StartRequest{
 		Machine: "desk", Inputs: map[string]json.RawMessage{"request": json.RawMessage(`"x"`)},
@@ -233,7 +233,7 @@ func TestMachineStream(t *testing.T) {
 			continue
 		}
 		if len(kinds) == 1 && name == "status" {
-			s.waitForRest(t, st.RunID) // drives the run
+			s.waitForRest(t, st.RunID) // This executes the run.
 		}
 		var got struct{ Text, Status string }
 		if err := json.Unmarshal([]byte(data), &got); err != nil {

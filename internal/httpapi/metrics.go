@@ -22,6 +22,6 @@ func (a *api) getMetrics(c *call) (any, error) {
 	c.w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	c.w.Header().Set("Cache-Control", "no-store")
 	c.w.WriteHeader(http.StatusOK)
-	_, _ = c.w.Write(text.Bytes()) // the reader may have disconnected
+	_, _ = c.w.Write(text.Bytes()) // The reader may have disconnected.
 	return responseWritten{}, nil
 }

@@ -17,7 +17,7 @@ func (fakeMetrics) Metrics(w io.Writer) error {
 	return err
 }
 
-// /metrics names upstreams and tools. So it requires the right to read the API, also on
+// /metrics names upstreams and tools, so it requires the right to read the API even on
 // loopback, and refuses pages of other origins.
 func TestMetricsAreGuarded(t *testing.T) {
 	t.Parallel()

@@ -42,8 +42,8 @@ var referenceFuncs = template.FuncMap{
 	"join": func(types any) string { return strings.ReplaceAll(strings.Trim(fmt.Sprint(types), "[]"), " ", " or ") },
 }
 
-// getReference renders the OpenAPI document for callers that may read the API. A browser
-// that may not gets the page that explains how to log in.
+// getReference renders the OpenAPI document for callers that may read the API. Other
+// browsers get the page that explains how to log in.
 func (p *pages) getReference(c *call) (any, error) {
 	if grant, err := p.access.Check(c.Request); err != nil || !grant.May(auth.RightRead) {
 		return p.renderPage(c, http.StatusUnauthorized, "outside.html", nil)

@@ -53,7 +53,8 @@ func (c *contract) resolveRef(value any) map[string]any {
 	return m
 }
 
-// minimalValue returns a value with the required members of a schema and the given ones.
+// minimalValue returns a value with the required members of a schema. It takes them from
+// given if they are there.
 func (c *contract) minimalValue(value any, given map[string]any) any {
 	schema := c.resolveRef(value)
 	if enum, ok := schema["enum"].([]any); ok {
@@ -233,13 +234,13 @@ func (f *fixture) valuesOfMachine(t *testing.T, o operation) map[string]any {
 	return values
 }
 
-// wantDocumented sends a request and checks that the operation describes the status of the
-// answer. The rig checks its body.
+// wantDocumented sends a request and checks that the operation documents the status of the
+// answer. The rig checks the body.
 func (f *fixture) wantDocumented(t *testing.T, o operation, who credential, target, body string) int {
 	t.Helper()
 	got := f.sendRequest(t, who, o.method, target, body)
 	if memberAt(o.described, "responses", strconv.Itoa(got.StatusCode)) == nil {
-		t.Errorf("%s %s answers %d, which is not in the document: %s", o.method, target, got.StatusCode, got.body)
+		t.Errorf("%s %s returns %d, which is not in the document: %s", o.method, target, got.StatusCode, got.body)
 	}
 	return got.StatusCode
 }
@@ -273,8 +274,8 @@ func TestDocumentedRequests(t *testing.T) {
 	}
 }
 
-// A request without a credential, with the token of an agent, with unknown names or without
-// a body is answered as the document describes.
+// A request without a credential, with an agent's token, with unknown names or without a
+// body is answered as the document describes.
 func TestDocumentedRefusals(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -293,9 +294,9 @@ func TestDocumentedRefusals(t *testing.T) {
 					t.Errorf("without a credential: %d", status)
 				}
 			}
-			if len(security) == 1 { // a browser alone
+			if len(security) == 1 { // Only a browser may make the request.
 				if status := f.wantDocumented(t, o, asAgent, target, body); status != http.StatusForbidden {
-					t.Errorf("with the token of an agent: %d", status)
+					t.Errorf("with an agent's token the status is %d", status)
 				}
 			}
 			if !strings.Contains(o.path, "{") && o.method == "GET" || o.id == "logout" {

@@ -22,7 +22,7 @@ import (
 //go:embed assets
 var pageFiles embed.FS
 
-// pagePolicy lets a page load files from this server alone. It forbids inline scripts and
+// pagePolicy lets a page load files from this server only. It forbids inline scripts and
 // styles, frames, and forms that post to another origin.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; font-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -49,8 +49,8 @@ func (a *api) mountPages(mux *http.ServeMux) {
 	handle("/assets/{file}", methods{"GET": {handle: p.getAsset}})
 }
 
-// appPages are the paths of the dashboard's pages. The application chooses the page by the
-// path. ui/src/App.tsx must list the same paths.
+// appPages are the paths of the dashboard's pages, from which the application selects the
+// page. ui/src/App.tsx must list the same paths.
 var appPages = []string{
 	"/{$}", "/runs", "/runs/{id}", "/sessions", "/dashboard/{id}", "/machines", "/machines/{name}", "/machine-runs/{id}", "/requests", "/requests/{id}",
 	"/workflows", "/workflows/{id}", "/workflows/{id}/edit", "/workflows/{id}/try", "/new-workflow",
@@ -118,7 +118,7 @@ func writePage(c *call, status int, page []byte) (any, error) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", pagePolicy)
 	c.w.WriteHeader(status)
-	_, _ = c.w.Write(page) // the client may have disconnected
+	_, _ = c.w.Write(page) // The client may have disconnected.
 	return responseWritten{}, nil
 }
 

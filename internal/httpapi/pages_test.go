@@ -25,11 +25,11 @@ func TestLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := "/login/" + code
-	// Prefetchers open the link too. That must not consume it.
+	// Prefetchers also open the link. That must not consume it.
 	for range 2 {
 		got := s.wantStatus(t, 200, withoutCredential, "GET", path, "", "Sec-Fetch-Site", "none", "Purpose", "prefetch")
 		if len(got.Cookies()) != 0 || !strings.Contains(string(got.body), `method="post"`) {
-			t.Errorf("the link gives %v: %s", got.Cookies(), got.body)
+			t.Errorf("the link returns %v: %s", got.Cookies(), got.body)
 		}
 		// Otherwise the browser sends the form with the origin null.
 		if got.Header.Get("Referrer-Policy") != "same-origin" {
@@ -42,7 +42,7 @@ func TestLogin(t *testing.T) {
 	cookies := in.Cookies()
 	key := regexp.MustCompile(`name="guideway-key" content="([^"]+)"`).FindSubmatch(in.body)
 	if len(cookies) != 1 || key == nil {
-		t.Fatalf("logged in with %v: %s", cookies, in.body)
+		t.Fatalf("the login returns %v: %s", cookies, in.body)
 	}
 	s.wantStatus(t, 401, s.addPageHeaders, "POST", path, "")
 	s.wantStatus(t, 401, withoutCredential, "GET", path, "")
@@ -59,7 +59,7 @@ func TestLogin(t *testing.T) {
 	}
 	out := s.wantStatus(t, 200, browser, "POST", "/api/logout", "")
 	if gone := out.Cookies(); len(gone) != 1 || gone[0].MaxAge >= 0 {
-		t.Errorf("logged out with %v", gone)
+		t.Errorf("the logout returns %v", gone)
 	}
 	s.wantStatus(t, 401, browser, "GET", "/", "")
 	s.wantCode(t, 401, guideway.CodeUnauthorized, browser, "GET", "/api/runs", "")
@@ -72,7 +72,7 @@ func TestPagesWithoutALogin(t *testing.T) {
 	for _, page := range []string{"/", "/dashboard/one", "/login/none"} {
 		got := s.wantStatus(t, 401, withoutCredential, "GET", page, "")
 		if !strings.Contains(string(got.body), "guideway open") || !strings.HasPrefix(got.Header.Get("Content-Type"), "text/html") {
-			t.Errorf("%s does not say how to log in: %s", page, got.body)
+			t.Errorf("%s does not explain how to log in: %s", page, got.body)
 		}
 	}
 	// The token of /mcp does not open a page, and must not be sent to one.
@@ -227,7 +227,7 @@ func routesOfTheApplication(t *testing.T) []string {
 		pages = append(pages, strings.ReplaceAll(string(m[1]), ":id", "one"))
 	}
 	if len(pages) < 8 {
-		t.Fatalf("only the pages %v", pages)
+		t.Fatalf("only the pages %v are served", pages)
 	}
 	return pages
 }

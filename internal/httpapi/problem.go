@@ -86,7 +86,7 @@ func newProblem(err error) (int, Problem) {
 // writeError answers with an error.
 func (a *api) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		return // the client has disconnected
+		return // The client has disconnected.
 	}
 	code, p := newProblem(err)
 	if code >= http.StatusInternalServerError {

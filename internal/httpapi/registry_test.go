@@ -10,8 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// TestRegistry checks that the registry can be read, by GET alone, with the right to read
-// the API, and that it is off without the option.
+// The registry can only be read, by GET and with the right to read the API, and is off
+// without the option.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	guard, err := auth.NewGuard(auth.GuardOptions{})

@@ -101,11 +101,11 @@ func (c *call) runCaller() run.Caller {
 }
 
 // decodeBody decodes a JSON body. An empty body changes nothing. The content type must be
-// JSON: a page of another origin cannot send it without a preflight request.
+// JSON, which a page of another origin cannot send without a preflight request.
 func (c *call) decodeBody(into any) error {
 	body := http.MaxBytesReader(c.w, c.Body, maxBody)
 	dec := json.NewDecoder(body)
-	dec.UseNumber() // a float would round the numbers that the caller gets back
+	dec.UseNumber() // A float would round the numbers that are returned to the caller.
 	dec.DisallowUnknownFields()
 	err := dec.Decode(into)
 	if errors.Is(err, io.EOF) {

@@ -136,17 +136,17 @@ func (a *api) hookStats(c *call) (any, error) {
 }
 
 // requestPollInterval is how often the log is polled, and so the shortest time between two
-// events "requests".
+// "requests" events.
 const requestPollInterval = time.Second
 
-// watchRequests returns a channel that receives a value after any user has new entries,
-// until ctx is done. It is nil without a log.
+// watchRequests returns a channel that receives a value after new entries of any user,
+// until ctx is done. The channel is nil without a log.
 func (a *api) watchRequests(ctx context.Context) <-chan struct{} {
 	if a.Requests == nil {
 		return nil
 	}
 	news := make(chan struct{}, 1)
-	seen := a.latestRequest(ctx) // before the reader receives the event connected
+	seen := a.latestRequest(ctx) // The number is read before the reader receives the event "connected".
 	go func() {
 		tick := time.NewTicker(requestPollInterval)
 		defer tick.Stop()
@@ -160,7 +160,7 @@ func (a *api) watchRequests(ctx context.Context) <-chan struct{} {
 				seen = now
 				select {
 				case news <- struct{}{}:
-				default: // a value is pending
+				default: // A value is pending.
 				}
 			}
 		}

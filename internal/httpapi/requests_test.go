@@ -59,8 +59,8 @@ func recordedEntry(i int) *requestlog.Entry {
 	return e
 }
 
-// A user reads the log: in pages, filtered, one entry with its hooks, and as statistics.
-// The rig checks the answers against the document.
+// A user can read the log in pages, filtered, as one entry with its hooks, and as
+// statistics. The rig checks the answers against the document.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	s, log := newRequestsRig(t)
@@ -89,7 +89,7 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	if seen != 18 || page.Record.Dropped != 20 {
-		t.Errorf("%d were seen, %+v", seen, page.Record)
+		t.Errorf("%d entries were listed, the entry is %+v", seen, page.Record)
 	}
 	s.wantStatus(t, 200, asAgent, "GET", "/api/requests?failed=true&q=gone+read&slowerThan=15&hook=guard&upstream=files&tool=read_*&method=tools/call&client=claude", "").decodeInto(t, &page)
 	if len(page.Requests) != 3 || page.Requests[0].ID != "q_19" {
@@ -100,7 +100,7 @@ func TestRequests(t *testing.T) {
 	if len(one.Request.Graphs) != 1 || one.Request.Graphs[0].Nodes[0].Console[0].Text != "t" {
 		t.Errorf("%+v", one)
 	}
-	s.wantStatus(t, 404, asAgent, "GET", "/api/requests/q_20", "") // belongs to ben
+	s.wantStatus(t, 404, asAgent, "GET", "/api/requests/q_20", "") // This entry belongs to ben.
 	s.wantStatus(t, 400, asAgent, "GET", "/api/requests?status=odd", "")
 	s.wantStatus(t, 400, asAgent, "GET", "/api/requests?cursor=12", "")
 	s.wantStatus(t, 400, asAgent, "GET", "/api/requests?limit=0", "")
@@ -134,8 +134,7 @@ func TestRequestsEmpty(t *testing.T) {
 	s.wantStatus(t, 404, asAgent, "GET", "/api/requests/q_1", "")
 }
 
-// A stream reports new requests, at most once a second, no matter which process logged
-// them.
+// A stream reports new requests, at most once a second, whichever process logged them.
 func TestRequestsEvent(t *testing.T) {
 	t.Parallel()
 	s, log := newRequestsRig(t)
@@ -147,7 +146,7 @@ func TestRequestsEvent(t *testing.T) {
 		}
 	}
 	if n := strings.Count(read(`data: {"type":"requests","pos":0}`), "event: requests"); n > 2 {
-		t.Errorf("five entries cause %d events", n)
+		t.Errorf("five entries caused %d events", n)
 	}
 }
 

@@ -216,7 +216,7 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 
 const allowedOrigin = "http://localhost:6274"
 
-// credential adds a proof of identity to a request.
+// credential adds a credential to a request.
 type credential func(*http.Request)
 
 func withoutCredential(*http.Request) {}

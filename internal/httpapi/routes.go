@@ -213,8 +213,8 @@ func checkRight(g auth.Grant, right auth.Right) error {
 	}
 }
 
-// getHealth returns the status and, for a challenge, the proof that this server has the
-// token.
+// getHealth returns the status and, if the request has a challenge, the proof that this
+// server has the token.
 func (a *api) getHealth(c *call) (any, error) {
 	challenge := c.URL.Query().Get("challenge")
 	if challenge == "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
-// newFullAPI returns an API with all parts. None of them may be called.
+// newFullAPI returns an API with all parts. No part may be called.
 func newFullAPI() *api {
 	return &api{Options: Options{
 		Browsers: &auth.BrowserSessions{}, Catalog: &catalog.Catalog{}, Runs: &run.Service{},
@@ -70,7 +70,7 @@ func TestRoutesMatchTheDocument(t *testing.T) {
 		t.Errorf("routes of the document (-) and of the table (+):\n%s", diff)
 	}
 	if diff := cmp.Diff(commands, wantsKey); diff != "" {
-		t.Errorf("routes that want a key, of the document (-) and of the table (+):\n%s", diff)
+		t.Errorf("routes that require a key, of the document (-) and of the table (+):\n%s", diff)
 	}
 	if len(served) < 25 {
 		t.Errorf("only %d routes", len(served))
@@ -85,10 +85,10 @@ func TestRoutesAreGuarded(t *testing.T) {
 			t.Errorf("%s %s has the right %q", r.method, r.path, r.right)
 		}
 		if r.method == "GET" && r.right != auth.RightRead && r.right != auth.RightManage && r.right != open {
-			t.Errorf("GET %s wants the right %q", r.path, r.right)
+			t.Errorf("GET %s requires the right %q", r.path, r.right)
 		}
 		if r.method != "GET" && r.right == auth.RightRead && r.path != "/api/logout" {
-			t.Errorf("%s %s wants the right to read alone", r.method, r.path)
+			t.Errorf("%s %s requires only the right to read", r.method, r.path)
 		}
 	}
 }

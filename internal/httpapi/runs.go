@@ -43,9 +43,8 @@ func (a *api) listRuns(c *call) (any, error) {
 	return out, nil
 }
 
-// addNext returns the first limit records of list, which was read with a limit of one more.
-// If there are more, it adds the member next, which continues the list as the parameter
-// cursor.
+// addNext returns the first limit records of list, which was read with limit plus one. If
+// there are more, it adds the member next, a value for the parameter cursor.
 func (o object) addNext(list []run.Record, limit int) []run.Record {
 	if len(list) > limit {
 		list = list[:limit]
@@ -102,8 +101,8 @@ func (a *api) searchRuns(c *call) (any, error) {
 	return object{"count": len(list), "runs": replaceNil(list)}, err
 }
 
-// getRun returns a run without its definition. An answer with the handle that the member
-// handle has is refused if the run has moved on.
+// getRun returns a run without its definition. The run refuses an answer with the returned
+// handle if it has changed since.
 func (a *api) getRun(c *call) (any, error) {
 	after := c.intParam("after", 0, 0, 1<<53)
 	limit := c.intParam("limit", eventLimit, 0, maxEventLimit)
@@ -125,14 +124,14 @@ func (a *api) getRun(c *call) (any, error) {
 	last := after + min(limit, max(details.Seq-after, 0))
 	events, err := a.runEvents(c, after, last)
 	if n := len(events); n > 0 && events[n-1].Seq < details.Seq {
-		out["nextAfter"] = events[n-1].Seq // continues the events as the parameter after
+		out["nextAfter"] = events[n-1].Seq // The parameter after continues at this event.
 	}
 	out["events"] = events
 	return out, err
 }
 
-// runEvents returns the events of the run between two sequence numbers, or as many of them
-// as fit into an answer.
+// runEvents returns the events of the run between two sequence numbers, up to the maximum
+// size of an answer.
 func (a *api) runEvents(c *call, after, last int64) ([]run.Event, error) {
 	events, bytes := []run.Event{}, 0
 	for after < last && bytes < maxEventBytes {

@@ -49,7 +49,7 @@ func TestStartAndGetRun(t *testing.T) {
 	var b run.Answer
 	again.decodeInto(t, &b)
 	if b.RunID != a.RunID || !b.Replayed {
-		t.Errorf("the same key made %+v, then %+v", a, b)
+		t.Errorf("two requests with the same key made %+v and %+v", a, b)
 	}
 	got := s.wantStatus(t, 200, asAgent, "GET", "/api/runs/"+a.RunID, "")
 	if !strings.Contains(string(got.body), "12345678901234567890") {
@@ -66,11 +66,11 @@ func TestStartAndGetRun(t *testing.T) {
 	}
 	bundle := s.wantStatus(t, 200, asAgent, "GET", "/api/runs/"+a.RunID+"/export", "")
 	if got := bundle.Header.Get("Content-Disposition"); !strings.HasPrefix(got, "attachment") || !json.Valid(bundle.body) {
-		t.Errorf("the bundle: %q %s", got, bundle.body)
+		t.Errorf("the bundle is %q %s", got, bundle.body)
 	}
 	imported, err := s.runs.Import(t.Context(), run.Caller{Principal: guideway.Principal{User: "bob"}}, bundle.body)
 	if err != nil || imported.Position.ID != "plan" {
-		t.Errorf("the bundle gives %+v, %v", imported, err)
+		t.Errorf("reading the bundle returns %+v, %v", imported, err)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestRunEventPages(t *testing.T) {
 		}
 	}
 	if len(seqs) != len(all.Events) || len(seqs) < 3 || seqs[len(seqs)-1] != int64(len(seqs)) {
-		t.Errorf("pages have the events %v of %d", seqs, len(all.Events))
+		t.Errorf("the pages have the events %v of %d", seqs, len(all.Events))
 	}
 	var none details
 	s.wantStatus(t, 200, asAgent, "GET", "/api/runs/"+a.RunID+"?limit=0", "").decodeInto(t, &none)
@@ -102,7 +102,7 @@ func TestRunEventPages(t *testing.T) {
 	}
 }
 
-// A page of events is bounded in bytes too, and no event is lost between pages.
+// A page of events is also limited in bytes, and no event is lost between pages.
 func TestRunEventPagesAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -110,7 +110,7 @@ func TestRunEventPagesAreBoundedInBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 7 { // every round of the gate has another large output
+	for i := range 7 { // Each round of the gate has a further large output.
 		got, err = s.runs.Continue(t.Context(), callerAnn(), run.ContinueRequest{Handle: got.Handle, Output: strings.Repeat("x", 900_000)})
 		if err != nil {
 			t.Fatal(i, err)
@@ -162,7 +162,7 @@ func TestListRuns(t *testing.T) {
 		s.wantStatus(t, 200, asAgent, "GET", path, "").decodeInto(t, &page)
 		for _, r := range page.Runs {
 			if seen[r.RunID] || !ids[r.RunID] {
-				t.Errorf("page %d has the run %s again, or it is another's", pages, r.RunID)
+				t.Errorf("page %d repeats the run %s or has another user's run", pages, r.RunID)
 			}
 			seen[r.RunID] = true
 		}
@@ -190,7 +190,7 @@ func TestListRuns(t *testing.T) {
 	for _, query := range []string{"limit=0", "limit=x", "limit=501", "status=odd", "since=yesterday", "person=maybe", "cursor=!", "cursor=eHg", "workflow=%00"} {
 		p := s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "GET", "/api/runs?"+query, "")
 		if p.Fix == "" {
-			t.Errorf("%s: no fix", query)
+			t.Errorf("%s has no fix", query)
 		}
 	}
 }
@@ -227,7 +227,7 @@ func TestAnswerGate(t *testing.T) {
 	}
 	p := s.wantCode(t, 409, guideway.CodeRefused, browser, "POST", path, `{"optionId":"maybe"}`)
 	if p.Rule != engine.RuleUnknownOption || p.Allowed == nil || p.Next == nil {
-		t.Errorf("an unknown option: %+v", p)
+		t.Errorf("an unknown option returns %+v", p)
 	}
 	p = s.wantCode(t, 400, guideway.CodeInvalid, browser, "POST", path, `{"optionId":"confirm"}`, "Content-Type", "text/plain")
 	if !strings.Contains(p.Fix, "application/json") {
@@ -241,7 +241,7 @@ func TestAnswerGate(t *testing.T) {
 	// The handle belongs to an earlier position.
 	p = s.wantCode(t, 409, guideway.CodeRefused, browser, "POST", path, `{"optionId":"confirm","handle":"`+a.Handle+`"}`)
 	if p.Rule != run.RuleStaleHandle {
-		t.Errorf("an old handle: %+v", p)
+		t.Errorf("an old handle returns %+v", p)
 	}
 	s.wantCode(t, 404, guideway.CodeNotFound, browser, "POST", "/api/runs/r_none/answer", `{"optionId":"confirm"}`)
 	other := s.startAtGate(t, callerAnn(), "plain", "")
@@ -263,7 +263,7 @@ func TestAbortAndFork(t *testing.T) {
 	}
 	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "POST", "/api/runs/"+a.RunID+"/fork", `{"seq":-1}`)
 	if p := s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", "/api/runs/"+a.RunID+"/fork", `{"seq":999}`); p.Rule != run.RuleUnknownSeq {
-		t.Errorf("an event that is not there: %+v", p)
+		t.Errorf("a missing event returns %+v", p)
 	}
 	s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "POST", "/api/runs/"+a.RunID+"/fork", "", "Idempotency-Key", strings.Repeat("k", 129))
 	var ended run.Answer
@@ -273,7 +273,7 @@ func TestAbortAndFork(t *testing.T) {
 	}
 	p := s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm"}`)
 	if p.Rule != engine.RuleEnded {
-		t.Errorf("after the end: %+v", p)
+		t.Errorf("after the end the answer is %+v", p)
 	}
 }
 
@@ -297,7 +297,7 @@ func TestRunsOfOtherUsersAreHidden(t *testing.T) {
 	}
 	for _, id := range []string{"%00", "%2e%2e%2fetc", "x%2fy", strings.Repeat("a", 5000)} {
 		if got := s.sendRequest(t, asAgent, "GET", "/api/runs/"+id, ""); got.StatusCode >= 500 || got.StatusCode < 300 {
-			t.Errorf("the id %.20q: %d %s", id, got.StatusCode, got.body)
+			t.Errorf("the id %.20q returns %d %s", id, got.StatusCode, got.body)
 		}
 	}
 }
@@ -312,7 +312,7 @@ func TestWorkflows(t *testing.T) {
 	}
 	got := s.wantStatus(t, 200, asAgent, "GET", "/api/workflows/plain", "")
 	if !strings.Contains(string(got.body), "Be brief.") {
-		t.Errorf("the definition is not there: %s", got.body)
+		t.Errorf("the definition is missing: %s", got.body)
 	}
 	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/workflows/none", "")
 	s.wantCode(t, 422, guideway.CodeInvalidDefinition, asAgent, "GET", "/api/workflows/broken", "")
@@ -326,7 +326,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	s := newRig(t)
 	p := s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/none", "")
 	if p.Error != "Not found" || p.Path != "/api/none" {
-		t.Errorf("an unknown path: %+v", p)
+		t.Errorf("an unknown path returns %+v", p)
 	}
 	s.wantCode(t, 405, guideway.CodeInvalid, asAgent, "PUT", "/api/runs", "")
 	if got := s.wantStatus(t, 405, asAgent, "DELETE", "/api/runs", "").Header.Get("Allow"); got != "GET, HEAD, POST" {
@@ -338,8 +338,8 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	s.wantStatus(t, 200, asAgent, "GET", "/api/openapi.json", "")
 }
 
-// A run at a gate has the output that the gate asks about, whichever events are asked for. A
-// run elsewhere has none.
+// A run at a gate has the output that the gate asks about, whichever events are requested.
+// A run at another position has none.
 func TestRunHasSubmissionAtGate(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -351,7 +351,7 @@ func TestRunHasSubmissionAtGate(t *testing.T) {
 	}
 	s.wantStatus(t, 200, asAgent, "GET", "/api/runs/"+a.RunID+"?limit=0", "").decodeInto(t, &got)
 	if got.Submission == nil || got.Submission.Output != "the PLAN" || got.Submission.Step != a.Position.ID || got.Submission.Seq == 0 || len(got.Events) != 0 {
-		t.Errorf("at the gate: %+v", got)
+		t.Errorf("at the gate the run is %+v", got)
 	}
 	s.wantStatus(t, 200, commands, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"revise"}`)
 	got.Submission = nil

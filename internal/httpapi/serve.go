@@ -24,8 +24,8 @@ const (
 	shutdownTime = 500 * time.Millisecond
 )
 
-// Serve serves handler on listener until ctx is done, then returns nil within a second:
-// streams, which are GET requests, end at once, other answers get half a second, and then
+// Serve serves handler on listener until ctx is done, and then returns nil within a second.
+// Streams, which are GET requests, end immediately; other answers get half a second; then
 // the remaining connections are closed. Serve closes the listener.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	srv := &http.Server{
@@ -44,7 +44,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	if err := srv.Shutdown(grace); err != nil {
-		_ = srv.Close() // closes the remaining connections
+		_ = srv.Close() // Close closes the remaining connections.
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return guideway.Errorf(guideway.CodeUnavailable, "serve on %s: %w", listener.Addr(), err)
@@ -52,7 +52,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	return nil
 }
 
-// endStreams cancels GET requests when ctx is done: they only wait for events.
+// endStreams cancels GET requests when ctx is done, because they only wait for events.
 func endStreams(ctx context.Context, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -67,13 +67,13 @@ func endStreams(ctx context.Context, next http.Handler) http.Handler {
 	})
 }
 
-// bodyDeadline ends a request whose body is too slow. ReadTimeout of the server would also
-// end answers that take longer.
+// bodyDeadline ends a request whose body is too slow. The server's ReadTimeout would also
+// end slow answers.
 func bodyDeadline(next http.Handler, limit time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
 			rc := http.NewResponseController(w)
-			// Only the writers of tests do not support deadlines.
+			// Only response writers in tests do not support deadlines.
 			if rc.SetReadDeadline(time.Now().Add(limit)) == nil {
 				r.Body = &timedBody{ReadCloser: r.Body, rc: rc}
 			}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A request whose body does not arrive is ended. An answer that takes longer than the body
-// may take is not cut off.
+// A request whose body does not arrive is ended. An answer that takes longer than the time
+// limit of the body is not cut off.
 func TestBodyDeadline(t *testing.T) {
 	t.Parallel()
 	const limit = 50 * time.Millisecond
@@ -41,7 +41,7 @@ func TestBodyDeadline(t *testing.T) {
 	body, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
 	if err != nil || string(body) != "late" || <-read != nil {
-		t.Errorf("a late answer: %q, %v", body, err)
+		t.Errorf("the late answer is %q, %v", body, err)
 	}
 
 	never, end := io.Pipe()
@@ -50,7 +50,7 @@ func TestBodyDeadline(t *testing.T) {
 		_ = resp.Body.Close()
 	}
 	if err := <-read; !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("a body that never comes: %v, want the deadline", err)
+		t.Errorf("a missing body returns %v, want the deadline", err)
 	}
 }
 

@@ -35,7 +35,8 @@ type sessionInfo struct {
 	Revision    int64     `json:"revision"`
 }
 
-// sessionSummary describes a session document in a list. Of its data it has the dashboard.
+// sessionSummary describes a session document in a list. It has only the dashboard of the
+// data.
 type sessionSummary struct {
 	sessionInfo
 
@@ -90,8 +91,8 @@ func (a *api) listSessions(c *call) (any, error) {
 	return object{"count": len(list), "unified": filter.Ref.Project == "", "sessions": list}, err
 }
 
-// sessionRef returns the document that a request names: the id, the workflow if the path
-// has it, and the project if there is a parameter project.
+// sessionRef returns the reference of the document that a request names: the id, the
+// workflow if it is in the path, and the project if there is a parameter project.
 func (c *call) sessionRef() session.Ref {
 	return session.Ref{User: c.userName(), Project: c.URL.Query().Get("project"), Workflow: c.PathValue("workflow"), ID: c.PathValue("id")}
 }
@@ -159,7 +160,7 @@ func noSession(ref session.Ref) error {
 		WithFix("GET /api/sessions lists the sessions")
 }
 
-// isValidRef reports whether a reference can belong to a document: its parts come from a
+// isValidRef reports whether a reference can belong to a document. Its parts come from a
 // URL and may be any text.
 func isValidRef(ref session.Ref) bool {
 	text := ref.Project + ref.Workflow + ref.ID
@@ -179,7 +180,7 @@ func (a *api) getSession(c *call) (any, error) {
 type deletion struct {
 	Success bool        `json:"success"`
 	Deleted session.Ref `json:"deleted"`
-	// Restore is the path of the POST request that restores it.
+	// Restore is the path of the POST request that restores the document.
 	Restore string `json:"restore"`
 }
 
@@ -207,7 +208,7 @@ func (a *api) restoreSession(c *call) (any, error) {
 	return object{"restored": ref}, a.Sessions.RestoreDocument(c.Context(), ref, a.currentTime())
 }
 
-// bulkBody names documents like the seed's dashboard does.
+// bulkBody names documents as WorkRail's dashboard does.
 type bulkBody struct {
 	Sessions []bulkRef `json:"sessions"`
 }

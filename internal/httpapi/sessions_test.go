@@ -12,7 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// The JSON forms that dashboards of the seed's system read.
+// Session documents have the JSON forms that dashboards of WorkRail read.
 func TestSessionsMatchTheSeed(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -34,7 +34,7 @@ func TestSessionsMatchTheSeed(t *testing.T) {
 		}
 	}
 	if data := one["data"].(map[string]any); len(data) != 1 || data["dashboard"] == nil {
-		t.Errorf("the data of an item are %v, want the dashboard alone", data)
+		t.Errorf("the data of an item are %v, want only the dashboard", data)
 	}
 	if url := one["url"].(string); !strings.HasPrefix(url, "/dashboard/one?") {
 		t.Errorf("url %q", url)
@@ -105,18 +105,18 @@ func TestAmbiguousSession(t *testing.T) {
 	s.createDocument(t, "ann", projectA, "review", "one")
 	p := s.wantCode(t, 409, guideway.CodeConflict, asAgent, "GET", "/api/sessions/one", "")
 	if len(p.Candidates) != 2 || !strings.Contains(p.Fix, "/api/sessions/:workflow/:id") {
-		t.Errorf("two workflows: %+v", p)
+		t.Errorf("with two workflows the answer is %+v", p)
 	}
 	for _, path := range p.Candidates {
 		if path != "/api/sessions/bug/one" && path != "/api/sessions/review/one" {
-			t.Errorf("the candidate %q", path)
+			t.Errorf("the candidate is %q", path)
 		}
 		s.wantStatus(t, 200, asAgent, "GET", path, "")
 	}
 	s.createDocument(t, "ann", projectB, "bug", "one")
 	p = s.wantCode(t, 409, guideway.CodeConflict, asAgent, "GET", "/api/sessions/bug/one", "")
 	if len(p.Candidates) != 2 {
-		t.Errorf("two projects: %+v", p)
+		t.Errorf("with two projects the answer is %+v", p)
 	}
 	for _, path := range p.Candidates {
 		s.wantStatus(t, 200, asAgent, "GET", path, "")
@@ -160,7 +160,7 @@ func TestBulkDelete(t *testing.T) {
 	var list struct{ Count int }
 	s.wantStatus(t, 200, asAgent, "GET", "/api/sessions", "").decodeInto(t, &list)
 	if list.Count != 1 {
-		t.Errorf("%d are left, want s1", list.Count)
+		t.Errorf("%d sessions are left, want s1", list.Count)
 	}
 	for _, body := range []string{"", `{}`, `{"sessions":[]}`, `{"sessions":[{"id":"x"}]}`} {
 		s.wantCode(t, 400, guideway.CodeInvalid, asAgent, "POST", "/api/sessions/bulk-delete", body)

@@ -21,8 +21,8 @@ type sourceStatus struct {
 	Writable bool `json:"writable"`
 }
 
-// catalogState returns the sources in order of precedence, the lowest first, and the
-// diagnostics of the catalog.
+// catalogState returns the diagnostics of the catalog, and the sources by increasing
+// precedence.
 func (a *api) catalogState(*call) (any, error) {
 	sources := []sourceStatus{}
 	for _, s := range a.Catalog.Sources() {
@@ -64,7 +64,7 @@ func (a *api) workflowSource(c *call) (any, error) {
 
 // saveBody is a new text of a definition.
 type saveBody struct {
-	// Source is the source to save it in.
+	// Source is the source to save the definition in.
 	Source string `json:"source"`
 	Text   string `json:"text"`
 	// Base is the version of the text that the change started from. It is empty if the
@@ -72,8 +72,8 @@ type saveBody struct {
 	Base string `json:"base"`
 }
 
-// saveWorkflow writes a definition into a directory of the user or the project. It requires
-// a person: an agent that could change the gates of its workflow would have none.
+// saveWorkflow writes a definition to a directory of the user or the project. It requires a
+// person, because otherwise an agent could remove the gates of its own workflow.
 func (a *api) saveWorkflow(c *call) (any, error) {
 	if c.authGrant().Proof != auth.ProofBrowser {
 		return nil, guideway.Errorf(guideway.CodeForbidden, "only a person can save definitions").
@@ -106,7 +106,7 @@ func (a *api) saveWorkflow(c *call) (any, error) {
 // fileName matches the ids that can name a file.
 var fileName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`) })
 
-// checkSavable refuses a text that does not load or has another id.
+// checkSavable refuses a text that does not load or that has a different id.
 func checkSavable(id, text string) error {
 	loads, found := workflow.Parse("", []byte(text))
 	if loads == nil {
@@ -129,7 +129,7 @@ func checkSavable(id, text string) error {
 
 func firstError(found []guideway.Diagnostic) string {
 	if len(found) == 0 {
-		return "it is not a workflow"
+		return "the document is not a workflow"
 	}
 	return found[0].Message
 }

@@ -60,19 +60,19 @@ func TestSaveWorkflow(t *testing.T) {
 	changed := strings.Replace(flowText, "1.0.0", "1.1.0", 1)
 	s.wantStatus(t, 200, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, "")).decodeInto(t, &got)
 	if got.Text != changed || !got.Writable || got.Workflow.Source != "user" || got.Workflow.Version != "1.1.0" {
-		t.Fatalf("saved as %+v", got)
+		t.Fatalf("the saved definition is %+v", got)
 	}
 	file := filepath.Join(user, "flow.json")
 	if text, err := os.ReadFile(file); err != nil || string(text) != changed {
 		t.Fatalf("the file has %s, %v", text, err)
 	}
-	// A second save with the same base is a change of an outdated text.
+	// A second save with the same base would overwrite the first one.
 	again := strings.Replace(flowText, "1.0.0", "1.2.0", 1)
 	s.wantStatus(t, 200, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", again, got.Base))
 	s.wantCode(t, 409, guideway.CodeConflict, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, got.Base))
 	s.wantCode(t, 409, guideway.CodeConflict, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, ""))
 	if text, err := os.ReadFile(file); err != nil || string(text) != again {
-		t.Fatalf("a conflict left %s, %v", text, err)
+		t.Fatalf("after a conflict the file has %s, %v", text, err)
 	}
 	s.wantStatus(t, 200, person, "GET", "/api/workflows/flow/source", "").decodeInto(t, &got)
 	if err := os.Remove(file); err != nil {
@@ -80,7 +80,7 @@ func TestSaveWorkflow(t *testing.T) {
 	}
 	s.wantCode(t, 409, guideway.CodeConflict, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, got.Base))
 	if left, err := filepath.Glob(filepath.Join(user, ".*")); err != nil || len(left) > 0 {
-		t.Errorf("files left: %v, %v", left, err)
+		t.Errorf("remaining files: %v, %v", left, err)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestSaveRefuses(t *testing.T) {
 	}
 }
 
-// A save does not follow a link out of the directory.
+// A save does not follow a symbolic link out of the directory.
 func TestSaveDoesNotFollowLinksOut(t *testing.T) {
 	t.Parallel()
 	s, user, _ := newSources(t)
@@ -117,7 +117,7 @@ func TestSaveDoesNotFollowLinksOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(outside, filepath.Join(user, "flow.json")); err != nil {
-		t.Skip("links cannot be made here")
+		t.Skip("the system does not allow symbolic links")
 	}
 	changed := strings.Replace(flowText, "1.0.0", "6.6.6", 1)
 	s.wantCode(t, 503, guideway.CodeUnavailable, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, ""))
@@ -155,7 +155,7 @@ func TestCatalogState(t *testing.T) {
 		broken += source.Broken
 	}
 	if writable["bundled"] || !writable["user"] || !writable["project"] || broken != 1 || len(got.Diagnostics) == 0 {
-		t.Errorf("the catalog: %+v", got)
+		t.Errorf("the catalog is %+v", got)
 	}
 	s.wantStatus(t, 200, asAgent, "GET", "/api/schemas/steps", "")
 	s.wantStatus(t, 200, asAgent, "GET", "/api/schemas/phases", "")
@@ -204,7 +204,7 @@ func TestValidate(t *testing.T) {
 func TestTry(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	text := newFakeCatalog(t)[1].Definition.Canonical // plain has a gate, a condition and a loop.
+	text := newFakeCatalog(t)[1].Definition.Canonical // The definition "plain" has a gate, a condition and a loop.
 	trial := func(moves string) (got struct {
 		Status   string
 		Position struct{ Kind, ID string }
@@ -221,17 +221,17 @@ func TestTry(t *testing.T) {
 		return got
 	}
 	if got := trial(`[]`); got.Status != "running" || got.Position.ID != "plan" {
-		t.Errorf("it begins at %+v", got)
+		t.Errorf("the trial starts at %+v", got)
 	}
 	if got := trial(`[{"output":"Planned."}]`); got.Status != "waiting" || got.Position.Kind != "gate" {
-		t.Errorf("after the plan: %+v", got)
+		t.Errorf("after the plan the trial is at %+v", got)
 	}
 	if got := trial(`[{"output":"Planned."},{"output":"On."}]`); got.Refused == nil || got.Position.Kind != "gate" {
-		t.Errorf("after the gate: %+v", got)
+		t.Errorf("after the gate the trial is at %+v", got)
 	}
 	end := trial(`[{"output":"Planned."},{"optionId":"confirm"},{"output":"a"},{"output":"b"}]`)
 	if end.Status != "completed" || end.Position.Kind != "end" || len(end.Events) < 6 {
-		t.Errorf("the end: %+v", end)
+		t.Errorf("the trial ends at %+v", end)
 	}
 	bad := func(status int, code guideway.Code, body string) {
 		t.Helper()
@@ -242,14 +242,14 @@ func TestTry(t *testing.T) {
 	bad(413, guideway.CodeTooLarge, `{"text":"{}","moves":[`+strings.Repeat(`{},`, 500)+`{}]}`)
 }
 
-// A stream reports that definitions have changed, no matter who changed them.
+// A stream reports changed definitions, whoever changed them.
 func TestDefinitionsEvent(t *testing.T) {
 	t.Parallel()
 	s, _, _ := newSources(t)
 	_, person := s.loginBrowser(t, "ann")
 	read := readStream(t, s)
 	if text := read("event: connected"); strings.Contains(text, "event: definitions") {
-		t.Errorf("an event before a change: %s", text)
+		t.Errorf("an event arrived before a change: %s", text)
 	}
 	changed := strings.Replace(flowText, "1.0.0", "1.1.0", 1)
 	s.wantStatus(t, 200, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, ""))

@@ -14,12 +14,13 @@ import (
 const (
 	// keepalive is how often an idle stream sends a comment.
 	keepalive = 30 * time.Second
-	// writeTime is the time limit for sending an event to a reader. A slower reader loses
-	// its connection and can continue with a new one.
+	// writeTime is the time limit for sending an event to a reader. A slower reader is
+	// disconnected and can continue with a new connection.
 	writeTime = 10 * time.Second
 	// retryTime is the time that browsers wait before they reconnect.
 	retryTime = time.Second
-	// maxStreams is the maximum number of streams of a process, maxUserStreams of a user.
+	// maxStreams is the maximum number of streams of a process, and maxUserStreams that of
+	// a user.
 	maxStreams     = 256
 	maxUserStreams = 64
 )
@@ -67,7 +68,7 @@ func newStream(w http.ResponseWriter) *stream {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // proxies must not buffer the stream
+	h.Set("X-Accel-Buffering", "no") // Proxies must not buffer the stream.
 	w.WriteHeader(http.StatusOK)
 	s := &stream{w: w, rc: http.NewResponseController(w), lastID: -1}
 	fmt.Fprintf(&s.buf, "retry: %d\n\n", retryTime.Milliseconds())
@@ -77,7 +78,7 @@ func newStream(w http.ResponseWriter) *stream {
 // addEvent adds an event. Its id is the feed position after the event; its name may be
 // empty.
 func (s *stream) addEvent(name string, id int64, data any) error {
-	text, err := json.Marshal(data) // JSON in one line, as the format requires
+	text, err := json.Marshal(data) // The format requires JSON on one line.
 	if err != nil {
 		return fmt.Errorf("encode an event: %w", err)
 	}
@@ -89,8 +90,8 @@ func (s *stream) addEvent(name string, id int64, data any) error {
 	return nil
 }
 
-// addKeepalive adds a comment, and the feed position if it has changed. It also changes
-// with events that do not concern this reader.
+// addKeepalive adds a comment, and the feed position if it has changed, which events for
+// other readers also change.
 func (s *stream) addKeepalive(id int64) {
 	s.buf.WriteString(":keepalive\n")
 	if id != s.lastID {
@@ -105,7 +106,7 @@ func (s *stream) flushEvents() error {
 	if s.buf.Len() == 0 {
 		return nil
 	}
-	// Only the writers of tests do not support deadlines.
+	// Only response writers in tests do not support deadlines.
 	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTime))
 	if _, err := s.w.Write(s.buf.Bytes()); err != nil {
 		return fmt.Errorf("write a stream: %w", err)

@@ -168,7 +168,7 @@ func checkStreamEnds(t *testing.T, dir, path, way string) {
 	synctest.Wait()
 	select {
 	case <-ended:
-		t.Fatalf("it ended early: %d %s", w.Code, w.bodyText())
+		t.Fatalf("the stream ended early: %d %s", w.Code, w.bodyText())
 	default:
 	}
 	switch way {
@@ -183,7 +183,7 @@ func checkStreamEnds(t *testing.T, dir, path, way string) {
 	began := time.Now()
 	<-ended
 	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("it ended after %s", took)
+		t.Errorf("the stream ended after %s", took)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestKeepalive(t *testing.T) {
 		rig := newStreamRig(t, dir, feed)
 		r, w, ended := rig.openStream(t, "/api/events", rig.loginBrowser(t))
 		if got := w.bodyText(); !strings.Contains(got, `id: 3`) || strings.Contains(got, "keepalive") {
-			t.Fatalf("at first: %q", got)
+			t.Fatalf("the first event is %q", got)
 		}
 		feed.mu.Lock()
 		feed.latest = 8

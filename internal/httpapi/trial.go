@@ -12,7 +12,7 @@ func (a *api) getSchema(c *call) (any, error) {
 	dialect := guideway.Dialect(c.PathValue("dialect"))
 	text := workflow.Schema(workflow.As{Dialect: dialect})
 	if text == nil {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no dialect %q", clipText(string(dialect))).WithFix("ask for steps or phases")
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no dialect %q", clipText(string(dialect))).WithFix("use steps or phases")
 	}
 	return json.RawMessage(text), nil
 }
@@ -40,7 +40,7 @@ func (a *api) validateText(_ *call, body validateBody) (any, error) {
 // them.
 const maxTrialMoves = 500
 
-// trialBody is a trial: the initial context and all moves.
+// trialBody describes a trial: the initial context and all moves.
 type trialBody struct {
 	Text    string         `json:"text"`
 	Context map[string]any `json:"context"`
@@ -86,7 +86,7 @@ type trialResult struct {
 	Events    []trialEvent    `json:"events"`
 }
 
-// tryMoves replays a trial with the engine that runs use and stores nothing. The caller
+// tryMoves replays a trial with the same engine as runs, and stores nothing. The caller
 // keeps the moves, and removes the last one to undo it.
 func (a *api) tryMoves(c *call, body trialBody) (any, error) {
 	if len(body.Moves) > maxTrialMoves {

@@ -143,7 +143,7 @@ type approveBody struct {
 
 func (a *api) approveTools(c *call, body approveBody) (any, error) {
 	g := c.authGrant()
-	by := g.Principal.User // recorded with the approval
+	by := g.Principal.User // The approval records this name.
 	if g.Proof == auth.ProofToken {
 		by += " by the token " + g.Principal.Client
 	}

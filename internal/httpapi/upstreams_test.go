@@ -75,7 +75,7 @@ func (r *rig) upstreamBase(t *testing.T, name string) string {
 }
 
 // Only a person, or a token with the scope manage, can change the tools that agents may
-// use. No credential of /mcp can, at any route.
+// use. No credential of /mcp can do that on any route.
 func TestUpstreamsRequireAPerson(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -124,7 +124,7 @@ func TestUpstreamsRequireAPerson(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(someUpstreams, s.readConfig(t)); diff != "" {
-		t.Errorf("something was changed:\n%s", diff)
+		t.Errorf("a refused request changed the file:\n%s", diff)
 	}
 	if list, err := s.tokens.List(); err != nil || len(list) != 3 {
 		t.Errorf("the tokens are %v, %v", list, err)
@@ -132,7 +132,7 @@ func TestUpstreamsRequireAPerson(t *testing.T) {
 	for name, who := range map[string]credential{"a manager's token": made("admin", auth.ScopeManage, nil), "a browser": commands} {
 		s.wantStatus(t, 200, who, "PUT", "/api/upstreams/files/enabled", `{"base":"`+s.upstreamBase(t, "files")+`","enabled":false}`)
 		if !strings.Contains(s.readConfig(t), `"disabled"`) {
-			t.Errorf("%s: nothing was changed", name)
+			t.Errorf("%s: the request changed nothing", name)
 		}
 		s.wantStatus(t, 200, who, "PUT", "/api/upstreams/files/enabled", `{"base":"`+s.upstreamBase(t, "files")+`","enabled":true}`)
 		s.wantStatus(t, 200, who, "GET", "/api/upstreams/files/log", "")
@@ -146,7 +146,7 @@ func TestUpstreamsRequireAPerson(t *testing.T) {
 	}
 }
 
-// Upstreams are added, changed, grouped and removed. The rest of the file stays as it is.
+// Upstreams are added, changed, grouped and removed. The rest of the file stays unchanged.
 func TestManageUpstreams(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -197,11 +197,11 @@ func TestManageUpstreams(t *testing.T) {
 	s.wantStatus(t, 200, me, "DELETE", "/api/upstreams/git?base="+s.upstreamBase(t, "git"), "")
 	s.wantCode(t, 404, guideway.CodeNotFound, asAgent, "GET", "/api/upstreams/git", "")
 	if diff := cmp.Diff(someUpstreams, s.readConfig(t)); diff != "" {
-		t.Errorf("the file is not what it was:\n%s", diff)
+		t.Errorf("the file has changed:\n%s", diff)
 	}
 }
 
-// Of two callers that change one upstream, the second gets a conflict and changes nothing.
+// If two callers change one upstream, the second gets a conflict and changes nothing.
 func TestUpstreamConflicts(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -226,7 +226,8 @@ func TestUpstreamConflicts(t *testing.T) {
 	}
 }
 
-// No answer contains a secret. A hidden value stays in its server and goes to no other one.
+// No answer contains a secret. A hidden value stays with its server and is not copied to
+// others.
 func TestUpstreamSecrets(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -242,9 +243,9 @@ func TestUpstreamSecrets(t *testing.T) {
 		t.Errorf("%s gives\n%s", kept.body, text)
 	}
 	for name, body := range map[string]string{
-		"another host":     `{"url":"https://evil.example/mcp","bearer":"(hidden)"}`,
-		"another scheme":   `{"url":"http://example.com/v2","headers":{"X-Team":"(hidden)"}}`,
-		"a secret of none": `{"url":"https://example.com/v2","headers":{"X-Other":"(hidden)"}}`,
+		"another host":                    `{"url":"https://evil.example/mcp","bearer":"(hidden)"}`,
+		"another scheme":                  `{"url":"http://example.com/v2","headers":{"X-Team":"(hidden)"}}`,
+		"a hidden value without a secret": `{"url":"https://example.com/v2","headers":{"X-Other":"(hidden)"}}`,
 	} {
 		if got := s.sendRequest(t, me, "PUT", "/api/upstreams/docs", `{"base":"`+s.upstreamBase(t, "docs")+`","config":`+body+`}`); got.StatusCode != 400 {
 			t.Errorf("%s: %d %s", name, got.StatusCode, got.body)
@@ -266,7 +267,7 @@ func TestUpstreamSecrets(t *testing.T) {
 	}
 }
 
-// A client's configuration is imported as it was previewed.
+// An import of a client's configuration does what its preview showed.
 func TestImportUpstreams(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -307,7 +308,7 @@ func TestClientTokens(t *testing.T) {
 	s.wantStatus(t, 201, me, "POST", "/api/tokens", `{"name":"laptop","allow":{"upstreams":["files"],"tools":["docs__get_*"]},"exposure":"search","expiresAt":"`+until+`"}`).decodeInto(t, &made)
 	list := s.wantStatus(t, 200, me, "GET", "/api/tokens", "")
 	if made.Secret == "" || strings.Contains(string(list.body), made.Secret) || !strings.Contains(string(list.body), "docs__get_*") || !strings.Contains(string(list.body), `"exposure":"search"`) {
-		t.Errorf("made %+v, listed as %s", made, list.body)
+		t.Errorf("the created token is %+v, listed as %s", made, list.body)
 	}
 	if got := s.sendRequest(t, withBearer(made.Secret), "POST", "/mcp", `{}`); got.StatusCode != 200 {
 		t.Errorf("at /mcp: %d", got.StatusCode)

@@ -15,12 +15,12 @@ type workflowSummary struct {
 	Version     string           `json:"version"`
 	Dialect     guideway.Dialect `json:"dialect"`
 	Hash        string           `json:"hash"`
-	// Source is the name of the source, Path the path of the document in it.
+	// Source is the name of the source, and Path the path of the document in it.
 	Source string `json:"source"`
 	Path   string `json:"path"`
 	// Revision is the version of the source, such as a commit.
 	Revision string `json:"revision,omitempty"`
-	// Stale reports that the document no longer loads and that this is the last version
+	// Stale reports that the document no longer loads, and that this is the last version
 	// that did.
 	Stale bool `json:"stale,omitempty"`
 }

@@ -37,8 +37,8 @@ const (
 	maxEntries   = 2000
 	maxListBytes = 8 << 20
 	maxEntry     = 256 << 10
-	// maxEntryDepth is lower than the depth of messages because entries are wrapped in
-	// lists, and a client that cannot read one entry cannot read the list.
+	// maxEntryDepth is lower than the maximum depth of messages, because lists wrap
+	// entries, and a client that cannot parse one entry cannot parse the list.
 	maxEntryDepth = 200
 	// listTime is the maximum time to fetch all lists.
 	listTime = 20 * time.Second
@@ -79,7 +79,7 @@ func fetchCatalog(ctx context.Context, s *Session) (*Catalog, error) {
 	return c, nil
 }
 
-// merge adds the entries that another session of the server offers in addition.
+// merge adds the entries that only another session of the server offers.
 func (c *Catalog) merge(o *Catalog) {
 	for _, l := range []struct {
 		id   string
@@ -111,7 +111,7 @@ func idOf(entry json.RawMessage, member string) string {
 	return id
 }
 
-// fetchList fetches the pages of a list, up to the limits: a list may be endless.
+// fetchList fetches the pages of a list up to the limits, because a list may be endless.
 func (c *Catalog) fetchList(ctx context.Context, s *Session, l list) error {
 	var cursor json.RawMessage
 	seen, size := map[string]bool{}, 0

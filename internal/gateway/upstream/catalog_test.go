@@ -25,11 +25,11 @@ func TestCatalogIsCached(t *testing.T) {
 	}
 	next := openUpstream(t, spec, upstream.Options{CacheDir: dir})
 	if known := next.Known(); known == nil || len(known.Tools) != len(c.Tools) || next.Health().Condition != upstream.ConditionIdle {
-		t.Errorf("at the next start it knows %v", known)
+		t.Errorf("the cached catalog is %v", known)
 	}
 	spec.Args = []string{"other"}
 	if known := openUpstream(t, spec, upstream.Options{CacheDir: dir}).Known(); known != nil {
-		t.Error("another server has the catalog of the first")
+		t.Error("another server got the catalog of the first")
 	}
 }
 
@@ -58,7 +58,7 @@ func TestInvalidLists(t *testing.T) {
 				t.Errorf("there are %d tools", len(got.Tools))
 			}
 			if strings.Contains(string(mustBytes(json.Marshal(got.Tools))), "unsafe") {
-				t.Error("a tool with two names was taken")
+				t.Error("a tool with two names was accepted")
 			}
 		})
 	}
@@ -80,10 +80,10 @@ func TestFloodOfChanges(t *testing.T) {
 	select {
 	case <-changed:
 	case <-time.After(10 * time.Second):
-		t.Fatal("the change was not noticed")
+		t.Fatal("the change was not detected")
 	}
 	if n := len(changed); n > 2 {
-		t.Errorf("%d changes were told", n)
+		t.Errorf("%d changes were reported", n)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestChangeInOneProcess(t *testing.T) {
 	select {
 	case <-changed:
 	case <-time.After(10 * time.Second):
-		t.Fatal("the change was not noticed")
+		t.Fatal("the change was not detected")
 	}
 	known := u.Known()
 	if len(known.Tools) != len(before.Tools)+1 || !strings.Contains(string(known.Tools[len(known.Tools)-1]), "learned") {
@@ -115,6 +115,6 @@ func TestChangeInOneProcess(t *testing.T) {
 	}
 	again, err := u.Refresh(t.Context())
 	if err != nil || len(again.Tools) != len(known.Tools) {
-		t.Errorf("%d tools after another look, want %d: %v", len(again.Tools), len(known.Tools), err)
+		t.Errorf("%d tools after another refresh, want %d: %v", len(again.Tools), len(known.Tools), err)
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
-// conn is a connection to one server. It was created with the receiver of incoming
-// messages.
+// conn is a connection to one server. The receiver of its incoming messages is set when it
+// is created.
 type conn interface {
 	// send sends a message. Over HTTP the answer to a call comes in the response, and send
-	// returns when the response has ended; otherwise it returns at once.
+	// returns when the response has ended; otherwise it returns immediately.
 	send(ctx context.Context, m outgoing) error
 	// negotiated sets the negotiated protocol version. It is called once, right after the
 	// handshake.
@@ -73,8 +73,8 @@ var (
 // its start. If so, no call has lost its answer.
 func isNotification(begin []byte) bool { return noAnswer.Match(begin) }
 
-// guessID guesses which call an unreadable message answers, from its start and end. A wrong
-// guess fails another call to the same server, which the server could do anyway.
+// guessID guesses from the start and end of an unreadable message which call it answers. A
+// wrong guess fails another call to the same server, which the server could do anyway.
 func guessID(begin, end []byte) string {
 	const enough = 256
 	if found := idAtBegin.FindSubmatch(begin[:min(len(begin), enough)]); found != nil {

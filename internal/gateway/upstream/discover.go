@@ -76,8 +76,8 @@ type resourceMetadata struct {
 }
 
 // fetchResource fetches the protected resource metadata. said is the URL from the server's
-// challenge. It is fetched only from the server's own host, so that a server cannot make us
-// send requests to others.
+// challenge. The URL must be on the server's own host, so that a server cannot cause
+// requests to other hosts.
 func (a *authorizer) fetchResource(ctx context.Context, said string) (*resourceMetadata, error) {
 	var places []string
 	if said != "" {

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain also runs the server that the tests start: the test binary is the server.
+// TestMain runs the tests, or the server that the tests start: the test binary is both.
 func TestMain(m *testing.M) {
 	if modes, ok := os.LookupEnv(upstreamtest.Variable); ok {
 		server := upstreamtest.New(os.Stdout, modes)
@@ -52,7 +52,7 @@ func openUpstream(t *testing.T, spec upstream.Spec, opts upstream.Options) *upst
 	if err := spec.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if opts.HTTP == nil { // a shared idle connection may belong to a server that is gone
+	if opts.HTTP == nil { // A shared idle connection may belong to a server that has ended.
 		base := &http.Transport{}
 		opts.HTTP = base
 		t.Cleanup(base.CloseIdleConnections)

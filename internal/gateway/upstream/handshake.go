@@ -24,7 +24,7 @@ type Info struct {
 	Capabilities Capabilities `json:"capabilities"`
 }
 
-// Capabilities are the capabilities of a server that we use.
+// Capabilities are the capabilities of a server that the gateway uses.
 type Capabilities struct {
 	Tools       *listCapability `json:"tools,omitempty"`
 	Prompts     *listCapability `json:"prompts,omitempty"`

@@ -6,7 +6,7 @@ import (
 )
 
 // headerValue encodes a name as a header value: unchanged if possible, otherwise in base64
-// in the form of 2026-07-28.
+// as 2026-07-28 requires.
 func headerValue(text string) string {
 	plain := text == strings.TrimSpace(text) && !strings.HasPrefix(text, encodedPrefix)
 	for i := range len(text) {

@@ -63,7 +63,7 @@ func hostileAnswers(inside string) map[string]struct {
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}, "did not answer within"},
-		"a head that stalls": {func(_ http.ResponseWriter, r *http.Request, _ string) { <-r.Context().Done() }, "did not answer within"},
+		"headers that stall": {func(_ http.ResponseWriter, r *http.Request, _ string) { <-r.Context().Done() }, "did not answer within"},
 		"comments alone": {func(w http.ResponseWriter, r *http.Request, _ string) {
 			stream(w)
 			for r.Context().Err() == nil {
@@ -80,11 +80,11 @@ func hostileAnswers(inside string) map[string]struct {
 			fmt.Fprintf(w, `[{"jsonrpc":"2.0","id":%s,"result":{}}]`, id)
 		}, "it is not an object"},
 		"nothing": {func(w http.ResponseWriter, _ *http.Request, _ string) { object(w) }, "without a result"},
-		"a way inside": {func(w http.ResponseWriter, _ *http.Request, _ string) {
+		"a redirect to an internal host": {func(w http.ResponseWriter, _ *http.Request, _ string) {
 			w.Header().Set("Location", inside)
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		}, "redirects to another host"},
-		"a way without an end": {func(w http.ResponseWriter, r *http.Request, _ string) {
+		"an endless redirect": {func(w http.ResponseWriter, r *http.Request, _ string) {
 			w.Header().Set("Location", r.URL.Path+"x")
 			w.WriteHeader(http.StatusPermanentRedirect)
 		}, "too many redirects"},
@@ -128,13 +128,13 @@ func TestHostileAnswersOverHTTP(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		if reached.Load() > 0 {
-			t.Error("a redirection has led inside")
+			t.Error("a redirect reached the internal host")
 		}
 	})
 }
 
-// A session id that is not a valid header value is refused at the start: otherwise each
-// call would fail without the reason.
+// A session id that is not a valid header value is refused at the start. Otherwise each
+// call would fail without naming the reason.
 func TestInvalidSessionIDs(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"a b", "s\xc3\xa9ance", strings.Repeat("x", 8<<10), "tab\tbed"} {
@@ -154,8 +154,8 @@ func TestInvalidSessionIDs(t *testing.T) {
 	}
 }
 
-// For a client that reads nothing, a limited number of notifications is kept, however many
-// the server sends, and its call is answered.
+// For a client that does not read, a limited number of notifications is kept, however many
+// the server sends, and the client's call is answered.
 func TestNotificationsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := openSession(t, openUpstream(t, ownSpec(t, "vile"), upstream.Options{}), upstream.Want{})

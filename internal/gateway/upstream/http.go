@@ -84,7 +84,7 @@ func (u *Upstream) httpClient(spec Spec) *http.Client {
 // there.
 func sameHost(req *http.Request, via []*http.Request) error {
 	if first := via[0].URL; req.URL.Host != first.Host || req.URL.Scheme != first.Scheme {
-		return errors.New("it redirects to another host")
+		return errors.New("the server redirects to another host")
 	}
 	if len(via) > 5 {
 		return errors.New("too many redirects")
@@ -192,7 +192,7 @@ func (w *httpConn) sendError(ctx context.Context, err error) error {
 	}
 	var own *guideway.Error
 	if errors.As(err, &own) {
-		return own // an error of getting a token
+		return own // The error explains why there is no token.
 	}
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
 		return &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "reach the server: %w; the call was not sent", &quietError{err}).
@@ -305,8 +305,8 @@ func (w *httpConn) followStream(ctx context.Context, body io.ReadCloser, call st
 }
 
 // brokenOff returns the error of a call that was sent, but whose answer is lost. It
-// contains the reason why the stream could not be resumed, but as text only: a server that
-// is unreachable now may have received the call before.
+// includes the reason why the stream could not be resumed as text only: a server that is
+// unreachable now may have received the call before.
 func brokenOff(why error) error {
 	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server's answer was cut off, and it is unknown whether the call was carried out: %v", rootCause(why)).
 		WithFix("check at the server whether the call was carried out, before you repeat it")}
@@ -332,7 +332,7 @@ func (w *httpConn) readStream(stream *events, call string) error {
 	}
 }
 
-// resumeStream opens a stream again; an empty last opens that of notifications.
+// resumeStream opens a stream again; if last is empty, it opens the notification stream.
 func (w *httpConn) resumeStream(ctx context.Context, last string) (*http.Response, error) {
 	req, err := w.newRequest(ctx, http.MethodGet, w.spec.URL, nil)
 	if err != nil {
@@ -365,7 +365,7 @@ func (w *httpConn) negotiated(version string) {
 	}
 }
 
-// listenLoop reads the notification stream while there is one.
+// listenLoop reads the notification stream until the server offers none.
 func (w *httpConn) listenLoop() {
 	delay, last := time.Second, ""
 	for w.ctx.Err() == nil {

@@ -61,7 +61,7 @@ func serverHandlers(server *mcp.Server) map[string]http.Handler {
 	}
 }
 
-// Every kind of HTTP server can be reached.
+// Each kind of HTTP server works.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{"stateful": "2025-11-25", "json": "2025-11-25", "stateless": "2026-07-28", "sse": "2025-11-25"}
@@ -88,7 +88,7 @@ func TestHTTP(t *testing.T) {
 			with := toolCall("echo", args{"text": "x"})
 			with.Notify = func(method string, _ json.RawMessage) { told++ }
 			if got := callText(t, s, with); got != "x" || told != 1 {
-				t.Errorf("with progress: %q, told %d times", got, told)
+				t.Errorf("the call with progress returned %q after %d notifications", got, told)
 			}
 		})
 	}
@@ -246,12 +246,12 @@ func TestCredentialsStayOnTheirHost(t *testing.T) {
 		}
 	}
 	if leaked.Load() > 0 {
-		t.Error("credentials went to another host")
+		t.Error("credentials were sent to another host")
 	}
 }
 
-// A restarted server does not know our session. Whether it answers 404 or 400, the call had
-// no effect, and the next one uses a new session; a bad call does not end a session.
+// A restarted server does not know the session. Whether it answers 404 or 400, the call had
+// no effect, and the next one uses a new session. A bad call does not end a session.
 func TestLostSession(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest} {
@@ -293,11 +293,11 @@ func TestLostSession(t *testing.T) {
 			slow <- fmt.Sprint(string(result), err)
 		}()
 		if _, err := s.Do(t.Context(), toolCall("bad", nil)); err == nil || !strings.Contains(err.Error(), "400") {
-			t.Errorf("a bad call: %v", err)
+			t.Errorf("the bad call returned %v", err)
 		}
 		close(release)
 		if got := <-slow; !strings.Contains(got, "done") {
-			t.Errorf("the call beside a bad one: %s", got)
+			t.Errorf("the call concurrent with a bad one returned %s", got)
 		}
 		life.Add(1)
 		before := calls.Load()
@@ -313,8 +313,8 @@ func TestLostSession(t *testing.T) {
 	}
 }
 
-// The error of a call over a missing or broken connection is accurate about whether the
-// call may have been carried out.
+// The error of a call over a missing or broken connection states correctly whether the call
+// may have been carried out.
 func TestBrokenConnection(t *testing.T) {
 	t.Parallel()
 	srv := serveHTTP(t, scriptedServer(func(w http.ResponseWriter, r *http.Request, method, _ string) {
@@ -331,18 +331,18 @@ func TestBrokenConnection(t *testing.T) {
 	_, err := s.Do(t.Context(), toolCall("any", nil))
 	var none *upstream.NoAnswer
 	if !errors.As(err, &none) || none.Late || !strings.Contains(err.Error(), "unknown") {
-		t.Errorf("broken in the midst: %v", err)
+		t.Errorf("over a broken connection the call returned %v", err)
 	}
 	srv.CloseClientConnections()
 	srv.Close()
 	_, err = s.Do(t.Context(), toolCall("any", nil))
 	var gone *upstream.GoneError
 	if !errors.As(err, &gone) || strings.Contains(err.Error(), "unknown") || strings.Contains(err.Error(), srv.URL) {
-		t.Errorf("not there: %v", err)
+		t.Errorf("without a server the call returned %v", err)
 	}
 }
 
-// The catalog of a 2024-11-05 server is cached between starts, also if its transport was
+// The catalog of a 2024-11-05 server is cached between starts, even if its transport was
 // detected.
 func TestDetectedSSECatalogIsCached(t *testing.T) {
 	t.Parallel()
@@ -352,12 +352,12 @@ func TestDetectedSSECatalogIsCached(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c := upstream.Cached(dir, spec); c == nil || len(c.Tools) != 1 {
-		t.Errorf("what is kept: %+v", c)
+		t.Errorf("the cached catalog is %+v", c)
 	}
 }
 
-// A call whose stream broke and cannot be resumed, because the server is gone, was sent;
-// the error must not claim otherwise.
+// If the stream of a call breaks and cannot be resumed because the server has ended, the
+// error states that the call was sent.
 func TestBrokenOffForGood(t *testing.T) {
 	t.Parallel()
 	var srv *httptest.Server

@@ -10,7 +10,8 @@ import (
 // keychainService is the keychain service of upstreams' secrets.
 const keychainService = "guideway"
 
-// keychainTime limits the wait: a locked keychain may prompt an absent person.
+// keychainTime limits the wait, because a locked keychain may prompt a person who is
+// absent.
 const keychainTime = 10 * time.Second
 
 // Keychain reads a secret from the system's keychain.

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// authorizer adds tokens to the requests to a server, which it gets by client credentials.
-// All sessions with a server share one authorizer and its token.
+// authorizer adds tokens to the requests to a server. It requests them by client
+// credentials. All sessions with a server share one authorizer and its token.
 type authorizer struct {
 	spec Spec
 	base http.RoundTripper
@@ -28,7 +28,7 @@ type authorizer struct {
 	// asking is held while a token is requested.
 	asking chan struct{}
 	// config is the token endpoint, nil if it is not known yet. token is the last token.
-	// The holder of asking owns both.
+	// Only the holder of asking may use both.
 	config *clientcredentials.Config
 	token  *oauth2.Token
 }
@@ -95,7 +95,7 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if next == nil || token != nil && next.AccessToken == token.AccessToken {
 		return resp, nil
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // so that the connection can be reused
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // Reading the body lets the connection be reused.
 	_ = resp.Body.Close()
 	var body io.ReadCloser
 	if req.Body != nil {
@@ -121,8 +121,9 @@ func (a *authorizer) sendWith(req *http.Request, body io.ReadCloser, token *oaut
 	return a.base.RoundTrip(req)
 }
 
-// validToken returns a token that has not expired and is not the refused one; nil if the
-// authorization server is still unknown. The server names it when it refuses a request.
+// validToken returns a token that has not expired and is not the refused one. It returns
+// nil if the authorization server is still unknown; a server names it when it refuses a
+// request.
 func (a *authorizer) validToken(ctx context.Context, refused *oauth2.Token, refusal *http.Response) (*oauth2.Token, error) {
 	select {
 	case a.asking <- struct{}{}:
@@ -190,8 +191,8 @@ func challengeOf(refusal *http.Response) map[string]string {
 	return nil
 }
 
-// bearerParams parses the parameters of the Bearer scheme (RFC 9110, 11.6.1) as far as
-// possible; nil if there is no such scheme.
+// bearerParams returns the parameters of the Bearer scheme (RFC 9110, 11.6.1) up to the
+// first syntax error, or nil if there is no such scheme.
 func bearerParams(header string) map[string]string {
 	const letters = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	var found map[string]string

@@ -17,8 +17,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// tokenIssuer is an authorization server for client credentials and the server that accepts its
-// tokens.
+// tokenIssuer is an authorization server for client credentials, and the server that
+// accepts its tokens.
 type tokenIssuer struct {
 	t   *testing.T
 	url string
@@ -160,7 +160,7 @@ func TestOAuth(t *testing.T) {
 		t.Errorf("echo: %q", got)
 	}
 	if given, _ := i.counts(); given != 1 || i.lastRequest()["scope"][0] != "a b" || i.lastRequest()["resource"] != nil {
-		t.Errorf("%d tokens, asked for by %v", given, i.lastRequest())
+		t.Errorf("%d tokens were issued for %v", given, i.lastRequest())
 	}
 	for name, tt := range map[string]struct {
 		change func()
@@ -184,8 +184,8 @@ func TestOAuth(t *testing.T) {
 	}
 }
 
-// A token that the server no longer accepts is replaced during a session, for all sessions
-// at once, and the refused request is repeated once.
+// A token that the server no longer accepts is replaced for all sessions, and the refused
+// request is repeated once.
 func TestTokenExpiresInUse(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -193,7 +193,7 @@ func TestTokenExpiresInUse(t *testing.T) {
 	s := openSession(t, u, upstream.Want{})
 	other := openSession(t, u, upstream.Want{Client: "ann"})
 	if given, _ := i.counts(); given != 1 {
-		t.Errorf("two sessions have got %d tokens", given)
+		t.Errorf("two sessions got %d tokens", given)
 	}
 	i.withLock(func() { i.good = "revoked" })
 	_, before := i.counts()
@@ -214,7 +214,7 @@ func TestTokenExpiresInUse(t *testing.T) {
 	given, done := i.counts()
 	// Each session has a notification stream, which may arrive late.
 	if done -= before; given != 2 || done < 8 || done > 10 {
-		t.Errorf("the 8 calls got in %d times, with %d tokens", done, given)
+		t.Errorf("8 calls made %d requests with %d tokens", done, given)
 	}
 }
 
@@ -231,7 +231,7 @@ func TestTokenExpires(t *testing.T) {
 		}
 	}
 	if given, _ := i.counts(); given < before+3 {
-		t.Errorf("3 calls with %d tokens", given-before)
+		t.Errorf("3 calls used %d tokens", given-before)
 	}
 }
 
@@ -256,14 +256,14 @@ func TestRefusedToken(t *testing.T) {
 		if guideway.ErrorCode(err) != guideway.CodeUnauthorized || !strings.Contains(err.Error(), tt.want) || !strings.Contains(guideway.ErrorFix(err), tt.fix) || strings.Contains(err.Error(), "\u202e") {
 			t.Errorf("%s: %v, %s", name, err, guideway.ErrorFix(err))
 		}
-		if i.mu.Lock(); i.given > 3 { // of the call, and of the notification stream
+		if i.mu.Lock(); i.given > 3 { // The refresh for the call, and the one for the notification stream.
 			t.Errorf("%s: %d tokens", name, i.given)
 		}
 		i.mu.Unlock()
 	}
 }
 
-// A caller whose timeout is over does not wait for an authorization server.
+// A caller whose timeout has expired does not wait for an authorization server.
 func TestTokenRequestTimesOut(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -306,19 +306,19 @@ func (i *tokenIssuer) setIssuer(from, endpoint string, more ...string) {
 func TestOAuthDiscovery(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(i, by *tokenIssuer) config.UpstreamOAuth{
-		"the server's own": func(i, _ *tokenIssuer) config.UpstreamOAuth {
+		"metadata at the server's path": func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setResource(i.url+"/mcp", i.url)
 			i.setIssuer(i.url, i.url+"/token")
 			return config.UpstreamOAuth{}
 		},
-		"of its root": func(i, _ *tokenIssuer) config.UpstreamOAuth {
+		"metadata at the root": func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setResource(i.url, i.url)
 			i.documents["/.well-known/oauth-protected-resource"] = i.documents["/.well-known/oauth-protected-resource/mcp"]
 			delete(i.documents, "/.well-known/oauth-protected-resource/mcp")
 			i.setIssuer(i.url+"/", i.url+"/token")
 			return config.UpstreamOAuth{}
 		},
-		"where it says": func(i, _ *tokenIssuer) config.UpstreamOAuth {
+		"metadata where the challenge says": func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setResource(i.url+"/mcp", i.url)
 			i.documents["/else"] = i.documents["/.well-known/oauth-protected-resource/mcp"]
 			delete(i.documents, "/.well-known/oauth-protected-resource/mcp")
@@ -333,11 +333,11 @@ func TestOAuthDiscovery(t *testing.T) {
 			delete(i.documents, "/.well-known/oauth-authorization-server")
 			return config.UpstreamOAuth{}
 		},
-		"a named issuer": func(i, by *tokenIssuer) config.UpstreamOAuth {
+		"a configured issuer": func(i, by *tokenIssuer) config.UpstreamOAuth {
 			by.setIssuer(by.url, by.url+"/token")
 			return config.UpstreamOAuth{Issuer: by.url}
 		},
-		"a named issuer and audience": func(i, by *tokenIssuer) config.UpstreamOAuth {
+		"a configured issuer and audience": func(i, by *tokenIssuer) config.UpstreamOAuth {
 			by.setIssuer(by.url, by.url+"/token")
 			return config.UpstreamOAuth{Issuer: by.url, Resource: "urn:me"}
 		},
@@ -356,14 +356,14 @@ func TestOAuthDiscovery(t *testing.T) {
 			}
 			given, _ := from.counts()
 			last := from.lastRequest()
-			want := map[string]string{"of its root": i.url, "a named issuer and audience": "urn:me"}[name]
+			want := map[string]string{"metadata at the root": i.url, "a configured issuer and audience": "urn:me"}[name]
 			if want == "" {
 				want = i.url + "/mcp"
 			}
 			if !slices.Equal(last["resource"], []string{want}) || given != 1 {
-				t.Errorf("%d tokens were asked for by %v, want the resource %s", given, last, want)
+				t.Errorf("%d tokens were requested for %v, want the resource %s", given, last, want)
 			}
-			scope := map[string]string{"where it says": "from-challenge", "a named issuer": "", "a named issuer and audience": ""}
+			scope := map[string]string{"metadata where the challenge says": "from-challenge", "a configured issuer": "", "a configured issuer and audience": ""}
 			if want, other := scope[name]; other && strings.Join(last["scope"], " ") != want || !other && last["scope"][0] != "read" {
 				t.Errorf("the scope is %v", last["scope"])
 			}
@@ -371,15 +371,15 @@ func TestOAuthDiscovery(t *testing.T) {
 	}
 }
 
-// Metadata is untrusted. It cannot send the secret to a host that a person has not
-// configured, nor connect us to a private network.
+// Metadata is untrusted. It can neither send the secret to a host that a person has not
+// configured, nor cause requests to a private network.
 func TestHostileMetadata(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		prepare func(i, evil *tokenIssuer) config.UpstreamOAuth
 		want    string
 	}{
-		"another host hands out": {func(i, evil *tokenIssuer) config.UpstreamOAuth {
+		"another host issues the tokens": {func(i, evil *tokenIssuer) config.UpstreamOAuth {
 			i.setResource(i.url+"/mcp", evil.url)
 			evil.setIssuer(evil.url, evil.url+"/token")
 			return config.UpstreamOAuth{}
@@ -396,7 +396,7 @@ func TestHostileMetadata(t *testing.T) {
 			i.setResource(evil.url+"/mcp", i.url)
 			return config.UpstreamOAuth{}
 		}, "another resource"},
-		"of a resource beside": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
+		"metadata of another resource": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setResource(i.url+"/mc", i.url)
 			return config.UpstreamOAuth{}
 		}, "another resource"},
@@ -425,11 +425,11 @@ func TestHostileMetadata(t *testing.T) {
 			i.setIssuer(i.url, evil.url+"/token")
 			return config.UpstreamOAuth{Issuer: i.url}
 		}, "is not an https URL"},
-		"into this machine": {func(i, evil *tokenIssuer) config.UpstreamOAuth {
+		"an endpoint on this machine": {func(i, evil *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, strings.Replace(evil.url, "http:", "https:", 1)+"/token")
 			return config.UpstreamOAuth{Issuer: i.url}
 		}, "private address"},
-		"into the cloud's metadata": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
+		"an endpoint in the cloud's metadata service": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, "https://169.254.169.254/latest")
 			return config.UpstreamOAuth{Issuer: i.url}
 		}, "private address"},
@@ -437,7 +437,7 @@ func TestHostileMetadata(t *testing.T) {
 			i.setIssuer(i.url, "https://localhost:1/token")
 			return config.UpstreamOAuth{Issuer: i.url}
 		}, "private address"},
-		"a password in it": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
+		"a password in the URL": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, "https://me:you@example.com/token")
 			return config.UpstreamOAuth{Issuer: i.url}
 		}, "is not an https URL"},
@@ -454,7 +454,7 @@ func TestHostileMetadata(t *testing.T) {
 				t.Errorf("the error is %v, %s", err, guideway.ErrorFix(err))
 			}
 			if len(evil.asked)+len(i.asked)+evil.done > 0 {
-				t.Errorf("a token was asked for: %v %v", evil.asked, i.asked)
+				t.Errorf("a token was requested: %v %v", evil.asked, i.asked)
 			}
 		})
 	}

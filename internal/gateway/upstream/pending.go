@@ -13,8 +13,8 @@ import (
 
 // pending is a call that waits for its answer.
 type pending struct {
-	// listens reports whether the caller takes notifications, logs whether it requested log
-	// messages.
+	// listens reports whether the caller accepts notifications, and logs whether it
+	// requested log messages.
 	listens, logs bool
 	ask           Asker
 	// open counts the questions that wait for an answer.
@@ -53,11 +53,11 @@ func newPending(c Call) *pending {
 func (p *pending) wake() {
 	select {
 	case p.told <- struct{}{}:
-	default: // it is already woken
+	default: // The caller was woken before.
 	}
 }
 
-// setAnswer sets the answer. The first of several counts.
+// setAnswer sets the answer, unless there is one already.
 func (p *pending) setAnswer(m *jsonrpc.Message) {
 	p.mu.Lock()
 	if p.answer == nil {
@@ -67,8 +67,8 @@ func (p *pending) setAnswer(m *jsonrpc.Message) {
 	p.wake()
 }
 
-// fail sets the reason why there is no answer. The first reason counts, nil is ignored, and
-// an answer takes precedence.
+// fail sets the reason why there is no answer, unless there is an answer or a reason
+// already. It ignores nil.
 func (p *pending) fail(err error) {
 	if err == nil {
 		return
@@ -81,7 +81,7 @@ func (p *pending) fail(err error) {
 	p.wake()
 }
 
-// addNote adds a notification, if there is room.
+// addNote adds a notification if there is room.
 func (p *pending) addNote(n note) {
 	if p == nil || !p.listens {
 		return
@@ -134,14 +134,14 @@ func (s *Session) newTimeout(endless bool) *callTimeout {
 	return w
 }
 
-// reset restarts the idle timeout, unless the total time is over.
+// reset restarts the idle timeout. If the total time is over, it returns an error.
 func (w *callTimeout) reset() error {
 	if w.timer == nil {
 		return nil
 	}
 	left := w.max - time.Since(w.began)
 	if left <= 0 {
-		return errTimeout(w.max, " in all", "maxTime")
+		return errTimeout(w.max, " in total", "maxTime")
 	}
 	w.timer.Reset(min(w.idle, left))
 	return nil
@@ -163,7 +163,7 @@ func (s *Session) awaitAnswer(ctx context.Context, c Call, p *pending) (*jsonrpc
 		switch {
 		case found:
 			c.Notify(n.method, n.params)
-			if ctx.Err() != nil { // even if the server sends notifications all the time
+			if ctx.Err() != nil { // The context is checked here because a server may send notifications without pause.
 				return nil, context.Cause(ctx)
 			}
 			if err := wait.reset(); err != nil {
@@ -178,14 +178,14 @@ func (s *Session) awaitAnswer(ctx context.Context, c Call, p *pending) (*jsonrpc
 		select {
 		case <-p.told:
 		case <-s.gone:
-			gone = true // an answer that arrived before takes precedence
+			gone = true // An answer that arrived before takes precedence.
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-wait.expired:
 			if p.open.Load() == 0 && time.Since(wait.began) < wait.max {
 				return nil, errTimeout(wait.idle, "", "timeout")
 			}
-			if err := wait.reset(); err != nil { // otherwise a person is answering a question
+			if err := wait.reset(); err != nil { // With an open question, a person has unlimited time to answer.
 				return nil, err
 			}
 		}

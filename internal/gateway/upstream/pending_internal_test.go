@@ -83,12 +83,12 @@ func TestPendingIsBounded(t *testing.T) {
 	_, _, _, _ = p.nextItem()
 	p.addNote(note{params: large})
 	if len(p.notes) != 2 {
-		t.Errorf("%d large notifications wait after one was taken", len(p.notes))
+		t.Errorf("%d large notifications wait after one was read", len(p.notes))
 	}
 	deaf := newPending(Call{})
 	deaf.addNote(note{})
 	if len(deaf.notes) != 0 {
-		t.Error("a notification waits for nobody")
+		t.Error("a notification without a listener is kept")
 	}
 }
 
@@ -107,7 +107,7 @@ func TestProgressDoesNotDelayTimeout(t *testing.T) {
 		again()
 	}, Endless: true})
 	if !errors.Is(err, context.Canceled) || heard != 100 {
-		t.Errorf("%v after %d notifications, want that it was cancelled after 100", err, heard)
+		t.Errorf("%v after %d notifications, want a cancellation after 100", err, heard)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s, again := newTalkingSession(Spec{Name: "x", Timeout: config.UpstreamTime(10 * time.Second), MaxTime: config.UpstreamTime(time.Minute)})
@@ -118,10 +118,10 @@ func TestProgressDoesNotDelayTimeout(t *testing.T) {
 		}})
 		var none *NoAnswer
 		if !errors.As(err, &none) || !none.Late || !strings.Contains(err.Error(), "in all") {
-			t.Errorf("%v, want that the time is over", err)
+			t.Errorf("%v, want a timeout", err)
 		}
 		if took := time.Since(began); took != 63*time.Second {
-			t.Errorf("it took %s: seven notifications, of which the last one comes after the end", took)
+			t.Errorf("the timeout took %s; the last of seven notifications arrives after it", took)
 		}
 		synctest.Wait()
 	})

@@ -12,7 +12,7 @@ import (
 const (
 	// pingTime is the timeout of a ping.
 	pingTime = 10 * time.Second
-	// maxMissed is the number of unanswered pings in a row after which the session is
+	// maxMissed is the number of consecutive unanswered pings after which the session is
 	// closed; the next call starts a new one.
 	maxMissed = 3
 )
@@ -23,12 +23,12 @@ type Pinged struct {
 	At time.Time `json:"at"`
 	// Took is the duration of the last answered ping in milliseconds.
 	Took float64 `json:"ms"`
-	// Missed is the number of unanswered pings in a row.
+	// Missed is the number of consecutive unanswered pings.
 	Missed int `json:"missed"`
 }
 
-// Ping pings a running server; it does not start one. asked is false if nothing was pinged:
-// no session exists, or all are in use and the timeouts of their calls apply.
+// Ping pings a running server. asked is false if nothing was pinged: no session exists, or
+// all are in use and the timeouts of their calls apply.
 func (u *Upstream) Ping(ctx context.Context) (asked bool, err error) {
 	session, done := u.idleSession()
 	if session == nil {
@@ -70,12 +70,13 @@ func (u *Upstream) recordPing(began time.Time, err error) int {
 	}
 	u.pinged = &p
 	if p.Missed >= maxMissed {
-		u.pinged = nil // it belongs to a session that is closed
+		u.pinged = nil // The last ping was in a session that is now closed.
 	}
 	return p.Missed
 }
 
-// idleSession acquires an unused session; nil without a session, or if one is in use.
+// idleSession acquires an unused session. It returns nil if there is no session, or if one
+// is in use.
 func (u *Upstream) idleSession() (*Session, func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

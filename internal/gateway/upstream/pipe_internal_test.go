@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A message that does not fit into a full pipe is written when the server reads on,
-// completely and before any other, even if the sender has given up.
+// A message that does not fit into a full pipe is written completely, and before any other,
+// when the server reads again, even if the sender has given up.
 func TestSendToASlowServer(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
@@ -32,13 +32,13 @@ func TestSendToASlowServer(t *testing.T) {
 		t.Errorf("the sender that gave up got %v", err)
 	}
 	if err := p.send(ctx, outgoing{text: []byte("gone")}); err == nil {
-		t.Error("a message was sent while the rest of another one waits")
+		t.Error("a message was sent before the rest of another one")
 	}
 	go func() { sent <- p.send(t.Context(), outgoing{text: []byte("last")}) }()
 	want := string(long[1:]) + "\nlast\n"
 	got = make([]byte, len(want))
 	if _, err := io.ReadFull(r, got); err != nil || string(got) != want {
-		t.Errorf("%v; what the server reads is not what was sent", err)
+		t.Errorf("%v; the server received a different message", err)
 	}
 	if err := <-sent; err != nil {
 		t.Error(err)

@@ -9,7 +9,7 @@ import (
 
 func ownGroup(*exec.Cmd) {}
 
-// askGroup does nothing: there is no signal to request an exit.
+// askGroup does nothing, because there is no signal that requests an exit.
 func askGroup(*exec.Cmd) {}
 
 // killGroup kills a server and the processes it started.

@@ -57,9 +57,9 @@ func (s *Session) unreadable(call string, err error) {
 		return
 	}
 	if guideway.ErrorCode(err) != guideway.CodeTooLarge {
-		return // a log line, or an answer to no call
+		return // The message is a log line, or answers no call.
 	}
-	for _, p := range s.calls { // the answer to one of them is lost
+	for _, p := range s.calls { // One of the calls has lost its answer.
 		p.fail(err)
 	}
 }
@@ -100,9 +100,9 @@ func (s *Session) passNotification(m *jsonrpc.Message, call string) {
 	}
 }
 
-// loggingCall returns the only call that has requested log messages; nil for none
-// or several. On stdio a message does not name its call, but a modern server sends
-// log messages only for calls that request them. The caller holds mu.
+// loggingCall returns the only call that requested log messages, or nil if there is none or
+// more than one. On stdio a message does not name its call, but a modern server sends log
+// messages only for calls that request them. The caller holds mu.
 func (s *Session) loggingCall() *pending {
 	var one *pending
 	for _, p := range s.calls {
@@ -125,7 +125,7 @@ func (s *Session) answerQuestion(m *jsonrpc.Message, call string) {
 	select {
 	case s.asking <- struct{}{}:
 	default:
-		s.replyInBackground(m.ID, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "too many questions at once"})
+		s.replyInBackground(m.ID, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "too many open questions"})
 		return
 	}
 	s.mu.Lock()
@@ -166,7 +166,7 @@ func (s *Session) answerQuestion(m *jsonrpc.Message, call string) {
 }
 
 // replyInBackground sends an automatic reply. If a server sends requests faster than it
-// reads the replies, some replies are dropped.
+// reads the replies, replies are dropped.
 func (s *Session) replyInBackground(id, result json.RawMessage, failure *jsonrpc.Error) {
 	select {
 	case s.replying <- struct{}{}:

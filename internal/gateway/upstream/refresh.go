@@ -21,8 +21,8 @@ const (
 	restTime = 500 * time.Millisecond
 )
 
-// Catalog returns the known catalog, or otherwise fetches it, in the wanted session if
-// there is no session yet.
+// Catalog returns the known catalog. If it is unknown, Catalog fetches it, in the wanted
+// session if there is no session yet.
 func (u *Upstream) Catalog(ctx context.Context, want Want) (*Catalog, error) {
 	if c := u.catalog.Load(); c != nil {
 		return c, nil
@@ -45,8 +45,8 @@ func (u *Upstream) Refresh(ctx context.Context) (*Catalog, error) {
 	return u.fetchLists(ctx, Want{})
 }
 
-// RefreshAll fetches the catalog as a client that declares all capabilities and answers no
-// questions: a server may offer more to such a client.
+// RefreshAll fetches the catalog as a client that declares all capabilities, because a
+// server may offer more to such a client. It answers no questions.
 func (u *Upstream) RefreshAll(ctx context.Context) (*Catalog, error) {
 	return u.fetchLists(ctx, Want{
 		Client: "review", Capabilities: json.RawMessage(`{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`),
@@ -75,7 +75,7 @@ func (u *Upstream) fetchLists(ctx context.Context, want Want) (*Catalog, error) 
 		u.markFresh(false)
 		return nil, u.describeError(err)
 	}
-	c.SpecHash = u.spec.Hash() // not the hash of the transport that was detected
+	c.SpecHash = u.spec.Hash() // SpecHash must not depend on the detected transport.
 	u.mergeTellers(ctx, session, c)
 	before := u.catalog.Swap(c)
 	if before != nil && before.equal(c) {
@@ -101,9 +101,9 @@ func (u *Upstream) markFresh(fresh bool) {
 }
 
 // anySession returns an existing session of any client, and starts the wanted one only if
-// none exists. Some servers offer more to a client that can be asked, so a session of
-// such a client is preferred to the shared one: otherwise the lists would depend on which
-// session is asked.
+// none exists. A session of a client that can be asked for input is preferred to the shared
+// one, because some servers offer more in it; otherwise the lists would depend on the
+// session.
 func (u *Upstream) anySession(ctx context.Context, want Want) (*Session, func(), error) {
 	u.mu.Lock()
 	var found *slot
@@ -129,11 +129,11 @@ func (u *Upstream) anySession(ctx context.Context, want Want) (*Session, func(),
 	return found.session, func() { u.giveBack(found, nobody) }, nil
 }
 
-// maxTellers is the maximum number of additional sessions that are asked.
+// maxTellers is the maximum number of additional sessions whose lists are fetched.
 const maxTellers = 4
 
 // addTeller records that a session has reported a change. A stdio server runs one process
-// for each session, so another one may not know the change.
+// per session, so other sessions may not have the change.
 func (u *Upstream) addTeller(from *slot) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -141,8 +141,8 @@ func (u *Upstream) addTeller(from *slot) {
 	u.tellers = append([]*slot{from}, u.tellers[:min(len(u.tellers), maxTellers-1)]...)
 }
 
-// mergeTellers adds the offers of the sessions that have reported changes. A session that
-// does not answer is left out.
+// mergeTellers adds the entries of the sessions that have reported changes. It omits a
+// session that does not answer.
 func (u *Upstream) mergeTellers(ctx context.Context, asked *Session, c *Catalog) {
 	nobody := &Want{}
 	u.mu.Lock()
@@ -175,7 +175,8 @@ func (c *Catalog) equal(o *Catalog) bool {
 	return err == nil && err2 == nil && string(left) == string(right)
 }
 
-// refreshSoon fetches the lists after a delay, once for all calls in between.
+// refreshSoon fetches the lists after a delay. Several calls within the delay cause one
+// fetch.
 func (u *Upstream) refreshSoon() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -202,8 +203,8 @@ func (u *Upstream) refreshSoon() {
 	})
 }
 
-// followChanges subscribes to the changes of a modern server. A legacy server reports them
-// without a subscription.
+// followChanges subscribes to the list changes of a modern server. A legacy server reports
+// them without a subscription.
 func (u *Upstream) followChanges(s *Session, from *slot, client string) {
 	can := s.Info().Capabilities
 	wants := map[string]bool{}

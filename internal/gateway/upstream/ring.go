@@ -10,10 +10,10 @@ import (
 // ringBytes is the maximum size of the kept lines.
 const ringBytes = 64 << 10
 
-// Ring keeps the last lines of a server's stderr, and passes every line on. Its zero value
-// is ready to use; it is safe for concurrent use.
+// Ring keeps the last lines of a server's stderr, and forwards each line. Its zero value is
+// ready to use; it is safe for concurrent use.
 type Ring struct {
-	// Line, if set, gets every line, in the writing goroutine.
+	// Line, if set, is called with each line, in the writing goroutine.
 	Line func(line string)
 
 	mu   sync.Mutex

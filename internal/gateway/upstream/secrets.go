@@ -22,7 +22,7 @@ type Secrets struct {
 
 var reference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{(env|keychain):([^}]*)\}`) })
 
-// resolve replaces references with their secrets. Its errors contain the reference and
+// resolve replaces references with their secrets. Its errors contain the reference, but
 // never a secret.
 func (s Secrets) resolve(text string) (string, error) {
 	var failed error
@@ -62,7 +62,7 @@ func (s Secrets) lookUp(kind, name string) (string, error) {
 	return value, nil
 }
 
-// inheritedVars are the environment variables that programs cannot work without. An
+// inheritedVars returns the environment variables that programs cannot work without. An
 // upstream inherits no others, because they may hold other servers' secrets.
 func inheritedVars() []string {
 	names := []string{"HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
@@ -82,7 +82,7 @@ func (s Secrets) environment(spec Spec) ([]string, error) {
 	var env []string
 	for _, name := range inheritedVars() {
 		value := getenv(name)
-		// An exported shell function is a program in a variable.
+		// The value of an exported shell function is a program.
 		if _, own := spec.Env[name]; value != "" && !own && !strings.HasPrefix(value, "()") {
 			env = append(env, name+"="+value)
 		}

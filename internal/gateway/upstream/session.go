@@ -48,18 +48,18 @@ type Session struct {
 	// info describes the server.
 	info Info
 
-	// client is our name and version.
+	// client is the name and version of this client.
 	client json.RawMessage
 
 	nextID   atomic.Int64
-	asking   chan struct{} // limits the number of open questions
-	replying chan struct{} // limits the number of replies that wait for the server to read
+	asking   chan struct{} // asking limits the number of open questions.
+	replying chan struct{} // replying limits the number of replies that the server has not read.
 
 	mu      sync.Mutex
 	calls   map[string]*pending
-	over    error // why the session has ended
+	over    error // over is the reason why the session has ended.
 	endOnce sync.Once
-	gone    chan struct{} // closed at the end
+	gone    chan struct{} // gone is closed when the session has ended.
 }
 
 var _ receiver = (*Session)(nil)
@@ -68,7 +68,7 @@ const (
 	// openQuestions is the maximum number of concurrent questions in a session.
 	openQuestions = 64
 	// openReplies is the maximum number of other waiting messages to a server, which may
-	// not read them.
+	// stop reading them.
 	openReplies = 64
 )
 
@@ -99,8 +99,8 @@ func (s *Session) Close() {
 
 // Call is one call to a server.
 type Call struct {
-	// Method is such as "tools/call"; Name is the name of the tool, prompt or resource, for
-	// servers that require it as a header.
+	// Method is the MCP method, such as "tools/call"; Name is the name of the tool, prompt
+	// or resource, for servers that require it as a header.
 	Method, Name string
 	// Members are the params except _meta; Meta are the members of _meta.
 	Members, Meta []jsonrpc.Member
@@ -156,7 +156,7 @@ func (s *Session) dispatchCall(ctx context.Context, m outgoing, params []jsonrpc
 	go func() {
 		err := s.conn.send(ctx, m)
 		if _, apart := s.conn.(*httpConn); apart && err == nil {
-			err = errUnanswered // unless the answer arrived before
+			err = errUnanswered // fail has no effect if the answer arrived before.
 		}
 		p.fail(err)
 	}()
@@ -164,8 +164,8 @@ func (s *Session) dispatchCall(ctx context.Context, m outgoing, params []jsonrpc
 }
 
 // sessionForgotten reports whether a server that answered 400 has lost the session. It
-// should answer 404, but many servers do not. A ping distinguishes this from a bad request,
-// which must not fail the other calls of the session.
+// should answer 404, but many servers do not. A ping distinguishes a lost session from a
+// bad request, which must not fail the other calls of the session.
 func (s *Session) sessionForgotten(ctx context.Context, err error) bool {
 	w, overHTTP := s.conn.(*httpConn)
 	if status := (*statusError)(nil); !overHTTP || !errors.As(err, &status) || status.status != http.StatusBadRequest || !w.inSession() {
@@ -255,7 +255,7 @@ func (e *NoAnswer) Error() string { return e.Err.Error() }
 // Unwrap returns the error with its code.
 func (e *NoAnswer) Unwrap() error { return e.Err }
 
-// errTimeout returns the error for a server that does not answer in time.
+// errTimeout returns the error of a call that is not answered in time.
 func errTimeout(limit time.Duration, what, setting string) error {
 	return &NoAnswer{Late: true, Err: guideway.Errorf(guideway.CodeUnavailable, "the server did not answer within %s%s; it is unknown whether the call was carried out", limit, what).
 		WithFix("increase %s of the upstream, or check its log", setting)}
@@ -276,9 +276,9 @@ func (s *Session) cancelCall(id string, why error) {
 	if over || s.Modern() && s.opts.spec.Kind() == TransportHTTP { // closing the request cancels it
 		return
 	}
-	reason := "the caller cancelled it"
+	reason := "the caller cancelled the call"
 	if guideway.ErrorCode(why) == guideway.CodeUnavailable {
-		reason = "it took too long"
+		reason = "the call took too long"
 	}
 	params := jsonrpc.Object(jsonrpc.Member{Key: "requestId", Value: json.RawMessage(id)}, jsonrpc.Member{Key: "reason", Value: jsonrpc.Text(reason)})
 	go func() {

@@ -32,7 +32,7 @@ const MaxNameLength = 40
 
 var nameForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]|_[a-zA-Z0-9.-])*$`) })
 
-// CheckName returns an error for a name that would make names of tools ambiguous.
+// CheckName returns an error for a name that would make tool names ambiguous.
 func CheckName(name string) error {
 	if len(name) > MaxNameLength || !nameForm().MatchString(name) {
 		return guideway.Errorf(guideway.CodeInvalid, "invalid upstream name %q", name).
@@ -120,7 +120,8 @@ func (s *Spec) checkTransport() error {
 	return nil
 }
 
-// checkURL accepts http and https only, without a password: URLs end up in logs.
+// checkURL returns an error unless a text is an http or https URL without a password,
+// because URLs are logged.
 func checkURL(text string) error {
 	if text == "" {
 		return nil
@@ -137,8 +138,8 @@ func checkURL(text string) error {
 	return nil
 }
 
-// Hash changes with every setting that identifies the server. Data of another server is not
-// reused for it.
+// Hash returns a hash of all settings that identify the server. Data of a server with
+// another hash is not reused.
 func (s *Spec) Hash() string {
 	text, _ := json.Marshal(s) // strings, lists and maps always marshal
 	sum := sha256.Sum256(text)

@@ -11,9 +11,8 @@ import (
 	"sync"
 )
 
-// sseConn is a connection over the HTTP transport of 2024-11-05: one stream carries all
-// messages of the server, and the client's messages are posted to a URL that the stream
-// names.
+// sseConn is a connection over the HTTP transport of 2024-11-05. One stream carries all
+// messages of the server, and the client posts its messages to a URL that the stream names.
 type sseConn struct {
 	*httpConn
 	endpoint string
@@ -26,7 +25,7 @@ var _ conn = (*sseConn)(nil)
 // openSSE opens the stream and waits for the URL.
 func openSSE(ctx context.Context, spec Spec, client *http.Client, limit int, to receiver) (*sseConn, error) {
 	f := &sseConn{httpConn: newHTTPConn(spec, client, limit, to), done: make(chan struct{})}
-	stop := context.AfterFunc(ctx, f.cancel) // ctx limits only the opening
+	stop := context.AfterFunc(ctx, f.cancel) // ctx limits only the opening of the stream.
 	resp, err := f.resumeStream(f.ctx, "")   //nolint:bodyclose // it is closed at the end of the stream
 	if err != nil {
 		stop()
@@ -63,7 +62,7 @@ func openSSE(ctx context.Context, spec Spec, client *http.Client, limit int, to 
 func sameOrigin(base, ref string) (string, error) {
 	from, err := url.Parse(base)
 	if err != nil {
-		return "", errors.New("the address of the server is not a URL")
+		return "", errors.New("the endpoint of the server is not a URL")
 	}
 	to, err := from.Parse(ref)
 	if err != nil || to.Scheme != from.Scheme || to.Host != from.Host || to.User != nil {
@@ -84,14 +83,14 @@ func (f *sseConn) send(ctx context.Context, m outgoing) error {
 		return f.sendError(ctx, err)
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // so that the connection can be reused
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // Reading the body lets the connection be reused.
 	if resp.StatusCode >= 300 {
 		return f.spec.statusFailure(resp)
 	}
 	return nil
 }
 
-// negotiated implements conn: the stream is open already.
+// negotiated implements conn. The stream is already open.
 func (f *sseConn) negotiated(version string) { f.setVersion(version) }
 
 // close implements conn.

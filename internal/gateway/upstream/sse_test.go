@@ -102,8 +102,8 @@ func answerLine(id, text string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%q}]}}`, id, text)
 }
 
-// A stream that is cut during a call fails the call, with an error that its outcome is
-// unknown; it is not sent again, and the next call opens a new stream.
+// A stream that is cut during a call fails the call, with an error that the outcome is
+// unknown. The call is not sent again, and the next call opens a new stream.
 func TestSSEStreamIsCut(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool
@@ -134,7 +134,7 @@ func TestSSEStreamIsCut(t *testing.T) {
 	}
 }
 
-// A refused message fails its call at once, and no other.
+// A refused message fails its own call immediately, and no other call.
 func TestSSERefusesMessage(t *testing.T) {
 	t.Parallel()
 	for status, code := range map[int]guideway.Code{
@@ -163,13 +163,13 @@ func TestSSERefusesMessage(t *testing.T) {
 		}
 		answer()
 		if got := <-slow; !strings.Contains(got, "slow") {
-			t.Errorf("%d: the other call: %s", status, got)
+			t.Errorf("%d: the other call returned %s", status, got)
 		}
 	}
 }
 
-// An invalid stream is refused, and so is one that names another origin for posting, at any
-// time.
+// An invalid stream is refused, and so is a stream that names another origin for posting at
+// any time.
 func TestHostileSSEServers(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]string{
@@ -190,13 +190,13 @@ func TestHostileSSEServers(t *testing.T) {
 	s := openSession(t, f.openUpstream(t), upstream.Want{})
 	for range 2 {
 		if got := callText(t, s, toolCall("any", nil)); got != "still here" {
-			t.Errorf("it says %q", got)
+			t.Errorf("the error is %q", got)
 		}
 	}
 }
 
-// If a server exits with several sessions, this is one failure, and it is restarted at
-// once.
+// If a server exits that had several sessions, this counts as one failure, and the server
+// is restarted immediately.
 func TestOneFailureOfManySessions(t *testing.T) {
 	t.Parallel()
 	f := &sseServer{took: func(_, id string, say func(string), _ func()) int {
@@ -214,7 +214,7 @@ func TestOneFailureOfManySessions(t *testing.T) {
 		<-s.Done()
 	}
 	if h := u.Health(); h.Failures > 1 || h.RetryAt != nil {
-		t.Errorf("it is %+v", h)
+		t.Errorf("the health is %+v", h)
 	}
 	if got := callText(t, openSession(t, u, upstream.Want{}), toolCall("any", nil)); got != "here" {
 		t.Errorf("then: %s", got)

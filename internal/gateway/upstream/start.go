@@ -48,7 +48,7 @@ func (u *Upstream) sessionEnded(key string, s *slot, cause error) {
 	was := len(u.slots[key])
 	u.removeSlot(key, s)
 	if was == len(u.slots[key]) || u.closed {
-		return // this side has closed it
+		return // This side closed the session.
 	}
 	u.restarts++
 	u.recordFailure(cause, s.began, max(time.Since(s.began), 1))
@@ -83,9 +83,8 @@ func (u *Upstream) connect(want Want, made *slot, ended func(error)) (*Session, 
 	return session, nil
 }
 
-// askerOf forwards a question to the user of the session, the last one if there are
-// several. If the session belongs to one client, that is this client, during any of its
-// calls.
+// askerOf forwards a question to the user of the session, or to the last one if there are
+// several. In a session that belongs to one client, all users are that client's calls.
 func (u *Upstream) askerOf(s *slot) Asker {
 	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
 		u.mu.Lock()
@@ -161,7 +160,7 @@ func (s *Session) hasEnded() bool {
 	}
 }
 
-// onEnd calls f at the end, or at once if the session has ended.
+// onEnd calls f when the session ends, or immediately if it has ended.
 func (s *Session) onEnd(f func(error)) {
 	s.mu.Lock()
 	over := s.over

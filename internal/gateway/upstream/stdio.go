@@ -19,21 +19,21 @@ import (
 
 const (
 	// endTime is the time that a server has to exit after its input is closed, and again
-	// after a signal.
+	// after the signal.
 	endTime = 250 * time.Millisecond
-	// ioTime is the time that the pipes are still read after the server has exited: a child
-	// process may hold them open.
+	// ioTime is the time during which the pipes are still read after the server has exited:
+	// a child process may keep them open.
 	ioTime = 100 * time.Millisecond
 )
 
-// process is a server in a child process, with one message a line on stdin and stdout.
+// process is a server in a child process, with one message per line on stdin and stdout.
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 
-	writes  chan struct{} // one line at a time
+	writes  chan struct{} // writes allows one line at a time.
 	closing sync.Once
-	exited  chan struct{} // closed after the process has exited
+	exited  chan struct{} // exited is closed after the process has exited.
 }
 
 var _ conn = (*process)(nil)
@@ -55,7 +55,7 @@ func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*
 	}
 	cmd.Stdout, cmd.Stderr = outEnd, log
 	err = cmd.Start()
-	_ = outEnd.Close() // only the server uses it now
+	_ = outEnd.Close() // The other end is only for the server.
 	if err != nil {
 		_ = out.Close()
 		return nil, startError(spec, err)
@@ -69,7 +69,7 @@ func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*
 	}()
 	go func() {
 		err := cmd.Wait()
-		killGroup(cmd) // the server's remaining child processes
+		killGroup(cmd) // killGroup kills child processes that the server left.
 		_ = out.SetReadDeadline(time.Now().Add(ioTime))
 		if readErr := <-read; readErr != nil {
 			err = readErr
@@ -110,8 +110,8 @@ func (p *process) send(ctx context.Context, m outgoing) error {
 	case <-p.exited:
 		return io.ErrClosedPipe
 	}
-	// A server that does not read fills the pipe. A partly written line cannot be taken
-	// back, so the sender returns early and the write continues.
+	// A server that does not read fills the pipe. A partly written line cannot be revoked,
+	// so the sender returns early and the write continues.
 	done := make(chan error, 1)
 	go func() {
 		_, err := p.in.Write(append(jsonrpc.OneLine(m.text), '\n'))
@@ -133,7 +133,7 @@ func (p *process) negotiated(string) {}
 // kills it.
 func (p *process) close() {
 	p.closing.Do(func() {
-		go func() { _ = p.in.Close() }() // it waits for a write in progress
+		go func() { _ = p.in.Close() }() // Close waits for a write in progress.
 		for _, end := range []func(*exec.Cmd){askGroup, killGroup} {
 			timer := time.NewTimer(endTime)
 			select {
@@ -174,7 +174,7 @@ func readMessages(out io.Reader, limit int, log *Ring, to receiver) error {
 	}
 }
 
-// line is a line without its end; of an overlong line the start and the end.
+// line is a line without its end. Of an overlong line it has the start and the end.
 type line struct {
 	begin, end []byte
 	tooLong    bool
@@ -184,7 +184,7 @@ type line struct {
 const endBytes = 256
 
 // readLine reads a line and keeps at most limit bytes of it. It reads an overlong line to
-// its end only if more lines follow.
+// its end only if more is true.
 func readLine(in *bufio.Reader, limit int, more bool) (line, error) {
 	var l line
 	for {

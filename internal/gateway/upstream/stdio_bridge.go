@@ -35,7 +35,7 @@ type BridgeOptions struct {
 }
 
 // Bridge connects a client on stdio to a server over HTTP. It forwards every message in
-// both directions and in every protocol version, and keeps only the state that the
+// both directions and in every protocol version. It keeps only the state that the
 // transports need: the session, the version, the calls in progress, and the headers that
 // tools require.
 type Bridge struct {
@@ -101,8 +101,8 @@ func (b *Bridge) Reach(ctx context.Context) error {
 	return resp.Body.Close()
 }
 
-// explainError returns an error that tells a person why a server is unreachable or refuses
-// a request.
+// explainError returns an error that states why a server is unreachable or refuses a
+// request, with a next action.
 func (b *Bridge) explainError(err error) error {
 	var refused *guideway.Error
 	switch {
@@ -128,7 +128,7 @@ func (b *Bridge) explainError(err error) error {
 // hasAnswered reports whether the server has answered with MCP before.
 func (b *Bridge) hasAnswered() bool { return b.web.protocolVersion() != "" }
 
-// Refuse answers the first request of in with an error, for the client to show.
+// Refuse answers the first request of in with an error, which the client can show.
 func (b *Bridge) Refuse(in io.Reader, why error) {
 	lines := bufio.NewReader(in)
 	for {
@@ -196,7 +196,7 @@ func (b *Bridge) readInput(ctx context.Context, in io.Reader) error {
 func (b *Bridge) forward(ctx context.Context, text []byte) {
 	m, err := jsonrpc.Parse(text)
 	if err == nil && bytes.ContainsAny(m.ID, ".eE") && m.ID[0] != '"' {
-		err = errors.New("its id is neither a string nor an integer") // the server would answer with another id
+		err = errors.New("the id is neither a string nor an integer") // The server would answer with a different id.
 	}
 	if err != nil {
 		b.writeMessage(jsonrpc.Response(json.RawMessage("null"), nil, &jsonrpc.Error{Code: -32700, Message: "invalid message: " + err.Error()}))
@@ -229,17 +229,17 @@ func (b *Bridge) forward(ctx context.Context, text []byte) {
 	if m.Method == "initialize" {
 		b.hello = text
 	}
-	b.wg.Add(1) // locked, because Run must not wait for calls that start later
+	b.wg.Add(1) // Add is called with the lock, because Run must not wait for calls that start later.
 	b.mu.Unlock()
 	go func() {
 		defer b.wg.Done()
 		defer cancel()
 		err := b.web.send(ctx, out)
 		if errors.Is(err, errSessionLost) {
-			err = b.resendInNewSession(ctx, out) // the server did not accept it, so a retry does not repeat it
+			err = b.resendInNewSession(ctx, out) // The server did not accept the call, so that sending it again does not repeat it.
 		}
 		if err == nil {
-			err = errUnanswered // unless it has arrived
+			err = errUnanswered // fail has no effect if the answer has arrived.
 		}
 		if ctx.Err() == nil {
 			b.unreadable(out.call, err)
@@ -249,7 +249,7 @@ func (b *Bridge) forward(ctx context.Context, text []byte) {
 		b.mu.Unlock()
 	}()
 	if m.Method == "initialize" {
-		<-ctx.Done() // the next message needs the session that it creates
+		<-ctx.Done() // The next message needs the session that this one creates.
 	}
 }
 
@@ -355,7 +355,7 @@ func (b *Bridge) receive(m *jsonrpc.Message, _ string) {
 	}
 }
 
-// readResult reads the values from a result that the transport needs.
+// readResult reads the values that the transport needs from a result.
 func (b *Bridge) readResult(method string, result json.RawMessage) {
 	switch method {
 	case "initialize":

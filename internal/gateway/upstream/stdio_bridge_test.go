@@ -14,7 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// bridgedCall is a client at a bridge.
+// bridgedCall is a client of a bridge.
 type bridgedCall struct {
 	t   *testing.T
 	in  *io.PipeWriter
@@ -51,8 +51,9 @@ func (b *bridgedCall) exchangeMessages(text string) string {
 	return line
 }
 
-// The errors that a bridge returns instead of a server's answer are accurate: a message
-// that the server refuses is not a wrong URL, and an unreachable server has done nothing.
+// The errors that a bridge returns instead of a server's answer are accurate. A message
+// that the server refuses is not reported as a wrong URL, and a call to an unreachable
+// server is reported as not carried out.
 func TestBridgeErrorsAreAccurate(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(scriptedServer(func(w http.ResponseWriter, r *http.Request, method, id string) {
@@ -67,7 +68,7 @@ func TestBridgeErrorsAreAccurate(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	// A request on a kept connection would be lost when the server is gone, not refused.
+	// A request on a kept connection would be lost when the server ends, and not refused.
 	srv.Config.SetKeepAlivesEnabled(false)
 	b := openBridge(t, upstream.BridgeOptions{URL: srv.URL, Start: "start it"})
 	b.exchangeMessages(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
@@ -79,7 +80,7 @@ func TestBridgeErrorsAreAccurate(t *testing.T) {
 		`{"jsonrpc":"2.0","id":"4.5","method":"ping"}`: `"id":"4.5","result":{}`,
 	} {
 		if got := b.exchangeMessages(message); !strings.Contains(got, want) {
-			t.Errorf("%s is answered by %s", message, got)
+			t.Errorf("%s returned %s", message, got)
 		}
 	}
 	srv.Close()
@@ -88,8 +89,8 @@ func TestBridgeErrorsAreAccurate(t *testing.T) {
 	}
 }
 
-// A client that writes its first messages without waiting, as scripts do, has them sent one
-// after the other: nothing is sent before the handshake is answered.
+// If a client writes its first messages without waiting, as scripts do, they are sent one
+// after the other: no message is sent before the handshake is answered.
 func TestBridgeKeepsTheOrderOfTheHandshake(t *testing.T) {
 	t.Parallel()
 	written := make(chan struct{})
@@ -109,7 +110,7 @@ func TestBridgeKeepsTheOrderOfTheHandshake(t *testing.T) {
 			w.Header().Set("Mcp-Session-Id", "s1")
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`, id)
 		case r.Header.Get("Mcp-Session-Id") != "s1":
-			t.Errorf("%s came before the handshake was answered", method)
+			t.Errorf("%s was sent before the handshake was answered", method)
 			w.WriteHeader(http.StatusBadRequest)
 		case method == "ping":
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, id)

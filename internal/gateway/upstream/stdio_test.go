@@ -108,7 +108,7 @@ func TestInvalidAnswers(t *testing.T) {
 			}
 			cancel()
 			if err := <-other; !errors.Is(err, context.Canceled) {
-				t.Errorf("the other call has ended by %v", err)
+				t.Errorf("the other call ended with %v", err)
 			}
 		})
 	}
@@ -121,17 +121,17 @@ func TestWrongIDs(t *testing.T) {
 	spec.Timeout = config.UpstreamTime(300 * time.Millisecond)
 	s := openSession(t, openUpstream(t, spec, upstream.Options{}), upstream.Want{})
 	if _, err := s.Do(t.Context(), toolCall("wrongid", nil)); guideway.ErrorCode(err) != guideway.CodeUnavailable {
-		t.Errorf("an answer by a wrong id was taken: %v", err)
+		t.Errorf("an answer with a wrong id was accepted: %v", err)
 	}
 	if got := callText(t, s, toolCall("twice", nil)); got != "first" {
 		t.Errorf("twice: %q", got)
 	}
 	if got := callText(t, s, toolCall("echo", args{"text": "x"})); got != "x" {
-		t.Errorf("after it, echo: %q", got)
+		t.Errorf("the next call returned %q", got)
 	}
 }
 
-// The timeout restarts at each progress notification.
+// The timeout restarts with each progress notification.
 func TestProgressExtendsTheTime(t *testing.T) {
 	t.Parallel()
 	spec := ownSpec(t)
@@ -152,11 +152,11 @@ func TestProgressExtendsTheTime(t *testing.T) {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}
 	if _, err := s.Do(t.Context(), toolCall("sleep", args{"ms": 60000})); err == nil || !strings.Contains(err.Error(), "did not answer within") {
-		t.Errorf("a silent call has ended by %v", err)
+		t.Errorf("a call without progress ended with %v", err)
 	}
 }
 
-// A call that the caller gives up is cancelled at the server.
+// If the caller gives up a call, the call is cancelled at the server.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"", upstreamtest.Modern} {
@@ -174,7 +174,7 @@ func TestCancel(t *testing.T) {
 			<-there // the call has reached the server
 			cancel()
 			if err := <-done; !errors.Is(err, context.Canceled) {
-				t.Errorf("the call has ended by %v", err)
+				t.Errorf("the call ended with %v", err)
 			}
 			for { // the server writes a cancellation as a line to its file
 				if text, err := os.ReadFile(spec.Env[upstreamtest.CountFile]); err == nil && string(text) == "once\n" {
@@ -186,15 +186,15 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A crash during a call is an error that reports the crash; the call is not sent again, and
-// the next one restarts the server.
+// A crash during a call is an error that reports the crash. The call is not sent again, and
+// the next call restarts the server.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	u := openUpstream(t, ownSpec(t), upstream.Options{})
 	s := openSession(t, u, upstream.Want{})
 	_, err := s.Do(t.Context(), toolCall("crash", nil))
 	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(err.Error(), "exit status 3") {
-		t.Errorf("the crash is told as %v", err)
+		t.Errorf("the error of the crash is %v", err)
 	}
 	again := openSession(t, u, upstream.Want{})
 	if got := callText(t, again, toolCall("echo", args{"text": "back"})); got != "back" || again == s {
@@ -223,7 +223,7 @@ func TestBackOff(t *testing.T) {
 		<-s.Done()
 		done()
 	}
-	t.Error("it was started a hundred times")
+	t.Error("the server was started a hundred times")
 }
 
 func TestMissingCommand(t *testing.T) {
@@ -278,7 +278,7 @@ func TestGroupIsKilled(t *testing.T) {
 	}
 }
 
-// A question in a session goes to the client of the session only.
+// A question in a session reaches only the client of the session.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
 	u := openUpstream(t, ownSpec(t), upstream.Options{})
@@ -303,11 +303,11 @@ func TestQuestions(t *testing.T) {
 	wg.Wait()
 	shared := openSession(t, u, upstream.Want{})
 	if got := callText(t, shared, toolCall("ask", args{"text": "nobody"})); !strings.Contains(got, "-32601") {
-		t.Errorf("the shared session has answered %s", got)
+		t.Errorf("the shared session returned %s", got)
 	}
 }
 
-// Calls that need a session alone never share one at the same time.
+// Calls that exclude others from their session never share one.
 func TestAloneSessions(t *testing.T) {
 	t.Parallel()
 	u := openUpstream(t, ownSpec(t), upstream.Options{MaxSessions: 2})
@@ -318,7 +318,7 @@ func TestAloneSessions(t *testing.T) {
 	}
 	second := openSession(t, u, want)
 	if first == second {
-		t.Error("two share a session")
+		t.Error("two calls share a session")
 	}
 	waiting := make(chan *upstream.Session)
 	go func() {
@@ -330,7 +330,7 @@ func TestAloneSessions(t *testing.T) {
 	}()
 	done()
 	if third := <-waiting; third != first {
-		t.Error("the third has not got the session that was given back")
+		t.Error("the third call did not get the released session")
 	}
 }
 

@@ -2,9 +2,9 @@
 // to it. Servers are untrusted: everything that they send is limited, and they get only the
 // secrets and variables that their configuration names.
 //
-// The package reads and writes messages itself instead of using the SDK: calls must pass
-// without being decoded, a server's question during a call must stay with that call, and
-// members of newer protocol versions must not be lost. ADR 15 has the measurements.
+// The package does not use the SDK to read or write messages: calls must pass without being
+// decoded, a server's question during a call must stay with that call, and members of newer
+// protocol versions must not be lost. ADR 15 has the measurements.
 package upstream
 
 import (
@@ -26,7 +26,7 @@ import (
 
 // Options configure upstreams.
 type Options struct {
-	// Client is our name and version; the name is "guideway" if empty.
+	// Client is the name and version of this client; the name is "guideway" if empty.
 	Client Implementation
 	// Secrets resolves the references in a spec.
 	Secrets Secrets
@@ -61,24 +61,24 @@ type Upstream struct {
 	log  *Ring
 
 	catalog  atomic.Pointer[Catalog]
-	fetching chan struct{} // one at a time
+	fetching chan struct{} // fetching allows one fetch at a time.
 
 	mu       sync.Mutex
 	slots    map[string][]*slot
-	freed    chan struct{} // closed and renewed when a slot is given back
+	freed    chan struct{} // freed is closed and replaced when a slot is given back.
 	closed   bool
-	closing  chan struct{} // closed where closed is set
+	closing  chan struct{} // closing is closed when closed is set.
 	failures int
 	failedAt time.Time
 	retryAt  time.Time
 	lastErr  error
 	restarts int
 	pinged   *Pinged
-	dirty    bool // a refresh is due
+	dirty    bool // dirty reports that a refresh is due.
 	// tellers are the sessions that have reported changes, the latest first.
 	tellers []*slot
-	fresh   bool // the catalog was fetched by this process
-	// authorizer gets tokens, authorizedBy is the hash of its settings.
+	fresh   bool // fresh reports that this process has fetched the catalog.
+	// authorizer requests tokens; authorizedBy is the hash of its settings.
 	authorizer   *authorizer
 	authorizedBy [sha256.Size]byte
 	wg           sync.WaitGroup
@@ -192,7 +192,7 @@ func (u *Upstream) Session(ctx context.Context, want Want) (s *Session, done fun
 		}
 		select {
 		case <-slot.session.Done():
-			u.giveBack(slot, &want) // it has ended in between; the next one is new
+			u.giveBack(slot, &want) // The session ended in the meantime; the next one is new.
 			continue
 		default:
 		}
@@ -223,8 +223,8 @@ func (u *Upstream) takeSlot(want Want) (*slot, <-chan struct{}, error) {
 			}
 		}
 	}
-	// The shared session is always available. Each client may use only a part of the
-	// others, so that its open questions do not block other clients.
+	// The shared session is always available. Each client may use only a part of the other
+	// sessions, so that its open questions do not block other clients.
 	if want.Client != "" {
 		if mine >= max(2, u.opts.MaxSessions/2) && !u.evictSlot(want.Client) || total >= u.opts.MaxSessions && !u.evictSlot("") {
 			return nil, u.freed, nil
@@ -266,8 +266,8 @@ func (u *Upstream) addUser(s *slot, want *Want) {
 	}
 }
 
-// evictSlot makes room by closing an unused session, one of a client if it is named. The caller
-// holds mu.
+// evictSlot makes room by closing an unused session, if client is named one of that client.
+// The caller holds mu.
 func (u *Upstream) evictSlot(client string) bool {
 	var found *slot
 	var of string
@@ -353,11 +353,11 @@ func (u *Upstream) Release(client string) {
 	}
 }
 
-// stableTime is the time that a server must have run for its exit to count as a first
-// failure.
+// stableTime is the time that a server must have run for its exit to count as the first
+// failure of a new series.
 const stableTime = 30 * time.Second
 
-// sameTime is the time after a failure in which further failures count as the same one.
+// sameTime is the time after a failure during which further failures count as the same one.
 const sameTime = 5 * time.Second
 
 // recordFailure records a failure of a session that started at a time, and schedules the
@@ -425,8 +425,8 @@ func (u *Upstream) Close(ctx context.Context) {
 	u.wg.Wait()
 }
 
-// Closing returns a channel that is closed when the upstream starts to close: users that
-// hold a session for longer than a call must then give it back.
+// Closing returns a channel that is closed when the upstream starts to close. A user that
+// holds a session for longer than a call must then release it.
 func (u *Upstream) Closing() <-chan struct{} { return u.closing }
 
 func (u *Upstream) isBusy() bool {
@@ -447,7 +447,7 @@ type Condition string
 
 // The conditions.
 const (
-	// ConditionIdle: not started, because it was not needed yet.
+	// ConditionIdle: never started, because it was not needed yet.
 	ConditionIdle Condition = "idle"
 	// ConditionRunning: has a session.
 	ConditionRunning Condition = "running"
@@ -461,7 +461,7 @@ type Health struct {
 	Error     string    `json:"error,omitempty"`
 	Sessions  int       `json:"sessions"`
 	Restarts  int       `json:"restarts"`
-	// Failures is the number of failures in a row, and RetryAt the earliest time of the
+	// Failures is the number of consecutive failures, and RetryAt the earliest time of the
 	// next attempt.
 	Failures int        `json:"failures,omitempty"`
 	RetryAt  *time.Time `json:"retryAt,omitempty"`

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeBytes is larger than the default of 64 kB, because both sides must take turns each
-// time a pipe is full. The system limits the total size of a user's pipes, so it is not
-// larger still.
+// pipeBytes is larger than the default of 64 kB, because reader and writer must alternate
+// when a pipe is full. It is not larger still, because the system limits the total size of
+// a user's pipes.
 const pipeBytes = 256 << 10
 
 // widenPipes enlarges pipes. If the system refuses, they keep their size.
