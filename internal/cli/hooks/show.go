@@ -15,6 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/graph"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
+	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"github.com/spf13/cobra"
 )
 
@@ -164,7 +165,7 @@ func (v *hookText) writeGraph(d *HookDeps, e *catalog.HookEntry, scripts bool) {
 	v.PrintText("", g.Description)
 	fmt.Fprintf(v.Out, "%s %s, for %s\n", s.Cyan("around"), g.Type, app.OneLine(bindingText(g)))
 	for _, name := range slices.Sorted(maps.Keys(g.Variables)) {
-		fmt.Fprintf(v.Out, "%s %s = %s\n", s.Cyan("variable"), name, app.OneLine(string(g.Variables[name])))
+		fmt.Fprintf(v.Out, "%s %s = %s\n", s.Cyan("variable"), visible.EscapeLine(name), visible.EscapeText(string(g.Variables[name])))
 	}
 	if e.Problem != "" {
 		fmt.Fprintf(v.Out, "%s %s\n", s.Red("error:"), app.OneLine(e.Problem))
@@ -211,7 +212,7 @@ func (v *hookText) writeNode(n hookNode) {
 		fmt.Fprintf(v.Out, "    %s %s%s\n", s.Cyan("to"), app.OneLine(way.ID), branch)
 	}
 	if n.Source != "" {
-		for line := range strings.SplitSeq(strings.TrimRight(app.StripControls(n.Source), "\n"), "\n") {
+		for line := range strings.SplitSeq(strings.TrimRight(visible.EscapeText(n.Source), "\n"), "\n") {
 			fmt.Fprintf(v.Out, "    %s %s\n", s.Faint("|"), line)
 		}
 	}

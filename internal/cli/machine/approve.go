@@ -7,9 +7,10 @@ import "github.com/guideway-dev/guideway/internal/cli/server"
 import (
 	"context"
 	"fmt"
-	"strings"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	"github.com/guideway-dev/guideway/internal/hooks/runner"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/spf13/cobra"
 )
@@ -20,9 +21,9 @@ func newMachineApproveCmd(a *app.App) *cobra.Command {
 		Use:   "approve NAME",
 		Short: "Approve a machine and its script",
 		Long: `Approve a machine from a project, a repository, a registry or an npm package. The command
-shows the machine and its script and asks for confirmation at a terminal. If either
-changes, the machine is refused until you approve it again. Machines from a trusted source
-need no approval.`,
+shows all of the machine (states, budgets, the messages and tools of its roles, its script)
+and asks for confirmation at a terminal. If any of it changes, the machine is refused until
+you approve it again. Machines from a trusted source need no approval.`,
 		Example:           "  guideway machine approve triage",
 		Args:              app.ExactArgs(1, "the name of a machine", "guideway machine approve triage"),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -48,9 +49,11 @@ func runMachineApprove(ctx context.Context, o *app.NameOptions) error {
 		return nil
 	}
 	person := app.NewApprover(o.App.Host, cfg)
-	fmt.Fprintf(out, "%s, from %s (%s)\n\n", app.OneLine(one.Name), app.OneLine(one.SourceInfo.Name), app.OneLine(one.Path))
-	for line := range strings.SplitSeq(one.Definition.Script, "\n") {
-		fmt.Fprintf(out, "  %s\n", app.StripControls(line))
+	if d := runner.HiddenCharacter(one.Definition.ScriptFile, one.Definition.Script); d != nil {
+		return guideway.Errorf(guideway.CodeInvalidDefinition, "%s:%d:%d: %s", d.File, d.Line, d.Column, d.Message).WithFix("%s", d.Fix)
+	}
+	if err := showMachine(o.App.Host, one); err != nil {
+		return err
 	}
 	fmt.Fprintln(out)
 	if err := person.ConfirmName(ctx, "machine", "name", one.Name); err != nil {

@@ -13,6 +13,7 @@ import (
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	engine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/spf13/cobra"
 )
@@ -277,9 +278,9 @@ func runMachineShow(ctx context.Context, o *MachineShowOptions) error {
 	return o.ShowMachine(resolver)
 }
 
-// showMachine prints a machine.
-func showMachine(h *app.Host, one *server.ResolvedMachine, d *machinedef.Definition) {
-	st := h.OutStyles()
+// showMachine prints a machine: a summary, and then all that an approval covers.
+func showMachine(h *app.Host, one *server.ResolvedMachine) error {
+	st, d := h.OutStyles(), one.Definition
 	fmt.Fprintf(h.Out, "%s  %s\n%s\n", st.Bold(app.OneLine(d.Name)), st.Faint(app.FormatSource(one.Source, one.Revision)+", "+one.Path), app.StripControls(d.Description))
 	for _, o := range one.Overrides {
 		fmt.Fprintln(h.Out, st.Faint(fmt.Sprintf("Overrides %s of %s (%s): guideway machine show %s@%s", o.Version, o.Source.Name, app.OneLine(o.Path), app.OneLine(d.Name), o.Source.Name)))
@@ -311,6 +312,26 @@ func showMachine(h *app.Host, one *server.ResolvedMachine, d *machinedef.Definit
 			does = "machine " + s.Sub.Machine
 		}
 		fmt.Fprintf(h.Out, "State %s  %s\n", st.Bold(app.OneLine(s.Name)), st.Faint(app.OneLine(does)))
+	}
+	text, err := d.ReviewText()
+	if err != nil {
+		return err
+	}
+	writePart(h, "Definition", text)
+	if d.Script != "" {
+		writePart(h, "Script "+app.OneLine(d.ScriptFile), d.Script)
+	}
+	return nil
+}
+
+// writePart prints a text with a heading; hidden characters are escaped.
+func writePart(h *app.Host, heading, text string) {
+	fmt.Fprintf(h.Out, "\n%s\n", h.OutStyles().Bold(heading))
+	for line := range strings.SplitSeq(strings.TrimRight(visible.EscapeText(text), "\n"), "\n") {
+		if line != "" {
+			line = "  " + line
+		}
+		fmt.Fprintln(h.Out, line)
 	}
 }
 

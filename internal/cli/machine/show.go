@@ -26,7 +26,7 @@ func (o *MachineShowOptions) ShowMachine(resolver *server.MachineResolver) error
 	case o.JSON:
 		return app.WriteJSON(host.Out, newMachineShowAnswer(one, o.Graph))
 	default:
-		showMachine(host, one, d)
+		return showMachine(host, one)
 	}
 	return nil
 }

@@ -26,6 +26,24 @@ func IsHidden(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Cc, unicode.Co, unicode.Zl, unicode.Zp)
 }
 
+// FindHidden returns the first hidden character of a text with its line and column, which
+// start at 1; a carriage return that no line feed follows counts as one. ok is false if there
+// is none.
+func FindHidden(text string) (r rune, line, column int, ok bool) {
+	line, column = 1, 1
+	for i, r := range text {
+		switch {
+		case IsHidden(r), r == '\r' && !strings.HasPrefix(text[i+1:], "\n"):
+			return r, line, column, true
+		case r == '\n':
+			line, column = line+1, 1
+		default:
+			column++
+		}
+	}
+	return 0, 0, 0, false
+}
+
 // EscapeText returns text with each hidden character as \u{…}. Line breaks and tabs stay, and
 // a carriage return that no line feed follows is escaped: it would overwrite its line.
 func EscapeText(text string) string {

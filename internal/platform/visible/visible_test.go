@@ -2,6 +2,7 @@ package visible_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/platform/visible"
@@ -50,5 +51,23 @@ func TestEscapeJSON(t *testing.T) {
 	var got string
 	if err := json.Unmarshal(escaped, &got); err != nil || got != want {
 		t.Errorf("%s decodes to %q, %v", escaped, got, err)
+	}
+}
+
+// The place of a hidden character is that of an editor: lines end with a line feed, and
+// columns count characters.
+func TestFindHidden(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "", "a\r\nb\tc\n": "", "für 👍": "",
+		"a\rb": "1:2", "é\r\nab\u2028c": "2:3", "\n\n\x1b": "3:1", "a\r": "1:2", "\ufeffa": "1:1", "a\r\r\n": "1:2",
+	} {
+		got := ""
+		if _, line, column, ok := visible.FindHidden(text); ok {
+			got = fmt.Sprintf("%d:%d", line, column)
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }

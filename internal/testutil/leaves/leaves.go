@@ -1,0 +1,71 @@
+// Package leaves changes every value of a JSON document, for tests that no member is left
+// out of a hash or of a text for review.
+package leaves
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// Change is a document with one changed value.
+type Change struct {
+	// Path is the place of the value: "states/0/agent".
+	Path string
+	// Texts are variants of the document; at least one should be valid.
+	Texts []string
+}
+
+// ChangesOf returns the changes of all texts, numbers and flags of a document. options are
+// other values for a path, for members with a fixed set of values.
+func ChangesOf(t *testing.T, document string, options map[string][]any) []Change {
+	t.Helper()
+	var root any
+	if err := json.Unmarshal([]byte(document), &root); err != nil {
+		t.Fatal(err)
+	}
+	var changes []Change
+	var visit func(path string, value any, set func(any))
+	visit = func(path string, value any, set func(any)) {
+		switch v := value.(type) {
+		case map[string]any:
+			for name, member := range v {
+				visit(path+"/"+name, member, func(changed any) { v[name] = changed })
+			}
+			return
+		case []any:
+			for i, item := range v {
+				visit(fmt.Sprintf("%s/%d", path, i), item, func(changed any) { v[i] = changed })
+			}
+			return
+		}
+		change := Change{Path: path[1:]}
+		for _, changed := range append(slices.Clone(options[change.Path]), otherValue(value)) {
+			set(changed)
+			text, err := json.Marshal(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			change.Texts = append(change.Texts, string(text))
+		}
+		set(value)
+		changes = append(changes, change)
+	}
+	visit("", root, func(any) {})
+	return changes
+}
+
+// otherValue returns another value of the same type.
+func otherValue(value any) any {
+	switch v := value.(type) {
+	case string:
+		return v + "2"
+	case float64:
+		return v + 1
+	case bool:
+		return !v
+	default:
+		return "2"
+	}
+}
