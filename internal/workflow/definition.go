@@ -45,8 +45,8 @@ func Parse(file string, data []byte) (*Definition, []guideway.Diagnostic) {
 	return d, found
 }
 
-// Check is Parse, followed by Lint if the document loads. A definition is usable if no
-// diagnostic is an error.
+// Check parses a document like Parse, and runs Lint if it loads. A definition is usable if
+// no diagnostic is an error.
 func Check(file string, data []byte) (*Definition, []guideway.Diagnostic) {
 	d, root, found := parseWorkflow(file, data)
 	if d == nil {
@@ -55,8 +55,8 @@ func Check(file string, data []byte) (*Definition, []guideway.Diagnostic) {
 	return d, lintWorkflow(d, root, phases.Layout{})
 }
 
-// parseWorkflow is like Parse, but also returns the tree with its positions, so that the
-// definition does not keep it in memory.
+// parseWorkflow is like Parse, but also returns the tree with its positions, which the
+// definition does not keep in memory.
 func parseWorkflow(file string, data []byte) (*Definition, *doc.Node, []guideway.Diagnostic) {
 	document, root, found := parseDocument(file, data, As{})
 	switch {
@@ -76,7 +76,7 @@ func parseWorkflow(file string, data []byte) (*Definition, *doc.Node, []guideway
 	return document.Workflow, root, nil
 }
 
-// hashText returns Definition.Hash of a canonical text without a copy of the whole text.
+// hashText returns Definition.Hash of a canonical text without copying the text.
 func hashText(canonical string) string {
 	h, part := sha256.New(), make([]byte, 4096)
 	for canonical != "" {

@@ -48,11 +48,11 @@ func TestHashIsOfTheMeaning(t *testing.T) {
 		"escape.json": strings.ReplaceAll(minimal, "Only", `\u004fnly`),
 	} {
 		if got := hash(file, text); got != want {
-			t.Errorf("%s has another hash", file)
+			t.Errorf("%s has a different hash", file)
 		}
 	}
 	if hash("b.json", strings.ReplaceAll(minimal, "Do it.", "Do it!")) == want {
-		t.Error("another prompt has the same hash")
+		t.Error("a different prompt has the same hash")
 	}
 }
 
@@ -64,13 +64,13 @@ func TestFindingsOfReaderAndDialectTogether(t *testing.T) {
 	}
 }
 
-// TestCorpus parses real workflows if the corpus is available: each loads, or is rejected
-// with actionable diagnostics.
+// TestCorpus parses the workflows of the corpus, if it is available: each loads, or is
+// rejected with actionable diagnostics.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..", "shared", "corpus", "steps")
 	if _, err := os.Stat(root); err != nil {
-		t.Skip("no corpus beside this checkout")
+		t.Skip("the corpus is not available")
 	}
 	loaded := 0
 	for _, pattern := range []string{"workflows/*.json", "workflows/*/*/*.json", "spec/examples/*.json"} {
@@ -94,7 +94,7 @@ func TestCorpus(t *testing.T) {
 				continue
 			}
 			if len(found) == 0 {
-				t.Errorf("%s is refused without a reason", file)
+				t.Errorf("%s does not load, but has no diagnostics", file)
 			}
 			for _, f := range found {
 				if f.Fix == "" || f.Line == 0 && f.Code != "file-empty" {
@@ -105,7 +105,7 @@ func TestCorpus(t *testing.T) {
 	}
 	// In the corpus one file is empty, and four violate the schema.
 	if loaded < 20 {
-		t.Errorf("only %d files load", loaded)
+		t.Errorf("only %d files load, want at least 20", loaded)
 	}
 }
 
@@ -133,7 +133,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, finding := range found {
 			if finding.Severity != guideway.SeverityError || finding.Code == "" || finding.Message == "" || finding.Fix == "" {
-				t.Fatalf("incomplete finding %+v", finding)
+				t.Fatalf("incomplete diagnostic %+v", finding)
 			}
 		}
 		if d == nil {
@@ -142,17 +142,17 @@ func FuzzParse(f *testing.F) {
 		for _, finding := range workflow.Lint(d, data, phases.Layout{}) {
 			late := finding.Code == "criterion-pattern-invalid" || finding.Code == "criterion-schema-invalid"
 			if late != (finding.Severity == guideway.SeverityError) || finding.Code == "" || finding.Message == "" || finding.Fix == "" {
-				t.Fatalf("incomplete finding %+v", finding)
+				t.Fatalf("incomplete diagnostic or wrong severity %+v", finding)
 			}
 		}
 		again, found := workflow.Parse("x.json", []byte(d.Canonical))
 		if again == nil || again.Hash != d.Hash {
-			t.Fatalf("the canonical form does not load the same: %v", found)
+			t.Fatalf("the canonical form does not load as the same definition: %v", found)
 		}
 	})
 }
 
-// TestLintHasLines lints with the document, without it, and with another one.
+// TestLintHasLines lints with the document, without it, and with a different one.
 func TestLintHasLines(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/lint-compile.json")
@@ -166,7 +166,7 @@ func TestLintHasLines(t *testing.T) {
 	want := workflow.Lint(d, data, phases.Layout{})
 	for i := range want {
 		if want[i].Line == 0 {
-			t.Errorf("no line: %s", want[i])
+			t.Errorf("the diagnostic has no line: %s", want[i])
 		}
 		want[i].Line, want[i].Column = 0, 0
 	}
@@ -177,7 +177,7 @@ func TestLintHasLines(t *testing.T) {
 	}
 }
 
-// sampleWorkflow returns a workflow of some 60 kB with conditions, criteria and loops.
+// sampleWorkflow returns a workflow of about 60 kB with conditions, criteria and loops.
 func sampleWorkflow() []byte {
 	var b strings.Builder
 	b.WriteString(`{"id":"a-flow","name":"A flow","description":"Does it.","version":"1.0.0","steps":[`)

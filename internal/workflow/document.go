@@ -14,7 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
 )
 
-// CodeNoWorkflow reports a document of another kind than a workflow.
+// CodeNoWorkflow reports a document that is not a workflow.
 const CodeNoWorkflow = "document-kind"
 
 // Document is a valid document of any kind. It is immutable. Only workflows are definitions
@@ -27,7 +27,7 @@ type Document struct {
 	ID, Version string
 	// Hash and Canonical are as in Definition.
 	Hash, Canonical string
-	// One of these is set, depending on the kind.
+	// The following fields are set according to the kind.
 	Workflow  *Definition
 	Condition *expr.Expr
 	State     *phases.State
@@ -89,7 +89,7 @@ func Schema(as As) []byte {
 	}
 }
 
-// mainKind returns the default kind of a dialect.
+// mainKind returns the default document kind of a dialect.
 func mainKind(dialect guideway.Dialect) phases.Kind {
 	switch dialect {
 	case guideway.DialectHooks:
@@ -108,7 +108,7 @@ func ParseAs(file string, data []byte, as As) (*Document, []guideway.Diagnostic)
 	return document, found
 }
 
-// CheckAs is ParseAs, followed by the linter if the document loads.
+// CheckAs parses a document like ParseAs, and runs the linter if it loads.
 func CheckAs(file string, data []byte, as As) (*Document, []guideway.Diagnostic) {
 	document, root, found := parseDocument(file, data, as)
 	switch {
@@ -141,8 +141,8 @@ func Guess(file string, data []byte, as As) As {
 	return as.guessKind(file, root)
 }
 
-// guessMachine is guess for documents of the machines dialect; ok reports whether it is
-// one.
+// guessMachine is like Guess for documents of the machines dialect; ok reports whether it
+// is one.
 func (as As) guessMachine(file string, root *doc.Node) (of As, ok bool) {
 	kind := machinedef.Guess(file, root)
 	switch {
@@ -191,7 +191,7 @@ func parseDocument(file string, data []byte, as As) (*Document, *doc.Node, []gui
 	as = as.guessKind(file, root)
 	document := &Document{Dialect: as.Dialect, Kind: as.Kind}
 	if as.Dialect == guideway.DialectMachines {
-		found = document.readMachines(file, root, data) // readMachines parses the text itself
+		found = document.readMachines(file, root, data) // readMachines parses the text again, so it needs the data
 	} else {
 		found = append(found, document.readKind(file, root)...)
 	}

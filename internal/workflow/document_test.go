@@ -13,7 +13,7 @@ import (
 )
 
 // Invalid or incomplete documents are recognized by any member of their kind, and then by
-// their path, so that diagnostics match the intended kind.
+// their path, so that the diagnostics are those of the intended kind.
 func TestGuessOfWhatIsBroken(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ file, text, missing string }{
@@ -22,14 +22,14 @@ func TestGuessOfWhatIsBroken(t *testing.T) {
 		{"x.yaml", `{"currentPhase":1}`, "workflowId"},
 		{"w/skills/01-s.yaml", `{"id":"s"}`, "capability"},
 		{"/far/away/meta/activities/01-a.json", `{"id":"a"}`, "problem"},
-		{"w/activities/01-a.json", `{"id":"a"}`, "steps"}, // only meta has activities
+		{"w/activities/01-a.json", `{"id":"a"}`, "steps"}, // only the directory meta contains activities
 		{"skills/01-s.yaml", `{"id":"s"}`, "steps"},
 		{"meta/activities/01-a.json", `{"id":"a","phases":[]}`, "initialPhase"}, // members take precedence over paths
 		{"w/skills/01-s.yaml", `{"id":"s","steps":[]}`, "description"},
 	} {
 		_, found := workflow.ParseAs(c.file, []byte(c.text), workflow.As{})
 		if !slices.ContainsFunc(found, func(d guideway.Diagnostic) bool { return strings.Contains(d.Message, "'"+c.missing+"'") }) {
-			t.Errorf("%s: %s is told %v", c.file, c.text, found)
+			t.Errorf("%s: %s has the diagnostics %v", c.file, c.text, found)
 		}
 	}
 }
@@ -63,9 +63,9 @@ func TestGuess(t *testing.T) {
 		{"steps as phases", minimal, workflow.As{Dialect: guideway.DialectPhases}, "", "", "", false},
 		{"phases as steps", flow, workflow.As{Dialect: guideway.DialectSteps}, "", "", "", false},
 		{"skill as activity", skill, workflow.As{Kind: phases.KindActivity}, "", "", "", false},
-		{"a kind that steps do not have", minimal, workflow.As{Dialect: guideway.DialectSteps, Kind: phases.KindSkill}, "", "", "", false},
-		{"a kind that nothing has", flow, workflow.As{Kind: "tea"}, "", "", "", false},
-		{"nothing that tells", `{"id":"x"}`, workflow.As{}, "", "", "", false},
+		{"a kind that the steps dialect does not have", minimal, workflow.As{Dialect: guideway.DialectSteps, Kind: phases.KindSkill}, "", "", "", false},
+		{"an unknown kind", flow, workflow.As{Kind: "tea"}, "", "", "", false},
+		{"no member of any kind", `{"id":"x"}`, workflow.As{}, "", "", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -80,18 +80,18 @@ func TestGuess(t *testing.T) {
 				t.Errorf("got %+v", d)
 			}
 			if set := countTrue(d.Workflow != nil, d.Condition != nil, d.State != nil, d.Skill != nil, d.Activity != nil); set != 1 {
-				t.Errorf("%d of the kinds are set", set)
+				t.Errorf("%d fields of the document are set, want 1", set)
 			}
 			// Documents of other kinds are never read as workflows.
 			w, found := workflow.Parse("x.json", []byte(c.text))
 			if (w != nil) != (c.kind == phases.KindWorkflow) {
-				t.Errorf("as a workflow it is %v, %v", w, found)
+				t.Errorf("Parse returned %v, %v", w, found)
 			}
 			if w == nil && (len(found) != 1 || found[0].Code != workflow.CodeNoWorkflow || found[0].Fix == "") {
-				t.Errorf("it is refused with %v", found)
+				t.Errorf("Parse returned the diagnostics %v", found)
 			}
 			if w != nil && (w.Dialect != c.dialect || (w.Steps == nil) == (w.Phases == nil) || w.Hash != d.Hash) {
-				t.Errorf("as a workflow it is %+v", w)
+				t.Errorf("Parse returned %+v", w)
 			}
 		})
 	}
@@ -122,28 +122,28 @@ func TestPhasesDefinition(t *testing.T) {
 	}
 	again, found := workflow.Parse("", []byte(d.Canonical))
 	if again == nil || again.Hash != d.Hash {
-		t.Errorf("the canonical form does not load the same: %v", found)
+		t.Errorf("the canonical form does not load as the same document: %v", found)
 	}
 	for _, guides := range [][]string{{"01-start.md"}, {"02-other.md"}} {
 		found := workflow.Lint(d, data, phases.Layout{Guides: guides})
 		if known := guides[0] == "01-start.md"; known != (len(found) == 0) {
-			t.Errorf("with the guides %v: %v", guides, found)
+			t.Errorf("with the guides %v the diagnostics are %v", guides, found)
 		}
 	}
 }
 
-// TestSchemaOfEachKind checks that the kinds of every dialect have a schema, and that no
-// other kind does.
+// TestSchemaOfEachKind checks that the kinds of every dialect have a schema, and that
+// unknown kinds have none.
 func TestSchemaOfEachKind(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range workflow.Dialects() {
 		for _, kind := range workflow.Kinds(dialect) {
 			if workflow.Schema(workflow.As{Dialect: dialect, Kind: kind}) == nil {
-				t.Errorf("%s has no schema of %s", dialect, kind)
+				t.Errorf("%s has no schema for %s", dialect, kind)
 			}
 		}
 		if workflow.Schema(workflow.As{Dialect: dialect}) == nil {
-			t.Errorf("%s has no schema of workflows", dialect)
+			t.Errorf("%s has no schema for workflows", dialect)
 		}
 	}
 	for _, as := range []workflow.As{{}, {Dialect: guideway.DialectSteps, Kind: phases.KindSkill}, {Dialect: guideway.DialectPhases, Kind: "tea"}} {
@@ -153,13 +153,13 @@ func TestSchemaOfEachKind(t *testing.T) {
 	}
 }
 
-// TestPhasesCorpus parses real documents of all kinds, if available: each loads, and the
-// two workflows have only warnings.
+// TestPhasesCorpus parses the corpus documents of all kinds, if available: each loads, and
+// the two workflows have only warnings.
 func TestPhasesCorpus(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..", "shared", "corpus", "phases")
 	if _, err := os.Stat(root); err != nil {
-		t.Skip("no corpus beside this checkout")
+		t.Skip("the corpus is not available")
 	}
 	want := map[phases.Kind]int{phases.KindWorkflow: 2, phases.KindActivity: 3, phases.KindSkill: 3}
 	for _, pattern := range []string{"*/meta.json", "*/work-package.json", "meta/*/*.json"} {
@@ -187,7 +187,7 @@ func TestPhasesCorpus(t *testing.T) {
 	}
 	for kind, missing := range want {
 		if missing != 0 {
-			t.Errorf("of the kind %s %d are missing", kind, missing)
+			t.Errorf("documents of the kind %s are missing: %d", kind, missing)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestGolden compares the diagnostics of every document in testdata with the golden files.
 func TestGolden(t *testing.T) {
@@ -86,8 +86,8 @@ func TestGoldenCoversEveryCode(t *testing.T) {
 	}
 	for _, source := range []string{"doc/parse.go", "shape/codes.go", "steps/codes.go", "steps/lint.go", "phases/codes.go", "phases/lint.go", "phases/lint_other.go", "../hooks/definition/codes.go", "../hooks/definition/lint.go"} {
 		for _, code := range codesOf(t, source) {
-			// TestLimits creates a file of more than a mebibyte. No file is linted with its
-			// layout here, and no graph is linked with a library.
+			// Other tests cover these codes: a file above the size limit, a layout with
+			// guides, and a library of modules.
 			if code != "file-too-large" && code != "guide-unknown" && code != "module-unknown" && !strings.Contains(all.String(), "["+code+"]") {
 				t.Errorf("no sample in testdata has a diagnostic [%s]", code)
 			}
@@ -132,11 +132,11 @@ func TestDiagnosticsAreComplete(t *testing.T) {
 		for _, f := range found {
 			whole := f.Code == "file-empty" || f.Code == "file-encoding" || f.Code == "yaml-syntax"
 			if f.File != file || f.Code == "" || f.Message == "" || f.Fix == "" || f.Line == 0 && !whole {
-				t.Errorf("incomplete finding: %+v", f)
+				t.Errorf("incomplete diagnostic: %+v", f)
 			}
 			late := f.Code == "criterion-pattern-invalid" || f.Code == "criterion-schema-invalid"
 			if (d == nil || late) != (f.Severity == guideway.SeverityError) {
-				t.Errorf("finding of the wrong severity: %+v", f)
+				t.Errorf("diagnostic with the wrong severity: %+v", f)
 			}
 		}
 	}

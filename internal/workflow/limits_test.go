@@ -9,13 +9,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// TestHostileFilesAreFast parses a mebibyte of the worst input for a reader with quadratic
+// TestHostileFilesAreFast parses a mebibyte of the worst input for a parser with quadratic
 // comparisons, which would take minutes and exceed the time limit of the test binary. It
 // logs the time of each.
 func TestHostileFilesAreFast(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("what is cheap is dear with the race detector, and one goroutine has no races")
+		t.Skip("slow with the race detector, and there is only one goroutine")
 	}
 	for name, text := range map[string]string{
 		"one unknown key": "{" + strings.Repeat(`"abcdefghijklmnopqrstu":1,`, 40_000) + `"z":1}`,
@@ -23,13 +23,13 @@ func TestHostileFilesAreFast(t *testing.T) {
 		"variables":       manySteps(9_000, `{"id":"s%[1]d-s","title":"t","prompt":"v%[1]d","runCondition":{"var":"x%[1]d"}}`),
 		"loops": manySteps(4_000, `{"id":"s%[1]d-s","type":"loop","title":"t","loop":{"type":"while","condition":{"var":"z%[1]d"},"maxIterations":1000,"iterationVar":"v%[1]d"},
 			"body":[{"id":"b%[1]d-s","title":"t","prompt":"p","runCondition":{"var":"v%[1]d","gt":1000}}]}`),
-		"bodies that are not there": manySteps(5_000, `{"id":"s%[1]d-s","type":"loop","title":"t","loop":{"type":"for","count":1,"maxIterations":1},"body":"x%[1]d-x"}`),
-		"functions":                 manySteps(7_000, `{"id":"s%[1]d-s","title":"t","prompt":"p","functionDefinitions":[{"name":"f%[1]d","definition":"d"}]}`),
-		"conditions":                manySteps(1, `{"id":"s%d-s","title":"t","prompt":"p","runCondition":{"and":[{"var":"a"}`+strings.Repeat(`,{"var":"b","contains":"x"}`, 20_000)+`]}}`),
-		"phases":                    manyPhases(8_000, `{"id":"p%[1]d","name":"n","transitions":[{"to":"p%[1]d"},{"to":"nowhere%[1]d"}]}`),
-		"ways of a phase":           manyPhases(1, `{"id":"p%d","name":"n","transitions":[`+repeatFormat(20_000, `{"to":"p0","isDefault":true}`)+`]}`),
-		"ways with conditions":      manyPhases(6_000, `{"id":"p%[1]d","name":"n","transitions":[{"to":"p0","condition":{"type":"simple","variable":"v%[1]d","operator":"==","value":1}}]}`),
-		"ways in a long row": manyPhases(1, `{"id":"p%d","name":"n","transitions":[`+
+		"unknown loop bodies":         manySteps(5_000, `{"id":"s%[1]d-s","type":"loop","title":"t","loop":{"type":"for","count":1,"maxIterations":1},"body":"x%[1]d-x"}`),
+		"functions":                   manySteps(7_000, `{"id":"s%[1]d-s","title":"t","prompt":"p","functionDefinitions":[{"name":"f%[1]d","definition":"d"}]}`),
+		"conditions":                  manySteps(1, `{"id":"s%d-s","title":"t","prompt":"p","runCondition":{"and":[{"var":"a"}`+strings.Repeat(`,{"var":"b","contains":"x"}`, 20_000)+`]}}`),
+		"phases":                      manyPhases(8_000, `{"id":"p%[1]d","name":"n","transitions":[{"to":"p%[1]d"},{"to":"nowhere%[1]d"}]}`),
+		"many transitions":            manyPhases(1, `{"id":"p%d","name":"n","transitions":[`+repeatFormat(20_000, `{"to":"p0","isDefault":true}`)+`]}`),
+		"transitions with conditions": manyPhases(6_000, `{"id":"p%[1]d","name":"n","transitions":[{"to":"p0","condition":{"type":"simple","variable":"v%[1]d","operator":"==","value":1}}]}`),
+		"long chain of phases": manyPhases(1, `{"id":"p%d","name":"n","transitions":[`+
 			repeatFormat(9_000, `{"to":"p0","condition":{"type":"simple","variable":"v%d","operator":"==","value":1}}`)+`]}`),
 		"operands": manyPhases(1, `{"id":"p%d","name":"n","transitions":[{"to":"p0","condition":{"type":"and","conditions":[`+
 			repeatFormat(10_000, `{"type":"simple","variable":"v%d","operator":"==","value":1}`)+`]}}]}`),
@@ -37,7 +37,7 @@ func TestHostileFilesAreFast(t *testing.T) {
 			"transitions":[`+repeatFormat(4_000, `{"to":"p0","condition":{"type":"simple","variable":"v","operator":"==","value":%d}}`)+`]}`),
 		"skips": manyPhases(900, `{"id":"p%[1]d","name":"n","transitions":[{"to":"p0","isDefault":true}],"checkpoints":[{"id":"c","name":"n","message":"m","options":[
 			{"id":"o","label":"l","effect":{"skipPhases":[`+repeatFormat(90, `"p%d"`)+`]}}]}]}`),
-		"written and read": manyPhases(2_500, `{"id":"p%[1]d","name":"n","entryActions":[{"action":"set","target":"v%[1]d","value":1}],
+		"variables written and read": manyPhases(2_500, `{"id":"p%[1]d","name":"n","entryActions":[{"action":"set","target":"v%[1]d","value":1}],
 			"transitions":[{"to":"p%[1]d","condition":{"type":"simple","variable":"v1%[1]d","operator":"==","value":1}}]}`),
 	} {
 		t.Run(name, func(t *testing.T) {

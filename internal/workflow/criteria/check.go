@@ -11,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 )
 
-// The texts of seed 000, which clients know.
+// WorkRail's texts, which clients know.
 const (
 	issueBlank       = "Output is empty or invalid."
 	issueComposition = "Validation composition failed"
@@ -21,8 +21,8 @@ const (
 	suggestReview  = "Review validation criteria and adjust output accordingly."
 )
 
-// maxTimeouts bounds the patterns of one check that may reach their time limit; later
-// patterns are not tried.
+// maxTimeouts limits the number of patterns of one check that may reach their time limit;
+// later patterns are not tried.
 const maxTimeouts = 3
 
 // Result is the verdict on an output with its issues and hints. The lists are never nil.
@@ -33,11 +33,11 @@ type Result struct {
 }
 
 // Check checks an output. vars are the variables of the rules' conditions: a rule whose
-// condition does not hold is skipped, and so is a composition of skipped rules only.
+// condition does not hold is skipped, and so is a composition of only skipped rules.
 //
 // A list reports every issue in the order of its rules. A composition reports `Validation
 // composition failed`, then its requirements. The author's message replaces the issue of
-// its rule (seed 000).
+// its rule, as in WorkRail.
 //
 // The error is for mistakes of the author: an unknown type, a pattern or a schema that does
 // not compile, a rule without its required field. Its code is
@@ -70,8 +70,8 @@ const (
 	skipped outcome = iota
 	passed
 	failed
-	// undecided is the outcome of a pattern that reached its time limit: neither it nor its
-	// negation passes.
+	// undecided is the outcome of a pattern that reached its time limit. Neither the rule
+	// nor its negation passes.
 	undecided
 )
 
@@ -85,8 +85,8 @@ type verdict struct {
 // isAccepted reports whether the criterion lets the output pass.
 func (f verdict) isAccepted() bool { return f.outcome == passed || f.outcome == skipped }
 
-// listIssues returns the issues of c for a list. A composition starts with an issue that
-// names it.
+// listIssues returns the issues of a criterion in a list. For a composition, the first
+// issue names the composition.
 func (f verdict) listIssues(c *Criterion) []string {
 	if c.isComposition() {
 		return append([]string{issueComposition}, f.issues...)
@@ -98,7 +98,7 @@ func (f verdict) listIssues(c *Criterion) []string {
 type checker struct {
 	output string
 	vars   expr.Lookup
-	// timeouts counts the patterns that ran into their limit.
+	// timeouts counts the patterns that reached their time limit.
 	timeouts int
 }
 
@@ -136,7 +136,7 @@ func (j *checker) checkCriterion(c *Criterion) (verdict, error) {
 	}
 }
 
-// checkAll checks a list or an and. It checks all parts, so that all issues are reported.
+// checkAll checks a list or an "and". It checks all parts, so that all issues are reported.
 func (j *checker) checkAll(c *Criterion) (verdict, error) {
 	var all verdict
 	if len(c.Of) == 0 {
@@ -161,8 +161,8 @@ func (j *checker) checkAll(c *Criterion) (verdict, error) {
 	return all, nil
 }
 
-// checkAny checks an or: the first part that passes decides. Without parts it fails, as in
-// seed 000.
+// checkAny checks an "or": it passes at the first part that passes. Without parts it fails,
+// as in WorkRail.
 func (j *checker) checkAny(c *Criterion) (verdict, error) {
 	if len(c.Of) == 0 {
 		return verdict{outcome: failed, issues: []string{"there is no alternative that could hold"}}, nil
@@ -193,7 +193,8 @@ func (j *checker) checkAny(c *Criterion) (verdict, error) {
 	return result, nil
 }
 
-// checkNot passes if its part fails. A skipped or undecided part has the same outcome.
+// checkNot checks a "not": it passes if its part fails. A skipped or undecided part has the
+// same outcome.
 func (j *checker) checkNot(c *Criterion) (verdict, error) {
 	var part *Criterion
 	if len(c.Of) > 0 {

@@ -14,12 +14,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
-// TestCorpus compiles and checks the criteria of real workflows.
+// TestCorpus compiles and checks the criteria of the corpus.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..", "shared", "corpus", "steps", "workflows")
 	if _, err := os.Stat(root); errors.Is(err, fs.ErrNotExist) {
-		t.Skip("the corpus of step workflows is not beside the repository")
+		t.Skip("the corpus is not available")
 	}
 	patterns := 0
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -45,7 +45,7 @@ func TestCorpus(t *testing.T) {
 				t.Errorf("%s: %v", entry.Name(), err)
 			}
 			if words := c.String(); strings.Contains(words, "unusable") || words == "" {
-				t.Errorf("%s: words are %q", entry.Name(), words)
+				t.Errorf("%s: the description is %q", entry.Name(), words)
 			}
 			patterns += strings.Count(c.String(), "matches /")
 		})
@@ -55,11 +55,11 @@ func TestCorpus(t *testing.T) {
 		t.Fatal(err)
 	}
 	if patterns < 50 {
-		t.Errorf("the corpus has %d patterns, want its 50 or more", patterns)
+		t.Errorf("the corpus has %d patterns, want at least 50", patterns)
 	}
 }
 
-// visitCriteria finds the criteria in a document.
+// visitCriteria calls a function with the criteria in a document.
 func visitCriteria(v any, found func(criteria any)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -77,7 +77,8 @@ func visitCriteria(v any, found func(criteria any)) {
 	}
 }
 
-// TestCheckConcurrently shares one criterion, as runs of one definition do.
+// TestCheckConcurrently checks outputs concurrently with one criterion, like runs of one
+// definition.
 func TestCheckConcurrently(t *testing.T) {
 	t.Parallel()
 	c := criteriapkg.Parse(decodeJSON(t, `[{"type":"regex","pattern":"^\\{","message":"m"},
@@ -101,7 +102,7 @@ func TestCheckConcurrently(t *testing.T) {
 	wait.Wait()
 }
 
-// TestCheckByHand uses criteria that Parse did not create.
+// TestCheckByHand checks outputs with criteria that Parse did not create.
 func TestCheckByHand(t *testing.T) {
 	t.Parallel()
 	c := &criteriapkg.Criterion{Type: criteriapkg.And, Of: []*criteriapkg.Criterion{
@@ -117,7 +118,7 @@ func TestCheckByHand(t *testing.T) {
 	}
 }
 
-// FuzzCheck takes any JSON as criteria and any output.
+// FuzzCheck checks any output against any JSON as criteria.
 func FuzzCheck(f *testing.F) {
 	f.Add(`[{"type":"contains","value":"a","message":"m"},{"type":"length","min":1,"max":2,"message":"m"}]`, "a")
 	f.Add(`{"or":[{"type":"regex","pattern":"^(a+)+$","flags":"i"},{"not":{"type":"schema","schema":{"type":"object"}}}]}`, "{}")
@@ -140,7 +141,7 @@ func FuzzCheck(f *testing.F) {
 		result, err := c.Check(output, nil)
 		switch {
 		case err != nil && !bad:
-			t.Errorf("%s has no diagnostic, but fails: %v", criteria, err)
+			t.Errorf("%s has no diagnostic, but Check fails: %v", criteria, err)
 		case err != nil:
 		case result.Valid != (len(result.Issues) == 0):
 			t.Errorf("%s on %q: %+v", criteria, output, result)

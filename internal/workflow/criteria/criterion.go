@@ -10,26 +10,26 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 )
 
-// Criterion is a rule, or a composition of criteria. A nil Criterion accepts
-// every output that is not blank. One that Parse made is safe for concurrent
-// use and compiles its pattern or schema once, when it is first needed.
+// Criterion is a rule, or a composition of criteria. A nil Criterion accepts every output
+// that is not blank. A Criterion from Parse is safe for concurrent use and compiles its
+// pattern or schema once, when it is first needed.
 type Criterion struct {
 	// Type determines the meaning of the other fields.
 	Type Type
-	// Message is the author's message if the rule fails.
+	// Message is the author's message for a failed rule.
 	Message string
-	// Condition disables the rule if it does not hold; nil always holds.
+	// If Condition does not hold, the rule is skipped; nil always holds.
 	Condition *expr.Expr
 
-	Value          string         // contains
-	Pattern, Flags string         // regex
-	Min, Max       *float64       // length, in UTF-16 units
-	Schema         map[string]any // schema
+	Value          string         // for contains
+	Pattern, Flags string         // for regex
+	Min, Max       *float64       // for length, in UTF-16 units
+	Schema         map[string]any // for schema
 
-	// Of are the parts of All, And, Or (any number) and Not (one).
+	// Of are the parts of All, And, Or (any number) or Not (one).
 	Of []*Criterion
 
-	// unusable is the reason why the rule cannot check anything, or "".
+	// unusable is the reason why the rule cannot be checked, or "".
 	unusable string
 	// diagnostics are the errors that Parse found, with paths relative to this criterion.
 	diagnostics []Diagnostic
@@ -39,19 +39,19 @@ type Criterion struct {
 	schema   func() (*schema, error)
 }
 
-// Type is the kind of a criterion.
+// Type is the type of a criterion.
 type Type string
 
-// The types.
+// The types of criteria.
 const (
 	Contains Type = "contains"
 	Regex    Type = "regex"
 	Length   Type = "length"
 	Schema   Type = "schema"
 
-	// All is the array form: every rule is checked and each issue is reported.
+	// All is a list of rules: every rule is checked and all issues are reported.
 	All Type = "all"
-	// And, Or and Not are the composition objects.
+	// And, Or and Not are compositions, written as objects.
 	And Type = "and"
 	Or  Type = "or"
 	Not Type = "not"

@@ -23,7 +23,7 @@ func decodeJSON(tb testing.TB, document string) any {
 	return v
 }
 
-// checkIssues returns the issues of a check that must not fail.
+// checkIssues returns the issues of a check that must not return an error.
 func checkIssues(tb testing.TB, criteria, output string, vars map[string]any) []string {
 	tb.Helper()
 	result, err := criteriapkg.Parse(decodeJSON(tb, criteria)).Check(output, expr.Map(vars))
@@ -39,7 +39,7 @@ func checkIssues(tb testing.TB, criteria, output string, vars map[string]any) []
 	return result.Issues
 }
 
-// TestCheck tests the cases of seed 000.
+// TestCheck tests the cases of WorkRail's specification.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	const (
@@ -60,9 +60,9 @@ func TestCheck(t *testing.T) {
 		{"all issues in order", list, "no", nil, []string{"needs DONE", "len"}},
 		{"too long", list, strings.Repeat("x", 36) + "DONE", nil, []string{"len"}},
 		{"both hold", list, "It is DONE", nil, nil},
-		{"contains minds case", `[` + done + `]`, "done", nil, []string{"needs DONE"}},
-		{"own text of contains", `[{"type":"contains","value":"DONE"}]`, "no", nil, []string{`Output must include "DONE"`}},
-		{"own text of regex", `"^a"`, "b", nil, []string{"Output does not match required pattern: ^a"}},
+		{"contains is case-sensitive", `[` + done + `]`, "done", nil, []string{"needs DONE"}},
+		{"default issue of contains", `[{"type":"contains","value":"DONE"}]`, "no", nil, []string{`Output must include "DONE"`}},
+		{"default issue of regex", `"^a"`, "b", nil, []string{"Output does not match required pattern: ^a"}},
 		{
 			"one issue per bound", `[{"type":"length","min":9,"max":1}]`, "abc", nil,
 			[]string{"Output shorter than minimum length 9", "Output exceeds maximum length 1"},
@@ -79,7 +79,7 @@ func TestCheck(t *testing.T) {
 		{"flag y at the start", `[{"type":"regex","pattern":"a","flags":"y","message":"re"}]`, "ab", nil, nil},
 		{"inline flag", `[{"type":"regex","pattern":"(?i)done","message":"re"}]`, "DONE", nil, nil},
 		{"lookahead", `[{"type":"regex","pattern":"^(?!.*TODO).*$","flags":"s","message":"re"}]`, "a\nTODO", nil, []string{"re"}},
-		{"end is the end", `[{"type":"regex","pattern":"a$","message":"re"}]`, "a\n", nil, []string{"re"}},
+		{"$ matches only at the end", `[{"type":"regex","pattern":"a$","message":"re"}]`, "a\n", nil, []string{"re"}},
 
 		{"schema holds", object, `{"a":1}`, nil, nil},
 		{"no JSON", object, `a: 1`, nil, []string{"Output is not valid JSON for schema validation"}},
@@ -102,8 +102,8 @@ func TestCheck(t *testing.T) {
 			"or fails", `{"or":[` + done + `,{"type":"length","min":9,"message":"len"}]}`, "x", nil,
 			[]string{"Validation composition failed", "At least one must be met: needs DONE; or: len"},
 		},
-		{"or of nothing", `{"or":[]}`, "x", nil, []string{"Validation composition failed", "there is no alternative that could hold"}},
-		{"and of nothing", `{"and":[]}`, "x", nil, nil},
+		{"empty or", `{"or":[]}`, "x", nil, []string{"Validation composition failed", "there is no alternative that could hold"}},
+		{"empty and", `{"and":[]}`, "x", nil, nil},
 		{"not holds", `{"not":` + done + `}`, "x", nil, nil},
 		{
 			"not fails", `{"not":{"type":"contains","value":"TODO","message":""}}`, "TODO", nil,
@@ -121,13 +121,13 @@ func TestCheck(t *testing.T) {
 
 		{"condition holds", optional, "x", map[string]any{"strict": "true"}, []string{"needs DONE"}},
 		{"condition is false", optional, "x", map[string]any{"strict": false}, nil},
-		{"condition lacks its variable", optional, "x", nil, nil},
-		{"skipped under not", `{"not":` + optional[1:len(optional)-1] + `}`, "x", nil, nil},
+		{"condition reads an unset variable", optional, "x", nil, nil},
+		{"skipped rule in a not", `{"not":` + optional[1:len(optional)-1] + `}`, "x", nil, nil},
 		{
-			"skipped is no alternative", `{"or":[` + optional[1:len(optional)-1] + `,{"type":"length","min":9,"message":"len"}]}`, "x", nil,
+			"skipped rule in an or", `{"or":[` + optional[1:len(optional)-1] + `,{"type":"length","min":9,"message":"len"}]}`, "x", nil,
 			[]string{"Validation composition failed", "len"},
 		},
-		{"skipped needs no sense", `[{"type":"regex","pattern":"[","message":"","condition":{"var":"x"}}]`, "x", nil, nil},
+		{"skipped rule may be invalid", `[{"type":"regex","pattern":"[","message":"","condition":{"var":"x"}}]`, "x", nil, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestCheckSuggestions(t *testing.T) {
 	}
 }
 
-// TestCheckErrors tests errors for the author, which the agent cannot fix.
+// TestCheckErrors tests errors in criteria, which only the author can fix.
 func TestCheckErrors(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -199,7 +199,7 @@ func TestCheckErrors(t *testing.T) {
 	}
 }
 
-// catastrophic needs exponential time on evil.
+// catastrophic is a pattern that needs exponential time on evilOutput.
 const catastrophic = `^(a+)+$`
 
 // evilOutput is an output that catastrophic does not match.
@@ -252,7 +252,7 @@ func TestDiagnostics(t *testing.T) {
 	tests := []struct {
 		name     string
 		criteria string
-		want     []string // path code, and "warning"
+		want     []string // path, code, and "warning" for a warning
 	}{
 		{"none", `[{"type":"contains","value":"x","message":"m"}]`, nil},
 		{"pattern", `[{"type":"length","min":1,"message":"m"},{"type":"regex","pattern":"[","message":"m"}]`, []string{"/1/pattern criterion-pattern-invalid"}},
@@ -264,9 +264,9 @@ func TestDiagnostics(t *testing.T) {
 		{"bounds", `{"type":"length","min":9,"max":1,"message":"m"}`, []string{"/min criterion-bounds-crossed"}},
 		{"negative", `{"type":"length","min":-2,"max":-1,"message":"m"}`, []string{"/min criterion-bound-negative warning", "/max criterion-bound-negative"}},
 		{"no bounds", `{"type":"length","message":"m"}`, []string{" criterion-field-missing warning"}},
-		{"bound is no number", `{"type":"length","min":"5","message":"m"}`, []string{"/min criterion-field-type"}},
+		{"bound is not a number", `{"type":"length","min":"5","message":"m"}`, []string{"/min criterion-field-type"}},
 		{"no value", `[{"type":"contains","message":"m"}]`, []string{"/0 criterion-field-missing"}},
-		{"value is no text", `[{"type":"contains","value":5,"message":"m"}]`, []string{"/0/value criterion-field-type"}},
+		{"value is not a string", `[{"type":"contains","value":5,"message":"m"}]`, []string{"/0/value criterion-field-type"}},
 		{"no schema", `[{"type":"schema","message":"m"}]`, []string{"/0 criterion-field-missing"}},
 		{"type", `[{"type":"other","message":"m"}]`, []string{"/0/type criterion-type-unknown"}},
 		{"composition", `{"and":[{"or":5}]}`, []string{"/and/0/or criterion-not-understood"}},
@@ -332,7 +332,7 @@ func TestDescribe(t *testing.T) {
 		t.Run(tt.criteria, func(t *testing.T) {
 			t.Parallel()
 			if diff := cmp.Diff(tt.want, criteriapkg.Parse(decodeJSON(t, tt.criteria)).Describe()); diff != "" {
-				t.Errorf("words of %s (-want +got):\n%s", tt.criteria, diff)
+				t.Errorf("description of %s (-want +got):\n%s", tt.criteria, diff)
 			}
 		})
 	}

@@ -18,13 +18,14 @@ type Diagnostic struct {
 	// Message describes the error, Fix its correction.
 	Message string
 	Fix     string
-	// Warning is set if the criteria are usable in spite of it.
+	// Warning is set if the criteria are usable nevertheless.
 	Warning bool
 }
 
 // Errors returns the diagnostics that prevent a definition from loading, in document order.
-// It compiles nothing and ignores conditions, because every start calls it. Diagnostics
-// reports the remaining ones, and Check refuses them in a run.
+// It does not compile patterns or schemas and ignores conditions, because it is called for
+// every definition at each start. Diagnostics reports the remaining ones, and Check refuses
+// them in a run.
 func (c *Criterion) Errors() []Diagnostic {
 	return c.collectDiagnostics(func(c *Criterion) []Diagnostic {
 		if c.unusable != "" {
@@ -165,7 +166,7 @@ func (c *Criterion) patternDiagnostics() []Diagnostic {
 func inlineFlags(source string) string {
 	for i := 0; i < len(source); i++ {
 		if source[i] == '\\' {
-			i++ // an escaped parenthesis opens no group
+			i++ // skip the escaped character: an escaped parenthesis does not open a group
 			continue
 		}
 		rest, ok := strings.CutPrefix(source[i:], "(?")

@@ -9,8 +9,8 @@ import (
 )
 
 // Parse parses validationCriteria from decoded JSON: a list of rules, one rule, a
-// composition, or a bare text, which is a regex (the legacy form of seed 000). It returns
-// nil for null or an empty value. It never fails: Check refuses invalid criteria and
+// composition, or a bare text, which is a regex (WorkRail's legacy form). It returns nil
+// for null or an empty value. It never fails: Check refuses invalid criteria and
 // Diagnostics explains them.
 func Parse(v any) *Criterion {
 	switch value := v.(type) {
@@ -146,7 +146,7 @@ func readBound(c *Criterion, object map[string]any, name string) *float64 {
 	return nil
 }
 
-// addMissingField records that a rule lacks its required field.
+// addMissingField records that a rule lacks a required field.
 func (c *Criterion) addMissingField(name, what string) {
 	c.unusable = fmt.Sprintf("validation rule of type %s has no %s", c.Type, name)
 	for _, p := range c.diagnostics {
@@ -161,7 +161,7 @@ func (c *Criterion) addMissingField(name, what string) {
 	})
 }
 
-// newUnusable returns a criterion that cannot check anything.
+// newUnusable returns a criterion that cannot be checked.
 func newUnusable(path, code, message, fix string) *Criterion {
 	return &Criterion{
 		unusable:    message,

@@ -13,19 +13,19 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 )
 
-// schemaURL names a schema inside the compiler, which needs an absolute name to resolve
-// references. It is never fetched.
+// schemaURL is the name of the schema in the compiler, which needs an absolute URL to
+// resolve references. It is never fetched.
 const schemaURL = "urn:guideway:criterion"
 
-// maxErrors bounds the errors of one document that are reported.
+// maxErrors limits the reported errors of one document.
 const maxErrors = 20
 
-// schema is a compiled JSON schema. Its patterns share one time limit, so checks are
-// serial.
+// schema is a compiled JSON schema. Its patterns share one time limit, so only one check
+// runs at a time.
 type schema struct {
 	mu       sync.Mutex
 	compiled *jsonschema.Schema
-	// late is set by the first pattern that reaches its time limit in a check; later
+	// late is set after the first pattern that reaches its time limit in a check; later
 	// patterns are not tried.
 	late bool
 }
@@ -62,7 +62,7 @@ func compileReason(err error) error {
 	return errors.New(strings.ReplaceAll(err.Error(), schemaURL, "the schema"))
 }
 
-// offline refuses every document outside the schema.
+// offline is a loader that refuses every document outside the schema.
 type offline struct{}
 
 var _ jsonschema.URLLoader = offline{}
@@ -72,7 +72,8 @@ func (offline) Load(url string) (any, error) {
 	return nil, fmt.Errorf("references outside the schema are not followed: %s", url)
 }
 
-// compileExpression compiles a pattern of a schema; it is the library's regexp engine.
+// compileExpression compiles a pattern of a schema; it implements the library's regexp
+// engine.
 func (s *schema) compileExpression(source string) (jsonschema.Regexp, error) {
 	p, err := pattern.Compile(source, "")
 	if err != nil {
@@ -130,7 +131,7 @@ func (s *schema) validateOutput(output string) (string, error) {
 	}
 }
 
-// describeError returns the errors of a document ordered by place, because the library
+// describeError returns the errors of a document sorted by location, because the library
 // visits objects in random order.
 func describeError(err *jsonschema.ValidationError) string {
 	var errs []string
@@ -140,7 +141,7 @@ func describeError(err *jsonschema.ValidationError) string {
 		}
 		switch unit.Error.Kind.(type) {
 		case *kind.Schema, *kind.Group, *kind.AllOf, *kind.Reference:
-			continue // its causes follow
+			continue // its causes are reported instead
 		}
 		errs = append(errs, fmt.Sprintf("Validation Error at '%s': %s", unit.InstanceLocation, unit.Error))
 	}
@@ -152,7 +153,7 @@ func describeError(err *jsonschema.ValidationError) string {
 	return strings.Join(errs, "; ")
 }
 
-// flattenErrors returns the leaf errors of an output.
+// flattenErrors returns the errors of an output that have no causes of their own.
 func flattenErrors(out *jsonschema.OutputUnit) []jsonschema.OutputUnit {
 	if len(out.Errors) == 0 {
 		return []jsonschema.OutputUnit{*out}

@@ -8,12 +8,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// maxSchemaWords bounds the text of a schema in a description; an agent needs most schemas
-// completely.
+// maxSchemaWords is the maximum length of a schema in a description. Most schemas fit,
+// because the agent needs them completely.
 const maxSchemaWords = 2000
 
-// Describe describes the criteria for an agent, one line per rule of a list: the author's
-// message and then the requirement.
+// Describe describes the criteria for an agent, with one line for each rule of a list: the
+// author's message and the requirement.
 func (c *Criterion) Describe() []string {
 	if c == nil {
 		return nil
@@ -101,7 +101,7 @@ func (c *Criterion) describeBounds() string {
 	}
 }
 
-// schemaWords returns the schema as JSON.
+// schemaWords returns the schema as JSON, shortened if necessary.
 func (c *Criterion) schemaWords() string {
 	text, err := jsontext.Marshal(c.Schema)
 	if err != nil {

@@ -23,7 +23,7 @@ func TestCanonical(t *testing.T) {
 		{"numbers", "x.json", `[-0, 1e21, 1e20, 1e-6, 1e-7, 9007199254740993, -1.50, 5e-324, 1.7976931348623157e308]`, `[0,1e+21,100000000000000000000,0.000001,1e-7,9007199254740992,-1.5,5e-324,1.7976931348623157e+308]`},
 		{"control characters", "x.json", `"\u0001\b\t\n\f\r\u007f\u2028<>&"`, "\"\\u0001\\b\\t\\n\\f\\r\u007f\u2028<>&\""},
 		{"surrogate order", "x.json", `{"\ue000":1,"\ud83d\ude00":2,"\ud83d\ude01":3,"a":4,"ab":5}`, "{\"a\":4,\"ab\":5,\"😀\":2,\"😁\":3,\"\ue000\":1}"},
-		{"YAML means the same", "x.yaml", "b: [1.0, 0x10, ~]\na: &x |\n  text\nc: *x\n", `{"a":"text\n","b":[1,16,null],"c":"text\n"}`},
+		{"YAML with the same value", "x.yaml", "b: [1.0, 0x10, ~]\na: &x |\n  text\nc: *x\n", `{"a":"text\n","b":[1,16,null],"c":"text\n"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -32,16 +32,16 @@ func TestCanonical(t *testing.T) {
 				t.Errorf("\n got %s\nwant %s", got, c.want)
 			}
 			if again := string(doc.Canonical(parseDocument(t, "x.json", got))); again != got {
-				t.Errorf("not stable: %s", again)
+				t.Errorf("the canonical form changes when parsed again: %s", again)
 			}
 		})
 	}
 	if got := string(doc.Canonical(nil)); got != "null" {
-		t.Errorf("nothing is %s", got)
+		t.Errorf("the canonical form of nil is %s, want null", got)
 	}
 }
 
-// TestMark finds every value in the canonical text of the whole.
+// TestMark checks that the source of every value is its canonical form.
 func TestMark(t *testing.T) {
 	t.Parallel()
 	const text = `{"z": [1, "a\"b", {"\ud83d\ude00": null, "k\n": [[]]}], "a": "plain", "t": true, "\ue000": {}}`
@@ -68,6 +68,6 @@ func TestMark(t *testing.T) {
 		t.Errorf("marking changed the value to %s", again)
 	}
 	if got := root.Get("none").Source(marked); got != "" {
-		t.Errorf("the source of nothing is %s", got)
+		t.Errorf("the source of a missing member is %s", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // Kind is the JSON type of a node.
 type Kind uint8
 
-// The kinds.
+// The JSON types.
 const (
 	Null Kind = iota
 	Bool
@@ -36,7 +36,7 @@ type Node struct {
 	Text string
 	// Num is a number's value.
 	Num float64
-	// Items are an array's elements.
+	// Items are the elements of an array.
 	Items []*Node
 	// Members are an object's members in the order of the document.
 	Members []Member

@@ -47,11 +47,11 @@ func TestJSONRefusals(t *testing.T) {
 	} {
 		_, found := doc.Parse("x.json", []byte(text), doc.Limits{})
 		if len(found) == 0 {
-			t.Errorf("%s is accepted", text)
+			t.Errorf("%s has no diagnostics", text)
 		}
 		for _, f := range found {
 			if f.Line < 1 || f.Column < 1 || f.Message == "" || f.Fix == "" {
-				t.Errorf("%s: incomplete finding %+v", text, f)
+				t.Errorf("%s: incomplete diagnostic %+v", text, f)
 			}
 		}
 	}
@@ -148,10 +148,10 @@ func TestLimits(t *testing.T) {
 		{"depth in JSON", "x.json", strings.Repeat("[", 65) + strings.Repeat("]", 65), "depth-limit", doc.Limits{}},
 		{"depth of objects", "x.json", strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65), "depth-limit", doc.Limits{}},
 		{"depth in YAML", "x.yaml", strings.Repeat("[", 65) + strings.Repeat("]", 65), "depth-limit", doc.Limits{}},
-		{"far too deep", "x.yaml", strings.Repeat("[", 200_000), "yaml-syntax", doc.Limits{}},
-		{"nodes in JSON", "x.json", "[1,2,3]", "node-limit", doc.Limits{MaxNodes: 3}},
-		{"nodes in YAML", "x.yaml", "[1,2,3]", "node-limit", doc.Limits{MaxNodes: 3}},
-		{"texts by alias", "x.yaml", "a: &a " + strings.Repeat("x", 40_000) + "\nb: [" + strings.Repeat("*a,", 100) + "]\n", "node-limit", doc.Limits{}},
+		{"nested much too deep", "x.yaml", strings.Repeat("[", 200_000), "yaml-syntax", doc.Limits{}},
+		{"too many nodes in JSON", "x.json", "[1,2,3]", "node-limit", doc.Limits{MaxNodes: 3}},
+		{"too many nodes in YAML", "x.yaml", "[1,2,3]", "node-limit", doc.Limits{MaxNodes: 3}},
+		{"texts repeated by aliases", "x.yaml", "a: &a " + strings.Repeat("x", 40_000) + "\nb: [" + strings.Repeat("*a,", 100) + "]\n", "node-limit", doc.Limits{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -163,7 +163,7 @@ func TestLimits(t *testing.T) {
 	}
 	root, found := doc.Parse("x.json", []byte(strings.Repeat("[", 64)+strings.Repeat("]", 64)), doc.Limits{})
 	if root == nil || len(found) > 0 {
-		t.Errorf("64 levels are refused: %v", found)
+		t.Errorf("64 levels are rejected: %v", found)
 	}
 }
 
@@ -263,7 +263,7 @@ func TestFind(t *testing.T) {
 	}
 	var none *doc.Node
 	if none.Find("/a") != nil || none.Get("a") != nil || none.Any() != nil {
-		t.Error("nothing has something in it")
+		t.Error("Find below nil returned a node")
 	}
 	if got := doc.Pointer("").Key("a/b~").Index(2); got != "/a~1b~0/2" {
 		t.Errorf("got %s", got)

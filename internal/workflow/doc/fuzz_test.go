@@ -14,7 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
 
-// FuzzJSON compares the reader with encoding/json. The intended differences: it skips a
+// FuzzJSON compares the reader with encoding/json. Intended differences: the reader skips a
 // byte order mark and rejects duplicate keys, lone surrogates, NUL, invalid UTF-8, and
 // documents above the limits.
 func FuzzJSON(f *testing.F) {
@@ -26,14 +26,14 @@ func FuzzJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		root, found := doc.Parse("x.json", data, doc.Limits{})
 		if root == nil && len(found) == 0 {
-			t.Fatal("neither a tree nor a finding")
+			t.Fatal("neither a tree nor a diagnostic")
 		}
 		var want any
 		err := json.Unmarshal(data, &want)
 		ours := false
 		for _, d := range found {
 			if d.Message == "" || d.Fix == "" || d.Code == "" {
-				t.Fatalf("incomplete finding %+v", d)
+				t.Fatalf("incomplete diagnostic %+v", d)
 			}
 			switch d.Code {
 			case doc.CodeDuplicateKey, doc.CodeSurrogate, doc.CodeNUL, doc.CodeEncoding, doc.CodeDepth, doc.CodeNodes, doc.CodeTooLarge:
@@ -43,7 +43,7 @@ func FuzzJSON(f *testing.F) {
 		switch {
 		case ours, bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
 		case (err == nil) != (len(found) == 0):
-			t.Fatalf("encoding/json says %v, we say %v", err, found)
+			t.Fatalf("encoding/json returned %v, Parse %v", err, found)
 		case err == nil:
 			if diff := cmp.Diff(want, root.Any()); diff != "" {
 				t.Fatalf("(-encoding/json +ours):\n%s", diff)
@@ -53,8 +53,8 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// checkStable checks that the canonical form is JSON, has the same meaning and is its own
-// canonical form.
+// checkStable checks that the canonical form is valid JSON with the same value, and is its
+// own canonical form.
 func checkStable(t *testing.T, root *doc.Node) {
 	t.Helper()
 	canonical := doc.Canonical(root)
@@ -83,17 +83,17 @@ func FuzzYAML(f *testing.F) {
 		limits := doc.Limits{MaxBytes: 1 << 16, MaxNodes: 1000}
 		root, found := doc.Parse("x.yaml", data, limits)
 		if root == nil && len(found) == 0 {
-			t.Fatal("neither a tree nor a finding")
+			t.Fatal("neither a tree nor a diagnostic")
 		}
 		for _, d := range found {
 			if d.Message == "" || d.Fix == "" || d.Code == "" || d.Line < 0 || !utf8.ValidString(d.Pointer) {
-				t.Fatalf("incomplete finding %+v", d)
+				t.Fatalf("incomplete diagnostic %+v", d)
 			}
 		}
 		if len(found) == 0 {
 			checkStable(t, root)
 			if strings.Count(string(doc.Canonical(root)), ",") > 1000 {
-				t.Fatal("the limit of nodes does not hold")
+				t.Fatal("the tree exceeds the node limit")
 			}
 			if err := json.NewEncoder(io.Discard).Encode(root.Any()); errors.Is(err, errors.ErrUnsupported) {
 				t.Fatal(err)

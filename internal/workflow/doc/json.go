@@ -21,7 +21,7 @@ type jsonReader struct {
 	// slab holds preallocated nodes.
 	slab []Node
 	// scratch is a buffer for strings with escapes; members and items are buffers for the
-	// open objects and arrays.
+	// objects and arrays being read.
 	scratch []byte
 	members []Member
 	items   []*Node
@@ -202,7 +202,7 @@ func (j *jsonReader) readMember(n *Node, base int, seen *keySet) {
 	m.Value = j.readValue()
 	if first < 0 {
 		j.members = append(j.members, m)
-		n.Members = j.members[base:] // until the object ends
+		n.Members = j.members[base:] // valid until the object ends, for the pointer in diagnostics
 	}
 }
 

@@ -65,9 +65,9 @@ const (
 )
 
 // Parse parses a document. The extension of the name selects JSON (.json) or YAML (.yaml,
-// .yml); for other names the text does. The node is nil if the text is not readable. Both
-// results are set if the tree is complete but contains an error such as a duplicate key,
-// whose first value is kept.
+// .yml); for other names the first byte selects it. The node is nil if the text is not
+// readable. Both results are set if the tree is complete but contains an error such as a
+// duplicate key, whose first value is kept.
 func Parse(file string, data []byte, limits Limits) (*Node, []guideway.Diagnostic) {
 	limits = limits.withDefaults()
 	r := reporter{file: file}
@@ -227,7 +227,7 @@ type keySet struct {
 	seen map[string]int
 }
 
-// findKey returns the index of the earlier member with the key, or -1.
+// findKey returns the index of an earlier member with the same key, or -1.
 func (k *keySet) findKey(members []Member, key string) int {
 	if len(members) < 12 {
 		for i := range members {

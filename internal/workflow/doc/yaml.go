@@ -25,7 +25,7 @@ type yamlReader struct {
 	// depth, nodes and texts are the totals so far, after the expansion of aliases.
 	depth, nodes, texts int
 	path                pathSteps
-	// open holds the anchors that are being expanded, to find an anchor that contains
+	// open holds the anchors that are being expanded, to detect an anchor that contains
 	// itself.
 	open map[*yaml.Node]bool
 }
@@ -158,7 +158,7 @@ func (y *yamlReader) expandAlias(n *yaml.Node) *Node {
 	return out
 }
 
-// enterLevel calls read one level deeper and checks the limit.
+// enterLevel checks the depth limit, and calls read one level deeper.
 func (y *yamlReader) enterLevel(n *yaml.Node, read func()) {
 	y.depth++
 	if y.depth > y.limits.MaxDepth {

@@ -1,13 +1,12 @@
-// Package expr holds the expression tree of both condition grammars and
-// the one evaluator. The dialects differ in how they compare: step workflows
-// leniently (seed 000: "equals" ignores case and converts), phase workflows
-// strictly.
+// Package expr contains the expression tree of both condition grammars, and their
+// evaluator. The dialects differ in how they compare: step workflows leniently, like
+// WorkRail ("equals" ignores case and converts values), phase workflows strictly.
 package expr
 
 import "github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 
-// Expr is a condition. A nil Expr always holds. An Expr is never changed after
-// it is made, so it is safe for concurrent use.
+// Expr is a condition. A nil Expr always holds. An Expr is immutable, so it is safe for
+// concurrent use.
 type Expr struct {
 	// Op determines the meaning of the other fields.
 	Op Op
@@ -16,9 +15,9 @@ type Expr struct {
 	// Var is the variable of a comparison; in a Strict one it is a dotted path
 	// (see Lookup.Path), and the variable that it reads is its Root.
 	Var string
-	// Value is what a comparison compares with, as JSON decodes it.
+	// Value is the literal of a comparison, as decoded from JSON.
 	Value any
-	// Of are the operands of And, Or (any number) and Not (one).
+	// Of are the operands of And, Or (any number) or Not (one).
 	Of []*Expr
 
 	// compiled returns the pattern of Matches, or nil if it does not compile. It is nil if
@@ -29,13 +28,13 @@ type Expr struct {
 // Mode is a set of rules for comparisons.
 type Mode uint8
 
-// The modes.
+// The modes of comparison.
 const (
-	// Lenient are the rules of step workflows (seed 000): names are flat, values are
-	// converted, a missing variable is null.
+	// Lenient are the rules of step workflows, which follow WorkRail: names are flat,
+	// values are converted, a missing variable is null.
 	Lenient Mode = iota
-	// Strict are the rules of phase workflows (seed 002): names are paths, nothing is
-	// converted, a missing variable is not null.
+	// Strict are the rules of phase workflows: names are paths, nothing is converted, a
+	// missing variable is not null.
 	Strict
 )
 
@@ -70,11 +69,12 @@ const (
 	Not Op = "not"
 )
 
-// Lookup finds a variable; ok is false for one that was never set. An explicit
-// null is (nil, true).
+// Lookup finds a variable; ok is false for one that was never set. For an explicit null it
+// returns (nil, true).
 type Lookup func(name string) (value any, ok bool)
 
-// Map returns a Lookup in a map. Names are flat keys: "a.b" is one name (seed 000).
+// Map returns a Lookup that reads a map. Names are flat keys: "a.b" is one name, as in
+// WorkRail.
 func Map(vars map[string]any) Lookup {
 	return func(name string) (any, bool) {
 		value, ok := vars[name]
@@ -87,11 +87,11 @@ type Verdict uint8
 
 // The verdicts.
 const (
-	// Unknown depends on a variable that was never set.
+	// Unknown means that the value depends on a variable that was never set.
 	Unknown Verdict = iota
-	// No is false for all values of the unset variables.
+	// No means false for all values of the unset variables.
 	No
-	// Yes is true for all values of the unset variables.
+	// Yes means true for all values of the unset variables.
 	Yes
 )
 

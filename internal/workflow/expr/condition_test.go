@@ -25,12 +25,12 @@ func decodeVars(tb testing.TB, document string) expr.Lookup {
 	tb.Helper()
 	object, ok := decodeJSON(tb, document).(map[string]any)
 	if !ok {
-		tb.Fatalf("%s is no object", document)
+		tb.Fatalf("%s is not an object", document)
 	}
 	return expr.Map(object)
 }
 
-// TestHolds tests the cases of seed 000, and cases that it leaves open.
+// TestHolds tests the cases of WorkRail's specification, and cases that it leaves open.
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -49,13 +49,13 @@ func TestHolds(t *testing.T) {
 		{"digit outside its base", `{"var":"x","equals":2}`, `{"x":"0b12"}`, false},
 		{"Go's spelling of numbers", `{"var":"x","equals":1000}`, `{"x":"1_000"}`, false},
 		{"blank text is Number() 0", `{"var":"x","equals":0}`, `{"x":" "}`, true},
-		{"texts are no numbers", `{"var":"x","equals":"1"}`, `{"x":"1.0"}`, false},
+		{"texts are not numbers", `{"var":"x","equals":"1"}`, `{"x":"1.0"}`, false},
 		{"true text", `{"var":"x","equals":true}`, `{"x":"true"}`, true},
 		{"yes", `{"var":"x","equals":true}`, `{"x":"YES "}`, true},
 		{"0 text is false", `{"var":"x","equals":false}`, `{"x":"0"}`, true},
 		{"no", `{"var":"x","equals":false}`, `{"x":"no"}`, true},
-		{"other text is no boolean", `{"var":"x","equals":false}`, `{"x":"off"}`, false},
-		{"number is no boolean", `{"var":"x","equals":true}`, `{"x":1}`, false},
+		{"other text is not a boolean", `{"var":"x","equals":false}`, `{"x":"off"}`, false},
+		{"number is not a boolean", `{"var":"x","equals":true}`, `{"x":1}`, false},
 		{"null is missing", `{"var":"x","equals":null}`, `{}`, true},
 		{"null is null", `{"var":"x","equals":null}`, `{"x":null}`, true},
 		{"blank is not null", `{"var":"x","equals":null}`, `{"x":""}`, false},
@@ -69,19 +69,19 @@ func TestHolds(t *testing.T) {
 		{"gte", `{"var":"x","gte":0.7}`, `{"x":0.7}`, true},
 		{"lte", `{"var":"x","lte":80}`, `{"x":85}`, false},
 		{"lt", `{"var":"x","lt":80}`, `{"x":79}`, true},
-		{"missing is no number", `{"var":"x","gt":0}`, `{}`, false},
+		{"missing is not a number", `{"var":"x","gt":0}`, `{}`, false},
 		{"numeric text in order", `{"var":"x","gt":7}`, `{"x":"9"}`, true},
 		{"numeric literal text", `{"var":"x","lt":"10"}`, `{"x":9}`, true},
-		{"blank is no measurement", `{"var":"x","lt":7}`, `{"x":""}`, false},
-		{"boolean is no number", `{"var":"x","gte":0}`, `{"x":true}`, false},
-		{"word is no number", `{"var":"x","gte":0}`, `{"x":"many"}`, false},
+		{"blank is not a number", `{"var":"x","lt":7}`, `{"x":""}`, false},
+		{"boolean is not a number", `{"var":"x","gte":0}`, `{"x":true}`, false},
+		{"word is not a number", `{"var":"x","gte":0}`, `{"x":"many"}`, false},
 
 		{"contains", `{"var":"x","contains":"OPT"}`, `{"x":" adopted "}`, true},
 		{"contains in missing", `{"var":"x","contains":"a"}`, `{}`, false},
 		{"missing contains blank", `{"var":"x","contains":" "}`, `{}`, true},
 		{"contains in a list", `{"var":"x","contains":"B"}`, `{"x":["a","b"]}`, true},
 		{"contains a number in a list", `{"var":"x","contains":2}`, `{"x":["1","2"]}`, true},
-		{"contains nothing in a list", `{"var":"x","contains":"c"}`, `{"x":["a","b"]}`, false},
+		{"contains a value that is not in the list", `{"var":"x","contains":"c"}`, `{"x":["a","b"]}`, false},
 		{"contains null", `{"var":"x","contains":null}`, `{"x":"a"}`, false},
 		{"contains in an object", `{"var":"x","contains":"a"}`, `{"x":{"a":1}}`, false},
 		{"startsWith", `{"var":"x","startsWith":"fe"}`, `{"x":" Feature/1"}`, true},
@@ -91,7 +91,7 @@ func TestHolds(t *testing.T) {
 		{"matches", `{"var":"x","matches":"^v\\d+$"}`, `{"x":" V12 "}`, true},
 		{"matches with lookahead", `{"var":"x","matches":"^(?!wip)"}`, `{"x":"WIP: a"}`, false},
 		{"matches nonsense", `{"var":"x","matches":"["}`, `{"x":"["}`, false},
-		{"matches no text", `{"var":"x","matches":5}`, `{"x":"5"}`, false},
+		{"matches a value that is not a text", `{"var":"x","matches":5}`, `{"x":"5"}`, false},
 		{"matches a list", `{"var":"x","matches":"a"}`, `{"x":["a"]}`, false},
 
 		{"truthy", `{"var":"x"}`, `{"x":"no"}`, true},
@@ -108,10 +108,10 @@ func TestHolds(t *testing.T) {
 		{"empty list", `[]`, `{}`, true},
 		{"list", `[{"var":"x"}]`, `{"x":true}`, false},
 		{"unknown key", `{"invalid":1}`, `{}`, false},
-		{"and no list", `{"and":"x"}`, `{}`, false},
-		{"var no name", `{"var":5}`, `{"5":true}`, false},
-		{"not of what is not understood", `{"not":{"and":"x"}}`, `{}`, false},
-		{"not around what is not understood", `{"not":{"and":[{"foo":1},{"var":"x"}]}}`, `{}`, false},
+		{"and without a list", `{"and":"x"}`, `{}`, false},
+		{"var is not a name", `{"var":5}`, `{"5":true}`, false},
+		{"not of an invalid condition", `{"not":{"and":"x"}}`, `{}`, false},
+		{"not of an and with an invalid part", `{"not":{"and":[{"foo":1},{"var":"x"}]}}`, `{}`, false},
 		{"first operator wins", `{"var":"x","gte":1,"lte":3}`, `{"x":9}`, true},
 		{"equals wins", `{"var":"x","gt":1,"equals":1}`, `{"x":1}`, true},
 		{"var wins", `{"var":"x","and":[{"var":"y"}]}`, `{"x":1}`, true},
@@ -120,7 +120,7 @@ func TestHolds(t *testing.T) {
 		{"or", `{"or":[{"var":"x"},{"var":"y"}]}`, `{"y":1}`, true},
 		{"empty or", `{"or":[]}`, `{}`, false},
 		{"not", `{"not":{"var":"x"}}`, `{}`, true},
-		{"not of nothing", `{"not":{}}`, `{}`, false},
+		{"not of an empty condition", `{"not":{}}`, `{}`, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestDecide(t *testing.T) {
 		vars      string
 		want      expr.Verdict
 	}{
-		{"nothing to decide", `{}`, `{}`, expr.Yes},
+		{"no variables", `{}`, `{}`, expr.Yes},
 		{"not understood", `{"foo":1}`, `{}`, expr.No},
 		{"unset", `{"var":"x","equals":1}`, `{}`, expr.Unknown},
 		{"unset and not_equals", `{"var":"x","not_equals":1}`, `{}`, expr.Unknown},
@@ -203,7 +203,7 @@ func TestNeeds(t *testing.T) {
 		vars      string
 		want      []expr.Need
 	}{
-		{"none where it holds", `{"var":"x","equals":1}`, `{"x":1}`, nil},
+		{"no needs if the condition holds", `{"var":"x","equals":1}`, `{"x":1}`, nil},
 		{"unset", branches, `{}`, []expr.Need{
 			{Variable: "c", Allowed: []any{"high", "low"}, Tests: []string{`c is "high"`, `c is "low"`}},
 			{Variable: "n", Tests: []string{"n < 3"}},
@@ -211,17 +211,17 @@ func TestNeeds(t *testing.T) {
 		{"settled parts need nothing", branches, `{"n":5}`, []expr.Need{
 			{Variable: "c", Allowed: []any{"high"}, Tests: []string{`c is "high"`}},
 		}},
-		{"what is set is not asked for while it waits", `{"or":[{"var":"a"},{"var":"b"}]}`, `{"a":false}`, []expr.Need{
+		{"only unset variables while undecided", `{"or":[{"var":"a"},{"var":"b"}]}`, `{"a":false}`, []expr.Need{
 			{Variable: "b", Allowed: []any{true}, Tests: []string{"b is truthy"}},
 		}},
-		{"what is set must change", `{"var":"c","equals":"Small"}`, `{"c":"Large"}`, []expr.Need{
+		{"a set variable must change", `{"var":"c","equals":"Small"}`, `{"c":"Large"}`, []expr.Need{
 			{Variable: "c", Allowed: []any{"Small"}, Tests: []string{`c is "Small"`}, Current: "Large", Set: true},
 		}},
 		{"under not", `{"not":{"or":[{"var":"a","not_equals":2},{"var":"b","equals":3}]}}`, `{"a":1,"b":3}`, []expr.Need{
 			{Variable: "a", Allowed: []any{2.0}, Tests: []string{"not (a is not 2)"}, Current: 1.0, Set: true},
 			{Variable: "b", Tests: []string{"not (b is 3)"}, Current: 3.0, Set: true},
 		}},
-		{"no variable helps", `{"foo":1}`, `{}`, nil},
+		{"an invalid condition has no needs", `{"foo":1}`, `{}`, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -287,7 +287,7 @@ func TestEqual(t *testing.T) {
 	const document = `{"and":[{"var":"x","matches":"^a"},{"not":{"var":"y","equals":1}}]}`
 	a, b := expr.Parse(decodeJSON(t, document)), expr.Parse(decodeJSON(t, document))
 	if !a.Equal(b) || a.Equal(nil) || a.Equal(a.Of[0]) {
-		t.Error("Equal does not compare what is written")
+		t.Error("Equal does not compare the structure")
 	}
 	if diff := cmp.Diff(a, b); diff != "" {
 		t.Errorf("differ reports (-a +b):\n%s", diff)

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Holds evaluates the condition as the seeds do. In a Lenient condition a variable that was
-// never set counts as null: `not_equals "x"` holds for it, and so does `equals null`. In a
-// Strict one it equals nothing.
+// Holds evaluates the condition in two-valued logic. In a Lenient condition a variable that
+// was never set counts as null: `not_equals "x"` holds for it, and so does `equals null`.
+// In a Strict one it equals nothing.
 func (e *Expr) Holds(vars Lookup) bool {
 	return e.evaluate(func(leaf *Expr) Verdict {
 		value, found, _ := leaf.readVariable(vars)
@@ -16,9 +16,9 @@ func (e *Expr) Holds(vars Lookup) bool {
 }
 
 // Decide evaluates the condition in three-valued (Kleene) logic: a comparison that reads a
-// variable never set is Unknown, unless the rest of the condition decides. An explicit null
-// counts as set. Exists and NotExists are always decided. A path is set if its first
-// variable is set.
+// variable never set is Unknown, unless the rest of the condition determines the result. An
+// explicit null counts as set. Exists and NotExists are always decided. A path is set if
+// its first variable is set.
 func (e *Expr) Decide(vars Lookup) Verdict {
 	return e.evaluate(func(leaf *Expr) Verdict {
 		value, found, set := leaf.readVariable(vars)
@@ -36,8 +36,8 @@ func (e *Expr) HoldsWith(value any, found bool) bool {
 	return e.evaluate(func(leaf *Expr) Verdict { return verdictOf(leaf.testValue(value, found)) }) == Yes
 }
 
-// Constant returns the value of a condition that needs no variable to decide, such as
-// an empty one; ok is false for all others.
+// Constant returns the value of a condition that does not depend on variables, such as an
+// empty one; ok is false for all others.
 func (e *Expr) Constant() (value, ok bool) {
 	v := e.evaluate(func(*Expr) Verdict { return Unknown })
 	return v == Yes, v != Unknown
@@ -66,8 +66,9 @@ func (e *Expr) evaluate(leaf func(*Expr) Verdict) Verdict {
 	}
 }
 
-// foldOperands evaluates and (neutral Yes) and or (neutral No): the first operand with the
-// opposite of neutral decides; otherwise an Unknown operand makes the result Unknown.
+// foldOperands evaluates "and" (neutral is Yes) and "or" (neutral is No). The first operand
+// with the opposite of neutral determines the result; otherwise an Unknown operand makes it
+// Unknown.
 func (e *Expr) foldOperands(leaf func(*Expr) Verdict, neutral Verdict) Verdict {
 	result := neutral
 	for _, operand := range e.Of {

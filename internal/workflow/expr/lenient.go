@@ -11,8 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// testLenient compares a value by the rules of step workflows (seed 000). A missing value
-// is nil.
+// testLenient compares a value by the rules of step workflows. A missing value is nil.
 func testLenient(e *Expr, value any) bool {
 	switch e.Op {
 	case Truthy:
@@ -49,11 +48,12 @@ func isTruthy(v any) bool {
 	}
 }
 
-// equalLenient is the lenient equality of seed 000: null equals only null or a missing
-// value; texts are trimmed and their case is ignored; a number equals a text by
-// JavaScript's Number(), by which a blank text is 0; a boolean equals the texts true/1/yes
-// and false/0/no; otherwise only values of the same type are equal. A number and a boolean
-// are never equal, and lists and objects equal nothing.
+// equalLenient is the lenient equality of step workflows: null equals only null or a
+// missing value; texts are trimmed and their case is ignored; a number equals a text if
+// JavaScript's Number() converts the text to it, which converts a blank text to 0; a
+// boolean equals the texts true/1/yes and false/0/no; otherwise only values of the same
+// type are equal. A number and a boolean are never equal, and lists and objects equal
+// nothing.
 func equalLenient(a, b any) bool {
 	switch a := a.(type) {
 	case nil:
@@ -97,9 +97,9 @@ func meansBool(text string, b bool) bool {
 	}
 }
 
-// compareNumbers compares numbers. A numeric text counts as a number, as in equals, which
-// is the documented intent of seed 000. A blank text does not, because an empty answer is
-// not a measurement. Any other operand compares as false.
+// compareNumbers compares numbers. A numeric text counts as a number, as in equals and as
+// WorkRail documents it. A blank text does not, because an empty answer is not a number.
+// Any other operand compares as false.
 func compareNumbers(op Op, a, b any) bool {
 	x, ok := toNumber(a)
 	if !ok {
@@ -143,8 +143,8 @@ func toNumber(v any) (float64, bool) {
 }
 
 // testText evaluates contains, startsWith and endsWith: both sides are trimmed and
-// lower-cased, and a missing value is "". On a list, contains looks for an element that is
-// leniently equal; seed 000 leaves lists open.
+// lower-cased, and a missing value is "". On a list, contains searches an element that is
+// leniently equal; WorkRail does not define this for lists.
 func testText(op Op, value, literal any) bool {
 	if list, ok := value.([]any); ok {
 		if op != Contains {
@@ -191,7 +191,7 @@ func testPattern(e *Expr, value any) bool {
 	return err == nil && matched
 }
 
-// toText returns a scalar as JavaScript writes it. Lists and objects have no text.
+// toText returns a scalar as JavaScript writes it. Lists and objects have no text form.
 func toText(v any) (string, bool) {
 	switch v := v.(type) {
 	case nil:
@@ -220,7 +220,8 @@ func formatNumber(f float64) string {
 	return string(jsontext.AppendNumber(nil, f))
 }
 
-// parseNumber is JavaScript's Number() of a text: blank is 0, and an invalid number is NaN.
+// parseNumber converts a text like JavaScript's Number(): a blank text is 0, and an invalid
+// number is NaN.
 func parseNumber(s string) float64 {
 	s = trimSpace(s)
 	if s == "" {
@@ -237,7 +238,7 @@ func parseNumber(s string) float64 {
 	case "-Infinity":
 		return math.Inf(-1)
 	}
-	// ParseFloat also reads inf, nan, hexadecimal and underscores.
+	// ParseFloat also accepts inf, nan, hexadecimal digits and underscores.
 	if strings.Trim(s, "+-.0123456789eE") != "" {
 		return math.NaN()
 	}
@@ -286,7 +287,7 @@ func parseInteger(digits string, base float64) float64 {
 // normalizeText returns a text in the form that equality compares.
 func normalizeText(s string) string { return strings.ToLower(trimSpace(s)) }
 
-// trimSpace trims as JavaScript's trim does.
+// trimSpace trims a text like JavaScript's trim.
 func trimSpace(s string) string { return strings.TrimFunc(s, IsSpace) }
 
 // IsSpace reports whether JavaScript's trim removes r: Go's white space without

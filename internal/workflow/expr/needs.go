@@ -7,7 +7,7 @@ type Need struct {
 	// Variable is the name, or the path in a Strict condition.
 	Variable string
 	// Allowed are the literals that would decide its comparisons as needed. It is empty if
-	// no literal does, as for a bound; Tests is never empty.
+	// no single literal does, as for a comparison with <; Tests is never empty.
 	Allowed []any
 	// Tests are the comparisons in words, such as `attempts < 3` or
 	// `not (status is "done")`.
@@ -19,8 +19,8 @@ type Need struct {
 
 // Needs returns the variables that must be set to decide e if Decide is Unknown, those that
 // must be set or changed for e to hold if it is No, and nothing if it is Yes. Decided parts
-// need nothing. The needs are in order of appearance, merged per variable; under an or, one
-// of them may be enough.
+// have no needs. The needs are in order of appearance, merged per variable; under an or,
+// one of them may be enough.
 func (e *Expr) Needs(vars Lookup) []Need {
 	c := needCollector{vars: vars, at: map[string]int{}, leaves: map[*Expr]Verdict{}}
 	switch c.decideExpr(e) {
@@ -46,7 +46,7 @@ type needCollector struct {
 	leaves map[*Expr]Verdict
 }
 
-// decideExpr is Decide with cached comparisons.
+// decideExpr is like Decide, with cached comparisons.
 func (c *needCollector) decideExpr(e *Expr) Verdict {
 	return e.evaluate(func(leaf *Expr) Verdict {
 		v, ok := c.leaves[leaf]
@@ -58,7 +58,7 @@ func (c *needCollector) decideExpr(e *Expr) Verdict {
 	})
 }
 
-// collectNeeds adds the needs for e to be want.
+// collectNeeds adds the variables that must change for e to have the value want.
 func (c *needCollector) collectNeeds(e *Expr, want bool) {
 	switch v := c.decideExpr(e); {
 	case v == verdictOf(want), c.undecided && v != Unknown:
@@ -100,7 +100,7 @@ func (c *needCollector) addNeed(e *Expr, want bool) {
 	}
 }
 
-// decidingLiteral returns the literal for which a comparison is want.
+// decidingLiteral returns the literal for which a comparison has the value want.
 func (e *Expr) decidingLiteral(want bool) (any, bool) {
 	switch {
 	case e.Op == Equals && want, e.Op == NotEquals && !want:
@@ -122,9 +122,8 @@ func equalTo(value any) func(any) bool {
 }
 
 // Literals appends to known the literals that the condition compares a variable with, in
-// order of appearance: each decides its comparison. For a variable that is compared with a
-// boolean or tested without an operator, it appends true and false. It omits values that
-// known contains.
+// order of appearance. For a variable that is compared with a boolean or tested without an
+// operator, it appends true and false. It omits values that known contains.
 func (e *Expr) Literals(name string, known []any) []any {
 	add := func(v any) {
 		there := equalTo(v)

@@ -6,19 +6,19 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 )
 
-// operatorOrder returns the precedence of several operators on one object (seed 000: only
-// the first one counts).
+// operatorOrder returns the precedence of several operators on one object; as in WorkRail,
+// only the first one is used.
 func operatorOrder() []Op {
 	return []Op{Equals, NotEquals, Gt, Gte, Lt, Lte, Contains, StartsWith, EndsWith, Matches}
 }
 
-// Parse parses a condition of a step workflow from decoded JSON. It never fails, as in seed
-// 000: a missing, empty or non-object condition always holds, and an invalid object never
-// does.
+// Parse parses a condition of a step workflow from decoded JSON. It never fails, as in
+// WorkRail: a missing, empty or non-object condition always holds, and an invalid object
+// never does.
 //
-// Invalid are objects with unknown keys only, an and or or that is not a list, and a var
-// that is not a name. The negation of an invalid condition is invalid too, and
-// never holds.
+// Invalid objects are those with only unknown keys, with an "and" or "or" that is not a
+// list, or with a "var" that is not a name. The negation of an invalid condition is invalid
+// too, and never holds.
 func Parse(v any) *Expr {
 	switch value := v.(type) {
 	case map[string]any:
@@ -36,7 +36,7 @@ func Parse(v any) *Expr {
 }
 
 // parseOperand parses a part of a condition. It never returns nil; the bool reports whether
-// all of it is valid.
+// the whole part is valid.
 func parseOperand(v any) (*Expr, bool) {
 	if object, ok := v.(map[string]any); ok && len(object) > 0 {
 		return parseObject(object)
@@ -48,8 +48,8 @@ func parseOperand(v any) (*Expr, bool) {
 	return e, false
 }
 
-// parseObject parses an object with at least one key: a comparison if it has a var, else
-// and, or, not in this order.
+// parseObject parses an object with at least one key: a comparison if it has a "var",
+// otherwise "and", "or" or "not", in this order.
 func parseObject(object map[string]any) (*Expr, bool) {
 	if name, ok := object["var"].(string); ok && name != "" {
 		return parseComparison(name, object), true
@@ -69,7 +69,8 @@ func parseObject(object map[string]any) (*Expr, bool) {
 	return &Expr{Op: Never}, false
 }
 
-// parseComparison parses the first operator; a var without operators is tested for truth.
+// parseComparison parses a comparison with its first operator. A "var" without operators is
+// tested for truth.
 func parseComparison(name string, object map[string]any) *Expr {
 	for _, op := range operatorOrder() {
 		value, ok := object[string(op)]
@@ -85,7 +86,7 @@ func parseComparison(name string, object map[string]any) *Expr {
 	return &Expr{Op: Truthy, Var: name}
 }
 
-// parseList reads the operands of and or or.
+// parseList reads the operands of "and" or "or".
 func parseList(op Op, v any) (*Expr, bool) {
 	list, ok := v.([]any)
 	if !ok {
@@ -101,7 +102,7 @@ func parseList(op Op, v any) (*Expr, bool) {
 }
 
 // compilePattern compiles the pattern of a matches comparison; it returns nil if v is not a
-// text. The flag is always i (seed 000).
+// text. The flag is always i, as in WorkRail.
 func compilePattern(v any) *pattern.Pattern {
 	source, ok := v.(string)
 	if !ok {

@@ -9,7 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
-// sampleValues returns few values, so that literals and variables often match.
+// sampleValues returns a small set of values, so that literals and variables are often
+// equal.
 func sampleValues() []any {
 	return []any{
 		nil, true, false, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 1e300,
@@ -134,7 +135,7 @@ func TestConstantIsSound(t *testing.T) {
 		for range 20 {
 			vars := drawVars(t, false)
 			if e.Holds(expr.Map(vars)) != value {
-				t.Fatalf("%v should be %v, but not with %v", e, value, vars)
+				t.Fatalf("%v is decided as %v, but not with %v", e, value, vars)
 			}
 		}
 	})
@@ -149,7 +150,7 @@ func TestNeedsNameWhatDecides(t *testing.T) {
 		vars := drawVars(t, false)
 		verdict, needs := e.Decide(expr.Map(vars)), e.Needs(expr.Map(vars))
 		if (verdict == expr.Yes || verdict == expr.Unknown) != (verdict == expr.Yes && len(needs) == 0 || verdict == expr.Unknown && len(needs) > 0) {
-			t.Fatalf("%v with %v is %v and needs %v", e, vars, verdict, needs)
+			t.Fatalf("%v with %v is %v and has the needs %v", e, vars, verdict, needs)
 		}
 		if verdict != expr.Unknown {
 			return
@@ -161,7 +162,7 @@ func TestNeedsNameWhatDecides(t *testing.T) {
 			vars[need.Variable] = rapid.SampledFrom(sampleValues()).Draw(t, "answer")
 		}
 		if e.Decide(expr.Map(vars)) == expr.Unknown {
-			t.Fatalf("%v is undecided with all that it needed: %v", e, vars)
+			t.Fatalf("%v is undecided after setting its needs: %v", e, vars)
 		}
 	})
 }
@@ -175,12 +176,12 @@ func TestWordsAreUnambiguous(t *testing.T) {
 			return
 		}
 		if vars := expr.Map(drawVars(t, false)); a.Holds(vars) != b.Holds(vars) {
-			t.Fatalf("%v differs from its like", a)
+			t.Fatalf("%v has a different value than its equivalent", a)
 		}
 	})
 }
 
-// FuzzParse takes any JSON as a condition and as variables.
+// FuzzParse parses and evaluates any JSON as a condition, with any JSON as variables.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"var":"x","equals":1}`, `{"x":"1"}`)
 	f.Add(`{"and":[{"var":"x","gt":"0x"},{"not":{"or":[]}}]}`, `{"x":[1,{}]}`)
@@ -199,7 +200,7 @@ func FuzzParse(f *testing.F) {
 		_ = e.Needs(lookup)
 		holds, verdict := e.Holds(lookup), e.Decide(lookup)
 		if value, ok := e.Constant(); ok && value != holds {
-			t.Errorf("%s is said to be %v, but is %v with %s", e, value, holds, variables)
+			t.Errorf("Constant of %s is %v, but Holds is %v with %s", e, value, holds, variables)
 		}
 		for _, name := range e.Variables() {
 			if _, ok := vars[name]; !ok {

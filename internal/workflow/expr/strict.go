@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// testStrict compares a value by the rules of phase workflows (seed 002 and the behaviour
-// of its reference): equality without conversion, order between numbers only, and a missing
-// value is not null. Lists and objects equal nothing.
+// testStrict compares a value by the rules of phase workflows: equality without conversion,
+// order between numbers only, and a missing value is not null. Lists and objects equal
+// nothing.
 func testStrict(e *Expr, value any, found bool) bool {
 	switch e.Op {
 	case Equals:
@@ -117,7 +117,7 @@ func ParseStrict(v any) *Expr {
 	return e
 }
 
-// parseStrict is ParseStrict; the bool reports whether the condition is valid.
+// parseStrict is like ParseStrict; the bool reports whether the condition is valid.
 func parseStrict(v any) (*Expr, bool) {
 	object, _ := v.(map[string]any)
 	kind, _ := object["type"].(string)

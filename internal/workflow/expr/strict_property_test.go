@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
-// evaluateNaive is a second evaluator, written from the description alone: it evaluates the
-// condition as JSON. known is false if a deciding variable was never set.
+// evaluateNaive is a second evaluator, written only from the documentation. It evaluates
+// the condition as JSON. known is false if a deciding variable was never set.
 func evaluateNaive(c map[string]any, vars map[string]any) (holds, known bool) {
 	switch c["type"] {
 	case "and", "or":
@@ -157,12 +157,12 @@ func TestStrictAgreesWithNaive(t *testing.T) {
 			want = map[bool]expr.Verdict{true: expr.Yes, false: expr.No}[holds]
 		}
 		if got := e.Decide(expr.Map(vars)); got != want {
-			t.Fatalf("%s with %v is decided %v, want %v", e, vars, got, want)
+			t.Fatalf("Decide of %s with %v = %v, want %v", e, vars, got, want)
 		}
 	})
 }
 
-// strictlyHolds is evaluateNaive with all variables known.
+// strictlyHolds is evaluateNaive, for conditions whose variables are all set.
 func strictlyHolds(c map[string]any, vars map[string]any) bool {
 	switch c["type"] {
 	case "and", "or":
@@ -183,9 +183,9 @@ func strictlyHolds(c map[string]any, vars map[string]any) bool {
 	}
 }
 
-// TestStrictNeedsDecide sets the needs of a condition until it is decided. Because exists
-// is decided before its variable is set, and other comparisons after, this may take several
-// rounds, but each round has a need.
+// TestStrictNeedsDecide tests that setting the needs of a condition repeatedly decides it.
+// Because exists is decided before its variable is set, and other comparisons only
+// afterwards, this may take several rounds, but each round has a need.
 func TestStrictNeedsDecide(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -193,7 +193,7 @@ func TestStrictNeedsDecide(t *testing.T) {
 		for e.Decide(expr.Map(vars)) == expr.Unknown {
 			needs := e.Needs(expr.Map(vars))
 			if len(needs) == 0 {
-				t.Fatalf("%v with %v waits for nothing", e, vars)
+				t.Fatalf("%v with %v is undecided, but has no needs", e, vars)
 			}
 			for _, need := range needs {
 				if need.Set || len(need.Tests) == 0 {
@@ -205,7 +205,7 @@ func TestStrictNeedsDecide(t *testing.T) {
 	})
 }
 
-// FuzzParseStrict takes any JSON as a condition and as variables.
+// FuzzParseStrict parses and evaluates any JSON as a condition, with any JSON as variables.
 func FuzzParseStrict(f *testing.F) {
 	f.Add(comparisonText("x.0", "==", "1"), `{"x":[1]}`)
 	f.Add(`{"type":"and","conditions":[`+comparisonText("x", ">", "1")+`,{"type":"not","condition":`+comparisonText("x", "notExists", "")+`}]}`, `{"x":2}`)

@@ -17,8 +17,8 @@ func comparisonText(variable, operator, value string) string {
 	return `{"type":"simple","variable":"` + variable + `","operator":"` + operator + `"` + value + `}`
 }
 
-// TestStrictHolds tests the truth table of seed 002 as its reference behaves, except for
-// members that its language's objects inherit.
+// TestStrictHolds tests the truth table of the original implementation, except for members
+// that JavaScript objects inherit.
 func TestStrictHolds(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -108,8 +108,8 @@ func TestStrictHolds(t *testing.T) {
 	}
 }
 
-// TestStrictTable tests every operator with every kind of literal and value. The letters of
-// a row are the results for the literals.
+// TestStrictTable tests every operator with every kind of literal and value. Each letter of
+// a row is the result for one literal.
 func TestStrictTable(t *testing.T) {
 	t.Parallel()
 	literals := []string{`null`, `true`, `false`, `0`, `5`, `""`, `"5"`}
@@ -147,7 +147,7 @@ func TestStrictTable(t *testing.T) {
 				verdict := e.Decide(decodeVars(t, bound))
 				waits := value == "" && operator != "exists" && operator != "notExists"
 				if waits != (verdict == expr.Unknown) || !waits && (verdict == expr.Yes) != want {
-					t.Errorf("x %s %s with %s is decided %v", operator, literal, bound, verdict)
+					t.Errorf("Decide of x %s %s with %s = %v", operator, literal, bound, verdict)
 				}
 			}
 		}
@@ -183,12 +183,12 @@ func TestStrictDecide(t *testing.T) {
 			t.Parallel()
 			e := expr.ParseStrict(decodeJSON(t, tt.condition))
 			if got := e.Decide(decodeVars(t, tt.vars)); got != tt.want {
-				t.Errorf("%s with %s is decided %v, want %v", tt.condition, tt.vars, got, tt.want)
+				t.Errorf("Decide of %s with %s = %v, want %v", tt.condition, tt.vars, got, tt.want)
 			}
 		})
 	}
 	if e := expr.ParseStrict(decodeJSON(t, comparisonText("x", "exists", ""))); e.Decide(nil) != expr.No || e.Holds(nil) {
-		t.Error("without variables something exists")
+		t.Error("exists holds without variables")
 	}
 }
 
@@ -236,6 +236,6 @@ func TestPath(t *testing.T) {
 		}
 	}
 	if expr.Root("plan.tasks") != "plan" || expr.Root("plan") != "plan" {
-		t.Error("the root of a path is not its first name")
+		t.Error("Root does not return the first name of a path")
 	}
 }

@@ -18,7 +18,7 @@ func (e *Expr) String() string {
 	return words
 }
 
-// describe returns the description and whether it needs brackets inside and and or.
+// describe returns the description and whether it needs parentheses inside "and" and "or".
 func (e *Expr) describe() (string, bool) {
 	if e == nil {
 		return string(Always), false
@@ -39,7 +39,7 @@ func (e *Expr) describe() (string, bool) {
 	}
 }
 
-// describeOperands describes the operands of and or or; without operands it describes
+// describeOperands describes the operands of "and" or "or"; without operands it returns
 // empty.
 func (e *Expr) describeOperands(empty Op) (string, bool) {
 	switch len(e.Of) {
@@ -102,7 +102,7 @@ func quoteName(name string) string {
 func formatLiteral(v any) string {
 	text, err := jsontext.Marshal(toJSONValue(v))
 	if err != nil {
-		// Only values that Go code makes, such as NaN, are not JSON.
+		// Only values from Go code, such as NaN, cannot be written as JSON.
 		return fmt.Sprint(v)
 	}
 	return string(text)

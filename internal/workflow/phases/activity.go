@@ -15,7 +15,7 @@ type Activity struct {
 	// Recognition are phrases by which the goal is recognised.
 	Recognition []string
 	Skills      ActivitySkills
-	// Outcome is the desired result, Flow the way to it.
+	// Outcome is the desired result, Flow the steps to it.
 	Outcome, Flow []string
 	// ContextToPreserve lists the information that must be kept.
 	ContextToPreserve []string
@@ -33,8 +33,8 @@ type ActivitySkills struct {
 	Supporting []string
 }
 
-// MandatoryGuide refers to a guide of a workflow by its index. The seed's schema has no
-// such member, but its server reads it.
+// MandatoryGuide refers to a guide of a workflow by its index. The original schema has no
+// such member, but the original server reads it.
 type MandatoryGuide struct {
 	WorkflowID, Index string
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // TestAgreement checks that the parsers and the published schemas agree on valid documents
-// and on thousands of damaged ones.
+// and on thousands of mutated ones.
 func TestAgreement(t *testing.T) {
 	t.Parallel()
 	for kind, patterns := range map[phases.Kind][]string{
@@ -45,8 +45,8 @@ func TestAgreement(t *testing.T) {
 	}
 }
 
-// mutationCount returns the number of damages to try on a file: most on files with every
-// construct.
+// mutationCount returns the number of mutations to try on a file; files with every
+// construct get the most.
 func mutationCount(file string) int {
 	if strings.Contains(file, "-full.") {
 		return 1500
@@ -54,7 +54,7 @@ func mutationCount(file string) int {
 	return 150
 }
 
-// kindAgreement returns the comparison for one kind.
+// kindAgreement returns the comparison of parser and schema for one kind.
 func kindAgreement(t *testing.T, kind phases.Kind) *shapetest.Agreement {
 	t.Helper()
 	return &shapetest.Agreement{
@@ -77,13 +77,13 @@ func kindAgreement(t *testing.T, kind phases.Kind) *shapetest.Agreement {
 	}
 }
 
-// corpusPath returns the path of real documents, if the checkout has them next to it.
+// corpusPath returns the path of the corpus, if it is available.
 func corpusPath(pattern string) string {
 	return filepath.Join("..", "..", "..", "..", "shared", "corpus", "phases", pattern)
 }
 
 // TestSchemas checks that every property has a description, and that the schema of
-// workflows and the schema of conditions define conditions alike.
+// workflows and the schema of conditions define conditions in the same way.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	definitions := func(kind phases.Kind) map[string]any {
@@ -105,7 +105,7 @@ func TestSchemas(t *testing.T) {
 		definitions(kind)
 	}
 	if phases.Schema("tea") != nil {
-		t.Error("there is a schema of tea")
+		t.Error("Schema returned a schema for an unknown kind")
 	}
 	workflow := definitions(phases.KindWorkflow)
 	for name, definition := range definitions(phases.KindCondition) {

@@ -21,8 +21,9 @@ func ParseCondition(file string, root *doc.Node) (*expr.Expr, []guideway.Diagnos
 	return expr.ParseStrict(root.Any()), nil
 }
 
-// CheckCondition checks and parses a condition in a document of another dialect and reports
-// to its report; it returns nil if the condition is invalid.
+// CheckCondition checks and parses a condition in a document of another dialect, and adds
+// the diagnostics to the report of that dialect; it returns nil if the condition is
+// invalid.
 func CheckCondition(r *shape.Report, at shape.Place) *expr.Expr {
 	p := parser{Report: *r}
 	e := p.readCondition(at)
@@ -119,7 +120,8 @@ func (p *parser) checkComparison(at shape.Place) {
 	}
 }
 
-// checkOperands checks and and or; outer is the location of the whole condition.
+// checkOperands checks the operands of "and" and "or"; outer is the location of the whole
+// condition.
 func (p *parser) checkOperands(at shape.Place, outer string) {
 	p.Closed(at, "", []string{"type", "conditions"})
 	p.Require(at, "conditions")

@@ -55,7 +55,7 @@ func TestConstantIn(t *testing.T) {
 	}
 }
 
-// TestConstantInIsSound looks for a value that contradicts a constant condition.
+// TestConstantInIsSound searches for values that contradict constantIn.
 func TestConstantInIsSound(t *testing.T) {
 	t.Parallel()
 	values := []any{nil, true, false, -1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, "", "a", "~", "a~", "b", []any{1.0}, map[string]any{"a": 1.0}}
@@ -83,11 +83,11 @@ func TestConstantInIsSound(t *testing.T) {
 		}
 		for _, v := range values {
 			if (d.kind == "" || d.kind.Fits(v)) && e.HoldsWith(v, true) != constant {
-				t.Fatalf("%s is said to be %v in %+v, but not with %v", e, constant, d, v)
+				t.Fatalf("constantIn: %s is %v in %+v, but not with the value %v", e, constant, d, v)
 			}
 		}
 		if !d.set && e.HoldsWith(nil, false) != constant {
-			t.Fatalf("%s is said to be %v in %+v, but not without a value", e, constant, d)
+			t.Fatalf("constantIn: %s is %v in %+v, but not without a value", e, constant, d)
 		}
 	})
 }

@@ -16,7 +16,7 @@ type parser struct {
 	shape.Report
 }
 
-// newParser reads a document of a file.
+// newParser returns a parser for a document of a file.
 func newParser(file string) parser {
 	return parser{Report: shape.Report{File: file, Dialect: shape.Dialect{
 		Name: "phases", Aliases: otherNames, Sample: sampleValue,
@@ -148,13 +148,13 @@ func idOf(n *doc.Node) string {
 	return ""
 }
 
-// readID reads a text that is not empty.
+// readID reads a text that must not be empty.
 func (p *parser) readID(at shape.Place) string { return p.Text(at, 1, 0) }
 
 // readText reads a text.
 func (p *parser) readText(at shape.Place) string { return p.Text(at, 0, 0) }
 
-// readFlag reads a boolean; missing is its default.
+// readFlag reads a boolean; missing is the default.
 func (p *parser) readFlag(at shape.Place, missing bool) bool {
 	if at.Node == nil {
 		return missing
@@ -211,7 +211,7 @@ func isTime(text string) bool {
 	return err == nil
 }
 
-// readVersion reads a version of three numbers.
+// readVersion reads a version that consists of three numbers.
 func (p *parser) readVersion(at shape.Place) string {
 	text := p.readText(at)
 	if at.Node != nil && at.Node.Kind == doc.String && !isVersion(text) {
@@ -227,13 +227,13 @@ func (p *parser) readVersion(at shape.Place) string {
 	return text
 }
 
-// isVersion reports whether the text is three numbers with dots between.
+// isVersion reports whether the text is three numbers separated by dots.
 func isVersion(text string) bool {
 	parts := strings.Split(text, ".")
 	return len(parts) == 3 && !slices.ContainsFunc(parts, func(part string) bool { return !isDigits(part) })
 }
 
-// isDigits reports whether the text is made of digits.
+// isDigits reports whether the text consists of digits.
 func isDigits(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""
 }

@@ -97,8 +97,8 @@ func (p *Phase) canEndRun() bool {
 }
 
 // defaultTarget returns the index of the next phase if no condition holds: that of the
-// first default branch, else of the default transition, else of one without a condition; -1
-// if there is no such phase.
+// first default branch, else of the default transition, else of one without a condition; or
+// -1 if there is none.
 func (g *phaseGraph) defaultTarget(p *Phase) int {
 	id := ""
 	for i := range p.Decisions {
@@ -126,7 +126,8 @@ func (g *phaseGraph) defaultTarget(p *Phase) int {
 
 // skipCycle returns the skipped phases whose default targets form a cycle, or nil.
 func (g *phaseGraph) skipCycle(skipped []int) []int {
-	// Each phase is visited once: 0 means not visited, otherwise the number of the walk.
+	// Each phase is visited once: 0 means not visited; other values are the number of the
+	// walk that visited it.
 	walked := make(map[int]int, len(skipped))
 	for _, n := range skipped {
 		walked[n] = 0

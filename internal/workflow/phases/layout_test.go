@@ -40,7 +40,7 @@ func TestLocate(t *testing.T) {
 	} {
 		got, ok := phases.Locate(path)
 		if ok != (want.Kind != "") {
-			t.Errorf("%s is found: %v", path, ok)
+			t.Errorf("Locate(%s) = %v", path, ok)
 		}
 		if ok {
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -60,7 +60,7 @@ func TestIndexAndTitle(t *testing.T) {
 	}
 	for name, want := range map[string]string{"start-here": "Start Here", "a_b--c": "A B C", "über-uns": "Über Uns", "": ""} {
 		if got := (phases.Entry{Name: name}).Title(); got != want {
-			t.Errorf("%s is titled %s", name, got)
+			t.Errorf("the title of %s is %s", name, got)
 		}
 	}
 }

@@ -45,7 +45,7 @@ const (
 
 // Lint reports valid constructs that are probably mistakes; all diagnostics are warnings.
 // root provides the positions; without it the diagnostics have only pointers. layout lists
-// the guides.
+// the existing guides.
 func Lint(w *Workflow, root *doc.Node, file string, layout Layout) []guideway.Diagnostic {
 	at := shape.Root(root, "workflow")
 	numbers := make(map[string]int, len(w.Phases))
@@ -142,7 +142,7 @@ func (l *linter) lintCheckpoint(at shape.Place, c *Checkpoint) {
 	}
 }
 
-// lintActions checks actions. The diagnostics name what as their subject.
+// lintActions checks actions. what is the subject of the diagnostics.
 func (l *linter) lintActions(at shape.Place, actions []Action, what string) {
 	for i := range actions {
 		a, one := &actions[i], at.Index(i)

@@ -11,14 +11,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// LintCondition is Lint for a document that is a condition.
+// LintCondition is like Lint, for a condition document.
 func LintCondition(e *expr.Expr, root *doc.Node, file string) []guideway.Diagnostic {
 	l := &linter{parser: newParser(file), vars: newVariables(&Workflow{})}
 	l.lintConstant(shape.Root(root, ""), e, "the condition")
 	return l.Findings(guideway.SeverityWarning)
 }
 
-// The limits of comparisons between conditions, as a protection against hostile workflows.
+// The limits of comparisons between conditions, which protect against hostile workflows.
 const (
 	maxCompared = 200
 	maxBefore   = 16
@@ -58,11 +58,12 @@ func (l *linter) lintConstant(at shape.Place, e *expr.Expr, what string) bool {
 	return ok
 }
 
-// maxLeaves bounds the comparisons of a condition for which constantIn tries values.
+// maxLeaves limits the number of comparisons in a condition for which constantIn tries
+// values.
 const maxLeaves = 50
 
-// constantValue returns the value of a condition that always or never holds; ok is
-// false for other conditions and for those that read several paths.
+// constantValue returns the value of a condition that always or never holds; ok is false
+// for conditions that read several paths and for all others.
 func (l *linter) constantValue(e *expr.Expr) (value, ok bool) {
 	path, ok := onlyPath(e)
 	if !ok {
@@ -110,7 +111,7 @@ func literalsOf(e *expr.Expr) []any {
 	return all
 }
 
-// reportConstant reports a constant condition.
+// reportConstant reports a condition that is always or never true.
 func (l *linter) reportConstant(at shape.Place, value bool, subject string, e *expr.Expr, reason string) {
 	code, verb, fix := CodeConditionNever, "is never true", "compare with a value that the variable can have"
 	if value {
@@ -176,11 +177,11 @@ func samePath(conditions []*expr.Expr, path string) []*expr.Expr {
 }
 
 // coversAll reports whether one of the conditions always holds once their variables are
-// set, as far as conditions on one path show it. It assumes that the engine has written its
-// variables by then; lintLateReads reports the exceptions.
+// set, as far as this follows from conditions on a single path. It assumes that variables
+// written by the engine are set; lintLateReads reports the exceptions.
 func (l *linter) coversAll(conditions []*expr.Expr) bool {
 	if len(conditions) > maxBefore || l.compared >= maxCompared {
-		return true // no warning about conditions that were not compared
+		return true // too many to compare: assume full coverage, so that there is no warning
 	}
 	l.compared++
 	for _, c := range conditions {

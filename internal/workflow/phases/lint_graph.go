@@ -37,7 +37,7 @@ func (l *linter) lintGraph(at shape.Place) {
 		what += fmt.Sprintf(" and %d more", len(caught)-named)
 	}
 	l.Warnf(at.Index(caught[0]), CodeEndless, "add a final phase without transitions and decisions, and a transition to it",
-		"A run that comes to %s never ends: no path from there leads to a final phase.", what)
+		"A run that reaches %s never ends: no path from there leads to a final phase.", what)
 }
 
 // lintSkips checks the phases that options skip.

@@ -8,7 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// longLoop is the number of rounds above which a limit is hardly a protection.
+// longLoop is the number of rounds above which a limit is probably a mistake.
 const longLoop = 1000
 
 // lintLoop checks the limit and the end of a loop.

@@ -19,7 +19,7 @@ const (
 	CodeSupportsPrimary = "skill-twice"
 )
 
-// LintActivity is Lint for an activity.
+// LintActivity is like Lint, for an activity.
 func LintActivity(a *Activity, root *doc.Node, file string) []guideway.Diagnostic {
 	l, at := &linter{parser: newParser(file)}, shape.Root(root, "activity")
 	l.lintMisspelled(at, "id", "version", "problem", "recognition", "skills", "outcome", "flow", "context_to_preserve", "usage", "notes", "mandatory_guide")
@@ -45,7 +45,7 @@ func LintActivity(a *Activity, root *doc.Node, file string) []guideway.Diagnosti
 	return l.Findings(guideway.SeverityWarning)
 }
 
-// LintSkill is Lint for a skill.
+// LintSkill is like Lint, for a skill.
 func LintSkill(root *doc.Node, file string) []guideway.Diagnostic {
 	l := &linter{parser: newParser(file)}
 	known := []string{"id", "version", "capability", "description"}

@@ -41,7 +41,7 @@ func twoPhases(variables, first string) string {
 		{"id":"a","name":"A","steps":[{"id":"s","name":"S"}]` + first + `},{"id":"b","name":"B","steps":[{"id":"s","name":"S"}]}]}`
 }
 
-// TestLint tests cases that the samples in testdata do not cover: valid workflows without
+// TestLint tests cases that the documents in testdata do not cover: valid workflows without
 // warnings, and corner cases.
 func TestLint(t *testing.T) {
 	t.Parallel()
@@ -57,21 +57,21 @@ func TestLint(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"one default way", twoPhases("", `,"transitions":[{"to":"b","isDefault":true}]`), nil},
-		{"one way without a condition", twoPhases("", `,"transitions":[{"to":"b"}]`), nil},
-		{"conditions that cover everything", twoPhases(flag, setX+`,"transitions":[`+toB+`,`+toA+`]`), nil},
-		{"and a default before", twoPhases(`{"name":"x","type":"boolean","defaultValue":false}`, setX+`,"transitions":[`+toB+`,`+toA+`]`), nil},
-		{"a condition that is the default too", twoPhases(`{"name":"x","type":"boolean","defaultValue":false}`, setX+`,"transitions":[`+toB+`,{"to":"a","isDefault":true,"condition":{"type":"simple","variable":"x","operator":"==","value":false}}]`), nil},
-		{"what the agent asserts", twoPhases(flag, `,"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), []string{"/phases/0/transitions/0/condition/variable variable-unset"}},
-		{"what a validate action asks the agent for", twoPhases(flag, `,"exitActions":[{"action":"validate","target":"x"}],"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), nil},
-		{"what is required is asked for at once", twoPhases(`{"name":"x","type":"boolean","required":true}`, `,"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), nil},
-		{"an answer that leads away", twoPhases("", askB), nil},
-		{"no way to the second", twoPhases("", ""), []string{"/phases/1 phase-unreachable"}},
+		{"one default transition", twoPhases("", `,"transitions":[{"to":"b","isDefault":true}]`), nil},
+		{"one transition without a condition", twoPhases("", `,"transitions":[{"to":"b"}]`), nil},
+		{"conditions that cover all cases", twoPhases(flag, setX+`,"transitions":[`+toB+`,`+toA+`]`), nil},
+		{"conditions that cover all cases, after a default", twoPhases(`{"name":"x","type":"boolean","defaultValue":false}`, setX+`,"transitions":[`+toB+`,`+toA+`]`), nil},
+		{"a condition on the default transition", twoPhases(`{"name":"x","type":"boolean","defaultValue":false}`, setX+`,"transitions":[`+toB+`,{"to":"a","isDefault":true,"condition":{"type":"simple","variable":"x","operator":"==","value":false}}]`), nil},
+		{"a variable that the agent asserts", twoPhases(flag, `,"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), []string{"/phases/0/transitions/0/condition/variable variable-unset"}},
+		{"a variable that a validate action requests", twoPhases(flag, `,"exitActions":[{"action":"validate","target":"x"}],"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), nil},
+		{"a required variable", twoPhases(`{"name":"x","type":"boolean","required":true}`, `,"transitions":[`+toB+`,{"to":"a","isDefault":true}]`), nil},
+		{"an answer with a transition", twoPhases("", askB), nil},
+		{"no path to the second phase", twoPhases("", ""), []string{"/phases/1 phase-unreachable"}},
 		{"a loop that only the engine could end", twoPhases(`{"name":"x","type":"boolean","defaultValue":true}`, setX+fmt.Sprintf(loopX, "")+`,"transitions":[{"to":"b"}]`), []string{"/phases/0/loops/0/condition loop-never-ends"}},
-		{"a loop that a step ends", twoPhases(`{"name":"x","type":"boolean","defaultValue":true}`, fmt.Sprintf(loopX, `,"actions":[{"action":"set","target":"x","value":false}]`)+`,"transitions":[{"to":"b"}]`), nil},
+		{"a loop that an action of a step ends", twoPhases(`{"name":"x","type":"boolean","defaultValue":true}`, fmt.Sprintf(loopX, `,"actions":[{"action":"set","target":"x","value":false}]`)+`,"transitions":[{"to":"b"}]`), nil},
 		{"a loop that the agent ends", twoPhases(`{"name":"x","type":"boolean","defaultValue":true}`, fmt.Sprintf(loopX, "")+`,"transitions":[{"to":"b"}]`), nil},
 		{"an id with a slash", workflowText("", `,"steps":[{"id":"s","name":"S"}]`), nil},
-		{"a gate between branches", twoPhases(flag, `,"decisions":[{"id":"d","name":"D","branches":[{"id":"p","label":"P","transitionTo":"b"},{"id":"q","label":"Q","transitionTo":"a"}]}]`), nil},
+		{"branches that become a gate", twoPhases(flag, `,"decisions":[{"id":"d","name":"D","branches":[{"id":"p","label":"P","transitionTo":"b"},{"id":"q","label":"Q","transitionTo":"a"}]}]`), nil},
 		{"a skipped phase that ends the run", twoPhases("", `,"checkpoints":[{"id":"c","name":"C","message":"M","options":[{"id":"y","label":"Y","effect":{"skipPhases":["b"]}}]}],"transitions":[{"to":"b"}]`), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -122,13 +122,13 @@ func TestLintWithoutPositions(t *testing.T) {
 	}
 }
 
-// TestRealWorkflow lints a real workflow, if it is available, and checks the exact
-// diagnostics.
+// TestRealWorkflow lints a workflow from the corpus, if it is available, and checks the
+// exact diagnostics.
 func TestRealWorkflow(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(corpusPath("work-package/work-package.json"))
 	if err != nil {
-		t.Skip("no corpus beside this checkout")
+		t.Skip("the corpus is not available")
 	}
 	want := []string{
 		"/phases/5/loops/0/over variable-undeclared",

@@ -101,7 +101,8 @@ func (l *linter) lintLateReads(at shape.Place) {
 	}
 }
 
-// lintLateRead reports one variable. A write in the phase itself may precede the read.
+// lintLateRead checks the reads of one variable. A write in the same phase may precede the
+// read.
 func (l *linter) lintLateRead(at shape.Place, name string, phase int, what string, after map[string][]bool) {
 	declared, writers := l.vars.declared[name], l.vars.writers[name]
 	if len(writers) == 0 || l.vars.loops[name] || declared != nil && declared.HasDefault || slices.Contains(writers, phase) || l.Full() {

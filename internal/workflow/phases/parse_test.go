@@ -64,8 +64,8 @@ func stateText(more string) string {
 	return `{"workflowId":"w","workflowVersion":"1","startedAt":"2026-01-22T10:00:00Z","updatedAt":"2026-01-22T10:00:00Z","currentPhase":1` + more + `}`
 }
 
-// TestConformance tests the cases of the dialect's original system: where its two
-// validators differ or are weak, the result is what its documentation intends.
+// TestConformance tests the cases of the dialect's original implementation. Where its two
+// validators differ or are incomplete, the expected result follows its documentation.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	const (
@@ -76,7 +76,8 @@ func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		row, text string
 		kind      phases.Kind
-		// want are the pointers and codes of the diagnostics; none is accepted.
+		// want are the pointers and codes of the diagnostics; an empty list means a valid
+		// document.
 		want []string
 	}{
 		{"1", workflowText("", ""), "", nil},
@@ -164,14 +165,14 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestOriginalExamples parses the complete examples of the document that describes the
-// dialect, if it is available. Only the example with an empty list of phases violates the
-// schema in the same document.
+// TestOriginalExamples parses the complete examples of the dialect's specification, if it
+// is available. Only the example with an empty list of phases violates the schema in the
+// same document.
 func TestOriginalExamples(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../../shared/seeds/002_1ad3c5cb6ce7647a.txt")
 	if err != nil {
-		t.Skip("no description of the dialect beside this checkout")
+		t.Skip("the dialect's specification is not available")
 	}
 	seen := map[phases.Kind]int{}
 	for i, block := range strings.Split(string(text), "```json\n")[1:] {
@@ -189,7 +190,7 @@ func TestOriginalExamples(t *testing.T) {
 		found = parseKind(kind, root)
 		if i == 0 {
 			if len(found) != 1 || found[0].Code != shape.CodeEmptyList {
-				t.Errorf("the first example has %v", found)
+				t.Errorf("the diagnostics of the first example are %v", found)
 			}
 			continue
 		}
@@ -218,7 +219,7 @@ func TestWorkflow(t *testing.T) {
 		t.Errorf("owned (-want +got):\n%s", diff)
 	}
 	if v := w.Variable("plan"); v == nil || v.Type != phases.TypeObject || !v.HasDefault || v.DefaultValue != nil || w.Variable("nothing") != nil {
-		t.Errorf("plan is %+v", v)
+		t.Errorf("the variable plan is %+v", v)
 	}
 	p := w.Phases[0]
 	p.Source = ""
@@ -306,10 +307,10 @@ func TestSource(t *testing.T) {
 	}
 	const checkpoint = `{"id":"c","message":"M","name":"C","options":[{"id":"o","label":"O"}]}`
 	if got := w.Phases[0].Checkpoints[0].Source; got != checkpoint {
-		t.Errorf("the checkpoint is %s", got)
+		t.Errorf("the source of the checkpoint is %s", got)
 	}
 	if got := w.Phases[0].Source; got != `{"checkpoints":[`+checkpoint+`],"id":"p1","name":"P1"}` {
-		t.Errorf("the phase is %s", got)
+		t.Errorf("the source of the phase is %s", got)
 	}
 }
 

@@ -76,7 +76,7 @@ func (p *parser) checkNumbers(at shape.Place, keys ...string) {
 	}
 }
 
-// checkEntries checks the entries of a list of objects.
+// checkEntries checks each entry of a list of objects.
 func (p *parser) checkEntries(at shape.Place, noun string, check func(shape.Place)) {
 	readList(p, at, noun, func(at shape.Place) struct{} {
 		check(at)

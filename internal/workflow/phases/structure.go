@@ -27,7 +27,7 @@ type checker struct {
 	w *Workflow
 	// numbers are the indices of phases by id.
 	numbers map[string]int
-	// declared are the variables by name.
+	// declared maps names to variables.
 	declared map[string]*Variable
 	graph    *phaseGraph
 }
@@ -84,7 +84,7 @@ func (p *parser) checkType(at shape.Place, v *Variable, value any, what string) 
 }
 
 // checkReference checks that a phase exists. It reports nothing if the workflow has no
-// phases, because that is the error.
+// phases, because that was already reported.
 func (c *checker) checkReference(at shape.Place, id string) {
 	if _, ok := c.numbers[id]; ok || id == "" || len(c.w.Phases) == 0 {
 		return
@@ -105,7 +105,7 @@ func (c *checker) checkReference(at shape.Place, id string) {
 	c.Errorf(at, CodePhaseUnknown, c.Guess(id, ids, fix), "Field '%s' %s refers to the phase '%s', which does not exist.", at.Name, at.Where, id)
 }
 
-// manyPhases is the number of phases from which a message does not list them.
+// manyPhases is the number of phases above which messages do not list them.
 const manyPhases = 12
 
 // checkPhase checks one phase.

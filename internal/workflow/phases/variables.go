@@ -20,8 +20,8 @@ type variableIndex struct {
 	writers map[string][]int
 	// loops are the variables of loops.
 	loops map[string]bool
-	// asked are the variables that a validate action requires: the run asks for them where
-	// the author intended it.
+	// asked are the variables that a validate action requires: the run asks the agent for
+	// them at that action.
 	asked map[string]bool
 }
 
@@ -72,7 +72,8 @@ func (v *variableIndex) addActions(phase int, actions []Action) {
 	}
 }
 
-// manyValues is the number of values from which the domain of a variable is unknown.
+// manyValues is the number of values above which the domain of a variable is treated as
+// unknown.
 const manyValues = 64
 
 // addWrite records a value that the engine writes to a variable.
@@ -108,12 +109,12 @@ type domain struct {
 	kind VariableType
 	// values are all possible values; nil means unknown.
 	values []any
-	// set is true if there is always a value.
+	// set reports whether the path always has a value.
 	set bool
 }
 
-// sampleValues returns values of the domain such that any other value compares with the
-// literals like one of them.
+// sampleValues returns values of the domain so that every possible value compares with the
+// literals like one of the samples.
 func (d domain) sampleValues(literals []any) []any {
 	if d.values != nil {
 		return d.values
@@ -157,7 +158,7 @@ func (v *variableIndex) domainOf(path string) domain {
 	if declared == nil {
 		return domain{}
 	}
-	// A default of null is not a value.
+	// A default of null counts as no value.
 	if declared.HasDefault && declared.DefaultValue == nil {
 		return domain{set: true}
 	}

@@ -1,6 +1,6 @@
-// Package phases is the dialect of phase workflows (seed 002) and of the documents that
-// belong to them: conditions, states, skills and activities. It contains their types,
-// parsers, checks and the linter, and reads no files.
+// Package phases is the dialect of phase workflows and of their related documents:
+// conditions, states, skills and activities. It contains their types, parsers, checks and
+// the linter, and reads no files.
 package phases
 
 import (
@@ -25,7 +25,7 @@ type Workflow struct {
 	Rules     []string
 	Variables []Variable
 	// ContextRules define the importance of the workflow's variables when a context is
-	// compressed. They are an extension of the seed's dialect.
+	// compressed. They are an extension of the original dialect.
 	ContextRules compress.Rules
 	// InitialPhase is the id of the first phase to run, which need not be the first in the
 	// list.
@@ -131,8 +131,8 @@ type Checkpoint struct {
 	ID, Name string
 	// Message is the question.
 	Message string
-	// Prerequisite is the condition for asking the question, or "". The seed does not have
-	// it; real workflows do.
+	// Prerequisite is the condition for asking the question, or "". The original schema
+	// does not have it, but existing workflows use it.
 	Prerequisite string
 	Guide        *Guide
 	Options      []Option
@@ -141,7 +141,7 @@ type Checkpoint struct {
 	// Blocking is always true: the dialect has no other checkpoints.
 	Blocking bool
 	// Person is set if only a person may answer, through a channel that no agent has. It is
-	// an extension of the seed's dialect ("approval": "human").
+	// an extension of the original dialect ("approval": "human").
 	Person bool
 	// Source is the part of the document with the checkpoint, as canonical JSON.
 	Source string
@@ -157,7 +157,7 @@ type Option struct {
 type Effect struct {
 	// SetVariable are the variables to set, sorted by name.
 	SetVariable []Assignment
-	// TransitionTo is the id of the phase to go to at once, or "".
+	// TransitionTo is the id of the phase to go to immediately, or "".
 	TransitionTo string
 	// SkipPhases are ids of phases to pass through, never of the current phase.
 	SkipPhases []string
@@ -177,15 +177,15 @@ type Decision struct {
 	Branches []Branch
 }
 
-// Branch is an outcome of a decision. A branch with neither condition nor IsDefault is
-// never taken automatically: it is offered to a person if no other branch applies.
+// Branch is an outcome of a decision. A branch with neither Condition nor IsDefault is
+// never taken automatically. It is offered as a choice if no other branch applies.
 type Branch struct {
 	ID, Label string
 	// Condition is nil for an unconditional branch.
 	Condition    *expr.Expr
 	TransitionTo string
-	// IsDefault makes the branch the one to take if no condition holds, at any position in
-	// the list. It may also have a condition.
+	// IsDefault marks the branch to take if no condition holds, at any position in the
+	// list. It may also have a condition.
 	IsDefault bool
 }
 
@@ -216,7 +216,7 @@ type Loop struct {
 	// BreakCondition ends the loop if it holds; it may be nil.
 	BreakCondition *expr.Expr
 	Steps          []Step
-	// Phases are ids of phases. The seed's schema has them without a meaning, and the
+	// Phases are ids of phases. The original schema has them without a meaning, and the
 	// engine ignores them.
 	Phases []string
 }
@@ -226,8 +226,8 @@ type Transition struct {
 	To string
 	// Condition is nil for an unconditional transition.
 	Condition *expr.Expr
-	// IsDefault makes the transition the one to take if no condition holds, at any position
-	// in the list. It may also have a condition. A transition with neither always applies.
+	// IsDefault marks the transition to take if no condition holds, at any position in the
+	// list. It may also have a condition. A transition with neither always applies.
 	IsDefault bool
 }
 
@@ -278,5 +278,5 @@ func (w *Workflow) Owned() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Fits reports whether a value decoded from JSON is of the type. Null is of no type.
+// Fits reports whether a value decoded from JSON is of the type. Null has no type.
 func (t VariableType) Fits(value any) bool { return string(t) == jsontext.TypeName(value) }

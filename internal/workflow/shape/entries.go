@@ -25,8 +25,8 @@ func Entries[T any](r *Report, at Place, plural string, where func(item Place, i
 	return out
 }
 
-// Entry returns the text for the location of a list entry: "in node 1 ('start')". i is
-// 0-based; an entry without a name has only the number.
+// Entry returns the text for the location of a list entry, such as "in node 1 ('start')". i
+// is 0-based. An entry without a name has only the number.
 func Entry(noun string, i int, name string) string {
 	where := fmt.Sprintf("in %s %d", noun, i+1)
 	if name != "" {

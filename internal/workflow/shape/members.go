@@ -32,8 +32,8 @@ func (r *Report) Open(at Place) bool {
 	return true
 }
 
-// Element is Object for an element of a list; diagnostics inside the element name it as
-// their location.
+// Element is like Object for an element of a list; the location in diagnostics inside the
+// element is the element.
 func (r *Report) Element(at Place, known ...string) (Place, bool) {
 	inner := at.In(fmt.Sprintf("in %s %s", at.Name, at.Where))
 	if at.Node.Kind != doc.Object {

@@ -21,7 +21,8 @@ type Place struct {
 	Line, Column int
 	// Name is the member's key or the indexed list, such as "prompt".
 	Name string
-	// Where ends a sentence: "at root level", "in step 2 ('plan')".
+	// Where is the location in words, for use in a sentence: "at root level", "in step 2
+	// ('plan')".
 	Where string
 
 	// ptr is the pointer to the place, without last if keyed is set: most places never need
@@ -71,7 +72,7 @@ func (p Place) Below(pointer string) Place {
 	return p
 }
 
-// In returns the same place with another text for its location.
+// In returns the same place with a different text for its location.
 func (p Place) In(where string) Place {
 	p.Where = where
 	return p

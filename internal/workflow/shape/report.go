@@ -17,8 +17,8 @@ type Dialect struct {
 	Aliases func(name string) []string
 	// Sample returns an example value of a required member, or "".
 	Sample func(key string) string
-	// Empty and TooLong return the fix for an empty or too long text by the name of its
-	// field, or "".
+	// Empty and TooLong return the fix for a text that is empty or too long, by the name of
+	// its field, or "".
 	Empty, TooLong func(name string) string
 }
 
@@ -116,8 +116,8 @@ func (r *Report) Closest(text string, known []string) string {
 	return spelling.Closest(text, known[:min(len(known), MaxNames)])
 }
 
-// Guess is Suggest for known words that are slow to collect: known is not called if the
-// report is full.
+// Guess is like Suggest, for known words that are slow to collect: known is not called if
+// the report is full.
 func (r *Report) Guess(text string, known func() []string, other string) string {
 	if r.Full() {
 		return other
@@ -125,7 +125,8 @@ func (r *Report) Guess(text string, known func() []string, other string) string 
 	return r.Suggest(text, known(), other)
 }
 
-// Suggest returns a fix that suggests the most similar known word, or else the other fix.
+// Suggest returns a fix that suggests the most similar known word, or otherwise the given
+// fix.
 func (r *Report) Suggest(text string, known []string, other string) string {
 	if guess := r.Closest(text, known); guess != "" {
 		return fmt.Sprintf("did you mean '%s'?", guess)

@@ -38,7 +38,7 @@ func (r *Report) Text(at Place, low, high int) string {
 		r.WrongType(at, "a string")
 		return ""
 	}
-	// Count characters only if the number of bytes does not decide.
+	// Count characters only if the number of bytes is not sufficient to decide.
 	size := len(at.Node.Text)
 	if size >= low && (high == 0 || size <= high) && (low <= 1 || size > 4*low) {
 		return at.Node.Text

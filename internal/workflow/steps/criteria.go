@@ -44,7 +44,7 @@ type placedCriteria struct {
 	criteria *criteriapkg.Criterion
 }
 
-// reportCriteria reports the errors of package criterion.
+// reportCriteria reports the errors of package criteria.
 func (p *parser) reportCriteria(at shape.Place, diagnostics []criteriapkg.Diagnostic) {
 	for _, diagnostic := range diagnostics {
 		if !diagnostic.Warning {
@@ -55,7 +55,7 @@ func (p *parser) reportCriteria(at shape.Place, diagnostics []criteriapkg.Diagno
 
 // reportDeepErrors reports patterns and schemas that do not compile. A definition loads
 // with them, because compiling all of them is slow and few are used, so Lint reports them.
-// If a definition does not load anyway, its author receives all errors at once.
+// If a definition does not load anyway, they are reported together with its other errors.
 func (p *parser) reportDeepErrors() {
 	for _, j := range p.criteria {
 		shallow := j.criteria.Errors()
@@ -75,7 +75,7 @@ func (p *parser) readCriterion(at shape.Place) {
 	p.readRule(at)
 }
 
-// readRule reads one rule. Package criterion checks the fields that its type needs.
+// readRule reads one rule. Package criteria checks the fields that its type needs.
 func (p *parser) readRule(at shape.Place) {
 	where := fmt.Sprintf("in %s %s", at.Name, at.Where)
 	if at.Node.Kind != doc.Object {

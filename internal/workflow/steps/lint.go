@@ -36,15 +36,16 @@ const (
 	CodeArgumentUnknown    = "function-argument-unknown"
 )
 
-// longPrompt is the length above which a prompt is too long to read in every round.
+// longPrompt is the length in characters above which a prompt is too long to be read in
+// every round of a loop.
 const longPrompt = 2000
 
 // Lint reports legal but probably unintended parts of a workflow, and the patterns and
-// schemas that do not compile: these are errors, although the workflow loads with them.
-// root contains the positions; without it the diagnostics only have pointers.
+// schemas that do not compile: those are errors, although the workflow loads. root contains
+// the positions; without it the diagnostics only have pointers.
 //
-// The dialect has no declarations, so a variable counts as set if a text that the agent has
-// read before mentions its name.
+// The dialect has no declarations, so a variable counts as set if its name occurs in a text
+// that the agent has already read.
 func Lint(w *Workflow, root *doc.Node, file string) []guideway.Diagnostic {
 	at := shape.Root(root, "workflow")
 	l := &linter{parser: newParser(file), w: w, index: newIndex(w), mentions: newMentions(w)}
@@ -80,7 +81,7 @@ type scope struct {
 	functions [][]Function
 }
 
-// lintTopStep checks a top-level step, and the body of a loop.
+// lintTopStep checks a top-level step, with its body if it is a loop.
 func (l *linter) lintTopStep(steps shape.Place, i int) {
 	at, step := steps.Index(i), &l.w.Steps[i]
 	s := scope{order: orderOf(i), functions: [][]Function{step.Functions, l.w.Functions}}
@@ -129,8 +130,8 @@ func (l *linter) lintStep(at shape.Place, step *Step, s scope) {
 	}
 }
 
-// lintCriteria reports the diagnostics of package criterion, and checks the variables in
-// the conditions of criteria.
+// lintCriteria reports the diagnostics of package criteria, and checks the variables in the
+// conditions of criteria.
 func (l *linter) lintCriteria(at shape.Place, step *Step, s scope) {
 	for _, d := range step.Criteria.Diagnostics() {
 		report := l.Warnf

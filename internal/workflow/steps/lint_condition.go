@@ -62,7 +62,8 @@ func (l *linter) lintRuleConditions(at shape.Place, step *Step, s scope) {
 	})
 }
 
-// conditionSuffix returns the condition after a colon, or "" for a constant.
+// conditionSuffix returns the condition after a colon, or "" if the condition is a
+// constant.
 func conditionSuffix(expr *exprpkg.Expr) string {
 	if len(expr.Variables()) == 0 {
 		return ""

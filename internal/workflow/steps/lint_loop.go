@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// longLoop is the number of rounds above which the maximum protects little.
+// longLoop is the number of rounds above which a maximum is probably a mistake.
 const longLoop = 100
 
 // lintLoop checks the count and the end of a loop.
@@ -91,7 +91,7 @@ func (l *linter) lintLoopNumbers(at shape.Place, step *Step) {
 	}
 }
 
-// lintLoopNames reports names with two meanings.
+// lintLoopNames reports loop variables that have the same name.
 func (l *linter) lintLoopNames(at shape.Place, step *Step) {
 	loop := step.Loop
 	type named struct{ key, name string }

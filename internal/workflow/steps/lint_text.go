@@ -104,7 +104,7 @@ func (l *linter) lintFunctionUses(at shape.Place, step *Step, s scope) {
 		name := strings.TrimSuffix(reference, "()")
 		if findFunction(s.functions, name) == nil && l.mentions.firstMention(name) > s.order {
 			l.Warnf(at.Key("functionReferences").Index(i), CodeReferenceUnknown, "define it in functionDefinitions, or remove the reference",
-				"%s refers to %s, which nothing defines or explains.", shape.Capital(stepSubject(step)), reference)
+				"%s refers to %s, which is neither defined nor explained.", shape.Capital(stepSubject(step)), reference)
 		}
 	}
 	for i, call := range step.Calls {

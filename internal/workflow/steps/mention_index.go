@@ -11,8 +11,8 @@ import (
 // neverMentioned is the order of names that no text mentions.
 const neverMentioned = 1 << 30
 
-// orderOf returns the order of a top-level step among the texts. Texts of the whole
-// workflow have order zero, and a body has the order of its loop.
+// orderOf returns the position of a top-level step in the order in which texts are read.
+// Texts of the whole workflow have the position zero, and a body has that of its loop.
 func orderOf(step int) int { return step + 1 }
 
 // agentText is a text for the agent in lower case, with its order.
@@ -75,7 +75,7 @@ func (m *mentionIndex) addFunctions(order int, functions []Function) {
 	}
 }
 
-// addTexts adds texts without their placeholders.
+// addTexts adds texts, with their placeholders removed.
 func (m *mentionIndex) addTexts(order int, texts ...string) {
 	for _, words := range texts {
 		if strings.Contains(words, "{{") {
@@ -94,7 +94,7 @@ func (m *mentionIndex) addTexts(order int, texts ...string) {
 }
 
 // firstMention returns the order of the first text that contains the name as a word, or
-// neverMentioned. It ignores case: a reader takes "Status" for the variable status.
+// neverMentioned. It ignores case: a reader understands "Status" as the variable status.
 func (m *mentionIndex) firstMention(name string) int {
 	order, ok := m.cache[name]
 	if ok {
@@ -138,7 +138,7 @@ func (m *mentionIndex) buildIndex() {
 	}
 }
 
-// hasWord reports whether the text contains the word, not as a part of another.
+// hasWord reports whether the text contains the word as a whole word.
 func hasWord(words, word string) bool {
 	if word == "" {
 		return false

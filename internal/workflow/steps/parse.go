@@ -110,7 +110,7 @@ func idSuffix(n *doc.Node) string {
 }
 
 // isLoop reports whether a step is intended to be a loop: by its type, or else by a member
-// that only loops have. So diagnostics about an invalid loop name it as a loop.
+// that only loops have. This makes diagnostics about an invalid loop refer to it as a loop.
 func isLoop(n *doc.Node) bool {
 	if kind := n.Get("type"); kind != nil && kind.Kind == doc.String && kind.Text == "loop" {
 		return true

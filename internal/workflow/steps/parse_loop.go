@@ -186,7 +186,7 @@ func (p *parser) readBody(at shape.Place, loop *Loop) {
 	}
 }
 
-// readBodyStep reads a step of an inline body. A loop in it is one error.
+// readBodyStep reads a step of an inline body. A nested loop is reported as a single error.
 func (p *parser) readBodyStep(at shape.Place, i int) Step {
 	if at.Node.Kind == doc.Object && isLoop(at.Node) {
 		name := stepID(at.Node)
@@ -201,7 +201,7 @@ func (p *parser) readBodyStep(at shape.Place, i int) Step {
 	return p.readStep(at.In(where), "")
 }
 
-// resolveBodies copies body steps that are named by ID into their loops, and their text
+// resolveBodies copies body steps that loops name by ID into these loops, and their JSON
 // into the loops' source.
 func (p *parser) resolveBodies(steps shape.Place, w *Workflow) {
 	by := newIndex(w)

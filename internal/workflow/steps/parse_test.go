@@ -72,7 +72,7 @@ func TestWorkflow(t *testing.T) {
 		t.Errorf("got %+v", second)
 	}
 	if got := first.Calls[0].Args["times"]; got != 2.0 {
-		t.Errorf("times is %v", got)
+		t.Errorf("the argument times is %v", got)
 	}
 	var want steps.Function
 	if err := json.Unmarshal([]byte(`{"name":"checkBuild","definition":"Build and report the outcome.","scope":"workflow","parameters":[
@@ -117,7 +117,7 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// TestConformance checks the messages of the seed, and that an invalid loop is reported
+// TestConformance checks the messages of WorkRail, and that an invalid loop is reported
 // once, as a loop.
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -137,7 +137,7 @@ func TestConformance(t *testing.T) {
 			"Unexpected property 'extra' found at root level. The steps dialect has no such property here.",
 		}},
 		{"37: unknown type", workflowText(loopText(`{"type":"repeat",` + round + `}`)), []string{"Loop 'the-loop': Invalid loop type 'repeat'. Must be one of: while, until, for, forEach"}},
-		{"37: no mark", workflowText(strings.Replace(loopText(`{"type":"for","count":1,`+round+`}`), `"type":"loop",`, "", 1)), []string{
+		{"37: no type", workflowText(strings.Replace(loopText(`{"type":"for","count":1,`+round+`}`), `"type":"loop",`, "", 1)), []string{
 			"Missing required field 'type' in loop 'the-loop'. This field is mandatory and must be provided.",
 		}},
 		{"37: no body", workflowText(`{"id":"the-loop","type":"loop","title":"T","loop":{"type":"for","count":1,` + round + `}}`), []string{
@@ -146,7 +146,7 @@ func TestConformance(t *testing.T) {
 		{"37: a prompt", workflowText(strings.Replace(loopText(`{"type":"for","count":1,`+round+`}`), `"title"`, `"prompt":"P","title"`, 1)), []string{
 			"Unexpected property 'prompt' found in loop 'the-loop'. The steps dialect has no such property here.",
 		}},
-		{"37: fault of a body step", workflowText(`{"id":"the-loop","type":"loop","title":"T","loop":{"type":"for","count":1,` + round + `},"body":[{"id":"the-body","title":"T"}]}`), []string{
+		{"37: invalid body step", workflowText(`{"id":"the-loop","type":"loop","title":"T","loop":{"type":"for","count":1,` + round + `},"body":[{"id":"the-body","title":"T"}]}`), []string{
 			"Missing required field 'prompt' in body step 1 ('the-body') of loop 'the-loop'. This field is mandatory and must be provided.",
 		}},
 		{"38: duplicate ids", workflowText(stepText("one-step", ""), stepText("one-step", "")), []string{"Duplicate step ID 'one-step'"}},
@@ -199,7 +199,7 @@ func TestSuggestions(t *testing.T) {
 		_, found, _ := parseWorkflow(t, workflowText(stepText("one-step", `"`+given+`":"agentRole text"`)))
 		i := slices.IndexFunc(found, func(d guideway.Diagnostic) bool { return d.Code == shape.CodeUnexpected })
 		if i < 0 {
-			// The duplicate key is a diagnostic of its own.
+			// The duplicate key is reported separately.
 			continue
 		}
 		got, _ := strings.CutPrefix(found[i].Fix, "did you mean '")

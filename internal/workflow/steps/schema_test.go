@@ -66,12 +66,12 @@ func sampleDocuments(t *testing.T) []string {
 	return files
 }
 
-// corpusPath returns the path of real workflows, if they are available.
+// corpusPath returns the path of the corpus, if it is available.
 func corpusPath(pattern string) string {
 	return filepath.Join("..", "..", "..", "..", "shared", "corpus", "steps", pattern)
 }
 
-// beyondSchema reports whether a code belongs to a rule that a schema cannot express.
+// beyondSchema reports whether a code is that of a rule that a schema cannot express.
 func beyondSchema(code string) bool {
 	return slices.Contains([]string{
 		steps.CodeDuplicateID, steps.CodeBodyMissing, steps.CodeBodyIsLoop, steps.CodeBodyCondition, steps.CodeVariableEmpty,
@@ -88,14 +88,14 @@ func mutationCount(file string) int {
 	return 40
 }
 
-// TestSeedSchemaAgrees compares the schema with the seed's schema, if the corpus is
-// available. Ours accepts four more operators; the seed's does not check the parts of a
-// rule's condition.
+// TestSeedSchemaAgrees compares the schema with WorkRail's, if the corpus is available.
+// Guideway's accepts four more operators; WorkRail's does not check the parts of a rule's
+// condition.
 func TestSeedSchemaAgrees(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(corpusPath("spec/workflow.schema.json"))
 	if err != nil {
-		t.Skip("no corpus beside this checkout")
+		t.Skip("the corpus is not available")
 	}
 	original := shapetest.Compile(t, text)
 	a := stepsAgreement(t)
@@ -109,10 +109,10 @@ func TestSeedSchemaAgrees(t *testing.T) {
 			value := root.Any()
 			theirs, ours := original.Validate(value), a.Schema.Validate(value)
 			if (theirs == nil) != (ours == nil) {
-				t.Errorf("%s, %s: the original says %v, ours %v", filepath.Base(file), what, theirs, ours)
+				t.Errorf("%s, %s: WorkRail's schema reports %v, Guideway's %v", filepath.Base(file), what, theirs, ours)
 			}
 		}
-		check("as it is")
+		check("unchanged")
 		a.Each(root, mutationCount(file), func(what string, mutate func() func()) {
 			if strings.Contains(what, "/condition") {
 				return
@@ -124,7 +124,7 @@ func TestSeedSchemaAgrees(t *testing.T) {
 	}
 }
 
-// withoutOurs removes the members that only our schema accepts: four operators and a
+// withoutOurs removes the members that only Guideway's schema accepts: four operators and a
 // member.
 func withoutOurs(root *doc.Node) {
 	shapetest.Walk(root, "", func(n *doc.Node, _ doc.Pointer) {

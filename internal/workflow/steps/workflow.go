@@ -1,5 +1,5 @@
-// Package steps implements the dialect of step workflows (seed 000): types, parser,
-// structural checks and linter.
+// Package steps implements the dialect of step workflows (WorkRail's format): types,
+// parser, structural checks and linter.
 package steps
 
 import (
@@ -15,8 +15,8 @@ type Workflow struct {
 	ClarificationPrompts           []string
 	MetaGuidance                   []string
 	Functions                      []Function
-	// ContextRules set which variables to keep when a context is compressed. They are an
-	// extension of the seed's dialect.
+	// ContextRules define which variables to keep when a context is compressed. They are an
+	// extension of WorkRail's format.
 	ContextRules compress.Rules
 	// Steps are the top-level steps in document order, including loop bodies that a loop
 	// names by ID.
@@ -38,8 +38,8 @@ type Step struct {
 	// Confirm is the condition of a confirmation by a person; nil means never, and Always
 	// means always.
 	Confirm *expr.Expr
-	// Person is set if the confirmation requires human approval. It is an extension
-	// of the seed's dialect ("approval": "human").
+	// Person is set if the confirmation requires human approval. It is an extension of
+	// WorkRail's format ("approval": "human").
 	Person bool
 	// RunCondition decides whether the step applies; nil means always.
 	RunCondition *expr.Expr
@@ -51,7 +51,7 @@ type Step struct {
 	References []string
 	// Loop is set if the step is a loop.
 	Loop *Loop
-	// Source is the JSON of parts of the step, for callers.
+	// Source contains parts of the step as JSON, for callers.
 	Source Source
 }
 
@@ -78,9 +78,10 @@ const (
 // Loop is the configuration and the body of a loop.
 type Loop struct {
 	Type LoopType
-	// Condition belongs to while and until.
+	// Condition is the condition of a while or until loop.
 	Condition *expr.Expr
-	// Count belongs to for; if CountVar is set, the variable contains the count.
+	// Count is the count of a for loop; if CountVar is set, that variable contains the
+	// count.
 	Count    int
 	CountVar string
 	// Items is the variable with the list of a forEach loop.
@@ -90,7 +91,7 @@ type Loop struct {
 	// IterationVar (1-based), ItemVar and IndexVar (0-based) are the names of the loop's
 	// variables. Their defaults are currentIteration, currentItem and currentIndex.
 	IterationVar, ItemVar, IndexVar string
-	// BodyRef is the ID of the body if it is a top-level step, else "".
+	// BodyRef is the ID of the body if it is a top-level step, otherwise "".
 	BodyRef string
 	// Body contains the steps of a round; for a BodyRef the parser copies the named step.
 	Body []Step
@@ -105,7 +106,7 @@ func (l *Loop) Variables() []string {
 	return names
 }
 
-// Function is a definition that steps refer to instead of repeating it.
+// Function is a definition that steps refer to instead of repeating its text.
 type Function struct {
 	Name       string      `json:"name"`
 	Definition string      `json:"definition"`

@@ -33,7 +33,7 @@ func Render(parts []Part, lookup func(name string) (any, bool)) string {
 	return b.String()
 }
 
-// renderValue returns the text of one placeholder.
+// renderValue returns the value of one placeholder as text.
 func (p *Part) renderValue(lookup func(name string) (any, bool)) (string, bool) {
 	value, ok := lookup(p.Path[0])
 	for _, key := range p.Path[1:] {
@@ -110,7 +110,7 @@ func formatValue(value any) (string, bool) {
 		return text, true
 	}
 	if n, ok := value.(json.Number); ok {
-		return n.String(), true // unchanged, because a float would round it
+		return n.String(), true // unchanged, because conversion to a float would round it
 	}
 	if n, ok := toNumber(value); ok {
 		return formatNumber(n), true

@@ -24,10 +24,10 @@ type Part struct {
 	Added bool
 }
 
-// maxDigits limits the integer to add.
+// maxDigits is the maximum number of digits of the integer to add.
 const maxDigits = 9
 
-// Parse splits a text into parts, whose texts joined are the text.
+// Parse splits a text into parts. Their joined texts equal the text.
 func Parse(text string) []Part {
 	var parts []Part
 	for text != "" {
@@ -47,7 +47,7 @@ func Parse(text string) []Part {
 }
 
 // findPlaceholder returns the range of the first {{...}}; end is zero if there is no
-// placeholder. If several openings precede the closing, the last one counts.
+// placeholder. If several openings precede the closing, the last one is used.
 func findPlaceholder(text string) (open, end int) {
 	from := strings.Index(text, "{{")
 	if from < 0 {

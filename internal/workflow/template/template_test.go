@@ -29,11 +29,11 @@ func TestRender(t *testing.T) {
 		{"length", "{{items.length}} {{text.length}}", "2 5"},
 		{"add", "{{n + 1}} {{n+1}} {{n - 1}} {{n-10}} {{items.length - 1}} {{ half + 1 }}", "4 4 2 -7 1 1.5"},
 		{"unknown stays", "{{who}} {{name.first}} {{items[7]}} {{ o.x.y }}", "{{who}} {{name.first}} {{items[7]}} {{ o.x.y }}"},
-		{"add to text stays", "{{name + 1}}", "{{name + 1}}"},
+		{"offset to a text is not applied", "{{name + 1}}", "{{name + 1}}"},
 		{"no expressions", "{{n * 2}} {{n ? 1 : 2}} {{f()}} {{a || b}} {{n + m}} {{n + 1 + 1}} {{'x'}} {{}}", "{{n * 2}} {{n ? 1 : 2}} {{f()}} {{a || b}} {{n + m}} {{n + 1 + 1}} {{'x'}} {{}}"},
 		{"not expanded twice", "{{braces}}", "{{name}}"},
 		{"unclosed", "{{name", "{{name"},
-		{"last opening counts", "{{ {{name}} }}", "{{ Ada }}"},
+		{"last opening braces are used", "{{ {{name}} }}", "{{ Ada }}"},
 		{"three braces", "{{{name}}}", "{Ada}"},
 		{"no prototype", "{{o.constructor}} {{toString}}", "{{o.constructor}} {{toString}}"},
 	} {

@@ -1,9 +1,9 @@
-// Package pattern runs the regular expressions of definitions: JavaScript's syntax, with a
-// limit on the time of every match.
+// Package pattern runs the regular expressions of definitions: they have JavaScript's
+// syntax, and every match has a time limit.
 //
 // It is the only user of regexp2 in the process. Every match reads the clock of that
-// library, whose period is a package variable, so it must be set before the first match and
-// never again; Compile does that. The clock is a goroutine, regexp2.runClock, that ends
+// library. The clock's period is a package variable that must be set before the first match
+// and never again; Compile sets it. The clock is a goroutine, regexp2.runClock, that ends
 // about a second after the last match: tests for leaked goroutines ignore it by that name.
 package pattern
 
@@ -17,9 +17,9 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// Limit bounds the elapsed time of one match. A busy machine can suspend a thread for as
-// long in the middle of a match that needs a microsecond, so a match is retried several
-// times before it fails.
+// Limit is the maximum elapsed time of one match. A busy machine can suspend a thread for
+// that long during a match that takes a microsecond, so a match is retried several times
+// before it fails.
 const (
 	Limit    = 250 * time.Millisecond
 	maxTries = 3
@@ -42,10 +42,10 @@ type Pattern struct {
 	sticky bool
 }
 
-// Compile compiles a pattern with JavaScript's flags: i, m, s and u as there; y matches
-// only at the start; g and d have no effect on a single test. An unknown or repeated flag
-// is an error, as in JavaScript. Inline flags such as (?i), which JavaScript rejects, are
-// accepted, because half of the patterns in use contain them.
+// Compile compiles a pattern with JavaScript's flags: i, m, s and u mean the same; y
+// matches only at the start; g and d have no effect on a single test. An unknown or
+// repeated flag is an error, as in JavaScript. Inline flags such as (?i), which JavaScript
+// rejects, are accepted, because half of the patterns in use contain them.
 func Compile(source, flags string) (*Pattern, error) {
 	clockOnce.Do(func() { regexp2.SetTimeoutCheckPeriod(checkPeriod) })
 	options, sticky, err := parseFlags(flags)
@@ -54,7 +54,8 @@ func Compile(source, flags string) (*Pattern, error) {
 	}
 	re, err := regexp2.Compile(source, options)
 	if err != nil {
-		// The library repeats the whole pattern; the reason comes before it.
+		// The library's message contains the reason and then the whole pattern; keep the
+		// reason.
 		reason := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
 		if at := strings.Index(reason, " in `"); at > 0 {
 			reason = reason[:at]
@@ -86,7 +87,7 @@ func (p *Pattern) matchOnce(s string) (bool, error) {
 	if !p.sticky {
 		return p.re.MatchString(s)
 	}
-	// The leftmost match is the one at the start, if there is one.
+	// If the pattern matches at the start, that is the leftmost match.
 	match, err := p.re.FindStringMatch(s)
 	return match != nil && match.Index == 0, err
 }

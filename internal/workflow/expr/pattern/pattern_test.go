@@ -19,8 +19,8 @@ func TestMatch(t *testing.T) {
 		{"digits are ASCII", `^\d$`, "", "٣", false},
 		{"words are ASCII", `^\w$`, "", "é", false},
 		{"space", `^\s$`, "", "\uFEFF", true},
-		{"dot is no line", `^a.b$`, "", "a\nb", false},
-		{"dot is no carriage return", `^a.b$`, "", "a\rb", false},
+		{"dot does not match a line break", `^a.b$`, "", "a\nb", false},
+		{"dot does not match a carriage return", `^a.b$`, "", "a\rb", false},
 		{"s", `^a.b$`, "s", "a\nb", true},
 		{"end", `a$`, "", "a\n", false},
 		{"m", `a$`, "m", "a\nb", true},
@@ -97,7 +97,7 @@ func TestMatchIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzMatch looks for a pattern that panics or does not end.
+// FuzzMatch searches for a pattern that causes a panic or does not end.
 func FuzzMatch(f *testing.F) {
 	f.Add(`^(a+)+$`, "i", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!")
 	f.Add(`(?i)##?\s*Title:?`, "", "## title")

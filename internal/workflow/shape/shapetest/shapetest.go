@@ -24,7 +24,7 @@ type Agreement struct {
 	Schema *jsonschema.Schema
 	// Parse returns the diagnostics of the parser.
 	Parse func(root *doc.Node) []guideway.Diagnostic
-	// Beyond reports whether a code belongs to a rule that a schema cannot express.
+	// Beyond reports whether a code is that of a rule that a schema cannot express.
 	Beyond func(code string) bool
 	// Values are replacement values in addition to those of the function Values.
 	Values []*doc.Node
@@ -33,11 +33,11 @@ type Agreement struct {
 	Value *doc.Node
 }
 
-// Check compares the verdicts on a document, and on about as many mutations as damages,
-// drawn with a fixed seed.
+// Check compares the verdicts on a document, and on about damages mutations of it, drawn
+// with a fixed seed.
 func (a *Agreement) Check(t *testing.T, root *doc.Node, damages int) {
 	t.Helper()
-	a.checkAgreement(t, root, "as it is")
+	a.checkAgreement(t, root, "unchanged")
 	a.Each(root, damages, func(what string, mutate func() func()) {
 		undo := mutate()
 		a.checkAgreement(t, root, what)
@@ -51,7 +51,7 @@ func (a *Agreement) checkAgreement(t *testing.T, root *doc.Node, what string) {
 	ours := slices.DeleteFunc(a.Parse(root), func(d guideway.Diagnostic) bool { return a.Beyond(d.Code) })
 	theirs := a.Schema.Validate(root.Any())
 	if (len(ours) > 0) != (theirs != nil) {
-		t.Errorf("%s: the schema says %v, the parser %v", what, theirs, ours)
+		t.Errorf("%s: the schema reports %v, the parser %v", what, theirs, ours)
 	}
 }
 
