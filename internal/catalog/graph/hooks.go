@@ -7,7 +7,7 @@ import (
 )
 
 // labelBackground is on the edges to fire-and-forget hooks.
-const labelBackground = "aside"
+const labelBackground = "fire-and-forget"
 
 // Hooks draws a hook graph.
 func Hooks(g *hookdef.Graph) *Graph {

@@ -39,7 +39,7 @@ func TestHooks(t *testing.T) {
   n6(["Failed"])
   n1 --> n2
   n2 --> n3
-  n2 -.-> |"aside"| n4
+  n2 -.-> |"fire-and-forget"| n4
   n3 --> |"true"| n6
   n3 --> |"false"| n5
 `

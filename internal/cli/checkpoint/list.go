@@ -113,7 +113,8 @@ func (o *checkpointListOptions) writePage(page *checkpoint.Page) error {
 	})
 }
 
-// checkpointTitle returns the name of a checkpoint with its tags and its damage.
+// checkpointTitle returns the name of a checkpoint with its tags and a mark if it is
+// damaged.
 func checkpointTitle(r checkpoint.Record) string {
 	var parts []string
 	if r.Problem != "" {

@@ -71,7 +71,7 @@ func runCheckpointShow(ctx context.Context, o *app.NameOptions) error {
 // variableSizes returns the variables of a context, largest first.
 func variableSizes(text json.RawMessage) []variableSize {
 	var values map[string]json.RawMessage
-	_ = json.Unmarshal(text, &values) // a checkpoint contains an object
+	_ = json.Unmarshal(text, &values) // a checkpoint always contains an object
 	list := []variableSize{}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		list = append(list, variableSize{Name: name, Kind: jsonKind(values[name]), Bytes: len(values[name])})

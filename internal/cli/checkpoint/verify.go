@@ -90,7 +90,8 @@ func (a *checkpointVerifyAnswer) writeText(host *app.Host) {
 	}
 }
 
-// VerifiedWords returns the number of checkpoints that were verified and their size.
+// VerifiedWords returns the result of a verification as text: the number of checkpoints and
+// their size.
 func VerifiedWords(r *checkpoint.Report) string {
 	said := app.Plural(r.Checkpoints, "checkpoint", "checkpoints")
 	if r.Fragments > 0 {

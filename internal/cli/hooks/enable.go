@@ -117,9 +117,9 @@ func (d *HookDeps) checkScripts(ctx context.Context, e *catalog.HookEntry) error
 }
 
 // confirmApproval asks the user to confirm the approval of a graph from a project and, if a
-// passphrase is set, any change of the graphs that wrap calls. If aside is set, standard
+// passphrase is set, any change of the graphs that wrap calls. If onErr is set, standard
 // output is reserved for the answer and the graph is shown on standard error.
-func (d *HookDeps) confirmApproval(ctx context.Context, e *catalog.HookEntry, aside bool) error {
+func (d *HookDeps) confirmApproval(ctx context.Context, e *catalog.HookEntry, onErr bool) error {
 	person := app.NewApprover(d.app.Host, d.cfg)
 	if e.Own() {
 		return d.checkPassphrase(ctx, person)
@@ -128,7 +128,7 @@ func (d *HookDeps) confirmApproval(ctx context.Context, e *catalog.HookEntry, as
 		return app.UsageError{Err: err}
 	}
 	show := &HooksShowOptions{App: d.app, Scripts: true}
-	if aside {
+	if onErr {
 		host := *d.app.Host
 		host.Out, host.OutTerminal = host.Err, host.ErrTerminal
 		beside := *d.app

@@ -1,4 +1,4 @@
-// Package hooks has the commands on hook graphs.
+// Package hooks implements the commands for hook graphs.
 package hooks
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
@@ -49,7 +49,7 @@ type HookDeps struct {
 	cfg       *config.Config
 	Snapshot  *catalog.Snapshot
 	approvals approval.Records
-	// active reports which graphs are active, by their approvals.
+	// active is the activation state of the graphs according to the approvals.
 	active *hookengine.Activation
 }
 
@@ -163,7 +163,7 @@ func WithPool(ctx context.Context, do func(*sandbox.Pool) error) error {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), app.ServerProbeTimeout)
 		defer cancel()
-		_ = pool.Close(ctx) // the workers end with this process at the latest
+		_ = pool.Close(ctx) // workers that are left end with this process
 	}()
 	return do(pool)
 }

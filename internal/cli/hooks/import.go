@@ -26,7 +26,7 @@ type HooksImportOptions struct {
 	Template bool
 	ID       string
 	Title    string
-	// Upstream and Tool bind the copy; Variables are its initial values.
+	// Upstream and Tool bind the copy; Variables are the initial values of its variables.
 	Upstream, Tool string
 	Variables      []string
 	Force, JSON    bool
@@ -72,7 +72,7 @@ func RunHooksImport(ctx context.Context, o *HooksImportOptions) error {
 		return err
 	}
 	if d.cfg.Workflows.UserDir == "" {
-		return guideway.Errorf(guideway.CodeInvalid, "you have no workflow directory of your own").WithFix("set HOME")
+		return guideway.Errorf(guideway.CodeInvalid, "the user workflow directory is unknown").WithFix("set HOME")
 	}
 	if o.Template {
 		e, err := d.Snapshot.Hook(o.Name)
@@ -111,7 +111,7 @@ func (o *HooksImportOptions) hasChanges() bool {
 }
 
 // importGraph writes a graph into the directory of the user, unchanged or as a copy with
-// other settings.
+// different settings.
 func (o *HooksImportOptions) importGraph(ctx context.Context, d *HookDeps, linked *hookdef.Linked, asCopy bool) error {
 	text, err := linked.Export(false)
 	if asCopy {
@@ -177,7 +177,7 @@ func (o *HooksImportOptions) importModule(d *HookDeps, m hookdef.Module) error {
 // writeFile writes a file. It overwrites an existing one only with --force.
 func (o *HooksImportOptions) writeFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "create the directory of hooks: %w", err)
+		return guideway.Errorf(guideway.CodeUnavailable, "create the hook directory: %w", err)
 	}
 	err := app.WriteNewFile(path, text, 0o644, o.Force)
 	if guideway.ErrorCode(err) == guideway.CodeConflict {

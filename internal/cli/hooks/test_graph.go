@@ -91,7 +91,7 @@ func runHooksTest(ctx context.Context, o *hooksTestOptions) error {
 	return o.app.Host.WriteCheckResult(o.JSON, answer, answer.Outcome == hookengine.StatusError, func() { o.writeTrial(answer) })
 }
 
-// parseSet parses values of variables. A value that is not JSON is a string.
+// parseSet parses variable assignments. A value that is not JSON is a string.
 func parseSet(set []string) (map[string]json.RawMessage, error) {
 	pairs, err := app.ParsePairs(set, `--set name=value, such as --set limit=100 or --set 'names=["a", "b"]'`)
 	values := map[string]json.RawMessage{}
@@ -164,7 +164,7 @@ func writeNodeTrace(host *app.Host, s app.Styles, n hookengine.NodeTrace) {
 	more := ""
 	switch {
 	case n.Aside:
-		more = ", aside"
+		more = ", fire-and-forget"
 	case n.Skipped:
 		more = ", skipped"
 	case n.Branch != "":

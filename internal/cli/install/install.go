@@ -1,4 +1,4 @@
-// Package install has the command that configures MCP clients.
+// Package install implements the command that configures MCP clients.
 package install
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
@@ -28,7 +28,7 @@ type InstallOptions struct {
 
 	DryRun, Undo, Force, JSON bool
 
-	// GOOS and Executable describe the machine; tests replace them.
+	// GOOS and Executable describe this system; tests replace them.
 	GOOS       string
 	Executable func() (string, error)
 }
@@ -120,7 +120,7 @@ func (o *InstallOptions) checkOptions() error {
 	return install.CheckName(o.Name)
 }
 
-// installEnv parses NAME=value pairs; the last value of a name wins.
+// installEnv parses NAME=value pairs; the last value of a name is used.
 func installEnv(pairs []string) (map[string]string, error) {
 	for _, pair := range pairs {
 		if strings.Contains(pair, "\x00") {
@@ -181,8 +181,8 @@ func carryOut(ctx context.Context, o *InstallOptions, client install.Client, req
 	}
 }
 
-// planInstall reads the file and plans its change. It also reports whether the client seems
-// to be installed.
+// planInstall reads the file and plans its change. It also reports whether the client is
+// probably installed.
 func planInstall(ctx context.Context, o *InstallOptions, client install.Client, req install.Request) (install.Change, bool, error) {
 	env := o.Host.InstallEnv(o.GOOS)
 	loc, err := install.Locate(env, client, install.Scope(o.Scope))

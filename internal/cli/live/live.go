@@ -1,7 +1,7 @@
 // Package live finds the live servers on a data directory. There is no primary and no
 // election: each server writes a small file with its address for as long as it runs. A file
-// that a killed server leaves is recognized by its lock, which ends with the process. So a
-// reused process id or another program on the port is not mistaken for the server.
+// that a killed server leaves is recognized by its lock, which ends with the process.
+// Therefore a reused process id or another program on the port is not taken for the server.
 package live
 
 import (
@@ -52,7 +52,7 @@ func Announce(dir string, s Server) (withdraw func(), err error) {
 	withdraw = func() {
 		_ = os.Remove(name + suffixServer)
 		_ = os.Remove(name + suffixLock)
-		_ = lock.Close() // last, so that a visible file is always locked
+		_ = lock.Close() // unlock last, so that an existing file is always locked
 	}
 	if err := writeFile(name+suffixServer, s); err != nil {
 		withdraw()
@@ -67,7 +67,7 @@ func writeFile(path string, s Server) error {
 	if err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".server-*") // 0600
+	temp, err := os.CreateTemp(filepath.Dir(path), ".server-*") // created with the mode 0600
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func readAlive(name string) (Server, bool) {
 	if err != nil {
 		return Server{}, false
 	}
-	if got { // no process holds it: the server is dead
+	if got { // no process holds the lock, so the server is dead
 		_ = os.Remove(name)
 		_ = os.Remove(path + suffixLock)
 		_ = lock.Close()

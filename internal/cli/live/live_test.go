@@ -16,7 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/live"
 )
 
-// envChild makes the test binary announce itself and wait to be killed.
+// envChild makes the test binary announce a server and wait to be killed.
 const envChild = "GUIDEWAY_TEST_ANNOUNCE"
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func TestFind(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "servers")
 	if s, ok := live.Find(t.Context(), dir, answerAlways); ok {
-		t.Errorf("found %v where there is no directory", s)
+		t.Errorf("Find without a directory returned %v", s)
 	}
 	withdraw := map[int]func(){}
 	for pid, age := range map[int]time.Duration{1: time.Minute, 2: time.Hour, 3: time.Second} {
@@ -65,7 +65,7 @@ func TestFind(t *testing.T) {
 	withdraw[3]()
 	find(0, answerAlways)
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("%v is left, %v", left, err)
+		t.Errorf("files left over: %v (%v)", left, err)
 	}
 }
 
@@ -83,20 +83,20 @@ func TestFindIgnoresKilledServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.Contains(line, "announced error=<nil>") {
-		t.Fatalf("the child said %q, %v", line, err)
+		t.Fatalf("the child printed %q, %v", line, err)
 	}
 	if s, ok := live.Find(t.Context(), dir, answerAlways); !ok || s.PID != cmd.Process.Pid {
-		t.Errorf("found %v %v while it lives", s, ok)
+		t.Errorf("Find returned %v, %v while the server is running", s, ok)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
 	if s, ok := live.Find(t.Context(), dir, answerAlways); ok {
-		t.Errorf("found %v, which was killed", s)
+		t.Errorf("Find returned the killed server %v", s)
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
-		t.Errorf("%v is left", left)
+		t.Errorf("files left over: %v", left)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestFindIgnoresForeignFiles(t *testing.T) {
 		t.Errorf("found %v", s)
 	}
 	if _, err := live.Announce(dir, live.Server{PID: 2}); err == nil {
-		t.Error("two servers with one process id")
+		t.Error("Announce succeeded for a second server with the same process id")
 	}
 	if info, err := os.Stat(filepath.Join(dir, "2.json")); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info, err)

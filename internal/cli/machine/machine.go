@@ -1,4 +1,4 @@
-// Package machine has the commands on agent machines.
+// Package machine implements the commands for agent machines.
 package machine
 
 import "github.com/guideway-dev/guideway/internal/cli/app"

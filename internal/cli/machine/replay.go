@@ -81,7 +81,8 @@ func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
 	return o.app.Host.WriteCheckResult(o.JSON, out, len(out.Differences) > 0, func() { o.writeResult(out) })
 }
 
-// loadRecording reads a file, or creates the recording of a run, with its definition.
+// loadRecording returns a recording and its definition. It reads a recording from a file,
+// or creates that of a run.
 func (o *machineReplayOptions) loadRecording(ctx context.Context) (r *driver.Recording, d *machinedef.Definition, err error) {
 	if IsMachineRun(o.What) {
 		err = withMachines(ctx, o.app, nil, func(ctx context.Context, desk *machineDeps) error {
@@ -148,7 +149,8 @@ func (o *machineReplayOptions) writeResult(r *driver.ReplayResult) {
 	fmt.Fprintf(host.Out, "\n%s: %s in %s\n", s.Red("differs"), app.Plural(len(r.Differences), "difference", "differences"), what)
 }
 
-// writeRecording writes the recording of a run, without likely secrets and keys of models.
+// writeRecording writes the recording of a run, without the model keys and probable
+// secrets.
 func (d *machineDeps) writeRecording(ctx context.Context, id, file string) error {
 	r, _, err := d.runs.Record(ctx, d.caller, id)
 	if err != nil {

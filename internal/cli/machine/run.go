@@ -100,7 +100,8 @@ the bundled recording of a machine, without an API key.`,
 	return cmd
 }
 
-// demonstration is the bundled data of a machine besides the answers of models.
+// demonstration is the bundled data of a machine for a demonstration, besides the model
+// answers.
 type demonstration struct {
 	Inputs  map[string]json.RawMessage `json:"inputs"`
 	Answers map[string]json.RawMessage `json:"answers"`
@@ -111,7 +112,8 @@ func valuePairs(list []string, fix string) (map[string]json.RawMessage, error) {
 	pairs, err := app.ParsePairs(list, fix)
 	out := map[string]json.RawMessage{}
 	for name, value := range pairs {
-		// A string stays a string: the type of the input decides whether it is a number.
+		// Keep the value a string: the type of the input determines whether it is parsed as
+		// a number.
 		out[name] = quoteJSON(value)
 	}
 	return out, err
@@ -256,7 +258,7 @@ func (d *machineDeps) driveRun(ctx context.Context, id string, answers map[strin
 		if !ok {
 			return s, nil
 		}
-		delete(answers, asking.Asks.Name) // only once; a loop asks the user
+		delete(answers, asking.Asks.Name) // use an answer only once; in a loop, ask the user
 		caller := d.caller
 		if asking.Asks.Person {
 			if err := d.checkPassphrase(ctx); err != nil {

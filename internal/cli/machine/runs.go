@@ -122,7 +122,7 @@ func (d *machineDeps) continueRun(ctx context.Context, id string, o *machineRefO
 	return d.writeOutcome(s, err, o.JSON)
 }
 
-// withModels is withMachines for a command that continues a run.
+// withModels is like withMachines, for a command that continues a run.
 func (o *machineRefOptions) withModels(ctx context.Context, do func(context.Context, *machineDeps) error) error {
 	cfg, resolver, err := server.OpenMachineResolver(ctx, o.app)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// VerifyMachines verifies the journal of machines. If there is none, the report is empty.
-// If restored is set, the current state is accepted as the valid history first.
+// VerifyMachines verifies the journal of machines. If there is no journal, the report is
+// empty. If restored is set, the current state is first accepted as the valid history.
 func VerifyMachines(ctx context.Context, a *app.App, cfg *config.Config, id string, restored bool) (*run.Report, error) {
 	own := server.MachineConfig(cfg)
 	switch there := HasMachineStore(own); {

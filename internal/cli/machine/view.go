@@ -129,7 +129,7 @@ func usageText(s engine.Usage) string {
 	return text
 }
 
-// valueText returns a string value as it is, and any other value as JSON.
+// valueText returns a string value unchanged, and any other value as JSON.
 func valueText(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil {
@@ -206,8 +206,8 @@ func writePause(h *app.Host, s *driver.Status) {
 	}
 }
 
-// nextCommand returns the command that continues a run, or "". It names the run itself, also
-// if a nested run waits: continuing that one alone would leave its parent behind.
+// nextCommand returns the command that continues a run, or "". It names the run itself,
+// also if a nested run waits: continuing only the nested run would not continue its parent.
 func nextCommand(s *driver.Status) string {
 	at := stoppedRun(s)
 	switch {
@@ -244,7 +244,7 @@ func parseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// ignoreEOF returns nil for the end of the input: there is no answer.
+// ignoreEOF returns nil for io.EOF, which means that the user did not answer.
 func ignoreEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil

@@ -1,4 +1,4 @@
-// Package requests has the commands on the request log of the gateway.
+// Package requests implements the commands for the request log of the gateway.
 package requests
 
 import "github.com/guideway-dev/guideway/internal/cli/app"

@@ -89,7 +89,7 @@ func writeNode(out io.Writer, s app.Styles, n *requestlog.Node) {
 		note = "  " + string(n.Branch)
 	}
 	if n.Aside {
-		note = "  aside" + note
+		note = "  fire-and-forget" + note
 	}
 	fmt.Fprintf(out, "  %8s ms  %-9s  %s%s\n", formatMilliseconds(n.MS), n.Kind, name, s.Faint(note))
 	if n.Error != nil {

@@ -51,7 +51,7 @@ func newRequestsTailCmd(a *app.App, run func(context.Context, *requestsTailOptio
 // tailInterval is the polling interval.
 const tailInterval = 500 * time.Millisecond
 
-// tailPage is the maximum number of entries printed at once; earlier ones are skipped.
+// tailPage is the maximum number of entries that one poll prints; earlier ones are skipped.
 const tailPage = 10_000
 
 func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
@@ -75,10 +75,10 @@ func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
 			err = o.showNew(ctx, reader, &f, begun)
 			begun = true
 		} else if reader == nil {
-			f.Limit, begun = tailPage, true // all further entries are new
+			f.Limit, begun = tailPage, true // from now on all entries are new
 		}
 		if ctx.Err() != nil {
-			return nil // Ctrl-C ends the command without an error
+			return nil // Ctrl-C is the normal end of the command
 		}
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
 
-// answers is the file of guideway run --answers.
+// answers is the content of the file of guideway run --answers.
 type answers struct {
 	file    string
 	context map[string]any
@@ -210,7 +210,7 @@ func (r *answersReader) readGateAnswer(id string, n *doc.Node, same bool) {
 	case n.Kind != doc.String || !slices.Contains(options, text):
 		r.addError(n, "write "+strings.Join(options, " or "), "the gate of %q has no option %v", id, n.Any())
 	case same && slices.Contains(gate.Repeating, n.Text):
-		r.addError(n, "write a list, such as ["+n.Text+", "+options[0]+"]", "to %s %q every time would never end", n.Text, id)
+		r.addError(n, "write a list, such as ["+n.Text+", "+options[0]+"]", "answering %s to %q every time would never end", n.Text, id)
 	default:
 		r.gates[id] = series[string]{list: append(r.gates[id].list, text), same: same}
 	}

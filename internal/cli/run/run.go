@@ -1,4 +1,5 @@
-// Package run has the command that executes a workflow at the terminal without saving a run.
+// Package run implements the command that executes a workflow at the terminal without
+// saving a run.
 package run
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
@@ -123,7 +124,7 @@ func RunRun(ctx context.Context, o *RunOptions) error {
 		p = &scriptedPlayer{answers: a, times: map[string]int{}}
 	}
 	for _, pair := range o.Vars {
-		name, text, _ := app.ParsePair(pair, "") // checked by checkOptions
+		name, text, _ := app.ParsePair(pair, "") // checkOptions has checked the pair
 		w.Workflow.SetVariable(w.State, w.Vars, name, w.Workflow.ParseVariable(name, text))
 	}
 	err = w.Run(ctx, p, v)

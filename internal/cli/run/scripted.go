@@ -18,8 +18,8 @@ type scriptedPlayer struct {
 	answers *answers
 	// times counts the requests of each position, by kind and id.
 	times map[string]int
-	// lastVarsID is the id of the last position that was given the variables that are the
-	// same every time.
+	// lastVarsID is the id of the last position for which the variables without a list of
+	// values were set.
 	lastVarsID string
 }
 
@@ -82,12 +82,13 @@ func (s *scriptedPlayer) setVariables(w *walk.Walk, pos engine.Position, n int) 
 		return nil, s.missingVariablesError(w, pos)
 	}
 	if sets.same {
-		s.lastVarsID = pos.ID // the same values do not help a second time
+		s.lastVarsID = pos.ID // setting the same values again would not change the position
 	}
 	return &engine.Continue{Context: vars}, nil
 }
 
-// skipReason returns the reason for skipping a step: its own or the one of its phase.
+// skipReason returns the reason for skipping a step: that of the step, or that of its
+// phase.
 func (s *scriptedPlayer) skipReason(w *walk.Walk, pos engine.Position, n int) string {
 	if !w.Workflow.IsSkippable(pos) {
 		return ""
@@ -99,7 +100,7 @@ func (s *scriptedPlayer) skipReason(w *walk.Walk, pos engine.Position, n int) st
 	return reason
 }
 
-// countRequest returns how often a position was requested before, and counts this time.
+// countRequest returns the number of earlier requests of a position, and counts this one.
 func (s *scriptedPlayer) countRequest(pos engine.Position) int {
 	key := string(pos.Kind) + " " + pos.ID
 	if pos.Phase != nil {

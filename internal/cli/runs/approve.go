@@ -62,7 +62,7 @@ func runRunsApprove(ctx context.Context, o *RunsApproveOptions) error {
 	if o.SetPassphrase {
 		return person.SetPassphrase(ctx)
 	}
-	// Without a passphrase, no gate can be answered here.
+	// Without a passphrase, no gate can be answered at a terminal.
 	if err := person.Passphrase.CheckUsable(); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ type gateApprover struct {
 	view *walk.Terminal
 }
 
-// newGateApprover returns a gateApprover that shows runs by view.
+// newGateApprover returns a gateApprover that shows runs with a view.
 func newGateApprover(p *app.Approver) *gateApprover {
 	return &gateApprover{Approver: p, view: walk.NewTerminalFrom(p.Prompter)}
 }
@@ -136,7 +136,7 @@ func (p *gateApprover) showGate(k *runReplay) {
 func (p *gateApprover) showOutput(k *runReplay) {
 	submitted := k.details.Submission
 	if submitted == nil {
-		fmt.Fprintf(p.Out, "\n%s\n", p.Styles.Bold("No output belongs to this gate."))
+		fmt.Fprintf(p.Out, "\n%s\n", p.Styles.Bold("This gate has no output to review."))
 		return
 	}
 	fmt.Fprintf(p.Out, "\n%s\n", p.Styles.Bold("Output of "+app.OneLine(submitted.Step)))

@@ -26,7 +26,7 @@ func readState(h *app.Host, name string, data []byte) ([]byte, error) {
 	file := app.DisplayName(name)
 	root, found := doc.Parse(file, data, doc.Limits{MaxBytes: run.MaxBundle})
 	if root == nil || root.Kind != doc.Object || phases.Guess(root) != phases.KindState {
-		return nil, nil // the reader of bundles reports the error
+		return nil, nil // reported by the bundle reader
 	}
 	state, more := phases.ParseState(file, root)
 	if found = append(found, more...); len(found) > 0 {
@@ -59,8 +59,8 @@ func (o *RunsImportOptions) importState(ctx context.Context, state []byte) error
 	})
 }
 
-// warnOfVersion prints a warning if the document is of another version of the workflow than
-// its run.
+// warnOfVersion prints a warning if the document is for a different version of the workflow
+// than the run.
 func (o *RunsImportOptions) warnOfVersion(ctx context.Context, d *app.RunDeps, state []byte, id string) error {
 	var of struct {
 		Version string `json:"workflowVersion"`

@@ -22,7 +22,7 @@ type RunsListOptions struct {
 	JSON          bool
 }
 
-// runStatuses are those that a run can be listed by.
+// runStatuses returns the statuses that the list can be filtered by.
 func runStatuses() []string {
 	return app.ToStrings(engine.StatusRunning, engine.StatusWaiting, engine.StatusCompleted, engine.StatusAborted)
 }

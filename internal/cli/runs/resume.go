@@ -169,7 +169,7 @@ func (r *resumedRun) runToEnd(ctx context.Context, details *run.Details) error {
 	}
 	r.at = answerOf(details)
 	if r.at.Position.Kind == engine.PositionGate {
-		r.person.showOutput(r.replay) // by another client, or earlier
+		r.person.showOutput(r.replay) // the output was submitted earlier or by another client
 	}
 	for range walk.MaxMoves {
 		if err := ctx.Err(); err != nil {
@@ -187,8 +187,8 @@ func (r *resumedRun) runToEnd(ctx context.Context, details *run.Details) error {
 	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d commands", walk.MaxMoves)
 }
 
-// answerOf returns the state of a run as an answer. The position and the handle are of the
-// same read, so that the handle answers what was shown.
+// answerOf returns the state of a run as an answer. The position and the handle come from
+// the same read, so that the handle answers what was shown.
 func answerOf(d *run.Details) *run.Answer {
 	return &run.Answer{RunID: d.ID, Handle: d.Current, WorkflowID: d.Workflow, Status: d.Status, Position: d.Position}
 }

@@ -1,4 +1,4 @@
-// Package runs has the commands on saved runs.
+// Package runs implements the commands for saved runs.
 package runs
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
@@ -48,8 +48,8 @@ func exactlyOneRun(command string) cobra.PositionalArgs {
 	return app.ExactArgs(1, "the id of a run", "guideway runs "+command+" r_06bmyb2ad4ft47c6abwmtxs; guideway runs list prints the ids")
 }
 
-// userError replaces the fix of a refusal, which is meant for agents, by one for the
-// command line.
+// userError replaces the fix of a refusal, which is for agents, with one for the command
+// line.
 func userError(err error) error {
 	refusal, ok := run.AsRefusal(err)
 	if !ok {

@@ -59,7 +59,7 @@ func (o *RunsExportOptions) salvageStore(ctx context.Context) error {
 			fmt.Fprintf(host.Err, "%s: %s\n", r.fileName(), lost)
 		}
 		if len(r.events) == 0 {
-			continue // nothing to import
+			continue // the bundle would have no events
 		}
 		written++
 		if err := r.writeBundle(host, dir, o.Force); err != nil {
@@ -112,7 +112,7 @@ func newRescuedRun(found *sqlite.Salvaged, id string) *rescuedRun {
 	r := &rescuedRun{record: run.Record{ID: id}}
 	if i := slices.IndexFunc(found.Runs, func(rec run.Record) bool { return rec.ID == id }); i >= 0 {
 		r.record = found.Runs[i]
-	} else if first := found.Events[id][0]; first.Kind == run.KindCreated { // known by its events, so there is at least one
+	} else if first := found.Events[id][0]; first.Kind == run.KindCreated { // the run is known only from its events, so there is at least one
 		var created run.Created
 		if json.Unmarshal(first.Data, &created) == nil {
 			r.record.Workflow, r.record.Name, r.record.Version, r.record.Hash = created.Workflow, created.Name, created.Version, created.Hash

@@ -127,7 +127,7 @@ func (o *RunsShowOptions) writeText(k *runReplay) {
 	}
 }
 
-// sourceText returns the source of the definition, as far as the run has it.
+// sourceText returns the source of the definition, as far as it is recorded in the run.
 func (k *runReplay) sourceText() string {
 	for _, e := range k.details.Events {
 		var created run.Created
@@ -229,7 +229,7 @@ func (k *runReplay) eventLine(e run.Event) (mark, text string, more []string) {
 	switch e.Kind {
 	case run.KindCreated:
 		var created run.Created
-		_ = json.Unmarshal(e.Data, &created) // an unreadable event has no text
+		_ = json.Unmarshal(e.Data, &created) // an event that cannot be decoded has no text
 		return walk.MarkStart, app.OneLine(created.Workflow), nil
 	case run.KindRefused:
 		var refused run.Refused

@@ -1,4 +1,4 @@
-// Package session has the commands on session documents.
+// Package session implements the commands for session documents.
 package session
 
 import (
@@ -282,7 +282,7 @@ func runSessionsDelete(ctx context.Context, o *SessionsDeleteOptions) error {
 		}
 		if o.Undo {
 			if name.Project == "" {
-				name.Project = d.here // a deleted document is in no list and cannot be looked up
+				name.Project = d.here // deleted documents cannot be looked up, so the project cannot be derived
 			}
 			ref, err := d.sessions.Restore(ctx, d.person, name)
 			if err != nil {

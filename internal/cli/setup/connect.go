@@ -71,10 +71,10 @@ func RunConnect(ctx context.Context, o *connectOptions) error {
 	return b.Run(ctx, host.In)
 }
 
-// findServer returns the options of the bridge. Only a server that a person named together
-// with its token gets that token unproven: any other server, and one that gets the token of
-// the token file, must first prove that it is the server of this data directory, because
-// any program may listen on its port.
+// findServer returns the options of the bridge. A token that the user passed together with
+// a URL is sent without a proof. Any other server, and one that gets the token of the token
+// file, must first prove that it is the server of this data directory, because any program
+// may listen on its port.
 func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (upstream.BridgeOptions, error) {
 	opts := upstream.BridgeOptions{
 		URL: o.URL, Token: cmp.Or(o.Token, o.app.Host.Getenv("GUIDEWAY_TOKEN")), ParamHeaders: gateway.ParamHeaders,
@@ -94,7 +94,7 @@ func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (up
 	if o.URL != "" && (opts.Token != "" || to.Scheme != "http" || !isLoopback(to.Hostname())) {
 		return opts, nil
 	}
-	if _, err := os.Stat(cfg.TokenFile); err != nil { // a running server has created it
+	if _, err := os.Stat(cfg.TokenFile); err != nil { // a running server has created the token file
 		if opts.Token != "" {
 			return opts, guideway.Errorf(guideway.CodeUnavailable, "no server has run on this data directory").
 				WithFix("name the server for the token: guideway connect --url %s; or %s", opts.URL, opts.Start)

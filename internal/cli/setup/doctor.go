@@ -1,4 +1,5 @@
-// Package setup has the commands on this installation: doctor, open, connect, migrate, version.
+// Package setup implements the commands for this installation: doctor, open, connect,
+// migrate, version.
 package setup
 
 import "github.com/guideway-dev/guideway/internal/cli/app"

@@ -18,7 +18,7 @@ import (
 )
 
 // checkCheckpoints checks the storage, the readability, the limits and the encryption of
-// checkpoints. It creates nothing and asks for nothing.
+// checkpoints. It creates nothing and does not prompt.
 func (o *DoctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config) []Check {
 	if cfg.DataDir == "" {
 		return nil // reported by the check of the data directory

@@ -33,7 +33,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/install"
 )
 
-// indented indents the lines below a check.
+// indented is a writer that indents the lines below a check.
 type indented struct{ w io.Writer }
 
 // Write implements io.Writer. Each call must contain whole lines.
@@ -92,7 +92,7 @@ func (o *DoctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config
 	served := len(snap.List(catalog.Filter{}))
 	c := Check{Name: "definitions", Status: CheckOK, Message: fmt.Sprintf("%d served, all files load", served)}
 	// An error that only the linter detects, such as a pattern that does not compile, would
-	// stop an agent in the middle of a run.
+	// stop an agent during a run.
 	diagnostics := slices.Concat(snap.Diagnostics(), app.FilterErrors(linted))
 	if len(diagnostics) > 0 {
 		c.Status, c.Diagnostics = worstSeverity(diagnostics), diagnostics
@@ -164,7 +164,7 @@ func checkSandbox(ctx context.Context) Check {
 	return SandboxFound(c, missing, err)
 }
 
-// SandboxFound adds the result of starting a worker to c.
+// SandboxFound adds the result of starting a script worker to a check.
 func SandboxFound(c Check, missing string, err error) Check {
 	switch {
 	case err != nil:
@@ -232,7 +232,7 @@ func CheckServer(ctx context.Context, cfg *config.Config) Check {
 	return c
 }
 
-// refusedConnection reports whether nothing listens.
+// refusedConnection reports whether an error means that no program listens on the address.
 func refusedConnection(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout()

@@ -31,7 +31,7 @@ func runSelfTest(ctx context.Context, answer *doctorAnswer, getenv func(string) 
 		return guideway.Errorf(guideway.CodeInvalid, "cannot create a temporary directory (%w)", err).
 			WithFix("set TMPDIR to a writable directory")
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // a leftover is in the temporary directory of the system
+	defer func() { _ = os.RemoveAll(dir) }() // what cannot be removed is left in the system's temporary directory
 	t := &selfTest{program: program, dir: dir, getenv: getenv}
 	for _, each := range []struct {
 		name string

@@ -156,7 +156,7 @@ func (t *selfTest) checkEnforcement(ctx context.Context) (string, error) {
 	return fmt.Sprintf("a client started %s over MCP; an empty output was refused", selfTestWorkflow), nil
 }
 
-// checkDurability kills the server and finds its run with another server.
+// checkDurability kills the server and finds its run with a new server.
 func (t *selfTest) checkDurability(ctx context.Context) (string, error) {
 	first, err := t.startServer(ctx)
 	if err != nil {

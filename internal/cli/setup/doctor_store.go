@@ -66,7 +66,7 @@ func checkStore(ctx context.Context, cfg *config.Config, a *app.App) (Check, app
 	return c, journal
 }
 
-// failCheck returns c with the status failed and the fix of the error.
+// failCheck returns a check with the status failed, the error and its fix.
 func failCheck(c Check, err error) Check {
 	c.Status, c.Message, c.Fix = CheckFail, err.Error(), guideway.ErrorFix(err)
 	return c
@@ -162,14 +162,14 @@ func describeStore(ctx context.Context, journal app.JournalStore) (string, error
 // fixDamaged is the fix for a damaged file.
 const fixDamaged = "guideway runs export --salvage DIR, to recover the readable data; then restore %s from a backup, or move it away to start with an empty store"
 
-// checkMachineRuns checks the store of machines, like checkRuns the one of guided runs.
+// checkMachineRuns checks the store of machines, like checkRuns checks that of guided runs.
 func (o *DoctorOptions) checkMachineRuns(ctx context.Context, cfg *config.Config) []Check {
 	if cfg.DataDir == "" {
 		return nil // reported by the check of the data directory
 	}
 	own := server.MachineConfig(cfg)
 	if !own.UsesPostgres() && !machinecmd.HasMachineStore(own) {
-		return nil // no machine has run
+		return nil // there are no machine runs
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

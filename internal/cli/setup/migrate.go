@@ -92,8 +92,8 @@ in the same layout, into your own workflow directory.`,
 	})
 }
 
-// newMigrateHooksCmd returns guideway hooks import under a name that users of another
-// system look for.
+// newMigrateHooksCmd returns guideway hooks import under a name that users of MCP Router
+// look for.
 func newMigrateHooksCmd(a *app.App, run func(context.Context, *hookscmd.HooksImportOptions) error) *cobra.Command {
 	o := &hookscmd.HooksImportOptions{App: a}
 	return &cobra.Command{
@@ -115,7 +115,7 @@ func checkDefinition(file string, data []byte) []guideway.Diagnostic {
 
 func (o *migrateOptions) userDir(cfg *config.Config) (string, error) {
 	if cfg.Workflows.UserDir == "" {
-		return "", guideway.Errorf(guideway.CodeInvalid, "you have no workflow directory of your own").WithFix("set HOME")
+		return "", guideway.Errorf(guideway.CodeInvalid, "the user workflow directory is unknown").WithFix("set HOME")
 	}
 	return cfg.Workflows.UserDir, nil
 }
@@ -172,7 +172,7 @@ func (o *migrateOptions) migrateSessions(ctx context.Context, cfg *config.Config
 	if !fileExists(filepath.Join(o.From, "sessions")) {
 		return nil, nil
 	}
-	if o.DryRun && !strings.HasPrefix(cfg.Store, "postgres") && !fileExists(cfg.DataDir) { // opening the store would create it
+	if o.DryRun && !strings.HasPrefix(cfg.Store, "postgres") && !fileExists(cfg.DataDir) { // opening the store would create the data directory
 		return migrate.Sessions(ctx, o.From, func(_ context.Context, doc migrate.Session) (migrate.Outcome, string, error) {
 			return migrate.Copied, sessioncmd.WholeName(session.Ref{Project: doc.Project, Workflow: doc.Workflow, ID: doc.ID}), nil
 		})

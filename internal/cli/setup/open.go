@@ -90,7 +90,7 @@ func newLoginLink(cfg *config.Config, address string) (string, error) {
 	return "http://" + address + "/login/" + code, nil
 }
 
-// isAccepted reports whether the server accepts a link. It does not use the link up.
+// isAccepted reports whether the server accepts a link. The link stays valid.
 func isAccepted(ctx context.Context, link string) bool {
 	ctx, cancel := context.WithTimeout(ctx, app.ServerProbeTimeout)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Package sources has the commands on sources of definitions.
+// Package sources implements the commands for sources of definitions.
 package sources
 
 import "github.com/guideway-dev/guideway/internal/cli/app"

@@ -65,10 +65,10 @@ creating it requires a terminal and your passphrase, if you have set one.`,
 	return cmd
 }
 
-// exposureNames returns the ways to present tools of upstreams.
+// exposureNames returns the names of the exposures.
 func exposureNames() []string { return app.ToStrings(auth.ExposureAll, auth.ExposureSearch) }
 
-// ownToolsets returns the toolsets of Guideway's own tools.
+// ownToolsets returns the toolsets of Guideway, without the gateway.
 func ownToolsets() []string {
 	return slices.DeleteFunc(config.Toolsets(), func(name string) bool { return name == "gateway" })
 }

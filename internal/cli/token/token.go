@@ -1,4 +1,4 @@
-// Package token has the commands on bearer tokens.
+// Package token implements the commands for bearer tokens.
 package token
 
 import "github.com/guideway-dev/guideway/internal/cli/app"

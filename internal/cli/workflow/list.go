@@ -1,4 +1,5 @@
-// Package workflow has the commands on workflow definitions: list, show, validate, schema, init.
+// Package workflow implements the commands for workflow definitions: list, show, validate,
+// schema, init.
 package workflow
 
 import sourcescmd "github.com/guideway-dev/guideway/internal/cli/sources"

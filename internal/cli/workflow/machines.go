@@ -57,11 +57,11 @@ func (o *ListOptions) machineRows(snap *catalog.Snapshot) []listRow {
 	return rows
 }
 
-// showMachine shows a machine if the name is a file of a machine, or an id of a machine in
-// the catalog that no workflow has.
+// showMachine shows a machine if the name is a file of a machine, or the id of a machine in
+// the catalog that is not also the id of a workflow.
 func (o *ShowOptions) showMachine(ctx context.Context) (is bool, err error) {
 	if o.Name == "-" {
-		return false, nil // standard input can be read only once, and is read as a workflow
+		return false, nil // standard input can be read only once; it is read as a workflow
 	}
 	if app.IsPath(o.Name) {
 		info, err := os.Stat(o.app.Host.Abs(o.Name))

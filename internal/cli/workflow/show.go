@@ -268,11 +268,11 @@ func (v *showText) writeLoopStart(indent, extent string) {
 	}
 }
 
-// showHook shows a hook graph if the name is a file of a graph, or an id of a graph that no
-// workflow has.
+// showHook shows a hook graph if the name is a file of a graph, or the id of a graph that
+// is not also the id of a workflow.
 func (o *ShowOptions) showHook(ctx context.Context) (isHook bool, err error) {
 	if o.Name == "-" {
-		return false, nil // standard input can be read only once, and is read as a workflow
+		return false, nil // standard input can be read only once; it is read as a workflow
 	}
 	if app.IsPath(o.Name) {
 		data, err := o.app.Host.ReadDefinition(ctx, o.Name)

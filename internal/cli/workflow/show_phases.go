@@ -146,8 +146,8 @@ func newShowPhase(w *phases.Workflow, i int) showPhase {
 // unconditional is the text of a transition without a condition.
 const unconditional = "always"
 
-// transitionText returns the condition of a transition as text; bare is the text of one
-// with neither a condition nor a default.
+// transitionText returns the condition of a transition as text; bare is the text for a
+// transition with neither a condition nor a default.
 func transitionText(c *expr.Expr, isDefault bool, bare string) string {
 	switch {
 	case c != nil && isDefault:

@@ -186,7 +186,7 @@ func definitionFiles(ctx context.Context, h *app.Host, name string) ([]string, e
 			if relErr != nil {
 				return relErr
 			}
-			files = append(files, filepath.Join(name, rel)) // reading it reports the error
+			files = append(files, filepath.Join(name, rel)) // reading the file reports the error
 		}
 		return nil
 	})
