@@ -23,7 +23,7 @@ func newBatch(t *testing.T, o *fakeServers, p location, name string, runs int) b
 	return c
 }
 
-// driveAll makes a worker drive all runs that have not ended, each as far as it gets.
+// driveAll makes a worker drive all runs that have not ended, each until it ends or halts.
 func (c batch) driveAll(w *worker, doomed func(i int, j *trackedRun) crashPlan) error {
 	errs := make([]error, len(c))
 	var side sync.WaitGroup
@@ -47,7 +47,7 @@ func (c batch) killAtPoints(t *testing.T, p location, point func(i int, j *track
 	w.Kill()
 	for _, j := range c {
 		if err == nil && !j.done && !j.halted {
-			err = fmt.Errorf("the worker died before the run of %s was at its breakpoint: %s", j.task, w.Stderr())
+			err = fmt.Errorf("the worker died before the run of %s reached its breakpoint: %s", j.task, w.Stderr())
 		}
 	}
 	return c.countDeaths() - before, err

@@ -15,12 +15,12 @@ import (
 // breakpoint counts the points of one run at which its worker may end: before and after
 // each write of the journal and each call of a model or a tool. At one point the run halts,
 // so that killing or stopping the worker interrupts many runs, each at a different point;
-// or the worker kills itself at once while other runs continue.
+// or the worker kills itself immediately while other runs continue.
 type breakpoint struct {
 	at int
 	// kills is set if the worker kills itself at the point.
 	kills bool
-	// halted is closed when the run reaches its point, goOn when it may continue.
+	// halted is closed when the run reaches its point, and goOn when it may continue.
 	halted, goOn chan struct{}
 	// pendingReply receives the reply to the last order. The orders for a run are
 	// sequential.
@@ -38,12 +38,12 @@ func newBreakpoint(at int, kills bool) *breakpoint {
 	return &breakpoint{at: at, kills: kills, halted: make(chan struct{}), goOn: make(chan struct{})}
 }
 
-// passPoint counts a point and halts the run at its breakpoint and after it.
+// passPoint counts a point, and halts the run at its breakpoint and at every later point.
 func (f *breakpoint) passPoint(within bool) {
 	f.mu.Lock()
 	f.n++
 	now, halts := f.n == f.at, f.at > 0 && f.n >= f.at && !f.resumed
-	// A lease renewal may have been the point, concurrently with a call.
+	// The point may have been a lease renewal, concurrent with a call.
 	f.within = f.within || halts && within
 	f.mu.Unlock()
 	if now && f.kills {
@@ -52,7 +52,7 @@ func (f *breakpoint) passPoint(within bool) {
 	if now {
 		close(f.halted)
 	}
-	if halts { // the signal may reach this thread later than others
+	if halts { // the signal may reach this thread after others
 		<-f.goOn
 	}
 }

@@ -14,12 +14,12 @@ import (
 )
 
 // TestEveryPoint kills workers before and after each write and each call of a run. A worker
-// drives many runs at once, each to a different point, and is killed when all have reached
-// theirs. The runs are killed again at random points, and then finished.
+// drives many runs concurrently, each to a different point, and is killed when all have
+// reached theirs. The runs are killed again at random points, and then finished.
 func TestEveryPoint(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()
-	const side = 23 // runs at once
+	const side = 23 // number of concurrent runs
 	for _, s := range journalKinds() {
 		for i, seed := range crash.Seeds(t) {
 			t.Run(fmt.Sprintf("seed %d/%s", seed, s.name), func(t *testing.T) {
@@ -45,15 +45,15 @@ func TestEveryPoint(t *testing.T) {
 							return 1 + random.IntN(max((all-j.points)/2, 4))
 						})
 						if err != nil {
-							t.Fatalf("killed at the points %v: %v", batch, err)
+							t.Fatalf("workers killed at the points %v: %v", batch, err)
 						}
 						if life == 0 && n != len(batch) {
-							t.Fatalf("of %d runs that were to be killed at the points %v, %d were", len(batch), batch, n)
+							t.Fatalf("of %d runs to be killed at the points %v, only %d were", len(batch), batch, n)
 						}
 						workers, killed = workers+1, killed+n
 					}
 					if c.finishAll(t, p); t.Failed() {
-						t.Fatalf("killed at the points %v", batch)
+						t.Fatalf("workers killed at the points %v", batch)
 					}
 				}
 				t.Logf("%d workers were killed at work, at %d points of runs; of the %d points each %dth", workers, killed, all, every)
@@ -63,11 +63,11 @@ func TestEveryPoint(t *testing.T) {
 }
 
 // TestKilled kills workers repeatedly while they drive several runs: at a random point of
-// one run while the others continue, and from outside at random moments.
+// one run while the others continue, and from outside at random times.
 func TestKilled(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()
-	const side = 6 // runs at once
+	const side = 6 // number of concurrent runs
 	kills := crash.Amount(t, "GUIDEWAY_CRASH_KILLS", 40, 8)
 	for _, seed := range crash.Seeds(t) {
 		for i, s := range journalKinds() {

@@ -19,12 +19,12 @@ import (
 const shortLease = 150
 
 // TestStopped stops a worker for longer than its lease, with its runs at different points.
-// Another worker takes the runs over and finishes them. When the first one continues, it
+// Another worker takes over the runs and finishes them. When the first one continues, it
 // writes nothing and calls no model or tool, except for a call that it was about to make.
 func TestStopped(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()
-	const side = 8 // runs at once
+	const side = 8 // number of concurrent runs
 	for _, s := range journalKinds() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -34,7 +34,7 @@ func TestStopped(t *testing.T) {
 			p.Lease = shortLease
 			every := crash.Amount(t, "GUIDEWAY_CRASH_STOPS", 10, 20)
 			var ends []int
-			for n := 3; n <= all; n += every { // before the first points the run is not known
+			for n := 3; n <= all; n += every { // before point 3 the run is not in the journal
 				ends = append(ends, n)
 			}
 			halted, workers := 0, 0
@@ -42,11 +42,11 @@ func TestStopped(t *testing.T) {
 				c := newBatch(t, o, p, fmt.Sprint("from point ", batch[0]), len(batch))
 				halted, workers = halted+c.haltAtPoints(t, p, batch), workers+1
 				if t.Failed() {
-					t.Fatalf("halted at the points %v", batch)
+					t.Fatalf("runs halted at the points %v", batch)
 				}
 			}
 			if halted < len(ends)/2 { // a lease may expire early on a busy machine
-				t.Errorf("of %d runs %d were halted: nothing was tested", len(ends), halted)
+				t.Errorf("of %d runs only %d halted, which tests too little", len(ends), halted)
 			}
 			t.Logf("%d workers were halted, with %d runs at their points", workers, halted)
 		})
@@ -149,7 +149,7 @@ func (j *trackedRun) tryDrive(w *worker) error {
 	case err != nil:
 		return err
 	case r.Code == guideway.CodeConflict || r.OK() && r.Status == machineengine.StatusRunning:
-		<-time.After(50 * time.Millisecond) // another one drives it
+		<-time.After(50 * time.Millisecond) // another worker drives the run
 		return nil
 	case !r.OK():
 		return fmt.Errorf("%s: %s", r.Code, r.Message)
@@ -166,8 +166,8 @@ func (j *trackedRun) tryDrive(w *worker) error {
 	return err
 }
 
-// TestTogether drives the same runs from several processes at once: each run is driven by
-// one process, every model and tool call is made once, and the others get a conflict.
+// TestTogether drives the same runs from several processes concurrently: each run is driven
+// by one process, every model and tool call is made once, and the others get a conflict.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	const processes, runs = 3, 4
@@ -177,7 +177,7 @@ func TestTogether(t *testing.T) {
 			o := newFakeServers(t)
 			p := s.place(t, o)
 			var workers []*worker
-			for range processes { // they create the journal concurrently
+			for range processes { // the processes also create the journal concurrently
 				workers = append(workers, startWorker(t, p))
 			}
 			var all []*trackedRun

@@ -13,8 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// machineName is the machine of all runs: two rounds of an agent, each with four requests
-// that end in tool calls and one with a text.
+// machineName is the name of the machine of all runs: two rounds of an agent, each with
+// four requests that end in tool calls and one with a text.
 const machineName = "ten"
 
 const config = `{
@@ -32,8 +32,8 @@ const config = `{
 
 const roles = `{"worker": {"systemMessage": "Work.", "includedTools": ["s__*"], "reminder": "Go on."}}`
 
-// source is the script. It counts its calls in common_data, so that a handler whose result
-// counted twice is visible.
+// source is the script of the machine. It counts its calls in common_data, so that a
+// handler whose result counted twice is visible.
 const source = `export default {
   ask() {
     this.common_data.round = (this.common_data.round ?? 0) + 1;
@@ -49,7 +49,7 @@ const source = `export default {
 `
 
 // modelCalls returns the tools that the model calls in each request of a round; none means
-// a text.
+// that the model answers with a text.
 func modelCalls() [][]string {
 	return [][]string{{"s__safe", "s__key"}, {"s__ask"}, {"s__safe"}, {"s__key", "s__ask"}, nil}
 }
@@ -74,7 +74,7 @@ func toolInfos() []machineengine.ToolInfo {
 	return out
 }
 
-// shelf contains one machine.
+// shelf implements driver.Machines with one machine.
 type shelf struct{ *machinedef.Definition }
 
 func newShelf() (shelf, error) {

@@ -16,7 +16,7 @@ type location struct {
 	Dir string `json:"dir"`
 	// Postgres is the URL of a server that replaces the SQLite database.
 	Postgres string `json:"postgres,omitempty"`
-	// Outside is the URL of the model and the tools.
+	// Outside is the URL of the fake model and tools.
 	Outside string `json:"outside"`
 	// Lease is the lifetime of a lease in milliseconds; 0 is the default.
 	Lease int `json:"lease,omitempty"`
@@ -71,7 +71,8 @@ const (
 	opStatus op = "status"
 	opEvents op = "events"
 	opVerify op = "verify"
-	// opGoOn lets a halted run continue and returns the reply to the order in progress.
+	// opGoOn lets a halted run continue, and is answered with the reply to the order in
+	// progress.
 	opGoOn op = "go on"
 )
 

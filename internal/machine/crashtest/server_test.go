@@ -32,7 +32,7 @@ type callCounts struct {
 	// tools counts executions by the key of the call, names maps keys to tools.
 	tools map[string]int
 	names map[string]string
-	// kept are the keys that the idempotent tool has seen.
+	// kept contains the keys that the idempotent tool has seen.
 	kept map[string]bool
 }
 
@@ -90,7 +90,7 @@ func (o *fakeServers) serveModel(w http.ResponseWriter, r *http.Request) {
 		answer.Finish, answer.Message.Content = llm.FinishStop, fmt.Sprintf("round %d done", round)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(answer.Completion()) // the client may be gone
+	_, _ = w.Write(answer.Completion()) // the client may have exited
 }
 
 // resultOf returns the result of a tool call.

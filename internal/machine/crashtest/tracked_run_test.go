@@ -20,8 +20,8 @@ type trackedRun struct {
 	place   location
 	task    string
 	id      string
-	// unsentCalls is the number of calls that a halted worker may still make: it had
-	// decided on them when it was halted.
+	// unsentCalls is the number of calls that a halted worker may still make, because it
+	// had decided on them before it halted.
 	unsentCalls int
 	// deaths counts the workers that ended before the run.
 	deaths int
@@ -35,7 +35,7 @@ type trackedRun struct {
 	events []run.Event
 }
 
-// crashPlan is the point where a run halts, 0 for none. kills is set if the worker kills
+// crashPlan is the point at which a run halts, 0 for none. kills is set if the worker kills
 // itself there.
 type crashPlan struct {
 	point int
@@ -131,7 +131,7 @@ func (j *trackedRun) nextOrder(r reply) (order, error) {
 func (j *trackedRun) checkRun() {
 	j.t.Helper()
 	if e := j.end; e.Status != machineengine.StatusCompleted || e.Output != wantedOutput || !slices.Equal(e.States, []string{"start", "again"}) {
-		j.t.Fatalf("the run ends as %s with %s after %v", e.Status, e.Output, e.States)
+		j.t.Fatalf("the run ended with the status %s and the output %s after %v", e.Status, e.Output, e.States)
 	}
 	var facts []machineengine.Event
 	for _, e := range j.events {
@@ -167,11 +167,11 @@ func (j *trackedRun) checkRequests(facts []machineengine.Event) {
 		}
 	}
 	if place != requests || len(sent) != requests {
-		j.t.Errorf("%d places have an answer, and %d were asked, of %d", place, len(sent), requests)
+		j.t.Errorf("%d model calls have an answer and %d were sent, want %d", place, len(sent), requests)
 	}
 	for i, n := range sent {
 		if n > intents[i] {
-			j.t.Errorf("request %d was sent %d times, and intended %d times", i, n, intents[i])
+			j.t.Errorf("request %d was sent %d times, with %d intents", i, n, intents[i])
 		}
 	}
 }
@@ -201,9 +201,9 @@ func (j *trackedRun) checkTools(facts []machineengine.Event) {
 		case names[key] == "s__ask" && n == 2 && begun > 0:
 			begun--
 		case names[key] != "s__safe" && n != 1:
-			j.t.Errorf("%s was carried out %d times for %s", names[key], n, key)
+			j.t.Errorf("%s ran %d times for the call %s", names[key], n, key)
 		case n > intents[key]:
-			j.t.Errorf("%s was carried out %d times, and intended %d times", names[key], n, intents[key])
+			j.t.Errorf("%s ran %d times, with %d intents", names[key], n, intents[key])
 		}
 	}
 }
@@ -221,11 +221,12 @@ func countPoints(t *testing.T, o *fakeServers, p location) int {
 	}
 	w.Shutdown()
 	j.checkRun()
-	// One write creates the run, one takes the lease, each call has an intent in one write
-	// with the previous result, each of two states flushes the result before its handlers,
-	// and the last write ends the run; a call has one point before and one after.
+	// One write creates the run, one takes the lease, each call writes its intent together
+	// with the previous result, each of two states flushes the previous result before its
+	// handlers, and the last write ends the run. Each write and each call has one point
+	// before and one after.
 	if want := 2*(3+requests+calls+2) + 2*(requests+calls); r.Points != want {
-		t.Errorf("a life has %d points, not %d: an intent must be kept before its call, and a result before anything else is done", r.Points, want)
+		t.Errorf("a run has %d points, want %d: an intent must be written before its call, and a result before any other action", r.Points, want)
 	}
 	return r.Points
 }

@@ -35,7 +35,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "script-worker" { // the script worker of a worker
+	if len(os.Args) == 2 && os.Args[1] == "script-worker" { // a worker starts its script worker from this binary
 		if err := scriptworker.Main(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -121,7 +121,7 @@ func testCaller() run.Caller {
 	return run.Caller{Principal: guideway.Principal{User: "ada", Client: "crashtest"}, Via: run.ViaTerminal}
 }
 
-// Handle implements crash.Handler. If the run halts, it replies at once, and the order
+// Handle implements crash.Handler. If the run halts, it replies immediately, and the order
 // stays in progress.
 func (d *handler) Handle(ctx context.Context, o order) reply {
 	f := d.findBreakpoint(o)
@@ -205,7 +205,7 @@ func statusReply(s *driver.Status, err error) (reply, error) {
 	return reply{Run: s.RunID, Status: s.Status, Pause: s.Pause, Output: string(s.Output), States: s.States}, nil
 }
 
-// models is a model served over HTTP.
+// models implements driver.Models with a model that is served over HTTP.
 type models struct{ place location }
 
 // Model implements driver.Models.
@@ -215,7 +215,7 @@ func (m models) Model(driver.RunScope, machinedef.Level, string) (driver.Selecte
 	}, nil
 }
 
-// tools are served over HTTP.
+// tools implements driver.Tools with tools that are served over HTTP.
 type tools struct{ place location }
 
 // Tools implements driver.Tools.

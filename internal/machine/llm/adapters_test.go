@@ -18,7 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm/openai"
 )
 
-// served is one exchange with a fake server.
+// served is one response of a fake server, with the request that it got.
 type served struct {
 	status int
 	header map[string]string
@@ -129,8 +129,8 @@ const (
 	usageChunk   = `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":2}}}`
 )
 
-// TestStreams tests that texts and calls streamed in parts by both kinds of servers give
-// the same answer.
+// TestStreams tests that texts and calls that are streamed in parts result in the same
+// answer for both kinds of servers.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	o := &served{header: map[string]string{"Content-Type": openaiStream}, body: eventStream(
@@ -184,8 +184,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestErrors tests the kinds of errors by the responses of servers; no error contains a
-// secret.
+// TestErrors tests the kind of error for each response of a server, and that no error
+// contains a secret.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	const key = "sk-very-secret"
@@ -232,7 +232,7 @@ func TestErrors(t *testing.T) {
 					t.Errorf("%s: %s (transient %v, after %s): %v", name, e.Kind, e.Transient(), e.RetryAfter, e)
 				}
 				if strings.Contains(err.Error(), "secret") {
-					t.Errorf("%s: the key is in %q", name, err)
+					t.Errorf("%s: the error contains the key: %q", name, err)
 				}
 			}
 		})
@@ -252,12 +252,12 @@ func TestRefusal(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// A server that refuses in the middle of an answer.
+	// The server refuses after a part of the answer.
 	late := startServer(t, &served{header: map[string]string{"Content-Type": openaiStream}, body: eventStream(
 		`{"choices":[{"delta":{"content":"half"}}]}`, `{"error":{"code":"rate_limit_exceeded","message":"slow down"}}`)})
 	_, err := openai.New(openai.Options{BaseURL: late}).Complete(t.Context(), newRequest(), nil)
 	if e := llm.AsError(err); e.Kind != llm.RateLimit {
-		t.Errorf("in the middle: %v", err)
+		t.Errorf("the error during an answer is %v, want RateLimit", err)
 	}
 	down := httptest.NewServer(nil)
 	down.Close()
@@ -265,7 +265,7 @@ func TestRefusal(t *testing.T) {
 		_, err := openai.New(openai.Options{BaseURL: down.URL}).Complete(t.Context(), newRequest(), nil)
 		return err
 	}()); e.Kind != llm.Network || !e.Transient() {
-		t.Errorf("nobody listens: %v", e)
+		t.Errorf("the error without a server is %v, want a transient Network error", e)
 	}
 }
 
@@ -284,6 +284,6 @@ func TestCompletionRoundTrip(t *testing.T) {
 		t.Error(diff)
 	}
 	if !strings.Contains(string(want.Completion()), `"content":null`) {
-		t.Errorf("a call alone has no content: %s", want.Completion())
+		t.Errorf("the content of a message with only a call is not null: %s", want.Completion())
 	}
 }

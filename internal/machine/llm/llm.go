@@ -44,7 +44,7 @@ type Message struct {
 // UnmarshalJSON decodes a message whose content is a text, null, or a list of parts, of
 // which it keeps the texts.
 func (m *Message) UnmarshalJSON(data []byte) error {
-	type plain Message // without this method
+	type plain Message // plain has no UnmarshalJSON method, which prevents recursion
 	read := struct {
 		*plain
 		Content json.RawMessage `json:"content"`
@@ -126,10 +126,10 @@ type Request struct {
 	Tools    []Definition `json:"tools,omitempty"`
 	// Force is the name of the tool that must be called, or "".
 	Force string `json:"force,omitempty"`
-	// MaxTokens bounds the answer; 0 uses the adapter's bound.
+	// MaxTokens limits the answer; 0 means the adapter's limit.
 	MaxTokens   int      `json:"maxTokens,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
-	// Purpose is not sent.
+	// Purpose is not sent to the server.
 	Purpose Purpose `json:"purpose"`
 }
 
@@ -211,7 +211,7 @@ type choice struct {
 func (r *Response) Completion() json.RawMessage {
 	message, err := json.Marshal(r.Message)
 	if err != nil {
-		return json.RawMessage("null") // a message contains only texts
+		return json.RawMessage("null") // impossible: a message contains only text
 	}
 	c := completion{ID: r.ID, Object: "chat.completion", Created: r.Created, Model: r.Model, Choices: []choice{{Message: message, Finish: r.Finish}}}
 	c.Usage.Prompt, c.Usage.Completion, c.Usage.Total = r.Usage.Input, r.Usage.Output, r.Usage.Input+r.Usage.Output
@@ -232,7 +232,7 @@ func ReadCompletion(data []byte) (*Response, error) {
 		return nil, malformed(err.Error())
 	}
 	if len(c.Choices) == 0 {
-		return nil, malformed("it has no choices")
+		return nil, malformed("the answer has no choices")
 	}
 	var refusal struct {
 		Refusal *string `json:"refusal"`
@@ -245,7 +245,7 @@ func ReadCompletion(data []byte) (*Response, error) {
 	if err := json.Unmarshal(first.Message, &r.Message); err != nil {
 		return nil, malformed(err.Error())
 	}
-	_ = json.Unmarshal(first.Message, &refusal) // parsed above
+	_ = json.Unmarshal(first.Message, &refusal) // the message was already parsed above
 	if refusal.Refusal != nil && *refusal.Refusal != "" {
 		return nil, &Error{Kind: Refusal, Message: *refusal.Refusal, Usage: r.Usage}
 	}

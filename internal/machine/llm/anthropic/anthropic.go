@@ -16,20 +16,20 @@ const (
 	// DefaultBaseURL is the URL of Anthropic's server.
 	DefaultBaseURL = "https://api.anthropic.com"
 	apiVersion     = "2023-06-01"
-	// defaultMaxTokens bounds an answer if the request does not, because the API requires a
-	// bound.
+	// defaultMaxTokens limits an answer if the request does not, because the API requires a
+	// limit.
 	defaultMaxTokens = 8192
 )
 
 // Options configures a Model.
 type Options struct {
-	// BaseURL is DefaultBaseURL if empty.
+	// BaseURL is the URL of the server; if empty, DefaultBaseURL is used.
 	BaseURL string
 	// Key is the API key.
 	Key string
 	// NoStream requests answers in one piece.
 	NoStream bool
-	// HTTP is the client; nil is http.DefaultClient.
+	// HTTP is the client; nil means http.DefaultClient.
 	HTTP *http.Client
 }
 
@@ -72,11 +72,11 @@ type message struct {
 type block struct {
 	Type string `json:"type"`
 	Text string `json:"text,omitempty"`
-	// ID, Name and Input belong to a call.
+	// ID, Name and Input are set for a call.
 	ID    string          `json:"id,omitempty"`
 	Name  string          `json:"name,omitempty"`
 	Input json.RawMessage `json:"input,omitempty"`
-	// ToolUseID and Content belong to the result of a call.
+	// ToolUseID and Content are set for the result of a call.
 	ToolUseID string `json:"tool_use_id,omitempty"`
 	Content   string `json:"content,omitempty"`
 }
@@ -139,7 +139,7 @@ func (b *request) addMessage(m *llm.Message) {
 		blocks = []block{{Type: "text", Text: m.Content}}
 	}
 	for _, c := range m.ToolCalls {
-		if role != llm.Assistant { // to the other side a call is text
+		if role != llm.Assistant { // calls are only possible in assistant messages; elsewhere they become text
 			blocks = append(blocks, block{Type: "text", Text: c.Function.Name + " " + c.Function.Arguments})
 			continue
 		}

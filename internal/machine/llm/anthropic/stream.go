@@ -73,7 +73,7 @@ func (s *stream) addEvent(raw llmwire.Event) (done bool, err error) {
 func (s *stream) addDelta(e *event) error {
 	n := len(s.answer.Content)
 	if n == 0 || e.Index != n-1 {
-		return &llm.Error{Kind: llm.Malformed, Message: "a part of the answer belongs to no content block"}
+		return &llm.Error{Kind: llm.Malformed, Message: "a part of the answer is outside of a content block"}
 	}
 	switch e.Delta.Type {
 	case "text_delta":

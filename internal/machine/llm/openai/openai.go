@@ -18,16 +18,16 @@ const DefaultBaseURL = "https://api.openai.com/v1"
 
 // Options configures a Model.
 type Options struct {
-	// BaseURL is DefaultBaseURL if empty.
+	// BaseURL is the URL of the server; if empty, DefaultBaseURL is used.
 	BaseURL string
 	// Key is sent as a bearer token unless it is empty.
 	Key string
-	// OldMaxTokens sends the bound of an answer as max_tokens, for servers that do not
-	// support max_completion_tokens.
+	// OldMaxTokens sends the answer limit as max_tokens, for servers that do not support
+	// max_completion_tokens.
 	OldMaxTokens bool
 	// NoStream requests answers in one piece.
 	NoStream bool
-	// HTTP is the client; nil is http.DefaultClient.
+	// HTTP is the client; nil means http.DefaultClient.
 	HTTP *http.Client
 }
 
@@ -131,7 +131,7 @@ func (m *Model) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta
 }
 
 // bodyError returns the error in a document with the status 200, if any: some servers fail
-// in the middle of an answer.
+// after the answer has begun.
 func (m *Model) bodyError(data []byte) error {
 	var body struct {
 		Error   json.RawMessage `json:"error"`

@@ -7,7 +7,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// maxCalls bounds the calls of one answer.
+// maxCalls is the maximum number of calls in one answer.
 const maxCalls = 256
 
 // accumulator assembles an answer from its chunks.
@@ -16,7 +16,7 @@ type accumulator struct {
 	answer  llm.Response
 	text    []byte
 	refusal []byte
-	// calls are the tool calls by index, args their arguments.
+	// calls are the tool calls by index, args the texts of their arguments.
 	calls []llm.ToolCall
 	args  [][]byte
 }
@@ -77,7 +77,7 @@ func (a *accumulator) addChunk(data []byte) error {
 		switch {
 		case call.Index != nil:
 			at = *call.Index
-		case call.ID == "" && at > 0: // without indices, the chunk continues the last call
+		case call.ID == "" && at > 0: // without an id and an index, the chunk continues the last call
 			at--
 		}
 		if at < 0 || at > len(a.calls) || at >= maxCalls {

@@ -33,7 +33,7 @@ type Script struct {
 	// Responses are the answers to the requests of a run in order. Each is a chat
 	// completion or an Answer.
 	Responses []json.RawMessage `json:"responses,omitempty"`
-	// Rules are used if there are no Responses; the first match counts.
+	// Rules are used if there are no Responses; the first match is used.
 	Rules []Rule `json:"rules,omitempty"`
 }
 
@@ -111,7 +111,7 @@ func Parse(data []byte) (Script, error) {
 		return s, bad("%w", err)
 	}
 	if len(s.Responses) == 0 && len(s.Rules) == 0 {
-		return s, bad("it has neither responses nor rules")
+		return s, bad("neither responses nor rules")
 	}
 	for i, raw := range s.Responses {
 		if _, _, err := parseResponse(raw); err != nil {
@@ -135,7 +135,7 @@ func (a *Answer) validate() error {
 	case a.Fault != "":
 		return fmt.Errorf("unknown fault %q; valid: %s", a.Fault, strings.Join(Faults(), ", "))
 	case a.Content == "" && len(a.ToolCalls) == 0:
-		return fmt.Errorf("it has neither content nor tool_calls")
+		return fmt.Errorf("neither content nor tool_calls")
 	}
 	return nil
 }

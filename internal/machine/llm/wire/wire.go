@@ -20,22 +20,22 @@ import (
 )
 
 const (
-	// maxBody bounds an answer, and maxLine a line of a stream.
+	// maxBody is the maximum size of an answer, and maxLine that of a line in a stream.
 	maxBody = 32 << 20
 	maxLine = 4 << 20
-	// maxMessage bounds a server's error message.
+	// maxMessage is the maximum length of a server's error message.
 	maxMessage = 1000
 )
 
 // Client sends requests to one server.
 type Client struct {
-	// URL receives the requests.
+	// URL is the address to send requests to.
 	URL string
 	// Header holds additional headers, including the key.
 	Header http.Header
-	// HTTP is the client; nil is http.DefaultClient.
+	// HTTP is the client; nil means http.DefaultClient.
 	HTTP *http.Client
-	// Now is the clock; nil is time.Now.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Secrets are removed from the server's messages.
 	Secrets []string
@@ -171,7 +171,7 @@ func (c *Client) ReadJSON(ctx context.Context, body io.Reader) ([]byte, error) {
 // Event is one event of a stream.
 type Event struct{ Name, Data string }
 
-// Events calls each for the events of a stream until each returns done. A stream that ends
+// Events calls each with the events of a stream until it returns done. A stream that ends
 // earlier is an error, because the answer is incomplete.
 func (c *Client) Events(ctx context.Context, body io.Reader, each func(Event) (done bool, err error)) error {
 	in := bufio.NewScanner(io.LimitReader(body, maxBody))
