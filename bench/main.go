@@ -1,10 +1,10 @@
-// Command bench measures Guideway against its budgets and other programs. Run
-// it in its own directory:
+// Command bench measures Guideway against its budgets and other programs. Run it in its own
+// directory:
 //
 //	go run . [workflow | gateway | checkpoints | machines] [flags]
 //
-// Without a name it runs all measurements, with the flags that they share. It never
-// fails for a missed budget: elapsed times on a busy machine prove nothing.
+// Without a name it runs all measurements, with the flags that they share. It never fails
+// for a missed budget: elapsed times on a busy machine are not reliable.
 package main
 
 import (
@@ -40,7 +40,7 @@ func measurements() []measurement {
 }
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == "script-worker" { // machines uses this program as its script worker
+	if len(os.Args) == 2 && os.Args[1] == "script-worker" { // the measurement of machines starts this program as its script worker
 		exitOn(worker.Main(os.Stdin, os.Stdout))
 		return
 	}

@@ -33,7 +33,8 @@ func asTimes(list []float64) *measure.Times {
 	return t
 }
 
-// compareLangGraph measures a session of 100 checkpoints in both, in turns.
+// compareLangGraph measures a session of 100 checkpoints in Guideway and LangGraph, in
+// turns.
 func (b *bench) compareLangGraph(ctx context.Context) (*table, error) {
 	t := &table{
 		title: "### Comparison with LangGraph's SQLite checkpointer\n\nThe same 100 contexts of 100 kB in one session, one client; then 200 loads of the newest and 200 of any. Milliseconds; bytes of all files afterwards.",
@@ -86,7 +87,7 @@ func (b *bench) findMissingPackages(ctx context.Context, dir string) (why string
 	return ""
 }
 
-// measureOurs saves and loads the contexts.
+// measureOurs saves and loads the contexts with Guideway.
 func (b *bench) measureOurs(ctx context.Context, t *table, name string, list []json.RawMessage) error {
 	dir, err := b.newDir()
 	if err != nil {
@@ -134,7 +135,7 @@ func (b *bench) measureOurs(ctx context.Context, t *table, name string, list []j
 	return nil
 }
 
-// measureTheirs runs the script on the same contexts.
+// measureTheirs runs LangGraph's script on the same contexts.
 func (b *bench) measureTheirs(ctx context.Context, dir string, list []json.RawMessage) (*langgraph, error) {
 	data, err := b.newDir()
 	if err != nil {

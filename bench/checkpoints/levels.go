@@ -25,7 +25,7 @@ const (
 	clients  = 8
 )
 
-// level is a service level of seed 003, and the budget of the design.
+// level is a service level, with its budget.
 type level struct{ seed, budget string }
 
 // owner returns the owner of all checkpoints.
@@ -36,7 +36,7 @@ func (b *bench) openStore(ctx context.Context, dir string) (*checkpoints.Checkpo
 	return checkpoints.Open(ctx, checkpoints.Options{DataDir: dir, Limits: checkpoint.Limits{PerSeries: 1000}})
 }
 
-// newDir makes a directory.
+// newDir creates a directory.
 func (b *bench) newDir() (string, error) {
 	b.dirs++
 	dir := filepath.Join(b.Dir, fmt.Sprint("data-", b.dirs))
@@ -165,8 +165,8 @@ func (b *bench) saveSession(ctx context.Context, s *saver) (dir string, ids []st
 	return dir, ids, c.Close()
 }
 
-// measureLoads measures loading: the newest checkpoint of a session of 100, and any one,
-// which is up to 31 differences away from one that is whole.
+// measureLoads measures loading: the newest checkpoint of a session of 100, and any one of
+// them, for which up to 31 deltas are applied to a complete one.
 func (b *bench) measureLoads(ctx context.Context, t *table) error {
 	l := level{"100 / 500 / 1000 / 5000", "5 / 10"}
 	s := newSaver(1)
@@ -174,7 +174,7 @@ func (b *bench) measureLoads(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	c, err := b.openStore(ctx, dir) // another process, which remembers nothing
+	c, err := b.openStore(ctx, dir) // like a new process, without cached data
 	if err != nil {
 		return err
 	}
@@ -317,7 +317,7 @@ func fillIndex(ctx context.Context, x checkpoint.Index, n int) error {
 	return nil
 }
 
-// contextsOf are the first contexts of a session.
+// contextsOf returns the first contexts of a session.
 func contextsOf(seed uint64, n int, fresh float64) []json.RawMessage {
 	talk := conversation.New(seed, contextSize, fresh)
 	list := make([]json.RawMessage, n)

@@ -1,7 +1,6 @@
-// Package checkpoints measures the storage of contexts and prints tables in Markdown:
-// the service levels of seed 003 with the budgets of the design, storage ratios of
-// several kinds of sessions, and LangGraph's SQLite checkpointer on the same contexts
-// in the same run.
+// Package checkpoints measures the storage of contexts and prints tables in Markdown: the
+// service levels with their budgets, storage ratios of several kinds of sessions, and
+// LangGraph's SQLite checkpointer on the same contexts in the same run.
 package checkpoints
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// measureStorage measures the bytes of sessions.
+// measureStorage measures the stored bytes of sessions.
 func (b *bench) measureStorage(ctx context.Context) (*table, error) {
 	t := &table{
 		title: "### Storage\n\nThe contexts as canonical JSON, and what their blobs take. \"On disk\" is all files: blobs, the database with its index of words and its log, the reserve of 1 MiB left out.",
@@ -91,7 +91,7 @@ func (b *bench) saveAndCount(ctx context.Context, t *table, what, each string, c
 	return nil
 }
 
-// onDisk sums the sizes of the files of a directory, except the reserve.
+// onDisk sums the sizes of the files of a directory, except the disk reserve.
 func onDisk(dir string) (sum int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || e.Name() == "reserve" {

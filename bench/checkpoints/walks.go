@@ -73,7 +73,7 @@ func (b *bench) walkWorkflows(ctx context.Context) ([]walked, error) {
 		name := filepath.Base(file)
 		text, err := fs.ReadFile(workflows.FS(), name)
 		if err != nil {
-			continue // of another dialect
+			continue // a workflow of another dialect
 		}
 		def, _ := workflow.Check(name, text)
 		fixtureText, err := os.ReadFile(file)
@@ -119,7 +119,7 @@ func (b *bench) openRuns(ctx context.Context, defs bundled) (*run.Service, func(
 	return service, func() { _ = journal.Close() }, err
 }
 
-// walkPath goes one path with the good answers, gates confirmed.
+// walkPath walks one path of a workflow with outputs that pass, and confirms its gates.
 func walkPath(ctx context.Context, service *run.Service, id string, fix fixture, path int) (walked, error) {
 	way := fix.Paths[path]
 	w := walked{name: id + " " + way.Name}
@@ -153,10 +153,10 @@ func walkPath(ctx context.Context, service *run.Service, id string, fix fixture,
 			return w, err
 		}
 	}
-	return w, fmt.Errorf("it does not end")
+	return w, fmt.Errorf("the walk does not end")
 }
 
-// mergeNumbers merges variables and turns YAML's integers into JSON's numbers.
+// mergeNumbers merges variables and converts YAML's integers to JSON's numbers.
 func mergeNumbers(layers ...map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, layer := range layers {

@@ -14,7 +14,7 @@ import (
 func (b *bench) measureWindow(_ context.Context, t *table) error {
 	compression, classification := level{"10 / 20 / 50 / 100", "-"}, level{"1 / 5 / 10 / 50", "-"}
 	tokenizer := ctxcompress.NewTokenizer()
-	tokenizer.Count("loaded") // a cost per process, not per call
+	tokenizer.Count("loaded") // loading the tokenizer is a cost per process, not per call
 	classifier, stems := ctxcompress.NewClassifier(ctxcompress.Hints{}), ctxcompress.NewStemCache()
 	compress := func(took *measure.Times, c ctxcompress.Context, counter ctxcompress.Counter) error {
 		return took.Call(func() error {
@@ -75,7 +75,7 @@ func measureClassify(took *measure.Times, classifier *ctxcompress.Classifier, c 
 	for key, value := range c {
 		named[name(key)] = value
 	}
-	_ = took.Call(func() error { // cannot fail
+	_ = took.Call(func() error { // classification cannot fail
 		for key, value := range named {
 			classifier.Classify(key, value)
 		}
@@ -84,8 +84,8 @@ func measureClassify(took *measure.Times, classifier *ctxcompress.Classifier, c 
 }
 
 // spreadLists splits the lists of a context into variables: some consecutive lines of code,
-// logs and turns stay together. The content determines the boundaries, so that a list that
-// moves on leaves most variables unchanged.
+// logs and turns stay together. The content determines the boundaries, so that most
+// variables stay unchanged when a list grows or its start is dropped.
 func spreadLists(text json.RawMessage) (ctxcompress.Context, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(text, &all); err != nil {

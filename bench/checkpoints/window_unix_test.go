@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 )
 
-// BenchmarkCompress measures the row "compress to a quarter, one client" by CPU time and
+// BenchmarkCompress measures the row "compress to a quarter, one client" in CPU time and
 // allocations.
 func BenchmarkCompress(b *testing.B) {
 	tokenizer := compress.NewTokenizer()

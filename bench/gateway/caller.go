@@ -13,8 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/bench/measure"
 )
 
-// caller is one client: a session of 2025-11-25 and one connection. It decodes
-// nothing, to keep its own cost low.
+// caller is one client: a session of 2025-11-25 and one connection. It does not decode
+// answers, to keep its own cost low.
 type caller struct {
 	s       *subject
 	http    *http.Client
@@ -75,7 +75,7 @@ func (c *caller) openSession(ctx context.Context) error {
 	return nil
 }
 
-// callTool makes one call, the id of which is in its text, and checks the answer.
+// callTool makes one call with its id in the text, and checks the answer.
 func (c *caller) callTool(ctx context.Context, id int, filling string) error {
 	text := fmt.Sprintf("%d %s", id, filling)
 	if _, err := c.postMessage(ctx, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"text":%q}}}`, id+10, c.s.tool, text)); err != nil {
@@ -96,7 +96,7 @@ type row struct {
 	memory   int64
 }
 
-// measureSubject makes the calls of a level, after some that do not count.
+// measureSubject makes the calls of a level, after some warm-up calls.
 func (b *bench) measureSubject(ctx context.Context, s *subject, at level) (row, error) {
 	calls := b.calls
 	if at.size > 1<<10 {
@@ -127,7 +127,8 @@ func (b *bench) measureSubject(ctx context.Context, s *subject, at level) (row, 
 	}, nil
 }
 
-// callTogether makes calls with all clients at once, each one call after the other.
+// callTogether makes calls with all clients concurrently; each client makes one call after
+// the other.
 func callTogether(ctx context.Context, callers []*caller, each int, filling string) (walls []time.Duration, took time.Duration, err error) {
 	times := &measure.Times{}
 	began := time.Now()

@@ -1,7 +1,7 @@
-// Package gateway measures the ways from a client to an MCP server in one run: no
-// gateway, a reverse proxy of bytes, Guideway's gateway without a hook graph, with a
-// hook that does nothing and with a hook that redacts, two proxies from npm, and a
-// build of TBXark/mcp-proxy. It prints tables in Markdown.
+// Package gateway measures the ways from a client to an MCP server in one run: no gateway,
+// a byte-level reverse proxy, Guideway's gateway without a hook graph, with a hook that
+// does nothing and with a hook that redacts, two proxies from npm, and a build of
+// TBXark/mcp-proxy. It prints tables in Markdown.
 package gateway
 
 import (
@@ -21,7 +21,7 @@ import (
 type bench struct {
 	measure.Options
 	calls int
-	// program is Guideway, self is this program, peer a build of TBXark/mcp-proxy.
+	// program is Guideway, self this program, and peer a build of TBXark/mcp-proxy.
 	program, self, peer string
 	// only selects the subjects besides "direct"; empty selects all.
 	only *regexp.Regexp
@@ -35,11 +35,11 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	role, to, only, at := "", "", "", ""
 	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
 	flags.IntVar(&b.calls, "calls", 0, "make this many calls of 1 KB for each row, and a quarter of 64 KB (default 400, with -short 100)")
-	flags.StringVar(&only, "only", "", "measure only the direct way and subjects with a name that matches this `pattern`")
+	flags.StringVar(&only, "only", "", "measure only the direct calls and subjects with a name that matches this `pattern`")
 	flags.StringVar(&at, "at", "", "measure only at levels that match this `pattern`, such as \"64 KB, 1 clients\"")
 	flags.StringVar(&b.peer, "peer", "", "measure this `program` too, a build of TBXark/mcp-proxy")
 	flags.StringVar(&role, "role", "", "serve as a part of the measurement: stdio, http or bytes")
-	flags.StringVar(&to, "to", "", "the target of the reverse proxy of bytes")
+	flags.StringVar(&to, "to", "", "the target of the byte-level reverse proxy")
 	remove, err := b.Parse(flags, args)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return b.measureAll(ctx)
 }
 
-// level is a size of calls and a number of clients.
+// level is a call size and a number of clients.
 type level struct {
 	size    int
 	clients int
@@ -131,7 +131,7 @@ func (b *bench) measureAll(ctx context.Context) error {
 	return nil
 }
 
-// printTable prints the rows of a level. The added time is against the direct way.
+// printTable prints the rows of a level. The added time is relative to the direct calls.
 func (b *bench) printTable(at level, rows []row) {
 	fmt.Fprintf(b.Stdout, "\n%s at once:\n\n| | p50 ms | p99 ms | added p50 ms | calls/s | CPU us/call | memory MB | budget |\n|---|---|---|---|---|---|---|---|\n", at)
 	for _, r := range rows {
@@ -144,7 +144,7 @@ func (b *bench) printTable(at level, rows []row) {
 	}
 }
 
-// checkBudget returns the budgets of a row, and whether they are kept.
+// checkBudget returns the budgets of a row, and whether they are met.
 func checkBudget(r row, at level, first row) string {
 	verdict := func(ok bool) string {
 		if ok {

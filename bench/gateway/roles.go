@@ -13,8 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// serveRole runs the server that is called, or the proxy of bytes. The HTTP roles
-// print their address.
+// serveRole runs the server that is called, or the byte-level proxy. The HTTP roles print
+// their address.
 func serveRole(ctx context.Context, role, to string, out io.Writer) error {
 	server := mcp.NewServer(&mcp.Implementation{Name: "echo", Version: "1"}, nil)
 	server.AddTool(&mcp.Tool{Name: "echo", InputSchema: map[string]any{"type": "object"}}, echoText)

@@ -43,7 +43,7 @@ func (b *bench) allSubjects() []*subject {
 	first.start = func(ctx context.Context) (*exec.Cmd, string, error) {
 		return b.roleCommand(ctx, "http"), "", nil
 	}
-	proxy := &subject{name: "reverse proxy of bytes", tool: "echo"}
+	proxy := &subject{name: "byte-level reverse proxy", tool: "echo"}
 	proxy.start = func(ctx context.Context) (*exec.Cmd, string, error) {
 		http = first.url
 		return b.roleCommand(ctx, "bytes", "-to", http), "", nil
@@ -74,7 +74,7 @@ const (
 "edges": [{"source": "start", "target": "h"}, {"source": "h", "target": "call"}, {"source": "call", "target": "end"}]}`
 )
 
-// guidewaySubject returns our gateway, with a hook if script is not empty.
+// guidewaySubject returns Guideway's gateway, with a hook if script is not empty.
 func (b *bench) guidewaySubject(name, script string) *subject {
 	s := &subject{name: name, tool: "echo__echo"}
 	s.start = func(ctx context.Context) (*exec.Cmd, string, error) {
@@ -118,13 +118,13 @@ func (b *bench) npmSubject(name, script string, args func(port string) []string)
 			_, err = os.Stat(path)
 		}
 		if err != nil {
-			return nil, "", errors.New("it is not installed: npm ci --ignore-scripts in proxies")
+			return nil, "", errors.New("not installed: npm ci --ignore-scripts in proxies")
 		}
 		port, err := findPort(ctx)
 		if err != nil {
 			return nil, "", err
 		}
-		node := filepath.Join(measure.Root, "conformance", "node_modules", ".bin", "node") // new enough for all of them
+		node := filepath.Join(measure.Root, "conformance", "node_modules", ".bin", "node") // this version of node is new enough for all packages
 		if _, err := os.Stat(node); err != nil {
 			node = "node"
 		}
@@ -179,7 +179,7 @@ func (s *subject) startProcess(ctx context.Context) error {
 	cmd.Stdout, cmd.Stderr = in, in
 	s.cmd, s.url = cmd, endpoint
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start it: %w", err)
+		return fmt.Errorf("start the process: %w", err)
 	}
 	said := make(chan string, 1)
 	go func() {
@@ -197,7 +197,7 @@ func (s *subject) startProcess(ctx context.Context) error {
 		case s.url = <-said:
 		case <-time.After(20 * time.Second):
 			s.stopProcess()
-			return errors.New("it does not print its address")
+			return errors.New("the process does not print its address")
 		}
 	}
 	for wait := 50 * time.Millisecond; ; wait *= 2 {
@@ -207,7 +207,7 @@ func (s *subject) startProcess(ctx context.Context) error {
 		}
 		if wait > 8*time.Second {
 			s.stopProcess()
-			return fmt.Errorf("it does not answer: %w", err)
+			return fmt.Errorf("the process does not answer: %w", err)
 		}
 		select {
 		case <-time.After(wait):
@@ -224,7 +224,7 @@ func (s *subject) stopProcess() {
 	}
 }
 
-// treeUsage returns the CPU time and the memory of the subject with its descendants, but
+// treeUsage returns the CPU time and the memory of the subject and its descendants, but
 // without the server that is called.
 func (s *subject) treeUsage() (cpu time.Duration, memory int64) {
 	return measure.TreeUsage(s.cmd.Process.Pid, func(command []byte) bool {

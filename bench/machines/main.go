@@ -1,7 +1,7 @@
-// Package machines measures how many agent machines one process drives, and what the
-// engine adds to a step. The runs are kept as the program keeps them, in SQLite with
-// every commit synced; their handlers run in real workers; the scripted model answers
-// at once. The table ends with earlier figures of other engines.
+// Package machines measures how many agent machines one process drives, and what the engine
+// adds to a step. As in the program, the runs are stored in SQLite with every commit
+// synced, and their handlers run in script workers. The scripted model answers immediately.
+// The table ends with earlier figures of other engines.
 package machines
 
 import (
@@ -24,7 +24,7 @@ type options struct {
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o := options{Options: measure.Options{Stdout: stdout, Stderr: stderr}}
 	flags := flag.NewFlagSet("machines", flag.ContinueOnError)
-	flags.IntVar(&o.machines, "machines", 200, "the number of machines at once")
+	flags.IntVar(&o.machines, "machines", 200, "the number of concurrent machines")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the machines without handlers to this `file`")
 	remove, err := o.Parse(flags, args)
 	if err != nil {

@@ -145,7 +145,7 @@ func (b *bench) runMachine(ctx context.Context) (took time.Duration, steps []tim
 		last = now
 	})
 	if err == nil && len(steps) != 3 {
-		err = fmt.Errorf("the run %s made %d steps", s.RunID, len(steps))
+		err = fmt.Errorf("the run %s has %d steps", s.RunID, len(steps))
 	}
 	return time.Since(begun), steps, err
 }
@@ -153,12 +153,13 @@ func (b *bench) runMachine(ctx context.Context) (took time.Duration, steps []tim
 // row holds the figures of a kind.
 type row struct {
 	kind kind
-	// alone are the runs one after the other, each of 3 steps, aloneSteps their
-	// steps; together is the wall of all at once, steps theirs.
+	// alone are the durations of sequential runs, each of 3 steps, and aloneSteps those of
+	// their steps; together is the elapsed time of all concurrent runs, and steps their
+	// steps.
 	alone, aloneSteps, steps []time.Duration
 	together                 time.Duration
 	machines                 int
-	// before and after are the memory of the process; workers that of the workers.
+	// before and after are the memory of the process, and workers that of the workers.
 	before, after, workers int64
 }
 
@@ -215,10 +216,10 @@ func startProfile(k kind, o *options) (stop func() error, err error) {
 	}
 	file, err := os.Create(o.profile)
 	if err != nil {
-		return nil, fmt.Errorf("make the file of the profile: %w", err)
+		return nil, fmt.Errorf("create the profile file: %w", err)
 	}
 	if err := pprof.StartCPUProfile(file); err != nil {
-		return nil, fmt.Errorf("begin the profile: %w", err)
+		return nil, fmt.Errorf("start the profile: %w", err)
 	}
 	return func() error {
 		pprof.StopCPUProfile()

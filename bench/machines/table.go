@@ -31,8 +31,8 @@ func readMemory() (own, workers int64) {
 	return own, workers
 }
 
-// reference is an engine that was measured earlier, with three steps that call nothing. The
-// figures are not of this run.
+// reference is an engine that was measured earlier, with three steps that make no calls.
+// Its figures are not from this run.
 type reference struct{ name, alone, together, rate, memory string }
 
 func earlierResults() []reference {

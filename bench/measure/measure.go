@@ -1,6 +1,5 @@
-// Package measure holds what all measurements of the bench share: the flags, the
-// program under measurement, percentiles, and the load, CPU time and memory that
-// /proc reports.
+// Package measure contains the shared parts of all measurements: the flags, the program
+// under measurement, percentiles, and the load, CPU time and memory that /proc reports.
 package measure
 
 import (

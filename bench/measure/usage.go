@@ -10,12 +10,12 @@ var ErrNotMeasured = errors.New("not measured on this platform")
 
 // Memory is the memory of a process, in bytes.
 type Memory struct {
-	// Resident is VmRSS, Peak is VmHWM, Own is RssAnon: resident pages that do not
-	// belong to a file.
+	// Resident is VmRSS, Peak is VmHWM, Own is RssAnon: resident pages that are not backed
+	// by a file.
 	Resident, Peak, Own int64
 }
 
-// CPUClock reads the CPU time that a process takes from now on.
+// CPUClock measures the CPU time of a process from its start on.
 type CPUClock struct {
 	pid   int
 	began time.Duration

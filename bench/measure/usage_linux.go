@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// clockTick is the unit of times in /proc: Linux gives user space a hundredth
-// of a second on every architecture that Go runs on.
+// clockTick is the unit of times in /proc: on Linux a hundredth of a second for user space,
+// on every architecture that Go supports.
 const clockTick = 10 * time.Millisecond
 
 // MemoryOf reads /proc/PID/status.
@@ -103,7 +103,7 @@ func Children(pid int) []int {
 	return children
 }
 
-// commandLine returns the command line of a process, its arguments separated by NUL.
+// commandLine returns the command line of a process, with its arguments separated by NUL.
 func commandLine(pid int) []byte {
 	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return line

@@ -22,7 +22,7 @@ const (
 	teamDefinitions = 2_000
 )
 
-// texts is a fetcher of definitions in memory.
+// texts implements mirror.Fetcher with definitions in memory.
 type texts struct {
 	names []string
 	texts map[string]string
@@ -118,7 +118,7 @@ func loadTeam(b *testing.B, sources []catalog.Source, index string) *catalog.Cat
 func BenchmarkTeamStart(b *testing.B) {
 	start, _ := writeTeamSources(b)
 	index := b.TempDir()
-	loadTeam(b, start(), index) // creates the index
+	loadTeam(b, start(), index) // the first load creates the index
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

@@ -17,7 +17,7 @@ const (
 	crowdClients   = 8
 )
 
-// shared lets several clients call one server concurrently. It passes each answer to its
+// shared lets several clients call one server concurrently. It delivers each answer to its
 // caller.
 type shared struct {
 	server *server
@@ -155,7 +155,7 @@ func (p plan) measureCrowd(ctx context.Context, w *workplace, ours *target, rec 
 	return nil
 }
 
-// workInCrowd is the work of one client.
+// workInCrowd makes the calls of one client.
 func workInCrowd(ctx context.Context, c caller, n int) ([]time.Duration, error) {
 	d := &durableWalk{}
 	if err := d.startRun(ctx, c); err != nil {

@@ -19,12 +19,12 @@ const (
 	durableRounds = 1000
 )
 
-// The steps at which workflow_continue is measured in turns: some around step 10 of one run
-// after the other, and as many around step 5,000 of one run.
+// The steps at which workflow_continue is measured in turns: some around step 10 of several
+// runs, one after the other, and as many around step 5,000 of one run.
 const (
 	earlyStep = 10
 	lateStep  = 5000
-	// together is the number of steps of each kind per turn.
+	// together is the number of steps of each kind in each turn.
 	together = 10
 )
 
@@ -43,12 +43,12 @@ func durableDocument() document {
 	return d
 }
 
-// durableTarget returns the target with that workflow and a new home directory, so that it
-// starts with an empty journal.
+// durableTarget returns the target with the durable workflow and a new home directory, so
+// that it starts with an empty journal.
 func (w *workplace) durableTarget(t *target, home string) (*target, error) {
 	dir := filepath.Join(w.dir, "durable")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make a directory to work in: %w", err)
+		return nil, fmt.Errorf("create a working directory: %w", err)
 	}
 	text, err := json.Marshal(durableDocument())
 	if err != nil {
@@ -60,7 +60,7 @@ func (w *workplace) durableTarget(t *target, home string) (*target, error) {
 	return t.withEnv(w.environmentOf(home, "WORKFLOW_STORAGE_PATH="+w.json+string(os.PathListSeparator)+dir)...), nil
 }
 
-// walk is a client's durable run.
+// durableWalk is a client's durable run of a workflow.
 type durableWalk struct {
 	run, handle string
 	steps       int
@@ -97,7 +97,7 @@ func (d *durableWalk) callTool(ctx context.Context, c caller, params map[string]
 		return 0, fmt.Errorf("step %d of a durable run: %w", d.steps, err)
 	}
 	if a.Status != "running" || a.Handle == "" {
-		return 0, fmt.Errorf("step %d of a durable run: it is %q", d.steps, a.Status)
+		return 0, fmt.Errorf("step %d of a durable run: the status is %q", d.steps, a.Status)
 	}
 	d.run, d.handle = a.RunID, a.Handle
 	return took, nil
@@ -121,7 +121,7 @@ type measured struct {
 	blind bool
 }
 
-// measureSteps measures some steps of a run.
+// measureSteps measures a number of steps of a run.
 func (m *measured) measureSteps(ctx context.Context, c caller, d *durableWalk, n int) error {
 	began, err := measure.CPUTime(m.pid)
 	m.blind = m.blind || err != nil
@@ -172,7 +172,8 @@ func (p plan) measureRuns(ctx context.Context, w *workplace, ours *target, rec r
 	return nil
 }
 
-// measureContinues is measureRuns without the start. It returns the long run.
+// measureContinues is the part of measureRuns without the start of a process. It returns
+// the long run.
 func (p plan) measureContinues(ctx context.Context, t *target, rec record) (*durableWalk, error) {
 	s, err := t.startServer(ctx, legacy)
 	if err != nil {
@@ -208,7 +209,7 @@ func (p plan) measureContinues(ctx context.Context, t *target, rec record) (*dur
 	}
 	rec(rowContinue, early.toFigure())
 	rec(rowContinueLate, late.toFigure())
-	// No pause before the reading, as after the calls of workflow_next.
+	// Read the memory without a pause, as after the calls of workflow_next.
 	return long, (plan{}).measureMemory(ctx, s, rowContinued, rec)
 }
 
@@ -232,7 +233,7 @@ func askOnce(ctx context.Context, t *target, run string) (wall, cpu time.Duratio
 		return 0, 0, err
 	}
 	if a.RunID != run {
-		return 0, 0, fmt.Errorf("asked about run %s, %s answers about %q", run, t.name, a.RunID)
+		return 0, 0, fmt.Errorf("the status of the run %s from %s is that of %q", run, t.name, a.RunID)
 	}
 	return wall, 0, nil
 }

@@ -44,6 +44,6 @@ func TestDurableWorkflow(t *testing.T) {
 		c = goodCommand()
 	}
 	if pos := p.PositionOf(s); pos.Kind != engine.PositionStep {
-		t.Errorf("behind the measurements the run is at %+v", pos)
+		t.Errorf("after the measurements, the run is at %+v", pos)
 	}
 }

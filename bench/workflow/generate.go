@@ -48,7 +48,8 @@ func loopDocument(id string, rounds int) document {
 	return d
 }
 
-// mixedDocument returns the workflow with a number; a higher number is a longer workflow.
+// mixedDocument returns the workflow with the given number; workflows with higher numbers
+// are longer.
 func mixedDocument(i int) document {
 	g := newGenerator(uint64(i))
 	size := 10_000 + 48_000*i/workflowCount

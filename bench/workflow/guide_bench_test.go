@@ -9,7 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// rounds is more than the linter recommends, so that growth with the rounds is visible.
+// rounds is above the limit that the linter recommends, so that growth with the number of
+// rounds is visible.
 const rounds = 500
 
 func compileLoop(b *testing.B) *engine.Program {

@@ -63,7 +63,7 @@ func findURL(said io.Reader) (string, error) {
 			return url, nil
 		}
 	}
-	return "", fmt.Errorf("serve over HTTP: the program does not tell its address (%w)", lines.Err())
+	return "", fmt.Errorf("serve over HTTP: the program does not print its address (%w)", lines.Err())
 }
 
 func (h *httpServer) stop() {

@@ -20,7 +20,7 @@ type options struct {
 	installReference bool
 }
 
-// maxDuration bounds a measurement, in case a server never answers.
+// maxDuration limits a measurement, in case a server never answers.
 const maxDuration = 10 * time.Minute
 
 // Run measures and prints the table.

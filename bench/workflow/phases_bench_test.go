@@ -15,15 +15,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// BenchmarkPhaseWalkBytes walks a real phase workflow to its end with the runs tools and
-// reports the bytes that an agent reads, each answer once. It compares them with the bytes
-// of get_workflow and of get_phase for each phase in the text form of the dialect's
-// original system.
+// BenchmarkPhaseWalkBytes walks a phase workflow of the corpus to its end with the runs
+// tools and reports the bytes that an agent reads, each answer once. It compares them with
+// the bytes of get_workflow and of get_phase for each phase in the text form of the
+// dialect's original system.
 func BenchmarkPhaseWalkBytes(b *testing.B) {
 	dir := filepath.Join("..", "..", "..", "shared", "corpus", "phases")
 	text, err := os.ReadFile(filepath.Join(dir, "work-package", "work-package.json"))
 	if err != nil {
-		b.Skip("no corpus beside this checkout")
+		b.Skip("the corpus is not available")
 	}
 	def, found := workflow.Parse("work-package.json", text)
 	if def == nil {
@@ -125,7 +125,7 @@ func answerPosition(a *run.Answer) map[string]any {
 	case engine.PositionContext:
 		vars := map[string]any{}
 		for _, n := range pos.Needs {
-			if len(n.Allowed) == 0 && len(n.Tests) == 0 { // the list of a loop
+			if len(n.Allowed) == 0 && len(n.Tests) == 0 { // the variable is the list of a loop
 				vars["plan"] = map[string]any{"tasks": []any{"one", "two"}}
 				continue
 			}

@@ -133,7 +133,7 @@ func (p plan) measureSizes(ctx context.Context, t *target, rec record) error {
 	if _, err := loopWalk(t.echoes).measureWalk(ctx, s, p.memoryCalls); err != nil {
 		return err
 	}
-	// No pause before the reading: the memory in use during work counts.
+	// Read the memory without a pause, because the memory in use during work is measured.
 	if err := (plan{}).measureMemory(ctx, s, rowWorked, rec); err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (p plan) measureMemory(ctx context.Context, s *server, to row, rec record) 
 	return nil
 }
 
-// measureNext measures workflow_next in one session over stdio, walk after walk.
+// measureNext measures workflow_next in one session over stdio, one walk after another.
 func (p plan) measureNext(ctx context.Context, t *target, v protocolVersion, to row, rec record) error {
 	if t == nil {
 		return nil
@@ -231,7 +231,7 @@ func (p plan) measureHTTP(ctx context.Context, w *workplace, t *target, rec reco
 	return nil
 }
 
-// measureCalls makes n calls after some warm-up calls.
+// measureCalls measures n calls after some warm-up calls.
 func measureCalls(ctx context.Context, c caller, pid, n int, calls func(context.Context, caller, int) ([]time.Duration, error)) (figure, error) {
 	if _, err := calls(ctx, c, min(n/10, loopLength)); err != nil {
 		return figure{}, err

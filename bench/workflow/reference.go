@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// The reference is the system that the steps dialect comes from.
+// The reference is WorkRail, from which the steps dialect comes.
 const (
 	referencePackage = "@exaudeus/workrail"
 	referenceVersion = "0.6.1-beta.7"
@@ -39,9 +39,9 @@ func (w *workplace) referenceTarget(ctx context.Context, o *options) (*target, e
 	}
 	return &target{
 		name: "reference", command: []string{"node", script}, dir: w.projectDir(),
-		// In loops it cannot read the context that it returned.
+		// In loops, WorkRail cannot read the context that it returned.
 		echoes: false,
-		// It ignores the end of its input and SIGTERM.
+		// WorkRail ignores the end of its input and SIGTERM.
 		mustKill: true,
 		env:      w.environmentOf("reference-home", "WORKRAIL_DISABLE_UNIFIED_DASHBOARD=1"),
 	}, nil
@@ -53,13 +53,13 @@ func installReference(ctx context.Context, dir string, stderr io.Writer) error {
 		return nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make a directory for the reference: %w", err)
+		return fmt.Errorf("create a directory for the reference: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, "npm", "install", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund", //nolint:gosec // a directory of ours
 		referencePackage+"@"+referenceVersion)
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("install the reference: %w (if the registry does not have it, give an installed one with -reference DIR)", err)
+		return fmt.Errorf("install the reference: %w (if the registry does not have it, use an installed one with -reference DIR)", err)
 	}
 	return nil
 }

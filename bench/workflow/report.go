@@ -76,10 +76,10 @@ func toMegabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
 type line struct {
 	What string `json:"what"`
 	Unit string `json:"unit"`
-	// Budget is the maximum of the design; 0 means no budget.
+	// Budget is the maximum allowed value; 0 means no budget.
 	Budget float64 `json:"budget,omitempty"`
 	Ours   *figure `json:"ours,omitempty"`
-	// Reference was measured in the same run, Earlier on another day.
+	// Reference was measured in the same run, and Earlier in a previous one.
 	Reference *figure `json:"reference,omitempty"`
 	Earlier   *span   `json:"referenceMeasuredEarlier,omitempty"`
 }

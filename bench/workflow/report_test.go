@@ -20,10 +20,10 @@ func TestLatency(t *testing.T) {
 		t.Errorf("median %v, p99 %v, max %v of %d", f.Value, *f.P99, *f.Max, f.N)
 	}
 	if f := latencyFigure(times[:15]); f.P99 != nil {
-		t.Errorf("a 99th percentile of 15 measurements: %v", *f.P99)
+		t.Errorf("latencyFigure of 15 measurements has a 99th percentile: %v", *f.P99)
 	}
 	if f := latencyFigure(nil); f != (figure{}) {
-		t.Errorf("nothing was measured: %+v", f)
+		t.Errorf("latencyFigure without measurements: %+v", f)
 	}
 }
 
@@ -75,6 +75,6 @@ func TestReportWithoutFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := strings.Count(out.String(), "not measured"); got < int(rowBinary) {
-		t.Errorf("%d rows say that they were not measured:\n%s", got, out.String())
+		t.Errorf("only %d rows are marked as not measured:\n%s", got, out.String())
 	}
 }

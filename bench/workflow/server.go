@@ -45,8 +45,7 @@ type server struct {
 	started time.Time
 }
 
-// startServer starts a target. The end of ctx kills it, so that reads do not block for
-// ever.
+// startServer starts a target. The end of ctx kills it, so that reads do not block forever.
 func (t *target) startServer(ctx context.Context, v protocolVersion) (*server, error) {
 	s := &server{target: t, version: v}
 	s.cmd = exec.CommandContext(ctx, t.command[0], t.command[1:]...) //nolint:gosec // the program to measure
@@ -136,7 +135,7 @@ func (s *server) processID() int { return s.cmd.Process.Pid }
 func (t *target) fileSize() (int64, error) {
 	info, err := os.Stat(t.command[0])
 	if err != nil {
-		return 0, fmt.Errorf("look at the program: %w", err)
+		return 0, fmt.Errorf("read the size of the program: %w", err)
 	}
 	return info.Size(), nil
 }

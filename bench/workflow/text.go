@@ -25,7 +25,7 @@ func sampleSentences() []string {
 	}
 }
 
-// randomText returns sentences of at most that many characters together.
+// randomText returns sentences of at most the given number of characters in total.
 func (g *generator) randomText(most int) string {
 	all := sampleSentences()
 	var b strings.Builder

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// walker is an obedient agent: it completes each step that it gets, reports it, and starts
+// walker simulates an agent: it completes each step that it gets, reports it, and starts
 // again at the end of a walk.
 type walker struct {
 	workflow string

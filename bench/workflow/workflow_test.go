@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The generated workflows are 50, of a realistic size, without diagnostics, and the same in
+// There are 50 generated workflows, of realistic sizes, without diagnostics and equal in
 // both formats.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
@@ -31,10 +31,10 @@ func TestWorkflows(t *testing.T) {
 		}
 		inJSON, inYAML := parseWorkflow(t, d.ID+".json", text), parseWorkflow(t, d.ID+".yaml", other)
 		if inJSON.Hash != inYAML.Hash {
-			t.Errorf("%s means something else in YAML", d.ID)
+			t.Errorf("%s has a different meaning in YAML", d.ID)
 		}
 		if ids[d.ID] {
-			t.Errorf("%s is there twice", d.ID)
+			t.Errorf("duplicate id %s", d.ID)
 		}
 		ids[d.ID] = true
 	}

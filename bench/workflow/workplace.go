@@ -17,14 +17,14 @@ type workplace struct {
 func newWorkplace(dir string) (*workplace, error) {
 	w := &workplace{
 		dir: dir,
-		// The reference reads the directory "workflows" of its working
-		// directory and knows JSON alone.
+		// The reference reads the directory "workflows" of its working directory and reads
+		// only JSON.
 		json: filepath.Join(dir, "project", "workflows"),
 		yaml: filepath.Join(dir, "yaml"),
 	}
 	for _, sub := range []string{w.json, w.yaml, w.emptyDir()} {
 		if err := os.MkdirAll(sub, 0o700); err != nil {
-			return nil, fmt.Errorf("make a directory to work in: %w", err)
+			return nil, fmt.Errorf("create a working directory: %w", err)
 		}
 	}
 	if err := writeWorkflows(w.json, w.yaml); err != nil {

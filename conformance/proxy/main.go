@@ -70,13 +70,12 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	return httpapi.Serve(ctx, listener, newProxy(target, token))
 }
 
-// maxBody is more than any server takes.
+// maxBody is more than any server accepts.
 const maxBody = 64 << 20
 
-// newProxy forwards to the host of target and adds the token. It reads a body
-// to its end first: the standard server closes it when an answer begins, and
-// if it was read up to its last byte but not to its end, the standard client
-// then breaks the connection in the middle of the answer.
+// newProxy forwards to the host of target and adds the token. It first reads the whole
+// request body: net/http's server closes the body when an answer begins, and if its last
+// byte but not its end was read, net/http's client breaks the connection during the answer.
 func newProxy(target *url.URL, token string) http.Handler {
 	forward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
