@@ -61,7 +61,7 @@ func callThroughHooks(h *server.ActiveHooks, t *testing.T, params, answer string
 }
 
 // No hook sees a call until a graph is enabled; a graph that another process enables takes
-// effect soon after; and an edited file of approvals blocks every call.
+// effect soon after; and an edited approvals file blocks every call.
 func TestActiveHooksOnCalls(t *testing.T) {
 	t.Parallel()
 	const params = `{"name":"read","arguments":{"path":"/home/u/.ssh/id_rsa"}}`

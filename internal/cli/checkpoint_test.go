@@ -65,7 +65,7 @@ func checkpointsOf(t *testing.T, host *app.Host) *app.CheckpointStore {
 	return c
 }
 
-// Cleanup asks the store of runs for the active ones: their last checkpoint is kept
+// Cleanup asks the run store for the active ones: their last checkpoint is kept
 // regardless of its age.
 func TestCleanupKeepsActiveRuns(t *testing.T) {
 	t.Parallel()

@@ -62,7 +62,7 @@ func TestDoctorFindsServer(t *testing.T) {
 	}
 }
 
-// The doctor reports a container that weakens the sandbox of scripts, and one in which no
+// The doctor reports a container that weakens the script sandbox, and one in which no
 // sandbox starts.
 func TestDoctorReportsSandbox(t *testing.T) {
 	t.Parallel()

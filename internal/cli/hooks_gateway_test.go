@@ -157,7 +157,7 @@ func TestGatewayRunsHookGraphs(t *testing.T) {
 }
 
 // Graphs that are enabled or disabled while a gateway runs take effect soon after, and
-// clients are notified that the list of tools has changed.
+// clients are notified that the tool list has changed.
 func TestGatewayFollowsHookGraphs(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayProject(t)

@@ -171,7 +171,7 @@ func TestAgentCallsUpstream(t *testing.T) {
 	}
 }
 
-// The role's patterns match the names of tools for models.
+// The role's patterns match tool names for models.
 func TestModelToolNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"one__a": "one__a", "fs.read": "fs_read", "a/b": "a_b"} {

@@ -79,7 +79,7 @@ func (w *transcriptClient) callTool(name string, arguments map[string]any) map[s
 }
 
 // A client walks a bundled workflow with loops to its end over the program's standard input
-// and output (W21). The messages are recorded, so that a change of the wire format shows in
+// and output. The messages are recorded, so that a change of the wire format shows in
 // a diff.
 func TestTranscript(t *testing.T) {
 	t.Parallel()
@@ -177,6 +177,6 @@ func compareTranscript(t *testing.T, file, got string) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); d != "" {
-		t.Errorf("the wire has changed; go test ./internal/cli -update-transcripts records it anew (-want +got):\n%.4000s", d)
+		t.Errorf("the messages have changed; go test ./internal/cli -update-transcripts records them again (-want +got):\n%.4000s", d)
 	}
 }

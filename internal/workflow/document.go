@@ -53,7 +53,7 @@ func Dialects() []guideway.Dialect {
 	return []guideway.Dialect{guideway.DialectSteps, guideway.DialectPhases, guideway.DialectHooks, guideway.DialectMachines}
 }
 
-// Kinds returns the kinds of documents of a dialect, or all kinds if the dialect is empty.
+// Kinds returns the document kinds of a dialect, or all kinds if the dialect is empty.
 func Kinds(dialect guideway.Dialect) []phases.Kind {
 	switch dialect {
 	case guideway.DialectMachines:
@@ -293,7 +293,7 @@ func standalone(file string, data []byte) machinedef.Files {
 	return machinedef.Files{Config: machinedef.File{Path: file, Data: data}, Alone: true}
 }
 
-// readMachines parses a machine configuration, or a file of roles.
+// readMachines parses a machine configuration, or a role file.
 func (d *Document) readMachines(file string, root *doc.Node, data []byte) (found []guideway.Diagnostic) {
 	switch d.Kind {
 	case machinedef.KindMachine:

@@ -15,7 +15,7 @@ import (
 // ApprovalsPath returns the path of the approvals file. Its key is in UserSecretsDir.
 func ApprovalsPath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "approvals.json") }
 
-// OpenApprovals opens the store of approvals.
+// OpenApprovals opens the approval store.
 func OpenApprovals(cfg *config.Config, now func() time.Time) (*approval.Store, error) {
 	key, _, err := keyfile.LoadOrCreate(filepath.Join(UserSecretsDir(cfg), "approvals.key"))
 	if err != nil {

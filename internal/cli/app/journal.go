@@ -36,7 +36,7 @@ func IsDamaged(err error) bool { return sqlite.IsDamaged(err) }
 
 // OpenKey reads the key of the chains of the journal. It creates a key only for a store
 // without one, because another key would break the chains. If several instances open a new
-// store at once, one key wins and the other instances get an error.
+// store at the same time, one key is stored and the other instances get an error.
 func OpenKey(ctx context.Context, cfg *config.Config, journal JournalStore) (run.Key, error) {
 	path := cfg.Journal.KeyFile
 	if isMissing(path) {

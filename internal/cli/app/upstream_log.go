@@ -15,7 +15,7 @@ import (
 // maxUpstreamLog limits the size of the log of an upstream. One older file is kept.
 const maxUpstreamLog = 512 << 10
 
-// UpstreamLogDir returns the directory of the logs of upstreams.
+// UpstreamLogDir returns the directory of the upstream logs.
 func UpstreamLogDir(cfg *config.Config) string {
 	if cfg.Dirs.State == "" {
 		return ""

@@ -86,7 +86,7 @@ func notFoundError(ctx context.Context, d *app.CheckpointDeps, command, id strin
 		WithFix("guideway checkpoint %s --session %s", command, id)
 }
 
-// completeCheckpoints completes ids of checkpoints, up to most arguments.
+// completeCheckpoints completes checkpoint ids, up to most arguments.
 func completeCheckpoints(a *app.App, most int) cobra.CompletionFunc {
 	return completeRecords(a, most, 100, func(r checkpoint.Record) (id, about string) { return r.ID, checkpointText(r) + "," })
 }

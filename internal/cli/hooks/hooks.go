@@ -168,7 +168,7 @@ func WithPool(ctx context.Context, do func(*sandbox.Pool) error) error {
 	return do(pool)
 }
 
-// completeHooks completes the ids of graphs, and files.
+// completeHooks completes graph ids, and files.
 func completeHooks(a *app.App) cobra.CompletionFunc {
 	return app.CompleteNames(1, app.NamesOrFiles, func(ctx context.Context) (ids []string, err error) {
 		d, err := OpenHooks(ctx, a)

@@ -83,7 +83,7 @@ func installClientIDs() []string {
 	return ids
 }
 
-// CompleteInstallClients completes the names of MCP clients.
+// CompleteInstallClients completes MCP client names.
 func CompleteInstallClients() cobra.CompletionFunc {
 	return app.CompleteNames(1, cobra.ShellCompDirectiveNoFileComp, func(context.Context) (names []string, _ error) {
 		for _, c := range install.Clients() {

@@ -140,7 +140,7 @@ func runMachineValidate(ctx context.Context, o *machineValidateOptions) error {
 	return err
 }
 
-// completeMachines completes the names of machines.
+// completeMachines completes machine names.
 func completeMachines(a *app.App) cobra.CompletionFunc {
 	return app.CompleteNames(math.MaxInt, app.NamesOrFiles, func(ctx context.Context) (names []string, err error) {
 		_, resolver, err := server.OpenMachineResolver(ctx, a)

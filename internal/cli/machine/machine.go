@@ -50,7 +50,7 @@ type machineDeps struct {
 	here     run.Project
 }
 
-// withMachines opens the store of machines for one command.
+// withMachines opens the machine store for one command.
 func withMachines(ctx context.Context, a *app.App, models driver.Models, do func(context.Context, *machineDeps) error) error {
 	cfg, person, err := a.LoadUser()
 	if err != nil {

@@ -80,7 +80,7 @@ func runMachineStatus(ctx context.Context, o *machineRefOptions) error {
 			})
 		}
 		return app.WriteList(o.app.Host, o.JSON, app.Listing[machineRow]{
-			Items: rows, Answer: rows, Empty: "There are no runs of machines. To start one: guideway machine run --help",
+			Items: rows, Answer: rows, Empty: "There are no machine runs. To start one: guideway machine run --help",
 			Table: app.NewTable(4, "RUN", "MACHINE", "STATUS", "STATE", "GOAL", "CHANGED"),
 			Row: func(r machineRow) []string {
 				return []string{r.RunID, app.OneLine(r.Machine), r.Status, app.OneLine(r.State), app.OneLine(r.Goal), r.Updated}

@@ -17,7 +17,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// VerifyMachines verifies the journal of machines. If there is no journal, the report is
+// VerifyMachines verifies the machine journal. If there is no journal, the report is
 // empty. If restored is set, the current state is first accepted as the valid history.
 func VerifyMachines(ctx context.Context, a *app.App, cfg *config.Config, id string, restored bool) (*run.Report, error) {
 	own := server.MachineConfig(cfg)
@@ -40,7 +40,7 @@ func VerifyMachines(ctx context.Context, a *app.App, cfg *config.Config, id stri
 	return store.Runs.Verify(ctx, id)
 }
 
-// HasMachineStore reports whether a journal of machines exists or existed. If its heads
+// HasMachineStore reports whether a machine journal exists or existed. If its heads
 // exist, a missing journal is an error.
 func HasMachineStore(own *config.Config) bool {
 	if own.UsesPostgres() {

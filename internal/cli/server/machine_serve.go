@@ -19,7 +19,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// lazyMachines opens the store of machine runs at the first call.
+// lazyMachines opens the machine run store at the first call.
 type lazyMachines struct {
 	app      *app.App
 	cfg      *config.Config

@@ -26,7 +26,7 @@ type MachineDeps struct {
 	Tracer driver.Tracer
 }
 
-// MachineStore is the journal of machine runs and the service that uses it.
+// MachineStore is the machine run journal and the service that uses it.
 type MachineStore struct {
 	MachineDeps
 	Runs    *driver.Service
@@ -37,7 +37,7 @@ type MachineStore struct {
 // Close closes the journal.
 func (s *MachineStore) Close() {
 	if err := s.journal.Close(); err != nil {
-		s.log.Warn("cannot close the store of machines", "error", err)
+		s.log.Warn("cannot close the machine store", "error", err)
 	}
 }
 
@@ -60,7 +60,7 @@ func (s *MachineStore) openService(ctx context.Context, cfg *config.Config, user
 	return err
 }
 
-// OpenMachineStore opens the journal of machine runs. It is separate from the journal of
+// OpenMachineStore opens the machine run journal. It is separate from the journal of
 // guided runs, because the messages of agents would make that one large.
 func OpenMachineStore(ctx context.Context, cfg *config.Config, user string, parts MachineDeps, log *slog.Logger) (*MachineStore, error) {
 	own := MachineConfig(cfg)
@@ -85,7 +85,7 @@ func OpenMachineStore(ctx context.Context, cfg *config.Config, user string, part
 	return s, nil
 }
 
-// MachineConfig returns the settings with the store of machine runs in place of the store
+// MachineConfig returns the settings with the machine run store in place of the store
 // of guided runs.
 func MachineConfig(cfg *config.Config) *config.Config {
 	own := *cfg

@@ -52,7 +52,7 @@ func (u *Maintenance) Start() {
 			return
 		}
 		if err := u.Run(ctx); err != nil && ctx.Err() == nil {
-			u.Log.WarnContext(ctx, "the maintenance of checkpoints failed", "error", err)
+			u.Log.WarnContext(ctx, "checkpoint maintenance failed", "error", err)
 		}
 	})
 }

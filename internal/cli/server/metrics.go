@@ -19,7 +19,7 @@ type requestMetrics struct {
 	graphs   *metrics.Counter
 
 	mu sync.Mutex
-	// upstreams reports the health of upstreams. It may be nil.
+	// upstreams reports upstream health. It may be nil.
 	upstreams *gateway.Gateway
 }
 

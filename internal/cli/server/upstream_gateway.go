@@ -72,7 +72,7 @@ func UpstreamOptions(a *app.App, cfg *config.Config) upstream.Options {
 	}
 }
 
-// UpstreamCacheDir returns the directory of the cached catalogs of upstreams.
+// UpstreamCacheDir returns the directory of the cached upstream catalogs.
 func UpstreamCacheDir(cfg *config.Config) string {
 	if cfg.Dirs.Cache == "" {
 		return ""
@@ -80,7 +80,7 @@ func UpstreamCacheDir(cfg *config.Config) string {
 	return filepath.Join(cfg.Dirs.Cache, "upstreams")
 }
 
-// NewPinStore returns the store of pins.
+// NewPinStore returns the pin store.
 func NewPinStore(a *app.App, cfg *config.Config) gateway.PinStore {
 	return gateway.PinStore{Approvals: &approvals{cfg: cfg, now: a.Host.CurrentTime}, Dir: filepath.Join(cfg.DataDir, "upstreams")}
 }
@@ -205,7 +205,7 @@ func (u *Upstreams) followChanges(ctx context.Context, cfg *config.Config) {
 		}
 		file = now
 		if err := u.reloadConfig(); err != nil {
-			u.Logger.Warn("the changed configuration of upstreams was not applied", "error", err)
+			u.Logger.Warn("the changed upstream configuration was not applied", "error", err)
 		}
 	}
 }
@@ -281,10 +281,10 @@ func (u *Upstreams) closeAll() {
 	u.logs.Close()
 }
 
-// CompleteUpstreams completes the names of upstreams.
+// CompleteUpstreams completes upstream names.
 func CompleteUpstreams(a *app.App) cobra.CompletionFunc { return completeUpstreams(a, 1) }
 
-// CompleteUpstreamFlag completes the value of a flag with the names of upstreams.
+// CompleteUpstreamFlag completes the value of a flag with upstream names.
 func CompleteUpstreamFlag(a *app.App) cobra.CompletionFunc { return completeUpstreams(a, math.MaxInt) }
 
 func completeUpstreams(a *app.App, most int) cobra.CompletionFunc {

@@ -73,7 +73,7 @@ func sessionName(word, here string) (session.Name, error) {
 // WholeName returns the unique name of a document.
 func WholeName(r session.Ref) string { return r.Project + "/" + r.Workflow + "/" + r.ID }
 
-// completeSessions completes names of documents.
+// completeSessions completes document names.
 func completeSessions(a *app.App) cobra.CompletionFunc {
 	return app.CompleteNames(1, app.NamesInOrder, func(ctx context.Context) (names []string, err error) {
 		err = withSessions(ctx, a, func(ctx context.Context, d *sessionDeps) error {

@@ -21,7 +21,7 @@ import (
 // checkpoints. It creates nothing and does not prompt.
 func (o *DoctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config) []Check {
 	if cfg.DataDir == "" {
-		return nil // reported by the check of the data directory
+		return nil // reported by the data directory check
 	}
 	c := Check{Name: "checkpoints", Status: CheckOK}
 	if !app.CheckpointsExist(cfg) {
@@ -52,7 +52,7 @@ func (o *DoctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config
 		return []Check{failCheck(c, err)}
 	}
 	if locked := opened.Locked(); locked != nil {
-		stats.Store.Note = "" // reported by the check of the encryption
+		stats.Store.Note = "" // reported by the encryption check
 		encryption := failCheck(Check{Name: "encryption"}, locked)
 		encryption.Message += "; checkpoints cannot be saved or loaded until it is available"
 		return []Check{checkStorage(cfg, stats), checkLimits(cfg, stats), encryption}

@@ -22,11 +22,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
-// checkRuns checks the store of runs, its key and heads, and the passphrase of gates. It
+// checkRuns checks the run store, its key and heads, and the passphrase of gates. It
 // creates nothing.
 func (o *DoctorOptions) checkRuns(ctx context.Context, cfg *config.Config) []Check {
 	if cfg.DataDir == "" {
-		return nil // reported by the check of the data directory
+		return nil // reported by the data directory check
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -162,10 +162,10 @@ func describeStore(ctx context.Context, journal app.JournalStore) (string, error
 // fixDamaged is the fix for a damaged file.
 const fixDamaged = "guideway runs export --salvage DIR, to recover the readable data; then restore %s from a backup, or move it away to start with an empty store"
 
-// checkMachineRuns checks the store of machines, like checkRuns checks that of guided runs.
+// checkMachineRuns checks the machine store, like checkRuns checks that of guided runs.
 func (o *DoctorOptions) checkMachineRuns(ctx context.Context, cfg *config.Config) []Check {
 	if cfg.DataDir == "" {
-		return nil // reported by the check of the data directory
+		return nil // reported by the data directory check
 	}
 	own := server.MachineConfig(cfg)
 	if !own.UsesPostgres() && !machinecmd.HasMachineStore(own) {
@@ -177,7 +177,7 @@ func (o *DoctorOptions) checkMachineRuns(ctx context.Context, cfg *config.Config
 	store.Name = "machine store"
 	if journal == nil {
 		if store.Status == CheckOK {
-			store.Status, store.Message = CheckWarn, app.StorePath(own)+" is missing, but had runs of machines"
+			store.Status, store.Message = CheckWarn, app.StorePath(own)+" is missing, but had machine runs"
 			store.Fix = "restore it from a backup, then guideway runs verify; or accept the loss: guideway runs verify --accept-restore"
 		}
 		return []Check{store}

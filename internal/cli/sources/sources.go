@@ -1,4 +1,4 @@
-// Package sources implements the commands for sources of definitions.
+// Package sources implements the commands for definition sources.
 package sources
 
 import "github.com/guideway-dev/guideway/internal/cli/app"
@@ -103,7 +103,7 @@ func (r SourceRow) stateText() string {
 	}
 }
 
-// CompleteSources completes the names of sources.
+// CompleteSources completes source names.
 func CompleteSources(a *app.App) cobra.CompletionFunc {
 	return app.CompleteNames(math.MaxInt, cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context) (names []string, err error) {
 		cat, err := a.OpenCachedCatalog(ctx)

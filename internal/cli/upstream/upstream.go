@@ -290,7 +290,7 @@ func runUpstreamLogs(_ context.Context, o *upstreamLogsOptions) error {
 	}
 	lines, err := app.ReadUpstreamLog(app.UpstreamLogDir(cfg), u.Name, max(1, o.Lines))
 	if err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "read the log of the upstream: %w", err)
+		return guideway.Errorf(guideway.CodeUnavailable, "read the upstream log: %w", err)
 	}
 	if o.JSON {
 		return app.WriteJSON(o.app.Host.Out, upstreamLogsAnswer{Name: u.Name, Lines: app.OrEmpty(lines)})

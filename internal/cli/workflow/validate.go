@@ -29,7 +29,7 @@ type ValidateOptions struct {
 // dialectNames returns all dialects.
 func dialectNames() []string { return app.ToStrings(workflow.Dialects()...) }
 
-// kindNames returns the kinds of documents of a dialect, or of all dialects for "".
+// kindNames returns the document kinds of a dialect, or of all dialects for "".
 func kindNames(dialect string) []string {
 	return app.ToStrings(workflow.Kinds(guideway.Dialect(dialect))...)
 }

@@ -218,7 +218,7 @@ func (s *Service) Lines(name string, n int) ([]string, error) {
 	}
 	lines, err := s.Logs(name, n)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the log of the upstream: %w", err)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the upstream log: %w", err)
 	}
 	return slices.Clone(lines), nil
 }

@@ -45,7 +45,7 @@ type Catalog interface {
 	Load(ctx context.Context) error
 }
 
-// Approvals is the store of approvals, as far as the service needs it.
+// Approvals is the approval store, as far as the service needs it.
 type Approvals interface {
 	List() (approval.Records, error)
 	Change(ctx context.Context, edit func(approval.Records) (approval.Records, error)) error

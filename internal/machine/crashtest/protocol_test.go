@@ -32,7 +32,7 @@ type journalKind struct {
 	place func(t *testing.T, o *fakeServers) location
 }
 
-// journalKinds returns the kinds of journals.
+// journalKinds returns the journal kinds.
 func journalKinds() []journalKind {
 	return []journalKind{
 		{"sqlite", func(t *testing.T, o *fakeServers) location {

@@ -153,7 +153,7 @@ type SubInput struct{ Name, Path string }
 
 // Budgets are the limits of a run. Zero means the default, if there is one.
 type Budgets struct {
-	// States limits the entered states, Calls the calls of models.
+	// States limits the entered states, Calls the model calls.
 	States, Calls int
 	// Tokens limits the input and output tokens of all calls; 0 means no limit.
 	Tokens int

@@ -29,7 +29,7 @@ func (s *Service) leaseConflict(l *loaded) error {
 		WithFix("wait: its lease expires at %s unless it is renewed", until.Format(time.RFC3339))
 }
 
-// takeLease takes the lease of a run. If two processes try at once, one gets a conflict.
+// takeLease takes the lease of a run. If two processes try at the same time, one gets a conflict.
 func (s *Service) takeLease(ctx context.Context, l *loaded) error {
 	if err := s.leaseConflict(l); err != nil {
 		return err

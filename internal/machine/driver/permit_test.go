@@ -16,7 +16,7 @@ import (
 
 // TestPermitEnds tests that a run whose user lost the permission sends no request: it
 // pauses with the reason before the next request, and resumes only after the permission is
-// back. Permit is not called for runs without bounds.
+// back. Permit is not called for runs without restrictions.
 func TestPermitEnds(t *testing.T) {
 	t.Parallel()
 	var why atomic.Pointer[string]

@@ -222,7 +222,7 @@ func budgetWords(name string) string {
 	case "time":
 		return "time (in milliseconds)"
 	case "toolCalls":
-		return "tool calls in one call of an agent"
+		return "tool calls in one agent call"
 	default:
 		return name
 	}

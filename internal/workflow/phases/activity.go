@@ -39,7 +39,7 @@ type MandatoryGuide struct {
 	WorkflowID, Index string
 }
 
-// ParseActivity checks and parses an activity. It reports all errors at once; the activity
+// ParseActivity checks and parses an activity. It reports all errors; the activity
 // is nil if there are any.
 func ParseActivity(file string, root *doc.Node) (*Activity, []guideway.Diagnostic) {
 	p, at := newParser(file), shape.Root(root, "activity")

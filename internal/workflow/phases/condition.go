@@ -7,7 +7,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// ParseCondition checks and parses a condition document. It reports all errors at once; the
+// ParseCondition checks and parses a condition document. It reports all errors; the
 // condition is nil if there are any.
 func ParseCondition(file string, root *doc.Node) (*expr.Expr, []guideway.Diagnostic) {
 	p, at := newParser(file), shape.Root(root, "")

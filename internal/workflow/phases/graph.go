@@ -11,7 +11,7 @@ type phaseGraph struct {
 	targets [][]int
 }
 
-// newGraph returns the graph of a workflow.
+// newGraph returns the phase graph of a workflow.
 func newGraph(w *Workflow, numbers map[string]int) *phaseGraph {
 	g := &phaseGraph{w: w, numbers: numbers, targets: make([][]int, len(w.Phases))}
 	for i := range w.Phases {

@@ -9,7 +9,7 @@ import (
 )
 
 // Parse checks a document against the phases dialect and parses it as a workflow. It
-// returns all errors at once in document order; the workflow is nil if there are any.
+// returns all errors in document order; the workflow is nil if there are any.
 func Parse(file string, root *doc.Node) (*Workflow, []guideway.Diagnostic) {
 	p, at := newParser(file), shape.Root(root, "workflow")
 	if !p.Document(at, "A workflow", "write one object with id, version, title, initialPhase and phases") {

@@ -16,7 +16,7 @@ type Skill struct {
 	Canonical string
 }
 
-// ParseSkill checks and parses a skill. It reports all errors at once; the skill is nil if
+// ParseSkill checks and parses a skill. It reports all errors; the skill is nil if
 // there are any.
 func ParseSkill(file string, root *doc.Node) (*Skill, []guideway.Diagnostic) {
 	p, at := newParser(file), shape.Root(root, "skill")

@@ -18,7 +18,7 @@ type State struct {
 	Canonical string
 }
 
-// ParseState checks and parses a state. It reports all errors at once; the state is nil if
+// ParseState checks and parses a state. It reports all errors; the state is nil if
 // there are any. It does not check its numbers against a workflow.
 func ParseState(file string, root *doc.Node) (*State, []guideway.Diagnostic) {
 	p, at := newParser(file), shape.Root(root, "state")

@@ -11,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
-// maxDrawn bounds the nodes of a possibly invalid graph: the naive checker follows all its
+// maxDrawn limits the nodes of a possibly invalid graph: the naive checker follows all its
 // paths.
 const maxDrawn = 6
 
