@@ -290,7 +290,7 @@ func TestServerAsRegistry(t *testing.T) {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	reads, calls := token("read"), token("mcp", "--all")
+	reads, calls := token("registry"), token("mcp", "--all")
 	address, unchanged, fetched := startProxy(t, team.serveRegistry())
 
 	laptop := newSourceUser(t, "GUIDEWAY_REGISTRY_URL="+address, "GUIDEWAY_REGISTRY_ALLOW_PRIVATE=true", "GUIDEWAY_SYNC_INTERVAL=1s")

@@ -13,14 +13,14 @@ import (
 
 func (a *api) memoryRoutes() []route {
 	list := []route{
-		{"GET", "/api/checkpoints", auth.RightRead, a.listCheckpoints},
-		{"GET", "/api/checkpoints/{id}", auth.RightRead, a.getCheckpoint},
-		{"GET", "/api/checkpoints/{id}/diff", auth.RightRead, a.diffCheckpoint},
+		{"GET", "/api/checkpoints", auth.RightContents, a.listCheckpoints},
+		{"GET", "/api/checkpoints/{id}", auth.RightContents, a.getCheckpoint},
+		{"GET", "/api/checkpoints/{id}/diff", auth.RightContents, a.diffCheckpoint},
 	}
 	if a.Runs != nil {
 		list = append(list,
-			route{"GET", "/api/runs/{id}/checkpoints", auth.RightRead, a.listRunCheckpoints},
-			route{"GET", "/api/runs/{id}/context", auth.RightRead, a.runContext},
+			route{"GET", "/api/runs/{id}/checkpoints", auth.RightContents, a.listRunCheckpoints},
+			route{"GET", "/api/runs/{id}/context", auth.RightContents, a.runContext},
 		)
 	}
 	return list

@@ -10,12 +10,12 @@ import (
 // registryPath is the path of the registry.
 const registryPath = "/registry"
 
-// mountRegistry adds the registry to mux for callers with the right to read.
+// mountRegistry adds the registry to mux for callers with the right to it.
 func (a *api) mountRegistry(mux *http.ServeMux) {
 	below := http.StripPrefix(registryPath, a.Registry)
 	guarded := a.requireCredential(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !auth.GrantFrom(r.Context()).May(auth.RightRead):
+		case !auth.GrantFrom(r.Context()).May(auth.RightRegistry):
 			a.writeError(w, r, guideway.Errorf(guideway.CodeForbidden, "this credential cannot read the registry"))
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")

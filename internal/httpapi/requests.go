@@ -31,7 +31,7 @@ func (a *api) requestRoutes() []route {
 	return []route{
 		{"GET", "/api/requests", auth.RightRead, a.listRequests},
 		{"GET", "/api/requests/stats", auth.RightRead, a.requestStats},
-		{"GET", "/api/requests/{id}", auth.RightRead, a.getRequest},
+		{"GET", "/api/requests/{id}", auth.RightContents, a.getRequest},
 		{"GET", "/api/hooks/{id}/stats", auth.RightRead, a.hookStats},
 	}
 }

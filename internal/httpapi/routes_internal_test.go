@@ -84,7 +84,7 @@ func TestRoutesAreGuarded(t *testing.T) {
 		if (r.right == open) != (r.path == "/api/health") {
 			t.Errorf("%s %s has the right %q", r.method, r.path, r.right)
 		}
-		if r.method == "GET" && r.right != auth.RightRead && r.right != auth.RightManage && r.right != open {
+		if r.method == "GET" && r.right != auth.RightRead && r.right != auth.RightContents && r.right != auth.RightManage && r.right != open {
 			t.Errorf("GET %s requires the right %q", r.path, r.right)
 		}
 		if r.method != "GET" && r.right == auth.RightRead && r.path != "/api/logout" {

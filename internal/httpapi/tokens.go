@@ -43,13 +43,14 @@ type tokenBody struct {
 }
 
 // makeToken creates a token of a client or a token that reads. Tokens that act for a person
-// are created at a terminal, which asks for the passphrase.
+// are created at a terminal, which asks for the passphrase, and so are those that read more
+// than the scope manage does.
 func (a *api) makeToken(c *call, body tokenBody) (any, error) {
 	if body.Scope == "" {
 		body.Scope = auth.ScopeMCP
 	}
-	if body.Scope.Person() {
-		return nil, guideway.Errorf(guideway.CodeForbidden, "a token with the scope %s acts for a person and must be created at a terminal", body.Scope).
+	if body.Scope.Person() || body.Scope == auth.ScopeContents {
+		return nil, guideway.Errorf(guideway.CodeForbidden, "a token with the scope %s must be created at a terminal", body.Scope).
 			WithFix("guideway token create NAME --scope %s", body.Scope)
 	}
 	if body.Scope == auth.ScopeMCP && body.Allow == nil {

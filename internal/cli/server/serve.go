@@ -28,7 +28,7 @@ the first start and stored in a private file. "guideway open" logs a browser in.
 
 With --registry the definitions of this server are served at /registry to servers that
 use it as their registry, without the bundled ones. These
-servers need a read-only token: guideway token create NAME --scope read.`,
+servers need a token that reads the registry only: guideway token create NAME --scope registry.`,
 		Example: `  guideway serve
   guideway serve --listen 127.0.0.1:4000
   guideway serve --registry --listen 0.0.0.0:3000 --allowed-host guideway.internal`,

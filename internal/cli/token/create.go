@@ -45,6 +45,7 @@ creating it requires a terminal and your passphrase, if you have set one.`,
 		Example: `  guideway token create laptop --upstream files --toolset steps,runs
   guideway token create ci --tool 'github__get_*' --tool github__list_issues --expires 30d
   guideway token create monitor --scope read
+  guideway token create colleagues --scope registry
   guideway token create phone --scope approve`,
 		Args:              app.ExactArgs(1, "one name", "guideway token create laptop --upstream files"),
 		ValidArgsFunction: cobra.NoFileCompletions,

@@ -23,9 +23,10 @@ func NewTokenCmd(a *app.App) *cobra.Command {
 		Long: `A named token authenticates one client, optionally until it expires. A token of the scope
 "mcp" is valid for /mcp, where the client sees and calls only what the token allows:
 upstreams, projects, single tools and toolsets of Guideway. The other scopes are valid for
-/api: "read" reads your runs and session documents, "approve" also answers gates as a
-human, and "manage" changes upstreams and approves their tools. Do not store tokens of the
-last two scopes where an agent can use them.`,
+/api: "read" reads your runs, session documents and definitions, "contents" also contexts,
+checkpoints and recorded requests, "approve" answers gates as a human, and "manage" changes
+upstreams, which can start any program. Do not store tokens of the last two scopes where an
+agent can use them. "registry" is valid for /registry only.`,
 		Example: `  guideway token create laptop --upstream files --tool 'github__get_*' --expires 30d
   guideway token create phone --scope approve
   guideway token list

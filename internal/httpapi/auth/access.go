@@ -27,8 +27,12 @@ type Right string
 
 // The rights.
 const (
-	// RightRead reads the data of the user.
+	// RightRead reads the data of the user, except what RightContents reads.
 	RightRead Right = "read"
+	// RightContents reads contexts, checkpoints and the bodies of recorded requests.
+	RightContents Right = "contents"
+	// RightRegistry reads the registry.
+	RightRegistry Right = "registry"
 	// RightWork changes it, as an agent may.
 	RightWork Right = "work"
 	// RightAnswer answers a gate. The proof decides whether the answer counts as a
@@ -95,7 +99,7 @@ func (a *Access) Check(r *http.Request) (Grant, error) {
 		}
 		return Grant{}, err
 	}
-	return Grant{Principal: p, Proof: ProofBearer, Rights: []Right{RightRead, RightWork, RightAnswer}}, nil
+	return Grant{Principal: p, Proof: ProofBearer, Rights: append(readRights(), RightContents, RightWork, RightAnswer)}, nil
 }
 
 func (a *Access) browserGrant(r *http.Request) (Grant, error) {
@@ -103,7 +107,7 @@ func (a *Access) browserGrant(r *http.Request) (Grant, error) {
 	if err != nil {
 		return Grant{}, err
 	}
-	g := Grant{Principal: guideway.Principal{User: user, Client: "browser"}, Proof: ProofBrowser, Rights: []Right{RightRead}}
+	g := Grant{Principal: guideway.Principal{User: user, Client: "browser"}, Proof: ProofBrowser, Rights: append(readRights(), RightContents)}
 	if commands {
 		g.Rights = append(g.Rights, RightWork, RightAnswer, RightManage)
 	}
@@ -119,16 +123,24 @@ func (a *Access) tokenGrant(token string) (Grant, error) {
 	for _, s := range t.Scopes {
 		switch s {
 		case ScopeRead:
-			g.Rights = append(g.Rights, RightRead)
+			g.Rights = append(g.Rights, readRights()...)
+		case ScopeContents:
+			g.Rights = append(append(g.Rights, readRights()...), RightContents)
+		case ScopeRegistry:
+			g.Rights = append(g.Rights, RightRegistry)
 		case ScopeApprove:
-			g.Rights = append(g.Rights, RightRead, RightAnswer)
+			g.Rights = append(append(g.Rights, readRights()...), RightAnswer)
 		case ScopeManage:
-			g.Rights = append(g.Rights, RightRead, RightManage)
+			g.Rights = append(append(g.Rights, readRights()...), RightManage)
 		case ScopeMCP: // valid at /mcp only
 		}
 	}
 	return g, nil
 }
+
+// readRights returns the rights of every credential that reads the API. The registry has
+// definitions only, which such a credential reads at /api too.
+func readRights() []Right { return []Right{RightRead, RightRegistry} }
 
 // Challenge returns the header WWW-Authenticate of a refusal.
 func Challenge(r *http.Request) string {

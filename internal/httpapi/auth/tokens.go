@@ -20,17 +20,24 @@ const (
 	// ScopeMCP gives access to /mcp, as far as its Allow goes, and to nothing else. It
 	// cannot be combined, so that no token both answers a human approval and works on /mcp.
 	ScopeMCP Scope = "mcp"
-	// ScopeRead reads the user's runs, sessions and workflows.
+	// ScopeRead reads the user's runs, session documents, definitions and upstreams.
 	ScopeRead Scope = "read"
+	// ScopeContents is ScopeRead, and reads contexts, checkpoints and the bodies of recorded
+	// requests.
+	ScopeContents Scope = "contents"
+	// ScopeRegistry reads the registry, and nothing else.
+	ScopeRegistry Scope = "registry"
 	// ScopeApprove is ScopeRead, and answers gates as a person.
 	ScopeApprove Scope = "approve"
-	// ScopeManage is ScopeRead, and changes upstreams, approves their tools and creates
-	// tokens for clients.
+	// ScopeManage is ScopeRead, and changes upstreams, which can start any program, approves
+	// their tools and creates tokens for clients. It opens no gate.
 	ScopeManage Scope = "manage"
 )
 
 // Scopes returns all scopes.
-func Scopes() []Scope { return []Scope{ScopeMCP, ScopeRead, ScopeApprove, ScopeManage} }
+func Scopes() []Scope {
+	return []Scope{ScopeMCP, ScopeRead, ScopeContents, ScopeRegistry, ScopeApprove, ScopeManage}
+}
 
 // Person reports whether a token with the scope counts as a person.
 func (s Scope) Person() bool { return s == ScopeApprove || s == ScopeManage }

@@ -1097,8 +1097,8 @@ export interface paths {
         get: operations["listTokens"];
         put?: never;
         /**
-         * Create a token of scope mcp or read
-         * @description Tokens of the scopes approve and manage act as a person and are created at a terminal.
+         * Create a token of scope mcp, read or registry
+         * @description Tokens of the other scopes are created at a terminal.
          */
         post: operations["makeToken"];
         delete?: never;
@@ -1402,7 +1402,7 @@ export interface components {
             user: string;
             /** @enum {unknown} */
             proof: "bearer" | "browser" | "token";
-            rights: ("read" | "work" | "answer" | "manage")[];
+            rights: ("read" | "contents" | "registry" | "work" | "answer" | "manage")[];
             /** @description Whether the caller answers gates as a person. */
             person: boolean;
         };
@@ -3180,7 +3180,7 @@ export interface components {
         Token: {
             name: string;
             user: string;
-            scopes: ("mcp" | "read" | "approve" | "manage")[];
+            scopes: ("mcp" | "read" | "contents" | "registry" | "approve" | "manage")[];
             /** Format: date-time */
             createdAt: string;
             allow?: components["schemas"]["TokenAllow"];
@@ -3206,7 +3206,7 @@ export interface components {
              * @default mcp
              * @enum {unknown}
              */
-            scope: "mcp" | "read";
+            scope: "mcp" | "read" | "registry";
             allow?: components["schemas"]["TokenAllow"];
             /**
              * @description How the client sees the tools of upstreams; by default the setting of the gateway.
