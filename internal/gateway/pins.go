@@ -45,14 +45,17 @@ type Pins interface {
 	Approve(upstream string, pins map[string]Pin) error
 }
 
-// pinOf returns the pin of a tool. It covers everything that a model reads.
+// pinOf returns the pin of a tool. It covers everything that is passed on to clients, except
+// for the members of _meta that describe a message and differ each time.
 func pinOf(raw json.RawMessage) (Pin, error) {
 	var kept []jsonrpc.Member
 	err := jsonrpc.Each(raw, func(key string, value json.RawMessage) error {
-		switch key {
-		case "name", "title", "description", "inputSchema", "outputSchema", "annotations":
-			kept = append(kept, jsonrpc.Member{Key: key, Value: canonicalJSON(value)})
+		if key == "_meta" {
+			if value = withoutVolatile(value); string(value) == "{}" {
+				return nil
+			}
 		}
+		kept = append(kept, jsonrpc.Member{Key: key, Value: canonicalJSON(value)})
 		return nil
 	})
 	if err != nil {
@@ -61,6 +64,24 @@ func pinOf(raw json.RawMessage) (Pin, error) {
 	slices.SortFunc(kept, func(a, b jsonrpc.Member) int { return strings.Compare(a.Key, b.Key) })
 	definition := jsonrpc.Object(kept...)
 	return Pin{Hash: hashOfDefinition(definition), Definition: definition}, nil
+}
+
+// withoutVolatile removes the members of _meta that belong to one message: the trace context
+// and the progress token.
+func withoutVolatile(meta json.RawMessage) json.RawMessage {
+	var kept []jsonrpc.Member
+	err := jsonrpc.Each(meta, func(key string, value json.RawMessage) error {
+		switch key {
+		case "traceparent", "tracestate", "baggage", "progressToken":
+		default:
+			kept = append(kept, jsonrpc.Member{Key: key, Value: value})
+		}
+		return nil
+	})
+	if err != nil {
+		return meta // it is not an object
+	}
+	return jsonrpc.Object(kept...)
 }
 
 // canonicalJSON encodes JSON independently of the order of members and white space.
