@@ -1,4 +1,5 @@
 import createClient from "openapi-fetch";
+import { escapeData, isOnlyShown } from "./hidden";
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
@@ -44,11 +45,11 @@ interface Outcome<T> {
   response: Response;
 }
 
-/** Gives what the server answers, or throws an ApiError. */
+/** Gives what the server answers, or throws an ApiError. Texts that are only shown have their hidden characters escaped. */
 export async function answerOf<T>(call: Promise<Outcome<T>>): Promise<T> {
   const { data, error, response } = await call;
-  if (data !== undefined) return data;
-  throw new ApiError(response.status, problemOf(error, response));
+  if (data !== undefined) return isOnlyShown(response.url) ? escapeData(data) : data;
+  throw new ApiError(response.status, escapeData(problemOf(error, response)));
 }
 
 function problemOf(error: unknown, response: Response): Problem {

@@ -1,6 +1,7 @@
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { answerOf, api, type Schemas } from "./client";
+import { escapeData } from "./hidden";
 import { whileVisible } from "./stream";
 
 /** How often lists of machines are read again; their runs are in no feed. */
@@ -68,7 +69,7 @@ export function useMachineNews(id: string): Saying | undefined {
       void queries.invalidateQueries({ queryKey: ["machine-run", id] });
     });
     source.addEventListener("delta", (e: MessageEvent<string>) => {
-      const delta = JSON.parse(e.data) as Schemas["MachineDelta"];
+      const delta = escapeData(JSON.parse(e.data) as Schemas["MachineDelta"]);
       setSaying((now) => ({ agent: delta.agent, text: (now?.agent === delta.agent ? now.text : "") + (delta.text ?? "") }));
     });
     return () => source.close();
