@@ -45,8 +45,8 @@ test("an agent cannot open a person's gate, and a person does in place", async (
   const card = page.getByRole("article", { name: "Release 4.1: faster start" });
   await card.getByRole("radio", { name: /Confirm/ }).check();
   await card.getByLabel("Note (optional)").fill("Looks right.");
-  await card.getByRole("button", { name: "Answer: Confirm" }).click();
-  await card.waitFor({ state: "detached" });
+  await card.getByRole("button", { name: "Confirm: Release 4.1: faster start" }).click();
+  await card.getByText("You answered this gate.").waitFor();
   await page.goto(`/runs/${data.waiting}`);
   await page.getByRole("heading", { name: "Write the notes" }).waitFor();
   await page.getByText("Gate answered").click();

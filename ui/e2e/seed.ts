@@ -63,10 +63,10 @@ export async function next(client: Client, runId: string, args: Record<string, u
 }
 
 /** Answers a gate as a person's browser does. */
-async function approve(server: Server, runId: string) {
+export async function approve(server: Server, runId: string, optionId = "confirm") {
   const { cookie, key } = await browserOf(server);
   const response = await fetch(`${server.url}/api/runs/${runId}/answer`, {
-    method: "POST", body: JSON.stringify({ optionId: "confirm", note: "Go." }),
+    method: "POST", body: JSON.stringify({ optionId, note: "Go." }),
     headers: { Cookie: cookie, "X-Guideway-Key": key, "Content-Type": "application/json", Origin: server.url, "Sec-Fetch-Site": "same-origin" },
   });
   if (!response.ok) throw new Error(`approve: ${await response.text()}`);

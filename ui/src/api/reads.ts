@@ -1,4 +1,5 @@
-import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
+import { answerIn } from "../pages/run/gates";
 import { answerOf, api, type Schemas } from "./client";
 
 /** What narrows a list of runs; it is in the address of the page. */
@@ -36,9 +37,31 @@ export function useSessions() {
 
 /** A run and where it is, without its events. */
 export function useRun(id: string) {
+  return useQuery(runQuery(id));
+}
+
+/** Runs and where they are, without their events. */
+export function useRunsByID(ids: string[]) {
+  return useQueries({ queries: ids.map(runQuery) });
+}
+
+function runQuery(id: string) {
+  return { queryKey: ["run", id], queryFn: () => answerOf(api.GET("/api/runs/{id}", { params: { path: { id }, query: { limit: 0 } } })) };
+}
+
+/** All runs that wait for a person. */
+export function useWaitingRuns() {
   return useQuery({
-    queryKey: ["run", id],
-    queryFn: () => answerOf(api.GET("/api/runs/{id}", { params: { path: { id }, query: { limit: 0 } } })),
+    queryKey: ["runs", "waiting"],
+    queryFn: async () => {
+      const runs: Schemas["Run"][] = [];
+      for (let cursor: string | undefined; ;) {
+        const page = await answerOf(api.GET("/api/runs", { params: { query: { person: true, limit: 500, ...(cursor === undefined ? {} : { cursor }) } } }));
+        runs.push(...page.runs);
+        cursor = page.next;
+        if (cursor === undefined) return runs;
+      }
+    },
   });
 }
 
@@ -64,23 +87,15 @@ export function useRunEvents(id: string) {
   });
 }
 
-/** How far back the output that a gate is about is looked for. */
-const recent = 60;
-
-/** What was last handed in for a step, for whoever has to judge it; seq is the run's last event. */
-export function useHandedIn(id: string, seq: number, step: string | undefined) {
+/** Who answered a gate that was shown at event after, from the events up to seq. */
+export function useAnswered(id: string, after: number, seq: number, options: Schemas["Position"]["options"], enabled: boolean) {
   return useQuery({
-    queryKey: ["handed-in", id, seq, step],
-    enabled: step !== undefined,
+    queryKey: ["answered", id, after, seq],
+    enabled,
     staleTime: Infinity,
     queryFn: async () => {
-      const after = Math.max(0, seq - recent);
-      const { events } = await answerOf(api.GET("/api/runs/{id}", { params: { path: { id }, query: { after, limit: recent } } }));
-      for (const e of events.reverse()) {
-        const data = e.data as { step?: string; output?: string; notes?: string } | undefined;
-        if (e.kind === "step_completed" && data?.step === step) return { output: data?.output ?? "", notes: data?.notes ?? "" };
-      }
-      return null;
+      const { events } = await answerOf(api.GET("/api/runs/{id}", { params: { path: { id }, query: { after, limit: 200 } } }));
+      return answerIn(events, options) ?? null;
     },
   });
 }

@@ -3,16 +3,18 @@ import type { Schemas } from "../../api/client";
 import { useMachineCommand, type MachineCommand } from "../../api/machines";
 import { useMay } from "../../api/reads";
 import { useNotice } from "../../parts/Notice";
+import { useReady } from "../../parts/useReady";
 
 type Run = Schemas["MachineStatus"];
 
 /** What a run needs of a person: a value, a word on what became of a call, or to go on. */
 export function MachineNeeds({ run }: { run: Run }) {
   const command = useMachineCommand(run.runId);
-  const busy = !useMay("answer") || command.isPending;
+  const asking = askingIn(run);
+  const isReady = useReady(asking?.asks === undefined ? run.pause?.message : asking.seq);
+  const busy = !useMay("answer") || command.isPending || !isReady;
   const tell = useNotice();
   const send = (c: MachineCommand) => command.mutate(c, { onError: (e) => tell({ text: e.message, failed: true }) });
-  const asking = askingIn(run);
   if (asking?.asks !== undefined) return <Question key={asking.seq} asks={asking.asks} busy={busy} onAnswer={(value) => send({ do: "input", body: { value } })} />;
   if (run.pause === undefined) return null;
   const { pause } = run;

@@ -2,7 +2,7 @@ import { Link } from "wouter";
 import { useUpstreams } from "../../api/gateway";
 import { useHooks } from "../../api/hooks";
 import { useMachineRuns } from "../../api/machines";
-import { useCatalog, useCheckpointHealth, useRuns, useSessions } from "../../api/reads";
+import { useCatalog, useCheckpointHealth, useRuns, useSessions, useWaitingRuns } from "../../api/reads";
 import { Failed, Skeleton } from "../../parts/States";
 import { useTitle } from "../../parts/title";
 import { NoRuns } from "../runs/RunsPage";
@@ -11,11 +11,8 @@ import { SessionCard } from "../sessions/SessionCard";
 import { Upstreams } from "./Upstreams";
 import { WaitingApprovals } from "./WaitingApprovals";
 import { WaitingMachines } from "./WaitingMachines";
-import { WaitingRun } from "./WaitingRun";
+import { WaitingGates } from "./WaitingGates";
 import "./overview.css";
-
-/** How many gates are shown whole; each is read for itself. */
-const gatesInPlace = 5;
 
 /** What needs a person first, then what is under way. */
 export function OverviewPage() {
@@ -33,27 +30,24 @@ export function OverviewPage() {
 }
 
 function Waiting() {
-  const waiting = useRuns({ person: true });
-  const runs = waiting.data?.pages[0]?.runs ?? [];
-  const rest = runs.slice(gatesInPlace);
+  const waiting = useWaitingRuns();
+  const runs = waiting.data ?? [];
   const machines = useMachineRuns();
-  const asking = (machines.data?.pages ?? []).flatMap((p) => p.runs).filter((r) => r.person === true || r.status === "paused");
+  const asking = (machines.data?.pages ?? []).flatMap((p) => p.runs).filter((r) => r.person === true || r.status === "paused").reverse();
   const upstreams = useUpstreams();
   const held = upstreams.data?.on === true ? upstreams.data.upstreams.filter((u) => u.waiting > 0) : [];
   const changed = (useHooks().data?.graphs ?? []).filter((h) => h.state === "changed");
   const count = runs.length + asking.length + held.length + changed.length;
   return (
     <section className="section" aria-labelledby="waits">
-      <h2 id="waits">Waiting for you {count > 0 ? <span className="quiet">{waiting.hasNextPage ? `${count}+` : count}</span> : null}</h2>
+      <h2 id="waits">Waiting for you {count > 0 ? <span className="quiet">{count}</span> : null}</h2>
       {waiting.isPending ? <Skeleton rows={2} /> : null}
-      {waiting.isError ? <Failed error={waiting.error} doing="read what is waiting for you" retry={() => void waiting.refetch()} /> : null}
-      {machines.isError ? <Failed error={machines.error} doing="read the machines that are waiting for you" retry={() => void machines.refetch()} /> : null}
+      <WaitingGates waiting={runs} />
       {waiting.isSuccess && machines.isSuccess && count === 0 ? <p className="quiet">Nothing is waiting for you.</p> : null}
-      {runs.slice(0, gatesInPlace).map((r) => <WaitingRun key={r.runId} run={r} />)}
       <WaitingMachines runs={asking} />
       <WaitingApprovals upstreams={held} hooks={changed} />
-      {rest.length > 0 ? <RunTable rows={rest.slice(0, 20).map(rowOf)} label="More runs that are waiting for a person" /> : null}
-      {rest.length > 20 ? <Link href="/runs?person=true">All runs that are waiting for a person</Link> : null}
+      {waiting.isError ? <Failed error={waiting.error} doing="read what is waiting for you" retry={() => void waiting.refetch()} /> : null}
+      {machines.isError ? <Failed error={machines.error} doing="read the machines that are waiting for you" retry={() => void machines.refetch()} /> : null}
     </section>
   );
 }

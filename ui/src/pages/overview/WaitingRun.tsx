@@ -1,15 +1,23 @@
+import { useState } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../../api/client";
 import { useRun } from "../../api/reads";
-import { Skeleton } from "../../parts/States";
 import { When } from "../../parts/When";
-import { HandedIn } from "../run/HandedIn";
-import { Gate, RunPrompt } from "../run/RunPosition";
+import { Gate } from "../run/Gate";
 
-/** A run that waits for a person, with its gate to be answered in place. */
-export function WaitingRun({ run }: { run: Schemas["Run"] }) {
-  const details = useRun(run.runId);
-  const position = details.data?.position;
+interface Props {
+  run: Schemas["Run"];
+  /** Changes when the forms above it have changed. */
+  moved: number;
+  /** Is called with the number of the run's last event when the gate was answered. */
+  onSettled: (seq: number) => void;
+}
+
+/** A run that waits for a person, with its gate to be answered in place. The answered gate stays. */
+export function WaitingRun({ run, moved, onSettled }: Props) {
+  const { data: current } = useRun(run.runId);
+  const [shown, setShown] = useState<Schemas["RunDetails"]>();
+  if (shown === undefined && current?.position.kind === "gate") setShown(current);
   const goal = run.goal === undefined || run.goal === "" ? run.workflowName : run.goal;
   return (
     <article className="waiting" aria-label={goal}>
@@ -17,15 +25,12 @@ export function WaitingRun({ run }: { run: Schemas["Run"] }) {
         <h3><Link href={`/runs/${run.runId}`}>{goal}</Link></h3>
         <span className="quiet">{run.workflowName} · <When at={run.updatedAt} /></span>
       </header>
-      {details.isPending ? <Skeleton rows={2} /> : null}
-      {position?.kind === "gate" ? (
+      {shown === undefined || current === undefined ? null : (
         <>
-          <p className="prose"><strong>{position.title}</strong>{position.message === undefined ? "" : `: ${position.message}`}</p>
-          <HandedIn runId={run.runId} seq={details.data?.run.seq ?? run.seq} step={position.id} />
-          <RunPrompt position={position} open={false} />
-          <Gate key={details.data?.handle} runId={run.runId} handle={details.data?.handle ?? ""} position={position} />
+          <p className="prose"><strong>{shown.position.title}</strong>{shown.position.message === undefined ? "" : `: ${shown.position.message}`}</p>
+          <Gate shown={shown} current={current} name={goal} moved={moved} onSettled={onSettled} />
         </>
-      ) : null}
+      )}
     </article>
   );
 }

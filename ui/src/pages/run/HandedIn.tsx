@@ -1,14 +1,37 @@
-import { useHandedIn } from "../../api/reads";
+import type { Schemas } from "../../api/client";
+import { foldText } from "../../parts/fold";
 
-/** What the agent has handed in for the step that a gate is about. */
-export function HandedIn({ runId, seq, step }: { runId: string; seq: number; step: string | undefined }) {
-  const { data } = useHandedIn(runId, seq, step);
-  if (data === undefined || data === null || (data.output === "" && data.notes === "")) return null;
+interface Props {
+  submission: Schemas["Submission"] | undefined;
+  isOpen: boolean;
+  onOpen: () => void;
+}
+
+/** Reports whether a part of the output is not shown until the person opens it. */
+export function isFolded(submission: Schemas["Submission"] | undefined): boolean {
+  return submission !== undefined && [submission.output, submission.notes ?? ""].some((text) => foldText(text).rest !== "");
+}
+
+/** The whole output that a gate is about. */
+export function HandedIn({ submission, isOpen, onOpen }: Props) {
+  if (submission === undefined) return <p className="quiet">No output belongs to this gate.</p>;
   return (
     <div className="handed-in">
-      <h3>Output</h3>
-      {data.output === "" ? null : <pre tabIndex={0}>{data.output}</pre>}
-      {data.notes === "" ? null : <><h3>Notes</h3><pre tabIndex={0}>{data.notes}</pre></>}
+      <Text title="Output" text={submission.output} isOpen={isOpen} onOpen={onOpen} />
+      <Text title="Notes" text={submission.notes ?? ""} isOpen={isOpen} onOpen={onOpen} />
     </div>
+  );
+}
+
+function Text({ title, text, isOpen, onOpen }: { title: string; text: string } & Omit<Props, "submission">) {
+  if (text === "") return null;
+  const { head, rest } = foldText(text);
+  const folded = rest !== "" && !isOpen;
+  return (
+    <>
+      <h3>{title}</h3>
+      <pre data-folded={folded}>{folded ? head : text}</pre>
+      {folded ? <button type="button" className="button handed-in-rest" onClick={onOpen}>Show {rest}</button> : null}
+    </>
   );
 }

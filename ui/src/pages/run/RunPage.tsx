@@ -9,6 +9,7 @@ import { Tabs } from "../../parts/Tabs";
 import { useTitle } from "../../parts/title";
 import { When } from "../../parts/When";
 import { Checkpoints } from "./Checkpoints";
+import { hasOutput } from "./events";
 import { Outputs } from "./Outputs";
 import { RunActions } from "./RunActions";
 import { RunContext } from "./RunContext";
@@ -26,7 +27,7 @@ export function RunPage({ id }: { id: string }) {
     if (run.error instanceof ApiError && run.error.status === 404) return <Missing what="run" />;
     return <Failed error={run.error} doing="read the run" retry={() => void run.refetch()} />;
   }
-  const { run: record, position, handle } = run.data;
+  const { run: record, position } = run.data;
   return (
     <div className="run">
       <header className="head run-head">
@@ -40,7 +41,7 @@ export function RunPage({ id }: { id: string }) {
         </div>
         <RunActions run={record} />
       </header>
-      <RunPosition runId={id} seq={record.seq} handle={handle ?? ""} position={position} status={record.status} />
+      <RunPosition details={run.data} name={nameOf(record)} />
       <RunBody id={id} position={position} />
     </div>
   );
@@ -59,7 +60,7 @@ function RunBody({ id, position }: { id: string; position: Schemas["Position"] }
   const titles = useMemo(() => new Map(model?.nodes.map((n) => [n.ref ?? n.id, n.title])), [model]);
   const list = events.data ?? [];
   if (events.isError) return <Failed error={events.error} doing="read the events" retry={() => void events.refetch()} />;
-  const done = list.filter((e) => e.kind === "step_completed").length;
+  const done = list.filter(hasOutput).length;
   const loading = events.isPending ? <Skeleton /> : undefined;
   return (
     <div className="run-columns">

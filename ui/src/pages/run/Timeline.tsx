@@ -6,6 +6,7 @@ import { Empty } from "../../parts/States";
 import { When } from "../../parts/When";
 import { told } from "./events";
 import { ForkHere } from "./ForkHere";
+import { Words } from "./RunPrompt";
 
 interface Props {
   runId: string;
@@ -52,7 +53,7 @@ export function Timeline({ runId, events, titles, about, onAll }: Props) {
 }
 
 function EventRow({ runId, event, titles }: { runId: string; event: Schemas["Event"]; titles: Map<string, string> }) {
-  const { word, kind, about, text } = told(event, titles);
+  const { word, kind, about, text, failed } = told(event, titles);
   return (
     <details className="event-row">
       <summary>
@@ -64,6 +65,7 @@ function EventRow({ runId, event, titles }: { runId: string; event: Schemas["Eve
       <div className="event-more">
         <p className="quiet">{byWords(event.by)}, <time dateTime={event.at}>{new Date(event.at).toLocaleString()}</time></p>
         {text === "" ? null : <pre>{text}</pre>}
+        <Words title="Failed criteria" list={failed} />
         <ForkHere runId={runId} seq={event.seq} />
       </div>
     </details>

@@ -7,13 +7,15 @@ export interface Told {
   kind?: StatusWord;
   about: string;
   text: string;
+  /** The criteria that a refused output failed. */
+  failed: string[];
 }
 
 const kinds: Record<string, StatusWord> = {
   step_completed: "done", run_completed: "done", loop_ended: "done", loop_completed: "done", phase_exited: "done",
   step_skipped: "skipped", phase_skipped: "skipped", decision_passed: "skipped",
-  command_refused: "refused", run_aborted: "failed",
-  gate_opened: "waiting", checkpoint_reached: "waiting", decision_offered: "waiting",
+  command_refused: "refused", gate_declined: "refused", run_aborted: "failed",
+  form_unanswered: "waiting", gate_opened: "waiting", checkpoint_reached: "waiting", decision_offered: "waiting",
 };
 
 /** Says what an event is about: its kind in words, the element, and what was handed in. */
@@ -25,6 +27,7 @@ export function told(event: Schemas["Event"], titles: Map<string, string>): Told
     ...(kind === undefined ? {} : { kind }),
     about: aboutOf(data, titles),
     text: textOf(data),
+    failed: failedIn(data),
   };
 }
 
@@ -42,10 +45,19 @@ function aboutOf(data: Record<string, unknown>, titles: Map<string, string>): st
   return parts.filter((p) => p !== "").join(" · ");
 }
 
+/** Reports whether an event has an output: of a completed step, or of a refused attempt. */
+export function hasOutput(event: Schemas["Event"]): boolean {
+  if (event.kind === "step_completed") return true;
+  return event.kind === "command_refused" && stringOf((event.data as Record<string, unknown> | undefined)?.["output"]) !== "";
+}
+
+function failedIn(data: Record<string, unknown>): string[] {
+  const issues = data["issues"];
+  return Array.isArray(issues) ? issues.filter((i) => typeof i === "string") : [];
+}
+
 function textOf(data: Record<string, unknown>): string {
   const parts = [stringOf(data["output"]), stringOf(data["notes"]), stringOf(data["reason"]), stringOf(data["message"])].filter((p) => p !== "");
-  const issues = data["issues"];
-  if (Array.isArray(issues)) parts.push(...issues.filter((i) => typeof i === "string"));
   if (typeof data["vars"] === "object" && data["vars"] !== null) parts.push(JSON.stringify(data["vars"], null, 2));
   return parts.join("\n\n");
 }

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import type { Schemas } from "../../api/client";
-import { RunPrompt } from "../run/RunPosition";
+import { RunPrompt } from "../run/RunPrompt";
 
 interface Props {
   at: Schemas["Trial"];
