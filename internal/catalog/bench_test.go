@@ -27,8 +27,8 @@ func manyWorkflows(b *testing.B, count int) string {
 	return dir
 }
 
-// BenchmarkLoad50 measures the catalog's part of a start with 50 workflows; the whole
-// process has 40 ms.
+// BenchmarkLoad50 measures how long the catalog takes at the start with 50 workflows. The
+// start of the whole process may take 60 ms.
 func BenchmarkLoad50(b *testing.B) {
 	dir := manyWorkflows(b, 50)
 	b.ReportAllocs()
@@ -54,7 +54,7 @@ func BenchmarkReload50(b *testing.B) {
 	}
 }
 
-// BenchmarkGet measures one call.
+// BenchmarkGet measures one call of Get.
 func BenchmarkGet(b *testing.B) {
 	c := loadAll(b, catalog.Options{}, newFake("user", 1, map[string]string{"a.json": definitionText("a", "1")}))
 	b.ReportAllocs()

@@ -28,9 +28,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// Options configure a Catalog; the zero value is useful.
+// Options configure a Catalog; the zero value has the defaults.
 type Options struct {
-	// Parse reads a document; nil means workflow.Parse. Its definition is
+	// Parse parses a document; nil means workflow.Parse. The definition that it returns is
 	// nil if the document does not load.
 	Parse func(file string, data []byte) (*workflow.Definition, []guideway.Diagnostic)
 	// Lint checks a loaded definition, with its document if that can still be read; nil
@@ -41,14 +41,14 @@ type Options struct {
 	TTL time.Duration
 	// Limits bound the content of sources.
 	Limits Limits
-	// Index is the directory of an index of the workflows, by the hashes of their texts. A
-	// workflow in the index is only read when it is needed. "" has no index, and reads
-	// everything at the start.
+	// Index is the directory of the workflow indexes; "" means no index. A workflow whose
+	// hash is in the index is only read when it is needed. Without an index, all are read
+	// at the start.
 	Index string
-	// Program identifies this version of the program. It ignores the index of another one.
+	// Program identifies this version of the program. Indexes of other versions are
+	// ignored.
 	Program string
-	// Workers is the number of documents parsed in parallel; 0 means one for each
-	// processor.
+	// Workers is the number of documents parsed in parallel; 0 means one per processor.
 	Workers int
 }
 
@@ -56,7 +56,7 @@ type Options struct {
 type Limits struct {
 	// FileBytes bounds one document: 1 MiB.
 	FileBytes int64
-	// Files bounds the documents of one source: 1,000. The first by name are
+	// Files bounds the documents of one source: 1,000. Those that come first by name are
 	// read.
 	Files int
 	// TotalBytes bounds all documents of all sources: 64 MiB. Sources of a
@@ -86,8 +86,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Catalog holds the definitions of its sources. Its methods may be called from
-// any goroutine.
+// Catalog holds the definitions of its sources. It is safe for concurrent use.
 type Catalog struct {
 	opts    Options
 	sources []Source // in order of rank
@@ -111,7 +110,7 @@ type Catalog struct {
 
 type subscriber struct{ call func(Change) }
 
-// New makes a catalog that is empty until Load or Open.
+// New returns a catalog, which is empty until Load or Open.
 func New(sources []Source, opts Options) *Catalog {
 	sources = slices.Clone(sources)
 	slices.SortStableFunc(sources, func(a, b Source) int { return a.Info().Rank - b.Info().Rank })
@@ -124,7 +123,7 @@ func New(sources []Source, opts Options) *Catalog {
 }
 
 // Load reads all sources, or their changes if they were read before. Documents that do not
-// load are diagnostics; the only error is that of ctx.
+// load are reported as diagnostics. It returns an error only if ctx is done.
 func (c *Catalog) Load(ctx context.Context) error {
 	return c.reloadSources(ctx, allSources)
 }
@@ -156,12 +155,12 @@ func (c *Catalog) Open(ctx context.Context) error {
 // ctx is done, and reading it until then makes Close wait for the source.
 func (c *Catalog) followChanges(ctx context.Context, source int, changes <-chan struct{}) {
 	for range changes {
-		_ = c.reloadSources(ctx, source) // the error is that of ctx
+		_ = c.reloadSources(ctx, source) // The only error is that of ctx.
 	}
 }
 
-// refreshPeriodically reloads all sources after their time to live, or when the index
-// turned out to be wrong.
+// refreshPeriodically reloads all sources after their time to live, or when the index is
+// wrong.
 func (c *Catalog) refreshPeriodically(ctx context.Context) {
 	ticker := time.NewTicker(c.opts.TTL)
 	defer ticker.Stop()
@@ -173,12 +172,13 @@ func (c *Catalog) refreshPeriodically(ctx context.Context) {
 		case <-c.distrustSignal:
 		}
 		if ctx.Err() == nil {
-			_ = c.Load(ctx) // the error is that of ctx
+			_ = c.Load(ctx) // The only error is that of ctx.
 		}
 	}
 }
 
-// Close stops following changes and waits for it. The definitions can still be read.
+// Close stops following changes and waits until that has ended. The definitions can still
+// be read.
 func (c *Catalog) Close() {
 	c.watching.Lock()
 	defer c.watching.Unlock()
@@ -192,8 +192,8 @@ func (c *Catalog) Close() {
 // Snapshot returns the current definitions and diagnostics.
 func (c *Catalog) Snapshot() *Snapshot { return c.current.Load() }
 
-// Get returns the served definition of an id; see Snapshot.Get. If the index turns out to
-// be wrong, it reads the sources again first.
+// Get returns the served definition of an id; see Snapshot.Get. If the index is wrong, Get
+// reads the sources first.
 func (c *Catalog) Get(id string) (*Opened, error) {
 	opened, err := c.Snapshot().Get(id)
 	if err == nil || !c.distrusted.Load() {
@@ -225,8 +225,8 @@ func (c *Catalog) Sources() []SourceStatus {
 
 // Change describes the differences of a new snapshot. The ids are sorted.
 type Change struct {
-	// Added, Removed and Changed are ids of definitions. One is changed if its content is,
-	// or if another source serves it.
+	// Added, Removed and Changed are ids of definitions. A definition has changed if its
+	// content has changed, or if another source serves it.
 	Added, Removed, Changed []string
 	// Library reports that the activities, skills, guides, templates or rules changed.
 	Library bool
@@ -240,9 +240,9 @@ type Change struct {
 	Snapshot *Snapshot
 }
 
-// OnChange calls call after each change, one call at a time and in order, until the
-// function that it returns is called. The call comes from the goroutine that noticed the
-// change and must be short; it must not call Load, Open, Close, OnChange or cancel.
+// OnChange calls call after each change, sequentially and in order, until the returned
+// function is called. call runs in the goroutine that detected the change and must be
+// short; it must not call Load, Open, Close, OnChange or cancel.
 func (c *Catalog) OnChange(call func(Change)) (cancel func()) {
 	s := &subscriber{call: call}
 	c.subscribing.Lock()

@@ -38,7 +38,7 @@ func TestPrecedence(t *testing.T) {
 		t.Error(diff)
 	}
 	if found := c.Diagnostics(); len(found) != 0 {
-		t.Errorf("overriding is no problem: %v", found)
+		t.Errorf("an override is reported as an error: %v", found)
 	}
 	var statuses []string
 	for _, s := range c.Sources() {
@@ -89,7 +89,7 @@ func TestBrokenDocumentHidesNothing(t *testing.T) {
 	}
 	for _, d := range c.Diagnostics() {
 		if d.Code == "override-broken" && !strings.Contains(d.Message, "is served from bundled (/bundled/") {
-			t.Errorf("%q does not say what is served", d.Message)
+			t.Errorf("%q does not name the served definition", d.Message)
 		}
 	}
 
@@ -109,7 +109,7 @@ func TestBrokenIsFoundByGuessedID(t *testing.T) {
 		{"YAML", "f.yaml", "name: [\nid: plain # the name\n", "plain"},
 		{"quoted YAML", "f.yaml", "steps:\n  - id: inner\nid: 'quoted'\n", "quoted"},
 		{"no id", "sub/stem.yml", "name: N", "stem"},
-		{"id is no string", "stem.json", `{"id": 5}`, "stem"},
+		{"id is not a string", "stem.json", `{"id": 5}`, "stem"},
 		{"empty", "stem.json", "", "stem"},
 		{"list", "stem.json", "[]", "stem"},
 	}
@@ -142,7 +142,7 @@ func TestGetUnknown(t *testing.T) {
 	}
 	if len(c.List(catalog.Filter{Dialect: guideway.DialectSteps, Source: "user"})) != 1 ||
 		len(c.List(catalog.Filter{Source: "bundled"})) != 0 || len(c.List(catalog.Filter{Dialect: "phases"})) != 0 {
-		t.Error("the filter does not choose")
+		t.Error("the filter selects the wrong definitions")
 	}
 }
 
@@ -214,7 +214,7 @@ func TestReload(t *testing.T) {
 	expect("back, unsubscribed", catalog.Change{}, "a@2 user", "c@1 user", "d@1 user")
 }
 
-// An edit breaks an override, and another one fixes it.
+// An edit breaks an override, and a second edit fixes it.
 func TestOverrideIsBrokenAndFixed(t *testing.T) {
 	t.Parallel()
 	low := newFake("bundled", 1, map[string]string{"a.json": definitionText("a", "1")})
@@ -453,6 +453,6 @@ func TestStandard(t *testing.T) {
 		t.Error(diff)
 	}
 	if sources := catalog.Standard(catalog.Layout{}); len(sources) != 0 {
-		t.Errorf("nothing gives %d sources", len(sources))
+		t.Errorf("an empty layout has %d sources", len(sources))
 	}
 }

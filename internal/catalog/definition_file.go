@@ -2,7 +2,7 @@ package catalog
 
 import "strings"
 
-// IsDefinitionFile reports whether a source reads a file of this name: a copy of a source
+// IsDefinitionFile reports whether a source reads a file with this name; a copy of a source
 // needs no other files. The name is relative, with slashes.
 func IsDefinitionFile(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {

@@ -23,26 +23,26 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// The limits of reading a directory.
+// Limits of reading a directory.
 const (
 	// maxDepth is the number of levels of subdirectories that are read.
 	maxDepth = 3
 	// maxVisited bounds the entries of all kinds in one scan.
 	maxVisited = 20_000
-	// settleAge is the age from which a file's time identifies its version: a file can
-	// change twice within one tick of the clock.
+	// settleAge is the age from which the time of a file identifies its version. A younger
+	// file may change twice within one tick of the clock.
 	settleAge = 2 * time.Second
 )
 
 // DirOptions configure a Dir; tests change the defaults.
 type DirOptions struct {
 	// Poll is the interval of checks of the directory itself: 500 ms. All files are checked
-	// every 6 polls, or at every poll if the operating system reports no changes; less
-	// often, up to every 20, if that takes long.
+	// every 6 polls, or at each poll if the operating system reports no changes, but only
+	// every 20 polls if that takes long.
 	Poll time.Duration
 	// Debounce is the quiet time after a change: 100 ms.
 	Debounce time.Duration
-	// NoEvents uses polling only.
+	// NoEvents disables events of the operating system; changes are found by polling.
 	NoEvents bool
 	// Revision is the revision of all documents, as long as the source exists.
 	Revision string
@@ -50,16 +50,15 @@ type DirOptions struct {
 
 // Dir is a source of the documents in a directory: *.json, *.yaml and *.yml, to a depth of
 // three subdirectories, and the texts of the library (see library.Place). It skips hidden
-// files and directories, testdata and node_modules. It reads nothing outside of the
-// directory, not even through links; it follows no links to directories, and only opens
-// regular files.
+// files and directories, testdata and node_modules. It reads nothing outside the directory,
+// not even through links. It follows no links to directories, and only opens regular files.
 type Dir struct {
 	info SourceInfo
 	opts DirOptions
 
 	mu       sync.Mutex
-	listed   [sha256.Size]byte // fingerprint of the last scan by Documents
-	rescanAt time.Time         // when all files are old enough for a stamp
+	listed   [sha256.Size]byte // listed is the fingerprint of the last scan by Documents.
+	rescanAt time.Time         // rescanAt is the time when all files are old enough for a stamp.
 }
 
 var (
@@ -67,8 +66,8 @@ var (
 	_ Watcher = (*Dir)(nil)
 )
 
-// NewDir makes a source of the directory info.Location. The directory may appear later,
-// vanish and come back.
+// NewDir returns a source of the directory info.Location. The directory may be created,
+// removed and created again later.
 func NewDir(info SourceInfo, opts DirOptions) *Dir {
 	if info.Kind == "" {
 		info.Kind = "dir"
@@ -127,18 +126,18 @@ func (d *Dir) openFile(name string) (io.ReadCloser, error) {
 // scanResult is the result of scanning the directory.
 type scanResult struct {
 	files       []foundFile
-	dirs        []foundFile // the directory itself is "."
+	dirs        []foundFile // dirs starts with the directory itself, as ".".
 	diagnostics []guideway.Diagnostic
 }
 
 type foundFile struct {
 	name string // with slashes
 	info fs.FileInfo
-	// diagnostic is the reason why it is not opened; then the other fields are empty.
+	// diagnostic is the reason why the file is not opened; the other fields are then empty.
 	diagnostic *guideway.Diagnostic
 }
 
-// fingerprintOf changes with everything that a scan can see.
+// fingerprintOf returns a hash of everything that a scan finds.
 func (f *scanResult) fingerprintOf(err error) [sha256.Size]byte {
 	h := sha256.New()
 	if err != nil {
@@ -159,7 +158,8 @@ func (f *scanResult) fingerprintOf(err error) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// settleTime returns when all files are old enough for a stamp; zero if they are.
+// settleTime returns the time when all files are old enough for a stamp, or zero if they
+// are.
 func (f *scanResult) settleTime(now time.Time) (when time.Time) {
 	if f == nil {
 		return when
@@ -175,7 +175,7 @@ func (f *scanResult) settleTime(now time.Time) (when time.Time) {
 	return when
 }
 
-// stampOf identifies a version of a file: by size, time and identity.
+// stampOf returns a text that identifies a version of a file: its size, time and identity.
 func stampOf(info fs.FileInfo) string {
 	b := strconv.AppendInt(nil, info.Size(), 36)
 	b = strconv.AppendInt(append(b, '.'), info.ModTime().UnixNano(), 36)
@@ -231,7 +231,7 @@ func (w *treeWalk) rejectFile(name, code, message, fix string) {
 	w.files = append(w.files, foundFile{name: name, diagnostic: &found})
 }
 
-// enterDir reads a directory. Only the top directory returns an error.
+// enterDir reads a directory. It returns an error only for the top directory.
 func (w *treeWalk) enterDir(ctx context.Context, name string, info fs.FileInfo, depth int) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -252,7 +252,7 @@ func (w *treeWalk) enterDir(ctx context.Context, name string, info fs.FileInfo, 
 	return nil
 }
 
-// readDir lists a directory by name, within the limit of the scan.
+// readDir lists the entries of a directory by name, within the limit of the scan.
 func (w *treeWalk) readDir(name string) ([]fs.DirEntry, error) {
 	dir, err := w.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|openNonblock, 0)
 	if err != nil {
@@ -335,12 +335,12 @@ func (w *treeWalk) visitLink(name string, wanted bool) {
 	}
 	info, err := w.root.Stat(filepath.FromSlash(name))
 	if err != nil {
-		// Links to other files, such as a README, are ignored; a linked directory may be
+		// Other links, such as one to a README, are ignored. A linked directory may be
 		// meant to be read.
 		outside, outsideErr := os.Stat(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)))
 		if wanted || (outsideErr == nil && outside.IsDir()) {
 			tell(name, "file-link", "the link is not followed: "+safeopen.Cause(err).Error(),
-				"put a copy here, or configure the target's directory as a directory of workflows")
+				"put a copy here, or configure the target's directory as a workflow directory")
 		}
 		return
 	}
@@ -366,7 +366,7 @@ func (w *treeWalk) reportLimits() {
 		w.diagnostics = append(w.diagnostics, newWarning("limit-depth",
 			filepath.Join(w.dir.info.Location, filepath.FromSlash(w.deep[0])),
 			fmt.Sprintf("directories more than %d levels down are not read: %d of them", maxDepth, len(w.deep)),
-			"move the workflows up, or configure their directory as a directory of workflows"))
+			"move the workflows up, or configure their directory as a workflow directory"))
 	}
 }
 

@@ -68,7 +68,7 @@ func TestDirMissing(t *testing.T) {
 	}
 }
 
-// Hostile content: each file is at most a diagnostic.
+// Each hostile file causes at most a diagnostic.
 func TestDirHostileFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -87,7 +87,7 @@ func TestDirHostileFiles(t *testing.T) {
 		}
 	}
 	if !files["empty.json"] || !files["large.json"] || !files["binary.yaml"] {
-		t.Errorf("diagnostics are of %v", files)
+		t.Errorf("the diagnostics are about %v", files)
 	}
 	c = loadAll(t, catalog.Options{}, newDir(dir))
 	if diff := cmp.Diff([]string{"good@1 dir"}, servedList(c.Snapshot())); diff != "" {
@@ -98,7 +98,7 @@ func TestDirHostileFiles(t *testing.T) {
 func TestDirUnreadable(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 {
-		t.Skip("permissions do not bind the superuser")
+		t.Skip("permissions do not apply to the superuser")
 	}
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "good.json"), definitionText("good", "1"))
@@ -157,7 +157,7 @@ func TestDirTooManyEntries(t *testing.T) {
 func TestDirLinks(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("links need a privilege there")
+		t.Skip("the system does not allow symbolic links")
 	}
 	dir, outside := t.TempDir(), t.TempDir()
 	writeFile(t, filepath.Join(outside, "secret.json"), definitionText("secret", "1"))
@@ -186,7 +186,7 @@ func TestDirLinks(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// A directory that is reached through a link is read.
+	// A directory that is given as a link is read.
 	through := filepath.Join(t.TempDir(), "through")
 	checkError(t, os.Symlink(filepath.Join(dir, "store"), through))
 	c = loadAll(t, catalog.Options{}, newDir(through))

@@ -73,7 +73,7 @@ func TestDirPipeAsDirectory(t *testing.T) {
 func TestDirInvalidUTF8Names(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "darwin" {
-		t.Skip("the file system refuses such names")
+		t.Skip("the file system rejects such names")
 	}
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "bad\xff.json"), definitionText("bad", "1"))

@@ -17,8 +17,8 @@ type Embedded struct {
 
 var _ Source = (*Embedded)(nil)
 
-// NewEmbedded makes a source of all documents in fsys, at any depth. They never
-// change while the program runs.
+// NewEmbedded returns a source of all documents in fsys, at any depth. They never change
+// while the program runs.
 func NewEmbedded(info SourceInfo, fsys fs.FS) *Embedded {
 	if info.Kind == "" {
 		info.Kind = "embedded"

@@ -10,7 +10,7 @@ import (
 )
 
 // guessID guesses the id of a document that does not load, so that a diagnostic can name
-// the definition that is served instead. Without an id in the text it is the file name.
+// the definition that is served instead. If the text has no id, it returns the file name.
 func guessID(data []byte, name string) string {
 	data = decodeUTF16(data)
 	if id := jsonID(data); id != "" {
@@ -40,7 +40,7 @@ func stemOf(name string) string {
 	return strings.TrimSuffix(base, path.Ext(base))
 }
 
-// decodeUTF16 converts a text that begins as UTF-16 to UTF-8, to find its id.
+// decodeUTF16 converts a text that starts as UTF-16 to UTF-8, to find the id in it.
 func decodeUTF16(data []byte) []byte {
 	var order binary.ByteOrder = binary.LittleEndian
 	switch {

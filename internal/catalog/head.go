@@ -15,17 +15,17 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// Head describes a workflow in lists. The index has it, so that the workflow need not be
-// read (see Options.Index).
+// Head describes a workflow in lists. It is part of the index, so that the workflow need
+// not be read (see Options.Index).
 type Head struct {
 	ID          string           `json:"id"`
 	Name        string           `json:"name,omitempty"`
 	Description string           `json:"description,omitempty"`
 	Version     string           `json:"version,omitempty"`
 	Dialect     guideway.Dialect `json:"dialect"`
-	// Hash is the hash of the definition, which pins its meaning.
+	// Hash is the hash of the definition. Runs are pinned to it.
 	Hash string `json:"hash"`
-	// Steps counts the steps, with a loop as one, and Phases the phases.
+	// Steps is the number of steps, with a loop as one, and Phases that of phases.
 	Steps  int `json:"steps,omitempty"`
 	Phases int `json:"phases,omitempty"`
 	// Size is the number of bytes of the definition as canonical JSON.
@@ -47,8 +47,8 @@ func NewHead(d *workflow.Definition) Head {
 	return h
 }
 
-// detach copies the texts of the head: those of NewHead are parts of the definition's, and
-// would keep all of it in memory.
+// detach returns the head with copies of its texts. The texts of NewHead are parts of the
+// definition's text and would keep all of it in memory.
 func (h Head) detach() Head {
 	for _, text := range []*string{&h.ID, &h.Name, &h.Description, &h.Version, &h.Hash} {
 		*text = strings.Clone(*text)
@@ -57,31 +57,31 @@ func (h Head) detach() Head {
 	return h
 }
 
-// loadedVersion is a version of a document that loads.
+// loadedVersion is a version of a document that loaded.
 type loadedVersion struct {
 	head Head
 	path string
-	// content returns the current text, or nil if it is gone.
+	// content returns the current text, or nil if the document no longer exists.
 	content func() []byte
 	catalog *Catalog
 
-	// definition is nil until it is needed if the head came from an index. It is then read
+	// definition is nil until it is needed, if the head came from an index. It is then read
 	// from text, or from fetch if text is nil. The index has the hash of both.
 	definition atomic.Pointer[workflow.Definition]
-	reading    sync.Mutex // guards text
+	reading    sync.Mutex // reading guards text.
 	text       lazyText
 	fetch      func() ([]byte, *guideway.Diagnostic)
 
-	mu sync.Mutex // guards the diagnostics and their layout
-	// linted reports that found is set; layout are the documents it was made with.
+	mu sync.Mutex // mu guards the diagnostics and their layout.
+	// linted reports that found is set; layout is the documents that the linter used.
 	linted bool
 	layout phases.Layout
 	found  []guideway.Diagnostic
 }
 
-// newParsed returns a version that was read. If the index will have it, its definition is
-// dropped: the text takes a third of the memory of the definition, which most processes
-// never need.
+// newParsed returns a version that was parsed. If it will be in the index, its definition
+// is dropped: the text takes a third of the memory, and most processes never need the
+// definition.
 func (c *Catalog) newParsed(d *workflow.Definition, document Document, text []byte, found []guideway.Diagnostic) *loadedVersion {
 	if c.opts.Index != "" && len(found) == 0 {
 		return c.newIndexed(NewHead(d).detach(), document, text)
@@ -91,8 +91,8 @@ func (c *Catalog) newParsed(d *workflow.Definition, document Document, text []by
 	return l
 }
 
-// newIndexed returns a version that is in the index, and is read when it is needed. text
-// may be nil if the document has its hash.
+// newIndexed returns a version that is in the index. It is read when it is needed. text may
+// be nil if the document has its hash.
 func (c *Catalog) newIndexed(head Head, document Document, text []byte) *loadedVersion {
 	return &loadedVersion{
 		head: head, path: document.Path, content: c.contentReader(document), catalog: c, text: lazyText{bytes: text},
@@ -101,7 +101,7 @@ func (c *Catalog) newIndexed(head Head, document Document, text []byte) *loadedV
 }
 
 // readDefinition returns the definition, parsed from bytes with the hash in the index. If
-// they are not available, or parse to something else than the index has, it returns an
+// they are not available or parse to something else than the index has, it returns an
 // error, and the catalog reads its sources again.
 func (l *loadedVersion) readDefinition() (*workflow.Definition, error) {
 	if d := l.definition.Load(); d != nil {
@@ -114,7 +114,7 @@ func (l *loadedVersion) readDefinition() (*workflow.Definition, error) {
 	}
 	text, err := l.text.readText()
 	if err != nil {
-		return nil, l.reportStale("its stored text is damaged: "+err.Error(), "")
+		return nil, l.reportStale("the stored text is damaged: "+err.Error(), "")
 	}
 	if text == nil {
 		fetched, problem := l.fetch()
@@ -125,7 +125,7 @@ func (l *loadedVersion) readDefinition() (*workflow.Definition, error) {
 	}
 	d, found := l.catalog.parseDefinition(l.path, text)
 	if d == nil || len(found) > 0 || NewHead(d) != l.head {
-		return nil, l.reportStale("it differs from the index of its source", "")
+		return nil, l.reportStale("the definition differs from the index of its source", "")
 	}
 	l.text = lazyText{}
 	l.definition.Store(d)
@@ -139,16 +139,16 @@ func (l *loadedVersion) packText() {
 	l.text = l.text.packed()
 }
 
-// reportStale returns an error and makes the catalog read its sources again: the index was
-// wrong.
+// reportStale returns an error, and makes the catalog read its sources again because the
+// index is wrong.
 func (l *loadedVersion) reportStale(why, fix string) error {
 	l.catalog.distrustIndex()
 	return guideway.Errorf(guideway.CodeUnavailable, "the workflow '%s' could not be read from %s: %s", l.head.ID, l.path, why).
-		WithFix("%s", cmp.Or(fix, "repeat the call: its source is read again"))
+		WithFix("%s", cmp.Or(fix, "repeat the call: the source is read again"))
 }
 
-// resolved returns the version with its definition read, since its text may soon be gone;
-// nil if it cannot be read.
+// resolved returns the version with its definition read, because the text may be deleted
+// soon. It returns nil if the definition cannot be read.
 func (l *loadedVersion) resolved() *loadedVersion {
 	if l == nil {
 		return nil
@@ -160,7 +160,7 @@ func (l *loadedVersion) resolved() *loadedVersion {
 }
 
 // lintFor returns the linter's diagnostics with the documents next to the definition. It
-// caches them until those change.
+// caches them until those documents change.
 func (l *loadedVersion) lintFor(layout phases.Layout) []guideway.Diagnostic {
 	d, err := l.readDefinition()
 	if err != nil {
@@ -175,7 +175,7 @@ func (l *loadedVersion) lintFor(layout phases.Layout) []guideway.Diagnostic {
 	return l.found
 }
 
-// parseDefinition reads a workflow. A panic of the parser only fails this document.
+// parseDefinition parses a workflow. A panic of the parser only fails this document.
 func (c *Catalog) parseDefinition(path string, data []byte) (d *workflow.Definition, found []guideway.Diagnostic) {
 	defer func() {
 		if failure := recover(); failure != nil {
@@ -190,7 +190,8 @@ func parserFailed(path string, failure any) guideway.Diagnostic {
 		fmt.Sprintf("the parser failed on this document, which is a bug: %v", failure), "report it, with the document")
 }
 
-// distrustIndex requests a load that reads everything: an index or a copy is wrong.
+// distrustIndex requests a load that reads all documents, because an index or a copy is
+// wrong.
 func (c *Catalog) distrustIndex() {
 	c.distrusted.Store(true)
 	select {

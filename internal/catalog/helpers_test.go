@@ -50,7 +50,7 @@ type fakeSource struct {
 	info catalog.SourceInfo
 
 	mu    sync.Mutex
-	files map[string]string // "!" cannot be opened
+	files map[string]string // The text "!" cannot be opened.
 	found []guideway.Diagnostic
 	err   error
 	stamp bool // use the text as stamp
@@ -106,7 +106,7 @@ func (f *fakeSource) setFile(name, content string) {
 	f.files[name] = content
 }
 
-// forgeFile replaces the text of a file without changing its listing.
+// forgeFile replaces the text of a file without a change of its listing.
 func (f *fakeSource) forgeFile(name, content string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 )
 
 // HookEntry is a served hook graph, or one that would be served if it loaded. Hook graphs
-// have their own ids and a stricter precedence: a graph from a project or from another
-// machine never replaces one of this user, since a graph may guard something.
+// have their own ids and a stricter precedence: a graph from a project or another machine
+// never replaces one of this user, since the user's graph may be a guard.
 type HookEntry struct {
 	ID string
 	// Graph is the graph; nil if no version loaded.
@@ -37,8 +37,8 @@ type HookEntry struct {
 	Overrides []Overridden
 }
 
-// Lint returns the diagnostics of a loaded graph. They have no lines: the document is not
-// kept.
+// Lint returns the diagnostics of a loaded graph. They have no lines, because the document
+// is not kept.
 func (e *HookEntry) Lint() []guideway.Diagnostic {
 	if e.Graph == nil {
 		return nil
@@ -51,8 +51,8 @@ func (e *HookEntry) Lint() []guideway.Diagnostic {
 	return found
 }
 
-// Own reports whether the graph is trusted like this user's: it comes with the program, is
-// in a directory of the user, or its source is trusted.
+// Own reports whether the graph is trusted like this user's: it is bundled, or in a
+// directory of the user, or its source is trusted.
 func (e *HookEntry) Own() bool { return e.Source.Own() }
 
 // Own reports whether the content of the source is trusted like this user's.
@@ -79,8 +79,8 @@ func (s *Snapshot) Hooks() []*HookEntry { return s.hooks }
 // HookModules returns the modules of the hook library, lowest rank first.
 func (s *Snapshot) HookModules() []HookModule { return s.modules }
 
-// Hook returns the hook graph of an id. An unknown id is an error with
-// guideway.CodeNotFound; a graph that does not load is returned as it is.
+// Hook returns the hook graph with an id, even if it does not load. An unknown id is an
+// error with guideway.CodeNotFound.
 func (s *Snapshot) Hook(id string) (*HookEntry, error) {
 	for _, e := range s.hooks {
 		if e.ID == id {
@@ -90,9 +90,9 @@ func (s *Snapshot) Hook(id string) (*HookEntry, error) {
 	return nil, guideway.Errorf(guideway.CodeNotFound, "there is no hook graph with the id %q", id).WithFix("guideway hooks list")
 }
 
-// HookOf is like Hook and also accepts "id@source": the graph of a source, even if that of
-// another source is served. Use it for display only: a graph that is not served guards
-// nothing.
+// HookOf is like Hook and also accepts "id@source": the graph of a source, even if another
+// source's graph is served. It is for display only, because a graph that is not served
+// guards nothing.
 func (s *Snapshot) HookOf(id string) (*HookEntry, error) {
 	if id, source, at := strings.Cut(id, "@"); at {
 		return findBySource(id, source, s.allHooks, func(e *HookEntry) (string, string) { return e.ID, e.Source.Name },
@@ -184,8 +184,9 @@ func (s *Snapshot) replacesHook(entry, below *HookEntry) bool {
 	return true
 }
 
-// newHookEntry makes the entry of a record, linked with the modules added so far: those of
-// the same source and of lower ranks. A higher rank must not provide scripts for this one.
+// newHookEntry returns the entry of a record, linked with the modules added so far, which
+// are those of the same source and of lower ranks. A higher rank must not provide scripts
+// for this graph.
 func (s *Snapshot) newHookEntry(source *state, r *record) *HookEntry {
 	entry := &HookEntry{ID: r.guessedID, Source: source.info, Path: r.path, Revision: r.revision, Stale: r.broken}
 	if r.hook == nil {
@@ -205,7 +206,7 @@ func (s *Snapshot) newHookEntry(source *state, r *record) *HookEntry {
 	return entry
 }
 
-// firstMessage returns the first diagnostic with its line.
+// firstMessage returns the message of the first diagnostic with its line.
 func firstMessage(found []guideway.Diagnostic) string {
 	if len(found) == 0 {
 		return ""

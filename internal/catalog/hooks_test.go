@@ -19,7 +19,7 @@ func hookGraph(id, name string) string {
 		"edges": [{"source": "s", "target": "c"}, {"source": "c", "target": "h"}, {"source": "h", "target": "e"}]}`, id, name)
 }
 
-// hookSource is a source with a trust.
+// hookSource returns a source with a level of trust.
 func hookSource(name string, rank int, trust catalog.Trust, files map[string]string) *fakeSource {
 	f := newFake(name, rank, files)
 	f.info.Trust = trust
@@ -46,8 +46,8 @@ func hasDiagnostic(snap *catalog.Snapshot, code, file string) bool {
 	return false
 }
 
-// The scripts of a hook graph come from its own source and from lower ranks: write access
-// to a project changes neither the user's graphs nor their scripts.
+// The scripts of a hook graph come from its own source and from lower ranks, so that write
+// access to a project changes neither the user's graphs nor their scripts.
 func TestProjectHooks(t *testing.T) {
 	t.Parallel()
 	bundled := hookSource("bundled", 0, catalog.TrustBundled, map[string]string{
@@ -70,29 +70,29 @@ func TestProjectHooks(t *testing.T) {
 		}
 	}
 	if !hasDiagnostic(snap, "hook-id-taken", "/project/hooks/mine.json") {
-		t.Errorf("nothing is said of the graph that is not served: %v", snap.Diagnostics())
+		t.Errorf("the graph that is not served is not reported: %v", snap.Diagnostics())
 	}
 	if base, _ := snap.Hook("base"); len(base.Overrides) != 1 || base.Overrides[0].Source.Name != "bundled" {
-		t.Errorf("the overridden are %+v", base.Overrides)
+		t.Errorf("the overridden graphs are %+v", base.Overrides)
 	}
 	for id, want := range map[string]string{"base@bundled": "Base", "base@user": "My base", "mine@project": "Theirs"} {
 		if e, err := snap.HookOf(id); err != nil || e.Graph.Name != want {
 			t.Errorf("%s: %+v, %v", id, e, err)
 		}
 		if _, err := snap.Hook(id); guideway.ErrorCode(err) != guideway.CodeNotFound {
-			t.Errorf("%s can be made active: %v", id, err)
+			t.Errorf("%s can be activated: %v", id, err)
 		}
 	}
 	if _, err := snap.HookOf("base@project"); guideway.ErrorCode(err) != guideway.CodeNotFound || guideway.ErrorFix(err) != "use base@bundled, base@user" {
-		t.Errorf("of a source that has none: %v", err)
+		t.Errorf("the graph of a source without one: %v", err)
 	}
 	if len(snap.List(catalog.Filter{})) != 0 || len(snap.HookModules()) != 2 {
 		t.Error("a graph is among the workflows, or a module is missing")
 	}
 }
 
-// A broken graph is reported and hides nothing; it stays enabled, and its last good version
-// stays served.
+// A broken graph is reported and hides no other graph. It stays enabled, and its last good
+// version stays served.
 func TestBrokenHooks(t *testing.T) {
 	t.Parallel()
 	user := hookSource("user", 0, catalog.TrustUser, map[string]string{
@@ -117,7 +117,7 @@ func TestBrokenHooks(t *testing.T) {
 		t.Errorf("%+v, %v", good, err)
 	}
 	if _, err := snap.Hook("deep"); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("a graph in a folder below is served: %v", err)
+		t.Errorf("a graph in a subfolder is served: %v", err)
 	}
 	change := make(chan catalog.Change, 1)
 	defer c.OnChange(func(ch catalog.Change) { change <- ch })()
@@ -134,7 +134,7 @@ func TestBrokenHooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if ch := <-change; !ch.Hooks {
-		t.Error("nobody is told that a hook graph changed")
+		t.Error("the change of a hook graph was not reported")
 	}
 }
 

@@ -17,18 +17,19 @@ import (
 )
 
 const (
-	// indexVersion is the version of the index format; others are ignored.
+	// indexVersion is the version of the index format; indexes of other versions are
+	// ignored.
 	indexVersion = 1
-	// maxIndex bounds the size of an index, which is read at once.
+	// maxIndex bounds the size of an index, which is read as a whole.
 	maxIndex = 16 << 20
-	// indexMaxAge is the age at which an index is removed: its project may be gone. An
-	// index that is needed is written again.
+	// indexMaxAge is the age at which an index is removed, because its project may no
+	// longer exist. An index that is needed is written again.
 	indexMaxAge = 30 * 24 * time.Hour
 	indexExt    = ".index"
 )
 
-// index is a cache of the workflows of one source: it maps the hash of a text to the head
-// for lists. Opening a workflow still reads its text.
+// index is a cache of the workflows of one source. It maps the hash of a text to the head
+// for lists. To open a workflow, its text must still be read.
 type index map[indexKey]Head
 
 type indexKey struct {
@@ -39,8 +40,8 @@ type indexKey struct {
 // indexFile is the stored form of an index. A line with the hash of the rest precedes it.
 type indexFile struct {
 	Form int `json:"form"`
-	// Program is the program that read the workflows: another one may read them
-	// differently.
+	// Program is the version of the program that parsed the workflows. Another version may
+	// parse them differently.
 	Program string      `json:"program"`
 	Source  string      `json:"source"`
 	Heads   []indexHead `json:"heads"`
@@ -61,8 +62,8 @@ func (c *Catalog) indexPath(info SourceInfo) string {
 	return filepath.Join(c.opts.Index, hex.EncodeToString(sum[:12])+indexExt)
 }
 
-// readIndex reads the index of a source. It returns nil for a damaged index, and for one of
-// another program or source.
+// readIndex reads the index of a source. It returns nil if the index is damaged, or belongs
+// to another program version or source.
 func (c *Catalog) readIndex(info SourceInfo) index {
 	path := c.indexPath(info)
 	if path == "" {
@@ -105,8 +106,8 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// writeIndex writes the index of a source if documents were parsed that it does not have. A
-// failure costs nothing but time.
+// writeIndex writes the index of a source if documents were parsed that it does not have.
+// An error is ignored, because it only costs time.
 func (c *Catalog) writeIndex(s *state) {
 	path := c.indexPath(s.info)
 	if path == "" {
@@ -132,10 +133,10 @@ func (c *Catalog) writeIndex(s *state) {
 	}
 }
 
-// replaceWithoutSync replaces a file without making it durable: the hash detects one that a
-// power loss damaged.
+// replaceWithoutSync replaces a file without making it durable. The hash detects a file
+// that a power loss has damaged.
 func replaceWithoutSync(path string, data []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), "*"+indexExt) // 0600
+	temp, err := os.CreateTemp(filepath.Dir(path), "*"+indexExt) // CreateTemp sets the mode 0600.
 	if err != nil {
 		return err
 	}
@@ -149,8 +150,8 @@ func replaceWithoutSync(path string, data []byte) error {
 	return err
 }
 
-// sweepIndexes removes the indexes that were not written for long, and temporary files of
-// killed programs.
+// sweepIndexes removes indexes that were not written for indexMaxAge, and temporary files
+// of killed processes.
 func (c *Catalog) sweepIndexes() {
 	entries, err := os.ReadDir(c.opts.Index)
 	if err != nil {
@@ -167,7 +168,7 @@ func (c *Catalog) sweepIndexes() {
 // removeIndex removes the index of a source.
 func (c *Catalog) removeIndex(info SourceInfo) {
 	if path := c.indexPath(info); path != "" {
-		_ = os.Remove(path) // this program does not read one that remains
+		_ = os.Remove(path) // A remaining index is not read.
 	}
 }
 

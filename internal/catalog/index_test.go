@@ -28,7 +28,7 @@ func (c *countingParser) parseCounted(file string, data []byte) (*workflow.Defin
 }
 
 // startCatalog opens a catalog as a program does at its start, and returns the number of
-// workflows it has read.
+// workflows that it read.
 func startCatalog(t testing.TB, index string, sources ...catalog.Source) (*catalog.Catalog, *countingParser) {
 	t.Helper()
 	reader := &countingParser{}
@@ -64,7 +64,7 @@ func TestIndexAvoidsReads(t *testing.T) {
 			t.Errorf("%d workflows were read at the start", n)
 		}
 		if f.sums && f.opens != opens {
-			t.Errorf("%d files were opened whose hashes are known", f.opens-opens)
+			t.Errorf("%d files with known hashes were opened", f.opens-opens)
 		}
 		if diff := cmp.Diff(want, servedList(c.Snapshot())); diff != "" {
 			t.Error(diff)
@@ -79,12 +79,12 @@ func TestIndexAvoidsReads(t *testing.T) {
 			}
 		}
 		if n := reader.Load(); n != 1 {
-			t.Errorf("%d workflows were read for one", n)
+			t.Errorf("opening one workflow read %d", n)
 		}
 	}
 }
 
-// Damaged and foreign indexes are ignored without a message, and written again.
+// Damaged indexes and those of others are ignored without a message, and written again.
 func TestInvalidIndexIsIgnored(t *testing.T) {
 	t.Parallel()
 	replaced := func(data string) func(testing.TB, string) {
@@ -135,10 +135,10 @@ func TestInvalidIndexIsIgnored(t *testing.T) {
 				t.Errorf("%v", found)
 			}
 			if name == "a directory" {
-				return // not one of ours
+				return // A directory at the path of an index is not replaced.
 			}
 			if _, again := startCatalog(t, index, newTwoFiles()); again.Load() != 0 {
-				t.Error("the index was not made anew")
+				t.Error("the index was not written again")
 			}
 		})
 	}
@@ -156,20 +156,20 @@ func rewriteIndex(t testing.TB, path string, change func(string) string) {
 	_, body, _ := strings.Cut(string(data), "\n")
 	changed := change(body)
 	if changed == body {
-		t.Fatalf("nothing was changed in %s", body)
+		t.Fatalf("%s was not changed", body)
 	}
 	sum := sha256.Sum256([]byte(changed))
 	checkError(t, os.WriteFile(path, []byte(hex.EncodeToString(sum[:])+"\n"+changed), 0o600))
 }
 
-// With a wrong index, the result is the text's or an error.
+// With a wrong index, the catalog returns the text's definition or an error.
 func TestIndexIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		lie   func(string) string
 		ask   string
-		code  guideway.Code // the expected error
-		lists string        // the list after it
+		code  guideway.Code // code is the expected error.
+		lists string        // lists is the list after the error.
 	}{
 		"another id":      {replaceOnce(`"id":"b"`, `"id":"c"`), "c", guideway.CodeNotFound, "b@1 user"},
 		"another hash":    {replaceOnce(`"hash":"b@1"`, `"hash":"b@0"`), "b", "", "b@1 user"},
@@ -182,7 +182,7 @@ func TestIndexIsNotTrusted(t *testing.T) {
 			rewriteIndex(t, onlyIndex(t, index), tt.lie)
 			c, _ := startCatalog(t, index, newTwoFiles())
 			if got, err := c.Snapshot().Get(tt.ask); guideway.ErrorCode(err) != guideway.CodeUnavailable {
-				t.Errorf("the lie is served: %+v, %v", got, err)
+				t.Errorf("the wrong index entry is served: %+v, %v", got, err)
 			}
 			got, err := c.Get(tt.ask)
 			if guideway.ErrorCode(err) != tt.code {
@@ -195,14 +195,14 @@ func TestIndexIsNotTrusted(t *testing.T) {
 				t.Error(diff)
 			}
 			if _, again := startCatalog(t, index, newTwoFiles()); again.Load() != 0 {
-				t.Error("the index was not made anew")
+				t.Error("the index was not written again")
 			}
 		})
 	}
 }
 
-// An index that lists a broken text as valid, as another program might write it, does not
-// hide the error.
+// If an index lists a broken text as valid, as another program might write it, the error is
+// still reported.
 func TestIndexHidesNoError(t *testing.T) {
 	t.Parallel()
 	const broken = `{"id": "b", "version": `
@@ -221,7 +221,7 @@ func TestIndexHidesNoError(t *testing.T) {
 	}
 }
 
-// A running catalog reads its sources again automatically when its index is wrong.
+// A running catalog automatically reads its sources again when its index is wrong.
 func TestWrongIndexTriggersReload(t *testing.T) {
 	t.Parallel()
 	index := t.TempDir()
@@ -232,7 +232,7 @@ func TestWrongIndexTriggersReload(t *testing.T) {
 	c.OnChange(func(change catalog.Change) { changes <- change })
 	checkError(t, c.Open(context.Background()))
 	defer c.Close()
-	<-changes // the load
+	<-changes // The change of the first load.
 	if _, err := c.Snapshot().Get("c"); guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
 		t.Errorf("error is %v", err)
 	}
@@ -242,7 +242,7 @@ func TestWrongIndexTriggersReload(t *testing.T) {
 			t.Error(diff)
 		}
 	case <-time.After(deadline):
-		t.Error("nothing was read anew")
+		t.Error("the sources were not read again")
 	}
 }
 
@@ -264,7 +264,7 @@ func TestLastGoodVersionFromIndex(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		if reader.Load() == 0 {
-			t.Error("nothing was read")
+			t.Error("the workflow was not read")
 		}
 	}
 }
@@ -307,11 +307,11 @@ func TestForgedCopyKeepsItsID(t *testing.T) {
 	}
 	checkError(t, c.Load(context.Background()))
 	if _, err := c.Get("first"); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition || guideway.ErrorFix(err) != "guideway sources sync" {
-		t.Errorf("after another look: %v", err)
+		t.Errorf("after a reload the error is %v", err)
 	}
 }
 
-// Random edits and restarts have the same result with an index as without.
+// Random edits and restarts have the same results with and without an index.
 func TestIndexDoesNotChangeResults(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -376,7 +376,7 @@ func TestOldIndexesAreRemoved(t *testing.T) {
 	checkError(t, os.Chtimes(other, long, long))
 	startCatalog(t, index, newTwoFiles())
 	if _, err := os.Stat(old); !os.IsNotExist(err) {
-		t.Errorf("the old index is there: %v", err)
+		t.Errorf("the old index still exists: %v", err)
 	}
 	if _, err := os.Stat(other); err != nil {
 		t.Error(err)
@@ -384,7 +384,7 @@ func TestOldIndexesAreRemoved(t *testing.T) {
 	onlyIndex(t, index)
 }
 
-// The index of a source that was blocked since is not used.
+// The index of a source that was blocked later is not used.
 func TestBlockedSourceIgnoresIndex(t *testing.T) {
 	t.Parallel()
 	index, f := t.TempDir(), newTwoFiles()

@@ -3,13 +3,15 @@ package catalog
 import "github.com/klauspost/compress/s2"
 
 // lazyText is the text of a definition that was not needed yet; the zero value has none.
-// Most are never needed, so it can be compressed to a quarter.
+// Most definitions are never needed, so the text can be compressed, to a quarter of its
+// size.
 type lazyText struct {
 	bytes    []byte
 	isPacked bool
 }
 
-// packed returns the compressed text, or the same if that is not smaller.
+// packed returns the compressed text, or the unchanged text if compression does not make it
+// smaller.
 func (k lazyText) packed() lazyText {
 	if k.isPacked || k.bytes == nil {
 		return k
@@ -29,8 +31,8 @@ func (k lazyText) readText() ([]byte, error) {
 	return s2.Decode(nil, k.bytes)
 }
 
-// Pack compresses the texts of definitions that were not needed yet. It is for a process
-// that is about to wait.
+// Pack compresses the texts of definitions that were not needed yet. A process calls it
+// before it waits for calls.
 func (c *Catalog) Pack() {
 	c.loading.Lock()
 	defer c.loading.Unlock()

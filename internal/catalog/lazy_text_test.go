@@ -21,7 +21,7 @@ import (
 func TestPack(t *testing.T) {
 	t.Parallel()
 	long := func(id string) string { return definitionText(id, "1") + strings.Repeat(" ", 10_000) }
-	for name, sums := range map[string]bool{"texts that are kept": false, "texts of a copy": true} {
+	for name, sums := range map[string]bool{"texts in memory": false, "texts of a copy": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFake("user", 1, map[string]string{"a.json": long("a"), "b.json": long("b"), "short.json": definitionText("short", "1")})
@@ -53,8 +53,8 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// A start without an index reads every workflow, and then holds no more of them than a
-// start with one.
+// A start without an index reads every workflow, and afterwards keeps no more of them in
+// memory than a start with an index.
 func TestFirstStartReleasesDefinitions(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -78,10 +78,10 @@ func TestFirstStartReleasesDefinitions(t *testing.T) {
 	defer mu.Unlock()
 	for i := range definitions {
 		if definitions[i].Value() != nil {
-			t.Errorf("the definition %d is kept", i)
+			t.Errorf("the definition %d is still in memory", i)
 		}
 		if texts[i].Value() != nil {
-			t.Errorf("the text of the definition %d is kept", i)
+			t.Errorf("the text of the definition %d is still in memory", i)
 		}
 	}
 	if n := len(c.List(catalog.Filter{})); n != 2 || len(definitions) != 2 {

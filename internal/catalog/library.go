@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/library"
 )
 
-// buildLibrary makes the library of a snapshot with merged definitions, and passes each
+// buildLibrary builds the library of a snapshot with merged definitions, and gives each
 // phase workflow the documents next to it.
 func (s *Snapshot) buildLibrary(states []state) {
 	sources := make([]library.Source, len(states))
@@ -43,8 +43,8 @@ func (s *Snapshot) librarySource(source *state) library.Source {
 	return shelf
 }
 
-// assignOwner records the workflow of a folder, and warns if the file name suggests another
-// one.
+// assignOwner records the workflow of a folder, and warns if the file name suggests a
+// different workflow.
 func (s *Snapshot) assignOwner(owners map[string]string, r *record) {
 	dir, base := path.Split(r.name)
 	stem := stemOf(base)
@@ -69,8 +69,8 @@ func (s *Snapshot) assignOwner(owners map[string]string, r *record) {
 	}
 }
 
-// guideFiles are the file names of guides; nil without guides, since then their location is
-// unknown.
+// guideFiles returns the file names of guides. It returns nil without guides, because their
+// location is then unknown.
 func guideFiles(guides []*library.Entry) []string {
 	var files []string
 	for _, guide := range guides {

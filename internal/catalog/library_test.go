@@ -106,13 +106,13 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// Everything that the original dropped silently (facts/phases.md 1.6) is a diagnostic with
-// its reason, and affects no other document.
+// Everything that the original server dropped silently is a diagnostic with its reason, and
+// affects no other document.
 func TestOmittedDocumentsAreReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"wp.json":                          phasesText("wp", "2.0.0", ""), // precedes the one in the folder
+		"wp.json":                          phasesText("wp", "2.0.0", ""), // A root file takes precedence over one in the folder.
 		"wp/wp.json":                       phasesText("wp", "1.0.0", ""),
 		"wp/guides/01-a.md":                "a",
 		"wp/guides/01-b.md":                "b",
@@ -141,7 +141,7 @@ func TestOmittedDocumentsAreReported(t *testing.T) {
 		"field-missing 02-misplaced.yml", "folder-without-workflow 01-a.md",
 	} {
 		if !slices.Contains(got, want) {
-			t.Errorf("no finding %s in %q", want, got)
+			t.Errorf("no diagnostic %s in %q", want, got)
 		}
 	}
 	for _, d := range c.Diagnostics() {
@@ -162,24 +162,24 @@ func TestOmittedDocumentsAreReported(t *testing.T) {
 	wp, err := c.Get("wp")
 	checkError(t, err)
 	if wp.Definition.Version != "2.0.0" {
-		t.Errorf("wp is of version %s: a root file goes before one in a folder", wp.Definition.Version)
+		t.Errorf("wp has the version %s: a root file takes precedence over one in a folder", wp.Definition.Version)
 	}
 	if _, err := c.Get("broken"); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition || !strings.Contains(err.Error(), "p2") {
-		t.Errorf("the reason is not in %v", err)
+		t.Errorf("the reason is missing in %v", err)
 	}
 	if _, err := c.Get("cut"); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("a skill is no workflow: %v", err)
+		t.Errorf("a skill is listed as a workflow: %v", err)
 	}
 	if why := c.Snapshot().Library().Why(library.KindSkill, "", "cut"); why == nil || why.Code != "json-syntax" {
 		t.Errorf("%+v", why)
 	}
 }
 
-// A broken link, or one out of the directory, affects no other document.
+// A broken link, or a link out of the directory, affects no other document.
 func TestLinksInALayout(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("links need a privilege there")
+		t.Skip("the system does not allow symbolic links")
 	}
 	dir, outside := t.TempDir(), t.TempDir()
 	writeFile(t, filepath.Join(dir, "wp", "wp.json"), phasesText("wp", "1.0.0", ""))
@@ -226,13 +226,13 @@ func TestLibraryReloads(t *testing.T) {
 	}
 	before := len(changes)
 	if guide(); len(changes) != before {
-		t.Error("a change was told where there is none")
+		t.Error("a change was reported without one")
 	}
 	if !changes[1].Library || changes[1].Diagnostics || len(changes[1].Changed) != 0 {
-		t.Errorf("the change of a guide is told as %+v", changes[1])
+		t.Errorf("the change of a guide is reported as %+v", changes[1])
 	}
 	if !changes[2].Diagnostics || changes[2].Library {
-		t.Errorf("the breaking of a guide is told as %+v", changes[2])
+		t.Errorf("the broken guide is reported as %+v", changes[2])
 	}
 
 	high.setFile("meta/skills/01-s.json", `{"id":"s"`)
@@ -263,16 +263,16 @@ func TestLintFindsGuides(t *testing.T) {
 		return n
 	}
 	if n := lint(); n != 0 {
-		t.Errorf("%d findings on a guide that is there", n)
+		t.Errorf("%d diagnostics about an existing guide", n)
 	}
 	source.setFile("wp/guides/01-plan.md", "")
 	source.setFile("wp/guides/02-other.md", "other")
 	if n := lint(); n != 1 {
-		t.Errorf("%d findings on a guide that is gone", n)
+		t.Errorf("%d diagnostics about a missing guide", n)
 	}
 }
 
-// Embedded texts can be broken too.
+// Embedded texts can be broken, too.
 func TestEmbeddedTexts(t *testing.T) {
 	t.Parallel()
 	c := catalog.New([]catalog.Source{catalog.NewEmbedded(catalog.SourceInfo{Name: "bundled"}, fstest.MapFS{
@@ -292,12 +292,12 @@ func codesOf(found []guideway.Diagnostic) []string {
 	return list
 }
 
-// The whole directory of the original is read.
+// The complete directory of the original server is read.
 func TestCorpusLayout(t *testing.T) {
 	t.Parallel()
 	const corpus = "../../../shared/corpus/phases"
 	if _, err := os.Stat(corpus); err != nil {
-		t.Skip("the corpus is not beside the repository")
+		t.Skip("the directory shared/corpus is missing")
 	}
 	c := openDir(t, corpus)
 	var served []string
@@ -312,7 +312,7 @@ func TestCorpusLayout(t *testing.T) {
 	if diff := cmp.Diff([]int{3, 3, 20, 12}, got); diff != "" || lib.Rules() == nil {
 		t.Error(diff)
 	}
-	// The only skill that lost text in the conversion is reported.
+	// Only one skill lost text in the conversion, which is reported.
 	if diff := cmp.Diff([]string{"text-lost 02-state-management.json"}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}

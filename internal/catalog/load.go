@@ -22,21 +22,23 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// state is the content of one source. It is replaced, never changed.
+// state is the content of one source. It is immutable.
 type state struct {
 	info        SourceInfo
-	records     []*record // sorted by name
+	records     []*record // records are sorted by name.
 	diagnostics []guideway.Diagnostic
 	loaded      time.Time
 	missing     bool
 	blocked     bool
 	failure     string
-	// machines are the agent machines of the source, machineSum the hash of their files.
+	// machines are the agent machines of the source, and machineSum is the hash of their
+	// files.
 	machines   []*loadedMachine
 	machineSum [sha256.Size]byte
 }
 
-// totalSize returns the share of the source in the total of bytes.
+// totalSize returns the number of bytes of the source's documents, which count for the
+// limit of all sources.
 func (s *state) totalSize() (total int64) {
 	for _, r := range s.records {
 		total += r.size
@@ -44,22 +46,23 @@ func (s *state) totalSize() (total int64) {
 	return total
 }
 
-// record is the content of one document. It is replaced, never changed.
+// record is the content of one document. It is immutable.
 type record struct {
 	name, path string
 	// revision is the revision of the source.
 	revision string
 	// place is the location in the layout of a library; empty for a workflow.
 	place library.Place
-	// hookPlace is the same for the hooks dialect.
+	// hookPlace is the location in the layout of the hooks dialect.
 	hookPlace hookdef.Place
-	// machineFile reports that it is a file of an agent machine, whose text is data.
+	// machineFile reports that the document is a file of an agent machine, whose text is
+	// data.
 	machineFile bool
 	data        []byte
 	size        int64
 	stamp       string
 	sum         [sha256.Size]byte
-	// content returns the text, which is not kept, or nil if it is gone.
+	// content returns the text, which is not kept, or nil if the document no longer exists.
 	content func() []byte
 	// good is the last version that loaded, or nil.
 	good *loadedVersion
@@ -141,7 +144,7 @@ type listing struct {
 	blocked     bool
 	documents   []Document
 	diagnostics []guideway.Diagnostic
-	index       index // set at the first listing of the source
+	index       index // index is set when the source is listed first.
 	err         error
 }
 
@@ -204,7 +207,7 @@ func (c *Catalog) fillRecords(ctx context.Context, s *state, l listing, previous
 	left := 0
 	s.records = make([]*record, 0, len(l.documents))
 	for _, document := range l.documents {
-		// A document over its own limit is not read, and takes little.
+		// A document over its own limit is not read, and counts only up to the limit.
 		size := min(document.Size, c.opts.Limits.FileBytes)
 		if *budget -= size; *budget < 0 {
 			left++
@@ -244,8 +247,8 @@ func (c *Catalog) fillRecords(ctx context.Context, s *state, l listing, previous
 	return jobs
 }
 
-// fillFromIndex fills in the record of a document with a known hash from the index, so that
-// it need not be opened. It reports whether it did.
+// fillFromIndex fills in the record of a document from the index, if the document's hash is
+// known and in it. The document need not be opened then. It reports whether it did so.
 func (c *Catalog) fillFromIndex(r *record, document Document, known index) bool {
 	if document.Sum == nil || document.Problem != nil || document.Size > c.opts.Limits.FileBytes {
 		return false
@@ -333,8 +336,8 @@ func formerID(before *record) string {
 	return cmp.Or(before.servedID(), before.guessedID)
 }
 
-// indexedID returns the id that an index has for the expected hash of a document; "" if it
-// has none, or no hash is expected.
+// indexedID returns the id that an index has for the expected hash of a document, or "" if
+// the index has none or no hash is expected.
 func (r *record) indexedID(known index, sum *[sha256.Size]byte) string {
 	if sum == nil {
 		return ""
@@ -350,7 +353,7 @@ func (r *record) guessRecordID(data []byte) string {
 	}
 	id := guessID(data, r.name)
 	if r.place.Kind != "" && id == stemOf(r.name) {
-		return r.place.Name // the file's name, without the index
+		return r.place.Name // The name of the file, without its index.
 	}
 	return id
 }
@@ -399,7 +402,7 @@ func (c *Catalog) readContent(ctx context.Context, document Document) ([]byte, *
 	return data, nil
 }
 
-// sizeAdvice returns how to make a document smaller, by its kind.
+// sizeAdvice returns a way to make a document of its kind smaller.
 func sizeAdvice(name string) string {
 	if hookdef.PlaceOf(name).Kind != "" {
 		return "split it: scripts can be separate modules"
@@ -431,8 +434,8 @@ func appendAll(data []byte, r io.Reader) ([]byte, error) {
 	}
 }
 
-// parseDocument reads a document into its record, and reports whether it loads. A panic of
-// the parser only fails this document.
+// parseDocument parses a document into its record, and reports whether the document loads.
+// A panic of the parser only fails this document.
 func (c *Catalog) parseDocument(r *record, document Document, data []byte) (loads bool) {
 	defer func() {
 		if failure := recover(); failure != nil {
@@ -441,7 +444,7 @@ func (c *Catalog) parseDocument(r *record, document Document, data []byte) (load
 		}
 	}()
 	if r.machineFile {
-		r.data = data // a machine is read after all of its files
+		r.data = data // A machine is parsed after all of its files were read.
 		return true
 	}
 	if r.hookPlace.Kind != "" {

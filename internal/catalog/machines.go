@@ -15,11 +15,11 @@ import (
 )
 
 // MachineEntry is a served agent machine, or one that would be served if it loaded.
-// Machines have their own names: a workflow may have the same name.
+// Machines have their own names; a workflow may have the same name.
 type MachineEntry struct {
 	// Name is the name of the machine; for a broken one, the name in its file.
 	Name string
-	// Definition is nil if no version loaded; Problem is the reason.
+	// Definition is nil if no version loaded; Problem is then the reason.
 	Definition *machinedef.Definition
 	Problem    string
 	// Found are the errors of a machine that does not load.
@@ -40,7 +40,7 @@ type MachineEntry struct {
 	recording func() ([]byte, error)
 }
 
-// Lint returns the diagnostics of a loaded machine; none for a stale one.
+// Lint returns the diagnostics of a loaded machine. A stale machine has none.
 func (e *MachineEntry) Lint() []guideway.Diagnostic {
 	if e.Definition == nil || e.Stale {
 		return nil
@@ -57,7 +57,8 @@ func (e *MachineEntry) LintOffers(o machinedef.AvailableTools) []guideway.Diagno
 	return machinedef.LintAvailableTools(e.loaded.Files(), o)
 }
 
-// Files are the files that the machine was read from; for a stale one, the broken files.
+// Files returns the files that the machine was read from. For a stale machine these are the
+// broken files.
 func (e *MachineEntry) Files() machinedef.Files { return e.loaded.Files() }
 
 // Recording returns the recording that is shipped with the machine, or an error with
@@ -76,9 +77,10 @@ func (e *MachineEntry) HasRecording() bool { return e.recording != nil }
 // Machines returns the agent machines, sorted by name.
 func (s *Snapshot) Machines() []*MachineEntry { return s.machines }
 
-// Machine returns the machine of a name; for "name@source" that of a source, even if that
-// of another source is served. An unknown name is an error with CodeInvalidDefinition if a
-// machine with that name did not load, else with CodeNotFound.
+// Machine returns the machine with a name, or for "name@source" the machine of a source,
+// even if another source's machine is served. An unknown name is an error with
+// CodeInvalidDefinition if a machine with that name did not load, otherwise with
+// CodeNotFound.
 func (s *Snapshot) Machine(name string) (*MachineEntry, error) {
 	if name, source, at := strings.Cut(name, "@"); at {
 		return findBySource(name, source, s.allMachines, func(e *MachineEntry) (string, string) { return e.Name, e.Source.Name },
@@ -109,8 +111,8 @@ func (s *Snapshot) Machine(name string) (*MachineEntry, error) {
 // machinesDir is the directory of a source with its agent machines.
 const machinesDir = "machines"
 
-// isMachineFile reports whether a name belongs to a machine, and whether it is a recording,
-// which only demonstrations read.
+// isMachineFile reports whether a name belongs to a machine, and whether it is the name of
+// a recording, which only demonstrations read.
 func isMachineFile(name string) (is, recording bool) {
 	rest, ok := strings.CutPrefix(name, machinesDir+"/")
 	if !ok {
@@ -128,8 +130,8 @@ type loadedMachine struct {
 	revision  string
 }
 
-// assembleMachines makes the machines of a source from its files. It keeps the machines of
-// unchanged files.
+// assembleMachines builds the machines of a source from its files. It keeps the machines
+// whose files are unchanged.
 func (c *Catalog) assembleMachines(s *state, before *state) {
 	files := map[string]*record{}
 	sum := sha256.New()
@@ -152,7 +154,7 @@ func (c *Catalog) assembleMachines(s *state, before *state) {
 	shown := s.info.Name + ":" + machinesDir
 	if s.info.Location != "" {
 		shown = path.Join(filepath.ToSlash(s.info.Location), machinesDir)
-		if strings.Contains(s.info.Location, "://") { // a URL
+		if strings.Contains(s.info.Location, "://") { // The location is a URL.
 			shown = strings.TrimSuffix(s.info.Location, "/") + "//" + machinesDir
 		}
 	}

@@ -43,8 +43,8 @@ func joinCodes(found []guideway.Diagnostic) string {
 	return strings.Join(all, " ")
 }
 
-// Machines come from the same sources as workflows, with the same precedence: one of a
-// higher rank is served and lists the ones it overrides; a broken one hides none.
+// Machines come from the same sources as workflows, with the same precedence. A machine of
+// a higher rank is served and lists the ones it overrides; a broken machine hides none.
 func TestMachinesOfSources(t *testing.T) {
 	t.Parallel()
 	low, high := t.TempDir(), t.TempDir()
@@ -67,43 +67,43 @@ func TestMachinesOfSources(t *testing.T) {
 		t.Fatalf("%+v, %v", both, err)
 	}
 	if d := both.Definition; d.Source != "high" || d.Revision != "r2" {
-		t.Errorf("a run of it would say that it is from %s at %s", d.Source, d.Revision)
+		t.Errorf("the source of the machine is %s at %s", d.Source, d.Revision)
 	}
 	if both.Revision != "r2" || both.Overrides[0].Revision != "r1" {
 		t.Errorf("the revisions are %q and %q", both.Revision, both.Overrides[0].Revision)
 	}
 	if below, err := snap.Machine("both@low"); err != nil || below.Source.Name != "low" || below.Revision != "r1" || below.Definition == nil {
-		t.Errorf("the one that is overridden: %+v, %v", below, err)
+		t.Errorf("the overridden machine is %+v, %v", below, err)
 	}
 	if same, err := snap.Machine("both@high"); err != nil || same != both {
-		t.Errorf("the one that is served, by its source: %+v, %v", same, err)
+		t.Errorf("the served machine by its source is %+v, %v", same, err)
 	}
 	if _, err := snap.Machine("both@nowhere"); guideway.ErrorCode(err) != guideway.CodeNotFound || guideway.ErrorFix(err) != "use both@low, both@high" {
-		t.Errorf("of a source that is not there: %v", err)
+		t.Errorf("the machine of an unknown source returns %v", err)
 	}
 	if _, err := snap.Machine("low@high"); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("one that does not load: %v", err)
+		t.Errorf("a machine that does not load returns %v", err)
 	}
 	kept, err := snap.Machine("low")
 	if err != nil || kept.Source.Name != "low" || kept.Definition == nil || kept.HasRecording() {
 		t.Errorf("%+v, %v", kept, err)
 	}
 	if got := joinCodes(snap.Diagnostics()); !strings.Contains(got, "override-broken") || !strings.Contains(got, "script-missing") || !strings.Contains(got, "role-unknown") {
-		t.Errorf("the findings are %s", got)
+		t.Errorf("the diagnostics are %s", got)
 	}
 	if _, err := snap.Machine("bot"); guideway.ErrorCode(err) != guideway.CodeNotFound || !strings.Contains(guideway.ErrorFix(err), "both") {
-		t.Errorf("an unknown one is told %v", err)
+		t.Errorf("an unknown machine returns %v", err)
 	}
 	if _, err := snap.Get("both"); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("a machine is taken for a workflow: %v", err)
+		t.Errorf("a machine is listed as a workflow: %v", err)
 	}
 	if n := snap.Sources()[1].Served; n != 1 {
 		t.Errorf("the higher source serves %d", n)
 	}
 }
 
-// Edits of any file of a machine are followed, and an edit that breaks it keeps the last
-// good version.
+// Edits of all files of a machine are detected, and after an edit that breaks the machine
+// its last good version stays served.
 func TestMachineEdits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -131,18 +131,18 @@ func TestMachineEdits(t *testing.T) {
 	putFile(t, script, strings.Replace(aScript, "{}", "{ this.x = 1; }", 1))
 	second := load()
 	if second.Definition.Hash == first.Definition.Hash || changes != 2 {
-		t.Errorf("another script has the same hash, after %d changes", changes)
+		t.Errorf("a different script has the same hash, after %d changes", changes)
 	}
 	putFile(t, script, "export default { other() {} };")
 	third := load()
 	if !third.Stale || third.Definition.Hash != second.Definition.Hash || !strings.Contains(joinCodes(c.Diagnostics()), "file-stale") || len(third.Lint()) > 0 {
-		t.Errorf("what breaks is %+v, told by %s", third, joinCodes(c.Diagnostics()))
+		t.Errorf("the broken machine is %+v, reported by %s", third, joinCodes(c.Diagnostics()))
 	}
 	if again := load(); again.Definition != third.Definition || changes != 2 {
-		t.Errorf("what has not changed is read again, after %d changes", changes)
+		t.Errorf("an unchanged machine was read again, after %d changes", changes)
 	}
 	putFile(t, script, aScript)
 	if mended := load(); mended.Stale || mended.Definition.Hash != first.Definition.Hash {
-		t.Errorf("what was mended is %+v", mended)
+		t.Errorf("the repaired machine is %+v", mended)
 	}
 }

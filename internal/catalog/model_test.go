@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Random edits of some sources have the results of a model of the rules.
+// Random edits of several sources have the results that a model of the rules predicts.
 func TestAgainstModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -26,7 +26,7 @@ func TestAgainstModel(t *testing.T) {
 			fakes, sources = append(fakes, f), append(sources, f)
 		}
 		c := catalog.New(sources, catalog.Options{Parse: parseTest})
-		good := map[string]string{} // last good text by source and file
+		good := map[string]string{} // good has the last good text by source and file.
 		before := servedList(c.Snapshot())
 		var change catalog.Change
 		c.OnChange(func(ch catalog.Change) { change = ch })

@@ -21,7 +21,7 @@ type Published struct {
 	open func() []byte
 }
 
-// Content returns the content; nil if it has changed since.
+// Content returns the content, or nil if it has changed since the snapshot.
 func (p *Published) Content() []byte {
 	data := p.open()
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != p.Sum {
@@ -30,8 +30,8 @@ func (p *Published) Content() []byte {
 	return data
 }
 
-// Published returns the served documents, sorted by name, without those that are built into
-// the program: every mirror has these.
+// Published returns the served documents, sorted by name, except the bundled ones, which
+// every mirror has.
 func (s *Snapshot) Published() []Published {
 	byName := map[string]Published{}
 	for _, p := range s.published {
@@ -79,7 +79,7 @@ func (s *Snapshot) collectPublished(states []state) {
 // contentReader returns a function that reads a document.
 func (c *Catalog) contentReader(document Document) func() []byte {
 	return func() []byte {
-		data, _ := c.readContent(context.Background(), document) // callers skip a document that is gone
+		data, _ := c.readContent(context.Background(), document) // Callers skip a document that no longer exists.
 		return data
 	}
 }

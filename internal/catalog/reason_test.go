@@ -15,12 +15,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/library"
 )
 
-// A request for a document that is not served returns the reason: a link that is not
-// followed, or an encoding that hides its id.
+// A request for a document that is not served returns the reason, such as a link that is
+// not followed, or an encoding that hides the document's id.
 func TestReasonsAreReported(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("links need a privilege there")
+		t.Skip("the system does not allow symbolic links")
 	}
 	dir, outside := t.TempDir(), t.TempDir()
 	secret := filepath.Join(outside, "secret")
@@ -49,11 +49,11 @@ func TestReasonsAreReported(t *testing.T) {
 	} {
 		_, err := s.Get(id)
 		if guideway.ErrorCode(err) != guideway.CodeInvalidDefinition || !strings.Contains(fmt.Sprint(err), code) || guideway.ErrorFix(err) == "" {
-			t.Errorf("the workflow %s: %v", id, err)
+			t.Errorf("the workflow %s returns %v", id, err)
 		}
 	}
 	if _, err := s.Get("nothing"); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("a workflow that nothing claims: %v", err)
+		t.Errorf("an unknown workflow returns %v", err)
 	}
 	lib := s.Library()
 	for name, why := range map[string]*guideway.Diagnostic{
@@ -67,20 +67,20 @@ func TestReasonsAreReported(t *testing.T) {
 		}
 	}
 	if e, err := s.Hook("guard"); err != nil || e.Graph != nil || !strings.Contains(e.Problem, "not followed") {
-		t.Errorf("the hook graph: %+v, %v", e, err)
+		t.Errorf("the hook graph is %+v, %v", e, err)
 	}
 	links := slices.DeleteFunc(codeList(s.Diagnostics()), func(d string) bool { return !strings.HasPrefix(d, "file-link") })
 	if len(links) != 8 {
-		t.Errorf("each link is reported once, in all 8, but: %q", links)
+		t.Errorf("want one diagnostic for each of 8 links, got %q", links)
 	}
 }
 
-// The last good version of a file stays served when a link that is not followed replaces
-// it, until the link is removed.
+// If a link that is not followed replaces a file, the last good version of the file stays
+// served until the link is removed.
 func TestFileReplacedByLink(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("links need a privilege there")
+		t.Skip("the system does not allow symbolic links")
 	}
 	dir := t.TempDir()
 	name := filepath.Join(dir, "a.json")

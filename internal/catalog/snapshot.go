@@ -16,20 +16,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// Snapshot is the catalog at one moment. It never changes; the results of its methods
-// belong to it and must not be changed either.
+// Snapshot is an immutable state of the catalog. The results of its methods must not be
+// changed.
 type Snapshot struct {
 	entries     []*Entry // sorted by id
 	byID        map[string]*Entry
 	all         map[string][]*Entry // the definitions of each id, the served one last
-	broken      map[string]*record  // by guessed ids that are not served
+	broken      map[string]*record  // broken has broken documents by their guessed ids, if no other document serves the id.
 	library     *library.Library
 	hooks       []*HookEntry        // sorted by id
-	allHooks    []*HookEntry        // the loaded ones, lowest rank first
+	allHooks    []*HookEntry        // allHooks are all graphs that loaded, lowest rank first.
 	modules     []HookModule        // lowest rank first
 	machines    []*MachineEntry     // sorted by name
-	allMachines []*MachineEntry     // the loaded ones, lowest rank first
-	published   []publishedDocument // what may be published, lowest rank first
+	allMachines []*MachineEntry     // allMachines are all machines that loaded, lowest rank first.
+	published   []publishedDocument // published are the documents that may be published, lowest rank first.
 	diagnostics []guideway.Diagnostic
 	sources     []SourceStatus
 }
@@ -79,13 +79,13 @@ func (e *Entry) Open() (*Opened, error) {
 	return &Opened{Entry: e, Definition: d}, nil
 }
 
-// Lint returns the diagnostics of a loaded definition: most are about style, but one may be
-// an error. The first call makes them and reads the document again; if that has changed
-// since, they have no lines.
+// Lint returns the diagnostics of a loaded definition. Most are about style, but some may
+// be errors. The first call runs the linter, which reads the document again; if the
+// document has changed since it was loaded, the diagnostics have no lines.
 func (e *Entry) Lint() []guideway.Diagnostic { return e.loaded.lintFor(e.layout) }
 
-// Text returns the current document, which may be newer than the definition; nil if it is
-// gone.
+// Text returns the current document, which may be newer than the definition, or nil if the
+// document no longer exists.
 func (e *Entry) Text() []byte {
 	if e.loaded == nil {
 		return nil
@@ -122,23 +122,23 @@ type SourceStatus struct {
 	State SourceState `json:"state"`
 	// Error is the reason why the source failed.
 	Error string `json:"error,omitempty"`
-	// Documents counts the read documents, Broken those that currently do not load, and
-	// Served those that are not overridden.
+	// Documents is the number of documents that were read, Broken that of those that
+	// currently do not load, and Served that of those that are not overridden.
 	Documents int `json:"documents"`
 	Broken    int `json:"broken"`
 	Served    int `json:"served"`
 	// Loaded is the time of the last check of the source.
 	Loaded time.Time `json:"loaded"`
-	// Revision is the revision of its documents; "" if it has none or they differ.
+	// Revision is the revision of the documents; "" if they have none or different ones.
 	Revision string `json:"revision,omitempty"`
 	// Sync is the state of a source with a copy of remote documents.
 	Sync *SyncState `json:"sync,omitempty"`
 }
 
-// Get returns the served definition of an id; for "id@source" that of a source, even if it
-// is overridden. An unknown id is an error with guideway.CodeInvalidDefinition if a
-// document with that id did not load, else with guideway.CodeNotFound; see Entry.Open for
-// another one.
+// Get returns the served definition of an id, or for "id@source" the definition of a
+// source, even if it is overridden. An unknown id is an error with
+// guideway.CodeInvalidDefinition if a document with that id did not load, otherwise with
+// guideway.CodeNotFound. For other errors, see Entry.Open.
 func (s *Snapshot) Get(id string) (*Opened, error) {
 	entry, err := s.findEntry(id)
 	if err != nil {
@@ -173,8 +173,9 @@ func (s *Snapshot) findEntry(id string) (*Entry, error) {
 	return nil, err
 }
 
-// findBySource returns a source's entry of a name, of all that load, even if another entry
-// is served, or the error missing with the sources that have the name.
+// findBySource returns the entry of a source with a name, among all that load, even if
+// another entry is served. If there is none, it returns the error missing, with the sources
+// that have the name.
 func findBySource[E any](id, source string, all []E, at func(E) (id, source string), missing *guideway.Error) (E, error) {
 	var none E
 	var has []string
@@ -193,7 +194,7 @@ func findBySource[E any](id, source string, all []E, at func(E) (id, source stri
 }
 
 // similarIDs returns up to three similar ids: those that contain id or are contained in it,
-// else the closest spelling.
+// or else the one with the closest spelling.
 func (s *Snapshot) similarIDs(id string) []string {
 	const most = 3
 	key := looseKey(id)
@@ -249,8 +250,8 @@ func (s *Snapshot) Diagnostics() []guideway.Diagnostic { return s.diagnostics }
 // Sources returns the status of each source, lowest rank first.
 func (s *Snapshot) Sources() []SourceStatus { return s.sources }
 
-// Lint returns the style diagnostics of all served definitions. The first call makes them;
-// the only error is that of ctx.
+// Lint returns the style diagnostics of all served definitions. The first call runs the
+// linter. It returns an error only if ctx is done.
 func (s *Snapshot) Lint(ctx context.Context) ([]guideway.Diagnostic, error) {
 	var found []guideway.Diagnostic
 	for _, entry := range s.entries {
@@ -265,7 +266,7 @@ func (s *Snapshot) Lint(ctx context.Context) ([]guideway.Diagnostic, error) {
 	return found, nil
 }
 
-// mergeStates makes a snapshot of states in order of rank.
+// mergeStates builds a snapshot from states in order of rank.
 func mergeStates(states []state) *Snapshot {
 	s := &Snapshot{byID: map[string]*Entry{}, all: map[string][]*Entry{}, broken: map[string]*record{}}
 	for i := range states {
@@ -350,8 +351,8 @@ func (s *Snapshot) addDefinitions(source *state) {
 	s.sources = append(s.sources, status)
 }
 
-// explainBroken adds to diagnostics of broken documents the definition that is served
-// instead.
+// explainBroken adds the definition that is served instead to the diagnostics of broken
+// documents.
 func (s *Snapshot) explainBroken(source *state) {
 	for _, r := range source.records {
 		if r.good != nil || r.place.Kind != "" || r.hookPlace.Kind != "" || r.machineFile {
@@ -361,7 +362,7 @@ func (s *Snapshot) explainBroken(source *state) {
 		switch {
 		case serving == nil:
 			s.broken[r.guessedID] = r
-			// An unreadable document may have no id: it is also found by its name.
+			// An unreadable document may have no id, so it is also found by its name.
 			if stem := stemOf(r.name); s.broken[stem] == nil && s.byID[stem] == nil {
 				s.broken[stem] = r
 			}

@@ -9,23 +9,23 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Source provides documents. The catalog calls it from one goroutine at a time, except that
-// Changes may run in parallel.
+// Source provides documents. The catalog makes one call at a time, except for Changes,
+// which may run in parallel.
 type Source interface {
-	// Info describes the source. It is the same at every call.
+	// Info describes the source. The result never changes.
 	Info() SourceInfo
 	// Documents lists the current documents without reading them. An entry that cannot be
 	// listed, such as an unreadable file, is a diagnostic. After an error the catalog keeps
-	// the previous documents. ErrMissing means that the location does not exist: the source
-	// is empty.
+	// the previous documents. ErrMissing means that the location does not exist, and
+	// empties the source.
 	Documents(ctx context.Context) ([]Document, []guideway.Diagnostic, error)
 }
 
 // Watcher is a Source that reports changes.
 type Watcher interface {
-	// Changes sends whenever the result of Documents has probably changed since its last
-	// call, and closes the channel when ctx is done. A slow receiver misses no change,
-	// because sends are merged, never dropped.
+	// Changes sends a value whenever the result of Documents has probably changed since its
+	// last call, and closes the channel when ctx is done. A slow receiver misses no change,
+	// because several changes are sent as one value.
 	Changes(ctx context.Context) (<-chan struct{}, error)
 }
 
@@ -76,7 +76,7 @@ func (i SourceInfo) WithLevel() SourceInfo {
 	return i
 }
 
-// Trust is the origin of a source's content.
+// Trust is the origin of a source's content, which determines how far it is trusted.
 type Trust string
 
 // The levels of trust.
@@ -92,8 +92,8 @@ const (
 	TrustRemote Trust = "remote"
 )
 
-// The ranks of the kinds of sources, lowest first. Sources of one kind count up
-// from its rank in the order of their list.
+// The ranks of the kinds of sources, lowest first. The sources of one kind have consecutive
+// ranks from there, in the order of their list.
 const (
 	RankBundled  = 0
 	RankPlugin   = 1_000
@@ -109,18 +109,18 @@ type Document struct {
 	// Name identifies the document within the source, such as
 	// "loops/batch.json", and decides the order.
 	Name string
-	// Path is its location for a person; diagnostics name it.
+	// Path is the location of the document for a person; diagnostics name it.
 	Path string
 	// Revision is the revision of the source: a commit, a version of a package; "" if it
 	// has none.
 	Revision string
 	// Size is the number of bytes, if it is known.
 	Size int64
-	// Stamp changes whenever the content may have changed; a document with an unchanged
-	// stamp is not read again. One with "" is always read.
+	// Stamp changes whenever the content may have changed. A document with an unchanged
+	// stamp is not read again, but a document with the stamp "" always is.
 	Stamp string
-	// Sum is the expected SHA-256 of the content: other content is refused. It is nil if it
-	// is unknown.
+	// Sum is the expected SHA-256 of the content, or nil if it is unknown. Other content is
+	// refused.
 	Sum *[sha256.Size]byte
 	// Problem is the reason why the content cannot be read, or nil.
 	Problem *guideway.Diagnostic

@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Layout has the locations of an installation's sources. An empty field is no source.
+// Layout has the locations of an installation's sources. An empty field means no source.
 type Layout struct {
 	// Bundled are the definitions that come with the program.
 	Bundled fs.FS
@@ -17,8 +17,8 @@ type Layout struct {
 	User string
 	// Custom are directories that the configuration names, lowest rank first.
 	Custom []string
-	// Project is the working directory: definitions are in its directories
-	// workflows and, ranking higher, .guideway/workflows.
+	// Project is the working directory. Its definitions are in its directories workflows
+	// and, with a higher rank, .guideway/workflows.
 	Project string
 	// More are other sources of any rank.
 	More []Source
@@ -29,7 +29,7 @@ type Layout struct {
 }
 
 // Standard returns the sources of an installation. A directory that is named twice is one
-// source, with the higher rank.
+// source with the higher rank.
 func Standard(layout Layout) []Source {
 	var infos []SourceInfo
 	dir := func(name, location string, rank int, trust Trust, optional bool) {
@@ -76,7 +76,7 @@ type FailedSource struct {
 
 var _ Source = (*FailedSource)(nil)
 
-// NewFailedSource makes a source that returns err.
+// NewFailedSource returns a source that always returns err.
 func NewFailedSource(info SourceInfo, err error) *FailedSource {
 	return &FailedSource{info: info, err: err}
 }

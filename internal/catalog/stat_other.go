@@ -4,8 +4,8 @@ package catalog
 
 import "io/fs"
 
-// openNonblock is for systems whose files can be pipes.
+// openNonblock has no effect on systems whose files cannot be pipes.
 const openNonblock = 0
 
-// inodeOf identifies a file on its device, or is 0.
+// inodeOf returns 0, because the system has no inode numbers.
 func inodeOf(fs.FileInfo) uint64 { return 0 }

@@ -12,13 +12,13 @@ type Syncer interface {
 	// Sync updates the copy, whether or not it is due. It may be called concurrently, from
 	// other processes too: one of them does the work. After an error the copy is unchanged.
 	Sync(ctx context.Context) (Synced, error)
-	// SyncState returns how current the copy is.
+	// SyncState returns the state of the copy.
 	SyncState() SyncState
 }
 
 // Synced is the result of a synchronization.
 type Synced struct {
-	// Before and After are revisions; Before is "" at the first time.
+	// Before and After are revisions; Before is "" the first time.
 	Before, After string
 	// Changed reports that the served documents changed.
 	Changed bool
@@ -31,13 +31,13 @@ type SyncState struct {
 	// Reference is the followed branch or tag.
 	Reference string `json:"reference,omitempty"`
 	// Changed is the time of the last change of the copy, and Checked that of the last
-	// answer of the remote side.
+	// answer from the remote side.
 	Changed time.Time `json:"changed,omitzero"`
 	Checked time.Time `json:"checked,omitzero"`
 	// Failure is the error of the last attempt; Failures counts the failed attempts since
 	// the last successful one.
 	Failure  string `json:"failure,omitempty"`
 	Failures int    `json:"failures,omitempty"`
-	// Next is when the next attempt is due.
+	// Next is the time when the next attempt is due.
 	Next time.Time `json:"next,omitzero"`
 }

@@ -12,18 +12,20 @@ import (
 )
 
 const (
-	// maxWatched bounds the directories of one source that the operating system watches;
-	// the others are polled.
+	// maxWatched bounds the number of directories of one source that the operating system
+	// watches; the others are polled.
 	maxWatched = 256
-	// scanEvery is the number of polls after which all files are checked although the
-	// operating system reports changes: on some file systems it does not report all.
+	// scanEvery is the number of polls after which all files are checked even if the
+	// operating system reports changes, because on some file systems it does not report
+	// all.
 	scanEvery = 6
-	// scanPauseFactor is how much longer the pause after a scan is than the scan. The pause
-	// never exceeds scanAtLeast polls: a scan may be slow because the machine is busy.
+	// scanPauseFactor is the ratio of the pause after a scan to the duration of the scan.
+	// The pause never exceeds scanAtLeast polls, since a scan may be slow because the
+	// machine is busy.
 	scanPauseFactor = 50
 	scanAtLeast     = 20
-	// debounceLimit is the number of quiet times after which a directory that is never
-	// quiet is scanned anyway.
+	// debounceLimit is the number of quiet times after which a directory is scanned even if
+	// its changes do not pause.
 	debounceLimit = 4
 )
 
@@ -32,20 +34,20 @@ const (
 func (d *Dir) Changes(ctx context.Context) (<-chan struct{}, error) {
 	w := &dirWatch{dir: d, out: make(chan struct{}, 1), watched: map[string]fs.FileInfo{}}
 	if !d.opts.NoEvents {
-		// Without events, for example because a limit is reached, polling does the whole
-		// work.
+		// Without events, for example because a limit is reached, polling finds all
+		// changes.
 		w.events, _ = fsnotify.NewWatcher()
 	}
 	go w.watchLoop(ctx)
 	return w.out, nil
 }
 
-// dirWatch detects changes below one directory. It belongs to one goroutine.
+// dirWatch detects changes below one directory. It is not safe for concurrent use.
 type dirWatch struct {
 	dir    *Dir
 	out    chan struct{}
 	events *fsnotify.Watcher
-	// watched maps the directories with reported events to their state at that time.
+	// watched maps each watched directory to its state when the watch started.
 	watched map[string]fs.FileInfo
 	// partial reports that some directories are not watched.
 	partial bool
@@ -69,8 +71,8 @@ func (w *dirWatch) watchLoop(ctx context.Context) {
 	quiet := time.NewTimer(0)
 	quiet.Stop()
 	defer quiet.Stop()
-	var since time.Time // the time of the first event that was not handled yet
-	touched := false    // an event names a document
+	var since time.Time // since is the time of the first event that was not handled yet.
+	touched := false    // touched reports that an event names a document.
 
 	w.scanAll(ctx, false)
 	for {
@@ -107,7 +109,7 @@ func (w *dirWatch) isDocument(file string) bool {
 	return err == nil && isDocument(filepath.ToSlash(name))
 }
 
-// postponeScan restarts the quiet time, within its limit.
+// postponeScan restarts the quiet time, up to its limit.
 func (w *dirWatch) postponeScan(quiet *time.Timer, since time.Time) time.Time {
 	now := time.Now()
 	if since.IsZero() {
@@ -118,7 +120,7 @@ func (w *dirWatch) postponeScan(quiet *time.Timer, since time.Time) time.Time {
 	return since
 }
 
-// isReplaced reports whether the directory is another one than at the last check.
+// isReplaced reports whether the directory is a different one than at the last check.
 func (w *dirWatch) isReplaced() bool {
 	info, err := os.Stat(w.dir.info.Location)
 	if err != nil || w.root == nil {
@@ -127,9 +129,9 @@ func (w *dirWatch) isReplaced() bool {
 	return !os.SameFile(info, w.root)
 }
 
-// scanAll checks all files and reports a change if there is one, or if an event touched a
-// document: its content can change without its size and time. For the same reason it
-// reports files again that were too young when listed.
+// scanAll checks all files and reports a change if there is one, or if an event named a
+// document, because its content can change without its size and time. For the same reason
+// it again reports files that were too young when they were listed.
 func (w *dirWatch) scanAll(ctx context.Context, touched bool) {
 	began := time.Now()
 	found, err := w.dir.scanTree(ctx)
@@ -140,7 +142,8 @@ func (w *dirWatch) scanAll(ctx context.Context, touched bool) {
 	if err == nil {
 		w.root = found.dirs[0].info
 		if w.watchDirs(found.dirs) {
-			// No event shows a change between the scan and the watch.
+			// A second scan finds changes between the first scan and the start of the
+			// watch.
 			if again, againErr := w.dir.scanTree(ctx); againErr == nil {
 				found = again
 			}
@@ -167,8 +170,8 @@ func (w *dirWatch) scanAll(ctx context.Context, touched bool) {
 	}
 }
 
-// watchDirs makes the operating system report changes in exactly these directories. It
-// reports whether any is new.
+// watchDirs makes the operating system watch exactly these directories. It reports whether
+// any is new.
 func (w *dirWatch) watchDirs(dirs []foundFile) bool {
 	if w.events == nil {
 		return false
@@ -196,7 +199,7 @@ func (w *dirWatch) watchDirs(dirs []foundFile) bool {
 }
 
 // dropRemoved drops directories that the system no longer watches because they were
-// removed. A new one in the same place can look the same.
+// removed. A new directory at the same path can look the same.
 func (w *dirWatch) dropRemoved() {
 	reported := map[string]bool{}
 	for _, path := range w.events.WatchList() {

@@ -12,8 +12,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 )
 
-// watchModes are the two ways to detect changes. Polling is fast here so that its tests are
-// short, and slow with events so that only the events can detect a change in time.
+// watchModes are the two ways to detect changes. Polling is fast in its own mode so that
+// the tests are short, and slow with events so that only events can detect a change in
+// time.
 var watchModes = map[string]catalog.DirOptions{
 	"events":  {Poll: 200 * time.Millisecond, Debounce: 10 * time.Millisecond},
 	"polling": {Poll: 10 * time.Millisecond, NoEvents: true},
@@ -40,7 +41,7 @@ func testWatch(t *testing.T, test func(w *watchedDir)) {
 			w.catalog.OnChange(func(change catalog.Change) { w.changes <- change })
 			checkError(t, w.catalog.Open(context.Background()))
 			t.Cleanup(w.catalog.Close)
-			<-w.changes // the load
+			<-w.changes // The change of the first load.
 			test(w)
 		})
 	}
@@ -99,8 +100,8 @@ func TestWatchAtomicReplacement(t *testing.T) {
 	})
 }
 
-// A file is rewritten in place with the same size, possibly within one tick of the file
-// system's clock.
+// A file is rewritten with the same size, possibly within one tick of the file system's
+// clock.
 func TestWatchSameSize(t *testing.T) {
 	t.Parallel()
 	testWatch(t, func(w *watchedDir) {
@@ -137,7 +138,7 @@ func TestWatchDirectoryAppearsAndVanishes(t *testing.T) {
 			writeFile(w, w.filePath("more.json"), definitionText("more", fmt.Sprint(round)))
 			w.waitForServed("first@1 dir", fmt.Sprintf("more@%d dir", round))
 		}
-		// Removed and restored within the debounce.
+		// The directory is removed and restored within the debounce time.
 		checkError(w, os.RemoveAll(w.dir))
 		writeFile(w, w.filePath("second.json"), definitionText("second", "1"))
 		w.waitForServed("second@1 dir")
@@ -153,7 +154,7 @@ func TestWatchDirectoryAppearsAndVanishes(t *testing.T) {
 	})
 }
 
-// A directory that is never quiet is still scanned.
+// A directory whose changes do not pause is still scanned.
 func TestWatchBusyDirectory(t *testing.T) {
 	t.Parallel()
 	testWatch(t, func(w *watchedDir) {
@@ -184,7 +185,7 @@ func TestWatchWithinASecond(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "a.json"), definitionText("a", "1"))
 	select {
 	case <-changes:
-		t.Logf("noticed after %s", time.Since(start).Round(time.Millisecond))
+		t.Logf("detected after %s", time.Since(start).Round(time.Millisecond))
 	case <-time.After(deadline):
 		t.Fatal("not noticed")
 	}
