@@ -13,16 +13,15 @@ type Dialect string
 // The dialects.
 const (
 	// DialectSteps is the step workflow: a list of steps with conditions, loops and
-	// criteria (seed 000).
+	// criteria.
 	DialectSteps Dialect = "steps"
 	// DialectPhases is the phase workflow: phases with checkpoints, decisions,
-	// loops and guarded transitions (seed 002).
+	// loops and guarded transitions.
 	DialectPhases Dialect = "phases"
-	// DialectHooks is the hook graph: hooks that wrap the requests of the gateway (seed
-	// 001).
+	// DialectHooks is the hook graph: hooks that wrap the requests of the gateway.
 	DialectHooks Dialect = "hooks"
 	// DialectMachines is the agent machine: agents that script functions drive through
-	// states (seed 004).
+	// states.
 	DialectMachines Dialect = "machines"
 )
 

@@ -4,7 +4,8 @@ import "time"
 
 // Checkpoints are the settings of checkpoints. A limit of 0 means no limit.
 type Checkpoints struct {
-	// AutoSave makes the server save at the end of phases and loops and at gates.
+	// AutoSave reports whether the server saves at the end of phases and loops and at
+	// gates.
 	AutoSave bool
 	// Max is the maximum number of checkpoints of a session. The oldest are removed first.
 	Max int

@@ -1,6 +1,6 @@
 // Package config loads the settings. The layers are, lowest first: built-in defaults,
-// guideway.json, the environment, and flags. Load reports all errors at once, with the line
-// or the variable, and records the origin of each value.
+// guideway.json, the environment, and flags. Load reports all errors together, each with
+// its line or variable, and records the origin of each value.
 //
 // A higher layer replaces a setting completely; lists are not merged.
 package config
@@ -108,7 +108,7 @@ func (c *Config) UsesPostgres() bool { return c.Store != StoreSQLite && c.Store 
 // RedactedStore returns the store without its password.
 func (c *Config) RedactedStore() string { return redactStore(c.Store) }
 
-// Journal is where the parts of the journal are stored that must not be in its database.
+// Journal has the locations of the parts of the journal that must not be in its database.
 type Journal struct {
 	// KeyFile contains the key that chains the events.
 	KeyFile string

@@ -337,9 +337,9 @@ func TestBrokenFile(t *testing.T) {
 		{"list", "", "[]", ":1:1: the file contains a list; write an object, such as {}"},
 		{"null", "", "null", "the file contains null"},
 		{"two documents", "", "{} {}", ":1:4: the file is not valid JSON"},
-		{"too large", "", strings.Repeat(" ", 2<<20), "it is larger than 1048576 bytes"},
+		{"too large", "", strings.Repeat(" ", 2<<20), "larger than 1048576 bytes"},
 		{"missing", filepath.Join(dir, "absent.json"), "", "no such file or directory; create it, or name another with --config or GUIDEWAY_CONFIG"},
-		{"directory", dir, "", "it is a directory"},
+		{"directory", dir, "", "the path is a directory"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -32,7 +32,7 @@ type Embeddings struct {
 
 // Encryption is the settings of the encryption of checkpoints.
 type Encryption struct {
-	// Mode is one of the Encryption constants.
+	// Mode is the mode of the encryption, such as EncryptionEnabled.
 	Mode string
 	// KeyFile contains the key of EncryptionKeyFile, and PassphraseFile the passphrase of
 	// EncryptionPassphrase, unless the environment has it.

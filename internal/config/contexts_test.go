@@ -128,8 +128,8 @@ func TestRewrites(t *testing.T) {
 	}
 }
 
-// A data directory may have the configuration file, as in the systems whose variables are
-// aliases. A file of that name with other content is ignored.
+// A data directory may contain the configuration file. A file of that name with other
+// content is ignored.
 func TestDataFile(t *testing.T) {
 	t.Parallel()
 	dir, home := t.TempDir(), t.TempDir()
@@ -217,8 +217,8 @@ func TestConflictingSettings(t *testing.T) {
 	}
 }
 
-// The examples of the seed's document work unchanged: each is a client configuration, and
-// its variables have the described effect.
+// The documented examples of WorkRail work unchanged: each is a client configuration, and
+// its variables have the documented effect.
 func TestSeedExamples(t *testing.T) {
 	t.Parallel()
 	seeds, err := filepath.Glob("../../../shared/seeds/003_*")

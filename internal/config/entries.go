@@ -55,7 +55,7 @@ func (f *fileReader) readEntries(at int, e namedEntries) {
 }
 
 // decodeEntry decodes one member into a struct. It returns the position and the fix of an
-// error. of describes the member, such as `the source "team"`.
+// error. of is the description of the member in messages, such as `the source "team"`.
 func decodeEntry(text []byte, into any, of string) (offset int, invalid *settingError) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
@@ -69,7 +69,7 @@ func decodeEntry(text []byte, into any, of string) (offset int, invalid *setting
 	case errors.As(err, &kind) && kind.Field == "":
 		return 0, newError("write an object", "%s is a %s", of, kind.Value)
 	case errors.As(err, &kind):
-		field := strings.TrimPrefix(kind.Field, "UpstreamServer.") // an embedded struct, which the file does not show
+		field := strings.TrimPrefix(kind.Field, "UpstreamServer.") // The file does not show that this struct is embedded.
 		return max(0, int(kind.Offset)-1), newError("write "+withArticle(kind.Type.String()), "%q of %s is a %s", field, of, kind.Value)
 	}
 	field, ok := strings.CutPrefix(err.Error(), "json: unknown field ")
@@ -85,8 +85,8 @@ func decodeEntry(text []byte, into any, of string) (offset int, invalid *setting
 	return max(0, bytes.Index(text, []byte(field))), &settingError{message: fmt.Sprintf("%s of %s is not a setting", field, of), fix: fix}
 }
 
-// fieldsOf returns the JSON names of a struct's fields, and those names with the names
-// within its fields.
+// fieldsOf returns the JSON names of a struct's fields, and these names together with those
+// of nested fields.
 func fieldsOf(t reflect.Type) (own, all []string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Map {
 		t = t.Elem()

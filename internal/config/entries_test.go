@@ -8,8 +8,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 )
 
-// TestEntries checks that invalid sources, upstreams and models are reported with the same
-// words and the position, and that the valid ones are still read.
+// Invalid sources, upstreams and models are reported in the same wording with their
+// position, and the valid ones are still read.
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	good := map[string]string{
@@ -42,8 +42,8 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestEntriesWithin checks that a misspelled member of an entry is reported with the names
-// that are valid at that position.
+// A misspelled member of an entry is reported with the names that are valid at that
+// position.
 func TestEntriesWithin(t *testing.T) {
 	t.Parallel()
 	for entry, want := range map[string]string{

@@ -53,11 +53,12 @@ func (l *loader) readFile() {
 }
 
 // dataFileName is the configuration file of a data directory. It is read if there is no
-// other.
+// other configuration file.
 const dataFileName = "config.json"
 
-// readDataFile applies the configuration file of the data directory if it has a setting of
-// ours. Any directory may be a data directory and have an unrelated file of that name.
+// readDataFile applies the configuration file of the data directory if it has a Guideway
+// setting. Any directory may be a data directory, and may have an unrelated file of that
+// name.
 func (l *loader) readDataFile() {
 	dir := l.statedDataDir()
 	if dir == "" {
@@ -99,7 +100,7 @@ func (l *loader) statedDataDir() string {
 	if text := cmp.Or(texts...); text != "" {
 		dir, f := l.resolvePath(text, l.dir)
 		if f != nil {
-			return "" // reported when the setting is read
+			return "" // The error is reported when the setting is read.
 		}
 		return dir
 	}
@@ -128,9 +129,9 @@ func readRegular(path string, named bool) ([]byte, error) {
 	}
 	switch {
 	case info.IsDir():
-		return nil, errors.New("it is a directory")
+		return nil, errors.New("the path is a directory")
 	case !info.Mode().IsRegular() && !named:
-		return nil, errors.New("it is not a regular file")
+		return nil, errors.New("not a regular file")
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -142,7 +143,7 @@ func readRegular(path string, named bool) ([]byte, error) {
 		return nil, err
 	}
 	if len(data) > maxFileBytes {
-		return nil, fmt.Errorf("it is larger than %d bytes", maxFileBytes)
+		return nil, fmt.Errorf("larger than %d bytes", maxFileBytes)
 	}
 	return data, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
 )
 
-// Options select the sources of settings. The zero value reads those of the process.
+// Options select the sources of settings. The zero value reads the process's environment.
 type Options struct {
 	// File is the configuration file. Empty means $GUIDEWAY_CONFIG or, if that is not set,
 	// guideway.json in the user's configuration directory. A named file must exist.
@@ -52,7 +52,7 @@ func (p *InvalidError) Error() string {
 	return b.String()
 }
 
-// formatDiagnostic returns a diagnostic in one line: position, message, fix.
+// formatDiagnostic returns a diagnostic on one line: position, message, fix.
 func formatDiagnostic(d guideway.Diagnostic) string {
 	place := d.File
 	if d.Line > 0 {
@@ -157,10 +157,10 @@ func (l *loader) deriveSettings() {
 	if c.Journal.KeyFile == "" {
 		c.Journal.KeyFile = joinPath(l.goos, c.DataDir, "journal.key")
 	}
-	if c.Encryption.KeyFile == "" { // there is no home directory
+	if c.Encryption.KeyFile == "" { // Without a home directory, the path is empty.
 		c.Encryption.KeyFile = joinPath(l.goos, c.DataDir, "checkpoints.key")
 	}
-	if c.Journal.HeadsDir == "" { // there is no home directory for a separate one
+	if c.Journal.HeadsDir == "" { // Without a home directory, there is no separate one.
 		c.Journal.HeadsDir = joinPath(l.goos, c.DataDir, "heads")
 	}
 }

@@ -14,7 +14,7 @@ type Model struct {
 	Model string `json:"model"`
 	// BaseURL selects another server with the same protocol.
 	BaseURL string `json:"baseUrl,omitempty"`
-	// KeyEnv is the variable that contains the key. "" is the usual one of the provider.
+	// KeyEnv is the variable that contains the key. "" means the provider's usual variable.
 	KeyEnv string `json:"keyEnv,omitempty"`
 	// MaxTokens is the maximum length of an answer. 0 is the adapter's default.
 	MaxTokens int `json:"maxTokens,omitempty"`
@@ -65,7 +65,8 @@ func (f *fileReader) readModels(at int) {
 	})
 }
 
-// validate checks a model without asking its server. of describes the model in messages.
+// validate checks a model without asking its server. of is the description of the model in
+// messages.
 func (m *Model) validate(of string) *settingError {
 	switch {
 	case !slices.Contains(Providers(), m.Provider):

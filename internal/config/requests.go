@@ -6,12 +6,12 @@ import "time"
 type Requests struct {
 	// Record enables the log.
 	Record bool
-	// Bodies stores arguments and results too, with likely secrets removed. MaxBody is the
-	// maximum size of each.
+	// Bodies reports whether arguments and results are also stored, with likely secrets
+	// removed. MaxBody is the maximum size of each.
 	Bodies  bool
 	MaxBody int64
-	// Retention is how long an entry is kept, and MaxSize the maximum size of all of them.
-	// 0 means no limit.
+	// Retention is how long an entry is kept, and MaxSize is the maximum size of all
+	// entries. 0 means no limit.
 	Retention time.Duration
 	MaxSize   int64
 }

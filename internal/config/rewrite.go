@@ -99,7 +99,7 @@ func membersText(document map[string]any) string {
 		if group, is := document[key].(map[string]any); is {
 			text = "{" + membersText(group) + "}"
 		} else {
-			encoded, _ := json.Marshal(document[key]) // texts, numbers and lists of texts always encode
+			encoded, _ := json.Marshal(document[key]) // Strings, numbers and lists of strings always marshal.
 			text = string(encoded)
 		}
 		members = append(members, fmt.Sprintf("%q: %s", key, text))

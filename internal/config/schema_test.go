@@ -107,9 +107,8 @@ func textOf(v any) string {
 	}
 }
 
-// TestSchemaAndDecoderAgree compares schema and decoder on random documents: the schema may
-// be more lenient about the text of a value but never stricter, and they agree on the form
-// of a document.
+// Schema and decoder agree on random documents: the schema may be more lenient about the
+// text of a value but never stricter, and they agree on the form of a document.
 func TestSchemaAndDecoderAgree(t *testing.T) {
 	t.Parallel()
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(config.Schema()))

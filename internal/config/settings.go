@@ -70,7 +70,7 @@ type Setting struct {
 // Alias is a variable of another system.
 type Alias struct {
 	Name string
-	// convert converts its value to ours.
+	// convert converts the variable's value to that of the setting.
 	convert func(string) (string, *settingError)
 }
 
@@ -293,7 +293,8 @@ func logSettings() []Setting {
 	}
 }
 
-// convertSwitch converts a switch that is on for "true" and "1" and off for all else.
+// convertSwitch converts a switch that is on for "true" and "1" and off for all other
+// values.
 func convertSwitch(text string) (string, *settingError) {
 	return strconv.FormatBool(text == "true" || text == "1"), nil
 }
@@ -317,7 +318,7 @@ func logLevel(text string) (string, *settingError) {
 	return level, nil
 }
 
-// logFormat converts a format: "json" is JSON, all else is text.
+// logFormat converts a format: "json" is JSON, and all other values mean text.
 func logFormat(text string) (string, *settingError) {
 	if strings.EqualFold(strings.TrimSpace(text), "json") {
 		return "json", nil

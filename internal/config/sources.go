@@ -223,7 +223,7 @@ func (l *loader) readSourceVariables() {
 	}
 }
 
-// firstSet returns the first of some variables that is set.
+// firstSet returns the first variable in names that is set.
 func (l *loader) firstSet(names ...string) (name, text string) {
 	for _, name := range names {
 		if text := strings.TrimSpace(l.opts.Getenv(name)); text != "" {
@@ -308,7 +308,7 @@ func readRepository(item json.RawMessage) (Source, *settingError) {
 		return Source{}, invalid
 	}
 	if s.Git == "" {
-		return Source{}, newError(`give "repositoryUrl"`, "it names no repository")
+		return Source{}, newError(`give "repositoryUrl"`, "the entry names no repository")
 	}
 	return s, nil
 }

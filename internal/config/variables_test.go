@@ -63,7 +63,7 @@ func TestVariablesSetSettings(t *testing.T) {
 }
 
 // The variables of sources define repositories and a registry, under the names of Guideway
-// and of the seed.
+// and of WorkRail.
 func TestSourceVariables(t *testing.T) {
 	t.Parallel()
 	type source struct{ Git, Branch, Registry, Key string }

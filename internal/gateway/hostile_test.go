@@ -26,9 +26,9 @@ func TestHostileUpstreams(t *testing.T) {
 		{upstreamtest.Strangers, "after all"},
 		{upstreamtest.Shout, "after all"},
 		{upstreamtest.Overlong, "after all"},
-		{upstreamtest.Abyss, "it is nested deeper"},
+		{upstreamtest.Abyss, "the message is nested deeper"},
 		{upstreamtest.Wide, "members"},
-		{upstreamtest.Latin, "it is not UTF-8"},
+		{upstreamtest.Latin, "the message is not UTF-8"},
 		{upstreamtest.Deaf, "after all"},
 	} {
 		if testing.Short() && tt.tool != upstreamtest.Deaf && tt.tool != upstreamtest.Shout {

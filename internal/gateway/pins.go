@@ -118,7 +118,7 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog) map[string]string {
 		old, known := approved[name]
 		switch {
 		case err != nil:
-			held[name] = "its definition is invalid"
+			held[name] = "invalid definition"
 		case first:
 			pin.Approved, pin.By = time.Now(), "first use"
 			fresh[name] = pin

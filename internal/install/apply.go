@@ -268,7 +268,7 @@ func replaceFile(ctx context.Context, target string, c Change, mode fs.FileMode)
 		_ = os.Remove(temp.Name())
 		return err
 	}
-	_ = atomicfile.SyncDir(dir) // makes the name durable if the platform can
+	_ = atomicfile.SyncDir(dir) // SyncDir makes the name durable if the platform supports that.
 	return nil
 }
 

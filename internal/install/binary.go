@@ -10,10 +10,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// Binary returns the absolute path that a client should start: the running executable, by a
-// name that survives an upgrade. Package managers often put a symbolic link to a versioned
-// file into the search path; the link is then the better name. pathList has the form of
-// PATH.
+// Binary returns the absolute path that a client should start: that of the running
+// executable, in a form that survives an upgrade. Package managers often put a symbolic
+// link to a versioned file into the search path; the link is then the better path. pathList
+// has the form of PATH.
 func Binary(executable, pathList string) (string, error) {
 	if executable == "" || !filepath.IsAbs(executable) {
 		return "", guideway.Errorf(guideway.CodeInvalid, "the path of this program is unknown (got %q)", executable).

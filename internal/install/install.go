@@ -114,7 +114,7 @@ type format interface {
 	// putEntry inserts or updates an entry.
 	putEntry(src []byte, name string, e Entry) ([]byte, error)
 	// removeEntry removes an entry. hint is the content before the entry was added, or nil:
-	// an object that is now empty and did not exist then is removed too.
+	// an object that is now empty and did not exist then is also removed.
 	removeEntry(src []byte, name string, hint []byte) ([]byte, error)
 	// restoreEntry sets the entry to the value that it has in from.
 	restoreEntry(src []byte, name string, from []byte) ([]byte, error)

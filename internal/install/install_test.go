@@ -140,7 +140,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestGolden installs into a realistic file of each client.
+// Each client's entry is installed into a realistic file of that client.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for _, c := range Clients() {

@@ -20,7 +20,7 @@ var bom = []byte("\xef\xbb\xbf")
 // src. It is nil if src has no value.
 func parseJSONC(src []byte) (*hujson.Value, error) {
 	if bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff")) {
-		return nil, &syntaxError{1, 1, "it is UTF-16, not UTF-8"}
+		return nil, &syntaxError{1, 1, "the file is UTF-16, not UTF-8"}
 	}
 	if err := checkDepth(src); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func convertError(src []byte, err error) error {
 	if _, err := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); err != nil {
 		return &syntaxError{message: message}
 	}
-	offset := len(src) // an error at the end is after the newline of padJSON
+	offset := len(src) // An error at the end is after the newline that padJSON adds.
 	if lines := bytes.SplitAfterN(src, []byte("\n"), line); len(lines) == line {
 		offset = min(offset, offset-len(lines[line-1])+column-1)
 	}
@@ -148,7 +148,7 @@ func getMember(v *hujson.Value, key string) *hujson.Value {
 // commaAfter returns the offset of the comma after a member, or -1.
 func commaAfter(members []hujson.ObjectMember, i int) int {
 	v := members[i].Value
-	if i == len(members)-1 && v.AfterExtra == nil { // so hujson marks a missing trailing comma
+	if i == len(members)-1 && v.AfterExtra == nil { // hujson marks a missing trailing comma in this way.
 		return -1
 	}
 	return v.EndOffset + len(v.AfterExtra)

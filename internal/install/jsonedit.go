@@ -23,7 +23,7 @@ type jsonDoc struct {
 	src     []byte
 	root    *hujson.Value
 	newline string
-	unit    string // a step of indentation
+	unit    string // unit is one step of indentation.
 	colon   string
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Launch is a way in which a client starts Guideway (seed 000, deployment).
+// Launch is a way in which a client starts Guideway.
 type Launch string
 
 // The ways to start.
@@ -63,8 +63,8 @@ func Start(way Launch, executable, pathList string, env map[string]string) (comm
 
 func mcpArgs() []string { return []string{"mcp"} }
 
-// findProgram returns the absolute path of a program, because desktop clients have another
-// search path than a shell.
+// findProgram returns the absolute path of a program, because desktop clients have a
+// different search path than a shell.
 func findProgram(program, pathList, fix string) (string, error) {
 	for _, dir := range filepath.SplitList(pathList) {
 		for _, suffix := range []string{"", ".cmd", ".exe"} {

@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/install"
 )
 
-// Texts that people copy from configuration files and READMEs.
+// Texts that people copy from configuration files and READMEs are recognized.
 func TestPaste(t *testing.T) {
 	t.Parallel()
 	files := install.Server{Name: "files", Command: "npx", Args: []string{"-y", "server-filesystem", "/tmp"}}

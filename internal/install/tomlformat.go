@@ -191,7 +191,7 @@ func (t tomlFormat) setLeaf(src []byte, name string, leaf []string, text string,
 	entry := []string{t.key, name}
 	full := slices.Concat(entry, leaf)
 	parent := full[:len(full)-1]
-	var last *tomlItem // the last expression directly in the leaf's own table
+	var last *tomlItem // last is the last expression directly in the leaf's own table.
 	inside := false
 	for i, item := range items {
 		switch {

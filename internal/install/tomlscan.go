@@ -15,8 +15,8 @@ type tomlItem struct {
 	header bool
 	// path is the full path from the root.
 	path []string
-	// start is the start of the line, end the end of the expression without the line's
-	// comment and line break.
+	// start is the start of the line, and end is the end of the expression without the
+	// line's comment and line break.
 	start, end int
 	// value is the start of the value of a key.
 	value int
@@ -43,7 +43,7 @@ func parseTOML(src []byte) (map[string]any, error) {
 }
 
 // errTOMLForm is returned if an edit could change more than the entry.
-var errTOMLForm = errors.New("it is written in a form that cannot be edited safely")
+var errTOMLForm = errors.New("the entry is written in a form that cannot be edited safely")
 
 // scanTOML splits a document that parseTOML accepts into its expressions.
 func scanTOML(src []byte) ([]tomlItem, error) {

@@ -109,8 +109,8 @@ func TestUndoBrokenFile(t *testing.T) {
 	}
 }
 
-// TestUndoProperty installs into a random document and checks that undo restores it with
-// and without the backup.
+// After an installation into a random document, undo restores the document with and without
+// the backup.
 func TestUndoProperty(t *testing.T) {
 	t.Parallel()
 	form := jsonFormat{key: "servers", typed: true}

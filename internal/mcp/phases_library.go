@@ -203,7 +203,7 @@ func (p *phaseTools) getRules() *tool {
 			}
 			bad := &callError{
 				Code: guideway.CodeNotFound, Message: "Global rules not found",
-				Fix: "write meta/rules.yaml in a directory of workflows", Next: &run.Call{Tool: "list_resources", Arguments: map[string]any{}},
+				Fix: "write meta/rules.yaml in a workflow directory", Next: &run.Call{Tool: "list_resources", Arguments: map[string]any{}},
 			}
 			if why := lib.Why(library.KindRules, "", ""); why != nil {
 				bad.Code, bad.Diagnostics = guideway.CodeInvalidDefinition, []guideway.Diagnostic{*why}

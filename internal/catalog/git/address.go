@@ -47,7 +47,7 @@ var scpLike = sync.OnceValue(func() *regexp.Regexp {
 // hostPattern matches a valid host.
 var hostPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`) })
 
-// parseAddress parses the address of a repository. Its errors do not show what may be a
+// parseAddress parses the address of a repository. Its errors omit parts that may be
 // secret.
 func parseAddress(text string) (address, error) {
 	text = strings.TrimSpace(text)
@@ -101,7 +101,7 @@ func fromURL(u *url.URL) (address, error) {
 	case a.scheme == schemeSSH:
 		return checkSSH(a)
 	case a.secret == "" && a.user != "":
-		a.secret, a.user = a.user, "" // https://TOKEN@host
+		a.secret, a.user = a.user, "" // The form https://TOKEN@host has the token as its user.
 	}
 	return a, nil
 }
@@ -146,7 +146,7 @@ func (a address) String() string {
 
 func escapePath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
-// userHost returns the host of ssh, with the user if the address names one.
+// userHost returns the ssh host, with the user if the address names one.
 func (a address) userHost() string {
 	if a.user == "" {
 		return a.hostPort()
@@ -154,8 +154,8 @@ func (a address) userHost() string {
 	return a.user + "@" + a.hostPort()
 }
 
-// gitURL returns the address for the git program, without anything secret. A path
-// of the short form is relative to the home directory on the host.
+// gitURL returns the address for the git program, without secrets. A path of the short form
+// is relative to the home directory on the host.
 func (a address) gitURL() string {
 	if a.scheme == schemeSSH && !strings.HasPrefix(a.path, "/") {
 		return a.userHost() + ":" + a.path
@@ -163,11 +163,11 @@ func (a address) gitURL() string {
 	return a.String()
 }
 
-// checkAllowed returns an error if a repository must not be reached. Hosts are names, or names with
-// a port; "http://" before one allows it to be reached without encryption.
+// checkAllowed returns an error if a repository must not be fetched. Hosts are names, or
+// names with a port; the prefix "http://" allows a host without encryption.
 func (a address) checkAllowed(hosts []string) error {
 	if a.scheme == schemeFile || a.scheme == schemeSSH {
-		return nil // a directory sends nothing anywhere, and a host of ssh is known by its key
+		return nil // A directory sends no data to a host, and an ssh host is known by its key.
 	}
 	plain := a.scheme == schemeHTTP
 	if !plain && slices.ContainsFunc(KnownHosts(), func(known string) bool { return a.host == known || strings.HasSuffix(a.host, "."+known) }) && a.port == "" {

@@ -33,7 +33,7 @@ type export struct {
 // entry is a file in a commit.
 type entry struct {
 	name, mode, hash string
-	// size is below zero if the host left the file out, as it is too large.
+	// size is negative if the host omitted the file because it is too large.
 	size int64
 }
 
@@ -113,7 +113,7 @@ func (e *export) readListing(out *bufio.Reader) error {
 	}
 }
 
-// collectEntry collects an entry if it is a document, and notes why if it is refused.
+// collectEntry collects an entry if it is a document, and records why an entry is refused.
 func (e *export) collectEntry(f entry) error {
 	parts := strings.Split(f.name, "/")
 	for _, part := range parts[:len(parts)-1] {
@@ -131,7 +131,7 @@ func (e *export) collectEntry(f entry) error {
 		})
 		return nil
 	}
-	// A tree that was written by hand can have slashes and dots in its names.
+	// A hand-written tree can have slashes and dots in its names.
 	bad := !mirror.IsSafe(f.name)
 	if !catalog.IsDefinitionFile(f.name) && !(bad && catalog.IsDefinitionFile(path.Base(f.name))) {
 		return nil

@@ -22,10 +22,11 @@ const maxAdvertised = 1 << 20
 
 // target is a commit to fetch.
 type target struct {
-	// url is the address for git, which can differ from the configured one in its ".git".
+	// url is the address for git. Its suffix ".git" may differ from that of the configured
+	// one.
 	url  string
 	hash string
-	// ref is the name of the commit on the remote, reference its name for people.
+	// ref is the name of the commit on the remote, and reference is its name for people.
 	ref, reference string
 }
 
@@ -70,7 +71,7 @@ func (f *Fetcher) findRemote(ctx context.Context, git program) (target, error) {
 	}
 	hashes, branch, err := git.listRemote(ctx, t.url, f.listCandidates())
 	if isRedirect(err) && !strings.HasSuffix(t.url, ".git") {
-		t.url += ".git" // some hosts redirect to it
+		t.url += ".git" // Some hosts redirect to the address with the suffix.
 		hashes, branch, err = git.listRemote(ctx, t.url, f.listCandidates())
 	}
 	if err != nil {
@@ -164,7 +165,7 @@ func gitDir(dir string) (string, error) {
 	}
 	err := guideway.Errorf(guideway.CodeNotFound, "%s is not a repository", dir).WithFix("use the directory that contains .git, or a bare repository")
 	if data, readErr := os.ReadFile(filepath.Join(dir, ".git")); readErr == nil && strings.HasPrefix(string(data), "gitdir:") {
-		err = err.WithFix("it is a worktree: use the repository that it belongs to")
+		err = err.WithFix("the directory is a worktree: use the repository that it belongs to")
 	}
 	return "", err
 }
@@ -254,8 +255,8 @@ func packSize(dir string) (size int64) {
 	return size
 }
 
-// sshCommand returns the command that reaches hosts of ssh. A configured command is used
-// unchanged: it has no terminal for prompts.
+// sshCommand returns the command that connects to ssh hosts. A configured command is used
+// unchanged; it has no terminal for prompts.
 func (f *Fetcher) sshCommand(ctx context.Context, git program) string {
 	options := ""
 	if key := f.opts.SSH.Key; key != "" {
@@ -270,7 +271,7 @@ func (f *Fetcher) sshCommand(ctx context.Context, git program) string {
 			_ = git.runCommand(ctx, "", func(out *bufio.Reader) error {
 				own, _ = out.ReadString('\n')
 				return nil
-			}, "config", "--get", "core.sshCommand") // it fails if the setting is missing
+			}, "config", "--get", "core.sshCommand") // The command fails if the setting is missing.
 		}
 		if own != "" {
 			return ""
@@ -305,8 +306,9 @@ func (f *Fetcher) newProgram(ctx context.Context) (program, error) {
 		var more [][2]string
 		user, token := f.readCredentials()
 		if token != "" {
-			// The user's helpers are not asked for this host, and not given the token to
-			// keep. It is in the environment, which other users cannot read.
+			// The user's credential helpers are neither asked for this host nor given the
+			// token to store. The token is in the environment, which other users cannot
+			// read.
 			key := "credential." + string(f.address.scheme) + "://" + f.address.hostPort() + ".helper"
 			more = [][2]string{{key, ""}, {key, `!f() { test "$1" = get && printf 'username=%s\npassword=%s\n' "$GUIDEWAY_GIT_USER" "$GUIDEWAY_GIT_TOKEN"; }; f`}}
 		}

@@ -26,13 +26,13 @@ type Options struct {
 	// Branch, Tag or Commit is followed; if all are empty, the default branch. A
 	// branch "main" or "master" that does not exist means the default branch, too.
 	Branch, Tag, Commit string
-	// Path is the directory of the definitions in the repository. Without it that is
-	// "workflows", else ".guideway/workflows", else the repository.
+	// Path is the directory of the definitions in the repository. If it is empty,
+	// "workflows" is used, or else ".guideway/workflows", or else the whole repository.
 	Path string
-	// Hosts are allowed besides KnownHosts; see address.checkAllowed.
+	// Hosts are allowed in addition to KnownHosts; see address.checkAllowed.
 	Hosts []string
-	// Credentials returns the user and the token for a host of https; nil and an empty
-	// token mean none. It is called at every fetch, and its results are not stored.
+	// Credentials returns the user and the token for an https host; nil and an empty token
+	// mean none. It is called at every fetch, and its results are not stored.
 	Credentials func(host string) (user, token string)
 	// SSH takes precedence over the user's settings of ssh.
 	SSH SSH
@@ -54,7 +54,7 @@ type Fetcher struct {
 
 var _ mirror.Fetcher = (*Fetcher)(nil)
 
-// New returns a fetcher for checked options. It reaches no host.
+// New returns a fetcher for checked options. It contacts no host.
 func New(opts Options) (*Fetcher, error) {
 	a, err := parseAddress(opts.URL)
 	if err != nil {
@@ -115,8 +115,8 @@ func (f *Fetcher) Fetch(ctx context.Context, have *mirror.Previous, stage func()
 	return got, nil
 }
 
-// addAddress adds the address to an error that git printed. It never has
-// more of an address than String shows.
+// addAddress adds the address to an error that git printed. It adds only as much of the
+// address as String shows.
 func (f *Fetcher) addAddress(err error) error {
 	if guideway.ErrorCode(err) != guideway.CodeInternal {
 		return err

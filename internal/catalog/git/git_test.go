@@ -18,8 +18,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
 )
 
-// TestLocalRepository is case 40: the default branch instead of main, a new commit, and a
-// copy that stays served without the repository.
+// A fetch uses the default branch, even if it is not main, and finds a new commit. The copy
+// stays served without the repository.
 func TestLocalRepository(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -65,7 +65,7 @@ func TestProvenance(t *testing.T) {
 	r := newRepo(t)
 	s := newSource(t, t.TempDir(), git.Options{URL: r.dir})
 	syncSource(t, s)
-	head := r.commitAll() // the workflows do not change
+	head := r.commitAll() // The workflows do not change.
 	done := syncSource(t, s)
 	if done.After != head {
 		t.Errorf("%+v, want %s", done, head)
@@ -80,7 +80,7 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-// TestFollowedReference checks branches, tags, commits and directories.
+// Branches, tags, commits and directories can be followed.
 func TestFollowedReference(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -122,8 +122,7 @@ func TestFollowedReference(t *testing.T) {
 	}
 }
 
-// TestOverHTTP sends a token to its host and nowhere else, and keeps the copy if the
-// host fails.
+// A token is sent only to its host, and the copy is kept if the host fails.
 func TestOverHTTP(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -293,7 +292,7 @@ func TestRefusedOptions(t *testing.T) {
 	}
 }
 
-// TestTokenVariables is case 41.
+// Each host has its usual token variable, or one made of its name, before the general ones.
 func TestTokenVariables(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]string{

@@ -86,7 +86,7 @@ func safeSettings() [][2]string {
 		{"gc.auto", "0"},
 		{"maintenance.auto", "false"},
 		{"fetch.writeCommitGraph", "false"},
-		{"fetch.unpackLimit", "1"}, // the transfer stays one file, whose size is watched
+		{"fetch.unpackLimit", "1"}, // The transfer stays in one file, whose size is watched.
 		{"pack.threads", "1"},
 		{"core.bigFileThreshold", "1m"},
 		{"core.packedGitLimit", "256m"},
@@ -150,7 +150,7 @@ func (p program) runCommand(ctx context.Context, input string, read func(out *bu
 	case readErr != nil:
 		return fmt.Errorf("read from git %s: %w", args[0], readErr)
 	case errors.Is(err, exec.ErrWaitDelay):
-		return nil // processes that outlive git, such as a credential cache, keep its output open
+		return nil // Processes that outlive git, such as a credential cache, keep its output open.
 	default:
 		return err
 	}
@@ -190,8 +190,8 @@ type explanation struct {
 	message, fix string
 }
 
-// explainMessages turns the output of git into an error with a fix. It shows no user and no
-// password of an address.
+// explainMessages converts the output of git to an error with a fix. The error shows no
+// user and no password of an address.
 func explainMessages(text string) error {
 	for _, e := range explanations() {
 		if regexp.MustCompile(e.pattern).MatchString(text) {

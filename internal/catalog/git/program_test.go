@@ -35,7 +35,7 @@ func userConfig(t *testing.T, lines ...string) {
 	t.Setenv("GIT_CONFIG_GLOBAL", file)
 }
 
-// writeScript writes a script of a shell, and returns its path.
+// writeScript writes a shell script, and returns its path.
 func writeScript(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -43,8 +43,8 @@ func writeScript(t *testing.T, name, text string) string {
 	return path
 }
 
-// TestTokenNotInArguments checks every process of a fetch: none has the token in its
-// arguments, and no helper of the user gets it to store.
+// No process of a fetch has the token in its arguments, and no helper of the user gets the
+// token to store.
 func TestTokenNotInArguments(t *testing.T) {
 	const token = "s3cret-token-of-the-team"
 	r := newRepo(t)
@@ -151,7 +151,7 @@ func TestNoHookIsExecuted(t *testing.T) {
 		}
 	}
 
-	// A local repository with a program as the source of its missing objects.
+	// A program is the source of missing objects of this local repository.
 	blob := r.runGit("rev-parse", "HEAD:workflows/one.json")
 	checkError(t, os.Remove(filepath.Join(r.dir, ".git", "objects", blob[:2], blob[2:])))
 	for _, setting := range [][2]string{
@@ -199,8 +199,7 @@ func TestWorkingDirectoryIsNotRead(t *testing.T) {
 	}
 }
 
-// TestHangIsKilled checks a host that never answers: git and all processes that it has
-// started end after the timeout.
+// If a host never answers, git and all processes that it has started end after the timeout.
 func TestHangIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	pid := filepath.Join(dir, "pid")
@@ -249,8 +248,7 @@ func waitFor(t *testing.T, holds func() bool) {
 	t.Fatal("it does not come")
 }
 
-// TestWithoutGit checks machines where the program is missing or too old: the error names
-// it and has a fix.
+// If the git program is missing or too old, the error names it and has a fix.
 func TestWithoutGit(t *testing.T) {
 	r := newRepo(t)
 	old := filepath.Dir(writeScript(t, "git", "echo git version 2.20.1"))

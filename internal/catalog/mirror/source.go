@@ -161,7 +161,7 @@ func (s *Source) missingError(st state) error {
 	if st.Failure != "" {
 		return errors.New(st.Failure)
 	}
-	return errors.New("it has not been fetched yet")
+	return errors.New("the source has not been fetched yet")
 }
 
 // displayPath returns the location of a file for a person: the URL of the source, a double

@@ -174,7 +174,7 @@ func (r Root) readPackage(name string) *Package {
 	for _, named := range dirs {
 		location := filepath.Join(dir, filepath.FromSlash(named))
 		if _, err := os.Lstat(location); err == nil && leadsOut(dir, location) {
-			return refuse("its directory of workflows is a link to a location outside the package", "put the workflows into the package")
+			return refuse("the workflow directory is a link to a location outside the package", "put the workflows into the package")
 		}
 		p.Dirs = append(p.Dirs, location)
 	}
@@ -219,10 +219,10 @@ func readManifest(dir string) (m manifest, err error) {
 		return m, err
 	}
 	if len(data) > maxManifest {
-		return m, fmt.Errorf("it is larger than %d bytes", maxManifest)
+		return m, fmt.Errorf("larger than %d bytes", maxManifest)
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
-		return manifest{}, errors.New("it does not describe a package")
+		return manifest{}, errors.New("the file does not describe a package")
 	}
 	return m, nil
 }

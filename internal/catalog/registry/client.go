@@ -120,7 +120,7 @@ func newHTTP(opts Options) *http.Client {
 	}
 }
 
-var errRedirect = errors.New("it redirects to another host, which is not followed")
+var errRedirect = errors.New("the server redirects to another host, which is not followed")
 
 // answer is the answer of a registry.
 type answer struct {
@@ -171,7 +171,7 @@ type statusError struct {
 }
 
 func (e *statusError) Error() string {
-	return fmt.Sprintf("it responds with %d %s", e.status, http.StatusText(e.status))
+	return fmt.Sprintf("the server responds with %d %s", e.status, http.StatusText(e.status))
 }
 
 // retryDelay returns the pause before an attempt: the one that the registry requests, else
@@ -220,7 +220,7 @@ func (c *Client) sendRequest(ctx context.Context, path, tag string, limit int64)
 	return a, nil
 }
 
-var errTooLarge = errors.New("its answer is too large")
+var errTooLarge = errors.New("the answer is too large")
 
 // retryAfter reads the pause that a registry requests.
 func retryAfter(text string) time.Duration {

@@ -85,7 +85,7 @@ func (c *Client) fetchIndex(ctx context.Context, have *mirror.Previous, tag stri
 		return got, false, nil // another system may answer every path
 	}
 	if !revisionPattern().MatchString(index.Revision) {
-		return got, true, c.invalidAnswer("its index has no revision")
+		return got, true, c.invalidAnswer("the index has no revision")
 	}
 	if len(index.Documents) > c.opts.Limits.Files {
 		return got, true, c.tooMany(len(index.Documents))
@@ -186,7 +186,7 @@ func itemsOf(body []byte) ([]json.RawMessage, error) {
 	}
 	var list struct{ Workflows, Data *[]json.RawMessage }
 	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, fmt.Errorf("its list of workflows is not JSON")
+		return nil, fmt.Errorf("the list of workflows is not JSON")
 	}
 	switch {
 	case list.Workflows != nil:
@@ -194,7 +194,7 @@ func itemsOf(body []byte) ([]json.RawMessage, error) {
 	case list.Data != nil:
 		return *list.Data, nil
 	}
-	return nil, fmt.Errorf("its list has neither workflows nor data")
+	return nil, fmt.Errorf("the list has neither workflows nor data")
 }
 
 // fetchItem returns one workflow of a list: from the list or, for a summary, by its id. An
@@ -210,7 +210,7 @@ func (c *Client) fetchItem(ctx context.Context, i int, item json.RawMessage, to 
 		return nil, nil
 	}
 	if json.Unmarshal(item, &head) != nil || !idPattern().MatchString(head.ID) {
-		return refuse(fmt.Sprintf("workflows[%d]", i), "it is not a workflow with an id")
+		return refuse(fmt.Sprintf("workflows[%d]", i), "the entry is not a workflow with an id")
 	}
 	name := head.ID + ".json"
 	if head.Steps == nil && head.Phases == nil {

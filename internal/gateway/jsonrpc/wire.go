@@ -55,11 +55,11 @@ func (m *Message) IsResponse() bool { return m.Method == "" }
 
 // The reasons why a text is not a message.
 var (
-	errNotUTF8   = errors.New("it is not UTF-8")
-	errNotJSON   = errors.New("it is not JSON")
-	errNotObject = errors.New("it is not an object")
-	errTooDeep   = fmt.Errorf("it is nested deeper than %d levels", messageDepth)
-	errTooWide   = fmt.Errorf("an object in it has more than %d members", maxMembers)
+	errNotUTF8   = errors.New("the message is not UTF-8")
+	errNotJSON   = errors.New("the message is not JSON")
+	errNotObject = errors.New("the message is not an object")
+	errTooDeep   = fmt.Errorf("the message is nested deeper than %d levels", messageDepth)
+	errTooWide   = fmt.Errorf("an object in the message has more than %d members", maxMembers)
 )
 
 // Parse parses one message.
@@ -81,17 +81,17 @@ func Parse(text []byte) (*Message, error) {
 		return nil, err
 	}
 	if string(version) != `"2.0"` {
-		return nil, errors.New("it is not JSON-RPC 2.0")
+		return nil, errors.New("the message is not JSON-RPC 2.0")
 	}
 	if method != nil {
 		if m.Method = stringOf(method); m.Method == "" {
-			return nil, errors.New("its method is not a name")
+			return nil, errors.New("the method is not a name")
 		}
 		if m.Params != nil && m.Params[0] != '{' {
-			return nil, errors.New("its params are not an object")
+			return nil, errors.New("the params are not an object")
 		}
 		if m.ID != nil && !isValidID(m.ID) {
-			return nil, errors.New("its id is neither a string nor a number")
+			return nil, errors.New("the id is neither a string nor a number")
 		}
 		return m, nil
 	}
@@ -113,15 +113,15 @@ func stringOf(text json.RawMessage) string {
 func (m *Message) readResponse(failure json.RawMessage) error {
 	switch {
 	case m.ID == nil:
-		return errors.New("it has neither a method nor an id")
+		return errors.New("the message has neither a method nor an id")
 	case (m.Result == nil) == (failure == nil):
 		return errors.New("a response has either a result or an error")
 	case failure == nil && m.Result[0] != '{':
-		return errors.New("its result is not an object")
+		return errors.New("the result is not an object")
 	case failure != nil:
 		m.Err = &Error{}
 		if err := json.Unmarshal(failure, m.Err); err != nil {
-			return errors.New("its error has no code and message")
+			return errors.New("the error has no code and message")
 		}
 	}
 	return nil
@@ -173,7 +173,7 @@ func Extract(text []byte, wanted ...Field) error {
 func duplicateError(key string) error { return fmt.Errorf("duplicate member %q", key) }
 
 func otherCase(key, name string) error {
-	return fmt.Errorf("it has a member %q that differs from %q in case", key, name)
+	return fmt.Errorf("the message has a member %q that differs from %q in case", key, name)
 }
 
 // unknownKeys are the keys that are not extracted. There are rarely more than a few.

@@ -35,7 +35,7 @@ func (u *Upstream) Ping(ctx context.Context) (asked bool, err error) {
 		return false, nil
 	}
 	defer done()
-	ctx, cancel := context.WithTimeoutCause(ctx, pingTime, errors.New("it did not answer a ping"))
+	ctx, cancel := context.WithTimeoutCause(ctx, pingTime, errors.New("the server did not answer a ping"))
 	defer cancel()
 	method := "ping"
 	if session.Modern() {
@@ -50,7 +50,7 @@ func (u *Upstream) Ping(ctx context.Context) (asked bool, err error) {
 		return false, nil // this side has closed the session
 	}
 	if missed := u.recordPing(began, err); missed >= maxMissed {
-		session.ended(fmt.Errorf("it did not answer %d pings", missed))
+		session.ended(fmt.Errorf("the server did not answer %d pings", missed))
 		session.Close()
 	}
 	return true, err

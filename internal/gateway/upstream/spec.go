@@ -97,11 +97,11 @@ func invalidSpec(fix, format string, args ...any) error {
 func (s *Spec) checkTransport() error {
 	switch {
 	case s.Command == "" && s.URL == "":
-		return invalidSpec(`give "command" or "url"`, "it has neither a command nor a URL")
+		return invalidSpec(`give "command" or "url"`, "neither a command nor a URL is set")
 	case s.Command != "" && s.URL != "":
-		return invalidSpec("remove one of the two", "it has both a command and a URL")
+		return invalidSpec("remove one of the two", "both a command and a URL are set")
 	case s.Bearer != "" && s.OAuth != nil:
-		return invalidSpec("remove one of the two", "it has both a bearer token and OAuth")
+		return invalidSpec("remove one of the two", "both a bearer token and OAuth are set")
 	case s.Command != "":
 		if s.Transport != "" && s.Transport != TransportStdio {
 			return invalidSpec(`remove "transport"`, "a command uses stdio, not %s", s.Transport)

@@ -58,7 +58,7 @@ func (u *Upstream) sessionEnded(key string, s *slot, cause error) {
 // connect starts or connects to the server and negotiates a version.
 func (u *Upstream) connect(want Want, made *slot, ended func(error)) (*Session, error) {
 	ctx, cancel := context.WithTimeoutCause(u.ctx, u.opts.StartTime,
-		fmt.Errorf("it did not answer the handshake within %s", u.opts.StartTime))
+		fmt.Errorf("the server did not answer the handshake within %s", u.opts.StartTime))
 	defer cancel()
 	spec, env, err := u.opts.Secrets.resolveSpec(u.spec)
 	if err != nil {

@@ -88,7 +88,7 @@ func checkServer(ctx context.Context, conn net.Conn, key [sha256.Size]byte, host
 	case err != nil:
 		return err
 	case !hmac.Equal([]byte(given), []byte(want)):
-		return guideway.Errorf(guideway.CodeForbidden, "its proof is missing or wrong")
+		return guideway.Errorf(guideway.CodeForbidden, "the server's proof is missing or wrong")
 	case !stop():
 		return ctx.Err()
 	}
@@ -118,7 +118,7 @@ func requestProof(ctx context.Context, conn net.Conn, host, challenge string) (s
 	case err != nil:
 		return "", err
 	case resp.StatusCode != http.StatusOK || resp.Close || in.Buffered() > 0 || json.Unmarshal(text, &health) != nil:
-		return "", guideway.Errorf(guideway.CodeForbidden, "it does not answer as a server of Guideway")
+		return "", guideway.Errorf(guideway.CodeForbidden, "the server does not answer as a Guideway server")
 	}
 	return health.Proof, nil
 }

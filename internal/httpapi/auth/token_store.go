@@ -27,7 +27,7 @@ const (
 )
 
 // errDamaged is returned for a record that cannot be decoded.
-var errDamaged = errors.New("it is damaged")
+var errDamaged = errors.New("the record is damaged")
 
 // tokenStore stores records under the hashes of secrets: one file for each, named by the
 // hash. A reader of the directory learns no secret; only the user may write to it. There is
@@ -109,7 +109,7 @@ func (v tokenStore) readRecord(path string, record any) (touched time.Time, err 
 		return time.Time{}, fs.ErrNotExist
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a regular file")
+		err = errors.New("not a regular file")
 	}
 	if err != nil {
 		return time.Time{}, v.newError("read", err)
