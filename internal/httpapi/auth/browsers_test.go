@@ -249,20 +249,20 @@ func TestBrowserRights(t *testing.T) {
 		code   guideway.Code
 		rights string
 	}{
-		{name: "reads", method: "GET", rights: "read"},
-		{name: "reads, typed in", method: "GET", change: func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none") }, rights: "read"},
-		{name: "reads, old browser", method: "GET", change: func(r *http.Request) { r.Header.Del("Sec-Fetch-Site") }, rights: "read"},
-		{name: "posts without the key", method: "POST", rights: "read"},
-		{name: "posts with the key", method: "POST", change: withKey(l.Key), rights: "read work answer manage"},
-		{name: "posts with another's key", method: "POST", change: withKey(other.Key), rights: "read"},
-		{name: "posts with the cookie as key", method: "POST", change: withKey(l.Cookie.Value), rights: "read"},
-		{name: "looks with the key", method: "GET", change: withKey(l.Key), rights: "read work answer manage"},
+		{name: "reads", method: "GET", rights: "read registry contents"},
+		{name: "reads, typed in", method: "GET", change: func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none") }, rights: "read registry contents"},
+		{name: "reads, old browser", method: "GET", change: func(r *http.Request) { r.Header.Del("Sec-Fetch-Site") }, rights: "read registry contents"},
+		{name: "posts without the key", method: "POST", rights: "read registry contents"},
+		{name: "posts with the key", method: "POST", change: withKey(l.Key), rights: "read registry contents work answer manage"},
+		{name: "posts with another's key", method: "POST", change: withKey(other.Key), rights: "read registry contents"},
+		{name: "posts with the cookie as key", method: "POST", change: withKey(l.Cookie.Value), rights: "read registry contents"},
+		{name: "looks with the key", method: "GET", change: withKey(l.Key), rights: "read registry contents work answer manage"},
 		{name: "posts with the key, without browser headers", method: "POST", change: func(r *http.Request) {
 			withKey(l.Key)(r)
 			r.Header.Del("Origin")
 			r.Header.Del("Sec-Fetch-Site")
-		}, rights: "read"},
-		{name: "posts with the key, typed in", method: "GET", change: func(r *http.Request) { withKey(l.Key)(r); r.Header.Set("Sec-Fetch-Site", "none") }, rights: "read"},
+		}, rights: "read registry contents"},
+		{name: "posts with the key, typed in", method: "GET", change: func(r *http.Request) { withKey(l.Key)(r); r.Header.Set("Sec-Fetch-Site", "none") }, rights: "read registry contents"},
 		{name: "from another port", method: "POST", change: func(r *http.Request) {
 			withKey(l.Key)(r)
 			r.Header.Set("Sec-Fetch-Site", "same-site")

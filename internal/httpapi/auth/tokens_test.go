@@ -52,9 +52,9 @@ func TestNamedTokens(t *testing.T) {
 		rights []auth.Right
 		person bool
 	}{
-		{approve, []auth.Right{auth.RightRead, auth.RightAnswer}, true},
-		{read, []auth.Right{auth.RightRead}, false},
-		{secret, []auth.Right{auth.RightRead, auth.RightWork, auth.RightAnswer}, false},
+		{approve, []auth.Right{auth.RightRead, auth.RightRegistry, auth.RightAnswer}, true},
+		{read, []auth.Right{auth.RightRead, auth.RightRegistry}, false},
+		{secret, []auth.Right{auth.RightRead, auth.RightRegistry, auth.RightContents, auth.RightWork, auth.RightAnswer}, false},
 	} {
 		g, err := a.Check(withToken(tt.token))
 		if err != nil {
