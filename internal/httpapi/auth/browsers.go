@@ -166,28 +166,47 @@ func (b *BrowserSessions) hasCookie(r *http.Request) bool {
 	return len(r.CookiesNamed(b.cookie)) > 0
 }
 
-// findSession returns the session of the request's cookie, whichever page the request comes
-// from.
+// findSession returns the session of one of the request's cookies, whichever page the
+// request comes from. Every program on this host can add a cookie of the same name, so each
+// of them is tried, and a cookie whose session has the request's key comes first.
 func (b *BrowserSessions) findSession(r *http.Request) (secret string, s browser, err error) {
-	refused := guideway.Errorf(guideway.CodeUnauthorized, "this browser is not logged in or its login has expired").
-		WithFix("guideway open")
-	cookies := r.CookiesNamed(b.cookie)
-	if len(cookies) != 1 || cookies[0].Value == "" {
-		return "", browser{}, refused
+	found := false
+	for _, cookie := range r.CookiesNamed(b.cookie) {
+		given, valid, err := b.getSession(cookie.Value)
+		if err != nil {
+			return "", browser{}, err
+		}
+		if valid && (!found || given.hasKey(r)) {
+			secret, s, found = cookie.Value, given, true
+		}
 	}
-	secret = cookies[0].Value
+	if !found {
+		return "", browser{}, guideway.Errorf(guideway.CodeUnauthorized, "this browser is not logged in or its login has expired").
+			WithFix("guideway open")
+	}
+	return secret, s, nil
+}
+
+// getSession returns the session of a cookie, and marks it as used if that is due.
+func (b *BrowserSessions) getSession(secret string) (s browser, valid bool, err error) {
 	touched, err := b.sessions.getRecord(secret, &s)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", browser{}, err
+		return browser{}, false, err
 	}
 	now := b.sessions.now()
 	if err != nil || s.User == "" || now.Sub(touched) >= idleTime || now.Sub(s.Created) >= fullTime {
-		return "", browser{}, refused
+		return browser{}, false, nil
 	}
 	if now.Sub(touched) >= touchTime {
 		_ = b.sessions.touchRecord(secret) // an error only shortens the session
 	}
-	return secret, s, nil
+	return s, true, nil
+}
+
+// hasKey reports whether a request has the key of the session.
+func (s browser) hasKey(r *http.Request) bool {
+	digest := sha256.Sum256([]byte(r.Header.Get(KeyHeader)))
+	return subtle.ConstantTimeCompare([]byte(hex.EncodeToString(digest[:])), []byte(s.Key)) == 1
 }
 
 // checkRequest returns the user of a logged in browser. The request must come from a page
@@ -200,10 +219,7 @@ func (b *BrowserSessions) checkRequest(r *http.Request) (user string, commands b
 	if err != nil {
 		return "", false, err
 	}
-	digest := sha256.Sum256([]byte(r.Header.Get(KeyHeader)))
-	given := hex.EncodeToString(digest[:])
-	commands = subtle.ConstantTimeCompare([]byte(given), []byte(s.Key)) == 1 && fromOwnPage(r, true) == nil
-	return s.User, commands, nil
+	return s.User, s.hasKey(r) && fromOwnPage(r, true) == nil, nil
 }
 
 // Renew returns a logged in browser's cookie with a new lifetime, or nil.

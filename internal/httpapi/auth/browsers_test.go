@@ -273,7 +273,7 @@ func TestBrowserRights(t *testing.T) {
 			r.Header.Set("Origin", "http://127.0.0.1:6274")
 		}, code: guideway.CodeForbidden},
 		{name: "linked from another page", method: "GET", change: func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, code: guideway.CodeForbidden},
-		{name: "two cookies", method: "GET", change: func(r *http.Request) { r.AddCookie(other.Cookie) }, code: guideway.CodeUnauthorized},
+		{name: "two cookies", method: "GET", change: func(r *http.Request) { r.AddCookie(other.Cookie) }, rights: "read registry contents"},
 		{name: "with a wrong token", method: "GET", change: func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+strings.Repeat("x", 40)) }, code: guideway.CodeUnauthorized},
 		{name: "with a token that is empty", method: "GET", change: func(r *http.Request) { r.Header.Set("Authorization", "") }, code: guideway.CodeUnauthorized},
 	}
@@ -389,5 +389,37 @@ func TestNewBrowserSessionsDoesNotAccessDisk(t *testing.T) {
 	}
 	if _, err := auth.NewBrowserSessions(auth.BrowserOptions{}); err == nil {
 		t.Error("browsers without a directory")
+	}
+}
+
+// A page of another port can set a cookie of the same name. It locks nobody out: the valid
+// one counts, in whichever order they come, and the key selects among several logins.
+func TestSecondCookieLocksNobodyOut(t *testing.T) {
+	t.Parallel()
+	b := newBrowsers(t, t.TempDir(), newClock())
+	access := newAccess(t, b, nil)
+	ann, bob := loginBrowser(t, b, "ann"), loginBrowser(t, b, "bob")
+	junk := &http.Cookie{Name: ann.Cookie.Name, Value: "junk"}
+	for _, tt := range []struct {
+		name    string
+		cookies []*http.Cookie
+		key     string
+		user    string
+	}{
+		{"junk first", []*http.Cookie{junk, ann.Cookie}, ann.Key, "ann"},
+		{"junk last", []*http.Cookie{ann.Cookie, junk}, ann.Key, "ann"},
+		{"another login first", []*http.Cookie{bob.Cookie, ann.Cookie}, ann.Key, "ann"},
+		{"another login last", []*http.Cookie{ann.Cookie, bob.Cookie}, ann.Key, "ann"},
+		{"junk alone", []*http.Cookie{junk, junk}, ann.Key, ""},
+	} {
+		r := fromPage("POST", "/api/runs")
+		for _, c := range tt.cookies {
+			r.AddCookie(c)
+		}
+		r.Header.Set(auth.KeyHeader, tt.key)
+		grant, err := access.Check(r)
+		if grant.Principal.User != tt.user || (err == nil) != (tt.user != "") || grant.May(auth.RightWork) != (tt.user != "") {
+			t.Errorf("%s: %+v, %v", tt.name, grant, err)
+		}
 	}
 }
