@@ -62,6 +62,16 @@ func TestDoctorFindsServer(t *testing.T) {
 	}
 }
 
+// Without the confinement of the kernel, doctor does not report it.
+func TestDoctorReportsIsolation(t *testing.T) {
+	t.Parallel()
+	for system, full := range map[string]bool{"linux": true, "darwin": false, "windows": false} {
+		if got := setupcmd.SandboxText(system); strings.Contains(got, "full isolation") != full {
+			t.Errorf("%s: %s", system, got)
+		}
+	}
+}
+
 // The doctor reports a container that weakens the script sandbox, and one in which no
 // sandbox starts.
 func TestDoctorReportsSandbox(t *testing.T) {

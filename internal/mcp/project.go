@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"sync"
 
 	"github.com/guideway-dev/guideway/internal/run"
@@ -47,7 +48,7 @@ func (p projects) findProject(ctx context.Context, c call) (run.Project, error) 
 		return here, nil
 	case projectID().MatchString(name):
 		return run.Project{ID: name}, nil
-	case drivePath().MatchString(name):
+	case isForeignPath(name, runtime.GOOS):
 		return run.Project{ID: project.ID(name), Path: name}, nil
 	case !filepath.IsAbs(name):
 		bad := c.badCall("project", fmt.Sprintf("%q is neither an absolute path nor a project's id", shortenValue(name)))
@@ -61,4 +62,10 @@ func (p projects) findProject(ctx context.Context, c call) (run.Project, error) 
 		return run.Project{ID: project.ID(clean), Path: clean}, nil //nolint:nilerr // it is another machine's directory
 	}
 	return run.Project{ID: found.ID, Path: found.Path, Branch: found.Branch, Commit: found.Commit}, nil
+}
+
+// isForeignPath reports whether a path is one of Windows on another system. On Windows itself,
+// project.Detect finds the one name of a directory, whatever the spelling of its path.
+func isForeignPath(name, system string) bool {
+	return system != "windows" && drivePath().MatchString(name)
 }

@@ -154,7 +154,7 @@ func CheckGit(ctx context.Context, cfg *config.Config) Check {
 // checkSandbox starts a script worker to check whether this machine or container supports
 // all isolation.
 func checkSandbox(ctx context.Context) Check {
-	c := Check{Name: "script sandbox", Status: CheckOK, Message: "workers start with full isolation"}
+	c := Check{Name: "script sandbox", Status: CheckOK, Message: SandboxText(runtime.GOOS)}
 	missing := ""
 	err := hookscmd.WithPool(ctx, func(pool *sandbox.Pool) error {
 		err := pool.Warm(ctx)
@@ -162,6 +162,14 @@ func checkSandbox(ctx context.Context) Check {
 		return err
 	})
 	return SandboxFound(c, missing, err)
+}
+
+// SandboxText describes the isolation of workers that start on a system.
+func SandboxText(system string) string {
+	if system == "linux" {
+		return "workers start with full isolation"
+	}
+	return "workers start with the limits of the engine; the kernel confines them only on Linux"
 }
 
 // SandboxFound adds the result of starting a script worker to a check.

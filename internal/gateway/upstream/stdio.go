@@ -70,14 +70,28 @@ func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*
 	go func() {
 		err := cmd.Wait()
 		killGroup(cmd) // killGroup kills child processes that the server left.
-		_ = out.SetReadDeadline(time.Now().Add(ioTime))
-		if readErr := <-read; readErr != nil {
+		if readErr := awaitEnd(out, read); readErr != nil {
 			err = readErr
 		}
 		close(p.exited)
 		to.ended(exitError(err))
 	}()
 	return p, nil
+}
+
+// awaitEnd waits for the end of the output of a server that has exited, and returns the error
+// of reading it. A child process may keep it open. Pipes have no deadlines on Windows: the
+// reader is left behind there.
+func awaitEnd(out *os.File, read <-chan error) error {
+	if err := out.SetReadDeadline(time.Now().Add(ioTime)); !errors.Is(err, os.ErrNoDeadline) {
+		return <-read // another error means that the output is closed
+	}
+	select {
+	case err := <-read:
+		return err
+	case <-time.After(ioTime):
+		return nil
+	}
 }
 
 func startError(spec Spec, err error) error {

@@ -32,6 +32,9 @@ type Options struct {
 	Most Limits
 	// Log gets the workers' error output; may be nil.
 	Log *slog.Logger
+
+	// makePipe is os.Pipe, except in tests.
+	makePipe func() (r, w *os.File, err error)
 }
 
 // A worker is replaced after this number of calls or this CPU time, because the engine may
@@ -50,15 +53,16 @@ const maxWait = 25 * time.Millisecond
 type Pool struct {
 	options Options
 
-	mu      sync.Mutex
-	closed  bool
-	idle    []*process // the most recently used one first, because its memory is still in the CPU caches
-	living  int        // running or starting processes
-	busy    map[*process]struct{}
-	owners  map[string]int // running calls by owner
-	waiting []*waiter
-	growing *time.Timer // timer that starts another worker; set while calls wait
-	missing string      // see Missing
+	mu       sync.Mutex
+	closed   bool
+	idle     []*process // the most recently used one first, because its memory is still in the CPU caches
+	living   int        // running or starting processes
+	starting int        // of them
+	busy     map[*process]struct{}
+	owners   map[string]int // running calls by owner
+	waiting  []*waiter
+	growing  *time.Timer // timer that starts another worker; set while calls wait
+	missing  string      // see Missing
 
 	calls sync.WaitGroup // calls in progress
 	tasks sync.WaitGroup // goroutines of the pool
@@ -82,6 +86,9 @@ func NewPool(o Options) (*Pool, error) {
 	o.Burst = max(o.Burst, o.Workers)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.makePipe == nil {
+		o.makePipe = os.Pipe
 	}
 	o.Most = orElse(o.Most, MostLimits())
 	o.Limits = orElse(o.Limits, DefaultLimits())

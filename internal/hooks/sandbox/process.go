@@ -42,11 +42,11 @@ type process struct {
 
 // startProcess starts a worker and waits until it is ready.
 func startProcess(ctx context.Context, o *Options) (*process, error) {
-	childIn, in, err := os.Pipe()
+	childIn, in, err := o.makePipe()
 	if err != nil {
 		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
-	out, childOut, err := os.Pipe()
+	out, childOut, err := o.makePipe()
 	if err != nil {
 		return nil, fmt.Errorf("make a pipe: %w", errors.Join(err, childIn.Close(), in.Close()))
 	}
@@ -90,10 +90,12 @@ func startProcess(ctx context.Context, o *Options) (*process, error) {
 
 // awaitReady waits until a new worker is ready, and returns the protection that it lacks.
 func (p *process) awaitReady(limit time.Duration) (missing string, err error) {
-	if err := p.out.SetReadDeadline(time.Now().Add(limit)); err != nil {
+	finish, err := p.limitIO(time.Now().Add(limit))
+	if err != nil {
 		return "", err
 	}
 	call, message, err := scriptwire.Read(p.out, 1<<10)
+	err = finish(err)
 	if err == nil && call != 0 {
 		err = errors.New("the worker sent a response without a request")
 	}
@@ -105,6 +107,27 @@ func (p *process) awaitReady(limit time.Duration) (missing string, err error) {
 		return "", err
 	}
 	return a.Message, nil
+}
+
+// limitIO ends the communication with the worker at a time. finish ends the limit, and returns
+// the error of the communication. Pipes have no deadlines on Windows: the worker is killed
+// there.
+func (p *process) limitIO(end time.Time) (finish func(error) error, err error) {
+	err = errors.Join(p.in.SetWriteDeadline(end), p.out.SetReadDeadline(end))
+	if !errors.Is(err, os.ErrNoDeadline) {
+		return func(err error) error { return err }, err
+	}
+	timer := time.AfterFunc(time.Until(end), p.kill)
+	return func(err error) error {
+		if timer.Stop() {
+			return err
+		}
+		p.calls = maxCalls // it is not used again
+		if err == nil {
+			return nil
+		}
+		return fmt.Errorf("%w: %w", os.ErrDeadlineExceeded, err)
+	}, nil
 }
 
 // errUndelivered is returned for a request that did not reach the worker completely: the
@@ -127,21 +150,23 @@ func (p *process) exchange(ctx context.Context, r *scriptwire.Request) (*scriptw
 	if cap(frame) <= 1<<20 {
 		p.frame = frame
 	}
-	end := time.Now().Add(r.Limits.Wall + scriptwire.Grace + lateTime)
-	if err := errors.Join(p.in.SetWriteDeadline(end), p.out.SetReadDeadline(end)); err != nil {
+	finish, err := p.limitIO(time.Now().Add(r.Limits.Wall + scriptwire.Grace + lateTime))
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUndelivered, err)
 	}
 	unhook := context.AfterFunc(ctx, func() {
 		now := time.Now()
-		_ = p.in.SetWriteDeadline(now) // fails only for a closed pipe
-		_ = p.out.SetReadDeadline(now)
+		// Other errors mean that the pipe is closed.
+		if err := errors.Join(p.in.SetWriteDeadline(now), p.out.SetReadDeadline(now)); errors.Is(err, os.ErrNoDeadline) {
+			p.kill()
+		}
 	})
 	defer unhook()
 	if _, err := p.in.Write(frame); err != nil {
-		return nil, fmt.Errorf("%w: %w", errUndelivered, err)
+		return nil, fmt.Errorf("%w: %w", errUndelivered, finish(err))
 	}
 	got, message, err := scriptwire.Read(p.out, r.Limits.Output+r.Limits.Console+1<<20)
-	if err != nil {
+	if err = finish(err); err != nil {
 		return nil, err
 	}
 	if got != call {
@@ -154,6 +179,15 @@ func (p *process) exchange(ctx context.Context, r *scriptwire.Request) (*scriptw
 	p.calls++
 	p.cpu += a.CPU
 	return a, nil
+}
+
+// kill kills the worker with its child processes.
+func (p *process) kill() {
+	select {
+	case <-p.gone: // the process number may have been reused
+	default:
+		killGroup(p.cmd)
+	}
 }
 
 // killAndWait kills the worker with its child processes, and waits for the exit.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -197,6 +198,62 @@ func TestNoWorker(t *testing.T) {
 			t.Errorf("%v: got %v", command, err)
 		}
 	}
+}
+
+// A call is refused with the worker's own error if workers fail slowly at their start; they
+// are not started again and again.
+func TestSlowlyFailingWorker(t *testing.T) {
+	t.Parallel()
+	for _, delay := range []string{"0", "0.05", "0.2"} {
+		starts := filepath.Join(t.TempDir(), "starts")
+		p := testPool(t, Options{Command: []string{"/bin/sh", "-c", "echo x >> " + starts + "; sleep " + delay + "; echo no room >&2; exit 1"}})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		_, err := p.Run(ctx, newCall(`return 1`))
+		cancel()
+		if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(err.Error(), "no room") {
+			t.Errorf("%s: got %v, want the worker's error", delay, err)
+		}
+		if text, _ := os.ReadFile(starts); len(text)/2 > 16 {
+			t.Errorf("%s: %d starts", delay, len(text)/2)
+		}
+	}
+}
+
+// Without deadlines of pipes, as on Windows, scripts run, and one that hangs is ended by its
+// limit or with its call.
+func TestPipesWithoutDeadlines(t *testing.T) {
+	t.Parallel()
+	blocking := func() (r, w *os.File, err error) {
+		var fds [2]int
+		if err := syscall.Pipe2(fds[:], syscall.O_CLOEXEC); err != nil {
+			return nil, nil, err
+		}
+		return os.NewFile(uintptr(fds[0]), "r"), os.NewFile(uintptr(fds[1]), "w"), nil
+	}
+	p := testPool(t, Options{Workers: 1, Burst: 1, makePipe: blocking})
+	for range 2 {
+		if _, err := p.Run(t.Context(), newCall(`return 1`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := waitIdle(t, p)
+	sendSignal(t, w, syscall.SIGSTOP) // its own watchdog does not end it
+	c := newCall(`return 1`)
+	c.Limits.Wall = 50 * time.Millisecond
+	var e *Error
+	if _, err := p.Run(t.Context(), c); !errors.As(err, &e) || e.Kind != Timeout {
+		t.Errorf("got %v, want a timeout", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var began sync.WaitGroup
+	began.Go(func() {
+		if _, err := p.Run(ctx, newCall(`for (;;);`)); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want the end of the context", err)
+		}
+	})
+	waitRunning(t, p)
+	cancel()
+	began.Wait()
 }
 
 // Workers that reached a limit are replaced, others are kept.

@@ -11,7 +11,8 @@ import (
 // waiter is a call that waits for a worker.
 type waiter struct {
 	owner   string
-	since   time.Time
+	came    time.Time
+	since   time.Time  // of the last start of a worker that it waits for
 	granted chan grant // buffered, with room for one grant
 }
 
@@ -35,7 +36,8 @@ func (p *Pool) acquire(ctx context.Context, owner string) (*process, error) {
 		p.mu.Unlock()
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "%d scripts are waiting already", maxWaiting)
 	}
-	w := &waiter{owner: owner, since: time.Now(), granted: make(chan grant, 1)}
+	now := time.Now()
+	w := &waiter{owner: owner, came: now, since: now, granted: make(chan grant, 1)}
 	p.waiting = append(p.waiting, w)
 	p.dispatchLocked()
 	if len(w.granted) == 0 {
@@ -123,12 +125,15 @@ func (p *Pool) nextLocked() *waiter {
 // growLocked starts a worker in the background.
 func (p *Pool) growLocked(ctx context.Context) {
 	p.living++
+	p.starting++
+	began := time.Now()
 	p.tasks.Go(func() {
 		process, err := startProcess(context.WithoutCancel(ctx), &p.options)
 		p.mu.Lock()
+		p.starting--
 		if err != nil {
 			p.living--
-			p.refuseLocked(err)
+			p.refuseLocked(began, err)
 			p.mu.Unlock()
 			return
 		}
@@ -145,17 +150,20 @@ func (p *Pool) growLocked(ctx context.Context) {
 	})
 }
 
-// refuseLocked fails the waiting calls if no worker can be started. If other workers exist,
-// they continue to serve.
-func (p *Pool) refuseLocked(err error) {
+// refuseLocked fails the calls that waited for a start that failed, if no worker is running.
+// If one is, it serves them. Later calls wait for a later start.
+func (p *Pool) refuseLocked(began time.Time, err error) {
 	p.options.Log.Error("no script worker can be started", "error", err)
-	if p.living > 0 {
+	if p.living > p.starting {
 		return
 	}
-	for _, w := range p.waiting {
+	p.waiting = slices.DeleteFunc(p.waiting, func(w *waiter) bool {
+		if p.living > 0 && w.came.After(began) {
+			return false
+		}
 		w.granted <- grant{err: guideway.Errorf(guideway.CodeUnavailable, "cannot run scripts: %w", err)}
-	}
-	p.waiting = nil
+		return true
+	})
 }
 
 // watchLocked starts another worker if a call waits long. The time restarts when a call is
