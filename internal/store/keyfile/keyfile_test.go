@@ -148,3 +148,17 @@ func TestDirectoryInTheWay(t *testing.T) {
 		t.Error("an invalid path returned a key")
 	}
 }
+
+// TestFingerprint compares a fingerprint with a known answer: it is stored, so it must not
+// change, and it must differ from the root of every chain.
+func TestFingerprint(t *testing.T) {
+	t.Parallel()
+	key := make(run.Key, run.KeySize)
+	for i := range key {
+		key[i] = byte(i)
+	}
+	const want = "7b5f470cb3965bf82e49cd49b7d86ad4b86451f4c6242276cd06289ee335499f" // HMAC-SHA256(key, "guideway key fingerprint 1")
+	if got := hex.EncodeToString(Fingerprint(key)); got != want {
+		t.Errorf("the fingerprint is %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,86 @@
+package secret_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/guideway-dev/guideway/internal/contexts/secret"
+)
+
+// TestScan checks that secrets are found at any depth, in the order of their paths, and that
+// a known text is found again.
+func TestScan(t *testing.T) {
+	t.Parallel()
+	s := secret.NewScanner()
+	token := credentialExamples()["GitHub"]
+	long := strings.Repeat("a line of text\n", 1000)
+	tree := map[string]any{
+		"b":        []any{"plain", token, map[string]any{"a/b~c": token}},
+		"a":        long + token + "\n" + long,
+		"n":        7.0,
+		"prose":    "gh is a program; ghp_ begins a token",
+		"password": "hunter2-hunter2",
+		"notes":    "hunter2-hunter2",
+		"nested":   map[string]any{"api_key": []any{"0123456789abcdef"}},
+		"long":     long,
+	}
+	var rules, paths []string
+	for range 2 {
+		rules, paths = nil, nil
+		for _, f := range s.Scan(tree) {
+			rules, paths = append(rules, f.Rule), append(paths, f.Path)
+		}
+		if diff := cmp.Diff([]string{"/a", "/b/1", "/b/2/a~1b~0c", "/nested/api_key/0", "/password"}, paths); diff != "" {
+			t.Errorf("the paths (-want +got):\n%s", diff)
+		}
+	}
+	if len(rules) == 5 && (rules[0] != rules[1] || rules[3] != "password" || rules[4] != "password") {
+		t.Errorf("the rules are %q", rules)
+	}
+}
+
+// TestScanOfAssignments checks the values of a member that names a credential: one word of 8
+// to 4096 bytes that is not a placeholder.
+func TestScanOfAssignments(t *testing.T) {
+	t.Parallel()
+	s := secret.NewScanner()
+	for value, want := range map[string]int{
+		"1234567": 0, "12345678": 1, strings.Repeat("k9", 2048): 1, strings.Repeat("k9", 2048) + "k": 0,
+		"two words": 0, "two\tword": 0, "two\nline": 0, "<your key>": 0, "${SECRET_KEY}": 0, "********": 0, "changeme": 0, "": 0,
+	} {
+		if got := s.Scan(map[string]any{"secret": value}); len(got) != want {
+			t.Errorf("the secret %.20q (%d bytes): %d findings, want %d", value, len(value), len(got), want)
+		}
+		if got := s.Scan(map[string]any{"title": value}); len(got) != 0 {
+			t.Errorf("the title %.20q: %d findings", value, len(got))
+		}
+	}
+}
+
+// TestScanIsBounded checks that a context has at most 50 findings.
+func TestScanIsBounded(t *testing.T) {
+	t.Parallel()
+	token := credentialExamples()["GitHub"]
+	for count, want := range map[int]int{49: 49, 50: 50, 51: 50, 500: 50} {
+		if got := len(secret.NewScanner().Scan(map[string]any{"list": slices.Repeat([]any{token}, count)})); got != want {
+			t.Errorf("%d secrets: %d findings, want %d", count, got, want)
+		}
+	}
+}
+
+// TestRedactKeepsBoundaries checks that only a credential is replaced, not the character
+// before or after it.
+func TestRedactKeepsBoundaries(t *testing.T) {
+	t.Parallel()
+	s := secret.NewScanner()
+	key := "AKIA" + strings.Repeat("Q2", 8)
+	for _, around := range [][2]string{{"", ""}, {"(", ")"}, {"é", "é"}, {"\n", "\n"}, {"x=", ";"}, {`"`, `"`}} {
+		got, found := s.Redact(around[0] + key + around[1])
+		if !found || !strings.HasPrefix(got, around[0]+"[redacted: ") || !strings.HasSuffix(got, "]"+around[1]) {
+			t.Errorf("%q is redacted as %q", around[0]+key+around[1], got)
+		}
+	}
+}
