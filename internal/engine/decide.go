@@ -226,7 +226,7 @@ func (p *Program) checkContext(s State, context map[string]any) *Refusal {
 
 // checkOwned refuses variables that only the server sets.
 func checkOwned(context map[string]any, isOwned func(name string) bool) *Refusal {
-	owned := slices.DeleteFunc(slices.Sorted(maps.Keys(context)), func(name string) bool { return !isOwned(name) })
+	owned := slices.DeleteFunc(slices.Sorted(maps.Keys(context)), func(name string) bool { return !isOwned(expr.Root(name)) })
 	if len(owned) == 0 {
 		return nil
 	}
@@ -297,7 +297,7 @@ func (p *Program) nextLoopEvent(s State, it *item) (Event, bool) {
 	}
 	x := resolveBounds(l, vars)
 	if x.reason != "" {
-		if p.isServerVar(boundsVar(l)) {
+		if p.isServerVar(expr.Root(boundsVar(l))) {
 			return Event{Kind: EventStepSkipped, Step: it.step.ID, Reason: x.reason + ", which only a loop sets"}, true
 		}
 		return Event{}, false

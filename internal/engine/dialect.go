@@ -78,13 +78,19 @@ func decide(d dialect, s State, c Command) ([]Event, *Refusal) {
 	case c.Continue == nil:
 		return nil, &Refusal{Rule: RuleOutputMissing, Message: "the command is empty"}
 	}
-	if at := d.PositionOf(s).ID; c.Continue.Step != "" && c.Continue.Step != at {
-		return nil, &Refusal{Rule: RuleWrongStep, Given: c.Continue.Step, Allowed: at, Message: "the step is not active in the run"}
+	pos := d.PositionOf(s)
+	if c.Continue.Step != "" && c.Continue.Step != pos.ID {
+		return nil, &Refusal{Rule: RuleWrongStep, Given: c.Continue.Step, Allowed: pos.ID, Message: "the step is not active in the run"}
+	}
+	if r := checkPlaceholders(&pos, c.Continue); r != nil {
+		return nil, r
 	}
 	if s.Gate != nil {
 		return d.decideAnswer(s, c.Continue)
 	}
-	return d.decideContinue(s, c.Continue)
+	in := *c.Continue
+	in.Context = mergeMembers(s.Vars, in.Context)
+	return d.decideContinue(s, &in)
 }
 
 func decideStart(d dialect, s State, c *Start) ([]Event, *Refusal) {
@@ -92,6 +98,9 @@ func decideStart(d dialect, s State, c *Start) ([]Event, *Refusal) {
 		return nil, &Refusal{Rule: RuleStarted, Message: "the run has already started"}
 	}
 	if r := d.checkContext(s, c.Context); r != nil {
+		return nil, r
+	}
+	if r := checkPlaceholders(&Position{}, &Continue{Context: c.Context}); r != nil {
 		return nil, r
 	}
 	vars := c.Context

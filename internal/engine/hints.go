@@ -65,7 +65,7 @@ func (r readSet) addStep(step *steps.Step) {
 		return
 	}
 	r.addCondition(l.Condition)
-	r[boundsVar(l)] = true
+	r[expr.Root(boundsVar(l))] = true
 	for _, name := range l.Variables() {
 		r[name] = true
 	}

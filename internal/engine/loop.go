@@ -30,14 +30,14 @@ func resolveBounds(l *steps.Loop, vars expr.Lookup) loopBounds {
 		if l.CountVar == "" {
 			return loopBounds{rounds: l.Count}
 		}
-		v, _ := vars(l.CountVar)
+		v, _, _ := vars.Path(l.CountVar)
 		n, ok := parseCount(v)
 		if !ok {
 			return loopBounds{reason: "Invalid count value for 'for' loop: " + l.CountVar}
 		}
 		return loopBounds{rounds: n}
 	case steps.LoopForEach:
-		v, _ := vars(l.Items)
+		v, _, _ := vars.Path(l.Items)
 		list, ok := v.([]any)
 		if !ok {
 			return loopBounds{reason: fmt.Sprintf("Expected array for forEach items '%s', got %s", l.Items, typeName(v))}

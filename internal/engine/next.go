@@ -46,7 +46,7 @@ func (p *Program) Next(req NextRequest) (*NextResult, error) {
 		res.IsComplete = len(unmet) == 0
 		res.Guidance = Guidance{Prompt: "Workflow complete."}
 		if !res.IsComplete {
-			res.Guidance.Prompt = waitPrompt(unmet, r.vars)
+			res.Guidance.Prompt = p.waitPrompt(unmet, r.vars)
 		}
 		return res, nil
 	}
@@ -124,17 +124,21 @@ func (r *replay) activeLoop() *item {
 }
 
 // waitPrompt lists the variables that decide the remaining conditions.
-func waitPrompt(unmet []*expr.Expr, vars expr.Lookup) string {
+func (p *Program) waitPrompt(unmet []*expr.Expr, vars expr.Lookup) string {
 	var b strings.Builder
 	b.WriteString("No eligible step due to unmet conditions. Please update context:")
-	for _, n := range (&expr.Expr{Op: expr.Or, Of: unmet}).Needs(vars) {
+	for _, n := range toNeeds((&expr.Expr{Op: expr.Or, Of: unmet}).Needs(vars)) {
+		p.addOtherLiterals(&n)
+		n.settle()
 		b.WriteString("\n- ")
 		b.WriteString(formatNeed(n))
 	}
 	return b.String()
 }
 
-func formatNeed(n expr.Need) string {
+// formatNeed describes a variable as the seed does, with all values that the workflow
+// names.
+func formatNeed(n Need) string {
 	allowed := make([]string, 0, len(n.Allowed))
 	for _, v := range n.Allowed {
 		if s := "'" + formatValue(v) + "'"; !slices.Contains(allowed, s) {
@@ -142,7 +146,7 @@ func formatNeed(n expr.Need) string {
 		}
 	}
 	switch {
-	case len(allowed) > 0:
+	case len(n.Allowed) > 0:
 		return fmt.Sprintf("Set '%s' to one of: %s", n.Variable, strings.Join(allowed, ", "))
 	case len(n.Tests) > 0:
 		return fmt.Sprintf("Provide a value for '%s' (%s)", n.Variable, strings.Join(n.Tests, ", "))

@@ -94,9 +94,6 @@ func (p *PhaseProgram) refuseValidate(a *phases.Action, vars func(string) (any, 
 	if value, ok := vars(name); ok {
 		r.Given = map[string]any{name: value}
 	}
-	if a.HasValue {
-		r.Allowed = map[string]any{a.Target: a.Value}
-	}
 	return r
 }
 

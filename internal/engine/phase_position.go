@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
-	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
 // PositionOf returns the position of the run. It shows only items that the run has reached.
@@ -96,6 +96,7 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 			}
 		}
 	}
+	p.describeNeeds(pos.Sets)
 	if !step.Required {
 		b.WriteString("\nThe step is optional: skip it with a reason, if it does not apply.\n")
 	} else if !phase.Required && first {
@@ -149,6 +150,7 @@ func (p *PhaseProgram) assertPosition(ph PhaseState, phase *phases.Phase) Positi
 func (p *PhaseProgram) gatePosition(s State, ph PhaseState, phase *phases.Phase) Position {
 	pos := Position{Kind: PositionGate, ID: s.Gate.Step, Options: p.gateOptions(ph), Person: s.Gate.Person}
 	if ph.Part == PartDecisions {
+		pos.Branches = true
 		d := &phase.Decisions[ph.Index]
 		pos.Title, pos.Message = d.Name, cmp.Or(d.Description, "No condition decides this. Choose a branch.")
 		return pos
@@ -185,13 +187,9 @@ func (p *PhaseProgram) gateOptions(ph PhaseState) []Option {
 func (p *PhaseProgram) requiredVarsPosition(s State) Position {
 	pos := Position{Kind: PositionContext, ID: p.Workflow.ID, Title: p.Workflow.Title, Message: "The workflow cannot start without these variables."}
 	for _, name := range p.missingVars(s) {
-		v := p.Workflow.Variable(name)
-		need := Need{Variable: name, Tests: []string{shape.WithArticle(string(v.Type))}, Example: p.exampleValue(name)}
-		if v.Description != "" {
-			need.Tests = append(need.Tests, v.Description)
-		}
-		pos.Needs = append(pos.Needs, need)
+		pos.Needs = append(pos.Needs, Need{Variable: name})
 	}
+	p.describeNeeds(pos.Needs)
 	return pos
 }
 
@@ -205,7 +203,7 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 		pos.Message = instructionText(a)
 		need := p.validateNeed(a)
 		if value, found, _ := vars.Path(a.Target); found {
-			need.Found = typeName(value)
+			need.Found = describeFound(value)
 		}
 		pos.Needs = []Need{need}
 	case ph.Part == PartLoops:
@@ -213,7 +211,7 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 		pos.ID, pos.Title = loop.ID, loop.Name
 		if ph.Loop == nil {
 			_, pos.Message = p.loopItems(s, loop)
-			pos.Needs = []Need{{Variable: loop.Over, Example: []any{"..."}}}
+			pos.Needs = []Need{{Variable: loop.Over, Type: string(phases.TypeArray)}}
 			break
 		}
 		pos.Message = fmt.Sprintf("Whether '%s' continues depends on variables that are not set.", loop.Name)
@@ -226,7 +224,7 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 			pos.addNeeds(d.Branches[i].Condition, vars)
 		}
 		if len(pos.Needs) == 0 {
-			pos.Message = fmt.Sprintf("No branch of '%s' applies: change the variables that its decisions read.", phase.Name)
+			pos.Message = fmt.Sprintf("No branch of '%s' applies to the variables that its decisions read. %s", phase.Name, noWayText)
 			pos.Needs = p.decidingVars(s, phase)
 		}
 	case ph.Part == PartTransitions:
@@ -235,7 +233,7 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 			pos.addNeeds(phase.Transitions[i].Condition, vars)
 		}
 		if len(pos.Needs) == 0 {
-			pos.Message = fmt.Sprintf("No transition of '%s' applies: change the variables that they read.", phase.Name)
+			pos.Message = fmt.Sprintf("No transition of '%s' applies to the variables that they read. %s", phase.Name, noWayText)
 			for i := range phase.Transitions {
 				pos.addReads(phase.Transitions[i].Condition)
 			}
@@ -248,51 +246,54 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 		pos.Message = "The phases form a cycle without work: change the variables that decide their transitions, or abort the run."
 		pos.Needs = p.allDecidingVars()
 	}
-	for i := range pos.Needs {
-		if n := &pos.Needs[i]; n.Example == nil {
-			n.Example = p.exampleValue(n.Variable)
-		}
-	}
-	if len(pos.Needs) > 0 && !slices.ContainsFunc(pos.Needs, func(n Need) bool { return !p.ownsPath(n.Variable) }) {
-		pos.Message += " Only the workflow can set these variables: fork the run at an earlier event, or abort it."
+	p.describeNeeds(pos.Needs)
+	if !slices.ContainsFunc(pos.Needs, func(n Need) bool { return p.canSet(n.Variable) }) {
+		pos.DeadEnd = true
+		pos.Message = strings.TrimRight(pos.Message, ".") + ". No caller can set these variables: fork the run at an earlier event, or abort it."
 	}
 	return pos
 }
 
-// validateNeed returns the variable that a validate action requires.
-func (p *PhaseProgram) validateNeed(a *phases.Action) Need {
-	need := Need{Variable: a.Target, Example: p.exampleValue(a.Target)}
-	if a.HasValue {
-		need.Allowed = []any{a.Value}
+// noWayText explains how to continue if the definition has no way for the values of
+// variables.
+const noWayText = "The workflow has no way for these values: if a fact has changed, set its variable; otherwise ask the user, fork the run, or abort it."
+
+// describeNeeds adds the declarations of the variables.
+func (p *PhaseProgram) describeNeeds(needs []Need) {
+	for i := range needs {
+		n := &needs[i]
+		if v := p.Workflow.Variable(n.Variable); v != nil {
+			n.Description, n.Type = v.Description, string(v.Type)
+		}
+		n.settle()
 	}
-	return need
 }
 
-// exampleValue returns a value of a variable's type, or nil if the variable is not
-// declared.
-func (p *PhaseProgram) exampleValue(name string) any {
-	v := p.Workflow.Variable(name)
-	if v == nil {
-		return nil
+// validateNeed returns the variable that a validate action requires.
+func (p *PhaseProgram) validateNeed(a *phases.Action) Need {
+	need := Need{Variable: a.Target}
+	if _, isBool := a.Value.(bool); a.HasValue && isBool {
+		need.Allowed = []any{true, false}
+	} else if a.HasValue {
+		need.Type = jsontext.TypeName(a.Value)
 	}
-	switch v.Type {
-	case phases.TypeNumber:
-		return 0
-	case phases.TypeBoolean:
-		return false
-	case phases.TypeArray:
-		return []any{"..."}
-	case phases.TypeObject:
-		return map[string]any{}
-	default:
-		return "..."
-	}
+	return need
 }
 
 // ownsPath reports whether only the engine sets the variable at the root of a path.
 func (p *PhaseProgram) ownsPath(path string) bool {
 	name, _, _ := strings.Cut(path, ".")
 	return slices.Contains(p.owned, name)
+}
+
+// canSet reports whether a caller can set the variable at a path: not one of the engine,
+// nor a member of a declared scalar.
+func (p *PhaseProgram) canSet(path string) bool {
+	if p.ownsPath(path) {
+		return false
+	}
+	v := p.Workflow.Variable(expr.Root(path))
+	return v == nil || v.Name == path || v.Type == phases.TypeObject || v.Type == phases.TypeArray
 }
 
 // decidingVars returns the variables that decide the phase after this one.
@@ -370,9 +371,6 @@ func toNeeds(needs []expr.Need) []Need {
 		out[i] = Need{Variable: n.Variable, Allowed: n.Allowed}
 		if len(n.Allowed) == 0 {
 			out[i].Tests = n.Tests
-		}
-		if b, ok := singleValue(n.Allowed).(bool); ok { // the opposite value decides it, too
-			out[i].Allowed = []any{b, !b}
 		}
 	}
 	return out

@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
@@ -53,10 +52,15 @@ type Position struct {
 	Declinable bool `json:"declinable,omitempty"`
 	// Person is set if the gate requires human approval.
 	Person bool `json:"person,omitempty"`
+	// Branches is set if the options of a gate are branches that the caller decides.
+	Branches bool `json:"-"`
 	// Phase is the phase of the position in a phase workflow.
 	Phase *PhasePosition `json:"phase,omitempty"`
 	// Needs are the variables that a waiting run needs.
 	Needs []Need `json:"needs,omitempty"`
+	// DeadEnd is set if no input continues the run: it can be forked at an earlier event,
+	// or aborted.
+	DeadEnd bool `json:"deadEnd,omitempty"`
 	// Sets are the variables that the step's next call must set; Criteria describes them in
 	// words.
 	Sets []Need `json:"-"`
@@ -101,52 +105,44 @@ type Option struct {
 	Description string `json:"description,omitempty"`
 }
 
-// Need is a variable that a run waits for.
+// Need is a variable that a run waits for. It never names only the value that would pass a
+// check.
 type Need struct {
 	Variable string `json:"variable"`
-	// Allowed are values that decide the condition; empty if any value does.
+	// Description and Type are those of the declaration. A string has no Type.
+	Description string `json:"description,omitempty"`
+	Type        string `json:"type,omitempty"`
+	// Allowed are the values that conditions compare the variable with, if there are
+	// several.
 	Allowed []any `json:"allowed,omitempty"`
-	// Tests are the comparisons that wait for the variable, as text, if no specific value
-	// is known.
+	// Exhaustive is set if no other value than the allowed ones is meaningful.
+	Exhaustive bool `json:"-"`
+	// Tests are the comparisons that wait for the variable, as text, if it has neither a
+	// description nor allowed values.
 	Tests []string `json:"tests,omitempty"`
-	// Found is the type of the current value if that type is wrong.
+	// Found describes the current value if it is wrong.
 	Found string `json:"found,omitempty"`
-	// Example is a value that the run would accept, for the next call; nil if none is
-	// known.
-	Example any `json:"-"`
 }
 
-// Values returns a context with an acceptable value for each need: the first allowed value,
-// the example, or a placeholder, which also replaces a choice among several strings. A
-// dotted path becomes nested objects.
-func Values(needs []Need) map[string]any {
-	values := map[string]any{}
-	for _, n := range needs {
-		var value any = "..."
-		switch {
-		case len(n.Allowed) > 1 && allStrings(n.Allowed): // the caller must choose
-		case len(n.Allowed) > 0:
-			value = n.Allowed[0]
-		case n.Example != nil:
-			value = n.Example
-		}
-		in := values
-		name, rest, nested := strings.Cut(n.Variable, ".")
-		for ; nested; name, rest, nested = strings.Cut(rest, ".") {
-			inner, ok := in[name].(map[string]any)
-			if !ok {
-				inner = map[string]any{}
-				in[name] = inner
-			}
-			in = inner
-		}
-		in[name] = value
+// settle removes an allowed value that is the only one, because it would show the answer
+// instead of the question. A boolean allows both values.
+func (n *Need) settle() {
+	if b, ok := singleValue(n.Allowed).(bool); ok {
+		n.Allowed = []any{b, !b}
 	}
-	return values
-}
-
-func allStrings(values []any) bool {
-	return !slices.ContainsFunc(values, func(v any) bool { _, text := v.(string); return !text })
+	isBool := func(v any) bool { _, ok := v.(bool); return ok }
+	switch {
+	case len(n.Allowed) == 1:
+		n.Tests, n.Allowed = append(n.Tests, "compared with "+formatValue(n.Allowed[0])), nil
+	case len(n.Allowed) > 1 && !slices.ContainsFunc(n.Allowed, func(v any) bool { return !isBool(v) }):
+		n.Allowed, n.Exhaustive, n.Type = []any{true, false}, true, "boolean"
+	}
+	if n.Description != "" || len(n.Allowed) > 0 {
+		n.Tests = nil
+	}
+	if n.Type == "string" {
+		n.Type = ""
+	}
 }
 
 // Status returns the status of a run.
@@ -257,12 +253,12 @@ func (p *Program) loopWaitPosition(s State) Position {
 		return p.waitPosition(s, step, step.RunCondition.Needs(vars))
 	}
 	pos := p.waitPosition(s, step, nil)
-	need := Need{Variable: boundsVar(l), Example: 1}
+	need := Need{Variable: boundsVar(l), Type: "number", Description: "the number of rounds"}
 	if l.Type == steps.LoopForEach {
-		need.Example = []any{"..."}
+		need.Type, need.Description = "array", "the list of items"
 	}
-	if v, ok := vars(need.Variable); ok {
-		need.Found = typeName(v)
+	if v, found, _ := vars.Path(need.Variable); found {
+		need.Found = describeFound(v)
 	}
 	pos.Needs = []Need{need}
 	pos.Message = resolveBounds(l, vars).reason
@@ -278,8 +274,18 @@ func (p *Program) waitPosition(s State, step *steps.Step, needs []expr.Need) Pos
 	pos.Needs = toNeeds(needs)
 	for i := range pos.Needs {
 		p.addOtherLiterals(&pos.Needs[i])
+		pos.Needs[i].settle()
 	}
 	return pos
+}
+
+// describeFound returns a value for a message, and its type if it is not a short one.
+func describeFound(v any) string {
+	const longest = 40
+	if text := formatValue(v); len(text) <= longest {
+		return text
+	}
+	return typeName(v)
 }
 
 // addOtherLiterals adds the values that other conditions of the workflow compare the

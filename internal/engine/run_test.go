@@ -125,25 +125,37 @@ func TestWaitingRunListsAllValues(t *testing.T) {
 		{"id":"last","title":"Last","prompt":"p","runCondition":{"var":"done","equals":false}}]`)
 	s := applyToProgram(t, p, engine.State{}, startCommand(nil), outputCommand("looked", nil))
 	for _, tt := range []struct {
-		name   string
-		set    map[string]any
-		needs  []engine.Need
-		values map[string]any
+		name  string
+		set   map[string]any
+		needs []engine.Need
+		field engine.Field
 	}{
-		{"several texts", nil, []engine.Need{{Variable: "size", Allowed: []any{"small", "medium", "large", "huge"}}}, map[string]any{"size": "..."}},
-		{"a list", map[string]any{"size": "other"}, []engine.Need{{Variable: "list", Example: []any{"..."}}}, map[string]any{"list": []any{"..."}}},
-		{"a number", map[string]any{"list": []any{}}, []engine.Need{{Variable: "n", Example: 1}}, map[string]any{"n": 1}},
-		{"true or false", map[string]any{"n": 0}, []engine.Need{{Variable: "done", Allowed: []any{false, true}}}, map[string]any{"done": false}},
+		{
+			"several texts", nil, []engine.Need{{Variable: "size", Allowed: []any{"small", "medium", "large", "huge"}}},
+			engine.Field{Name: "context.size", Description: "the actual value; such as small, medium, large, huge, or another value"},
+		},
+		{
+			"a list", map[string]any{"size": "other"}, []engine.Need{{Variable: "list", Type: "array", Description: "the list of items"}},
+			engine.Field{Name: "context.list", Type: "array", Description: "the list of items"},
+		},
+		{
+			"a number", map[string]any{"list": []any{}}, []engine.Need{{Variable: "n", Type: "number", Description: "the number of rounds"}},
+			engine.Field{Name: "context.n", Type: "number", Description: "the number of rounds"},
+		},
+		{
+			"true or false", map[string]any{"n": 0}, []engine.Need{{Variable: "done", Type: "boolean", Allowed: []any{true, false}, Exhaustive: true}},
+			engine.Field{Name: "context.done", Type: "boolean", Description: "the actual value", Choices: []any{true, false}},
+		},
 	} {
 		if tt.set != nil {
 			s = applyToProgram(t, p, s, outputCommand("", tt.set))
 		}
-		needs := p.PositionOf(s).Needs
-		if d := cmp.Diff(tt.needs, needs); d != "" {
+		pos := p.PositionOf(s)
+		if d := cmp.Diff(tt.needs, pos.Needs); d != "" {
 			t.Errorf("%s: needs (-want +got):\n%s", tt.name, d)
 		}
-		if d := cmp.Diff(tt.values, engine.Values(needs)); d != "" {
-			t.Errorf("%s: values (-want +got):\n%s", tt.name, d)
+		if d := cmp.Diff([]engine.Field{tt.field}, pos.Fields()); d != "" {
+			t.Errorf("%s: fields (-want +got):\n%s", tt.name, d)
 		}
 	}
 }
@@ -152,12 +164,12 @@ func TestPositionListsNeeds(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, guarded)
 	s := applyToProgram(t, p, engine.State{}, startCommand(nil), outputCommand("DONE", nil), outputCommand("plan", nil), answerCommand(engine.OptionConfirm))
-	want := []engine.Need{{Variable: "size", Allowed: []any{"large"}}}
+	want := []engine.Need{{Variable: "size", Tests: []string{"compared with large"}}}
 	if d := cmp.Diff(want, p.PositionOf(s).Needs); d != "" {
 		t.Errorf("needs (-want +got):\n%s", d)
 	}
 	s = applyToProgram(t, p, s, outputCommand("", map[string]any{"size": "small", "list": "text"}))
-	want = []engine.Need{{Variable: "list", Found: "string", Example: []any{"..."}}}
+	want = []engine.Need{{Variable: "list", Type: "array", Description: "the list of items", Found: "text"}}
 	if d := cmp.Diff(want, p.PositionOf(s).Needs); d != "" {
 		t.Errorf("needs (-want +got):\n%s", d)
 	}

@@ -283,6 +283,27 @@ func mergeVars(base, top map[string]any) map[string]any {
 	return out
 }
 
+// mergeMembers returns the variables of a call, with the members that its objects leave
+// unnamed: setting a member of an object loses no other one. A list is replaced.
+func mergeMembers(vars, call map[string]any) map[string]any {
+	var out map[string]any
+	for name, v := range call {
+		now, isObject := vars[name].(map[string]any)
+		given, ok := v.(map[string]any)
+		if !isObject || !ok {
+			continue
+		}
+		if out == nil {
+			out = maps.Clone(call)
+		}
+		out[name] = mergeVars(now, mergeMembers(now, given))
+	}
+	if out == nil {
+		return call
+	}
+	return out
+}
+
 // lookupVars returns a lookup of the run's variables. A variable that only a loop or the
 // engine writes counts as null outside its loop, so that no condition waits for it.
 func (p *Program) lookupVars(s State) expr.Lookup {

@@ -66,7 +66,7 @@ func (r *runTools) refuseAgentAnswer(ctx context.Context, req *mcp.CallToolReque
 	refusal := &run.Refusal{
 		Code: guideway.CodeRefused, Rule: engine.RulePerson, RunID: runID,
 		Message: "this gate requires human approval, which an agent cannot give",
-		Fix:     r.approvalFix(ctx, runID), Next: statusCall(handle),
+		Fix:     r.approvalFix(ctx, runID),
 	}
 	if canAsk(req) {
 		refusal.Fix = "call workflow_continue with the handle alone: the client asks the person. If the client shows no form, " + refusal.Fix
@@ -77,11 +77,9 @@ func (r *runTools) refuseAgentAnswer(ctx context.Context, req *mcp.CallToolReque
 
 // addGateOptions adds the options of this client to a refusal at a human approval.
 func (r *runTools) addGateOptions(ctx context.Context, req *mcp.CallToolRequest, handle string, err error) error {
-	err = withNext(err, statusCall(handle))
 	refusal, ok := run.AsRefusal(err)
-	if !ok || refusal.Next.Tool != "workflow_status" ||
-		refusal.Rule != engine.RulePerson && refusal.Rule != engine.RuleGateUnanswered {
-		return err
+	if !ok || refusal.Next != nil || refusal.Rule != engine.RulePerson && refusal.Rule != engine.RuleGateUnanswered {
+		return withNext(err, statusCall(handle))
 	}
 	mine := r.refuseAgentAnswer(ctx, req, refusal.RunID, handle)
 	mine.Given, mine.Position = refusal.Given, refusal.Position
@@ -114,7 +112,7 @@ func (r *runTools) newQuestion(ctx context.Context, c run.Caller, d *run.Details
 		state: r.forms.sealState(formState{User: c.User, Run: d.ID, Handle: d.Current, Gate: d.Position.ID}),
 		failed: &run.Refusal{
 			Code: guideway.CodeUnavailable, Rule: ruleFormFailed, RunID: d.ID,
-			Message: "the client could not ask the person", Fix: r.approvalFix(ctx, d.ID), Next: statusCall(d.Current),
+			Message: "the client could not ask the person", Fix: r.approvalFix(ctx, d.ID),
 		},
 	}
 }
@@ -218,14 +216,13 @@ func (r *runTools) recordDecline(ctx context.Context, c run.Caller, form formSta
 	return r.declinedRefusal(ctx, form.Run, form.Handle, request.ByClient, action)
 }
 
-// declinedRefusal refuses a call at a gate whose form was closed without an answer. Its next
-// call does not ask again.
+// declinedRefusal refuses a call at a gate whose form was closed without an answer. It
+// suggests no call: only a person continues the run.
 func (r *runTools) declinedRefusal(ctx context.Context, runID, handle string, byClient bool, action string) *run.Refusal {
 	refusal := &run.Refusal{
 		Code: guideway.CodeRefused, Rule: ruleDeclined, RunID: runID,
 		Message: "the person closed the form without an answer; the run waits",
 		Fix:     "talk to the person before you ask for the gate again. Without a form, " + r.approvalFix(ctx, runID),
-		Next:    statusCall(handle),
 	}
 	if action != "" {
 		refusal.Given = shortenValue(action)

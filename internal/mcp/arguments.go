@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/run"
 )
@@ -27,6 +28,9 @@ type param struct {
 	maxLength int
 	// example is used in the call that an error suggests.
 	example any
+	// form makes a suggested call list the parameter as a field instead of an example, for
+	// a value that only the caller can know.
+	form bool
 }
 
 // valueKind is the kind of a parameter, or of a member of an answer.
@@ -322,7 +326,10 @@ func (t *tool) nextCall(in arguments, field string) *run.Call {
 				continue
 			}
 		}
-		if p.example != nil && (p.required || v != nil || p.name == field) {
+		switch wanted := p.required || v != nil || p.name == field; {
+		case wanted && p.form:
+			call.Fields = append(call.Fields, p.toField())
+		case wanted && p.example != nil:
 			call.Arguments[p.name] = p.example
 		}
 	}
@@ -330,6 +337,18 @@ func (t *tool) nextCall(in arguments, field string) *run.Call {
 		return &run.Call{Tool: "workflow_resume", Arguments: map[string]any{}}
 	}
 	return call
+}
+
+// toField returns the parameter as a field of a suggested call.
+func (p param) toField() engine.Field {
+	f := engine.Field{Name: p.name, Description: p.description}
+	if p.kind != kindString {
+		f.Type = string(p.kind)
+	}
+	for _, choice := range p.enum {
+		f.Choices = append(f.Choices, choice)
+	}
+	return f
 }
 
 func jsonType(v any) string {

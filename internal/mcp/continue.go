@@ -4,10 +4,12 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -21,14 +23,12 @@ func (r *runTools) continueTool() *tool {
 			handleParam(true),
 			{name: "stepId", kind: kindString, maxLength: maxID, description: "Id of the position, to check it"},
 			{
-				name: "output", kind: kindString, maxLength: 1 << 20, description: "The step's full output",
-				example: "the output of the step",
+				name: "output", kind: kindString, maxLength: 1 << 20, description: "The step's full output", form: true,
 			},
-			{name: "notes", kind: kindString, description: "What was done, decided, left open"},
-			{name: "context", kind: kindObject, description: "Variables to set"},
+			{name: "notes", kind: kindString, description: "What was done, decided, left open", form: true},
+			{name: "context", kind: kindObject, description: "Variables to set", form: true},
 			{
-				name: "answer", kind: kindObject, description: "The user's answer to a gate, not yours",
-				example: map[string]any{"optionId": engine.OptionConfirm},
+				name: "answer", kind: kindObject, description: "The user's answer to a gate, not yours", form: true,
 				members: []param{
 					{name: "optionId", kind: kindString, maxLength: maxID},
 					{name: "decline", kind: kindBool},
@@ -36,8 +36,7 @@ func (r *runTools) continueTool() *tool {
 				},
 			},
 			{
-				name: "skip", kind: kindObject, description: "Declines a step that is not required",
-				example: map[string]any{"reason": "why it is not needed"},
+				name: "skip", kind: kindObject, description: "Declines a step that is not required", form: true,
 				members: []param{{name: "reason", kind: kindString, required: true}},
 			},
 		},
@@ -65,9 +64,9 @@ func (r *runTools) continueTool() *tool {
 	}
 }
 
-// legalCall returns the run's own next call if a suggested call has no output, or has an
-// option that the gate does not offer. It returns nil if the suggested call works, or if
-// the run is not at the handle of the call.
+// legalCall returns the form of the run if a suggested call has no input or an option that
+// the gate does not offer, and the status of a run that no agent can continue. It returns
+// nil if the suggested call works, or the run is not at its handle.
 func (r *runTools) legalCall(ctx context.Context, suggested *run.Call) *run.Call {
 	given := arguments(suggested.Arguments)
 	answer := given.membersArg("answer")
@@ -79,8 +78,11 @@ func (r *runTools) legalCall(ctx context.Context, suggested *run.Call) *run.Call
 		return nil
 	}
 	now, err := r.runs.Status(ctx, caller, run.Ref{Handle: given.textArg("handle")})
-	if err != nil || now.Next == nil || now.Handle != given.textArg("handle") {
+	if err != nil || now.Handle != given.textArg("handle") {
 		return nil
+	}
+	if now.Next == nil {
+		return statusCall(now.Handle)
 	}
 	offered := func(o engine.Option) bool { return o.ID == answer.textArg("optionId") }
 	if answer != nil && !now.Position.Person && (answer.boolArg("decline") || slices.ContainsFunc(now.Position.Options, offered)) {
@@ -100,21 +102,43 @@ func withGiven(err error, in arguments) error {
 	}
 	var keep []string
 	switch refusal.Rule {
-	case engine.RuleCriteria, engine.RuleOutputMissing:
+	case engine.RuleCriteria, engine.RuleOutputMissing, engine.RulePlaceholder:
 		keep = []string{"notes", "context"}
-	case engine.RuleNoGate, engine.RuleStepRequired:
+	case engine.RuleNoteMissing:
+		keep = []string{"output", "context"}
+	case engine.RuleValidate, engine.RuleNoGate, engine.RuleStepRequired:
 		keep = []string{"output", "notes", "context"}
 	}
-	next := maps.Clone(refusal.Next.Arguments)
+	next := *refusal.Next
+	next.Arguments = maps.Clone(next.Arguments)
 	for _, name := range keep {
 		v := in[name]
-		if text, err := jsontext.Marshal(v); v != nil && err == nil && len(text) <= longest && (name == "output" || next[name] == nil) {
-			next[name] = v
+		if name == "context" {
+			v = withoutFields(in.objectArg(name), next.Fields)
+		}
+		if text, err := jsontext.Marshal(v); v != nil && err == nil && len(text) <= longest {
+			next.Arguments[name] = v
 		}
 	}
+	next.Fields = slices.DeleteFunc(slices.Clone(next.Fields), func(f engine.Field) bool { return next.Arguments[f.Name] != nil })
 	copied := *refusal
-	copied.Next = &run.Call{Tool: refusal.Next.Tool, Arguments: next}
+	copied.Next = &next
 	return &copied
+}
+
+// withoutFields returns the variables that no field of a form asks for, or nil if there are
+// none.
+func withoutFields(context map[string]any, fields []engine.Field) any {
+	out := maps.Clone(context)
+	for _, f := range fields {
+		if path, ok := strings.CutPrefix(f.Name, "context."); ok {
+			delete(out, expr.Root(path))
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
 }
 
 // continueRequest reads the arguments of workflow_continue.
@@ -127,7 +151,7 @@ func continueRequest(c call) (run.ContinueRequest, error) {
 		r.Answer = &engine.Answer{OptionID: answer.textArg("optionId"), Decline: answer.boolArg("decline"), Note: answer.textArg("note")}
 		if (r.Answer.OptionID == "") != r.Answer.Decline {
 			bad := c.badCall("answer", "answer takes either optionId or decline: true")
-			bad.Next.Arguments["answer"] = map[string]any{"optionId": engine.OptionConfirm}
+			delete(bad.Next.Arguments, "answer")
 			return r, bad
 		}
 	}

@@ -141,7 +141,10 @@ func (r *runTools) startTool() *tool {
 			if err != nil {
 				err = r.suggestWorkflow(c, err)
 				again := c.tool.nextCall(c.arguments, "")
-				delete(again.Arguments, "context")
+				if again.Arguments["context"] != nil {
+					delete(again.Arguments, "context")
+					again.Fields = append(again.Fields, engine.Field{Name: "context", Type: "object", Description: "the variables, without what the refusal names"})
+				}
 				return nil, withNext(err, again)
 			}
 			return r.newAnswer(ctx, c.req, a), nil

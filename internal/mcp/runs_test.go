@@ -224,12 +224,12 @@ func TestRunToolErrors(t *testing.T) {
 	}{
 		{"no handle", "workflow_continue", map[string]any{"output": "x"}, "handle", "required", `workflow_resume`},
 		{"no run", "workflow_status", nil, "handle", "handle or runId is required", `workflow_resume`},
-		{"an answer as text", "workflow_continue", map[string]any{"handle": handle, "answer": "confirm"}, "answer", "answer must be an object", `"output":"..."`},
-		{"an answer with an unknown member", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"option": "confirm"}}, "answer", `no member "option"`, `"output":"..."`},
-		{"an option that is not a string", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"optionId": 1}}, "answer", "answer.optionId must be a string", `"output":"..."`},
-		{"neither option nor decline", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"note": "x"}}, "answer", "either", `{"optionId":"confirm"}`},
-		{"decline as text", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"decline": "yes"}}, "answer", "answer.decline must be true or false", `"output":"..."`},
-		{"a skip without a reason", "workflow_continue", map[string]any{"handle": handle, "skip": map[string]any{}}, "skip", "skip.reason is required", `"skip":{"reason":`},
+		{"an answer as text", "workflow_continue", map[string]any{"handle": handle, "answer": "confirm"}, "answer", "answer must be an object", `"name":"output"`},
+		{"an answer with an unknown member", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"option": "confirm"}}, "answer", `no member "option"`, `"name":"output"`},
+		{"an option that is not a string", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"optionId": 1}}, "answer", "answer.optionId must be a string", `"name":"output"`},
+		{"neither option nor decline", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"note": "x"}}, "answer", "either", `"name":"output"`},
+		{"decline as text", "workflow_continue", map[string]any{"handle": handle, "answer": map[string]any{"decline": "yes"}}, "answer", "answer.decline must be true or false", `"name":"output"`},
+		{"a skip without a reason", "workflow_continue", map[string]any{"handle": handle, "skip": map[string]any{}}, "skip", "skip.reason is required", `"name":"output"`},
 		{"a number as text", "workflow_fork", map[string]any{"handle": handle, "seq": "2"}, "seq", "whole number", handle},
 		{"half a number", "workflow_fork", map[string]any{"handle": handle, "seq": 2.5}, "seq", "whole number", handle},
 		{"a relative project", "workflow_start", map[string]any{"workflowId": "guarded", "project": "src/app"}, "project", "neither an absolute path", `"workflowId":"guarded"`},
@@ -264,11 +264,11 @@ func TestSuggestedRunCallsAreLegal(t *testing.T) {
 		args map[string]any
 		want map[string]any
 	}{
-		{"an output that is too long", map[string]any{"handle": handle, "output": long}, map[string]any{"handle": handle, "output": "the output of the step"}},
-		{"an unknown parameter", map[string]any{"handle": handle, "result": "done"}, map[string]any{"handle": handle, "output": "..."}},
-		{"a wrong answer", map[string]any{"handle": handle, "answer": "yes"}, map[string]any{"handle": handle, "output": "..."}},
-		{"an option and decline together", map[string]any{"handle": handle, "answer": map[string]any{"optionId": "confirm", "decline": true}}, map[string]any{"handle": handle, "answer": map[string]any{"optionId": "confirm"}}},
-		{"a skip without a reason", map[string]any{"handle": handle, "skip": map[string]any{}}, map[string]any{"handle": handle, "skip": map[string]any{"reason": "why it is not needed"}}},
+		{"an output that is too long", map[string]any{"handle": handle, "output": long}, map[string]any{"handle": handle}},
+		{"an unknown parameter", map[string]any{"handle": handle, "result": "done"}, map[string]any{"handle": handle}},
+		{"a wrong answer", map[string]any{"handle": handle, "answer": "yes"}, map[string]any{"handle": handle}},
+		{"an option and decline together", map[string]any{"handle": handle, "answer": map[string]any{"optionId": "confirm", "decline": true}}, map[string]any{"handle": handle}},
+		{"a skip without a reason", map[string]any{"handle": handle, "skip": map[string]any{}}, map[string]any{"handle": handle}},
 		{"a context that is not an object", map[string]any{"handle": handle, "output": "a draft", "context": "x"}, map[string]any{"handle": handle, "output": "a draft"}},
 		{"nothing", map[string]any{}, map[string]any{}},
 	}
@@ -280,8 +280,8 @@ func TestSuggestedRunCallsAreLegal(t *testing.T) {
 		}
 	}
 	res, _ := callRaw(t, cs, "workflow_continue", map[string]any{"handle": handle, "output": long})
-	if moved := followNext(t, cs, res, nil); positionID(moved) != "gate draft" {
-		t.Errorf("the call that the error suggests returns %v", moved)
+	if moved := followNext(t, cs, res, map[string]any{"output": "a draft"}); positionID(moved) != "gate draft" {
+		t.Errorf("the call that the error names: %v", moved)
 	}
 }
 

@@ -142,6 +142,12 @@ func writeOptions(b *answerText, pos *engine.Position) {
 func writeNeeds(b *answerText, needs []engine.Need) {
 	for _, n := range needs {
 		about := slices.Clone(n.Tests)
+		if n.Description != "" {
+			about = append(about, n.Description)
+		}
+		if n.Type != "" {
+			about = append(about, n.Type)
+		}
 		for i, v := range n.Allowed {
 			if i == 0 {
 				about = append(about, b.encodeValue(v))
@@ -167,7 +173,7 @@ func areTexts(values []any) bool {
 	return !slices.ContainsFunc(values, func(v any) bool { _, text := v.(string); return !text })
 }
 
-// writeNext writes the next call, ready to copy, or the handle if there is none.
+// writeNext writes the next call with its fields, or else the handle.
 func writeNext(b *answerText, next *run.Call, handle string) {
 	if next == nil {
 		if handle != "" {
@@ -179,6 +185,30 @@ func writeNext(b *answerText, next *run.Call, handle string) {
 		fmt.Fprintf(b, "Handle: %s\n", handle)
 	}
 	writeJSON(b, "Next: "+next.Tool+" ", next.Arguments)
+	writeFields(b, next.Fields)
+}
+
+// writeFields lists the fields of a form.
+func writeFields(b *answerText, fields []engine.Field) {
+	if len(fields) > 0 {
+		b.WriteString("with\n")
+	}
+	for _, f := range fields {
+		b.WriteString("- " + f.Name)
+		if f.Type != "" {
+			b.WriteString(" (" + f.Type + ")")
+		}
+		b.WriteString(": " + f.Description)
+		separator := "; one of "
+		for _, choice := range f.Choices {
+			b.WriteString(separator + b.encodeValue(choice))
+			separator = ", "
+		}
+		if f.Optional {
+			b.WriteString(" (optional)")
+		}
+		b.WriteByte('\n')
+	}
 }
 
 func writeList(b *strings.Builder, head string, list []string) {

@@ -149,7 +149,7 @@ func workflowInstructions(withRuns bool) string {
 	const what = "Guideway leads you through workflows one step at a time. Before a larger task call workflow_list; if a workflow fits, "
 	if withRuns {
 		return what + "start it with workflow_start, do what position asks, and submit the result with workflow_continue, until status is completed. " +
-			"The server keeps the state and refuses what the workflow does not allow: read the refusal and make the call in next. " +
+			"The server keeps the state and refuses what the workflow does not allow: read the refusal, and fill in the fields of next truthfully. " +
 			"Only the user may answer gates. To continue earlier work call workflow_resume."
 	}
 	return what + "follow it with workflow_next: " +

@@ -30,10 +30,10 @@ func TestNextCallKeepsCallersValues(t *testing.T) {
 		{"JSON in a text", "workflow_next", m{"workflowId": "small", "context": `{"a":{"b":1}}`}, "workflow_next", m{"workflowId": "small", "context": m{"a": m{"b": 1.0}}}},
 		{"a similar workflow id", "workflow_next", m{"workflowId": "smal", "completedSteps": []any{"only"}}, "workflow_next", m{"workflowId": "small", "completedSteps": []any{"only"}}},
 		{"a similar workflow id for a run", "workflow_start", m{"workflowId": "gaurded", "goal": "g"}, "workflow_start", m{"workflowId": "guarded", "goal": "g"}},
-		{"an invalid output with variables", "workflow_continue", m{"handle": handle, "output": "x", "context": m{"size": "large"}}, "workflow_continue", m{"handle": handle, "output": "...", "context": m{"size": "large"}}},
-		{"variables alone", "workflow_continue", m{"handle": handle, "context": m{"size": "large"}}, "workflow_continue", m{"handle": handle, "output": "...", "context": m{"size": "large"}}},
+		{"an invalid output with variables", "workflow_continue", m{"handle": handle, "output": "x", "context": m{"size": "large"}}, "workflow_continue", m{"handle": handle, "context": m{"size": "large"}}},
+		{"variables alone", "workflow_continue", m{"handle": handle, "context": m{"size": "large"}}, "workflow_continue", m{"handle": handle, "context": m{"size": "large"}}},
 		{"an output with an answer where there is no gate", "workflow_continue", m{"handle": handle, "output": "a plan", "answer": m{"optionId": "confirm"}}, "workflow_continue", m{"handle": handle, "output": "a plan"}},
-		{"variables that only the server sets", "workflow_continue", m{"handle": handle, "output": "PLAN", "context": m{"_currentLoop": 1}}, "workflow_continue", m{"handle": handle, "output": "..."}},
+		{"variables that only the server sets", "workflow_continue", m{"handle": handle, "output": "PLAN", "context": m{"_currentLoop": 1}}, "workflow_continue", m{"handle": handle}},
 		{"an output that is not a string", "workflow_continue", m{"handle": handle, "output": m{"PLAN": 1}}, "workflow_continue", m{"handle": handle, "output": `{"PLAN":1}`}},
 		{"a number as text", "workflow_fork", m{"handle": handle, "seq": "2"}, "workflow_fork", m{"handle": handle, "seq": 2.0}},
 		{"no handle", "workflow_continue", m{"output": "x"}, "workflow_resume", m{}},
@@ -57,11 +57,11 @@ func TestNextCallKeepsCallersValues(t *testing.T) {
 			t.Errorf("%s: next %s (-want +got):\n%s", tt.name, tool, d)
 			continue
 		}
-		if again, isError := callRaw(t, cs, tool, next); isError && again["rule"] != "criteria-failed" {
+		if again, isError := callRaw(t, cs, tool, next); isError && again["rule"] != "criteria-failed" && again["rule"] != "output-missing" {
 			t.Errorf("%s: the suggested call fails: %v", tt.name, again)
 		}
 	}
-	// At a gate, the suggested answer is one of the gate's options.
+	// At a gate the suggested call has the caller's own option, or lists the options.
 	gate := callTool(t, cs, "workflow_start", m{"workflowId": "guarded", "goal": "gate"})
 	gate = callTool(t, cs, "workflow_continue", m{"handle": gate["handle"], "output": "PLAN"})
 	gate = callTool(t, cs, "workflow_continue", m{"handle": gate["handle"], "output": "agreed"})
@@ -80,12 +80,12 @@ func TestNextCallKeepsCallersValues(t *testing.T) {
 		"an unknown member name":                {"handle": gate["handle"], "verdict": "yes"},
 	} {
 		res, _ := callRaw(t, cs, "workflow_continue", args)
-		if tool, next := nextCallOf(t, res); tool != "workflow_continue" || cmp.Diff(m{"handle": gate["handle"], "answer": m{"optionId": "confirm"}}, next) != "" {
-			t.Errorf("%s: next is %v", name, next)
+		if tool, next := nextCallOf(t, res); tool != "workflow_continue" || cmp.Diff(m{"handle": gate["handle"]}, next) != "" || !strings.Contains(encodeJSON(t, res["next"]), `"choices":["confirm","revise"]`) {
+			t.Errorf("%s: next is %v", name, res["next"])
 		}
 	}
-	if _, next := nextCallOf(t, atGate); strings.Contains(encodeJSON(t, next), "optionId") {
-		t.Errorf("the refusal at a human approval suggests an answer: %v", next)
+	if next := atGate["next"]; next != nil {
+		t.Errorf("a human approval suggests a call to the agent: %v", next)
 	}
 	res, _ := callRaw(t, cs, "workflow_continue", m{"handle": atGate["handle"], "answer": "confirm"})
 	if tool, next := nextCallOf(t, res); tool != "workflow_status" {

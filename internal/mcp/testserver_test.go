@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
+	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 	"github.com/guideway-dev/guideway/internal/mcp/transport"
@@ -217,16 +219,28 @@ func callRefused(t *testing.T, cs *mcp.ClientSession, tool string, args map[stri
 	}
 	message, _ := res["message"].(string)
 	next, _ := res["next"].(map[string]any)
+	if rule == engine.RulePerson || rule == "gate-declined" || rule == "form-failed" {
+		next = map[string]any{"tool": res["fix"], "arguments": true} // only a person can continue the run
+	}
 	if message == "" || next["tool"] == nil || next["arguments"] == nil {
 		t.Errorf("%s: the refusal lacks message or next: %v", tool, res)
 	}
 	return res
 }
 
-// followNext makes the next call of an answer, with additional arguments.
+// followNext makes the next call of an answer, with more arguments and the first choice of
+// each field.
 func followNext(t *testing.T, cs *mcp.ClientSession, answer, with map[string]any) map[string]any {
 	t.Helper()
 	tool, args := nextCallOf(t, answer)
+	fields, _ := answer["next"].(map[string]any)["fields"].([]any)
+	for _, f := range fields {
+		field := f.(map[string]any)
+		if choices, _ := field["choices"].([]any); len(choices) > 0 {
+			name, member, _ := strings.Cut(textMember(field, "name"), ".")
+			args[name] = map[string]any{member: choices[0]}
+		}
+	}
 	for k, v := range with {
 		args[k] = v
 	}

@@ -90,6 +90,7 @@ func (t *tool) newHandler(logger *slog.Logger) mcp.ToolHandler {
 		}
 		out, err := t.answerCall(ctx, req, in)
 		if err != nil {
+			t.suggestLegal(ctx, err)
 			return t.newErrorResult(ctx, logger, err), nil
 		}
 		if q, ok := out.(*question); ok {

@@ -75,7 +75,7 @@ func (s *Service) findByHandle(ctx context.Context, c Caller, token string) (Han
 	unknown := &Refusal{
 		Code: guideway.CodeNotFound, Rule: RuleUnknownHandle, Given: Truncate(token, maxHandle),
 		Message: "there is no such handle", Fix: "use the handle of the last answer, or search for the run with workflow_resume",
-		Next: &Call{Tool: "workflow_resume", Arguments: map[string]any{"query": "words that describe the run"}},
+		Next: resumeCall(),
 	}
 	if isRunID(token) {
 		unknown.Fix = "this is a run id: workflow_status returns the handle of the run"
@@ -142,7 +142,7 @@ func (s *Service) findByRef(ctx context.Context, c Caller, ref Ref) (Handle, Rec
 		return Handle{}, Record{}, &Refusal{
 			Code: guideway.CodeNotFound, Rule: RuleUnknownRun, Given: Truncate(ref.RunID, maxHandle),
 			Message: "there is no such run", Fix: "search for the run with workflow_resume",
-			Next: &Call{Tool: "workflow_resume", Arguments: map[string]any{"query": "words that describe the run"}},
+			Next: resumeCall(),
 		}
 	}
 	if err != nil {
@@ -166,37 +166,67 @@ func (s *Service) loadByRef(ctx context.Context, c Caller, ref Ref) (Record, *lo
 }
 
 // newAnswer returns the position of a run as an answer.
-func newAnswer(rec Record, p *program, state engine.State, handle string) *Answer {
-	pos := p.PositionOf(state)
+func (s *Service) newAnswer(ctx context.Context, rec Record, l *loadedRun, handle string) *Answer {
+	pos := l.program.PositionOf(l.state)
 	return &Answer{
 		RunID: rec.ID, Handle: handle, WorkflowID: rec.Workflow, Workflow: rec.Workflow,
-		Status: p.Status(state), Position: pos, Next: legalCall(handle, pos),
+		Status: l.program.Status(l.state), Position: pos, Next: s.nextCallOf(ctx, rec, l, handle, pos),
 	}
 }
 
-// legalCall returns a legal call at a position, ready to copy, or nil at the end.
-func legalCall(handle string, pos engine.Position) *Call {
-	args := map[string]any{"handle": handle}
-	switch pos.Kind {
-	case engine.PositionStep:
-		args["output"] = "..."
-		if pos.NeedsNotes {
-			args["notes"] = "..."
+// nextCallOf is nextCall, with the event to fork at if the position is a dead end.
+func (s *Service) nextCallOf(ctx context.Context, rec Record, l *loadedRun, handle string, pos engine.Position) *Call {
+	if pos.DeadEnd {
+		entries, err := s.readEntries(ctx, rec, rec.Seq)
+		if err == nil {
+			if last := l.program.lastForkable(entries); last > 0 {
+				return forkCall(rec.ID, entries[last-1].event.Seq)
+			}
 		}
-		if len(pos.Sets) > 0 {
-			args["context"] = engine.Values(pos.Sets)
-		}
-	case engine.PositionGate:
-		if pos.Person {
-			return StatusCall(Ref{Handle: handle})
-		}
-		args["answer"] = map[string]any{"optionId": pos.Options[0].ID}
-	case engine.PositionContext:
-		args["context"] = engine.Values(pos.Needs)
-	default:
-		return nil
 	}
-	return &Call{Tool: "workflow_continue", Arguments: args}
+	return nextCall(rec.ID, handle, pos)
+}
+
+// nextCall returns the form of the next call at a position. It is nil at the end and at a
+// human approval, because no call of an agent continues the run there.
+func nextCall(runID, handle string, pos engine.Position) *Call {
+	switch {
+	case pos.Kind == engine.PositionEnd, pos.Person:
+		return nil
+	case pos.DeadEnd:
+		return forkCall(runID, 0)
+	default:
+		return &Call{Tool: "workflow_continue", Arguments: map[string]any{"handle": handle}, Fields: pos.Fields()}
+	}
+}
+
+// forkCall returns a call that forks a run after an event. If seq is 0, the caller chooses
+// the event.
+func forkCall(runID string, seq int64) *Call {
+	call := &Call{Tool: "workflow_fork", Arguments: map[string]any{"runId": runID}}
+	if seq == 0 {
+		call.Fields = []engine.Field{{Name: "seq", Type: "integer", Description: "an earlier event, before the decision that led here"}}
+	} else {
+		call.Arguments["seq"] = seq
+	}
+	return call
+}
+
+// resumeCall returns a call that searches for a run.
+func resumeCall() *Call {
+	return &Call{Tool: "workflow_resume", Arguments: map[string]any{}, Fields: []engine.Field{
+		{Name: "query", Description: "words of the run's goal or outputs", Optional: true},
+	}}
+}
+
+// honestAlternatives are the ways on after an honest result that a check refuses.
+func honestAlternatives(rec Record) []Alternative {
+	return []Alternative{
+		{Do: "fix the cause and report the new result with the same handle"},
+		{Do: "ask the user how to continue"},
+		{Do: "fork the run at an earlier event", Call: forkCall(rec.ID, 0)},
+		{Do: "abort the run", Call: &Call{Tool: "workflow_abort", Arguments: map[string]any{"handle": rec.Handle}}},
+	}
 }
 
 // StatusCall returns a call that asks for the status of a run, by its handle if known.
@@ -230,13 +260,19 @@ func newRefusal(r *engine.Refusal) *Refusal {
 }
 
 // newRefusalAt converts a refusal of the engine and adds the legal call.
-func newRefusalAt(r *engine.Refusal, rec Record, l *loadedRun) *Refusal {
+func (s *Service) newRefusalAt(ctx context.Context, r *engine.Refusal, rec Record, l *loadedRun) *Refusal {
 	out := newRefusal(r)
 	pos := l.program.PositionOf(l.state)
-	out.RunID, out.Next = rec.ID, legalCall(rec.Handle, pos)
+	out.RunID, out.Next = rec.ID, s.nextCallOf(ctx, rec, l, rec.Handle, pos)
 	switch r.Rule {
 	case engine.RuleCriteria:
 		out.Fix = "fix the issues and submit the complete output again, with the same handle"
+		out.Alternatives = honestAlternatives(rec)
+	case engine.RuleValidate:
+		out.Fix = "do the work that the check asks for, then report the actual result with the same handle"
+		out.Alternatives = honestAlternatives(rec)
+	case engine.RulePlaceholder:
+		out.Fix = "replace the placeholder with the actual content; next lists the fields"
 	case engine.RuleEnded:
 		out.Fix = "fork the run to continue from an earlier event, or start a new run"
 		out.Next = &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": rec.Workflow}}

@@ -25,7 +25,7 @@ type Answer struct {
 	Position   engine.Position `json:"position"`
 	// Workflow is the workflow of the run, also if WorkflowID is omitted.
 	Workflow string `json:"-"`
-	// Next is a legal call, ready to copy. It is nil at the end.
+	// Next is the form of a legal call. It is nil at the end and at a human approval.
 	Next *Call `json:"next,omitempty"`
 	// State is the run as a state document, if the caller asked for it.
 	State *engine.StateDocument `json:"state,omitempty"`
@@ -34,10 +34,20 @@ type Answer struct {
 	Replayed bool `json:"replayed,omitempty"`
 }
 
-// Call is a tool call.
+// Call is a tool call that is legal now. If it has Fields, it is a form: the caller fills
+// them in, and Arguments never has a value for them.
 type Call struct {
 	Tool      string         `json:"tool"`
 	Arguments map[string]any `json:"arguments"`
+	Fields    []engine.Field `json:"fields,omitempty"`
+}
+
+// Alternative is an honest way on after a refusal.
+type Alternative struct {
+	// Do describes the action.
+	Do string `json:"do"`
+	// Call is the call that the action needs, if any.
+	Call *Call `json:"call,omitempty"`
 }
 
 // Refusal is the response to an illegal command. It is an error with the code
@@ -55,6 +65,8 @@ type Refusal struct {
 	Fix string `json:"fix,omitempty"`
 	// Next is a call that is legal now.
 	Next *Call `json:"next,omitempty"`
+	// Alternatives are the other ways on.
+	Alternatives []Alternative `json:"alternatives,omitempty"`
 	// RunID and Position describe the run if the caller may know it.
 	RunID    string           `json:"runId,omitempty"`
 	Position *engine.Position `json:"position,omitempty"`
@@ -85,6 +97,8 @@ const (
 	RuleTooLarge = "input-too-large"
 	// RuleUnknownSeq refuses an event number that the run does not have.
 	RuleUnknownSeq = "seq-unknown"
+	// RuleAbortedByPerson refuses an agent's fork of a run that a person aborted.
+	RuleAbortedByPerson = "run-aborted-by-person"
 )
 
 // StartRequest starts a run.

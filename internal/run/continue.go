@@ -82,13 +82,13 @@ func (s *Service) decideAndCommit(ctx context.Context, c Caller, rec Record, key
 	facts, refusal := l.program.Decide(l.state, engine.Command{Continue: &cmd})
 	if refusal != nil {
 		s.recordRefusal(ctx, c, rec, l, cmd, refusal)
-		return nil, newRefusalAt(refusal, rec, l)
+		return nil, s.newRefusalAt(ctx, refusal, rec, l)
 	}
 	rec, l, err = s.commitChange(ctx, ByCaller(c), rec, l, runChange{facts: facts, key: key, words: searchText(facts), moves: true})
 	if err != nil {
 		return nil, err
 	}
-	return newAnswer(rec, l.program, l.state, rec.Handle), nil
+	return s.newAnswer(ctx, rec, l, rec.Handle), nil
 }
 
 // replayAnswer answers a call with a handle of an earlier position: with the original
@@ -139,7 +139,7 @@ func (s *Service) earlierAnswer(ctx context.Context, rec Record, h Handle) (*Ans
 	if err != nil {
 		return nil, err
 	}
-	a := newAnswer(then, l.program, l.state, h.Token)
+	a := s.newAnswer(ctx, then, l, h.Token)
 	a.Replayed = true
 	return a, nil
 }

@@ -14,7 +14,7 @@ func (s *Service) Status(ctx context.Context, c Caller, ref Ref) (*Answer, error
 	if err != nil {
 		return nil, err
 	}
-	return newAnswer(rec, l.program, l.state, rec.Handle), nil
+	return s.newAnswer(ctx, rec, l, rec.Handle), nil
 }
 
 // Abort ends a run permanently. Aborting an aborted run has no effect.
@@ -28,19 +28,19 @@ func (s *Service) Abort(ctx context.Context, c Caller, r AbortRequest) (*Answer,
 			return nil, err
 		}
 		if rec.Status == engine.StatusAborted {
-			a := newAnswer(rec, l.program, l.state, rec.Handle)
+			a := s.newAnswer(ctx, rec, l, rec.Handle)
 			a.Replayed = true
 			return a, nil
 		}
 		facts, refusal := l.program.Decide(l.state, engine.Command{Abort: &engine.Abort{Reason: r.Reason}})
 		if refusal != nil {
-			return nil, newRefusalAt(refusal, rec, l)
+			return nil, s.newRefusalAt(ctx, refusal, rec, l)
 		}
 		rec, l, err = s.commitChange(ctx, ByCaller(c), rec, l, runChange{facts: facts, words: r.Reason, moves: true})
 		if err != nil {
 			return nil, err
 		}
-		return newAnswer(rec, l.program, l.state, rec.Handle), nil
+		return s.newAnswer(ctx, rec, l, rec.Handle), nil
 	})
 }
 
@@ -80,9 +80,20 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 	if err != nil {
 		return nil, err
 	}
+	if !c.Via.Person() {
+		if err := s.refuseAbortedByPerson(ctx, rec); err != nil {
+			return nil, err
+		}
+	}
 	// The fork does not copy that the run was aborted.
 	for n := len(entries); n > 0 && entries[n-1].fact.Kind == engine.EventRunAborted; n = len(entries) {
 		entries = entries[:n-1]
+	}
+	if !c.Via.Person() {
+		// An agent inherits no human approval: the person approved one run, not its copies.
+		if own := beforeHumanApproval(entries); len(own) < len(entries) && seq <= rec.Seq {
+			entries, seq = own, own[len(own)-1].event.Seq
+		}
 	}
 	last := program.lastForkable(entries)
 	if r.Seq == 0 && last > 0 {
@@ -99,15 +110,37 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 	return s.createRun(ctx, c, program, created, entries, r.RequestID)
 }
 
+// refuseAbortedByPerson refuses to fork a run that a person aborted.
+func (s *Service) refuseAbortedByPerson(ctx context.Context, rec Record) error {
+	if rec.Status != engine.StatusAborted {
+		return nil
+	}
+	entries, err := s.readEntries(ctx, rec, rec.Seq)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.fact.Kind == engine.EventRunAborted && e.event.By.Via.Person() {
+			return &Refusal{
+				Code: guideway.CodeRefused, Rule: RuleAbortedByPerson, RunID: rec.ID,
+				Message: "a person aborted the run, so an agent cannot continue it in a fork",
+				Fix:     "ask the person; they can fork it in the dashboard, or start a new run",
+				Next:    &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": rec.Workflow}},
+			}
+		}
+	}
+	return nil
+}
+
 // lastForkable returns the largest number of entries after which there is something left to
-// do, or 0.
+// do, or 0. At a dead end nothing is left to do.
 func (p *program) lastForkable(entries []entry) int {
 	states := make([]engine.State, len(entries)+1)
 	for i, e := range entries {
 		states[i+1] = engine.Apply(states[i], e.fact)
 	}
 	for n := len(entries); n > 0; n-- {
-		if !isEnded(states[n].Ended) && p.PositionOf(states[n]).Kind != engine.PositionEnd {
+		if pos := p.PositionOf(states[n]); !isEnded(states[n].Ended) && pos.Kind != engine.PositionEnd && !pos.DeadEnd {
 			return n
 		}
 	}
@@ -130,7 +163,7 @@ func (s *Service) unforkableRefusal(ctx context.Context, rec Record, p *program,
 	if last := p.lastForkable(entries); last > 0 {
 		highest := entries[last-1].event.Seq
 		r.Allowed = []int64{entries[0].event.Seq, highest}
-		r.Next = &Call{Tool: "workflow_fork", Arguments: map[string]any{"runId": rec.ID, "seq": highest}}
+		r.Next = forkCall(rec.ID, highest)
 	}
 	return r
 }

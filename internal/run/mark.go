@@ -53,7 +53,9 @@ func (s *Service) Mark(ctx context.Context, c Caller, r MarkRequest) ([]Mark, er
 		return nil, &Refusal{
 			Code: guideway.CodeInvalid, Rule: RuleMarks, Message: problem,
 			Allowed: map[string]int{"keys": maxMarks, "bytesOfAKey": maxMarkKey, "tags": maxMarkTags, "bytesOfATag": maxMarkTag},
-			Next:    &Call{Tool: "workflow_mark_critical", Arguments: map[string]any{"handle": r.Handle, "keys": []string{"goal"}}},
+			Next: &Call{Tool: "workflow_mark_critical", Arguments: map[string]any{"handle": r.Handle}, Fields: []engine.Field{
+				{Name: "keys", Type: "array", Description: "the names of the variables"},
+			}},
 		}
 	}
 	return retryOnConflict(ctx, func() ([]Mark, error) {
@@ -156,7 +158,7 @@ func (s *Service) Admit(ctx context.Context, c Caller, ref Ref, vars map[string]
 		return err
 	}
 	if refusal := l.program.Admit(l.state, vars); refusal != nil {
-		return newRefusalAt(refusal, rec, l)
+		return s.newRefusalAt(ctx, refusal, rec, l)
 	}
 	return nil
 }

@@ -143,21 +143,38 @@ func TestTheNextCallOfAPhaseRunIsLegal(t *testing.T) {
 	a := startRun(t, b.Service, "checked", nil)
 	var moves int
 	for ; a.Next != nil; moves++ {
-		var r struct {
-			Handle, Output, Notes string
-			Answer                *engine.Answer
-			Context               map[string]any
-		}
-		text, err := json.Marshal(a.Next.Arguments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(text, &r); err != nil {
-			t.Fatal(err)
-		}
-		a = mustContinue(t, b.Service, run.ContinueRequest{Handle: r.Handle, Output: r.Output, Notes: r.Notes, Answer: r.Answer, Context: r.Context})
+		a = mustContinue(t, b.Service, fillForm(t, a.Next, nil))
 	}
 	if moves != 6 || a.Status != engine.StatusCompleted {
 		t.Errorf("%d moves, then %+v", moves, a)
+	}
+}
+
+// TestDeadEnd checks that a run that waits for a variable that only the workflow sets says
+// so, and suggests the fork at the event before the answer that led there.
+func TestDeadEnd(t *testing.T) {
+	t.Parallel()
+	b := newTestBench(t)
+	b.shelf["level"] = `{"id":"level","version":"1.0.0","title":"Level","initialPhase":"a",
+		"variables":[{"name":"level","type":"number","defaultValue":4}],
+		"phases":[{"id":"a","name":"A","required":true,
+		"checkpoints":[{"id":"k","name":"K","message":"Leave?","required":true,"blocking":true,"options":[
+			{"id":"j","label":"J","effect":{"setVariable":{"level":5}}},{"id":"n","label":"N","effect":{"setVariable":{"level":4}}}]}],
+		"exitActions":[{"action":"validate","target":"level","value":4,"message":"level must be 4"}]}]}`
+	a := startRun(t, b.Service, "level", nil)
+	stuck := mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Answer: &engine.Answer{OptionID: "j"}})
+	if !stuck.Position.DeadEnd || stuck.Next == nil || stuck.Next.Tool != "workflow_fork" || stuck.Next.Arguments["seq"] == nil || len(stuck.Next.Fields) > 0 {
+		t.Fatalf("at the dead end: %+v, next %+v", stuck.Position, stuck.Next)
+	}
+	_, err := b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: stuck.Handle, Context: map[string]any{"level": 4}})
+	if r := requireRefusal(t, err, engine.RuleServerVariable); r.Next == nil || r.Next.Tool != "workflow_fork" {
+		t.Errorf("the refusal suggests %+v", r.Next)
+	}
+	fork, err := b.Fork(t.Context(), agentCaller(), run.ForkRequest{Ref: run.Ref{RunID: a.RunID}, Seq: stuck.Next.Arguments["seq"].(int64)})
+	if err != nil || fork.Position.ID != "k" {
+		t.Fatalf("the fork: %+v, %v", fork, err)
+	}
+	if end := mustContinue(t, b.Service, run.ContinueRequest{Handle: fork.Handle, Answer: &engine.Answer{OptionID: "n"}}); end.Status != engine.StatusCompleted {
+		t.Errorf("at the end: %+v", end)
 	}
 }

@@ -189,7 +189,7 @@ func (s *Service) newCandidates(ctx context.Context, list []rankedHit) ([]Candid
 		switch {
 		case err == nil:
 			c.Position = l.program.PositionOf(l.state)
-			c.Next = legalCall(c.Handle, c.Position)
+			c.Next = nextCall(c.RunID, c.Handle, c.Position)
 			if isEnded(c.Status) {
 				c.Next = &Call{Tool: "workflow_fork", Arguments: map[string]any{"runId": c.RunID}}
 			}

@@ -135,6 +135,16 @@ func requireRefusal(t testing.TB, err error, rule string) *run.Refusal {
 	return r
 }
 
+// requireAnyRefusal fails the test unless an error is a refusal.
+func requireAnyRefusal(t testing.TB, err error) *run.Refusal {
+	t.Helper()
+	r, ok := run.AsRefusal(err)
+	if !ok {
+		t.Fatalf("got %v, want a refusal", err)
+	}
+	return r
+}
+
 // runToLastStep runs the guarded workflow to its last step and returns every answer.
 func runToLastStep(t testing.TB, s *run.Service) []*run.Answer {
 	t.Helper()
@@ -180,8 +190,47 @@ func TestARunWalksFromStartToEnd(t *testing.T) {
 	}
 }
 
-// TestNextIsLegal checks that the call that an answer proposes is legal, at every position
-// where the input is known.
+// fillForm returns the request of a form with values for its fields. A field without a
+// value gets its first choice, or a value of its type.
+func fillForm(t testing.TB, next *run.Call, values map[string]any) run.ContinueRequest {
+	t.Helper()
+	if next.Tool != "workflow_continue" || len(next.Arguments) != 1 {
+		t.Fatalf("next is %+v", next)
+	}
+	r := run.ContinueRequest{Handle: next.Arguments["handle"].(string)}
+	for _, f := range next.Fields {
+		v := values[f.Name]
+		switch {
+		case f.Optional:
+			continue
+		case v != nil:
+		case len(f.Choices) > 0:
+			v = f.Choices[0]
+		default:
+			v = map[string]any{"number": 1, "boolean": true, "array": []any{"item"}, "object": map[string]any{"a": "b"}}[f.Type]
+		}
+		if v == nil {
+			v = "the work is done"
+		}
+		switch name, rest, _ := strings.Cut(f.Name, "."); name {
+		case "output":
+			r.Output = v.(string)
+		case "notes":
+			r.Notes = v.(string)
+		case "answer":
+			r.Answer = &engine.Answer{OptionID: v.(string)}
+		default:
+			if r.Context == nil {
+				r.Context = map[string]any{}
+			}
+			r.Context[rest] = v
+		}
+	}
+	return r
+}
+
+// TestNextIsLegal checks that the call that an answer suggests is legal with its fields
+// filled in, at every position where the input is known, and refused without them.
 func TestNextIsLegal(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -190,25 +239,14 @@ func TestNextIsLegal(t *testing.T) {
 		if a.Next == nil {
 			break
 		}
-		text, _ := json.Marshal(a.Next.Arguments)
-		var r struct {
-			Handle, Output string
-			Context        map[string]any
-			Answer         *struct {
-				OptionID string `json:"optionId"`
-			}
+		if _, err := b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle}); requireAnyRefusal(t, err).Next == nil {
+			t.Fatalf("at %+v the refusal suggests no call", a.Position)
 		}
-		if err := json.Unmarshal(text, &r); err != nil || a.Next.Tool != "workflow_continue" {
-			t.Fatalf("next is %s %s: %v", a.Next.Tool, text, err)
-		}
-		req := run.ContinueRequest{Handle: r.Handle, Output: r.Output, Context: r.Context}
+		values := map[string]any{"context.list": []any{"a"}}
 		if a.Position.ID == "plan" {
-			req.Output = "PLAN"
+			values["output"] = "PLAN"
 		}
-		if r.Answer != nil {
-			req.Answer = &engine.Answer{OptionID: r.Answer.OptionID}
-		}
-		a = mustContinue(t, b.Service, req)
+		a = mustContinue(t, b.Service, fillForm(t, a.Next, values))
 	}
 	if a.Status != engine.StatusCompleted {
 		t.Errorf("it ended at %+v", a.Position)
@@ -333,7 +371,7 @@ func TestHumanApproval(t *testing.T) {
 		b := newTestBench(t)
 		a := startRun(t, b.Service, "person", nil)
 		gate := mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "the plan"})
-		if !gate.Position.Person || gate.Next.Tool != "workflow_status" {
+		if !gate.Position.Person || gate.Next != nil {
 			t.Fatalf("at the gate: %+v", gate)
 		}
 		for _, c := range []run.Caller{agentCaller(), personCaller(run.ViaServer), personCaller(run.ViaImport), personCaller("person"), personCaller("")} {

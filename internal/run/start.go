@@ -141,5 +141,5 @@ func (s *Service) createRun(ctx context.Context, c Caller, p *program, created C
 	if err != nil {
 		return nil, err
 	}
-	return newAnswer(rec, l.program, l.state, rec.Handle), nil
+	return s.newAnswer(ctx, rec, l, rec.Handle), nil
 }

@@ -252,7 +252,7 @@ func (t *Terminal) askContext(ctx context.Context, w *Walk, pos engine.Position)
 			i++
 			continue
 		}
-		line, err := t.Prompter.AskLine(ctx, w.variablePrompt(pos, need)+" = ")
+		line, err := t.Prompter.AskLine(ctx, variablePrompt(need)+" = ")
 		if err != nil {
 			return nil, stopAtEnd(err)
 		}
@@ -272,15 +272,20 @@ func (t *Terminal) askContext(ctx context.Context, w *Walk, pos engine.Position)
 }
 
 // variablePrompt returns the prompt for a variable.
-func (w *Walk) variablePrompt(pos engine.Position, need engine.Need) string {
+func variablePrompt(need engine.Need) string {
 	ask := need.Variable
 	switch {
 	case need.Found != "":
-		ask += " (now of type " + need.Found + ")"
-	case w.Def.Phases != nil && pos.Phase == nil: // the definition requires it at the start
-		ask += " (" + strings.Join(need.Tests, ": ") + ")"
+		ask += " (now " + need.Found + ")"
+	case need.Description != "":
+		ask += " (" + need.Description + ")"
+	case len(need.Tests) > 0:
+		ask += " (" + strings.Join(need.Tests, ", ") + ")"
 	}
-	if len(need.Allowed) > 0 {
+	switch {
+	case need.Exhaustive:
+		ask += " (" + formatValues(need.Allowed) + ")"
+	case len(need.Allowed) > 0:
 		ask += " (" + formatValues(need.Allowed) + ", or something else)"
 	}
 	return app.OneLine(ask)

@@ -139,6 +139,15 @@ func (a *attacker) addAttemptsWithoutGate() {
 		return
 	}
 	any := drawFrom(a, a.def.allElements()...).elementID()
+	placeholder := drawFrom(a, "...", "…", "TODO", "<value>")
+	a.addAttempt("a placeholder as output", func(c *command) { c.output = placeholder })
+	a.addAttempt("a placeholder as notes", func(c *command) { c.notes = placeholder })
+	a.addAttempt("a placeholder in a variable", func(c *command) {
+		if c.context == nil {
+			c.context = object{}
+		}
+		c.context["about"] = object{"text": placeholder}
+	})
 	a.addAttempt("an answer without a gate", func(c *command) { c.answer = &reply{option: drawFrom(a, any, "yes", "")} })
 	a.addAttempt("only an answer, without a gate", func(c *command) {
 		*c = command{kind: "continue", answer: &reply{option: any}, person: true}

@@ -21,6 +21,9 @@ type lookup func(name string) (value any, ok bool)
 // lookupPath follows a dotted path. set reports whether the variable at its root was ever
 // set, found whether there is a value at its end.
 func (vars lookup) lookupPath(path string) (value any, found, set bool) {
+	if value, set = vars(path); set {
+		return value, true, true
+	}
 	parts := strings.Split(path, ".")
 	if value, set = vars(parts[0]); !set {
 		return nil, false, false

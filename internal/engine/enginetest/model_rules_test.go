@@ -28,6 +28,7 @@ const (
 	ruleStep           = "step-not-reached"
 	ruleRequired       = "step-required"
 	ruleDecline        = "gate-required"
+	rulePlaceholder    = "placeholder"
 )
 
 // brokenRules returns the rules that a command violates at a place.
@@ -44,7 +45,9 @@ func (d *definition) brokenRules(p place, c command) []string {
 	case c.kind == "abort":
 		return nil
 	}
+	r.addIf(hasPlaceholder([]any{c.output, c.notes, c.context}), rulePlaceholder)
 	r.checkContext(d, p, c.context)
+	c.context = withMembers(p.vars, c.context)
 	r.addIf(c.step != "" && c.step != p.id, ruleStep)
 	handedIn := !isBlank(c.output) || !isBlank(c.notes)
 	switch {
@@ -79,13 +82,13 @@ func (r *ruleSet) addIf(broken bool, rule string) {
 // not too large.
 func (r *ruleSet) checkContext(d *definition, p place, context map[string]any) {
 	for name, value := range context {
-		r.addIf(d.isServerVar(name), ruleServerVariable)
+		r.addIf(d.isServerVar(rootName(name)), ruleServerVariable)
 		if v := d.findVariable(name); v != nil && value != nil {
 			r.addIf(typeOf(value) != v.kind, ruleType)
 		}
 	}
 	after := maps.Clone(p.vars)
-	maps.Copy(after, context)
+	maps.Copy(after, withMembers(p.vars, context))
 	r.addIf(len(context) > 0 && contextSize(after) >= 256*1024, ruleTooLarge)
 	r.addIf(nestingDepth(context) > 128, ruleTooDeep)
 }
@@ -205,4 +208,37 @@ func isBlank(text string) bool {
 	return strings.TrimFunc(text, func(r rune) bool {
 		return r == '\uFEFF' || unicode.IsSpace(r) && r != '\u0085'
 	}) == ""
+}
+
+// withMembers returns the variables of a command with the members that its objects do not
+// name.
+func withMembers(vars, given map[string]any) map[string]any {
+	out := maps.Clone(given)
+	for name, value := range given {
+		now, ok := vars[name].(map[string]any)
+		members, both := value.(map[string]any)
+		if ok && both {
+			merged := withMembers(now, members)
+			for key, old := range now {
+				if _, named := members[key]; !named {
+					merged[key] = old
+				}
+			}
+			out[name] = merged
+		}
+	}
+	return out
+}
+
+// hasPlaceholder reports whether a text in the value is a placeholder.
+func hasPlaceholder(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return slices.Contains([]string{"...", "…", "TODO", "<value>"}, v)
+	case []any:
+		return slices.ContainsFunc(v, hasPlaceholder)
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), hasPlaceholder)
+	}
+	return false
 }

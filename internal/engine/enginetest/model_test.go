@@ -160,7 +160,7 @@ func (w *modelRun) nextCommand(p place) command {
 // waitForVars consumes a command with variables.
 func (w *modelRun) waitForVars(p place) {
 	p.kind, p.status = "context", "waiting"
-	w.setVars(w.nextCommand(p).context)
+	w.setVars(withMembers(w.vars, w.nextCommand(p).context))
 }
 
 // setVars sets variables in a copy, because earlier places refer to the old values.
@@ -198,6 +198,16 @@ func (w *modelRun) lookupVar(name string) (any, bool) {
 
 // isServerVar reports whether only the server sets a variable.
 func (d *definition) isServerVar(name string) bool { return slices.Contains(d.serverVars(), name) }
+
+// canSet reports whether an agent can set the variable at a path: not one of the server, nor
+// a member of a declared text, number or boolean.
+func (d *definition) canSet(path string) bool {
+	if d.isServerVar(rootName(path)) {
+		return false
+	}
+	v := d.findVariable(rootName(path))
+	return v == nil || v.name == path || v.kind == "object" || v.kind == "array"
+}
 
 // serverVars returns the variables that only the server sets: those that an effect, a set
 // action or a loop writes.
@@ -329,7 +339,7 @@ func (w *modelRun) runActions(list []*action, verb, why string) {
 				w.revealTexts(list[i].element)
 			}
 			c := w.nextCommand(place{kind: "step", status: "running", id: w.in.elementID(), title: verb + " " + w.in.titleText(), part: why})
-			w.setVars(c.context)
+			w.setVars(withMembers(w.vars, c.context))
 		}
 	}
 }
@@ -359,7 +369,7 @@ func (w *modelRun) runStep(ph *phase, s *step) bool {
 	case c.skip:
 		return false
 	}
-	w.setVars(c.context)
+	w.setVars(withMembers(w.vars, c.context))
 	w.done++
 	for _, a := range s.actions {
 		if a.kind == "set" {

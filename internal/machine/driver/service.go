@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/engine"
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
@@ -339,14 +340,15 @@ func nextCall(s *Status) *run.Call {
 	case s.Status.Ended():
 		return nil
 	case s.Asks != nil && !s.Asks.Person:
-		args["value"] = "..."
-		if len(s.Asks.Options) > 0 {
-			args["value"] = s.Asks.Options[0]
+		field := engine.Field{Name: "value", Description: "the user's input"}
+		for _, option := range s.Asks.Options {
+			field.Choices = append(field.Choices, option)
 		}
-		return &run.Call{Tool: "machine_input", Arguments: args}
+		return &run.Call{Tool: "machine_input", Arguments: args, Fields: []engine.Field{field}}
 	case s.Pause != nil && s.Pause.Code == machineengine.ErrorKindUnknownOutcome:
-		args["outcome"] = "failed"
-		return &run.Call{Tool: "machine_input", Arguments: args}
+		return &run.Call{Tool: "machine_input", Arguments: args, Fields: []engine.Field{{
+			Name: "outcome", Description: "what happened to the call", Choices: []any{"retry", "done", "failed"},
+		}}}
 	case s.Child != nil && s.Child.Next != nil: // the nested run is found by the id of its parent
 		next := *s.Child.Next
 		next.Arguments = maps.Clone(next.Arguments)

@@ -127,6 +127,15 @@ func (a *attacker) withoutGates() {
 	if a.place.kind == "gate" {
 		return
 	}
+	placeholder := pickOne(a, "...", "…", "TODO", "<value>")
+	a.addAttempt("a placeholder as output", func(c *command) { c.output = placeholder })
+	a.addAttempt("a placeholder as notes", func(c *command) { c.notes = placeholder })
+	a.addAttempt("a placeholder in a variable", func(c *command) {
+		if c.context == nil {
+			c.context = map[string]any{}
+		}
+		c.context["about"] = []any{map[string]any{"text": placeholder}}
+	})
 	a.addAttempt("an answer without a gate", func(c *command) { c.answer = &reply{option: pickOne(a, "confirm", "skip", "revise", "")} })
 	a.addAttempt("only an answer, without a gate", func(c *command) {
 		*c = command{kind: "continue", answer: &reply{option: pickOne(a, "confirm", "skip", "revise")}, person: true}

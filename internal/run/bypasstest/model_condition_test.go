@@ -37,7 +37,7 @@ func (t *test) evalVerdict(vars lookup) verdict {
 	case "or":
 		return slices.Max(t.operandVerdicts(vars))
 	}
-	value, ok := vars(t.variable)
+	value, ok := lookUpPath(vars, t.variable)
 	if !ok {
 		return maybe
 	}
@@ -45,6 +45,37 @@ func (t *test) evalVerdict(vars lookup) verdict {
 		return yes
 	}
 	return no
+}
+
+// lookUpPath finds the variable with this name, or else the value at a dotted path. ok is
+// false if the variable at its root was never set.
+func lookUpPath(vars lookup, path string) (value any, ok bool) {
+	if value, ok = vars(path); ok {
+		return value, true
+	}
+	parts := strings.Split(path, ".")
+	if value, ok = vars(parts[0]); !ok || len(parts) == 1 {
+		return nil, false
+	}
+	for _, name := range parts[1:] {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[name]
+		case []any:
+			i, err := strconv.Atoi(name)
+			switch {
+			case name == "length":
+				value = float64(len(v))
+			case err == nil && i >= 0 && i < len(v):
+				value = v[i]
+			default:
+				return nil, true
+			}
+		default:
+			return nil, true
+		}
+	}
+	return value, true
 }
 
 func (t *test) operandVerdicts(vars lookup) []verdict {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"unicode/utf16"
 )
 
@@ -118,7 +119,7 @@ func (w *walker) nextCommand(p position) (command, bool) {
 // mergeVars adds the variables of a command to a copy of the variables.
 func (w *walker) mergeVars(vars map[string]any) {
 	w.vars = maps.Clone(w.vars)
-	maps.Copy(w.vars, vars)
+	maps.Copy(w.vars, withMembers(w.vars, vars))
 }
 
 // lookUpVar finds a variable: first those of the current loop, then the set ones. Variables
@@ -379,6 +380,7 @@ const (
 	ruleUnknownRun     = "run-unknown"
 	ruleSeq            = "seq-unknown"
 	ruleInput          = "input-too-large"
+	rulePlaceholder    = "placeholder"
 )
 
 // brokenRules returns the rules that a command breaks at a position. It is empty for a
@@ -400,10 +402,13 @@ func (d *definition) brokenRules(p position, c command) []string {
 	}
 	owned := d.serverVars()
 	for name := range c.context {
-		add(slices.Contains(owned, name), ruleServerVariable)
+		root, _, _ := strings.Cut(name, ".")
+		add(slices.Contains(owned, root), ruleServerVariable)
 	}
 	after := maps.Clone(p.vars)
+	c.context = withMembers(p.vars, c.context)
 	maps.Copy(after, c.context)
+	add(hasPlaceholder([]any{c.output, c.notes, c.context}), rulePlaceholder)
 	add(len(c.context) > 0 && estimateSize(after) >= 256*1024, ruleTooLarge)
 	add(nestingDepth(c.context) > 130, ruleTooDeep)
 	add(c.step != "" && c.step != p.at.id, ruleStep)
@@ -478,4 +483,37 @@ func nestingDepth(v any) int {
 		}
 	}
 	return deepest
+}
+
+// withMembers returns the variables of a command with the members that its objects do not
+// name.
+func withMembers(vars, given map[string]any) map[string]any {
+	out := maps.Clone(given)
+	for name, value := range given {
+		now, ok := vars[name].(map[string]any)
+		members, both := value.(map[string]any)
+		if ok && both {
+			merged := withMembers(now, members)
+			for key, old := range now {
+				if _, named := members[key]; !named {
+					merged[key] = old
+				}
+			}
+			out[name] = merged
+		}
+	}
+	return out
+}
+
+// hasPlaceholder reports whether a text in the value is a placeholder.
+func hasPlaceholder(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return slices.Contains([]string{"...", "…", "TODO", "<value>"}, v)
+	case []any:
+		return slices.ContainsFunc(v, hasPlaceholder)
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), hasPlaceholder)
+	}
+	return false
 }

@@ -12,8 +12,8 @@ type Expr struct {
 	Op Op
 	// Mode selects the rules of comparisons. It is the same in the whole tree.
 	Mode Mode
-	// Var is the variable of a comparison; in a Strict one it is a dotted path
-	// (see Lookup.Path), and the variable that it reads is its Root.
+	// Var is the variable of a comparison, or a dotted path (see Lookup.Path); the variable
+	// that it reads is then its Root.
 	Var string
 	// Value is the literal of a comparison, as decoded from JSON.
 	Value any
@@ -30,11 +30,11 @@ type Mode uint8
 
 // The modes of comparison.
 const (
-	// Lenient are the rules of step workflows, which follow WorkRail: names are flat,
-	// values are converted, a missing variable is null.
+	// Lenient are the rules of step workflows (seed 000): values are converted, a missing
+	// variable is null.
 	Lenient Mode = iota
-	// Strict are the rules of phase workflows: names are paths, nothing is converted, a
-	// missing variable is not null.
+	// Strict are the rules of phase workflows (seed 002): nothing is converted, a missing
+	// variable is not null.
 	Strict
 )
 

@@ -99,8 +99,11 @@ func TestHolds(t *testing.T) {
 		{"zero", `{"var":"x"}`, `{"x":0}`, false},
 		{"empty text", `{"var":"x"}`, `{"x":""}`, false},
 		{"missing", `{"var":"x"}`, `{}`, false},
-		{"flat names", `{"var":"a.b","equals":1}`, `{"a":{"b":1}}`, false},
-		{"flat dotted names", `{"var":"a.b","equals":1}`, `{"a.b":1}`, true},
+		{"a path", `{"var":"a.b","equals":1}`, `{"a":{"b":1}}`, true},
+		{"a path into a list", `{"var":"a.0.b","equals":1}`, `{"a":[{"b":1}]}`, true},
+		{"a path to nothing", `{"var":"a.b","equals":1}`, `{"a":{}}`, false},
+		{"a dotted name", `{"var":"a.b","equals":1}`, `{"a.b":1}`, true},
+		{"a dotted name before a path", `{"var":"a.b","equals":1}`, `{"a.b":1,"a":{"b":2}}`, true},
 
 		{"null condition", `null`, `{}`, true},
 		{"empty condition", `{}`, `{}`, true},

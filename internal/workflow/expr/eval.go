@@ -108,14 +108,7 @@ func (e *Expr) isComparison() bool {
 // readVariable returns the value that a comparison reads, and whether its variable was ever
 // set.
 func (e *Expr) readVariable(vars Lookup) (value any, found, set bool) {
-	if e.Mode == Strict {
-		return vars.Path(e.Var)
-	}
-	if vars == nil {
-		return nil, false, false
-	}
-	value, set = vars(e.Var)
-	return toJSONValue(value), set, set
+	return vars.Path(e.Var)
 }
 
 // testValue compares a value converted by toJSONValue; value is nil if it was not found.

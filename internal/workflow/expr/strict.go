@@ -52,17 +52,22 @@ func Root(path string) string {
 	return root
 }
 
-// Path returns the value at a dotted path: the name of a variable, then keys of objects and
-// indices of lists; a list also has a length. set reports whether the variable was ever
-// set, found whether the path leads to a value, which may be null. A key that contains a
-// dot cannot be reached.
+// Path returns the value of the variable with exactly this name, or else the value at a
+// dotted path: the name of a variable, then keys of objects and indices of lists; a list
+// also has a length. set reports whether the variable was ever set, found whether the path
+// leads to a value, which may be null. A member whose key contains a dot cannot be reached.
 func (l Lookup) Path(path string) (value any, found, set bool) {
 	if l == nil {
 		return nil, false, false
 	}
+	if value, set = l(path); set {
+		return toJSONValue(value), true, true
+	}
 	name, rest, more := strings.Cut(path, ".")
-	value, set = l(name)
-	if !set {
+	if !more {
+		return nil, false, false
+	}
+	if value, set = l(name); !set {
 		return nil, false, false
 	}
 	value, found = toJSONValue(value), true

@@ -36,6 +36,9 @@ func evaluateNaive(c map[string]any, vars map[string]any) (holds, known bool) {
 	}
 	path, _ := c["variable"].(string)
 	names := strings.Split(path, ".")
+	if _, exact := vars[path]; exact {
+		names = []string{path}
+	}
 	_, set := vars[names[0]]
 	var value any = vars
 	there := true

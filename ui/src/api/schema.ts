@@ -1594,12 +1594,28 @@ export interface components {
         };
         /** @enum {unknown} */
         Code: "internal" | "invalid" | "invalid_definition" | "not_found" | "conflict" | "too_large" | "unauthorized" | "forbidden" | "unavailable" | "refused";
-        /** @description A legal call of an MCP tool, ready to copy. */
+        /** @description A legal call of an MCP tool. If it has fields, it is a form: the caller fills them in, and arguments has no value for them. */
         Call: {
             tool: string;
             arguments: {
                 [key: string]: unknown;
             };
+            fields?: components["schemas"]["Field"][];
+        };
+        /** @description An argument that only the caller can fill in. */
+        Field: {
+            /**
+             * @description The argument
+             * @example output
+             * @example answer.optionId
+             */
+            name: string;
+            description?: string;
+            /** @description The JSON type if it is not a string */
+            type?: string;
+            /** @description The accepted values if only these are */
+            choices?: unknown[];
+            optional?: boolean;
         };
         Workflow: {
             id: string;

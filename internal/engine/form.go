@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Field is an argument of the next call that only the caller can fill in. A suggested call
+// never has a value for it: a copied suggestion must not pass a check.
+type Field struct {
+	// Name is the argument, or the path of a member, such as "answer.optionId".
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Type is the JSON type, if only one is accepted and it is not a string.
+	Type string `json:"type,omitempty"`
+	// Choices are the accepted values, if only these are.
+	Choices []any `json:"choices,omitempty"`
+	// Optional is set if the call is complete without the field.
+	Optional bool `json:"optional,omitempty"`
+}
+
+// The descriptions of the fields that do not depend on the definition. A caller that sends
+// one of them back has not filled in the field.
+const (
+	describeOutput   = "the result of the step, in full; it must meet the criteria"
+	describeWork     = "the result of the step, in full"
+	describeNotes    = "the result of each check"
+	describeOption   = "the option that the user chose"
+	describeBranch   = "the option that applies"
+	describeNote     = "what the user said"
+	describeDecline  = "true if the user declines, in place of an option"
+	describeVariable = "the actual value"
+)
+
+// Fields returns what the next call at a position must contain. A position that an agent
+// cannot continue has no fields.
+func (pos *Position) Fields() []Field {
+	switch pos.Kind {
+	case PositionStep:
+		return pos.stepFields()
+	case PositionGate:
+		if pos.Person {
+			return nil
+		}
+		return pos.answerFields()
+	case PositionContext:
+		if pos.DeadEnd {
+			return nil
+		}
+		return needFields(pos.Needs)
+	default:
+		return nil
+	}
+}
+
+func (pos *Position) stepFields() []Field {
+	output := Field{Name: "output", Description: describeWork}
+	if len(pos.Criteria) > 0 {
+		output.Description = describeOutput
+	}
+	fields := []Field{output}
+	if pos.NeedsNotes {
+		fields = append(fields, Field{Name: "notes", Description: describeNotes})
+	}
+	return append(fields, needFields(pos.Sets)...)
+}
+
+func (pos *Position) answerFields() []Field {
+	option := Field{Name: "answer.optionId", Description: describeOption}
+	if pos.Branches {
+		option.Description = describeBranch
+	}
+	for _, o := range pos.Options {
+		option.Choices = append(option.Choices, o.ID)
+	}
+	fields := []Field{option}
+	if pos.Declinable {
+		fields = append(fields, Field{Name: "answer.decline", Type: "boolean", Description: describeDecline, Optional: true})
+	}
+	return append(fields, Field{Name: "answer.note", Description: describeNote, Optional: true})
+}
+
+func needFields(needs []Need) []Field {
+	fields := make([]Field, len(needs))
+	for i, n := range needs {
+		about := n.Description
+		if about == "" {
+			about = describeVariable
+			if len(n.Tests) > 0 {
+				about += "; the workflow tests: " + strings.Join(n.Tests, "; ")
+			}
+		}
+		fields[i] = Field{Name: "context." + n.Variable, Description: about, Type: n.Type, Choices: n.Allowed}
+		if len(n.Allowed) > 0 && !n.Exhaustive {
+			fields[i].Choices, fields[i].Description = nil, about+"; such as "+joinValues(n.Allowed)+", or another value"
+		}
+	}
+	return fields
+}
+
+// joinValues lists values for a sentence.
+func joinValues(values []any) string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = formatValue(v)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// RulePlaceholder refuses text that fills a field of a suggested call without content.
+const RulePlaceholder = "placeholder"
+
+// IsPlaceholder reports whether a text is only a placeholder: dots, a phrase in angle
+// brackets, or TODO. A text that merely contains one is not.
+func IsPlaceholder(text string) bool {
+	text = strings.Trim(text, " \t\r\n\"'`*_")
+	switch strings.ToLower(strings.TrimRight(text, ".:…")) {
+	case "":
+		return text != ""
+	case "todo", "tbd", "fixme", "placeholder":
+		return true
+	}
+	inner, opened := strings.CutPrefix(text, "<")
+	inner, closed := strings.CutSuffix(inner, ">")
+	return opened && closed && !strings.ContainsAny(inner, "<>\n")
+}
+
+// checkPlaceholders refuses a command that hands in placeholders or the descriptions of
+// fields in place of content.
+func checkPlaceholders(pos *Position, c *Continue) *Refusal {
+	p := placeholderCheck{descriptions: []string{describeOutput, describeWork, describeNotes, describeOption, describeBranch, describeNote, describeVariable}}
+	for _, f := range pos.Fields() {
+		p.descriptions = append(p.descriptions, f.Description)
+	}
+	p.checkText("output", c.Output)
+	p.checkText("notes", c.Notes)
+	if c.Skip != nil {
+		p.checkText("skip.reason", c.Skip.Reason)
+	}
+	if c.Answer != nil && !c.Person {
+		p.checkText("answer.note", c.Answer.Note)
+	}
+	p.checkValue("context", c.Context)
+	return p.refusal
+}
+
+// placeholderCheck finds the first placeholder of a command.
+type placeholderCheck struct {
+	descriptions []string
+	refusal      *Refusal
+}
+
+func (p *placeholderCheck) checkText(name, text string) {
+	if p.refusal != nil || text == "" {
+		return
+	}
+	if IsPlaceholder(text) || slices.Contains(p.descriptions, strings.TrimSpace(text)) {
+		p.refusal = &Refusal{Rule: RulePlaceholder, Given: map[string]any{name: text}, Message: name + " is a placeholder: replace it with the actual content"}
+	}
+}
+
+func (p *placeholderCheck) checkValue(name string, v any) {
+	switch v := v.(type) {
+	case string:
+		p.checkText(name, v)
+	case []any:
+		for _, item := range v {
+			p.checkValue(name, item)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			p.checkValue(name+"."+key, v[key])
+		}
+	}
+}

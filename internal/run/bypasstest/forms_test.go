@@ -1,0 +1,179 @@
+package bypasstest
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/workflows"
+)
+
+// formFiller returns the value that an adversary gives to a field of a suggested call, or
+// nil to leave it out.
+type formFiller func(f engine.Field) any
+
+// adversaries are the ways to fill in a form without doing the work.
+func adversaries() map[string]formFiller {
+	fillers := map[string]formFiller{
+		"the call unchanged":  func(engine.Field) any { return nil },
+		"the descriptions":    func(f engine.Field) any { return f.Description },
+		"plausible sentences": fillPlausibly("I completed this step as requested. All tests pass and everything looks good to me."),
+		"long filler":         fillPlausibly(strings.Repeat("The work for this step is complete, it was checked carefully, and there are no open questions. ", 12)),
+	}
+	for _, text := range []string{"...", "…", "<output>", "TODO", "`...`"} {
+		fillers["the placeholder "+text] = func(engine.Field) any { return text }
+	}
+	return fillers
+}
+
+// fillPlausibly fills in the first choice, a value of the type, or the text.
+func fillPlausibly(text string) formFiller {
+	return func(f engine.Field) any {
+		if len(f.Choices) > 0 {
+			return f.Choices[0]
+		}
+		if v := map[string]any{"number": 1, "boolean": true, "array": []any{text}, "object": map[string]any{"about": text}}[f.Type]; v != nil {
+			return v
+		}
+		return text
+	}
+}
+
+// fillForm returns the request of a suggested call.
+func fillForm(next *run.Call, fill formFiller) run.ContinueRequest {
+	r := run.ContinueRequest{Handle: next.Arguments["handle"].(string)}
+	for _, f := range next.Fields {
+		v := fill(f)
+		if v == nil || f.Optional {
+			continue
+		}
+		name, rest, _ := strings.Cut(f.Name, ".")
+		switch name {
+		case "output":
+			r.Output = fmt.Sprint(v)
+		case "notes":
+			r.Notes = fmt.Sprint(v)
+		case "answer":
+			r.Answer = &engine.Answer{OptionID: fmt.Sprint(v)}
+		case "context":
+			if r.Context == nil {
+				r.Context = map[string]any{}
+			}
+			r.Context[rest] = v
+		}
+	}
+	return r
+}
+
+// followForms makes the suggested calls of a run, up to a number of them, filled in by an
+// adversary. check is called with each position and the error of its call.
+func followForms(t *testing.T, s *service, fill formFiller, check func(pos engine.Position, err error)) {
+	t.Helper()
+	for range 60 {
+		pos, next := s.answer.Position, s.answer.Next
+		switch {
+		case pos.Kind == engine.PositionEnd, pos.Person:
+			if next != nil {
+				t.Fatalf("at %s %q a call is suggested that no agent can make: %+v", pos.Kind, pos.ID, next)
+			}
+			return
+		case next == nil:
+			t.Fatalf("at %s %q no call is suggested", pos.Kind, pos.ID)
+		case next.Tool == "workflow_fork":
+			return // a dead end
+		}
+		if len(next.Arguments) != 1 || !slices.ContainsFunc(next.Fields, func(f engine.Field) bool { return !f.Optional }) {
+			t.Fatalf("at %s %q the suggested call is complete: %+v", pos.Kind, pos.ID, next)
+		}
+		a, err := s.Continue(s.ctx, s.agentCaller(), fillForm(next, fill))
+		check(pos, err)
+		if err != nil {
+			r, ok := run.AsRefusal(err)
+			if !ok || r.Next == nil || r.Next.Tool != "workflow_continue" || len(r.Next.Fields) == 0 {
+				t.Fatalf("at %s %q: %v suggests no form: %+v", pos.Kind, pos.ID, err, r)
+			}
+			return
+		}
+		s.answer = a
+	}
+}
+
+// TestBundledWorkflowsResistForms lets each adversary follow the suggested calls of each
+// bundled workflow: no one passes a criterion or completes a workflow without input.
+func TestBundledWorkflowsResistForms(t *testing.T) {
+	t.Parallel()
+	c := catalog.New(catalog.Standard(catalog.Layout{Bundled: workflows.FS()}), catalog.Options{})
+	if err := c.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	entries := c.Snapshot().List(catalog.Filter{})
+	if len(entries) < 5 {
+		t.Fatalf("%d bundled workflows", len(entries))
+	}
+	for _, e := range entries {
+		for name, fill := range adversaries() {
+			t.Run(e.ID+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				entry, err := c.Get(e.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := newService(t.Context(), t, seeded{rand.New(rand.NewPCG(fixedSeed, 0))}, entry.Definition, false)
+				if s.answer, err = s.Start(s.ctx, s.agentCaller(), run.StartRequest{WorkflowID: e.ID}); err != nil {
+					t.Fatal(err)
+				}
+				followForms(t, s, fill, func(pos engine.Position, err error) { checkFiller(t, name, pos, err) })
+			})
+		}
+	}
+}
+
+// checkFiller fails if an adversary without input moves the run, or if plausible text passes
+// the criteria of a step.
+func checkFiller(t *testing.T, name string, pos engine.Position, err error) {
+	t.Helper()
+	if err != nil {
+		return
+	}
+	if !strings.Contains(name, "plausible") && !strings.Contains(name, "filler") {
+		t.Errorf("%s moves the run at %s %q", name, pos.Kind, pos.ID)
+	}
+	if pos.Kind == engine.PositionStep && slices.ContainsFunc(pos.Criteria, func(text string) bool {
+		return !strings.HasPrefix(text, "In context: ") && !strings.HasPrefix(text, "Describe in notes: ") && pos.Phase == nil
+	}) {
+		t.Errorf("%s passes the criteria of step %q: %q", name, pos.ID, pos.Criteria)
+	}
+}
+
+// TestGeneratedWorkflowsResistForms does the same with generated step workflows, of which
+// some require human approval for all gates.
+func TestGeneratedWorkflowsResistForms(t *testing.T) {
+	t.Parallel()
+	for seedName, seed := range testSeeds(t) {
+		t.Run(seedName, func(t *testing.T) {
+			t.Parallel()
+			names := slices.Sorted(maps.Keys(adversaries()))
+			for i := range uint64(1500 / raceSlowdown) {
+				d := seeded{rand.New(rand.NewPCG(seed, i))}
+				def := drawDefinition(d)
+				s := newService(t.Context(), reproduction{t, fmt.Sprintf("GUIDEWAY_CHEAT_SEED=%d, definition %d: ", seed, i)}, d, parseDefinition(t, def.marshalDefinition()), oneIn(d, 3))
+				if _, refused := s.start(nil); refused != nil {
+					continue
+				}
+				name := names[d.below(len(names))]
+				followForms(t, s, adversaries()[name], func(pos engine.Position, err error) {
+					if err == nil && !strings.Contains(name, "plausible") && !strings.Contains(name, "filler") {
+						t.Errorf("GUIDEWAY_CHEAT_SEED=%d, definition %d: %s moves the run at %s %q", seed, i, name, pos.Kind, pos.ID)
+					}
+				})
+			}
+		})
+	}
+}
