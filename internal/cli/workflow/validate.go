@@ -120,6 +120,10 @@ func RunValidate(ctx context.Context, o *ValidateOptions) error {
 			continue
 		}
 		for _, file := range files {
+			if err := checkLink(host, name, file); err != nil {
+				answer.Add(app.ValidateFile{File: file, Diagnostics: []guideway.Diagnostic{}, Error: err.Error()})
+				continue
+			}
 			if !slices.ContainsFunc(answer.Files, func(f app.ValidateFile) bool { return f.File == file }) {
 				answer.Add(validateFile(ctx, host, file, workflow.As{Dialect: guideway.Dialect(o.Dialect), Kind: phases.Kind(o.Kind)}))
 			}
@@ -129,6 +133,27 @@ func RunValidate(ctx context.Context, o *ValidateOptions) error {
 		}
 	}
 	return answer.Finish(host, o.Strict, o.JSON)
+}
+
+// checkLink returns an error for a file of a directory that is a link out of it: a message
+// could quote a text that has nothing to do with the definitions. A file that the user named
+// may be any link.
+func checkLink(h *app.Host, dir, file string) error {
+	if file == dir {
+		return nil
+	}
+	root, err := filepath.EvalSymlinks(h.Abs(dir))
+	if err != nil {
+		return app.ReadError(file, err)
+	}
+	target, err := filepath.EvalSymlinks(h.Abs(file))
+	if err != nil {
+		return app.ReadError(file, err)
+	}
+	if rel, err := filepath.Rel(root, target); err != nil || !filepath.IsLocal(rel) {
+		return guideway.Errorf(guideway.CodeForbidden, "%s is a link out of %s, which is not followed", file, dir)
+	}
+	return nil
 }
 
 // validateFile checks one file.
