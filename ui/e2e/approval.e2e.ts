@@ -102,3 +102,18 @@ test("the whole output is shown before it can be approved, with its hidden chara
   await page.getByText("You answered this gate.").waitFor();
   expect(person.complaints).toEqual([]);
 });
+
+test("a refused output is kept with the criteria that it failed", async () => {
+  const { page } = person;
+  const id = await begin(client, "Refused");
+  await expect(next(client, id, { output: "Looks good to me." })).rejects.toThrow("name the version");
+  await page.goto(`/runs/${id}`);
+  await page.getByText("Command refused").click();
+  const event = page.locator(".event-more").first();
+  expect(await event.locator("pre").textContent()).toContain("Looks good to me.");
+  expect(await event.getByRole("listitem").filter({ hasText: "name the version" }).count()).toBe(1);
+  await page.getByRole("tab", { name: /Outputs/ }).click();
+  const output = page.locator(".output").first();
+  await output.getByText("refused").waitFor();
+  await output.getByText("Looks good to me.").waitFor();
+});
