@@ -161,9 +161,9 @@ func Run(ctx context.Context, args []string, host app.Host) int {
 	if errors.As(err, &quiet) {
 		return quiet.Code
 	}
-	fmt.Fprintf(host.Err, "error: %s\n", err)
+	fmt.Fprintf(host.Err, "error: %s\n", app.EscapeText(err.Error()))
 	if fix := guideway.ErrorFix(err); fix != "" {
-		fmt.Fprintf(host.Err, "try: %s\n", fix)
+		fmt.Fprintf(host.Err, "try: %s\n", app.EscapeText(fix))
 	}
 	return exitCode(err)
 }

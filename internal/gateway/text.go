@@ -3,25 +3,15 @@ package gateway
 import (
 	"fmt"
 	"strings"
-	"unicode"
+
+	"github.com/guideway-dev/guideway/internal/platform/visible"
 )
 
 // maxDescription is the maximum length of a tool's description.
 const maxDescription = 4 << 10
 
-// isHidden reports whether a character is invisible to a person but readable for a model:
-// zero-width characters, direction marks and tags.
-func isHidden(r rune) bool {
-	switch {
-	case r == '\n', r == '\t', r == '\r':
-		return false
-	case r >= 0xFE00 && r <= 0xFE0F: // Variation selectors choose between two forms of a character.
-		return r != 0xFE0E && r != 0xFE0F
-	case r >= 0xE0100 && r <= 0xE01EF:
-		return true
-	}
-	return unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Co, r)
-}
+// isHidden reports whether a character is invisible to a person but readable for a model.
+func isHidden(r rune) bool { return visible.IsHidden(r) }
 
 // cleanDescription returns a description that is safe to show, and a warning if it was
 // changed.

@@ -11,19 +11,38 @@ import (
 	"unicode"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"golang.org/x/term"
 	"golang.org/x/text/width"
 )
 
-// WriteJSON writes v as indented JSON.
+// WriteJSON writes v as indented JSON. Characters that a terminal would execute or hide are
+// written as escapes.
 func WriteJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
+	enc := NewJSONEncoder(w)
 	enc.SetIndent("", "  ")
 	if err := enc.Encode(v); err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "write the answer: %w", err)
 	}
 	return nil
+}
+
+// NewJSONEncoder returns an encoder that writes hidden characters as escapes.
+func NewJSONEncoder(w io.Writer) *json.Encoder {
+	enc := json.NewEncoder(jsonWriter{w})
+	enc.SetEscapeHTML(false)
+	return enc
+}
+
+// jsonWriter escapes the JSON values that are written to it. Each Write is a whole value, as
+// json.Encoder writes it.
+type jsonWriter struct{ io.Writer }
+
+func (w jsonWriter) Write(text []byte) (int, error) {
+	if _, err := w.Writer.Write(visible.EscapeJSON(text)); err != nil {
+		return 0, err //nolint:wrapcheck // it is the error of the wrapped writer
+	}
+	return len(text), nil
 }
 
 // WriteJSONOr writes the result of a command as JSON if asJSON is set, and otherwise calls
@@ -169,24 +188,13 @@ func Truncate(text string, n int) string {
 	return strings.TrimRight(b.String(), " ") + "…"
 }
 
-// OneLine makes untrusted text safe to print on one line: control characters could move the
-// cursor.
-func OneLine(text string) string {
-	return strings.Join(strings.Fields(StripControls(text)), " ")
-}
+// OneLine makes untrusted text safe to print on one line: characters that could move the
+// cursor or hide text are escaped.
+func OneLine(text string) string { return visible.EscapeLine(text) }
 
-// StripControls removes control characters, except for line breaks and tabs.
-func StripControls(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' {
-			return r
-		}
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return -1
-		}
-		return r
-	}, strings.ReplaceAll(text, "\r\n", "\n"))
-}
+// EscapeText makes untrusted text safe to print: it is OneLine, but keeps line breaks and
+// tabs.
+func EscapeText(text string) string { return visible.EscapeText(text) }
 
 // Plural returns n with the singular or the plural of a noun.
 func Plural(n int, one, many string) string {
@@ -221,7 +229,7 @@ func WriteNewFile(path string, data []byte, mode fs.FileMode, force bool) error 
 // imports it.
 func (h *Host) WriteBundle(name string, bundle []byte, force bool, importCommand string) error {
 	if name == "" || name == "-" {
-		if _, err := h.Out.Write(bundle); err != nil {
+		if _, err := h.Out.Write(visible.EscapeJSON(bundle)); err != nil {
 			return guideway.Errorf(guideway.CodeUnavailable, "write the bundle: %w", err)
 		}
 		return nil

@@ -32,8 +32,14 @@ func (t *Table) AlignRight(columns ...int) *Table {
 	return t
 }
 
-// Add adds a row.
-func (t *Table) Add(row ...string) { t.rows = append(t.rows, row) }
+// Add adds a row. Its cells may be text of a file.
+func (t *Table) Add(row ...string) {
+	cells := make([]string, len(row))
+	for i, cell := range row {
+		cells[i] = OneLine(cell)
+	}
+	t.rows = append(t.rows, cells)
+}
 
 // Write prints the table. If terminal is 0, nothing is shortened.
 func (t *Table) Write(w io.Writer, terminal int, s Styles) {

@@ -80,7 +80,7 @@ func (a *ValidateAnswer) writeText(host *Host) {
 		Plural(sum.Errors, "error", "errors"), Plural(sum.Warnings, "warning", "warnings"))
 	for _, f := range a.Files {
 		if f.Error != "" {
-			fmt.Fprintf(host.Err, "error: %s\n", f.Error)
+			fmt.Fprintf(host.Err, "error: %s\n", EscapeText(f.Error))
 		}
 	}
 }

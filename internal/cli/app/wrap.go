@@ -7,7 +7,7 @@ import "strings"
 func Wrap(text string, n int) []string {
 	var out []string
 	fenced := false
-	for line := range strings.SplitSeq(strings.TrimRight(StripControls(text), "\n "), "\n") {
+	for line := range strings.SplitSeq(strings.TrimRight(EscapeText(text), "\n "), "\n") {
 		line = strings.TrimRight(strings.ReplaceAll(line, "\t", "    "), " ")
 		fence := strings.HasPrefix(strings.TrimSpace(line), "```")
 		if fence {

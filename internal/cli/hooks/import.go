@@ -13,6 +13,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/spf13/cobra"
@@ -209,6 +210,6 @@ func runHooksExport(ctx context.Context, o *app.NameOptions) error {
 	if err != nil {
 		return err
 	}
-	_, err = o.App.Host.Out.Write(text)
+	_, err = o.App.Host.Out.Write(visible.EscapeJSON(text))
 	return err
 }

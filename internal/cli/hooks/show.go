@@ -158,7 +158,7 @@ type hookText struct{ app.TextPrinter }
 func (v *hookText) writeGraph(d *HookDeps, e *catalog.HookEntry, scripts bool) {
 	s, g := v.Styles, e.Graph
 	about := strings.TrimSpace(fmt.Sprintf("%s %s", g.ID, g.Version))
-	fmt.Fprintf(v.Out, "%s %s\n", s.Bold(app.OneLine(g.Name)), s.Faint(fmt.Sprintf("%s (%s, %s)", about, d.stateText(e), app.OneLine(e.Path))))
+	fmt.Fprintf(v.Out, "%s %s\n", s.Bold(app.OneLine(g.Name)), s.Faint(fmt.Sprintf("%s (%s, %s)", app.OneLine(about), d.stateText(e), app.OneLine(e.Path))))
 	for _, o := range e.Overrides {
 		fmt.Fprintln(v.Out, s.Faint(fmt.Sprintf("Overrides %s of %s (%s): guideway hooks show %s@%s", o.Version, o.Source.Name, app.OneLine(o.Path), g.ID, o.Source.Name)))
 	}

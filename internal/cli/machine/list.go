@@ -64,7 +64,7 @@ func runMachineList(ctx context.Context, o *app.PlainOptions) error {
 	}
 	var more []string
 	for _, d := range answer.Diagnostics {
-		more = append(more, app.StripControls(d.String()))
+		more = append(more, app.EscapeText(d.String()))
 	}
 	return app.WriteList(o.App.Host, o.JSON, app.Listing[machineListRow]{
 		Items: answer.Machines, Answer: answer, More: strings.Join(more, "\n"),
@@ -127,7 +127,7 @@ func runMachineValidate(ctx context.Context, o *machineValidateOptions) error {
 	err = host.WriteJSONOr(o.JSON, answers, func() {
 		for _, v := range answers {
 			for _, d := range v.Diagnostics {
-				fmt.Fprintln(host.Out, app.StripControls(d.String()))
+				fmt.Fprintln(host.Out, app.EscapeText(d.String()))
 			}
 			if v.Valid {
 				fmt.Fprintf(host.Out, "%s: valid, %s\n", v.Machine, app.Plural(len(v.Diagnostics), "warning", "warnings"))

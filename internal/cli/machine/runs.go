@@ -281,7 +281,7 @@ func runMachineShow(ctx context.Context, o *MachineShowOptions) error {
 // showMachine prints a machine: a summary, and then all that an approval covers.
 func showMachine(h *app.Host, one *server.ResolvedMachine) error {
 	st, d := h.OutStyles(), one.Definition
-	fmt.Fprintf(h.Out, "%s  %s\n%s\n", st.Bold(app.OneLine(d.Name)), st.Faint(app.FormatSource(one.Source, one.Revision)+", "+one.Path), app.StripControls(d.Description))
+	fmt.Fprintf(h.Out, "%s  %s\n%s\n", st.Bold(app.OneLine(d.Name)), st.Faint(app.FormatSource(one.Source, one.Revision)+", "+one.Path), app.EscapeText(d.Description))
 	for _, o := range one.Overrides {
 		fmt.Fprintln(h.Out, st.Faint(fmt.Sprintf("Overrides %s of %s (%s): guideway machine show %s@%s", o.Version, o.Source.Name, app.OneLine(o.Path), app.OneLine(d.Name), o.Source.Name)))
 	}

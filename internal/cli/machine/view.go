@@ -80,14 +80,14 @@ func (v *machineView) showDelta(u driver.Update, pad string) {
 		fmt.Fprint(v.out, pad+"    ")
 		v.lineOpen, v.streamed = true, true
 	}
-	fmt.Fprint(v.out, strings.ReplaceAll(app.StripControls(u.Delta.Text), "\n", "\n"+pad+"    "))
+	fmt.Fprint(v.out, strings.ReplaceAll(app.EscapeText(u.Delta.Text), "\n", "\n"+pad+"    "))
 }
 
 func (v *machineView) showAnswer(u driver.Update, e *engine.Event, pad string) {
 	v.endLine()
 	if e.Response != nil {
 		if !v.streamed && e.Response.Message.Content != "" {
-			v.writeLine("%s    %s", pad, app.StripControls(e.Response.Message.Content))
+			v.writeLine("%s    %s", pad, app.EscapeText(e.Response.Message.Content))
 		}
 		for _, c := range e.Response.Message.ToolCalls {
 			v.writeLine("%s    %s", pad, v.styles.Faint(app.Truncate(app.OneLine(c.Function.Name+" "+c.Function.Arguments), 120)))
@@ -133,19 +133,19 @@ func usageText(s engine.Usage) string {
 func valueText(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil {
-		return app.StripControls(text)
+		return app.EscapeText(text)
 	}
 	var b bytes.Buffer
 	if json.Indent(&b, value, "", "  ") != nil {
-		return app.StripControls(string(value))
+		return app.EscapeText(string(value))
 	}
-	return app.StripControls(b.String())
+	return app.EscapeText(b.String())
 }
 
 // writeInputRequest prints the input that a run waits for.
 func writeInputRequest(h *app.Host, s *driver.Status) {
 	st := h.OutStyles()
-	fmt.Fprintf(h.Out, "\n%s %s\n", st.Bold("Waits for "+app.OneLine(s.Asks.Name)+":"), app.StripControls(s.Asks.Description))
+	fmt.Fprintf(h.Out, "\n%s %s\n", st.Bold("Waits for "+app.OneLine(s.Asks.Name)+":"), app.EscapeText(s.Asks.Description))
 	if len(s.Asks.Show) > 0 {
 		fmt.Fprintf(h.Out, "%s\n", valueText(s.Asks.Show))
 	}

@@ -63,7 +63,7 @@ func writeRequest(host *app.Host, e *requestlog.Entry, bodies bool) {
 		if part.body == nil {
 			continue
 		}
-		fmt.Fprintf(out, "\n%s\n%s\n", s.Bold(part.name), app.StripControls(part.body.Text))
+		fmt.Fprintf(out, "\n%s\n%s\n", s.Bold(part.name), app.EscapeText(part.body.Text))
 		if part.body.Cut {
 			fmt.Fprintln(out, s.Faint("(cut)"))
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"github.com/spf13/cobra"
 )
 
@@ -122,7 +123,7 @@ func (o *requestsTailOptions) writeEntry(e *requestlog.Entry) error {
 	if o.JSON {
 		text, err := jsontext.Marshal(e)
 		if err == nil {
-			_, err = host.Out.Write(append(text, '\n'))
+			_, err = host.Out.Write(append(visible.EscapeJSON(text), '\n'))
 		}
 		return err
 	}

@@ -8,7 +8,6 @@ import "github.com/guideway-dev/guideway/internal/cli/walk"
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 
@@ -109,7 +108,7 @@ func RunRun(ctx context.Context, o *RunOptions) error {
 	w := &walk.Walk{Def: def, Workflow: walk.NewWorkflowView(def), Vars: map[string]any{}}
 	var v walk.View = &walk.TextView{TextPrinter: app.NewTextPrinter(host, host.Out)}
 	if o.JSON {
-		v = &walk.JSONView{Enc: json.NewEncoder(host.Out)}
+		v = &walk.JSONView{Enc: app.NewJSONEncoder(host.Out)}
 	}
 	var p walk.Player
 	if o.Answers == "" {

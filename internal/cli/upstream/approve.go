@@ -98,7 +98,7 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 		return app.WriteJSON(host.Out, answer)
 	}
 	for _, w := range waiting {
-		fmt.Fprintf(out, "%s (%s)\n%s\n", app.OneLine(w.Tool), w.Why, w.Diff())
+		fmt.Fprintf(out, "%s (%s)\n%s\n", app.OneLine(w.Tool), w.Why, app.EscapeText(w.Diff()))
 	}
 	if o.Diff {
 		return nil

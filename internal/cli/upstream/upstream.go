@@ -299,7 +299,7 @@ func runUpstreamLogs(_ context.Context, o *upstreamLogsOptions) error {
 		fmt.Fprintln(o.app.Host.Err, "The log is empty.")
 	}
 	for _, line := range lines {
-		fmt.Fprintln(o.app.Host.Out, app.StripControls(line))
+		fmt.Fprintln(o.app.Host.Out, app.EscapeText(line))
 	}
 	return nil
 }
