@@ -21,7 +21,10 @@ func TestParseCount(t *testing.T) {
 		}
 	}
 	for _, value := range []any{
-		nil, true, "", "many", []any{1.0}, map[string]any{}, -1.0, -1, "-1", json.Number("-1"), 1.5, "1.5", -0.5,
+		nil, true, "", "many",
+		[]any{1.0},
+		map[string]any{},
+		-1.0, -1, "-1", json.Number("-1"), 1.5, "1.5", -0.5,
 		math.NaN(), "NaN", math.Inf(1), "Inf", "-Inf", float64(math.MaxInt32) + 1, 1e300, "1e300",
 	} {
 		if got, ok := parseCount(value); ok || got != 0 {

@@ -131,19 +131,26 @@ func TestWaitingRunListsAllValues(t *testing.T) {
 		field engine.Field
 	}{
 		{
-			"several texts", nil, []engine.Need{{Variable: "size", Allowed: []any{"small", "medium", "large", "huge"}}},
+			"several texts", nil,
+			[]engine.Need{{Variable: "size", Allowed: []any{"small", "medium", "large", "huge"}}},
 			engine.Field{Name: "context.size", Description: "the actual value; such as small, medium, large, huge, or another value"},
 		},
 		{
-			"a list", map[string]any{"size": "other"}, []engine.Need{{Variable: "list", Type: "array", Description: "the list of items"}},
+			"a list",
+			map[string]any{"size": "other"},
+			[]engine.Need{{Variable: "list", Type: "array", Description: "the list of items"}},
 			engine.Field{Name: "context.list", Type: "array", Description: "the list of items"},
 		},
 		{
-			"a number", map[string]any{"list": []any{}}, []engine.Need{{Variable: "n", Type: "number", Description: "the number of rounds"}},
+			"a number",
+			map[string]any{"list": []any{}},
+			[]engine.Need{{Variable: "n", Type: "number", Description: "the number of rounds"}},
 			engine.Field{Name: "context.n", Type: "number", Description: "the number of rounds"},
 		},
 		{
-			"true or false", map[string]any{"n": 0}, []engine.Need{{Variable: "done", Type: "boolean", Allowed: []any{true, false}, Exhaustive: true}},
+			"true or false",
+			map[string]any{"n": 0},
+			[]engine.Need{{Variable: "done", Type: "boolean", Allowed: []any{true, false}, Exhaustive: true}},
 			engine.Field{Name: "context.done", Type: "boolean", Description: "the actual value", Choices: []any{true, false}},
 		},
 	} {

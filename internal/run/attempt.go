@@ -15,7 +15,7 @@ import (
 // The bounds of what a position records of an agent that retries forever. Each rule has its
 // own bound, so that a flood of one refusal does not hide another one.
 const (
-	maxRefusalsOfRule   = 40
+	maxRefusalsOfRule   = 100
 	maxRefusedOutputs   = 10
 	maxRefusedText      = 16 << 10
 	maxRefusalIssues    = 20

@@ -50,7 +50,7 @@ func TestAFloodHidesNoRefusal(t *testing.T) {
 	for _, r := range listRefused(t, b.Service, a.RunID) {
 		count[r.Rule]++
 	}
-	if count[engine.RulePerson] != 1 || count[engine.RuleWrongStep] != 40 {
+	if count[engine.RulePerson] != 1 || count[engine.RuleWrongStep] != 100 {
 		t.Errorf("the run has %v", count)
 	}
 	open, err := b.Answer(t.Context(), personCaller(run.ViaTerminal), run.AnswerRequest{Ref: run.Ref{RunID: a.RunID}, Answer: *confirmAnswer()})

@@ -80,20 +80,9 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 	if err != nil {
 		return nil, err
 	}
-	if !c.Via.Person() {
-		if err := s.refuseAbortedByPerson(ctx, rec); err != nil {
-			return nil, err
-		}
-	}
-	// The fork does not copy that the run was aborted.
-	for n := len(entries); n > 0 && entries[n-1].fact.Kind == engine.EventRunAborted; n = len(entries) {
-		entries = entries[:n-1]
-	}
-	if !c.Via.Person() {
-		// An agent inherits no human approval: the person approved one run, not its copies.
-		if own := beforeHumanApproval(entries); len(own) < len(entries) && seq <= rec.Seq {
-			entries, seq = own, own[len(own)-1].event.Seq
-		}
+	entries, seq, err = s.inheritEntries(ctx, c, rec, entries, seq)
+	if err != nil {
+		return nil, err
 	}
 	last := program.lastForkable(entries)
 	if r.Seq == 0 && last > 0 {
@@ -108,6 +97,27 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 		Parent: rec.ID, ParentSeq: seq, Marks: now.marks,
 	}
 	return s.createRun(ctx, c, program, created, entries, r.RequestID)
+}
+
+// inheritEntries returns the entries that a fork of the caller copies, and the last event
+// number. A fork does not copy that the run was aborted. An agent inherits no human
+// approval: the person approved one run, not its copies.
+func (s *Service) inheritEntries(ctx context.Context, c Caller, rec Record, entries []entry, seq int64) ([]entry, int64, error) {
+	if !c.Via.Person() {
+		if err := s.refuseAbortedByPerson(ctx, rec); err != nil {
+			return nil, 0, err
+		}
+	}
+	for n := len(entries); n > 0 && entries[n-1].fact.Kind == engine.EventRunAborted; n = len(entries) {
+		entries = entries[:n-1]
+	}
+	if c.Via.Person() || seq > rec.Seq {
+		return entries, seq, nil
+	}
+	if own := beforeHumanApproval(entries); len(own) < len(entries) {
+		return own, own[len(own)-1].event.Seq, nil
+	}
+	return entries, seq, nil
 }
 
 // refuseAbortedByPerson refuses to fork a run that a person aborted.

@@ -55,11 +55,11 @@ func TestRefusalsAreRecordedUpToABound(t *testing.T) {
 	}
 }
 
-// TestRecordedRefusalsOfAPosition checks that exactly the first 40 refusals of a rule at a position
+// TestRecordedRefusalsOfAPosition checks that exactly the first 100 refusals of a rule at a position
 // are recorded, and that the count begins anew at the next one, also in another process.
 func TestRecordedRefusalsOfAPosition(t *testing.T) {
 	t.Parallel()
-	const most = 40
+	const most = 100
 	b := newTestBench(t)
 	a := startRun(t, b.Service, "guarded", nil)
 	count := func() (n int) {

@@ -195,15 +195,6 @@ func (s *Service) Summaries(ctx context.Context, p guideway.Principal, f Filter)
 	return list, wrapError(err, "list session documents")
 }
 
-// Projects returns the projects in which the user has documents or runs.
-func (s *Service) Projects(ctx context.Context, p guideway.Principal) ([]ProjectSummary, error) {
-	if err := checkUser(p.User); err != nil {
-		return nil, err
-	}
-	list, err := s.store.Projects(ctx, p.User)
-	return list, wrapError(err, "list projects")
-}
-
 // ValidationLog returns the newest entries of a document's log, newest first. A limit of 0
 // or less means 100.
 func (s *Service) ValidationLog(ctx context.Context, p guideway.Principal, n Name, limit int) ([]LogEntry, error) {

@@ -67,7 +67,7 @@ var _ receiver = (*Bridge)(nil)
 func NewBridge(opts BridgeOptions, out io.Writer) *Bridge {
 	b := &Bridge{opts: opts, out: out, calls: map[string]*bridgedCall{}, params: map[string]func(json.RawMessage) map[string]string{}}
 	spec := Spec{URL: opts.URL, Bearer: opts.Token}
-	var trip http.RoundTripper = http.DefaultTransport
+	trip := http.DefaultTransport
 	if opts.Dial != nil {
 		dialing := http.DefaultTransport.(*http.Transport).Clone()
 		dialing.DialContext, dialing.Proxy = opts.Dial, nil

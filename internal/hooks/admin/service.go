@@ -251,6 +251,7 @@ type Detail struct {
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
 }
 
+// Get returns a graph with its text and diagnostics.
 func (d *Service) Get(ctx context.Context, id string) (*Detail, error) {
 	m, e, err := d.findGraph(id)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 // Kind is the kind of a document of the dialect.
 type Kind = shape.Kind
 
+// The kinds.
 const (
 	KindGraph  Kind = "graph"
 	KindModule Kind = "module"

@@ -108,6 +108,7 @@ type Hook struct {
 // Branch is one of the two branches of a condition.
 type Branch string
 
+// The branches. An edge of another node has no branch.
 const (
 	NoBranch Branch = ""
 	True     Branch = "true"

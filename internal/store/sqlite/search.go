@@ -305,7 +305,8 @@ func (s *Store) readRecords(ctx context.Context, batch []candidate, f run.Filter
 		numbers[i] = batch[i].num
 	}
 	c.AddIn("r.num", numbers)
-	found, err := s.readers.db.QueryContext(ctx, `SELECT num, `+runColumns+` FROM runs r NOT INDEXED`+c.Where(), c.Args...)
+	const from = `SELECT num, ` + runColumns + ` FROM runs r NOT INDEXED`
+	found, err := s.readers.db.QueryContext(ctx, from+c.Where(), c.Args...)
 	records := map[int64]run.Record{}
 	_, err = collectRows(found, err, func(row scanner) (struct{}, error) {
 		var num int64

@@ -19,7 +19,7 @@ var Root = sync.OnceValue(func() string {
 	if root := runtime.GOROOT(); root != "" { //nolint:staticcheck // the toolchain of the machine that runs the test is meant
 		return root
 	}
-	out, _ := exec.Command("go", "env", "GOROOT").Output() //nolint:noctx // there is no context, and it ends at once
+	out, _ := exec.Command("go", "env", "GOROOT").Output()
 	return strings.TrimSpace(string(out))
 })
 

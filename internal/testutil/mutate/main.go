@@ -321,7 +321,7 @@ func (s *suite) testMutants(ctx context.Context, out io.Writer) (noticed int, er
 	if s.temp, err = os.MkdirTemp("", "guideway-mutate-"); err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(s.temp)
+	defer func() { _ = os.RemoveAll(s.temp) }()
 	s.binary = filepath.Join(s.temp, "package.test")
 	if err := s.compile(ctx); err != nil {
 		return 0, err

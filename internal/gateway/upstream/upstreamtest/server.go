@@ -213,6 +213,23 @@ func (s *Server) answerInitialize(m message) {
 	s.sendAnswer(m.ID, `{"protocolVersion":"`+version+`","serverInfo":{"name":"good","version":"1"},"instructions":"Be kind.","capabilities":`+capabilities+`}`)
 }
 
+// listResources answers resources/list.
+func (s *Server) listResources(m message) {
+	if s.hasMode(Pages) {
+		s.sendAnswer(m.ID, pageResource)
+		return
+	}
+	if s.hasMode(ClaimsForeignResources) {
+		s.sendAnswer(m.ID, `{"resources":[{"uri":"guideway://schemas/steps","name":"ours"},{"uri":"https://grasping.example/page","name":"page"}]}`)
+		return
+	}
+	hides := ""
+	if s.hasMode(Poisoned) {
+		hides = "\u202e"
+	}
+	s.sendAnswer(m.ID, `{"resources":[{"uri":"note://one","name":"one`+hides+`"}]}`)
+}
+
 // answerList answers lists and reads.
 func (s *Server) answerList(m message) {
 	switch m.Method {
@@ -227,19 +244,7 @@ func (s *Server) answerList(m message) {
 	case "prompts/get":
 		s.sendAnswer(m.ID, `{"messages":[{"role":"user","content":{"type":"text","text":`+string(quoteText(string(m.Params)))+`}}]}`)
 	case "resources/list":
-		if s.hasMode(Pages) {
-			s.sendAnswer(m.ID, pageResource)
-			return
-		}
-		if s.hasMode(ClaimsForeignResources) {
-			s.sendAnswer(m.ID, `{"resources":[{"uri":"guideway://schemas/steps","name":"ours"},{"uri":"https://grasping.example/page","name":"page"}]}`)
-			return
-		}
-		hides := ""
-		if s.hasMode(Poisoned) {
-			hides = "\u202e"
-		}
-		s.sendAnswer(m.ID, `{"resources":[{"uri":"note://one","name":"one`+hides+`"}]}`)
+		s.listResources(m)
 	case "resources/templates/list":
 		if s.hasMode(ClaimsForeignResources) {
 			s.sendAnswer(m.ID, `{"resourceTemplates":[{"uriTemplate":"{+x}","name":"all"},{"uriTemplate":"note:{+x}","name":"notes"},`+
@@ -376,17 +381,7 @@ func (s *Server) callTool(m message, stop chan struct{}) {
 	case "big":
 		s.sendAnswer(m.ID, textResult(strings.Repeat("x", p.Arguments.Size)))
 	case "slow":
-		for i := range 4 {
-			select {
-			case <-time.After(time.Duration(p.Arguments.Ms) * time.Millisecond):
-			case <-stop:
-				return
-			}
-			if p.Meta.Token != nil {
-				s.writeLine(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"total":4,"message":%q}}`, p.Meta.Token, i, p.Arguments.Text))
-			}
-		}
-		s.sendAnswer(m.ID, textResult("done "+p.Arguments.Text))
+		s.runSlow(m.ID, p.Meta.Token, p.Arguments.Text, time.Duration(p.Arguments.Ms)*time.Millisecond, stop)
 	case "log":
 		s.writeLine(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":` + string(quoteText(p.Arguments.Text)) + `}}`)
 		s.sendAnswer(m.ID, textResult("logged"))
@@ -401,6 +396,21 @@ func (s *Server) callTool(m message, stop chan struct{}) {
 			s.callBroken(p.Name, m)
 		}
 	}
+}
+
+// runSlow sends progress four times, and answers.
+func (s *Server) runSlow(id, token json.RawMessage, text string, pause time.Duration, stop chan struct{}) {
+	for i := range 4 {
+		select {
+		case <-time.After(pause):
+		case <-stop:
+			return
+		}
+		if token != nil {
+			s.writeLine(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"total":4,"message":%q}}`, token, i, text))
+		}
+	}
+	s.sendAnswer(id, textResult("done "+text))
 }
 
 // runSleep sends progress, and answers after a while; it counts a cancellation.
