@@ -59,8 +59,8 @@ func TestAFloodHidesNoRefusal(t *testing.T) {
 	}
 	_, err = b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: open.Handle, Step: "plan", Output: "x"})
 	checkRule(t, err, engine.RuleWrongStep)
-	if n := len(listRefused(t, b.Service, a.RunID)); n != 42 {
-		t.Errorf("%d refusals after another position, want 42", n)
+	if n := len(listRefused(t, b.Service, a.RunID)); n != 102 {
+		t.Errorf("%d refusals after another position, want 102", n)
 	}
 }
 
