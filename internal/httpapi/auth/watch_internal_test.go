@@ -14,16 +14,17 @@ func TestWatchCredentialEndsOnlyARunningRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for range 200 {
-			ended, valid := 0, true
-			stop := WatchCredential(func() bool { return valid }, func() { ended++ })
+			var ended atomic.Int32
+			var revoked atomic.Bool
+			stop := WatchCredential(func() bool { return !revoked.Load() }, func() { ended.Add(1) })
 			<-time.After(3*tokenCheckInterval + tokenCheckInterval/2)
-			if synctest.Wait(); ended != 0 {
+			if synctest.Wait(); ended.Load() != 0 {
 				t.Fatal("a request with a valid token was ended")
 			}
-			valid = false
+			revoked.Store(true)
 			<-time.After(tokenCheckInterval)
-			if synctest.Wait(); ended != 1 {
-				t.Fatalf("a request with a revoked token was ended %d times", ended)
+			if synctest.Wait(); ended.Load() != 1 {
+				t.Fatalf("a request with a revoked token was ended %d times", ended.Load())
 			}
 			stop()
 		}
