@@ -26,7 +26,7 @@ func TestWrap(t *testing.T) {
 		{"no list", "-one two three four", []string{"-one two three", "four"}},
 		{"fences", "```\none two three four five\n```\none two three four", []string{"```", "one two three four five", "```", "one two three", "four"}},
 		{"wide", "日本語の 文章です", []string{"日本語の", "文章です"}},
-		{"control", "a\x1b[31mb\rc", []string{"a[31mbc"}},
+		{"control characters", "a\x1b[31mb\rc", []string{`a\u{001B}[31mb\u{000D}c`}},
 		{"trailing", "one\n\n", []string{"one"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

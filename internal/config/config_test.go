@@ -512,7 +512,7 @@ func TestPasswordOfStoreIsHidden(t *testing.T) {
 	}
 }
 
-// TestZeroOptions checks that the zero Options reads the process.
+// TestZeroOptions checks that the zero Options uses the environment of the process.
 func TestZeroOptions(t *testing.T) {
 	t.Setenv("GUIDEWAY_LISTEN", "127.0.0.1:7")
 	t.Setenv("GUIDEWAY_CONFIG", writeConfig(t, "{}"))

@@ -397,8 +397,8 @@ func TestFormShowsTheSubmission(t *testing.T) {
 	}
 }
 
-// A form that is closed is an event of the run: a person's, or the client's if nobody had the
-// time to read it. The next calls do not ask again within a minute, and name the terminal
+// Closing a form records an event: by the person, or by the client if the form was closed
+// too quickly to be read. The next calls do not ask again within a minute, and name the terminal
 // and the dashboard.
 func TestDeclinedFormsAreRecorded(t *testing.T) {
 	t.Parallel()

@@ -101,7 +101,7 @@ func (s *Service) recordAttempt(ctx context.Context, c Caller, rec Record, l *lo
 	return err
 }
 
-// Decline is the last form of a gate that was closed without an answer.
+// Decline describes the last form at a gate, if it was closed without an answer.
 type Decline struct {
 	At time.Time
 	// ByClient reports whether the client declined without showing the form to a person.

@@ -27,7 +27,7 @@ func NewSummarizer(host *app.Host, cfg *config.Config) (contexts.Summarizer, err
 	models := &MachineModels{Host: host, entries: cfg.Models}
 	model, err := models.Model(driver.RunScope{}, machinedef.LevelFast, "")
 	if err != nil && guideway.ErrorFix(err) == "" {
-		err = guideway.Errorf(guideway.ErrorCode(err), "%w", err).WithFix("fix the level fast or base of \"models\" in guideway.json, or GUIDEWAY_MODEL")
+		err = guideway.Errorf(guideway.ErrorCode(err), "%w", err).WithFix("configure a model for \"fast\" or \"base\" under \"models\" in guideway.json, or set GUIDEWAY_MODEL")
 	}
 	if err != nil {
 		return nil, err

@@ -154,7 +154,7 @@ func (o *tokenCreateOptions) accessNotes(cfg *config.Config, token auth.NamedTok
 	}
 	for _, name := range token.Allow.Upstreams {
 		if !slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name }) {
-			notes = append(notes, fmt.Sprintf("there is no upstream %s yet: guideway upstream list", app.OneLine(name)))
+			notes = append(notes, fmt.Sprintf("there is no upstream %s yet; to list upstreams: guideway upstream list", app.OneLine(name)))
 		}
 	}
 	for _, name := range token.Allow.Projects {

@@ -135,9 +135,8 @@ func RunValidate(ctx context.Context, o *ValidateOptions) error {
 	return answer.Finish(host, o.Strict, o.JSON)
 }
 
-// checkLink returns an error for a file of a directory that is a link out of it: a message
-// could quote a text that has nothing to do with the definitions. A file that the user named
-// may be any link.
+// checkLink returns an error for a file in dir that is a link out of dir, because a
+// diagnostic could quote an unrelated file. A file that the user named may be any link.
 func checkLink(h *app.Host, dir, file string) error {
 	if file == dir {
 		return nil

@@ -173,7 +173,7 @@ func (s *Service) holdReserve(ctx context.Context) {
 	err := r.HoldReserve()
 	s.reserveOut.Store(err != nil)
 	if err != nil && !blob.IsFull(err) {
-		s.o.Logger.WarnContext(ctx, "no space could be reserved for a full disk", "error", err)
+		s.o.Logger.WarnContext(ctx, "cannot reserve the disk space that deletions need on a full disk", "error", err)
 	}
 }
 

@@ -54,7 +54,7 @@ func Prioritise(items []Item, options Options) Priority {
 func (p *Priority) addItem(item Item, kept bool, relevance float64, o Options) {
 	placed := RankedItem{Key: item.Key, Layer: item.Layer, Tokens: item.Tokens, Kept: kept, Why: item.Why}
 	if relevance > 0 {
-		placed.Why += fmt.Sprintf("; fits the question (%.2f of 1)", relevance)
+		placed.Why += fmt.Sprintf("; relevance to the question: %.2f of 1", relevance)
 	}
 	if item.Age > 0 {
 		placed.Why += fmt.Sprintf("; unchanged for %d steps", item.Age)

@@ -151,7 +151,8 @@ func (p *Pool) growLocked(ctx context.Context) {
 }
 
 // refuseLocked fails the calls that waited for a start that failed, if no worker is running.
-// If one is, it serves them. Later calls wait for a later start.
+// If one is, it serves them. Calls that came
+// after began keep waiting if another worker is starting.
 func (p *Pool) refuseLocked(began time.Time, err error) {
 	p.options.Log.Error("no script worker can be started", "error", err)
 	if p.living > p.starting {

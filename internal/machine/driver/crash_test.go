@@ -32,8 +32,8 @@ const tenCalls = `{
 
 const tenRoles = `{"worker": {"systemMessage": "Work.", "includedTools": ["s__*"], "reminder": "Go on."}}`
 
-// tenHandlers runs two rounds. They count their calls in common_data, so that a handler
-// whose result counted twice is visible.
+// tenHandlers returns handlers that run two rounds and count their calls in common_data, so
+// that a handler whose result counted twice is visible.
 func tenHandlers() handlers {
 	return handlers{
 		"ask": func(t *this) (any, error) {

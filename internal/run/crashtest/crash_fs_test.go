@@ -99,8 +99,8 @@ func (l *crashFS) closeAll() {
 	l.under = map[*call]func(){}
 }
 
-// errUnsupported is a call that crashFS cannot replay. It fails the test, because such a
-// call is not tested.
+// errUnsupported is returned for a system call that crashFS cannot replay. The test then
+// fails instead of skipping the call.
 var errUnsupported = errors.New("the model does not support this system call")
 
 // beginCall begins a call: a write may take effect from now on.

@@ -14,8 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// entry is a command of a run in the order in which they were sent. Each was sent after the
-// acknowledgement of the previous one.
+// entry is a command sent to a run. Entries are in the order sent; each was sent after the
+// previous one was acknowledged.
 type entry struct {
 	// life and reply identify the line that acknowledged the command.
 	life, reply int

@@ -20,7 +20,7 @@ func (s *Set) AddRuntime(began time.Time) {
 	for _, m := range []struct{ kind, name, help, source string }{
 		{"gauge", "go_memstats_heap_alloc_bytes", "Bytes of objects on the heap.", "/memory/classes/heap/objects:bytes"},
 		{"gauge", "go_memstats_sys_bytes", "Bytes that were got from the system.", "/memory/classes/total:bytes"},
-		{"counter", "go_memstats_alloc_bytes_total", "Bytes that were allocated.", "/gc/heap/allocs:bytes"},
+		{"counter", "go_memstats_alloc_bytes_total", "Bytes allocated for objects on the heap, including freed ones.", "/gc/heap/allocs:bytes"},
 		{"counter", "go_gc_cycles_total", "Collections of garbage.", "/gc/cycles/total:gc-cycles"},
 	} {
 		simple(m.kind, m.name, m.help, func() float64 {

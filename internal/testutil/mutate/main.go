@@ -217,7 +217,7 @@ func (f *finder) addStatements(list []ast.Stmt) {
 }
 
 // addBinary adds the mutants of a comparison, or of && and ||. A mutant of a bound evaluates
-// the operands twice, so they must not call functions with effects.
+// the operands twice, so bounds that call a function other than len are skipped.
 func (f *finder) addBinary(n *ast.BinaryExpr) {
 	switch n.Op {
 	case token.LAND, token.LOR:

@@ -64,7 +64,7 @@ func (l *linter) lintSkips(at shape.Place) {
 	}
 	if circle := l.graph.skipCycle(skipped); circle != nil && !alone {
 		l.Warnf(at.Index(circle[0]), CodeSkipCycle, "let the default transition of one of them lead to a phase that is not skipped",
-			"If several answers skip all of %s, the phases form a cycle and the run never leaves it.", shape.QuotedAll(l.graph.idsOf(circle)))
+			"If answers skip all of %s, their default transitions form a cycle and the run never ends.", shape.QuotedAll(l.graph.idsOf(circle)))
 	}
 }
 

@@ -38,7 +38,7 @@ func ParseSkill(file string, root *doc.Node) (*Skill, []guideway.Diagnostic) {
 	return s, nil
 }
 
-// member is a member of an open object with its check.
+// member is a key of an open object and the function that reads its value.
 type member struct {
 	key  string
 	read func(shape.Place)

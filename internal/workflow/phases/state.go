@@ -11,7 +11,7 @@ import (
 
 // State is a document with the progress of a workflow. It refers to phases, steps,
 // checkpoints, decisions and loops by numbers from 1, in the order of the workflow. The
-// engine interprets it from Canonical.
+// engine reads the progress from Canonical.
 type State struct {
 	WorkflowID, WorkflowVersion string
 	// Canonical is the document as RFC 8785 JSON.
