@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Field is an argument of the next call that only the caller can fill in. A suggested call
@@ -114,7 +115,16 @@ const RulePlaceholder = "placeholder"
 // IsPlaceholder reports whether a text is only a placeholder: dots, a phrase in angle
 // brackets, or TODO. A text that merely contains one is not.
 func IsPlaceholder(text string) bool {
-	text = strings.Trim(text, " \t\r\n\"'`*_")
+	visible := strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) { // characters that a reader cannot see
+			return -1
+		}
+		return r
+	}, text)
+	if isBlank(visible) {
+		return !isBlank(text)
+	}
+	text = strings.Trim(visible, " \t\r\n\"'`*_")
 	switch strings.ToLower(strings.TrimRight(text, ".:…")) {
 	case "":
 		return text != ""

@@ -10,7 +10,7 @@ import (
 func TestIsPlaceholder(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
-		"...": true, " … ": true, "`...`": true, "\"...\"": true, "<output>": true, "<one of: red, blue>": true, "TODO": true, "todo.": true, "TBD": true,
+		"...": true, " … ": true, "`...`": true, "\"...\"": true, "<output>": true, "<one of: red, blue>": true, "TODO": true, "todo.": true, "TBD": true, "\u200b...": true, ".\u2060..": true, "\u200b": true,
 		"": false, "done": false, "TODO: none left": false, "the list is [...]": false, "<b>bold</b>": false, "a < b and b > c": false, "see <https://example.com>": false, "``": false, "-": false,
 	} {
 		if got := engine.IsPlaceholder(text); got != want {
