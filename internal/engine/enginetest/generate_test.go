@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -285,9 +286,7 @@ func drawVars(d randomSource, def *definition, most int) map[string]any {
 	if oneIn(d, 6) {
 		vars[drawFrom(d, "unread", "a.b", "constructor", "", "plan.done")] = drawValue(d, "loose")
 	}
-	for _, name := range def.serverVars() {
-		delete(vars, name)
-	}
+	maps.DeleteFunc(vars, func(name string, _ any) bool { return def.isServerVar(rootName(name)) })
 	return vars
 }
 

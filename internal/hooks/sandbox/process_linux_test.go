@@ -70,6 +70,25 @@ func sendSignal(t *testing.T, w *process, signal syscall.Signal) {
 	}
 }
 
+// stopWorker stops a worker with SIGSTOP, and waits until it is stopped: until then its
+// threads still run.
+func stopWorker(t *testing.T, w *process) {
+	t.Helper()
+	sendSignal(t, w, syscall.SIGSTOP)
+	status := "/proc/" + strconv.Itoa(w.cmd.Process.Pid) + "/status"
+	for range 10_000 {
+		text, err := os.ReadFile(status)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "State:\tT") {
+			return
+		}
+		<-time.After(time.Millisecond)
+	}
+	t.Fatal("the worker did not stop")
+}
+
 // waitUnread waits until a worker has unread requests, or none.
 func waitUnread(t *testing.T, w *process, want bool) {
 	t.Helper()
@@ -97,7 +116,7 @@ func TestKilledDuringCall(t *testing.T) {
 	w := waitIdle(t, p)
 	// While the worker is stopped, the test can observe when the request is in its pipe. If
 	// the worker exits before that, the call runs in a new worker.
-	sendSignal(t, w, syscall.SIGSTOP)
+	stopWorker(t, w)
 	if err := unix.Waitid(unix.P_PID, w.cmd.Process.Pid, nil, unix.WSTOPPED, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +256,7 @@ func TestPipesWithoutDeadlines(t *testing.T) {
 		}
 	}
 	w := waitIdle(t, p)
-	sendSignal(t, w, syscall.SIGSTOP) // its own watchdog does not end it
+	stopWorker(t, w) // its own watchdog does not end it
 	c := newCall(`return 1`)
 	c.Limits.Wall = 50 * time.Millisecond
 	var e *Error
