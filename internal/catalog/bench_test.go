@@ -28,7 +28,7 @@ func manyWorkflows(b *testing.B, count int) string {
 }
 
 // BenchmarkLoad50 measures how long the catalog takes at the start with 50 workflows. The
-// start of the whole process may take 60 ms.
+// budget for the start of the whole process is 60 ms.
 func BenchmarkLoad50(b *testing.B) {
 	dir := manyWorkflows(b, 50)
 	b.ReportAllocs()

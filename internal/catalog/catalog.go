@@ -199,7 +199,7 @@ func (c *Catalog) Get(id string) (*Opened, error) {
 	if err == nil || !c.distrusted.Load() {
 		return opened, err
 	}
-	_ = c.Load(context.Background()) // a context that does not end returns no error
+	_ = c.Load(context.Background()) // Load returns an error only if its context ends
 	return c.Snapshot().Get(id)
 }
 

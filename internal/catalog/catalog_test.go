@@ -100,7 +100,8 @@ func TestBrokenDocumentHidesNothing(t *testing.T) {
 	}
 }
 
-// The id of a broken text is guessed, so that a request for it returns the reason.
+// The id of a broken text is guessed, so that a request for that id returns the parse
+// error.
 func TestBrokenIsFoundByGuessedID(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, file, text, id string }{
@@ -164,7 +165,7 @@ func TestReload(t *testing.T) {
 		if len(changes) > 0 {
 			got = changes[0]
 			if got.Snapshot != c.Snapshot() {
-				t.Errorf("%s: the change has another snapshot", step)
+				t.Errorf("%s: the change has a different snapshot", step)
 			}
 			got.Snapshot = nil
 		}

@@ -50,7 +50,7 @@ type fakeSource struct {
 	info catalog.SourceInfo
 
 	mu    sync.Mutex
-	files map[string]string // The text "!" cannot be opened.
+	files map[string]string // A file with the text "!" cannot be opened.
 	found []guideway.Diagnostic
 	err   error
 	stamp bool // use the text as stamp

@@ -159,7 +159,7 @@ func (s *Snapshot) addHooks(states []state) {
 	s.hooks = slices.SortedFunc(maps.Values(byID), func(a, b *HookEntry) int { return strings.Compare(a.ID, b.ID) })
 }
 
-// replacesHook reports whether a graph replaces the one below it, if there is one.
+// replacesHook reports whether a graph replaces the graph of a lower rank, if there is one.
 func (s *Snapshot) replacesHook(entry, below *HookEntry) bool {
 	switch {
 	case below == nil:
@@ -171,7 +171,7 @@ func (s *Snapshot) replacesHook(entry, below *HookEntry) bool {
 	case below.Own() && !entry.Own():
 		s.diagnostics = append(s.diagnostics, newWarning("hook-id-taken", entry.Path,
 			fmt.Sprintf("the hook graph %q of %s (%s) is served; one from a project cannot replace it", entry.ID, below.Source.Name, below.Path),
-			"change the id of this one"))
+			"change the id of this graph"))
 		return false
 	}
 	if below.Graph != nil {

@@ -84,7 +84,7 @@ func TestProjectHooks(t *testing.T) {
 		}
 	}
 	if _, err := snap.HookOf("base@project"); guideway.ErrorCode(err) != guideway.CodeNotFound || guideway.ErrorFix(err) != "use base@bundled, base@user" {
-		t.Errorf("the graph of a source without one: %v", err)
+		t.Errorf("a graph of a source that has none returns %v", err)
 	}
 	if len(snap.List(catalog.Filter{})) != 0 || len(snap.HookModules()) != 2 {
 		t.Error("a graph is among the workflows, or a module is missing")

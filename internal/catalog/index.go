@@ -150,8 +150,8 @@ func replaceWithoutSync(path string, data []byte) error {
 	return err
 }
 
-// sweepIndexes removes indexes that were not written for indexMaxAge, and temporary files
-// of killed processes.
+// sweepIndexes removes indexes that are older than indexMaxAge, and temporary files of
+// killed processes.
 func (c *Catalog) sweepIndexes() {
 	entries, err := os.ReadDir(c.opts.Index)
 	if err != nil {

@@ -84,7 +84,8 @@ func TestIndexAvoidsReads(t *testing.T) {
 	}
 }
 
-// Damaged indexes and those of others are ignored without a message, and written again.
+// Damaged indexes and those of other programs or sources are ignored without a message, and
+// written again.
 func TestInvalidIndexIsIgnored(t *testing.T) {
 	t.Parallel()
 	replaced := func(data string) func(testing.TB, string) {
@@ -169,7 +170,7 @@ func TestIndexIsNotTrusted(t *testing.T) {
 		lie   func(string) string
 		ask   string
 		code  guideway.Code // code is the expected error.
-		lists string        // lists is the list after the error.
+		lists string        // lists is the expected list after the error.
 	}{
 		"another id":      {replaceOnce(`"id":"b"`, `"id":"c"`), "c", guideway.CodeNotFound, "b@1 user"},
 		"another hash":    {replaceOnce(`"hash":"b@1"`, `"hash":"b@0"`), "b", "", "b@1 user"},
@@ -232,7 +233,7 @@ func TestWrongIndexTriggersReload(t *testing.T) {
 	c.OnChange(func(change catalog.Change) { changes <- change })
 	checkError(t, c.Open(context.Background()))
 	defer c.Close()
-	<-changes // The change of the first load.
+	<-changes // Drop the change of the first load.
 	if _, err := c.Snapshot().Get("c"); guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
 		t.Errorf("error is %v", err)
 	}

@@ -78,10 +78,10 @@ func TestFirstStartReleasesDefinitions(t *testing.T) {
 	defer mu.Unlock()
 	for i := range definitions {
 		if definitions[i].Value() != nil {
-			t.Errorf("the definition %d is still in memory", i)
+			t.Errorf("definition %d is still in memory", i)
 		}
 		if texts[i].Value() != nil {
-			t.Errorf("the text of the definition %d is still in memory", i)
+			t.Errorf("the text of definition %d is still in memory", i)
 		}
 	}
 	if n := len(c.List(catalog.Filter{})); n != 2 || len(definitions) != 2 {

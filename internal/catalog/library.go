@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/library"
 )
 
-// buildLibrary builds the library of a snapshot with merged definitions, and gives each
+// buildLibrary builds the library of a snapshot with merged definitions, and passes each
 // phase workflow the documents next to it.
 func (s *Snapshot) buildLibrary(states []state) {
 	sources := make([]library.Source, len(states))
@@ -65,7 +65,7 @@ func (s *Snapshot) assignOwner(owners map[string]string, r *record) {
 	if stem != d.ID {
 		s.diagnostics = append(s.diagnostics, newWarning(library.CodeFileID, r.path,
 			fmt.Sprintf("the workflow has the id %q but its file is named %q; tools use the id", d.ID, base),
-			fmt.Sprintf("rename the file to %s%s, or change the id", d.ID, path.Ext(base))))
+			fmt.Sprintf("rename the file to %s%s, or change the id in it", d.ID, path.Ext(base))))
 	}
 }
 

@@ -226,7 +226,7 @@ func TestLibraryReloads(t *testing.T) {
 	}
 	before := len(changes)
 	if guide(); len(changes) != before {
-		t.Error("a change was reported without one")
+		t.Error("a change was reported although nothing changed")
 	}
 	if !changes[1].Library || changes[1].Diagnostics || len(changes[1].Changed) != 0 {
 		t.Errorf("the change of a guide is reported as %+v", changes[1])

@@ -138,7 +138,7 @@ func (c *Catalog) reloadSources(ctx context.Context, which int) error {
 	return nil
 }
 
-// listing is the answer of a source.
+// listing is the result of listing a source.
 type listing struct {
 	done        bool
 	blocked     bool
@@ -353,7 +353,7 @@ func (r *record) guessRecordID(data []byte) string {
 	}
 	id := guessID(data, r.name)
 	if r.place.Kind != "" && id == stemOf(r.name) {
-		return r.place.Name // The name of the file, without its index.
+		return r.place.Name // the file name without its index
 	}
 	return id
 }

@@ -142,7 +142,7 @@ func TestMachineEdits(t *testing.T) {
 		t.Errorf("an unchanged machine was read again, after %d changes", changes)
 	}
 	putFile(t, script, aScript)
-	if mended := load(); mended.Stale || mended.Definition.Hash != first.Definition.Hash {
-		t.Errorf("the repaired machine is %+v", mended)
+	if repaired := load(); repaired.Stale || repaired.Definition.Hash != first.Definition.Hash {
+		t.Errorf("the repaired machine is %+v", repaired)
 	}
 }

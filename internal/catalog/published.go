@@ -48,7 +48,7 @@ type publishedDocument struct {
 
 // collectPublished collects the documents to publish, from states in order of rank.
 func (s *Snapshot) collectPublished(states []state) {
-	taken := map[string]string{} // maps names to ids of workflows
+	taken := map[string]string{} // workflow ids by name
 	for i := range states {
 		source := &states[i]
 		if source.info.Trust == TrustBundled {

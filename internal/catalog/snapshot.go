@@ -105,14 +105,14 @@ type SourceState string
 
 // The states of a source.
 const (
-	// SourceUnread was not read yet.
+	// SourceUnread means that the source was not read yet.
 	SourceUnread SourceState = "unread"
 	SourceOK     SourceState = "ok"
-	// SourceMissing has a location that does not exist.
+	// SourceMissing means that the location does not exist.
 	SourceMissing SourceState = "missing"
-	// SourceFailed could not be listed; its earlier documents are still served.
+	// SourceFailed means that the source could not be listed; its earlier documents are still served.
 	SourceFailed SourceState = "failed"
-	// SourceBlocked is not read because of its level.
+	// SourceBlocked means that the source is not read because of its level.
 	SourceBlocked SourceState = "blocked"
 )
 

@@ -56,12 +56,12 @@ type Level string
 
 // The levels.
 const (
-	// LevelTrusted is trusted like files of this user.
+	// LevelTrusted means that the content is trusted like files of this user.
 	LevelTrusted Level = "trusted"
-	// LevelReview is read and served; its scripts run after a person has approved them by
+	// LevelReview means that the content is read and served; its scripts run after a person has approved them by
 	// their hash, and its hook graphs never replace others.
 	LevelReview Level = "review"
-	// LevelBlocked is not read.
+	// LevelBlocked means that the source is not read.
 	LevelBlocked Level = "blocked"
 )
 
@@ -81,14 +81,14 @@ type Trust string
 
 // The levels of trust.
 const (
-	// TrustBundled comes with the program.
+	// TrustBundled means that the content comes with the program.
 	TrustBundled Trust = "bundled"
-	// TrustUser is in the user's own configuration, or named there.
+	// TrustUser means that the content is in the user's configuration directory, or named in the configuration.
 	TrustUser Trust = "user"
-	// TrustProject comes with the working directory; anyone with write access to the
+	// TrustProject means that the content comes with the working directory; anyone with write access to the
 	// project may have written it.
 	TrustProject Trust = "project"
-	// TrustRemote comes from another machine.
+	// TrustRemote means that the content comes from another machine.
 	TrustRemote Trust = "remote"
 )
 

@@ -41,7 +41,7 @@ func testWatch(t *testing.T, test func(w *watchedDir)) {
 			w.catalog.OnChange(func(change catalog.Change) { w.changes <- change })
 			checkError(t, w.catalog.Open(context.Background()))
 			t.Cleanup(w.catalog.Close)
-			<-w.changes // The change of the first load.
+			<-w.changes // Drop the change of the first load.
 			test(w)
 		})
 	}

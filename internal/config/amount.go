@@ -52,8 +52,8 @@ func ParseDuration(text string) (time.Duration, error) {
 	return total, nil
 }
 
-// DurationText returns a duration as a text for ParseDuration: whole days as days, other
-// durations like time.Duration.
+// DurationText formats a duration for ParseDuration: whole days as days, other durations
+// like time.Duration.
 func DurationText(d time.Duration) string {
 	if d >= day && d%day == 0 {
 		return fmt.Sprintf("%dd", d/day)
@@ -102,8 +102,7 @@ func ParseSize(text string) (int64, error) {
 	return int64(n * float64(scale)), nil
 }
 
-// SizeText returns a size as a text for ParseSize, in the largest unit that makes it a
-// whole number.
+// SizeText formats a size for ParseSize, in the largest unit that makes it a whole number.
 func SizeText(n int64) string {
 	for _, unit := range sizeUnits() {
 		if n >= unit.bytes && n%unit.bytes == 0 {

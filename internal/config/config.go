@@ -17,13 +17,13 @@ import (
 type Config struct {
 	// Listen is the host and port of the HTTP server.
 	Listen string
-	// Toolsets are the toolsets of a client that does not choose.
+	// Toolsets are the toolsets of a client that does not select any.
 	Toolsets []string
 	// Workflows are the settings of the sources of definitions.
 	Workflows Workflows
 	// Log is the settings of logging.
 	Log Log
-	// AllowOrigins are browser origins that may call, in addition to our own.
+	// AllowOrigins are browser origins that may call, in addition to the server's own.
 	AllowOrigins []string
 	// AllowedHosts are accepted Host headers, in addition to loopback.
 	AllowedHosts []string
@@ -77,8 +77,8 @@ type Workflows struct {
 	Bundled, Plugins, User, Project bool
 	// UserDir is the directory of the user source.
 	UserDir string
-	// CacheTTL is how long a source that cannot be watched is not read again. It is at
-	// least a second.
+	// CacheTTL is the interval at which a source that cannot be watched is read again. It
+	// is at least a second.
 	CacheTTL time.Duration
 	// Hosts are additional hosts that repositories may be fetched from.
 	Hosts []string

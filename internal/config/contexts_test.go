@@ -223,7 +223,7 @@ func TestSeedExamples(t *testing.T) {
 	t.Parallel()
 	seeds, err := filepath.Glob("../../../shared/seeds/003_*")
 	if err != nil || len(seeds) == 0 {
-		t.Skip("the seed documents are not beside the repository")
+		t.Skip("the seed documents are missing")
 	}
 	text, err := os.ReadFile(seeds[0])
 	if err != nil {
@@ -251,14 +251,14 @@ func TestSeedExamples(t *testing.T) {
 			}
 			if len(server.Env) == 0 {
 				if c.Context.Compression != "basic" || !c.Checkpoints.AutoSave || c.Checkpoints.Max != 100 || c.Encryption.Mode != "disabled" {
-					t.Errorf("the minimal example gives %+v, %+v", c.Context, c.Checkpoints)
+					t.Errorf("the minimal example results in %+v, %+v", c.Context, c.Checkpoints)
 				}
 				continue
 			}
 			advanced++
 			if c.Context.Compression != "advanced" || !c.Checkpoints.AutoSave || c.Checkpoints.Max != 50 ||
 				c.DataDir != "/custom/path/to/data" || c.Encryption.Mode != "enabled" {
-				t.Errorf("the advanced example gives %+v, %+v, %q, %q", c.Context, c.Checkpoints, c.DataDir, c.Encryption.Mode)
+				t.Errorf("the advanced example results in %+v, %+v, %q, %q", c.Context, c.Checkpoints, c.DataDir, c.Encryption.Mode)
 			}
 			// The same example in the file is refused with the text that it should have.
 			_, err := config.Load(config.Options{File: writeConfig(t, string(block[1])), Getenv: environment(), GOOS: "linux", Dir: "/work"})
@@ -269,7 +269,7 @@ func TestSeedExamples(t *testing.T) {
 		}
 	}
 	if advanced != 1 {
-		t.Errorf("%d advanced examples", advanced)
+		t.Errorf("%d advanced examples, want 1", advanced)
 	}
 }
 

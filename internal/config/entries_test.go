@@ -28,7 +28,7 @@ func TestEntries(t *testing.T) {
 		} {
 			_, err := config.Load(config.Options{File: writeConfig(t, `{"`+one+`s": `+text+`}`), Getenv: environment(), GOOS: "linux", Dir: "/"})
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s of %ss is told %v, without %q", text, one, err, want)
+				t.Errorf("%s of %ss: error %v, want %q in it", text, one, err, want)
 			}
 		}
 		c, err := config.Load(config.Options{File: writeConfig(t, `{"`+one+`s": {"good": `+fine+`}}`), Getenv: environment(), GOOS: "linux", Dir: "/"})

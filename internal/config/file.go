@@ -77,7 +77,7 @@ func (l *loader) readDataFile() {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(document)), ours) {
 			l.addWarning(guideway.Diagnostic{
 				Code: "config-not-ours", File: path,
-				Message: "the file has no setting of Guideway and is ignored",
+				Message: "the file has no Guideway setting and is ignored",
 				Fix:     "name it with --config if it is a configuration file; guideway help settings lists the settings",
 			})
 			return
@@ -339,7 +339,7 @@ func (f *fileReader) skipValue() any {
 	return v
 }
 
-// decodeJSON converts a JSON value into the setting's.
+// decodeJSON converts a JSON value into a value of the setting.
 func (s *Setting) decodeJSON(decoded any) (value, *settingError) {
 	switch s.Kind {
 	case KindBool:

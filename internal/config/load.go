@@ -160,7 +160,7 @@ func (l *loader) deriveSettings() {
 	if c.Encryption.KeyFile == "" { // Without a home directory, the path is empty.
 		c.Encryption.KeyFile = joinPath(l.goos, c.DataDir, "checkpoints.key")
 	}
-	if c.Journal.HeadsDir == "" { // Without a home directory, there is no separate one.
+	if c.Journal.HeadsDir == "" { // Without a home directory, there is no separate directory.
 		c.Journal.HeadsDir = joinPath(l.goos, c.DataDir, "heads")
 	}
 }
@@ -330,7 +330,7 @@ func (l *loader) unknownVariables() {
 		}
 		l.addWarning(guideway.Diagnostic{
 			Code: "config-unknown-variable", File: name,
-			Message: name + " is not a variable of Guideway", Fix: fix,
+			Message: name + " is not a Guideway variable", Fix: fix,
 		})
 	}
 }

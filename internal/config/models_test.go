@@ -48,7 +48,7 @@ func TestInvalidModels(t *testing.T) {
 	} {
 		_, err := config.Load(config.Options{File: writeConfig(t, text), Getenv: environment(), GOOS: "linux", Dir: "/"})
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s is told %v, without %q", text, err, want)
+			t.Errorf("%s: error %v, want %q in it", text, err, want)
 		}
 	}
 }

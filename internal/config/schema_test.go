@@ -73,11 +73,11 @@ func TestSchemaDescribesEverySetting(t *testing.T) {
 			t.Errorf("%s: descriptions differ: %q, %q", s.Name, p.Description, s.Usage)
 		}
 		if s.Kind != config.KindPath && textOf(p.Default) != defaults[s.Name] {
-			t.Errorf("%s: default is %v in the schema and %q in force", s.Name, p.Default, defaults[s.Name])
+			t.Errorf("%s: default is %v in the schema and %q in the settings", s.Name, p.Default, defaults[s.Name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(described)) {
-		t.Errorf("the schema has %s, which is no setting", name)
+		t.Errorf("the schema has %s, which is not a setting", name)
 	}
 }
 
@@ -147,14 +147,14 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 		_, decoderErr := config.Load(config.Options{File: path, Getenv: environment(), GOOS: "linux", Dir: "/"})
 		schemaErr := schema.Validate(roundTrip(rt, data))
 		if decoderErr == nil && schemaErr != nil {
-			rt.Fatalf("%s: the decoder takes it, the schema does not: %v", data, schemaErr)
+			rt.Fatalf("%s: the decoder accepts the document, the schema does not: %v", data, schemaErr)
 		}
 		structural := false
 		for _, d := range config.DiagnosticsOf(decoderErr) {
 			structural = structural || d.Code == "config-type" || d.Code == "config-unknown-key"
 		}
 		if structural && schemaErr == nil {
-			rt.Fatalf("%s: the schema takes it, the decoder does not: %v", data, decoderErr)
+			rt.Fatalf("%s: the schema accepts the document, the decoder does not: %v", data, decoderErr)
 		}
 	})
 }
@@ -228,7 +228,7 @@ func TestSettingsAreDistinct(t *testing.T) {
 		}
 		for _, name := range names {
 			if seen[name] || name == config.EnvConfig || name == "flag config" {
-				t.Errorf("%s is taken twice", name)
+				t.Errorf("%s is defined twice", name)
 			}
 			seen[name] = true
 		}

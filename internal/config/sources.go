@@ -33,7 +33,7 @@ type Source struct {
 	// "${keychain:NAME}". User is the user name for it.
 	Token string `json:"token,omitempty"`
 	User  string `json:"user,omitempty"`
-	// SSHKey and KnownHosts are files.
+	// SSHKey and KnownHosts are paths of files.
 	SSHKey     string `json:"sshKey,omitempty"`
 	KnownHosts string `json:"knownHosts,omitempty"`
 
@@ -194,7 +194,7 @@ func (f *fileReader) readSources(at int) {
 func (s *Source) validate() *settingError {
 	switch {
 	case !sourceName().MatchString(s.Name):
-		return newError("use lower case letters, digits, dots and dashes, at most 40", "%q is not a name for a source", s.Name)
+		return newError("use lower case letters, digits, dots and dashes, at most 40", "%q is not a valid source name", s.Name)
 	case reservedName(s.Name):
 		return newError("choose another name", "%q is the name of a built-in source", s.Name)
 	case (s.Git == "") == (s.Registry == ""):
@@ -202,7 +202,7 @@ func (s *Source) validate() *settingError {
 	case s.Registry != "" && s.Branch+s.Tag+s.Commit+s.Path+s.SSHKey+s.KnownHosts != "":
 		return newError("remove the members that apply only to repositories", "the source %q is a registry, which has no branches, directories or ssh keys", s.Name)
 	case s.Trust != "" && !slices.Contains(trustLevels(), s.Trust):
-		return newError("use one of: "+strings.Join(trustLevels(), ", "), "%q is not a level of trust", s.Trust)
+		return newError("use one of: "+strings.Join(trustLevels(), ", "), "%q is not a trust level", s.Trust)
 	case s.MaxFiles < 0 || s.MaxFileSize < 0 || s.MaxBytes < 0:
 		return newError("leave it out for the default", "the source %q has a negative limit", s.Name)
 	}

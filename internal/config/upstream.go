@@ -95,7 +95,7 @@ type UpstreamOAuth struct {
 type UpstreamTool struct {
 	// Hide removes the tool from lists and refuses calls.
 	Hide bool `json:"hide,omitempty"`
-	// Name and Description replace the upstream's own.
+	// Name and Description replace those of the upstream.
 	Name        string `json:"name,omitempty"`
 	Description string `json:"description,omitempty"`
 }

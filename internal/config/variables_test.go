@@ -49,7 +49,7 @@ func TestVariablesSetSettings(t *testing.T) {
 		for _, name := range names {
 			sample, ok := sampleValues()[name]
 			if !ok {
-				t.Errorf("the variable %s has no sample here", name)
+				t.Errorf("the variable %s has no sample value", name)
 				continue
 			}
 			c := loadConfig(t, config.Options{Getenv: environment(name, sample), GOOS: "linux", Dir: "/work"})

@@ -51,9 +51,9 @@ func readFile(ctx context.Context, path string) ([]byte, bool, error) {
 	case err != nil:
 		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, safeopen.Cause(err))
 	case !info.Mode().IsRegular():
-		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (it is not a regular file)", path)
+		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (not a regular file)", path)
 	case info.Size() > maxSize:
-		return nil, false, guideway.Errorf(guideway.CodeTooLarge, "cannot read %s (it is larger than %d MiB)", path, maxSize>>20)
+		return nil, false, guideway.Errorf(guideway.CodeTooLarge, "cannot read %s (larger than %d MiB)", path, maxSize>>20)
 	}
 	file, err := os.Open(path)
 	if err != nil {

@@ -172,7 +172,7 @@ func (e Env) joinPath(parts ...string) string {
 	return strings.ReplaceAll(strings.Join(parts, `\`), "/", `\`)
 }
 
-// samePath compares paths like Env's platform.
+// samePath compares paths as Env's platform does.
 func (e Env) samePath(a, b string) bool {
 	if e.GOOS == "windows" {
 		return strings.EqualFold(strings.ReplaceAll(a, "/", `\`), strings.ReplaceAll(b, "/", `\`))

@@ -46,15 +46,15 @@ func TestLaunch(t *testing.T) {
 		path       string
 		want       start
 	}{
-		"the binary":                       {install.LaunchAuto, own, all, start{own, []string{"mcp"}}},
-		"started by npx":                   {install.LaunchAuto, cached, all, start{npx, []string{"-y", install.Package, "mcp"}}},
-		"npx by choice":                    {install.LaunchNPX, own, all, start{npx, []string{"-y", install.Package, "mcp"}}},
-		"a container":                      {install.LaunchDocker, own, all, start{docker, container}},
-		"the binary in the cache of npx":   {install.LaunchBinary, cached, all, start{}},
-		"npx is not here":                  {install.LaunchNPX, own, filepath.Dir(own), start{}},
-		"docker is not here":               {install.LaunchDocker, own, filepath.Dir(own), start{}},
-		"npx in a relative path is not it": {install.LaunchNPX, own, ".", start{}},
-		"unknown":                          {"snap", own, all, start{}},
+		"the binary":                        {install.LaunchAuto, own, all, start{own, []string{"mcp"}}},
+		"started by npx":                    {install.LaunchAuto, cached, all, start{npx, []string{"-y", install.Package, "mcp"}}},
+		"npx by choice":                     {install.LaunchNPX, own, all, start{npx, []string{"-y", install.Package, "mcp"}}},
+		"a container":                       {install.LaunchDocker, own, all, start{docker, container}},
+		"the binary in the npx cache":       {install.LaunchBinary, cached, all, start{}},
+		"npx is missing":                    {install.LaunchNPX, own, filepath.Dir(own), start{}},
+		"docker is missing":                 {install.LaunchDocker, own, filepath.Dir(own), start{}},
+		"npx in a relative path is ignored": {install.LaunchNPX, own, ".", start{}},
+		"unknown":                           {"snap", own, all, start{}},
 	} {
 		command, args, err := install.Start(c.way, c.executable, c.path, env)
 		if (err != nil) != (c.want.Command == "") {

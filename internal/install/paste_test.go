@@ -46,7 +46,7 @@ func TestPaste(t *testing.T) {
 		})
 	}
 	for name, text := range map[string]string{
-		"nothing": "", "no object": "[1, 2]", "half of one": `{"mcpServers": {"files": {`, "no server": `{"mcpServers": {}}`, "a text": "npx -y server",
+		"nothing": "", "no object": "[1, 2]", "incomplete object": `{"mcpServers": {"files": {`, "no server": `{"mcpServers": {}}`, "a text": "npx -y server",
 		"ours": `{"mcpServers": {"guideway": {"command": "guideway", "args": ["mcp"]}}}`, "broken TOML": "[mcp_servers.files\ncommand",
 		"deep": strings.Repeat(`{"mcp":`, 100_000),
 	} {

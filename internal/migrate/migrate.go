@@ -22,15 +22,15 @@ type Outcome string
 
 // The outcomes.
 const (
-	// Copied was copied, or would be copied without DryRun.
+	// Copied means that the item was copied, or would be without DryRun.
 	Copied Outcome = "copied"
-	// Same exists with the same content.
+	// Same means that the item exists with the same content.
 	Same Outcome = "same"
-	// Kept exists with another content, which is kept.
+	// Kept means that the item exists with different content, which is kept.
 	Kept Outcome = "kept"
-	// Broken cannot be copied, for the given reason.
+	// Broken means that the item cannot be copied, for the given reason.
 	Broken Outcome = "broken"
-	// Left has no equivalent in Guideway.
+	// Left means that the item has no equivalent in Guideway.
 	Left Outcome = "left"
 )
 
@@ -171,7 +171,7 @@ func readFile(ctx context.Context, root *os.Root, name string, most int64) ([]by
 	defer func() { _ = f.Close() }()
 	data, err := safeopen.Read(ctx, f, most)
 	if err == nil && int64(len(data)) > most {
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "it is larger than %d MiB", most>>20)
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "the file is larger than %d MiB", most>>20)
 	}
 	return data, err
 }

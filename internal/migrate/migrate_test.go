@@ -45,10 +45,10 @@ func readFiles(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// checkText returns a diagnostic for a text that asks for one.
+// checkText returns an error for a text that contains "wrong".
 func checkText(file string, data []byte) []guideway.Diagnostic {
 	if strings.Contains(string(data), "wrong") {
-		return []guideway.Diagnostic{{Severity: guideway.SeverityError, File: file, Message: "it is wrong"}}
+		return []guideway.Diagnostic{{Severity: guideway.SeverityError, File: file, Message: "the text is wrong"}}
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func TestTree(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret.json")
 	writeFiles(t, filepath.Dir(outside), map[string]string{"secret.json": "secret"})
 	if err := os.Symlink(outside, filepath.Join(from, "link.json")); err != nil {
-		t.Skipf("links cannot be made here: %v", err)
+		t.Skipf("links cannot be created: %v", err)
 	}
 	writeFiles(t, to, map[string]string{"mine.json": "mine", "same.json": "same"})
 	before := readFiles(t, from)
@@ -110,7 +110,7 @@ func TestTree(t *testing.T) {
 	}
 	again, err := tree.Copy(t.Context())
 	if err != nil || migrate.Count(again, migrate.Copied) != 0 {
-		t.Errorf("a second time %d were copied: %v", migrate.Count(again, migrate.Copied), err)
+		t.Errorf("the second run copied %d items: %v", migrate.Count(again, migrate.Copied), err)
 	}
 	if diff := cmp.Diff(before, readFiles(t, from)); diff != "" {
 		t.Errorf("the source has changed (-before +after):\n%s", diff)
@@ -123,7 +123,7 @@ func TestLinksInDestination(t *testing.T) {
 	from, to, outside := t.TempDir(), t.TempDir(), t.TempDir()
 	writeFiles(t, from, map[string]string{"sub/a.json": "{}"})
 	if err := os.Symlink(outside, filepath.Join(to, "sub")); err != nil {
-		t.Skipf("links cannot be made here: %v", err)
+		t.Skipf("links cannot be created: %v", err)
 	}
 	items, err := migrate.Tree{From: from, To: to}.Copy(t.Context())
 	if err != nil || migrate.Count(items, migrate.Copied) != 0 {
@@ -156,9 +156,9 @@ func TestSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"p1/wf/S1", "p1/wf/S2"}, got); diff != "" {
-		t.Errorf("handed over (-want +got):\n%s", diff)
+		t.Errorf("documents passed to put (-want +got):\n%s", diff)
 	}
 	if n := migrate.Count(items, migrate.Broken); n != 3 {
-		t.Errorf("%d were broken, want 3: %+v", n, items)
+		t.Errorf("%d items are broken, want 3: %+v", n, items)
 	}
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// Session is a session document of WorkRail in sessions/PROJECT/WORKFLOW/ID.json (facts on
-// the steps dialect, section 3).
+// Session is a session document of WorkRail in sessions/PROJECT/WORKFLOW/ID.json .
 type Session struct {
 	ID          string         `json:"id"`
 	Workflow    string         `json:"workflowId"`
@@ -74,7 +73,7 @@ func readSession(ctx context.Context, root *os.Root, name string) (Session, erro
 	}
 	var s Session
 	if err := json.Unmarshal(data, &s); err != nil {
-		return s, guideway.Errorf(guideway.CodeInvalid, "it is not a session document: %w", err)
+		return s, guideway.Errorf(guideway.CodeInvalid, "not a session document: %w", err)
 	}
 	parts := strings.Split(name, "/")
 	for _, each := range []struct {
@@ -86,7 +85,7 @@ func readSession(ctx context.Context, root *os.Root, name string) (Session, erro
 		}
 	}
 	if s.Data == nil {
-		return s, guideway.Errorf(guideway.CodeInvalid, "it is not a session document: it has no data")
+		return s, guideway.Errorf(guideway.CodeInvalid, "not a session document: no data")
 	}
 	return s, nil
 }

@@ -33,13 +33,13 @@ type address struct {
 	user, secret string
 }
 
-// KnownHosts are the hosts that are always allowed: they are on the internet and serve the
-// same to everyone.
+// KnownHosts are the hosts that are always allowed: they are public, so a request to them
+// cannot reach a private network.
 func KnownHosts() []string {
 	return []string{"github.com", "gitlab.com", "bitbucket.org", "dev.azure.com", "codeberg.org", "sourceforge.net"}
 }
 
-// scpLike is git@host:path, the short form of an address of ssh.
+// scpLike is git@host:path, the short form of an ssh address.
 var scpLike = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:([A-Za-z0-9_.-]+)@)?([A-Za-z0-9._-]+):([^/\\].*|/.*)$`)
 })
@@ -197,13 +197,13 @@ func checkRef(what, name string) error {
 	if ok {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeInvalid, "%q is not the name of a %s", name, what).WithFix("use a name that git accepts, such as \"main\"")
+	return guideway.Errorf(guideway.CodeInvalid, "%q is not a valid %s name", name, what).WithFix("use a name that git accepts, such as \"main\"")
 }
 
 var commitPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{40}$`) })
 
-// TokenVariables are the names of the variables that may hold the token for a host,
-// the first that is set being taken.
+// TokenVariables are the names of the variables that may hold the token for a host. The
+// first one that is set is used.
 func TokenVariables(host string) []string {
 	special := map[string]string{"github.com": "GITHUB_TOKEN", "gitlab.com": "GITLAB_TOKEN", "bitbucket.org": "BITBUCKET_TOKEN"}
 	if name := special[host]; name != "" {

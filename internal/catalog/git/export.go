@@ -33,7 +33,7 @@ type export struct {
 // entry is a file in a commit.
 type entry struct {
 	name, mode, hash string
-	// size is negative if the host omitted the file because it is too large.
+	// size is negative if the fetch omitted the file because it is too large.
 	size int64
 }
 

@@ -59,7 +59,7 @@ func (f *Fetcher) errMissing() error {
 	case f.opts.Branch != "" && f.opts.Branch != "main" && f.opts.Branch != "master":
 		return guideway.Errorf(guideway.CodeNotFound, "the repository has no branch %q", f.opts.Branch)
 	default:
-		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commit yet, or no default branch").WithFix("name a branch")
+		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commits, or no default branch").WithFix("name a branch")
 	}
 }
 
@@ -174,8 +174,8 @@ func gitDir(dir string) (string, error) {
 const bareConfig = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
 // fetchCommit fetches one commit without its history into an empty directory. If the host
-// supports it, files that are too large to be documents are omitted. It returns the hash of
-// the commit.
+// supports filters, files that are too large to be documents are omitted. It returns the
+// hash of the commit.
 func (f *Fetcher) fetchCommit(ctx context.Context, git program, t target, dir string) (string, error) {
 	for _, part := range []string{"objects", "refs"} {
 		if err := os.MkdirAll(filepath.Join(dir, part), 0o700); err != nil {
@@ -285,7 +285,7 @@ func sshFile(option, path string) string {
 	return " -o '" + option + `="` + strings.NewReplacer(`'`, `'\''`, `%`, `%%`).Replace(path) + `"'`
 }
 
-// newProgram returns git with the settings that reach the repository.
+// newProgram returns git with the settings that it needs to reach the repository.
 func (f *Fetcher) newProgram(ctx context.Context) (program, error) {
 	if _, err := Version(ctx); err != nil {
 		return program{}, err
@@ -321,7 +321,7 @@ func (f *Fetcher) newProgram(ctx context.Context) (program, error) {
 	return git, nil
 }
 
-// fetchNewer looks for a commit other than the one in the copy, and exports it.
+// fetchNewer exports the followed commit if it differs from the one in the copy.
 func (f *Fetcher) fetchNewer(ctx context.Context, have *mirror.Previous, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
 	git, err := f.newProgram(ctx)
 	if err != nil {

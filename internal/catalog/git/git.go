@@ -1,8 +1,8 @@
-// Package git brings the definitions of a git repository: over https, over ssh, or
-// from a directory. The git program fetches one commit, without its history, with
-// the credentials, proxies and ssh settings of the user. The package copies the
-// documents out of the commit and removes the rest: no repository is kept, nothing is
-// checked out, and nothing from the repository is ever executed.
+// Package git fetches the definitions of a git repository: over https, over ssh, or from a
+// directory. The git program fetches one commit, without its history, with the credentials,
+// proxies and ssh settings of the user. The package copies the documents out of the commit
+// and removes the rest: no repository is kept, nothing is checked out, and nothing from the
+// repository is ever executed.
 package git
 
 import (
@@ -34,15 +34,15 @@ type Options struct {
 	// Credentials returns the user and the token for an https host; nil and an empty token
 	// mean none. It is called at every fetch, and its results are not stored.
 	Credentials func(host string) (user, token string)
-	// SSH takes precedence over the user's settings of ssh.
+	// SSH takes precedence over the user's ssh settings.
 	SSH SSH
 	// Limits bound the content of a repository.
 	Limits mirror.Limits
 }
 
-// SSH names files for hosts of ssh; "" means the user's settings of ssh.
+// SSH names files for ssh hosts; "" means the user's ssh settings.
 type SSH struct {
-	// Key is the file of a private key, KnownHosts that of the keys of hosts.
+	// Key is the file of a private key, KnownHosts that of the host keys.
 	Key, KnownHosts string
 }
 
@@ -128,7 +128,7 @@ func (f *Fetcher) addAddress(err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "fetch %s: %s", f.address, message)
 }
 
-// readCredentials returns the user and the token for a host of https.
+// readCredentials returns the user and the token for an https host.
 func (f *Fetcher) readCredentials() (user, token string) {
 	if f.address.secret != "" {
 		return cmp.Or(f.address.user, userFor(f.address.host)), f.address.secret

@@ -32,10 +32,10 @@ func TestLocalRepository(t *testing.T) {
 		t.Error(diff)
 	}
 	if state := s.SyncState(); state.Reference != "master" {
-		t.Errorf("%q is followed", state.Reference)
+		t.Errorf("the followed branch is %q", state.Reference)
 	}
 	if again := syncSource(t, s); again.Changed {
-		t.Errorf("nothing is new: %+v", again)
+		t.Errorf("a sync without a new commit reports a change: %+v", again)
 	}
 
 	r.writeFile("workflows/one.json", workflowText("one", "2.0.0"))
@@ -65,7 +65,7 @@ func TestProvenance(t *testing.T) {
 	r := newRepo(t)
 	s := newSource(t, t.TempDir(), git.Options{URL: r.dir})
 	syncSource(t, s)
-	head := r.commitAll() // The workflows do not change.
+	head := r.commitAll() // This commit does not change the workflows.
 	done := syncSource(t, s)
 	if done.After != head {
 		t.Errorf("%+v, want %s", done, head)
@@ -145,7 +145,7 @@ func TestOverHTTP(t *testing.T) {
 	}
 	given = token
 
-	// A forced push counts.
+	// A forced push is fetched too.
 	r.runGit("commit", "-q", "--amend", "--allow-empty", "-m", "rewritten")
 	r.writeFile("workflows/one.json", workflowText("one", "3.0.0"))
 	r.runGit("commit", "-q", "-a", "--amend", "-m", "rewritten")
@@ -164,7 +164,7 @@ func TestOverHTTP(t *testing.T) {
 	f, err := git.New(git.Options{URL: strings.Replace(server.URL, "http://", "http://"+token+"@", 1) + "/repo", Hosts: opts.Hosts})
 	checkError(t, err)
 	if strings.Contains(f.Location()+f.Origin(), token) {
-		t.Errorf("the token shows in %s", f.Location())
+		t.Errorf("the token is shown in %s", f.Location())
 	}
 	_, err = f.Fetch(t.Context(), nil, func() (*mirror.Stage, error) { return nil, errors.New("not reached") })
 	if err == nil || strings.Contains(err.Error(), token) {
@@ -173,7 +173,7 @@ func TestOverHTTP(t *testing.T) {
 	assertNowhere(t, dir, token)
 }
 
-// assertNowhere looks for a text in all files.
+// assertNowhere fails the test if a file contains a secret.
 func assertNowhere(t *testing.T, dir, secret string) {
 	t.Helper()
 	checkError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -182,7 +182,7 @@ func assertNowhere(t *testing.T, dir, secret string) {
 		}
 		data, err := os.ReadFile(path)
 		if strings.Contains(string(data), secret) {
-			t.Errorf("%s holds the secret", path)
+			t.Errorf("%s contains the secret", path)
 		}
 		return err
 	}))
@@ -207,7 +207,7 @@ func TestDeletedBranch(t *testing.T) {
 	}
 }
 
-// TestNewCommitIsFetched serves a new commit without a call to Sync.
+// TestNewCommitIsFetched checks that a new commit is served without a call to Sync.
 func TestNewCommitIsFetched(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -228,7 +228,7 @@ func TestNewCommitIsFetched(t *testing.T) {
 					return
 				}
 			case <-timeout:
-				t.Fatalf("version %s does not come: %v", want, c.Diagnostics())
+				t.Fatalf("version %s was not served in time: %v", want, c.Diagnostics())
 			}
 		}
 	}
@@ -238,7 +238,7 @@ func TestNewCommitIsFetched(t *testing.T) {
 	wait("2.0.0")
 }
 
-// TestRefusedOptions refuses wrong options before any host is reached.
+// TestRefusedOptions checks that invalid options are refused before any host is contacted.
 func TestRefusedOptions(t *testing.T) {
 	t.Parallel()
 	const url = "https://github.com/acme/workflows"
@@ -254,19 +254,19 @@ func TestRefusedOptions(t *testing.T) {
 		{"commit that is an option", git.Options{URL: url, Commit: "-x"}},
 		{"branch and tag", git.Options{URL: url, Branch: "main", Tag: "v1"}},
 		{"path out", git.Options{URL: url, Path: "../x"}},
-		{"path in the repository's own", git.Options{URL: url, Path: ".git/hooks"}},
+		{"path in the .git directory", git.Options{URL: url, Path: ".git/hooks"}},
 		{"host", git.Options{URL: "https://git.company.com/x/y"}},
-		{"host that ends like a known one", git.Options{URL: "https://notgithub.com/x/y"}},
-		{"known host in the user's name", git.Options{URL: "https://github.com@evil.example/x"}},
+		{"host with the suffix of a known host", git.Options{URL: "https://notgithub.com/x/y"}},
+		{"known host as the user name", git.Options{URL: "https://github.com@evil.example/x"}},
 		{"known host at another port", git.Options{URL: "https://github.com:8443/x/y"}},
 		{"without encryption", git.Options{URL: "http://github.com/x/y"}},
 		{"program as transport", git.Options{URL: "ext::sh -c touch% /tmp/x"}},
 		{"file as transport", git.Options{URL: "file::/x"}},
 		{"another scheme", git.Options{URL: "ftp://github.com/x/y"}},
 		{"option", git.Options{URL: "--upload-pack=touch /tmp/x"}},
-		{"option as a host of ssh", git.Options{URL: "ssh://-oProxyCommand=x/y"}},
-		{"option as a path of ssh", git.Options{URL: "git@github.com:-x"}},
-		{"metadata of a cloud", git.Options{URL: "http://169.254.169.254/latest"}},
+		{"option as an ssh host", git.Options{URL: "ssh://-oProxyCommand=x/y"}},
+		{"option as an ssh path", git.Options{URL: "git@github.com:-x"}},
+		{"cloud metadata address", git.Options{URL: "http://169.254.169.254/latest"}},
 		{"control character", git.Options{URL: "https://github.com/x\ny"}},
 		{"dots", git.Options{URL: "https://github.com/x/../y"}},
 		{"relative", git.Options{URL: "some/dir"}},
@@ -292,7 +292,8 @@ func TestRefusedOptions(t *testing.T) {
 	}
 }
 
-// Each host has its usual token variable, or one made of its name, before the general ones.
+// The usual token variable of a host, or one derived from its name, takes precedence over
+// the general ones.
 func TestTokenVariables(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]string{
@@ -304,6 +305,6 @@ func TestTokenVariables(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{"GIT_GIT_COMPANY_COM_TOKEN", "WORKFLOW_GIT_AUTH_TOKEN", "GIT_TOKEN"}, git.TokenVariables("git.company.com")); diff != "" {
-		t.Errorf("of another host (-want +got):\n%s", diff)
+		t.Errorf("variables of a different host (-want +got):\n%s", diff)
 	}
 }

@@ -55,7 +55,7 @@ type repo struct {
 func newRepo(t testing.TB) *repo {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("the program git makes the repositories of this test, and is not here")
+		t.Skip("this test needs git, which is not installed")
 	}
 	r := &repo{t: t, dir: filepath.Join(t.TempDir(), "repo")}
 	checkError(t, os.MkdirAll(r.dir, 0o755))
@@ -99,14 +99,13 @@ func workflowText(id, version string) string {
 	return fmt.Sprintf(`{"id": %q, "name": "N", "description": "D", "version": %q, "steps": [{"id": "step", "title": "T", "prompt": "P"}]}`, id, version)
 }
 
-// smartHTTP serves repositories by the git program's own HTTP server, to clients with
-// the token.
+// smartHTTP serves repositories with git's own HTTP server to clients that send the token.
 func smartHTTP(t testing.TB, root, token string) *httptest.Server {
 	t.Helper()
 	path, err := exec.CommandContext(t.Context(), "git", "--exec-path").Output()
 	backend := filepath.Join(strings.TrimSpace(string(path)), "git-http-backend")
 	if _, statErr := os.Stat(backend); err != nil || statErr != nil {
-		t.Skip("git-http-backend, which serves the repositories of this test, is not here")
+		t.Skip("this test needs git-http-backend, which is not installed")
 	}
 	handler := &cgi.Handler{
 		Path: backend, Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
@@ -124,7 +123,7 @@ func smartHTTP(t testing.TB, root, token string) *httptest.Server {
 	return server
 }
 
-// newSource makes a source of options with a copy in a directory.
+// newSource makes a source from options, with its copy in a directory.
 func newSource(t testing.TB, dir string, opts git.Options) *mirror.Source {
 	t.Helper()
 	f, err := git.New(opts)

@@ -32,7 +32,7 @@ import (
 func TestHostileRepository(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("links need a privilege there")
+		t.Skip("creating links needs a privilege on Windows")
 	}
 	r := newRepo(t)
 	secret := filepath.Join(t.TempDir(), "secret.json")
@@ -45,7 +45,7 @@ func TestHostileRepository(t *testing.T) {
 	r.writeFile("workflows/broken.json", `{"id": `)
 	r.writeFile("workflows/CON.json", workflowText("device", "1.0.0"))
 	r.writeFile("workflows/node_modules/x.json", workflowText("module", "1.0.0"))
-	// Programs that git would run at a checkout.
+	// Filters and hooks that git would run at a checkout.
 	touched := filepath.Join(t.TempDir(), "touched")
 	r.writeFile(".gitattributes", "*.json filter=evil\n")
 	r.runGit("config", "filter.evil.smudge", "touch "+touched)
@@ -75,7 +75,7 @@ func TestHostileRepository(t *testing.T) {
 			"file-link absolute.json", "file-link up.json", "file-link inner.json", "file-too-large huge.json", "file-name CON.json", "git-submodule sub",
 		} {
 			if !strings.Contains(strings.Join(got, "\n"), want) {
-				t.Errorf("%q is not told: %v", want, got)
+				t.Errorf("%q is not reported: %v", want, got)
 			}
 		}
 		checkError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
@@ -86,7 +86,7 @@ func TestHostileRepository(t *testing.T) {
 		}))
 	}
 	if _, err := os.Stat(touched); err == nil {
-		t.Error("something of the repository was executed")
+		t.Error("a program from the repository was executed")
 	}
 }
 
@@ -142,7 +142,7 @@ func TestHandwrittenTree(t *testing.T) {
 		t.Error(diff)
 	}
 	if len(found) < 6 {
-		t.Errorf("the refusals are not told: %v", found)
+		t.Errorf("the refusals are not reported: %v", found)
 	}
 	checkError(t, filepath.WalkDir(filepath.Dir(copyDir), func(path string, _ os.DirEntry, err error) error {
 		if base := filepath.Base(path); base == "up.json" || base == "abs.json" || base == "x.json" {
@@ -152,8 +152,8 @@ func TestHandwrittenTree(t *testing.T) {
 	}))
 }
 
-// TestTooLarge refuses repositories above the limits, and files of a few bytes that
-// unpack to many.
+// TestTooLarge checks that repositories above the limits are refused, and so are small
+// files that decompress to large ones.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -182,7 +182,7 @@ func TestTooLarge(t *testing.T) {
 	if _, err := newSource(t, t.TempDir(), few).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeTooLarge {
 		t.Errorf("many documents: %v", err)
 	}
-	// 80 MB in 80 kB are never unpacked: git reports the size.
+	// 80 MB in 80 kB are never decompressed: git reports the size.
 	r.writeFile("workflows/bomb.json", strings.Repeat("\x00", 80<<20))
 	r.commitAll()
 	for _, filter := range []string{"false", "true"} {
@@ -199,7 +199,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestHostileHost gets an error from each broken host, in bounded time.
+// TestHostileHost checks that each broken host causes an error in bounded time.
 func TestHostileHost(t *testing.T) {
 	t.Parallel()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -213,7 +213,7 @@ func TestHostileHost(t *testing.T) {
 		{"redirect to another host", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL+r.URL.Path+"?service=git-upload-pack", http.StatusFound)
 		}},
-		{"redirect to the metadata of a cloud", func(w http.ResponseWriter, r *http.Request) {
+		{"redirect to a cloud metadata address", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://169.254.169.254"+r.URL.Path, http.StatusFound)
 		}},
 		{"a page", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }},
@@ -246,7 +246,7 @@ func TestHostileHost(t *testing.T) {
 	}
 }
 
-// sshServer lets one key in and runs git-upload-pack, as a host does.
+// sshServer accepts one key and runs git-upload-pack, as a host does.
 func sshServer(t *testing.T, client ssh.PublicKey) (address string, host ssh.PublicKey) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -301,7 +301,7 @@ func serveSSH(conn net.Conn, config *ssh.ServerConfig) {
 				cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null")
 				cmd.Stdout = channel
 				in, _ := cmd.StdinPipe()
-				go func() { _, _ = io.Copy(in, channel); in.Close() }() // a host does not wait for output that is not read
+				go func() { _, _ = io.Copy(in, channel); in.Close() }() // drain the input, as a host does
 				_ = cmd.Run()
 			}
 			_, _ = channel.SendRequest("exit-status", false, []byte{0, 0, 0, 0})
@@ -315,7 +315,7 @@ func TestOverSSH(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
 	if _, err := exec.LookPath("git-upload-pack"); err != nil {
-		t.Skip("git-upload-pack, which serves the repository of this test, is not here")
+		t.Skip("this test needs git-upload-pack, which is not installed")
 	}
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	checkError(t, err)
@@ -344,13 +344,13 @@ func TestOverSSH(t *testing.T) {
 	unknown.SSH.KnownHosts = filepath.Join(dir, "empty")
 	checkError(t, os.WriteFile(unknown.SSH.KnownHosts, nil, 0o600))
 	if _, err := newSource(t, t.TempDir(), unknown).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden || !strings.Contains(err.Error(), "not known") {
-		t.Errorf("a host that is not known: %v", err)
+		t.Errorf("a host with an unknown key: %v", err)
 	}
 	changed := opts
 	changed.SSH.KnownHosts = filepath.Join(dir, "changed")
 	checkError(t, os.WriteFile(changed.SSH.KnownHosts, []byte(knownhosts.Line([]string{address}, key)+"\n"), 0o600))
 	if _, err := newSource(t, t.TempDir(), changed).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden || !strings.Contains(err.Error(), "differs from the known key") {
-		t.Errorf("a host with another key: %v", err)
+		t.Errorf("a host with a changed key: %v", err)
 	}
 	nobody := opts
 	nobody.SSH.Key = filepath.Join(dir, "gone")
@@ -360,7 +360,7 @@ func TestOverSSH(t *testing.T) {
 	gone := opts
 	gone.URL += "-gone"
 	if _, err := newSource(t, t.TempDir(), gone).Sync(t.Context()); err == nil {
-		t.Error("a repository that is not there was fetched")
+		t.Error("a missing repository was fetched")
 	}
 }
 
@@ -384,7 +384,7 @@ func TestSilentHost(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		s := newSource(t, t.TempDir(), git.Options{URL: url, Hosts: []string{"http://" + address}, SSH: git.SSH{Key: filepath.Join(dir, "id_ed25519"), KnownHosts: filepath.Join(dir, "known_hosts")}})
 		if _, err := s.Sync(ctx); err == nil {
-			t.Errorf("%s has answered", url)
+			t.Errorf("%s: Sync returned no error", url)
 		}
 		cancel()
 	}

@@ -22,8 +22,8 @@ import (
 // that a repository names.
 type program struct {
 	path string
-	// dir is the directory of the repository's objects; os.DevNull, which never has
-	// settings in it, means none.
+	// dir is the directory of the repository's objects; os.DevNull means none, because it
+	// never contains settings.
 	dir string
 	env []string
 }
@@ -86,7 +86,7 @@ func safeSettings() [][2]string {
 		{"gc.auto", "0"},
 		{"maintenance.auto", "false"},
 		{"fetch.writeCommitGraph", "false"},
-		{"fetch.unpackLimit", "1"}, // The transfer stays in one file, whose size is watched.
+		{"fetch.unpackLimit", "1"}, // The fetched objects stay in one file, whose size is watched.
 		{"pack.threads", "1"},
 		{"core.bigFileThreshold", "1m"},
 		{"core.packedGitLimit", "256m"},
@@ -178,7 +178,7 @@ var explanations = sync.OnceValue(func() []explanation {
 		},
 		{`(?i)repository .*not found|does not appear to be a git repository|returned error: 404`, guideway.CodeNotFound, "the repository does not exist on the host", "check the address; a private repository requires a token"},
 		{`not our ref|unadvertised object`, guideway.CodeUnavailable, "the host only serves commits of branches and tags, and this commit is not one", "follow a branch or a tag"},
-		{`transport '.*' not allowed`, guideway.CodeForbidden, "your git settings select a protocol that is not allowed", "check url.*.insteadOf in your git settings"},
+		{`transport '.*' not allowed`, guideway.CodeForbidden, "your git settings select a protocol that is not allowed", "remove or change url.*.insteadOf in your git settings"},
 	}
 })
 

@@ -28,7 +28,7 @@ import (
 func userConfig(t *testing.T, lines ...string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("the programs of this test are scripts of a shell")
+		t.Skip("this test needs shell scripts")
 	}
 	file := filepath.Join(t.TempDir(), "gitconfig")
 	checkError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
@@ -63,10 +63,10 @@ func TestTokenNotInArguments(t *testing.T) {
 	assertNowhere(t, traces, token)
 	files, err := os.ReadDir(traces)
 	if err != nil || len(files) < 5 {
-		t.Errorf("the processes left %d traces: %v", len(files), err)
+		t.Errorf("the processes wrote %d files: %v", len(files), err)
 	}
 	if _, err := os.Stat(asked); err == nil {
-		t.Error("a helper of the user was started")
+		t.Error("a credential helper of the user was started")
 	}
 }
 
@@ -151,7 +151,7 @@ func TestNoHookIsExecuted(t *testing.T) {
 		}
 	}
 
-	// A program is the source of missing objects of this local repository.
+	// This local repository names a program as the source of missing objects.
 	blob := r.runGit("rev-parse", "HEAD:workflows/one.json")
 	checkError(t, os.Remove(filepath.Join(r.dir, ".git", "objects", blob[:2], blob[2:])))
 	for _, setting := range [][2]string{
@@ -164,10 +164,10 @@ func TestNoHookIsExecuted(t *testing.T) {
 		_, _ = newSource(t, t.TempDir(), git.Options{URL: r.dir}).Sync(t.Context())
 	}
 
-	// Settings of the user that lead to a program.
+	// User settings that make git start a program.
 	userConfig(t, `[url "ext::`+evil+` "]`, "insteadOf = "+server.URL, `[protocol "ext"]`, "allow = always")
 	if _, err := newSource(t, t.TempDir(), git.Options{URL: server.URL + "/repo", Hosts: hosts}).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeForbidden {
-		t.Errorf("a program as transport: %v", err)
+		t.Errorf("a program as transport returns %v", err)
 	}
 	if _, err := os.Stat(touched); err == nil {
 		t.Error("a program was started")
@@ -245,7 +245,7 @@ func waitFor(t *testing.T, holds func() bool) {
 			t.Fatal(err)
 		}
 	}
-	t.Fatal("it does not come")
+	t.Fatal("the expected state was not reached in time")
 }
 
 // If the git program is missing or too old, the error names it and has a fix.

@@ -14,8 +14,8 @@ func boundMemory(path string, args []string) (name string, all []string) {
 	return "/bin/sh", append([]string{"-c", script, "sh", path}, args...)
 }
 
-// ownSession makes a command lead a session without a terminal, so that no process that it
-// starts can prompt there, and all of them can be killed.
+// ownSession starts a command in a new session without a terminal, so that no process that
+// it starts can prompt there, and all of them can be killed.
 func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 func killSession(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -27,8 +27,8 @@ const (
 	KindStep  Kind = "step"
 	// KindGate waits for a person's answer.
 	KindGate Kind = "gate"
-	// KindChoice is the evaluation of a condition; its edges have the results. One of a
-	// decision has a label.
+	// KindChoice is the evaluation of a condition; the labels of its edges are the results.
+	// The choice of a decision has a label itself.
 	KindChoice Kind = "choice"
 )
 
@@ -38,7 +38,7 @@ type Node struct {
 	// document.
 	ID   string
 	Kind Kind
-	// Label is the text for a person; most choices have none.
+	// Label is the displayed text; most choices have none.
 	Label string
 	// Ref is the id of the step that the node draws.
 	Ref string
@@ -139,7 +139,7 @@ func (b *builder) addEdge(e Edge) {
 	b.graph.Edges = append(b.graph.Edges, e)
 }
 
-// connectPending connects all pending edges to a node, and adds the label to theirs.
+// connectPending connects all pending edges to a node, and adds label to their labels.
 func (b *builder) connectPending(to, label string) {
 	for _, x := range b.pending {
 		if x.label != "" && label != "" {
@@ -221,7 +221,7 @@ func Extent(l *steps.Loop) string {
 	switch l.Type {
 	case steps.LoopFor:
 		if l.CountVar != "" {
-			words = "as many times as " + l.CountVar + " says"
+			words = l.CountVar + " times"
 			break
 		}
 		words = pluralize(l.Count, "time")

@@ -79,16 +79,16 @@ func checkComplete(t testing.TB, g *graph.Graph) {
 	}
 	for _, e := range g.Edges {
 		if !known[e.From] || !known[e.To] {
-			t.Errorf("an edge from %q to %q, which are not both there", e.From, e.To)
+			t.Errorf("the edge from %q to %q names a missing node", e.From, e.To)
 		}
 		left[e.From], reached[e.To] = true, true
 	}
 	for id := range known {
 		if id != "start" && !reached[id] {
-			t.Errorf("nothing leads to %s", id)
+			t.Errorf("no edge leads to %s", id)
 		}
 		if id != "done" && !left[id] {
-			t.Errorf("nothing leads on from %s", id)
+			t.Errorf("no edge leaves %s", id)
 		}
 	}
 }
@@ -136,7 +136,7 @@ var line = regexp.MustCompile(`^ *(flowchart TB|direction TB|end|subgraph [lp]\d
 
 var label = regexp.MustCompile(`"[^"\n]*"`)
 
-// A text stays in its label, whatever characters it has.
+// Text cannot escape from its label, whatever characters it contains.
 func TestLabelsAreEscaped(t *testing.T) {
 	t.Parallel()
 	hostile := rapid.OneOf(
@@ -174,12 +174,12 @@ func TestLabelsAreEscaped(t *testing.T) {
 		for text := range strings.SplitSeq(strings.TrimSuffix(drawn, "\n"), "\n") {
 			bare := label.ReplaceAllString(text, `""`)
 			if !line.MatchString(bare) {
-				t.Fatalf("not a line of a drawing: %q", text)
+				t.Fatalf("invalid drawing line: %q", text)
 			}
 			for _, l := range label.FindAllString(text, -1) {
 				rest := strings.ReplaceAll(regexp.MustCompile(`#\d+;`).ReplaceAllString(l, ""), "<br/>", "")
 				if strings.ContainsAny(rest, "#<>&`%*$\\") {
-					t.Fatalf("a label with a character that means something: %q", l)
+					t.Fatalf("a label contains a special character: %q", l)
 				}
 			}
 		}
@@ -193,7 +193,7 @@ func TestExtentText(t *testing.T) {
 		"3 times":                           {Type: steps.LoopFor, Count: 3, MaxIterations: 5},
 		"3 times, at most 2 rounds":         {Type: steps.LoopFor, Count: 3, MaxIterations: 2},
 		"for each of list, at most 1 round": {Type: steps.LoopForEach, Items: "list", MaxIterations: 1},
-		"as many times as n says, at most 9 rounds": {Type: steps.LoopFor, CountVar: "n", MaxIterations: 9},
+		"n times, at most 9 rounds":         {Type: steps.LoopFor, CountVar: "n", MaxIterations: 9},
 	} {
 		if got := graph.Extent(l); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -103,7 +103,7 @@ func escapeLabel(text string) string {
 func hasMeaning(text string, i int, r rune) bool {
 	switch r {
 	case ':':
-		// "style x:#…;" loses its end, "fa:fa-x" becomes an icon, and a URL a link.
+		// "style x:#…;" is truncated, "fa:fa-x" becomes an icon, and a URL a link.
 		return slices.ContainsFunc([]string{"style", "classDef", ":fa-", "://"}, func(risk string) bool {
 			return strings.Contains(text, risk)
 		})

@@ -103,7 +103,7 @@ func (d *phaseDrawing) addPhase(i int) {
 	}
 }
 
-// phaseDetails describes a phase in addition to its name.
+// phaseDetails returns a description of a phase to show after its name.
 func (d *phaseDrawing) phaseDetails(i int) string {
 	words := []string{fmt.Sprintf("phase %d of %d", i+1, len(d.w.Phases))}
 	if t := d.w.Phases[i].EstimatedTime; t != "" {
@@ -177,7 +177,7 @@ func PhaseExtent(l *phases.Loop) string {
 	return words
 }
 
-// addCheckpoint draws a question with an edge for each answer.
+// addCheckpoint draws a checkpoint with an edge for each answer.
 func (d *phaseDrawing) addCheckpoint(i int, c *phases.Checkpoint) {
 	id := d.newID('g')
 	d.placeNode(i, Node{ID: id, Kind: KindGate, Label: c.Name, Ref: c.ID})
@@ -232,7 +232,7 @@ func (d *phaseDrawing) addDecision(i int, dec *phases.Decision) {
 		case offers:
 			label = joinTexts(b.Label, "by an answer")
 		default:
-			continue // it is never taken
+			continue // the transition is never taken
 		}
 		fallback = fallback || b.IsDefault
 		d.addTransition(transition{exit: exit{from: id, label: label}, to: d.w.Index(b.TransitionTo)})
@@ -251,7 +251,7 @@ func (d *phaseDrawing) addTransitions(i int, phase *phases.Phase) {
 		d.leadTo(end, "")
 		return
 	case len(phase.Transitions) == 0:
-		return // it waits for the variables of its decisions
+		return // the phase waits for the variables of its decisions
 	}
 	first := phase.Transitions[0]
 	one := len(phase.Transitions) == 1 && (first.IsDefault || first.Condition == nil)

@@ -27,14 +27,14 @@ func TestPhasesOmitUnreachableTransitions(t *testing.T) {
 	g := graph.Phases(w)
 	checkComplete(t, g)
 	if drawn := g.Mermaid(); strings.Contains(drawn, "never") {
-		t.Errorf("what never happens is drawn:\n%s", drawn)
+		t.Errorf("an unreachable transition is drawn:\n%s", drawn)
 	}
 	entry := map[string]int{}
 	for _, e := range g.Edges {
 		entry[e.To]++
 	}
 	if first := g.Nodes[1].ID; entry[first] != 1 {
-		t.Errorf("%d ways lead to A, not only the one from the start:\n%s", entry[first], g.Mermaid())
+		t.Errorf("%d edges lead to A, want only the one from the start:\n%s", entry[first], g.Mermaid())
 	}
 }
 
@@ -63,7 +63,7 @@ func TestWorkPackageIsComplete(t *testing.T) {
 	const file = "../../../../shared/corpus/phases/work-package/work-package.json"
 	data, err := os.ReadFile(file)
 	if err != nil {
-		t.Skipf("the corpus is not here: %v", err)
+		t.Skipf("the corpus is missing: %v", err)
 	}
 	g := parseGraph(t, file, data)
 	checkComplete(t, g)

@@ -100,7 +100,7 @@ func (b *builder) reportDuplicate(item, first *Item) {
 		code, what = CodeIndexDuplicate, "the index "+item.Digits
 	}
 	if item.Kind == KindRules {
-		what = "the place of the rules"
+		what = "the path of the rules"
 	}
 	b.addDiagnostic(guideway.SeverityError, code, item.File,
 		fmt.Sprintf("%s is taken by %s, which is served; this file is not", what, first.File),
@@ -172,7 +172,7 @@ func (b *builder) checkActivities() {
 	}
 }
 
-// joinIDs returns the ids of entries for a sentence.
+// joinIDs returns the ids of entries, joined for a message.
 func joinIDs(entries []*Entry) string {
 	if len(entries) == 0 {
 		return "none (none exist)"

@@ -17,7 +17,7 @@ type Source struct {
 	Name string
 	// Items are the documents that load, in the order of their paths.
 	Items []*Item
-	// Broken are those that do not.
+	// Broken are the documents that do not load.
 	Broken []Broken
 	// Owners are the ids of the workflows by the folders of the source. A missing folder
 	// belongs to the workflow with its name.

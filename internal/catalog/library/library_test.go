@@ -95,13 +95,13 @@ func TestParse(t *testing.T) {
 	}{
 		{"skill", "meta/skills/01-workflow-execution.json", execution, true, nil},
 		{"skill in YAML", "meta/skills/01-s.yaml", "id: s\nversion: 1.0.0\ncapability: Do it\n", true, nil},
-		{"a block text is whole", "meta/skills/01-s.yaml", "id: s\nversion: 1.0.0\ncapability: Do it\ndescription: |\n  one\n  two\n", true, nil},
-		{"a block text that got lost", "meta/skills/01-s.json", `{"id":"s","version":"1.0.0","capability":"C","description":"|"}`, true, []string{"text-lost"}},
+		{"block text is kept", "meta/skills/01-s.yaml", "id: s\nversion: 1.0.0\ncapability: Do it\ndescription: |\n  one\n  two\n", true, nil},
+		{"block text was lost", "meta/skills/01-s.json", `{"id":"s","version":"1.0.0","capability":"C","description":"|"}`, true, []string{"text-lost"}},
 		{"another id", "meta/skills/01-other.json", execution, true, []string{"file-id-differs"}},
 		{"broken skill", "meta/skills/01-s.json", `{"id":"s","version":"1.0.0"}`, false, []string{"field-missing"}},
 		{"cut off", "meta/skills/01-s.json", `{"id":"s",`, false, []string{"json-syntax"}},
 		{"broken activity", "meta/activities/01-start-workflow.json", strings.Replace(start, `"Start a workflow","New workflow"`, "", 1), false, []string{"list-empty"}},
-		{"a skill is no activity", "meta/activities/01-workflow-execution.json", execution, false, nil},
+		{"a skill is not an activity", "meta/activities/01-workflow-execution.json", execution, false, nil},
 		{"rules", "meta/rules.json", `{"id":"r","sections":[]}`, true, nil},
 		{"rules are an object", "meta/rules.json", `[]`, false, []string{"rules-object"}},
 		{"guide", "w/guides/01-a.md", "# A\n", true, nil},
@@ -124,7 +124,7 @@ func TestParse(t *testing.T) {
 		})
 	}
 	if got := newItem(t, "meta/skills/01-s.yaml", "id: s\nversion: 1.0.0\ncapability: Do it\ndescription: |\n  one\n  two\n"); !strings.Contains(got.Canonical, `"one\ntwo\n"`) {
-		t.Errorf("the block text is not in %s", got.Canonical)
+		t.Errorf("the block text is missing in %s", got.Canonical)
 	}
 	if got := newItem(t, "w/guides/01-übersicht-der-teile.md", ""); got.Title != "Übersicht Der Teile" {
 		t.Errorf("title %q", got.Title)
@@ -187,10 +187,10 @@ func TestBuild(t *testing.T) {
 		t.Errorf("%+v", why)
 	}
 	if why := lib.Why(library.KindSkill, "w", "cut-off"); why == nil || why.Message != "cut off" {
-		t.Errorf("what does not say its id is not found by its name: %+v", why)
+		t.Errorf("a document without an id is not found by its name: %+v", why)
 	}
 	if why := lib.Why(library.KindGuide, "w", "2"); why != nil {
-		t.Errorf("%+v, though another is served", why)
+		t.Errorf("%+v is reported although a different document is served", why)
 	}
 	if own, all := lib.Skill("w", "workflow-execution"), lib.Skill("other", "workflow-execution"); own == nil || all == nil || own.Workflow != "w" || all.Workflow != "" {
 		t.Errorf("%+v, %+v", own, all)
@@ -206,7 +206,7 @@ func TestBuildChecksActivities(t *testing.T) {
 		t.Error(diff)
 	}
 	if lib.Activity("start-workflow") == nil {
-		t.Error("an activity with a dangling reference is hidden")
+		t.Error("an activity with a dangling reference is not served")
 	}
 }
 
@@ -229,7 +229,7 @@ func TestText(t *testing.T) {
 		}
 	}
 	if lib.Text(library.KindTemplate, "w", "1") != nil || lib.Text(library.KindGuide, "../w", "1") != nil {
-		t.Error("found where it is not")
+		t.Error("found a text that does not exist")
 	}
 }
 
@@ -258,11 +258,11 @@ func TestEqual(t *testing.T) {
 	}
 	base := build("s", one)
 	if !base.Equal(build("s", one)) {
-		t.Error("the same is not equal")
+		t.Error("equal libraries are reported as different")
 	}
 	for i, other := range []*library.Library{emptyLibrary(), build("other", one), build("s", newItem(t, "w/guides/01-a.md", "a")), build("s", one, newItem(t, "w/guides/02-b.md", "b"))} {
 		if base.Equal(other) || other.Equal(base) {
-			t.Errorf("library %d is equal", i)
+			t.Errorf("library %d is reported as equal", i)
 		}
 	}
 }
@@ -293,7 +293,7 @@ func TestSection(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, ok := library.Section("# Plan A\n# Plan B\n", "plan"); ok {
-		t.Error("a section was guessed where two fit")
+		t.Error("a section was returned although two match")
 	}
 }
 
@@ -369,8 +369,8 @@ func formatMatches(matches []library.Match) string {
 	return b.String()
 }
 
-// Match returns an answer for any goal, always the same and sorted, and finds a phrase
-// regardless of case and punctuation.
+// Match returns the same sorted result for a goal every time, and finds a phrase regardless
+// of case and punctuation.
 func TestMatchIsDeterministic(t *testing.T) {
 	t.Parallel()
 	lib, _ := library.Build([]library.Source{{Name: "s", Items: []*library.Item{

@@ -17,7 +17,7 @@ const (
 	MatchFound MatchStatus = "matched"
 	// MatchAmbiguous means that the first matches fit equally well.
 	MatchAmbiguous MatchStatus = "ambiguous"
-	// MatchNone means that no activity fits; the matches are the nearest ones.
+	// MatchNone means that no activity fits; the matches are the closest ones.
 	MatchNone MatchStatus = "none"
 )
 
@@ -85,12 +85,12 @@ func (l *Library) Match(goal string) (MatchStatus, []Match) {
 type matcher struct {
 	plain string
 	goal  []string
-	// said maps stems to the words of the goal.
-	said     map[string]string
-	entries  []*Entry
-	profiles []profile
-	weights  map[string]float64
-	unknown  float64
+	// originals maps stems to the words of the goal.
+	originals map[string]string
+	entries   []*Entry
+	profiles  []profile
+	weights   map[string]float64
+	unknown   float64
 }
 
 // profile is the stems of an activity.
@@ -103,11 +103,11 @@ func newMatcher(entries []*Entry, goal string) *matcher {
 	spoken := splitWords(goal)
 	spoken = spoken[:min(len(spoken), maxGoal)]
 	m := &matcher{
-		plain: strings.Join(spoken, " "), goal: stemsOf(spoken), said: map[string]string{}, entries: entries, weights: map[string]float64{},
+		plain: strings.Join(spoken, " "), goal: stemsOf(spoken), originals: map[string]string{}, entries: entries, weights: map[string]float64{},
 	}
 	for _, word := range spoken {
-		if s := stemWord(word); m.said[s] == "" {
-			m.said[s] = word
+		if s := stemWord(word); m.originals[s] == "" {
+			m.originals[s] = word
 		}
 	}
 	count := map[string]int{}
@@ -156,7 +156,7 @@ func (m *matcher) scoreActivity(i int) (float64, []string) {
 	}
 	for _, phrase := range m.entries[i].Activity.Recognition {
 		if plainWords(phrase) == m.plain {
-			return scoreExact, []string{fmt.Sprintf("it is the phrase %q", phrase)}
+			return scoreExact, []string{fmt.Sprintf("the goal is the phrase %q", phrase)}
 		}
 	}
 	longest, inside := "", ""
@@ -169,7 +169,7 @@ func (m *matcher) scoreActivity(i int) (float64, []string) {
 	}
 	if longest != "" {
 		score := scoreContained + (scoreExact-scoreContained)*float64(len(longest))/float64(len(m.plain))
-		return roundScore(score), []string{fmt.Sprintf("it contains the phrase %q", inside)}
+		return roundScore(score), []string{fmt.Sprintf("the goal contains the phrase %q", inside)}
 	}
 	return m.scoreWords(i)
 }
@@ -230,7 +230,7 @@ func containsInOrder(goal, phrase []string) bool {
 func (m *matcher) inWords(stems []string) string {
 	list := make([]string, len(stems))
 	for i, s := range stems {
-		list[i] = m.said[s]
+		list[i] = m.originals[s]
 	}
 	return strings.Join(list, ", ")
 }

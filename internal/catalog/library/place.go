@@ -23,7 +23,7 @@ const (
 const Meta = phases.Meta
 
 // Place is the position of a document of the library in a source; see phases.Locate. The
-// zero Place belongs to a workflow or to another file.
+// zero Place means that the file is a workflow or not a document of the library.
 type Place struct {
 	// Entry has the kind, the folder (as Workflow), the index and the name.
 	phases.Entry
@@ -64,7 +64,7 @@ func (p Place) IsText() bool { return isText(p.Kind) }
 
 func isText(kind phases.EntryKind) bool { return kind == KindGuide || kind == KindTemplate }
 
-// ID returns the id that a document has by its place.
+// ID returns the id that the path of a document implies.
 func (p Place) ID() string {
 	if p.IsText() {
 		return p.Digits + "-" + p.Name

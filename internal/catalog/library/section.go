@@ -16,7 +16,7 @@ func Headings(text string) []string {
 
 // Section returns a section of a Markdown text: its heading and the text up to the next
 // heading of the same or a higher level. The heading is found regardless of case and
-// punctuation; if none is equal, the only one that contains the words.
+// punctuation; if no heading is equal, the only one that contains the words is used.
 func Section(text, name string) (string, bool) {
 	wanted := plainWords(name)
 	if wanted == "" {

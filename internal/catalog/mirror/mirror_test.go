@@ -90,7 +90,7 @@ func newSource(dir string, f mirror.Fetcher) *mirror.Source {
 	})
 }
 
-// readWhole reads all documents, and fails if they are of several versions.
+// readWhole reads all documents, and fails if they belong to different versions.
 func readWhole(t testing.TB, s *mirror.Source) string {
 	t.Helper()
 	documents, _, err := s.Documents(context.Background())
@@ -102,7 +102,7 @@ func readWhole(t testing.TB, s *mirror.Source) string {
 		data, err := io.ReadAll(file)
 		checkError(t, errors.Join(err, file.Close()))
 		if i > 0 && string(data) != content {
-			t.Fatalf("%s is of version %q beside %q", d.Name, data, content)
+			t.Fatalf("%s has version %q, others have %q", d.Name, data, content)
 		}
 		content = string(data)
 	}
@@ -170,7 +170,7 @@ func TestFailures(t *testing.T) {
 	var pauses []time.Duration
 	for range 12 {
 		if !s.Due() {
-			t.Fatal("it is not yet time")
+			t.Fatal("no attempt is due")
 		}
 		now = now.Add(time.Nanosecond)
 		if _, err := s.Sync(t.Context()); err == nil {
@@ -224,13 +224,13 @@ func TestChangedCopyIsFetchedAgain(t *testing.T) {
 		"another origin": func(dir, _ string) error {
 			return editFile(filepath.Join(dir, "current.json"), `"origin":"o"`, `"origin":"p"`)
 		},
-		"version that leads out": func(dir, version string) error {
+		"version outside the copy": func(dir, version string) error {
 			return editFile(filepath.Join(dir, "current.json"), version, "v-/../../..")
 		},
-		"file that is gone": func(dir, version string) error {
+		"missing file": func(dir, version string) error {
 			return os.Remove(filepath.Join(dir, version, "files", "dir", "07.json"))
 		},
-		"version that is gone": func(dir, version string) error { return os.RemoveAll(filepath.Join(dir, version)) },
+		"missing version": func(dir, version string) error { return os.RemoveAll(filepath.Join(dir, version)) },
 	} {
 		dir, f := t.TempDir(), &numberedFetcher{n: 1}
 		s := newSource(dir, f)
@@ -271,7 +271,7 @@ func TestChangedFile(t *testing.T) {
 			}
 		}
 		if refused != 1 {
-			t.Errorf("%s: it was refused %d times: %v", name, refused, c.Diagnostics())
+			t.Errorf("%s: the file was refused %d times: %v", name, refused, c.Diagnostics())
 		}
 		_, err = s.Sync(t.Context())
 		checkError(t, err)
@@ -281,7 +281,7 @@ func TestChangedFile(t *testing.T) {
 		_, err = s.Sync(t.Context())
 		checkError(t, err)
 		if versions, _ := filepath.Glob(filepath.Join(dir, "v-*")); len(versions) != 2 {
-			t.Errorf("%s: %d versions: what is whole was fetched again", name, len(versions))
+			t.Errorf("%s: %d versions: unchanged files were fetched again", name, len(versions))
 		}
 	}
 }
@@ -325,11 +325,11 @@ func TestKilledWhileWriting(t *testing.T) {
 		out, err := cmd.StdoutPipe()
 		checkError(t, err)
 		checkError(t, cmd.Start())
-		// After the first version of this process, at a different time in each round.
+		// Kill the process after its first version, at a different time in each round.
 		_, err = io.ReadFull(out, make([]byte, 2+i%7))
 		checkError(t, err)
 		checkError(t, cmd.Process.Kill())
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the error is that of the kill
 		readWhole(t, newSource(dir, &numberedFetcher{}))
 	}
 	f := &numberedFetcher{n: 1_000_000}

@@ -68,7 +68,7 @@ type Options struct {
 	Origin string
 	// Fetcher fetches the documents.
 	Fetcher Fetcher
-	// Interval is the interval of synchronizations: a minute. After a failure the pause is
+	// Interval is the time between synchronizations: a minute. After a failure the pause is
 	// longer, up to an hour.
 	Interval time.Duration
 	// Timeout bounds one synchronization: 2 minutes.
@@ -275,7 +275,7 @@ func (s *Source) update(ctx context.Context, since time.Time, care bool) (done c
 		before := st.fingerprint()
 		failed = s.fetchNewer(ctx, &st, care)
 		if failed != nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return ctx.Err() // it was cancelled, which is no error of the remote side
+			return ctx.Err() // the context was cancelled, which is not an error of the remote side
 		}
 		if failed != nil {
 			st.Failures++
@@ -362,8 +362,8 @@ func (s *Source) previousVersion(st state, care bool) *Previous {
 	return h
 }
 
-// isWhole reports whether a file of a version is unchanged; without care it only checks the
-// size.
+// isWhole reports whether a file of a version is unchanged; if careful is false, it only
+// checks the size.
 func (s *Source) isWhole(version string, f File, care bool) bool {
 	if !care {
 		info, err := os.Lstat(filepath.Join(s.store.dir, version, filesDir, filepath.FromSlash(f.Name)))
@@ -428,7 +428,7 @@ func (s *Source) hasNoTrace(before state) bool {
 	return err != nil || st.Tried.Equal(before.Tried)
 }
 
-// watchCopy sends whenever the copy differs from the last result of Documents.
+// watchCopy sends a value whenever the copy differs from the last result of Documents.
 func (s *Source) watchCopy(ctx context.Context, out chan<- struct{}) {
 	poll := time.NewTicker(s.opts.Poll)
 	defer poll.Stop()

@@ -26,7 +26,7 @@ const (
 	maxName     = 400
 )
 
-// Stage is an incomplete new version. It belongs to one goroutine.
+// Stage is an incomplete new version. It is not safe for concurrent use.
 type Stage struct {
 	dir      string
 	manifest Manifest
@@ -48,7 +48,7 @@ func (s *Stage) Scratch() (string, error) {
 // discard removes the stage and its temporary directory.
 func (s *Stage) discard() {
 	_ = os.RemoveAll(s.dir + scratchSuffix) // the next sweep tries again
-	_ = os.RemoveAll(s.dir)                 // it does not exist if it became a version
+	_ = os.RemoveAll(s.dir)                 // the directory does not exist if the stage became a version
 }
 
 // equals reports whether the version has the same content as another one.
@@ -173,7 +173,7 @@ func (s *Stage) Reuse(have *Previous, name, sum string) (bool, error) {
 	}
 	root, err := os.OpenRoot(have.dir)
 	if err != nil {
-		return false, nil // it is fetched instead
+		return false, nil // the file is fetched instead
 	}
 	defer root.Close()
 	file, err := root.Open(filepath.FromSlash(have.sums[sum]))
@@ -186,7 +186,7 @@ func (s *Stage) Reuse(have *Previous, name, sum string) (bool, error) {
 		return false, err
 	}
 	if len(s.manifest.Files) == before {
-		return true, nil // it was rejected with a diagnostic
+		return true, nil // the file was rejected with a diagnostic
 	}
 	if s.manifest.Files[before].Sum != sum {
 		return false, fmt.Errorf("%w: %s was changed", errCorrupt, name)

@@ -109,7 +109,7 @@ func (s *store) readState() (state, error) {
 	}
 	var st state
 	if json.Unmarshal(data, &st) != nil || st.Form != formatVersion || st.Origin != s.origin || !isVersion(st.Version) {
-		// Nothing is lost: it is fetched again.
+		// Nothing is lost: the copy is fetched again.
 		return state{}, nil
 	}
 	return st, nil
@@ -149,12 +149,12 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxState {
-		return nil, fmt.Errorf("%s is not a file of this program", filepath.Base(path))
+		return nil, fmt.Errorf("%s was not written by this program", filepath.Base(path))
 	}
 	return os.ReadFile(path)
 }
 
-// withLock runs do while no other process and no other goroutine does.
+// withLock runs do while it holds the lock that excludes other processes and goroutines.
 func (s *store) withLock(ctx context.Context, do func() error) (err error) {
 	if err := atomicfile.MakeDir(s.dir); err != nil {
 		return s.writeError(err)
@@ -187,7 +187,7 @@ func (s *store) newStage() (*Stage, error) {
 	return &Stage{dir: dir}, nil
 }
 
-// commitStage makes a stage a version and returns its name.
+// commitStage turns a stage into a version and returns its name.
 func (s *store) commitStage(stage *Stage) (version string, err error) {
 	data, err := json.Marshal(stage.manifest)
 	if err != nil {
@@ -225,7 +225,7 @@ func (s *store) removeOldVersions(keep string, now time.Time) {
 			old = err == nil && now.Sub(info.ModTime()) > gracePeriod
 		}
 		if old {
-			_ = os.RemoveAll(filepath.Join(s.dir, name)) // a remaining one is removed next time
+			_ = os.RemoveAll(filepath.Join(s.dir, name)) // the next call removes a remaining version
 		}
 	}
 }

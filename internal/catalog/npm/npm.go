@@ -49,7 +49,7 @@ func (p *Package) Revision() string { return strings.TrimSuffix(p.Name+"@"+p.Ver
 type Root struct {
 	Dir string
 	// Project is the directory of a package.json; only its dependencies are checked for the
-	// key. Without it all packages are.
+	// key. If it is empty, all packages are checked.
 	Project string
 }
 
@@ -189,7 +189,7 @@ func clipVersion(version string) string {
 	return version
 }
 
-// leadsOut reports whether a path ends outside of a directory.
+// leadsOut reports whether the target of a path is outside a directory.
 func leadsOut(home, name string) bool {
 	target, err := filepath.EvalSymlinks(name)
 	home, homeErr := filepath.EvalSymlinks(home)

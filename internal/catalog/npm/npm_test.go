@@ -89,7 +89,7 @@ func TestFind(t *testing.T) {
 		t.Error(diff)
 	}
 	if all := packageList(root, npm.Find([]npm.Root{{Dir: root}})); len(all) != len(want)+1 {
-		t.Errorf("where all are looked at these are found: %v", all)
+		t.Errorf("without a project, Find returns %v", all)
 	}
 	if none := npm.Find([]npm.Root{{Dir: filepath.Join(project, "absent")}}); len(none) != 0 {
 		t.Errorf("%v", none)
@@ -101,7 +101,7 @@ func TestFind(t *testing.T) {
 func TestLinkedPackages(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("links need a privilege there")
+		t.Skip("creating links needs a privilege on Windows")
 	}
 	project, outside := t.TempDir(), t.TempDir()
 	root := filepath.Join(project, "node_modules")

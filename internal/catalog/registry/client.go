@@ -155,7 +155,7 @@ func (c *Client) getWithRetry(ctx context.Context, path, tag string, limit int64
 	return nil, c.requestError(failed)
 }
 
-// isTransient reports whether a retry may have another status.
+// isTransient reports whether a retry may succeed.
 func isTransient(status int) bool {
 	switch status {
 	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -233,7 +233,7 @@ func retryAfter(text string) time.Duration {
 	return 0
 }
 
-// requestError describes an error of a registry, without texts of a library that could
+// requestError describes an error of a registry, and omits library messages that could
 // contain a key.
 func (c *Client) requestError(err error) error {
 	var urlError *url.Error
@@ -250,7 +250,7 @@ func (c *Client) requestError(err error) error {
 	case errors.Is(err, errTooLarge):
 		code, fix = guideway.CodeTooLarge, "raise maxBytes"
 	}
-	wrapped := guideway.Errorf(code, "ask the registry %s: %w", c.base, err)
+	wrapped := guideway.Errorf(code, "request the registry %s: %w", c.base, err)
 	if fix != "" {
 		wrapped = wrapped.WithFix("%s", fix)
 	}

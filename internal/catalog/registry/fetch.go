@@ -206,7 +206,7 @@ func (c *Client) fetchItem(ctx context.Context, i int, item json.RawMessage, to 
 		Phases json.RawMessage `json:"phases"`
 	}
 	refuse := func(name, message string) ([]byte, error) {
-		to.Reject(name, "registry-item", message, "fix it in the registry")
+		to.Reject(name, "registry-item", message, "fix the workflow in the registry")
 		return nil, nil
 	}
 	if json.Unmarshal(item, &head) != nil || !idPattern().MatchString(head.ID) {
@@ -219,7 +219,7 @@ func (c *Client) fetchItem(ctx context.Context, i int, item json.RawMessage, to 
 			return nil, err
 		}
 		if a.status == http.StatusNotFound {
-			return refuse(name, "the registry lists it but does not have it")
+			return refuse(name, "the registry lists the workflow but does not have it")
 		}
 		if a.status != http.StatusOK {
 			return nil, c.statusFix(a)
@@ -231,7 +231,7 @@ func (c *Client) fetchItem(ctx context.Context, i int, item json.RawMessage, to 
 			return refuse(name, "the response of the registry is not JSON")
 		}
 		if whole.ID != head.ID {
-			return refuse(name, "the registry sent a workflow with another id")
+			return refuse(name, "the registry sent a workflow with a different id")
 		}
 		item = a.body
 	}

@@ -109,8 +109,8 @@ func (c *requestCounter) takeCounts() map[string]int {
 	return seen
 }
 
-// Our server and our client: all dialects are transferred unchanged, unchanged documents
-// are not sent again, and one change is one document.
+// Between Guideway's server and client, all dialects are transferred unchanged, unchanged
+// documents are not sent again, and one change is one document.
 func TestGuidewayRegistry(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -135,7 +135,7 @@ func TestGuidewayRegistry(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	if seen := server.takeCounts(); seen["/documents"] != 52 {
-		t.Errorf("50 workflows and 2 files of a machine were asked for by %v", seen)
+		t.Errorf("50 workflows and 2 machine files were requested by %v", seen)
 	}
 	again, err := s.Sync(t.Context())
 	checkError(t, err)
@@ -209,7 +209,7 @@ func TestOtherRegistry(t *testing.T) {
 	_, found, err := s.Documents(t.Context())
 	checkError(t, err)
 	if len(found) != 6 {
-		t.Errorf("6 of them are wrong, and these are told: %v", found)
+		t.Errorf("want 6 diagnostics, got %v", found)
 	}
 	if done, err := s.Sync(t.Context()); err != nil || done.Changed || asked != 2 {
 		t.Errorf("%+v, %v after %d lists", done, err, asked)
@@ -221,14 +221,14 @@ func TestRetries(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
-		answers []int // the last one repeats
+		answers []int // the last status is repeated
 		asked   int
 		ok      bool
-		least   time.Duration // of the first pause
+		least   time.Duration // minimum of the first pause
 	}{
 		{"good", []int{200}, 1, true, 0},
 		{"failing once", []int{500, 200}, 2, true, 500 * time.Millisecond},
-		{"busy with a time", []int{429, 503, 200}, 3, true, 7 * time.Second},
+		{"busy with Retry-After", []int{429, 503, 200}, 3, true, 7 * time.Second},
 		{"failing always", []int{502}, 3, false, 500 * time.Millisecond},
 		{"refusing", []int{403}, 1, false, 0},
 		{"wrong", []int{400}, 1, false, 0},
@@ -284,7 +284,7 @@ func TestHostileRegistry(t *testing.T) {
 		handle http.HandlerFunc
 		says   string
 	}{
-		{"redirect to the metadata of a cloud", http.RedirectHandler("http://169.254.169.254/latest/", http.StatusFound).ServeHTTP, "redirects to another host"},
+		{"redirect to a cloud metadata address", http.RedirectHandler("http://169.254.169.254/latest/", http.StatusFound).ServeHTTP, "redirects to another host"},
 		{"redirect to another server", http.RedirectHandler(private.URL, http.StatusFound).ServeHTTP, "redirects to another host"},
 		{"endless body", func(w http.ResponseWriter, _ *http.Request) {
 			chunk := []byte(strings.Repeat(" ", 1<<16))
@@ -297,12 +297,12 @@ func TestHostileRegistry(t *testing.T) {
 		{"a page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `<html>`) }, "not JSON"},
 		{"wrong types", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"workflows": "all"}`) }, "not JSON"},
 		{"nothing", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) }, "neither workflows nor data"},
-		{"content that is another", index(`{"name": "x.json", "size": 3, "sha256": "` + sum + `"}`), "does not match its SHA-256"},
-		{"a revision that is none", func(w http.ResponseWriter, _ *http.Request) {
+		{"different content", index(`{"name": "x.json", "size": 3, "sha256": "` + sum + `"}`), "does not match its SHA-256"},
+		{"an invalid revision", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"format": %q, "revision": "\u001b[31m", "documents": []}`, registry.Format)
 		}, "no revision"},
 		{"too many", index(strings.TrimSuffix(strings.Repeat(`{"name": "x.json"},`, 1_500), ",")), "the limit is 1000"},
-		{"silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "ask the registry"},
+		{"silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "request the registry"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -347,7 +347,7 @@ func TestHostileRegistry(t *testing.T) {
 	})
 }
 
-// indexClient asks for the index again although there was none.
+// indexClient requests the index of every registry, even one that had none before.
 type indexClient struct{ *registry.Client }
 
 func (f indexClient) Fetch(ctx context.Context, have *mirror.Previous, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
@@ -363,7 +363,7 @@ func TestHostileNames(t *testing.T) {
 	names := []string{`../x.json`, `/etc/x.json`, `a/../../x.json`, `.git/config.json`, `x\\y.json`, `CON.json`, `x.exe`, `a\u0000.json`}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/index" {
-			t.Errorf("%s was asked for", r.URL.Path)
+			t.Errorf("%s was requested", r.URL.Path)
 		}
 		var items []string
 		for _, name := range names {
@@ -383,7 +383,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// URLs that are refused before and during a connection.
+// URLs are refused before or during a connection.
 func TestRefusedURLs(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"", "registry", "ftp://x/y", "https://user:secret@host/x", "https://host/x?key=1", "http://registry.example.com"} {
@@ -399,12 +399,12 @@ func TestRefusedURLs(t *testing.T) {
 		checkError(t, err)
 		_, err = c.Fetch(t.Context(), nil, func() (*mirror.Stage, error) { return nil, errors.New("not reached") })
 		if private := strings.Contains(fmt.Sprint(err), "private address"); err == nil || private == allow {
-			t.Errorf("with allowPrivate %t the error is %v", allow, err)
+			t.Errorf("with allowPrivate=%t the error is %v", allow, err)
 		}
 	}
 	c, err := registry.New(registry.Options{URL: "http://169.254.169.254/x", AllowPrivate: true, Pause: (&pauseRecorder{}).recordPause})
 	checkError(t, err)
 	if _, err := c.Fetch(t.Context(), nil, nil); !strings.Contains(fmt.Sprint(err), "private address") {
-		t.Errorf("the metadata of a cloud: %v", err)
+		t.Errorf("the cloud metadata address returns %v", err)
 	}
 }

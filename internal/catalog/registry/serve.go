@@ -59,7 +59,7 @@ func (s *server) currentEdition() *edition {
 	for i := range e.documents {
 		d := &e.documents[i]
 		e.bySum[d.Sum] = d
-		_, _ = sum.Write([]byte(d.Name + "\x00" + d.Sum + "\n")) // it never fails
+		_, _ = sum.Write([]byte(d.Name + "\x00" + d.Sum + "\n")) // Write never returns an error
 	}
 	e.revision = "r-" + hex.EncodeToString(sum.Sum(nil))[:16]
 	for _, entry := range snapshot.List(catalog.Filter{}) {
@@ -126,7 +126,7 @@ func (s *server) serveDocument(w http.ResponseWriter, r *http.Request) {
 	}
 	data := d.Content()
 	if data == nil {
-		// It was changed since; the next index has the new one.
+		// The document has changed; the next index lists the new version.
 		notFound(w)
 		return
 	}
@@ -144,7 +144,7 @@ func (s *server) serveWorkflows(w http.ResponseWriter, r *http.Request) {
 	for _, entry := range e.entries {
 		opened, err := entry.Open()
 		if err != nil {
-			// A list without it would remove it from the clients' copies.
+			// A list without this workflow would remove it from the clients' copies.
 			writeUnavailable(w)
 			return
 		}

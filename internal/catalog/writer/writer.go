@@ -124,7 +124,7 @@ func checkBase(root *os.Root, info catalog.SourceInfo, name, base string) (fs.Fi
 		return 0, writeError(info, err)
 	case base == "":
 		return 0, guideway.Errorf(guideway.CodeConflict, "%s has a file %s already", info.Name, name).
-			WithFix("open that one, or choose another id")
+			WithFix("open that file, or choose a different id")
 	case Version(now) != base:
 		return 0, guideway.Errorf(guideway.CodeConflict, "%s was changed since this change began", name).
 			WithFix("review the current version and merge the changes")
