@@ -10,6 +10,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/cli/passphrase"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/run"
 )
 
 // RequireTerminal returns an error if the input or the output is not a terminal, because
@@ -20,6 +21,16 @@ func (h *Host) RequireTerminal() error {
 	}
 	return guideway.Errorf(guideway.CodeForbidden, "an approval needs a terminal: the input or the output is a file or a pipe").
 		WithFix("run the command yourself in a terminal")
+}
+
+// DetectChannel returns the channel of a command that ends a run: ViaTerminal if a person
+// runs it at a terminal, otherwise ViaAgent. A command that approves asks for the passphrase
+// instead.
+func (h *Host) DetectChannel() run.Via {
+	if h.RequireTerminal() == nil {
+		return run.ViaTerminal
+	}
+	return run.ViaAgent
 }
 
 // Approver asks the user for the passphrase, which an agent does not know.

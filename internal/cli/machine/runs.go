@@ -210,7 +210,9 @@ func newMachineCancelCmd(a *app.App, do func(context.Context, *machineRefOptions
 
 func runMachineCancel(ctx context.Context, o *machineRefOptions) error {
 	return withMachines(ctx, o.app, nil, func(ctx context.Context, d *machineDeps) error {
-		s, err := d.runs.Cancel(ctx, d.caller, o.Run, o.Reason)
+		caller := d.caller
+		caller.Via = o.app.Host.DetectChannel()
+		s, err := d.runs.Cancel(ctx, caller, o.Run, o.Reason)
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,11 @@ func NewRunsForkCmd(a *app.App, run func(context.Context, *RunsForkOptions) erro
 		Use:   "fork RUN",
 		Short: "Start a new run from the events of another run",
 		Long: `Start a new run with the first events of an existing run, to continue differently from
-there. The existing run is not changed.`,
+there. The existing run is not changed.
+
+The fork stops before the first human approval of the existing run. A run that a person
+aborted is forked by a person only: at a terminal, the command asks for the passphrase of
+"guideway runs approve", and the fork keeps the approvals.`,
 		Example: `  guideway runs fork r_06bmyb2ad4ft47c6abwmtxs
   guideway runs fork r_06bmyb2ad4ft47c6abwmtxs --seq 12`,
 		Args:              exactlyOneRun("fork"),
@@ -50,7 +54,16 @@ there. The existing run is not changed.`,
 
 func runRunsFork(ctx context.Context, o *RunsForkOptions) error {
 	return changeRun(ctx, o.app, "Forked", o.JSON, func(ctx context.Context, d *app.RunDeps) (*run.Answer, error) {
-		return d.Runs.Fork(ctx, d.Caller, run.ForkRequest{Ref: parseRunRef(o.Run), Seq: o.Seq})
+		request := run.ForkRequest{Ref: parseRunRef(o.Run), Seq: o.Seq}
+		answer, err := d.Runs.Fork(ctx, d.Caller, request)
+		if refusal, ok := run.AsRefusal(err); !ok || refusal.Rule != run.RuleAbortedByPerson {
+			return answer, err
+		}
+		caller, err := confirmPerson(ctx, o.app, d.Caller, err)
+		if err != nil {
+			return nil, err
+		}
+		return d.Runs.Fork(ctx, caller, request)
 	})
 }
 
@@ -68,7 +81,8 @@ func NewRunsAbortCmd(a *app.App, run func(context.Context, *RunsAbortOptions) er
 		Use:   "abort RUN",
 		Short: "Abort a run",
 		Long: `Abort a run permanently. Its events are kept; "guideway runs fork" continues from any
-of them in a new run.`,
+of them in a new run. At a terminal the command is recorded as a person's, and then an
+agent cannot fork the run.`,
 		Example:           `  guideway runs abort r_06bmyb2ad4ft47c6abwmtxs --reason "done by hand"`,
 		Args:              exactlyOneRun("abort"),
 		ValidArgsFunction: completeRuns(a, acceptsCommands),
@@ -81,7 +95,9 @@ of them in a new run.`,
 
 func runRunsAbort(ctx context.Context, o *RunsAbortOptions) error {
 	return changeRun(ctx, o.app, "Aborted", o.JSON, func(ctx context.Context, d *app.RunDeps) (*run.Answer, error) {
-		return d.Runs.Abort(ctx, d.Caller, run.AbortRequest{Ref: parseRunRef(o.Run), Reason: o.Reason})
+		caller := d.Caller
+		caller.Via = o.app.Host.DetectChannel()
+		return d.Runs.Abort(ctx, caller, run.AbortRequest{Ref: parseRunRef(o.Run), Reason: o.Reason})
 	})
 }
 

@@ -47,7 +47,11 @@ func (o *RunsImportOptions) importState(ctx context.Context, state []byte) error
 	return o.app.WithRunsAndDefinitions(ctx, app.StartableDefinitions{Catalog: cat}, func(ctx context.Context, d *app.RunDeps) error {
 		answer, err := d.Runs.ImportState(ctx, d.Caller, state, d.Project)
 		if refusal, ok := run.AsRefusal(err); ok && refusal.Rule == engine.RulePerson {
-			answer, err = o.importAsPerson(ctx, d, state, err)
+			// The document may contain answers to gates that require human approval.
+			var person run.Caller
+			if person, err = confirmPerson(ctx, o.app, d.Caller, err); err == nil {
+				answer, err = d.Runs.ImportState(ctx, person, state, d.Project)
+			}
 		}
 		if err != nil {
 			return userError(err)
@@ -79,26 +83,20 @@ func (o *RunsImportOptions) warnOfVersion(ctx context.Context, d *app.RunDeps, s
 	return nil
 }
 
-// importAsPerson asks for the passphrase and repeats the import: the document may contain
-// answers to gates that require human approval. Without a terminal or a passphrase, it
-// returns the refusal.
-func (o *RunsImportOptions) importAsPerson(ctx context.Context, d *app.RunDeps, state []byte, refused error) (*run.Answer, error) {
-	host := o.app.Host
-	if host.RequireTerminal() != nil {
-		return nil, refused
+// confirmPerson asks for the passphrase and returns the caller as a person. Without a
+// terminal, it returns the refusal.
+func confirmPerson(ctx context.Context, a *app.App, c run.Caller, refused error) (run.Caller, error) {
+	if a.Host.RequireTerminal() != nil {
+		return c, refused
 	}
-	cfg, err := o.app.Load()
+	cfg, err := a.Load()
 	if err != nil {
-		return nil, err
+		return c, err
 	}
-	person := app.NewApprover(host, cfg)
+	person := app.NewApprover(a.Host, cfg)
 	if err := person.Passphrase.CheckUsable(); err != nil {
-		return nil, err
+		return c, err
 	}
-	if err := person.CheckPassphrase(ctx); err != nil {
-		return nil, err
-	}
-	caller := d.Caller
-	caller.Via = run.ViaTerminal
-	return d.Runs.ImportState(ctx, caller, state, d.Project)
+	c.Via = run.ViaTerminal
+	return c, person.CheckPassphrase(ctx)
 }

@@ -65,6 +65,8 @@ func userError(err error) error {
 		return out.WithFix("guideway runs list")
 	case engine.RuleEnded:
 		return out.WithFix("guideway runs fork %s", refusal.RunID)
+	case run.RuleAbortedByPerson:
+		return out.WithFix("fork it in the dashboard, or in a terminal: guideway runs fork %s", refusal.RunID)
 	default:
 		return out
 	}
