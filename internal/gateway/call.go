@@ -25,12 +25,13 @@ type Request struct {
 	// Responses and State are the answers to an input request in the modern protocol.
 	Responses json.RawMessage
 	State     string
-	// Header holds the HTTP headers of the request. If nil, no headers are compared.
+	// Header holds the HTTP headers of the request, which must match its body. If nil, they
+	// are not compared.
 	Header http.Header
 
 	// trace, if set, replaces the client's trace context.
 	trace Trace
-	// delivery, if set, records the progress of the call.
+	// delivery, if set, records whether the call was sent.
 	delivery *delivery
 }
 
@@ -42,7 +43,7 @@ func (g *Gateway) HasTool(name string) bool {
 
 // Call calls a tool. An error of type *jsonrpc.Error is sent to the client unchanged.
 func (g *Gateway) Call(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
-	if isLazy(r.Name) { // The names also work for a client that still has the list with them.
+	if isLazy(r.Name) { // A client that still has an earlier list may use these names too.
 		return g.lazyCall(ctx, c, r)
 	}
 	return g.callTool(ctx, c, r)

@@ -35,7 +35,7 @@ type Client struct {
 	// Level is the minimum level of the log messages that a legacy client asked for; empty
 	// disables them.
 	Level string
-	// Trace is the trace context from the headers of the request.
+	// Trace is the trace context from the HTTP headers of the request.
 	Trace Trace
 }
 

@@ -126,7 +126,7 @@ func TestSequentialCallsUseOneProcess(t *testing.T) {
 	}
 }
 
-// callAsk posts a modern call with or without an answer.
+// callAsk posts a modern call of the tool that asks, with an answer if state is set.
 func (r *fixture) callAsk(t *testing.T, user, state string) string {
 	t.Helper()
 	if state != "" {

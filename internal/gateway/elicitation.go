@@ -205,8 +205,8 @@ func (c *Client) inputResult(questions []question, state string) (json.RawMessag
 }
 
 // finalResult returns the result of a finished call in the client's protocol version. It
-// rejects a result that looks like an input request: such a request was not checked, and
-// clients of every version look at the result only.
+// rejects a result that looks like an input request: that request was not checked, and a
+// client of any version could act on it.
 func (c *Client) finalResult(result json.RawMessage, modern bool) (json.RawMessage, error) {
 	marks := 0
 	err := jsonrpc.Each(result, func(key string, value json.RawMessage) error {

@@ -170,7 +170,8 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// An upstream can only ask to open web pages, and only clients that can open pages.
+// An upstream can ask a client to open a web page, but no other URL, and only if the client
+// supports it.
 func TestOnlyWebPagesAreOpened(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Phishing)}})

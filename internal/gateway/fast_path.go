@@ -56,7 +56,7 @@ func (g *Gateway) Accept(ctx context.Context, session *mcp.ServerSession, header
 		return g.takeResponse(session, m)
 	case m.Method == "notifications/cancelled" && session != nil:
 		g.fastCalls.cancelCall(session, m.Params)
-		return nil // The SDK may know the call.
+		return nil // The SDK may have received the call.
 	case m.Method != "tools/call" || m.ID == nil || m.Params == nil || bytes.ContainsAny(m.ID, ".eE") && m.ID[0] != '"':
 		return nil
 	}
@@ -215,8 +215,8 @@ func (c *Client) setFromMeta(header http.Header, has map[string]json.RawMessage,
 	return c
 }
 
-// acceptsBoth reports whether a client accepts both content types of an answer. On stdio
-// there is only one.
+// acceptsBoth reports whether a client accepts both content types of an answer. It returns
+// true for a client on stdio, which sends no headers.
 func acceptsBoth(header http.Header) bool {
 	if header == nil {
 		return true
@@ -250,7 +250,7 @@ func (g *Gateway) connectFast(c *Client, session *mcp.ServerSession, send func(i
 		answer := g.fastCalls.addQuestion(key)
 		defer g.fastCalls.removeQuestion(key)
 		if err := send(0, jsonrpc.OneLine(jsonrpc.Request(json.RawMessage(key.id), method, params))); err != nil {
-			result, failure := askTyped(ctx, session, method, params) // The call was answered in the meantime.
+			result, failure := askTyped(ctx, session, method, params) // The response of the call has already been sent.
 			return typedAnswer(result, failure)
 		}
 		select {

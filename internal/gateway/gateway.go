@@ -99,7 +99,7 @@ type Gateway struct {
 	fastCalls fastCalls
 
 	surface atomic.Pointer[surface]
-	// held reports whether a client may have a list.
+	// held reports whether any client may hold a list.
 	held atomic.Bool
 	// late holds the upstreams that did not answer in time for a list.
 	late sync.Map
@@ -173,9 +173,9 @@ type Settings struct {
 
 // Configure applies new settings. If one upstream is invalid, nothing changes. An upstream
 // with an unchanged configuration keeps running. Calls in progress to a removed or changed
-// upstream finish; new calls go to its replacement. Clients are notified if their tools are
-// now offered in the other form, full or by search. The names of the previous form stay
-// valid for clients that have not listed again.
+// upstream finish; new calls go to its replacement. If tools are now offered by tool search
+// instead of the full list, or the reverse, clients are notified. The names of the previous
+// list stay valid for clients that have not listed again.
 func (g *Gateway) Configure(s Settings) error {
 	if err := checkEntries(s.Upstreams); err != nil {
 		return err
@@ -379,7 +379,7 @@ func (g *Gateway) readySurface(ctx context.Context, c *Client) *surface {
 		asked.Go(func() {
 			want, parked := g.sessionFor(c, m, false)
 			if parked {
-				want.Client += " lists" // Lists use a separate session: questions in it have no call to be parked with.
+				want.Client += " lists" // Lists use a separate session: a question in it belongs to no call that could be parked.
 			}
 			if _, err := m.Catalog(ctx, want); err != nil {
 				g.logger.Warn("an upstream is omitted", "upstream", m.Name(), "error", err)

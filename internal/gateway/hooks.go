@@ -59,7 +59,7 @@ func (g *Gateway) unlistedTool(name string) *tool {
 // same upstream, which is checked as if the client had called it.
 func (g *Gateway) callWithHooks(ctx context.Context, c *Client, t *tool, r Request) (json.RawMessage, error) {
 	result, err := g.aroundCall(ctx, c, t, r)
-	if err == nil && !jsonrpc.Valid(result) { // The answer contains the result unchanged.
+	if err == nil && !jsonrpc.Valid(result) { // The result becomes a part of the response unchanged, so it must be valid JSON.
 		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a result that is not JSON")
 	}
 	return result, err

@@ -158,7 +158,7 @@ func TestHookCannotRedirectToUnapprovedTool(t *testing.T) {
 			r.Reload()
 			got := p.callTool("one__params", args{"text": "sent"})
 			if !strings.HasPrefix(got, "isError") || !strings.Contains(got, "one__"+held+" waits for approval") {
-				t.Errorf("the redirected call gives %s", got)
+				t.Errorf("the redirected call returned %s", got)
 			}
 			waiting, err := gateway.Review(pins, r.Known("one"), "one")
 			if err != nil {
@@ -169,7 +169,7 @@ func TestHookCannotRedirectToUnapprovedTool(t *testing.T) {
 			}
 			r.Reload()
 			if got := p.callTool("one__params", args{"text": "sent"}); strings.Contains(got, "approval") {
-				t.Errorf("after the approval the call gives %s", got)
+				t.Errorf("after the approval the call returned %s", got)
 			}
 		})
 	}

@@ -32,7 +32,7 @@ func TestHostileUpstreams(t *testing.T) {
 		{upstreamtest.Deaf, "after all"},
 	} {
 		if testing.Short() && tt.tool != upstreamtest.Deaf && tt.tool != upstreamtest.Shout {
-			continue // These cases have the most concurrency.
+			continue // With -short, only the two cases with the most concurrency run.
 		}
 		t.Run(tt.tool, func(t *testing.T) {
 			t.Parallel()

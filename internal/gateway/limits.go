@@ -31,7 +31,7 @@ const maxBuckets = 10000
 
 // bound is the limit of one bucket.
 type bound struct {
-	// what and name identify the bucket; said is the start of a refusal.
+	// what and name identify the bucket; said is the beginning of the refusal's text.
 	what, name, said string
 	perMinute        int
 }

@@ -13,7 +13,7 @@ import (
 func (g *Gateway) Tools(ctx context.Context, c *Client) []json.RawMessage {
 	switch {
 	case g.accessOf(ctx).isEmpty():
-		return nil // There is nothing to search.
+		return nil // No tool can be found.
 	case g.lazyFor(ctx):
 		return lazyTools()
 	}
@@ -76,7 +76,7 @@ func (g *Gateway) hasTemplate(ctx context.Context, c *Client, uri string) bool {
 	if g.surface.Load().address[uri] != nil {
 		return true
 	}
-	ours := strings.HasPrefix(uri, "guideway:") // An address of this server must not start upstreams.
+	ours := strings.HasPrefix(uri, "guideway:") // A URI of this server must not start upstreams.
 	return uri != "" && !ours && g.readySurface(ctx, c).address[uri] != nil
 }
 

@@ -113,7 +113,7 @@ func (h *transcript) countEntries(list *[]string) int {
 // whoAsks matches the text that the gateway adds to a question.
 var whoAsks = regexp.MustCompile(`The MCP server \\"[^"]*\\" asks: |,"includeContext":"[^"]*"`)
 
-// addQuestion records a question in the server's form.
+// addQuestion records a question as the server sent it.
 func (h *transcript) addQuestion(params any) {
 	text, _ := json.Marshal(params) // The params were decoded from JSON.
 	h.addEntry(&h.asked, whoAsks.ReplaceAllString(string(text), ""))

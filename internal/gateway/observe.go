@@ -38,8 +38,8 @@ type Exchange struct {
 	Outcome      Outcome
 	// Error is the reason for an unsuccessful outcome; otherwise empty.
 	Error string
-	// Arguments are those of the client, and Result is the answer to the client. They must
-	// not be changed; an observer that keeps them after End must account for their memory.
+	// Arguments are the client's arguments, and Result is the answer to the client. Neither
+	// may be changed; an observer that keeps them after End must account for their memory.
 	Arguments, Result json.RawMessage
 	// Trace is the client's trace context until Begin changes it.
 	Trace Trace

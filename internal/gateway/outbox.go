@@ -12,7 +12,7 @@ type outbox struct {
 }
 
 // parcel is one notification. While a named parcel is queued, others with the same name are
-// dropped. Parcels without a name are never dropped for another.
+// dropped. A parcel without a name is dropped only if the queue is full.
 type parcel struct {
 	name string
 	size int

@@ -18,7 +18,7 @@ func TestOutboxIsBounded(t *testing.T) {
 			var o outbox
 			reading, blocked := make(chan struct{}), make(chan struct{})
 			o.addParcel(parcel{send: func() { close(blocked); <-reading }})
-			<-blocked // it is out of the queue
+			<-blocked // the first notification has left the queue
 			const added = 2 * maxParcels
 			sent := make(chan int, added+1)
 			for i := range added {
@@ -37,7 +37,7 @@ func TestOutboxIsBounded(t *testing.T) {
 					t.Fatalf("notification %d was sent instead of %d", got, want)
 				}
 			}
-			// The room is free again.
+			// The queue has room again.
 			o.addParcel(parcel{size: tt.size, send: func() { sent <- added }})
 			if tt.fit > 0 {
 				if got := <-sent; got != added {

@@ -10,8 +10,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Two upstreams have a page with the same URI. Each tool, result and link names the page of
-// its own upstream, with the scheme that hosts accept, and reading the name gives that page.
+// Two upstreams have a page with the same URI. Each tool, result and link contains a URI
+// with the name of its own upstream and with the scheme that hosts accept, and reading that
+// URI returns the page of that upstream.
 func TestPagesBelongToTheirUpstream(t *testing.T) {
 	t.Parallel()
 	entries := []gateway.Entry{newEntry(t, "a", upstreamtest.Pages), newEntry(t, "b", upstreamtest.Pages)}

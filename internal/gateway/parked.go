@@ -173,7 +173,7 @@ func (g *Gateway) askParked(ctx, life context.Context, c *Client, m *member, cal
 	case <-ctx.Done():
 	}
 	select {
-	case answer := <-q.answer: // The answer may have arrived together with the end.
+	case answer := <-q.answer: // The answer may have arrived together with the end of the call.
 		if answer != nil {
 			return answer, nil
 		}

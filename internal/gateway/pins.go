@@ -30,7 +30,7 @@ const (
 // Pin is the approved state of one tool.
 type Pin struct {
 	Hash string `json:"hash"`
-	// Definition is the hashed definition.
+	// Definition is the definition that Hash identifies.
 	Definition json.RawMessage `json:"definition"`
 	Approved   time.Time       `json:"approvedAt"`
 	By         string          `json:"by"`
@@ -79,7 +79,7 @@ func withoutVolatile(meta json.RawMessage) json.RawMessage {
 		return nil
 	})
 	if err != nil {
-		return meta // it is not an object
+		return meta // not an object
 	}
 	return jsonrpc.Object(kept...)
 }

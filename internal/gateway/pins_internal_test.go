@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A pin covers every member of a tool that clients get: a change, a removal and an addition
-// give another pin.
+// A pin covers every member of a tool that clients get: after any change, removal or
+// addition the pin is different.
 func TestPinCoversEveryMember(t *testing.T) {
 	t.Parallel()
 	const tool = `{"name":"n","title":"T","description":"D","inputSchema":{"type":"object","properties":{"a":{"type":"string"},"b":{}},"required":["a","b"]},` +

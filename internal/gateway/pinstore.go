@@ -42,11 +42,11 @@ const (
 	maxPins = 64 << 20
 	// lockTime is the maximum wait for another process that holds the lock.
 	lockTime = 5 * time.Second
-	// pinned is the hash of records without content.
+	// pinned is the content of a record that only marks an upstream as pinned.
 	pinned = "pinned"
 )
 
-// seenKey returns the key of the record that an upstream was pinned before. With this
+// seenKey returns the key of the record that marks an upstream as pinned before. With this
 // record, the upstream's new tools wait for approval.
 func seenKey(name string) approval.Key {
 	return approval.Key{Kind: approval.KindUpstream, Source: "configuration", Subject: name}
@@ -166,7 +166,7 @@ func (p PinStore) addPins(records approval.Records, name string, pins map[string
 }
 
 func (p PinStore) privateFile(path string) atomicfile.File {
-	return atomicfile.File{Path: path, What: "file of approved tools", IfSeen: "nothing is lost: it contains no secret", MaxBytes: maxPins}
+	return atomicfile.File{Path: path, What: "file of approved tools", IfSeen: "this is harmless: the file contains no secret", MaxBytes: maxPins}
 }
 
 func (p PinStore) definitionsPath(name string) string {

@@ -46,7 +46,7 @@ func (s *surface) findPageOwner(uri string) (*member, string) {
 	}
 	name, original, _ := strings.Cut(page, "/")
 	for _, m := range s.members {
-		// If no other upstream has pages, no URI has got a name.
+		// If no other upstream has pages, the URIs of pages are unchanged.
 		if m.Name() == name && original != "" && s.realms["ui"] != m {
 			return m, uiScheme + original
 		}

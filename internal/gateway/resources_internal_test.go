@@ -46,8 +46,8 @@ func TestGeneralTemplateClaimsNoRealm(t *testing.T) {
 	}
 }
 
-// An entry whose URI is taken, also with the upstream's name in it, is omitted with a note:
-// it replaces no other.
+// An entry is omitted with a note if its URI is taken even after the upstream's name was
+// added to it. It never replaces another entry.
 func TestTakenURIIsOmitted(t *testing.T) {
 	t.Parallel()
 	same := &upstream.Catalog{
@@ -69,8 +69,8 @@ func TestTakenURIIsOmitted(t *testing.T) {
 	}
 }
 
-// An upstream cannot take the URI that names another one's page, neither by a resource nor by
-// a template.
+// An upstream cannot use the URI that names another upstream's page, neither for a resource
+// nor for a template.
 func TestPageOfAnotherUpstreamIsNotTaken(t *testing.T) {
 	t.Parallel()
 	evil := &upstream.Catalog{

@@ -54,7 +54,7 @@ func encodeList(parts ...json.RawMessage) json.RawMessage {
 	return append(append(json.RawMessage{'['}, bytes.Join(list, []byte{','})...), ']')
 }
 
-// sameBytes reports whether two values share the same memory.
+// sameBytes reports whether two values share memory.
 func sameBytes(a, b json.RawMessage) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -114,8 +114,8 @@ func (a *uriRewriter) rewriteURI(raw json.RawMessage) json.RawMessage {
 	return jsonrpc.Text(addressOf(a.member, uri))
 }
 
-// hasResources reports whether the upstream declares resources: otherwise its URIs are no
-// addresses of resources, except for pages.
+// hasResources reports whether the upstream declares resources. If it does not, only the
+// URIs of its pages are resource URIs.
 func (a *uriRewriter) hasResources() bool {
 	known := a.member.Known()
 	return known != nil && known.Info.Capabilities.Resources != nil

@@ -433,8 +433,8 @@ func (d *downstream) callTool(ctx context.Context, c *Client, req mcp.Request, o
 	return rawResult(d.gateway.Call(ctx, c, in))
 }
 
-// isOwnTool reports whether to search the server's own tools for a name that no upstream
-// has. It returns false for a name with an upstream's prefix.
+// isOwnTool reports whether a name that no upstream has may be the name of one of the
+// server's own tools. A name with an upstream's prefix never is.
 func (d *downstream) isOwnTool(name string) bool {
 	return !slices.ContainsFunc(d.gateway.allMembers(), func(m *member) bool {
 		p := m.namePrefix()

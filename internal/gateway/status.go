@@ -13,15 +13,15 @@ import (
 
 // ToolStatus describes an upstream's tool to a person.
 type ToolStatus struct {
-	// Name is the upstream's name, Shown the clients' name; Shown is empty if they do not
-	// see the tool.
+	// Name is the upstream's name of the tool. Shown is the clients' name; empty if clients
+	// do not see the tool.
 	Name  string `json:"name"`
 	Shown string `json:"shown,omitempty"`
 	// Description is the description that clients get.
 	Description string `json:"description,omitempty"`
-	// Held is the reason why the tool waits for approval.
+	// Held is the reason why the tool waits for approval; empty if it does not wait.
 	Held string `json:"pending,omitempty"`
-	// Hidden reports whether the configuration hides it.
+	// Hidden reports whether the configuration hides the tool.
 	Hidden bool `json:"hidden,omitempty"`
 }
 

@@ -23,7 +23,7 @@ func TestWatch(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	if err := r.Restart("idle"); err != nil { // Its list has started the upstream.
+	if err := r.Restart("idle"); err != nil { // Listing its tools has started the upstream.
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

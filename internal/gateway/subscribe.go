@@ -119,7 +119,7 @@ func (g *Gateway) keepFollowing(life context.Context, key subscription, f *follo
 		})
 		switch {
 		case first:
-			if err == nil { // The caller did not wait for the first subscription.
+			if err == nil { // The followers have gone before the subscription was accepted.
 				err = context.Cause(life)
 			}
 			agreed(err)
@@ -298,7 +298,7 @@ func (g *Gateway) SetLevel(ctx context.Context, c *Client, level string) {
 	told.Wait()
 }
 
-// Release releases everything that belongs to a client whose session has ended.
+// Release releases everything that belongs to a client, after its session has ended.
 func (g *Gateway) Release(c *Client) {
 	name := c.sharingKey()
 	for _, each := range g.followedBy(func(who follower) bool { return who.client == name }) {

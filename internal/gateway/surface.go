@@ -47,8 +47,8 @@ type entry struct {
 	// name is the clients' name, original the upstream's.
 	name, original string
 	shown          json.RawMessage
-	// match matches the URIs of a template; nil for templates that are not searched.
-	// literal is the text before the first variable.
+	// match matches the URIs of a template; nil for a template that URIs are not matched
+	// against. literal is the text before the first variable.
 	match   *regexp.Regexp
 	literal string
 }
@@ -61,7 +61,7 @@ type tool struct {
 	headers []headerArgument
 	// blocked is the reason why the tool is not offered; empty for an offered tool.
 	blocked string
-	// unlisted marks a name that no upstream's tool has; see Gateway.unlisted.
+	// unlisted marks a name that no upstream has; see Gateway.unlistedTool.
 	unlisted bool
 }
 
@@ -95,7 +95,7 @@ func (g *Gateway) buildSurface(members []*member) *surface {
 		}
 		s.addResources(m, c)
 	}
-	for _, t := range s.byName { // after all pages are known
+	for _, t := range s.byName { // The URIs of pages are final only after all upstreams were added.
 		a := uriRewriter{gateway: g, surface: s, member: t.member}
 		t.shown = a.rewriteMembers(t.shown, map[string]change{"_meta": a.rewriteMeta})
 	}

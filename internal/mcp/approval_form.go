@@ -49,7 +49,7 @@ func askCall(handle string) *run.Call {
 
 func statusCall(handle string) *run.Call { return run.StatusCall(run.Ref{Handle: handle}) }
 
-// approvalFix returns how a person opens the gate of a run without a form.
+// approvalFix returns instructions for a person to open the gate of a run without a form.
 func (r *runTools) approvalFix(ctx context.Context, runID string) string {
 	page := auth.ServerURL(ctx)
 	if page == "" && r.live != nil {
@@ -140,7 +140,7 @@ func formText(d *run.Details) string {
 // maxQuoted is the maximum number of characters of an output in a form.
 const maxQuoted = 16_000
 
-// writeQuoted writes the text of an agent. If the text is truncated, the title says so,
+// writeQuoted writes the text of an agent. If the text is truncated, its title states this,
 // because a client may not show the end of the form.
 func writeQuoted(b *strings.Builder, title, text, runID string) {
 	if strings.TrimSpace(text) == "" {
@@ -196,7 +196,8 @@ func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolReques
 	return r.newAnswer(ctx, req, a), nil
 }
 
-// A form that is closed sooner was not read by a person: the client declined it.
+// minReadingTime is the least time that a person needs to read a form. A form that is
+// closed sooner was declined by the client and not read by a person.
 const minReadingTime = time.Second
 
 // repeatAfter is the time after a declined form until the next one.

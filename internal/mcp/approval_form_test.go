@@ -99,7 +99,7 @@ func TestPersonAnswersForm(t *testing.T) {
 
 		p.answer = answerWith("accept", engine.OptionConfirm, "")
 		again := callTool(t, cs, "workflow_continue", map[string]any{"handle": revised["handle"], "output": "second draft"})
-		next := followNext(t, cs, again, nil) // The next call has the handle alone.
+		next := followNext(t, cs, again, nil) // The next call contains only the handle.
 		if positionID(next) != "step draft" || p.asked.Load() != 2 {
 			t.Fatalf("after the person's confirmation: asked %d times, %v", p.asked.Load(), next)
 		}
@@ -233,7 +233,7 @@ func TestHumanApprovalWithoutForms(t *testing.T) {
 func wantApprovalHelp(t *testing.T, said string) {
 	t.Helper()
 	if !strings.Contains(said, "guideway runs approve --set-passphrase") {
-		t.Errorf("how a person opens the gate: %q", said)
+		t.Errorf("the approval instructions are %q", said)
 	}
 }
 
@@ -360,8 +360,9 @@ func TestForgedFormsAreRefused(t *testing.T) {
 	})
 }
 
-// The form shows the whole output that the gate asks about, with hidden characters as escapes,
-// however many events the agent adds after it. A form that must cut says so before the text.
+// The form shows the whole output that the gate asks about, with hidden characters as
+// escapes, however many events the agent adds after it. A form that truncates the output
+// states this before the output.
 func TestFormShowsTheSubmission(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ output, notes, want string }{
@@ -460,7 +461,8 @@ func TestDeclinedFormsAreRecorded(t *testing.T) {
 	}
 }
 
-// A client over HTTP is sent to the address at which it reaches the server.
+// The instructions for a client over HTTP name the address at which the client reaches the
+// server.
 func TestApprovalHelpNamesTheServer(t *testing.T) {
 	t.Parallel()
 	for _, version := range protocolVersions() {

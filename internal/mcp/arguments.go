@@ -28,8 +28,8 @@ type param struct {
 	maxLength int
 	// example is used in the call that an error suggests.
 	example any
-	// form makes a suggested call list the parameter as a field instead of an example, for
-	// a value that only the caller can know.
+	// form makes a suggested call ask for the parameter in a field instead of adding an
+	// example, for a value that only the caller can know.
 	form bool
 }
 

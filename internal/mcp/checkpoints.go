@@ -25,7 +25,7 @@ func (t *contextTools) listTools() []*tool {
 	return []*tool{t.saveTool(), t.loadTool(), t.listTool(), t.compressTool(), t.prioritizeTool(), t.markTool()}
 }
 
-// exampleCheckpoint is the checkpoint id in examples.
+// exampleCheckpoint is the checkpoint id that examples use.
 const exampleCheckpoint = "c_0123456789abcdefghjkmnp"
 
 func runHandleParam() param {
@@ -215,7 +215,7 @@ func (t *contextTools) loadTool() *tool {
 			}
 			if r.ID == "" && r.Session == "" && r.Ref == "" {
 				bad := c.badCall("checkpointId", "checkpointId, sessionId or ref is required")
-				bad.Next = c.tool.exampleCall() // The call lists the ids.
+				bad.Next = c.tool.exampleCall() // The example call lists the ids.
 				return nil, bad
 			}
 			if c.isBelow("budgetTokens", 1) {

@@ -6,8 +6,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts"
 )
 
-// reduceParams returns the parameters of a tool that reduces a context, and the further
-// ones.
+// reduceParams returns the parameters that the tools that reduce a context share, followed
+// by more.
 func reduceParams(more ...param) []param {
 	list := []param{
 		contextParam("Your context"), runHandleParam(), seriesParam("Keeps the omitted items"), workflowParam(),

@@ -62,7 +62,7 @@ func (f *formStore) signPayload(payload string) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// The reasons why a form does not belong to a call.
+// The errors of redeemState.
 var (
 	errFormUnknown = errors.New("the form was not made by this server, or was changed")
 	errFormForeign = errors.New("the form belongs to another call")
@@ -74,8 +74,8 @@ var (
 // state as used.
 func (f *formStore) redeemState(sealed, user, handle string) (formState, error) {
 	payload, mac, _ := strings.Cut(sealed, ".")
-	// The comparison is of the text, not of the decoded bytes: in base64 several texts have
-	// the same bytes.
+	// Compares the text and not the decoded bytes: several base64 texts decode to the same
+	// bytes.
 	if !hmac.Equal([]byte(mac), []byte(f.signPayload(payload))) {
 		return formState{}, errFormUnknown
 	}

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Only the unchanged text opens, once, for its user and handle, before the form expires.
+// Only the unchanged state is accepted, once, for its user and handle, before the form
+// expires.
 func TestFormsOpenOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

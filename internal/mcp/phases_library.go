@@ -187,7 +187,7 @@ func askWhichActivity(found []library.Match) string {
 			lines = append(lines, fmt.Sprintf("%s (%s)", m.Activity.ID, strings.TrimSuffix(m.Activity.Activity.Problem, ".")))
 		}
 	}
-	return "Ask the user which is meant: " + strings.Join(lines, "; ") + "?"
+	return "Ask the user which one they mean: " + strings.Join(lines, "; ") + "?"
 }
 
 func (p *phaseTools) getRules() *tool {

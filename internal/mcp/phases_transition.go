@@ -17,7 +17,7 @@ import (
 
 // transition is one way to leave a phase: a transition, a branch or an option.
 type transition struct {
-	// By is transition, branch or option.
+	// By is "transition", "branch" or "option".
 	By string `json:"by"`
 	// ID names the branch or the option with its parent: "decision/branch".
 	ID string `json:"id,omitempty"`
@@ -76,7 +76,7 @@ type transitionAnswer struct {
 	LeadsTo string `json:"leads_to,omitempty"`
 	// Waits are the variables that the decision needs.
 	Waits []string `json:"waits_for,omitempty"`
-	// First is the position at which the run is before it leaves the phase.
+	// First is the position that the run must complete before it leaves the phase.
 	First string `json:"first,omitempty"`
 	// Allowed are the ids of all phases, if a given phase is not found.
 	Allowed []string `json:"allowed,omitempty"`
@@ -294,14 +294,14 @@ func filterTransitions(all []transition, wanted func(*transition) bool) []*trans
 
 // runPosition is the position of a run or of a state document.
 type runPosition struct {
-	// phase is the number of the current phase, or 0.
+	// phase is the number of the current phase; 0 if there is none.
 	phase int
 	// answered are the ids of the phase's answered checkpoints.
 	answered map[string]bool
 	// decidedTarget is the phase that an answer or a decision has already chosen, or "".
 	decidedTarget string
-	// resolve returns the first phase from to on that is not skipped. It is nil if no
-	// skipped phases are known.
+	// resolve returns the first phase that is not skipped, starting with to. It is nil if
+	// no skipped phases are known.
 	resolve func(to string) (end string, past []string, ok bool)
 	engine.Position
 }

@@ -64,8 +64,9 @@ func (p projects) findProject(ctx context.Context, c call) (run.Project, error) 
 	return run.Project{ID: found.ID, Path: found.Path, Branch: found.Branch, Commit: found.Commit}, nil
 }
 
-// isForeignPath reports whether a path is one of Windows on another system. On Windows itself,
-// project.Detect finds the one name of a directory, whatever the spelling of its path.
+// isForeignPath reports whether a path is a Windows path and system is not Windows. On
+// Windows itself, project.Detect finds the one name of a directory, whatever the spelling
+// of its path.
 func isForeignPath(name, system string) bool {
 	return system != "windows" && drivePath().MatchString(name)
 }

@@ -68,7 +68,7 @@ func writeBrief(b *answerText, brief *contexts.Brief) {
 	}
 }
 
-// writePosition writes what the run asks for.
+// writePosition writes the current position of a run.
 func writePosition(b *answerText, pos *engine.Position, status engine.Status) {
 	if pos.Kind == engine.PositionEnd {
 		fmt.Fprintf(b, "%s: the run is %s\n", pos.Kind, status)

@@ -134,8 +134,7 @@ const small = `{"id":"small","name":"Small","description":"A small one","version
 	{"id":"only","title":"Only","prompt":"Do it.","validationCriteria":[{"type":"contains","value":"DONE","message":"say DONE"}]},
 	{"id":"each","type":"loop","title":"Each","loop":{"type":"for","count":2,"maxIterations":3},"body":[{"id":"inner","title":"I","prompt":"i","validationCriteria":[{"type":"length","min":5,"message":"too short","condition":{"var":"strict","equals":true}}]}]}]}`
 
-// A client follows a workflow from workflow_list to completion with both protocol versions
-// (W21).
+// A client follows a workflow from workflow_list to completion with both protocol versions.
 func TestWorkflowNextFromListToCompletion(t *testing.T) {
 	t.Parallel()
 	for _, version := range protocolVersions() {
@@ -369,7 +368,7 @@ func TestManyDiagnosticsStayShort(t *testing.T) {
 	}
 	issues := res["issues"].([]any)
 	if last := issues[len(issues)-1].(string); !strings.Contains(last, "more diagnostics are not shown") {
-		t.Errorf("the last issue does not say that there are more: %q", last)
+		t.Errorf("the last issue does not state that there are more: %q", last)
 	}
 }
 

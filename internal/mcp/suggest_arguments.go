@@ -91,7 +91,7 @@ func findParam(params []param, name string) *param {
 func isLikeName(given, name string) bool {
 	const least = 4
 	given, name = normalizeName(given), normalizeName(name)
-	if name == "id" { // Only the id of a workflow is called id.
+	if name == "id" { // In a tool of workflows, the parameter "id" is the workflow id.
 		return given == "workflow" || given == "workflowid"
 	}
 	return len(given) >= least && (strings.HasPrefix(name, given) || strings.HasSuffix(name, given))

@@ -40,13 +40,14 @@ type tool struct {
 type effect int
 
 const (
-	// effectNone reads only.
+	// effectNone: the call only reads.
 	effectNone effect = iota
-	// effectAdds adds at each call.
+	// effectAdds: each call adds data.
 	effectAdds
-	// effectAddsOnce adds; repeating the call has no further effect.
+	// effectAddsOnce: the call adds data; repeating it has no further effect.
 	effectAddsOnce
-	// effectReplaces overwrites or ends; repeating the call has no further effect.
+	// effectReplaces: the call overwrites or ends something; repeating it has no further
+	// effect.
 	effectReplaces
 )
 

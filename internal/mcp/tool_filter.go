@@ -18,8 +18,8 @@ type toolFilter struct {
 	toolset map[string]string
 }
 
-// wrapHandler is the innermost middleware, so that it sees only our own tools, prompts and
-// resources.
+// wrapHandler is the innermost middleware, so that it sees only the server's own tools,
+// prompts and resources.
 func (a *toolFilter) wrapHandler(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		holder := auth.TokenLeaseFrom(ctx)

@@ -39,7 +39,7 @@ func TestTokensLimitToolsets(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		allow     auth.Allow
-		tools     []string // Whether each toolset is available.
+		tools     []string // The fields report which toolsets are available.
 		not       []string
 		workflows bool
 		runs      bool

@@ -15,8 +15,8 @@ import (
 const (
 	runPrefix   = "guideway://runs/"
 	runTemplate = runPrefix + "{runId}"
-	// The plus allows a colon in ids, as in times; otherwise the template would only match
-	// URIs with %3A.
+	// The plus sign of a template allows ids with a colon, such as times; without it the
+	// template would only match URIs with %3A.
 	sessionPrefix   = "guideway://sessions/"
 	sessionTemplate = sessionPrefix + "{projectId}/{+workflowId}/{+id}"
 )

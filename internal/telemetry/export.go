@@ -145,7 +145,7 @@ func (t *Tracer) postOnce(body []byte) (again bool, err error) {
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := t.client.Do(req)
 	if err != nil {
-		return true, fmt.Errorf("reach the collector: %w", err)
+		return true, fmt.Errorf("send to the collector: %w", err)
 	}
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // lets the connection be reused
@@ -156,7 +156,7 @@ func (t *Tracer) postOnce(body []byte) (again bool, err error) {
 		resp.StatusCode == http.StatusServiceUnavailable, resp.StatusCode == http.StatusGatewayTimeout:
 		again = true
 	}
-	return again, fmt.Errorf("the collector answers %d", resp.StatusCode)
+	return again, fmt.Errorf("the collector answered with status %d", resp.StatusCode)
 }
 
 // otlpScope and the other types are the forms of OTLP in JSON (opentelemetry-proto,

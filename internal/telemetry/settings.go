@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// settings are the values of the variables of OpenTelemetry.
+// settings holds the values of the OpenTelemetry environment variables.
 type settings struct {
 	endpoint string
 	headers  http.Header
@@ -28,8 +28,8 @@ type settings struct {
 	batch       int
 }
 
-// readSettings reads the variables. It returns nil if there is nothing to send. notes are
-// the unsupported values.
+// readSettings reads the environment variables. It returns nil if they do not enable
+// traces. notes describe the unsupported values.
 func readSettings(getenv func(string) string, service, version string) (*settings, []string) {
 	var notes []string
 	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || getenv("OTEL_TRACES_EXPORTER") == "none" {
@@ -100,7 +100,8 @@ func (s *settings) setSampler(name, arg string) bool {
 	return true
 }
 
-// isSampled reports whether a span is sampled. below reports whether it has a parent.
+// isSampled reports whether a span is sampled. below reports whether the span has a parent,
+// and parent whether that parent is sampled.
 func (t *Tracer) isSampled(trace [16]byte, below, parent bool) bool {
 	switch {
 	case t.set.parentBased && below:
@@ -148,14 +149,14 @@ type Options struct {
 	Getenv func(string) string
 	// Service and Version are the defaults of the program's name and version.
 	Service, Version string
-	// HTTP sends the requests. Nil is http.DefaultTransport.
+	// HTTP sends the requests; http.DefaultTransport if nil.
 	HTTP http.RoundTripper
-	// Logger logs errors. It may be nil.
+	// Logger logs errors; may be nil.
 	Logger *slog.Logger
 }
 
-// Open returns a tracer that the standard variables configure, or nil, which is off, if
-// they do not enable one.
+// Open returns a tracer that the standard environment variables configure. If they do not
+// enable one, Open returns nil, which is a tracer that does nothing.
 func Open(opts Options) *Tracer {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The variables of OpenTelemetry have the meaning of its specification: those for traces
-// take precedence over the general ones.
+// The OpenTelemetry variables have the meaning that the specification defines: those for
+// traces take precedence over the general ones.
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	base := map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
@@ -24,14 +24,14 @@ func TestVariables(t *testing.T) {
 		env  map[string]string
 		want func(*settings)
 	}{
-		"endpoint of traces": {map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://other:1/x"}, func(s *settings) { s.endpoint = "http://other:1/x" }},
-		"headers":            {map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "a=1"}, func(s *settings) { s.headers.Set("a", "1") }},
-		"headers of traces": {
+		"traces endpoint": {map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://other:1/x"}, func(s *settings) { s.endpoint = "http://other:1/x" }},
+		"headers":         {map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "a=1"}, func(s *settings) { s.headers.Set("a", "1") }},
+		"traces headers": {
 			map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "a=1", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "b=2"},
 			func(s *settings) { s.headers.Set("b", "2") },
 		},
-		"timeout":           {map[string]string{"OTEL_EXPORTER_OTLP_TIMEOUT": "500"}, func(s *settings) { s.timeout = 500 * time.Millisecond }},
-		"timeout of traces": {map[string]string{"OTEL_EXPORTER_OTLP_TIMEOUT": "500", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "700"}, func(s *settings) { s.timeout = 700 * time.Millisecond }},
+		"timeout":        {map[string]string{"OTEL_EXPORTER_OTLP_TIMEOUT": "500"}, func(s *settings) { s.timeout = 500 * time.Millisecond }},
+		"traces timeout": {map[string]string{"OTEL_EXPORTER_OTLP_TIMEOUT": "500", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "700"}, func(s *settings) { s.timeout = 700 * time.Millisecond }},
 		"batches": {
 			map[string]string{"OTEL_BSP_SCHEDULE_DELAY": "50", "OTEL_BSP_MAX_QUEUE_SIZE": "10", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "5"},
 			func(s *settings) { s.delay, s.queue, s.batch = 50*time.Millisecond, 10, 5 },
@@ -49,10 +49,10 @@ func TestVariables(t *testing.T) {
 		}
 	}
 	for name, env := range map[string]map[string]string{
-		"grpc":           {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
-		"grpc of traces": {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc"},
-		"off":            {"OTEL_SDK_DISABLED": "true"},
-		"none":           {"OTEL_TRACES_EXPORTER": "none"},
+		"grpc":            {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+		"grpc for traces": {"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc"},
+		"off":             {"OTEL_SDK_DISABLED": "true"},
+		"none":            {"OTEL_TRACES_EXPORTER": "none"},
 	} {
 		if got, _ := readSettings(of(env), "guideway", "1"); got != nil {
 			t.Errorf("%s: traces are sent to %s", name, got.endpoint)

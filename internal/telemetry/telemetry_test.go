@@ -35,7 +35,7 @@ func TestParse(t *testing.T) {
 		strings.Replace(parent, "0af7651916cd43dd8448eb211c80319c", strings.Repeat("0", 32), 1), strings.Replace(parent, "b7", "zz", 1), parent[:54], strings.Replace(parent, "-01", "-0g", 1),
 	} {
 		if c, ok := telemetry.Parse(text, ""); ok || c != (telemetry.Context{}) {
-			t.Errorf("%q is taken for %+v", text, c)
+			t.Errorf("%q was parsed as %+v", text, c)
 		}
 	}
 	a, b := telemetry.New(), telemetry.New()
@@ -107,7 +107,7 @@ func getenvFor(c *collector, more ...string) func(string) string {
 }
 
 // Spans arrive as OTLP, as children of the client's span, with the headers and the resource
-// of the variables.
+// that the environment variables set.
 func TestSpansArrive(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)
@@ -154,7 +154,8 @@ func TestSpansArrive(t *testing.T) {
 	}
 }
 
-// Without the variables there is no tracer, and its methods do nothing.
+// Without the environment variables there is no tracer, and the methods of the nil tracer
+// do nothing.
 func TestTracerIsOff(t *testing.T) {
 	t.Parallel()
 	for _, env := range []map[string]string{
@@ -177,7 +178,7 @@ func TestTracerIsOff(t *testing.T) {
 		s.Finish(time.Now())
 		tracer.Close(ctx)
 		if s != nil || tracer.Dropped() != 0 {
-			t.Error("a tracer that is off has a span")
+			t.Error("a tracer that is off returned a span")
 		}
 	}
 }
@@ -214,8 +215,8 @@ func TestSamplers(t *testing.T) {
 	}
 }
 
-// A request is retried if the collector is overloaded but not if it refuses. Lost spans are
-// counted.
+// A request is retried if the collector is overloaded, but not if the collector refuses it.
+// Lost spans are counted.
 func TestFailingCollectors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

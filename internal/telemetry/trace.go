@@ -1,5 +1,6 @@
 // Package telemetry creates spans of distributed traces and sends them as OTLP in JSON over
-// HTTP. The standard variables of OpenTelemetry configure it. Without them it does nothing.
+// HTTP. The standard OpenTelemetry environment variables configure it. Without them it does
+// nothing.
 package telemetry
 
 import (
@@ -91,7 +92,7 @@ type Attribute struct {
 	Value any
 }
 
-// Span is a part of a trace. The methods of the nil Span, of a tracer that is off, do
+// Span is a part of a trace. A tracer that is off returns nil spans, whose methods do
 // nothing.
 type Span struct {
 	Context
@@ -100,7 +101,7 @@ type Span struct {
 	Kind       Kind
 	Start, End time.Time
 	Attributes []Attribute
-	// Error is the reason of a failure, or empty.
+	// Error is the reason why the operation failed; empty if it succeeded.
 	Error string
 
 	tracer *Tracer

@@ -67,16 +67,16 @@ func checkUpstream(u config.Upstream) error {
 	return refuseHidden(u)
 }
 
-// Change replaces the version of an upstream that base names. Hidden secrets keep their
-// values. If the configuration has another version by now, Change returns CodeConflict and
-// changes nothing.
+// Change replaces the configuration of an upstream if its version is still base; otherwise
+// it returns CodeConflict. Hidden secrets keep their values.
 func (s *Service) Change(ctx context.Context, base string, next config.Upstream) error {
 	return s.editUpstream(ctx, next.Name, base, func(now config.Upstream) (config.Upstream, error) {
 		return restoreSecrets(next, now)
 	})
 }
 
-// editUpstream changes one upstream.
+// editUpstream applies a change to an upstream of the configuration if its version is still
+// base.
 func (s *Service) editUpstream(ctx context.Context, name, base string, change func(config.Upstream) (config.Upstream, error)) error {
 	s.editing.Lock()
 	defer s.editing.Unlock()
@@ -95,7 +95,7 @@ func (s *Service) editUpstream(ctx context.Context, name, base string, change fu
 	return s.writeUpstream(ctx, next)
 }
 
-// findVersion returns an upstream, or CodeConflict if base names another version of it.
+// findVersion returns an upstream, or CodeConflict if its version is not base.
 func (s *Service) findVersion(name, base string) (config.Upstream, error) {
 	u, err := s.findUpstream(name)
 	if err == nil && base != s.baseOf(u) {
@@ -116,7 +116,7 @@ func (s *Service) writeUpstream(ctx context.Context, u config.Upstream) error {
 	}))
 }
 
-// applyWritten applies the configuration after a write.
+// applyWritten applies the configuration after a write; err is the error of that write.
 func (s *Service) applyWritten(err error) error {
 	if err != nil || s.Apply == nil {
 		return err

@@ -19,7 +19,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/install"
 )
 
-// Pins are the approvals of tools, which can be removed for an upstream.
+// Pins stores the approved tools. Forget removes those of an upstream.
 type Pins interface {
 	gateway.Pins
 	Forget(name string) error
@@ -34,25 +34,26 @@ type Options struct {
 	// Edit changes the configuration file. It returns CodeConflict if the file was changed
 	// in between.
 	Edit func(ctx context.Context, edit func([]byte) ([]byte, error)) error
-	// Gateway uses the upstreams; nil if the toolset is off.
+	// Gateway serves the upstreams; nil if the toolset is off.
 	Gateway *gateway.Gateway
 	// Apply applies the current configuration to the gateway; nil if there is no gateway.
 	Apply func() error
-	// Pins are the approvals of tools.
+	// Pins stores the approved tools.
 	Pins Pins
 	// CacheDir holds the catalogs of the upstreams; if empty, they are not cached.
 	CacheDir string
 	// Logs returns the last lines of an upstream's log.
 	Logs func(name string, lines int) ([]string, error)
-	// Machine detects entries for Guideway in a client's configuration.
+	// Machine is the environment in which a client's configuration is read, to detect the
+	// entries for Guideway in it.
 	Machine install.Env
 }
 
 // Service manages upstreams. It is safe for concurrent use.
 type Service struct {
 	Options
-	// key keys the versions, which are valid for this process only: a reader of an upstream
-	// must not find its secrets by guessing.
+	// key signs the versions, which are valid for this process only: a version must not let
+	// a reader guess the secrets of its upstream.
 	key []byte
 	// editing serializes changes.
 	editing sync.Mutex
@@ -73,7 +74,7 @@ func (s *Service) On() bool { return s.Gateway != nil }
 func (s *Service) loadConfig() (*config.Config, error) {
 	cfg, err := s.Load()
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the configuration: %w", err).WithFix("fix the file; guideway doctor")
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the configuration: %w", err).WithFix("fix the file; to find its errors, run: guideway doctor")
 	}
 	return cfg, nil
 }
@@ -94,7 +95,8 @@ func (s *Service) findUpstream(name string) (config.Upstream, error) {
 
 func clipName(text string) string { return text[:min(len(text), upstream.MaxNameLength)] }
 
-// baseOf returns the version of an upstream, which a change of it must name.
+// baseOf returns the version of an upstream. A change must name the version that it
+// replaces.
 func (s *Service) baseOf(u config.Upstream) string {
 	text, _ := json.Marshal(u) // strings, lists and maps always marshal
 	mac := hmac.New(sha256.New, s.key)

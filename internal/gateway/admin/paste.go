@@ -18,15 +18,15 @@ type Found struct {
 	Name    string `json:"name"`
 	Reached string `json:"reached"`
 	Where   string `json:"where"`
-	// Taken reports whether it was imported, or would be.
+	// Taken reports whether the server was imported or, in a preview, would be.
 	Taken bool     `json:"taken"`
 	Notes []string `json:"notes"`
 }
 
 // Import imports the servers of a client's configuration: JSON in the format of Claude,
-// Cursor, Windsurf and VS Code, a single server of it, or TOML in the format of Codex. If
-// chosen is not nil, it imports only these, by the names that they get here. With look it
-// changes nothing.
+// Cursor, Windsurf and VS Code, the JSON of a single server, or TOML in the format of
+// Codex. If chosen is not nil, Import imports only the servers that get one of these names.
+// With look, it only previews the import.
 func (s *Service) Import(ctx context.Context, text string, chosen []string, look bool) ([]Found, error) {
 	servers, err := install.Paste(s.Machine, []byte(text))
 	if err != nil {
@@ -50,9 +50,9 @@ func (s *Service) Import(ctx context.Context, text string, chosen []string, look
 		row := Found{Name: u.Name, Reached: e.Spec.Kind(), Where: targetOf(u), Notes: notes}
 		switch err := checkUpstream(u); {
 		case taken[u.Name]:
-			row.Notes = append(row.Notes, "omitted: an upstream has this name")
+			row.Notes = append(row.Notes, "omitted: an upstream with this name exists")
 		case err != nil:
-			row.Notes = append(row.Notes, "left out: "+err.Error())
+			row.Notes = append(row.Notes, "omitted: "+err.Error())
 		case chosen != nil && !slices.Contains(chosen, u.Name):
 			row.Notes = append(row.Notes, "omitted: it was not chosen")
 		default:

@@ -45,7 +45,7 @@ func (s *Service) changedTools(e gateway.Entry, c *upstream.Catalog) ([]gateway.
 	}
 	approved, err := s.Pins.Approved(e.Spec.Name)
 	if err != nil || approved == nil && e.Pins != gateway.PinApprove {
-		return nil, err // the first catalog is approved
+		return nil, err // nothing waits: first use approves the whole catalog
 	}
 	return gateway.Review(s.Pins, c, e.Spec.Name)
 }
@@ -85,7 +85,7 @@ type Seen struct {
 // approves none.
 func (s *Service) Approve(name, by string, seen []Seen) error {
 	if len(seen) == 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "no tool is named").WithFix("name the reviewed tools, each with its hash")
+		return guideway.Errorf(guideway.CodeInvalid, "no tool is given").WithFix("name the reviewed tools, each with its hash")
 	}
 	s.editing.Lock()
 	defer s.editing.Unlock()

@@ -72,9 +72,9 @@ func WithoutSecret(u config.Upstream) config.Upstream {
 	return u
 }
 
-// restoreSecrets restores the secrets that a change left hidden. They stay with their
-// server: a change of the command or host needs them again. Otherwise a person who may not
-// see a secret could have it sent to another server.
+// restoreSecrets restores the secrets that a change left hidden. After a change of the
+// command or host they must be entered again: otherwise a person who may not see a secret
+// could have it sent to another server.
 func restoreSecrets(next, now config.Upstream) (config.Upstream, error) {
 	shown := WithoutSecret(now)
 	if next.URL == shown.URL {
@@ -114,7 +114,7 @@ func restoreSecrets(next, now config.Upstream) (config.Upstream, error) {
 	return next, refuseHidden(next)
 }
 
-// refuseHidden returns an error for a placeholder that has no stored secret.
+// refuseHidden returns an error if an upstream has a placeholder without a stored secret.
 func refuseHidden(u config.Upstream) error {
 	texts := slices.Concat(u.Args, slices.Collect(maps.Values(u.Env)), slices.Collect(maps.Values(u.Headers)), []string{u.Bearer, u.URL})
 	if u.OAuth != nil {

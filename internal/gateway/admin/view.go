@@ -17,13 +17,13 @@ type State string
 
 // The states.
 const (
-	// StateWrong has an invalid configuration, StateDisabled is disabled, and
-	// StateElsewhere belongs to another project than the gateway's.
+	// StateWrong: the configuration is invalid. StateDisabled: disabled in the
+	// configuration. StateElsewhere: belongs to a project other than the gateway's.
 	StateWrong     State = "wrong"
 	StateDisabled  State = "disabled"
 	StateElsewhere State = "elsewhere"
-	// StateIdle was not needed yet, StateRunning is running, StateFailed has failed and is
-	// retried.
+	// StateIdle: not started, because it was not needed yet. StateRunning: has a session.
+	// StateFailed: has failed and will be retried.
 	StateIdle    State = "idle"
 	StateRunning State = "running"
 	StateFailed  State = "failed"
@@ -38,7 +38,7 @@ type Summary struct {
 	Where    string `json:"where"`
 	Project  string `json:"project,omitempty"`
 	Disabled bool   `json:"disabled,omitempty"`
-	// Problem is the reason why its configuration is invalid.
+	// Problem is the reason why the upstream's configuration is invalid.
 	Problem string `json:"error,omitempty"`
 	// Tools and Waiting are from the last catalog; Tools is -1 without one.
 	Tools   int        `json:"tools"`
@@ -89,7 +89,7 @@ type Live struct {
 	State State `json:"state"`
 	// Health is set for an upstream in use.
 	Health *upstream.Health `json:"health,omitempty"`
-	// Base names this version of its configuration.
+	// Base is the version of the configuration that is shown.
 	Base string `json:"base"`
 }
 
@@ -125,14 +125,14 @@ func (s *Service) liveOf(u config.Upstream) Live {
 // Details describe one upstream completely.
 type Details struct {
 	Live
-	// Config is its configuration, with secrets hidden.
+	// Config is the upstream's configuration, with secrets hidden.
 	Config config.Upstream `json:"config"`
-	// Origin is the file that configures it.
+	// Origin is the file that contains the configuration.
 	Origin string `json:"origin"`
-	// Server is its server information.
+	// Server describes the server, as reported in its handshake.
 	Server *upstream.Info `json:"server,omitempty"`
-	// Offered are its tools. Prompts are the clients' names of its prompts, Resources
-	// counts its resources and templates.
+	// Offered are the upstream's tools. Prompts are the names that clients see for its
+	// prompts. Resources is the number of its resources and templates.
 	Offered   []gateway.ToolStatus `json:"offered"`
 	Prompts   []string             `json:"prompts"`
 	Resources int                  `json:"resources"`

@@ -19,7 +19,7 @@ func testTexts() []string {
 	}
 }
 
-// Valid agrees with the standard library.
+// Valid agrees with json.Valid of the standard library.
 func TestValid(t *testing.T) {
 	t.Parallel()
 	for _, text := range testTexts() {
@@ -49,7 +49,7 @@ func TestValidStrings(t *testing.T) {
 					t.Errorf("%q: %v, want %v", text, got, want)
 				}
 				if open := text[:len(text)-1]; jsonrpc.Valid([]byte(open)) != json.Valid([]byte(open)) {
-					t.Errorf("%q is taken, or not", open)
+					t.Errorf("%q: Valid and json.Valid disagree", open)
 				}
 			}
 		}

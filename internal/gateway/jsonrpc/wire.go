@@ -53,7 +53,7 @@ type Message struct {
 // IsResponse reports whether the message is a response.
 func (m *Message) IsResponse() bool { return m.Method == "" }
 
-// The reasons why a text is not a message.
+// The errors of Parse.
 var (
 	errNotUTF8   = errors.New("the message is not UTF-8")
 	errNotJSON   = errors.New("the message is not JSON")
@@ -85,7 +85,7 @@ func Parse(text []byte) (*Message, error) {
 	}
 	if method != nil {
 		if m.Method = stringOf(method); m.Method == "" {
-			return nil, errors.New("the method is not a name")
+			return nil, errors.New("the method is not a non-empty string")
 		}
 		if m.Params != nil && m.Params[0] != '{' {
 			return nil, errors.New("the params are not an object")
@@ -142,9 +142,9 @@ type Field struct {
 	Value *json.RawMessage
 }
 
-// Extract finds members of an object in valid JSON, as slices of it. Values of missing
-// members stay unchanged and should be nil. A duplicate member is an error, extracted or
-// not, and so is one that differs from an extracted one in case only.
+// Extract finds members of an object in valid JSON, as slices of it. It does not set the
+// values of missing members, which should therefore be nil before. A duplicate member is an
+// error, and so is one whose name differs only in case from a wanted one.
 func Extract(text []byte, wanted ...Field) error {
 	var others unknownKeys
 	count := 0
@@ -198,8 +198,9 @@ func (o *unknownKeys) addKey(key string) error {
 	return nil
 }
 
-// Members returns the named members of an object in valid JSON, as slices of it. Others
-// must differ from the named ones by more than case. Without names it returns all members.
+// Members returns the named members of an object in valid JSON, as slices of it. A member
+// whose name differs from a named one only in case is an error. Without names, Members
+// returns all members.
 func Members(text []byte, names ...string) (map[string]json.RawMessage, error) {
 	found := make(map[string]json.RawMessage, 8)
 	err := Each(text, func(key string, value json.RawMessage) error {
@@ -372,7 +373,7 @@ type Member struct {
 
 // Object encodes an object.
 func Object(members ...Member) json.RawMessage {
-	size := 3 // one more, for the end of a line
+	size := 3 // one byte more, for a line break
 	for _, m := range members {
 		size += len(m.Key) + len(m.Value) + 4
 	}
@@ -422,7 +423,7 @@ func Request(id json.RawMessage, method string, params json.RawMessage) []byte {
 // Response encodes a response.
 func Response(id, result json.RawMessage, failure *Error) []byte {
 	parts := ResponseParts(id, result, failure)
-	size := 1 // room for the end of a line
+	size := 1 // room for a line break
 	for _, part := range parts {
 		size += len(part)
 	}
@@ -441,7 +442,7 @@ func ResponseParts(id, result json.RawMessage, failure *Error) [][]byte {
 		return [][]byte{append(head, `,"result":`...), result, []byte(`}`)}
 	}
 	text, err := json.Marshal(failure)
-	if err != nil { // its data is not JSON
+	if err != nil { // the data of the error is not JSON
 		text = Object(Member{"code", Number(failure.Code)}, Member{"message", Text(failure.Message)})
 	}
 	return [][]byte{append(head, `,"error":`...), text, []byte(`}`)}

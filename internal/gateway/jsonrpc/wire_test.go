@@ -14,7 +14,7 @@ import (
 
 const manyMembers = `"m10":0,"m11":0,"m12":0,"m13":0,"m14":0,"m15":0,"m16":0,"m17":0,"m18":0,"m19":0,`
 
-// An ambiguous text is not a message.
+// Parse rejects messages that two readers could understand differently.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
@@ -47,7 +47,7 @@ func TestParse(t *testing.T) {
 		{"empty", ``, "JSON"},
 		{"deep", `{"jsonrpc":"2.0","id":1,"result":{"x":` + strings.Repeat("[", 998) + strings.Repeat("]", 998) + `}}`, ""},
 		{"deeper than clients read", `{"jsonrpc":"2.0","id":1,"result":{"x":` + strings.Repeat("[", 999) + strings.Repeat("]", 999) + `}}`, "nested deeper"},
-		{"deeper than anybody reads", `{"jsonrpc":"2.0","id":1,"result":{"x":` + strings.Repeat("[", 99999) + strings.Repeat("]", 99999) + `}}`, "JSON"},
+		{"deeper than any reader supports", `{"jsonrpc":"2.0","id":1,"result":{"x":` + strings.Repeat("[", 99999) + strings.Repeat("]", 99999) + `}}`, "JSON"},
 		{"wide", `{` + wideMembers(10000) + `"jsonrpc":"2.0","id":1,"result":{}}`, "more than"},
 	} {
 		_, err := jsonrpc.Parse([]byte(c.text))
@@ -60,7 +60,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// wideMembers returns the members of an object.
+// wideMembers returns n members of an object, each with a comma.
 func wideMembers(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -69,7 +69,7 @@ func wideMembers(n int) string {
 	return b.String()
 }
 
-// The parts of a message equal those of the standard decoder.
+// Parse finds the same parts of a message as the standard decoder.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":[1,{"y":"}\\\""}],"z":null}}`)
 	f.Add(`{"jsonrpc":"2.0","id":"q","result":{"a":-1.5e3,"b":[[],{}]}}`)

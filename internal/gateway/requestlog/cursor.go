@@ -12,7 +12,7 @@ const cursorPrefix = "q"
 // Cursor returns the cursor of a position in the log, for the next page.
 func Cursor(num int64) string { return cursorPrefix + strconv.FormatInt(num, 36) }
 
-// ParseCursor parses a cursor; "" is 0.
+// ParseCursor parses a cursor. An empty cursor is position 0.
 func ParseCursor(text string) (int64, error) {
 	if text == "" {
 		return 0, nil

@@ -62,8 +62,8 @@ type Entry struct {
 	// Client is the name that the client reports, Token the name of its token.
 	Client string `json:"client,omitempty"`
 	Token  string `json:"token,omitempty"`
-	// Method is such as "tools/call", and Tool the upstream's name of the tool, prompt or
-	// URI.
+	// Method is the MCP method, such as "tools/call". Tool is the upstream's name of the
+	// tool or prompt, or the URI of the resource.
 	Method   string `json:"method"`
 	Upstream string `json:"upstream,omitempty"`
 	Project  string `json:"project,omitempty"`
@@ -71,12 +71,12 @@ type Entry struct {
 	Status   Status `json:"status"`
 	// Error is the reason of an unsuccessful outcome. Likely secrets are removed.
 	Error string `json:"error,omitempty"`
-	// MS is the duration in milliseconds.
+	// MS is the duration of the request in milliseconds.
 	MS float64 `json:"ms"`
 	// BytesIn and BytesOut are the sizes of the arguments and of the answer.
 	BytesIn  int64 `json:"bytesIn"`
 	BytesOut int64 `json:"bytesOut"`
-	// Hooks are the IDs of the hook graphs that applied to it.
+	// Hooks are the IDs of the hook graphs that applied to the request.
 	Hooks []string `json:"hooks,omitempty"`
 	// TraceID is the ID of the distributed trace, if any.
 	TraceID string `json:"traceId,omitempty"`
@@ -87,8 +87,8 @@ type Entry struct {
 	Request  *Body `json:"request,omitempty"`
 	Response *Body `json:"response,omitempty"`
 
-	// Arguments and Result are the source of Request and Response, which are made after the
-	// answer was sent.
+	// Arguments and Result are not stored; Request and Response are made from them after
+	// the answer was sent.
 	Arguments json.RawMessage `json:"-"`
 	Result    json.RawMessage `json:"-"`
 }
@@ -133,7 +133,8 @@ type Filter struct {
 	Words []string
 	// Slower selects requests with at least this duration.
 	Slower time.Duration
-	// Graph selects requests that this hook graph applied to; Hooked those with any graph.
+	// Graph selects the requests to which this hook graph applied; Hooked selects those to
+	// which any graph applied.
 	Graph  string
 	Hooked bool
 	// Before and After are exclusive positions that limit the list; 0 means no limit.

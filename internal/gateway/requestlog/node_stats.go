@@ -67,8 +67,8 @@ func (s *nodeStats) nodeList() []NodeStats {
 	return list
 }
 
-// percentile returns the smallest value that at least the given percentage of a sorted list
-// does not exceed: of a short list the 99th is the largest.
+// percentile returns the smallest value of a sorted list that is not less than percent of
+// its values. The 99th percentile of a short list is its largest value.
 func percentile(sorted []float64, percent int) float64 {
 	return sorted[(len(sorted)*percent+99)/100-1]
 }

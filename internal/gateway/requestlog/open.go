@@ -70,13 +70,13 @@ func openDatabase(ctx context.Context, path string) (*Log, error) {
 	case !errors.Is(err, fs.ErrExist):
 		return l, err
 	}
-	// With OFD locks, locks survive if other code in this process opens and closes the
+	// With OFD locks, a lock survives if other code in this process opens and closes the
 	// file. Not every system has them.
 	_, _ = driver.OFDLocking(true)
 	if l.db, err = sql.Open("sqlite", dataSource(path)); err != nil {
 		return l, err
 	}
-	// One connection writes; the others read. Idle ones are closed.
+	// One connection writes, and the others read. Idle connections are closed.
 	l.db.SetMaxOpenConns(4)
 	l.db.SetMaxIdleConns(1)
 	l.db.SetConnMaxIdleTime(time.Minute)
@@ -87,7 +87,8 @@ func openDatabase(ctx context.Context, path string) (*Log, error) {
 }
 
 // dataSource returns the data source name of the file. It contains the pragmas because each
-// connection needs them. A crash may lose the last entries, and nothing else.
+// connection needs them. With these pragmas, a crash can lose the last entries, but nothing
+// else.
 func dataSource(path string) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") { // a Windows volume
@@ -100,9 +101,8 @@ func dataSource(path string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?_txlock=immediate&" + pragmas.Encode()
 }
 
-// prepareWhenFree prepares the file. SQLite's busy timeout does not cover the change
-// to a write-ahead log. So if several processes create the file at once, those that
-// find it busy retry.
+// prepareWhenFree prepares the file. SQLite's busy timeout does not cover the change to a
+// write-ahead log, so prepareWhenFree retries while another process creates the same file.
 func (l *Log) prepareWhenFree(ctx context.Context) error {
 	for begun := time.Now(); ; {
 		err := l.prepareTables(ctx)
@@ -148,7 +148,7 @@ func (l *Log) prepareTables(ctx context.Context) error {
 		return err
 	}
 	return l.inTransaction(ctx, func(tx *sql.Tx) error {
-		// Another process may have created them first.
+		// Another process may have created the tables first.
 		if err := tx.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil || id == applicationID {
 			return err
 		}

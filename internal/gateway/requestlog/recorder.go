@@ -156,7 +156,7 @@ func (r *Recorder) Health() Health {
 // Close writes the waiting entries, until ctx is done.
 func (r *Recorder) Close(ctx context.Context) {
 	r.end.Do(func() { close(r.stop) })
-	r.begin.Do(func() { close(r.done) }) // there is no writer, and none starts later
+	r.begin.Do(func() { close(r.done) }) // no writer is running, and none can start later
 	select {
 	case <-r.done:
 	case <-ctx.Done():

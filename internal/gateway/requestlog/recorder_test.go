@@ -37,13 +37,13 @@ func TestRecorderNeverWaits(t *testing.T) {
 			}
 		}})
 		r.Add(&requestlog.Entry{ID: "old"})
-		<-time.After(time.Second) // the writer holds the first one now
+		<-time.After(time.Second) // the writer now holds the first entry
 		begun := time.Now()
 		for i := range 10 {
 			r.Add(&requestlog.Entry{ID: fmt.Sprint("new-", i), At: begun})
 		}
 		if time.Since(begun) != 0 {
-			t.Error("the call has waited")
+			t.Error("the call waited")
 		}
 		if h := r.Health(); h.Dropped != 6 || h.Waiting != 4 {
 			t.Errorf("%+v, want 6 dropped and 4 waiting", h)
@@ -54,7 +54,7 @@ func TestRecorderNeverWaits(t *testing.T) {
 	})
 	list, err := log.List(t.Context(), requestlog.Filter{})
 	if err != nil || len(list) != 4 || list[3].ID != "new-0" || list[0].ID != "new-3" {
-		t.Errorf("the log has %+v, %v, want what had room and came after the retention", list, err)
+		t.Errorf("the log has %+v, %v, want the 4 entries that had room and are within the retention", list, err)
 	}
 	if s, err := log.Summary(t.Context()); err != nil || s.Dropped != 6 {
 		t.Errorf("%+v, %v, want 6 dropped", s, err)
@@ -102,7 +102,7 @@ func TestRecorderSurvivesFailures(t *testing.T) {
 func TestIdleRecorder(t *testing.T) {
 	t.Parallel()
 	r := requestlog.NewRecorder(requestlog.RecorderOptions{Open: func(context.Context) (*requestlog.Log, error) {
-		t.Error("it was opened")
+		t.Error("the log was opened")
 		return nil, errors.New("no")
 	}})
 	if h := r.Health(); h != (requestlog.Health{}) {
@@ -170,7 +170,7 @@ func TestSecretsAreRedacted(t *testing.T) {
 			t.Errorf("with %d bytes kept: %s", most, text)
 		}
 		if len(e.Graphs[0].Nodes[0].Changes) != 2 || e.Graphs[0].Nodes[0].Changes[1].Pointer != "/request/params/arguments/path" {
-			t.Errorf("what was changed is not told: %+v", e.Graphs)
+			t.Errorf("the changes are missing: %+v", e.Graphs)
 		}
 	}
 	e := writeEntry(t, 1<<10, hostileEntry())
@@ -214,11 +214,11 @@ func TestCursors(t *testing.T) {
 		t.Errorf("%+v: %d, %v", page, num, err)
 	}
 	if page := requestlog.PageOf(list, 3); page.Next != "" {
-		t.Errorf("%+v goes on", page)
+		t.Errorf("%+v has a next page", page)
 	}
 	for _, text := range []string{"7", "q", "q-1", "q0", "q!", "' OR 1=1"} {
 		if _, err := requestlog.ParseCursor(text); err == nil {
-			t.Errorf("%q is taken", text)
+			t.Errorf("%q was accepted", text)
 		}
 	}
 }

@@ -91,13 +91,13 @@ func TestEntriesRoundTrip(t *testing.T) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, *got))
 	}
 	if _, err := l.Get(t.Context(), "ben", e.ID); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("another user gets %v", err)
+		t.Errorf("another user can read %v", err)
 	}
 	if err := l.Write(t.Context(), requestlog.Batch{Graphs: map[string][]requestlog.Graph{e.ID: {{ID: "later", Nodes: []requestlog.Node{}}}}, Dropped: 4}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := l.Get(t.Context(), "ann", e.ID); err != nil || got.Graphs[0].ID != "later" {
-		t.Errorf("what hooks did later is not there: %+v, %v", got, err)
+		t.Errorf("the later effects of hooks are missing: %+v, %v", got, err)
 	}
 	summary, err := openLog(t, path).Summary(t.Context())
 	if err != nil || summary.Count != 1 || summary.Dropped != 4 || !summary.Oldest.Equal(e.At) || summary.Bytes == 0 {
@@ -152,12 +152,12 @@ func TestFilters(t *testing.T) {
 		{"nobody's", requestlog.Filter{User: "eve"}, ""},
 		{"client", requestlog.Filter{Client: "cursor"}, "7 2"},
 		{"upstream and tool", requestlog.Filter{User: "ann", Upstream: "files", Tool: "read_*"}, "8 6 5 3 1 0"},
-		{"a star is no pattern elsewhere", requestlog.Filter{Tool: "read%"}, ""},
+		{"a star is a wildcard only at the end", requestlog.Filter{Tool: "read%"}, ""},
 		{"status", requestlog.Filter{Statuses: []requestlog.Status{requestlog.StatusCrash}}, "6 1"},
 		{"time", requestlog.Filter{Since: noon.Add(2 * time.Minute), Until: noon.Add(4 * time.Minute)}, "3 2"},
 		{"words", requestlog.Filter{Words: []string{"gone", "100%"}}, "6 1"},
-		{"a word that is in nothing", requestlog.Filter{Words: []string{"gone", "nowhere"}}, ""},
-		{"a percent sign stands for itself", requestlog.Filter{Words: []string{"%log%"}}, ""},
+		{"a word that no entry contains", requestlog.Filter{Words: []string{"gone", "nowhere"}}, ""},
+		{"a percent sign is not a wildcard", requestlog.Filter{Words: []string{"%log%"}}, ""},
 		{"slow", requestlog.Filter{Slower: 8 * time.Millisecond}, "9 8"},
 		{"graph", requestlog.Filter{Graph: "audit"}, "8 3"},
 		{"a part of a graph's id", requestlog.Filter{Graph: "aud"}, ""},
@@ -263,11 +263,11 @@ func TestStats(t *testing.T) {
 	}
 	tools, err = l.Tools(t.Context(), requestlog.Filter{User: "cleo"})
 	if err != nil || len(tools) != 1 || tools[0].P50 != 3 || tools[0].P99 != 700 {
-		t.Errorf("the slowest of three is hidden: %+v, %v", tools, err)
+		t.Errorf("the slowest of three calls is missing: %+v, %v", tools, err)
 	}
 	nodes, _, err = l.Nodes(t.Context(), "cleo", "g")
 	if err != nil || len(nodes) != 1 || nodes[0].P50 != 3 || nodes[0].P99 != 700 {
-		t.Errorf("the slowest of three passages is hidden: %+v, %v", nodes, err)
+		t.Errorf("the slowest of three executions is missing: %+v, %v", nodes, err)
 	}
 	if nodes, requests, err := l.Nodes(t.Context(), "ben", "g"); err != nil || requests != 0 || len(nodes) != 0 {
 		t.Errorf("another user sees %v of %d, %v", nodes, requests, err)
@@ -296,11 +296,11 @@ func TestPrune(t *testing.T) {
 	}
 	after, err := l.Summary(t.Context())
 	if err != nil || after.Bytes > before.Bytes/4 || after.Count < 200 {
-		t.Errorf("%+v of %+v is left, %v", after, before, err)
+		t.Errorf("%+v of %+v are left, %v", after, before, err)
 	}
 	list, err := l.List(t.Context(), requestlog.Filter{Limit: 1})
 	if err != nil || list[0].ID != "2999" {
-		t.Errorf("the newest went: %v, %v", list, err)
+		t.Errorf("the newest entry was removed: %v, %v", list, err)
 	}
 	if gone, err := l.Prune(t.Context(), time.Time{}, 1); err != nil || gone == 0 {
 		t.Errorf("%d went, %v", gone, err)
@@ -357,7 +357,7 @@ func TestForeignFilesAreRefused(t *testing.T) {
 		t.Error("the file was changed")
 	}
 	if requestlog.Exists(filepath.Join(t.TempDir(), "none")) {
-		t.Error("a file that is not there is there")
+		t.Error("Exists reports a missing file as existing")
 	}
 	if _, err := requestlog.Open(t.Context(), filepath.Join(path, "below")); err == nil || errors.Is(err, context.Canceled) {
 		t.Errorf("a directory that is a file: %v", err)

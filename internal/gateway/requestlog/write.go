@@ -129,7 +129,7 @@ func (l *Log) Prune(ctx context.Context, before time.Time, most int64) (int64, e
 		if err := l.db.QueryRowContext(ctx, "SELECT count(*) FROM requests").Scan(&count); err != nil || count == 0 {
 			return gone, l.wrapError("prune the request log", err)
 		}
-		// Removes slightly more than the excess, so that the next entry does not cause
+		// Remove slightly more than the excess, so that the next entry does not cause
 		// another removal.
 		share := max(count*(used-most)/used+count/20, 1)
 		n, err := l.removeWhere(ctx, "num < (SELECT num FROM requests ORDER BY num LIMIT 1 OFFSET ?)", min(share, count-1))
@@ -174,7 +174,7 @@ func (l *Log) removeWhere(ctx context.Context, where string, arg int64) (int64, 
 
 // compactFile returns free pages to the file system.
 func (l *Log) compactFile(ctx context.Context) error {
-	rows, err := l.db.QueryContext(ctx, "PRAGMA incremental_vacuum") // one row for each page
+	rows, err := l.db.QueryContext(ctx, "PRAGMA incremental_vacuum") // each row frees one page
 	if err != nil {
 		return err
 	}

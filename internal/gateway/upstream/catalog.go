@@ -79,7 +79,7 @@ func fetchCatalog(ctx context.Context, s *Session) (*Catalog, error) {
 	return c, nil
 }
 
-// merge adds the entries that only another session of the server offers.
+// merge adds the entries that only o has, which is the catalog of another session.
 func (c *Catalog) merge(o *Catalog) {
 	for _, l := range []struct {
 		id   string
@@ -107,7 +107,7 @@ func idOf(entry json.RawMessage, member string) string {
 		return ""
 	}
 	var id string
-	_ = json.Unmarshal(members[member], &id) // valid entries have it
+	_ = json.Unmarshal(members[member], &id) // valid entries have this member
 	return id
 }
 

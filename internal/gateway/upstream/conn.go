@@ -62,15 +62,16 @@ func deliverMessage(to receiver, text []byte, call string) {
 	to.receive(m, call)
 }
 
-// The usual positions of an id in a server's message: near the start, or at the very end.
+// The usual positions of an id in a server's message: near the beginning, or at the very
+// end.
 var (
 	idAtBegin = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*[,}]`)
 	noAnswer  = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"method"\s*:`)
 	idAtEnd   = regexp.MustCompile(`"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
 )
 
-// isNotification reports whether an unreadable message is a notification or a request, by
-// its start. If so, no call has lost its answer.
+// isNotification reports, judging by its beginning, whether an unreadable message is a
+// notification or a request. If so, no call has lost its answer.
 func isNotification(begin []byte) bool { return noAnswer.Match(begin) }
 
 // guessID guesses from the start and end of an unreadable message which call it answers. A

@@ -16,7 +16,8 @@ type event struct {
 	data     []byte
 }
 
-// events parses server-sent events. retry and last are the stream's values for resuming it.
+// events parses server-sent events. retry and last are the delay and the last event id with
+// which the stream is resumed.
 type events struct {
 	in    *bufio.Reader
 	limit int

@@ -141,7 +141,8 @@ func (s *Session) startLegacy(ctx context.Context, pinned string) error {
 	return nil
 }
 
-// sanitize limits the texts that a person may see.
+// sanitizeTexts shortens the texts that a person may see, and removes terminal control
+// sequences.
 func (i *Info) sanitizeTexts() {
 	for _, text := range []*string{&i.Server.Name, &i.Server.Title, &i.Server.Version} {
 		*text = plainText(clipText(*text, 200))

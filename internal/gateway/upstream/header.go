@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// headerValue encodes a name as a header value: unchanged if possible, otherwise in base64
+// headerValue encodes a text as a header value: unchanged if possible, otherwise in base64
 // as 2026-07-28 requires.
 func headerValue(text string) string {
 	plain := text == strings.TrimSpace(text) && !strings.HasPrefix(text, encodedPrefix)

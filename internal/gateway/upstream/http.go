@@ -122,7 +122,7 @@ func (w *httpConn) inSession() bool {
 	return w.session != ""
 }
 
-// protocolVersion returns the negotiated version, "" before.
+// protocolVersion returns the negotiated version; "" before the handshake.
 func (w *httpConn) protocolVersion() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,7 +192,7 @@ func (w *httpConn) sendError(ctx context.Context, err error) error {
 	}
 	var own *guideway.Error
 	if errors.As(err, &own) {
-		return own // The error explains why there is no token.
+		return own // The own error explains why there is no token.
 	}
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
 		return &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "reach the server: %w; the call was not sent", &quietError{err}).
@@ -305,8 +305,8 @@ func (w *httpConn) followStream(ctx context.Context, body io.ReadCloser, call st
 }
 
 // brokenOff returns the error of a call that was sent, but whose answer is lost. It
-// includes the reason why the stream could not be resumed as text only: a server that is
-// unreachable now may have received the call before.
+// includes the reason why the stream could not be resumed as text and does not wrap it: a
+// server that is unreachable now may have received the call before.
 func brokenOff(why error) error {
 	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server's answer was cut off, and it is unknown whether the call was carried out: %v", rootCause(why)).
 		WithFix("check at the server whether the call was carried out, before you repeat it")}

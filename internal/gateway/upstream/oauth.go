@@ -205,7 +205,7 @@ func bearerParams(header string) map[string]string {
 		}
 		rest = strings.TrimLeft(rest[len(word):], " \t")
 		value, isParam := strings.CutPrefix(rest, "=")
-		if !isParam { // a scheme
+		if !isParam { // the word is a scheme
 			if found != nil {
 				return found
 			}

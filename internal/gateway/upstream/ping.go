@@ -44,7 +44,7 @@ func (u *Upstream) Ping(ctx context.Context) (asked bool, err error) {
 	began := time.Now()
 	_, err = session.Do(ctx, Call{Method: method, Endless: true})
 	if failure := (*jsonrpc.Error)(nil); errors.As(err, &failure) {
-		err = nil // an error response is an answer
+		err = nil // an error response answers the ping, too
 	}
 	if ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled) {
 		return false, nil // this side has closed the session

@@ -19,14 +19,15 @@ func (s *Session) receive(m *jsonrpc.Message, call string) {
 	case m.Method == "notifications/progress":
 		s.passProgress(m.Params)
 	case m.Method == "notifications/cancelled":
-		// A cancelled question: its answer is not needed, and sending it does no harm.
+		// The cancellation of a question is ignored: its answer is not needed, and sending
+		// it does no harm.
 	default:
 		s.passNotification(m, call)
 	}
 }
 
 // respond passes an answer to its call. It drops an answer with an unknown id, or with the
-// id of another call than the one in whose response it came.
+// id of a call other than the one in whose response it came.
 func (s *Session) respond(m *jsonrpc.Message, call string) {
 	id := string(m.ID)
 	if call != "" && call != id {

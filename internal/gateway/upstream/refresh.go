@@ -108,7 +108,7 @@ func (u *Upstream) anySession(ctx context.Context, want Want) (*Session, func(),
 	u.mu.Lock()
 	var found *slot
 	best := ""
-	before := func(a, b string) bool { // by the capabilities, which are at the end of a key
+	before := func(a, b string) bool { // compares the capabilities, which are at the end of a key
 		return cmp.Or(cmp.Compare(len(a)-len(clientOf(a)), len(b)-len(clientOf(b))), cmp.Compare(a, b)) < 0
 	}
 	for key, slots := range u.slots {
@@ -132,8 +132,8 @@ func (u *Upstream) anySession(ctx context.Context, want Want) (*Session, func(),
 // maxTellers is the maximum number of additional sessions whose lists are fetched.
 const maxTellers = 4
 
-// addTeller records that a session has reported a change. A stdio server runs one process
-// per session, so other sessions may not have the change.
+// addTeller adds a session that has reported a change. A stdio server runs one process per
+// session, so other sessions may not have the change.
 func (u *Upstream) addTeller(from *slot) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

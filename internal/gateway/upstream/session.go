@@ -15,8 +15,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
-// Asker answers the requests of a server: elicitation, sampling, roots. The server gets the
-// error.
+// Asker answers the requests of a server: elicitation, sampling, roots. Its error is sent
+// to the server.
 type Asker func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error)
 
 // sessionOptions configure a session.

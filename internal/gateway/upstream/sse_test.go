@@ -20,7 +20,8 @@ import (
 type sseServer struct {
 	// first is the first event of a stream; "" sends an endpoint.
 	first string
-	// took is called for each posted message, with the stream to answer on.
+	// took is called for each posted message and returns the HTTP status. say sends an
+	// event on the stream, and cut closes the stream.
 	took func(method, id string, say func(string), cut func()) int
 
 	mu      sync.Mutex

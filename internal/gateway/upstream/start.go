@@ -83,8 +83,9 @@ func (u *Upstream) connect(want Want, made *slot, ended func(error)) (*Session, 
 	return session, nil
 }
 
-// askerOf forwards a question to the user of the session, or to the last one if there are
-// several. In a session that belongs to one client, all users are that client's calls.
+// askerOf returns a function that forwards a question to the user of the session, or to the
+// last one if there are several. In a session that belongs to one client, all users are
+// that client's calls.
 func (u *Upstream) askerOf(s *slot) Asker {
 	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
 		u.mu.Lock()
@@ -128,7 +129,7 @@ func (u *Upstream) tryTransports(ctx context.Context, spec Spec, env []string, k
 	var status *statusError
 	switch {
 	case failed.gone && spec.Kind() == TransportStdio && spec.Protocol == "" && known == "":
-		// Some servers exit at any message before the handshake that they support.
+		// Some servers exit if the first message is not the handshake that they support.
 		return try(spec, supportedVersions()[1])
 	case errors.As(err, &status) && status.status/100 == 4 && guideway.ErrorCode(err) != guideway.CodeUnauthorized && spec.Transport == "" && spec.URL != "":
 		spec.Transport = TransportSSE

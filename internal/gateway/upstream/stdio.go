@@ -79,9 +79,9 @@ func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*
 	return p, nil
 }
 
-// awaitEnd waits for the end of the output of a server that has exited, and returns the error
-// of reading it. A child process may keep it open. Pipes have no deadlines on Windows: the
-// reader is left behind there.
+// awaitEnd waits for the end of the output of a server that has exited, and returns the
+// error of reading it. A child process may keep the output open. On Windows pipes have no
+// deadlines, so the reading goroutine may outlive the server.
 func awaitEnd(out *os.File, read <-chan error) error {
 	if err := out.SetReadDeadline(time.Now().Add(ioTime)); !errors.Is(err, os.ErrNoDeadline) {
 		return <-read // another error means that the output is closed
@@ -96,7 +96,7 @@ func awaitEnd(out *os.File, read <-chan error) error {
 
 func startError(spec Spec, err error) error {
 	if errors.Is(err, exec.ErrNotFound) {
-		return guideway.Errorf(guideway.CodeUnavailable, "the program %q is not found", spec.Command).
+		return guideway.Errorf(guideway.CodeUnavailable, "the program %q was not found", spec.Command).
 			WithFix("install it, or use its full path in the upstream's command")
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "start %q: %w", spec.Command, err).

@@ -24,8 +24,8 @@ type BridgeOptions struct {
 	// URL is the endpoint of a server over streamable HTTP, and Token its bearer token,
 	// which may be empty.
 	URL, Token string
-	// Dial opens the connections to the server. Nil dials, and uses the proxy of the
-	// environment. Its errors with a code are returned as they are.
+	// Dial opens the connections to the server. If nil, the connections are direct or use
+	// the proxy of the environment. An error of Dial with a code is returned unchanged.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Start is the command that starts the server, for error messages.
 	Start string
@@ -236,7 +236,7 @@ func (b *Bridge) forward(ctx context.Context, text []byte) {
 		defer cancel()
 		err := b.web.send(ctx, out)
 		if errors.Is(err, errSessionLost) {
-			err = b.resendInNewSession(ctx, out) // The server did not accept the call, so that sending it again does not repeat it.
+			err = b.resendInNewSession(ctx, out) // The server did not accept the call, so sending it again does not repeat it.
 		}
 		if err == nil {
 			err = errUnanswered // fail has no effect if the answer has arrived.

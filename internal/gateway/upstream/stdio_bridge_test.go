@@ -68,7 +68,7 @@ func TestBridgeErrorsAreAccurate(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	// A request on a kept connection would be lost when the server ends, and not refused.
+	// Without keep-alive, a request to a server that has ended is refused instead of lost.
 	srv.Config.SetKeepAlivesEnabled(false)
 	b := openBridge(t, upstream.BridgeOptions{URL: srv.URL, Start: "start it"})
 	b.exchangeMessages(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)

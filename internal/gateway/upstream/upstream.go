@@ -94,7 +94,7 @@ type slot struct {
 	users   int
 	// watchers listen to the session without making calls.
 	watchers int
-	// asks holds the users that can be asked now; mu of the upstream guards it.
+	// asks holds the users that can currently be asked; mu of the upstream guards it.
 	asks  []*Asker
 	idle  *time.Timer
 	began time.Time
@@ -143,8 +143,8 @@ type Want struct {
 	// Alone excludes other calls of the client from the session until it is given back, so
 	// that the server's questions can only belong to this call.
 	Alone bool
-	// Watch only receives notifications of the session: it excludes no calls, and may move
-	// to another session at any time.
+	// Watch requests a session only for its notifications: it excludes no calls, and may
+	// move to another session at any time.
 	Watch bool
 	// Capabilities are the declared capabilities, an object; a legacy session declares them
 	// once.
@@ -156,8 +156,8 @@ type Want struct {
 // key returns the key of the sessions that can satisfy a want.
 func (w *Want) key() string { return w.Client + "\x00" + string(w.Capabilities) }
 
-// clientOf returns the owner of the sessions of a key; names of clients may contain a NUL,
-// but capabilities do not.
+// clientOf returns the owner of the sessions of a key. The last NUL ends the owner's name:
+// the name may contain a NUL, but the capabilities do not.
 func clientOf(key string) string { return key[:strings.LastIndexByte(key, 0)] }
 
 // Session returns a session, which it starts if necessary; done releases it.
@@ -266,8 +266,8 @@ func (u *Upstream) addUser(s *slot, want *Want) {
 	}
 }
 
-// evictSlot makes room by closing an unused session, if client is named one of that client.
-// The caller holds mu.
+// evictSlot makes room by closing an unused session; if client is set, only a session of
+// that client. The caller holds mu.
 func (u *Upstream) evictSlot(client string) bool {
 	var found *slot
 	var of string

@@ -55,9 +55,9 @@ var _ http.Handler = (*HTTPHandler)(nil)
 
 // NewHTTPHandler serves server over streamable HTTP: modern requests without a session,
 // legacy requests with sessions, resumable streams and the GET stream. It checks no
-// credentials: wrap it in auth.Guard and auth.Bearer. A legacy session belongs to the
-// user that opened it, and to the client if it has its own token; a request of another user
-// or client gets 403. It ends with the token.
+// credentials: wrap it in auth.Guard and auth.Bearer. A legacy session belongs to the user
+// that opened it, and to the client if it has its own token; a request of another user or
+// client gets 403. A session ends when its token becomes invalid.
 func NewHTTPHandler(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
 	if opts.SessionTimeout == 0 {
 		opts.SessionTimeout = defaultSessionTimeout
@@ -96,7 +96,7 @@ func NewHTTPHandler(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
 // ServeHTTP implements http.Handler.
 func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength > h.maxBody {
-		// Reading fast a limit makes the server close the connection only after the client
+		// Reading past a limit makes the server close the connection only after the client
 		// had time to read the answer.
 		_, _ = http.MaxBytesReader(w, r.Body, 0).Read(make([]byte, 1))
 		writeTooLarge(w, h.maxBody)

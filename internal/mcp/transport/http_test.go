@@ -15,7 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// protocolVersions are the versions of the kinds of clients.
+// protocolVersions are the protocol versions of the clients in the tests.
 var protocolVersions = []string{"2024-11-05", "2025-11-25", transport.ModernVersion}
 
 // startHTTP runs the handler for the user in the header X-User, as auth.Bearer does for a
@@ -275,7 +275,7 @@ func TestHTTPModernCancellation(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-b.started; cancel() }()
 	if _, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "park", Arguments: map[string]any{}}); err == nil {
-		t.Error("a cancelled call gave a result")
+		t.Error("a cancelled call returned a result")
 	}
 	<-b.cancelled
 }

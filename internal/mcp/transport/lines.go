@@ -20,8 +20,8 @@ type inputLine struct {
 // byteOrderMark precedes the first line of some shells.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// readLines sends the lines of r until its end, which it returns (nil for io.EOF), or until
-// stop is closed. It omits blank lines.
+// readLines sends the lines of r until r ends or stop is closed. It omits blank lines, and
+// returns the read error, or nil for io.EOF.
 func readLines(r io.Reader, limit int, lines chan<- inputLine, stop <-chan struct{}) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for first := true; ; first = false {

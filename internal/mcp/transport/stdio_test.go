@@ -76,7 +76,7 @@ func (p *stdioClient) waitForEnd(limit time.Duration) error {
 	case err := <-p.done:
 		return err
 	case <-time.After(limit):
-		p.tb.Fatalf("Stdio still runs after %v", limit)
+		p.tb.Fatalf("ServeStdio still runs after %v", limit)
 	}
 	return nil
 }
@@ -302,7 +302,7 @@ func TestStdioEndsWithoutReader(t *testing.T) {
 			t.Errorf("Stdio: %v", err)
 		}
 	case <-time.After(time.Second):
-		t.Error("Stdio still runs after a second")
+		t.Error("ServeStdio still runs after a second")
 	}
 	_ = outR.Close()
 }
@@ -320,11 +320,11 @@ func TestStdioReportsInputError(t *testing.T) {
 	t.Parallel()
 	err := transport.ServeStdio(t.Context(), newTestServer(t).server, nil, failingReader{}, &closableBuffer{})
 	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(err.Error(), "the disk is gone") {
-		t.Errorf("Stdio: %v, want the reader's error", err)
+		t.Errorf("ServeStdio returned %v, want the reader's error", err)
 	}
 }
 
-// Legacy and modern protocol versions, with a question to the person during a call.
+// Clients of legacy and modern protocol versions can be asked a question during a call.
 func TestStdioProtocolVersions(t *testing.T) {
 	t.Parallel()
 	for _, version := range protocolVersions {
@@ -343,7 +343,7 @@ func TestStdioProtocolVersions(t *testing.T) {
 					t.Errorf("Stdio: %v", err)
 				}
 			case <-time.After(time.Second):
-				t.Error("Stdio still runs after a second")
+				t.Error("ServeStdio still runs after a second")
 			}
 		})
 	}

@@ -3,7 +3,7 @@
 // The SDK serves legacy and modern protocol versions, but not on one HTTP handler, and its
 // line reader ends the session at the first line that is not JSON. This package serves the
 // two HTTP handlers on one URL, and reads and writes lines. A handler gets the caller from
-// its context, by authn.PrincipalFrom, on both transports.
+// its context, by auth.PrincipalFrom, on both transports.
 //
 // An mcp.Server that is served here should set its capabilities
 // (ServerOptions.Capabilities; the SDK's default claims logging) and set

@@ -18,7 +18,7 @@ import (
 // clients. Further series are counted as Other.
 const maxSeries = 1000
 
-// Other is the value of every label in the series that exceed maxSeries.
+// Other is the label value of the series that counts the values beyond maxSeries.
 const Other = "(other)"
 
 // Set is a set of metrics. The zero Set is empty. It is safe for concurrent use.
@@ -54,7 +54,7 @@ func (s *Set) addFamily(f *family) *family {
 	return f
 }
 
-// Counter is a metric that counts: only up, or up and down if it is a gauge.
+// Counter is a counter, which only increases, or a gauge, which may also decrease.
 type Counter struct{ f *family }
 
 // Counter adds a counter. By convention its name ends in _total.
@@ -160,7 +160,8 @@ func (f *family) writeFamily(out *bufio.Writer) {
 	}
 }
 
-// labelText returns the labels. le is the bound of a histogram's bucket, or empty.
+// labelText formats the labels of a series. le is the upper bound of a histogram's bucket;
+// empty for other series.
 func (f *family) labelText(values []string, le string) string {
 	var parts []string
 	for i, label := range f.labels {

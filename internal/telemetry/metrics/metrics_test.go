@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// parseMetrics parses the output of a set with the parser of Prometheus.
+// parseMetrics parses the output of a set with the Prometheus parser.
 func parseMetrics(t *testing.T, s *metrics.Set) map[string]*dto.MetricFamily {
 	t.Helper()
 	var text strings.Builder
@@ -28,7 +28,7 @@ func parseMetrics(t *testing.T, s *metrics.Set) map[string]*dto.MetricFamily {
 	return families
 }
 
-// The parser of Prometheus accepts the output for all names.
+// The Prometheus parser accepts the output for all names.
 func TestPrometheusFormat(t *testing.T) {
 	t.Parallel()
 	var s metrics.Set

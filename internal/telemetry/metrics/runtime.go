@@ -15,13 +15,13 @@ func (s *Set) AddRuntime(began time.Time) {
 	simple := func(kind, name, help string, value func() float64) {
 		s.Collect(kind, name, help, nil, func(emit func(float64, ...string)) { emit(value()) })
 	}
-	s.Collect("gauge", "go_info", "Version of Go.", []string{"version"}, func(emit func(float64, ...string)) { emit(1, runtime.Version()) })
+	s.Collect("gauge", "go_info", "Go version.", []string{"version"}, func(emit func(float64, ...string)) { emit(1, runtime.Version()) })
 	simple("gauge", "go_goroutines", "Goroutines.", func() float64 { return float64(runtime.NumGoroutine()) })
 	for _, m := range []struct{ kind, name, help, source string }{
 		{"gauge", "go_memstats_heap_alloc_bytes", "Bytes of objects on the heap.", "/memory/classes/heap/objects:bytes"},
-		{"gauge", "go_memstats_sys_bytes", "Bytes that were got from the system.", "/memory/classes/total:bytes"},
+		{"gauge", "go_memstats_sys_bytes", "Bytes obtained from the system.", "/memory/classes/total:bytes"},
 		{"counter", "go_memstats_alloc_bytes_total", "Bytes allocated for objects on the heap, including freed ones.", "/gc/heap/allocs:bytes"},
-		{"counter", "go_gc_cycles_total", "Collections of garbage.", "/gc/cycles/total:gc-cycles"},
+		{"counter", "go_gc_cycles_total", "Completed garbage collections.", "/gc/cycles/total:gc-cycles"},
 	} {
 		simple(m.kind, m.name, m.help, func() float64 {
 			sample := []metrics.Sample{{Name: m.source}}
@@ -32,11 +32,11 @@ func (s *Set) AddRuntime(began time.Time) {
 			return float64(sample[0].Value.Uint64())
 		})
 	}
-	simple("gauge", "process_start_time_seconds", "When the process began, in seconds since 1970.", func() float64 {
+	simple("gauge", "process_start_time_seconds", "Start time of the process, in seconds since 1970.", func() float64 {
 		return float64(began.UnixMilli()) / 1000
 	})
 	if _, ok := residentBytes(); ok {
-		simple("gauge", "process_resident_memory_bytes", "Memory that the process has.", func() float64 {
+		simple("gauge", "process_resident_memory_bytes", "Resident memory of the process, in bytes.", func() float64 {
 			bytes, _ := residentBytes()
 			return bytes
 		})

@@ -138,7 +138,7 @@ func (s *Server) sendError(id json.RawMessage, code int, text string) {
 	s.writeLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, id, code, text))
 }
 
-// handle handles one message and reports whether the server exits.
+// handleMessage handles one message and reports whether the server exits.
 func (s *Server) handleMessage(m message) bool {
 	switch m.Method {
 	case "":
