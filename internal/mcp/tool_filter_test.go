@@ -39,8 +39,8 @@ func TestTokensLimitToolsets(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		allow     auth.Allow
-		tools     []string // The fields report which toolsets are available.
-		not       []string
+		tools     []string // tools that the client may use
+		not       []string // tools that it may not use
 		workflows bool
 		runs      bool
 	}{
