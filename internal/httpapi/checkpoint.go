@@ -92,7 +92,7 @@ func (a *api) queryCheckpoints(c *call, request checkpoint.ListRequest) (any, er
 	}
 	return object{
 		"count": len(list), "checkpoints": list, "ranked": page.Ranked, "store": page.Store, "automatic": a.Memory.Health(),
-	}.addText("note", page.Note).addText("next", page.Next), nil // The member next continues the list if it is passed as the parameter cursor.
+	}.addText("note", page.Note).addText("next", page.Next), nil // The value of next, passed as the parameter cursor, returns the next page.
 }
 
 // checkpointDetails is a checkpoint with its contents.

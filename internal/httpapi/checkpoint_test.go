@@ -97,7 +97,8 @@ func TestRunCheckpoints(t *testing.T) {
 	refusedReads(t, s, runID, newest, gate)
 }
 
-// refusedReads reads checkpoints that do not exist or belong to another user.
+// refusedReads checks that reads of checkpoints that do not exist or belong to another user
+// are refused.
 func refusedReads(t *testing.T, s *rig, runID, newest, gate string) {
 	t.Helper()
 	bob, _ := s.loginBrowser(t, "bob")

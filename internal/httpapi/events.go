@@ -13,7 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// changeBatch is the number of changes read at once.
+// changeBatch is the maximum number of changes in one read.
 const changeBatch = 256
 
 // follower copies the changes of the feed that concern one reader into its stream, each
@@ -35,8 +35,9 @@ type follower struct {
 	redefined <-chan struct{}
 }
 
-// followFeed returns when the context is done or when the reader disconnects. wake must have been taken before the start position was
-// read, so that no change is missed between the two.
+// followFeed copies changes until the context is done or the reader disconnects. wake must
+// have been taken before the start position was read, so that no change is missed between
+// the two.
 func (f *follower) followFeed(ctx context.Context, wake <-chan struct{}) error {
 	tick := time.NewTicker(keepalive)
 	defer tick.Stop()
@@ -73,7 +74,7 @@ func (f *follower) followFeed(ctx context.Context, wake <-chan struct{}) error {
 	return nil
 }
 
-// sendBatch sends a batch of changes. more is true if the feed may have more of them.
+// sendBatch sends a batch of changes. more is true if the feed may have more changes.
 func (f *follower) sendBatch(ctx context.Context) (more bool, err error) {
 	list, reset, err := f.feed.Changes(ctx, f.after, changeBatch)
 	if err != nil {
@@ -179,7 +180,7 @@ func (a *api) streamFeed(c *call, prepare func(ctx context.Context, f *follower)
 		return nil, err
 	}
 	defer release()
-	wake := a.Feed.Watch(ctx) // before the position is read
+	wake := a.Feed.Watch(ctx) // The watch must start before the position is read.
 	after, ahead, err := a.startPosition(c)
 	if err != nil {
 		return nil, err

@@ -222,7 +222,7 @@ func (s *rig) readAll(t *testing.T, begin int64, count int, reconnects bool) {
 		}
 		seen++
 		if e.id <= last || e.data.Seq != next[e.data.ID]+1 || e.data.ID == "d0" {
-			t.Errorf("the change %s after position %d and revision %d", e.text, last, next[e.data.ID])
+			t.Errorf("the change %s is missing, repeated or out of order after position %d and revision %d", e.text, last, next[e.data.ID])
 			return
 		}
 		last, next[e.data.ID] = e.id, e.data.Seq

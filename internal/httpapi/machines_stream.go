@@ -67,7 +67,7 @@ func (f *machineFollower) sendStatus(s *driver.Status) error {
 	return f.out.flushEvents()
 }
 
-// followRun returns when the context is done or when the reader disconnects.
+// followRun copies the progress until the context is done or the reader disconnects.
 func (f *machineFollower) followRun(ctx context.Context) error {
 	look, alive := time.NewTicker(machinePollInterval), time.NewTicker(keepalive)
 	defer look.Stop()

@@ -95,7 +95,7 @@ func TestPagesAreStrict(t *testing.T) {
 	reads, _ := s.loginBrowser(t, "ann")
 	got := s.wantStatus(t, 404, reads, "GET", "/", "")
 	if !strings.Contains(string(got.body), "no_ui") {
-		t.Errorf("without a dashboard the page says %s", got.body)
+		t.Errorf("without a dashboard the page shows %s", got.body)
 	}
 	policy := got.Header.Get("Content-Security-Policy")
 	for _, part := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"} {
@@ -147,7 +147,7 @@ func TestAPIReference(t *testing.T) {
 	reads, _ := s.loginBrowser(t, "ann")
 	for _, who := range []credential{withoutCredential, withBearer(strings.Repeat("x", 48))} {
 		if got := s.wantStatus(t, 401, who, "GET", "/api/docs", ""); !strings.Contains(string(got.body), "guideway open") {
-			t.Errorf("without a login the page says %s", got.body)
+			t.Errorf("without a login the page shows %s", got.body)
 		}
 	}
 	s.wantStatus(t, 200, asAgent, "GET", "/api/docs", "")
@@ -248,7 +248,7 @@ func TestLoginUsesDashboardColors(t *testing.T) {
 	}
 	tokens, login := colours("../../ui/src/look/tokens.css"), colours("assets/login.css")
 	if len(login) < 5 {
-		t.Fatalf("the login has the colours %v", login)
+		t.Fatalf("the login has the colors %v", login)
 	}
 	for name, value := range login {
 		if tokens[name] != value {

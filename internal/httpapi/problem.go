@@ -15,7 +15,7 @@ import (
 
 // Problem is the body of every error response.
 type Problem struct {
-	// Success is false.
+	// Success is always false.
 	Success bool `json:"success"`
 	// Error is the message.
 	Error string        `json:"error"`

@@ -83,7 +83,7 @@ func TestSessionNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !utf8.ValidString(text) {
-			continue // JSON cannot contain it
+			continue // JSON cannot contain this text.
 		}
 		var got struct {
 			Success bool

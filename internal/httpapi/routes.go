@@ -205,13 +205,13 @@ func checkRight(g auth.Grant, right auth.Right) error {
 		return guideway.Errorf(guideway.CodeForbidden, "the request lacks this page's key in the header %s", auth.KeyHeader).
 			WithFix("log this browser in at this address: guideway open")
 	case right == auth.RightContents && g.May(auth.RightRead):
-		return guideway.Errorf(guideway.CodeForbidden, "this token does not read contexts, checkpoints and the bodies of requests").
+		return guideway.Errorf(guideway.CodeForbidden, "this token cannot read contexts, checkpoints or the bodies of requests").
 			WithFix("use a token that was created with guideway token create NAME --scope contents")
 	case right == auth.RightManage:
 		return guideway.Errorf(guideway.CodeForbidden, "only a person can change what agents may use").
 			WithFix("use a browser that is logged in, or a token that was created with guideway token create NAME --scope manage")
 	default:
-		return guideway.Errorf(guideway.CodeForbidden, "this token's scopes do not allow it").
+		return guideway.Errorf(guideway.CodeForbidden, "the scopes of this token do not allow this request").
 			WithFix("use the token of /mcp, or a browser that is logged in")
 	}
 }

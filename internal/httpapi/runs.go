@@ -17,8 +17,8 @@ const (
 	// eventLimit is the default number of events, maxEventLimit the maximum.
 	eventLimit    = 500
 	maxEventLimit = 5_000
-	// eventBatch is the number of events read at once. Reading stops after maxEventBytes,
-	// because an event may have a large output.
+	// eventBatch is the maximum number of events in one read. Reading stops after
+	// maxEventBytes, because an event may have a large output.
 	eventBatch    = 50
 	maxEventBytes = 4 << 20
 )
@@ -101,8 +101,8 @@ func (a *api) searchRuns(c *call) (any, error) {
 	return object{"count": len(list), "runs": replaceNil(list)}, err
 }
 
-// getRun returns a run without its definition. The run refuses an answer with the returned
-// handle if it has changed since.
+// getRun returns a run without its definition. If the run has changed since, it refuses an
+// answer with the returned handle.
 func (a *api) getRun(c *call) (any, error) {
 	after := c.intParam("after", 0, 0, 1<<53)
 	limit := c.intParam("limit", eventLimit, 0, maxEventLimit)
@@ -120,7 +120,7 @@ func (a *api) getRun(c *call) (any, error) {
 	if details.Submission != nil {
 		out["submission"] = details.Submission
 	}
-	// Newer events than the record are omitted.
+	// Events newer than the record are omitted.
 	last := after + min(limit, max(details.Seq-after, 0))
 	events, err := a.runEvents(c, after, last)
 	if n := len(events); n > 0 && events[n-1].Seq < details.Seq {

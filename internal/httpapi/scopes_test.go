@@ -155,7 +155,7 @@ func TestManageOpensNoGate(t *testing.T) {
 	}
 	for _, o := range s.contract.listOperations() {
 		if strings.Contains(o.path, "passphrase") || strings.Contains(o.path, "login") || strings.Contains(o.path, "link") {
-			t.Errorf("%s %s is a route of a credential", o.method, o.path)
+			t.Errorf("%s %s may reveal a credential", o.method, o.path)
 		}
 		if o.method != http.MethodGet || strings.Contains(o.path, "{") || strings.HasSuffix(o.path, "/events") {
 			continue

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// headerTime is the time limit for reading the headers of a request, bodyTime for its
-	// body. Answers have no limit, because they may be streams.
+	// headerTime is the time limit for reading the headers of a request, and bodyTime for
+	// reading its body. Answers have no limit, because they may be streams.
 	headerTime = 10 * time.Second
 	bodyTime   = 30 * time.Second
 	// idleTime is the maximum idle time of a connection.

@@ -90,8 +90,8 @@ func (s *stream) addEvent(name string, id int64, data any) error {
 	return nil
 }
 
-// addKeepalive adds a comment, and the feed position if it has changed, which events for
-// other readers also change.
+// addKeepalive adds a comment, and the feed position if it has changed: events for other
+// readers change it, too.
 func (s *stream) addKeepalive(id int64) {
 	s.buf.WriteString(":keepalive\n")
 	if id != s.lastID {

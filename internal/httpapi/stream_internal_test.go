@@ -16,7 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// idleFeed is a feed without changes for this user whose positions increase.
+// idleFeed is a feed whose positions increase, but without changes for this user.
 type idleFeed struct {
 	mu     sync.Mutex
 	latest int64

@@ -42,9 +42,9 @@ type tokenBody struct {
 	Expires  *time.Time    `json:"expiresAt"`
 }
 
-// makeToken creates a token of a client or a token that reads. Tokens that act for a person
-// are created at a terminal, which asks for the passphrase, and so are those that read more
-// than the scope manage does.
+// makeToken creates a token for a client or a token with a scope that reads. Tokens that
+// act for a person, or that read more than the scope manage does, can only be created at a
+// terminal, which asks for the passphrase.
 func (a *api) makeToken(c *call, body tokenBody) (any, error) {
 	if body.Scope == "" {
 		body.Scope = auth.ScopeMCP

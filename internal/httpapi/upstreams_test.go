@@ -267,7 +267,7 @@ func TestUpstreamSecrets(t *testing.T) {
 	}
 }
 
-// An import of a client's configuration does what its preview showed.
+// An import makes the changes that its preview showed.
 func TestImportUpstreams(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)

@@ -33,7 +33,7 @@ const (
 	RightContents Right = "contents"
 	// RightRegistry reads the registry.
 	RightRegistry Right = "registry"
-	// RightWork changes it, as an agent may.
+	// RightWork changes the data of the user, as an agent may.
 	RightWork Right = "work"
 	// RightAnswer answers a gate. The proof decides whether the answer counts as a
 	// person's.
@@ -82,7 +82,7 @@ type Access struct {
 }
 
 // Check returns the grant of a request. If there is a header Authorization, the cookie is
-// ignored, so that it never makes up for a wrong token.
+// ignored, so that a cookie never replaces a wrong token.
 func (a *Access) Check(r *http.Request) (Grant, error) {
 	header := len(r.Header.Values("Authorization")) > 0
 	if !header && a.Browsers != nil && a.Browsers.hasCookie(r) {
@@ -138,8 +138,8 @@ func (a *Access) tokenGrant(token string) (Grant, error) {
 	return g, nil
 }
 
-// readRights returns the rights of every credential that reads the API. The registry has
-// definitions only, which such a credential reads at /api too.
+// readRights returns the rights of every credential that reads the API. The registry
+// contains only definitions, which such a credential can also read at /api.
 func readRights() []Right { return []Right{RightRead, RightRegistry} }
 
 // Challenge returns the header WWW-Authenticate of a refusal.

@@ -41,8 +41,8 @@ func (a *Allow) Covers(b *Allow) bool {
 		within(b.Tools, a.Tools) && within(b.Toolsets, a.Toolsets)
 }
 
-// Delegation is the access that a client with a named token passes to the work that it
-// starts and that continues without it: no more access than its own, and for no longer.
+// Delegation is the access that a client with a named token passes to work that continues
+// without the client: no more access than the token has, and for no longer.
 type Delegation struct {
 	Allow
 	// Token is the ID of the TokenLease.
@@ -66,18 +66,18 @@ func (a *Allow) validate() error {
 	for what, list := range map[string][]string{"upstreams": a.Upstreams, "projects": a.Projects, "tools": a.Tools, "toolsets": a.Toolsets} {
 		if len(list) > maxAllowed {
 			return guideway.Errorf(guideway.CodeInvalid, "a token can name at most %d %s", maxAllowed, what).
-				WithFix("use projects, or patterns of tools")
+				WithFix("use projects, or tool patterns")
 		}
 		for _, name := range list {
 			if name == "" || len(name) > maxAllowed || strings.ContainsFunc(name, unicode.IsControl) {
-				return guideway.Errorf(guideway.CodeInvalid, "one of the %s has an empty name, or one that is too long", what).
+				return guideway.Errorf(guideway.CodeInvalid, "one of the %s has an empty name, or a name that is too long", what).
 					WithFix("use the name shown in the list")
 			}
 		}
 	}
 	for _, pattern := range a.Tools {
 		if _, err := path.Match(pattern, "x"); err != nil {
-			return guideway.Errorf(guideway.CodeInvalid, "%q is not a pattern of tools", clipText(pattern)).
+			return guideway.Errorf(guideway.CodeInvalid, "%q is not a valid tool pattern", clipText(pattern)).
 				WithFix(`use * for any characters, such as "github__get_*"`)
 		}
 	}

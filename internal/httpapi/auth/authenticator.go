@@ -32,7 +32,7 @@ type TokenLease struct {
 	Name string
 	// Allow lists what the client may use.
 	Allow Allow
-	// Exposure is how upstream tools are exposed to it. Empty means the default.
+	// Exposure is how upstream tools are exposed to the client. Empty means the default.
 	Exposure Exposure
 
 	isValid func() bool
@@ -122,8 +122,8 @@ func (d *Authenticator) findToken(secret string) (NamedToken, *guideway.Error) {
 	return token, nil
 }
 
-// isSameToken reports whether a secret still belongs to the token with an id. An error
-// counts as no.
+// isSameToken reports whether a secret still belongs to the token with an id. It returns
+// false on an error.
 func (d *Authenticator) isSameToken(secret, id string) bool {
 	token, err := d.Tokens.findToken(secret)
 	return err == nil && token.id == id && token.hasScope(ScopeMCP)

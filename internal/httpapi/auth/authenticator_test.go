@@ -122,13 +122,13 @@ func TestInvalidTokens(t *testing.T) {
 	}
 	now := clock.Now()
 	for name, token := range map[string]auth.NamedToken{
-		"a client's that acts for a person": {Scopes: []auth.Scope{auth.ScopeMCP, auth.ScopeApprove}},
-		"a reader's with tools":             {Scopes: []auth.Scope{auth.ScopeRead}, Allow: &auth.Allow{All: true}},
-		"no pattern":                        {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Tools: []string{"[a"}}},
-		"an empty name":                     {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Upstreams: []string{""}}},
-		"a control character":               {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Projects: []string{"a\nb"}}},
-		"over already":                      {Scopes: []auth.Scope{auth.ScopeMCP}, Expires: &now},
-		"too many":                          {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Tools: make([]string, 500)}},
+		"a client token that acts for a person": {Scopes: []auth.Scope{auth.ScopeMCP, auth.ScopeApprove}},
+		"a token that reads, with tools":        {Scopes: []auth.Scope{auth.ScopeRead}, Allow: &auth.Allow{All: true}},
+		"no pattern":                            {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Tools: []string{"[a"}}},
+		"an empty name":                         {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Upstreams: []string{""}}},
+		"a control character":                   {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Projects: []string{"a\nb"}}},
+		"over already":                          {Scopes: []auth.Scope{auth.ScopeMCP}, Expires: &now},
+		"too many":                              {Scopes: []auth.Scope{auth.ScopeMCP}, Allow: &auth.Allow{Tools: make([]string, 500)}},
 	} {
 		token.Name, token.User = "x", "ann"
 		if _, err := tokens.Create(token); guideway.ErrorCode(err) != guideway.CodeInvalid {
@@ -158,14 +158,14 @@ func TestLastUseIsRecorded(t *testing.T) {
 		return list[0].Used
 	}
 	if at := used(); at != nil {
-		t.Errorf("a new one was used at %v", at)
+		t.Errorf("a new token was used at %v", at)
 	}
 	d := newDoor(t, tokens)
 	for _, after := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {
 		clock.now = clock.now.Add(after)
 		authenticate(t, d, secret)
 		if at := used(); at == nil || clock.Now().Sub(*at) > time.Minute || at.After(clock.Now()) {
-			t.Errorf("used at %v, and it is %v", at, clock.Now())
+			t.Errorf("the token was used at %v, and it is %v", at, clock.Now())
 		}
 	}
 }

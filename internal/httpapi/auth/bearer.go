@@ -65,13 +65,13 @@ func (b *Bearer) checkRequest(r *http.Request) (guideway.Principal, *guideway.Er
 	case len(given) == 0 && hasQueryToken(r):
 		return guideway.Principal{}, refused("a token in the URL is not accepted: URLs end up in logs and histories")
 	case len(given) == 0:
-		return guideway.Principal{}, refused("this needs a bearer token")
+		return guideway.Principal{}, refused("the request needs a bearer token")
 	case len(given) > 1:
 		return guideway.Principal{}, refused(fmt.Sprintf("the request has %d Authorization headers", len(given)))
 	}
 	token, ok := bearerToken(r)
 	if !ok {
-		return guideway.Principal{}, refused("the Authorization header is not of the scheme Bearer")
+		return guideway.Principal{}, refused("the Authorization header does not use the scheme Bearer")
 	}
 	if isNamed(token) {
 		return guideway.Principal{}, refused("a named token is not valid here")

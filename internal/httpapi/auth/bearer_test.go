@@ -27,8 +27,8 @@ func TestBearer(t *testing.T) {
 		{name: "in the query", query: "?access_token=" + secret},
 		{name: "in the query by another name", query: "?token=" + secret},
 		{name: "wrong", authorization: []string{"Bearer " + strings.Repeat("x", 48)}, challenge: "invalid_token"},
-		{name: "beginning of it", authorization: []string{"Bearer " + secret[:40]}, challenge: "invalid_token"},
-		{name: "more than it", authorization: []string{"Bearer " + secret + "x"}, challenge: "invalid_token"},
+		{name: "the beginning of the token", authorization: []string{"Bearer " + secret[:40]}, challenge: "invalid_token"},
+		{name: "the token with text appended", authorization: []string{"Bearer " + secret + "x"}, challenge: "invalid_token"},
 		{name: "empty", authorization: []string{"Bearer "}, challenge: "invalid_token"},
 		{name: "an empty header", authorization: []string{""}, challenge: "invalid_token"},
 		{name: "without a scheme", authorization: []string{secret}, challenge: "invalid_token"},
@@ -64,7 +64,7 @@ func TestBearer(t *testing.T) {
 			}
 			checkErrorBody(t, w, guideway.CodeUnauthorized)
 			if body := w.Body.String(); strings.Contains(body, secret) || !strings.Contains(body, "guideway doctor") {
-				t.Errorf("the body is %s, want how the token is found and not the token", body)
+				t.Errorf("the body is %s, want instructions to find the token, and not the token", body)
 			}
 		})
 	}

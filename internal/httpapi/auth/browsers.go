@@ -29,9 +29,9 @@ const (
 )
 
 // KeyHeader carries the key that a page sends with a command. Browsers attach the cookie
-// automatically, for every port of the host. Only pages of our own origin know the key, so
-// neither a foreign page nor another server on this machine that received the cookie can
-// send commands.
+// automatically, for every port of the host. Only pages of this server's origin know the
+// key, so neither a foreign page nor another server on this machine that received the
+// cookie can send commands.
 const KeyHeader = "X-Guideway-Key"
 
 // BrowserOptions are the options of NewBrowsers.
@@ -118,14 +118,14 @@ func (b *BrowserSessions) findLink(code string) (link, error) {
 
 // Login is the result of redeeming a link.
 type Login struct {
-	// Cookie must be set in the browser. Pages of our origin keep Key and send it with
-	// commands in KeyHeader.
+	// Cookie must be set in the browser. Pages of this server's origin keep Key and send it
+	// with commands in KeyHeader.
 	Cookie *http.Cookie
 	Key    string
 }
 
-// Redeem consumes a link. The request must come from a page of our origin. A GET of the
-// link does not consume it, because prefetchers open links too.
+// Redeem consumes a link. The request must come from a page of this server's origin. A GET
+// of the link does not consume it, because prefetchers open links too.
 func (b *BrowserSessions) Redeem(r *http.Request, code string) (Login, error) {
 	if err := fromOwnPage(r, true); err != nil {
 		return Login{}, err
@@ -138,7 +138,7 @@ func (b *BrowserSessions) Redeem(r *http.Request, code string) (Login, error) {
 	if err != nil {
 		return Login{}, err
 	}
-	if !first { // another request was first
+	if !first { // another request has redeemed the link first
 		return Login{}, guideway.Errorf(guideway.CodeUnauthorized, "this login link was already used").
 			WithFix("create a new one with: guideway open")
 	}
@@ -210,7 +210,7 @@ func (s browser) hasKey(r *http.Request) bool {
 }
 
 // checkRequest returns the user of a logged in browser. The request must come from a page
-// of our origin. commands reports whether it also has the key.
+// of this server's origin. commands reports whether it also has the key.
 func (b *BrowserSessions) checkRequest(r *http.Request) (user string, commands bool, err error) {
 	if err := fromOwnPage(r, false); err != nil {
 		return "", false, err
@@ -247,9 +247,9 @@ func (b *BrowserSessions) Logout(r *http.Request) (*http.Cookie, error) {
 	return gone, nil
 }
 
-// fromOwnPage refuses a browser's request that comes from another origin: an allowed one,
-// or another port of the same host, too. If proven is set, one of the two headers must show
-// that it comes from a page of this server.
+// fromOwnPage refuses a browser's request that comes from another origin, even an allowed
+// one or another port of the same host. If proven is set, the header Origin or
+// Sec-Fetch-Site must prove that the request comes from a page of this server.
 func fromOwnPage(r *http.Request, proven bool) error {
 	foreign := func(why string) error {
 		return guideway.Errorf(guideway.CodeForbidden, "%s", why).

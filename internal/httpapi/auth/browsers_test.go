@@ -45,7 +45,7 @@ func newBrowsers(t *testing.T, dir string, c *clock) *auth.BrowserSessions {
 	return b
 }
 
-// fromPage returns a request as a browser sends it for a page of our origin.
+// fromPage returns a request as a browser sends it for a page of this server's origin.
 func fromPage(method, path string) *http.Request {
 	r := httptest.NewRequestWithContext(context.Background(), method, "http://127.0.0.1:3000"+path, nil)
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -95,7 +95,7 @@ func TestLinkWorksOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b.LinkIsValid(code) {
-		t.Error("a used link is still good")
+		t.Error("a used link is still valid")
 	}
 	if _, err := b.Redeem(fromPage("POST", "/"), code); guideway.ErrorCode(err) != guideway.CodeUnauthorized {
 		t.Errorf("used twice: %v", err)
@@ -118,7 +118,7 @@ func TestLinkExpires(t *testing.T) {
 	}
 	c.advance(5*time.Minute - time.Second)
 	if !b.LinkIsValid(code) {
-		t.Error("not good for five minutes")
+		t.Error("the link is not valid for five minutes")
 	}
 	c.advance(time.Second)
 	if _, err := b.Redeem(fromPage("POST", "/"), code); guideway.ErrorCode(err) != guideway.CodeUnauthorized {
@@ -133,7 +133,7 @@ func TestLinkExpires(t *testing.T) {
 	}
 }
 
-// If several processes redeem one link at once, one of them logs in.
+// If several processes redeem one link at the same time, one of them logs in.
 func TestLinkRace(t *testing.T) {
 	t.Parallel()
 	c, dir := newClock(), t.TempDir()
@@ -162,7 +162,7 @@ func TestLinkRace(t *testing.T) {
 	}
 }
 
-// A link can only be redeemed by a form of ours, not by a GET or from another page.
+// A link can only be redeemed by a form of this server, not by a GET or from another page.
 func TestRedeemRequiresOwnPage(t *testing.T) {
 	t.Parallel()
 	b := newBrowsers(t, t.TempDir(), newClock())
@@ -256,7 +256,7 @@ func TestBrowserRights(t *testing.T) {
 		{name: "posts with the key", method: "POST", change: withKey(l.Key), rights: "read registry contents work answer manage"},
 		{name: "posts with another's key", method: "POST", change: withKey(other.Key), rights: "read registry contents"},
 		{name: "posts with the cookie as key", method: "POST", change: withKey(l.Cookie.Value), rights: "read registry contents"},
-		{name: "looks with the key", method: "GET", change: withKey(l.Key), rights: "read registry contents work answer manage"},
+		{name: "reads with the key", method: "GET", change: withKey(l.Key), rights: "read registry contents work answer manage"},
 		{name: "posts with the key, without browser headers", method: "POST", change: func(r *http.Request) {
 			withKey(l.Key)(r)
 			r.Header.Del("Origin")
@@ -385,15 +385,15 @@ func TestNewBrowserSessionsDoesNotAccessDisk(t *testing.T) {
 		t.Error("a request is logged in")
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("the directory is there: %v", err)
+		t.Errorf("the directory exists: %v", err)
 	}
 	if _, err := auth.NewBrowserSessions(auth.BrowserOptions{}); err == nil {
 		t.Error("browsers without a directory")
 	}
 }
 
-// A page of another port can set a cookie of the same name. It locks nobody out: the valid
-// one counts, in whichever order they come, and the key selects among several logins.
+// A page of another port can set a cookie of the same name. The user stays logged in: the
+// valid cookie counts, whatever the order, and the key selects one of several logins.
 func TestSecondCookieLocksNobodyOut(t *testing.T) {
 	t.Parallel()
 	b := newBrowsers(t, t.TempDir(), newClock())

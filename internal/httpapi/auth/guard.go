@@ -16,8 +16,8 @@ type GuardOptions struct {
 	// AllowedHosts are names, in addition to those of loopback, that the header Host may
 	// have: "name" for any port, or "name:port".
 	AllowedHosts []string
-	// AllowOrigins are origins of web pages, in addition to our own, that may call:
-	// "scheme://host[:port]". Only these get CORS headers.
+	// AllowOrigins are origins of web pages, in addition to the server's own, that may
+	// call: "scheme://host[:port]". Only these get CORS headers.
 	AllowOrigins []string
 }
 
@@ -93,8 +93,8 @@ func (g *Guard) checkRequest(r *http.Request) *guideway.Error {
 				WithFix("start the server with --allow-origin if that page is yours")
 		}
 	}
-	// A browser sends no Origin with a plain GET, but Sec-Fetch-Site has its source.
-	// Another port of the same machine is "same-site".
+	// A browser sends no Origin with a plain GET, but Sec-Fetch-Site states where the
+	// request comes from. Another port of the same machine is "same-site".
 	switch site := r.Header.Get("Sec-Fetch-Site"); site {
 	case "", "same-origin", "none":
 		return nil

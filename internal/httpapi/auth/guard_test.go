@@ -106,7 +106,7 @@ func TestGuard(t *testing.T) {
 				h.ServeHTTP(w, r)
 				if !tt.refused {
 					if w.Code != http.StatusTeapot {
-						t.Errorf("%s: %d %s, want it let through", method, w.Code, w.Body)
+						t.Errorf("%s: %d %s, want it accepted", method, w.Code, w.Body)
 					}
 					continue
 				}

@@ -32,7 +32,8 @@ func PrincipalFrom(ctx context.Context) (p guideway.Principal, ok bool) {
 type serverURLKey struct{}
 
 // WithServerURL returns a context with the address at which the client of a request reaches
-// the server: the guard, or else the SDK, checks the host of every request.
+// the server. The host of the request can be trusted, because the guard or else the SDK
+// checks it.
 func WithServerURL(r *http.Request) context.Context {
 	scheme := "http"
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {

@@ -39,7 +39,7 @@ func newProvingServer(t *testing.T, token string) *httptest.Server {
 	return s
 }
 
-// get sends a request with a token over proven connections.
+// getProven sends a request with a token over proven connections.
 func getProven(t *testing.T, token, url string) (string, error) {
 	t.Helper()
 	trip := &http.Transport{DialContext: auth.DialProven(token)}
@@ -58,7 +58,7 @@ func getProven(t *testing.T, token, url string) (string, error) {
 	return string(text), err
 }
 
-// A server that has the token gets it, at each of its addresses.
+// A server that has the token receives it, at each of its addresses.
 func TestDialProvenReachesTheServer(t *testing.T) {
 	t.Parallel()
 	s := newProvingServer(t, secret)
@@ -112,13 +112,13 @@ func TestDialProvenSendsNoTokenToOthers(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if strings.Contains(seen.String(), secret) || strings.Contains(seen.String(), "Authorization") {
-				t.Errorf("it has seen %s", seen.String())
+				t.Errorf("the program has received %s", seen.String())
 			}
 		})
 	}
 }
 
-// A program that accepts connections and stays silent ends with the context of the request.
+// A request to a program that accepts connections and stays silent ends with its context.
 func TestDialProvenEndsWithContext(t *testing.T) {
 	t.Parallel()
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -136,7 +136,7 @@ func TestDialProvenEndsWithContext(t *testing.T) {
 	}()
 	if conn, err := auth.DialProven(secret)(ctx, "tcp", silent.Addr().String()); err == nil {
 		_ = conn.Close()
-		t.Error("a silent program is taken for the server")
+		t.Error("a silent program was accepted as the server")
 	}
 }
 

@@ -25,7 +25,7 @@ func validToken(s string) bool {
 
 // LoadOrCreateToken reads the bearer token from the file at path. If there is no file, it
 // creates one and created is true. The file is private to the operating system user (0600,
-// its directory 0700). Several processes that start at once agree on one token.
+// its directory 0700). Several processes that start at the same time agree on one token.
 //
 // It returns an error with a fix, and leaves the file as it is, if the file cannot be read,
 // if others may read it, or if it does not contain a token. It never replaces a token

@@ -89,7 +89,7 @@ func (v tokenStore) touchRecord(secret string) error { return v.touchRecordAt(se
 
 func (v tokenStore) touchRecordAt(secret string, at time.Time) error {
 	if err := os.Chtimes(v.recordPath(secret), at, at); err != nil {
-		return v.newError("mark as used", err)
+		return v.newError("update the time of", err)
 	}
 	return nil
 }

@@ -223,7 +223,7 @@ func TestTokenFileUnreadable(t *testing.T) {
 	}
 }
 
-// The same if even root cannot read: the file is a loop of symbolic links.
+// The same applies if even root cannot read the file, which is a loop of symbolic links.
 func TestTokenFileIsALinkLoop(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token")
@@ -232,7 +232,7 @@ func TestTokenFileIsALinkLoop(t *testing.T) {
 	}
 	checkRefused(t, path, guideway.CodeUnavailable, "read the token file")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil {
-		t.Errorf("the link is no longer there: %v", err)
+		t.Errorf("the link was removed: %v", err)
 	}
 }
 

@@ -22,15 +22,15 @@ const (
 	ScopeMCP Scope = "mcp"
 	// ScopeRead reads the user's runs, session documents, definitions and upstreams.
 	ScopeRead Scope = "read"
-	// ScopeContents is ScopeRead, and reads contexts, checkpoints and the bodies of recorded
-	// requests.
+	// ScopeContents reads what ScopeRead does, and contexts, checkpoints and the bodies of
+	// recorded requests.
 	ScopeContents Scope = "contents"
 	// ScopeRegistry reads the registry, and nothing else.
 	ScopeRegistry Scope = "registry"
-	// ScopeApprove is ScopeRead, and answers gates as a person.
+	// ScopeApprove reads what ScopeRead does, and answers gates as a person.
 	ScopeApprove Scope = "approve"
-	// ScopeManage is ScopeRead, and changes upstreams, which can start any program, approves
-	// their tools and creates tokens for clients. It opens no gate.
+	// ScopeManage reads what ScopeRead does, and changes upstreams, which can start any
+	// program, approves their tools and creates tokens for clients. It opens no gate.
 	ScopeManage Scope = "manage"
 )
 
@@ -105,7 +105,8 @@ func (t *NamedToken) Expired(now time.Time) bool { return t.Expires != nil && !n
 func (t *NamedToken) hasScope(s Scope) bool { return slices.Contains(t.Scopes, s) }
 
 // Create stores a token and returns its secret, which is not stored. Name, User and Scopes
-// are required; Created and Used are ignored. A name that is taken is CodeConflict.
+// are required; Created and Used are ignored. If the name is taken, Create returns
+// CodeConflict.
 func (t *Tokens) Create(token NamedToken) (string, error) {
 	now := t.store.now().UTC()
 	if err := token.validate(now); err != nil {
@@ -131,7 +132,7 @@ func (t *Tokens) Create(token NamedToken) (string, error) {
 // validate returns an error if the token is invalid.
 func (t *NamedToken) validate(now time.Time) error {
 	if !regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`).MatchString(t.Name) {
-		return guideway.Errorf(guideway.CodeInvalid, "%q is not a name for a token", clipText(t.Name)).
+		return guideway.Errorf(guideway.CodeInvalid, "%q is not a valid token name", clipText(t.Name)).
 			WithFix("use up to 64 letters, digits and ._-")
 	}
 	if t.User == "" || len(t.Scopes) == 0 {
@@ -148,10 +149,10 @@ func (t *NamedToken) validate(now time.Time) error {
 		return guideway.Errorf(guideway.CodeInvalid, "the scope %s cannot be combined with others: a token for /mcp must not act for a person", ScopeMCP).
 			WithFix("create two tokens")
 	case !t.hasScope(ScopeMCP) && t.Allow != nil:
-		return guideway.Errorf(guideway.CodeInvalid, "upstreams, projects, tools and toolsets are for the scope %s", ScopeMCP).
+		return guideway.Errorf(guideway.CodeInvalid, "only a token with the scope %s can have upstreams, projects, tools or toolsets", ScopeMCP).
 			WithFix("omit them, or use the scope %s", ScopeMCP)
 	case !t.hasScope(ScopeMCP) && t.Exposure != "":
-		return guideway.Errorf(guideway.CodeInvalid, "an exposure of tools is for the scope %s", ScopeMCP).
+		return guideway.Errorf(guideway.CodeInvalid, "only a token with the scope %s can have an exposure of tools", ScopeMCP).
 			WithFix("omit it, or use the scope %s", ScopeMCP)
 	case t.Exposure != "" && t.Exposure != ExposureAll && t.Exposure != ExposureSearch:
 		return guideway.Errorf(guideway.CodeInvalid, "there is no exposure %q", clipText(string(t.Exposure))).
@@ -224,7 +225,7 @@ func (t *NamedToken) setUsed(touched time.Time) {
 	}
 }
 
-// usedTime is how often the use of a token is recorded.
+// usedTime is the minimum time between two records of a token's use.
 const usedTime = time.Minute
 
 // useToken returns the token of a secret, and records that it is used.

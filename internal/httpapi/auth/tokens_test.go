@@ -124,7 +124,7 @@ func TestBearerRefusesPersonCredentials(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		a.Bearer.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-			t.Errorf("%s: let through", name)
+			t.Errorf("%s: accepted", name)
 		})).ServeHTTP(w, r)
 		if w.Code != http.StatusUnauthorized {
 			t.Errorf("%s: %d", name, w.Code)
@@ -155,7 +155,7 @@ func TestTokensRefuse(t *testing.T) {
 		"unknown exposure": func() (string, error) {
 			return tokens.Create(auth.NamedToken{Name: "x", User: "ann", Scopes: []auth.Scope{auth.ScopeMCP}, Exposure: "none"})
 		},
-		"an exposure of what has none": func() (string, error) {
+		"an exposure for a scope without tools": func() (string, error) {
 			return tokens.Create(auth.NamedToken{Name: "x", User: "ann", Scopes: []auth.Scope{auth.ScopeRead}, Exposure: auth.ExposureAll})
 		},
 	} {
@@ -190,7 +190,7 @@ func TestDamagedToken(t *testing.T) {
 		}
 	}
 	if g, err := newAccess(t, nil, tokens).Check(withToken(secret)); err == nil || len(g.Rights) != 0 {
-		t.Errorf("a damaged token gives %+v, %v", g, err)
+		t.Errorf("a damaged token returned %+v, %v", g, err)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestDelegationEndsWithTheToken(t *testing.T) {
 	good := func(id string, want bool) {
 		t.Helper()
 		if got, err := tokens.IsValid(id); got != want || err != nil {
-			t.Errorf("%s is good: %v, %v; want %v", id, got, err, want)
+			t.Errorf("%s is valid: %v, %v; want %v", id, got, err, want)
 		}
 	}
 	good(first, true)
