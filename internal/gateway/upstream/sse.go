@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 )
 
 // sseConn is a connection over the HTTP transport of 2024-11-05. One stream carries all
@@ -52,6 +53,7 @@ func openSSE(ctx context.Context, spec Spec, client *http.Client, limit int, to 
 		defer close(f.done)
 		err := f.readStream(stream, "")
 		_ = resp.Body.Close()
+		f.client.CloseIdleConnections() // If the server has exited, they are dead, and a POST on one would fail.
 		to.ended(fmt.Errorf("the server's stream ended: %w", rootCause(err)))
 	}()
 	return f, nil
@@ -71,16 +73,24 @@ func sameOrigin(base, ref string) (string, error) {
 	return to.String(), nil
 }
 
-// send implements conn.
+// postGrace is the time that a server has to respond to a POST after the end of its call.
+const postGrace = 5 * time.Second
+
+// send implements conn. The answer to a call comes on the stream, often before the response
+// to the POST. The end of the call does not cancel the POST immediately: net/http may have
+// reused its connection, and the cancellation would then fail the next request on it.
 func (f *sseConn) send(ctx context.Context, m outgoing) error {
-	req, err := f.newRequest(ctx, http.MethodPost, f.endpoint, bytes.NewReader(m.text))
+	posting, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(postGrace, cancel) })()
+	req, err := f.newRequest(posting, http.MethodPost, f.endpoint, bytes.NewReader(m.text))
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := f.client.Do(req)
 	if err != nil {
-		return f.sendError(ctx, err)
+		return f.sendError(posting, err)
 	}
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // Reading the body lets the connection be reused.

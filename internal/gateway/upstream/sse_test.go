@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -220,4 +221,63 @@ func TestOneFailureOfManySessions(t *testing.T) {
 	if got := callText(t, openSession(t, u, upstream.Want{}), toolCall("any", nil)); got != "here" {
 		t.Errorf("then: %s", got)
 	}
+}
+
+// tripFunc is a transport of requests.
+type tripFunc func(*http.Request) (*http.Response, error)
+
+func (f tripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// The answer on the stream does not cancel the POST of its call: net/http could apply the
+// cancellation to the next request on the same connection.
+func TestAnswerDoesNotCancelItsPost(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	f := &sseServer{took: func(_, id string, say func(string), _ func()) int {
+		say(answerLine(id, "here"))
+		<-release
+		return 0
+	}}
+	srv := serveHTTP(t, f)
+	base := &http.Transport{}
+	t.Cleanup(base.CloseIdleConnections)
+	posts := make(chan *http.Request, 10)
+	u := openUpstream(t, upstream.Spec{Name: "old", URL: srv.URL + "/sse", Transport: upstream.TransportSSE}, upstream.Options{
+		HTTP: tripFunc(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPost {
+				posts <- r
+			}
+			return base.RoundTrip(r)
+		}),
+	})
+	s := openSession(t, u, upstream.Want{Client: "a"})
+	for len(posts) > 0 {
+		<-posts
+	}
+	if got := callText(t, s, toolCall("any", nil)); got != "here" {
+		t.Errorf("the call returned %s", got)
+	}
+	if err := (<-posts).Context().Err(); err != nil {
+		t.Errorf("the POST was cancelled: %v", err)
+	}
+	close(release)
+}
+
+// A handshake is repeated once if its connection is lost: the connection may be an idle one
+// that a restart of the server has closed.
+func TestHandshakeOnClosedConnection(t *testing.T) {
+	t.Parallel()
+	srv := serveHTTP(t, &sseServer{})
+	base := &http.Transport{}
+	t.Cleanup(base.CloseIdleConnections)
+	var lost atomic.Int32
+	u := openUpstream(t, upstream.Spec{Name: "old", URL: srv.URL + "/sse", Transport: upstream.TransportSSE}, upstream.Options{
+		HTTP: tripFunc(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPost && lost.Add(1) == 1 {
+				return nil, io.EOF
+			}
+			return base.RoundTrip(r)
+		}),
+	})
+	openSession(t, u, upstream.Want{})
 }

@@ -122,6 +122,11 @@ func (u *Upstream) tryTransports(ctx context.Context, spec Spec, env []string, k
 		return s, nil
 	}
 	s, err := try(spec, known)
+	var lost *NoAnswer
+	if errors.As(err, &lost) && !lost.Late && spec.Command == "" && ctx.Err() == nil {
+		// The connection may have been an idle one that a restart of the server has closed.
+		s, err = try(spec, known)
+	}
 	var failed *handshakeError
 	if err == nil || ctx.Err() != nil || !errors.As(err, &failed) {
 		return s, err
