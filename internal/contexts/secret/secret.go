@@ -159,7 +159,7 @@ func (r *rule) redactMatch(match string) string {
 	if first, n := utf8.DecodeRuneInString(match); !strings.ContainsRune(word, first) {
 		head = match[:n]
 	}
-	if last, n := utf8.DecodeLastRuneInString(match); last != '=' && !strings.ContainsRune(word, last) && len(match) > n {
+	if last, n := utf8.DecodeLastRuneInString(match); last != '=' && !strings.ContainsRune(word, last) {
 		tail = match[len(match)-n:]
 	}
 	return head + "[redacted: " + r.name + "]" + tail

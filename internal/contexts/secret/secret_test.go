@@ -108,3 +108,24 @@ func TestWordsAreLeftAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestRedactedTextIsExact checks that exactly the credential is replaced: the characters
+// around it stay, and its own last characters do not.
+func TestRedactedTextIsExact(t *testing.T) {
+	t.Parallel()
+	s := secret.NewScanner()
+	key, token := strings.Repeat("a1B2c3D4", 11)[:86]+"==", credentialExamples()["GitHub"]
+	for text, want := range map[string]string{
+		"AccountKey=" + key + " is old":            "[redacted: azure-key] is old",
+		"Authorization: Basic " + key:              "[redacted: authorization]",
+		"(" + token + "), then":                    "([redacted: github-token]), then",
+		"a " + token + "é":                         "a [redacted: github-token]é",
+		token:                                      "[redacted: github-token]",
+		"git@x " + token + "\n" + token + "\n":     "git@x [redacted: github-token]\n[redacted: github-token]\n",
+		"postgres://ann:hunter2@db.example.com/x?": "[redacted: url-password]b.example.com/x?",
+	} {
+		if got, found := s.Redact(text); !found || got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
