@@ -18,7 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 )
 
-// newActiveHooks returns the active hooks of a desk's gateway.
+// newActiveHooks returns the active hooks of a project's gateway.
 func newActiveHooks(t *testing.T, d *hookProject) *server.ActiveHooks {
 	t.Helper()
 	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}

@@ -21,7 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// typeSecrets types secrets at a desk, which are not echoed.
+// typeSecrets types secrets at the terminal of a host, which does not echo them.
 func typeSecrets(host *app.Host, in *fakeTerminal) {
 	host.ReadSecret = func(context.Context) (string, error) {
 		if len(in.lines) == 0 {
@@ -36,7 +36,7 @@ func typeSecrets(host *app.Host, in *fakeTerminal) {
 	}
 }
 
-// agent makes the calls of an agent at a desk, one for each line: "start {...}" and
+// agent makes the calls of an agent on a host, one for each line: "start {...}" and
 // "continue {...}", with the arguments of the requests.
 func agent(t *testing.T, host app.Host, calls string) (runID string) {
 	t.Helper()

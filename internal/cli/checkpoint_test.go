@@ -48,7 +48,7 @@ func TestCheckpointPassphrasePrompt(t *testing.T) {
 	}
 }
 
-// checkpointsOf opens the checkpoints of a desk, like commands do.
+// checkpointsOf opens the checkpoints of a host, like commands do.
 func checkpointsOf(t *testing.T, host *app.Host) *app.CheckpointStore {
 	t.Helper()
 	root := &app.App{Host: host, Flags: &app.SettingFlags{}}

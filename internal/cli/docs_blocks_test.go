@@ -19,8 +19,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// isExecuted reports whether the blocks of a page are run, which is so for user
-// documentation.
+// isExecuted reports whether the blocks of a page are run: only those of user documentation
+// are.
 func isExecuted(p page) bool {
 	return p.name == "README.md" || strings.HasPrefix(p.name, "docs/") || strings.HasPrefix(p.name, "npm/")
 }
@@ -79,7 +79,7 @@ func (b block) checkKind() (kind, error) {
 	}
 	for line := range strings.Lines(b.text) {
 		if !toolCall.MatchString(strings.TrimSpace(line)) {
-			return 0, errors.New("is no call of a tool in each line; say its language, or why it is not run: <!-- not run: REASON -->")
+			return 0, errors.New("has a line that is not a tool call; name its language, or the reason why it is not run: <!-- not run: REASON -->")
 		}
 	}
 	return kindCalls, nil
@@ -165,7 +165,7 @@ func TestDocumentationBlocks(t *testing.T) {
 	if count[kindShell] < 10 || count[kindData] < 10 || count[kindScript] < 3 {
 		t.Errorf("too few blocks were found: %v", count)
 	}
-	const most = 22 // the maximum number of blocks that are not run, because nothing finds errors in them
+	const most = 22 // the maximum number of blocks that are not run; no test finds errors in such blocks
 	if count[kindLeft] > most {
 		t.Errorf("%d blocks are not run, at most %d may be", count[kindLeft], most)
 	}
@@ -224,7 +224,7 @@ func lintError(_ *workflow.Document, found []guideway.Diagnostic) error {
 	return errors.Join(all...)
 }
 
-// checkSchemaURL returns an error if an address is not one of our published schemas.
+// checkSchemaURL returns an error if an address is not that of a published schema.
 func checkSchemaURL(address string) error {
 	for _, dialect := range []guideway.Dialect{guideway.DialectSteps, guideway.DialectPhases, guideway.DialectHooks, guideway.DialectMachines} {
 		if bytes.Contains(workflow.Schema(workflow.As{Dialect: dialect}), []byte(`"$id": "`+address+`"`)) {

@@ -26,7 +26,7 @@ func runCurl(args []string) error {
 			method = value()
 		case "-d":
 			body = value()
-		case "--retry": // like curl, but until the server listens
+		case "--retry": // curl retries a few times; this retries until the server listens
 			_ = value()
 			wait = true
 		case "-s":

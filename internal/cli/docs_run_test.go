@@ -29,7 +29,7 @@ import (
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts processes, which takes the race detector long")
+		t.Skip("starts processes, which takes long under the race detector")
 	}
 	ran := 0
 	for _, p := range readPages(t) {

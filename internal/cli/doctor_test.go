@@ -62,7 +62,7 @@ func TestDoctorFindsServer(t *testing.T) {
 	}
 }
 
-// Without the confinement of the kernel, doctor does not report it.
+// If the kernel does not confine scripts, doctor does not report confinement.
 func TestDoctorReportsIsolation(t *testing.T) {
 	t.Parallel()
 	for system, full := range map[string]bool{"linux": true, "darwin": false, "windows": false} {

@@ -60,8 +60,8 @@ func writeHostile(t *testing.T, from, to string, change func(map[string]any)) {
 	writeFile(t, to, string(out))
 }
 
-// No command prints a control, bidi or zero-width character of a file or of a run as it is: not
-// in lists, texts, diagnostics, errors or JSON.
+// No command prints a raw control, bidi or zero-width character of a file or a run: neither
+// in lists, texts, diagnostics or errors, nor in JSON.
 func TestNoCommandPrintsRawEscapes(t *testing.T) {
 	t.Parallel()
 	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})

@@ -20,7 +20,7 @@ type gatewayClient struct {
 	end func()
 }
 
-// connectClient starts the program with the settings of a desk and does the handshake.
+// connectClient starts the program with the settings of a project and does the handshake.
 func (d *hookProject) connectClient(args ...string) *gatewayClient {
 	d.Helper()
 	return d.startClient(append([]string{"mcp"}, args...)...)
@@ -81,8 +81,8 @@ func (a *gatewayClient) toolNames() []string {
 	return names
 }
 
-// newGatewayProject returns a desk with this binary as an upstream; the file count has the
-// number of calls of its tool "count".
+// newGatewayProject returns a project with this binary as an upstream; the file count has
+// the number of calls of its tool "count".
 func newGatewayProject(t *testing.T) (d *hookProject, count string) {
 	t.Helper()
 	d = newHookProject(t)

@@ -69,10 +69,10 @@ func TestShownGraphHasEveryMember(t *testing.T) {
 	}
 	for _, c := range leaves.ChangesOf(t, wholeGraph, options) {
 		switch {
-		case c.Path == "name", strings.HasPrefix(c.Path, "modules/1"), c.Path == "modules/0/name": // have no effect
-		case strings.HasSuffix(c.Path, "/id"), strings.HasSuffix(c.Path, "/type"), c.Path == "id": // references need them
-		case strings.HasSuffix(c.Path, "/blocking"), strings.HasSuffix(c.Path, "/answers"): // the edges require them
-		case strings.HasPrefix(c.Path, "edges/"), c.Path == "workflowType": // below: one change alone is invalid
+		case c.Path == "name", strings.HasPrefix(c.Path, "modules/1"), c.Path == "modules/0/name": // these members have no effect
+		case strings.HasSuffix(c.Path, "/id"), strings.HasSuffix(c.Path, "/type"), c.Path == "id": // references need these members
+		case strings.HasSuffix(c.Path, "/blocking"), strings.HasSuffix(c.Path, "/answers"): // the edges require these members
+		case strings.HasPrefix(c.Path, "edges/"), c.Path == "workflowType": // tested below, because one change alone is invalid
 		default:
 			check(c.Path, c.Texts)
 		}

@@ -54,7 +54,7 @@ func TestCommandsRefusePipes(t *testing.T) {
 			}
 			Run(t.Context(), strings.Fields(tt.args), host)
 			if !strings.Contains(said.String(), tt.want) {
-				t.Errorf("guideway %s does not say %q:\n%s", tt.args, tt.want, said.String())
+				t.Errorf("guideway %s does not print %q:\n%s", tt.args, tt.want, said.String())
 			}
 		})
 	}

@@ -16,7 +16,7 @@ import (
 	engine "github.com/guideway-dev/guideway/internal/machine/engine"
 )
 
-// agentTools returns the tools that machine runs of a desk can use.
+// agentTools returns the tools that machine runs of a project can use.
 func agentTools(t *testing.T, d *hookProject) *server.MachineTools {
 	t.Helper()
 	a := &app.App{Host: &d.host, Flags: &app.SettingFlags{}}

@@ -29,7 +29,7 @@ func TestMaintenanceWaitsForFirstAnswer(t *testing.T) {
 		begin := func(idle time.Duration) *server.Maintenance {
 			u := &server.Maintenance{Log: slog.New(slog.DiscardHandler), Delay: 2 * time.Second, Idle: idle, Run: func(context.Context) error {
 				kept = append(kept, time.Since(began))
-				return errors.New("told to the log")
+				return errors.New("an error for the log")
 			}}
 			u.Start()
 			return u

@@ -19,7 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// serverProcess is a `guideway serve` process with the settings of a desk.
+// serverProcess is a `guideway serve` process with the settings of a project.
 type serverProcess struct {
 	cmd        *exec.Cmd
 	url, token string
@@ -67,7 +67,8 @@ func (s *serverProcess) killProcess() {
 	_ = s.cmd.Wait()
 }
 
-// environment returns the environment of the desk's processes, without that of this test.
+// environment returns the environment of the project's processes, without that of this
+// test.
 func (d *hookProject) environment() []string {
 	return []string{"HOME=" + d.host.Getenv("HOME"), "PATH=" + os.Getenv("PATH"), "NO_COLOR=1"}
 }

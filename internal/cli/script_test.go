@@ -53,7 +53,7 @@ func serveUpstream(modes string) {
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts hundreds of processes, which takes the race detector minutes")
+		t.Skip("starts hundreds of processes, which takes minutes under the race detector")
 	}
 	dirs, err := filepath.Glob("testdata/script/*")
 	if err != nil || len(dirs) == 0 {

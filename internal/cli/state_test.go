@@ -63,7 +63,7 @@ func TestImportedStatesContinue(t *testing.T) {
 	schema := stateSchema(t)
 	for _, tt := range []struct {
 		name, flow, calls string
-		// where is the expected position of the new run; "" imports nothing.
+		// where is the expected position of the new run; if empty, nothing is imported.
 		where string
 	}{
 		{"steps, at the start", stepsFlow, `start {"WorkflowID":"flow","Goal":"g"}`, ""},

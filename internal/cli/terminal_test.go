@@ -40,7 +40,7 @@ func (t *fakeTerminal) Read(p []byte) (int, error) {
 	return copy(p, line+"\n"), err
 }
 
-// newTerminal is a separate terminal for one test.
+// newTerminal returns a separate terminal for one test.
 func newTerminal(t *testing.T, env map[string]string, typed ...string) (app.Host, *bytes.Buffer) {
 	t.Helper()
 	out := &bytes.Buffer{}
@@ -121,7 +121,7 @@ func TestColorOnlyOnTerminals(t *testing.T) {
 				out.Reset()
 				Run(t.Context(), args, host)
 				if got := strings.Contains(out.String(), "\x1b["); got != tt.want {
-					t.Errorf("%v: coloured is %v, want %v:\n%s", args, got, tt.want, out)
+					t.Errorf("%v: colored is %v, want %v:\n%s", args, got, tt.want, out)
 				}
 			}
 		})

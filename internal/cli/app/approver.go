@@ -53,8 +53,8 @@ func (p *Approver) CheckPassphrase(ctx context.Context) error {
 	return p.Passphrase.Check(ctx, typed)
 }
 
-// CheckPassphraseIfSet asks for the passphrase if one is set. A command that grants the
-// same access must not be easier to run.
+// CheckPassphraseIfSet asks for the passphrase if one is set: a command that grants the
+// same access as an approval must not be easier to run.
 func (p *Approver) CheckPassphraseIfSet(ctx context.Context) error {
 	isSet, err := p.Passphrase.IsSet()
 	if err != nil || !isSet {

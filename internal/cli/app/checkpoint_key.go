@@ -85,7 +85,7 @@ func (g *promptedPassphrase) Load(ctx context.Context, salt []byte, create bool)
 		return seal.Passphrase{Words: g.words}.Load(ctx, salt, create)
 	}
 	if !g.mayAsk || g.Host.ReadSecret == nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase that checkpoints are encrypted with was not given").
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase of the checkpoints was not given").
 			WithFix("set %s, or encryption.passphraseFile", config.EnvPassphrase)
 	}
 	question := "Passphrase of the checkpoints: "

@@ -87,7 +87,7 @@ func (a *App) findByID(ctx context.Context, id string) (LoadedDefinition, error)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		missing := guideway.Errorf(guideway.CodeNotFound, "there is no workflow with the id %q", id).WithFix("guideway list")
 		if _, statErr := os.Stat(a.Host.Abs(id)); statErr == nil {
-			return LoadedDefinition{}, missing.WithFix("./%s if you mean the file", id)
+			return LoadedDefinition{}, missing.WithFix("use ./%s if you mean the file", id)
 		}
 		if fix := guideway.ErrorFix(err); fix != "" {
 			return LoadedDefinition{}, missing.WithFix("%s", fix)

@@ -132,7 +132,7 @@ func wrongKeyError(path string) error {
 }
 
 // OpenHeads opens the file of the last known event of each run, which detects a rollback.
-// Each store has a file, because a run of one store is not missing in another.
+// Each store has its own file, because a run of one store is not missing in another.
 func OpenHeads(cfg *config.Config, key run.Key) (run.Heads, error) {
 	return rollbackguard.Open(HeadsPath(cfg), key)
 }

@@ -5,7 +5,7 @@ import "fmt"
 // Listing is the result of a list command: JSON or a table.
 type Listing[T any] struct {
 	Items []T
-	// Answer is what --json prints.
+	// Answer is the value that --json prints.
 	Answer any
 	Table  *Table
 	// Row returns the cells of an item.

@@ -46,7 +46,7 @@ func (w jsonWriter) Write(text []byte) (int, error) {
 }
 
 // WriteJSONOr writes the result of a command as JSON if asJSON is set, and otherwise calls
-// writeWords.
+// writeText.
 func (h *Host) WriteJSONOr(asJSON bool, answer any, writeText func()) error {
 	if asJSON {
 		return WriteJSON(h.Out, answer)

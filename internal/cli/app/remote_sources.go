@@ -58,7 +58,7 @@ func (a *App) remoteSources(cfg *config.Config) []catalog.Source {
 // usedNames is the set of names in use.
 type usedNames map[string]bool
 
-// reserve returns the name, or the name with a number if it is used.
+// reserve returns the name, or the name with a number if it is already used.
 func (n usedNames) reserve(name string) string {
 	unique := name
 	for i := 2; n[unique]; i++ {

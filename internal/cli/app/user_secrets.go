@@ -15,14 +15,14 @@ import (
 // selects a directory without a passphrase, or with a different one, also selects other
 // credentials than those of the running server, and a different key.
 
-// UserSecretsDir returns that directory. A symbolic link to the key file does not change
-// it: it is the directory of the link's target.
+// UserSecretsDir returns the directory of these credentials. A symbolic link to the key
+// file does not change it: it is the directory of the link's target.
 func UserSecretsDir(cfg *config.Config) string {
 	path := cfg.Journal.KeyFile
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		if to, err := filepath.EvalSymlinks(path); err == nil {
 			path = to
-		} // otherwise there is no key and no run to protect
+		} // without a key file there is no run to protect
 	}
 	return filepath.Dir(path)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi"
 )
 
-// dashboard finds the address of the dashboard: that of any live server on the data
+// dashboard finds the address of the dashboard: that of any live server of the data
 // directory. If there is no server, this process starts one that runs until the process
 // ends.
 type dashboard struct {

@@ -72,8 +72,8 @@ func (l *LazyTools) Call(ctx context.Context, f driver.RunScope, c engine.ToolCa
 	return m.Call(ctx, f, c)
 }
 
-// NewCommandTools returns the tools for a command that drives runs. closeTools releases
-// what they opened.
+// NewCommandTools returns the tools for a command that executes machine runs. closeTools
+// releases what they opened.
 func NewCommandTools(ctx context.Context, a *app.App, cfg *config.Config) (tools *LazyTools, closeTools func()) {
 	var opened *Surface
 	tools = &LazyTools{Open: sync.OnceValues(func() (*MachineTools, error) {

@@ -92,7 +92,7 @@ func listenTCP(ctx context.Context, address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// writeConnectHelp prints the addresses of the server and how a client connects to it.
+// writeConnectHelp prints the addresses of the server and instructions to connect a client.
 func writeConnectHelp(a *app.App, cfg *config.Config, addr net.Addr, cat *catalog.Catalog, asRegistry bool) {
 	snap := cat.Snapshot()
 	out := a.Host.Err
