@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
@@ -42,5 +44,94 @@ func TestEachClientHasItsOwnLimit(t *testing.T) {
 		if err := g.checkRequestLimits(&again, m, Request{}); err == nil {
 			t.Errorf("%s: a third request is allowed", name)
 		}
+	}
+}
+
+// newLimits returns limits without calls.
+func newLimits() *limits {
+	return &limits{buckets: map[string]*bucket{}, answered: map[string]time.Time{}}
+}
+
+// TestRefusalNamesTheLimitThatBlocksLongest checks which limit a refusal names: the one that
+// blocks longest, and of two that block equally long the first.
+func TestRefusalNamesTheLimitThatBlocksLongest(t *testing.T) {
+	t.Parallel()
+	l := newLimits()
+	quick, slow, alike := bound{"client", "a", "a client", 60}, bound{"upstream", "b", "an upstream", 2}, bound{"tool", "c", "a tool", 2}
+	for range 2 {
+		if over, _ := l.takeAll(slow, alike); over != nil {
+			t.Fatalf("%s blocks a call within its limit", over.said)
+		}
+	}
+	for range 60 {
+		if over, _ := l.takeAll(quick); over != nil {
+			t.Fatalf("%s blocks a call within its limit", over.said)
+		}
+	}
+	for want, bounds := range map[string][]bound{"an upstream": {quick, slow, alike}, "a tool": {quick, alike, slow}, "a client": {quick}} {
+		over, wait := l.takeAll(bounds...)
+		if over == nil || over.said != want || wait <= 0 {
+			t.Fatalf("%v blocks for %s, want %s", over, wait, want)
+		}
+		if most := time.Minute / time.Duration(over.perMinute); wait > most {
+			t.Errorf("%s blocks for %s, more than %s", want, wait, most)
+		}
+	}
+}
+
+// TestManyNamesDoNotResetALimit checks that a client cannot get rid of a used limit by
+// making the gateway create limits without end: those in use are kept, the others dropped.
+func TestManyNamesDoNotResetALimit(t *testing.T) {
+	t.Parallel()
+	l := newLimits()
+	used := bound{"client", "used", "the client", 1}
+	if over, _ := l.takeAll(used); over != nil {
+		t.Fatal("the first call is refused")
+	}
+	fill := func(name string) {
+		for i := range maxBuckets {
+			l.takeAll(bound{"client", fmt.Sprint(name, i), "another client", 1})
+		}
+	}
+	fill("a")
+	if over, _ := l.takeAll(used); over == nil {
+		t.Error("the second call is allowed after many other clients")
+	}
+	for _, b := range l.buckets {
+		b.used = b.used.Add(-time.Hour)
+	}
+	fill("b")
+	if n := len(l.buckets); n > maxBuckets {
+		t.Errorf("%d limits are kept, though an hour without a call passed", n)
+	}
+}
+
+// TestRepeatedAnswersCount checks that only the first return of a request state is no new
+// call, also when the memory of states is full: then every answer counts, until the states
+// are expired.
+func TestRepeatedAnswersCount(t *testing.T) {
+	t.Parallel()
+	l := newLimits()
+	if l.isFirstAnswer("") {
+		t.Error("a call without a state is an answer")
+	}
+	for i := range maxBuckets {
+		if !l.isFirstAnswer(fmt.Sprint(i)) {
+			t.Fatalf("the first answer %d counts", i)
+		}
+	}
+	for _, state := range []string{"0", "9999", "new", "new"} {
+		if l.isFirstAnswer(state) {
+			t.Errorf("the answer %s does not count, though the memory is full", state)
+		}
+	}
+	for key, at := range l.answered {
+		l.answered[key] = at.Add(-stateTime - time.Second)
+	}
+	if !l.isFirstAnswer("new") || l.isFirstAnswer("new") {
+		t.Error("after the states expired, the first answer counts, or the second does not")
+	}
+	if len(l.answered) != 1 {
+		t.Errorf("%d expired states are kept", len(l.answered)-1)
 	}
 }

@@ -2,7 +2,13 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
 // A pin covers every member of a tool that clients get: after any change, removal or
@@ -75,5 +81,164 @@ func TestPinCoversEveryMember(t *testing.T) {
 		m["inputSchema"] = map[string]any{"type": "object", "properties": map[string]any{"a": map[string]any{"type": "string"}, "b": map[string]any{}}, "required": []any{"b", "a"}}
 	}); hashOf(reordered) == approved {
 		t.Error("the order of a list does not count")
+	}
+}
+
+// A definition that is no object has no pin, so it is never approved: neither at the first
+// use nor by a review.
+func TestInvalidDefinitionHasNoPin(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{``, `[]`, `"text"`, `{"name":"a",}`} {
+		if pin, err := pinOf(json.RawMessage(raw)); err == nil || pin.Hash != "" || pin.Definition != nil {
+			t.Errorf("%q has the pin %+v, %v", raw, pin, err)
+		}
+	}
+	pins := &memoryPins{}
+	held := checkTools(t, pins, PinFirstUse, `{"name":"good"}`, `{"name":"bad",`)
+	if want := map[string]string{"bad": "invalid definition"}; !cmp.Equal(held, want) || len(pins.approved) != 1 {
+		t.Errorf("%v wait, %v are approved", held, pins.approved)
+	}
+}
+
+// memoryPins stores the pins of one upstream and counts the writes.
+type memoryPins struct {
+	approved map[string]Pin
+	writes   int
+	err      error
+}
+
+func (m *memoryPins) Approved(string) (map[string]Pin, error) { return m.approved, m.err }
+
+func (m *memoryPins) Approve(_ string, add map[string]Pin) error {
+	m.writes++
+	if m.approved == nil {
+		m.approved = map[string]Pin{}
+	}
+	for name, pin := range add {
+		m.approved[name] = pin
+		if pin.Hash == "" {
+			delete(m.approved, name)
+		}
+	}
+	return m.err
+}
+
+// catalogOf returns a catalog with the given tools.
+func catalogOf(tools ...string) *upstream.Catalog {
+	c := &upstream.Catalog{}
+	for _, raw := range tools {
+		c.Tools = append(c.Tools, json.RawMessage(raw))
+	}
+	return c
+}
+
+// checkTools returns the tools that wait for approval, with the reasons.
+func checkTools(t *testing.T, pins Pins, mode PinMode, tools ...string) map[string]string {
+	t.Helper()
+	g, err := New(Options{Key: []byte(strings.Repeat("k", 32)), Pins: pins})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &member{Upstream: upstream.New(upstream.Spec{Name: "one"}, upstream.Options{}), Entry: Entry{Pins: mode}}
+	return g.checkPins(m, catalogOf(tools...))
+}
+
+// The first use approves the tools that there are, and remembers that it has happened: an
+// upstream without tools has not been used, later tools wait, and nothing is approved or
+// written again.
+func TestFirstUseApprovesOnce(t *testing.T) {
+	t.Parallel()
+	const a, b, changed = `{"name":"a"}`, `{"name":"b"}`, `{"name":"a","title":"changed"}`
+	pins := &memoryPins{}
+	for i, step := range []struct {
+		mode   PinMode
+		tools  []string
+		held   map[string]string
+		writes int
+	}{
+		{PinOff, []string{a, b}, map[string]string{}, 0},
+		{PinApprove, []string{a}, map[string]string{"a": "new tool"}, 0},
+		{PinFirstUse, nil, map[string]string{}, 0},
+		{PinFirstUse, []string{a}, map[string]string{}, 1},
+		{PinFirstUse, []string{a}, map[string]string{}, 1},
+		{PinFirstUse, []string{a, b}, map[string]string{"b": "new tool"}, 1},
+		{"", []string{changed}, map[string]string{"a": "changed since its approval"}, 1},
+		{PinOff, []string{changed, b}, map[string]string{}, 1},
+	} {
+		held := checkTools(t, pins, step.mode, step.tools...)
+		if !cmp.Equal(held, step.held) || pins.writes != step.writes {
+			t.Errorf("step %d: %v wait, want %v; %d writes, want %d", i+1, held, step.held, pins.writes, step.writes)
+		}
+	}
+	if pin := pins.approved["a"]; pin.By != "first use" || pin.Approved.IsZero() || string(pin.Definition) != a {
+		t.Errorf("the pin is %+v", pin)
+	}
+	pins.err = errors.New("no disk")
+	if held := checkTools(t, pins, PinFirstUse, a); !strings.Contains(held["a"], "no disk") {
+		t.Errorf("if approvals cannot be read, %v wait", held)
+	}
+}
+
+// A review shows new, changed and removed tools; accepting approves exactly what it showed,
+// and a removed tool that comes back is new again.
+func TestReviewShowsEveryDifference(t *testing.T) {
+	t.Parallel()
+	const same, old, edited, gone, added = `{"name":"same"}`, `{"name":"x"}`, `{"name":"x","title":"new"}`, `{"name":"gone"}`, `{"name":"added"}`
+	pins := &memoryPins{}
+	checkTools(t, pins, PinFirstUse, same, old, gone)
+	catalog := catalogOf(same, edited, added, `{"name":"bad",`)
+	list, err := Review(pins, catalog, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, w := range list {
+		got = append(got, strings.Join([]string{w.Tool, w.Why, string(w.Before), string(w.After)}, " "))
+		if (w.Hash != "") != (w.After != nil) || w.Hash != "" && w.Hash != hashOfDefinition(w.After) {
+			t.Errorf("the hash of %s is %q", w.Tool, w.Hash)
+		}
+	}
+	want := []string{"x changed " + old + " " + edited, "added new  " + added, "gone gone " + gone + " "}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("the review (-want +got):\n%s", d)
+	}
+	if err := Accept(pins, "one", "ann", list); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := Review(pins, catalog, "one"); err != nil || len(list) != 0 {
+		t.Errorf("after the approval %v wait, %v", list, err)
+	}
+	if pin := pins.approved["x"]; pin.By != "ann" || pin.Approved.IsZero() {
+		t.Errorf("the pin is %+v", pin)
+	}
+	if list, err := Review(pins, catalogOf(same, edited, added, gone), "one"); err != nil || len(list) != 1 || list[0].Why != "new" {
+		t.Errorf("a removed tool that comes back: %v, %v", list, err)
+	}
+	pins.err = errors.New("no disk")
+	if list, err := Review(pins, catalog, "one"); err == nil || list != nil {
+		t.Errorf("if approvals cannot be read: %v, %v", list, err)
+	}
+}
+
+// A difference has one line for each value that was removed, added or changed, also for
+// empty objects and lists, and escapes every character that a terminal would not show.
+func TestDifferencesAreComplete(t *testing.T) {
+	t.Parallel()
+	w := Waiting{
+		Before: []byte(`{"both":1,"gone":"x","list":["a"],"none":null,"object":{"k":true},"space":"a"}`),
+		After:  []byte(`{"both":1,"list":["a","b",{}],"new":[],"none":null,"object":{},"space":"a\tb\rc\nd\u200be\u001b[0m"}`),
+	}
+	want := []string{
+		"- /gone: x", "+ /list/1: b", "+ /list/2: {}", "+ /new: []", "+ /object: {}", "- /object/k: true", "- /space: a",
+		`+ /space: a\u{0009}b\u{000D}c\nd\u{200B}e\u{001B}[0m`,
+	}
+	if got := strings.Split(strings.TrimSuffix(w.Diff(), "\n"), "\n"); !slices.Equal(got, want) {
+		t.Errorf("the difference:\n%s", cmp.Diff(want, got))
+	}
+	if got := (Waiting{After: []byte(`{"a\u200bb":1}`)}).Changes(); len(got) != 1 || got[0] != (Change{Path: `/a\u{200B}b`, After: "1"}) {
+		t.Errorf("a new tool: %+v", got)
+	}
+	if got := (Waiting{Before: w.Before, After: w.Before}).Diff(); got != "" {
+		t.Errorf("two equal definitions differ by %q", got)
 	}
 }

@@ -47,7 +47,7 @@ func targets() map[string][]string {
 		"internal/httpapi/auth": nil, "internal/contexts/blob": nil, "internal/contexts/blob/seal": nil, "internal/contexts/secret": nil,
 		"internal/store/sqlite": nil, "internal/store/rollbackguard": nil, "internal/store/keyfile": nil, "internal/run": nil,
 		"internal/engine": nil, "internal/hooks/approval": nil, "internal/platform/atomicfile": nil,
-		"internal/gateway": {"pins.go", "limits.go", "seal.go"},
+		"internal/gateway": {"pins.go", "limits.go", "request_state.go"},
 	}
 }
 
@@ -221,9 +221,9 @@ func (f *finder) addStatements(list []ast.Stmt) {
 func (f *finder) addBinary(n *ast.BinaryExpr) {
 	switch n.Op {
 	case token.LAND, token.LOR:
-		ignored := map[token.Token]string{token.LAND: " || " + condition + ")", token.LOR: " && !" + condition + ")"}[n.Op]
-		f.wrap(n.X, "the operand is ignored", "(", ignored)
-		f.wrap(n.Y, "the operand is ignored", "(", ignored)
+		ignored := map[token.Token]string{token.LAND: ") || " + condition + ")", token.LOR: ") && !" + condition + ")"}[n.Op]
+		f.wrap(n.X, "the operand is ignored", "((", ignored)
+		f.wrap(n.Y, "the operand is ignored", "((", ignored)
 	case token.EQL, token.NEQ:
 		f.wrap(n, "the comparison is reversed", "((", ") != "+condition+")")
 	case token.LSS, token.GTR, token.LEQ, token.GEQ:
