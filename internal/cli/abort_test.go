@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -55,5 +56,60 @@ func TestAbortAtATerminalIsAPersons(t *testing.T) {
 				t.Errorf("the fork of a run that an agent aborted:\n%s", text)
 			}
 		})
+	}
+}
+
+// TestCancelAtATerminalIsAPersons checks the same for the run of a machine: after a person
+// has cancelled it at a terminal, only a person forks it, with the passphrase.
+func TestCancelAtATerminalIsAPersons(t *testing.T) {
+	t.Parallel()
+	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
+	writeFile(t, filepath.Join(host.Dir, "desk", "machine.json"), `{
+  "workflow_name": "desk", "description": "Asks.", "inputs": [], "output": {"name": "go", "type": "string", "description": "The answer."},
+  "contexts": [{"name": "talk"}], "agents": [{"agent_role": "helper", "context": "talk", "role": "assistant"}],
+  "states": [{"name": "start", "input": {"name": "go", "type": "string", "description": "Go on?", "approval": "human"}}, {"name": "stop"}]
+}`)
+	writeFile(t, filepath.Join(host.Dir, "desk", "roles.json"), `{"helper": {"systemMessage": "Help."}}`)
+	call := func(terminal bool, command string, typed ...string) (int, string) {
+		t.Helper()
+		out.Reset()
+		in := &fakeTerminal{lines: typed, echo: out}
+		host.In, host.InTerminal, host.OutTerminal, host.ReadSecret = in, terminal, terminal, nil
+		if terminal {
+			typeSecrets(&host, in)
+		}
+		code := Run(t.Context(), strings.Fields(command), host)
+		return code, out.String()
+	}
+	start := func() string {
+		t.Helper()
+		_, text := call(false, "machine run ./desk")
+		id := regexp.MustCompile(`m_[0-9a-z]{23}`).FindString(text)
+		if id == "" {
+			t.Fatal(text)
+		}
+		return id
+	}
+	byAgent, byPerson := start(), start()
+	if code, text := call(false, "machine cancel "+byAgent); code != app.ExitOK {
+		t.Fatal(text)
+	}
+	if code, text := call(true, "machine cancel "+byPerson); code != app.ExitOK {
+		t.Fatal(text)
+	}
+	if code, text := call(false, "machine fork "+byAgent); code != app.ExitOK {
+		t.Errorf("the fork of a run that an agent cancelled:\n%s", text)
+	}
+	if code, text := call(false, "machine fork "+byPerson); code == app.ExitOK || !strings.Contains(text, "a person cancelled the run") || !strings.Contains(text, "guideway machine fork "+byPerson) {
+		t.Errorf("an agent's fork, exit code %d:\n%s", code, text)
+	}
+	if code, text := call(true, "runs approve --set-passphrase", "four words in a row", "four words in a row"); code != app.ExitOK {
+		t.Fatal(text)
+	}
+	if code, text := call(true, "machine fork "+byPerson, "something else"); code == app.ExitOK || !strings.Contains(text, "incorrect passphrase") {
+		t.Errorf("a fork with a wrong passphrase, exit code %d:\n%s", code, text)
+	}
+	if code, text := call(true, "machine fork "+byPerson, "four words in a row", ""); code != app.ExitOK {
+		t.Errorf("a person's fork, exit code %d:\n%s", code, text)
 	}
 }

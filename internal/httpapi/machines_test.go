@@ -181,9 +181,15 @@ func TestMachineRuns(t *testing.T) {
 		t.Errorf("the fork is %+v", st)
 	}
 	s.wantStatus(t, 200, asAgent, "POST", "/api/machine-runs/"+fork.Run.RunID+"/cancel", `{"reason":"enough"}`)
+	s.wantStatus(t, 201, asAgent, "POST", at+"/fork", `{}`).decodeInto(t, &fork)
+	if st := s.waitForRest(t, fork.Run.RunID); st.Status != "waiting" || !st.Asks.Person {
+		t.Errorf("an agent's fork of the approved run is %+v", st)
+	}
+	s.wantStatus(t, 200, person, "POST", "/api/machine-runs/"+fork.Run.RunID+"/cancel", `{}`)
+	s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", "/api/machine-runs/"+fork.Run.RunID+"/fork", `{}`)
 	var list struct{ Runs []struct{ RunID string } }
 	s.wantStatus(t, 200, asAgent, "GET", "/api/machine-runs?machine=desk", "").decodeInto(t, &list)
-	if len(list.Runs) != 2 {
+	if len(list.Runs) != 3 {
 		t.Errorf("the list is %+v", list)
 	}
 	_, other := s.loginBrowser(t, "ben")

@@ -199,6 +199,8 @@ func newMachineCancelCmd(a *app.App, do func(context.Context, *machineRefOptions
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "cancel RUN", Short: "Cancel a run",
+		Long: `End a run and its sub-machines permanently. Their events are kept. At a terminal the
+command is recorded as a person's, and then an agent cannot fork the run.`,
 		Example: "  guideway machine cancel m_0123456789abcdefghjkmnp --reason 'not needed any more'",
 		Args:    app.ExactArgs(1, "one run", "guideway machine status"),
 		RunE:    app.RunWithArg(do, o, &o.Run),
@@ -226,7 +228,12 @@ func newMachineForkCmd(a *app.App, do func(context.Context, *machineRefOptions) 
 		Use: "fork RUN", Short: "Start a new run from an event of another run",
 		Long: `Start a new run with the events of an existing run up to the given one, to continue
 differently from there. Recorded answers of models and tools are reused. The existing run
-is not changed. "guideway machine show RUN" lists the events.`,
+is not changed. "guideway machine show RUN" lists the events.
+
+The fork stops before the first human approval of the existing run, and starts a
+sub-machine in progress again. A run that a person cancelled is forked by a person only:
+at a terminal, the command asks for the passphrase of "guideway runs approve", and the
+fork keeps the approvals.`,
 		Example: "  guideway machine fork m_0123456789abcdefghjkmnp --seq 12 --model openai:gpt-4.1",
 		Args:    app.ExactArgs(1, "one run", "guideway machine status"),
 		RunE:    app.RunWithArg(do, o, &o.Run),
@@ -240,6 +247,14 @@ is not changed. "guideway machine show RUN" lists the events.`,
 func runMachineFork(ctx context.Context, o *machineRefOptions) error {
 	return o.withModels(ctx, func(ctx context.Context, d *machineDeps) error {
 		s, err := d.runs.Fork(ctx, d.caller, o.Run, o.Seq)
+		if refusal, ok := run.AsRefusal(err); ok && refusal.Rule == run.RuleAbortedByPerson && o.app.Host.RequireTerminal() == nil {
+			if err := d.checkPassphrase(ctx); err != nil {
+				return err
+			}
+			caller := d.caller
+			caller.Via = run.ViaTerminal
+			s, err = d.runs.Fork(ctx, caller, o.Run, o.Seq)
+		}
 		if err != nil {
 			return err
 		}

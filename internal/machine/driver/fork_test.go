@@ -1,0 +1,216 @@
+package driver_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
+	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+)
+
+// newApproved returns a service with the machine "waiting", which waits for a human
+// approval, and "outer", which has it as its sub-machine.
+func newApproved(t *testing.T) *rig {
+	t.Helper()
+	return newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, waiting, smallRoles), parseMachine(t, outer, smallRoles)}, handlers{},
+		`{"rules": [{"content": "one"}]}`)
+}
+
+// asPerson returns anna at a terminal, with the passphrase.
+func asPerson() run.Caller {
+	c := anna
+	c.Via = run.ViaTerminal
+	return c
+}
+
+// approveRun answers the approval of a run as a person.
+func (r *rig) approveRun(id string) {
+	r.t.Helper()
+	if _, err := r.Input(r.t.Context(), asPerson(), id, json.RawMessage(`"yes"`)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// forkRun forks a run and drives the fork.
+func (r *rig) forkRun(c run.Caller, id string, seq int64) string {
+	r.t.Helper()
+	s, err := r.Fork(r.t.Context(), c, id, seq)
+	if err != nil {
+		r.t.Fatalf("fork of %s at %d: %v", id, seq, err)
+	}
+	r.driveRun(s.RunID)
+	return s.RunID
+}
+
+// forksOf returns a fork by an agent without an event, and one for every event of a run.
+func (r *rig) forksOf(id string) []string {
+	r.t.Helper()
+	forks := []string{r.forkRun(anna, id, 0)}
+	for seq := int64(2); seq <= r.runStatus(id).Seq; seq++ {
+		s, err := r.Fork(r.t.Context(), anna, id, seq)
+		if refusal := (*run.Refusal)(nil); errors.As(err, &refusal) && refusal.Rule == run.RuleUnknownSeq {
+			continue // nothing is left to do after the event
+		}
+		if err != nil {
+			r.t.Fatalf("fork of %s at %d: %v", id, seq, err)
+		}
+		r.driveRun(s.RunID)
+		forks = append(forks, s.RunID)
+	}
+	return forks
+}
+
+// checkWaits checks that a run waits for its own human approval, and that an agent cannot
+// give it.
+func (r *rig) checkWaits(name, id string) {
+	r.t.Helper()
+	s := r.runStatus(id)
+	asks := s.Asks
+	if s.Child != nil {
+		asks = s.Child.Asks
+	}
+	if s.Status != machineengine.StatusWaiting || asks == nil || !asks.Person {
+		r.t.Errorf("%s: the run is %s: %+v", name, s.Status, s)
+		return
+	}
+	_, err := r.Input(r.t.Context(), anna, id, json.RawMessage(`"yes"`))
+	checkRefusal(r.t, name, err, "machine-person")
+	if _, err := r.Resume(r.t.Context(), anna, id, machineengine.Limits{States: 99}); err != nil {
+		r.t.Errorf("%s: resume: %v", name, err)
+	}
+	if s := r.driveRun(id); s.Status != machineengine.StatusWaiting {
+		r.t.Errorf("%s: a resumed run is %s", name, s.Status)
+	}
+}
+
+func checkRefusal(t *testing.T, name string, err error, rule string) {
+	t.Helper()
+	if refusal := (*run.Refusal)(nil); !errors.As(err, &refusal) || refusal.Rule != rule {
+		t.Errorf("%s: %v, want the rule %s", name, err, rule)
+	}
+}
+
+// TestAgentForksOfMachinesInheritNoApproval checks that a fork by an agent stops before a
+// human approval that the original run has passed, whatever event it names: of a run in
+// progress, of a finished run, of a fork, and of a run that an agent cancelled. A person's
+// fork keeps the approval.
+func TestAgentForksOfMachinesInheritNoApproval(t *testing.T) {
+	t.Parallel()
+	r := newApproved(t)
+	id := r.startRun("waiting", map[string]any{"topic": "x"})
+	r.driveRun(id)
+	r.approveRun(id)
+	for _, fork := range r.forksOf(id) {
+		r.checkWaits("a fork of an approved run", fork)
+	}
+	if s := r.driveRun(id); s.Status != machineengine.StatusCompleted {
+		t.Fatalf("the run is %s", s.Status)
+	}
+	for _, fork := range r.forksOf(id) {
+		r.checkWaits("a fork of a finished run", fork)
+		for _, second := range r.forksOf(fork) {
+			r.checkWaits("a fork of a fork", second)
+		}
+	}
+	kept := r.forkRun(asPerson(), id, 0)
+	if s := r.runStatus(kept); s.Status != machineengine.StatusCompleted || string(s.Output) != `"yes"` {
+		t.Errorf("a person's fork is %s: %s", s.Status, s.Output)
+	}
+	for _, fork := range r.forksOf(kept) {
+		r.checkWaits("a fork of a person's fork", fork)
+	}
+
+	cancelled := r.startRun("waiting", map[string]any{"topic": "x"})
+	r.driveRun(cancelled)
+	r.approveRun(cancelled)
+	if _, err := r.Cancel(t.Context(), anna, cancelled, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, fork := range r.forksOf(cancelled) {
+		r.checkWaits("a fork of a run that an agent cancelled", fork)
+	}
+}
+
+// TestAgentForksInheritNoApprovalOfSubMachines checks that a fork by an agent inherits no
+// human approval that was given to a sub-machine, before, while and after the sub-machine
+// waits for it.
+func TestAgentForksInheritNoApprovalOfSubMachines(t *testing.T) {
+	t.Parallel()
+	r := newApproved(t)
+	id := r.startRun("outer", map[string]any{"what": "x"})
+	inner := r.driveRun(id).Child.RunID
+	waits := r.forksOf(id) // the sub-machine waits for the person
+	r.approveRun(id)
+	given := r.forksOf(id) // the person has approved, and the sub-machine has not continued
+	for _, forks := range [][]string{waits, given} {
+		for _, fork := range forks {
+			r.driveRun(fork)
+			r.checkWaits("a fork while the sub-machine waits", fork)
+			if own := r.runStatus(fork).Child; own == nil || own.RunID == inner {
+				t.Errorf("the fork has the sub-machine of the original run: %+v", own)
+			}
+		}
+	}
+	if s := r.driveRun(id); s.Status != machineengine.StatusCompleted || string(s.Output) != `"yes"` {
+		t.Fatalf("the run is %s: %s", s.Status, s.Output)
+	}
+	for _, of := range []string{id, inner, r.forkRun(asPerson(), id, 0)} {
+		for _, fork := range r.forksOf(of) {
+			r.checkWaits("a fork of a finished run", fork)
+		}
+	}
+	// Cancelling an agent's fork ends its own sub-machine only.
+	other := r.startRun("outer", map[string]any{"what": "x"})
+	r.driveRun(other)
+	if _, err := r.Cancel(t.Context(), anna, r.forkRun(anna, other, 0), ""); err != nil {
+		t.Fatal(err)
+	}
+	r.checkWaits("the original of a cancelled fork", other)
+}
+
+// TestAgentCannotForkACancelledMachine checks that a machine run that a person cancelled,
+// with its sub-machines, is forked by a person only.
+func TestAgentCannotForkACancelledMachine(t *testing.T) {
+	t.Parallel()
+	r := newApproved(t)
+	id := r.startRun("outer", map[string]any{"what": "x"})
+	inner := r.driveRun(id).Child.RunID
+	if _, err := r.Cancel(t.Context(), asPerson(), id, "not like this"); err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []string{id, inner} {
+		for seq := range r.runStatus(of).Seq + 2 {
+			_, err := r.Fork(t.Context(), anna, of, seq)
+			checkRefusal(t, "an agent's fork", err, run.RuleAbortedByPerson)
+		}
+	}
+	if s := r.runStatus(r.forkRun(asPerson(), inner, 0)); s.Status != machineengine.StatusWaiting {
+		t.Errorf("a person's fork is %s", s.Status)
+	}
+}
+
+// TestAgentForksKeepFinishedSubMachines checks that a fork by an agent keeps the result of
+// a sub-machine without a human approval, and repeats no request for it.
+func TestAgentForksKeepFinishedSubMachines(t *testing.T) {
+	t.Parallel()
+	r := newNested(t, "", "", `{"rules": [{"content": "one"}]}`)
+	id := r.startRun("outer", map[string]any{"what": "x"})
+	if s := r.driveRun(id); s.Status != machineengine.StatusCompleted {
+		t.Fatalf("the run is %s", s.Status)
+	}
+	events, err := r.Events(t.Context(), anna, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Kind != string(machineengine.KindSubResult) {
+			continue
+		}
+		r.model.requests = nil
+		if s := r.runStatus(r.forkRun(anna, id, e.Seq)); s.Status != machineengine.StatusCompleted || len(r.model.requests) != 1 {
+			t.Errorf("the fork is %s after %d requests, want the one after the sub-machine", s.Status, len(r.model.requests))
+		}
+	}
+}
