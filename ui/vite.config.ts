@@ -13,5 +13,6 @@ export default defineConfig({
     sourcemap: false,
     modulePreload: { polyfill: false },
   },
-  server: { proxy: { "/api": "http://127.0.0.1:3000" } },
+  // The login stores the page's key for this origin.
+  server: { proxy: { "/api": "http://127.0.0.1:3000", "/login": "http://127.0.0.1:3000", "/assets": "http://127.0.0.1:3000" } },
 });

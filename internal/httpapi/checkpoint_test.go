@@ -101,7 +101,7 @@ func TestRunCheckpoints(t *testing.T) {
 // are refused.
 func refusedReads(t *testing.T, s *rig, runID, newest, gate string) {
 	t.Helper()
-	bob, _ := s.loginBrowser(t, "bob")
+	_, bob := s.loginBrowser(t, "bob")
 	for _, path := range []string{"/api/checkpoints/" + gate, "/api/checkpoints/" + gate + "/diff?from=" + newest, "/api/runs/" + runID + "/context"} {
 		s.wantCode(t, 404, guideway.CodeNotFound, bob, "GET", path, "")
 		s.wantStatus(t, 401, withoutCredential, "GET", path, "")

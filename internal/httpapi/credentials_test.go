@@ -16,7 +16,7 @@ import (
 func TestCredentialsAtEveryEndpoint(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	reads, commands := s.loginBrowser(t, "ann")
+	cookie, page := s.loginBrowser(t, "ann")
 	approve, err := s.tokens.Create(auth.NamedToken{Name: "phone", User: "ann", Scopes: []auth.Scope{auth.ScopeApprove}})
 	if err != nil {
 		t.Fatal(err)
@@ -54,18 +54,18 @@ func TestCredentialsAtEveryEndpoint(t *testing.T) {
 		{"the token of /mcp from an allowed origin", with(asAgent, otherPort...), 200, 200, 201, 403, 200, ""},
 		{"the token of /mcp with headers of a browser", with(asAgent, "Sec-Fetch-Site", "same-origin", "Origin", s.url), 200, 200, 201, 403, 200, ""},
 		{"a wrong token", withBearer(strings.Repeat("x", 48)), 401, 401, 401, 401, 401, ""},
-		{"a browser", commands, 401, 200, 201, 200, 200, run.ViaBrowser},
-		{"a browser without the page's key", reads, 401, 200, 403, 403, 403, ""},
-		{"a browser with a wrong key", with(reads, auth.KeyHeader, strings.Repeat("k", 43)), 401, 200, 403, 403, 403, ""},
-		{"a browser and the token of /mcp", func(r *http.Request) { commands(r); asAgent(r) }, 200, 200, 201, 403, 200, ""},
-		{"a browser and a wrong token", with(commands, "Authorization", "Bearer "+strings.Repeat("x", 48)), 401, 401, 401, 401, 401, ""},
-		{"a browser's cookie from an allowed origin", with(commands, otherPort...), 401, 403, 403, 403, 403, ""},
-		{"a browser's cookie from an allowed origin, old browser", with(commands, "Origin", allowedOrigin, "Sec-Fetch-Site", ""), 401, 403, 403, 403, 403, ""},
-		{"a browser's cookie from another origin", with(commands, "Origin", "http://evil.example", "Sec-Fetch-Site", "cross-site"), 403, 403, 403, 403, 403, ""},
+		{"a browser", page, 401, 200, 201, 200, 200, run.ViaBrowser},
+		{"a browser without the page's key", cookie, 401, 401, 401, 401, 401, ""},
+		{"a browser with a wrong key", withKey(cookie, strings.Repeat("k", 43)), 401, 401, 401, 401, 401, ""},
+		{"a browser and the token of /mcp", func(r *http.Request) { page(r); asAgent(r) }, 200, 200, 201, 403, 200, ""},
+		{"a browser and a wrong token", with(page, "Authorization", "Bearer "+strings.Repeat("x", 48)), 401, 401, 401, 401, 401, ""},
+		{"a browser's cookie from an allowed origin", with(page, otherPort...), 401, 403, 403, 403, 403, ""},
+		{"a browser's cookie from an allowed origin, old browser", with(page, "Origin", allowedOrigin, "Sec-Fetch-Site", ""), 401, 403, 403, 403, 403, ""},
+		{"a browser's cookie from another origin", with(page, "Origin", "http://evil.example", "Sec-Fetch-Site", "cross-site"), 403, 403, 403, 403, 403, ""},
 		{"a token of scope approve", withBearer(approve), 401, 200, 403, 200, 200, run.ViaToken},
 		{"a token of scope read", withBearer(read), 401, 200, 403, 403, 403, ""},
 		{"a revoked token", withBearer(revoked), 401, 401, 401, 401, 401, ""},
-		{"a token of scope approve and a browser", func(r *http.Request) { commands(r); withBearer(read)(r) }, 401, 200, 403, 403, 403, ""},
+		{"a token of scope approve and a browser", func(r *http.Request) { page(r); withBearer(read)(r) }, 401, 200, 403, 403, 403, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -131,12 +131,12 @@ func TestHumanApprovalRefusalNamesRule(t *testing.T) {
 func TestMe(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	reads, commands := s.loginBrowser(t, "ann")
+	_, page := s.loginBrowser(t, "ann")
 	for _, tt := range []struct {
 		who    credential
 		proof  string
 		person bool
-	}{{asAgent, "bearer", false}, {reads, "browser", false}, {commands, "browser", true}} {
+	}{{asAgent, "bearer", false}, {page, "browser", true}} {
 		var me struct {
 			User, Proof string
 			Person      bool

@@ -117,9 +117,9 @@ func (r *reader) wantEvent(t *testing.T, s *rig, schema, kind string) event {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	reads, _ := s.loginBrowser(t, "ann")
+	_, page := s.loginBrowser(t, "ann")
 	s.createDocument(t, "ann", projectA, "bug", "before")
-	r := s.openStream(t, reads, "/api/events")
+	r := s.openStream(t, page, "/api/events")
 	first := r.wantEvent(t, s, "FeedEvent", "connected")
 	if first.name != "connected" || first.id != first.data.Pos || first.id == 0 {
 		t.Errorf("the first event is %+v", first)
@@ -140,8 +140,8 @@ func TestEvents(t *testing.T) {
 	}
 	// The reader reconnects from the middle, by header and by parameter.
 	for _, again := range []*reader{
-		s.openStream(t, reads, "/api/events", "Last-Event-ID", strconv.FormatInt(last-1, 10)),
-		s.openStream(t, reads, "/api/events?after="+strconv.FormatInt(last-1, 10)),
+		s.openStream(t, page, "/api/events", "Last-Event-ID", strconv.FormatInt(last-1, 10)),
+		s.openStream(t, page, "/api/events?after="+strconv.FormatInt(last-1, 10)),
 	} {
 		again.wantEvent(t, s, "FeedEvent", "connected")
 		if e := again.wantEvent(t, s, "FeedEvent", "change"); e.id != last || e.data.Op != "deleted" {
@@ -149,7 +149,7 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"x", "-1", "1.5", "99999999999999999999"} {
-		s.wantCode(t, 400, guideway.CodeInvalid, reads, "GET", "/api/events", "", "Last-Event-ID", id)
+		s.wantCode(t, 400, guideway.CodeInvalid, page, "GET", "/api/events", "", "Last-Event-ID", id)
 	}
 }
 

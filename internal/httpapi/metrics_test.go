@@ -22,7 +22,7 @@ func (fakeMetrics) Metrics(w io.Writer) error {
 func TestMetricsAreGuarded(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, func(o *httpapi.Options) { o.Metrics = fakeMetrics{} })
-	reads, _ := s.loginBrowser(t, "ann")
+	cookie, page := s.loginBrowser(t, "ann")
 	for _, tt := range []struct {
 		name   string
 		who    credential
@@ -31,7 +31,8 @@ func TestMetricsAreGuarded(t *testing.T) {
 		{"no credential", withoutCredential, 401},
 		{"a wrong token", withBearer(strings.Repeat("x", 48)), 401},
 		{"the token of the file", asAgent, 200},
-		{"a browser", reads, 200},
+		{"a browser", page, 200},
+		{"a browser without the page's key", cookie, 401},
 		{"a page of another origin", func(r *http.Request) {
 			asAgent(r)
 			r.Header.Set("Sec-Fetch-Site", "cross-site")

@@ -42,10 +42,12 @@ var referenceFuncs = template.FuncMap{
 	"join": func(types any) string { return strings.ReplaceAll(strings.Trim(fmt.Sprint(types), "[]"), " ", " or ") },
 }
 
-// getReference renders the OpenAPI document for callers that may read the API. Other
+// getReference renders the OpenAPI document for callers that may read the API and, because
+// it contains no data and a link sends no key, for browsers that are logged in. Other
 // browsers get the page that explains how to log in.
 func (p *pages) getReference(c *call) (any, error) {
-	if grant, err := p.access.Check(c.Request); err != nil || !grant.May(auth.RightRead) {
+	grant, err := p.access.Check(c.Request)
+	if (err != nil || !grant.May(auth.RightRead)) && p.Browsers.Renew(c.Request) == nil {
 		return p.renderPage(c, http.StatusUnauthorized, "outside.html", nil)
 	}
 	text, err := p.document()

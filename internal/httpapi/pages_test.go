@@ -92,8 +92,8 @@ func TestPagesWithoutALogin(t *testing.T) {
 func TestPagesAreStrict(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	reads, _ := s.loginBrowser(t, "ann")
-	got := s.wantStatus(t, 404, reads, "GET", "/", "")
+	cookie, _ := s.loginBrowser(t, "ann")
+	got := s.wantStatus(t, 404, cookie, "GET", "/", "")
 	if !strings.Contains(string(got.body), "no_ui") {
 		t.Errorf("without a dashboard the page shows %s", got.body)
 	}
@@ -144,15 +144,15 @@ func TestPagesAreStrict(t *testing.T) {
 func TestAPIReference(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
-	reads, _ := s.loginBrowser(t, "ann")
+	cookie, _ := s.loginBrowser(t, "ann")
 	for _, who := range []credential{withoutCredential, withBearer(strings.Repeat("x", 48))} {
 		if got := s.wantStatus(t, 401, who, "GET", "/api/docs", ""); !strings.Contains(string(got.body), "guideway open") {
 			t.Errorf("without a login the page shows %s", got.body)
 		}
 	}
 	s.wantStatus(t, 200, asAgent, "GET", "/api/docs", "")
-	s.wantStatus(t, 405, reads, "POST", "/api/docs", "")
-	got := s.wantStatus(t, 200, reads, "GET", "/api/docs", "", "Sec-Fetch-Site", "none")
+	s.wantStatus(t, 405, cookie, "POST", "/api/docs", "")
+	got := s.wantStatus(t, 200, cookie, "GET", "/api/docs", "", "Sec-Fetch-Site", "none")
 	page, ids := html.UnescapeString(string(got.body)), map[string]bool{}
 	for _, id := range regexp.MustCompile(` id="([^"]+)"`).FindAllStringSubmatch(page, -1) {
 		if ids[id[1]] {
@@ -194,10 +194,10 @@ func newAppFiles() fs.FS {
 func TestDashboardIsServed(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, func(o *httpapi.Options) { o.UI = newAppFiles() })
-	reads, _ := s.loginBrowser(t, "ann")
+	cookie, _ := s.loginBrowser(t, "ann")
 	for _, page := range routesOfTheApplication(t) {
 		s.wantStatus(t, 401, withoutCredential, "GET", page, "")
-		got := s.wantStatus(t, 200, reads, "GET", page, "")
+		got := s.wantStatus(t, 200, cookie, "GET", page, "")
 		if string(got.body) != "<title>App</title>" || !strings.Contains(got.Header.Get("Content-Security-Policy"), "font-src 'self'") || len(got.Cookies()) != 1 {
 			t.Errorf("%s: %v %s", page, got.Header, got.body)
 		}
@@ -211,7 +211,7 @@ func TestDashboardIsServed(t *testing.T) {
 	}
 	s.wantCode(t, 404, guideway.CodeNotFound, withoutCredential, "GET", "/assets/..%2fsecret.txt", "")
 	s.wantCode(t, 404, guideway.CodeNotFound, withoutCredential, "GET", "/secret.txt", "")
-	s.wantCode(t, 404, guideway.CodeNotFound, reads, "GET", "/runs/r_1/none", "")
+	s.wantCode(t, 404, guideway.CodeNotFound, cookie, "GET", "/runs/r_1/none", "")
 }
 
 // routesOfTheApplication returns the paths that the application knows. Each must be served,

@@ -228,8 +228,8 @@ func withBearer(token string) credential {
 // asAgent adds the token of /mcp.
 func asAgent(r *http.Request) { withBearer(token)(r) }
 
-// loginBrowser logs a browser in. reads is its cookie, commands its cookie and key.
-func (s *rig) loginBrowser(t *testing.T, user string) (reads, commands credential) {
+// loginBrowser logs a browser in. cookie is its cookie alone, page its cookie and key.
+func (s *rig) loginBrowser(t *testing.T, user string) (cookie, page credential) {
 	t.Helper()
 	code, _, err := s.browsers.NewLink(user)
 	if err != nil {
@@ -244,15 +244,15 @@ func (s *rig) loginBrowser(t *testing.T, user string) (reads, commands credentia
 	if err != nil {
 		t.Fatal(err)
 	}
-	reads = func(r *http.Request) {
+	cookie = func(r *http.Request) {
 		s.addPageHeaders(r)
 		r.AddCookie(l.Cookie)
 	}
-	commands = func(r *http.Request) {
-		reads(r)
+	page = func(r *http.Request) {
+		cookie(r)
 		r.Header.Set(auth.KeyHeader, l.Key)
 	}
-	return reads, commands
+	return cookie, page
 }
 
 // addPageHeaders adds the headers that a browser sends for a page of this server.

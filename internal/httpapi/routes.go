@@ -202,8 +202,8 @@ func checkRight(g auth.Grant, right auth.Right) error {
 	case right == open || g.May(right):
 		return nil
 	case g.Proof == auth.ProofBrowser:
-		return guideway.Errorf(guideway.CodeForbidden, "the request lacks this page's key in the header %s", auth.KeyHeader).
-			WithFix("log this browser in at this address: guideway open")
+		return guideway.Errorf(guideway.CodeForbidden, "the request does not come from a page of this server").
+			WithFix("use the pages of this server: guideway open")
 	case right == auth.RightContents && g.May(auth.RightRead):
 		return guideway.Errorf(guideway.CodeForbidden, "this token cannot read contexts, checkpoints or the bodies of requests").
 			WithFix("use a token that was created with guideway token create NAME --scope contents")

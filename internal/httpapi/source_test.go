@@ -88,10 +88,10 @@ func TestSaveWorkflow(t *testing.T) {
 func TestSaveRefuses(t *testing.T) {
 	t.Parallel()
 	s, user, project := newSources(t)
-	reads, person := s.loginBrowser(t, "ann")
+	cookie, person := s.loginBrowser(t, "ann")
 	const path = "/api/workflows/flow/source"
 	s.wantCode(t, 403, guideway.CodeForbidden, asAgent, "PUT", path, saveRequestJSON(t, "user", flowText, ""))
-	s.wantCode(t, 403, guideway.CodeForbidden, reads, "PUT", path, saveRequestJSON(t, "user", flowText, ""))
+	s.wantCode(t, 401, guideway.CodeUnauthorized, cookie, "PUT", path, saveRequestJSON(t, "user", flowText, ""))
 	s.wantCode(t, 400, guideway.CodeInvalid, person, "PUT", path, saveRequestJSON(t, "bundled", flowText, ""))
 	s.wantCode(t, 400, guideway.CodeInvalid, person, "PUT", path, saveRequestJSON(t, "../elsewhere", flowText, ""))
 	s.wantCode(t, 400, guideway.CodeInvalid, person, "PUT", "/api/workflows/other/source", saveRequestJSON(t, "user", flowText, ""))

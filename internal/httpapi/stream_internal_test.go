@@ -106,7 +106,10 @@ func (s *streamRig) loginBrowser(t *testing.T) func(*http.Request) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(r *http.Request) { r.AddCookie(login.Cookie) }
+	return func(r *http.Request) {
+		r.AddCookie(login.Cookie)
+		r.Header.Set(auth.KeyHeader, login.Key)
+	}
 }
 
 // openStream starts a request and waits until it is idle.

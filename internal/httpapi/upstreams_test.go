@@ -86,7 +86,7 @@ func TestUpstreamsRequireAPerson(t *testing.T) {
 		}
 		return withBearer(secret)
 	}
-	reads, commands := s.loginBrowser(t, "ann")
+	cookie, commands := s.loginBrowser(t, "ann")
 	base := s.upstreamBase(t, "files")
 	moves := []struct{ method, path, body string }{
 		{"POST", "/api/upstreams", `{"name":"evil","config":{"command":"sh"}}`},
@@ -114,7 +114,7 @@ func TestUpstreamsRequireAPerson(t *testing.T) {
 		{"a client's token", made("client", auth.ScopeMCP, &auth.Allow{All: true}), http.StatusForbidden},
 		{"a token that reads", made("reader", auth.ScopeRead, nil), http.StatusForbidden},
 		{"a token that answers gates", made("phone", auth.ScopeApprove, nil), http.StatusForbidden},
-		{"a browser without the page's key", reads, http.StatusForbidden},
+		{"a browser without the page's key", cookie, http.StatusUnauthorized},
 		{"a browser and the token of /mcp", func(r *http.Request) { commands(r); asAgent(r) }, http.StatusForbidden},
 	} {
 		for _, m := range moves {

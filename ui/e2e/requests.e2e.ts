@@ -47,6 +47,15 @@ async function stand(page: Page) {
   expect(failure).toBe("");
 }
 
+/** Counts the requests that a query finds. */
+function count(page: Page, query: string): Promise<number> {
+  return page.evaluate(async (q) => {
+    const headers = { "X-Guideway-Key": localStorage.getItem("guideway-key") ?? "" };
+    const answer = await fetch(`/api/requests?${q}`, { headers });
+    return (await answer.json()).requests.length;
+  }, query);
+}
+
 test("calls come by themselves, are narrowed, and show what hooks did", async () => {
   const { page, complaints } = person;
   await page.goto("/requests");
@@ -57,8 +66,7 @@ test("calls come by themselves, are narrowed, and show what hooks did", async ()
   await stand(page);
   await expect.poll(async () => {
     await client.answer("self__workflow_get", { id: "coding-task" });
-    const list = await page.evaluate(async () => (await fetch("/api/requests?hook=watch")).json());
-    return list.requests.length > 0;
+    return (await count(page, "hook=watch")) > 0;
   }, { timeout: 20_000 }).toBe(true);
   await expect(client.call("self__workflow_get", { id: "none" })).rejects.toThrow();
   await page.getByLabel("Status").selectOption("failed");
@@ -86,7 +94,7 @@ test("a long record is drawn in part, and narrow windows have it too", async () 
   }));
   await page.goto("/requests?q=workflow_list");
   await page.getByRole("table", { name: "Requests" }).waitFor();
-  await expect.poll(() => page.evaluate(async () => (await (await fetch("/api/requests?q=workflow_list&limit=500")).json()).requests.length)).toBeGreaterThan(300);
+  await expect.poll(() => count(page, "q=workflow_list&limit=500")).toBeGreaterThan(300);
   await page.reload();
   await page.getByRole("table", { name: "Requests" }).waitFor();
   expect(await page.locator(".requests tbody tr:not(.table-space)").count()).toBeLessThan(120);

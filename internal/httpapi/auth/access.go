@@ -16,7 +16,8 @@ const (
 	// ProofBearer is the token of /mcp. An agent may hold it, so it never counts as a
 	// person.
 	ProofBearer Proof = "bearer"
-	// ProofBrowser is the cookie of a browser in which a person has logged in.
+	// ProofBrowser is the cookie of a browser in which a person has logged in, and the key of
+	// the page.
 	ProofBrowser Proof = "browser"
 	// ProofToken is a named token.
 	ProofToken Proof = "token"

@@ -28,10 +28,10 @@ const (
 	touchTime = 24 * time.Hour
 )
 
-// KeyHeader carries the key that a page sends with a command. Browsers attach the cookie
+// KeyHeader carries the key that a page sends with each request. Browsers attach the cookie
 // automatically, for every port of the host. Only pages of this server's origin know the
 // key, so neither a foreign page nor another server on this machine that received the
-// cookie can send commands.
+// cookie can read or send commands.
 const KeyHeader = "X-Guideway-Key"
 
 // BrowserOptions are the options of NewBrowsers.
@@ -77,7 +77,7 @@ type link struct {
 type browser struct {
 	User    string    `json:"user"`
 	Created time.Time `json:"created"`
-	// Key is the hash of the key that pages send with commands.
+	// Key is the hash of the key that pages send with requests.
 	Key string `json:"key"`
 }
 
@@ -118,8 +118,8 @@ func (b *BrowserSessions) findLink(code string) (link, error) {
 
 // Login is the result of redeeming a link.
 type Login struct {
-	// Cookie must be set in the browser. Pages of this server's origin keep Key and send it
-	// with commands in KeyHeader.
+	// Cookie must be set in the browser. Pages of this server's origin keep Key and send it with
+	// requests in KeyHeader.
 	Cookie *http.Cookie
 	Key    string
 }
@@ -209,8 +209,9 @@ func (s browser) hasKey(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(hex.EncodeToString(digest[:])), []byte(s.Key)) == 1
 }
 
-// checkRequest returns the user of a logged in browser. The request must come from a page
-// of this server's origin. commands reports whether it also has the key.
+// checkRequest returns the user of a logged in browser. The request must have the key of the
+// login and must not come from a page of another origin. commands reports whether it is
+// proven that the request comes from a page of this server.
 func (b *BrowserSessions) checkRequest(r *http.Request) (user string, commands bool, err error) {
 	if err := fromOwnPage(r, false); err != nil {
 		return "", false, err
@@ -219,7 +220,11 @@ func (b *BrowserSessions) checkRequest(r *http.Request) (user string, commands b
 	if err != nil {
 		return "", false, err
 	}
-	return s.User, s.hasKey(r) && fromOwnPage(r, true) == nil, nil
+	if !s.hasKey(r) {
+		return "", false, guideway.Errorf(guideway.CodeUnauthorized, "the request lacks this page's key in the header %s", KeyHeader).
+			WithFix("log this browser in at this address: guideway open")
+	}
+	return s.User, fromOwnPage(r, true) == nil, nil
 }
 
 // Renew returns a logged in browser's cookie with a new lifetime, or nil.

@@ -249,31 +249,34 @@ func TestBrowserRights(t *testing.T) {
 		code   guideway.Code
 		rights string
 	}{
-		{name: "reads", method: "GET", rights: "read registry contents"},
-		{name: "reads, typed in", method: "GET", change: func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none") }, rights: "read registry contents"},
-		{name: "reads, old browser", method: "GET", change: func(r *http.Request) { r.Header.Del("Sec-Fetch-Site") }, rights: "read registry contents"},
-		{name: "posts without the key", method: "POST", rights: "read registry contents"},
-		{name: "posts with the key", method: "POST", change: withKey(l.Key), rights: "read registry contents work answer manage"},
-		{name: "posts with another's key", method: "POST", change: withKey(other.Key), rights: "read registry contents"},
-		{name: "posts with the cookie as key", method: "POST", change: withKey(l.Cookie.Value), rights: "read registry contents"},
-		{name: "reads with the key", method: "GET", change: withKey(l.Key), rights: "read registry contents work answer manage"},
-		{name: "posts with the key, without browser headers", method: "POST", change: func(r *http.Request) {
-			withKey(l.Key)(r)
-			r.Header.Del("Origin")
-			r.Header.Del("Sec-Fetch-Site")
-		}, rights: "read registry contents"},
-		{name: "posts with the key, typed in", method: "GET", change: func(r *http.Request) { withKey(l.Key)(r); r.Header.Set("Sec-Fetch-Site", "none") }, rights: "read registry contents"},
+		{name: "reads without the key", method: "GET", code: guideway.CodeUnauthorized},
+		{name: "reads without the key, typed in", method: "GET", change: func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none") }, code: guideway.CodeUnauthorized},
+		{name: "reads without the key, old browser", method: "GET", change: func(r *http.Request) { r.Header.Del("Sec-Fetch-Site") }, code: guideway.CodeUnauthorized},
+		{name: "posts without the key", method: "POST", code: guideway.CodeUnauthorized},
+		{name: "posts with another's key", method: "POST", change: withKey(other.Key), code: guideway.CodeUnauthorized},
+		{name: "reads with another's key", method: "GET", change: withKey(other.Key), code: guideway.CodeUnauthorized},
+		{name: "posts with the cookie as key", method: "POST", change: withKey(l.Cookie.Value), code: guideway.CodeUnauthorized},
+		{name: "two cookies without the key", method: "GET", change: func(r *http.Request) { r.AddCookie(other.Cookie) }, code: guideway.CodeUnauthorized},
 		{name: "from another port", method: "POST", change: func(r *http.Request) {
 			withKey(l.Key)(r)
 			r.Header.Set("Sec-Fetch-Site", "same-site")
 			r.Header.Set("Origin", "http://127.0.0.1:6274")
 		}, code: guideway.CodeForbidden},
 		{name: "from another port, old browser", method: "GET", change: func(r *http.Request) {
+			withKey(l.Key)(r)
 			r.Header.Del("Sec-Fetch-Site")
 			r.Header.Set("Origin", "http://127.0.0.1:6274")
 		}, code: guideway.CodeForbidden},
-		{name: "linked from another page", method: "GET", change: func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, code: guideway.CodeForbidden},
-		{name: "two cookies", method: "GET", change: func(r *http.Request) { r.AddCookie(other.Cookie) }, rights: "read registry contents"},
+		{name: "linked from another page", method: "GET", change: func(r *http.Request) { withKey(l.Key)(r); r.Header.Set("Sec-Fetch-Site", "cross-site") }, code: guideway.CodeForbidden},
+		{name: "posts with the key, without browser headers", method: "POST", change: func(r *http.Request) {
+			withKey(l.Key)(r)
+			r.Header.Del("Origin")
+			r.Header.Del("Sec-Fetch-Site")
+		}, rights: "read registry contents"},
+		{name: "reads with the key, typed in", method: "GET", change: func(r *http.Request) { withKey(l.Key)(r); r.Header.Set("Sec-Fetch-Site", "none") }, rights: "read registry contents"},
+		{name: "posts with the key", method: "POST", change: withKey(l.Key), rights: "read registry contents work answer manage"},
+		{name: "reads with the key", method: "GET", change: withKey(l.Key), rights: "read registry contents work answer manage"},
+		{name: "two cookies with the key", method: "GET", change: func(r *http.Request) { withKey(l.Key)(r); r.AddCookie(other.Cookie) }, rights: "read registry contents work answer manage"},
 		{name: "with a wrong token", method: "GET", change: func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+strings.Repeat("x", 40)) }, code: guideway.CodeUnauthorized},
 		{name: "with a token that is empty", method: "GET", change: func(r *http.Request) { r.Header.Set("Authorization", "") }, code: guideway.CodeUnauthorized},
 	}
@@ -318,6 +321,7 @@ func TestLoginLasts(t *testing.T) {
 	good := func() bool {
 		r := fromPage("GET", "/api/runs")
 		r.AddCookie(l.Cookie)
+		withKey(l.Key)(r)
 		_, err := a.Check(r)
 		return err == nil
 	}

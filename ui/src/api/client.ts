@@ -18,26 +18,25 @@ export class ApiError extends Error {
   }
 }
 
-/** The key that the login gave the pages of this origin; commands need it. */
+/** The key that the login gave the pages of this origin; every request needs it. */
 const keyName = "guideway-key";
 
 function browserKey(): string {
   try {
     return localStorage.getItem(keyName) ?? "";
   } catch {
-    return ""; // storage is off: everything can be seen and nothing commanded
+    return ""; // storage is off: the server answers that this browser is not logged in
   }
 }
 
-export const api = createClient<paths>({ baseUrl: "", credentials: "same-origin" });
+/** Sends a request with the key of this origin. */
+export function fetchWithKey(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
+  const request = input instanceof Request ? input : new Request(input, init);
+  request.headers.set("X-Guideway-Key", browserKey());
+  return fetch(request);
+}
 
-api.use({
-  onRequest({ request }) {
-    const key = browserKey();
-    if (key !== "") request.headers.set("X-Guideway-Key", key);
-    return request;
-  },
-});
+export const api = createClient<paths>({ baseUrl: "", credentials: "same-origin", fetch: fetchWithKey });
 
 interface Outcome<T> {
   data?: T;

@@ -28,8 +28,8 @@ function escapeValue(v: unknown): unknown {
 
 const shown = /^\/api\/(runs|sessions|projects|checkpoints|requests|machines|machine-runs|workflows|catalog)(\/|$)/;
 
-/** Reports whether the data at an address is only shown. Sources of definitions are edited and saved, and stay as they are. */
+/** Reports whether the data at an address is only shown. Sources of definitions are edited and saved, exported runs are saved; they stay as they are. */
 export function isOnlyShown(url: string): boolean {
   const path = url.replace(/^https?:\/\/[^/]*/, "").replace(/[?#].*$/, "");
-  return shown.test(path) && !path.endsWith("/source");
+  return shown.test(path) && !/\/(source|export)$/.test(path);
 }

@@ -65,9 +65,10 @@ export function checkHookText(text: string): Promise<Schemas["HookVerdict"]> {
   return answerOf(api.POST("/api/hook-check", { body: { text } }));
 }
 
-/** The text of a graph for other installations. */
-export async function exportHook(id: string): Promise<string> {
-  return JSON.stringify(await answerOf(api.GET("/api/hooks/{id}/export", { params: { path: { id } } })), null, 2);
+/** Returns the file of a graph for other installations. */
+export async function exportHook(id: string): Promise<Blob> {
+  const graph = await answerOf(api.GET("/api/hooks/{id}/export", { params: { path: { id } } }));
+  return new Blob([JSON.stringify(graph, null, 2)], { type: "application/json" });
 }
 
 /** Takes a request through a graph without any server. */

@@ -2,7 +2,7 @@ import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tansta
 import { useEffect, useState } from "react";
 import { answerOf, api, type Schemas } from "./client";
 import { escapeData } from "./hidden";
-import { whileVisible } from "./stream";
+import { openStream, whileVisible } from "./stream";
 
 /** How often lists of machines are read again; their runs are in no feed. */
 const again = 3_000;
@@ -63,7 +63,7 @@ export function useMachineNews(id: string): Saying | undefined {
   const queries = useQueryClient();
   const [saying, setSaying] = useState<Saying | undefined>();
   useEffect(() => whileVisible(() => {
-    const source = new EventSource(`/api/machine-runs/${encodeURIComponent(id)}/stream`);
+    const source = openStream(`/api/machine-runs/${encodeURIComponent(id)}/stream`);
     source.addEventListener("status", () => {
       setSaying(undefined);
       void queries.invalidateQueries({ queryKey: ["machine-run", id] });

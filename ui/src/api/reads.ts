@@ -200,6 +200,11 @@ export function useSchema(dialect: string) {
   return useQuery({ queryKey: ["schema", dialect], staleTime: Infinity, queryFn: () => answerOf(api.GET("/api/schemas/{dialect}", { params: { path: { dialect } } })) });
 }
 
+/** Returns the bundle of a run for another installation, byte by byte. */
+export function exportRun(id: string): Promise<Blob> {
+  return answerOf(api.GET("/api/runs/{id}/export", { params: { path: { id } }, parseAs: "blob" }));
+}
+
 export type Right = Schemas["Me"]["rights"][number];
 
 /** Whether this browser may do something; it may, as long as that is not known. */

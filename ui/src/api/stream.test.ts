@@ -77,6 +77,8 @@ class Tab {
   }
 }
 
+vi.mock("eventsource", () => ({ get EventSource() { return FakeSource; } }));
+
 const settle = () => new Promise((done) => setImmediate(done));
 
 beforeEach(() => {
@@ -84,7 +86,6 @@ beforeEach(() => {
   channels = new Set();
   queue = [];
   isHeld = false;
-  vi.stubGlobal("EventSource", FakeSource);
   vi.stubGlobal("BroadcastChannel", FakeChannel);
   vi.stubGlobal("navigator", { locks });
 });

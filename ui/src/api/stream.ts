@@ -1,3 +1,6 @@
+import { EventSource } from "eventsource";
+import { fetchWithKey } from "./client";
+
 /** Whether the stream of changes is connected. */
 export type Liveness = "connecting" | "live" | "lost";
 
@@ -16,6 +19,14 @@ type Message = { kind: "event"; event: StreamEvent } | { kind: "state"; state: L
 
 const name = "guideway-events";
 const types = ["connected", "reset", "change", "definitions", "requests"];
+
+/**
+ * Opens a stream of the server with the key of this origin, which the EventSource of a browser
+ * cannot send. It reconnects after the last event.
+ */
+export function openStream(path: string): EventSource {
+  return new EventSource(path, { fetch: fetchWithKey });
+}
 
 /**
  * Receives the stream of changes. All tabs of a browser share one connection, because a
@@ -44,7 +55,7 @@ export function receiveStream({ onEvent, onState }: Receiver): () => void {
     publish({ kind: "state", state });
   };
   const open = (signal: AbortSignal) => {
-    const opened = new EventSource("/api/events");
+    const opened = openStream("/api/events");
     source = opened;
     change("connecting");
     for (const type of types) {

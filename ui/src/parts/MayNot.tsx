@@ -1,13 +1,16 @@
-import { useMay } from "../api/reads";
+import { ApiError } from "../api/client";
+import { useMay, useMe } from "../api/reads";
 
-/** Says on every page why nothing can be changed in this browser. */
+/** Says on every page why nothing can be read or changed in this browser. */
 export function MayNot() {
+  const { error } = useMe();
   const work = useMay("work");
   const answer = useMay("answer");
-  if (work && answer) return null;
+  const loggedOut = error instanceof ApiError && error.status === 401;
+  if (work && answer && !loggedOut) return null;
   return (
     <p className="may-not" role="status">
-      {work ? "This browser cannot answer gates for you." : "This browser is read-only."} To log in at this address, run <code>guideway open</code> and follow the link.
+      {loggedOut ? "This browser is not logged in at this address." : work ? "This browser cannot answer gates for you." : "This browser is read-only."} To log in at this address, run <code>guideway open</code> and follow the link.
     </p>
   );
 }

@@ -3,6 +3,7 @@ import { Link, useSearchParams } from "wouter";
 import type { Schemas } from "../../api/client";
 import { exportHook, useHookStats, useHooks } from "../../api/hooks";
 import { Ask } from "../../parts/Ask";
+import { Export } from "../../parts/Export";
 import { useNotice } from "../../parts/Notice";
 import { Empty } from "../../parts/States";
 import { Tabs } from "../../parts/Tabs";
@@ -117,7 +118,7 @@ export function HookEditor({ draftOf, served, began, original, onSaved, onReread
         <div className="actions">
           {cannot === undefined || !changed ? null : <span className="quiet" role="status">{cannot}</span>}
           {served === undefined ? null : <Activity answer={served} dirty={changed} />}
-          {served === undefined ? null : <Export id={served.hook.id} />}
+          {served === undefined ? null : <Export name={`${served.hook.id}.json`} read={() => exportHook(served.hook.id)} />}
           <Ask trigger={<button type="button" className="button" disabled={!changed}>Discard the draft</button>} title="Discard the draft?" verb="Discard it" onAgree={reset}><p>Your changes are lost.</p></Ask>
           <button type="button" className="button button-main" disabled={(!changed && served?.hook.writable === true) || cannot !== undefined} onClick={() => setSaving(true)}>Save…</button>
         </div>
@@ -176,21 +177,6 @@ function Conflict({ served, doc, onMine, onTheirs }: { served: Schemas["HookAnsw
       </div>
     </div>
   );
-}
-
-/** Hands the graph on as a file, in the form that others read. */
-function Export({ id }: { id: string }) {
-  const tell = useNotice();
-  const save = () => {
-    exportHook(id).then((text) => {
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-      link.download = `${id}.json`;
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-    }, (e: unknown) => tell({ text: e instanceof Error ? e.message : String(e), failed: true }));
-  };
-  return <button type="button" className="button" onClick={save}>Export</button>;
 }
 
 function isText(e: KeyboardEvent): boolean {

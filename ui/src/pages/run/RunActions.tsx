@@ -2,8 +2,9 @@ import { useState } from "react";
 import { useLocation } from "wouter";
 import { useAbort, useFork } from "../../api/commands";
 import type { Schemas } from "../../api/client";
-import { useMay } from "../../api/reads";
+import { exportRun, useMay } from "../../api/reads";
 import { Ask } from "../../parts/Ask";
+import { Export } from "../../parts/Export";
 import { Failed } from "../../parts/States";
 import { ResumeRun } from "./ResumeRun";
 
@@ -18,7 +19,7 @@ export function RunActions({ run }: { run: Schemas["Run"] }) {
   return (
     <div className="actions run-actions">
       {ended ? null : <ResumeRun runId={run.runId} />}
-      <a className="button" href={`/api/runs/${run.runId}/export`} download>Export</a>
+      <Export name="guideway-run.json" read={() => exportRun(run.runId)} />
       <button type="button" className="button" disabled={!may || fork.isPending} onClick={() => fork.mutate(undefined, { onSuccess: (a) => go(`/runs/${a.runId}`) })}>
         Fork
       </button>
