@@ -1,7 +1,8 @@
-// Package live finds the live servers on a data directory. There is no primary and no
+// Package live finds the live servers of a data directory. There is no primary and no
 // election: each server writes a small file with its address for as long as it runs. A file
 // that a killed server leaves is recognized by its lock, which ends with the process.
-// Therefore a reused process id or another program on the port is not taken for the server.
+// Therefore a process with a reused id, or another program on the port, is not mistaken for
+// the server.
 package live
 
 import (
@@ -24,7 +25,7 @@ type Server struct {
 	PID int `json:"pid"`
 	// Address is the host and port.
 	Address string `json:"address"`
-	// Since is the time at which it began to listen.
+	// Since is the time at which the server began to listen.
 	Since time.Time `json:"since"`
 }
 

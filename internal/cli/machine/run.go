@@ -226,7 +226,7 @@ func (o *machineRunOptions) useDemonstration(one *server.ResolvedMachine, models
 	return nil
 }
 
-// driveRun drives a run until it needs an input that is not in answers.
+// driveRun executes a run until it needs an input that is not in answers.
 func (d *machineDeps) driveRun(ctx context.Context, id string, answers map[string]json.RawMessage, quiet bool) (*driver.Status, error) {
 	host := d.app.Host
 	view := &machineView{out: host.Out, styles: host.OutStyles()}
@@ -293,7 +293,7 @@ func (d *machineDeps) writeOutcome(s *driver.Status, err error, asJSON bool) err
 func (d *machineDeps) askUser(ctx context.Context, s *driver.Status) (value json.RawMessage, ok bool, err error) {
 	t := app.NewPrompter(d.app.Host)
 	writeInputRequest(d.app.Host, s)
-	text, err := t.AskLine(ctx, s.Asks.Name+" (nothing to answer later): ")
+	text, err := t.AskLine(ctx, s.Asks.Name+" (leave empty to answer later): ")
 	if err != nil || strings.TrimSpace(text) == "" {
 		return nil, false, ignoreEOF(err)
 	}

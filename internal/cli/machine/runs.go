@@ -116,7 +116,7 @@ error to the agent.`,
 	return cmd
 }
 
-// continueRun drives a run after a command.
+// continueRun executes a run after a command has changed it.
 func (d *machineDeps) continueRun(ctx context.Context, id string, o *machineRefOptions) error {
 	s, err := d.driveRun(ctx, id, map[string]json.RawMessage{}, o.JSON)
 	return d.writeOutcome(s, err, o.JSON)
@@ -314,7 +314,7 @@ func showMachine(h *app.Host, one *server.ResolvedMachine) error {
 	for i := range d.Agents {
 		a := &d.Agents[i]
 		r := d.Roles[a.Role]
-		fmt.Fprintf(h.Out, "Agent %s: level %s, takes part in %s as %s%s\n", st.Bold(app.OneLine(a.Role)), r.Level, app.OneLine(a.Context), a.Side, toolsText(r))
+		fmt.Fprintf(h.Out, "Agent %s: level %s, in the conversation %s as %s%s\n", st.Bold(app.OneLine(a.Role)), r.Level, app.OneLine(a.Context), a.Side, toolsText(r))
 	}
 	fmt.Fprintln(h.Out)
 	for i := range d.States {

@@ -20,7 +20,7 @@ import (
 // RunsApproveOptions is the command line of guideway runs approve.
 type RunsApproveOptions struct {
 	app *app.App
-	// Run is empty if a passphrase is set.
+	// Run is empty if SetPassphrase is set.
 	Run           string
 	SetPassphrase bool
 }

@@ -117,9 +117,9 @@ func writeAnswer(a *app.App, answer *run.Answer, did string, inJSON bool) error 
 	if inJSON {
 		return app.WriteJSON(a.Host.Out, answer)
 	}
-	switch stands := standsAt(answer); {
-	case !strings.EqualFold(stands, did):
-		fmt.Fprintf(a.Host.Out, "%s: %s, %s\n", did, answer.RunID, stands)
+	switch text := positionText(answer); {
+	case !strings.EqualFold(text, did):
+		fmt.Fprintf(a.Host.Out, "%s: %s, %s\n", did, answer.RunID, text)
 	case answer.Replayed:
 		fmt.Fprintf(a.Host.Out, "%s before: %s\n", did, answer.RunID)
 	default:
@@ -133,8 +133,8 @@ func writeAnswer(a *app.App, answer *run.Answer, did string, inJSON bool) error 
 	return nil
 }
 
-// standsAt returns the position of a run as text.
-func standsAt(answer *run.Answer) string {
+// positionText returns the position of a run as text.
+func positionText(answer *run.Answer) string {
 	if answer.Position.Kind == engine.PositionEnd {
 		return string(answer.Status)
 	}

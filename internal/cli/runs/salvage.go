@@ -145,7 +145,7 @@ func (r *rescuedRun) truncateAtBreak(key run.Key, events []run.Event) string {
 		}
 		if key != nil && !bytes.Equal(e.MAC, key.Chain(r.record.ID, mac, e)) {
 			r.events = events[:i]
-			return fmt.Sprintf("event %d was altered; it and all later events are left out", e.Seq)
+			return fmt.Sprintf("event %d was altered; it and all later events are omitted", e.Seq)
 		}
 		mac = e.MAC
 	}

@@ -116,7 +116,7 @@ func WriteReport(host *app.Host, report *run.Report) {
 		where := f.Run + "  "
 		switch {
 		case f.Run == "":
-			where = "" // the fault is not about a run
+			where = "" // the broken link belongs to no run
 		case !strings.HasPrefix(f.Message, "event "):
 			where += fmt.Sprintf("event %d: ", f.Seq)
 		}

@@ -31,7 +31,7 @@ func runSelfTest(ctx context.Context, answer *doctorAnswer, getenv func(string) 
 		return guideway.Errorf(guideway.CodeInvalid, "cannot create a temporary directory (%w)", err).
 			WithFix("set TMPDIR to a writable directory")
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // what cannot be removed is left in the system's temporary directory
+	defer func() { _ = os.RemoveAll(dir) }() // files that cannot be removed stay in the system's temporary directory
 	t := &selfTest{program: program, dir: dir, getenv: getenv}
 	for _, each := range []struct {
 		name string
@@ -71,7 +71,7 @@ func (t *selfTest) newCommand(ctx context.Context, args ...string) *exec.Cmd {
 		"TMPDIR=" + os.TempDir(), "TEMP=" + os.TempDir(), "PATH=" + t.getenv("PATH"),
 	}
 	if root := t.getenv("SYSTEMROOT"); root != "" {
-		cmd.Env = append(cmd.Env, "SYSTEMROOT="+root) // Windows needs it to open sockets
+		cmd.Env = append(cmd.Env, "SYSTEMROOT="+root) // Windows needs SYSTEMROOT to open sockets
 	}
 	cmd.WaitDelay = time.Second
 	return cmd

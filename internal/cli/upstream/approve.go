@@ -131,14 +131,14 @@ func (o *upstreamApproveOptions) confirmApproval(ctx context.Context, cfg *confi
 	return person.CheckPassphraseIfSet(ctx)
 }
 
-// selectTools returns the named tools, or all of them without names.
+// selectTools returns the named tools, or all tools if no name is given.
 func selectTools(waiting []gateway.Waiting, names []string) ([]gateway.Waiting, error) {
 	if len(names) == 0 {
 		return waiting, nil
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(waiting, func(w gateway.Waiting) bool { return w.Tool == name }) {
-			return nil, guideway.Errorf(guideway.CodeNotFound, "no tool %q waits for approval", name).WithFix("leave out the names to see all tools")
+			return nil, guideway.Errorf(guideway.CodeNotFound, "no tool %q waits for approval", name).WithFix("omit the names to see all tools")
 		}
 	}
 	return slices.DeleteFunc(waiting, func(w gateway.Waiting) bool { return !slices.Contains(names, w.Tool) }), nil

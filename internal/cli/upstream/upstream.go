@@ -94,7 +94,7 @@ func toolsetNote(cfg *config.Config) string {
 	if slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
 		return ""
 	}
-	return fmt.Sprintf("Agents do not see them: the toolset \"gateway\" is disabled. Add it to \"toolsets\" of guideway.json, or use --toolsets %s,gateway",
+	return fmt.Sprintf("Agents do not see them: the toolset \"gateway\" is disabled. Add it to \"toolsets\" in guideway.json, or use --toolsets %s,gateway",
 		strings.Join(cfg.Toolsets, ","))
 }
 

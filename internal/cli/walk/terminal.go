@@ -315,8 +315,8 @@ const terminalHelp = `  .                  ends the output, on a line of its own
 
 // Help for commands that are not always available.
 const (
-	skipHelp    = "  :skip reason       skips it: it is optional here\n"
-	declineHelp = "  :decline note      leaves it unanswered\n"
+	skipHelp    = "  :skip reason       skips the step or phase, which is optional\n"
+	declineHelp = "  :decline note      leaves the question unanswered\n"
 )
 
 // runCommand runs a command that begins with a colon.

@@ -108,7 +108,7 @@ type runStart struct {
 	Context map[string]any `json:"context"`
 }
 
-// writeLine writes a line. It ignores errors: the reader has closed the output.
+// writeLine writes a line. It ignores errors: the reader may have closed the output.
 func (v *JSONView) writeLine(l runLine) {
 	v.Enc.SetEscapeHTML(false)
 	_ = v.Enc.Encode(l)

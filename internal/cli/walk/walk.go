@@ -22,7 +22,7 @@ type Walk struct {
 	History history
 }
 
-// Player takes the role of the agent.
+// Player supplies the inputs that an agent would.
 type Player interface {
 	// NextInput returns the input for a position. ErrStopped ends the walk.
 	NextInput(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error)

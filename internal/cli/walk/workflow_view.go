@@ -13,7 +13,7 @@ type WorkflowView interface {
 	engine.Flow
 	// introLists returns the lists to read before the first position.
 	introLists() []textList
-	// totalCount returns the total in the numbers of positions.
+	// totalCount returns the number of top-level steps or phases, the total in [2/5].
 	totalCount() int
 	// describePosition returns the number of a position, such as [2/5], and the line below
 	// it, or "".
