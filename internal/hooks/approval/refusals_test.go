@@ -2,6 +2,10 @@ package approval_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -70,6 +74,11 @@ func TestFailedChange(t *testing.T) {
 	if _, err := s.Put(t.Context(), huge); guideway.ErrorCode(err) != guideway.CodeTooLarge || guideway.ErrorFix(err) == "" {
 		t.Errorf("a file that is too large: %v", err)
 	}
+	damaged := newRecord("b", "1")
+	damaged.Scope = json.RawMessage(`{"type":`)
+	if _, err := s.Put(t.Context(), damaged); guideway.ErrorCode(err) != guideway.CodeInternal {
+		t.Errorf("a scope that is no JSON: %v", err)
+	}
 	lock := flock.New(path + ".lock")
 	if err := lock.Lock(); err != nil {
 		t.Fatal(err)
@@ -120,5 +129,25 @@ func TestIncompleteApprovals(t *testing.T) {
 	before := time.Now().Add(-time.Second)
 	if r, err := s.Put(t.Context(), newRecord("a", "1")); err != nil || r.When.Before(before) {
 		t.Errorf("the approval has the time %v, %v", r.When, err)
+	}
+}
+
+// The MAC of a file is that of its records for this purpose: a file of an earlier version is
+// accepted, and a MAC that the same key made of the records for another purpose is not.
+func TestMACOfTheRecords(t *testing.T) {
+	t.Parallel()
+	const records = `[{"kind":"hook-graph","source":"project:/p","subject":"a","hash":"1","who":"me","when":"2026-01-02T03:04:05Z"}]`
+	for purpose, accepted := range map[string]bool{"guideway approvals 1\n": true, "": false, "guideway approvals 2\n": false} {
+		mac := hmac.New(sha256.New, []byte("key"))
+		mac.Write([]byte(purpose + records))
+		path := filepath.Join(t.TempDir(), "approvals.json")
+		text := `{"form":1,"records":` + records + `,"mac":"` + hex.EncodeToString(mac.Sum(nil)) + `"}`
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		rs, err := openStore(t, path, "key").List()
+		if accepted && (err != nil || len(rs) != 1 || rs[0].Subject != "a") || !accepted && (guideway.ErrorCode(err) != guideway.CodeForbidden || rs != nil) {
+			t.Errorf("a MAC of the records after %q: %v, %v", purpose, rs, err)
+		}
 	}
 }

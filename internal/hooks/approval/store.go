@@ -123,7 +123,7 @@ func (s *Store) Change(ctx context.Context, edit func(Records) (Records, error))
 		return s.writeError(err)
 	}
 	lock := flock.New(s.opts.Path + ".lock")
-	if ok, lockErr := lock.TryLockContext(ctx, lockRetry); lockErr != nil || !ok {
+	if ok, lockErr := lock.TryLockContext(ctx, lockRetry); !ok {
 		return s.writeError(lockErr)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()

@@ -113,7 +113,7 @@ func (g *Guard) allowsHost(hostport string) bool {
 }
 
 func (g *Guard) allowsOrigin(origin string) bool {
-	return origin != "" && slices.Contains(g.origins, strings.ToLower(origin))
+	return slices.Contains(g.origins, strings.ToLower(origin))
 }
 
 // sameOrigin reports whether the origin of a page is the host that the request is for. The

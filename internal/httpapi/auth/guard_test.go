@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -166,6 +167,10 @@ func TestGuardCORS(t *testing.T) {
 			status: http.StatusNoContent, origin: origin, lists: "authorization, content-type",
 		},
 		{
+			name: "preflight of no origin", opts: auth.GuardOptions{AllowOrigins: []string{origin}}, method: http.MethodOptions,
+			header: map[string]string{"Access-Control-Request-Method": "POST"}, status: http.StatusTeapot,
+		},
+		{
 			name: "request", opts: auth.GuardOptions{AllowOrigins: []string{origin}}, method: http.MethodPost,
 			header: map[string]string{"Origin": origin}, status: http.StatusTeapot, origin: origin,
 		},
@@ -201,6 +206,12 @@ func TestGuardCORS(t *testing.T) {
 			lists := w.Header().Get("Access-Control-Allow-Headers")
 			if !strings.Contains(lists, tt.lists) || strings.Contains(lists, "x-evil") || (tt.lists != "" && !strings.Contains(lists, "mcp-param-city")) {
 				t.Errorf("allowed headers %q", lists)
+			}
+			methods := strings.Split(w.Header().Get("Access-Control-Allow-Methods"), ", ")
+			for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+				if slices.Contains(methods, m) != (tt.status == http.StatusNoContent) {
+					t.Errorf("a page may send the methods %q", methods)
+				}
 			}
 			if len(tt.opts.AllowOrigins) > 0 && w.Header().Get("Vary") == "" {
 				t.Error("no Vary, so a cache may return one origin's answer to another")

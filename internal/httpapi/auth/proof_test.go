@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -155,5 +156,32 @@ func TestProveRefusesOddChallenges(t *testing.T) {
 	}
 	if _, err := bearer.Prove(strings.Repeat("x", 32), nil); err == nil {
 		t.Error("a proof without an address")
+	}
+}
+
+// A response that ends too early proves nothing, even if it contains the right proof: what a
+// server meant to add is unknown.
+func TestCutOffProofIsRefused(t *testing.T) {
+	t.Parallel()
+	bearer, err := auth.NewBearer(auth.BearerOptions{Token: secret, User: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for missing, wanted := range map[int]bool{0: true, 1: false, 100: false} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+			proof, err := bearer.Prove(r.URL.Query().Get("challenge"), local)
+			if err != nil && r.URL.Path == "/api/health" {
+				t.Error(err)
+			}
+			text := `{"status":"ok","proof":"` + proof + `"}`
+			w.Header().Set("Content-Length", strconv.Itoa(len(text)+missing))
+			_, _ = io.WriteString(w, text)
+		}))
+		_, err := getProven(t, secret, s.URL)
+		s.Close()
+		if (err == nil) != wanted {
+			t.Errorf("a response that lacks %d bytes: %v", missing, err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -268,6 +269,41 @@ func TestCovers(t *testing.T) {
 	} {
 		if got := tt.a.Covers(&tt.b); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+// Each scope of a token gives exactly its rights, several scopes those of all of them, and
+// the scope for /mcp none here.
+func TestRightsOfScopes(t *testing.T) {
+	t.Parallel()
+	tokens := newTokens(t, filepath.Join(t.TempDir(), "tokens"))
+	a := newAccess(t, nil, tokens)
+	for i, tt := range []struct {
+		scopes []auth.Scope
+		rights []auth.Right
+	}{
+		{[]auth.Scope{auth.ScopeRead}, []auth.Right{auth.RightRead, auth.RightRegistry}},
+		{[]auth.Scope{auth.ScopeContents}, []auth.Right{auth.RightRead, auth.RightRegistry, auth.RightContents}},
+		{[]auth.Scope{auth.ScopeRegistry}, []auth.Right{auth.RightRegistry}},
+		{[]auth.Scope{auth.ScopeApprove}, []auth.Right{auth.RightRead, auth.RightRegistry, auth.RightAnswer}},
+		{[]auth.Scope{auth.ScopeManage}, []auth.Right{auth.RightRead, auth.RightRegistry, auth.RightManage}},
+		{[]auth.Scope{auth.ScopeMCP}, nil},
+		{[]auth.Scope{auth.ScopeApprove, auth.ScopeContents}, []auth.Right{auth.RightRead, auth.RightRegistry, auth.RightAnswer, auth.RightContents}},
+	} {
+		token, err := tokens.Create(auth.NamedToken{Name: fmt.Sprint("token", i), User: "bob", Scopes: tt.scopes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := a.Check(withToken(token))
+		if err != nil {
+			t.Errorf("%v: %v", tt.scopes, err)
+			continue
+		}
+		for _, r := range []auth.Right{auth.RightRead, auth.RightRegistry, auth.RightContents, auth.RightWork, auth.RightAnswer, auth.RightManage} {
+			if slices.Contains(g.Rights, r) != slices.Contains(tt.rights, r) {
+				t.Errorf("a token for %v has the rights %v, want %v", tt.scopes, g.Rights, tt.rights)
+			}
 		}
 	}
 }
