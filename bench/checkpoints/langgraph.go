@@ -24,7 +24,7 @@ type langgraph struct {
 	Bytes       int64     `json:"bytes"`
 }
 
-// asTimes converts milliseconds.
+// asTimes converts a list of milliseconds.
 func asTimes(list []float64) *measure.Times {
 	t := &measure.Times{}
 	for _, value := range list {
@@ -82,12 +82,12 @@ func (b *bench) findMissingPackages(ctx context.Context, dir string) (why string
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "node_modules", "better-sqlite3", "build")); err != nil {
-		return "it is not installed; -install has npm do so"
+		return "not installed; -install installs it by npm"
 	}
 	return ""
 }
 
-// measureOurs saves and loads the contexts with Guideway.
+// measureOurs measures Guideway while it saves and loads the contexts.
 func (b *bench) measureOurs(ctx context.Context, t *table, name string, list []json.RawMessage) error {
 	dir, err := b.newDir()
 	if err != nil {
@@ -135,7 +135,7 @@ func (b *bench) measureOurs(ctx context.Context, t *table, name string, list []j
 	return nil
 }
 
-// measureTheirs runs LangGraph's script on the same contexts.
+// measureTheirs measures LangGraph with its script on the same contexts.
 func (b *bench) measureTheirs(ctx context.Context, dir string, list []json.RawMessage) (*langgraph, error) {
 	data, err := b.newDir()
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 type bench struct {
 	measure.Options
 	calls int
-	// program is Guideway, self this program, and peer a build of TBXark/mcp-proxy.
+	// program is the path of Guideway, self that of this program, and peer that of a build
+	// of TBXark/mcp-proxy.
 	program, self, peer string
 	// only selects the subjects besides "direct"; empty selects all.
 	only *regexp.Regexp

@@ -1,7 +1,7 @@
-// Package machines measures how many agent machines one process drives, and what the engine
-// adds to a step. As in the program, the runs are stored in SQLite with every commit
-// synced, and their handlers run in script workers. The scripted model answers immediately.
-// The table ends with earlier figures of other engines.
+// Package machines measures how many agent machines one process executes, and the time that
+// the engine adds to a step. As in the program, the runs are stored in SQLite with every
+// commit synced, and their handlers run in script workers. The scripted model answers
+// immediately. The table ends with earlier figures of other engines.
 package machines
 
 import (

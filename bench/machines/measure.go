@@ -72,7 +72,7 @@ func (k kind) newDefinition() (*machinedef.Definition, error) {
 	return d, nil
 }
 
-// bench is a process that drives machines.
+// bench is a process that executes machines.
 type bench struct {
 	service    *driver.Service
 	definition *machinedef.Definition

@@ -22,7 +22,7 @@ const Root = ".."
 
 // Options are the flags that every measurement has, and its output.
 type Options struct {
-	// Short asks for fewer runs and calls.
+	// Short requests fewer runs and calls.
 	Short bool
 	// Binary is the program under measurement; Program builds it if it is empty.
 	Binary string
@@ -120,7 +120,7 @@ func Percentile(sorted []time.Duration, percent int) time.Duration {
 // Milliseconds returns a duration in milliseconds.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// RunClients runs n clients at once and returns their errors joined.
+// RunClients runs n clients concurrently and returns their errors joined.
 func RunClients(n int, run func(client int) error) error {
 	errs := make([]error, n)
 	var group sync.WaitGroup

@@ -10,7 +10,7 @@ func MemoryOf(int) (Memory, error) { return Memory{}, ErrNotMeasured }
 // CPUTime returns ErrNotMeasured.
 func CPUTime(int) (time.Duration, error) { return 0, ErrNotMeasured }
 
-// Children returns nothing.
+// Children returns no processes.
 func Children(int) []int { return nil }
 
 func commandLine(int) []byte { return nil }

@@ -213,7 +213,8 @@ func (p plan) measureContinues(ctx context.Context, t *target, rec record) (*dur
 	return long, (plan{}).measureMemory(ctx, s, rowContinued, rec)
 }
 
-// askOnce starts a process and requests the status of a run.
+// askOnce starts a process, requests the status of a run and returns the times until the
+// answer.
 func askOnce(ctx context.Context, t *target, run string) (wall, cpu time.Duration, err error) {
 	s, err := t.startServer(ctx, legacy)
 	if err != nil {

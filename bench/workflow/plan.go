@@ -28,7 +28,7 @@ func shortPlan() plan {
 	return plan{starts: 5, calls: 300, memoryCalls: 1000, quiet: 500 * time.Millisecond}
 }
 
-// measureAll fills the report. The reference may be nil.
+// measureAll fills the report. reference is nil if the reference is not measured.
 func (p plan) measureAll(ctx context.Context, w *workplace, ours, reference *target, r *report) error {
 	size, err := ours.fileSize()
 	if err != nil {
@@ -105,7 +105,7 @@ func startOnce(ctx context.Context, t *target, v protocolVersion) (wall, cpu tim
 		return 0, 0, err
 	}
 	if len(list.Workflows) < workflowCount {
-		return 0, 0, fmt.Errorf("%s lists %d workflows; at least %d are there", t.name, len(list.Workflows), workflowCount)
+		return 0, 0, fmt.Errorf("%s lists %d workflows, want at least %d", t.name, len(list.Workflows), workflowCount)
 	}
 	return wall, 0, nil
 }

@@ -18,7 +18,7 @@ import (
 // BenchmarkStdio measures workflow_next through the whole server in one process, so that a
 // profile covers the whole call:
 //
-//	go test ./bench -run '^$' -bench Stdio -cpuprofile cpu.prof
+//	go test ./workflow -run '^$' -bench Stdio -cpuprofile cpu.prof
 func BenchmarkStdio(b *testing.B) {
 	w, err := newWorkplace(b.TempDir())
 	if err != nil {
@@ -50,7 +50,7 @@ func BenchmarkStdio(b *testing.B) {
 
 // BenchmarkStdioContinue measures workflow_continue in the same way:
 //
-//	go test ./bench -run '^$' -bench StdioContinue -cpuprofile cpu.prof
+//	go test ./workflow -run '^$' -bench StdioContinue -cpuprofile cpu.prof
 func BenchmarkStdioContinue(b *testing.B) {
 	def, _ := durableProgram(b)
 	cat := catalog.New(nil, catalog.Options{})

@@ -17,9 +17,9 @@ func sampleSentences() []string {
 		"Compare the result with the acceptance checks, one by one.",
 		"Ask the person only where two readings lead to different code.",
 		"Look for callers of what you changed, and tell how many there are.",
-		"Keep each slice small enough to be reverted by itself.",
+		"Keep each slice small enough to be reverted separately.",
 		"Quote the lines of output that decide, and leave out the rest.",
-		"When an earlier result turns out to be wrong, say so and mend it first.",
+		"When an earlier result turns out to be wrong, say so and repair it first.",
 		"Prefer the boring way: it is read more often than it is written.",
 		"State the risk in one sentence, and how you would notice it.",
 	}

@@ -11,7 +11,7 @@ import (
 // again at the end of a walk.
 type walker struct {
 	workflow string
-	// echoes makes it send the returned context back.
+	// echoes makes the walker send the returned context back.
 	echoes bool
 	// length is the number of steps of a walk.
 	length int
