@@ -89,7 +89,7 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 		entries = entries[:last]
 		seq = min(seq, entries[last-1].event.Seq)
 	}
-	if seq < 1 || seq > rec.Seq || last == 0 || last < len(entries) {
+	if seq > rec.Seq || last == 0 || last < len(entries) {
 		return nil, s.unforkableRefusal(ctx, rec, program, seq)
 	}
 	created := Created{
