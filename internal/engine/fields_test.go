@@ -1,0 +1,230 @@
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
+)
+
+// An agent's placeholder is refused in every field, and content in the same field is not. A
+// person may write what they like.
+func TestPlaceholderOfEachField(t *testing.T) {
+	t.Parallel()
+	p := compileSteps(t, guarded)
+	step := applyToProgram(t, p, engine.State{}, startCommand(nil), outputCommand("DONE", nil))
+	gate := applyToProgram(t, p, step, outputCommand("approve", nil))
+	answer := func(note string, person bool) engine.Command {
+		return engine.Command{Continue: &engine.Continue{Answer: &engine.Answer{OptionID: engine.OptionConfirm, Note: note}, Person: person}}
+	}
+	skip := func(reason string) engine.Command {
+		return engine.Command{Continue: &engine.Continue{Skip: &engine.Skip{Reason: reason}}}
+	}
+	const content = "content"
+	for name, tt := range map[string]struct {
+		state   engine.State
+		command func(text string) engine.Command
+	}{
+		"output": {step, func(text string) engine.Command { return outputCommand(text, nil) }},
+		"notes": {step, func(text string) engine.Command {
+			return engine.Command{Continue: &engine.Continue{Output: content, Notes: text}}
+		}},
+		"skip.reason":  {step, skip},
+		"answer.note":  {gate, func(text string) engine.Command { return answer(text, false) }},
+		"context.name": {step, func(text string) engine.Command { return outputCommand(content, map[string]any{"name": text}) }},
+		"context.a.list": {step, func(text string) engine.Command {
+			return outputCommand(content, map[string]any{"a": map[string]any{"list": []any{content, text}}})
+		}},
+	} {
+		for _, text := range []string{"TODO", "...", "<the text>"} {
+			_, r := p.Decide(tt.state, tt.command(text))
+			if r == nil || r.Rule != engine.RulePlaceholder || !strings.HasPrefix(r.Message, name+" is a placeholder") {
+				t.Errorf("%s as %q: %+v", name, text, r)
+			}
+		}
+		if _, r := p.Decide(tt.state, tt.command(content)); r != nil && r.Rule == engine.RulePlaceholder {
+			t.Errorf("%s with content: %+v", name, r)
+		}
+	}
+	if _, r := p.Decide(gate, answer("TODO", true)); r != nil {
+		t.Errorf("the note of a person: %+v", r)
+	}
+}
+
+// The variables that a workflow reads are known to the compression of a context: those of
+// conditions, texts, loops and confirmations, with the variables of the loops' rounds.
+func TestHintsNameTheVariablesThatAreRead(t *testing.T) {
+	t.Parallel()
+	p := compileSteps(t, `[
+		{"id":"one","title":"For {{who}}","prompt":"Read {{doc.title}}.","guidance":["Mind {{rule}}."],"agentRole":"You are the {{role}}.","runCondition":{"var":"size","equals":"large"},
+		 "requireConfirmation":{"var":"risk","equals":"high"}},
+		{"id":"each","type":"loop","title":"L","loop":{"type":"forEach","items":"plan.items","itemVar":"item","indexVar":"place","iterationVar":"turn","maxIterations":2},
+		 "body":[{"id":"work","title":"W","prompt":"w {{inner}}"}]},
+		{"id":"again","type":"loop","title":"L","loop":{"type":"while","condition":{"var":"more","equals":true},"maxIterations":2},"body":[{"id":"rest","title":"R","prompt":"r"}]}]`)
+	got := p.Hints().Variables
+	for _, name := range []string{"who", "doc", "rule", "role", "size", "risk", "plan", "item", "place", "turn", "inner", "more"} {
+		if !slices.Contains(got, name) {
+			t.Errorf("%s is read, but the hints are %q", name, got)
+		}
+	}
+	if slices.Contains(got, "") || slices.Contains(got, "doc.title") || !slices.IsSorted(got) {
+		t.Errorf("the hints are %q", got)
+	}
+	w := reviewWorkflow()
+	w.Variables = append(w.Variables, phases.Variable{Name: "needed", Type: phases.TypeString, Required: true}, phases.Variable{Name: "unread", Type: phases.TypeString})
+	w.Phases[2].Loops = []phases.Loop{{ID: "polish", Name: "Polish", Type: phases.LoopWhile, Condition: equalsCondition("dull", true), MaxIterations: 3}}
+	w.Phases[2].EntryActions = []phases.Action{{Action: phases.ActionValidate, Target: "lamp.on", Value: true, HasValue: true}}
+	w.Phases[2].ExitActions = []phases.Action{{Action: phases.ActionValidate, Target: "door", Value: true, HasValue: true}, {Action: phases.ActionSet, Target: "written", Value: 1.0, HasValue: true}}
+	got = engine.CompilePhases(w).Hints().Variables
+	for _, name := range []string{"size", "approved", "tested", "plan", "task", "enough", "needed", "dull", "lamp", "door"} {
+		if !slices.Contains(got, name) {
+			t.Errorf("%s is read, but the hints are %q", name, got)
+		}
+	}
+	if slices.Contains(got, "unread") || slices.Contains(got, "") {
+		t.Errorf("the hints are %q", got)
+	}
+}
+
+// The form of a step lists each variable that its checks need and that does not hold yet,
+// with the description and the type of its declaration, and never the passing value alone.
+func TestFormDescribesDeclaredVariables(t *testing.T) {
+	t.Parallel()
+	validate := func(name string, value any) phases.Action {
+		return phases.Action{Action: phases.ActionValidate, Target: name, Value: value, HasValue: value != nil, Message: name}
+	}
+	w := entryWorkflow(nil, nil)
+	w.Variables = []phases.Variable{
+		{Name: "ready", Type: phases.TypeBoolean, Description: "Whether all is ready."},
+		{Name: "count", Type: phases.TypeNumber, Description: "How many there are."},
+		{Name: "owner", Type: phases.TypeString, Description: "Who owns it."},
+		{Name: "set", Type: phases.TypeBoolean},
+	}
+	w.Phases[0].Steps[0].Actions = []phases.Action{validate("ready", true), validate("count", 3.0), validate("owner", nil), validate("set", true)}
+	p := engine.CompilePhases(w)
+	pos := p.PositionOf(applyCommands(t, p, engine.State{}, startCommand(map[string]any{"set": true})))
+	want := []engine.Field{
+		{Name: "context.ready", Description: "Whether all is ready.", Type: "boolean", Choices: []any{true, false}},
+		{Name: "context.count", Description: "How many there are.", Type: "number"},
+		{Name: "context.owner", Description: "Who owns it."},
+	}
+	if d := cmp.Diff(want, pos.Fields()[1:]); d != "" {
+		t.Errorf("the fields (-want +got):\n%s", d)
+	}
+}
+
+// A gate shows what must be known before the question is asked.
+func TestGateShowsItsPrerequisite(t *testing.T) {
+	t.Parallel()
+	w := reviewWorkflow()
+	w.InitialPhase = "check"
+	w.Phases[1].Checkpoints[0].Prerequisite = "Show the results."
+	p := engine.CompilePhases(w)
+	s := applyCommands(t, p, engine.State{}, startCommand(nil), outputCommand("checked", map[string]any{"tested": true}))
+	if pos := p.PositionOf(s); pos.ID != "approve" || pos.Prompt != "Before you ask: Show the results." {
+		t.Errorf("at %s with the prompt %q", pos.ID, pos.Prompt)
+	}
+	s = applyCommands(t, p, s, humanAnswer("yes"))
+	if pos := p.PositionOf(s); pos.ID != "remark" || pos.Prompt != "" {
+		t.Errorf("without a prerequisite: at %s with the prompt %q", pos.ID, pos.Prompt)
+	}
+}
+
+// A list without items passes its loop, and what follows begins from its start: the next
+// loop, the checkpoint or the decision.
+func TestEmptyLoopIsPassed(t *testing.T) {
+	t.Parallel()
+	loop := func(id, over string) phases.Loop {
+		return phases.Loop{
+			ID: id, Name: id, Type: phases.LoopForEach, Variable: id + "Item", Over: over, MaxIterations: 5,
+			Steps: []phases.Step{{ID: id + "-step", Name: "Work", Required: true}},
+		}
+	}
+	checkpoint := phases.Checkpoint{ID: "ask", Name: "Ask", Message: "Good?", Required: true, Blocking: true, Options: []phases.Option{{ID: "yes", Label: "Yes"}}}
+	decision := phases.Decision{ID: "way", Name: "Way", Branches: []phases.Branch{
+		{ID: "a", Label: "A", Condition: equalsCondition("way", "a"), TransitionTo: "end"}, {ID: "b", Label: "B", Condition: equalsCondition("way", "b"), TransitionTo: "end"},
+	}}
+	for name, tt := range map[string]struct {
+		phase phases.Phase
+		want  string
+	}{
+		"before a loop":       {phases.Phase{Loops: []phases.Loop{loop("first", "none"), loop("second", "some")}}, "second-step"},
+		"before a checkpoint": {phases.Phase{Loops: []phases.Loop{loop("first", "none")}, Checkpoints: []phases.Checkpoint{checkpoint}}, "ask"},
+		"before a decision":   {phases.Phase{Loops: []phases.Loop{loop("first", "none")}, Decisions: []phases.Decision{decision}}, "last"},
+		"before the end":      {phases.Phase{Loops: []phases.Loop{loop("first", "none")}}, "last"},
+	} {
+		first := tt.phase
+		first.ID, first.Name, first.Required = "begin", "Begin", true
+		first.Steps = []phases.Step{{ID: "work", Name: "Work", Required: true}}
+		if len(first.Decisions) == 0 {
+			first.Transitions = []phases.Transition{{To: "end"}}
+		}
+		p := engine.CompilePhases(&phases.Workflow{
+			ID: "empty", Version: "1.0.0", Title: "Empty", InitialPhase: "begin",
+			Variables: []phases.Variable{{Name: "none", Type: phases.TypeArray}, {Name: "some", Type: phases.TypeArray}, {Name: "way", Type: phases.TypeString}},
+			Phases:    []phases.Phase{first, {ID: "end", Name: "End", Required: true, Steps: []phases.Step{{ID: "last", Name: "Last", Required: true}}}},
+		})
+		s := applyCommands(t, p, engine.State{}, startCommand(map[string]any{"none": []any{}, "some": []any{"x"}, "way": "b"}), outputCommand("worked", nil))
+		if pos := p.PositionOf(s); pos.ID != tt.want {
+			t.Errorf("%s: at %s %q, want %q", name, pos.Kind, pos.ID, tt.want)
+		}
+	}
+}
+
+// Recheck refuses an event of a legal walk if its phase, its item, its step, its round or
+// its target was changed: the numbers of an event cannot lead a run elsewhere.
+func TestRecheckComparesNumbers(t *testing.T) {
+	t.Parallel()
+	p := engine.CompilePhases(reviewWorkflow())
+	var events []engine.Event
+	s := engine.State{}
+	for _, c := range []engine.Command{
+		startCommand(nil), outputCommand("read it", nil), skipCommand(), outputCommand("", taskVars("a", "b")), outputCommand("a", nil), outputCommand("b", nil),
+		outputCommand("", map[string]any{"size": "medium"}), answerCommand("ask-check"), notesCommand("clean"), outputCommand("checked", map[string]any{"tested": true}),
+		humanAnswer("yes"), answerCommand("none"), skipCommand(), outputCommand("there", nil),
+	} {
+		more, r := p.Decide(s, c)
+		if r != nil {
+			t.Fatalf("%+v: %s", c.Continue, r.Message)
+		}
+		next, err := p.FoldFrom(s, more)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, events = next, append(events, more...)
+	}
+	if _, err := engine.Recheck(p, events); err != nil {
+		t.Fatal(err)
+	}
+	checked := map[engine.EventKind]bool{}
+	for i, e := range events {
+		if slices.Contains([]engine.EventKind{engine.EventRunStarted, engine.EventContextSet}, e.Kind) {
+			continue
+		}
+		checked[e.Kind] = true
+		edits := map[string]func(e *engine.Event){"phase": func(e *engine.Event) { e.Phase++ }, "target": func(e *engine.Event) { e.To = 99 }}
+		if e.Step != "" {
+			edits["step"] = func(e *engine.Event) { e.Step += "x" }
+		}
+		if e.Kind == engine.EventStepCompleted || e.Kind == engine.EventStepStarted || e.Kind == engine.EventLoopIteration {
+			edits["item"] = func(e *engine.Event) { e.Item++ }
+			if e.Round > 0 {
+				edits["round"] = func(e *engine.Event) { e.Round++ }
+			}
+		}
+		for name, edit := range edits {
+			forged := slices.Clone(events)
+			edit(&forged[i])
+			if _, err := engine.Recheck(p, forged); guideway.ErrorCode(err) != guideway.CodeConflict {
+				t.Errorf("event %d (%s) with another %s: %v", i+1, e.Kind, name, err)
+			}
+		}
+	}
+	if len(checked) < 12 {
+		t.Errorf("the walk has only events of %d kinds", len(checked))
+	}
+}
