@@ -63,7 +63,7 @@ func (p *PhaseProgram) decideStep(s State, ph PhaseState, step *phases.Step, c *
 		a := &step.Actions[i]
 		switch {
 		case a.Action == phases.ActionSet: // later actions see the new value
-			after.Vars = mergeVars(after.Vars, setPath(after.Vars, a.Target, a.Value))
+			after.Vars = mergeVars(after.Vars, phases.SetPath(after.Vars, a.Target, a.Value))
 		case a.Action != phases.ActionValidate:
 		case !p.isVariable(a.Target):
 			if isBlank(c.Notes) {
@@ -72,7 +72,7 @@ func (p *PhaseProgram) decideStep(s State, ph PhaseState, step *phases.Step, c *
 					Message: "the step requires a check, and notes must describe its result",
 				}
 			}
-		case !validateHolds(a, p.lookupVars(after)):
+		case !a.Holds(p.lookupVars(after)):
 			return nil, p.refuseValidate(a, p.lookupVars(after))
 		}
 	}
@@ -163,7 +163,7 @@ func (p *PhaseProgram) failingValidate(s State) *phases.Action {
 		return nil
 	}
 	a := &actions[ph.Act]
-	if a.Action != phases.ActionValidate || validateHolds(a, p.lookupVars(s)) {
+	if a.Action != phases.ActionValidate || a.Holds(p.lookupVars(s)) {
 		return nil
 	}
 	return a
@@ -207,7 +207,7 @@ func (p *PhaseProgram) checkpointAnswer(s State, ph PhaseState, option string) (
 	}
 	effect := c.Options[i].Effect
 	for _, set := range effect.SetVariable {
-		e.Vars = mergeVars(e.Vars, setPath(mergeVars(s.Vars, e.Vars), set.Name, set.Value))
+		e.Vars = mergeVars(e.Vars, phases.SetPath(mergeVars(s.Vars, e.Vars), set.Name, set.Value))
 	}
 	e.To = p.numbers[effect.TransitionTo]
 	if e.To > 0 {

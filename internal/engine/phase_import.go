@@ -352,7 +352,7 @@ func (p *PhaseProgram) acceptsImport(e Event) bool {
 	}
 	want, err := p.Import(text)
 	want.Person = e.Person
-	return err == nil && sameJSON(want, e)
+	return err == nil && jsontext.Equal(want, e)
 }
 
 // fitsType reports whether a value is of a declared type.

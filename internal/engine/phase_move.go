@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -75,12 +73,12 @@ func (p *PhaseProgram) runAction(s State, ph PhaseState, actions []phases.Action
 	case phases.ActionEmit:
 		e.Kind, e.Value = EventEmitted, a.Value
 	case phases.ActionSet:
-		e.Kind, e.Vars = EventVariableSet, setPath(s.Vars, a.Target, a.Value)
+		e.Kind, e.Vars = EventVariableSet, phases.SetPath(s.Vars, a.Target, a.Value)
 	default:
 		// decideStep has already evaluated the validate actions of a step and required a
 		// note for the others.
 		inStep := ph.Part == PartSteps || ph.Part == PartLoops
-		if !inStep && (!p.isVariable(a.Target) || !validateHolds(a, p.lookupVars(s))) {
+		if !inStep && (!p.isVariable(a.Target) || !a.Holds(p.lookupVars(s))) {
 			return Event{}, false
 		}
 		e.Kind = EventChecked
@@ -91,42 +89,11 @@ func (p *PhaseProgram) runAction(s State, ph PhaseState, actions []phases.Action
 	return e, true
 }
 
-// setPath returns the variable that changes if a value is set by a name or a dotted path
-// into an object.
-func setPath(vars map[string]any, path string, value any) map[string]any {
-	name, rest, dotted := strings.Cut(path, ".")
-	if dotted {
-		object, _ := vars[name].(map[string]any)
-		value = mergeVars(object, setPath(object, rest, value))
-	}
-	return map[string]any{name: value}
-}
-
 // isVariable reports whether a validate action is about a variable, so that the engine can
 // evaluate it.
 func (p *PhaseProgram) isVariable(target string) bool {
 	name, _, _ := strings.Cut(target, ".")
 	return p.Workflow.Variable(name) != nil || slices.Contains(p.owned, name)
-}
-
-// validateHolds reports whether a validate action on a variable holds: the variable equals
-// the action's value, or exists if the action has no value.
-func validateHolds(a *phases.Action, vars expr.Lookup) bool {
-	value, found, _ := vars.Path(a.Target)
-	if !a.HasValue {
-		return found && value != nil
-	}
-	return found && sameJSON(value, a.Value)
-}
-
-// sameJSON reports whether two values have the same JSON encoding.
-func sameJSON(a, b any) bool {
-	x, err := json.Marshal(a)
-	if err != nil {
-		return false
-	}
-	y, err := json.Marshal(b)
-	return err == nil && bytes.Equal(x, y)
 }
 
 // instructions returns the next validate actions of entry or exit that only the caller can

@@ -91,7 +91,7 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 			pos.Criteria = append(pos.Criteria, "Describe in notes: "+instructionText(a))
 		} else if a.Action == phases.ActionValidate {
 			pos.Criteria = append(pos.Criteria, "In context: "+instructionText(a))
-			if !p.ownsPath(a.Target) && !validateHolds(a, p.lookupVars(s)) {
+			if !p.ownsPath(a.Target) && !a.Holds(p.lookupVars(s)) {
 				pos.Sets = append(pos.Sets, p.validateNeed(a))
 			}
 		}
@@ -349,7 +349,7 @@ func (pos *Position) addNeed(n Need) {
 	for i := range pos.Needs {
 		if old := &pos.Needs[i]; old.Variable == n.Variable {
 			for _, v := range n.Allowed {
-				if !slices.ContainsFunc(old.Allowed, func(have any) bool { return sameJSON(have, v) }) {
+				if !slices.ContainsFunc(old.Allowed, func(have any) bool { return jsontext.Equal(have, v) }) {
 					old.Allowed = append(old.Allowed, v)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
 // Recheck returns the state after all events of a run, as Fold does, but decides every
@@ -45,7 +46,7 @@ func mismatchError(i int, e Event, why string) error {
 // change between versions, and those of callers are part of the command.
 func sameEvent(a, b Event) bool {
 	a.Reason, b.Reason = "", ""
-	return sameJSON(a, b)
+	return jsontext.Equal(a, b)
 }
 
 // commandOf returns the command that results in an event.
@@ -79,7 +80,7 @@ func withoutDefaults(f Flow, vars map[string]any) map[string]any {
 	}
 	out := maps.Clone(vars)
 	for _, v := range p.Workflow.Variables {
-		if value, set := out[v.Name]; set && v.HasDefault && sameJSON(value, v.DefaultValue) {
+		if value, set := out[v.Name]; set && v.HasDefault && jsontext.Equal(value, v.DefaultValue) {
 			delete(out, v.Name)
 		}
 	}

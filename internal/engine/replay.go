@@ -283,11 +283,11 @@ func (r *replay) belongsLater(it *item, lp *loopProgress, id string, vars expr.L
 // readsLoop reports whether a condition reads a variable of the loop.
 func readsLoop(l *steps.Loop, c *expr.Expr) bool {
 	names := l.Variables()
-	return slices.ContainsFunc(c.Variables(), func(v string) bool { return slices.Contains(names, v) })
+	return slices.ContainsFunc(c.Variables(), func(path string) bool { return slices.Contains(names, expr.Root(path)) })
 }
 
 // readsCaller reports whether a condition reads a variable of the caller.
 func readsCaller(l *steps.Loop, c *expr.Expr) bool {
 	names := l.Variables()
-	return slices.ContainsFunc(c.Variables(), func(v string) bool { return !slices.Contains(names, v) })
+	return slices.ContainsFunc(c.Variables(), func(path string) bool { return !slices.Contains(names, expr.Root(path)) })
 }

@@ -140,8 +140,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, finding := range workflow.Lint(d, data, phases.Layout{}) {
-			late := finding.Code == "criterion-pattern-invalid" || finding.Code == "criterion-schema-invalid"
-			if late != (finding.Severity == guideway.SeverityError) || finding.Code == "" || finding.Message == "" || finding.Fix == "" {
+			if isLateError(finding) != (finding.Severity == guideway.SeverityError) || finding.Code == "" || finding.Message == "" || finding.Fix == "" {
 				t.Fatalf("incomplete diagnostic or wrong severity %+v", finding)
 			}
 		}

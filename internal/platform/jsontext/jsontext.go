@@ -38,6 +38,16 @@ func Decode(text []byte, value any) error {
 	return decoder.Decode(value)
 }
 
+// Equal reports whether two values have the same JSON encoding.
+func Equal(a, b any) bool {
+	x, err := Marshal(a)
+	if err != nil {
+		return false
+	}
+	y, err := Marshal(b)
+	return err == nil && bytes.Equal(x, y)
+}
+
 // TypeName returns the name of the JSON type of a decoded value, as schemas write it.
 func TypeName(value any) string {
 	switch value.(type) {

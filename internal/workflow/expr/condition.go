@@ -107,8 +107,8 @@ func (v Verdict) String() string {
 	}
 }
 
-// negate returns the negation in three-valued logic.
-func (v Verdict) negate() Verdict {
+// Negate returns the negation in three-valued logic.
+func (v Verdict) Negate() Verdict {
 	switch v {
 	case Yes:
 		return No

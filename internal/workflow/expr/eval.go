@@ -57,7 +57,7 @@ func (e *Expr) evaluate(leaf func(*Expr) Verdict) Verdict {
 	case Or:
 		return e.foldOperands(leaf, No)
 	case Not:
-		return e.negatedOperand().evaluate(leaf).negate()
+		return e.negatedOperand().evaluate(leaf).Negate()
 	default:
 		if !e.isComparison() {
 			return No

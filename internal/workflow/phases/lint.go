@@ -41,9 +41,12 @@ const (
 	CodeActionIncomplete   = "action-incomplete"
 	CodeValidateNever      = "validate-never"
 	CodeGuideUnknown       = "guide-unknown"
+	CodeValidateStops      = "validate-stops"
+	CodeEmptyCycle         = "phase-cycle"
 )
 
-// Lint reports valid constructs that are probably mistakes; all diagnostics are warnings.
+// Lint reports valid constructs that are probably mistakes, and the errors for which every
+// run that reaches a point stops there; the workflow loads with them, but no run starts.
 // root provides the positions; without it the diagnostics have only pointers. layout lists
 // the existing guides.
 func Lint(w *Workflow, root *doc.Node, file string, layout Layout) []guideway.Diagnostic {
@@ -53,12 +56,14 @@ func Lint(w *Workflow, root *doc.Node, file string, layout Layout) []guideway.Di
 		numbers[w.Phases[i].ID] = i
 	}
 	l := &linter{parser: newParser(file), w: w, layout: layout, graph: newGraph(w, numbers), vars: newVariables(w)}
+	l.flow = newValueFlow(l)
 	l.lintIDForm(at.Key("id"), w.ID)
 	l.lintGraph(at.Key("phases"))
 	l.lintSkips(at.Key("phases"))
 	for i := range w.Phases {
 		l.lintPhase(at.Key("phases").Index(i), &w.Phases[i])
 	}
+	l.lintEmptyCycles(at.Key("phases"))
 	l.lintLateReads(at.Key("phases"))
 	return l.Findings(guideway.SeverityWarning)
 }
@@ -70,6 +75,7 @@ type linter struct {
 	layout Layout
 	graph  *phaseGraph
 	vars   *variableIndex
+	flow   *valueFlow
 	// compared counts the compared pairs of conditions.
 	compared int
 }
@@ -90,8 +96,8 @@ func (l *linter) lintPhase(at shape.Place, p *Phase) {
 		l.Warnf(at, CodeEmptyPhase, "add a step, or remove the phase", "Phase '%s' is empty.", p.ID)
 	}
 	l.lintGuide(at.Key("guide"), p.Guide)
-	l.lintActions(at.Key("entryActions"), p.EntryActions, "an entry action of phase '"+p.ID+"'")
-	l.lintSteps(at.Key("steps"), p.Steps)
+	l.lintActions(at.Key("entryActions"), p.EntryActions, "an entry action of phase '"+p.ID+"'", false)
+	l.lintSteps(at.Key("steps"), p, p.Steps)
 	for i := range p.Loops {
 		l.lintLoop(at.Key("loops").Index(i), p, &p.Loops[i])
 	}
@@ -99,15 +105,15 @@ func (l *linter) lintPhase(at shape.Place, p *Phase) {
 		l.lintCheckpoint(at.Key("checkpoints").Index(i), &p.Checkpoints[i])
 	}
 	l.lintExits(at, p)
-	l.lintActions(at.Key("exitActions"), p.ExitActions, "an exit action of phase '"+p.ID+"'")
+	l.lintActions(at.Key("exitActions"), p.ExitActions, "an exit action of phase '"+p.ID+"'", false)
 }
 
-// lintSteps checks steps.
-func (l *linter) lintSteps(at shape.Place, steps []Step) {
+// lintSteps checks steps of a phase.
+func (l *linter) lintSteps(at shape.Place, p *Phase, steps []Step) {
 	for i := range steps {
 		one := at.Index(i)
 		l.lintGuide(one.Key("guide"), steps[i].Guide)
-		l.lintActions(one.Key("actions"), steps[i].Actions, "an action of step '"+steps[i].ID+"'")
+		l.lintActions(one.Key("actions"), steps[i].Actions, "an action of step '"+steps[i].ID+"'", !p.Required || !steps[i].Required)
 	}
 }
 
@@ -142,8 +148,9 @@ func (l *linter) lintCheckpoint(at shape.Place, c *Checkpoint) {
 	}
 }
 
-// lintActions checks actions. what is the subject of the diagnostics.
-func (l *linter) lintActions(at shape.Place, actions []Action, what string) {
+// lintActions checks actions. what is the subject of the diagnostics; canSkip is set if a
+// caller can skip the step of the actions.
+func (l *linter) lintActions(at shape.Place, actions []Action, what string, canSkip bool) {
 	for i := range actions {
 		a, one := &actions[i], at.Index(i)
 		missing := ""
@@ -162,7 +169,7 @@ func (l *linter) lintActions(at shape.Place, actions []Action, what string) {
 			if a.Target == "" && a.Message == "" {
 				missing = "target"
 			}
-			l.lintValidate(one, a, what)
+			l.lintValidate(one, a, what, canSkip)
 		case ActionLog, ActionEmit:
 			if a.Message == "" && a.Target == "" && !a.HasValue {
 				missing = "message"
@@ -173,14 +180,4 @@ func (l *linter) lintActions(at shape.Place, actions []Action, what string) {
 				"%s does nothing useful: a '%s' action needs '%s'.", shape.Capital(what), a.Action, missing)
 		}
 	}
-}
-
-// lintValidate reports a validation of a variable that always fails.
-func (l *linter) lintValidate(at shape.Place, a *Action, what string) {
-	v := l.vars.declared[a.Target]
-	if v == nil || !a.HasValue || a.Value == nil || v.Type.Fits(a.Value) {
-		return
-	}
-	l.Warnf(at.Key("value"), CodeValidateNever, fmt.Sprintf("write %s", shape.WithArticle(string(v.Type))),
-		"%s always fails: '%s' is %s and never equals the value.", shape.Capital(what), a.Target, shape.WithArticle(string(v.Type)))
 }

@@ -87,7 +87,13 @@ func (l *linter) lintExits(at shape.Place, p *Phase) {
 			"The transitions of phase '%s' are never used: decision '%s' comes before them and always takes a branch.", p.ID, moved)
 	}
 	l.lintTransitions(at.Key("transitions"), p)
-	if moved == "" && !p.Terminal() && !l.alwaysLeaves(p) {
+	values := l.flow.exits[p]
+	switch {
+	case moved != "" || p.Terminal():
+	case values != nil && len(l.flow.targets(p, values)) == 0:
+		l.Errorf(at, CodeStuck, "add a transition with \"isDefault\": true, or change the conditions",
+			"A run that reaches the end of phase '%s' stops there: none of its branches and transitions can apply.", p.ID)
+	case !l.alwaysLeaves(p):
 		l.Warnf(at, CodeStuck, "add a transition with \"isDefault\": true",
 			"Phase '%s' has no default transition: if none of its conditions is true, a run waits there for a variable to change.", p.ID)
 	}

@@ -14,7 +14,7 @@ const longLoop = 1000
 // lintLoop checks the limit and the end of a loop.
 func (l *linter) lintLoop(at shape.Place, p *Phase, loop *Loop) {
 	what := fmt.Sprintf("loop '%s'", loop.ID)
-	l.lintSteps(at.Key("steps"), loop.Steps)
+	l.lintSteps(at.Key("steps"), p, loop.Steps)
 	if len(loop.Steps) == 0 {
 		l.Warnf(at, CodeLoopEmpty, "add the steps of an iteration", "%s has no steps, so it ends immediately.", shape.Capital(what))
 	}
@@ -30,7 +30,10 @@ func (l *linter) lintLoop(at shape.Place, p *Phase, loop *Loop) {
 			"The variable '%s' of %s shadows another variable of that name in its rounds.", loop.Variable, what)
 	}
 	if loop.BreakCondition != nil {
-		l.lintReadsIn(at.Key("breakCondition"), loop.BreakCondition, "the breakCondition of "+what, loop.Variable)
+		one := at.Key("breakCondition")
+		l.visitComparisons(one, loop.BreakCondition, func(at shape.Place, leaf *expr.Expr) {
+			l.lintRead(at.Key("variable"), leaf.Var, "the breakCondition of "+what, loop.Variable, false)
+		})
 		l.lintConstant(at.Key("breakCondition"), loop.BreakCondition, "the breakCondition of "+what)
 	}
 	if loop.Type == LoopForEach {
@@ -52,16 +55,16 @@ func (l *linter) lintForEach(at shape.Place, loop *Loop, what string) {
 	if loop.Variable == "" {
 		l.Warnf(at, CodeLoopVariableNone, `add "variable": a name for the item of the round`, "%s has no variable, so the agent does not know which item a round is about.", shape.Capital(what))
 	}
-	l.lintRead(at.Key("over"), loop.Over, "the 'over' of "+what, "")
+	l.lintRead(at.Key("over"), loop.Over, "the 'over' of "+what, "", true)
 	name := expr.Root(loop.Over)
 	v := l.vars.declared[name]
-	if v == nil {
+	wrong := v != nil && v.Type != TypeArray && (name == loop.Over || v.Type != TypeObject)
+	if _, owned := l.flow.loops[loop][name]; owned || !wrong {
+		l.lintOwnedList(at.Key("over"), loop, what)
 		return
 	}
-	if wrong := name == loop.Over && v.Type != TypeArray || name != loop.Over && v.Type != TypeArray && v.Type != TypeObject; wrong {
-		l.Warnf(at.Key("over"), CodeLoopOverType, "name a variable that holds a list, or change its type to array",
-			"%s goes through '%s', which is never a list: '%s' is %s.", shape.Capital(what), loop.Over, name, shape.WithArticle(string(v.Type)))
-	}
+	l.Errorf(at.Key("over"), CodeLoopOverType, "name a variable that holds a list, or change its type to array",
+		"%s goes through '%s', which is never a list, so a run stops there: '%s' is %s.", shape.Capital(what), loop.Over, name, shape.WithArticle(string(v.Type)))
 }
 
 // lintLoopEnd checks the conditions that end a loop.

@@ -3,7 +3,6 @@ package phases
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
@@ -18,15 +17,19 @@ func (l *linter) lintReads(at shape.Place, e *expr.Expr, what string) {
 // variable or "".
 func (l *linter) lintReadsIn(at shape.Place, e *expr.Expr, what, loop string) {
 	l.visitComparisons(at, e, func(at shape.Place, leaf *expr.Expr) {
-		l.lintRead(at.Key("variable"), leaf.Var, what, loop)
+		l.lintRead(at.Key("variable"), leaf.Var, what, loop, leaf.Op != expr.Exists && leaf.Op != expr.NotExists)
 	})
 }
 
-// lintRead checks a read of a variable.
-func (l *linter) lintRead(at shape.Place, path, what, loop string) {
+// lintRead checks a read of a variable; waits is set if a run waits for the variable.
+func (l *linter) lintRead(at shape.Place, path, what, loop string, waits bool) {
 	name := expr.Root(path)
 	if name == "" || name == loop {
 		return
+	}
+	effect := "a run waits there until the agent asserts it"
+	if !waits {
+		effect = "it counts as missing until the agent asserts it"
 	}
 	declared, written := l.vars.declared[name], l.vars.written[name] != nil
 	switch {
@@ -39,25 +42,24 @@ func (l *linter) lintRead(at shape.Place, path, what, loop string) {
 	case declared == nil:
 		if l.Once(CodeVariableUndeclared + name) {
 			l.Warnf(at, CodeVariableUndeclared, l.Guess(name, l.declaredNames, fmt.Sprintf("declare '%s' in \"variables\", and describe in a step how to determine it", name)),
-				"%s reads '%s', which is not declared and which no effect or action sets: a run waits there until the agent asserts it.", shape.Capital(what), name)
+				"%s reads '%s', which is not declared and which no effect or action sets: %s.", shape.Capital(what), name, effect)
 		}
 	case !declared.HasDefault && !declared.Required && !l.vars.asked[name]:
 		if l.Once(CodeVariableUnset + name) {
 			l.Warnf(at, CodeVariableUnset, "give it a default, let an answer or a 'set' action set it, or have a step ask for it by a 'validate' action",
-				"%s reads '%s', which has no default and which no effect or action sets: a run waits there until the agent asserts it.", shape.Capital(what), name)
+				"%s reads '%s', which has no default and which no effect or action sets: %s.", shape.Capital(what), name, effect)
 		}
 	}
 }
 
 // lintWrite checks a write of a variable.
 func (l *linter) lintWrite(at shape.Place, name, what string) {
-	if strings.Contains(name, ".") {
-		if l.Once(CodeVariablePath + name) {
-			l.Warnf(at, CodeVariablePath, "set the whole variable, or choose a name without a dot",
-				"%s sets '%s'; a condition reads that as a path into '%s' and never finds it.", shape.Capital(what), name, expr.Root(name))
-		}
-		return
+	root := expr.Root(name)
+	if v := l.vars.declared[root]; root != name && v != nil && v.Type != TypeObject && l.Once(CodeVariablePath+name) {
+		l.Warnf(at, CodeVariablePath, "set the whole variable, or change its type to object",
+			"%s sets '%s', but '%s' is %s and has no members.", shape.Capital(what), name, root, shape.WithArticle(string(v.Type)))
 	}
+	name = root
 	if l.vars.declared[name] == nil && l.Once(CodeVariableUndeclared+name) {
 		l.Warnf(at, CodeVariableUndeclared, l.Guess(name, l.declaredNames, fmt.Sprintf("declare '%s' in \"variables\", with its type", name)),
 			"%s sets '%s', which is not declared, so its type is not checked.", shape.Capital(what), name)

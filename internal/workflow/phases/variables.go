@@ -76,8 +76,10 @@ func (v *variableIndex) addActions(phase int, actions []Action) {
 // unknown.
 const manyValues = 64
 
-// addWrite records a value that the engine writes to a variable.
-func (v *variableIndex) addWrite(phase int, name string, value any) {
+// addWrite records a value that the engine writes to a variable, or to a member of it.
+func (v *variableIndex) addWrite(phase int, path string, value any) {
+	name := expr.Root(path)
+	value = SetPath(nil, path, value)[name]
 	if values := v.written[name]; len(values) <= manyValues && !slices.ContainsFunc(values, func(other any) bool { return areAlike(value, other) }) {
 		v.written[name] = append(values, value)
 	}

@@ -6,6 +6,7 @@ package phases
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
@@ -124,6 +125,32 @@ type Action struct {
 	// Value is decoded from JSON, if HasValue is set.
 	Value    any
 	HasValue bool
+}
+
+// Holds reports whether a validate action on a variable holds: the variable equals the
+// action's value, or exists if the action has no value.
+func (a *Action) Holds(vars expr.Lookup) bool {
+	value, found, _ := vars.Path(a.Target)
+	if !a.HasValue {
+		return found && value != nil
+	}
+	return found && jsontext.Equal(value, a.Value)
+}
+
+// SetPath returns the variable that changes if a value is set by a name or a dotted path
+// into an object.
+func SetPath(vars map[string]any, path string, value any) map[string]any {
+	name, rest, dotted := strings.Cut(path, ".")
+	if dotted {
+		object, _ := vars[name].(map[string]any)
+		merged := maps.Clone(object)
+		if merged == nil {
+			merged = map[string]any{}
+		}
+		maps.Copy(merged, SetPath(object, rest, value))
+		value = merged
+	}
+	return map[string]any{name: value}
 }
 
 // Checkpoint is a question that blocks the phase until it is answered.

@@ -26,6 +26,7 @@ const (
 	CodeLoopBodyShared     = "loop-body-shared"
 	CodeLoopVariableClash  = "loop-variable-clash"
 	CodeLoopVariableReach  = "loop-variable-outside"
+	CodeLoopServerVariable = "loop-server-variable"
 	CodeBodyPromptLong     = "loop-prompt-long"
 	CodeTemplateExpression = "template-expression"
 	CodeTemplateUnset      = "template-unset"

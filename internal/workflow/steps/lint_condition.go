@@ -102,7 +102,7 @@ func (l *linter) lintRead(at shape.Place, name, what string, s scope, by int) {
 	if name == "" || strings.HasPrefix(name, "_") || s.hasLoopVariable(name) {
 		return
 	}
-	switch order := l.mentions.firstMention(name); {
+	switch order := l.mentions.firstMentionOf(name); {
 	case order == neverMentioned:
 		if l.Once(CodeVariableUnset + name) {
 			l.Warnf(at, CodeVariableUnset, l.unsetFix(name), "%s reads the variable '%s', but no text instructs the agent to set it.", shape.Capital(what), name)
@@ -164,9 +164,9 @@ func (l *linter) stepAt(order int) string {
 	return stepSubject(&l.w.Steps[order-1])
 }
 
-// hasLoopVariable reports whether the name is a variable of the surrounding loop.
-func (s scope) hasLoopVariable(name string) bool {
-	return s.loop != nil && slices.Contains(s.loop.Loop.Variables(), name)
+// hasLoopVariable reports whether a path begins with a variable of the surrounding loop.
+func (s scope) hasLoopVariable(path string) bool {
+	return s.loop != nil && slices.Contains(s.loop.Loop.Variables(), exprpkg.Root(path))
 }
 
 // maxRoundsOf returns the maximum number of rounds of a loop.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
@@ -25,11 +26,26 @@ func (l *linter) lintLoop(at shape.Place, step *Step, s scope) {
 		l.lintReads(config.Key("condition"), loop.Condition, "the condition of "+stepSubject(step), inner, s.order)
 	case LoopFor:
 		if loop.CountVar != "" {
-			l.lintRead(config.Key("count"), loop.CountVar, "the count of "+stepSubject(step), scope{}, s.order-1)
+			l.lintBounds(config.Key("count"), step, loop.CountVar, "the count of "+stepSubject(step), s)
 		}
 	case LoopForEach:
-		l.lintRead(config.Key("items"), loop.Items, "the list of "+stepSubject(step), scope{}, s.order-1)
+		l.lintBounds(config.Key("items"), step, loop.Items, "the list of "+stepSubject(step), s)
 	}
+}
+
+// lintBounds checks the variable with the count or the list of a loop. If it is a variable
+// of a loop, no call can set it.
+func (l *linter) lintBounds(at shape.Place, step *Step, path, what string, s scope) {
+	for i := range l.w.Steps {
+		other := l.w.Steps[i].Loop
+		if other == nil || !slices.Contains(other.Variables(), expr.Root(path)) {
+			continue
+		}
+		l.Errorf(at, CodeLoopServerVariable, "rename one of the two",
+			"%s never runs: %s is in '%s', a variable of loop '%s', which only the server sets.", shape.Capital(stepSubject(step)), what, path, l.w.Steps[i].ID)
+		return
+	}
+	l.lintRead(at, path, what, scope{}, s.order-1)
 }
 
 // lintLoopCondition checks the condition of a while or until loop.
@@ -67,7 +83,7 @@ func bodyMentions(loop *Loop, name string) bool {
 	for i := range loop.Body {
 		m.addStep(0, &loop.Body[i])
 	}
-	return m.firstMention(name) != neverMentioned
+	return m.firstMentionOf(name) != neverMentioned
 }
 
 // lintLoopNumbers checks the count and the maximum.
@@ -142,14 +158,14 @@ func (l *linter) reportOutsideRead(at shape.Place, step *Step, name, loop string
 		"%s reads '%s', which is a variable of loop '%s': inside the loop, the name refers to the loop's variable.", shape.Capital(stepSubject(step)), name, loop)
 }
 
-// findReaders returns, for each name, the first top-level steps whose conditions, count or
-// items read it, except for a body that reads its own loop's variable. Three are enough,
+// findReaders returns, for each name, the first top-level steps whose conditions read it, except for a body that reads its own loop's variable. Three are enough,
 // because a loop and its body by ID may be among them.
 func (l *linter) findReaders(steps shape.Place) map[string][]int {
 	const enough = 3
 	found := map[string][]int{}
-	add := func(i int, names ...string) {
-		for _, name := range names {
+	add := func(i int, paths ...string) {
+		for _, path := range paths {
+			name := expr.Root(path)
 			if have := found[name]; name != "" && len(have) < enough && !slices.Contains(have, i) {
 				found[name] = append(have, i)
 			}
@@ -162,14 +178,13 @@ func (l *linter) findReaders(steps shape.Place) map[string][]int {
 		if step.Loop == nil {
 			continue
 		}
-		add(i, step.Loop.Items, step.Loop.CountVar)
 		inside := step.Loop.Condition.Variables()
 		for j := range step.Loop.Body {
 			inside = append(inside, step.Loop.Body[j].RunCondition.Variables()...)
 			inside = append(inside, step.Loop.Body[j].Confirm.Variables()...)
 		}
 		own := step.Loop.Variables()
-		add(i, slices.DeleteFunc(inside, func(name string) bool { return slices.Contains(own, name) })...)
+		add(i, slices.DeleteFunc(inside, func(path string) bool { return slices.Contains(own, expr.Root(path)) })...)
 	}
 	return found
 }

@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/template"
 )
 
@@ -103,6 +104,11 @@ func (m *mentionIndex) firstMention(name string) int {
 	order = m.searchWord(strings.ToLower(name))
 	m.cache[name] = order
 	return order
+}
+
+// firstMentionOf returns the order of the first text that mentions a path or its variable.
+func (m *mentionIndex) firstMentionOf(path string) int {
+	return min(m.firstMention(path), m.firstMention(expr.Root(path)))
 }
 
 // searchWord searches a word in the texts, or in their index.
