@@ -175,7 +175,7 @@ func TestEmptyLoopIsPassed(t *testing.T) {
 	}
 }
 
-// Recheck refuses an event of a legal walk if its phase, its item, its step, its round or
+// Recheck and FoldFrom refuse an event of a legal walk if its phase, its item, its step, its round or
 // its target was changed: the numbers of an event cannot lead a run elsewhere.
 func TestRecheckComparesNumbers(t *testing.T) {
 	t.Parallel()
@@ -222,9 +222,43 @@ func TestRecheckComparesNumbers(t *testing.T) {
 			if _, err := engine.Recheck(p, forged); guideway.ErrorCode(err) != guideway.CodeConflict {
 				t.Errorf("event %d (%s) with another %s: %v", i+1, e.Kind, name, err)
 			}
+			if _, err := p.FoldFrom(engine.State{}, forged[:i+1]); guideway.ErrorCode(err) != guideway.CodeConflict {
+				t.Errorf("FoldFrom: event %d (%s) with another %s: %v", i+1, e.Kind, name, err)
+			}
 		}
 	}
 	if len(checked) < 12 {
 		t.Errorf("the walk has only events of %d kinds", len(checked))
+	}
+}
+
+// A phase that an answer skips leads where it would lead by its default, or else by the
+// first condition that holds; if none does, the run waits for its variables.
+func TestTargetOfASkippedPhase(t *testing.T) {
+	t.Parallel()
+	holds, fails := equalsCondition("size", "large"), equalsCondition("size", "small")
+	for name, tt := range map[string]struct {
+		polish phases.Phase
+		want   string
+	}{
+		"a default branch":      {phases.Phase{Decisions: []phases.Decision{{Branches: []phases.Branch{{Condition: holds, TransitionTo: "done"}, {IsDefault: true, TransitionTo: "extra"}}}}}, "more"},
+		"a branch":              {phases.Phase{Decisions: []phases.Decision{{Branches: []phases.Branch{{Condition: fails, TransitionTo: "done"}, {Condition: holds, TransitionTo: "extra"}}}}}, "more"},
+		"no branch":             {phases.Phase{Decisions: []phases.Decision{{Branches: []phases.Branch{{Condition: fails, TransitionTo: "done"}}}}}, ""},
+		"a default transition":  {phases.Phase{Transitions: []phases.Transition{{To: "done", Condition: holds}, {To: "extra", IsDefault: true}}}, "more"},
+		"a transition":          {phases.Phase{Transitions: []phases.Transition{{To: "done", Condition: fails}, {To: "extra", Condition: holds}}}, "more"},
+		"a branch and no other": {phases.Phase{Decisions: []phases.Decision{{Branches: []phases.Branch{{Condition: holds, TransitionTo: "extra"}}}}, Transitions: []phases.Transition{{To: "done", Condition: fails}}}, "more"},
+	} {
+		w := reviewWorkflow()
+		w.InitialPhase = "check"
+		polish := tt.polish
+		polish.ID, polish.Name, polish.Steps = "polish", "Polish", w.Phases[2].Steps
+		w.Phases[2] = polish
+		w.Phases = append(w.Phases, phases.Phase{ID: "extra", Name: "Extra", Required: true, Steps: []phases.Step{{ID: "more", Name: "More", Required: true}}})
+		p := engine.CompilePhases(w)
+		s := applyCommands(t, p, engine.State{}, startCommand(map[string]any{"size": "large"}), outputCommand("checked", map[string]any{"tested": true}), humanAnswer("quick"), answerCommand("none"))
+		pos := p.PositionOf(s)
+		if tt.want == "" && pos.Kind != engine.PositionContext || tt.want != "" && pos.ID != tt.want {
+			t.Errorf("%s: at %s %q, want %q", name, pos.Kind, pos.ID, tt.want)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -195,5 +196,41 @@ func TestReserve(t *testing.T) {
 	}
 	if _, err := os.Stat(f.reservePath()); !os.IsNotExist(err) {
 		t.Errorf("the reserve exists: %v", err)
+	}
+}
+
+// TestEachReportsErrors checks that listing the blobs reports a directory that cannot be
+// read, so that a sweep does not take it for an empty one, and that the error of a visit
+// comes with a code, its cause and a fix.
+func TestEachReportsErrors(t *testing.T) {
+	t.Parallel()
+	f := openFiles(t, FilesOptions{Dir: filepath.Join(t.TempDir(), "contexts")})
+	if _, err := f.Put(t.Context(), []byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	plain, coded := errors.New("no"), guideway.Errorf(guideway.CodeConflict, "no")
+	each := func(result error) error {
+		return f.Each(t.Context(), func(Info) error { return result })
+	}
+	if err := each(nil); err != nil {
+		t.Errorf("no error: %v", err)
+	}
+	if err := each(plain); !errors.Is(err, plain) || guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
+		t.Errorf("the error of a visit: %v", err)
+	}
+	if err := each(coded); guideway.ErrorCode(err) != guideway.CodeConflict {
+		t.Errorf("an error with a code: %v", err)
+	}
+	if runtime.GOOS == "windows" {
+		return // the system does not tell a directory that is a file from a missing one
+	}
+	if err := errors.Join(os.Rename(f.Dir(), f.Dir()+"-moved"), os.WriteFile(f.Dir(), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := each(nil); guideway.ErrorCode(err) != guideway.CodeUnavailable || !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("a file in the place of the directory: %v", err)
+	}
+	if swept, err := f.Sweep(t.Context(), func(Info) bool { return true }); err == nil {
+		t.Errorf("it was swept: %+v", swept)
 	}
 }

@@ -109,7 +109,7 @@ func TestSources(t *testing.T) {
 			if err := Erase(t.Context(), slots, key.Name); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := again.Key(t.Context(), key.Name); guideway.ErrorCode(err) != guideway.CodeNotFound {
+			if _, err := again.Key(t.Context(), key.Name); guideway.ErrorCode(err) != guideway.CodeNotFound || !strings.Contains(err.Error(), "erased") {
 				t.Errorf("an erased key: %v", err)
 			}
 		})
