@@ -73,7 +73,7 @@ func (b *bench) walkWorkflows(ctx context.Context) ([]walked, error) {
 		name := filepath.Base(file)
 		text, err := fs.ReadFile(workflows.FS(), name)
 		if err != nil {
-			continue // a workflow of another dialect
+			continue // the fixture is for a workflow of another dialect
 		}
 		def, _ := workflow.Check(name, text)
 		fixtureText, err := os.ReadFile(file)

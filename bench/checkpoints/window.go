@@ -53,7 +53,7 @@ func (b *bench) measureWindow(_ context.Context, t *table) error {
 			}
 			took := many
 			if i == 0 {
-				took = &measure.Times{} // fills the cache
+				took = &measure.Times{} // the first call only fills the cache
 			}
 			if err := compress(took, c, counter); err != nil {
 				return err

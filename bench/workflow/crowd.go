@@ -54,7 +54,7 @@ func (c *shared) readAnswers() {
 			ID int `json:"id"`
 		}
 		if json.Unmarshal(line, &a) != nil {
-			continue // not an answer to a call
+			continue // the line is not an answer to a call
 		}
 		result, ok, err := readAnswer(line, a.ID)
 		if !ok && err == nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
-// TestAbortAtATerminalIsAPersons checks that a run that a person aborts at a terminal cannot
-// be forked without a person, and that an agent, whose commands have no terminal, aborts as
-// an agent: that run can be forked.
+// TestAbortAtATerminalIsAPersons checks that only a person can fork a run that was aborted
+// at a terminal. The commands of an agent have no terminal: a run that an agent aborts can
+// be forked without a person.
 func TestAbortAtATerminalIsAPersons(t *testing.T) {
 	t.Parallel()
 	const flow = `{"id": "flow", "name": "Flow", "description": "One step.", "version": "1.0.0",
@@ -59,8 +59,8 @@ func TestAbortAtATerminalIsAPersons(t *testing.T) {
 	}
 }
 
-// TestCancelAtATerminalIsAPersons checks the same for the run of a machine: after a person
-// has cancelled it at a terminal, only a person forks it, with the passphrase.
+// TestCancelAtATerminalIsAPersons checks the same for the run of a machine: only a person
+// can fork a run that was cancelled at a terminal, with the passphrase.
 func TestCancelAtATerminalIsAPersons(t *testing.T) {
 	t.Parallel()
 	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})

@@ -24,8 +24,8 @@ type modelMessage struct {
 	Content string
 }
 
-// scriptedModel returns the response of a model: with a text, or with a call of a tool if
-// name is not "".
+// scriptedModel returns the response of a model: a text, or a tool call if name is not
+// empty.
 type scriptedModel func(last modelMessage, tools []string) (text, name, arguments string)
 
 // serveScriptedModel starts a server with OpenAI's protocol.

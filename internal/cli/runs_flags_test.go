@@ -117,7 +117,8 @@ func TestInvalidRunsCommandLines(t *testing.T) {
 			wantUsageError(t, line, true)
 		})
 	}
-	// Commands for people only need a terminal: neither a flag nor a pipe replaces it.
+	// Commands that are only for people need a terminal: neither a flag nor a pipe replaces
+	// it.
 	for _, line := range []string{"runs approve r_1", "runs approve --set-passphrase", "runs resume", "runs resume r_1", "open"} {
 		wantUsageError(t, line, false)
 	}

@@ -47,13 +47,13 @@ func TestEachClientHasItsOwnLimit(t *testing.T) {
 	}
 }
 
-// newLimits returns limits without calls.
+// newLimits returns limits that have counted no calls.
 func newLimits() *limits {
 	return &limits{buckets: map[string]*bucket{}, answered: map[string]time.Time{}}
 }
 
-// TestRefusalNamesTheLimitThatBlocksLongest checks which limit a refusal names: the one that
-// blocks longest, and of two that block equally long the first.
+// TestRefusalNamesTheLimitThatBlocksLongest checks which limit a refusal names: the one
+// that blocks longest, or the first of two that block equally long.
 func TestRefusalNamesTheLimitThatBlocksLongest(t *testing.T) {
 	t.Parallel()
 	l := newLimits()
@@ -79,8 +79,8 @@ func TestRefusalNamesTheLimitThatBlocksLongest(t *testing.T) {
 	}
 }
 
-// TestManyNamesDoNotResetALimit checks that a client cannot get rid of a used limit by
-// making the gateway create limits without end: those in use are kept, the others dropped.
+// TestManyNamesDoNotResetALimit checks that a client cannot reset a used limit by making
+// the gateway create many others: limits in use are kept, and the others are dropped.
 func TestManyNamesDoNotResetALimit(t *testing.T) {
 	t.Parallel()
 	l := newLimits()
@@ -106,9 +106,9 @@ func TestManyNamesDoNotResetALimit(t *testing.T) {
 	}
 }
 
-// TestRepeatedAnswersCount checks that only the first return of a request state is no new
-// call, also when the memory of states is full: then every answer counts, until the states
-// are expired.
+// TestRepeatedAnswersCount checks that the first return of a request state does not count
+// as a call, and any later one does. If the memory of states is full, every return counts
+// until the states have expired.
 func TestRepeatedAnswersCount(t *testing.T) {
 	t.Parallel()
 	l := newLimits()

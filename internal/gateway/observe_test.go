@@ -119,7 +119,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// refusingHooks answers calls of env and refuses those of count.
+// refusingHooks answers calls of env and refuses calls of count.
 type refusingHooks struct{}
 
 func (*refusingHooks) Applies(_, _, tool string) bool { return tool == "env" || tool == "count" }

@@ -23,7 +23,8 @@ type parking struct {
 	over  bool
 }
 
-// maxParked limits the parked calls, and maxParkedOf those of one client.
+// maxParked is the maximum number of parked calls, and maxParkedOf the maximum of one
+// client.
 const (
 	maxParked   = 256
 	maxParkedOf = 64

@@ -79,7 +79,7 @@ func withoutVolatile(meta json.RawMessage) json.RawMessage {
 		return nil
 	})
 	if err != nil {
-		return meta // not an object
+		return meta // the _meta is not an object and is kept
 	}
 	return jsonrpc.Object(kept...)
 }

@@ -143,9 +143,8 @@ func checkTools(t *testing.T, pins Pins, mode PinMode, tools ...string) map[stri
 	return g.checkPins(m, catalogOf(tools...))
 }
 
-// The first use approves the tools that there are, and remembers that it has happened: an
-// upstream without tools has not been used, later tools wait, and nothing is approved or
-// written again.
+// The first use approves the existing tools and is recorded; an upstream without tools
+// counts as unused. Later tools wait, and nothing is approved or written again.
 func TestFirstUseApprovesOnce(t *testing.T) {
 	t.Parallel()
 	const a, b, changed = `{"name":"a"}`, `{"name":"b"}`, `{"name":"a","title":"changed"}`

@@ -139,7 +139,7 @@ func isClaimable(literal string) bool {
 		rest = strings.TrimPrefix(rest, "//")
 	}
 	if page, ok := strings.CutPrefix(literal, uiScheme); ok {
-		return strings.Contains(page, "/") // the whole authority
+		return strings.Contains(page, "/") // a page needs its whole authority
 	}
 	return rest != ""
 }

@@ -66,8 +66,8 @@ func TestUpstreamGetsOnlyItsOwnURIs(t *testing.T) {
 	}
 }
 
-// The most specific matching template gets a URI, regardless of precedence; a listed URI
-// goes to the upstream that lists it.
+// A URI goes to the upstream that lists it, or else to the upstream with the most specific
+// matching template, regardless of precedence.
 func TestMostSpecificTemplateWins(t *testing.T) {
 	t.Parallel()
 	wide := newEntry(t, "grasping", upstreamtest.ClaimsForeignResources)

@@ -24,8 +24,8 @@ func rewriteObject(raw json.RawMessage, f func(key string, value json.RawMessage
 	return jsonrpc.Object(all...)
 }
 
-// rewriteList changes the entries of a list. It calls f for a value that is not a list,
-// too. If nothing changes, it returns the same bytes.
+// rewriteList changes the entries of a list. A value that is not a list is changed like an
+// entry. If nothing changes, rewriteList returns the same bytes.
 func rewriteList(raw json.RawMessage, f change) json.RawMessage {
 	if raw[0] != '[' {
 		return f(raw)

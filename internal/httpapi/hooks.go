@@ -127,7 +127,7 @@ func (a *api) saveHookModule(c *call, body saveModuleBody) (any, error) {
 	return object{"module": module}, err
 }
 
-// hookTypes returns the TypeScript declarations of the API of scripts.
+// hookTypes returns the TypeScript declarations of the script API.
 func (a *api) hookTypes(*call) (any, error) { return object{"types": sandbox.Types()}, nil }
 
 // hookDocument is a graph that need not be valid, as JSON or as text.

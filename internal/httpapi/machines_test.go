@@ -137,9 +137,9 @@ func TestMachines(t *testing.T) {
 	s.wantStatus(t, 422, asAgent, "GET", "/api/machines/broken", "")
 }
 
-// A run starts and waits for a person. The answer with an agent's token is refused, and
-// that of a browser accepted. The run ends and is forked, and its events are returned in
-// pages. Other users cannot see it.
+// A run starts and waits for a person. An answer with an agent's token is refused, and an
+// answer from a browser is accepted. The run ends and is forked, and its events are
+// returned in pages. Other users cannot see the run.
 func TestMachineRuns(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)

@@ -208,7 +208,7 @@ func (a *api) restoreSession(c *call) (any, error) {
 	return object{"restored": ref}, a.Sessions.RestoreDocument(c.Context(), ref, a.currentTime())
 }
 
-// bulkBody names documents as WorkRail's dashboard does.
+// bulkBody lists the documents to delete, in the form that WorkRail's dashboard sends.
 type bulkBody struct {
 	Sessions []bulkRef `json:"sessions"`
 }

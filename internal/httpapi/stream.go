@@ -19,8 +19,8 @@ const (
 	writeTime = 10 * time.Second
 	// retryTime is the time that browsers wait before they reconnect.
 	retryTime = time.Second
-	// maxStreams is the maximum number of streams of a process, and maxUserStreams that of
-	// a user.
+	// maxStreams is the maximum number of streams of a process, and maxUserStreams the
+	// maximum of one user.
 	maxStreams     = 256
 	maxUserStreams = 64
 )

@@ -53,7 +53,7 @@ func (r *rig) newUpstreams(t *testing.T, dir string) *gatewayadmin.Service {
 			return err
 		},
 		Pins: gateway.PinStore{Approvals: approvals, Dir: filepath.Join(dir, "upstreams")},
-		Logs: func(string, int) ([]string, error) { return []string{"it said so"}, nil },
+		Logs: func(string, int) ([]string, error) { return []string{"a log line"}, nil },
 	})
 }
 

@@ -127,7 +127,7 @@ func (t *Tracer) deliverBody(body []byte) error {
 		select {
 		case <-time.After(wait):
 			wait *= 2
-		case <-t.stop: // one last attempt
+		case <-t.stop: // make one last attempt
 			_, err := t.postOnce(body)
 			return err
 		}

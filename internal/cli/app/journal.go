@@ -34,9 +34,10 @@ func StorePath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "g
 // IsDamaged reports whether a store failed to open because its file is damaged.
 func IsDamaged(err error) bool { return sqlite.IsDamaged(err) }
 
-// OpenKey reads the key of the chains of the journal. It creates a key only for a store
-// without one, because another key would break the chains. If several instances open a new
-// store at the same time, one key is stored and the other instances get an error.
+// OpenKey reads the key that authenticates the event chains of the journal. It creates a
+// key only for a store without one, because another key would break the chains. If several
+// instances open a new store at the same time, one key is stored and the other instances
+// get an error.
 func OpenKey(ctx context.Context, cfg *config.Config, journal JournalStore) (run.Key, error) {
 	path := cfg.Journal.KeyFile
 	if isMissing(path) {
@@ -132,7 +133,8 @@ func wrongKeyError(path string) error {
 }
 
 // OpenHeads opens the file of the last known event of each run, which detects a rollback.
-// Each store has its own file, because a run of one store is not missing in another.
+// Each store has its own file: in a shared file, the runs of one store would be missing in
+// the other.
 func OpenHeads(cfg *config.Config, key run.Key) (run.Heads, error) {
 	return rollbackguard.Open(HeadsPath(cfg), key)
 }

@@ -163,7 +163,7 @@ func WithPool(ctx context.Context, do func(*sandbox.Pool) error) error {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), app.ServerProbeTimeout)
 		defer cancel()
-		_ = pool.Close(ctx) // workers that are left end with this process
+		_ = pool.Close(ctx) // the remaining workers end with this process
 	}()
 	return do(pool)
 }

@@ -81,8 +81,8 @@ func runMachineReplay(ctx context.Context, o *machineReplayOptions) error {
 	return o.app.Host.WriteCheckResult(o.JSON, out, len(out.Differences) > 0, func() { o.writeResult(out) })
 }
 
-// loadRecording returns a recording and its definition. It reads a recording from a file,
-// or creates that of a run.
+// loadRecording returns a recording and its definition. It reads the recording from a file,
+// or creates one from a run.
 func (o *machineReplayOptions) loadRecording(ctx context.Context) (r *driver.Recording, d *machinedef.Definition, err error) {
 	if IsMachineRun(o.What) {
 		err = withMachines(ctx, o.app, nil, func(ctx context.Context, desk *machineDeps) error {

@@ -87,8 +87,7 @@ func (s *scriptedPlayer) setVariables(w *walk.Walk, pos engine.Position, n int) 
 	return &engine.Continue{Context: vars}, nil
 }
 
-// skipReason returns the reason for skipping a step: that of the step, or that of its
-// phase.
+// skipReason returns the reason for skipping a step: its own, or the reason of its phase.
 func (s *scriptedPlayer) skipReason(w *walk.Walk, pos engine.Position, n int) string {
 	if !w.Workflow.IsSkippable(pos) {
 		return ""

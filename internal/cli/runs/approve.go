@@ -101,8 +101,8 @@ func (o *RunsApproveOptions) approveRun(ctx context.Context, d *app.RunDeps, per
 	return answer, err
 }
 
-// answerGate answers a gate for the user who typed the passphrase. The handle must be the
-// one of the position that was shown, so that no later position is answered unseen.
+// answerGate answers a gate for the user who typed the passphrase. The handle must belong
+// to the position that was shown, so that no later position is answered unseen.
 func answerGate(ctx context.Context, d *app.RunDeps, handle string, pos engine.Position, given engine.Answer) (*run.Answer, error) {
 	caller := d.Caller
 	caller.Via = run.ViaTerminal

@@ -31,8 +31,8 @@ func NewRunsForkCmd(a *app.App, run func(context.Context, *RunsForkOptions) erro
 		Long: `Start a new run with the first events of an existing run, to continue differently from
 there. The existing run is not changed.
 
-The fork stops before the first human approval of the existing run. A run that a person
-aborted is forked by a person only: at a terminal, the command asks for the passphrase of
+The fork stops before the first human approval of the existing run. Only a person can
+fork a run that a person aborted: at a terminal, the command asks for the passphrase of
 "guideway runs approve", and the fork keeps the approvals.`,
 		Example: `  guideway runs fork r_06bmyb2ad4ft47c6abwmtxs
   guideway runs fork r_06bmyb2ad4ft47c6abwmtxs --seq 12`,
@@ -81,8 +81,8 @@ func NewRunsAbortCmd(a *app.App, run func(context.Context, *RunsAbortOptions) er
 		Use:   "abort RUN",
 		Short: "Abort a run",
 		Long: `Abort a run permanently. Its events are kept; "guideway runs fork" continues from any
-of them in a new run. At a terminal the command is recorded as a person's, and then an
-agent cannot fork the run.`,
+of them in a new run. A command at a terminal is recorded as a person's, and an agent
+cannot fork the run afterwards.`,
 		Example:           `  guideway runs abort r_06bmyb2ad4ft47c6abwmtxs --reason "done by hand"`,
 		Args:              exactlyOneRun("abort"),
 		ValidArgsFunction: completeRuns(a, acceptsCommands),

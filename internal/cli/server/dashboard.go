@@ -20,9 +20,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi"
 )
 
-// dashboard finds the address of the dashboard: that of any live server of the data
-// directory. If there is no server, this process starts one that runs until the process
-// ends.
+// dashboard finds the address of the dashboard on any live server of the data directory. If
+// there is no server, this process starts one that runs until the process ends.
 type dashboard struct {
 	surface *Surface
 

@@ -185,9 +185,9 @@ func newApprovalCheck(a *app.App, cfg *config.Config) func(*ResolvedMachine) err
 	}
 }
 
-// NeedsApproval reports whether the scripts of a source need an approval. Those of a
-// project do, because it is any directory that the user works in, unless it is configured
-// as trusted.
+// NeedsApproval reports whether the scripts of a source need an approval. Scripts of a
+// project need one unless the project is configured as trusted, because a project is any
+// directory in which the user works.
 func NeedsApproval(from catalog.SourceInfo) bool {
 	return from.WithLevel().Level == catalog.LevelReview
 }

@@ -153,8 +153,8 @@ func maintainedRecently(c *app.CheckpointStore, cfg *config.Config) bool {
 	return age >= 0 && age < MaintenanceInterval
 }
 
-// MaintenanceStampPath returns the path of the file whose modification time is that of the
-// last scan.
+// MaintenanceStampPath returns the path of the file whose modification time is the time of
+// the last scan.
 func MaintenanceStampPath(cfg *config.Config) string {
 	return filepath.Join(cfg.DataDir, "checkpoints.surveyed")
 }

@@ -76,7 +76,7 @@ func runServe(ctx context.Context, a *app.App, asRegistry bool) error {
 func CloseSessions(h *transport.HTTPHandler) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	_ = h.Close(ctx) // sessions that are left end with the process
+	_ = h.Close(ctx) // the remaining sessions end with the process
 }
 
 func listenTCP(ctx context.Context, address string) (net.Listener, error) {

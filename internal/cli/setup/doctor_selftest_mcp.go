@@ -84,7 +84,7 @@ func (c *selfTestClient) sendRequest(method string, params map[string]any) (json
 			return nil, guideway.Errorf(guideway.CodeInternal, "the server wrote a line that is not a message: %.80s", line)
 		}
 		if m.ID == nil || *m.ID != c.last {
-			continue // a notification
+			continue // the message is a notification
 		}
 		if m.Error != nil {
 			return nil, guideway.Errorf(guideway.CodeInternal, "%s was refused: %s", method, m.Error.Message)

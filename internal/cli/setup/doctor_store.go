@@ -162,7 +162,8 @@ func describeStore(ctx context.Context, journal app.JournalStore) (string, error
 // fixDamaged is the fix for a damaged file.
 const fixDamaged = "guideway runs export --salvage DIR, to recover the readable data; then restore %s from a backup, or move it away to start with an empty store"
 
-// checkMachineRuns checks the machine store, like checkRuns checks that of guided runs.
+// checkMachineRuns checks the machine run store, as checkRuns checks the store of guided
+// runs.
 func (o *DoctorOptions) checkMachineRuns(ctx context.Context, cfg *config.Config) []Check {
 	if cfg.DataDir == "" {
 		return nil // reported by the data directory check

@@ -109,7 +109,8 @@ type history struct {
 type phaseHistory struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
-	// Entered and Skipped count the entries and skips. Reason is that of the last skip.
+	// Entered and Skipped count the entries and skips. Reason is the reason of the last
+	// skip.
 	Entered int    `json:"entered"`
 	Skipped int    `json:"skipped"`
 	Reason  string `json:"reason,omitempty"`
@@ -125,7 +126,7 @@ type stepHistory struct {
 	Done  int    `json:"done"`
 	// Revised counts the outputs that were not confirmed.
 	Revised int `json:"revised,omitempty"`
-	// Skipped counts the skips. Reason is that of the last one.
+	// Skipped counts the skips. Reason is the reason of the last one.
 	Skipped int    `json:"skipped"`
 	Reason  string `json:"reason,omitempty"`
 }

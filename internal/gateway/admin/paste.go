@@ -54,7 +54,7 @@ func (s *Service) Import(ctx context.Context, text string, chosen []string, look
 		case err != nil:
 			row.Notes = append(row.Notes, "omitted: "+err.Error())
 		case chosen != nil && !slices.Contains(chosen, u.Name):
-			row.Notes = append(row.Notes, "omitted: it was not chosen")
+			row.Notes = append(row.Notes, "omitted: not chosen")
 		default:
 			row.Taken, taken[u.Name] = true, true
 			take = append(take, u)

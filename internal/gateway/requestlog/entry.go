@@ -178,7 +178,7 @@ type Summary struct {
 // Batch is a set of entries to write in one transaction.
 type Batch struct {
 	Entries []*Entry
-	// Graphs replace those of entries that were written before, by ID.
+	// Graphs replace the graphs of entries that were written before, by the entries' IDs.
 	Graphs map[string][]Graph
 	// Dropped is the number of entries that were dropped since the previous batch.
 	Dropped int64

@@ -91,7 +91,7 @@ func openDatabase(ctx context.Context, path string) (*Log, error) {
 // else.
 func dataSource(path string) string {
 	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") { // a Windows volume
+	if !strings.HasPrefix(path, "/") { // the path begins with a Windows volume
 		path = "/" + path
 	}
 	pragmas := url.Values{"_pragma": {

@@ -70,7 +70,7 @@ func fetchCatalog(ctx context.Context, s *Session) (*Catalog, error) {
 		err := c.fetchList(ctx, s, l)
 		var failure *jsonrpc.Error
 		if errors.As(err, &failure) && failure.Code == jsonrpc.CodeMethodNotFound {
-			continue // declared but not implemented
+			continue // the list is declared but not implemented
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", l.method, err)

@@ -82,7 +82,7 @@ func (a *authorizer) fetchResource(ctx context.Context, said string) (*resourceM
 	var places []string
 	if said != "" {
 		if originOf(said) != originOf(a.spec.URL) {
-			return nil, notDiscovered(giveTokenURL, "the server says that its metadata is on another host")
+			return nil, notDiscovered(giveTokenURL, "the server names metadata on another host")
 		}
 		places = []string{said}
 	} else {

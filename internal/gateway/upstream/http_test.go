@@ -81,7 +81,7 @@ func TestHTTP(t *testing.T) {
 			if err != nil || len(c.Tools) != 1 {
 				t.Errorf("the catalog is %+v, %v", c, err)
 			}
-			if way == "json" { // it has no stream for notifications
+			if way == "json" { // this kind of server has no stream for notifications
 				return
 			}
 			told := 0

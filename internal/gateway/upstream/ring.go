@@ -31,7 +31,7 @@ func (r *Ring) Write(text []byte) (int, error) {
 	for {
 		n := bytes.IndexByte(r.part, '\n')
 		if n < 0 && len(r.part) > ringBytes/4 {
-			n = len(r.part) - 1 // a line without an end
+			n = len(r.part) - 1 // an overlong line is cut
 		}
 		if n < 0 {
 			break

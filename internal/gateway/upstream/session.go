@@ -273,7 +273,7 @@ func (s *Session) cancelCall(id string, why error) {
 	s.mu.Lock()
 	over := s.over != nil
 	s.mu.Unlock()
-	if over || s.Modern() && s.opts.spec.Kind() == TransportHTTP { // closing the request cancels it
+	if over || s.Modern() && s.opts.spec.Kind() == TransportHTTP { // closing the request cancels the call
 		return
 	}
 	reason := "the caller cancelled the call"

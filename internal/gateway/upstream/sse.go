@@ -53,7 +53,7 @@ func openSSE(ctx context.Context, spec Spec, client *http.Client, limit int, to 
 		defer close(f.done)
 		err := f.readStream(stream, "")
 		_ = resp.Body.Close()
-		f.client.CloseIdleConnections() // If the server has exited, they are dead, and a POST on one would fail.
+		f.client.CloseIdleConnections() // The idle connections of a server that has exited would fail the next POST.
 		to.ended(fmt.Errorf("the server's stream ended: %w", rootCause(err)))
 	}()
 	return f, nil

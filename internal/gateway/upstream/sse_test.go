@@ -223,7 +223,7 @@ func TestOneFailureOfManySessions(t *testing.T) {
 	}
 }
 
-// tripFunc is a transport of requests.
+// tripFunc is an http.RoundTripper.
 type tripFunc func(*http.Request) (*http.Response, error)
 
 func (f tripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

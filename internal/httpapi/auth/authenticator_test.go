@@ -70,20 +70,20 @@ func TestAuthenticator(t *testing.T) {
 		t.Errorf("the token of the token file: %d for %q by %+v", status, user, holder)
 	}
 	if status, _, _, _ := authenticate(t, d, short); status != 200 {
-		t.Errorf("before it ends: %d", status)
+		t.Errorf("before the token expires: %d", status)
 	}
 	if err := tokens.Revoke("lost"); err != nil {
 		t.Fatal(err)
 	}
 	clock.now = clock.now.Add(time.Hour)
 	for name, tt := range map[string]struct{ token, want string }{
-		"expired":      {short, "has expired"},
-		"revoked":      {lost, "was revoked"},
-		"unknown":      {"gdn_" + strings.Repeat("x", 43), "was revoked"},
-		"of the API":   {made(auth.NamedToken{Name: "read", Scopes: []auth.Scope{auth.ScopeRead}}), "not valid here"},
-		"a person's":   {made(auth.NamedToken{Name: "phone", Scopes: []auth.Scope{auth.ScopeApprove}}), "not valid here"},
-		"a manager's":  {made(auth.NamedToken{Name: "admin", Scopes: []auth.Scope{auth.ScopeManage, auth.ScopeApprove}}), "not valid here"},
-		"of the other": {strings.Repeat("y", 48), "does not belong to this server"},
+		"expired":                   {short, "has expired"},
+		"revoked":                   {lost, "was revoked"},
+		"unknown":                   {"gdn_" + strings.Repeat("x", 43), "was revoked"},
+		"a token of the API":        {made(auth.NamedToken{Name: "read", Scopes: []auth.Scope{auth.ScopeRead}}), "not valid here"},
+		"a person's":                {made(auth.NamedToken{Name: "phone", Scopes: []auth.Scope{auth.ScopeApprove}}), "not valid here"},
+		"a manager's":               {made(auth.NamedToken{Name: "admin", Scopes: []auth.Scope{auth.ScopeManage, auth.ScopeApprove}}), "not valid here"},
+		"a token of another server": {strings.Repeat("y", 48), "does not belong to this server"},
 	} {
 		status, body, _, _ := authenticate(t, d, tt.token)
 		if status != http.StatusUnauthorized || !strings.Contains(body, tt.want) {

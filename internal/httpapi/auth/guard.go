@@ -13,8 +13,8 @@ import (
 // GuardOptions are the options of NewGuard. The zero value accepts loopback clients other
 // than web pages of another origin.
 type GuardOptions struct {
-	// AllowedHosts are names, in addition to those of loopback, that the header Host may
-	// have: "name" for any port, or "name:port".
+	// AllowedHosts are names that the header Host may have in addition to the names of
+	// loopback: "name" for any port, or "name:port".
 	AllowedHosts []string
 	// AllowOrigins are origins of web pages, in addition to the server's own, that may
 	// call: "scheme://host[:port]". Only these get CORS headers.

@@ -167,7 +167,7 @@ func TestGuardCORS(t *testing.T) {
 			status: http.StatusNoContent, origin: origin, lists: "authorization, content-type",
 		},
 		{
-			name: "preflight of no origin", opts: auth.GuardOptions{AllowOrigins: []string{origin}}, method: http.MethodOptions,
+			name: "preflight without an origin", opts: auth.GuardOptions{AllowOrigins: []string{origin}}, method: http.MethodOptions,
 			header: map[string]string{"Access-Control-Request-Method": "POST"}, status: http.StatusTeapot,
 		},
 		{

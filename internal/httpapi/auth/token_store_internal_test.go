@@ -8,12 +8,12 @@ import (
 )
 
 // A record that cannot be encoded is an error and leaves no file: an empty record would be
-// a credential without limits to what reads it.
+// read as a credential without limits.
 func TestUnencodableRecordIsNotStored(t *testing.T) {
 	t.Parallel()
 	v := newTokenStore(t.TempDir(), nil)
 	if err := v.createRecord("secret", func() {}); guideway.ErrorCode(err) != guideway.CodeInternal {
-		t.Errorf("create a record that is no JSON: %v", err)
+		t.Errorf("create a record that is not JSON: %v", err)
 	}
 	if list, err := os.ReadDir(v.dir); err != nil || len(list) != 0 {
 		t.Errorf("the directory has %v, %v", list, err)

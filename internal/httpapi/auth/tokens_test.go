@@ -47,7 +47,7 @@ func TestNamedTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := newAccess(t, nil, newTokens(t, dir)) // another process
+	a := newAccess(t, nil, newTokens(t, dir)) // checks the tokens as another process would
 	for _, tt := range []struct {
 		token  string
 		rights []auth.Right
@@ -273,8 +273,8 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// Each scope of a token gives exactly its rights, several scopes those of all of them, and
-// the scope for /mcp none here.
+// Each scope of a token grants exactly its rights, several scopes grant the rights of all
+// of them, and the scope for /mcp grants no rights on the API.
 func TestRightsOfScopes(t *testing.T) {
 	t.Parallel()
 	tokens := newTokens(t, filepath.Join(t.TempDir(), "tokens"))

@@ -84,7 +84,7 @@ func (s *httpFastPath) tryServe(w http.ResponseWriter, r *http.Request, maxBody 
 	}
 	answer(ctx)
 	if !a.done {
-		w.WriteHeader(http.StatusAccepted) // no answer
+		w.WriteHeader(http.StatusAccepted) // the message needs no answer
 	}
 	return true, nil
 }

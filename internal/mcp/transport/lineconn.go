@@ -36,7 +36,7 @@ type lineConn struct {
 	session  atomic.Pointer[mcp.ServerSession]
 	callCtx  context.Context //nolint:containedctx // the life of the connection
 
-	writeMu sync.Mutex // one line at a time
+	writeMu sync.Mutex // serializes the lines
 
 	mu       sync.Mutex
 	inFlight map[any]struct{} // a jsonrpc.ID, or a key of tryFastPath

@@ -81,7 +81,7 @@ func TestRevokedTokenEndsSessions(t *testing.T) {
 	}
 	<-b.cancelled
 	limit := time.After(20 * time.Second)
-	for open() > before-2 { // the sessions of the two legacy clients
+	for open() > before-2 { // waits for the end of the sessions of the two legacy clients
 		select {
 		case <-limit:
 			t.Fatalf("%d sessions of %d are open", open(), before)

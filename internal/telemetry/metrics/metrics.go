@@ -41,7 +41,7 @@ type family struct {
 
 type series struct {
 	values []string
-	value  float64 // for a histogram, the sum
+	value  float64 // the sum of the values for a histogram
 	counts []uint64
 	count  uint64
 }

@@ -71,7 +71,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	lists   int
-	asks    bool // the client can be asked
+	asks    bool // whether the client can be asked
 	learned bool
 	deaf    bool
 	// followed holds the subscribed resources.
