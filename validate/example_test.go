@@ -33,7 +33,7 @@ func ExampleParse() {
 	// sha256:5f89
 }
 
-// All errors are reported at once, each with its position and its fix.
+// All errors are reported together, each with its position and its fix.
 func ExampleParse_invalid() {
 	_, err := validate.Parse([]byte("id: x\nsteps: []\n"), validate.Options{Dialect: guideway.DialectSteps})
 	var invalid *validate.Error

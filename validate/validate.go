@@ -24,8 +24,8 @@ type Options struct {
 	File string
 	// Dialect is the dialect of the document.
 	Dialect guideway.Dialect
-	// Kind is workflow, of steps or phases; condition, state, skill or activity, of
-	// phases; graph or module, of hooks; machine or roles, of machines.
+	// Kind is the kind of the document: workflow (steps and phases), condition, state,
+	// skill or activity (phases), graph or module (hooks), machine or roles (machines).
 	Kind string
 }
 
@@ -33,11 +33,11 @@ type Options struct {
 type Document struct {
 	Dialect guideway.Dialect `json:"dialect"`
 	Kind    string           `json:"kind"`
-	// ID and Version are the document's own. They are empty if its kind has none.
+	// ID and Version come from the document. They are empty if its kind has none.
 	ID      string `json:"id,omitempty"`
 	Version string `json:"version,omitempty"`
 	// Hash pins the meaning of the document. It does not depend on spaces, the order of
-	// keys and the format.
+	// keys or the format.
 	Hash string `json:"hash"`
 	// Canonical is the document as RFC 8785 JSON.
 	Canonical json.RawMessage `json:"canonical"`

@@ -49,7 +49,7 @@ func TestBothForms(t *testing.T) {
 func TestTheKindCanBeForced(t *testing.T) {
 	t.Parallel()
 	if r := validate.Safe([]byte(release), validate.Options{Dialect: guideway.DialectPhases, Kind: "activity"}); r.Valid() {
-		t.Error("a workflow is taken for an activity")
+		t.Error("a workflow is accepted as an activity")
 	}
 	for _, kind := range []string{"workflow", "condition", "state", "skill", "activity"} {
 		if len(validate.Schema(guideway.DialectPhases, kind)) == 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/library"
 )
 
-// Goals in other words than the phrases must match the meant activity or be ambiguous. They
-// must never match another activity, above all not if they are negated.
+// A goal that does not use the words of a phrase must match the intended activity or be
+// ambiguous. It must never match a different activity, especially if it is negated.
 func TestGoalsInOtherWords(t *testing.T) {
 	t.Parallel()
 	lib := loadBundled(t).Library()

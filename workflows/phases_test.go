@@ -47,7 +47,7 @@ func TestBundledWithIndex(t *testing.T) {
 	}
 	for i, e := range warm.List(catalog.Filter{}) {
 		if e.Head != list[i].Head || e.Path != list[i].Path || e.Steps == 0 || e.Size == 0 {
-			t.Errorf("%+v, with an index %+v", list[i].Head, e.Head)
+			t.Errorf("the entry is %+v, with an index %+v", list[i].Head, e.Head)
 		}
 		was, err := list[i].Open()
 		if err != nil {
@@ -58,7 +58,7 @@ func TestBundledWithIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 		if is.Definition == was.Definition || is.Definition.Canonical != was.Definition.Canonical || is.Definition.File != was.Definition.File {
-			t.Errorf("%s is another with an index", e.ID)
+			t.Errorf("%s is a different definition with an index", e.ID)
 		}
 	}
 }
@@ -86,7 +86,7 @@ func TestBundledIsClean(t *testing.T) {
 		t.Fatal(err)
 	}
 	lib := snap.Library()
-	served := len(snap.List(catalog.Filter{})) + len(lib.Activities()) + len(lib.Skills("")) + 1 // the rules
+	served := len(snap.List(catalog.Filter{})) + len(lib.Activities()) + len(lib.Skills("")) + 1 // 1 for the rules
 	served += len(snap.Hooks()) + len(snap.HookModules()) + len(snap.Machines())
 	for _, graph := range snap.Hooks() {
 		for _, d := range graph.Lint() {
@@ -134,7 +134,7 @@ func exploreRuns(t *testing.T, p *engine.PhaseProgram, context map[string]any) m
 		}
 		const most = 5_000
 		if len(nodes) > most {
-			t.Fatalf("more than %d places", most)
+			t.Fatalf("more than %d positions", most)
 		}
 	}
 	visit(&node{key: "start"}, engine.State{}, engine.Command{Start: &engine.Start{Context: context}})
@@ -183,7 +183,7 @@ func possibleMoves(t *testing.T, p *engine.PhaseProgram, s engine.State) []engin
 	case engine.PositionContext:
 		for _, n := range pos.Needs {
 			if len(n.Allowed) == 0 {
-				t.Fatalf("nothing says what to set: %+v", pos)
+				t.Fatalf("the position does not explain which values to set: %+v", pos)
 			}
 			for _, value := range n.Allowed {
 				list = append(list, engine.Continue{Context: map[string]any{n.Variable: value}})
@@ -261,7 +261,7 @@ func eachPhased(t *testing.T, f func(t *testing.T, p *engine.PhaseProgram, nodes
 	t.Helper()
 	entries := loadBundled(t).List(catalog.Filter{Dialect: guideway.DialectPhases})
 	if len(entries) < 2 {
-		t.Fatalf("%d phase workflows", len(entries))
+		t.Fatalf("%d phase workflows, want at least 2", len(entries))
 	}
 	for _, e := range entries {
 		t.Run(e.ID, func(t *testing.T) {
@@ -322,7 +322,7 @@ func TestPhaseWorkflowsReachAnEnd(t *testing.T) {
 			}
 			for _, id := range ids {
 				if !seen[id] {
-					t.Errorf("no run comes to %s", id)
+					t.Errorf("no run reaches %s", id)
 				}
 			}
 		}
@@ -339,7 +339,7 @@ func TestPhasePromptsAreShort(t *testing.T) {
 				t.Errorf("the prompt of %s has %d characters", pos.ID, len(pos.Prompt))
 			}
 			if pos.Kind == engine.PositionStep && len(pos.Prompt)+len(strings.Join(pos.Criteria, "")) < 80 || pos.Kind == engine.PositionGate && pos.Message == "" {
-				t.Errorf("%s says too little: %q", pos.ID, pos.Prompt)
+				t.Errorf("the prompt of %s is too short: %q", pos.ID, pos.Prompt)
 			}
 		}
 	})
@@ -358,7 +358,7 @@ func TestTextsAndReferencesMatch(t *testing.T) {
 		for _, kind := range []phases.EntryKind{library.KindGuide, library.KindTemplate} {
 			for _, e := range snap.Library().Texts(kind, owner) {
 				if !strings.Contains(entry.Definition.Canonical, e.ID) {
-					t.Errorf("%s: nothing names the %s %s", owner, kind, e.ID)
+					t.Errorf("%s: no text refers to the %s %s", owner, kind, e.ID)
 				}
 			}
 		}
@@ -378,7 +378,7 @@ func TestTextsAndReferencesMatch(t *testing.T) {
 				}
 				e := snap.Library().Text(library.KindGuide, owner, strings.TrimSuffix(ref.Path, ".md"))
 				if e == nil {
-					t.Errorf("%s: no guide %s", owner, ref.Path)
+					t.Errorf("%s: there is no guide %s", owner, ref.Path)
 				} else if _, ok := library.Section(e.Text, ref.Section); !ok {
 					t.Errorf("%s: %s has no section %q", owner, ref.Path, ref.Section)
 				}

@@ -39,7 +39,7 @@ func eachWorkflow(t *testing.T, f func(t *testing.T, def *workflow.Definition, f
 	t.Helper()
 	files, err := fs.Glob(workflows.FS(), "*.yaml")
 	if err != nil || len(files) < 8 {
-		t.Fatalf("%d bundled workflows, %v", len(files), err)
+		t.Fatalf("%d bundled workflows, want at least 8 (%v)", len(files), err)
 	}
 	for _, file := range files {
 		t.Run(file, func(t *testing.T) {
@@ -90,16 +90,16 @@ func TestCriteriaDistinguishGoodFromLazy(t *testing.T) {
 				continue
 			}
 			if !ok {
-				t.Errorf("%s has criteria and no answers to try", id)
+				t.Errorf("%s has criteria but no sample answers", id)
 				continue
 			}
 			good, err := step.Criteria.Check(answers.Good, expr.Map(fix.Context))
 			if err != nil || !good.Valid {
-				t.Errorf("%s refuses the good answer: %v %v", id, good.Issues, err)
+				t.Errorf("the criteria of %s refuse the good answer: %v %v", id, good.Issues, err)
 			}
 			lazy, err := step.Criteria.Check(answers.Lazy, expr.Map(fix.Context))
 			if err != nil || lazy.Valid {
-				t.Errorf("%s accepts the lazy answer (%v):\n%s", id, err, answers.Lazy)
+				t.Errorf("the criteria of %s accept the lazy answer (%v):\n%s", id, err, answers.Lazy)
 			}
 		}
 	})
@@ -175,7 +175,7 @@ func TestPathsAsRuns(t *testing.T) {
 					break
 				}
 				if pos.Kind == engine.PositionContext {
-					t.Fatalf("%s, after %v: waits for %+v", way.Name, ids, pos.Needs)
+					t.Fatalf("%s, after %v: the run waits for %+v", way.Name, ids, pos.Needs)
 				}
 				command = engine.Command{Continue: &engine.Continue{}}
 				if pos.Kind == engine.PositionGate {

@@ -365,7 +365,7 @@ func (w *treeWalk) reportLimits() {
 	if len(w.deep) > 0 {
 		w.diagnostics = append(w.diagnostics, newWarning("limit-depth",
 			filepath.Join(w.dir.info.Location, filepath.FromSlash(w.deep[0])),
-			fmt.Sprintf("directories more than %d levels down are not read: %d of them", maxDepth, len(w.deep)),
+			fmt.Sprintf("directories more than %d levels deep are not read (%d directories)", maxDepth, len(w.deep)),
 			"move the workflows up, or configure their directory as a workflow directory"))
 	}
 }

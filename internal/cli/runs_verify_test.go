@@ -15,12 +15,12 @@ func TestVerifyReportsBrokenLinks(t *testing.T) {
 	t.Parallel()
 	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
 	runscmd.WriteReport(&host, &run.Report{Runs: 3, Events: 20, Faults: []run.Fault{
-		{Kind: run.FaultHeads, Message: "2 lines of the heads were edited"},
+		{Kind: run.FaultHeads, Message: "2 lines of the head file were edited"},
 		{Run: "r_a", Seq: 3, Kind: run.FaultEdited, Message: "event 3 (step_completed) is not what was written"},
 		{Run: "r_b", Seq: 5, Kind: run.FaultTruncated, Message: "the run had 6 events and has 4"},
 	}})
 	want := []string{
-		"2 lines of the heads were edited [heads]",
+		"2 lines of the head file were edited [heads]",
 		"r_a  event 3 (step_completed) is not what was written [edited]",
 		"r_b  event 5: the run had 6 events and has 4 [truncated]",
 		"",

@@ -299,7 +299,7 @@ func TestAllErrorsAtOnce(t *testing.T) {
 		`  guideway.json:5:3: "level" is not a setting; did you mean "log.level"?`,
 		`  guideway.json:6:20: "log.level" is a number; write a string`,
 		`  guideway.json:6:23: "log.formt" is not a setting; did you mean "log.format"?`,
-		`  guideway.json:6:58: "log.format" is set twice, first in line 6; remove one of the two`,
+		`  guideway.json:6:58: "log.format" is set twice, first in line 6; remove one of the two entries`,
 		`  guideway.json:7:16: "workflows" is a list; write an object`,
 		`  guideway.json:8:19: "*" would allow every web page; write scheme://host or scheme://host:port, such as "https://app.example.com"`,
 		`  guideway.json:9:19: "https://x" is not a host; write a host or host:port without a scheme, such as "guideway.local"`,

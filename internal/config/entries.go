@@ -42,7 +42,7 @@ func (f *fileReader) readEntries(at int, e namedEntries) {
 		_ = f.dec.Decode(&text)
 		pointer := "/" + group + "/" + escapePointer(name)
 		if seen[name] {
-			f.reportError(f.diagnosticAt("config-duplicate", keyAt, pointer), newError("remove one of the two", "the %s %q is set twice", e.one, name))
+			f.reportError(f.diagnosticAt("config-duplicate", keyAt, pointer), newError("remove one of the two entries", "the %s %q is set twice", e.one, name))
 			continue
 		}
 		seen[name] = true

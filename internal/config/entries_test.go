@@ -24,7 +24,7 @@ func TestEntries(t *testing.T) {
 			`{"a": "b"}`:                        `the ` + one + ` "a" is a string; write an object`,
 			`{"a": {"` + slip[one] + `": "x"}}`: `"` + slip[one] + `" of the ` + one + ` "a" is not a setting; did you mean "` + near[one] + `"?`,
 			`{"a": {"qqqqqq": 1}}`:              `"qqqqqq" of the ` + one + ` "a" is not a setting; use one of: `,
-			`{"a": {}, "a": {}}`:                `the ` + one + ` "a" is set twice; remove one of the two`,
+			`{"a": {}, "a": {}}`:                `the ` + one + ` "a" is set twice; remove one of the two entries`,
 		} {
 			_, err := config.Load(config.Options{File: writeConfig(t, `{"`+one+`s": `+text+`}`), Getenv: environment(), GOOS: "linux", Dir: "/"})
 			if err == nil || !strings.Contains(err.Error(), want) {

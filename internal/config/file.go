@@ -215,7 +215,7 @@ func (f *fileReader) readObject(prefix string) {
 		valueAt := f.nextOffset()
 		if first, twice := seen[key]; twice {
 			f.reportError(f.diagnosticAt("config-duplicate", keyAt, pointer),
-				newError("remove one of the two", "%q is set twice, first in line %d", name, f.diagnosticAt("", first, "").Line))
+				newError("remove one of the two entries", "%q is set twice, first in line %d", name, f.diagnosticAt("", first, "").Line))
 			f.skipValue()
 			continue
 		}

@@ -26,7 +26,7 @@ type Options struct {
 	// Environ lists all variables like os.Environ. If it is set, unknown variables that
 	// start with GUIDEWAY_ are reported as warnings.
 	Environ []string
-	// GOOS is the platform. Empty means this one.
+	// GOOS is the platform. Empty means the current one.
 	GOOS string
 	// Dir is the working directory. Empty means the process's.
 	Dir string
@@ -180,7 +180,7 @@ func (l *loader) warnAboutConflicts() {
 		l.addWarning(guideway.Diagnostic{
 			Code: "config-shadowed", File: origin.Name,
 			Message: "the passphrase file is ignored, because " + EnvPassphrase + " is set",
-			Fix:     "remove one of the two",
+			Fix:     "remove one of the two settings",
 		})
 	case e.Passphrase != "" && !passphrase:
 		l.addWarning(guideway.Diagnostic{

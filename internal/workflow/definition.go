@@ -38,8 +38,8 @@ type Definition struct {
 
 // Parse parses a workflow. The diagnostics are the errors that prevent loading, in document
 // order; the definition is nil if there are any. Other diagnostics come from Lint,
-// including errors in patterns and schemas. A document of another kind is an error; ParseAs
-// reads it.
+// including errors in patterns and schemas. A document of a different kind is an error; use
+// ParseAs for it.
 func Parse(file string, data []byte) (*Definition, []guideway.Diagnostic) {
 	d, _, found := parseWorkflow(file, data)
 	return d, found

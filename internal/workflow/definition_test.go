@@ -151,7 +151,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestLintHasLines lints with the document, without it, and with a different one.
+// TestLintHasLines checks that diagnostics have lines only if the linter gets the document
+// that was parsed.
 func TestLintHasLines(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/lint-compile.json")

@@ -27,7 +27,7 @@ type Document struct {
 	ID, Version string
 	// Hash and Canonical are as in Definition.
 	Hash, Canonical string
-	// The following fields are set according to the kind.
+	// One of the following fields is set, according to the kind.
 	Workflow  *Definition
 	Condition *expr.Expr
 	State     *phases.State
@@ -191,7 +191,7 @@ func parseDocument(file string, data []byte, as As) (*Document, *doc.Node, []gui
 	as = as.guessKind(file, root)
 	document := &Document{Dialect: as.Dialect, Kind: as.Kind}
 	if as.Dialect == guideway.DialectMachines {
-		found = document.readMachines(file, root, data) // readMachines parses the text again, so it needs the data
+		found = document.readMachines(file, root, data) // the parsers of machines need the text
 	} else {
 		found = append(found, document.readKind(file, root)...)
 	}
@@ -319,7 +319,7 @@ func (d *Document) unknownKind(file string, root *doc.Node) guideway.Diagnostic 
 	return guideway.Diagnostic{
 		Severity: guideway.SeverityError, Code: CodeNoWorkflow, File: file, Line: root.Line, Column: root.Column,
 		Message: "The " + string(d.Dialect) + " dialect has no documents of kind '" + string(d.Kind) + "'.",
-		Fix:     "ask for one of: " + shape.List(names),
+		Fix:     "use one of: " + shape.List(names),
 	}
 }
 

@@ -34,7 +34,8 @@ func TestGuessOfWhatIsBroken(t *testing.T) {
 	}
 }
 
-// TestGuess recognizes kinds by their members, and reads documents as requested.
+// TestGuess checks that kinds are recognized by their members, and that documents are read
+// as requested.
 func TestGuess(t *testing.T) {
 	t.Parallel()
 	const (
@@ -187,7 +188,7 @@ func TestPhasesCorpus(t *testing.T) {
 	}
 	for kind, missing := range want {
 		if missing != 0 {
-			t.Errorf("documents of the kind %s are missing: %d", kind, missing)
+			t.Errorf("%[2]d documents of the kind %[1]s are missing", kind, missing)
 		}
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// TestHostileFilesAreFast parses a mebibyte of the worst input for a parser with quadratic
-// comparisons, which would take minutes and exceed the time limit of the test binary. It
-// logs the time of each.
+// TestHostileFilesAreFast parses a mebibyte of input for which a parser with quadratic
+// comparisons would take minutes and exceed the time limit of the test binary. It logs the
+// time of each.
 func TestHostileFilesAreFast(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("slow with the race detector, and there is only one goroutine")
+		t.Skip("too slow with the race detector, and the code uses only one goroutine")
 	}
 	for name, text := range map[string]string{
 		"one unknown key": "{" + strings.Repeat(`"abcdefghijklmnopqrstu":1,`, 40_000) + `"z":1}`,

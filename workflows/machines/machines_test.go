@@ -14,8 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm/scripted"
 )
 
-// Each bundled machine has no diagnostics. Its recording has every input without a default,
-// no unknown input, and answers that load.
+// Each bundled machine has no diagnostics. Its recording has a value for every input
+// without a default, has no unknown input, and its answers can be loaded.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
 	fsys := os.DirFS(".")
@@ -53,7 +53,7 @@ func TestRecordings(t *testing.T) {
 		}
 		for _, in := range l.Definition.Inputs {
 			if _, given := demo.Inputs[in.Name]; !given && !in.Optional {
-				t.Errorf("%s: the recording does not give %s", l.Claims, in.Name)
+				t.Errorf("%s: the recording has no value for %s", l.Claims, in.Name)
 			}
 		}
 		for name := range demo.Inputs {

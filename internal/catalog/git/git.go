@@ -70,7 +70,7 @@ func New(opts Options) (*Fetcher, error) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not a commit", opts.Commit).WithFix("give all 40 digits of its hash")
 	}
 	if named := len(slices.DeleteFunc([]string{opts.Branch, opts.Tag, opts.Commit}, func(s string) bool { return s == "" })); named > 1 {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "only one of branch, tag and commit can be set").WithFix("set one of the three")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "only one of branch, tag and commit can be set").WithFix("set only one of branch, tag and commit")
 	}
 	opts.Path = strings.Trim(opts.Path, "/")
 	if opts.Path == "." {

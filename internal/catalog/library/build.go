@@ -78,7 +78,7 @@ func (b *builder) addSource(source Source) {
 			if first := slots[at]; first != nil {
 				b.addDiagnostic(guideway.SeverityWarning, CodeIndexDuplicate, item.File,
 					fmt.Sprintf("the index %s is that of %s too; both are served by id", item.Digits, first.File),
-					"change the index of one of the two")
+					"change the index of one of the two files")
 			}
 			slots[at] = item
 		}
@@ -104,7 +104,7 @@ func (b *builder) reportDuplicate(item, first *Item) {
 	}
 	b.addDiagnostic(guideway.SeverityError, code, item.File,
 		fmt.Sprintf("%s is taken by %s, which is served; this file is not", what, first.File),
-		"change one of the two, or delete it")
+		"change or delete one of the two files")
 }
 
 // reportFallbacks reports which documents are served in place of those that do not load.
@@ -164,7 +164,7 @@ func (b *builder) checkActivities() {
 			if first := phrases[phrase]; first != nil && first != entry {
 				b.addDiagnostic(guideway.SeverityWarning, CodeRecognitionDuplicate, entry.File,
 					fmt.Sprintf("the phrase %q also belongs to the activity %q (%s), which quick_match returns", phrase, first.ID, first.File),
-					"remove it from one of the two")
+					"remove the phrase from one of the two activities")
 				continue
 			}
 			phrases[phrase] = entry

@@ -93,7 +93,7 @@ func (s *Stage) Add(name string, limit int64, content io.Reader) error {
 		s.Reject(name, "file-name", "the name is not a valid file name on every system", "rename the file")
 		return nil
 	case s.names[strings.ToLower(name)]:
-		s.Reject(name, "file-name", "another file has the same name in different case", "rename one of the two")
+		s.Reject(name, "file-name", "another file has the same name in different case", "rename one of the two files")
 		return nil
 	case len(s.manifest.Files) >= maxFiles:
 		return fmt.Errorf("%w: over %d files", ErrTooMuch, maxFiles)

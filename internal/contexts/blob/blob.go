@@ -135,7 +135,7 @@ func SystemError(doing, dir string, err error) error {
 		return guideway.Errorf(guideway.CodeUnavailable, "%s: %w", doing, err)
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "%s in %s: %w", doing, dir, err).
-		WithFix("make the directory and its files readable and writable for this user, or choose another data directory")
+		WithFix("make the directory and its files readable and writable for this user, or choose a different data directory")
 }
 
 // SweepEach implements Blobs.Sweep with Each and Delete, for stores without unfinished

@@ -25,7 +25,7 @@ type CheckRequest struct {
 
 // Verdict is the result of a check.
 type Verdict struct {
-	// Valid reports whether it loads, its modules exist, and its scripts compile.
+	// Valid reports whether the document loads, its modules exist, and its scripts compile.
 	Valid bool         `json:"valid"`
 	Kind  hookdef.Kind `json:"kind,omitempty"`
 	ID    string       `json:"id,omitempty"`
@@ -34,7 +34,7 @@ type Verdict struct {
 	// Graph is the document as JSON, if it loads; Module is set for a module.
 	Graph  json.RawMessage `json:"graph,omitempty"`
 	Module *hookdef.Module `json:"module,omitempty"`
-	// Overlaps names the active graphs that apply to some of the same requests.
+	// Overlaps names the active graphs whose requests overlap with those of this graph.
 	Overlaps []string `json:"overlaps,omitempty"`
 	// Diagnostics of scripts have the pointer of the script, and line numbers within it.
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`

@@ -18,7 +18,7 @@ type EnableRequest struct {
 	Pin string
 	// Replace disables the graphs that apply to the same requests.
 	Replace bool
-	// Who is the approving person.
+	// Who is the person who approves.
 	Who string
 }
 
@@ -51,7 +51,7 @@ func (d *Service) Enable(ctx context.Context, r EnableRequest) (replaced []strin
 		snapshot := d.opts.Catalog.Snapshot()
 		others := Activate(snapshot, records).Set.Overlapping(e.Graph)
 		if len(others) > 0 && !r.Replace {
-			return nil, guideway.Errorf(guideway.CodeConflict, "%s applies to some of the same requests, and is active: %s", r.ID, strings.Join(others, ", ")).
+			return nil, guideway.Errorf(guideway.CodeConflict, "%s applies to some of the same requests and is active: %s", r.ID, strings.Join(others, ", ")).
 				WithFix("disable the other graph, or use bindings that do not overlap")
 		}
 		replaced = others

@@ -41,7 +41,7 @@ func equalsGraph(text []byte, graph json.RawMessage) bool {
 	return a != "" && a == b
 }
 
-// canonicalText returns a document that loads as canonical JSON, or "" if it does not load.
+// canonicalText returns a document as canonical JSON, or "" if it does not load.
 func canonicalText(text []byte) string {
 	document, _ := workflow.ParseAs("", text, workflow.As{Dialect: guideway.DialectHooks})
 	if document == nil {
@@ -257,7 +257,7 @@ func nameOfNode(n *yaml.Node) string {
 	return nameOfItem(v)
 }
 
-// sameScalar reports whether a node already has a value.
+// sameScalar reports whether a node already has the value.
 func sameScalar(n *yaml.Node, value any) bool {
 	switch value := value.(type) {
 	case string:

@@ -13,7 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// canonicalText returns a graph that loads in canonical form.
+// canonicalText returns a graph in canonical form and fails the test if it does not load.
 func canonicalText(t interface{ Fatalf(string, ...any) }, text string) string {
 	d, found := workflow.ParseAs("", []byte(text), workflow.As{Dialect: guideway.DialectHooks})
 	if d == nil {

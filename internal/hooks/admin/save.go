@@ -20,7 +20,7 @@ import (
 // SaveRequest is a new version of a graph.
 type SaveRequest struct {
 	ID string
-	// Source is the name of the source to save it in.
+	// Source is the name of the source to save the graph in.
 	Source string
 	// Base is the version of the file that the change started from; empty for a new file.
 	Base string
@@ -28,7 +28,8 @@ type SaveRequest struct {
 	// Text, the complete file, is used if Graph is empty.
 	Graph json.RawMessage
 	Text  string
-	// Who is the person who saved it, and Note the reason, for the list of versions.
+	// Who is the person who saves the graph, and Note the reason; the list of versions
+	// shows both.
 	Who, Note string
 }
 
@@ -127,7 +128,7 @@ func checkSavable(m *state, info catalog.SourceInfo, id string, v *Verdict) erro
 	case v.Kind != hookdef.KindGraph:
 		return guideway.Errorf(guideway.CodeInvalid, "the document is a %s, not a hook graph", v.Kind)
 	case v.ID != id:
-		return guideway.Errorf(guideway.CodeInvalid, "the graph has the id %q, but is saved as %q", v.ID, id).WithFix("save it under its own id")
+		return guideway.Errorf(guideway.CodeInvalid, "the graph has the id %q, but is saved as %q", v.ID, id).WithFix("save the graph under its own id")
 	}
 	served, err := m.snapshot.Hook(id)
 	if err != nil || served.Source.Name != info.Name {
@@ -141,8 +142,8 @@ func checkSavable(m *state, info catalog.SourceInfo, id string, v *Verdict) erro
 	return nil
 }
 
-// Remove deletes the file of a graph. Its version is kept. An enabled graph is refused,
-// because the requests that it applies to would be refused, too.
+// Remove deletes the file of a graph. Its version is kept. It refuses to remove an enabled
+// graph, because without it the requests that it applies to would be refused.
 func (d *Service) Remove(ctx context.Context, id, source, base string) error {
 	return d.changeFile(ctx, func() error { return d.removeFile(id, source, base) })
 }
@@ -176,7 +177,7 @@ func (d *Service) removeFile(id, source, base string) error {
 	}
 	if c := Candidate(served); c.Source == info.Key() && m.records.Find(c.Key()) != nil {
 		return guideway.Errorf(guideway.CodeConflict, "%s is enabled; without it, matching requests would be refused", id).
-			WithFix("disable it first")
+			WithFix("disable the graph first")
 	}
 	name, err := nameOf(m.snapshot, info, id)
 	if err != nil {
@@ -184,7 +185,7 @@ func (d *Service) removeFile(id, source, base string) error {
 	}
 	was, err := writer.Read(info, name)
 	if err != nil {
-		return guideway.Errorf(guideway.CodeNotFound, "%s has no file of the hook graph %s", info.Name, id)
+		return guideway.Errorf(guideway.CodeNotFound, "the source %s has no file for the hook graph %s", info.Name, id)
 	}
 	if err := d.versions.addFound(versionSet{source: info.Key(), id: id}, was); err != nil {
 		return err
@@ -205,7 +206,7 @@ func findSource(snapshot *catalog.Snapshot, source string) (catalog.SourceInfo, 
 		names = append(names, s.Name)
 	}
 	return catalog.SourceInfo{}, guideway.Errorf(guideway.CodeInvalid, "hook graphs cannot be saved in %q", source).
-		WithFix("choose one of: %s", strings.Join(names, ", "))
+		WithFix("choose one of these sources: %s", strings.Join(names, ", "))
 }
 
 // nameOf returns the name of a graph's file in a source without extension: its existing
@@ -262,7 +263,7 @@ func (d *Service) GetModule(_ context.Context, id string) (*ModuleText, error) {
 		}
 		text, err := writer.Read(module.Source, name)
 		if err != nil {
-			return nil, guideway.Errorf(guideway.CodeUnavailable, "read %s: %w", module.Path, err).WithFix("check that it exists")
+			return nil, guideway.Errorf(guideway.CodeUnavailable, "read %s: %w", module.Path, err).WithFix("check that the graph exists")
 		}
 		out.Script, out.Base = string(text), writer.Version(text)
 		return out, nil

@@ -38,20 +38,20 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Catalog is the catalog, as far as the service needs it.
+// Catalog is the part of the catalog that the service uses.
 type Catalog interface {
 	Snapshot() *catalog.Snapshot
 	// Load reads the sources again.
 	Load(ctx context.Context) error
 }
 
-// Approvals is the approval store, as far as the service needs it.
+// Approvals is the part of the approval store that the service uses.
 type Approvals interface {
 	List() (approval.Records, error)
 	Change(ctx context.Context, edit func(approval.Records) (approval.Records, error)) error
 }
 
-// Scripts is the sandbox, as far as the service needs it.
+// Scripts is the part of the sandbox that the service uses.
 type Scripts interface {
 	runner.Runner
 	runner.Checker
@@ -118,7 +118,7 @@ type Row struct {
 	// Pin is the hash of the graph's behavior; empty if it does not load.
 	Pin   string `json:"pin,omitempty"`
 	Stale bool   `json:"stale,omitempty"`
-	// Overlaps names the active graphs that apply to some of the same requests.
+	// Overlaps names the active graphs whose requests overlap with those of this graph.
 	Overlaps  []string             `json:"overlaps,omitempty"`
 	Overrides []catalog.Overridden `json:"overrides,omitempty"`
 }
@@ -279,7 +279,7 @@ func textOf(e *catalog.HookEntry) (text, base string, err error) {
 		}
 		data, err := writer.Read(e.Source, name)
 		if err != nil {
-			return "", "", guideway.Errorf(guideway.CodeUnavailable, "read %s: %w", e.Path, err).WithFix("check that it exists")
+			return "", "", guideway.Errorf(guideway.CodeUnavailable, "read %s: %w", e.Path, err).WithFix("check that the graph exists")
 		}
 		return string(data), writer.Version(data), nil
 	}

@@ -31,7 +31,7 @@ type Sample struct {
 	Detail bool
 }
 
-// Trial is the result of a trial.
+// Trial is the result of a trial run.
 type Trial struct {
 	Outcome hookengine.Status `json:"outcome"`
 	// Request is the request that the server would have got.
@@ -201,7 +201,7 @@ func (s *Sample) newServer(method hookdef.Type) (hookengine.Caller, error) {
 	return hookengine.CallerFunc(func(context.Context, hookengine.Call) (json.RawMessage, error) { return result, failure }), nil
 }
 
-// passage is the input and output of a script.
+// passage is the input and output of one execution of a script.
 type passage struct{ in, out json.RawMessage }
 
 // observedScripts records the input and output of scripts by node.

@@ -109,8 +109,8 @@ func (v *versionStore) addFound(s versionSet, text []byte) error {
 	return v.addVersion(s, string(text), "", "found in the file")
 }
 
-// nameAfter returns the name of a new version: its time, made later than all existing
-// names, and its base.
+// nameAfter returns the name of a new version: its time, adjusted to be later than all
+// existing names, and its base.
 func (v *versionStore) nameAfter(names []string, now time.Time, base string) string {
 	ms := now.UnixMilli()
 	if len(names) > 0 {

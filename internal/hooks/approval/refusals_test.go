@@ -19,7 +19,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
 )
 
-// A change of a file that is not authentic is refused and does not authenticate it.
+// A change is refused if the file was edited, and does not give the edited file a valid
+// MAC.
 func TestChangeKeepsAnEditedFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "approvals.json")
@@ -36,7 +37,7 @@ func TestChangeKeepsAnEditedFile(t *testing.T) {
 		"another form": strings.Replace(string(good), `"form": 1`, `"form": 9`, 1),
 	} {
 		if text == string(good) {
-			t.Fatalf("%s: nothing was edited in %s", name, good)
+			t.Fatalf("%s: the file is unchanged: %s", name, good)
 		}
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -54,7 +55,7 @@ func TestChangeKeepsAnEditedFile(t *testing.T) {
 	}
 }
 
-// A change that fails leaves the file as it is.
+// A failed change does not modify the file.
 func TestFailedChange(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "approvals.json")
@@ -68,11 +69,11 @@ func TestFailedChange(t *testing.T) {
 	}
 	no := errors.New("no")
 	if err := s.Change(t.Context(), func(approval.Records) (approval.Records, error) { return nil, no }); !errors.Is(err, no) {
-		t.Errorf("an edit that fails: %v", err)
+		t.Errorf("Change with a failing edit returns %v", err)
 	}
 	huge := newRecord(strings.Repeat("x", 8<<20), "1")
 	if _, err := s.Put(t.Context(), huge); guideway.ErrorCode(err) != guideway.CodeTooLarge || guideway.ErrorFix(err) == "" {
-		t.Errorf("a file that is too large: %v", err)
+		t.Errorf("Put into a file that would be too large returns %v", err)
 	}
 	damaged := newRecord("b", "1")
 	damaged.Scope = json.RawMessage(`{"type":`)
@@ -86,7 +87,7 @@ func TestFailedChange(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := s.Put(ctx, newRecord("b", "1")); guideway.ErrorCode(err) != guideway.CodeUnavailable {
-		t.Errorf("while another process holds the lock: %v", err)
+		t.Errorf("while another process holds the lock, Put returns %v", err)
 	}
 	if err := lock.Close(); err != nil {
 		t.Fatal(err)
@@ -96,7 +97,7 @@ func TestFailedChange(t *testing.T) {
 	}
 	below := openStore(t, filepath.Join(path, "below", "approvals.json"), "key")
 	if _, err := below.Put(t.Context(), newRecord("a", "1")); guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
-		t.Errorf("a directory that cannot be made: %v", err)
+		t.Errorf("Put into a directory that cannot be created returns %v", err)
 	}
 }
 
@@ -120,7 +121,7 @@ func TestIncompleteApprovals(t *testing.T) {
 		r := newRecord("a", "1")
 		edit(&r)
 		if _, err := s.Put(t.Context(), r); err == nil {
-			t.Errorf("an approval without a %s is stored", name)
+			t.Errorf("an approval without a %s was stored", name)
 		}
 	}
 	if rs, err := s.List(); err != nil || len(rs) != 0 {

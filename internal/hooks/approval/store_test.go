@@ -123,7 +123,7 @@ func TestEditedFileIsInvalid(t *testing.T) {
 				t.Errorf("read %v, %v", rs, err)
 			}
 			if _, err := s.Put(t.Context(), newRecord("b", "1")); guideway.ErrorCode(err) != guideway.CodeForbidden {
-				t.Errorf("Put on an edited file: %v, want CodeForbidden", err)
+				t.Errorf("Put on an edited file returns %v, want CodeForbidden", err)
 			}
 		})
 	}
@@ -132,7 +132,7 @@ func TestEditedFileIsInvalid(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := openStore(t, path, "other").List(); guideway.ErrorCode(err) != guideway.CodeForbidden {
-		t.Errorf("List with a different key: %v, want CodeForbidden", err)
+		t.Errorf("List with a different key returns %v, want CodeForbidden", err)
 	}
 }
 

@@ -69,6 +69,6 @@ func TestSchemas(t *testing.T) {
 		shapetest.Explained(t, hookdef.Schema(kind))
 	}
 	if hookdef.Schema("tea") != nil {
-		t.Error("there is a schema of tea")
+		t.Error("Schema returned a schema for an unknown kind")
 	}
 }

@@ -13,7 +13,7 @@ import (
 // Kind is the kind of a document of the dialect.
 type Kind = shape.Kind
 
-// The kinds.
+// The kinds of documents.
 const (
 	KindGraph  Kind = "graph"
 	KindModule Kind = "module"
@@ -118,7 +118,7 @@ func (p *parser) sortedDiagnostics(root *doc.Node, severity guideway.Severity) [
 	return found
 }
 
-// nodeAt returns the ID of the node that contains a pointeror, for an edge, the ID of its
+// nodeAt returns the ID of the node that contains a pointer or, for an edge, the ID of its
 // source; "" for other pointers.
 func nodeAt(root *doc.Node, pointer string) string {
 	parts := strings.SplitN(strings.TrimPrefix(pointer, "/"), "/", 3)

@@ -53,7 +53,7 @@ type Graph struct {
 	// Template marks a graph that can be copied and is never active.
 	Template bool
 	// Enabled, CreatedAt and UpdatedAt (in milliseconds of Unix time) are preserved for
-	// other tools. They have no effect: write access to the file must not be enough to
+	// other tools. They have no effect: write access to the file must not be sufficient to
 	// activate a graph.
 	Enabled              bool
 	CreatedAt, UpdatedAt float64
@@ -99,7 +99,7 @@ type Hook struct {
 	// Blocking is set if the request waits for the hook; otherwise the hook is
 	// fire-and-forget.
 	Blocking bool
-	// Answers is set if the hook must return the response in place of the server.
+	// Answers is set if the hook must return the response instead of the server.
 	Answers bool
 	// Timeout limits the hook; zero means the engine's default.
 	Timeout time.Duration

@@ -56,7 +56,7 @@ type Linked struct {
 	Scripts map[string]Script
 	// Used is the list of modules that the hooks refer to, without duplicates.
 	Used []Module
-	// Pin is the hash of the graph's behaviour, including its scripts. It does not include
+	// Pin is the hash of the graph's behavior, including its scripts. It does not include
 	// names, labels, descriptions or node positions. It identifies an approved graph.
 	Pin string
 }
@@ -113,7 +113,7 @@ func unknownModule(g *Graph, i int, known []string) guideway.Diagnostic {
 	}
 }
 
-// computePin returns the hash of the graph's behaviour.
+// computePin returns the hash of the graph's behavior.
 func (l *Linked) computePin() string {
 	type node struct {
 		ID        string          `json:"id"`

@@ -44,8 +44,8 @@ func redact(script string) hookdef.Module {
 	return hookdef.Module{ID: "redact", Name: "Redact", Script: script}
 }
 
-// A pin covers the behaviour of a graph: it changes with every script, edge and binding,
-// but not with labels or positions, which do not affect execution.
+// A pin covers the behavior of a graph: it changes with every script, edge and binding, but
+// not with labels or positions, which do not affect execution.
 func TestPin(t *testing.T) {
 	t.Parallel()
 	pin := linkGraph(t, parseGraph(t, small), redact("1")).Pin

@@ -88,13 +88,13 @@ func answersRequest(n *Node) bool { return n.Kind == HookNode && n.Hook != nil &
 func (l *linter) lintNode(at shape.Place, n *Node) {
 	data := at.Key("data")
 	if n.Hook != nil && n.Kind != HookNode {
-		l.Warnf(data.Key("hook"), CodeDataIgnored, "make the node one of type 'hook', or remove it", "The hook of node '%s' never runs: the node is of type '%s'.", n.ID, n.Kind)
+		l.Warnf(data.Key("hook"), CodeDataIgnored, "change the type of the node to 'hook', or remove the hook", "The hook of node '%s' never runs: the node is of type '%s'.", n.ID, n.Kind)
 	}
 	if n.Condition != nil && n.Kind != ConditionNode {
-		l.Warnf(data.Key("condition"), CodeDataIgnored, "make the node one of type 'condition', or remove it", "The condition of node '%s' is never evaluated: the node is of type '%s'.", n.ID, n.Kind)
+		l.Warnf(data.Key("condition"), CodeDataIgnored, "change the type of the node to 'condition', or remove the condition", "The condition of node '%s' is never evaluated: the node is of type '%s'.", n.ID, n.Kind)
 	}
 	if n.Kind == Call && l.hasPredecessor(n.ID, answersRequest) {
-		l.Warnf(at, CodeCallNever, "remove it, or remove 'answers' from the hook before it", "'%s' never sends the call: a hook before it answers in place of the server.", n.ID)
+		l.Warnf(at, CodeCallNever, "remove it, or remove 'answers' from the hook before it", "'%s' never sends the call: a hook before it answers instead of the server.", n.ID)
 	}
 	if n.Kind == ConditionNode && n.Condition != nil {
 		l.lintCondition(data.Key("condition"), n)
@@ -111,7 +111,7 @@ func (l *linter) lintCondition(at shape.Place, n *Node) {
 			if !l.hasPredecessor(n.ID, func(n *Node) bool {
 				return n.Kind == Call || answersRequest(n) || n.Kind == HookNode && n.Hook.Blocking
 			}) {
-				l.Warnf(at, CodeConditionEarly, "put it after an mcp-call", "%s reads %s before a response exists.", shape.Capital(what), shape.Quote(path))
+				l.Warnf(at, CodeConditionEarly, "move the condition after an mcp-call", "%s reads %s before a response exists.", shape.Capital(what), shape.Quote(path))
 			}
 		default:
 			l.Warnf(at, CodePathUnknown, pathFix(path), "%s reads %s; use request, response, metadata or variables.", shape.Capital(what), shape.Quote(path))

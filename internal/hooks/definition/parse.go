@@ -200,7 +200,7 @@ func (p *parser) readHook(at shape.Place) *Hook {
 	switch {
 	case module && script:
 		p.Errorf(at, CodeHookScript, "keep 'hookModuleId' to share the script, or 'script' to use it only here",
-			"The hook %s names a module and has a script of its own.", at.Where)
+			"The hook %s names a module and also has its own script.", at.Where)
 	case !module && !script:
 		p.Errorf(at, CodeHookScript, `add "script": "...", or "hookModuleId": the name of a module`, "The hook %s has no script.", at.Where)
 	}

@@ -61,7 +61,8 @@ func (g *Graph) Diagnostics() []guideway.Diagnostic {
 // checker collects the diagnostics of one graph.
 type checker struct {
 	*Graph
-	// numbers are the indices of nodes by ID; the first node with an ID counts.
+	// numbers are the indices of nodes by ID; of several nodes with one ID, the first is
+	// used.
 	numbers map[string]int
 	// in and out are the indices of each node's valid edges, without duplicates.
 	in, out [][]int
@@ -102,7 +103,7 @@ func (c *checker) indexEdges() {
 		}
 		c.numbers[id] = n
 		if h := c.Nodes[n].Hook; c.Nodes[n].Kind == HookNode && h != nil && h.Answers && !h.Blocking {
-			c.addNodeError(n, CodeFireAndForgetAnswers, "set 'blocking' to true, or remove 'answers'", "Hook '%s' is fire-and-forget: nothing waits for its answer.", id)
+			c.addNodeError(n, CodeFireAndForgetAnswers, "set 'blocking' to true, or remove 'answers'", "Hook '%s' is fire-and-forget: its answer would be ignored.", id)
 		}
 	}
 	c.in, c.out = make([][]int, len(c.Nodes)), make([][]int, len(c.Nodes))
@@ -115,7 +116,7 @@ func (c *checker) indexEdges() {
 			continue
 		}
 		if first, ok := seen[edge]; ok {
-			c.addEdgeError(e, "", CodeEdgeTwice, "remove one of the two", "The edge from '%s' to '%s' is duplicated: edge %d is the same.", edge.Source, edge.Target, first+1)
+			c.addEdgeError(e, "", CodeEdgeTwice, "remove one of the two edges", "The edge from '%s' to '%s' is duplicated: edge %d is the same.", edge.Source, edge.Target, first+1)
 			continue
 		}
 		seen[edge] = e
@@ -151,7 +152,7 @@ func (c *checker) checkEnds() {
 		switch c.Nodes[n].Kind {
 		case Start:
 			if first >= 0 {
-				c.addNodeError(n, CodeStartCount, "remove one of the two", "A graph has exactly one start node, but '%s' and '%s' are both start nodes.", c.Nodes[first].ID, c.Nodes[n].ID)
+				c.addNodeError(n, CodeStartCount, "remove one of the two nodes", "A graph has exactly one start node, but '%s' and '%s' are both start nodes.", c.Nodes[first].ID, c.Nodes[n].ID)
 				continue
 			}
 			first = n
@@ -308,7 +309,8 @@ func (c *checker) checkReachability() {
 	}
 }
 
-// pathState is the state of a walk: its node, and the calls and answers on the path to it.
+// pathState is the state of a walk: its node, and the number of calls and answers on the
+// path to the node.
 type pathState struct {
 	node     int
 	called   bool
@@ -335,10 +337,10 @@ func (c *checker) checkPaths() {
 			continue
 		case node.Kind == Call && at.called && !told[CodeCallTwice+node.ID]:
 			told[CodeCallTwice+node.ID] = true
-			c.addNodeError(at.node, CodeCallTwice, "keep one of them: a call is sent at most once", "A path to '%s' has already sent the call.", node.ID)
+			c.addNodeError(at.node, CodeCallTwice, "keep one of the two nodes: a call is sent at most once", "A path to '%s' has already sent the call.", node.ID)
 		case node.Kind == End && !at.called && !at.answered && !told[CodeCallMissing+node.ID]:
 			told[CodeCallMissing+node.ID] = true
-			c.addNodeError(at.node, CodeCallMissing, "add an mcp-call to the path; or, if a hook on it answers in place of the server, set its 'answers' to true",
+			c.addNodeError(at.node, CodeCallMissing, "add an mcp-call to the path; or, if a hook on it answers instead of the server, set its 'answers' to true",
 				"A path to the end '%s' has no mcp-call and no hook that answers.", node.ID)
 		}
 		at.called = at.called || node.Kind == Call

@@ -52,8 +52,8 @@ func TestCheckerAgreesWithJudge(t *testing.T) {
 			}
 		})
 	})
-	// A valid graph with one edge added, removed or reversed is invalid, and both report
-	// the same errors.
+	// A valid graph with one edge added, removed or reversed is invalid, and both
+	// implementations report the same errors.
 	t.Run("damaged", func(t *testing.T) {
 		t.Parallel()
 		rapid.Check(t, func(t *rapid.T) {
@@ -74,7 +74,7 @@ func TestCheckerAgreesWithJudge(t *testing.T) {
 			}
 			for i := range g.Edges {
 				if n := g.Node(g.Edges[i].Source); n != nil && n.Kind != hookdef.ConditionNode {
-					g.Edges[i].Branch = hookdef.NoBranch // like the parser
+					g.Edges[i].Branch = hookdef.NoBranch // set the branch, as the parser does
 				}
 			}
 			if diff := cmp.Diff(definitiontest.Judge(g), checkerRules(g)); diff != "" {
@@ -117,7 +117,7 @@ func TestPatterns(t *testing.T) {
 	})
 }
 
-// naiveMatch matches by trying every length for a star.
+// naiveMatch reports whether a pattern matches by trying every length for a star.
 func naiveMatch(pattern, name string) bool {
 	switch {
 	case pattern == "":

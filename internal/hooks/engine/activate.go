@@ -13,8 +13,8 @@ import (
 type Candidate struct {
 	// ID is the ID of the graph, and Source its source, as in approvals.
 	ID, Source string
-	// Own reports whether this user owns the source: a change there needs no new approval.
-	// Other sources need it.
+	// Own reports whether this user owns the source: a change of an own graph needs no new
+	// approval, unlike a change in another source.
 	Own bool
 	// Graph is nil if the graph does not load or link; Problem is the reason.
 	Graph   *hookdef.Linked
@@ -31,12 +31,12 @@ type State string
 
 // The activation states.
 const (
-	// StateOff: the graph is not enabled.
+	// StateOff means that the graph is not enabled.
 	StateOff State = "off"
-	// StateActive: the graph runs.
+	// StateActive means that the graph runs.
 	StateActive State = "active"
-	// StateChanged: the graph differs from its approval. StateBroken: it does not load.
-	// StateTemplate: it is a template, which is never active.
+	// StateChanged means that the graph differs from its approval, StateBroken that it does
+	// not load, and StateTemplate that it is a template, which is never active.
 	StateChanged  State = "changed"
 	StateBroken   State = "broken"
 	StateTemplate State = "template"
@@ -109,8 +109,8 @@ func Activate(candidates []Candidate, records approval.Records, present func(sou
 	return a
 }
 
-// evaluate returns the state of a candidate with its record, if any; why is empty if
-// nothing is blocked.
+// evaluate returns the state of a candidate, given its approval record, if any; why is
+// empty if nothing is blocked.
 func (c *Candidate) evaluate(r *approval.Record) (program *Program, state State, why string) {
 	switch {
 	case c.Graph == nil:

@@ -10,7 +10,7 @@ import (
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 )
 
-// newCandidate returns a graph of a project that applies to the tools rm*.
+// newCandidate returns a project's graph that applies to the tools rm*.
 func newCandidate(t *testing.T, more string) hookengine.Candidate {
 	t.Helper()
 	return hookengine.Candidate{ID: "graph", Source: "project:/p", Graph: linkGraph(t,
@@ -69,9 +69,9 @@ func TestActivate(t *testing.T) {
 		t.Errorf("a graph of an absent project blocks a call: %v", err)
 	}
 	if _, err := template.Approval("me"); guideway.ErrorCode(err) != guideway.CodeInvalid {
-		t.Errorf("Approval of a template: %v, want CodeInvalid", err)
+		t.Errorf("Approval of a template returned %v, want CodeInvalid", err)
 	}
 	if _, err := broken.Approval("me"); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition {
-		t.Errorf("Approval of a broken graph: %v, want CodeInvalidDefinition", err)
+		t.Errorf("Approval of a broken graph returned %v, want CodeInvalidDefinition", err)
 	}
 }

@@ -145,7 +145,7 @@ func (c *changes) mergeList(at doc.Pointer, before, after *tree) ([]byte, bool) 
 	return append(out, ']'), false
 }
 
-// isEqual reports whether two values are equal for a script.
+// isEqual reports whether a script cannot distinguish two values.
 func isEqual(a, b *tree) bool {
 	_, same := (&changes{list: make([]Change, maxChanges)}).mergeValue("", a, b)
 	return same

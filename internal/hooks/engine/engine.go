@@ -21,8 +21,8 @@ type Options struct {
 	Audit Auditor
 	// Timeout is the default timeout of a hook: 5 seconds.
 	Timeout time.Duration
-	// Background is the maximum number of concurrent fire-and-forget hooks: 32. More are
-	// dropped, which their traces report.
+	// Background is the maximum number of concurrent fire-and-forget hooks: 32. Additional
+	// ones are dropped, and their traces report it.
 	Background int
 	// OnBackground is called with the trace of each fire-and-forget hook after it has
 	// ended.
@@ -116,7 +116,7 @@ func initialVariables(variables map[string]json.RawMessage) json.RawMessage {
 	}
 	text, err := json.Marshal(variables)
 	if err != nil {
-		return json.RawMessage("{}") // they are parts of a valid JSON document
+		return json.RawMessage("{}") // the values are parts of a valid JSON document
 	}
 	return text
 }
@@ -261,8 +261,8 @@ func (x *execution) failedOutcome(n *node, err error) *Outcome {
 	return &Outcome{Status: StatusError, Err: err, Node: n.ID}
 }
 
-// nodeFailure returns the error of a failed node: its kind, whether the call was sent, and
-// the next action.
+// nodeFailure returns the error of a failed node. It contains the node's kind, whether the
+// call was sent, and the next action.
 func (x *execution) nodeFailure(what string, n *node, err error) error {
 	place := ""
 	var script *ScriptError

@@ -40,7 +40,7 @@ func TestBackgroundHooksAreLimited(t *testing.T) {
 		if n.Error == nil || n.Error.Code != hookengine.CodeDropped || n.Pending {
 			t.Errorf("the trace is %+v", n)
 		}
-		again := r.runRequest() // the slot is free again
+		again := r.runRequest() // now the slot is free again
 		for _, id := range []string{"a", "b"} {
 			if n := r.settledNode(again, id); n.Error != nil {
 				t.Errorf("%s: %+v", id, n.Error)
@@ -129,7 +129,7 @@ func TestResponses(t *testing.T) {
 	}
 }
 
-// A hook and a server could read a duplicate key differently.
+// Duplicate keys are refused, because a hook and a server could read them differently.
 func TestDuplicateKeys(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, "start > a > call > end", nil)
@@ -220,7 +220,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// auditor stores entries, or fails.
+// auditor stores entries, or returns an error if err is set.
 type auditor struct {
 	entries []hookengine.AuditEntry
 	err     error

@@ -235,7 +235,7 @@ func valueAt(v any, path ...string) any {
 	return v
 }
 
-// throwScript is a script that throws.
+// throwScript returns a script that throws.
 func throwScript(context.Context, map[string]any) (any, error) {
 	return nil, &hookengine.ScriptError{Code: hookengine.CodeScript, Message: "boom", File: "graph/a.js", Line: 3, Column: 7}
 }

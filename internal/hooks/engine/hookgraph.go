@@ -1,5 +1,5 @@
 // Package engine is the engine for hook graphs: it runs the nodes of a graph on one
-// request, before and after the call to the server .
+// request, before and after the call to the server.
 //
 // Rules:
 //
@@ -143,15 +143,15 @@ type Status string
 
 // The outcomes of a request.
 const (
-	// StatusPassed: no hook changed the request or the response.
+	// StatusPassed means that no hook changed the request or the response.
 	StatusPassed Status = "passed"
-	// StatusChanged: a hook changed the request or the response.
+	// StatusChanged means that a hook changed the request or the response.
 	StatusChanged Status = "changed"
-	// StatusAnswered: a hook answered instead of the server.
+	// StatusAnswered means that a hook answered instead of the server.
 	StatusAnswered Status = "answered"
-	// StatusRefused: a hook refused the request or its response.
+	// StatusRefused means that a hook refused the request or its response.
 	StatusRefused Status = "refused"
-	// StatusError: a hook or the call failed.
+	// StatusError means that a hook or the call failed.
 	StatusError Status = "error"
 )
 

@@ -17,9 +17,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
 
-// These tests are the eleven differences between this engine and the original
-// implementation of the dialect, which violated its own specification. The original fails
-// each of them.
+// These tests cover the eleven differences between this engine and the original
+// implementation of the dialect, which violated its own specification. The original
+// implementation fails each of them.
 
 // Difference 1: only nodes on a path from the start run, in the order of the path; a graph
 // with an unconnected node does not load.
@@ -55,7 +55,7 @@ func TestOriginal2BackgroundHookIsNotAwaited(t *testing.T) {
 			return nil, nil
 		},
 	})
-	out := r.runRequest() // never returns if the engine waits for the hook
+	out := r.runRequest() // runRequest never returns if the engine waits for the hook
 	r.checkOutcome(out, hookengine.StatusPassed, 1)
 	for _, n := range out.Nodes() {
 		if (n.ID == "slow" || n.ID == "late") != n.Pending {
@@ -118,7 +118,7 @@ func TestOriginal4ReturnValueCounts(t *testing.T) {
 			return map[string]any{"continue": false, "error": map[string]any{"code": "NO", "message": "not this one"}}
 		}, hookengine.StatusRefused, 0, "refused by the hook 'a': not this one; the call was not sent"},
 		{
-			"refuses without one", func(map[string]any) any { return map[string]any{"continue": false} },
+			"refuses without an error", func(map[string]any) any { return map[string]any{"continue": false} },
 			hookengine.StatusRefused, 0, "refused by the hook 'a': no reason given; the call was not sent",
 		},
 		{

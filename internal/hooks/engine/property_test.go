@@ -34,7 +34,7 @@ type scenario struct {
 	graph *hookdef.Graph
 	deeds map[string]action
 	holds map[string]bool
-	fails bool // whether the call fails
+	fails bool // fails reports whether the call fails
 }
 
 func drawPlay(t *rapid.T) *scenario {

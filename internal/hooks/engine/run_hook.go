@@ -64,7 +64,7 @@ func (x *execution) applyContext(given, left json.RawMessage) ([]Change, error) 
 
 // verdict is the decoded return value of a hook.
 type verdict struct {
-	// stop ends the request here; refused adds an error.
+	// stop ends the request at this hook; refused adds an error.
 	stop, refused bool
 	code, message string
 	// replaced is a returned context that replaces the changed one.
@@ -214,7 +214,7 @@ func (x *execution) startBackground(ctx context.Context, n *node) {
 	e.asides.Add(1)
 	e.mu.Unlock()
 	i, s := x.trace.addNode(entry), x.state
-	// It outlives the request, but not the engine.
+	// The hook outlives the request, but not the engine.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	release := context.AfterFunc(e.life, cancel)
 	go func() {

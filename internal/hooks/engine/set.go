@@ -26,7 +26,7 @@ type Blocked struct {
 	ID       string
 	Type     hookdef.Type
 	Bindings []hookdef.Binding
-	// Why is the reason why it cannot run, and Fix the next action.
+	// Why is the reason why the graph cannot run, and Fix the next action.
 	Why, Fix string
 }
 

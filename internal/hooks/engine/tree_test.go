@@ -28,7 +28,7 @@ func FuzzTree(f *testing.F) {
 			return
 		}
 		if err != nil {
-			return // rejected on purpose: duplicate key or too deep
+			return // rejected on purpose: a duplicate key, or nested too deep
 		}
 		if !reflect.DeepEqual(got.toAny(), want) {
 			t.Fatalf("parseTree(%q) = %#v, want %#v", data, got.toAny(), want)

@@ -112,7 +112,7 @@ type example struct {
 	name, graph string
 	variables   map[string]string
 	params      string
-	response    string // the server's answer; if empty, the call fails
+	response    string // the response of the server; if empty, the call fails
 	status      hookengine.Status
 	// sent and got are the expected request to the server and the expected response.
 	sent, got string
@@ -172,7 +172,7 @@ func newExamples() []example {
 		},
 
 		{
-			name: "a file of secrets is blocked", graph: "block-by-argument", params: `{"name":"read","arguments":{"paths":["a","/home/u/.ssh/id_rsa"]}}`,
+			name: "a file with secrets is blocked", graph: "block-by-argument", params: `{"name":"read","arguments":{"paths":["a","/home/u/.ssh/id_rsa"]}}`,
 			status: hookengine.StatusRefused, err: "it names a file of secrets; the call was not sent",
 		},
 		{name: "an environment file is blocked", graph: "block-by-argument", params: `{"name":"read","arguments":{"path":".env.local"}}`, status: hookengine.StatusRefused, err: "names a file of secrets"},
@@ -259,7 +259,7 @@ func newBlockedExamples() []example {
 		"on Windows":               `{"path":"C:\\Users\\me\\.aws\\credentials"}`,
 	} {
 		list = append(list, example{
-			name: "a file of secrets " + name, graph: "block-by-argument", params: `{"name":"run","arguments":` + arguments + `}`,
+			name: "a file with secrets " + name, graph: "block-by-argument", params: `{"name":"run","arguments":` + arguments + `}`,
 			status: hookengine.StatusRefused, err: "it names a file of secrets; the call was not sent",
 		})
 	}
@@ -273,7 +273,7 @@ func newBlockedExamples() []example {
 	} {
 		params := `{"name":"run","arguments":` + arguments + `}`
 		list = append(list, example{
-			name: "no file of secrets: " + arguments, graph: "block-by-argument", params: params,
+			name: "no file with secrets: " + arguments, graph: "block-by-argument", params: params,
 			response: textContent("x"), status: hookengine.StatusPassed, sent: params, got: textContent("x"),
 		})
 	}
@@ -339,7 +339,7 @@ func TestErrors(t *testing.T) {
 		{"while (true) {}", hookengine.CodeTimeout, 0},
 		{"new Uint8Array(2 ** 30)", hookengine.CodeScript, 1},
 	} {
-		timeout := time.Minute // a busy machine must not fail the test
+		timeout := time.Minute // the timeout is long, so that the test does not fail on a busy machine
 		if tt.code == hookengine.CodeTimeout {
 			timeout = 300 * time.Millisecond
 		}

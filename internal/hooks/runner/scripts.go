@@ -38,12 +38,12 @@ type Scripts struct {
 
 var _ hookengine.Scripts = (*Scripts)(nil)
 
-// The memory limit of a script is a fixed part that is enough for most scripts, and a part
-// in proportion to its context.
+// The memory limit of a script is a fixed part that is sufficient for most scripts, and a
+// part proportional to the size of its context.
 const (
 	memory, mostMemory = 32 << 20, 128 << 20
 	output, mostOutput = 4 << 20, 32 << 20
-	// perByte is the memory for each byte of JSON, enough for one or two copies.
+	// perByte is the memory for each byte of JSON, sufficient for one or two copies.
 	perByte = 16
 )
 
@@ -74,8 +74,8 @@ func (s *Scripts) RunHook(ctx context.Context, call hookengine.ScriptCall) (*hoo
 	return out, nil
 }
 
-// newModule returns the module of a hook's script. Its hash is the one approved with the
-// graph, so that no other text runs.
+// newModule returns the module of a hook's script. Its hash is the one that was approved
+// with the graph, so that no other text can run.
 func newModule(s hookdef.Script) sandbox.Module {
 	return sandbox.Module{Name: s.Name, Source: s.Text, Hash: strings.TrimPrefix(s.Hash, "sha256:"), Params: []string{"context"}}
 }
@@ -139,7 +139,7 @@ func HiddenCharacter(name, script string) *guideway.Diagnostic {
 	}
 	fix := fmt.Sprintf(`remove it, or write it in a string as \u{%X}`, r)
 	if r == '\r' {
-		fix = "end lines with a line feed, or with both"
+		fix = "end lines with a line feed, or with a carriage return and a line feed"
 	}
 	return &guideway.Diagnostic{
 		Severity: guideway.SeverityError, Code: CodeHiddenCharacter, File: name, Line: line, Column: column,

@@ -11,8 +11,8 @@ import (
 )
 
 // A worker parses a previous script before the next call. This has no visible effect: every
-// call has its own script and library, even even if names are equal, and evaluates them
-// once, during the call.
+// call has its own script and library, even if names are equal, and evaluates them once,
+// during the call.
 func TestParseAheadDoesNotRun(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{Workers: 1, Burst: 1})

@@ -93,7 +93,7 @@ func benchmarkHook(b *testing.B, source string, size int, pause time.Duration) {
 		Module: Module{Name: "redact.js", Source: source, Hash: Hash(source)},
 		Args:   []json.RawMessage{hookContext(size)},
 	}
-	var inside []time.Duration // wall time of each call, as measured by the worker
+	var inside []time.Duration // wall times of the calls, as measured by the worker
 	run := func() time.Duration {
 		began := time.Now()
 		r, err := p.Run(b.Context(), c)
@@ -201,8 +201,8 @@ func schedCPU(tb testing.TB, proc string) time.Duration {
 	return sum
 }
 
-// poolMemory returns a memory value from /proc/PID/status in MB, the largest of all
-// workers.
+// poolMemory returns the largest value of all workers for a memory field in
+// /proc/PID/status, in MB.
 func poolMemory(tb testing.TB, p *Pool, figure string) float64 {
 	tb.Helper()
 	var most int64

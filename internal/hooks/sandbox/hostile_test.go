@@ -154,7 +154,7 @@ func TestAttacksEnd(t *testing.T) {
 			c := newCall(a.source)
 			c.Limits = a.testLimits()
 			var late time.Duration
-			for range 3 { // on a busy machine one attempt can be late, but not all three
+			for range 3 { // on a busy machine, one attempt may take too long, but not all three
 				if err := p.Warm(t.Context()); err != nil {
 					t.Fatal(err)
 				}

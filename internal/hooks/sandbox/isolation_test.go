@@ -65,7 +65,8 @@ func TestGlobalsAreFrozen(t *testing.T) {
 	}
 }
 
-// A call leaves no state for the next one: not in globals, modules or the library.
+// A call leaves no state for the next one: neither in globals nor in modules or the
+// library.
 func TestCallsLeaveNoTraces(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{Workers: 1, Burst: 1})

@@ -18,7 +18,7 @@ import (
 // The test binary is also the script worker.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "unfiltered-worker" {
-		withoutFilters() // simulates a container that forbids system call filters
+		withoutFilters() // simulate a container that forbids system call filters
 	}
 	if len(os.Args) == 2 && (os.Args[1] == "script-worker" || os.Args[1] == "unfiltered-worker") {
 		if err := worker.Main(os.Stdin, os.Stdout); err != nil {

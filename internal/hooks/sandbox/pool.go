@@ -55,14 +55,14 @@ type Pool struct {
 
 	mu       sync.Mutex
 	closed   bool
-	idle     []*process // the most recently used one first, because its memory is still in the CPU caches
+	idle     []*process // the most recently used one is first, because its memory is still in the CPU caches
 	living   int        // running or starting processes
-	starting int        // of them
+	starting int        // starting processes
 	busy     map[*process]struct{}
 	owners   map[string]int // running calls by owner
 	waiting  []*waiter
-	growing  *time.Timer // timer that starts another worker; set while calls wait
-	missing  string      // see Missing
+	growing  *time.Timer // the timer that starts another worker; set while calls wait
+	missing  string      // the value that Missing returns
 
 	calls sync.WaitGroup // calls in progress
 	tasks sync.WaitGroup // goroutines of the pool

@@ -68,7 +68,7 @@ func startProcess(ctx context.Context, o *Options) (*process, error) {
 	}
 	go func() {
 		defer close(p.gone)
-		_ = p.cmd.Wait() // how it ended is known from the pipe
+		_ = p.cmd.Wait() // the pipe shows how the process ended
 	}()
 	setup := scriptwire.Setup{
 		Memory:     o.Most.Memory,
@@ -122,7 +122,7 @@ func (p *process) limitIO(end time.Time) (finish func(error) error, err error) {
 		if timer.Stop() {
 			return err
 		}
-		p.calls = maxCalls // it is not used again
+		p.calls = maxCalls // the process is not used again
 		if err == nil {
 			return nil
 		}
@@ -156,7 +156,7 @@ func (p *process) exchange(ctx context.Context, r *scriptwire.Request) (*scriptw
 	}
 	unhook := context.AfterFunc(ctx, func() {
 		now := time.Now()
-		// Other errors mean that the pipe is closed.
+		// Any other error means that the pipe is closed.
 		if err := errors.Join(p.in.SetWriteDeadline(now), p.out.SetReadDeadline(now)); errors.Is(err, os.ErrNoDeadline) {
 			p.kill()
 		}
@@ -184,7 +184,7 @@ func (p *process) exchange(ctx context.Context, r *scriptwire.Request) (*scriptw
 // kill kills the worker with its child processes.
 func (p *process) kill() {
 	select {
-	case <-p.gone: // the process number may have been reused
+	case <-p.gone: // the process has exited, and its number may have been reused
 	default:
 		killGroup(p.cmd)
 	}
@@ -193,7 +193,7 @@ func (p *process) kill() {
 // killAndWait kills the worker with its child processes, and waits for the exit.
 func (p *process) killAndWait() {
 	select {
-	case <-p.gone: // exited already; the process number may have been reused
+	case <-p.gone: // the process has exited, and its number may have been reused
 	default:
 		killGroup(p.cmd)
 	}

@@ -89,7 +89,7 @@ func stopWorker(t *testing.T, w *process) {
 	t.Fatal("the worker did not stop")
 }
 
-// waitUnread waits until a worker has unread requests, or none.
+// waitUnread waits until a worker has unread requests, or until it has none.
 func waitUnread(t *testing.T, w *process, want bool) {
 	t.Helper()
 	conn, err := w.in.SyscallConn()
@@ -106,7 +106,7 @@ func waitUnread(t *testing.T, w *process, want bool) {
 		}
 		<-time.After(time.Millisecond)
 	}
-	t.Fatalf("the worker has unread requests: %t", !want)
+	t.Fatalf("the worker still has unread requests: %t", !want)
 }
 
 // A worker that is killed during a call causes an error, and the call is not repeated.
@@ -137,7 +137,7 @@ func TestKilledDuringCall(t *testing.T) {
 		t.Errorf("the killed worker has answered %d calls", w.calls)
 	}
 	if _, err := p.Run(t.Context(), newCall(`return 1`)); err != nil {
-		t.Errorf("Run after the crash: %v", err)
+		t.Errorf("Run after the crash returned %v", err)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestClose(t *testing.T) {
 			t.Error("an endless script ended without an error")
 		}
 	})
-	began.Go(func() { // returns when it waits for the worker
+	began.Go(func() { // Go returns when Close waits for the worker
 		waitRunning(t, p)
 		if _, err := p.Run(context.Background(), newCall(`return 1`)); err == nil {
 			t.Error("a script ran in a closed pool")
@@ -256,7 +256,7 @@ func TestPipesWithoutDeadlines(t *testing.T) {
 		}
 	}
 	w := waitIdle(t, p)
-	stopWorker(t, w) // its own watchdog does not end it
+	stopWorker(t, w) // a stopped worker cannot end the script by its own watchdog
 	c := newCall(`return 1`)
 	c.Limits.Wall = 50 * time.Millisecond
 	var e *Error
@@ -267,7 +267,7 @@ func TestPipesWithoutDeadlines(t *testing.T) {
 	var began sync.WaitGroup
 	began.Go(func() {
 		if _, err := p.Run(ctx, newCall(`for (;;);`)); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v, want the end of the context", err)
+			t.Errorf("got %v, want context.Canceled", err)
 		}
 	})
 	waitRunning(t, p)

@@ -15,6 +15,6 @@ func ownGroup(cmd *exec.Cmd) {
 }
 
 func killGroup(cmd *exec.Cmd) {
-	// Kill fails if the group has exited.
+	// The error means that the group has exited.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 }

@@ -9,6 +9,6 @@ const workDir = ""
 func ownGroup(*exec.Cmd) {}
 
 func killGroup(cmd *exec.Cmd) {
-	// Kill fails if the process has exited.
+	// The error means that the process has exited.
 	_ = cmd.Process.Kill()
 }

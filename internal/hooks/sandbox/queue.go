@@ -12,8 +12,8 @@ import (
 type waiter struct {
 	owner   string
 	came    time.Time
-	since   time.Time  // of the last start of a worker that it waits for
-	granted chan grant // buffered, with room for one grant
+	since   time.Time  // the time of the last start of a worker that this call waits for
+	granted chan grant // buffered for one grant
 }
 
 // grant is a worker or the error of starting one.
@@ -34,7 +34,7 @@ func (p *Pool) acquire(ctx context.Context, owner string) (*process, error) {
 	}
 	if len(p.waiting) >= maxWaiting {
 		p.mu.Unlock()
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "%d scripts are waiting already", maxWaiting)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "%d scripts are already waiting", maxWaiting)
 	}
 	now := time.Now()
 	w := &waiter{owner: owner, came: now, since: now, granted: make(chan grant, 1)}
@@ -57,7 +57,7 @@ func (p *Pool) acquire(ctx context.Context, owner string) (*process, error) {
 	p.waiting = slices.DeleteFunc(p.waiting, func(other *waiter) bool { return other == w })
 	p.mu.Unlock()
 	select {
-	case g := <-w.granted: // granted in the meantime
+	case g := <-w.granted: // a worker was granted at the same time
 		if g.err == nil {
 			p.release(owner, g.process, true)
 		}
@@ -150,9 +150,9 @@ func (p *Pool) growLocked(ctx context.Context) {
 	})
 }
 
-// refuseLocked fails the calls that waited for a start that failed, if no worker is running.
-// If one is, it serves them. Calls that came
-// after began keep waiting if another worker is starting.
+// refuseLocked returns an error to the calls that waited for a failed start, unless a
+// worker is running that can serve them. Calls that came after began keep waiting if
+// another worker is starting.
 func (p *Pool) refuseLocked(began time.Time, err error) {
 	p.options.Log.Error("no script worker can be started", "error", err)
 	if p.living > p.starting {

@@ -1,7 +1,7 @@
 // Package sandbox runs users' JavaScript in a sandbox that a hostile script can neither
 // crash nor escape: worker processes with QuickJS, each call in a fresh engine, with limits
 // on time, memory, stack and output that are enforced both by the engine and by the process
-// around it. Hooks of the gateway and handlers of agent machines share it.
+// around it. The hooks of the gateway and the handlers of agent machines run in it.
 //
 // A script is an ES module with exports, or the body of an async function. It gets its
 // arguments, a console, sleep and a few pure utilities, which Types describes; no files, no
@@ -52,8 +52,8 @@ type Call struct {
 	Args []json.RawMessage
 	// Limits limit the call.
 	Limits Limits
-	// Owner is the user for whom the script runs. If workers are scarce, owners take turns,
-	// and one owner gets at most half of them.
+	// Owner is the user for whom the script runs. If all workers are busy, the owners are
+	// served in turn, and one owner gets at most half of the workers.
 	Owner string
 	// Fixed makes the call deterministic; if nil, the call uses the real time and real
 	// random numbers.
@@ -172,7 +172,7 @@ func (m *Module) newRequest(library map[string]string) (*scriptwire.Request, err
 		}
 	}
 	if len(r.Params) > maxArgs || len(library) > maxLibrary {
-		return nil, rejectCall("%d argument names and %d modules, over the limits of %d and %d",
+		return nil, rejectCall("%d argument names and %d modules, above the limits of %d and %d",
 			len(r.Params), len(library), maxArgs, maxLibrary)
 	}
 	size := 0

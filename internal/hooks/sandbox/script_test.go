@@ -13,7 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 )
 
-// The return value of a script for each form of its source.
+// A script returns its value in each form of its source.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
@@ -99,7 +99,7 @@ func TestErrors(t *testing.T) {
 		name, source, function string
 		args                   []string
 		kind                   sandbox.Kind
-		message                string // a part of the message
+		message                string // message is a part of the message
 		file                   string
 		line, column           int
 	}{
@@ -183,7 +183,7 @@ func TestSourceMap(t *testing.T) {
 // Invalid calls are refused before anything runs.
 func TestRejected(t *testing.T) {
 	t.Parallel()
-	p := newPool(t, sandbox.Options{Command: []string{"/does/not/exist"}}) // fails if the pool starts a worker
+	p := newPool(t, sandbox.Options{Command: []string{"/does/not/exist"}}) // the test fails if the pool starts a worker
 	for _, test := range []struct {
 		name    string
 		call    sandbox.Call

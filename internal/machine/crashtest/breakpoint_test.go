@@ -52,7 +52,7 @@ func (f *breakpoint) passPoint(within bool) {
 	if now {
 		close(f.halted)
 	}
-	if halts { // the signal may reach this thread after others
+	if halts { // the signal may stop other threads first
 		<-f.goOn
 	}
 }

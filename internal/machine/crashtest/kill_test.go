@@ -48,7 +48,7 @@ func TestEveryPoint(t *testing.T) {
 							t.Fatalf("workers killed at the points %v: %v", batch, err)
 						}
 						if life == 0 && n != len(batch) {
-							t.Fatalf("of %d runs to be killed at the points %v, only %d were", len(batch), batch, n)
+							t.Fatalf("only %[3]d of %[1]d runs were killed at the points %[2]v", len(batch), batch, n)
 						}
 						workers, killed = workers+1, killed+n
 					}

@@ -45,8 +45,8 @@ func TestStopped(t *testing.T) {
 					t.Fatalf("runs halted at the points %v", batch)
 				}
 			}
-			if halted < len(ends)/2 { // a lease may expire early on a busy machine
-				t.Errorf("of %d runs only %d halted, which tests too little", len(ends), halted)
+			if halted < len(ends)/2 { // on a busy machine, a lease may expire early
+				t.Errorf("only %[2]d of %[1]d runs halted, which tests too little", len(ends), halted)
 			}
 			t.Logf("%d workers were halted, with %d runs at their points", workers, halted)
 		})
@@ -149,7 +149,7 @@ func (j *trackedRun) tryDrive(w *worker) error {
 	case err != nil:
 		return err
 	case r.Code == guideway.CodeConflict || r.OK() && r.Status == machineengine.StatusRunning:
-		<-time.After(50 * time.Millisecond) // another worker drives the run
+		<-time.After(50 * time.Millisecond) // another worker still drives the run
 		return nil
 	case !r.OK():
 		return fmt.Errorf("%s: %s", r.Code, r.Message)

@@ -88,7 +88,7 @@ func (j *trackedRun) readResult(w *worker, end reply) error {
 		return j.recordDeath(err, r)
 	}
 	if len(r.Report.Faults) > 0 {
-		return fmt.Errorf("verify reports errors in an intact journal: %+v", r.Report.Faults)
+		return fmt.Errorf("Verify reports errors in an intact journal: %+v", r.Report.Faults)
 	}
 	j.done = true
 	return nil
@@ -112,12 +112,12 @@ func (j *trackedRun) nextOrder(r reply) (order, error) {
 	p := r.Pause
 	switch {
 	case r.Status != machineengine.StatusPaused || p.Code != machineengine.ErrorKindUnknownOutcome:
-		return order{}, fmt.Errorf("the run is paused as %s: %+v", r.Status, p)
+		return order{}, fmt.Errorf("the run is paused with the status %s: %+v", r.Status, p)
 	case p.Tool == nil:
 		return order{Do: opResume, Run: j.id, Task: j.task}, nil
 	case p.Tool.Name != "s__ask":
 		if p.Tool.Attempt < 5 {
-			return order{}, fmt.Errorf("a person is asked about %s after %d attempts", p.Tool.Name, p.Tool.Attempt)
+			return order{}, fmt.Errorf("the run asks a person about %s after %d attempts", p.Tool.Name, p.Tool.Attempt)
 		}
 		return order{Do: opDecide, Run: j.id, Task: j.task, Decision: machineengine.DecideRetry}, nil
 	case j.outside.countTool(j.id, p.Tool.Key) > 0:
@@ -192,7 +192,7 @@ func (j *trackedRun) checkTools(facts []machineengine.Event) {
 		}
 	}
 	if len(ran) != calls || len(results) != calls {
-		j.t.Errorf("%d calls ran and %d have results, of %d", len(ran), len(results), calls)
+		j.t.Errorf("%d calls ran and %d have results, want %d", len(ran), len(results), calls)
 	}
 	for key, n := range ran {
 		switch {
@@ -221,10 +221,10 @@ func countPoints(t *testing.T, o *fakeServers, p location) int {
 	}
 	w.Shutdown()
 	j.checkRun()
-	// One write creates the run, one takes the lease, each call writes its intent together
-	// with the previous result, each of two states flushes the previous result before its
-	// handlers, and the last write ends the run. Each write and each call has one point
-	// before and one after.
+	// The writes are one that creates the run, one that acquires the lease, one per call
+	// for its intent and the previous result, one for each of two states that flushes the
+	// previous result before its handlers, and one that ends the run. Each write and each
+	// call has one point before and one after.
 	if want := 2*(3+requests+calls+2) + 2*(requests+calls); r.Points != want {
 		t.Errorf("a run has %d points, want %d: an intent must be written before its call, and a result before any other action", r.Points, want)
 	}

@@ -19,7 +19,7 @@ type AvailableTools struct {
 	// Servers are the prefixes of the tool names of each server; "" for a server without a
 	// prefix.
 	Servers []string
-	// Unasked lists those of Servers whose tools are still unknown.
+	// Unasked lists the elements of Servers whose tools are still unknown.
 	Unasked []string
 }
 

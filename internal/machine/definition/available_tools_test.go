@@ -27,7 +27,7 @@ func TestLintAvailableTools(t *testing.T) {
 		{"github__get_*", "", ""},
 		{"late__anything", "", ""},
 		{"la*", "", ""},
-		{"*thing", "", ""}, // the tools of the server late are unknown
+		{"*thing", "", ""}, // the tools of the server "late" are unknown
 		{"workflow_stort", nothing, "workflow_start"},
 		{"githb__get_issue", nothing, "github__get_issue"},
 		{"githb__get_*", nothing, "github__get_*"},
@@ -73,13 +73,13 @@ func TestLintAvailableToolsEmpty(t *testing.T) {
 		Config: File{Path: "a.json", Data: []byte(strings.Replace(offersConfig, `"tools": {}`, `"roles": {"worker": {"systemMessage": "s", "includedTools": ["read"]}}`, 1))},
 	}
 	if found := LintAvailableTools(f, AvailableTools{}); len(found) != 1 || found[0].File != "a.json" || found[0].Fix == "" {
-		t.Errorf("without any available tool: %v", found)
+		t.Errorf("LintAvailableTools without available tools returns %v", found)
 	}
 	if found := LintAvailableTools(f, AvailableTools{Servers: []string{""}, Unasked: []string{""}}); len(found) != 0 {
-		t.Errorf("with a server without a prefix: %v", found)
+		t.Errorf("LintAvailableTools with a server without a prefix returns %v", found)
 	}
 	if found := LintAvailableTools(Files{Config: File{Path: "a.json", Data: []byte("{}")}}, AvailableTools{}); found != nil {
-		t.Errorf("LintAvailableTools of an invalid machine: %v", found)
+		t.Errorf("LintAvailableTools of an invalid machine returns %v", found)
 	}
 }
 

@@ -40,8 +40,8 @@ type Definition struct {
 	Hash string
 	// Canonical is the machine with its script and its used roles, as RFC 8785 JSON.
 	Canonical string
-	// File is the path of the configuration, ScriptFile that of the script, for errors in
-	// handlers.
+	// File is the path of the configuration, ScriptFile that of the script, which errors in
+	// handlers name.
 	File, ScriptFile string
 	// Source and Revision are the catalog source and its revision; empty if the machine
 	// does not come from a catalog, and not part of the hash.
@@ -187,7 +187,7 @@ func (d *Definition) setCanonical(config string, sources map[string]json.RawMess
 	used := map[string]*Role{}
 	for i := range d.Agents {
 		name := d.Agents[i].Role
-		if d.Roles[name] != nil { // nil if only the configuration is available
+		if d.Roles[name] != nil { // the role is nil if only the configuration is available
 			p.Roles[name], used[name] = sources[name], d.Roles[name]
 		}
 	}

@@ -37,7 +37,7 @@ type Loaded struct {
 	Definition *Definition
 	// Claims is the name of the machine, or the likely name if it does not load.
 	Claims string
-	// Found are the errors if the machine does not load.
+	// Found lists the errors if the machine does not load.
 	Found []guideway.Diagnostic
 	files Files
 }
@@ -188,7 +188,7 @@ func loadMachine(text func(name string) ([]byte, error), prefix, config, dir str
 		if len(l.Found) == 0 {
 			l.Found = []guideway.Diagnostic{{
 				Severity: guideway.SeverityError, Code: CodeFile, File: l.Path,
-				Message: "There is no such machine.", Fix: "name a configuration, or a directory with machine.json and script.js",
+				Message: "There is no such machine.", Fix: "pass a configuration, or a directory with machine.json and script.js",
 			}}
 		}
 		return l

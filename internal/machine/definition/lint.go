@@ -35,7 +35,7 @@ func lintMachine(d *Definition, at shape.Place, files Files) []guideway.Diagnost
 func (l *linter) lintVariables(at shape.Place) {
 	for _, v := range l.d.Variables {
 		if slices.ContainsFunc(l.d.Inputs, func(in Input) bool { return in.Name == v.Name }) {
-			l.Warnf(at.Key(v.Name), CodeVariableShadows, "give the variable another name, or the input a default",
+			l.Warnf(at.Key(v.Name), CodeVariableShadows, "rename the variable, or give the input a default",
 				"The variable '%s' overwrites the input of the same name: its value is lost.", v.Name)
 		}
 	}
@@ -150,11 +150,11 @@ func (l *linter) lintReachability(at shape.Place) {
 	}
 	for i := range l.d.States {
 		if name := l.d.States[i].Name; !reached[name] && name != StateStop {
-			l.Warnf(at.Index(i), CodeUnreachable, "have a transition handler or a next_state add an edge to it, or remove it", "Nothing leads to the state '%s'.", name)
+			l.Warnf(at.Index(i), CodeUnreachable, "return the state from a transition handler, name it in a next_state, or remove it", "No transition leads to the state '%s'.", name)
 		}
 	}
 	if !reached[StateStop] {
-		l.Warnf(at, CodeNoStop, "have a transition handler return 'stop' when the work is done", "Nothing leads to 'stop': the machine runs until a budget is used up.")
+		l.Warnf(at, CodeNoStop, "have a transition handler return 'stop' when the work is done", "No transition leads to 'stop': the machine runs until a budget is used up.")
 	}
 }
 

@@ -76,8 +76,7 @@ func TestAgreement(t *testing.T) {
 	shapetest.Explained(t, Schema(KindMachine))
 }
 
-// TestParse parses the complete machine and pins it: the pinned text loads with the same
-// hash.
+// TestParse checks that the pinned text of the complete machine loads with the same hash.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	d, found := Check(machineFiles(string(fullConfig(t)), fullScript))
@@ -181,7 +180,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestLayout loads machines of both layouts, with their own or common roles.
+// TestLayout checks both layouts of machines, with separate or common roles.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
@@ -224,8 +223,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestCorpus parses SynthDev's machines, if available: the example lacks only its script,
-// and the others are reported as machines of the older dialect.
+// TestCorpus checks SynthDev's machines, if available: the example loads except for its
+// missing script, and the others are reported as machines of the older dialect.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("..", "..", "..", "..", "shared", "corpus", "agents")

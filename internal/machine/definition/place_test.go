@@ -2,7 +2,8 @@ package definition
 
 import "testing"
 
-// TestFunctionPlace finds all kinds of function definitions, but not calls or other uses.
+// TestFunctionPlace checks that all kinds of function definitions are found, but not calls
+// or other uses.
 func TestFunctionPlace(t *testing.T) {
 	t.Parallel()
 	const source = `// where() is told of here

@@ -51,8 +51,8 @@ func reviewText(t *testing.T, config, roles, script string) (text, hash string, 
 	return text + d.Script, d.Hash, true
 }
 
-// An approval covers everything: a change of any value of the machine, of its roles or of its
-// script changes the hash and what a reviewer sees.
+// An approval covers everything: a change of any value of the machine, of its roles or of
+// its script changes the hash and the text that a reviewer reads.
 func TestApprovalCoversEveryMember(t *testing.T) {
 	t.Parallel()
 	text, hash, ok := reviewText(t, wholeMachine, wholeRoles, wholeScript)
@@ -68,11 +68,11 @@ func TestApprovalCoversEveryMember(t *testing.T) {
 			}
 			valid++
 			if otherHash == hash || otherText == text {
-				t.Errorf("%s: same hash: %t, same text: %t", path, otherHash == hash, otherText == text)
+				t.Errorf("%s: after a change, same hash: %t, same text: %t", path, otherHash == hash, otherText == text)
 			}
 		}
 		if valid == 0 {
-			t.Errorf("%s: no change of it is valid", path)
+			t.Errorf("%s: no change of this member is valid", path)
 		}
 	}
 	options := map[string][]any{
@@ -83,8 +83,8 @@ func TestApprovalCoversEveryMember(t *testing.T) {
 	}
 	for _, c := range leaves.ChangesOf(t, wholeMachine, options) {
 		switch c.Path {
-		case "inputs/0/type", "states/1/input/type": // another type does not fit the options: see the output's
-		case "states/0/name", "states/1/name", "states/2/name", "states/5/name", "agents/0/agent_role", "agents/1/agent_role", "contexts/0/name": // references need them
+		case "inputs/0/type", "states/1/input/type": // the options do not fit a different type; the type of the output is tested instead
+		case "states/0/name", "states/1/name", "states/2/name", "states/5/name", "agents/0/agent_role", "agents/1/agent_role", "contexts/0/name": // other members refer to these names
 		default:
 			check(c.Path, c.Texts, func(s string) (string, string, bool) { return reviewText(t, s, wholeRoles, wholeScript) })
 		}
@@ -93,7 +93,7 @@ func TestApprovalCoversEveryMember(t *testing.T) {
 		"one/level": {"fast"}, "one/examples/0/role": {"assistant"}, "one/parsingTools/0/function/parameters/type": {"string"},
 	}
 	for _, c := range leaves.ChangesOf(t, wholeRoles, options) {
-		if c.Path != "one/parsingTools/0/type" { // has one value
+		if c.Path != "one/parsingTools/0/type" { // the type has only one allowed value
 			check(c.Path, c.Texts, func(s string) (string, string, bool) { return reviewText(t, wholeMachine, s, wholeScript) })
 		}
 	}

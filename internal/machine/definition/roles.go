@@ -58,7 +58,7 @@ func (p *parser) readRole(at shape.Place, name string) *Role {
 		}
 	}
 	if at.Node.Get("includedTools") != nil && at.Node.Get("excludedTools") != nil {
-		p.Errorf(at.Key("excludedTools"), CodeRoleTools, "keep one of the two", "There are both 'includedTools' and 'excludedTools' %s.", at.Where)
+		p.Errorf(at.Key("excludedTools"), CodeRoleTools, "keep one of the two lists", "There are both 'includedTools' and 'excludedTools' %s.", at.Where)
 	}
 	r.Examples = readList(p, at.Key("examples"), "example", "role", p.readExample)
 	return r

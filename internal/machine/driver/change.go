@@ -14,7 +14,7 @@ import (
 const (
 	// RuleNotWaiting refuses an input that the run does not request.
 	RuleNotWaiting = "machine-not-waiting"
-	// RulePerson refuses an input that only a person may give.
+	// RulePerson refuses an input that only a person may enter.
 	RulePerson = "machine-person"
 	// RuleEnded refuses a command on a run that has ended.
 	RuleEnded = "machine-ended"
@@ -71,7 +71,7 @@ func (s *Service) giveInput(ctx context.Context, c run.Caller, id string, value 
 	return s.changeRun(ctx, c, id, func(l *loaded) error {
 		in := l.requestedInput()
 		if in == nil {
-			return newRefusal(id, RuleNotWaiting, fmt.Sprintf("the run is not waiting for an input: it is %s", l.state.Status), "check its status")
+			return newRefusal(id, RuleNotWaiting, fmt.Sprintf("the run is not waiting for an input: it is %s", l.state.Status), "check the status of the run")
 		}
 		if in.Person && !c.Via.Person() {
 			return newRefusal(id, RulePerson, "only a person may give this input",
@@ -123,7 +123,7 @@ func (s *Service) Decide(ctx context.Context, c run.Caller, id string, decision 
 	}
 	return s.changeRun(ctx, c, inner, func(l *loaded) error {
 		if l.state.Status != machineengine.StatusPaused || l.state.Unknown == nil {
-			return newRefusal(inner, RuleOutcome, "no call of this run has an unknown outcome", "check its status")
+			return newRefusal(inner, RuleOutcome, "no call of this run has an unknown outcome", "check the status of the run")
 		}
 		e := machineengine.Event{Kind: machineengine.KindToolDecided, State: l.state.At, Tool: l.state.Unknown, Decision: decision}
 		switch decision {
@@ -156,7 +156,7 @@ func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits ma
 		case st.Status.Ended():
 			return newRefusal(id, RuleEnded, fmt.Sprintf("the run is %s", st.Status), "fork it, or start a new one")
 		case st.Status != machineengine.StatusPaused:
-			return nil // an unpaused run continues without a command
+			return nil // a run that is not paused continues without a command
 		case st.Unknown != nil && st.Pause.Code == machineengine.ErrorKindUnknownOutcome:
 			return newRefusal(id, RuleOutcome, st.Pause.Message, st.Pause.Fix)
 		case st.Pause.Code == machineengine.PausePermit:
@@ -169,7 +169,7 @@ func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits ma
 			e.Limits = &raised
 		}
 		if p := st.Pause; p.Code == machineengine.PauseBudget && limitOf(mergeLimits(st.Limits, limits), p.Budget) <= p.Used {
-			return newRefusal(id, RuleBudget, p.Message, "raise it: guideway machine resume "+asked+" --"+flagOf(p.Budget)+" N")
+			return newRefusal(id, RuleBudget, p.Message, "raise the budget: guideway machine resume "+asked+" --"+flagOf(p.Budget)+" N")
 		}
 		return l.addEvent(e)
 	})

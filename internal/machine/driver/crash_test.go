@@ -16,7 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// tenCalls is a machine with ten model calls and six tool calls.
+// tenCalls is the configuration of a machine with ten model calls and six tool calls.
 const tenCalls = `{
   "workflow_name": "ten", "description": "Ten calls.", "input": {"name": "task", "type": "string", "description": "What to do."},
   "output": {"name": "done", "type": "string", "description": "What was done."},
@@ -79,7 +79,7 @@ func newTen(t *testing.T, journal *memory) *rig {
 	t.Helper()
 	r := newRig(t, journal, []*machinedef.Definition{parseMachine(t, tenCalls, tenRoles)}, tenHandlers(), tenScript())
 	r.tools.infos = []machineengine.ToolInfo{newTool("s__safe", true), newTool("s__key", false), newTool("s__ask", false)}
-	r.opts.Alive = func(string) bool { return false } // owners of leases are always dead in this test
+	r.opts.Alive = func(string) bool { return false } // in this test, the owner of a lease is always dead
 	r.reopen()
 	return r
 }
@@ -123,9 +123,9 @@ func (c crash) arm(r *rig, journal *memory) {
 	}
 }
 
-// TestCrash kills the process at every write and around every call, and restarts it: the
-// outcome is the same, no recorded answer is requested again, and each tool runs once,
-// unless its outcome is unknown and its policy allows a retry.
+// TestCrash checks a process that is killed at every write and around every call, and
+// restarted: the outcome is the same, no recorded answer is requested again, and each tool
+// runs once, unless its outcome is unknown and its policy allows a retry.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	whole := newTen(t, newMemory())
@@ -181,7 +181,7 @@ func crashTwice(t *testing.T, want outcome, first, second crash) {
 			journal.dies = journal.writes + second.n
 			crashes++
 		}
-		r.reopen() // a new process
+		r.reopen() // continue in a new process
 		err := r.Drive(t.Context(), anna.User, id, nil)
 		if err != nil {
 			continue
@@ -208,8 +208,8 @@ func crashTwice(t *testing.T, want outcome, first, second crash) {
 	paidOnce(t, r, id)
 }
 
-// TestWriteErrors makes each write fail once, or succeed but return a conflict: the process
-// that continues repeats no paid call.
+// TestWriteErrors checks that no paid call is repeated if a write fails, or succeeds but
+// returns a conflict.
 func TestWriteErrors(t *testing.T) {
 	t.Parallel()
 	whole := newTen(t, newMemory())
@@ -238,8 +238,8 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// TestInterruptedResult stops the drive as soon as an answer or a result arrives. The
-// answer is recorded, and the call is not repeated.
+// TestInterruptedResult checks that an answer or a result is recorded, and its call not
+// repeated, if the drive is stopped as soon as it arrives.
 func TestInterruptedResult(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 10+12; n++ {
@@ -254,18 +254,18 @@ func TestInterruptedResult(t *testing.T) {
 		}
 		r.model.after, r.tools.after = func(llm.Request) { at() }, at
 		if err := r.Drive(ctx, anna.User, id, nil); guideway.ErrorCode(err) != guideway.CodeUnavailable {
-			t.Errorf("stopped after call %d: %v", n, err)
+			t.Errorf("the drive was stopped after call %d: %v", n, err)
 		}
 		stop()
 		if s := r.driveRun(id); !s.Status.Ended() || len(r.model.requests) != 10 || len(r.tools.calls) != 12 {
-			t.Errorf("resumed after call %d: %+v, %d requests, %d calls", n, s, len(r.model.requests), len(r.tools.calls))
+			t.Errorf("the run was resumed after call %d: %+v, %d requests, %d calls", n, s, len(r.model.requests), len(r.tools.calls))
 		}
 		paidOnce(t, r, id)
 	}
 }
 
-// TestRetryDecisionIsValidOnce repeats a call whose outcome is unknown and kills the
-// process in that attempt too: the run asks for a decision again.
+// TestRetryDecisionIsValidOnce checks that the run asks for a decision again if the process
+// is also killed during the requested retry of a call whose outcome is unknown.
 func TestRetryDecisionIsValidOnce(t *testing.T) {
 	t.Parallel()
 	journal := newMemory()
@@ -304,7 +304,7 @@ func countCalls(r *rig, key string) int {
 	return n
 }
 
-// paidOnce checks in the run's events that no request or tool call was repeated after its
+// paidOnce checks by the run's events that no request or tool call was repeated after its
 // result was recorded.
 func paidOnce(t *testing.T, r *rig, id string) {
 	t.Helper()

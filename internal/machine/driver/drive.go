@@ -324,7 +324,7 @@ func (d *drive) renewLease(ctx context.Context) error {
 	if guideway.ErrorCode(err) != guideway.CodeConflict {
 		return err
 	}
-	d.l.buffer, d.l.pending = nil, 0 // the buffer contains only the renewal; pending results were appended before
+	d.l.buffer, d.l.pending = nil, 0 // the buffer contains only the renewal, because pending results were appended before
 	return d.reload(ctx)
 }
 

@@ -1,5 +1,5 @@
-// Package driver executes the runs of agent machines: it asks the engine for the next
-// effect, calls scripts, models and tools, and appends an intent to the journal before each
+// Package driver executes the runs of agent machines: it gets the next effect from the
+// engine, calls scripts, models and tools, and appends an intent to the journal before each
 // call and the result after it. An interrupted run continues where it was, and repeats no
 // call whose result was recorded.
 //
@@ -60,7 +60,7 @@ type HandlerResult struct {
 	Data map[string]json.RawMessage
 	// Contexts are the changed conversations.
 	Contexts []machineengine.ContextChange
-	// Console is the printed output.
+	// Console is the console output.
 	Console []string
 }
 

@@ -271,8 +271,8 @@ func agentOf(l *loaded) string {
 	return ""
 }
 
-// resolveIntent handles an intent without a result, left by a process that ended. rest
-// reports whether the run waits.
+// resolveIntent handles an intent without a result, which a process left when it ended.
+// rest reports whether the run waits.
 func (d *drive) resolveIntent(ctx context.Context, intent *machineengine.Event) (rest bool, err error) {
 	switch intent.Kind {
 	case machineengine.KindModelIntent:
@@ -379,7 +379,7 @@ func (d *drive) endFailedChild(ctx context.Context, child *loaded, intent *machi
 	if err != nil || failed.state.Pause == nil || failed.state.Pause.Error == nil {
 		return child, err
 	}
-	if _, err := d.s.Cancel(ctx, caller, intent.Run, "it failed: "+failed.state.Pause.Message); err != nil {
+	if _, err := d.s.Cancel(ctx, caller, intent.Run, "the sub-machine failed: "+failed.state.Pause.Message); err != nil {
 		return nil, err
 	}
 	child, _, err = d.s.loadRun(ctx, user, intent.Run, 0)

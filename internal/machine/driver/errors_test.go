@@ -66,17 +66,17 @@ func TestModelErrors(t *testing.T) {
 				r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(), script(1))
 				s := r.driveRun(r.startRun("small", nil))
 				if transient && (s.Status != machineengine.StatusCompleted || string(s.Output) != `"fine"`) {
-					t.Errorf("after one %s error: %s %s", kind, s.Status, s.Output)
+					t.Errorf("after one %s error, the run is %s with the output %s", kind, s.Status, s.Output)
 				}
 				if !transient && (s.Status != machineengine.StatusPaused || len(r.model.requests) != 1 || s.Pause.Error == nil || s.Output != nil) {
-					t.Errorf("after one %s error: %+v", kind, s)
+					t.Errorf("after one %s error, the run is %+v", kind, s)
 				}
 				// A permanent error pauses the run, which continues later.
 				r = newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine(`, "max_retries": 1`, ""), smallRoles)}, smallHandlers(), script(5))
 				id := r.startRun("small", nil)
 				s = r.driveRun(id)
 				if s.Status != machineengine.StatusPaused || s.Pause.Message == "" || s.Output != nil {
-					t.Errorf("after many %s errors: %+v", kind, s)
+					t.Errorf("after many %s errors, the run is %+v", kind, s)
 				}
 				for s.Status == machineengine.StatusPaused {
 					if _, err := r.Resume(t.Context(), anna, id, machineengine.Limits{}); err != nil {
@@ -91,7 +91,7 @@ func TestModelErrors(t *testing.T) {
 				r = newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine(`, "max_retries": 1, "error_handler": "mend"`, ""), smallRoles)}, smallHandlers(), script(9))
 				s = r.driveRun(r.startRun("small", nil))
 				if s.Status != machineengine.StatusCompleted || string(s.Output) != `"mended"` {
-					t.Errorf("with an error handler: %+v", s)
+					t.Errorf("the run with an error handler is %+v", s)
 				}
 			})
 		})
@@ -254,7 +254,7 @@ func TestFork(t *testing.T) {
 		s, err := whole.Fork(t.Context(), anna, id, e.Seq)
 		if e.Kind == string(machineengine.KindCompleted) || e.Seq == events[len(events)-1].Seq {
 			if guideway.ErrorCode(err) != guideway.CodeRefused {
-				t.Errorf("a fork at the end: %v", err)
+				t.Errorf("a fork at the end returns %v", err)
 			}
 			continue
 		}
@@ -286,7 +286,7 @@ func TestLease(t *testing.T) {
 		go func() { first <- r.Drive(t.Context(), anna.User, id, nil) }()
 		synctest.Wait()
 		other := newRig(t, journal, []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(), `[{"content": "other"}]`)
-		<-time.After(300 * time.Second) // many times the lifetime of a lease
+		<-time.After(300 * time.Second) // much longer than the lifetime of a lease
 		synctest.Wait()
 		if err := other.Drive(t.Context(), anna.User, id, nil); guideway.ErrorCode(err) != guideway.CodeConflict {
 			t.Errorf("a second process can drive the run: %v", err)

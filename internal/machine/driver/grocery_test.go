@@ -44,8 +44,8 @@ func groceryHandlers() handlers {
 	}
 }
 
-// TestGrocery runs SynthDev's example with its recorded responses, if the corpus is
-// available: the outcome and the requests are the same as recorded.
+// TestGrocery checks that SynthDev's example, with its recorded responses, has the recorded
+// outcome and requests, if the corpus is available.
 func TestGrocery(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("..", "..", "..", "..", "shared", "corpus", "agents")

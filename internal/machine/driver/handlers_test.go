@@ -32,9 +32,9 @@ func scriptedMachine(t *testing.T, name, kind, source string) *machinedef.Defini
 	return d
 }
 
-// TestHandlersOnWorkers runs failing handlers on real workers: each pauses its run with a
-// message, the file, and a line and column in it, and no state is entered. Async handlers
-// that succeed do not pause the run.
+// TestHandlersOnWorkers checks that handlers that fail on real workers pause the run with a
+// message, the file, and a line and column in it, and enter no state. Async handlers that
+// succeed do not pause the run.
 func TestHandlersOnWorkers(t *testing.T) {
 	t.Parallel()
 	scripts := newScripts(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// memory is a journal in memory that can be killed: from then on it rejects writes, as if
-// the process had ended.
+// memory is a journal in memory that can be killed: afterwards it rejects writes, as if the
+// process had ended.
 type memory struct {
 	mu       sync.Mutex
 	records  map[string]run.Record
@@ -53,7 +53,7 @@ func (m *memory) beginWrite() error {
 // endWrite returns the error that the caller of a completed write gets.
 func (m *memory) endWrite() error {
 	if m.writes == m.lost {
-		return guideway.Errorf(guideway.CodeConflict, "the run has moved on")
+		return guideway.Errorf(guideway.CodeConflict, "the run has changed")
 	}
 	return nil
 }
@@ -86,12 +86,12 @@ func (m *memory) Create(_ context.Context, d run.Definition, c run.Commit) error
 		return err
 	}
 	if _, ok := m.records[c.Record.ID]; ok {
-		return guideway.Errorf(guideway.CodeConflict, "the run exists")
+		return guideway.Errorf(guideway.CodeConflict, "the run already exists")
 	}
 	if c.Key != "" {
 		key := c.Record.User + " " + c.Key
 		if _, ok := m.outcomes[key]; ok {
-			return guideway.Errorf(guideway.CodeConflict, "the request exists")
+			return guideway.Errorf(guideway.CodeConflict, "the request already exists")
 		}
 		m.outcomes[key] = run.Handle{Token: c.Handle, Run: c.Record.ID, Seq: c.Record.Seq}
 	}
@@ -111,7 +111,7 @@ func (m *memory) Append(_ context.Context, c run.Commit) error {
 		return notFoundError("run")
 	}
 	if old.Seq != c.Expected {
-		return guideway.Errorf(guideway.CodeConflict, "the run has moved on")
+		return guideway.Errorf(guideway.CodeConflict, "the run has changed")
 	}
 	m.appendEvents(c)
 	return m.endWrite()

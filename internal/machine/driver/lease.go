@@ -8,7 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// serverBy returns the author that the driver's events have.
+// serverBy returns the author of the driver's events.
 func (s *Service) serverBy(l *loaded) run.By {
 	return run.By{User: l.rec.User, Client: run.Truncate(s.o.Owner, 128), Via: run.ViaServer}
 }

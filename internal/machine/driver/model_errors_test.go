@@ -133,7 +133,7 @@ func (f faultAt) checkPermanent(t *testing.T) {
 	if f.transient {
 		attempts = 3
 	}
-	if f.fault == scripted.FaultContext { // retried with a shorter conversation
+	if f.fault == scripted.FaultContext { // the request is retried with a shorter conversation
 		attempts = 4
 	}
 	f.checkPaused(t, r, r.driveRun(id), attempts)
@@ -162,14 +162,14 @@ func (f faultAt) checkErrorHandler(t *testing.T) {
 	r, id := f.newRig(t, `, "max_retries": 1, "error_handler": "mend"`, 20)
 	s := r.driveRun(id)
 	if s.Status != machineengine.StatusCompleted || string(s.Output) != `"mended"` || s.States[len(s.States)-1] != "mended" {
-		t.Errorf("with an error handler: %+v", s)
+		t.Errorf("the run with an error handler is %+v", s)
 	}
 }
 
-// TestMalformedArguments truncates the arguments of a call at each request that calls
-// tools: no tool is called, the agent gets an error, and the run continues. If it never
-// ends, the budget of tool calls pauses it. Malformed arguments of a parsing tool are an
-// invalid answer.
+// TestMalformedArguments checks truncated arguments of a call at each request that calls
+// tools: no tool is called, the agent gets an error, and the run continues. If the error is
+// permanent, the tool call budget pauses the run. Malformed arguments of a parsing tool are
+// an invalid answer.
 func TestMalformedArguments(t *testing.T) {
 	t.Parallel()
 	for at := range 10 {
@@ -255,7 +255,7 @@ func TestBudgetEdges(t *testing.T) {
 					if again := r.driveRun(id); again.Seq != s.Seq {
 						t.Error("the run continued without a command")
 					}
-					r.reopen() // like a new process, possibly days later
+					r.reopen() // continue in a new process
 					if _, err := r.Resume(t.Context(), anna, id, tt.limit(n+1)); err != nil {
 						t.Fatal(err)
 					}
@@ -282,8 +282,9 @@ func otherBudgets(budget string) machineengine.Limits {
 	return machineengine.Limits{ToolCalls: 900}
 }
 
-// TestBudgetWithin caps the limits of a sub-machine by the remaining budget of its parent.
-// After the budget is raised, the run resumes by the id of the parent.
+// TestBudgetWithin checks that the limits of a sub-machine are capped by the remaining
+// budget of its parent. After the budget is raised, the run resumes by the id of the
+// parent.
 func TestBudgetWithin(t *testing.T) {
 	t.Parallel()
 	deep := strings.Replace(smallMachine(`, "transition_handler": "loop"`, ""), `"small"`, `"deep"`, 1)

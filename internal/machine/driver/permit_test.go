@@ -40,7 +40,7 @@ func TestPermitEnds(t *testing.T) {
 		return s.RunID
 	}
 	if s := r.driveRun(begin("")); s.Status != machineengine.StatusCompleted || asked != 0 {
-		t.Fatalf("a run without restrictions: %+v after %d calls of Permit", s, asked)
+		t.Fatalf("a run without restrictions is %+v after %d calls of Permit", s, asked)
 	}
 	id := begin(`{"token":"7"}`)
 	before := len(r.model.requests)
@@ -57,7 +57,7 @@ func TestPermitEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := r.driveRun(id); s.Status != machineengine.StatusCompleted || len(r.model.requests) != before+1 {
-		t.Errorf("after the permission is back: %+v", s)
+		t.Errorf("after the permission is back, the run is %+v", s)
 	}
 }
 

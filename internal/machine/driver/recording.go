@@ -13,8 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Recording holds the external inputs of a run and its outcome: enough to run the machine
-// again without a model, a tool or a person. A scripted model reads its responses.
+// Recording holds the external inputs of a run and its outcome: sufficient to run the
+// machine again without a model, a tool or a person. A scripted model reads its responses.
 type Recording struct {
 	Machine string                     `json:"machine"`
 	Inputs  map[string]json.RawMessage `json:"inputs,omitempty"`

@@ -82,7 +82,7 @@ func (r *Recording) statusDifferences(s *Status, given int) []string {
 		differs("the output", string(canonicalJSON(r.Output)), string(canonicalJSON(s.Output)))
 	}
 	if calls := s.Usage.Calls; calls != len(r.Responses) && s.Child == nil {
-		differs("the requests to models", len(r.Responses), calls)
+		differs("the model requests", len(r.Responses), calls)
 	}
 	if given > 0 {
 		out = append(out, fmt.Sprintf("%d of the recorded inputs were not requested", given))
@@ -144,7 +144,7 @@ func (t *recordedTools) Call(_ context.Context, _ RunScope, c machineengine.Tool
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.left) == 0 {
-		t.found = append(t.found, fmt.Sprintf("a call of %s that is not in the recording", c.Name))
+		t.found = append(t.found, fmt.Sprintf("a call of %s is not in the recording", c.Name))
 		return machineengine.ToolResult{}, fmt.Errorf("the recording has no more calls: %w", ErrNotCalled)
 	}
 	next := t.left[0]

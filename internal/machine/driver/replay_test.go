@@ -34,9 +34,9 @@ func replayRecording(t *testing.T, r *rig, d *machinedef.Definition, recording *
 	return out
 }
 
-// TestReplay replays the recordings of a run in which a tool call was lost and decided by a
-// person, and of a run whose sub-machine waits for a person. The outcomes are the recorded
-// ones, without a model, tool or person.
+// TestReplay checks that replays have the recorded outcomes, without a model, tool or
+// person: of a run in which a person decided on a lost tool call, and of a run whose
+// sub-machine waits for a person.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	journal := newMemory()
@@ -104,7 +104,7 @@ func TestReplayDiffers(t *testing.T) {
 			r.Tools = slices.Clone(r.Tools)
 			r.Tools[0].Name, r.Tools[0].Arguments = "s__key", "{}"
 		}, nil},
-		{"one recorded call missing", "that is not in the recording", func(r *driver.Recording) { r.Tools = r.Tools[:11] }, nil},
+		{"one recorded call missing", "is not in the recording", func(r *driver.Recording) { r.Tools = r.Tools[:11] }, nil},
 		{"one recorded answer missing", "the status: recorded completed, now paused", func(r *driver.Recording) { r.Responses = r.Responses[:9] }, nil},
 		{"an input that is not requested", "were not requested", func(r *driver.Recording) { r.Given = []json.RawMessage{json.RawMessage(`1`)} }, nil},
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// this is the value of "this" in a test handler.
+// this is the value that JavaScript handlers have as "this".
 type this struct {
 	machineengine.This
 	data  map[string]any
@@ -102,7 +102,7 @@ func (s shelf) Machine(_ context.Context, name string) (*machinedef.Definition, 
 	return nil, guideway.Errorf(guideway.CodeNotFound, "there is no machine %q", name)
 }
 
-// model records its requests and serves every level.
+// model is a model for every level that records its requests.
 type model struct {
 	answers  llm.Model
 	mu       sync.Mutex
@@ -201,7 +201,7 @@ func newRig(t *testing.T, journal run.Journal, definitions []*machinedef.Definit
 	return r
 }
 
-// answersOf returns the model of a script.
+// answersOf returns a model that answers from a script.
 func answersOf(t *testing.T, script string) llm.Model {
 	t.Helper()
 	s, err := scripted.Parse([]byte(script))
@@ -220,7 +220,7 @@ func (r *rig) reopen() {
 	}
 }
 
-// parseMachine parses a machine whose handlers are in Go.
+// parseMachine parses a machine whose handlers are implemented in Go.
 func parseMachine(t *testing.T, config, roles string) *machinedef.Definition {
 	t.Helper()
 	files := machinedef.Files{Config: machinedef.File{Path: "test.json", Data: []byte(config)}}

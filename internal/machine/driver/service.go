@@ -38,7 +38,7 @@ type StartRequest struct {
 	RequestID string
 }
 
-// Status is the status of a run as its owner sees it.
+// Status is the status of a run as shown to its owner.
 type Status struct {
 	RunID   string `json:"runId"`
 	Machine string `json:"machine"`
@@ -72,7 +72,7 @@ type Status struct {
 	Created time.Time `json:"createdAt"`
 	Updated time.Time `json:"updatedAt"`
 	Seq     int64     `json:"seq"`
-	// Next is a legal next call.
+	// Next is a permitted next call.
 	Next *run.Call `json:"next,omitempty"`
 	// Allow is StartRequest.Allow; nil allows all.
 	Allow json.RawMessage `json:"-"`
@@ -249,7 +249,7 @@ func checkInputs(d *machinedef.Definition, given map[string]json.RawMessage) (ma
 	for name := range given {
 		if _, ok := out[name]; !ok {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "the machine %s has no input %q", d.Name, name).
-				WithFix("its inputs: %s", strings.Join(names, ", "))
+				WithFix("the inputs of the machine: %s", strings.Join(names, ", "))
 		}
 	}
 	return out, nil
@@ -333,7 +333,7 @@ func (s *Service) buildStatus(ctx context.Context, l *loaded) (*Status, error) {
 	return out, nil
 }
 
-// nextCall returns a legal next call, or nil if the run has ended.
+// nextCall returns a permitted next call, or nil if the run has ended.
 func nextCall(s *Status) *run.Call {
 	args := map[string]any{"runId": s.RunID}
 	switch {
@@ -347,7 +347,7 @@ func nextCall(s *Status) *run.Call {
 		return &run.Call{Tool: "machine_input", Arguments: args, Fields: []engine.Field{field}}
 	case s.Pause != nil && s.Pause.Code == machineengine.ErrorKindUnknownOutcome:
 		return &run.Call{Tool: "machine_input", Arguments: args, Fields: []engine.Field{{
-			Name: "outcome", Description: "what happened to the call", Choices: []any{"retry", "done", "failed"},
+			Name: "outcome", Description: "the outcome of the call", Choices: []any{"retry", "done", "failed"},
 		}}}
 	case s.Child != nil && s.Child.Next != nil: // the nested run is found by the id of its parent
 		next := *s.Child.Next

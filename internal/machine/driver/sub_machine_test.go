@@ -14,8 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// newNested returns a machine "outer" that runs "small"; more is added to the state of
-// outer that runs it, and to the first state of small.
+// newNested returns a machine "outer" that runs the machine "small". The parameters are
+// added to the state of outer that runs small, and to the first state of small.
 func newNested(t *testing.T, more, smallMore, script string) *rig {
 	t.Helper()
 	around := strings.Replace(outer, `"machine": "waiting", "inputs": {"topic": "common_data.what"}, "output": "inner"}`, `"machine": "small", "output": "inner"}`+more, 1)
@@ -98,7 +98,7 @@ func TestResumeAfterSubMachineEnded(t *testing.T) {
 			}
 		}
 		if closed == 0 {
-			t.Error("no crash came between the end of the sub-machine and the record of its result")
+			t.Error("no crash occurred between the end of the sub-machine and the record of its result")
 		}
 	})
 }
@@ -160,7 +160,7 @@ func TestErrorHandlerOfSubMachine(t *testing.T) {
 	}
 }
 
-// An error that a person can correct (an exhausted budget) waits for the person, also if
+// An error that a person can correct (an exhausted budget) waits for the person, even if
 // the state has an error handler.
 func TestPausedSubMachineIsNotAnError(t *testing.T) {
 	t.Parallel()
@@ -192,23 +192,23 @@ func TestEditedRunIsNotDriven(t *testing.T) {
 				m.events[id][i].At = m.events[id][i].At.Add(time.Second)
 			}
 		},
-		"the head of the record": func(m *memory, id string) {
+		"the head in the record is changed": func(m *memory, id string) {
 			rec := m.records[id]
 			rec.Head = append([]byte{}, rec.Head...)
 			rec.Head[0] ^= 1
 			m.records[id] = rec
 		},
-		"the record set back": func(m *memory, id string) {
+		"the record is rolled back": func(m *memory, id string) {
 			rec := m.records[id]
 			rec.Seq--
 			m.records[id] = rec
 		},
-		"the record and its events set back": func(m *memory, id string) {
+		"the record and its events are rolled back": func(m *memory, id string) {
 			rec := m.records[id]
 			rec.Seq--
 			m.records[id], m.events[id] = rec, m.events[id][:rec.Seq]
 		},
-		"the definition in the record": func(m *memory, id string) {
+		"the definition in the record is changed": func(m *memory, id string) {
 			rec := m.records[id]
 			rec.Hash = m.records[rec.Parent].Hash
 			m.records[id] = rec
@@ -242,8 +242,8 @@ func TestEditedRunIsNotDriven(t *testing.T) {
 	}
 }
 
-// Null and values of other types are not an input, at the start and at a request; a value
-// of the type is.
+// Values of the input's type are accepted, at the start and at a request; null and values
+// of other types are refused.
 func TestInputTypes(t *testing.T) {
 	t.Parallel()
 	values := map[machinedef.Type]string{

@@ -14,7 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/rollbackguard"
 )
 
-// inEveryPosition writes runs with every status to a journal: completed, cancelled, forked,
+// inEveryPosition writes runs of every status to a journal: completed, cancelled, forked,
 // paused, and waiting for a sub-machine. It returns the completed one.
 func inEveryPosition(t *testing.T, journal *memory) (*rig, string) {
 	t.Helper()
@@ -34,7 +34,7 @@ func inEveryPosition(t *testing.T, journal *memory) (*rig, string) {
 	r.model.answers = answersOf(t, `{"rules": [{"content": "fine"}]}`)
 	r.driveRun(r.startRun("outer", map[string]any{"what": "the plan"}))
 	r.handlers["keep"] = func(*this) (any, error) { return nil, errors.New("it broke") }
-	r.driveRun(r.startRun("small", nil)) // ends paused
+	r.driveRun(r.startRun("small", nil)) // this run ends paused
 	ended := r.startRun("waiting", map[string]any{"topic": "x"})
 	if _, err := r.Cancel(t.Context(), anna, ended, "enough"); err != nil {
 		t.Fatal(err)
@@ -49,29 +49,29 @@ func TestVerify(t *testing.T) {
 	clean, _ := inEveryPosition(t, newMemory())
 	report, err := clean.Verify(t.Context(), "")
 	if err != nil || len(report.Faults) > 0 || report.Runs != 6 {
-		t.Fatalf("an unchanged journal: %+v, %v", report, err)
+		t.Fatalf("the report on an unchanged journal is %+v, %v", report, err)
 	}
 	tests := []struct {
 		name   string
 		kind   run.FaultKind
 		tamper func(m *memory, id string)
 	}{
-		{"an event is edited", run.FaultEdited, func(m *memory, id string) {
+		{"an event was edited", run.FaultEdited, func(m *memory, id string) {
 			e := &m.events[id][20]
 			e.Data = bytes.Replace(bytes.Clone(e.Data), []byte("s__"), []byte("t__"), 1)
 			e.Data = append(e.Data[:len(e.Data)-1], []byte(`,"reason":"x"}`)...)
 		}},
-		{"an event is removed", run.FaultGap, func(m *memory, id string) {
+		{"an event was removed", run.FaultGap, func(m *memory, id string) {
 			m.events[id] = slices.Delete(slices.Clone(m.events[id]), 10, 11)
 		}},
-		{"the end is removed", run.FaultTruncated, func(m *memory, id string) { cutAt(m, id, 30) }},
+		{"the last events were removed", run.FaultTruncated, func(m *memory, id string) { cutAt(m, id, 30) }},
 		{"the database is an older copy", run.FaultTruncated, func(m *memory, id string) {
 			cutAt(m, id, 30)
 			rec := m.records[id]
 			rec.Seq, rec.Head = 30, m.events[id][29].MAC
 			m.records[id] = rec
 		}},
-		{"the run is removed", run.FaultMissing, func(m *memory, id string) {
+		{"the run was removed", run.FaultMissing, func(m *memory, id string) {
 			delete(m.records, id)
 			delete(m.events, id)
 		}},

@@ -39,7 +39,7 @@ func (b *Background) Watch(id string) (updates <-chan Update, cancel func()) {
 	}
 	w.byRun[id][c] = true
 	for _, u := range w.recent[id] {
-		c <- u // the buffer has room for all of them
+		c <- u // the buffer has space for all recent updates
 	}
 	return c, func() {
 		w.mu.Lock()

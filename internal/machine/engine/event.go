@@ -44,9 +44,9 @@ type Event struct {
 	Step  Step   `json:"step,omitempty"`
 
 	// Inputs are the inputs of the run. Limits replaces the budgets of the definition.
-	// Index is the number of model answers that the parent run received before. Depth is
-	// the nesting depth. Demo is the machine whose recording answers. Allow restricts the
-	// tools and models of the agents.
+	// Index is the number of model answers that the parent run received before it started
+	// this run. Depth is the nesting depth. Demo is the machine whose recording answers.
+	// Allow restricts the tools and models of the agents.
 	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
 	Limits *Limits                    `json:"limits,omitempty"`
 	Index  int                        `json:"index,omitempty"`

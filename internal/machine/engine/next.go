@@ -16,7 +16,7 @@ import (
 type Effect struct {
 	// Event is an event that follows from the state alone.
 	Event *Event
-	// Handler is a function of the script to call.
+	// Handler is the script function to call.
 	Handler *Handler
 	// Model is a request to a model.
 	Model *ModelCall
@@ -210,7 +210,7 @@ func checkBudget(name string, used, limit int64) *Pause {
 	return &Pause{
 		Code: PauseBudget, Budget: name, Used: used, Limit: limit,
 		Message: fmt.Sprintf("the budget of %s is used up: %d of %d", budgetWords(name), used, limit),
-		Fix:     "raise it to continue: the run keeps its state",
+		Fix:     "raise the budget to continue: the run keeps its state",
 	}
 }
 

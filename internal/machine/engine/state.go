@@ -269,7 +269,7 @@ func (p *Program) applyModelResult(s *State, e Event) {
 	if e.Response != nil {
 		s.Usage.Tokens = s.Usage.Tokens.Add(e.Response.Usage)
 	}
-	if e.Usage != nil { // also the usage of a failed request
+	if e.Usage != nil { // a failed request may have usage, too
 		s.Usage.Tokens = s.Usage.Tokens.Add(e.Usage.Tokens)
 	}
 	s.Usage.Calls++
@@ -345,7 +345,7 @@ func (s *State) applySubResult(e Event) {
 		return
 	}
 	s.clearError()
-	if e.Next != "" { // Next is the key that receives the output
+	if e.Next != "" { // Next is the key in common_data that receives the output
 		s.Data[e.Next] = e.Value
 	}
 	s.Step = StepPost

@@ -239,7 +239,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestRefusal distinguishes a model that refuses from a failed request.
+// TestRefusal checks that a refusal of the model is distinguished from a failed request.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	o := startServer(t, &served{body: `{"choices":[{"message":{"role":"assistant","content":null,"refusal":"I will not."},"finish_reason":"stop"}],"usage":{"prompt_tokens":4}}`})
@@ -269,7 +269,8 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestCompletionRoundTrip writes a response as handlers read it and parses it again.
+// TestCompletionRoundTrip checks that a response stays the same if it is written as
+// handlers read it and parsed again.
 func TestCompletionRoundTrip(t *testing.T) {
 	t.Parallel()
 	want := &llm.Response{

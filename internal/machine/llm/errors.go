@@ -15,27 +15,27 @@ type Kind string
 
 // The kinds.
 const (
-	// RateLimit: too many requests or tokens; RetryAfter is the wait.
+	// RateLimit means that there were too many requests or tokens; RetryAfter is the wait.
 	RateLimit Kind = "rate_limit"
-	// Quota: the account has no credit.
+	// Quota means that the account has no credit.
 	Quota Kind = "quota"
-	// Auth: the key is missing or rejected.
+	// Auth means that the key is missing or rejected.
 	Auth Kind = "auth"
-	// ContextLength: the conversation exceeds the model's context.
+	// ContextLength means that the conversation exceeds the model's context.
 	ContextLength Kind = "context_length"
-	// Refusal: the model refuses to answer.
+	// Refusal means that the model refuses to answer.
 	Refusal Kind = "refusal"
-	// Invalid: the server rejects the request.
+	// Invalid means that the server rejects the request.
 	Invalid Kind = "invalid"
-	// NotFound: the server does not have the model.
+	// NotFound means that the server does not have the model.
 	NotFound Kind = "not_found"
-	// Server: the server failed.
+	// Server means that the server failed.
 	Server Kind = "server"
-	// Network: the connection failed, possibly in the middle of an answer.
+	// Network means that the connection failed, possibly in the middle of an answer.
 	Network Kind = "network"
-	// Timeout: the answer did not arrive in time.
+	// Timeout means that the answer did not arrive in time.
 	Timeout Kind = "timeout"
-	// Malformed: the answer cannot be parsed or is empty.
+	// Malformed means that the answer cannot be parsed or is empty.
 	Malformed Kind = "malformed"
 )
 
@@ -96,7 +96,7 @@ func (e *Error) fixText() string {
 	case NotFound:
 		return "check the name of the model"
 	case ContextLength:
-		return "lower max_tokens or max_length of the context, or choose another model"
+		return "lower max_tokens or max_length of the context, or choose a different model"
 	default:
 		return ""
 	}

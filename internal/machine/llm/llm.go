@@ -44,7 +44,7 @@ type Message struct {
 // UnmarshalJSON decodes a message whose content is a text, null, or a list of parts, of
 // which it keeps the texts.
 func (m *Message) UnmarshalJSON(data []byte) error {
-	type plain Message // plain has no UnmarshalJSON method, which prevents recursion
+	type plain Message // plain has no UnmarshalJSON method, so there is no recursion
 	read := struct {
 		*plain
 		Content json.RawMessage `json:"content"`

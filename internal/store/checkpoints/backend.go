@@ -19,7 +19,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
-// openBackend opens the best available storage.
+// openBackend opens the configured storage, or the best available one.
 func (o Options) openBackend(ctx context.Context) (*backend, error) {
 	switch {
 	case o.isDatabase():

@@ -1,6 +1,6 @@
 // Package checkpoints opens the checkpoints of contexts with the best available storage:
 // the metadata are in the run store, or in files if that cannot be opened, or in memory if
-// nothing can be written. It is the only package that knows all kinds of storage.
+// nothing can be written. It is the only package that imports all kinds of storage.
 package checkpoints
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// The named stores. Any other value is the URL of a PostgreSQL database.
+// The values of Options.Store. Any other value is the URL of a PostgreSQL database.
 const (
 	StoreSQLite = "sqlite"
 	StoreFiles  = "files"
 )
 
-// The names in the data directory.
+// The names of files in the data directory.
 const (
 	contextsDir  = "contexts"
 	indexDir     = "index"
@@ -81,7 +81,7 @@ func (c *Checkpoints) Close() error {
 	return closeAll(c.closers, c.Service.Close())
 }
 
-// closeAll closes stores and returns the error that was there with theirs.
+// closeAll closes stores and returns the given error joined with theirs.
 func closeAll(closers []io.Closer, err error) error {
 	for _, one := range closers {
 		err = errors.Join(err, one.Close())
@@ -100,7 +100,7 @@ type backend struct {
 // Open opens the checkpoints. If SQLite cannot be opened, the metadata are stored in files
 // next to the blobs, which the first call creates from the blobs. If the directory cannot
 // be written, new checkpoints are stored in memory and existing ones remain readable. Every
-// answer reports both cases. There is no fallback from PostgreSQL, because checkpoints of
+// result reports both cases. There is no fallback from PostgreSQL, because checkpoints of
 // other machines would seem to be lost.
 //
 // It returns CodeUnavailable if PostgreSQL is unreachable or if the master key is missing

@@ -33,7 +33,7 @@ func requireNoError(t *testing.T, err error) {
 	}
 }
 
-// openTest opens checkpoints that are closed after the test.
+// openTest opens a checkpoint service that is closed after the test.
 func openTest(t *testing.T, o Options) *Checkpoints {
 	t.Helper()
 	o.patience, o.settle = time.Millisecond, time.Millisecond
@@ -56,7 +56,7 @@ func checkLast(t *testing.T, c *Checkpoints, session, text string) {
 	loaded, err := c.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: session})
 	requireNoError(t, err)
 	if string(loaded.Context) != text || loaded.Degraded != nil {
-		t.Errorf("the last of %s is %s (%+v), want %s", session, loaded.Context, loaded.Degraded, text)
+		t.Errorf("the last context of %s is %s (%+v), want %s", session, loaded.Context, loaded.Degraded, text)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestStores(t *testing.T) {
 	}
 	_, err := Open(t.Context(), Options{DataDir: t.TempDir(), Store: "redis"})
 	if guideway.ErrorCode(err) != guideway.CodeInvalid || guideway.ErrorFix(err) == "" {
-		t.Errorf("an unknown store: %v", err)
+		t.Errorf("an unknown store returns %v", err)
 	}
 }
 
@@ -231,14 +231,14 @@ func TestKeys(t *testing.T) {
 		c, err := Open(t.Context(), o)
 		requireNoError(t, err)
 		if saved := saveText(t, c, "work", `{"a":1}`); saved.Key == "" {
-			t.Error("it is not encrypted")
+			t.Error("the checkpoint is not encrypted")
 		}
 		requireNoError(t, c.Close())
 		requireNoError(t, os.Rename(path, path+".away"))
 		for _, readOnly := range []bool{false, true} {
 			o.ReadOnly = readOnly
 			if _, err := Open(t.Context(), o); guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
-				t.Errorf("%s: without its key: %v", store, err)
+				t.Errorf("%s: Open without the key: %v", store, err)
 			}
 		}
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
@@ -316,7 +316,7 @@ func callRefused(ctx context.Context, c *Checkpoints, id string) map[string]erro
 	return out
 }
 
-// readTree returns the files of a directory with their content.
+// readTree returns the files below a directory with their contents.
 func readTree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -363,7 +363,7 @@ func TestBackFromFiles(t *testing.T) {
 		switch {
 		case gone[i]:
 			if guideway.ErrorCode(err) != guideway.CodeNotFound {
-				t.Errorf("%d was deleted: %v", i, err)
+				t.Errorf("the deleted checkpoint %d returns %v", i, err)
 			}
 		case err != nil || string(loaded.Context) != longText(i) || loaded.Degraded != nil:
 			t.Errorf("%d is %+v, %v", i, loaded, err)
@@ -387,7 +387,7 @@ func TestBackFromFiles(t *testing.T) {
 		t.Errorf("the audit log has %d saves", saves)
 	}
 	if left, err := filepath.Glob(filepath.Join(o.DataDir, contextsDir, indexDir, "*.json")); err != nil || len(left) > 0 {
-		t.Errorf("remaining files: %v, %v", left, err)
+		t.Errorf("files were left: %v, %v", left, err)
 	}
 }
 
@@ -420,8 +420,8 @@ func TestOldIndexFile(t *testing.T) {
 	checkLast(t, c, "work", longText(1))
 }
 
-// TestBothAtOnce checks that a process that stores the metadata in files continues after
-// another process has imported them, without any loss.
+// TestBothAtOnce checks that a process that stores the metadata in files loses nothing if
+// another process imports the files.
 func TestBothAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -39,11 +39,11 @@ func TestKeyStays(t *testing.T) {
 	}
 	again, created, err := LoadOrCreate(path)
 	if err != nil || created || !bytes.Equal(key, again) {
-		t.Fatalf("the second call: same key %v, created %v, %v", bytes.Equal(key, again), created, err)
+		t.Fatalf("the second call returns the same key: %v, created: %v, %v", bytes.Equal(key, again), created, err)
 	}
 	other, _, err := LoadOrCreate(filepath.Join(t.TempDir(), "key"))
 	if err != nil || bytes.Equal(key, other) {
-		t.Fatalf("two keys are the same, or %v", err)
+		t.Fatalf("the second key equals the first, or an error: %v", err)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil || !strings.HasPrefix(string(text), "gdwkey1_") || !strings.HasSuffix(string(text), "\n") {
@@ -56,7 +56,8 @@ func TestKeyStays(t *testing.T) {
 	}
 }
 
-// TestProcessesAgree has processes start at the same time without a key file.
+// TestProcessesAgree checks that processes that start at the same time without a key file
+// use the same key.
 func TestProcessesAgree(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")
@@ -115,7 +116,7 @@ func TestBadFiles(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			if c.code == guideway.CodeForbidden && runtime.GOOS == "windows" {
-				t.Skip("file modes have no meaning here")
+				t.Skip("file modes have no effect on Windows")
 			}
 			path := filepath.Join(t.TempDir(), "key")
 			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {

@@ -26,7 +26,7 @@ func newTestRun(id, user, goal string) (run.Definition, run.Commit) {
 	return run.Definition{Hash: r.Hash, Text: `{"id":"coding-task"}`}, newCommit(r, 1, nil)
 }
 
-// newCommit returns a commit of n events after a record.
+// newCommit returns a commit of n events that follow the last event of a record.
 func newCommit(r run.Record, n int, data []byte) run.Commit {
 	c := run.Commit{Expected: r.Seq}
 	now := time.Now().UTC().Truncate(time.Microsecond)
@@ -55,7 +55,7 @@ func newStepCommit(r run.Record, snapshot []byte) run.Commit {
 	return c
 }
 
-// measureClients has concurrent clients run b.N steps in total and reports the time per
+// measureClients runs b.N steps in total with concurrent clients and reports the time per
 // step.
 func measureClients(b *testing.B, clients int, do func(client int) error) {
 	b.Helper()
@@ -111,8 +111,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkAppendAt shows that an append costs the same at the beginning and at the end of
-// a long run.
+// BenchmarkAppendAt measures whether an append costs the same at the beginning and at the
+// end of a long run.
 func BenchmarkAppendAt(b *testing.B) {
 	for _, at := range []int64{10, 50_000} {
 		for _, size := range []int{4 << 10, 100 << 10} {

@@ -80,7 +80,7 @@ func (s *Store) History(ctx context.Context, key checkpoint.SeriesKey, h checkpo
 	return queryList(ctx, s, "list the checkpoints of a session", scanCheckpoint, selectCheckpoints+w.Where()+rest, w.Args...)
 }
 
-// queryLines returns the series of a query.
+// queryLines returns the series that a query selects.
 func (s *Store) queryLines(ctx context.Context, rest string, args ...any) ([]checkpoint.Series, error) {
 	return queryList(ctx, s, "list the sessions", func(row pgx.CollectableRow) (l checkpoint.Series, err error) {
 		err = row.Scan(rows.SeriesFields(&l)...)

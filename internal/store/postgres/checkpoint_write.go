@@ -82,7 +82,7 @@ func applyChange(ctx context.Context, tx pgx.Tx, c checkpoint.Change) error {
 }
 
 // lockLine locks the row of the series until the end of the transaction and returns the
-// last number. It creates the row if a checkpoint is added.
+// number of its last checkpoint. It creates the row if a checkpoint is added.
 func lockLine(ctx context.Context, tx pgx.Tx, c checkpoint.Change) (last int64, err error) {
 	const most = 100 // an attempt fails only if another transaction has just deleted the row
 	for range most {
@@ -112,7 +112,7 @@ func addCheckpoint(ctx context.Context, tx pgx.Tx, c checkpoint.Change, last int
 	if r.Kind == checkpoint.KindFragment {
 		r.Number = 0
 	} else if !c.Adopt && r.Number != last+1 {
-		return rows.Conflictf("the session %s is at checkpoint %d, not at %d", c.Series.Session, last, r.Number-1)
+		return rows.Conflictf("the session %s is at checkpoint %d, not %d", c.Series.Session, last, r.Number-1)
 	}
 	if !c.Adopt && r.Parent != "" {
 		if err := checkInLine(ctx, tx, c.Series, r.Parent); err != nil {

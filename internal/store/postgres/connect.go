@@ -31,7 +31,7 @@ const (
 type storeConfig struct {
 	pool   *pgxpool.Config
 	schema string
-	// where describes the database in messages, without secrets.
+	// where is the description of the database in messages, without secrets.
 	where string
 }
 

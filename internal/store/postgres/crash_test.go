@@ -159,7 +159,7 @@ func (a acks) checkJournal(tb testing.TB, s *postgres.Store, u string) int {
 		if int64(len(events)) != r.Seq {
 			tb.Fatalf("run %s has %d events, its record has %d", r.ID, len(events), r.Seq)
 		}
-		for i, e := range events[1:] { // the first one creates the run
+		for i, e := range events[1:] { // the first event creates the run
 			text := strings.Trim(string(e.Data), `"`)
 			if e.Seq != int64(i)+2 {
 				tb.Fatalf("event %d of %s has the number %d", i+2, r.ID, e.Seq)
@@ -186,7 +186,7 @@ func (a acks) checkJournal(tb testing.TB, s *postgres.Store, u string) int {
 	whole := fmt.Sprintf(`select ((select count(*) from handles) = %[1]d + %[2]d and (select count(*) from commands) = %[1]d
 		and (select count(*) from run_words where seq > 0) = %[1]d)::int`, len(there), len(runs))
 	if queryNumber(tb, u, whole) != 1 {
-		tb.Errorf("not every one of %d commits has its handle, its key and its words", len(there))
+		tb.Errorf("a handle, a key or words of the %d commits are missing", len(there))
 	}
 	a.checkFeed(tb, s, len(there)+len(runs))
 	return len(there)
@@ -248,7 +248,7 @@ func TestKilledProcess(t *testing.T) {
 	there := kept.checkJournal(t, s, u)
 	t.Logf("%d processes were killed; %d commits were acknowledged, %d are stored", rounds, len(kept), there)
 	if there > len(kept)+rounds*4 {
-		t.Errorf("%d stored commits were not acknowledged", there-len(kept))
+		t.Errorf("%d stored commits were not acknowledged, which is too many", there-len(kept))
 	}
 }
 

@@ -137,9 +137,9 @@ type documentUpdate struct {
 	store  *Store
 	ref    session.Ref
 	change func(session.Document) (session.Document, []session.LogEntry, error)
-	// refused is the error of change.
+	// refused is the error that change returned.
 	refused error
-	// next is the stored document.
+	// next is the document to store.
 	next session.Document
 	// lost has the documents that were sent without an answer, by the ids of their writes.
 	// before is the id of the write that they would replace.
@@ -149,7 +149,7 @@ type documentUpdate struct {
 
 // applyUpdate reads, changes and writes until there is no conflict. After a lost answer,
 // the write id of the document shows the result: it is the id of the lost write, or the one
-// before it, or another one, and then the result is unknown.
+// before it. If it is a different one, the result is unknown.
 func (u *documentUpdate) applyUpdate(ctx context.Context, _ bool) error {
 	const most = 1000
 	for range most {

@@ -68,8 +68,8 @@ func TestOpenReadsURLs(t *testing.T) {
 	}
 }
 
-// startFakeServer starts a server that accepts every login, unless welcome is an error, and
-// returns an error for every statement.
+// startFakeServer starts a server that accepts every login, unless welcome is an error
+// response, and returns an error for every statement.
 func startFakeServer(tb testing.TB, welcome, answer *pgproto3.ErrorResponse) string {
 	tb.Helper()
 	l := listenLocal(tb)
@@ -182,7 +182,7 @@ func TestNetworkErrors(t *testing.T) {
 	}
 }
 
-// TestRealServerErrors causes the same errors on a real server.
+// TestRealServerErrors causes these errors on a real server.
 func TestRealServerErrors(t *testing.T) {
 	t.Parallel()
 	u := newSchemaURL(t)

@@ -52,11 +52,11 @@ func TestFeedIsPruned(t *testing.T) {
 		}
 	}
 	if list, reset := read(100); reset || len(list) != 0 {
-		t.Errorf("after the last one: %d changes, reset %v", len(list), reset)
+		t.Errorf("reading after the last change: %d changes, reset %v", len(list), reset)
 	}
-	// A position after the end belongs to a feed that was rolled back.
+	// A position after the end means that the feed was rolled back.
 	if list, reset := read(5000); !reset || len(list) == 0 || list[0].Pos != oldest {
-		t.Errorf("after the end of the feed: %d changes, reset %v", len(list), reset)
+		t.Errorf("reading after the end of the feed: %d changes, reset %v", len(list), reset)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestFeedDoesNotWait(t *testing.T) {
 		requireNoError(t, err)
 		for i, c := range list {
 			if c.Pos != int64(i)+1 {
-				t.Errorf("position %d at index %d", c.Pos, i+1)
+				t.Errorf("change %[2]d has the position %[1]d", c.Pos, i+1)
 			}
 			ids = append(ids, c.ID)
 		}
@@ -114,8 +114,8 @@ func TestFeedWithoutReader(t *testing.T) {
 	}
 }
 
-// TestWatchPolls checks that a watch sees the commit of a process that ends before it
-// notifies others.
+// TestWatchPolls checks that a watch reports the commit of a process that ended before it
+// notified others.
 func TestWatchPolls(t *testing.T) {
 	t.Parallel()
 	u := newSchemaURL(t)
@@ -124,7 +124,7 @@ func TestWatchPolls(t *testing.T) {
 	defer cancel()
 	woken := s.Watch(ctx)
 	var after int64
-	for range 3 { // the first commit may precede the listener
+	for range 3 { // the first commit may be made before the listener is connected
 		execSQL(t, u, `insert into outbox (at, subject, op, user_id, item, workflow, project, seq)
 			values (now(), 'run', 'created', 'ada', 'r_silent', '', '', 1)`)
 		for seen := after; after == seen; {
@@ -174,7 +174,7 @@ func TestConcurrentReaders(t *testing.T) {
 	requireNoError(t, err)
 	for i, c := range list {
 		if c.Pos != int64(i)+1 {
-			t.Fatalf("position %d at index %d", c.Pos, i+1)
+			t.Fatalf("change %[2]d has the position %[1]d", c.Pos, i+1)
 		}
 	}
 	if len(list) != writers*each {

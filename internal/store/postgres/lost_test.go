@@ -32,8 +32,8 @@ func lossCases() []lossCase {
 	}
 }
 
-// TestLostCommit checks that a commit is made exactly once if its answer or its request is
-// lost.
+// TestLostCommit checks that a commit is applied exactly once if its answer or its request
+// is lost.
 func TestLostCommit(t *testing.T) {
 	t.Parallel()
 	for _, l := range lossCases() {
@@ -74,8 +74,8 @@ func TestLostCommit(t *testing.T) {
 	}
 }
 
-// TestLostCommitAgainstAnother checks that a lost commit is not treated as made if another
-// commit took its position.
+// TestLostCommitAgainstAnother checks that a lost commit is not treated as applied if a
+// different commit took its position.
 func TestLostCommitAgainstAnother(t *testing.T) {
 	t.Parallel()
 	u := newSchemaURL(t)
@@ -98,7 +98,7 @@ func TestLostCommitAgainstAnother(t *testing.T) {
 	}
 }
 
-// TestLostDocument checks the same for documents: an update that was made is not made
+// TestLostDocument checks that a document update whose answer was lost is not applied
 // again, even if its change is not idempotent.
 func TestLostDocument(t *testing.T) {
 	t.Parallel()
@@ -148,7 +148,7 @@ func TestLostDocument(t *testing.T) {
 	}
 }
 
-// TestLostUpdateInDoubt checks that the error admits an unknown result if the answer of an
+// TestLostUpdateInDoubt checks that the error reports an unknown result if the answer of an
 // update is lost and another client then changes the document.
 func TestLostUpdateInDoubt(t *testing.T) {
 	t.Parallel()
@@ -207,7 +207,7 @@ func TestConnectionsEnded(t *testing.T) {
 	requireNoError(t, <-told)
 }
 
-// appendAll has clients append, each to its own run, until all commits are acknowledged.
+// appendAll makes clients append, each to its own run, until all commits are acknowledged.
 // Any error fails the test.
 func appendAll(t *testing.T, s *postgres.Store, clients, steps int) acks {
 	t.Helper()

@@ -34,7 +34,7 @@ func (s *Store) applyMigrations(ctx context.Context, steps []string) error {
 		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, int64(lock.Sum64())); err != nil {
 			return err
 		}
-		have, err := s.schemaVersion(ctx, tx, len(steps)) // another process may have migrated the tables
+		have, err := s.schemaVersion(ctx, tx, len(steps)) // another process may have migrated the tables while this one waited
 		if err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ type querier interface {
 }
 
 // schemaVersion returns the version of the tables, or 0 if there are no tables. It returns
-// an error for tables of a newer version, of a version before the first release, and of
+// an error for tables of a newer version, of a version before the first release, or of
 // another program.
 func (s *Store) schemaVersion(ctx context.Context, q querier, newest int) (int, error) {
 	var own, other bool
@@ -89,8 +89,8 @@ func (s *Store) schemaVersion(ctx context.Context, q querier, newest int) (int, 
 	}
 	if have > newest {
 		return 0, guideway.Errorf(guideway.CodeUnavailable,
-			"the tables at %s are of version %d, but this guideway only supports versions up to %d", s.where, have, newest).
-			WithFix("use the newer guideway that created them, or another database")
+			"the tables at %s have version %d, but this guideway only supports versions up to %d", s.where, have, newest).
+			WithFix("use the newer guideway that created them, or a different database")
 	}
 	return have, nil
 }
@@ -109,7 +109,7 @@ func (s *Store) foreignTablesError(ctx context.Context, q querier) error {
 			"the schema %s at %s has the tables that a development version of guideway created before the first release; this version cannot open them", s.schema, s.where).
 			WithFix("rename that schema, or add search_path=NEW to the URL of the store, to start a new store; to keep runs, first export them with the guideway that created the tables (guideway runs export RUN)")
 	default:
-		return guideway.Errorf(guideway.CodeUnavailable, "the schema %s at %s has the tables of another program", s.schema, s.where).
-			WithFix("name another schema: add search_path=guideway to the URL of the store")
+		return guideway.Errorf(guideway.CodeUnavailable, "the schema %s at %s contains the tables of another program", s.schema, s.where).
+			WithFix("use a different schema: add search_path=guideway to the URL of the store")
 	}
 }

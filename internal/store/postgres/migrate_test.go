@@ -10,7 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/postgres"
 )
 
-// TestMigrateConcurrently has many processes open an empty database at the same time.
+// TestMigrateConcurrently checks that many processes can open an empty database at the same
+// time.
 func TestMigrateConcurrently(t *testing.T) {
 	t.Parallel()
 	u := newSchemaURL(t)
@@ -46,7 +47,7 @@ func TestMigrateOlder(t *testing.T) {
 	if n := queryNumber(t, u, `select count(*)::int from pg_tables where tablename = 'moods' and schemaname = current_schema`); n != 0 {
 		t.Fatal("a migration was applied in part")
 	}
-	requireNoError(t, s.Append(t.Context(), newCommit(r, 1, nil))) // the tables are unchanged
+	requireNoError(t, s.Append(t.Context(), newCommit(r, 1, nil))) // the failed migration has not changed the tables
 	requireNoError(t, postgres.Migrate(t.Context(), s, add))
 	requireNoError(t, postgres.Migrate(t.Context(), s, add)) // a repetition has no effect
 	if n := queryNumber(t, u, `select count(*)::int from runs where mood = 'calm' and seq = 2`); n != 1 {

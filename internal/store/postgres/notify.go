@@ -33,7 +33,7 @@ func newNotifier(s *Store) *notifier {
 	return &notifier{store: s, wakeup: make(chan struct{}, 1), closing: make(chan struct{})}
 }
 
-// afterCommit is called after every commit of this process.
+// afterCommit counts a commit of this process and requests the work after it.
 func (s *Store) afterCommit() {
 	s.hub.NotifyAll()
 	s.notifier.commits.Add(1)

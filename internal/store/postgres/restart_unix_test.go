@@ -23,7 +23,8 @@ type testServer struct {
 }
 
 // newTestServer starts a separate server that syncs to disk at each commit. If the test
-// runs as root, the server runs as nobody, because PostgreSQL refuses to run as root.
+// runs as root, the server runs as the user nobody, because PostgreSQL refuses to run as
+// root.
 func newTestServer(t *testing.T) *testServer {
 	t.Helper()
 	serverURL(t) // skip the test if PostgreSQL tests are disabled
@@ -65,7 +66,7 @@ func findBinaries(t *testing.T) string {
 		return err == nil
 	})
 	if i < 0 {
-		t.Skip("the programs of a PostgreSQL server are not installed here")
+		t.Skip("the programs of a PostgreSQL server are not installed")
 	}
 	return dirs[i]
 }
@@ -115,7 +116,7 @@ func TestServerRestarts(t *testing.T) {
 	done := make(chan acks)
 	go func() { done <- appendAll(t, both[0], clients, steps) }()
 	for i := range restarts {
-		// Each restart waits for some more commits.
+		// The next restart waits until more commits are made.
 		for want := (i + 1) * clients * steps / (restarts + 1); ; {
 			last, err := both[1].Latest(ctx)
 			requireNoError(t, err)

@@ -25,8 +25,8 @@ const (
 )
 
 // The statement of a search selects rows for each word. The score of a run for a word
-// depends on how rare the word is and on where it is: words of the record weigh more than
-// those of notes. $1 are the words, $2 is the lexeme of the user or empty, $3 bounds the
+// depends on how rare the word is and on where it is: words in the record weigh more than
+// words in notes. $1 are the words, $2 is the lexeme of the user or empty, $3 bounds the
 // rows of a word. More conditions on a row can be inserted between the parts.
 const (
 	sqlSearchStart = `

@@ -45,7 +45,7 @@ type Options struct {
 	KeepChanges int
 }
 
-// Store is a journal and a store of session documents. It is safe for concurrent use, and
+// Store is a run journal and a session document store. It is safe for concurrent use, and
 // processes on several machines can use the same database.
 type Store struct {
 	pool        *pgxpool.Pool

@@ -7,7 +7,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/storetest"
 )
 
-// TestJournal runs the contract tests, also with two stores on one database as on two
+// TestJournal runs the contract tests, also with two stores on one database, like two
 // machines.
 func TestJournal(t *testing.T) {
 	t.Parallel()

@@ -33,6 +33,6 @@ func TestSummariesReadNoData(t *testing.T) {
 	want := map[string]string{"old": `{"title":"old"}`, "new": `{"title":"new"}`}
 	execSQL(t, u, `update documents set data = 'no JSON' where id = 'new'`)
 	if diff := cmp.Diff(want, titles()); diff != "" {
-		t.Errorf("the data were read (-want +got):\n%s", diff)
+		t.Errorf("the data was read (-want +got):\n%s", diff)
 	}
 }

@@ -90,8 +90,8 @@ func (s *Store) waitForNotifications(ctx context.Context, c *pgx.Conn) error {
 	}
 }
 
-// newestChange returns a number that changes with the feed: changes get their positions in
-// the order of their numbers in the outbox, each once.
+// newestChange returns a number that increases with every change of the feed: changes get
+// their positions in the order of their numbers in the outbox, each once.
 func newestChange(ctx context.Context, c *pgx.Conn) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -80,7 +80,7 @@ func TestSearchOfCommonWords(t *testing.T) {
 	}
 	for _, user := range []string{"", "ada"} {
 		if got := find(run.Filter{User: user, Project: "ba9876543210"}, "service"); !slices.Equal(got, []string{"r_old"}) {
-			t.Errorf("user %q, in the project: %v", user, got)
+			t.Errorf("user %q finds in the project %v", user, got)
 		}
 		if got := find(run.Filter{User: user}, "service"); len(got) != 100 {
 			t.Errorf("user %q: %d hits", user, len(got))
@@ -88,9 +88,9 @@ func TestSearchOfCommonWords(t *testing.T) {
 	}
 	rare := fmt.Sprintf("number%d", 7)
 	if got := find(run.Filter{User: "ada", Limit: 3}, "service", rare, "gateway"); len(got) != 3 || got[0] != "r_000007" {
-		t.Errorf("with a rare word: %v", got)
+		t.Errorf("a search with a rare word finds %v", got)
 	}
 	if got := find(run.Filter{User: "bob"}, "service"); got != nil {
-		t.Errorf("another user finds %v", got)
+		t.Errorf("a different user finds %v", got)
 	}
 }

@@ -111,8 +111,8 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 }
 
 // commitRun executes one of the two statements. After an attempt without an answer it first
-// checks whether that attempt was committed. The check cannot be too early: if the first
-// statement is still in progress, the next one has a conflict and checks again.
+// checks whether that attempt was committed. It does not matter if the first statement is
+// still in progress: then the next one conflicts, and the check is repeated.
 func (s *Store) commitRun(ctx context.Context, what, sql string, args []any, c run.Commit) error {
 	err := s.retryWrite(ctx, what, func(ctx context.Context, maybeCommitted bool) error {
 		if maybeCommitted {

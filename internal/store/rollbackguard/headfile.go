@@ -166,7 +166,7 @@ func readEnd(file *os.File) (size int64, torn bool, err error) {
 // createFile creates the file.
 func (f *File) createFile() error {
 	err := atomicfile.Create(f.path, f.noteLine("begun", 0))
-	if errors.Is(err, fs.ErrExist) { // another process created it first
+	if errors.Is(err, fs.ErrExist) { // another process created the file first
 		return nil
 	}
 	return err
@@ -242,7 +242,7 @@ func (f *File) compactFile() error {
 		return err
 	}
 	defer release()
-	if due, err = f.needsCompaction(); err != nil || !due { // another process compacted it first
+	if due, err = f.needsCompaction(); err != nil || !due { // another process compacted the file first
 		return err
 	}
 	c, err := f.readContent()
@@ -308,6 +308,6 @@ func (c *content) damageError(path string) error {
 		return nil
 	}
 	shown := fmt.Sprint(c.damaged[:min(len(c.damaged), 10)])
-	return guideway.Errorf(guideway.CodeInvalid, "%d lines of the heads %s were edited, damaged or written with another key: %s", len(c.damaged), path, shown).
+	return guideway.Errorf(guideway.CodeInvalid, "%d lines of the head file %s were edited, damaged or written with another key: %s", len(c.damaged), path, shown).
 		WithFix("find out who has edited the file, or restore its key; to accept the current journal, run `guideway runs verify --accept-restore`")
 }

@@ -103,14 +103,14 @@ func ignoreWitnesses() cmp.Option {
 }
 
 // TestWitnessesOfARollback checks that a head that was followed by a lower number is kept
-// as evidence of a rollback, even after the run has exceeded its number and the file was
+// as evidence of a rollback, even after the run has more events again and the file was
 // compacted.
 func TestWitnessesOfARollback(t *testing.T) {
 	t.Parallel()
 	f := newFile(t)
 	f.compactFrom = 1 << 10
 	recordHeads(t, f, "r_a", 8, 9, 10)
-	for seq := int64(9); seq < 200; seq++ { // a different history from event 9 on
+	for seq := int64(9); seq < 200; seq++ { // from event 9, the history differs
 		if err := f.Record("r_a", seq, fmt.Appendf(nil, "another %d", seq)); err != nil {
 			t.Fatal(err)
 		}
@@ -128,20 +128,21 @@ func TestWitnessesOfARollback(t *testing.T) {
 	}
 	heads, err = f.Heads()
 	if err != nil || len(heads["r_a"].Witnesses) > 0 {
-		t.Errorf("after a restore that was accepted: %+v, %v", heads["r_a"], err)
+		t.Errorf("after an accepted restore the head is %+v, %v", heads["r_a"], err)
 	}
 }
 
-// TestWitnessOfTheSameNumber checks that a head that was followed by another event of the
-// same number is kept as evidence, also after a compaction: a rollback by one event and
-// another event in its place is such a case. The same event again is no evidence.
+// TestWitnessOfTheSameNumber checks that a head that was followed by a different event with
+// the same number is kept as evidence, also after a compaction. This happens if the journal
+// is rolled back by one event and a different event takes its place. A repeated event is
+// not evidence.
 func TestWitnessOfTheSameNumber(t *testing.T) {
 	t.Parallel()
 	f := newFile(t)
 	f.compactFrom = 1 << 10
 	recordHeads(t, f, "r_a", 8, 9, 9)
 	recordHeads(t, f, "r_b", 9, 9, 10)
-	for seq := int64(9); seq < 60; seq++ { // event 9 is another one
+	for seq := int64(9); seq < 60; seq++ { // event 9 differs
 		if err := f.Record("r_a", seq, fmt.Appendf(nil, "another %d", seq)); err != nil {
 			t.Fatal(err)
 		}
@@ -164,9 +165,9 @@ func TestHighestHeadOfEachRun(t *testing.T) {
 	f := newFile(t)
 	checkHeads(t, f, nil)
 	if _, err := os.Stat(filepath.Dir(f.path)); err == nil {
-		t.Error("reading has created a directory")
+		t.Error("reading created a directory")
 	}
-	recordHeads(t, f, "r_a", 1, 2, 5, 4) // another process may be slightly late
+	recordHeads(t, f, "r_a", 1, 2, 5, 4) // another process may record its head late
 	recordHeads(t, f, "r_b", 3)
 	recordHeads(t, f, "odd id\n# é", 1)
 	checkHeads(t, f, map[string]int64{"r_a": 5, "r_b": 3, "odd id\n# é": 1})
@@ -193,7 +194,7 @@ func TestFirstOfTwoStays(t *testing.T) {
 	checkHeads(t, f, map[string]int64{"r_a": 5})
 }
 
-// TestEditsAreFound edits one byte of each line.
+// TestEditsAreFound checks that an edit of one byte of any line is detected.
 func TestEditsAreFound(t *testing.T) {
 	t.Parallel()
 	f := newFile(t)
@@ -236,15 +237,15 @@ func TestAnotherKeyIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := other.Heads(); guideway.ErrorCode(err) != guideway.CodeInvalid {
-		t.Errorf("with another key: %v", err)
+		t.Errorf("Heads with a different key returns %v", err)
 	}
 	if _, err := Open(f.path, []byte("short")); guideway.ErrorCode(err) != guideway.CodeInvalid {
-		t.Errorf("with a short key: %v", err)
+		t.Errorf("Open with a short key returns %v", err)
 	}
 }
 
-// TestTornEnd truncates the file at every byte of its last line, as a power failure can,
-// and continues.
+// TestTornEnd checks that the file stays usable after a power failure has truncated its
+// last line at any byte.
 func TestTornEnd(t *testing.T) {
 	t.Parallel()
 	f := newFile(t)
@@ -302,12 +303,13 @@ func TestReplaceSaysWhen(t *testing.T) {
 	}
 }
 
-// TestCompacts records many heads of few runs. The file stays small and keeps all heads.
+// TestCompacts checks that a file with many heads of few runs stays small and keeps all
+// last heads.
 func TestCompacts(t *testing.T) {
 	t.Parallel()
 	f := newFile(t)
 	f.compactFrom = 4 << 10
-	if err := f.Replace(nil); err != nil { // a restore stays recorded
+	if err := f.Replace(nil); err != nil { // compaction keeps the record of a restore
 		t.Fatal(err)
 	}
 	want := map[string]int64{}
@@ -428,8 +430,8 @@ func TestOneWrite(t *testing.T) {
 	}
 }
 
-// TestManyProcesses has processes record concurrently while the file is compacted
-// repeatedly.
+// TestManyProcesses checks that processes can record concurrently while the file is
+// compacted.
 func TestManyProcesses(t *testing.T) {
 	t.Parallel()
 	f := newFile(t)
@@ -474,7 +476,7 @@ func TestUnwritableDirectory(t *testing.T) {
 	}
 }
 
-// BenchmarkRecord shows that the cost of a head does not depend on the length of the file.
+// BenchmarkRecord measures whether the cost of a head depends on the length of the file.
 func BenchmarkRecord(b *testing.B) {
 	for _, runs := range []int{10, 20_000} {
 		b.Run(fmt.Sprint("runs=", runs), func(b *testing.B) {

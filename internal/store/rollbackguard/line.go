@@ -109,8 +109,8 @@ func (f *File) parseLine(c *content, line string) bool {
 		c.addWitness(id, last)
 	}
 	c.last[id] = h
-	// Of two heads with one number the first stays, so that it does not match a journal
-	// that was rolled back and continued differently.
+	// Of two heads with the same number, the first is kept, so that it does not match a
+	// journal that was rolled back and continued differently.
 	if known, there := c.heads[id]; !there || h.Seq > known.Seq {
 		h.Witnesses = known.Witnesses
 		c.heads[id] = h

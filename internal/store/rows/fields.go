@@ -12,7 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// Text is a string in a column of text or of bytes.
+// Text is a string in a text or a byte column.
 type Text string
 
 // Scan implements sql.Scanner.
@@ -23,7 +23,7 @@ func (t *Text) Scan(value any) error {
 	case []byte:
 		*t = Text(v)
 	default:
-		return fmt.Errorf("a %T is not a text", value)
+		return fmt.Errorf("a %T is not a string or bytes", value)
 	}
 	return nil
 }
@@ -37,7 +37,7 @@ func (t *Text) ScanBytes(b []byte) error {
 	return nil
 }
 
-// Time is a time in a column of times or of microseconds. It is in UTC.
+// Time is a time in a time column or a column of microseconds. The time is in UTC.
 type Time time.Time
 
 // Scan implements sql.Scanner.

@@ -31,8 +31,7 @@ func reportPercentiles(b *testing.B, took []time.Duration) {
 	}
 }
 
-// BenchmarkAppend shows that the cost of an append does not depend on the length of the
-// run.
+// BenchmarkAppend measures whether the cost of an append depends on the length of the run.
 func BenchmarkAppend(b *testing.B) {
 	for _, from := range []int64{10, 50_000} {
 		for _, size := range []int{4 << 10, 100 << 10} {
@@ -42,7 +41,7 @@ func BenchmarkAppend(b *testing.B) {
 				state := []byte(strings.Repeat("s", size))
 				var took []time.Duration
 				for seq := from; b.Loop(); seq++ {
-					c := newTestCommit("r_a", seq+1, "the notes of a step, about as long as they are")
+					c := newTestCommit("r_a", seq+1, "notes of a step, of a typical length")
 					c.Snapshot.State = state
 					start := time.Now()
 					if err := putCommit(b.Context(), s, c); err != nil {
@@ -74,7 +73,8 @@ func growTo(b *testing.B, s *Store, id string, events int64) {
 	}
 }
 
-// BenchmarkWriters has goroutines of one process append, each to its own run.
+// BenchmarkWriters measures appends by concurrent goroutines of one process, each to its
+// own run.
 func BenchmarkWriters(b *testing.B) {
 	for _, writers := range []int{1, 8} {
 		b.Run(fmt.Sprint("writers=", writers), func(b *testing.B) {

@@ -92,8 +92,8 @@ func checkpointListQuery(f checkpoint.Filter) (text string, args []any) {
 		if match == "" {
 			return "", nil
 		}
-		// The words drive the query: SQLite reads their rows from the newest to the oldest
-		// and stops at the limit.
+		// The query starts at the words: SQLite reads their rows from the newest to the
+		// oldest and stops at the limit.
 		from, order = ` FROM checkpoint_words w CROSS JOIN checkpoints c ON c.num = w.rowid`, ` ORDER BY w.rowid DESC`
 		c.Add("w.checkpoint_words MATCH %s", match)
 		if f.Any {
@@ -116,7 +116,7 @@ const selectLines = `SELECT user, session, run, workflow, project, last, count, 
 
 func scanLine(row scanner) (l checkpoint.Series, err error) {
 	err = row.Scan(rows.SeriesFields(&l)...)
-	if l.Touched.UnixMicro() == 0 { // it was never touched
+	if l.Touched.UnixMicro() == 0 { // the series was never used
 		l.Touched = time.Time{}
 	}
 	return l, err

@@ -13,7 +13,7 @@ import (
 
 var _ checkpoint.Index = (*Store)(nil)
 
-// maxAuditEntries is about how many entries the audit log keeps.
+// maxAuditEntries is the approximate number of entries that the audit log keeps.
 const maxAuditEntries = 100_000
 
 // The statements that change checkpoints.
@@ -121,7 +121,7 @@ func (t *txn) addCheckpoint(ctx context.Context, c checkpoint.Change) error {
 			return err
 		}
 		if r.Number != last+1 {
-			return rows.Conflictf("the session %s is at checkpoint %d, not at %d", c.Series.Session, last, r.Number-1)
+			return rows.Conflictf("the session %s is at checkpoint %d, not %d", c.Series.Session, last, r.Number-1)
 		}
 	}
 	if !c.Adopt && r.Parent != "" {
@@ -143,7 +143,7 @@ func (t *txn) addCheckpoint(ctx context.Context, c checkpoint.Change) error {
 	}
 	result, err := t.execStatement(ctx, sqlInsertCheckpoint, dialect().Values(rows.CheckpointFields(&r, &tags))...)
 	if err != nil {
-		return err // CodeConflict if the record already exists
+		return err // the error has CodeConflict if the record already exists
 	}
 	num, err := result.LastInsertId()
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// A test starts its own binary as another process. The variable names the command that the
-// child runs; testFile is the store in its directory.
+// A test starts its own binary as a child process. childVariable selects the command that
+// the child runs; testFile is the store in its directory.
 const (
 	childVariable = "GUIDEWAY_TEST_SQLITE"
 	testFile      = "guideway.db"
@@ -111,8 +111,8 @@ func putCommit(ctx context.Context, s run.Writer, c run.Commit) error {
 	return s.Append(ctx, c)
 }
 
-// appendForever has two goroutines append, each to its own run after the events that the
-// run has, and prints each acknowledged event. It runs until it is killed.
+// appendForever appends from two goroutines, each to its own run, and prints each
+// acknowledged event. It runs until it is killed.
 func appendForever(ctx context.Context, out io.Writer) error {
 	s, err := Open(ctx, Options{Path: testFile})
 	if err != nil {
@@ -140,8 +140,8 @@ func appendForever(ctx context.Context, out io.Writer) error {
 	return <-errs
 }
 
-// TestKilled kills a process repeatedly while it appends. Every acknowledged event is
-// stored once and in order, and no commit is stored in part.
+// TestKilled checks that after a process was killed while it appends, every acknowledged
+// event is stored once and in order, and no commit is stored in part.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -160,7 +160,7 @@ func TestKilled(t *testing.T) {
 			var id string
 			var seq int64
 			if _, err := fmt.Sscan(lines.Text(), &id, &seq); err != nil {
-				break // an incomplete last line
+				break // the last line is incomplete
 			}
 			acknowledged[id] = max(acknowledged[id], seq)
 			if n == 20+round*17 {
@@ -175,7 +175,7 @@ func TestKilled(t *testing.T) {
 }
 
 // checkConsistent fails the test if the store lacks an acknowledged event or if its tables
-// contradict each other.
+// are inconsistent.
 func checkConsistent(t *testing.T, dir string, acknowledged map[string]int64) {
 	t.Helper()
 	ctx := t.Context()
@@ -205,17 +205,17 @@ func checkConsistent(t *testing.T, dir string, acknowledged map[string]int64) {
 			}
 			h, err := s.Handle(ctx, fmt.Sprintf("h_%s_%d", id, e.Seq))
 			if err != nil || h.Seq != e.Seq {
-				t.Fatalf("the handle of event %d of %s: %+v, %v", e.Seq, id, h, err)
+				t.Fatalf("the handle of event %d of %s is %+v, %v", e.Seq, id, h, err)
 			}
 			if e.Seq > 1 {
 				if h, err = s.Outcome(ctx, id, "", fmt.Sprintf("key %s %d", id, e.Seq)); err != nil || h.Seq != e.Seq {
-					t.Fatalf("the outcome of event %d of %s: %+v, %v", e.Seq, id, h, err)
+					t.Fatalf("the outcome of event %d of %s is %+v, %v", e.Seq, id, h, err)
 				}
 			}
 		}
 		snap, err := s.Snapshot(ctx, id)
 		if err != nil || snap.Seq != r.Seq {
-			t.Fatalf("the snapshot of %s: %+v, %v", id, snap, err)
+			t.Fatalf("the snapshot of %s is %+v, %v", id, snap, err)
 		}
 	}
 	latest, err := s.Latest(ctx)
@@ -260,8 +260,8 @@ func appendShared(ctx context.Context, out io.Writer) error {
 	return s.Close()
 }
 
-// TestProcesses has processes start and append to one run at the same time. No event is
-// lost or duplicated.
+// TestProcesses checks that processes that start and append to one run at the same time
+// neither lose nor duplicate an event.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	const processes = 4
@@ -311,7 +311,8 @@ func openStore(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// TestFirstProcesses has processes open a store at the same time that does not exist yet.
+// TestFirstProcesses checks that processes can open a store at the same time that does not
+// exist yet.
 func TestFirstProcesses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -70,7 +70,7 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 			return err
 		}
 		if seq != c.Expected {
-			return guideway.Errorf(guideway.CodeConflict, "the run %s is at event %d, not at %d", c.Record.ID, seq, c.Expected)
+			return guideway.Errorf(guideway.CodeConflict, "the run %s is at event %d, not %d", c.Record.ID, seq, c.Expected)
 		}
 		if c.Key != "" {
 			if _, err := t.execStatement(ctx, sqlInsertCommand, c.Record.ID, c.Key, c.Record.Seq, c.Record.Handle); err != nil {
@@ -82,7 +82,7 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 		}
 		about := searchText(c.Record)
 		if about == searchText(before) {
-			about = "" // unchanged, so the words are already stored
+			about = "" // the words are unchanged and already stored
 		}
 		return t.insertCommit(ctx, s, num, c, run.OpChanged, about)
 	})

@@ -88,8 +88,7 @@ func useStore(ctx context.Context, s *Store) (errs []error) {
 	return errs
 }
 
-// checkClearError fails the test if an error is not one that a damaged file is allowed to
-// cause.
+// checkClearError fails the test unless an error is one that a damaged file may cause.
 func checkClearError(t *testing.T, err error) {
 	t.Helper()
 	switch guideway.ErrorCode(err) {
@@ -146,8 +145,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestCorrupted overwrites pages with garbage. No call panics, errors are clear, and
-// damaged events are salvaged unchanged or detectably changed.
+// TestCorrupted checks that if pages are overwritten with garbage, no call panics, errors
+// are clear, and events are salvaged unchanged or the change is detectable.
 func TestCorrupted(t *testing.T) {
 	t.Parallel()
 	data := soundFile(t)
@@ -161,13 +160,13 @@ func TestCorrupted(t *testing.T) {
 			for range pages {
 				start := page * (1 + random.IntN(len(data)/page-1))
 				switch random.IntN(3) {
-				case 0: // the whole page
+				case 0: // garbage in the whole page
 					for i := range page {
 						broken[start+i] = byte(random.Uint32())
 					}
 				case 1: // zeros, as after a lost write
 					clear(broken[start : start+page])
-				default: // a few bytes
+				default: // garbage in a few bytes
 					for range 20 {
 						broken[start+random.IntN(page)] = byte(random.Uint32())
 					}
@@ -193,7 +192,8 @@ func TestCorrupted(t *testing.T) {
 	}
 }
 
-// TestSalvage wipes pages in the middle of a store and salvages everything else.
+// TestSalvage checks that all other rows are salvaged if pages in the middle of a store are
+// erased.
 func TestSalvage(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), testFile)
@@ -209,7 +209,7 @@ func TestSalvage(t *testing.T) {
 		t.Fatalf("intact store: %d runs, %d documents, %d definitions, %v",
 			len(whole.Runs), len(whole.Documents), len(whole.Definitions), whole.Problems)
 	}
-	// Wipe the page of one event in the middle.
+	// Erase the page of an event in the middle.
 	marker := []byte(`"run":"r_07","seq":15,`)
 	damagedOnce := false
 	for i := 0; ; {
@@ -249,7 +249,7 @@ func TestSalvage(t *testing.T) {
 		}
 	}
 	if lost == 0 || lost > 30 {
-		t.Errorf("%d events are lost with one page", lost)
+		t.Errorf("%d events are lost with one erased page", lost)
 	}
 	if len(some.Documents) != soundRuns {
 		t.Errorf("%d documents are left of %d; none was on that page", len(some.Documents), soundRuns)
@@ -259,11 +259,11 @@ func TestSalvage(t *testing.T) {
 		t.Errorf("salvaging has changed the file (%v)", err)
 	}
 	if _, err := Salvage(t.Context(), filepath.Join(t.TempDir(), "none")); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("missing file: %v", err)
+		t.Errorf("salvaging a missing file returns %v", err)
 	}
 }
 
-// TestCheckFindsDamage covers the check that the command doctor calls.
+// TestCheckFindsDamage tests the check that the command doctor calls.
 func TestCheckFindsDamage(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), testFile)

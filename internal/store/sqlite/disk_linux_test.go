@@ -45,7 +45,7 @@ func fillDisk(ctx context.Context, out io.Writer) error {
 			return fmt.Errorf("round %d: no clear error: %w, %s", round, err, guideway.ErrorFix(err))
 		}
 		if r, err := s.Run(ctx, "r_a"); err != nil || r.Seq != seq {
-			return fmt.Errorf("round %d: the run is at %d, %d were acknowledged: %w", round, r.Seq, seq, err)
+			return fmt.Errorf("round %d: the run has %d events, %d were acknowledged: %w", round, r.Seq, seq, err)
 		}
 	}
 	if err := limitFileSize(1 << 40); err != nil {
@@ -100,7 +100,7 @@ func fillDiskShared(ctx context.Context, out io.Writer) error {
 				return fmt.Errorf("round %d, writer %d: no clear error: %w", round, i, err)
 			}
 			if r, _ := s.Run(ctx, fmt.Sprint("r_", i)); r.Seq != seqs[i] {
-				return fmt.Errorf("round %d: run %d is at %d, %d were acknowledged", round, i, r.Seq, seqs[i])
+				return fmt.Errorf("round %d: run %d has %d events, %d were acknowledged", round, i, r.Seq, seqs[i])
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func TestFullDisk(t *testing.T) {
 	checkConsistent(t, dir, map[string]int64{"r_a": seq})
 }
 
-// TestReadOnlyDirectory opens a store in a read-only directory, with and without an
+// TestReadOnlyDirectory checks the errors for a read-only directory, with and without an
 // existing store. Root can write everywhere, so the test runs as another user.
 func TestReadOnlyDirectory(t *testing.T) {
 	t.Parallel()
@@ -193,8 +193,8 @@ func TestReadOnlyDirectory(t *testing.T) {
 // there.
 func dropPrivileges(t *testing.T, dir, self string) {
 	t.Helper()
-	// Another process copies it: a child that another test starts at the same time would
-	// inherit the file open for writing.
+	// A separate process copies the binary: otherwise a child that another test starts at
+	// the same time would inherit the file while it is open for writing.
 	if out, err := exec.CommandContext(t.Context(), "cp", self, filepath.Join(dir, "child")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -20,7 +20,7 @@ import (
 // package cannot have written.
 var (
 	errNoRow        = sql.ErrNoRows
-	errInvalidValue = errors.New("a value is invalid")
+	errInvalidValue = errors.New("invalid value in a row")
 )
 
 // isInvalidValue reports whether a row has a value that cannot be scanned. database/sql has
@@ -55,11 +55,11 @@ func wrapStoreError(path, doing string, err error) error {
 	return fmt.Errorf("%s in the store %s: %w", doing, path, err)
 }
 
-// wrapSQLiteError is wrapStoreError for errors of SQLite.
+// wrapSQLiteError is wrapStoreError for SQLite errors.
 func wrapSQLiteError(path, doing string, err *driver.Error) error {
 	switch err.Code() {
 	case lib.SQLITE_CONSTRAINT_UNIQUE, lib.SQLITE_CONSTRAINT_PRIMARYKEY, lib.SQLITE_CONSTRAINT_ROWID:
-		return guideway.Errorf(guideway.CodeConflict, "%s: it already exists: %w", doing, err)
+		return guideway.Errorf(guideway.CodeConflict, "%s: the key already exists: %w", doing, err)
 	case lib.SQLITE_IOERR_CORRUPTFS:
 		return damagedError(path, doing, err)
 	}
@@ -67,7 +67,7 @@ func wrapSQLiteError(path, doing string, err *driver.Error) error {
 	case lib.SQLITE_FULL:
 		return diskFullError(path, doing, err)
 	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_FORMAT,
-		lib.SQLITE_ERROR, lib.SQLITE_SCHEMA: // statements are constants, so an invalid statement means a damaged schema
+		lib.SQLITE_ERROR, lib.SQLITE_SCHEMA: // The statements are constants, so an invalid statement means that the schema is damaged.
 		return damagedError(path, doing, err)
 	case lib.SQLITE_READONLY, lib.SQLITE_CANTOPEN, lib.SQLITE_PERM, lib.SQLITE_AUTH:
 		return notWritableError(path, doing, err)
@@ -92,7 +92,7 @@ func diskFullError(path, doing string, err error) error {
 
 func notWritableError(path, doing string, err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "%s: the store %s cannot be opened for writing: %w", doing, path, err).
-		WithFix("make the file and its directory writable for this user, or choose another data directory")
+		WithFix("make the file and its directory writable for this user, or choose a different data directory")
 }
 
 func damagedError(path, doing string, err error) error {

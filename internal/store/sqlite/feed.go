@@ -50,7 +50,7 @@ func (s *Store) Changes(ctx context.Context, after int64, limit int) (list []run
 			return err
 		}
 		if len(list) > 0 {
-			reset = list[0].Pos > after+1 // only pruning makes gaps in positions
+			reset = list[0].Pos > after+1 // only pruning leaves gaps in positions
 			return nil
 		}
 		var latest int64
@@ -67,7 +67,7 @@ func (s *Store) Changes(ctx context.Context, after int64, limit int) (list []run
 
 // Latest implements run.Feed.
 func (s *Store) Latest(ctx context.Context) (pos int64, err error) {
-	err = s.withReadAccess(ctx, "read the feed's end", func() error {
+	err = s.withReadAccess(ctx, "read the end of the feed", func() error {
 		return s.readers.queryRow(ctx, sqlLatest, nil, []any{&pos})
 	})
 	return pos, err

@@ -54,8 +54,8 @@ func (q *commitQueue) removeWaiting(c *change) bool {
 	return true
 }
 
-// takeBatch removes and returns a change with the oldest of the others, in the order of
-// their arrival. It returns nil if the change is no longer in the queue.
+// takeBatch removes and returns a batch: the given change and the oldest of the others, in
+// the order of their arrival. It returns nil if the change is no longer in the queue.
 func (q *commitQueue) takeBatch(own *change, most int) []*change {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -64,7 +64,7 @@ func (q *commitQueue) takeBatch(own *change, most int) []*change {
 		return nil
 	}
 	n := min(most, len(q.waiting))
-	if i >= n { // own takes the last place of the batch
+	if i >= n { // own is the last change of the batch
 		q.waiting = slices.Insert(slices.Delete(q.waiting, i, i+1), n-1, own)
 	}
 	list := slices.Clone(q.waiting[:n])
@@ -166,7 +166,7 @@ func setResult(list []*change, err error) {
 }
 
 // withSavepoint makes a change within a savepoint, so that it is undone alone if it fails.
-// A returned error concerns the whole transaction.
+// A returned error means that the whole transaction must be rolled back.
 func (t *txn) withSavepoint(ctx context.Context, c *change) error {
 	if _, err := t.execStatement(ctx, sqlSavepoint); err != nil {
 		return err

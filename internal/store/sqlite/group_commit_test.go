@@ -20,7 +20,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// faultyStore is a store whose commits fail by their number.
+// faultyStore is a store in which selected commits fail.
 type faultyStore struct {
 	*Store
 	mu sync.Mutex
@@ -70,7 +70,7 @@ func (d *faultyStore) waitingCount() int {
 // submission is a commit of a caller, with its result.
 type submission struct {
 	run.Commit
-	// gone reports whether the caller cancels before there is a transaction.
+	// gone reports whether the caller cancels before a transaction includes the commit.
 	gone bool
 	err  error
 }
@@ -217,8 +217,9 @@ func (m journalModel) checkStore(ctx context.Context, t rapid.TB, s *Store, star
 	}
 }
 
-// drawSubmission draws a valid commit or one to be refused: after the wrong event, with the
-// key of an earlier one, or, after most of it is written, with a known handle.
+// drawSubmission draws a valid commit or one that must be refused: with the wrong expected
+// event, with the key of an earlier commit, or with a known handle, which is detected only
+// after most of the commit is written.
 func drawSubmission(t *rapid.T, m journalModel, walk, number int) *submission {
 	id := fmt.Sprintf("r_%d_%d", walk, rapid.IntRange(0, 2).Draw(t, "run"))
 	at := int64(rapid.IntRange(0, 5).Draw(t, "behind")) - 1
@@ -243,9 +244,9 @@ func drawSubmission(t *rapid.T, m journalModel, walk, number int) *submission {
 	return &submission{Commit: c, gone: rapid.IntRange(0, 7).Draw(t, "gone") == 0}
 }
 
-// TestSharedCommits has callers wait for one transaction: with valid and refused commits,
-// repetitions and cancelled calls, on a disk that is sometimes full. Each gets the correct
-// result, and the journal contains exactly the acknowledged commits.
+// TestSharedCommits checks callers that wait for one transaction, with valid and refused
+// commits, repetitions and cancelled calls, on a disk that is sometimes full. Each gets the
+// correct result, and the journal contains exactly the acknowledged commits.
 func TestSharedCommits(t *testing.T) {
 	t.Parallel()
 	d := openFaulty(t)
@@ -292,7 +293,7 @@ func TestSharedCommits(t *testing.T) {
 	})
 }
 
-// TestOneTransaction checks that waiting commits share one transaction up to a bound, and
+// TestOneTransaction checks that up to maxBatch waiting commits share one transaction, and
 // that a single commit is not delayed.
 func TestOneTransaction(t *testing.T) {
 	t.Parallel()
@@ -305,7 +306,7 @@ func TestOneTransaction(t *testing.T) {
 		d.resetCommits(nil)
 		d.runTogether(t, list)
 		if d.commitCount() != transactions {
-			t.Errorf("%d callers made %d transactions, not %d", callers, d.commitCount(), transactions)
+			t.Errorf("%d callers caused %d transactions, want %d", callers, d.commitCount(), transactions)
 		}
 		for _, w := range list {
 			if w.err != nil {
@@ -386,8 +387,8 @@ func TestPanickedTransaction(t *testing.T) {
 	}
 }
 
-// TestConcurrentWriters has concurrent writers, some of which cancel at any moment, on a
-// disk that is sometimes full. The results of the callers match the content of the store.
+// TestConcurrentWriters checks that the results of concurrent writers match the content of
+// the store, even if some cancel at any moment and the disk is sometimes full.
 func TestConcurrentWriters(t *testing.T) {
 	t.Parallel()
 	const writers, runs, share = 8, 3, 15
@@ -496,7 +497,7 @@ func TestTakeBatch(t *testing.T) {
 				t.Errorf("left:\n%s", diff)
 			}
 			if again := q.takeBatch(own, 3); again != nil {
-				t.Errorf("taken twice: %v", again)
+				t.Errorf("a change is in a second batch: %v", again)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 func dialect() rows.Dialect {
 	return rows.Dialect{
 		User: "user", Number: "num",
-		NeedsPerson: "r.person = 1", // written like this in the partial index
+		NeedsPerson: "r.person = 1", // the same text as in the partial index
 		HasTag:      "c.num IN (SELECT t.num FROM checkpoint_tags t WHERE t.tag = %s)",
 		Value: func(value any) any {
 			if t, ok := value.(time.Time); ok {

@@ -12,14 +12,14 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// fileLock admits one writer of all processes at a time. Writers queue in the kernel
-// instead of polling as SQLite's busy handler does: with many writers the longest wait is
-// ten times shorter.
+// fileLock is the lock that admits one writer of all processes at a time. Writers queue in
+// the kernel instead of polling as SQLite's busy handler does: with many writers the
+// longest wait is ten times shorter.
 type fileLock struct {
 	file    *flock.Flock
 	timeout time.Duration
-	// turn has room for one writer of this process. Only the writer in it and the goroutine
-	// of a lockAttempt use file.
+	// turn is a semaphore for one writer of this process. Only the writer in it and the
+	// goroutine of a lockAttempt use file.
 	turn chan struct{}
 
 	mu sync.Mutex
@@ -45,8 +45,8 @@ func (l *fileLock) acquireLock(ctx context.Context) (release func(), err error) 
 	return l.acquireLockUnless(ctx, nil)
 }
 
-// acquireLockUnless is acquireLock for a caller that no longer needs the lock once enough
-// is closed. It returns neither a lock nor an error then.
+// acquireLockUnless is like acquireLock, but stops waiting when the channel enough is
+// closed. It then returns neither a lock nor an error.
 func (l *fileLock) acquireLockUnless(ctx context.Context, enough <-chan struct{}) (release func(), err error) {
 	timer := time.NewTimer(l.timeout)
 	defer timer.Stop()
@@ -64,7 +64,7 @@ func (l *fileLock) acquireLockUnless(ctx context.Context, enough <-chan struct{}
 		return nil, err
 	}
 	return func() {
-		_ = l.file.Unlock() // returns an error if there is nothing to unlock
+		_ = l.file.Unlock() // the error means that the file was not locked
 		<-l.turn
 	}, nil
 }

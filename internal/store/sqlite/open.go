@@ -27,8 +27,8 @@ const (
 	unreleasedID = 0x67647779
 )
 
-// openDatabases creates, checks and migrates the file and opens its connections, while no
-// other process does.
+// openDatabases creates, checks and migrates the file and opens its connections, while it
+// excludes other processes.
 func (s *Store) openDatabases(ctx context.Context) error {
 	const doing = "open the store"
 	if err := atomicfile.MakeDir(filepath.Dir(s.o.Path)); err != nil {
@@ -102,7 +102,7 @@ func (s *Store) openDatabase(extra string, pragmas ...string) (*preparedDB, erro
 // each connection needs them.
 func dataSource(path, extra string, pragmas ...string) string {
 	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") { // the path starts with a volume name
+	if !strings.HasPrefix(path, "/") { // on Windows, the path starts with a volume name
 		path = "/" + path
 	}
 	query := url.Values{"_pragma": pragmas}.Encode()
@@ -174,7 +174,7 @@ func (s *Store) checkEmpty(ctx context.Context) error {
 
 func (s *Store) foreignFileError() error {
 	return guideway.Errorf(guideway.CodeUnavailable, "%s is the database of another program; the file was not changed", s.o.Path).
-		WithFix("choose another data directory, or move that file away")
+		WithFix("choose a different data directory, or move that file away")
 }
 
 // unreleasedFileError is returned for a store of a version before the first release.
@@ -194,5 +194,5 @@ func (s *Store) newerFileError(ctx context.Context, version, known int) error {
 	}
 	return guideway.Errorf(guideway.CodeUnavailable,
 		"the store %s has the schema %d, but this version of guideway supports %d; the file was not changed", s.o.Path, version, known).
-		WithFix("use the version of guideway that wrote it (%s) or a later one", program)
+		WithFix("use the version of guideway that wrote the file (%s) or a later one", program)
 }

@@ -58,7 +58,7 @@ func checkRefused(t *testing.T, path string, words ...string) {
 	}
 }
 
-// TestForeignFiles checks that files of other programs are not changed.
+// TestForeignFiles checks that files of other programs are refused and not changed.
 func TestForeignFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -118,7 +118,7 @@ func TestOlderFile(t *testing.T) {
 		_ = s.Close()
 		t.Fatal("a failing migration was applied")
 	}
-	openTestStore(t, Options{Path: path}) // this version can still open the file
+	openTestStore(t, Options{Path: path}) // the current version can still open the file
 
 	good := append(migrations(), "CREATE TABLE more (x); INSERT INTO more VALUES (1)")
 	errs := make(chan error)
@@ -205,7 +205,7 @@ func TestFeedIsPruned(t *testing.T) {
 			t.Errorf("behind %d: reset %v, want %v (%v)", after, reset, want, err)
 		}
 		if reset && (len(list) == 0 || list[0].Pos != oldest) {
-			t.Errorf("a reset after %d does not begin at the oldest: %v", after, list)
+			t.Errorf("a reset after %d does not begin at the oldest change: %v", after, list)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func TestLockIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newTestCommit("r_a", 2, "two")
-	for range 3 { // the later ones take over the attempt of the first
+	for range 3 { // the later writers take over the attempt of the first
 		if err := putCommit(t.Context(), s, c); guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
 			t.Errorf("got %v", err)
 		}
@@ -236,7 +236,7 @@ func TestLockIsBounded(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if r, err := s.Run(t.Context(), "r_a"); err != nil || r.Seq != 1 {
-		t.Errorf("the reader got %+v, %v", r, err)
+		t.Errorf("the reader got the run %+v, %v", r, err)
 	}
 	release()
 	if err := putCommit(t.Context(), s, c); err != nil {
@@ -249,8 +249,7 @@ func TestLockIsBounded(t *testing.T) {
 	release()
 }
 
-// TestMalformedCommits checks that commits that contradict themselves are refused
-// completely.
+// TestMalformedCommits checks that inconsistent commits are refused completely.
 func TestMalformedCommits(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -263,7 +262,7 @@ func TestMalformedCommits(t *testing.T) {
 		c := newTestCommit("r_a", 1, "one")
 		change(&c)
 		if err := putCommit(ctx, s, c); err == nil {
-			t.Error("a commit that contradicts itself was accepted")
+			t.Error("an inconsistent commit was accepted")
 		}
 	}
 	if latest, err := s.Latest(ctx); err != nil || latest != 0 {

@@ -40,8 +40,7 @@ func (s *Store) withReadAccess(ctx context.Context, doing string, do func() erro
 	return s.wrapError(doing, do())
 }
 
-// readRow scans the row of a query with a constant text. It returns missing if there is no
-// row.
+// readRow scans the row of a constant query. It returns missing if there is no row.
 func (s *Store) readRow(ctx context.Context, doing string, missing error, text string, args, into []any) error {
 	err := s.withReadAccess(ctx, doing, func() error { return s.readers.queryRow(ctx, text, args, into) })
 	if errors.Is(err, errNoRow) {

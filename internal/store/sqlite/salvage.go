@@ -155,16 +155,16 @@ func (t tableReader) selectRows(which string) string {
 }
 
 // readTable reads the table from both ends up to the damage, and then the rows in between
-// one by one, until very many consecutive rows are missing. It only returns an error if the
+// one by one, until many consecutive rows are missing. It only returns an error if the
 // context has ended.
 func (t tableReader) readTable(ctx context.Context, db *sql.DB) (problem string, err error) {
-	const patience = 2000 // more rows than a page holds
+	const patience = 2000 // more rows than fit on a page
 	below, above := int64(0), int64(math.MaxInt64)
 	damage := t.scanRows(ctx, db, &below, t.selectRows("> ? ORDER BY rowid"), math.MinInt64)
 	switch {
 	case damage == nil:
 		return "", nil
-	case !IsDamaged(damage): // the table itself is lost or unreadable
+	case !IsDamaged(damage): // the whole table is lost or unreadable
 		return t.table + ": " + damage.Error(), ctx.Err()
 	}
 	_ = t.scanRows(ctx, db, &above, t.selectRows("< ? AND rowid > ? ORDER BY rowid DESC"), math.MaxInt64, below)

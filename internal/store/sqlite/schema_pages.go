@@ -68,7 +68,7 @@ func schemaPages(ctx context.Context, path string) (map[uint32][]byte, error) {
 // childPages returns the children of the first page of a file, which is the root of the
 // schema table. See "B-tree Pages" in SQLite's file format.
 func childPages(first []byte) []uint32 {
-	const header, interior = 100, 5 // after the header of the file
+	const header, interior = 100, 5 // the file header precedes the page header
 	if first[header] != interior {
 		return nil
 	}

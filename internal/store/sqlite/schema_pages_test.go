@@ -76,7 +76,7 @@ func TestSalvageOfTheFirstPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got.Runs) != 2 || len(got.Events["r_a"]) != 2 || len(got.Events["r_b"]) != 2 || len(got.Problems) == 0 {
-		t.Errorf("first pages: %+v", got)
+		t.Errorf("salvaged from the first pages: %+v", got)
 	}
 	// With fewer pages nothing is readable, and the fix must not be to salvage.
 	if err := os.Truncate(path, pageSize); err != nil {

@@ -27,13 +27,13 @@ func wordsRow(num, seq int64) int64 { return num<<seqBits | min(seq, 1<<seqBits-
 func runNumber(row int64) int64 { return row >> seqBits }
 
 // Limits of a search. A word in nearly every run costs no more than a rare one, because
-// only the newest runs with it count.
+// only the newest runs that contain it are considered.
 const (
 	// maxTerms and maxTermBytes bound the terms of a search.
 	maxTerms     = 32
 	maxTermBytes = 256
-	// maxEffort bounds the rows that are read for all terms. It is divided among them, but
-	// each may read leastEffort rows. A query counts as queryEffort rows.
+	// maxEffort bounds the rows that are read for all terms. It is divided among the terms,
+	// but each may read at least leastEffort rows. Each query counts as queryEffort rows.
 	maxEffort   = 1500
 	leastEffort = 500
 	queryEffort = 15
@@ -141,7 +141,7 @@ func (s *Store) findTermRuns(ctx context.Context, list []*term) (there []*term, 
 	}
 	for _, t := range list {
 		// FTS5 ignores a phrase without a known token, so that a query with the scope would
-		// match the whole scope. The phrase alone matches nothing.
+		// match the whole scope. Check that the phrase alone matches a row.
 		var one int
 		err := s.readers.queryRow(ctx, `SELECT 1 FROM words WHERE words MATCH ? LIMIT 1`, []any{t.phrase}, []any{&one})
 		if errors.Is(err, errNoRow) {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestPrepareDuringTransaction checks that preparing a statement does not hold the mutex
-// while it waits for the only connection: a transaction needs the mutex for its own
-// statements, and a checkpoint during a commit would deadlock.
+// TestPrepareDuringTransaction checks that a caller that prepares a statement does not hold
+// the mutex while it waits for the only connection. Otherwise, it would deadlock with a
+// transaction, which needs the mutex for its own statements.
 func TestPrepareDuringTransaction(t *testing.T) {
 	t.Parallel()
 	s, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), testFile)})

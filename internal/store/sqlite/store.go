@@ -1,5 +1,5 @@
 // Package sqlite keeps runs and session documents in one SQLite file. Several processes can
-// use the file at the same time; there is no primary.
+// use the file at the same time, without a coordinator.
 //
 // Only SQLite may open the file: on some systems, other code in this process that opens and
 // closes it would drop SQLite's locks.
@@ -40,7 +40,8 @@ type Options struct {
 	// BusyTimeout bounds SQLite's own wait, which follows LockTimeout. The default is 5
 	// seconds.
 	BusyTimeout time.Duration
-	// KeepFeed is about how many changes the feed keeps. The default is 100,000.
+	// KeepFeed is the approximate number of changes that the feed keeps. The default is
+	// 100,000.
 	KeepFeed int64
 
 	// pollEvery is the interval at which a watch checks for changes of other processes. The
@@ -157,7 +158,7 @@ func (s *preparedDB) prepareStatement(ctx context.Context, text string) (*sql.St
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if first := s.prepared[text]; first != nil {
-		_ = stmt.Close() // another caller was faster
+		_ = stmt.Close() // another caller has prepared the same statement
 		return first, nil
 	}
 	s.prepared[text] = stmt
@@ -171,7 +172,7 @@ func (s *preparedDB) preparedStatement(text string) *sql.Stmt {
 	return s.prepared[text]
 }
 
-// queryRow queries one row with a constant text.
+// queryRow runs a constant query that selects one row.
 func (s *preparedDB) queryRow(ctx context.Context, text string, args, into []any) error {
 	stmt, err := s.prepareStatement(ctx, text)
 	if err != nil {
@@ -180,7 +181,7 @@ func (s *preparedDB) queryRow(ctx context.Context, text string, args, into []any
 	return stmt.QueryRowContext(ctx, args...).Scan(into...)
 }
 
-// queryRows queries rows with a constant text.
+// queryRows runs a constant query.
 func (s *preparedDB) queryRows(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
 	stmt, err := s.prepareStatement(ctx, text)
 	if err != nil {
@@ -217,7 +218,7 @@ func collectRows[T any](rows *sql.Rows, err error, scan func(scanner) (T, error)
 	return list, rows.Err()
 }
 
-// queryList returns the rows of a query, which ask runs.
+// queryList calls ask to run a query, and returns its rows.
 func queryList[T any](
 	ctx context.Context, s *Store, doing string, ask func(context.Context, string, ...any) (*sql.Rows, error),
 	scan func(scanner) (T, error), text string, args ...any,

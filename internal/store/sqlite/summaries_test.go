@@ -34,6 +34,6 @@ func TestSummariesReadNoData(t *testing.T) {
 	want := map[string]string{"new": `{"title":"new"}`}
 	execStatements(t, path, `UPDATE documents SET data = CAST('no JSON' AS BLOB) WHERE id = 'new'`)
 	if diff := cmp.Diff(want, titles()); diff != "" {
-		t.Errorf("the data were read (-want +got):\n%s", diff)
+		t.Errorf("the data was read (-want +got):\n%s", diff)
 	}
 }

@@ -44,7 +44,7 @@ func TestWordsOfABatch(t *testing.T) {
 		t.Errorf("there were %d transactions", made)
 	}
 	if more := segments() - before; more != 1 {
-		t.Errorf("five changes made %d entries in the index", more)
+		t.Errorf("five changes created %d index entries", more)
 	}
 	for i := range 6 {
 		err, code := list[5-i].err, guideway.Code("")

@@ -57,7 +57,7 @@ func (s *Store) writeExclusive(ctx context.Context, doing string, do func(contex
 }
 
 // runTransaction runs one transaction. The caller has the lock. begun is false if the
-// transaction itself could not begin, so that another one would fail as well.
+// transaction itself could not begin, so that a retry would fail as well.
 func (s *Store) runTransaction(ctx context.Context, do func(context.Context, *txn) error) (begun bool, err error) {
 	ctx = context.WithoutCancel(ctx)
 	for _, text := range commitStatements() {

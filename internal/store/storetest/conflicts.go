@@ -16,14 +16,14 @@ const concurrency = 8
 // commit is stored in part.
 func conflictTests() []subtest {
 	return []subtest{
-		{"a run is created once", testCreateTwice},
-		{"a request of a user makes one run", testRequestTwice},
-		{"an append expects the last number", testAppendStale},
-		{"a key is used once in a run", testKeyTwice},
+		{"a run can be created only once", testCreateTwice},
+		{"a request creates only one run", testRequestTwice},
+		{"an append must follow the last event", testAppendStale},
+		{"a key can be used only once in a run", testKeyTwice},
 		{"a refused commit changes nothing", testRefusedCommits},
 		{"exactly one of concurrent creates with one id succeeds", testConcurrentCreates},
 		{"exactly one of concurrent requests with one key succeeds", testConcurrentRequests},
-		{"exactly one of concurrent appends at one number succeeds", testConcurrentAppends},
+		{"exactly one of concurrent appends after one event succeeds", testConcurrentAppends},
 		{"concurrent writers of one run neither lose nor duplicate events", testConcurrentWriters},
 		{"concurrent writers of different runs do not conflict", testConcurrentRuns},
 	}
@@ -52,7 +52,7 @@ func testRequestTwice(t *testing.T, f *fixture) {
 	checkCode(t, begin("r_b", "ada", "request"), guideway.CodeConflict, "the same request")
 	_, err := s.Run(ctx, "r_b")
 	checkCode(t, err, guideway.CodeNotFound, "the run of a refused request")
-	requireNoError(t, begin("r_c", "bob", "request")) // a request of another user
+	requireNoError(t, begin("r_c", "bob", "request")) // bob may use the key that ada used
 	requireNoError(t, begin("r_d", "ada", ""))
 	requireNoError(t, begin("r_e", "ada", "")) // an empty key never conflicts
 }
@@ -61,10 +61,10 @@ func testAppendStale(t *testing.T, f *fixture) {
 	s, ctx := f.openStore(t), t.Context()
 	old := createRun(t, s, newRecord("r_a", "ada"))
 	r := appendEvent(t, s, old, "two")
-	checkCode(t, s.Append(ctx, appendCommit(old, "stale")), guideway.CodeConflict, "a number before the last")
+	checkCode(t, s.Append(ctx, appendCommit(old, "stale")), guideway.CodeConflict, "an event before the last")
 	ahead := r
 	ahead.Seq = 7
-	checkCode(t, s.Append(ctx, appendCommit(ahead, "ahead")), guideway.CodeConflict, "a number after the last")
+	checkCode(t, s.Append(ctx, appendCommit(ahead, "ahead")), guideway.CodeConflict, "an event after the last")
 	got, err := s.Run(ctx, r.ID)
 	requireNoError(t, err)
 	checkRecord(t, got, r)
@@ -80,7 +80,7 @@ func testKeyTwice(t *testing.T, f *fixture) {
 	requireNoError(t, s.Append(ctx, c))
 	again := appendCommit(c.Record, "three")
 	again.Key = "key"
-	checkCode(t, s.Append(ctx, again), guideway.CodeConflict, "the same key at the right number")
+	checkCode(t, s.Append(ctx, again), guideway.CodeConflict, "the same key after the last event")
 	c = appendCommit(other, "two")
 	c.Key = "key"
 	requireNoError(t, s.Append(ctx, c)) // keys are unique per run
@@ -173,7 +173,7 @@ func testConcurrentAppends(t *testing.T, f *fixture) {
 	checkEvents(t, stores[1], r.ID)
 }
 
-// testConcurrentWriters has goroutines append to one run until each has added its events.
+// testConcurrentWriters checks that goroutines can append to one run concurrently.
 func testConcurrentWriters(t *testing.T, f *fixture) {
 	const share = 10
 	stores, ctx := []Store{f.openStore(t), f.openStore(t)}, t.Context()

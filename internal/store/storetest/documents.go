@@ -16,15 +16,15 @@ import (
 // documentTests cover session documents.
 func documentTests() []subtest {
 	return []subtest{
-		{"a document is read as it was written", testDocumentRoundTrip},
+		{"a document is read unchanged", testDocumentRoundTrip},
 		{"create never overwrites", testDocumentCreateTwice},
-		{"an update sees the last version and counts", testDocumentUpdate},
+		{"an update gets the last version and increments the revision", testDocumentUpdate},
 		{"an update that fails changes nothing", testDocumentUpdateFails},
 		{"concurrent updates are not lost", testDocumentContention},
 		{"restore undoes delete", testDocumentDelete},
 		{"a filter matches every part of the key", testDocumentFilter},
-		{"a summary has only the dashboard", testDocumentSummaries},
-		{"the log is kept, newest first", testDocumentLog},
+		{"a summary contains only the dashboard", testDocumentSummaries},
+		{"the log is stored, newest first", testDocumentLog},
 		{"projects count documents and runs", testProjects},
 	}
 }
@@ -77,7 +77,7 @@ func testDocumentCreateTwice(t *testing.T, f *fixture) {
 	again.Data = map[string]any{"other": true}
 	checkCode(t, stores[1].CreateDocument(ctx, again, nil), guideway.CodeConflict, "the same reference")
 	checkEqual(t, "document", readDocument(t, stores[0], d.Ref), d)
-	// Each part of the reference belongs to the key.
+	// Every part of the reference is part of the key.
 	for _, ref := range []session.Ref{
 		{User: "bob", Project: "0123456789ab", Workflow: "w", ID: "id"},
 		{User: "ada", Project: "ba9876543210", Workflow: "w", ID: "id"},
@@ -101,7 +101,7 @@ func testDocumentUpdate(t *testing.T, f *fixture) {
 	for i := range 6 {
 		before := readDocument(t, stores[(i+1)%2], d.Ref)
 		got, err := stores[i%2].UpdateDocument(ctx, d.Ref, func(d session.Document) (session.Document, []session.LogEntry, error) {
-			checkEqual(t, "argument of the change", d, before)
+			checkEqual(t, "document passed to the change", d, before)
 			return setKey(fmt.Sprint("key", i), json.Number(fmt.Sprint(i)))(d)
 		})
 		requireNoError(t, err)
@@ -125,12 +125,12 @@ func testDocumentUpdateFails(t *testing.T, f *fixture) {
 		return d, []session.LogEntry{{At: minutesAfter(1), Revision: 2, Message: "half done"}}, refused
 	})
 	if !errors.Is(err, refused) || err.Error() != refused.Error() {
-		t.Fatalf("got the error %v, want the unchanged error of the change", err)
+		t.Fatalf("got the error %v, want the error that the change returned", err)
 	}
 	func() {
 		defer func() {
 			if recover() == nil {
-				t.Error("the panic of a change was swallowed")
+				t.Error("the panic of a change was not propagated")
 			}
 		}()
 		_, _ = s.UpdateDocument(ctx, d.Ref, func(session.Document) (session.Document, []session.LogEntry, error) { panic("a defect") })
@@ -236,7 +236,7 @@ func testDocumentFilter(t *testing.T, f *fixture) {
 }
 
 // testDocumentSummaries checks that summaries match the documents after every kind of
-// change, and that dashboards are bounded.
+// change, and that the size of dashboards is bounded.
 func testDocumentSummaries(t *testing.T, f *fixture) {
 	s, ctx := f.openStore(t), t.Context()
 	check := func(what string) {

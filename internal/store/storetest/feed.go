@@ -16,8 +16,8 @@ const testTimeout = 60 * time.Second
 // feedTests cover the feed of changes.
 func feedTests() []subtest {
 	return []subtest{
-		{"every change is in the feed once, with its subject", testFeed},
-		{"the feed comes in pages, in order", testFeedPages},
+		{"the feed contains every change once, with its subject", testFeed},
+		{"the feed is read in pages, in order", testFeedPages},
 		{"a watcher of another process is notified", testWatch},
 		{"a watch ends with its context", testWatchEnds},
 		{"a reader that follows sees every change once, in order", testFollowFeed},
@@ -58,7 +58,7 @@ func testFeed(t *testing.T, f *fixture) {
 		if i > 0 && list[i].Pos <= list[i-1].Pos {
 			t.Errorf("position %d follows %d", list[i].Pos, list[i-1].Pos)
 		}
-		if list[i].Subject == run.SubjectRun { // these fields may be empty, but must not be wrong
+		if list[i].Subject == run.SubjectRun { // these fields may be empty
 			if list[i].Workflow == "" {
 				list[i].Workflow = r.Workflow
 			}
@@ -101,7 +101,7 @@ func testFeedPages(t *testing.T, f *fixture) {
 	list, reset, err := s.Changes(ctx, after, 7)
 	requireNoError(t, err)
 	if len(list) != 0 || reset {
-		t.Fatalf("%d changes after the last one, reset %v", len(list), reset)
+		t.Fatalf("reading after the last change: %d changes, reset %v", len(list), reset)
 	}
 }
 
@@ -140,7 +140,7 @@ func testWatchEnds(t *testing.T, f *fixture) {
 	still := s.Watch(t.Context())
 	cancel()
 	for _, w := range watches {
-		for range w { // closed, possibly after a value
+		for range w { // the channel is closed, possibly after a value
 			continue
 		}
 	}
@@ -149,12 +149,12 @@ func testWatchEnds(t *testing.T, f *fixture) {
 	}
 	createRun(t, s, newRecord("r_a", "ada"))
 	if _, open := <-still; !open {
-		t.Error("another watch was ended")
+		t.Error("a different watch was ended")
 	}
 }
 
-// testFollowFeed has goroutines in two processes write, and readers in both follow with
-// Watch and Changes.
+// testFollowFeed checks that readers in two processes receive all changes of concurrent
+// writers in both with Watch and Changes.
 func testFollowFeed(t *testing.T, f *fixture) {
 	const share = 15
 	stores := []Store{f.openStore(t), f.openStore(t)}

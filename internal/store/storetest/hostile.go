@@ -29,8 +29,8 @@ func hostileTexts() []string {
 	}
 }
 
-// isStored reports whether a store has accepted a hostile text. It may refuse NUL and
-// invalid UTF-8.
+// isStored reports whether a store has accepted a hostile text. A store may refuse texts
+// with NUL or invalid UTF-8.
 func isStored(t *testing.T, err error, text string) bool {
 	t.Helper()
 	odd := strings.ContainsRune(text, 0) || strings.ToValidUTF8(text, "") != text
@@ -56,7 +56,7 @@ func testHostileRuns(t *testing.T, f *fixture) {
 		if !isStored(t, s.Create(ctx, run.Definition{Hash: r.Hash, Text: text}, c), text) {
 			_, err := s.Run(ctx, r.ID) // the run cannot be read by its id either
 			if code := guideway.ErrorCode(err); code != guideway.CodeNotFound && code != guideway.CodeInvalid {
-				t.Fatalf("a run that was refused: %v (%s)", err, code)
+				t.Fatalf("reading a refused run returns %v (%s)", err, code)
 			}
 			continue
 		}

@@ -14,8 +14,8 @@ import (
 func listTests() []subtest {
 	return []subtest{
 		{"a filter matches every field", testFilters},
-		{"lists begin with the last changed", testNewestFirst},
-		{"a list continues after its last record", testPaging},
+		{"lists begin with the last changed run", testNewestFirst},
+		{"a page continues after the last record of the previous one", testPaging},
 		{"users do not see each other's runs", testUserIsolation},
 	}
 }
@@ -68,7 +68,7 @@ func testFilters(t *testing.T, f *fixture) {
 	checkRunList(t, s, run.Filter{Statuses: []engine.Status{engine.StatusWaiting}}, "r_5", "r_4")
 	checkRunList(t, s, run.Filter{Statuses: []engine.Status{engine.StatusAborted, engine.StatusCompleted}}, "r_7", "r_6")
 	checkRunList(t, s, run.Filter{Since: minutesAfter(6)}, "r_7", "r_6")
-	checkRunList(t, s, run.Filter{Until: minutesAfter(2)}, "r_1", "r_0") // exclusive
+	checkRunList(t, s, run.Filter{Until: minutesAfter(2)}, "r_1", "r_0") // Until is exclusive
 	checkRunList(t, s, run.Filter{Since: minutesAfter(2), Until: minutesAfter(2).Add(time.Microsecond)}, "r_2")
 	checkRunList(t, s, run.Filter{User: "ada", Limit: 2}, "r_7", "r_6")
 	checkRunList(t, s, run.Filter{User: "ada", Project: "0123456789ab", Workflow: "coding-task", Since: minutesAfter(1), Statuses: []engine.Status{engine.StatusWaiting}, Person: true}, "r_4")

@@ -12,14 +12,14 @@ import (
 // runTests cover a single run with a single caller.
 func runTests() []subtest {
 	return []subtest{
-		{"an empty store returns not found", testEmptyStore},
-		{"a run is read as it was written, in another process too", testRoundTrip},
-		{"an append moves the record, the events and the handle", testAppend},
-		{"events come in pages, in order", testEventPages},
+		{"an empty store returns CodeNotFound", testEmptyStore},
+		{"a run is read unchanged, also by a different process", testRoundTrip},
+		{"an append updates the record, the events and the handle", testAppend},
+		{"events are read in pages, in order", testEventPages},
 		{"a snapshot is kept or replaced, separately for each run", testSnapshots},
 		{"a definition is stored once", testDefinitions},
 		{"a key returns the result of its command", testOutcomes},
-		{"every handle of a run stays known", testHandles},
+		{"every handle of a run stays valid", testHandles},
 		{"a closed store returns errors and can be closed again", testClosed},
 	}
 }
@@ -231,7 +231,7 @@ func testClosed(t *testing.T, f *fixture) {
 	r := createRun(t, s, newRecord("r_a", "ada"))
 	woken := s.Watch(ctx)
 	requireNoError(t, s.Close())
-	for range woken { // closed, possibly after a value
+	for range woken { // the channel is closed, possibly after a value
 		continue
 	}
 	_, err := s.Run(ctx, r.ID)

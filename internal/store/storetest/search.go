@@ -20,7 +20,7 @@ func searchTests() []subtest {
 		{"a filter limits a search", testSearchFilter},
 		{"notes of many commits are searchable", testManyNotes},
 		{"common words do not hide rare ones", testCommonWords},
-		{"words are never a query language", testNoQueryLanguage},
+		{"words are never operators of a query", testNoQueryLanguage},
 	}
 }
 
@@ -93,7 +93,7 @@ func testRanking(t *testing.T, f *fixture) {
 	createRunWithGoal(t, s, "r_both", "repair the service of the barometer")
 	got := searchIDs(t, s, "service", "barometer")
 	if len(got) != 22 || got[0] != "r_both" || got[1] != "r_rare" {
-		t.Fatalf("got %v, want all runs: first r_both with both words, then r_rare with the rarer one", got)
+		t.Fatalf("got %v, want all runs: first r_both with both words, then r_rare with the rarer word", got)
 	}
 	hits, err := s.Search(t.Context(), run.Search{Words: []string{"service", "barometer"}})
 	requireNoError(t, err)
@@ -156,7 +156,7 @@ func testManyNotes(t *testing.T, f *fixture) {
 	createRunWithGoal(t, s, "r_b", "a short run")
 	for i := range commits {
 		c := appendCommit(r, fmt.Sprint(i))
-		c.Words = fmt.Sprintf("note marker%d of it", i)
+		c.Words = fmt.Sprintf("note marker%d", i)
 		requireNoError(t, s.Append(ctx, c))
 		r = c.Record
 	}
@@ -184,7 +184,7 @@ func testCommonWords(t *testing.T, f *fixture) {
 	checkEqual(t, "different hits", len(slices.Compact(slices.Sorted(slices.Values(got)))), 100)
 }
 
-// queryOperators returns words that are operators in some search engine.
+// queryOperators returns words that are operators in the query languages of search engines.
 func queryOperators() []string {
 	return []string{
 		"AND", "OR", "NOT", "NEAR", "NEAR(", "NEAR(a b)", `"`, `""`, `"unbalanced`, "*", "mar*", "^mark", "+", "-", "-mark",
@@ -199,7 +199,7 @@ func testNoQueryLanguage(t *testing.T, f *fixture) {
 	createRunWithGoal(t, s, "r_b", "mark twain")
 	for _, word := range queryOperators() {
 		if _, err := s.Search(ctx, run.Search{Words: []string{word}}); err != nil {
-			t.Errorf("the word %q alone: %v", word, err)
+			t.Errorf("a search for the word %q returns %v", word, err)
 		}
 		ids := searchIDs(t, s, word, "lighthouse")
 		if !slices.Contains(ids, "r_a") {

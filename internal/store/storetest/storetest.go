@@ -24,8 +24,8 @@ import (
 type Store interface {
 	run.Journal
 	session.Store
-	// PinKey stores the first fingerprint that it is given and returns the stored one. With
-	// an empty fingerprint it only reads, and returns nil if none is stored.
+	// PinKey stores the first fingerprint and returns the stored one. With an empty
+	// fingerprint it only reads, and returns nil if none is stored.
 	PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error)
 }
 
@@ -211,7 +211,7 @@ func allEvents(ctx context.Context, s run.Log, id string) ([]run.Event, error) {
 			return nil, err
 		}
 		if len(list) > page {
-			return nil, fmt.Errorf("a page of %d events has %d", page, len(list))
+			return nil, fmt.Errorf("a page of at most %d events has %d", page, len(list))
 		}
 		events = append(events, list...)
 		if len(list) < page {

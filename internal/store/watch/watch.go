@@ -14,7 +14,7 @@ type Hub struct {
 
 	mu       sync.Mutex
 	watchers map[chan struct{}]struct{}
-	stop     context.CancelFunc // ends the listener; nil if none runs
+	stop     context.CancelFunc // stop ends the listener; nil if none is running
 	closed   bool
 	running  sync.WaitGroup
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 )
 
-// WorkRail's texts, which clients know.
+// The texts are those of WorkRail, because clients may compare them.
 const (
 	issueBlank       = "Output is empty or invalid."
 	issueComposition = "Validation composition failed"
@@ -70,12 +70,12 @@ const (
 	skipped outcome = iota
 	passed
 	failed
-	// undecided is the outcome of a pattern that reached its time limit. Neither the rule
-	// nor its negation passes.
+	// undecided is the outcome of a rule whose pattern reached its time limit: neither the
+	// rule nor its negation passes.
 	undecided
 )
 
-// verdict is the outcome of one criterion with its issues and hints.
+// verdict has the outcome of one criterion with its issues and hints.
 type verdict struct {
 	outcome outcome
 	issues  []string
@@ -86,7 +86,7 @@ type verdict struct {
 func (f verdict) isAccepted() bool { return f.outcome == passed || f.outcome == skipped }
 
 // listIssues returns the issues of a criterion in a list. For a composition, the first
-// issue names the composition.
+// issue is issueComposition.
 func (f verdict) listIssues(c *Criterion) []string {
 	if c.isComposition() {
 		return append([]string{issueComposition}, f.issues...)
@@ -136,7 +136,8 @@ func (j *checker) checkCriterion(c *Criterion) (verdict, error) {
 	}
 }
 
-// checkAll checks a list or an "and". It checks all parts, so that all issues are reported.
+// checkAll checks a list or an "and". It always checks all parts, so that all issues are
+// reported.
 func (j *checker) checkAll(c *Criterion) (verdict, error) {
 	var all verdict
 	if len(c.Of) == 0 {
@@ -302,7 +303,7 @@ func (j *checker) checkSchema(c *Criterion) (verdict, error) {
 		return c.timedOut("A pattern of the schema took too long on this output"), nil
 	case err != nil:
 		f := c.failWith(issueNotJSON)
-		f.hints = append(f.hints, "Give JSON alone, without text around it: "+err.Error()+".")
+		f.hints = append(f.hints, "Return only JSON, without text around it: "+err.Error()+".")
 		return f, nil
 	case issue != "":
 		f := c.failWith(issue)

@@ -102,7 +102,7 @@ func TestCheckConcurrently(t *testing.T) {
 	wait.Wait()
 }
 
-// TestCheckByHand checks outputs with criteria that Parse did not create.
+// TestCheckByHand uses criteria that Parse did not create.
 func TestCheckByHand(t *testing.T) {
 	t.Parallel()
 	c := &criteriapkg.Criterion{Type: criteriapkg.And, Of: []*criteriapkg.Criterion{
@@ -118,7 +118,7 @@ func TestCheckByHand(t *testing.T) {
 	}
 }
 
-// FuzzCheck checks any output against any JSON as criteria.
+// FuzzCheck checks random outputs against random JSON as criteria.
 func FuzzCheck(f *testing.F) {
 	f.Add(`[{"type":"contains","value":"a","message":"m"},{"type":"length","min":1,"max":2,"message":"m"}]`, "a")
 	f.Add(`{"or":[{"type":"regex","pattern":"^(a+)+$","flags":"i"},{"not":{"type":"schema","schema":{"type":"object"}}}]}`, "{}")

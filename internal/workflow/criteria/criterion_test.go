@@ -252,7 +252,7 @@ func TestDiagnostics(t *testing.T) {
 	tests := []struct {
 		name     string
 		criteria string
-		want     []string // path, code, and "warning" for a warning
+		want     []string // path, code, and for a warning the word "warning"
 	}{
 		{"none", `[{"type":"contains","value":"x","message":"m"}]`, nil},
 		{"pattern", `[{"type":"length","min":1,"message":"m"},{"type":"regex","pattern":"[","message":"m"}]`, []string{"/1/pattern criterion-pattern-invalid"}},

@@ -95,7 +95,7 @@ func (c *Criterion) shapeDiagnostics() []Diagnostic {
 		if len(c.Of) == 0 {
 			return []Diagnostic{{
 				Path: "/" + string(c.Type), Code: "criterion-empty",
-				Message: fmt.Sprintf("%q is empty: it %s", c.Type, map[Type]string{And: "accepts everything", Or: "accepts nothing"}[c.Type]),
+				Message: fmt.Sprintf("%q is empty and %s", c.Type, map[Type]string{And: "accepts everything", Or: "accepts nothing"}[c.Type]),
 				Fix:     "add a rule or remove the composition", Warning: c.Type == And,
 			}}
 		}

@@ -141,7 +141,7 @@ func describeError(err *jsonschema.ValidationError) string {
 		}
 		switch unit.Error.Kind.(type) {
 		case *kind.Schema, *kind.Group, *kind.AllOf, *kind.Reference:
-			continue // its causes are reported instead
+			continue // the causes are reported instead
 		}
 		errs = append(errs, fmt.Sprintf("Validation Error at '%s': %s", unit.InstanceLocation, unit.Error))
 	}

@@ -20,7 +20,7 @@ const (
 	Object
 )
 
-// String returns the JSON name of the kind.
+// String returns the name in JSON of the kind.
 func (k Kind) String() string {
 	return [...]string{"null", "boolean", "number", "string", "array", "object"}[k]
 }

@@ -202,7 +202,7 @@ func (j *jsonReader) readMember(n *Node, base int, seen *keySet) {
 	m.Value = j.readValue()
 	if first < 0 {
 		j.members = append(j.members, m)
-		n.Members = j.members[base:] // valid until the object ends, for the pointer in diagnostics
+		n.Members = j.members[base:] // used by diagnostics for the pointer until the object ends
 	}
 }
 

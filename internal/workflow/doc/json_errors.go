@@ -115,7 +115,7 @@ func (j *jsonReader) failColon(key string) {
 	message := fmt.Sprintf("expected ':' after the key %s, found %s", excerpt(key), j.describeNext())
 	fix := `write a member as "key": value`
 	if j.pos < len(j.text) && j.text[j.pos] == '=' {
-		fix = "write ':' in place of '='"
+		fix = "write ':' instead of '='"
 	}
 	j.failAt(CodeJSONSyntax, j.pos, message, fix)
 }
@@ -152,9 +152,9 @@ func (j *jsonReader) failSeparator(n *Node, closing byte) {
 
 // failTrailing fails at text after the document.
 func (j *jsonReader) failTrailing() {
-	fix := "remove it: a file contains one definition"
+	fix := "remove the text: a file contains one definition"
 	if c := j.text[j.pos]; c == '}' || c == ']' {
-		fix = "remove the bracket, or look above for one that closes too early"
+		fix = "remove the bracket, or the earlier bracket that closes too much"
 	}
 	j.path = nil
 	j.failAt(CodeJSONSyntax, j.pos, "unexpected text after the end of the document: "+j.describeNext(), fix)

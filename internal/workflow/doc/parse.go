@@ -208,7 +208,7 @@ type pathStep struct {
 	unread bool
 }
 
-// toPointer returns the path as a JSON pointer.
+// toPointer returns the steps as a JSON pointer.
 func (p pathSteps) toPointer() string {
 	var to Pointer
 	for _, s := range p {
@@ -255,6 +255,6 @@ func (r *reporter) addDuplicateKey(to string, key string, line, column, firstLin
 	r.addDiagnostic(Diagnostic{
 		Code: CodeDuplicateKey, Line: line, Column: column, Pointer: to,
 		Message: fmt.Sprintf("the key %q is repeated in this object; it is first used on line %d", key, firstLine),
-		Fix:     "keep one of the two",
+		Fix:     "keep one of the two members",
 	})
 }

@@ -39,8 +39,7 @@ func parseYAML(r *reporter, data []byte, limits Limits) (root *Node) {
 		case stopReading:
 			root = nil
 		default:
-			// yaml.v3 has panicked on hostile input before, so a panic becomes a
-			// diagnostic.
+			// yaml.v3 can panic on malicious input, so a panic becomes a diagnostic.
 			r.addDiagnostic(Diagnostic{
 				Code: CodeYAMLSyntax, Message: fmt.Sprintf("the YAML cannot be read: %v", reason),
 				Fix: "simplify the file, or write the definition in JSON",

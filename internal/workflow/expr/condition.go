@@ -30,11 +30,11 @@ type Mode uint8
 
 // The modes of comparison.
 const (
-	// Lenient are the rules of step workflows (seed 000): values are converted, a missing
-	// variable is null.
+	// Lenient are the rules of step workflows: values are converted, a missing variable is
+	// null.
 	Lenient Mode = iota
-	// Strict are the rules of phase workflows (seed 002): nothing is converted, a missing
-	// variable is not null.
+	// Strict are the rules of phase workflows: nothing is converted, a missing variable is
+	// not null.
 	Strict
 )
 

@@ -30,7 +30,8 @@ func decodeVars(tb testing.TB, document string) expr.Lookup {
 	return expr.Map(object)
 }
 
-// TestHolds tests the cases of WorkRail's specification, and cases that it leaves open.
+// TestHolds tests the cases of WorkRail's specification, and cases that the specification
+// does not define.
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -52,7 +53,7 @@ func TestHolds(t *testing.T) {
 		{"texts are not numbers", `{"var":"x","equals":"1"}`, `{"x":"1.0"}`, false},
 		{"true text", `{"var":"x","equals":true}`, `{"x":"true"}`, true},
 		{"yes", `{"var":"x","equals":true}`, `{"x":"YES "}`, true},
-		{"0 text is false", `{"var":"x","equals":false}`, `{"x":"0"}`, true},
+		{"text 0 is false", `{"var":"x","equals":false}`, `{"x":"0"}`, true},
 		{"no", `{"var":"x","equals":false}`, `{"x":"no"}`, true},
 		{"other text is not a boolean", `{"var":"x","equals":false}`, `{"x":"off"}`, false},
 		{"number is not a boolean", `{"var":"x","equals":true}`, `{"x":1}`, false},
@@ -177,13 +178,13 @@ func TestDecide(t *testing.T) {
 		{"no variables", `{}`, `{}`, expr.Yes},
 		{"not understood", `{"foo":1}`, `{}`, expr.No},
 		{"unset", `{"var":"x","equals":1}`, `{}`, expr.Unknown},
-		{"unset and not_equals", `{"var":"x","not_equals":1}`, `{}`, expr.Unknown},
-		{"unset and null", `{"var":"x","equals":null}`, `{}`, expr.Unknown},
+		{"unset variable with not_equals", `{"var":"x","not_equals":1}`, `{}`, expr.Unknown},
+		{"unset variable with null", `{"var":"x","equals":null}`, `{}`, expr.Unknown},
 		{"null is set", `{"var":"x","equals":1}`, `{"x":null}`, expr.No},
-		{"unset and no", `{"and":[{"var":"x"},{"var":"y"}]}`, `{"y":false}`, expr.No},
-		{"unset and yes", `{"and":[{"var":"x"},{"var":"y"}]}`, `{"y":true}`, expr.Unknown},
-		{"unset or yes", `{"or":[{"var":"x"},{"var":"y"}]}`, `{"y":true}`, expr.Yes},
-		{"unset or no", `{"or":[{"var":"x"},{"var":"y"}]}`, `{"y":false}`, expr.Unknown},
+		{"unset variable and no", `{"and":[{"var":"x"},{"var":"y"}]}`, `{"y":false}`, expr.No},
+		{"unset variable and yes", `{"and":[{"var":"x"},{"var":"y"}]}`, `{"y":true}`, expr.Unknown},
+		{"unset variable or yes", `{"or":[{"var":"x"},{"var":"y"}]}`, `{"y":true}`, expr.Yes},
+		{"unset variable or no", `{"or":[{"var":"x"},{"var":"y"}]}`, `{"y":false}`, expr.Unknown},
 		{"not unset", `{"not":{"var":"x"}}`, `{}`, expr.Unknown},
 	}
 	for _, tt := range tests {
@@ -211,7 +212,7 @@ func TestNeeds(t *testing.T) {
 			{Variable: "c", Allowed: []any{"high", "low"}, Tests: []string{`c is "high"`, `c is "low"`}},
 			{Variable: "n", Tests: []string{"n < 3"}},
 		}},
-		{"settled parts need nothing", branches, `{"n":5}`, []expr.Need{
+		{"decided parts have no needs", branches, `{"n":5}`, []expr.Need{
 			{Variable: "c", Allowed: []any{"high"}, Tests: []string{`c is "high"`}},
 		}},
 		{"only unset variables while undecided", `{"or":[{"var":"a"},{"var":"b"}]}`, `{"a":false}`, []expr.Need{
@@ -275,7 +276,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestHoldsIsBounded tests that a pattern which needs exponential time does not match.
+// TestHoldsIsBounded tests that a pattern that reaches its time limit does not match.
 func TestHoldsIsBounded(t *testing.T) {
 	t.Parallel()
 	e := expr.Parse(decodeJSON(t, `{"var":"x","matches":"^(a+)+$"}`))
@@ -293,6 +294,6 @@ func TestEqual(t *testing.T) {
 		t.Error("Equal does not compare the structure")
 	}
 	if diff := cmp.Diff(a, b); diff != "" {
-		t.Errorf("differ reports (-a +b):\n%s", diff)
+		t.Errorf("go-cmp reports a difference (-a +b):\n%s", diff)
 	}
 }

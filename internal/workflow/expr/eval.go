@@ -141,8 +141,8 @@ func (e *Expr) visitComparisons(visit func(leaf *Expr)) {
 	}
 }
 
-// Equal reports whether two conditions are structurally equal, so that tests and differs
-// can compare trees.
+// Equal reports whether two conditions are structurally equal, so that tests and go-cmp can
+// compare trees.
 func (e *Expr) Equal(other *Expr) bool {
 	if e == nil || other == nil {
 		return e == other

@@ -12,7 +12,7 @@ type Need struct {
 	// Tests are the comparisons in words, such as `attempts < 3` or
 	// `not (status is "done")`.
 	Tests []string
-	// Current is the current value; Set is false if it was never set.
+	// Current is the current value; Set is false if the variable was never set.
 	Current any
 	Set     bool
 }
@@ -41,8 +41,7 @@ type needCollector struct {
 	undecided bool
 	list      []Need
 	at        map[string]int
-	// leaves caches the verdicts of comparisons, so that a pattern is matched once at any
-	// depth.
+	// leaves caches the verdicts of comparisons, so that each pattern is matched only once.
 	leaves map[*Expr]Verdict
 }
 

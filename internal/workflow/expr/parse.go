@@ -102,7 +102,7 @@ func parseList(op Op, v any) (*Expr, bool) {
 }
 
 // compilePattern compiles the pattern of a matches comparison; it returns nil if v is not a
-// text. The flag is always i, as in WorkRail.
+// text. The pattern always ignores case, as in WorkRail.
 func compilePattern(v any) *pattern.Pattern {
 	source, ok := v.(string)
 	if !ok {

@@ -26,7 +26,7 @@ func sampleValues() []any {
 // variableNames are the variables of random conditions.
 func variableNames() []string { return []string{"x", "y"} }
 
-// drawCondition returns a condition as decoded JSON, which may be invalid if wild is set.
+// drawCondition returns a condition as decoded JSON, which may be invalid if wild is true.
 func drawCondition(t *rapid.T, depth int, wild bool) any {
 	shapes := []string{"leaf", "leaf", "and", "or", "not"}
 	if depth == 0 {
@@ -135,7 +135,7 @@ func TestConstantIsSound(t *testing.T) {
 		for range 20 {
 			vars := drawVars(t, false)
 			if e.Holds(expr.Map(vars)) != value {
-				t.Fatalf("%v is decided as %v, but not with %v", e, value, vars)
+				t.Fatalf("%v is decided as %v, but has a different value with %v", e, value, vars)
 			}
 		}
 	})

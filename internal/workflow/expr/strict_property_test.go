@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
-// evaluateNaive is a second evaluator, written only from the documentation. It evaluates
-// the condition as JSON. known is false if a deciding variable was never set.
+// evaluateNaive is an independent evaluator, written only from the documentation. It
+// evaluates the JSON of the condition. known is false if a deciding variable was never set.
 func evaluateNaive(c map[string]any, vars map[string]any) (holds, known bool) {
 	switch c["type"] {
 	case "and", "or":
@@ -187,8 +187,8 @@ func strictlyHolds(c map[string]any, vars map[string]any) bool {
 }
 
 // TestStrictNeedsDecide tests that setting the needs of a condition repeatedly decides it.
-// Because exists is decided before its variable is set, and other comparisons only
-// afterwards, this may take several rounds, but each round has a need.
+// This may take several rounds, because exists is decided even if its variable is unset,
+// unlike other comparisons; each round has a need.
 func TestStrictNeedsDecide(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,7 +12,7 @@ type Activity struct {
 	ID, Version string
 	// Problem is the user's problem that the activity solves.
 	Problem string
-	// Recognition are phrases by which the goal is recognised.
+	// Recognition are phrases by which the goal is recognized.
 	Recognition []string
 	Skills      ActivitySkills
 	// Outcome is the desired result, Flow the steps to it.

@@ -63,7 +63,7 @@ func (l *linter) lintConstant(at shape.Place, e *expr.Expr, what string) bool {
 const maxLeaves = 50
 
 // constantValue returns the value of a condition that always or never holds; ok is false
-// for conditions that read several paths and for all others.
+// for all other conditions, and for conditions that read several paths.
 func (l *linter) constantValue(e *expr.Expr) (value, ok bool) {
 	path, ok := onlyPath(e)
 	if !ok {

@@ -147,7 +147,7 @@ func (l *linter) lintDecision(at shape.Place, d *Decision) {
 		what := fmt.Sprintf("branch '%s' of decision '%s'", b.ID, d.ID)
 		if b.Condition == nil {
 			if !b.IsDefault && fallback != "" {
-				l.Warnf(one, CodeBranchNever, "give it a condition, or remove the default of the other, so that a person chooses if no condition is true",
+				l.Warnf(one, CodeBranchNever, "give it a condition, or remove the default of the other branch, so that a person chooses if no condition is true",
 					"%s is never taken: it has no condition, and '%s' is the default.", shape.Capital(what), fallback)
 			}
 			continue
@@ -171,8 +171,8 @@ func (l *linter) lintTransitions(at shape.Place, p *Phase) {
 		}
 		switch {
 		case taken != "":
-			l.Warnf(one, CodeShadowed, "move it before the other, or mark the other as the default",
-				"%s is never taken: the one to '%s' before it has no condition and is always taken.", shape.Capital(what), taken)
+			l.Warnf(one, CodeShadowed, "move it before the other transition, or mark that one as the default",
+				"%s is never taken: the transition to '%s' before it has no condition and is always taken.", shape.Capital(what), taken)
 		case t.Condition != nil:
 			l.lintConditionalExit(one, t.Condition, before, what, t.IsDefault)
 			before = append(before, t.Condition)
@@ -188,5 +188,5 @@ func (l *linter) lintConditionalExit(at shape.Place, c *expr.Expr, before []*exp
 		return
 	}
 	l.Warnf(at, CodeShadowed, "move it before the others, or make their conditions narrower",
-		"%s is never taken: whenever its condition is true, the condition of one before it is also true.", shape.Capital(what))
+		"%s is never taken: whenever its condition is true, an earlier condition is also true.", shape.Capital(what))
 }

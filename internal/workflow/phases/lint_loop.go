@@ -53,7 +53,7 @@ func (l *linter) lintForEach(at shape.Place, loop *Loop, what string) {
 		l.Warnf(at.Key("condition"), CodeLoopIgnored, "remove it, or write \"breakCondition\"", "The condition of %s has no effect: a forEach loop ends with its list.", what)
 	}
 	if loop.Variable == "" {
-		l.Warnf(at, CodeLoopVariableNone, `add "variable": a name for the item of the round`, "%s has no variable, so the agent does not know which item a round is about.", shape.Capital(what))
+		l.Warnf(at, CodeLoopVariableNone, `add "variable": a name for the item of the round`, "%s has no variable, so the agent does not know which item a round is for.", shape.Capital(what))
 	}
 	l.lintRead(at.Key("over"), loop.Over, "the 'over' of "+what, "", true)
 	name := expr.Root(loop.Over)

@@ -30,7 +30,7 @@ func LintActivity(a *Activity, root *doc.Node, file string) []guideway.Diagnosti
 		if key == "" {
 			l.Warnf(one, CodePhraseEmpty, "write a phrase, or remove the entry", "A phrase of 'recognition' is empty and matches no goal.")
 		} else if first, ok := seen[key]; ok {
-			l.Warnf(one, CodePhraseTwice, "keep one of the two", "The phrase %s repeats phrase %d.", shape.Quote(phrase), first+1)
+			l.Warnf(one, CodePhraseTwice, "keep one of the two phrases", "The phrase %s repeats phrase %d.", shape.Quote(phrase), first+1)
 		} else {
 			seen[key] = i
 		}

@@ -36,7 +36,7 @@ func (l *linter) lintRead(at shape.Place, path, what, loop string, waits bool) {
 	case written:
 	case l.vars.loops[name]:
 		if l.Once(CodeLoopVariableReach + name) {
-			l.Warnf(at, CodeLoopVariableReach, "set another variable in the loop, or rename one of the two",
+			l.Warnf(at, CodeLoopVariableReach, "set another variable in the loop, or rename one of the two variables",
 				"%s reads '%s', which is the variable of a loop and is undefined outside it.", shape.Capital(what), name)
 		}
 	case declared == nil:

@@ -61,7 +61,7 @@ func (p *parser) checkDeclarations(at shape.Place, w *Workflow) map[string]*Vari
 		v := &w.Variables[i]
 		one := at.Index(i)
 		if declared[v.Name] != nil {
-			p.Errorf(one.Key("name"), CodeVariableDuplicate, "keep one of the two", "Variable '%s' is declared twice.", v.Name)
+			p.Errorf(one.Key("name"), CodeVariableDuplicate, "keep one of the two declarations", "Variable '%s' is declared twice.", v.Name)
 			continue
 		}
 		if v.Name != "" {

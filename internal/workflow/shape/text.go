@@ -95,8 +95,8 @@ func CapitalWhere(where string) string {
 	return where
 }
 
-// IsIdentifier reports whether the text consists of letters, digits and underscores of
-// ASCII, and does not start with a digit.
+// IsIdentifier reports whether the text consists of ASCII letters, digits and underscores,
+// and does not start with a digit.
 func IsIdentifier(text string) bool {
 	for i := 0; i < len(text); i++ {
 		c := text[i]

@@ -109,7 +109,7 @@ func (l *linter) lintRead(at shape.Place, name, what string, s scope, by int) {
 		}
 	case order > by:
 		if l.Once(CodeVariableLate + name) {
-			l.Warnf(at, CodeVariableLate, fmt.Sprintf("say in an earlier step what '%s' is and when to set it", name),
+			l.Warnf(at, CodeVariableLate, fmt.Sprintf("explain in an earlier step what '%s' is and when to set it", name),
 				"%s reads the variable '%s', which no text before it mentions: the first is in %s.", shape.Capital(what), name, l.stepAt(order))
 		}
 	}
@@ -117,7 +117,7 @@ func (l *linter) lintRead(at shape.Place, name, what string, s scope, by int) {
 
 // unsetFix returns the fix for a variable that is never set.
 func (l *linter) unsetFix(name string) string {
-	return l.Suggest(name, l.knownNames(), fmt.Sprintf("say in an earlier step what '%s' is and when to set it; otherwise a run stops here and asks for it", name))
+	return l.Suggest(name, l.knownNames(), fmt.Sprintf("explain in an earlier step what '%s' is and when to set it; otherwise a run stops here and asks for it", name))
 }
 
 // knownNames returns the variables that conditions and loops read and that a text mentions.

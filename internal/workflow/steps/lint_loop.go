@@ -65,7 +65,7 @@ func (l *linter) lintLoopCondition(at shape.Place, step *Step, s scope) {
 	if slices.ContainsFunc(names, s.hasLoopVariable) || slices.ContainsFunc(names, func(name string) bool { return bodyMentions(loop, name) }) {
 		return
 	}
-	l.Warnf(at, CodeLoopUntouched, fmt.Sprintf("say in a step of the body when to set '%s'", names[0]),
+	l.Warnf(at, CodeLoopUntouched, fmt.Sprintf("explain in a step of the body when to set '%s'", names[0]),
 		"No step of the body of loop '%s' mentions %s, so only maxIterations (%d) is sure to end it.", step.ID, shape.Quoted(names), loop.MaxIterations)
 }
 
@@ -154,7 +154,7 @@ func (l *linter) reportOutsideRead(at shape.Place, step *Step, name, loop string
 	}
 	l.Once(CodeVariableUnset + name)
 	l.Once(CodeVariableLate + name)
-	l.Warnf(at, CodeLoopVariableReach, "rename one of the two",
+	l.Warnf(at, CodeLoopVariableReach, "rename one of the two variables",
 		"%s reads '%s', which is a variable of loop '%s': inside the loop, the name refers to the loop's variable.", shape.Capital(stepSubject(step)), name, loop)
 }
 

@@ -62,7 +62,7 @@ func (l *linter) lintTemplateVariable(at shape.Place, part template.Part, step *
 		}
 	case order > s.order:
 		if l.Once(CodeTemplateLate + name) {
-			l.Warnf(at, CodeTemplateLate, fmt.Sprintf("say in an earlier step what '%s' is and when to set it", name),
+			l.Warnf(at, CodeTemplateLate, fmt.Sprintf("explain in an earlier step what '%s' is and when to set it", name),
 				"%s in %s is not filled in: the first text that mentions '%s' is in %s, after it.", truncateText(part.Text), stepSubject(step), name, l.stepAt(order))
 		}
 	}
@@ -79,7 +79,7 @@ func (l *linter) templateFix(name string) string {
 			return fmt.Sprintf("'%s' is a variable of loop '%s': use it only in the body of that loop", name, l.w.Steps[i].ID)
 		}
 	}
-	return l.Suggest(name, l.knownNames(), fmt.Sprintf("say in an earlier step what '%s' is and when to set it", name))
+	return l.Suggest(name, l.knownNames(), fmt.Sprintf("explain in an earlier step what '%s' is and when to set it", name))
 }
 
 // isQuoted reports whether the braces surround a quoted text, as in diagrams, and not a
@@ -136,7 +136,7 @@ func (l *linter) lintDefinitions(at shape.Place, functions []Function) {
 	for i := range functions {
 		name := functions[i].Name
 		if seen[name] {
-			l.Warnf(at.Index(i).Key("name"), CodeFunctionTwice, "keep one of the two", "Function '%s' is defined twice here; the first counts.", name)
+			l.Warnf(at.Index(i).Key("name"), CodeFunctionTwice, "keep one of the two definitions", "Function '%s' is defined twice here; the first counts.", name)
 		}
 		seen[name] = true
 		if !l.isUsed(name) {

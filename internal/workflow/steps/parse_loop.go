@@ -305,7 +305,7 @@ func topName(name string) string {
 	return name
 }
 
-// unknownOperator returns the fix for an operator that other languages have.
+// unknownOperator returns the fix for an operator that exists in other languages.
 func unknownOperator(n *doc.Node) string {
 	if n.Get("in") != nil {
 		return `the operator 'in' is not supported: write {"or": [{"var": "v", "equals": "a"}, {"var": "v", "equals": "b"}]}`

@@ -124,8 +124,7 @@ func TestSeedSchemaAgrees(t *testing.T) {
 	}
 }
 
-// withoutOurs removes the members that only Guideway's schema accepts: four operators and a
-// member.
+// withoutOurs returns a document without the members that only Guideway's schema accepts.
 func withoutOurs(root *doc.Node) {
 	shapetest.Walk(root, "", func(n *doc.Node, _ doc.Pointer) {
 		n.Members = slices.DeleteFunc(n.Members, func(m doc.Member) bool { return m.Key == "approval" || m.Key == "contextRules" })

@@ -91,7 +91,7 @@ func (l *seriesData) addRecord(c checkpoint.Change, pos int64) error {
 	case r.Kind == checkpoint.KindFragment:
 		r.Number = 0
 	case !c.Adopt && r.Number != l.Last+1:
-		return newConflict("the session %s is at checkpoint %d, not at %d", c.Series.Session, l.Last, r.Number-1)
+		return newConflict("the session %s is at checkpoint %d, not %d", c.Series.Session, l.Last, r.Number-1)
 	case slices.ContainsFunc(l.Items, func(one item) bool { return one.Number == r.Number }):
 		return newConflict("the session %s has a checkpoint %d already", c.Series.Session, r.Number)
 	}

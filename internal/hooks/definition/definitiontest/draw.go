@@ -15,7 +15,7 @@ import (
 // paths.
 const maxDrawn = 6
 
-// Any draws a graph that may violate any rules.
+// Any draws a graph that may violate any rule.
 func Any(t *rapid.T) *hookdef.Graph {
 	g := &hookdef.Graph{ID: "drawn", Name: "Drawn", Type: hookdef.ToolsCall}
 	for i := range rapid.IntRange(1, maxDrawn).Draw(t, "nodes") {

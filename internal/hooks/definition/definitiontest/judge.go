@@ -46,8 +46,8 @@ func Judge(g *hookdef.Graph) []string {
 // naiveJudge is the state of one check.
 type naiveJudge struct {
 	g *hookdef.Graph
-	// nodes and edges that are checked: the first node of each id, and the unique edges
-	// between such nodes.
+	// nodes and edges are the checked ones: the first node with each id, and the unique
+	// edges between such nodes.
 	nodes  []*hookdef.Node
 	edges  []hookdef.Edge
 	broken map[string]bool

@@ -11,7 +11,7 @@ import (
 // number is random for each call and never shown to a script: a frame with another number
 // was not written by the worker's loop.
 
-// mark starts every frame; its last byte is the version of the protocol.
+// mark is the start of every frame; its last byte is the version of the protocol.
 const mark = "GWS\x01"
 
 // headerSize is the length of the header before a message.

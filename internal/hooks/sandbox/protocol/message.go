@@ -10,23 +10,24 @@ type Kind string
 
 // The kinds of script errors.
 const (
-	// Syntax: a source cannot be parsed or linked.
+	// Syntax means that a source cannot be parsed or linked.
 	Syntax Kind = "syntax"
-	// Exception: the script threw an error or rejected its promise.
+	// Exception means that the script threw an error or rejected its promise.
 	Exception Kind = "exception"
-	// Timeout: the script used up its wall or CPU time, or can never end.
+	// Timeout means that the script used up its wall or CPU time, or can never end.
 	Timeout Kind = "timeout"
-	// Memory: the script exceeded its memory limit.
+	// Memory means that the script exceeded its memory limit.
 	Memory Kind = "memory"
-	// Stack: the recursion was too deep.
+	// Stack means that the recursion was too deep.
 	Stack Kind = "stack"
-	// Output: the result exceeds its limit.
+	// Output means that the result exceeds its limit.
 	Output Kind = "output"
-	// Rejected: the call was invalid, and nothing was run.
+	// Rejected means that the call was invalid, and nothing was run.
 	Rejected Kind = "rejected"
-	// Crashed: the worker exited during the call. It is unknown how far the script got.
+	// Crashed means that the worker exited during the call. It is unknown which part of the
+	// script has run.
 	Crashed Kind = "crashed"
-	// Unserialisable: the result has no JSON form.
+	// Unserialisable means that the result has no JSON form.
 	Unserialisable Kind = "unserialisable"
 )
 
@@ -43,7 +44,7 @@ func (k Kind) Spent() bool {
 type Limits struct {
 	// Wall is the maximum elapsed time of the script.
 	Wall time.Duration
-	// CPU is its maximum CPU time.
+	// CPU is the maximum CPU time of the script.
 	CPU time.Duration
 	// Memory is the maximum memory of the script's objects in bytes.
 	Memory int64

@@ -47,7 +47,7 @@ func TestRequestsRoundTrip(t *testing.T) {
 			t.Fatal(diff)
 		}
 		if (r.This == nil) != (back.This == nil) {
-			t.Fatal("no this and an empty one are the same")
+			t.Fatal("a missing and an empty this are decoded as the same")
 		}
 		cut := rapid.IntRange(0, len(message)-1).Draw(t, "cut")
 		if _, err := ReadRequest(message[:cut]); err == nil {
@@ -90,7 +90,7 @@ func TestFrames(t *testing.T) {
 		t.Errorf("got %d %q %v", call, message, err)
 	}
 	if _, _, err := Read(bytes.NewReader(nil), 100); !errors.Is(err, io.EOF) {
-		t.Errorf("Read at the end: %v, want io.EOF", err)
+		t.Errorf("Read at the end returned %v, want io.EOF", err)
 	}
 	for cut := 1; cut < len(frame); cut++ {
 		if _, _, err := Read(bytes.NewReader(frame[:cut]), 100); err == nil || errors.Is(err, io.EOF) {
@@ -98,7 +98,7 @@ func TestFrames(t *testing.T) {
 		}
 	}
 	if _, _, err := Read(bytes.NewReader(frame), 6); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("Read of a frame over the limit: %v, want ErrTooLarge", err)
+		t.Errorf("Read of a frame above the limit returned %v, want ErrTooLarge", err)
 	}
 	bad := bytes.Clone(frame)
 	bad[0] = 'X'

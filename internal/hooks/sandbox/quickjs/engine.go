@@ -53,7 +53,7 @@ type Engine struct {
 }
 
 // engines maps handles to engines, because C code can store only a number.
-var engines sync.Map // from uintptr to *Engine
+var engines sync.Map // maps uintptr to *Engine
 
 var lastHandle atomic.Uintptr
 
@@ -95,7 +95,7 @@ type Limits struct {
 
 // SetLimits sets the limits until an image is restored.
 func (e *Engine) SetLimits(l Limits) {
-	const least = 128 << 10 // minimum with which the engine can still report that memory is exhausted
+	const least = 128 << 10 // with less memory, the engine cannot report that memory is exhausted
 	lib.XJS_SetMemoryLimit(e.tls, e.rt, lib.Tsize_t(max(l.Memory, least)))
 	lib.XJS_SetGCThreshold(e.tls, e.rt, lib.Tsize_t(l.Garbage))
 	lib.XJS_SetMaxStackSize(e.tls, e.rt, lib.Tsize_t(l.Stack))

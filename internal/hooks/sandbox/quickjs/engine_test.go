@@ -61,7 +61,7 @@ var leftovers = []string{
 func TestRestoreClearsEverything(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, Options{})
-	random := []byte("the state of Math.random is anew")
+	random := []byte("seed for the state of Math.random")
 	blank := e.Image(nil)
 	mustRun(t, e, "globalThis.parsed = 'a script'; globalThis.more = new Array(1000).fill('x')")
 	second := e.Image(blank)
@@ -151,7 +151,7 @@ func TestLimits(t *testing.T) {
 	}
 	e.Restore(blank)
 	if got := mustRun(t, e, "return 6 * 7"); got != 42.0 {
-		t.Errorf("after the restore: %v, want 42", got)
+		t.Errorf("after the restore, the result is %v, want 42", got)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestDeadlineAndInterrupt(t *testing.T) {
 		}
 		e.Restore(blank)
 		if got := mustRun(t, e, "let n = 0; for (let i = 0; i < 100000; i++) n++; return n"); got != 1e5 {
-			t.Errorf("after the %s and a restore: %v", name, got)
+			t.Errorf("after the %s and a restore, the result is %v", name, got)
 		}
 	}
 }

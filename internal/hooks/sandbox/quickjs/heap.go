@@ -21,7 +21,7 @@ type heap struct {
 	top, end  uintptr // the used part ends at top, which can grow to end
 	high      uintptr // the maximum of top
 	last      uintptr // the block below top, 0 if there is none
-	classes   uint64  // the classes that have free blocks
+	classes   uint64  // bit map of the classes that have free blocks
 	steps     [classCount]uint32
 	free      [classCount][stepCount]uintptr
 }
@@ -103,8 +103,8 @@ func (h *heap) raiseTop(top uintptr) {
 	h.high = max(h.high, top)
 }
 
-// findFree returns a free block that is large enough: from the next larger step, whose
-// blocks are all large enough.
+// findFree returns a free block from the next larger step, whose blocks are all large
+// enough.
 func (h *heap) findFree(need uintptr) uintptr {
 	rounded := need + (uintptr(1)<<(bits.Len64(uint64(need))-1-stepBits) - 1)
 	class, step := listOf(rounded)
@@ -221,7 +221,7 @@ func (h *heap) resizeBlock(p, size uintptr) uintptr {
 	return moved
 }
 
-// widenBlock extends a block into free memory after it, if there is enough.
+// widenBlock extends a block into free memory after it, if that is large enough.
 func (h *heap) widenBlock(at, need uintptr) {
 	b := blockAt(at)
 	next := at + b.blockSize()

@@ -45,7 +45,7 @@ func onCall(tls *libc.TLS, ctx uintptr, _ lib.TJSValue, argc int32, argv uintptr
 	for i, v := range given {
 		arg, ok := e.argumentOf(v)
 		if !ok {
-			return lib.TJSValue{Ftag: lib.EJS_TAG_EXCEPTION} // the exception is already pending
+			return lib.TJSValue{Ftag: lib.EJS_TAG_EXCEPTION} // the engine already has the exception
 		}
 		args[i] = arg
 	}
@@ -96,7 +96,7 @@ func onResolve(tls *libc.TLS, ctx, importer, name, handle uintptr) uintptr {
 		return 0
 	}
 	defer libc.Xfree(tls, text)
-	return lib.Xjs_strdup(tls, ctx, text) // freed by the engine
+	return lib.Xjs_strdup(tls, ctx, text) // the engine frees the copy
 }
 
 // onLoad is called by C code to load a module.

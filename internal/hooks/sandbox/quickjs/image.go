@@ -12,8 +12,8 @@ import (
 // Image is the state of an engine at one time. It is valid for this engine only.
 type Image struct {
 	engine *Engine
-	base   *Image // the image it differs from, nil for a full one
-	bytes  []byte // content of a full image
+	base   *Image // the image that the pieces differ from; nil for a full image
+	bytes  []byte // the content of a full image
 	size   int
 	pieces []piece
 }
@@ -65,7 +65,7 @@ func (e *Engine) Image(base *Image) *Image {
 		i.pieces = append(i.pieces, piece{at, bytes.Clone(now)})
 	}
 	for n := range i.pieces {
-		i.pieces[n].bytes = bytes.Clone(i.pieces[n].bytes) // frees the spare capacity
+		i.pieces[n].bytes = bytes.Clone(i.pieces[n].bytes) // a clone has no spare capacity
 	}
 	return i
 }

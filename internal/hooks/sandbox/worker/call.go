@@ -11,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox/quickjs"
 )
 
-// Errors of the engine for scripts that it ended.
+// The messages of the engine's errors for scripts that it ended.
 const (
 	engineInterrupted = "interrupted"
 	engineMemory      = "out of memory"
@@ -133,7 +133,7 @@ func (v *vm) compileFailure(err error, m *module) *scriptwire.Answer {
 	if !errors.As(err, &e) {
 		return v.engineFailure(err)
 	}
-	file := e.File // set if the error is in an imported module
+	file := e.File // the file is set if the error is in an imported module
 	if file == engineName {
 		file = m.name
 	}

@@ -123,7 +123,7 @@ func allowedCalls() []string {
 }
 
 // allowedArguments returns the system calls that are allowed with some arguments only:
-// threads but no processes, signals to the own threads, and the fcntl commands of the Go
+// threads but no processes, signals to its own threads, and the fcntl commands of the Go
 // runtime. Others direct signals at other processes or wait for files.
 func allowedArguments() []seccomp.NameWithConditions {
 	allow := func(name string, argument uint32, operation seccomp.Operation, value int) seccomp.NameWithConditions {
@@ -178,8 +178,8 @@ func filterCalls() error {
 	return nil
 }
 
-// isUnsupported reports whether the kernel or the container has no filters. The other
-// protections apply then.
+// isUnsupported reports whether the error means that the kernel or the container has no
+// filters. The other protections apply then.
 func isUnsupported(err error) bool {
 	return errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EPERM)
 }

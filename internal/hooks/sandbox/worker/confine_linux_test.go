@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMain also runs a confined process that tries to escape.
+// TestMain is also the main function of the confined process that tries to escape.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "try-to-get-out" {
 		tryToEscape()
@@ -45,14 +45,14 @@ func tryToEscape() {
 		"raise a limit":  func() error { return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 64, Max: 64}) },
 		"change its uid": func() error { return syscall.Setuid(65534) },
 
-		"signal a thread of others": func() error { return unix.Tgkill(os.Getppid(), os.Getppid(), 0) },
-		"signal the group":          func() error { return unix.Tgkill(-1, os.Getppid(), 0) },
-		"direct signals at others":  func() error { return fcntl(unix.F_SETOWN, os.Getppid()) },
-		"direct them at a group":    func() error { return fcntl(unix.F_SETOWN_EX, 0) },
-		"choose that signal":        func() error { return fcntl(unix.F_SETSIG, int(unix.SIGKILL)) },
-		"take a lease":              func() error { return fcntl(unix.F_SETLEASE, unix.F_RDLCK) },
-		"watch a directory":         func() error { return fcntl(unix.F_NOTIFY, 0) },
-		"lock a file":               func() error { return fcntl(unix.F_SETLK, 0) },
+		"signal a thread of another process": func() error { return unix.Tgkill(os.Getppid(), os.Getppid(), 0) },
+		"signal the group":                   func() error { return unix.Tgkill(-1, os.Getppid(), 0) },
+		"direct signals at another process":  func() error { return fcntl(unix.F_SETOWN, os.Getppid()) },
+		"direct signals at a group":          func() error { return fcntl(unix.F_SETOWN_EX, 0) },
+		"choose the directed signal":         func() error { return fcntl(unix.F_SETSIG, int(unix.SIGKILL)) },
+		"take a lease":                       func() error { return fcntl(unix.F_SETLEASE, unix.F_RDLCK) },
+		"watch a directory":                  func() error { return fcntl(unix.F_NOTIFY, 0) },
+		"lock a file":                        func() error { return fcntl(unix.F_SETLK, 0) },
 	} {
 		if err := try(); !errors.Is(err, syscall.EPERM) && !errors.Is(err, os.ErrPermission) {
 			fmt.Fprintf(os.Stdout, "%s: %v\n", name, err)

@@ -2,5 +2,5 @@
 
 package worker
 
-// raceEnabled is documented in race.go.
+// raceEnabled reports whether the race detector is on.
 const raceEnabled = false

@@ -67,7 +67,7 @@ func (s *script) findModule(name string) *module {
 	return s.libraryModule(name)
 }
 
-// importNames describes the modules that can be imported.
+// importNames returns a description of the modules that can be imported.
 func (s *script) importNames() string {
 	if len(s.modules) == 0 {
 		return "modules cannot be imported here"
@@ -116,7 +116,7 @@ func (f forms) setForm(v *vm, m *module) {
 	// resembles.
 	m.body = asBody || !asModule && !looksLikeModule(m.source)
 	if kind, _ := v.stopReason(); kind != "" {
-		return // parsing was stopped, so the form is unknown
+		return // the parser was stopped, so the form is unknown
 	}
 	if len(f) >= maxForms {
 		clear(f)
@@ -132,8 +132,8 @@ func (v *vm) parseModule(m *module) error {
 	return err
 }
 
-// canParse reports whether a script can be parsed in one form. Errors in its imports do not
-// count.
+// canParse reports whether a script can be parsed in one form. Errors in its imports are
+// ignored.
 func canParse(v *vm, m *module, body bool) bool {
 	m.body = body
 	err := v.parseModule(m)

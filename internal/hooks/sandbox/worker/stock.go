@@ -28,7 +28,7 @@ type stock struct {
 	v      *vm
 	blank  *quickjs.Image
 	parsed []parsedScript // least recently used first
-	ready  *quickjs.Image // the current state of the engine, nil after a call has started
+	ready  *quickjs.Image // the current state of the engine; nil after a call has started
 	next   *scriptwire.Request
 }
 

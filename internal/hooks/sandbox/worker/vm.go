@@ -34,17 +34,17 @@ type vm struct {
 // current is the state of a call.
 type current struct {
 	script  *script
-	parsing *module // module that is only parsed, or nil
+	parsing *module // the module that is only parsed, or nil
 	console *console
 
 	report  []any // the driver's report
 	audit   [][]byte
-	written int64 // bytes of audit records
-	limit   int64 // maximum size of the output
+	written int64 // the size of the audit records in bytes
+	limit   int64 // the maximum size of the output
 	failure *scriptwire.Answer
 
 	mu      *sync.Mutex
-	stopped scriptwire.Kind // why the VM was stopped from outside, under mu
+	stopped scriptwire.Kind // the reason why another goroutine stopped the VM; guarded by mu
 	reason  string
 }
 
@@ -109,7 +109,7 @@ func (v *vm) stopReason() (scriptwire.Kind, string) {
 func (v *vm) resolveImport(importer, name string) (string, error) {
 	switch {
 	case importer != engineName:
-	case v.parsing != nil: // the importing module has no name in the engine yet
+	case v.parsing != nil: // a module that is only parsed has no name in the engine yet
 		importer = v.parsing.name
 	case name == v.script.main.name:
 		return name, nil
@@ -142,7 +142,7 @@ func (v *vm) loadModule(name string) (string, error) {
 func (v *vm) onReport(args []any) (any, error) {
 	if v.report == nil {
 		v.report = args
-		v.e.Finish() // ends jobs that the script does not await
+		v.e.Finish() // do not run jobs that the script does not await
 	}
 	return nil, nil
 }
@@ -211,7 +211,7 @@ type console struct {
 // maxLines is the maximum number of lines.
 const maxLines = 1000
 
-// addLine adds a line and reports whether there is room for more.
+// addLine adds a line and reports whether the limits allow more lines.
 func (c *console) addLine(level, text string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,7 +19,7 @@ type watchdog struct {
 	abandon func(*scriptwire.Answer)
 
 	mu          sync.Mutex
-	over        bool // set after the call has ended; the watchdog must not stop the next one
+	over        bool // set after the call has ended, because the watchdog must not stop the next call
 	barked      bool
 	wall, cpu   *time.Timer
 	unstoppable *time.Timer
@@ -66,8 +66,9 @@ func (d *watchdog) stopScript(reason string) {
 	d.keepStopping(reason, time.Now().Add(scriptwire.Grace))
 }
 
-// keepStopping repeats the interrupt until the end, because the engine loses one that
-// arrives between two entries; then it abandons the engine.
+// keepStopping repeats the interrupt until the end, because the engine loses an interrupt
+// that arrives between two calls into it. If the script does not end, keepStopping abandons
+// the engine.
 func (d *watchdog) keepStopping(reason string, end time.Time) {
 	d.unstoppable = time.AfterFunc(scriptwire.Grace/6, func() {
 		d.mu.Lock()

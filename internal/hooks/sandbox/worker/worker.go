@@ -20,7 +20,7 @@ import (
 )
 
 // maxGoStack limits the stack of the engine, in case a native recursion exceeds its own
-// limit: the process crashes then, and not the machine.
+// limit: then the process crashes instead of using all memory of the machine.
 const maxGoStack = 256 << 20
 
 // Main serves the requests on in until it ends, and answers on out. The pool starts a
@@ -59,7 +59,7 @@ func Main(in io.Reader, out io.Writer) error {
 type worker struct {
 	stock *stock
 	known forms
-	gone  chan error // a value ends the process, even if the engine hangs
+	gone  chan error // a value makes the process exit, even if the engine hangs
 	// missing is the protection that this process lacks; see confineProcess.
 	missing string
 
@@ -85,10 +85,10 @@ func (w *worker) waitForEnd() error {
 	}
 }
 
-// serveRequests answers requests until the input ends. A call runs entirely in this goroutine,
-// because each switch to another costs about as much as a small script.
+// serveRequests answers requests until the input ends. A call runs entirely in this
+// goroutine, because switching goroutines costs about as much as a small script.
 func (w *worker) serveRequests(in io.Reader) error {
-	if err := w.writeAnswer(0, &scriptwire.Answer{Message: w.missing}); err != nil { // reports that the worker is ready
+	if err := w.writeAnswer(0, &scriptwire.Answer{Message: w.missing}); err != nil { // report that the worker is ready
 		return err
 	}
 	for {
@@ -107,8 +107,8 @@ func (w *worker) serveRequests(in io.Reader) error {
 	}
 }
 
-// withoutEnds returns nil for regular ends: the input has ended, or a script exceeded a
-// limit.
+// withoutEnds returns nil for errors that are regular ends: the input has ended, or a
+// script exceeded a limit.
 func withoutEnds(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, errSpent) {
 		return nil

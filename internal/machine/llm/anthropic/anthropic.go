@@ -139,7 +139,7 @@ func (b *request) addMessage(m *llm.Message) {
 		blocks = []block{{Type: "text", Text: m.Content}}
 	}
 	for _, c := range m.ToolCalls {
-		if role != llm.Assistant { // calls are only possible in assistant messages; elsewhere they become text
+		if role != llm.Assistant { // calls are only allowed in assistant messages; in others they become text
 			blocks = append(blocks, block{Type: "text", Text: c.Function.Name + " " + c.Function.Arguments})
 			continue
 		}

@@ -29,7 +29,7 @@ func complete(t *testing.T, contentType, body string) (*llm.Response, []llm.Delt
 	return out, parts, err
 }
 
-// stream returns the answer to a stream of chunks.
+// stream returns the answer that the adapter assembles from a stream of chunks.
 func stream(t *testing.T, chunks ...string) (*llm.Response, error) {
 	t.Helper()
 	out, _, err := complete(t, "text/event-stream", "data: "+strings.Join(chunks, "\n\ndata: ")+"\n\n")
@@ -89,11 +89,11 @@ func TestOnePiece(t *testing.T) {
 	if err != nil || len(out.Message.ToolCalls) != 1 || len(parts) > 0 {
 		t.Errorf("a call: %+v, %+v, %v", out, parts, err)
 	}
-	// A server may report an error with the status 200, also beside choices.
+	// A server may report an error with the status 200, even together with choices.
 	for _, body := range []string{errorChunk, `{"error":{"code":"rate_limit_exceeded"},"choices":[{"message":{"role":"assistant","content":"half"}}]}`} {
 		out, parts, err = complete(t, "application/json", body)
 		if out != nil || err == nil || llm.AsError(err).Kind != llm.RateLimit || len(parts) > 0 {
-			t.Errorf("an error: %+v, %+v, %v", out, parts, err)
+			t.Errorf("an error response is returned as %+v, %+v, %v", out, parts, err)
 		}
 	}
 }
@@ -124,12 +124,12 @@ func TestCallIndices(t *testing.T) {
 		for _, before := range [][]string{nil, {first}} {
 			out, err := stream(t, append(before, callChunk(t, index, "c", "f", "{}"), "[DONE]")...)
 			if out != nil || err == nil || llm.AsError(err).Kind != llm.Malformed {
-				t.Errorf("the index %d after %d calls: %+v, %v", index, len(before), out, err)
+				t.Errorf("the index %d after %d calls is accepted: %+v, %v", index, len(before), out, err)
 			}
 		}
 	}
 	if out, err := stream(t, callChunk(t, 1, "c", "f", "{}"), "[DONE]"); out != nil || err == nil || llm.AsError(err).Kind != llm.Malformed {
-		t.Errorf("the index 1 without a call 0: %+v, %v", out, err)
+		t.Errorf("the index 1 without a call 0 is accepted: %+v, %v", out, err)
 	}
 	const most = 256
 	var chunks []string
