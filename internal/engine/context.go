@@ -59,7 +59,7 @@ func readLoopState(context map[string]any) map[string]loopHint {
 
 // callerVars returns the caller's part of a context: without the engine's keys and the
 // variables of the current loop, and with the values that the loop shadows. Only this part
-// counts against the size limit, so keys that the engine adds never make the caller's next
+// counts against the size limit, so that the engine's keys never make the caller's next
 // call too large.
 func (p *Program) callerVars(context map[string]any) map[string]any {
 	own := make(map[string]any, len(context))

@@ -76,7 +76,7 @@ func mustNext(t testing.TB, p *engine.Program, completed []string, context map[s
 	return res
 }
 
-// Invalid engine keys from the caller still lead to a valid answer.
+// Engine keys with invalid values from the caller still lead to a valid answer.
 func TestInvalidEngineKeysAreIgnored(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, bigLoop)
@@ -131,7 +131,8 @@ func TestContextNearlyFullWarns(t *testing.T) {
 	}
 }
 
-// Function definitions come with the step that refers to them; meta guidance comes once.
+// An answer contains the function definitions that its step refers to; only the first one
+// contains the meta guidance.
 func TestFunctionsAndMetaGuidance(t *testing.T) {
 	t.Parallel()
 	p := compileAll(t, `{"id":"probe","name":"P","description":"d","version":"1.0.0","metaGuidance":["Always."],

@@ -127,19 +127,19 @@ func TestCorpusWalksComplete(t *testing.T) {
 			t.Parallel()
 			p := engine.Compile(def.Steps)
 			values := variableDomains(def.Steps)
-			r := rand.New(rand.NewPCG(1, 2)) // a fixed seed: the same walks every time
+			r := rand.New(rand.NewPCG(1, 2)) // a fixed seed makes the walks the same every time
 			for range 40 {
 				vars := drawContext(r, values)
 				var walks [][]string
 				for _, c := range allClients() {
 					ids, last := walker{client: c, vars: vars, most: 3000}.walkProgram(t, p)
 					if !last.IsComplete {
-						t.Fatalf("%s client: not complete under %v: %s", c, vars, last.Guidance.Prompt)
+						t.Fatalf("%s client: the walk with %v is not complete: %s", c, vars, last.Guidance.Prompt)
 					}
 					walks = append(walks, ids)
 				}
 				if d := cmp.Diff(walks[0], walks[1]); d != "" {
-					t.Fatalf("the clients walk differently (-echo +own):\n%s", d)
+					t.Fatalf("the walks of the clients differ (-echo +own):\n%s", d)
 				}
 				for _, c := range allClients() {
 					change := func(_ string, _ int, context map[string]any) {
@@ -163,7 +163,7 @@ func TestCorpusRunsComplete(t *testing.T) {
 			t.Parallel()
 			p := engine.Compile(withoutCriteria(def.Steps))
 			values := variableDomains(def.Steps)
-			r := rand.New(rand.NewPCG(3, 4)) // a fixed seed: the same walks every time
+			r := rand.New(rand.NewPCG(3, 4)) // a fixed seed makes the walks the same every time
 			for range 20 {
 				vars := drawContext(r, values)
 				s := applyToProgram(t, p, engine.State{}, startCommand(vars))
@@ -180,7 +180,7 @@ func TestCorpusRunsComplete(t *testing.T) {
 					default:
 						// An agent can never set a loop's own variable, not even one that a
 						// condition outside the loop reads.
-						t.Fatalf("waits for %+v under %v", pos.Needs, vars)
+						t.Fatalf("with %[2]v, the run waits for %+[1]v", pos.Needs, vars)
 					}
 				}
 				if got := p.Status(s); got != engine.StatusCompleted {

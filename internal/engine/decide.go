@@ -37,8 +37,8 @@ type Continue struct {
 	Answer *Answer
 	// Skip skips a step that is not required.
 	Skip *Skip
-	// Step, if set, must be the ID of the position; the command is refused if the caller
-	// expects another step.
+	// Step, if set, must be the ID of the position; the command is refused if the run is at
+	// a different step.
 	Step string
 	// Person is set if a person sent the command, as far as the server can know. Some
 	// gates require it.
@@ -338,8 +338,8 @@ func (p *Program) nextRoundEvent(s State, it *item) (Event, bool) {
 	return Event{Kind: EventRoundStarted, Step: it.step.ID, Round: f.Round + 1}, true
 }
 
-// readsOwnVars reports whether a loop can progress without new input because a condition
-// reads the loop's own variables.
+// readsOwnVars reports whether a loop can progress without new input because one of its
+// conditions reads the loop's own variables.
 func (p *Program) readsOwnVars(it *item) bool {
 	l := it.step.Loop
 	return readsLoop(l, l.Condition) || slices.ContainsFunc(it.body, func(b *steps.Step) bool {

@@ -72,7 +72,7 @@ func decide(d dialect, s State, c Command) ([]Event, *Refusal) {
 	case !s.Started:
 		return nil, &Refusal{Rule: RuleNotStarted, Message: "the run has not started"}
 	case s.Ended != "":
-		return nil, &Refusal{Rule: RuleEnded, Message: "the run has ended: it is " + string(s.Ended)}
+		return nil, &Refusal{Rule: RuleEnded, Message: "the run has ended with the status  " + string(s.Ended)}
 	case c.Abort != nil:
 		return []Event{{Kind: EventRunAborted, Reason: c.Abort.Reason}}, nil
 	case c.Continue == nil:
@@ -129,7 +129,7 @@ func addConsequences(d dialect, s State, events ...Event) []Event {
 }
 
 // applyConsequences returns the state after the events that follow automatically. A run
-// that has not started has none.
+// that has not started has no such events.
 func applyConsequences(d dialect, s State) State {
 	if s.Started {
 		for _, e := range addConsequences(d, s) {

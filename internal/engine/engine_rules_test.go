@@ -116,8 +116,8 @@ func TestLeftLoopsStayEndedAndLateLoopsAreOffered(t *testing.T) {
 	}
 }
 
-// A client that removes the IDs of the body after a loop and adds the ID of the loop, as
-// the original WorkRail server requires, completes the walk too.
+// A walk is also completed by a client that, after a loop, replaces the IDs of its body by
+// the ID of the loop, as the original WorkRail server requires.
 func TestLoopIDMarksLoopComplete(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, `[{"id":"the-loop","type":"loop","title":"L","loop":{"type":"for","count":2,"maxIterations":9},"body":[{"id":"work","title":"W","prompt":"w"}]},{"id":"after","title":"A","prompt":"a"}]`)
@@ -206,7 +206,7 @@ func TestContextCannotDisableCriteriaOrGate(t *testing.T) {
 		"validationCriteria":[{"type":"contains","value":"DONE","message":"say DONE","condition":{"var":"strict","equals":true}}]}]`)
 	s := applyToProgram(t, p, engine.State{}, startCommand(map[string]any{"risk": "high", "strict": true}))
 	if _, refusal := p.Decide(s, outputCommand("nothing", map[string]any{"strict": false})); refusal == nil || refusal.Rule != engine.RuleCriteria {
-		t.Errorf("refusal = %+v, want one by the criteria", refusal)
+		t.Errorf("refusal = %+v, want a refusal by the criteria", refusal)
 	}
 	s = applyToProgram(t, p, s, outputCommand("DONE", map[string]any{"risk": "low"}))
 	if pos := p.PositionOf(s); pos.Kind != engine.PositionGate {
@@ -273,7 +273,7 @@ func TestPositionIncludesAuthorAndReviewTexts(t *testing.T) {
 	}
 	s = applyToProgram(t, p, s, outputCommand("DONE", nil), engine.Command{Continue: &engine.Continue{Answer: &engine.Answer{OptionID: engine.OptionRevise, Note: "shorter"}}})
 	if pos := p.PositionOf(s); pos.ID != "work" || !strings.Contains(pos.Message, "shorter") {
-		t.Errorf("after the revision: %+v", pos)
+		t.Errorf("after the revision, the run is at %+v", pos)
 	}
 }
 
@@ -306,7 +306,7 @@ func TestRevisedStepIsRepeated(t *testing.T) {
 		}
 		s = applyToProgram(t, p, s, outputCommand("better", nil), answerCommand(engine.OptionConfirm))
 		if pos := p.PositionOf(s); pos.ID != "two" {
-			t.Errorf("%s: confirmed, the run is at %+v", name, pos)
+			t.Errorf("%s: after the confirmation, the run is at %+v", name, pos)
 		}
 	}
 }
@@ -318,7 +318,7 @@ func TestBlankOutputIsRefused(t *testing.T) {
 	s := applyToProgram(t, p, engine.State{}, startCommand(nil))
 	for _, text := range []string{"", " \n\t", "\ufeff", "\u00a0\u2029"} {
 		if _, r := p.Decide(s, outputCommand(text, nil)); r == nil || r.Rule != engine.RuleOutputMissing {
-			t.Errorf("%q is accepted as an output", text)
+			t.Errorf("%q was accepted as an output", text)
 		}
 	}
 }
@@ -330,11 +330,11 @@ func TestLoopVariableIsUnsetOutsideLoop(t *testing.T) {
 		{"id":"loop","type":"loop","title":"L","loop":{"type":"for","count":1,"maxIterations":1},"body":[{"id":"inside","title":"I","prompt":"Round {{currentIteration}} of {{name}}."}]}]`)
 	s := applyToProgram(t, p, engine.State{}, startCommand(map[string]any{"name": "x"}))
 	if got := p.PositionOf(s).Prompt; got != "Round {{currentIteration}} of x." {
-		t.Errorf("before the loop: %q", got)
+		t.Errorf("before the loop, the prompt is %q", got)
 	}
 	s = applyToProgram(t, p, s, outputCommand("o", nil))
 	if got := p.PositionOf(s).Prompt; !strings.HasPrefix(got, "Round 1 of x.") {
-		t.Errorf("in the loop: %q", got)
+		t.Errorf("in the loop, the prompt is %q", got)
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 )
 
 // Fold returns the state after events. An event that is not possible in the state before
-// it, for example of another definition or of an unknown kind, is an error with
-// guideway.CodeConflict that names the event.
+// it, for example an event of a different definition or of an unknown kind, is an error
+// with guideway.CodeConflict that names the event.
 func (p *Program) Fold(events []Event) (State, error) {
 	return foldFrom(p, State{}, events)
 }

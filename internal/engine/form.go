@@ -30,7 +30,7 @@ const (
 	describeOption   = "the option that the user chose"
 	describeBranch   = "the option that applies"
 	describeNote     = "what the user said"
-	describeDecline  = "true if the user declines, in place of an option"
+	describeDecline  = "true if the user declines, instead of an option"
 	describeVariable = "the actual value"
 )
 
@@ -94,7 +94,7 @@ func needFields(needs []Need) []Field {
 		}
 		fields[i] = Field{Name: "context." + n.Variable, Description: about, Type: n.Type, Choices: n.Allowed}
 		if len(n.Allowed) > 0 && !n.Exhaustive {
-			fields[i].Choices, fields[i].Description = nil, about+"; such as "+joinValues(n.Allowed)+", or another value"
+			fields[i].Choices, fields[i].Description = nil, about+"; such as "+joinValues(n.Allowed)+", or a different value"
 		}
 	}
 	return fields
@@ -116,7 +116,7 @@ const RulePlaceholder = "placeholder"
 // brackets, or TODO. A text that merely contains one is not.
 func IsPlaceholder(text string) bool {
 	visible := strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Cf, r) { // characters that a reader cannot see
+		if unicode.Is(unicode.Cf, r) { // characters that are invisible
 			return -1
 		}
 		return r

@@ -34,7 +34,7 @@ func TestPathsInConditions(t *testing.T) {
 		t.Fatalf("at %+v", pos)
 	}
 	if _, r := p.Decide(s, outputCommand("x", map[string]any{"f.lang": "c"})); r == nil || r.Rule != engine.RuleServerVariable {
-		t.Errorf("a caller sets a member of the loop's item: %+v", r)
+		t.Errorf("a caller set a member of the loop's item: %+v", r)
 	}
 	s = applyToProgram(t, p, s, outputCommand("gone", map[string]any{"report": map[string]any{"ok": false}}))
 	if pos := p.PositionOf(s); pos.ID != "bad" {

@@ -7,7 +7,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// Next answers any input, and accepts its own answer as the next input.
+// FuzzNext checks that Next accepts any input, and its own answer as the next input.
 func FuzzNext(f *testing.F) {
 	for _, seed := range []string{
 		`{"completed":[],"context":{}}`,

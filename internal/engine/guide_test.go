@@ -44,11 +44,11 @@ func roundTripJSON(t testing.TB, m map[string]any) map[string]any {
 	return parseVars(t, string(b))
 }
 
-// client names the way in which an agent keeps the state of workflow_next.
+// client is the way in which an agent keeps the state of workflow_next.
 type client string
 
 const (
-	// echo returns the context of the last answer unchanged.
+	// echo sends the context of the last answer unchanged.
 	echo client = "echo"
 	// own sends only its own variables.
 	own client = "own"
@@ -95,7 +95,7 @@ func (w walker) walkProgram(t testing.TB, p *engine.Program) ([]string, *engine.
 			w.sets(res.Step.ID, counts[res.Step.ID], context)
 		}
 	}
-	t.Fatalf("%s client: no end after %d steps: %v", w.client, w.most, ids)
+	t.Fatalf("%s client: the walk did not end after %d steps: %v", w.client, w.most, ids)
 	return nil, nil
 }
 

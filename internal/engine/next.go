@@ -136,8 +136,8 @@ func (p *Program) waitPrompt(unmet []*expr.Expr, vars expr.Lookup) string {
 	return b.String()
 }
 
-// formatNeed describes a variable as the seed does, with all values that the workflow
-// names.
+// formatNeed describes a variable as the WorkRail specification does, with all values that
+// the workflow names.
 func formatNeed(n Need) string {
 	allowed := make([]string, 0, len(n.Allowed))
 	for _, v := range n.Allowed {

@@ -36,15 +36,15 @@ func TestNextOrderAndPrompts(t *testing.T) {
 		{"guidance before prompt", three, []string{"step-1"}, `{}`, "step-2", false, "## Step Guidance\n- G1\n- G2\n\nDo two."},
 		{"complete", three, []string{"step-1", "step-2", "step-3"}, `{}`, "", true, "Workflow complete."},
 		{"role first", role, nil, `{}`, "step-1", false, "## Agent Role Instructions\nYou are a careful reviewer.\n\n## Step Guidance\n- G1\n\nDo one."},
-		{"unknown ids are ignored", three, []string{"nope", "", "../x"}, `{}`, "step-1", false, "Do one."},
-		{"a step cannot be left out", three, []string{"step-3", "step-2"}, `{}`, "step-1", false, "Do one."},
+		{"unknown IDs are ignored", three, []string{"nope", "", "../x"}, `{}`, "step-1", false, "Do one."},
+		{"a step cannot be omitted", three, []string{"step-3", "step-2"}, `{}`, "step-1", false, "Do one."},
 		{
 			"undecided branches wait", branches,
 			[]string{"step-1"},
 			`{}`, "", false,
 			"No eligible step due to unmet conditions. Please update context:\n- Set 'complexity' to one of: 'high', 'low'",
 		},
-		{"the other branch does not block", branches, []string{"step-1", "low-road"}, `{"complexity":"low"}`, "", true, "Workflow complete."},
+		{"the branch that does not apply does not block", branches, []string{"step-1", "low-road"}, `{"complexity":"low"}`, "", true, "Workflow complete."},
 		{"neither branch applies", branches, []string{"step-1"}, `{"complexity":"medium"}`, "", true, "Workflow complete."},
 	}
 	for _, tt := range tests {
@@ -145,7 +145,7 @@ func TestLoopsRunEachRoundOnce(t *testing.T) {
 			want: []string{"body-a", "body-z", "body-a", "body-z", "between", "inner-b", "inner-b", "after"},
 		},
 		{
-			name: "a body that is named by id", vars: `{"list":[1,2]}`,
+			name: "a body that is named by its ID", vars: `{"list":[1,2]}`,
 			steps: `[{"id":"the-loop","type":"loop","title":"L","loop":{"type":"forEach","items":"list","maxIterations":9},"body":"body-a"},{"id":"body-a","title":"A","prompt":"a"},{"id":"after","title":"After","prompt":"After."}]`,
 			want:  rounds(2),
 		},

@@ -43,7 +43,7 @@ func startRun(f engine.Flow) (engine.State, *engine.Refusal) {
 	return s, refusal
 }
 
-// answerExplorer tries every answer at every gate, once per state.
+// answerExplorer tries every answer at every gate, once for each state.
 type answerExplorer struct {
 	t    *testing.T
 	flow engine.Flow
@@ -62,7 +62,7 @@ func (w *answerExplorer) exploreFrom(s engine.State, falses, depth int) {
 	w.seen[key] = true
 	s.Seq = seq
 	if depth > 400 || len(w.seen) > 200_000 {
-		w.t.Fatalf("a walk of %d moves and %d states does not end", depth, len(w.seen))
+		w.t.Fatalf("a walk did not end after %d moves and %d states", depth, len(w.seen))
 	}
 	pos := w.flow.PositionOf(s)
 	var next []engine.Command

@@ -34,7 +34,7 @@ func (p *PhaseProgram) decideContinue(s State, c *Continue) ([]Event, *Refusal) 
 	case step != nil && ph.Started && !ph.Done && c.Skip != nil:
 		return p.decideSkip(s, ph, step, c)
 	case c.Skip != nil:
-		return nil, &Refusal{Rule: RuleStepRequired, Message: "nothing can be skipped here"}
+		return nil, &Refusal{Rule: RuleStepRequired, Message: "nothing can be skipped at this position"}
 	case step != nil && ph.Started && !ph.Done:
 		return p.decideStep(s, ph, step, c)
 	case len(p.instructions(ph)) > 0:

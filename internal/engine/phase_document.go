@@ -10,7 +10,7 @@ import (
 )
 
 // StateDocument is a run of a phase workflow in the format of the state schema: 1-based
-// numbers in place of IDs.
+// numbers instead of IDs.
 type StateDocument struct {
 	WorkflowID      string `json:"workflowId"`
 	WorkflowVersion string `json:"workflowVersion"`

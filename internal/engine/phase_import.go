@@ -28,7 +28,7 @@ func (p *PhaseProgram) Import(document []byte) (Event, error) {
 		return Event{}, err
 	}
 	var value any
-	_ = jsontext.Decode(document, &value) // decoded above
+	_ = jsontext.Decode(document, &value) // the document was already decoded above
 	vars := p.defaultVars()
 	maps.Copy(vars, d.Variables)
 	count := 0
@@ -75,20 +75,20 @@ func (p *PhaseProgram) checkNumbers(d *StateDocument) string {
 	n := len(p.Workflow.Phases)
 	for _, number := range slices.Concat(d.CompletedPhases, d.SkippedPhases) {
 		if number < 1 || number > n {
-			return fmt.Sprintf("phase %d is named, but there are only %d", number, n)
+			return fmt.Sprintf("phase %d is named, but there are only %d phases", number, n)
 		}
 	}
 	if has := len(p.Workflow.Phases[d.CurrentPhase-1].Steps); d.CurrentStep > has+1 {
-		return fmt.Sprintf("step %d of phase %d is current, but the phase has only %d", d.CurrentStep, d.CurrentPhase, has)
+		return fmt.Sprintf("step %d of phase %d is current, but the phase has only %d steps", d.CurrentStep, d.CurrentPhase, has)
 	}
 	for _, k := range slices.Sorted(maps.Keys(d.CompletedSteps)) {
 		number, err := strconv.Atoi(k)
 		if err != nil || number < 1 || number > n {
-			return fmt.Sprintf("phase %s is named, but there are only %d", k, n)
+			return fmt.Sprintf("phase %s is named, but there are only %d phases", k, n)
 		}
 		for _, step := range d.CompletedSteps[k] {
 			if has := len(p.Workflow.Phases[number-1].Steps); step < 1 || step > has {
-				return fmt.Sprintf("step %d of phase %d is completed, but the phase has only %d", step, number, has)
+				return fmt.Sprintf("step %d of phase %d is completed, but the phase has only %d steps", step, number, has)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func (p *PhaseProgram) checkNumbers(d *StateDocument) string {
 			return fmt.Sprintf("a loop of phase %d is active, but there are only %d phases", loop.PhaseIndex, n)
 		}
 		if has := len(p.Workflow.Phases[loop.PhaseIndex-1].Loops); loop.LoopIndex < 1 || loop.LoopIndex > has {
-			return fmt.Sprintf("loop %d of phase %d is active, but the phase has only %d", loop.LoopIndex, loop.PhaseIndex, has)
+			return fmt.Sprintf("loop %d of phase %d is active, but the phase has only %d loops", loop.LoopIndex, loop.PhaseIndex, has)
 		}
 	}
 	return ""
@@ -264,7 +264,7 @@ func setLoopPosition(ph *PhaseState, loop *phases.Loop, l ActiveLoop, visit []Hi
 		case h.Loop != l.LoopIndex:
 		case EventKind(h.Type) == EventLoopIteration:
 			ph.Loop.Step = 0
-		case EventKind(h.Type) == EventStepStarted: // earlier steps may have been skipped
+		case EventKind(h.Type) == EventStepStarted: // earlier steps of the round may have been skipped
 			ph.Loop.Step = h.Step - 1
 		case EventKind(h.Type) == EventStepCompleted:
 			ph.Loop.Step = h.Step

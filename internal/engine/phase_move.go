@@ -158,7 +158,7 @@ func (p *PhaseProgram) nextLoopEvent(s State, ph PhaseState, loop *phases.Loop) 
 	broken := ph.Loop.Round > 0 && !ph.Started && loop.BreakCondition != nil && loop.BreakCondition.Decide(p.lookupVars(s)) == expr.Yes
 	switch step := p.loopStep(ph); {
 	case len(loop.Steps) == 0:
-		return end(EventLoopCompleted, "it has no steps")
+		return end(EventLoopCompleted, "the loop has no steps")
 	case broken && ph.Loop.Step > 0:
 		return end(EventLoopBroken, loop.BreakCondition.String())
 	case step != nil:
@@ -216,7 +216,7 @@ func (p *PhaseProgram) loopItems(s State, loop *phases.Loop) (list []any, proble
 	name, _, _ := strings.Cut(loop.Over, ".")
 	switch {
 	case value == nil && slices.Contains(p.owned, name):
-		return nil, "" // only the workflow can set the list, and has not set it yet
+		return nil, "" // only the workflow can set the list, and it has not done so yet
 	case !found:
 		return nil, "'" + loop.Over + "' is not set, but the loop iterates over it"
 	case !ok:
@@ -339,7 +339,7 @@ func (p *PhaseProgram) leavePhase(s State, ph PhaseState) (Event, bool) {
 	if !ok {
 		return Event{}, false
 	}
-	return Event{Kind: EventPhaseSkipped, Phase: ph.To, Step: phase.ID, To: to, Reason: "an answer skips it"}, true
+	return Event{Kind: EventPhaseSkipped, Phase: ph.To, Step: phase.ID, To: to, Reason: "an answer skips the phase"}, true
 }
 
 // skippedTarget returns the phase that follows a skipped phase: the default branch or

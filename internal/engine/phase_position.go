@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// PositionOf returns the position of the run. It shows only items that the run has reached.
-// The state may be any prefix of a run's events.
+// PositionOf returns the position of the run. It contains only items that the run has
+// reached. The state may be any prefix of a run's events.
 func (p *PhaseProgram) PositionOf(s State) Position {
 	s = applyConsequences(p, s)
 	if s.Ended != "" || !s.Started {
@@ -254,8 +254,8 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 	return pos
 }
 
-// noWayText explains how to continue if the definition has no way for the values of
-// variables.
+// noWayText explains how to continue if the definition has no transition for the values of
+// the variables.
 const noWayText = "The workflow has no way for these values: if a fact has changed, set its variable; otherwise ask the user, fork the run, or abort it."
 
 // describeNeeds adds the declarations of the variables.
@@ -286,8 +286,8 @@ func (p *PhaseProgram) ownsPath(path string) bool {
 	return slices.Contains(p.owned, name)
 }
 
-// canSet reports whether a caller can set the variable at a path: not one of the engine,
-// nor a member of a declared scalar.
+// canSet reports whether a caller can set the variable at a path. It cannot set an engine
+// variable or a member of a declared scalar.
 func (p *PhaseProgram) canSet(path string) bool {
 	if p.ownsPath(path) {
 		return false

@@ -26,7 +26,7 @@ var _ Flow = (*PhaseProgram)(nil)
 func CompilePhases(w *phases.Workflow) *PhaseProgram {
 	p := &PhaseProgram{Workflow: w, numbers: make(map[string]int, len(w.Phases))}
 	for _, name := range w.Owned() {
-		root, _, _ := strings.Cut(name, ".") // a path into an object owns the whole object
+		root, _, _ := strings.Cut(name, ".") // a write to a path into an object makes the engine own the whole object
 		if !slices.Contains(p.owned, root) {
 			p.owned = append(p.owned, root)
 		}

@@ -63,7 +63,7 @@ func applyPhases(s State, e Event) State {
 		s.Vars = mergeVars(s.Vars, e.Vars)
 	}
 	if s.isCommandEvent(e) {
-		ph.Passed = 0 // applySkip increments Passed
+		ph.Passed = 0 // Passed counts only skips, which applySkip counts
 	}
 	switch e.Kind {
 	case EventPhaseEntered:
@@ -73,7 +73,7 @@ func applyPhases(s State, e Event) State {
 	case EventPhaseSkipped:
 		ph = ph.applySkip(e)
 	case EventContextSet:
-		if ph.Part == PartDecisions { // evaluate the passed decisions again
+		if ph.Part == PartDecisions { // evaluate the decisions before the answer again
 			ph.Index, ph.Started = 0, false
 		}
 	case EventStepCompleted:
@@ -112,7 +112,7 @@ func (s State) isCommandEvent(e Event) bool {
 		return true
 	case EventBranchTaken:
 		return s.Gate != nil
-	case EventPhaseSkipped: // the current phase; other phases are skipped automatically
+	case EventPhaseSkipped: // only the current phase: other phases are skipped automatically
 		return s.Phases != nil && s.Phases.Part != PartLeft
 	default:
 		return false

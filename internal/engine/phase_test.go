@@ -238,7 +238,7 @@ func TestPhasesSkipsAndReturns(t *testing.T) {
 		{"approved", []engine.Command{humanAnswer("yes"), decline}, "shine"},
 		{"skipping", []engine.Command{humanAnswer("quick"), decline}, "hand-over"},
 		{"back immediately, without the second checkpoint", []engine.Command{humanAnswer("no")}, "read"},
-		{"an optional phase is left", []engine.Command{humanAnswer("yes"), decline, skipCommand()}, "hand-over"},
+		{"the rest of an optional phase is skipped", []engine.Command{humanAnswer("yes"), decline, skipCommand()}, "hand-over"},
 	}
 	for _, tt := range tests {
 		s := applyCommands(t, p, begin(), tt.commands...)
@@ -336,7 +336,7 @@ func TestPhasesPrefixesAndDocuments(t *testing.T) {
 		want, got := p.PositionOf(s), p.PositionOf(again)
 		want.MetaGuidance, got.MetaGuidance = nil, nil
 		if want.ID != got.ID || want.Kind != got.Kind {
-			t.Errorf("command %d: imported, the run is at %s %s, not %s %s", i, got.Kind, got.ID, want.Kind, want.ID)
+			t.Errorf("command %d: after an import, the run is at %s %s, want %s %s", i, got.Kind, got.ID, want.Kind, want.ID)
 		}
 	}
 	doc := p.Document(all)
@@ -391,7 +391,7 @@ func TestPhasesRandomWalksEnd(t *testing.T) {
 			s = applyCommands(t, p, s, c)
 		}
 		if pos := p.PositionOf(s); pos.Kind != engine.PositionEnd {
-			t.Logf("seed %d: after 200 moves at %+v", seed, pos) // answers may form a cycle
+			t.Logf("seed %d: after 200 moves, the run is at %+v", seed, pos) // the answers may form a cycle
 		}
 	}
 }
@@ -459,7 +459,7 @@ func TestRecheckDetectsForgedEvents(t *testing.T) {
 		}
 		for n := range len(events) + 1 {
 			if _, err := engine.Recheck(walk.flow, events[:n]); err != nil {
-				t.Fatalf("%s: the first %d events: %v", name, n, err)
+				t.Fatalf("%s: Recheck of the first %d events returned %v", name, n, err)
 			}
 		}
 		for i := range events {
@@ -478,7 +478,7 @@ func TestRecheckDetectsForgedEvents(t *testing.T) {
 				forged := slices.Clone(events)
 				edit(&forged[i])
 				if what == "person" && i == 0 {
-					continue // a run may require approval from its start
+					continue // the start event of a run may require approval
 				}
 				if asJSON(t, forged[i]) == asJSON(t, events[i]) {
 					continue
@@ -489,7 +489,7 @@ func TestRecheckDetectsForgedEvents(t *testing.T) {
 			}
 			if i > 0 {
 				if _, err := engine.Recheck(walk.flow, slices.Delete(slices.Clone(events), i-1, i)); err == nil {
-					t.Errorf("%s: accepted without event %d (%s)", name, i, events[i-1].Kind)
+					t.Errorf("%s: Recheck accepted the run without event %d (%s)", name, i, events[i-1].Kind)
 				}
 			}
 		}

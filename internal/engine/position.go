@@ -124,8 +124,8 @@ type Need struct {
 	Found string `json:"found,omitempty"`
 }
 
-// settle removes an allowed value that is the only one, because it would show the answer
-// instead of the question. A boolean allows both values.
+// settle removes a single allowed value, because it would reveal the answer. A boolean
+// allows both values.
 func (n *Need) settle() {
 	if b, ok := singleValue(n.Allowed).(bool); ok {
 		n.Allowed = []any{b, !b}
@@ -158,7 +158,7 @@ func (p *Program) Status(s State) Status {
 	}
 }
 
-// PositionOf returns the position of the run. It shows only the step that the run has
+// PositionOf returns the position of the run. It contains only the step that the run has
 // reached. The state may be any prefix of a run's events.
 func (p *Program) PositionOf(s State) Position {
 	s = applyConsequences(p, s)

@@ -120,7 +120,7 @@ func TestRandomWalksEnd(t *testing.T) {
 			walks = append(walks, randomWalk(t, p, c, vars, changes))
 		}
 		if !changes && !slices.Equal(walks[0], walks[1]) {
-			t.Fatalf("the clients walk differently: %v and %v", walks[0], walks[1])
+			t.Fatalf("the walks of the clients differ: %v and %v", walks[0], walks[1])
 		}
 	})
 }
@@ -154,7 +154,7 @@ func randomWalk(t *rapid.T, p *engine.Program, c client, vars map[string]any, ch
 			}
 		}
 	}
-	t.Fatalf("%s: no end: %v", c, ids)
+	t.Fatalf("%s: the walk did not end: %v", c, ids)
 	return nil
 }
 

@@ -71,7 +71,7 @@ func commandOf(f Flow, e Event) Command {
 	return Command{Continue: c}
 }
 
-// withoutDefaults returns the variables that a run was started with, without those that
+// withoutDefaults returns the variables that a run was started with, except those that
 // equal a default of the definition.
 func withoutDefaults(f Flow, vars map[string]any) map[string]any {
 	p, ok := f.(*PhaseProgram)

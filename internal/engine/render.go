@@ -14,7 +14,7 @@ import (
 type Guidance struct {
 	// Prompt is the whole instruction: role, guidance, prompt and loop.
 	Prompt string `json:"prompt"`
-	// MetaGuidance applies to the whole workflow and comes once, with the first step.
+	// MetaGuidance applies to the whole workflow and is returned once, with the first step.
 	MetaGuidance []string `json:"metaGuidance,omitempty"`
 	// Functions are the function definitions that the step refers to.
 	Functions []steps.Function `json:"functionDefinitions,omitempty"`

@@ -20,7 +20,7 @@ type loopProgress struct {
 	at *steps.Step
 	// list is the list of a forEach loop.
 	list []any
-	// warnings are for the caller.
+	// warnings are the warnings for the caller.
 	warnings []string
 }
 

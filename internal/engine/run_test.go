@@ -65,7 +65,7 @@ func TestHumanApprovalGate(t *testing.T) {
 	s = applyToProgram(t, p, s, humanAnswer(engine.OptionRevise), outputCommand("plan", nil), humanAnswer(engine.OptionConfirm), humanAnswer(engine.OptionConfirm))
 	s = applyToProgram(t, p, s, outputCommand("worked", map[string]any{"risky": false}))
 	if pos := p.PositionOf(s); pos.Kind != engine.PositionGate || pos.ID != "work" || !pos.Person {
-		t.Fatalf("a variable set with the output disabled the gate: at %+v", pos)
+		t.Fatalf("a variable set with the output disabled the gate: the run is at %+v", pos)
 	}
 	s = applyToProgram(t, p, s, humanAnswer(engine.OptionConfirm))
 	if p.Status(s) != engine.StatusCompleted {
@@ -133,7 +133,7 @@ func TestWaitingRunListsAllValues(t *testing.T) {
 		{
 			"several texts", nil,
 			[]engine.Need{{Variable: "size", Allowed: []any{"small", "medium", "large", "huge"}}},
-			engine.Field{Name: "context.size", Description: "the actual value; such as small, medium, large, huge, or another value"},
+			engine.Field{Name: "context.size", Description: "the actual value; such as small, medium, large, huge, or a different value"},
 		},
 		{
 			"a list",
@@ -324,7 +324,7 @@ func TestRandomLegalRunsEnd(t *testing.T) {
 				}
 			}
 		}
-		t.Fatalf("no end: %+v", log)
+		t.Fatalf("the run did not end: %+v", log)
 	})
 }
 
@@ -349,13 +349,13 @@ func checkFolds(t *rapid.T, p *engine.Program, log []engine.Event, want engine.S
 	cut := rapid.IntRange(1, len(back)).Draw(t, "cut")
 	prefix, err := p.Fold(back[:cut])
 	if err != nil {
-		t.Fatalf("cut at %d: %v", cut, err)
+		t.Fatalf("the prefix of %d events: %v", cut, err)
 	}
 	if pos := p.PositionOf(prefix); pos.Kind != engine.PositionEnd {
 		if events, refusal := p.Decide(prefix, legalCommand(t, pos)); refusal != nil {
-			t.Fatalf("cut at %d, at %+v: refused: %s", cut, pos, refusal.Message)
+			t.Fatalf("the prefix of %d events, at %+v, refuses the command: %s", cut, pos, refusal.Message)
 		} else if _, err := p.Fold(append(back[:cut:cut], events...)); err != nil {
-			t.Fatalf("cut at %d: %v", cut, err)
+			t.Fatalf("the prefix of %d events with the next ones: %v", cut, err)
 		}
 	}
 }
@@ -382,7 +382,7 @@ func legalCommand(t *rapid.T, pos engine.Position) engine.Command {
 			case len(n.Allowed) > 0:
 				vars[n.Variable] = n.Allowed[0]
 			case n.Found != "" || pos.Message != "":
-				// The count and the list of a loop both lead to two rounds.
+				// The values for the count and the list of a loop result in two rounds.
 				vars[n.Variable] = extentFor(pos)
 			default:
 				vars[n.Variable] = 1.0

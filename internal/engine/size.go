@@ -24,7 +24,7 @@ func ContextSize(v any) int {
 	case float64, int, int64:
 		return 8
 	case json.Number:
-		return max(8, 2*len(x)) // numbers are stored as written
+		return max(8, 2*len(x)) // json.Number is counted by its text
 	case bool, nil:
 		return 4
 	case []any:
@@ -66,7 +66,7 @@ func exceedsDepth(v any, most int) bool {
 	return false
 }
 
-// toKilobytes rounds as WorkRail's messages do.
+// toKilobytes converts bytes to kilobytes, rounded as in WorkRail's messages.
 func toKilobytes(n int) int { return int(math.Round(float64(n) / 1024)) }
 
 func contextTooLarge(n int) string {

@@ -40,9 +40,9 @@ type State struct {
 	Person bool
 	// Confirmed is set if the loop at the cursor was confirmed and may start.
 	Confirmed bool
-	// Again is set if the step at the cursor was sent back. It must be repeated
-	// regardless of its condition: an agent must not avoid it with the variables of its
-	// output.
+	// Again is set if the step at the cursor was sent back. The step must be repeated
+	// regardless of its condition, so that an agent cannot avoid it with the variables of
+	// its output.
 	Again bool
 	// Revise is the note of the person who sent the step back.
 	Revise string
@@ -116,8 +116,8 @@ const (
 	EventLoopBroken        EventKind = "loop_break"
 	EventVariableSet       EventKind = "variable_set"
 	// EventLogged and EventEmitted are log and emit actions, EventChecked is a validate
-	// action on a variable, and EventAsserted is the caller's note on validate actions that
-	// the engine cannot evaluate.
+	// action on a variable, EventAsserted is the caller's note on validate actions that the
+	// engine cannot evaluate.
 	EventLogged   EventKind = "action_logged"
 	EventEmitted  EventKind = "action_emitted"
 	EventChecked  EventKind = "action_checked"
@@ -143,8 +143,8 @@ type Event struct {
 	// Rounds and List pin the bounds of a loop; Rounds is -1 for while and until.
 	Rounds int   `json:"rounds,omitempty"`
 	List   []any `json:"list,omitempty"`
-	// Gate is set if the completed step must be confirmed. It is part of the
-	// completion event, so that no prefix of a run is past a step without its gate.
+	// Gate is set if the completed step must be confirmed. It is part of the completion
+	// event, so that no prefix of a run has passed a step without its gate.
 	Gate bool `json:"gate,omitempty"`
 	// Person is set if the gate requires human approval; for a start event, if
 	// all gates of the run do.
@@ -283,8 +283,8 @@ func mergeVars(base, top map[string]any) map[string]any {
 	return out
 }
 
-// mergeMembers returns the variables of a call, with the members that its objects leave
-// unnamed: setting a member of an object loses no other one. A list is replaced.
+// mergeMembers returns the variables of a call, with the existing members that its objects
+// do not mention: setting a member of an object keeps the others. A list is replaced.
 func mergeMembers(vars, call map[string]any) map[string]any {
 	var out map[string]any
 	for name, v := range call {
