@@ -219,7 +219,8 @@ func resumeCall() *Call {
 	}}
 }
 
-// honestAlternatives are the ways on after an honest result that a check refuses.
+// honestAlternatives returns the possible next actions after an honest result that a check
+// refuses.
 func honestAlternatives(rec Record) []Alternative {
 	return []Alternative{
 		{Do: "fix the cause and report the new result with the same handle"},
@@ -238,11 +239,12 @@ func StatusCall(r Ref) *Call {
 	return &Call{Tool: "workflow_status", Arguments: args}
 }
 
-// AskUser is the fix for an agent at a gate that passes on the user's answer.
+// AskUser is the fix for an agent at a gate that it can answer for the user.
 const AskUser = "ask the user and pass on their answer: the user decides"
 
-// ApprovalFix returns how a person gives a human approval if the client cannot show a form.
-// page is the page of the run in the dashboard, or "" if no server is running.
+// ApprovalFix returns the fix that explains how a person gives a human approval if the
+// client cannot show a form. page is the page of the run in the dashboard, or "" if no
+// server is running.
 func ApprovalFix(runID, page string) string {
 	if page != "" {
 		page = "in the dashboard, " + page + ", or "

@@ -8,7 +8,7 @@ import (
 )
 
 // Caller identifies the sender of a command: the owner of the runs and the channel of the
-// command. The surfaces set it; nothing that a caller sends is used.
+// command. The surfaces set it; it is never taken from the input of a caller.
 type Caller struct {
 	guideway.Principal
 	// Via is ViaAgent unless the surface has proof of a person.
@@ -35,14 +35,14 @@ type Answer struct {
 }
 
 // Call is a tool call that is legal now. If it has Fields, it is a form: the caller fills
-// them in, and Arguments never has a value for them.
+// them in, and Arguments never contains values for them.
 type Call struct {
 	Tool      string         `json:"tool"`
 	Arguments map[string]any `json:"arguments"`
 	Fields    []engine.Field `json:"fields,omitempty"`
 }
 
-// Alternative is an honest way on after a refusal.
+// Alternative is a possible next action after a refusal.
 type Alternative struct {
 	// Do describes the action.
 	Do string `json:"do"`
@@ -65,7 +65,7 @@ type Refusal struct {
 	Fix string `json:"fix,omitempty"`
 	// Next is a call that is legal now.
 	Next *Call `json:"next,omitempty"`
-	// Alternatives are the other ways on.
+	// Alternatives are other possible next actions.
 	Alternatives []Alternative `json:"alternatives,omitempty"`
 	// RunID and Position describe the run if the caller may know it.
 	RunID    string           `json:"runId,omitempty"`
@@ -91,7 +91,7 @@ const (
 	RuleUnknownRun = "run-unknown"
 	// RuleUnknownWorkflow refuses a workflow that is not in the catalog.
 	RuleUnknownWorkflow = "workflow-unknown"
-	// RuleRequestReused refuses a request id that has started another run.
+	// RuleRequestReused refuses a request id that has already started a different run.
 	RuleRequestReused = "request-reused"
 	// RuleTooLarge refuses input over a limit.
 	RuleTooLarge = "input-too-large"
@@ -113,7 +113,7 @@ type StartRequest struct {
 	RequestID string
 }
 
-// ContinueRequest hands in the input that a position asks for.
+// ContinueRequest submits the input that a position asks for.
 type ContinueRequest struct {
 	Handle string
 	// Step, if set, must be the id of the position.
@@ -179,7 +179,7 @@ type Candidate struct {
 	Status     engine.Status   `json:"status"`
 	Position   engine.Position `json:"position"`
 	Project    Project         `json:"project"`
-	// Score is between 0 and 1. Why explains it in words.
+	// Score is between 0 and 1. Why explains the score.
 	Score     float64   `json:"score"`
 	Why       string    `json:"why"`
 	UpdatedAt time.Time `json:"updatedAt"`
@@ -197,7 +197,7 @@ type Details struct {
 	// Marks are the variables marked as critical.
 	Marks []Mark `json:"marks,omitempty"`
 	// Submission is the output that the gate asks about. It is nil if the run is not at a
-	// gate, or no output belongs to it.
+	// gate, or the gate does not ask about an output.
 	Submission *Submission `json:"submission,omitempty"`
 	// Declined is the last form of the gate that was closed without an answer, if any.
 	Declined *Decline `json:"-"`

@@ -22,7 +22,7 @@ const (
 	maxDeclinesRecorded = 20
 )
 
-// attempts counts what a position has recorded without moving.
+// attempts counts the refused attempts and declined forms that were recorded at a position.
 type attempts struct {
 	// Rules counts the refusals by rule, Outputs the refused outputs that are kept.
 	Rules   map[string]int `json:",omitempty"`
@@ -58,12 +58,12 @@ func (a attempts) addEvent(e Event) attempts {
 	return a
 }
 
-// isServiceEvent reports whether an event is not the engine's.
+// isServiceEvent reports whether an event was added by this package and not by the engine.
 func isServiceEvent(kind string) bool {
 	return slices.Contains([]string{KindCreated, KindRefused, KindMarked, KindDeclined, KindUnanswered}, kind)
 }
 
-// IsFact reports whether an event is a fact of the engine.
+// IsFact reports whether an event was decided by the engine.
 func (e Event) IsFact() bool { return !isServiceEvent(e.Kind) }
 
 // cutText returns the head and the tail of a text with at most maxRefusedText bytes of it.
@@ -91,7 +91,7 @@ func (s *Service) recordRefusal(ctx context.Context, c Caller, rec Record, l *lo
 	}
 }
 
-// recordAttempt records an event that does not move the run.
+// recordAttempt records an event that does not change the position.
 func (s *Service) recordAttempt(ctx context.Context, c Caller, rec Record, l *loadedRun, kind string, data any) error {
 	e, err := newEvent(kind, data)
 	if err != nil {
@@ -129,8 +129,8 @@ type DeclineRequest struct {
 }
 
 // RecordDecline records that a person closed the form of a gate without an answer, or that
-// the client did without a person. The run does not change. A form of an earlier position is
-// not recorded.
+// the client did so without a person. The run does not change. A form of an earlier
+// position is not recorded.
 func (s *Service) RecordDecline(ctx context.Context, c Caller, r DeclineRequest) error {
 	_, err := retryOnConflict(ctx, func() (*Decline, error) {
 		rec, l, err := s.loadByRef(ctx, c, Ref{Handle: r.Handle})

@@ -30,8 +30,8 @@ func listRefused(t *testing.T, s *run.Service, runID string) []run.Refused {
 	return list
 }
 
-// A flood of one refusal is bounded and does not hide another refusal, also if other
-// processes send it. A new position counts from zero.
+// A flood of one refusal is bounded and does not hide another refusal, even if other
+// processes send it. At a new position, the count starts at zero.
 func TestAFloodHidesNoRefusal(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -64,8 +64,8 @@ func TestAFloodHidesNoRefusal(t *testing.T) {
 	}
 }
 
-// Refused outputs are kept with their failed criteria: the head and the tail of a long one,
-// and of a bounded number of attempts.
+// Refused outputs are kept with their failed criteria, up to a number of attempts. Of a
+// long output, the head and the tail are kept.
 func TestRefusedOutputsAreKept(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -101,8 +101,8 @@ func TestRefusedOutputsAreKept(t *testing.T) {
 	}
 }
 
-// A form without an answer is an event with its kind. It moves nothing, is bounded for each
-// position, and is not recorded at another position or by another user.
+// A form without an answer is an event with its kind. It does not change the position, is
+// bounded for each position, and is not recorded at another position or by another user.
 func TestRecordDecline(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -123,7 +123,7 @@ func TestRecordDecline(t *testing.T) {
 	}
 	d, err := b.newService(t).GetWithEvents(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 	if err != nil || d.Current != gate.Handle {
-		t.Fatalf("the run has moved: %v", err)
+		t.Fatalf("the run has changed: %v", err)
 	}
 	count := map[string]int{}
 	for _, e := range d.Events {

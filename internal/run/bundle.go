@@ -40,7 +40,7 @@ func (s *Service) Export(ctx context.Context, c Caller, ref Ref) ([]byte, error)
 	return Bundle(d.Record, Definition{Hash: d.Hash, Text: d.Definition}, d.Events, s.currentTime())
 }
 
-// Bundle writes a run in the format of Export. It serves runs that were salvaged from a
+// Bundle writes a run in the format of Export. It is for runs that were salvaged from a
 // damaged journal and cannot be loaded by a service.
 func Bundle(r Record, d Definition, events []Event, at time.Time) ([]byte, error) {
 	out, err := json.MarshalIndent(runBundle{
@@ -53,9 +53,9 @@ func Bundle(r Record, d Definition, events []Event, at time.Time) ([]byte, error
 }
 
 // Import stores an exported run as a new run of the caller. Its events must be valid for
-// its definition. They are claims of the bundle and are recorded with ViaImport. Human
-// approvals in a bundle are not accepted: the imported run waits at that gate again, unless
-// c.Via proves a person.
+// its definition. They are not verified, and are recorded with ViaImport. Human approvals
+// in a bundle are not accepted: the imported run waits at that gate again, unless c.Via
+// proves a person.
 func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, error) {
 	b, err := parseBundle(data)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 		facts = append(facts, fact)
 	}
 	if len(facts) == 0 {
-		return nil, bundleError("it contains no events")
+		return nil, bundleError("the bundle contains no events")
 	}
 	if _, err := engine.Recheck(p.Flow, facts); err != nil {
 		return nil, bundleError("%s", err.Error())
@@ -126,7 +126,7 @@ func parseBundle(data []byte) (*runBundle, error) {
 	}
 	if b.Version > bundleVersion {
 		return nil, bundleError("version %d is newer than %d, the newest that this program reads", b.Version, bundleVersion).
-			WithFix("use a newer guideway")
+			WithFix("use a newer version of guideway")
 	}
 	return &b, nil
 }

@@ -17,12 +17,12 @@ const (
 
 // runChange is the change that a command makes to a run.
 type runChange struct {
-	// facts are events of the engine. otherEvents follow them.
+	// facts are the engine's events. otherEvents are appended after them.
 	facts       []engine.Event
 	otherEvents []Event
 	// extraFacts are facts that only the observer receives.
 	extraFacts []engine.Event
-	// moves reports whether the run moves to another position and gets a new handle.
+	// moves reports whether the run gets a new position and a new handle.
 	moves bool
 	// key is the key of the command.
 	key string
@@ -44,7 +44,7 @@ func (s *Service) commitChange(ctx context.Context, by By, r Record, l *loadedRu
 	}
 	events = append(events, ch.otherEvents...)
 	at := s.currentTime()
-	if at.Before(r.Updated) { // the clock was set back or is that of another machine
+	if at.Before(r.Updated) { // the clock was set back, or the last event is from a different machine
 		at = r.Updated
 	}
 	for i := range events {
@@ -55,7 +55,7 @@ func (s *Service) commitChange(ctx context.Context, by By, r Record, l *loadedRu
 			r.Updated = events[i].At
 		}
 	}
-	next.head = s.key.ChainEvents(r.ID, r.Seq, l.head, events) // numbers the events
+	next.head = s.key.ChainEvents(r.ID, r.Seq, l.head, events) // ChainEvents also numbers the events
 	next.applyEvents(events)
 	c := Commit{Expected: r.Seq, Events: events, Key: ch.key, Words: Truncate(ch.words, maxWords)}
 	next.seq = r.Seq + int64(len(events))

@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// Continue hands in the input that the position of a handle asks for. Repeating a call with
+// Continue submits the input that the position of a handle asks for. Repeating a call with
 // the same handle and input returns the same answer. An earlier handle with other input is
 // refused. If the engine refuses the input, the run and the handle do not change.
 func (s *Service) Continue(ctx context.Context, c Caller, r ContinueRequest) (*Answer, error) {

@@ -1,4 +1,4 @@
 // Package run is the run service. It loads a run, lets the engine decide, and appends the
 // decision to the journal. Events are chained, so that edits are detected, and durable, so
-// that nothing acknowledged is lost.
+// that no acknowledged command is lost.
 package run

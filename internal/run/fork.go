@@ -45,8 +45,8 @@ func (s *Service) Abort(ctx context.Context, c Caller, r AbortRequest) (*Answer,
 }
 
 // Fork creates a new run with the events of a run up to one of them. The original run does
-// not change. Without an event number, a fork of an ended run begins at the last event with
-// something left to do.
+// not change. Without an event number, a fork of an ended run begins at the last event that
+// leaves work to do.
 func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, error) {
 	if err := checkLimits(sizeLimit{"requestId", r.RequestID, maxKey}); err != nil {
 		return nil, err
@@ -142,8 +142,8 @@ func (s *Service) refuseAbortedByPerson(ctx context.Context, rec Record) error {
 	return nil
 }
 
-// lastForkable returns the largest number of entries after which there is something left to
-// do, or 0. At a dead end nothing is left to do.
+// lastForkable returns the largest number of entries after which there is work left to do,
+// or 0. A dead end has no work left.
 func (p *program) lastForkable(entries []entry) int {
 	states := make([]engine.State, len(entries)+1)
 	for i, e := range entries {

@@ -49,8 +49,8 @@ func TestAgentForksInheritNoApproval(t *testing.T) {
 	check("aborted by an agent")
 }
 
-// TestAgentCannotForkAfterAPersonsAbort checks that a run that a person aborted is forked by
-// a person only.
+// TestAgentCannotForkAfterAPersonsAbort checks that only a person can fork a run that a
+// person aborted.
 func TestAgentCannotForkAfterAPersonsAbort(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)

@@ -33,13 +33,13 @@ func TestGet(t *testing.T) {
 	}
 	last, err := b.Events(ctx, agentCaller(), ref, look.Seq-1, 10)
 	if diff := cmp.Diff(all.Events[len(all.Events)-1:], last); err != nil || diff != "" {
-		t.Errorf("the last event: %v (-want +got):\n%s", err, diff)
+		t.Errorf("Events returned %v (-want +got):\n%s", err, diff)
 	}
 	bob := run.Caller{Principal: guideway.Principal{User: "bob"}}
 	if _, err := b.Get(ctx, bob, ref); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("another user gets: %v", err)
+		t.Errorf("Get by another user returned %v", err)
 	}
 	if _, err := b.Events(ctx, bob, ref, 0, 10); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("another user reads events: %v", err)
+		t.Errorf("Events by another user returned %v", err)
 	}
 }

@@ -20,7 +20,7 @@ func TestIssuedHandles(t *testing.T) {
 		r, ok := run.AsRefusal(err)
 		if !ok {
 			t.Helper()
-			t.Fatalf("not refused: %v", err)
+			t.Fatalf("the call was not refused: %v", err)
 		}
 		return r.Rule
 	}
@@ -31,10 +31,10 @@ func TestIssuedHandles(t *testing.T) {
 		t.Fatalf("%d handles were looked up, %v", b.journal.lookups, err)
 	}
 	if again, err := goOn(b.Service, begun, "PLAN"); err != nil || !again.Replayed || again.Handle != a.Handle {
-		t.Errorf("the repetition: %+v, %v", again, err)
+		t.Errorf("the repetition returned %+v, %v", again, err)
 	}
 	if _, err := goOn(b.Service, begun, "another PLAN"); rule(err) != run.RuleStaleHandle {
-		t.Errorf("a stale handle: %v", err)
+		t.Errorf("a stale handle returned %v", err)
 	}
 	bob := agentCaller()
 	bob.User = "bob"
@@ -48,12 +48,12 @@ func TestIssuedHandles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := goOn(b.Service, a, "something else"); rule(err) != run.RuleStaleHandle {
-		t.Errorf("a handle that another process made stale: %v", err)
+		t.Errorf("a handle that another process made stale returned %v", err)
 	}
 	yes := &engine.Answer{OptionID: moved.Position.Options[0].ID}
 	last, err := b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: moved.Handle, Answer: yes})
 	if err != nil {
-		t.Fatalf("the other process's handle: %v", err)
+		t.Fatalf("the other process's handle returned %v", err)
 	}
 
 	// After the journal is rolled back to the start of the run, later handles of this
@@ -70,6 +70,6 @@ func TestIssuedHandles(t *testing.T) {
 		t.Fatalf("%+v, %v", status, err)
 	}
 	if _, err := goOn(b.Service, last, "done"); rule(err) != run.RuleUnknownHandle {
-		t.Errorf("an unknown handle: %v", err)
+		t.Errorf("an unknown handle returned %v", err)
 	}
 }

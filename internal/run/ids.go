@@ -19,7 +19,7 @@ func newRunID(now time.Time) string { return shortid.Timed(runPrefix, now) }
 // newHandle returns a token of 23 characters.
 func newHandle() string { return shortid.Token(handlePrefix) }
 
-// isRunID and isHandle check the format of a token, to detect if one is sent in place of
-// the other.
+// isRunID and isHandle report whether a token has the format of a run id or a handle. They
+// detect that one was sent instead of the other.
 func isRunID(s string) bool  { return strings.HasPrefix(s, runPrefix) && len(s) <= maxHandle }
 func isHandle(s string) bool { return strings.HasPrefix(s, handlePrefix) && len(s) <= maxHandle }

@@ -8,10 +8,10 @@ import (
 )
 
 // Journal stores runs durably. What it acknowledges survives the end of the process and of
-// the machine. It does not check chains and has no key; the service has. All methods are
-// safe for concurrent use by goroutines and processes. Errors have a code: CodeNotFound,
-// CodeConflict, CodeUnavailable (a full disk, a lock timeout, an unreachable database; a
-// retry may succeed) or CodeInternal.
+// the machine. It neither checks chains nor has the key; the service does both. All methods
+// are safe for concurrent use by goroutines and processes. Errors have a code:
+// CodeNotFound, CodeConflict, CodeUnavailable (a full disk, a lock timeout, an unreachable
+// database; a retry may succeed) or CodeInternal.
 //
 // Package storetest has the contract tests that every implementation passes.
 type Journal interface {
@@ -47,7 +47,7 @@ type Commit struct {
 	// the current handle in both cases. The sequence number of the handle is Record.Seq.
 	Handle string
 	// Key identifies the command and is unique within the run. In Create it identifies the
-	// request and is unique for the user. It may be empty.
+	// request and is unique for the user. Key may be empty.
 	Key string
 	// Words are added to the searchable text of the run, in addition to the words of its
 	// Record.

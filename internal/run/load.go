@@ -20,7 +20,7 @@ type loadedRun struct {
 	head     []byte
 	program  *program
 	state    engine.State
-	// attempts are those recorded since the run moved.
+	// attempts are the attempts recorded since the position changed.
 	attempts attempts
 	// marks are the variables marked as critical.
 	marks []Mark
@@ -140,8 +140,8 @@ func (s *Service) loadRun(ctx context.Context, r Record) (*loadedRun, error) {
 	}
 	next, err := s.foldEvents(ctx, r, l)
 	if err != nil && l != nil {
-		// The state may include events that no longer exist. A replay from the beginning
-		// finds the actual error.
+		// The cached state may include events that no longer exist. Replaying the run from
+		// the beginning finds the actual error.
 		s.cache.removeRun(r.ID)
 		next, err = s.foldEvents(ctx, r, nil)
 	}

@@ -40,7 +40,7 @@ const (
 // RuleMarks refuses marks over a limit.
 const RuleMarks = "marks-invalid"
 
-// Mark marks variables as critical, whether they are set yet or not, and returns all marks.
+// Mark marks variables as critical, even if they are not set yet, and returns all marks.
 // The position and the handle do not change. Existing marks are not recorded again.
 func (s *Service) Mark(ctx context.Context, c Caller, r MarkRequest) ([]Mark, error) {
 	for i := range r.Keys {
@@ -90,7 +90,7 @@ func (s *Service) Mark(ctx context.Context, c Caller, r MarkRequest) ([]Mark, er
 func (r MarkRequest) invalidReason() string {
 	switch {
 	case len(r.Keys) == 0:
-		return "keys is empty: name the variables to mark"
+		return "keys is empty: it must contain the variables to mark"
 	case len(r.Keys) > maxMarks:
 		return "there are too many keys"
 	case len(r.Tags) > maxMarkTags:
@@ -135,7 +135,7 @@ type snapshotState struct {
 	Attempts   attempts
 }
 
-// applyEvents applies the events to the part of a run that is not the engine's.
+// applyEvents applies the events to the part of the state that the engine does not control.
 func (l *loadedRun) applyEvents(events []Event) {
 	for _, e := range events {
 		l.submission = nextSubmission(l.submission, e)

@@ -25,7 +25,7 @@ func TestMarksMoveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	mark := run.MarkRequest{Ref: run.Ref{Handle: a.Handle}, Keys: []string{"contract", "size"}, Tags: []string{"api"}}
-	for range 2 { // the second call has nothing to record
+	for range 2 { // the second call records no event
 		if _, err := b.Mark(t.Context(), agentCaller(), mark); err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestAdmitSetsNothing(t *testing.T) {
 type testObserver struct {
 	mu   sync.Mutex
 	seen []run.Committed
-	// viewed are the runs passed to Seen.
+	// viewed lists the runs that were passed to Seen.
 	viewed []string
 }
 
@@ -220,6 +220,6 @@ func TestStateAt(t *testing.T) {
 		}
 	}
 	if _, err := b.StateAt(t.Context(), run.Caller{Principal: guideway.Principal{User: "eve"}}, run.Ref{RunID: a.RunID}, 1); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("the run of another user: %v", err)
+		t.Errorf("StateAt of another user's run returned %v", err)
 	}
 }

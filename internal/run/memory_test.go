@@ -43,10 +43,10 @@ func (m *memoryJournal) Create(_ context.Context, d run.Definition, c run.Commit
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.records[c.Record.ID]; ok {
-		return guideway.Errorf(guideway.CodeConflict, "the run exists")
+		return guideway.Errorf(guideway.CodeConflict, "the run already exists")
 	}
 	if _, ok := m.outcomes["user "+c.Record.User+" "+c.Key]; ok && c.Key != "" {
-		return guideway.Errorf(guideway.CodeConflict, "the request id is in use")
+		return guideway.Errorf(guideway.CodeConflict, "the request id is already used")
 	}
 	m.defs[d.Hash] = d
 	return m.appendCommit(c, "user "+c.Record.User+" "+c.Key)

@@ -101,7 +101,7 @@ func TestEveryFirstCallOpensTheStore(t *testing.T) {
 			}
 			failure = nil
 			if err := call(t.Context(), b.Service); errors.Is(err, closed) {
-				t.Errorf("with an open one it returns %v", err)
+				t.Errorf("with an open store the call returns %v", err)
 			}
 		})
 	}

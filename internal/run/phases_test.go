@@ -45,7 +45,7 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 		{"name the last step", engine.RuleWrongStep, run.ContinueRequest{Step: "send", Output: "o"}},
 	}
 	atGate := []illegal{
-		{"an output in place of an answer", engine.RuleGateUnanswered, run.ContinueRequest{Output: "reviewed, it is good"}},
+		{"an output instead of an answer", engine.RuleGateUnanswered, run.ContinueRequest{Output: "reviewed, it is good"}},
 		{"nothing", engine.RuleGateUnanswered, run.ContinueRequest{}},
 		{"an answer that is not offered", engine.RuleUnknownOption, run.ContinueRequest{Answer: answer("ship")}},
 		{"decline a required checkpoint", engine.RuleGateRequired, run.ContinueRequest{Answer: &engine.Answer{Decline: true}}},
@@ -62,7 +62,7 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 			{"skip a required step", engine.RuleStepRequired, run.ContinueRequest{Skip: &engine.Skip{Reason: "no time"}}},
 			{"nothing", engine.RuleOutputMissing, run.ContinueRequest{}},
 			{"an answer without a gate", engine.RuleNoGate, run.ContinueRequest{Answer: answer("good")}},
-			{"a variable of another type", engine.RuleVariableType, run.ContinueRequest{Output: "o", Context: map[string]any{"tests": "many"}}},
+			{"a variable of a different type", engine.RuleVariableType, run.ContinueRequest{Output: "o", Context: map[string]any{"tests": "many"}}},
 		}, run.ContinueRequest{Output: "written"}, ""},
 		{"polish", nil, run.ContinueRequest{Skip: &engine.Skip{Reason: "a draft"}}, ""},
 		{"review", atGate, run.ContinueRequest{Answer: answer("good")}, ""},
@@ -75,7 +75,7 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 		{"review", atGate, run.ContinueRequest{Answer: answer("good")}, ""},
 		{"seal", []illegal{
 			{"answer for a person", engine.RulePerson, run.ContinueRequest{Answer: answer("sealed")}},
-			{"an output in place of an answer", engine.RuleGateUnanswered, run.ContinueRequest{Output: "sealed"}},
+			{"an output instead of an answer", engine.RuleGateUnanswered, run.ContinueRequest{Output: "sealed"}},
 		}, run.ContinueRequest{Answer: answer("sealed")}, run.ViaTerminal},
 		{"send", []illegal{
 			{"skip the last step", engine.RuleStepRequired, run.ContinueRequest{Skip: &engine.Skip{Reason: "sent"}}},
@@ -83,7 +83,7 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 	}
 	a := startRun(t, b.Service, "shipping", nil)
 	for i, place := range walk {
-		s := b.newService(t) // a new process at each position
+		s := b.newService(t) // use a new process at each position
 		now, err := s.Status(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 		if err != nil || now.Position.ID != place.at || now.Handle != a.Handle {
 			t.Fatalf("%d: the run is at %+v (%v), want %s", i, now, err, place.at)
@@ -93,7 +93,7 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 			case try.name == "name the last step" && place.at == "send":
 				continue
 			case try.rule == engine.RuleServerVariable && now.Position.Kind == engine.PositionGate:
-				try.rule = engine.RuleGateUnanswered // this rule is checked first
+				try.rule = engine.RuleGateUnanswered // the rule for open gates is checked first
 			}
 			try.request.Handle = a.Handle
 			_, err := s.Continue(t.Context(), agentCaller(), try.request)
@@ -107,7 +107,7 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 			}
 			same, err := s.Status(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 			if d := cmp.Diff(now, same); err != nil || d != "" {
-				t.Fatalf("%d %s: %s: the run has moved (%v):\n%s", i, place.at, try.name, err, d)
+				t.Fatalf("%d %s: %s: the run has changed (%v):\n%s", i, place.at, try.name, err, d)
 			}
 		}
 		place.legal.Handle = a.Handle
@@ -116,11 +116,11 @@ func TestPhaseRunsCannotBeCheated(t *testing.T) {
 			who = personCaller(place.via)
 		}
 		if a, err = s.Continue(t.Context(), who, place.legal); err != nil {
-			t.Fatalf("%d %s: the legal move: %v", i, place.at, err)
+			t.Fatalf("%d %s: the legal command returned %v", i, place.at, err)
 		}
 	}
 	if a.Status != engine.StatusCompleted {
-		t.Errorf("at the end: %+v", a)
+		t.Errorf("at the end, the run is %+v", a)
 	}
 	if report, err := b.Verify(t.Context(), a.RunID); err != nil || len(report.Faults) > 0 {
 		t.Errorf("verify: %v %v", report, err)
@@ -150,8 +150,8 @@ func TestTheNextCallOfAPhaseRunIsLegal(t *testing.T) {
 	}
 }
 
-// TestDeadEnd checks that a run that waits for a variable that only the workflow sets says
-// so, and suggests the fork at the event before the answer that led there.
+// TestDeadEnd checks that a run that waits for a variable that only the workflow sets
+// reports a dead end, and suggests the fork at the event before the answer that led there.
 func TestDeadEnd(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -164,7 +164,7 @@ func TestDeadEnd(t *testing.T) {
 	a := startRun(t, b.Service, "level", nil)
 	stuck := mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Answer: &engine.Answer{OptionID: "j"}})
 	if !stuck.Position.DeadEnd || stuck.Next == nil || stuck.Next.Tool != "workflow_fork" || stuck.Next.Arguments["seq"] == nil || len(stuck.Next.Fields) > 0 {
-		t.Fatalf("at the dead end: %+v, next %+v", stuck.Position, stuck.Next)
+		t.Fatalf("at the dead end, the position is %+v, next %+v", stuck.Position, stuck.Next)
 	}
 	_, err := b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: stuck.Handle, Context: map[string]any{"level": 4}})
 	if r := requireRefusal(t, err, engine.RuleServerVariable); r.Next == nil || r.Next.Tool != "workflow_fork" {
@@ -172,9 +172,9 @@ func TestDeadEnd(t *testing.T) {
 	}
 	fork, err := b.Fork(t.Context(), agentCaller(), run.ForkRequest{Ref: run.Ref{RunID: a.RunID}, Seq: stuck.Next.Arguments["seq"].(int64)})
 	if err != nil || fork.Position.ID != "k" {
-		t.Fatalf("the fork: %+v, %v", fork, err)
+		t.Fatalf("Fork returned %+v, %v", fork, err)
 	}
 	if end := mustContinue(t, b.Service, run.ContinueRequest{Handle: fork.Handle, Answer: &engine.Answer{OptionID: "n"}}); end.Status != engine.StatusCompleted {
-		t.Errorf("at the end: %+v", end)
+		t.Errorf("at the end, the run is %+v", end)
 	}
 }

@@ -123,7 +123,7 @@ const (
 	// KindMarked records that variables were marked as critical. Its data is a Marked.
 	KindMarked = "context_marked"
 	// KindDeclined records that a person closed the form of a gate without an answer, and
-	// KindUnanswered that the client did without showing it to a person. The data is a
+	// KindUnanswered that the client did so without showing it to a person. The data is a
 	// Declined.
 	KindDeclined   = "gate_declined"
 	KindUnanswered = "form_unanswered"
@@ -173,7 +173,7 @@ type Handle struct {
 // Snapshot is a cache of a run's state. Its MAC prevents forged states. An invalid snapshot
 // is ignored.
 type Snapshot struct {
-	// Seq is the last event in it, Head is the MAC of that event.
+	// Seq is the last event that the state includes, Head is the MAC of that event.
 	Seq  int64
 	Head []byte
 	// State is the JSON of an engine.State.

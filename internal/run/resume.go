@@ -114,7 +114,7 @@ const (
 	shareOpen   = 0.20
 	shareRecent = 0.15
 	shareHere   = 0.10
-	// recencyHalfLife is the age at which the recency of a run counts half.
+	// recencyHalfLife is the age at which the weight of a run's recency is halved.
 	recencyHalfLife = 72 * time.Hour
 )
 

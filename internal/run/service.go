@@ -36,7 +36,7 @@ type Head struct {
 	MAC []byte
 	// Witnesses are earlier heads that were followed by a lower number: either two commands
 	// were recorded in reverse order, or the journal was rolled back and continued. They
-	// show which of both, even after the run has passed them.
+	// distinguish the two cases, even after the run has more events again.
 	Witnesses []Head
 }
 
@@ -139,7 +139,7 @@ func retryOnConflict[T any](ctx context.Context, command func() (T, error)) (T, 
 	return command()
 }
 
-// recordHead records a commit in the heads. An error loses nothing, because heads may lag
+// recordHead records a commit in the heads. An error can be ignored, because heads may lag
 // behind.
 func (s *Service) recordHead(ctx context.Context, r Record) {
 	if s.heads == nil {

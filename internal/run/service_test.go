@@ -68,7 +68,7 @@ func newTestBench(t testing.TB, change ...func(*run.Options)) *testBench {
 	return b
 }
 
-// newService returns a service like that of another process with the same journal.
+// newService returns a service with the same journal, like that of a different process.
 func (b *testBench) newService(t testing.TB, change ...func(*run.Options)) *run.Service {
 	t.Helper()
 	o := run.Options{
@@ -107,7 +107,7 @@ func startRun(t testing.TB, s *run.Service, id string, vars map[string]any) *run
 	return a
 }
 
-// mustContinue hands in input that must be accepted.
+// mustContinue submits input that must be accepted.
 func mustContinue(t testing.TB, s *run.Service, r run.ContinueRequest) *run.Answer {
 	t.Helper()
 	a, err := s.Continue(t.Context(), agentCaller(), r)
@@ -249,7 +249,7 @@ func TestNextIsLegal(t *testing.T) {
 		a = mustContinue(t, b.Service, fillForm(t, a.Next, values))
 	}
 	if a.Status != engine.StatusCompleted {
-		t.Errorf("it ended at %+v", a.Position)
+		t.Errorf("the run ended at %+v", a.Position)
 	}
 }
 
@@ -264,7 +264,7 @@ func TestRefusalsKeepTheRunWhereItIs(t *testing.T) {
 	}
 	after, err := b.Status(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 	if err != nil || after.Handle != a.Handle || after.Position.ID != "plan" {
-		t.Errorf("after the refusal: %+v, %v", after, err)
+		t.Errorf("after the refusal, the status is %+v, %v", after, err)
 	}
 	d, err := b.GetWithEvents(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 	if err != nil {
@@ -277,7 +277,7 @@ func TestRefusalsKeepTheRunWhereItIs(t *testing.T) {
 }
 
 // TestRepeatsAreIdempotent checks that the same handle with the same input returns the same
-// answer and adds nothing: immediately, later, and in another process. Other input is
+// answer and adds no event: immediately, later, and in another process. Other input is
 // refused.
 func TestRepeatsAreIdempotent(t *testing.T) {
 	t.Parallel()
@@ -372,7 +372,7 @@ func TestHumanApproval(t *testing.T) {
 		a := startRun(t, b.Service, "person", nil)
 		gate := mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "the plan"})
 		if !gate.Position.Person || gate.Next != nil {
-			t.Fatalf("at the gate: %+v", gate)
+			t.Fatalf("at the gate, the answer is %+v", gate)
 		}
 		for _, c := range []run.Caller{agentCaller(), personCaller(run.ViaServer), personCaller(run.ViaImport), personCaller("person"), personCaller("")} {
 			_, err := b.Continue(t.Context(), c, run.ContinueRequest{Handle: gate.Handle, Answer: confirmAnswer()})
@@ -412,7 +412,7 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 	for i, a := range answers {
 		fork, err := b.Fork(t.Context(), agentCaller(), run.ForkRequest{Ref: run.Ref{Handle: a.Handle}})
 		if err != nil {
-			t.Fatalf("fork at answer %d: %v", i, err)
+			t.Fatalf("the fork at answer %d returned %v", i, err)
 		}
 		if d := cmp.Diff(a.Position, fork.Position); d != "" || fork.RunID == a.RunID || fork.Handle == a.Handle {
 			t.Errorf("fork at answer %d (-old +fork):\n%s", i, d)
@@ -428,7 +428,7 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 		if _, err := b.Fork(t.Context(), agentCaller(), run.ForkRequest{
 			Ref: run.Ref{RunID: r.Next.Arguments["runId"].(string)}, Seq: r.Next.Arguments["seq"].(int64),
 		}); err != nil {
-			t.Errorf("the fork that the refusal of %d proposes: %v", seq, err)
+			t.Errorf("the fork that the refusal of event %d suggests returned %v", seq, err)
 		}
 	}
 	done := runToLastStep(t, b.Service)
@@ -436,7 +436,7 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 	for _, ref := range []run.Ref{{RunID: end.RunID}, {Handle: end.Handle}} {
 		again, err := b.Fork(t.Context(), agentCaller(), run.ForkRequest{Ref: ref})
 		if err != nil || again.Position.ID != "report" {
-			t.Errorf("a fork of a completed run: %+v, %v", again, err)
+			t.Errorf("the fork of a completed run returned %+v, %v", again, err)
 		}
 	}
 	aborted, err := b.Abort(t.Context(), agentCaller(), run.AbortRequest{Ref: run.Ref{RunID: answers[0].RunID}, Reason: "enough"})
@@ -445,13 +445,13 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 	}
 	again, err := b.Abort(t.Context(), agentCaller(), run.AbortRequest{Ref: run.Ref{RunID: answers[0].RunID}})
 	if err != nil || !again.Replayed {
-		t.Errorf("abort again: %+v, %v", again, err)
+		t.Errorf("the second Abort returned %+v, %v", again, err)
 	}
 	_, err = b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: aborted.Handle, Output: "x"})
 	checkRule(t, err, engine.RuleEnded)
 	revived, err := b.Fork(t.Context(), agentCaller(), run.ForkRequest{Ref: run.Ref{RunID: answers[0].RunID}})
 	if err != nil || revived.Position.ID != "report" {
-		t.Errorf("a fork of an aborted run: %+v, %v", revived, err)
+		t.Errorf("the fork of an aborted run returned %+v, %v", revived, err)
 	}
 	report, err := b.Verify(t.Context(), "")
 	if err != nil || len(report.Faults) > 0 {
@@ -491,8 +491,8 @@ func TestStartIsRepeatableByItsRequestID(t *testing.T) {
 	checkRule(t, err, engine.RuleServerVariable)
 }
 
-// TestARaceHasOneWinner has clients use one handle concurrently. One succeeds; the others
-// get its answer for the same input, and otherwise a refusal.
+// TestARaceHasOneWinner checks that only one of the clients that use a handle concurrently
+// succeeds. The others get its answer if they sent the same input, and otherwise a refusal.
 func TestARaceHasOneWinner(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -607,7 +607,7 @@ func TestABundleGoesOnElsewhere(t *testing.T) {
 		t.Errorf("the imported run has a different position (-want +got):\n%s", d)
 	}
 	if end := mustContinue(t, elsewhere.Service, run.ContinueRequest{Handle: a.Handle, Output: "done"}); end.Status != engine.StatusCompleted {
-		t.Errorf("it continues to %+v", end)
+		t.Errorf("the imported run continues to %+v", end)
 	}
 	for name, edit := range map[string]func(string) string{
 		"no JSON":              func(string) string { return "{" },

@@ -9,7 +9,7 @@ import (
 )
 
 // Start starts a run of the current definition with an id. The definition is pinned: later
-// edits do not change the run.
+// edits do not affect the run.
 func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer, error) {
 	err := checkLimits(sizeLimit{"goal", r.Goal, maxGoal}, sizeLimit{"requestId", r.RequestID, maxKey},
 		sizeLimit{"project.id", r.Project.ID, maxKey}, sizeLimit{"project.path", r.Project.Path, maxGoal},

@@ -75,7 +75,7 @@ func (s *Service) ImportState(ctx context.Context, c Caller, document []byte, pr
 	if (s.personGates || importer.AsksPersons()) && !c.Via.Person() {
 		return nil, &Refusal{
 			Code: guideway.CodeRefused, Rule: engine.RulePerson,
-			Message: "the workflow needs human approval, and a document could claim it",
+			Message: "the workflow requires human approval, which a document could only claim",
 			Fix:     "let a person import it, or start a new run",
 			Next:    &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": d.ID}},
 		}

@@ -31,8 +31,8 @@ func nextSubmission(current int64, e Event) int64 {
 	}
 }
 
-// readSubmission returns the output that the gate of a run asks about, or nil if no output
-// belongs to it.
+// readSubmission returns the output that the gate of a run asks about, or nil if the gate
+// does not ask about an output.
 func (s *Service) readSubmission(ctx context.Context, c Caller, rec Record, l *loadedRun) (*Submission, error) {
 	if l.submission == 0 {
 		return nil, nil
@@ -42,7 +42,7 @@ func (s *Service) readSubmission(ctx context.Context, c Caller, rec Record, l *l
 		return nil, err
 	}
 	if len(events) == 0 {
-		return nil, untrustedEventError(rec.ID, l.submission, "it is missing")
+		return nil, untrustedEventError(rec.ID, l.submission, "the event is missing")
 	}
 	fact, _, err := parseFact(events[0])
 	if err != nil {

@@ -32,11 +32,11 @@ func TestHumanApprovalIsNotImported(t *testing.T) {
 	}
 	again, err := b.Import(t.Context(), agentCaller(), bundle)
 	if err != nil || again.Position.Kind != engine.PositionGate || !again.Position.Person {
-		t.Errorf("imported by an agent: %+v, %v", again, err)
+		t.Errorf("the import by an agent returned %+v, %v", again, err)
 	}
 	again, err = b.Import(t.Context(), personCaller(run.ViaTerminal), bundle)
 	if err != nil || again.Position.ID != "build" {
-		t.Errorf("imported by a person: %+v, %v", again, err)
+		t.Errorf("the import by a person returned %+v, %v", again, err)
 	}
 }
 
@@ -178,8 +178,8 @@ func TestVerifyFindsTampering(t *testing.T) {
 	}
 }
 
-// TestARollbackIsFound checks that a journal that was rolled back and continued is
-// detected, and that a deliberate restore can be accepted.
+// TestARollbackIsFound checks that a rollback of the journal is detected, even if the run
+// was continued afterwards, and that a deliberate restore can be accepted.
 func TestARollbackIsFound(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -192,19 +192,19 @@ func TestARollbackIsFound(t *testing.T) {
 	fresh := b.newService(t)
 	report, err := fresh.Verify(t.Context(), a.RunID)
 	if err != nil || len(report.Faults) != 1 || report.Faults[0].Kind != run.FaultTruncated {
-		t.Fatalf("after the rollback: %+v, %v", report, err)
+		t.Fatalf("after the rollback, Verify returned %+v, %v", report, err)
 	}
 	mustContinue(t, fresh, run.ContinueRequest{Handle: a.Handle, Output: "PLAN two"})
 	report, err = fresh.Verify(t.Context(), "")
 	if err != nil || len(report.Faults) != 1 || report.Faults[0].Kind != run.FaultReplaced {
-		t.Fatalf("after it continued: %+v, %v", report, err)
+		t.Fatalf("after the run was continued, Verify returned %+v, %v", report, err)
 	}
 	if err := fresh.AcceptRestore(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	report, err = fresh.Verify(t.Context(), "")
 	if err != nil || len(report.Faults) != 0 {
-		t.Errorf("after it was accepted: %+v, %v", report, err)
+		t.Errorf("after the restore was accepted, Verify returned %+v, %v", report, err)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestVerifyGoesOnWithDamagedHeads(t *testing.T) {
 	}
 	fine := newTestBench(t)
 	if _, err := fine.Verify(t.Context(), "r_nosuchrun"); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("a missing run: %v", err)
+		t.Errorf("Verify of a missing run returned %v", err)
 	}
 }
 
@@ -230,7 +230,7 @@ type damagedHeads struct{ *memoryHeads }
 
 func (d damagedHeads) Heads() (map[string]run.Head, error) {
 	known, _ := d.memoryHeads.Heads()
-	return known, guideway.Errorf(guideway.CodeInvalid, "1 line of the heads is damaged")
+	return known, guideway.Errorf(guideway.CodeInvalid, "1 line of the head file is damaged")
 }
 
 // TestEventsByThePage checks that each page of events is verified.
@@ -254,7 +254,7 @@ func TestEventsByThePage(t *testing.T) {
 	}
 	b.journal.events[id][4].Data = []byte(`{}`)
 	if _, err := b.Events(t.Context(), agentCaller(), run.Ref{RunID: id}, 3, 3); guideway.ErrorCode(err) != guideway.CodeUnavailable {
-		t.Errorf("an edited event is returned: %v", err)
+		t.Errorf("Events with an edited event returned %v", err)
 	}
 }
 
@@ -279,7 +279,7 @@ func TestSnapshotsAndEventsAreNotTrusted(t *testing.T) {
 	b.journal.events[a.RunID][1].Data = []byte(`{"kind":"run_started","vars":{"size":"small"}}`)
 	_, err = b.newService(t).Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN"})
 	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "runs verify") {
-		t.Errorf("a changed run accepts a command: %v", err)
+		t.Errorf("a command on a changed run returned %v", err)
 	}
 }
 
@@ -311,9 +311,9 @@ func TestEditedRecordsOpenNothing(t *testing.T) {
 	}
 }
 
-// TestRecordMatchesTheEndOfItsChain checks that a run whose record does not match the end of
-// its chain accepts no command: neither one that was set back to an earlier event, nor one
-// with another head. An untouched record is accepted.
+// TestRecordMatchesTheEndOfItsChain checks that a run whose record does not match the end
+// of its chain accepts no command: neither if the record names an earlier event, nor if it
+// has a different head. An untouched record is accepted.
 func TestRecordMatchesTheEndOfItsChain(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(events []run.Event, r *run.Record){
@@ -336,7 +336,7 @@ func TestRecordMatchesTheEndOfItsChain(t *testing.T) {
 			_, err := s.Status(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 			if name == "" {
 				if err != nil {
-					t.Errorf("%s: an untouched record: %v", what, err)
+					t.Errorf("%s: a command with an untouched record returned %v", what, err)
 				}
 				continue
 			}
@@ -359,10 +359,10 @@ func TestAFailedWriteChangesNothing(t *testing.T) {
 	}
 	status, err := b.Status(t.Context(), agentCaller(), run.Ref{Handle: a.Handle})
 	if err != nil || status.Position.ID != "plan" {
-		t.Errorf("after the failed write: %+v, %v", status, err)
+		t.Errorf("after the failed write, the status is %+v, %v", status, err)
 	}
 	if got := mustContinue(t, b.Service, req); got.Replayed || got.Position.ID != "approve" {
-		t.Errorf("the command again: %+v", got)
+		t.Errorf("the repeated command returned %+v", got)
 	}
 }
 
@@ -385,7 +385,7 @@ func TestAnAnswerOpensTheGateThatWasShown(t *testing.T) {
 	checkRule(t, err, run.RuleStaleHandle)
 	status, err := b.Status(t.Context(), agentCaller(), run.Ref{RunID: a.RunID})
 	if err != nil || status.Position.Kind != engine.PositionGate {
-		t.Errorf("the second gate is open: %+v, %v", status, err)
+		t.Errorf("the second gate was answered: %+v, %v", status, err)
 	}
 }
 
@@ -481,8 +481,8 @@ func TestTextsOfACommandAreBounded(t *testing.T) {
 	}
 }
 
-// TestResumeWithWordsAndATime checks queries that are close to another kind: a handle or an
-// id that is followed by words is searched for, and a time that no match is in is ignored.
+// TestResumeWithWordsAndATime checks ambiguous queries: a handle or an id that is followed
+// by words is a search word, and a time without matches is ignored.
 func TestResumeWithWordsAndATime(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)

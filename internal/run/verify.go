@@ -21,8 +21,8 @@ func (s *Service) Verify(ctx context.Context, runID string) (*Report, error) {
 	return s.newVerifier().Verify(ctx, runID)
 }
 
-// AcceptRestore replaces the heads by the current journal after a deliberate restore. What
-// the restore lost is no longer detected.
+// AcceptRestore replaces the heads by the current journal after a deliberate restore.
+// Events that the restore lost are no longer reported.
 func (s *Service) AcceptRestore(ctx context.Context) error {
 	if err := s.openJournal(ctx); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (g *guidedFollower) Describe(r *Record) {
 // Follower follows one run from its first event on.
 type Follower interface {
 	// Event applies the next event, whose MAC is valid. It returns an error if the event is
-	// impossible at this position.
+	// not possible at the current position.
 	Event(e Event) error
 	// Describe stores the current position in the record.
 	Describe(r *Record)
@@ -109,8 +109,8 @@ func (v *Verifier) Verify(ctx context.Context, runID string) (*Report, error) {
 	if err := v.visitRuns(ctx, runID, visit); err != nil {
 		return nil, err
 	}
-	// A run that changes during the verification moves in the list and may have been
-	// missed.
+	// A run that changes during the verification changes its place in the list and may have
+	// been missed.
 	if runID == "" {
 		if err := v.visitSince(ctx, begun, seen, visit); err != nil {
 			return nil, err
@@ -139,7 +139,7 @@ func (v *Verifier) Verify(ctx context.Context, runID string) (*Report, error) {
 
 // visitSince visits the runs that changed since a time and are not in seen.
 func (v *Verifier) visitSince(ctx context.Context, since time.Time, seen map[string]bool, visit func(Record) error) error {
-	const skew = 10 * time.Minute // maximum difference between the clocks of machines
+	const skew = 10 * time.Minute // skew is the maximum difference between the clocks of machines
 	return v.visitPages(ctx, Filter{Since: since.Add(-skew)}, func(rec Record) error {
 		if seen[rec.ID] {
 			return nil
@@ -151,7 +151,7 @@ func (v *Verifier) visitSince(ctx context.Context, since time.Time, seen map[str
 // AcceptRestore replaces the heads by the current journal.
 func (v *Verifier) AcceptRestore(ctx context.Context) error {
 	if v.Heads == nil {
-		return guideway.Errorf(guideway.CodeInvalid, "this journal has no heads")
+		return guideway.Errorf(guideway.CodeInvalid, "the journal has no head file")
 	}
 	begun, seen := v.Now(), map[string]bool{}
 	heads := map[string]Head{}
@@ -259,7 +259,7 @@ func (w *chainCheck) newFault(seq int64, kind FaultKind, format string, args ...
 // previous ones.
 func (w *chainCheck) checkEvent(e Event) *Fault {
 	if e.Seq != w.seq+1 {
-		return w.newFault(w.seq+1, FaultGap, "event %d is missing, and later events exist", w.seq+1)
+		return w.newFault(w.seq+1, FaultGap, "event %d is missing, but later events exist", w.seq+1)
 	}
 	if !equalMAC(e.MAC, w.key.Chain(w.rec.ID, w.mac, e)) {
 		return w.newFault(e.Seq, FaultEdited, "event %d (%s) was changed", e.Seq, e.Kind)

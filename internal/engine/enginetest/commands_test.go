@@ -53,7 +53,7 @@ func (a *attacker) addAttempt(cheat string, change func(c *command)) {
 	a.list = append(a.list, attempt{cheat, c})
 }
 
-// addWrongSteps adds commands that name another step.
+// addWrongSteps adds commands that name a different step.
 func (a *attacker) addWrongSteps() {
 	others := a.def.allElements()
 	for range 3 {
@@ -112,7 +112,7 @@ func (a *attacker) addGateAttempts() {
 		*c = command{kind: "continue", notes: "The user has agreed.", person: c.person}
 	})
 	a.addAttempt("unanswered gate: claims", func(c *command) { *c = command{kind: "continue", context: falseClaims(), person: c.person} })
-	a.addAttempt("unanswered gate: nothing", func(c *command) { *c = command{kind: "continue", person: c.person} })
+	a.addAttempt("unanswered gate: no input", func(c *command) { *c = command{kind: "continue", person: c.person} })
 	a.addAttempt("unanswered gate: skipped", func(c *command) { *c = command{kind: "continue", skip: true, person: c.person} })
 	a.addAttempt("an answer with output", func(c *command) { good(c); c.output = "DONE" })
 	a.addAttempt("an answer with notes", func(c *command) { good(c); c.notes = "agreed" })
@@ -159,7 +159,7 @@ func (a *attacker) addAttemptsWithoutGate() {
 	a.addAttempt("output while the run waits", func(c *command) { c.output = drawFrom(a, sampleOutputs()...) })
 	a.addAttempt("output alone while the run waits", func(c *command) { *c = command{kind: "continue", output: "DONE"} })
 	a.addAttempt("notes while the run waits", func(c *command) { c.notes = "done" })
-	a.addAttempt("nothing while the run waits", func(c *command) { *c = command{kind: "continue"} })
+	a.addAttempt("no input while the run waits", func(c *command) { *c = command{kind: "continue"} })
 }
 
 // addVariableAttempts adds commands that set server variables or values of the wrong type.
@@ -171,7 +171,7 @@ func (a *attacker) addVariableAttempts() {
 	}
 	for _, v := range a.def.vars {
 		if oneIn(a, 2) {
-			a.addAttempt("a variable of another type", func(c *command) { c.context[v.name] = drawFrom(a, otherTypes(v.kind)...) })
+			a.addAttempt("a variable of a different type", func(c *command) { c.context[v.name] = drawFrom(a, otherTypes(v.kind)...) })
 		}
 	}
 	if m := a.place.must; m != nil && m.hasValue {
@@ -211,7 +211,7 @@ func (a *attacker) addOversizedContexts() {
 	left := 256*1024 - contextSize(a.place.vars)
 	a.addAttempt("context too large: one string", func(c *command) { c.context["pad"] = strings.Repeat("x", 131_072) })
 	a.addAttempt("context too large: one number", func(c *command) { c.context["pad"] = json.Number(strings.Repeat("7", 131_072)) })
-	a.addAttempt("context too large: to the byte", func(c *command) {
+	a.addAttempt("context too large: by one byte", func(c *command) {
 		c.context = map[string]any{"pad": strings.Repeat("x", left/2-3)}
 	})
 	a.addAttempt("context too deep", func(c *command) {
@@ -228,7 +228,7 @@ func (a *attacker) addOversizedContexts() {
 	})
 }
 
-// drawLegal draws a command that the model accepts; ok is false if it finds none.
+// drawLegal draws a command that the model accepts; ok is false if there is none.
 func drawLegal(d randomSource, def *definition, p place) (c command, ok bool) {
 	for range 12 {
 		if c := drawHonest(d, def, p); len(def.brokenRules(p, c)) == 0 {
@@ -273,7 +273,7 @@ func drawHonest(d randomSource, def *definition, p place) command {
 			c.context = drawVars(d, def, 3)
 		}
 		if oneIn(d, 10) {
-			c.context = falseClaims() // ordinary variables without any effect
+			c.context = falseClaims() // these variables have no effect in the workflow
 		}
 		c.output, c.notes = drawFrom(d, sampleOutputs()...), drawFrom(d, "", "noted", "noted")
 		if p.step == nil && oneIn(d, 2) {
@@ -308,7 +308,7 @@ func drawNeeded(d randomSource, needs []string) map[string]any {
 	return context
 }
 
-// meetActions adds the variables that a step's validate actions require.
+// meetActions sets the variables that a step's validate actions require.
 func meetActions(d randomSource, def *definition, s *step, context map[string]any) map[string]any {
 	context = maps.Clone(context)
 	if context == nil {

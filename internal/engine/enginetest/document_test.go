@@ -69,7 +69,7 @@ func (d *documentChecker) checkDocument(p place) {
 	}
 	root, found := doc.Parse("state.json", []byte(text), doc.Limits{})
 	if root == nil {
-		d.failAt(p, command{}, "the document does not parse: %+v", found)
+		d.failAt(p, command{}, "the document cannot be parsed: %+v", found)
 	}
 	if state, found := phases.ParseState("state.json", root); state == nil {
 		d.failAt(p, command{}, "the document is not accepted: %+v\n%s", found, text)
@@ -98,14 +98,14 @@ func (d *documentChecker) compareImport(p place, text string, event engine.Event
 	program := d.engine.program
 	run, err := program.FoldFrom(engine.State{}, []engine.Event{read})
 	if err != nil {
-		d.failAt(p, command{}, "the import event does not fold: %v\n%s", err, text)
+		d.failAt(p, command{}, "the import event cannot be folded: %v\n%s", err, text)
 	}
 	want, got := program.PositionOf(d.engine.run), program.PositionOf(run)
 	if !samePosition(want, got) {
 		if !mayRepeat(p, want, got, run) && !strings.HasPrefix(p.part, "a cycle") {
-			d.failAt(p, command{}, "the imported run is at %s, not at %s\nstate %s", asJSON(got), asJSON(want), text)
+			d.failAt(p, command{}, "the imported run is at %s, want %s\nstate %s", asJSON(got), asJSON(want), text)
 		}
-		d.tally.elsewhere[fmt.Sprintf("%s %s: imported at a %s", p.kind, p.part, got.Kind)]++
+		d.tally.elsewhere[fmt.Sprintf("%s %s: the imported run is at a %s", p.kind, p.part, got.Kind)]++
 		return
 	}
 	if oneIn(d.randomSource, 4) {
@@ -115,9 +115,9 @@ func (d *documentChecker) compareImport(p place, text string, event engine.Event
 
 // mayRepeat reports whether an imported run may be at an earlier position than its
 // original. The history contains neither actions nor transitions nor skipped steps.
-// Therefore an import repeats the questions at entry and exit of a phase, restarts a phase
-// without other traces, decides a transition to an exit or a skipped phase again, and
-// repeats a skipped last step of a round.
+// Therefore an import repeats the questions at the entry and the exit of a phase, restarts
+// a phase without other traces, decides a transition to an exit or a skipped phase again,
+// and repeats a skipped last step of a round.
 func mayRepeat(p place, want, got engine.Position, run engine.State) bool {
 	switch {
 	case p.part == "exit", p.part == "skipped":
@@ -162,16 +162,16 @@ func (d *documentChecker) sendToImports(c command) {
 			left = append(left, t)
 			d.tally.followed++
 		case t.born.part == "exit" || t.born.part == "skipped" || strings.HasPrefix(t.born.part, "a cycle"):
-			d.tally.elsewhere["later, imported at a "+t.born.kind+" "+t.born.part]++
+			d.tally.elsewhere["after more commands, the imported run is at a "+t.born.kind+" "+t.born.part]++
 		default:
-			d.Fatalf("a run that was imported at %s diverges: the position is %s %s, not %s\nstate %s\nafter %s\nof %s",
+			d.Fatalf("a run that was imported at %s diverges: the position is %s %s, want %s\nstate %s\nafter %s\nof %s",
 				t.born, got.whole, asJSON(denied), want.whole, t.text, d.accepted, d.def.toDocument())
 		}
 	}
 	d.imported = left
 }
 
-// The document of a run is valid at every position, and its import has the same position:
+// The document of a run is valid at every position. Its import has the same position, and
 // the same commands lead the imported run to the same positions.
 func TestImportedDocumentsContinueAlike(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 type flowEngine struct {
 	program *engine.PhaseProgram
 	run     engine.State
-	// events are all events of the run, last those of the last command.
+	// events are all events of the run; last are those of the last command.
 	events, last []engine.Event
 }
 
@@ -83,14 +83,14 @@ func compileWorkflow(t testReporter, document []byte) *engine.PhaseProgram {
 	t.Helper()
 	root, found := doc.Parse("random.json", document, doc.Limits{})
 	if root == nil {
-		t.Fatalf("the document does not parse: %+v\n%s", found, document)
+		t.Fatalf("the document cannot be parsed: %+v\n%s", found, document)
 	}
 	w, found := phases.Parse("random.json", root)
 	if len(found) > 0 && !slices.ContainsFunc(found, func(f guideway.Diagnostic) bool { return f.Code != phases.CodeSkipCycle }) {
 		return nil
 	}
 	if w == nil {
-		t.Fatalf("the workflow does not parse: %+v\n%s", found, document)
+		t.Fatalf("the workflow cannot be parsed: %+v\n%s", found, document)
 	}
 	return engine.CompilePhases(w)
 }

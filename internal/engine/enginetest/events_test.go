@@ -23,11 +23,11 @@ func (r *eventChecker) checkPrefixes(command) {
 	for n := 1; n <= len(e.last); n++ {
 		s, err := e.program.FoldFrom(engine.State{}, readBack(r, append(before, e.last[:n]...)))
 		if err != nil {
-			r.Fatalf("%d events of a command do not fold: %v\nafter %s\nof %s", n, err, r.accepted, r.def.toDocument())
+			r.Fatalf("%d events of a command cannot be folded: %v\nafter %s\nof %s", n, err, r.accepted, r.def.toDocument())
 		}
 		cut := flowEngine{program: e.program, run: s}
 		if got := cut.currentView(); got.whole != whole.whole || got.status != whole.status {
-			r.Fatalf("cut off after %s, the run continues to %s %s, not to %s %s\nafter %s\nof %s",
+			r.Fatalf("cut off after %s, the run continues to %s %s, want %s %s\nafter %s\nof %s",
 				asJSON(e.last[n-1]), got.status, got.whole, whole.status, whole.whole, r.accepted, r.def.toDocument())
 		}
 		r.tally.prefixes++
@@ -84,7 +84,7 @@ func (r *eventChecker) checkFold(what string, why violation, list []engine.Event
 	}
 	r.engine.program.PositionOf(s)
 	if s.Ended == engine.StatusAborted || !isStructural(what) || !why.follows {
-		return // an abort may come at any time
+		return // an abort is legal at any position
 	}
 	r.Fatalf("%s folds (%s)\n%s\nof %s", what, why.text, asJSON(list), r.def.toDocument())
 }
@@ -153,8 +153,8 @@ func withoutReason(e engine.Event) string {
 	return asJSON(e)
 }
 
-// eventPlace returns an event as JSON without texts and values, which a recheck computes
-// again but a fold does not.
+// eventPlace returns an event as JSON without texts and values, because only a recheck
+// compares these.
 func eventPlace(e engine.Event) string {
 	e.Vars, e.Value, e.List, e.Rounds, e.Message = nil, nil, nil, 0, ""
 	return withoutReason(e)
@@ -208,7 +208,7 @@ func editEvents(d randomSource, def *definition, list []engine.Event) (what stri
 		return fmt.Sprintf("a swap of events %d and %d", i+1, j+1), list
 	case 3:
 		j := min(len(list), i+1+d.intBelow(4))
-		return kind("a cut starting there"), slices.Delete(list, i, j)
+		return kind("a deleted range that starts at it"), slices.Delete(list, i, j)
 	}
 	return kind(editEvent(d, def, &list[i])), list
 }

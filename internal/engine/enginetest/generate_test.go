@@ -69,8 +69,8 @@ func drawDefinition(d randomSource) *definition {
 		}
 		g.def.vars = append(g.def.vars, v)
 	}
-	// The server rarely owns variables that conditions read, because such a run would only
-	// wait.
+	// Effects rarely write variables that conditions read, because a run that waits for
+	// such a variable does nothing else.
 	g.written = []string{"mark", "stamp", "mark", "stamp", "result.done", drawFrom(g, append(variableNames(), "plan.done", "round")...)}
 	n := 1 + g.intBelow(5)
 	for range n {
@@ -128,7 +128,7 @@ func (g *generator) drawTarget(from int) int {
 	return g.intBelow(n)
 }
 
-// drawActions draws actions with a probability of 1/rarely, otherwise none.
+// drawActions draws actions with a probability of 1/rarely, otherwise no action.
 func (g *generator) drawActions(rarely int) []*action {
 	var list []*action
 	if !oneIn(g, rarely) {

@@ -37,7 +37,7 @@ func testSeeds(t *testing.T) map[string]uint64 {
 	}
 }
 
-// reproducer adds to the message of a failure the seed that reproduces it.
+// reproducer adds the seed to the message of a failure.
 type reproducer struct {
 	testReporter
 	prefix string
@@ -48,7 +48,7 @@ func (t reproducer) Fatalf(format string, args ...any) {
 	t.testReporter.Fatalf("%s", t.prefix+fmt.Sprintf(format, args...))
 }
 
-// forEachWorkflow runs try with workflows of each seed.
+// forEachWorkflow calls try with workflows of each seed.
 func forEachWorkflow(t *testing.T, workflows int, try func(w *walk)) {
 	t.Helper()
 	for name, seed := range testSeeds(t) {
@@ -92,7 +92,7 @@ func TestIllegalCommandsAreRefused(t *testing.T) {
 func TestIllegalCommandsAreRefusedRapid(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("takes minutes with the race detector and has one goroutine: the seeded test suffices")
+		t.Skip("takes minutes with the race detector and has one goroutine, so the seeded test is sufficient")
 	}
 	n := newCounts()
 	rapid.Check(t, func(t *rapid.T) {

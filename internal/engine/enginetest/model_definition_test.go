@@ -102,7 +102,7 @@ type conditionSpec struct {
 	of       []*conditionSpec
 }
 
-// The marks identify the element that a text in an answer belongs to.
+// The texts contain marks that identify the element.
 func (n element) elementID() string  { return fmt.Sprintf("%s-%d-id", n.letter, n.serial) }
 func (n element) titleText() string  { return fmt.Sprintf("Title TITLE-%d-", n.serial) }
 func (n element) secretText() string { return fmt.Sprintf("SECRET-%d-", n.serial) }

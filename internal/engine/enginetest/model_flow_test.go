@@ -12,7 +12,7 @@ func (w *modelRun) runLoop(ph *phase, l *loop) bool {
 		value, _, _ := lookup(w.lookupVar).lookupPath(l.over)
 		var ok bool
 		if list, ok = value.([]any); ok || value == nil && w.def.isServerVar(rootName(l.over)) {
-			break // do not wait for a list that only the server sets
+			break // a run does not wait for a list that only the server sets
 		}
 		w.waitForVars(place{id: l.elementID(), title: l.titleText(), needs: []string{l.over}, visible: []element{l.element}, part: "loop"})
 	}

@@ -129,7 +129,7 @@ func (r *ruleSet) checkSkip(d *definition, p place, c command, handedIn bool) {
 	optional := p.step != nil && (p.step.optional || p.phase.optional)
 	r.addIf(!optional || handedIn || len(c.context) > 0, ruleRequired)
 	if optional && !p.step.optional {
-		w := &modelRun{def: d, vars: p.vars} // outside of loops
+		w := &modelRun{def: d, vars: p.vars} // the run outside of loops
 		r.addIf(w.skippedTarget(p.phase) == undecided, ruleContext)
 	}
 }

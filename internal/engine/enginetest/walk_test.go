@@ -111,7 +111,7 @@ func (w *walk) runWalk() {
 	}
 }
 
-// startRun starts the run, after illegal starts.
+// startRun starts the run after attempts to start it illegally.
 func (w *walk) startRun() {
 	w.Helper()
 	vars := drawVars(w.randomSource, w.def, drawFrom(w.randomSource, 2, 6, 9))
@@ -127,7 +127,7 @@ func (w *walk) startRun() {
 	}
 	for _, v := range w.def.vars {
 		if !w.def.isServerVar(v.name) {
-			forge("a run started with a variable of another type", v.name, drawFrom(w.randomSource, otherTypes(v.kind)...))
+			forge("a run started with a variable of a different type", v.name, drawFrom(w.randomSource, otherTypes(v.kind)...))
 		}
 	}
 	for _, cheat := range slices.Sorted(maps.Keys(forged)) {
@@ -231,7 +231,7 @@ func (w *walk) checkView(p place, s engineView) {
 	w.checkHidden(p, command{}, s.whole)
 }
 
-// expectRest compares the other fields of a position.
+// expectRest compares the remaining fields of a position.
 func (w *walk) expectRest(p place, pos enginepkg.Position, expect func(what string, got, want any)) {
 	var options, needs []string
 	for _, o := range pos.Options {
@@ -299,11 +299,11 @@ func (w *walk) checkHidden(p place, said command, whole string) {
 		n, err := strconv.Atoi(m[2])
 		switch {
 		case err != nil:
-			w.failAt(p, said, "%s is not a mark: %v", m[0], err)
+			w.failAt(p, said, "%s is not a valid mark: %v", m[0], err)
 		case m[1] == "SECRET" && !known[n]:
-			w.failAt(p, said, "the texts of %d, which is not reached, are revealed: %s", n, whole)
+			w.failAt(p, said, "the texts of element %d, which was not reached, are revealed: %s", n, whole)
 		case m[1] == "TITLE" && !seen[n]:
-			w.failAt(p, said, "the title of %d, which is not reached, is revealed: %s", n, whole)
+			w.failAt(p, said, "the title of element %d, which was not reached, is revealed: %s", n, whole)
 		}
 	}
 	answered := ""
@@ -312,7 +312,7 @@ func (w *walk) checkHidden(p place, said command, whole string) {
 	}
 	for _, n := range w.def.allElements() {
 		if !seen[n.serial] && n.elementID() != said.step && n.elementID() != answered && strings.Contains(whole, n.elementID()) {
-			w.failAt(p, said, "the ID %s, which is not reached, is revealed: %s", n.elementID(), whole)
+			w.failAt(p, said, "the ID %s of an element that was not reached is revealed: %s", n.elementID(), whole)
 		}
 	}
 }

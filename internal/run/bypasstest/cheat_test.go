@@ -38,7 +38,7 @@ func testSeeds(t *testing.T) map[string]uint64 {
 	}
 }
 
-// reproduction adds to the message of a failure the seed that reproduces it.
+// reproduction adds the seed to the message of a failure.
 type reproduction struct {
 	failer
 	how string
@@ -69,9 +69,9 @@ func TestTheEngineCannotBeCheated(t *testing.T) {
 	}
 }
 
-// TestTheServiceCannotBeCheated checks the same for the service, and also forged, foreign
-// and stale handles, repeats, races and forks. Gates with human approval are tried through
-// every channel.
+// TestTheServiceCannotBeCheated checks the same for the service, including forged and stale
+// handles and those of other users, repeats, races and forks. It tries gates with human
+// approval through every channel.
 func TestTheServiceCannotBeCheated(t *testing.T) {
 	t.Parallel()
 	for name, seed := range testSeeds(t) {

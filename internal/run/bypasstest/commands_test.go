@@ -15,7 +15,7 @@ type cheatAttempt struct {
 }
 
 // illegalAttempts returns commands for a position, nearly all of them illegal; the model
-// decides which. later are the steps after the position, earlier those before it.
+// decides which. later are the steps after the position, earlier the steps before it.
 func illegalAttempts(d randomSource, def *definition, p position) []cheatAttempt {
 	a := &attacker{randomSource: d, def: def, place: p, honest: command{kind: "continue"}}
 	if c, ok := legalCommand(d, def, p); ok && c.kind == "continue" {
@@ -105,7 +105,7 @@ func (a *attacker) atGates() {
 		*c = command{kind: "continue", notes: "The user has confirmed it.", person: c.person}
 	})
 	a.addAttempt("unanswered gate: claims", func(c *command) { *c = command{kind: "continue", context: falseClaims(), person: c.person} })
-	a.addAttempt("unanswered gate: nothing", func(c *command) { *c = command{kind: "continue", person: c.person} })
+	a.addAttempt("unanswered gate: no input", func(c *command) { *c = command{kind: "continue", person: c.person} })
 	a.addAttempt("an answer with output", func(c *command) { good(c); c.output = "DONE" })
 	a.addAttempt("an answer with notes", func(c *command) { good(c); c.notes = "confirmed" })
 	a.addAttempt("an answer with variables", func(c *command) { good(c); c.context = drawVars(a, 5) })
@@ -146,7 +146,7 @@ func (a *attacker) withoutGates() {
 	a.addAttempt("output while the run waits", func(c *command) { c.output = pickOne(a, sampleOutputs()...) })
 	a.addAttempt("output alone while the run waits", func(c *command) { *c = command{kind: "continue", output: "DONE"} })
 	a.addAttempt("notes while the run waits", func(c *command) { c.notes = "done" })
-	a.addAttempt("nothing while the run waits", func(c *command) { *c = command{kind: "continue"} })
+	a.addAttempt("no input while the run waits", func(c *command) { *c = command{kind: "continue"} })
 }
 
 // tryServerVars adds attempts to set variables that only the server sets.
@@ -205,7 +205,7 @@ func (a *attacker) tryLargeInput() {
 	a.addAttempt("context too large: one string", func(c *command) { c.context["pad"] = strings.Repeat("x", 131_072) })
 	a.addAttempt("context too large: one number", func(c *command) { c.context["pad"] = json.Number(strings.Repeat("7", 131_072)) })
 	a.addAttempt("context too deep", func(c *command) { c.context["deep"] = nestedValue(500) })
-	a.addAttempt("context too large: to the byte", func(c *command) {
+	a.addAttempt("context too large: by one byte", func(c *command) {
 		c.context = map[string]any{"pad": strings.Repeat("x", left/2-3)}
 	})
 	a.addAttempt("context too large: nested", func(c *command) {
@@ -273,7 +273,7 @@ func honestCommand(d randomSource, def *definition, p position) command {
 			c.context = drawVars(d, 3)
 		}
 		if oneIn(d, 10) {
-			c.context = falseClaims() // ordinary variables without effect
+			c.context = falseClaims() // these variables have no effect in the workflow
 		}
 		c.notes = pickOne(d, "", "", "noted")
 		c.output = validOutput(d, p, withoutServerVars(maps.Clone(c.context), def))

@@ -45,7 +45,7 @@ type loop struct {
 	count any
 	items string
 	most  int
-	// round, item and index name the loop's variables; empty is the default.
+	// round, item and index are the names of the loop's variables; "" means the default.
 	round, item, index string
 	body               []*step
 	// ref reports whether the body is a top-level step.

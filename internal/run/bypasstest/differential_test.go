@@ -12,8 +12,8 @@ import (
 
 // TestAStatelessWalkAndARunAgree checks that workflow_next and a run show the same steps
 // with the same texts if every variable is set from the beginning (docs/adr/0003,
-// docs/rough-edges.md): a run waits for variables and stops at gates, the stateless walk
-// does neither. The test excludes loops that share a body, which a list of completed steps
+// docs/rough-edges.md): a run waits for variables and stops at gates, but a stateless walk
+// does not. The test excludes loops that share a body, which a list of completed steps
 // cannot distinguish, and conditions outside of a loop on its variables, which the caller
 // of a stateless walk could set.
 func TestAStatelessWalkAndARunAgree(t *testing.T) {
@@ -66,8 +66,8 @@ func completeVars(d randomSource, def *definition) map[string]any {
 	return withoutServerVars(vars, def)
 }
 
-// walkRun completes a run and returns the shown steps. ok is false if no output meets the
-// criteria of a step.
+// walkRun completes a run and returns the steps that it showed. ok is false if no output
+// meets the criteria of a step.
 func walkRun(t failer, d randomSource, def *definition, program *engine.Program, vars map[string]any) (shown []engine.Position, ok bool) {
 	t.Helper()
 	e := &flowEngine{program: program}
@@ -97,8 +97,7 @@ func walkRun(t failer, d randomSource, def *definition, program *engine.Program,
 	}
 }
 
-// compareStateless makes a stateless walk and compares the shown steps with those of the
-// run.
+// compareStateless makes a stateless walk and compares its steps with those of the run.
 func compareStateless(t failer, def *definition, program *engine.Program, vars map[string]any, shown []engine.Position, echo bool) {
 	t.Helper()
 	context := vars

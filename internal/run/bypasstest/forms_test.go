@@ -14,8 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/workflows"
 )
 
-// formFiller returns the value that an adversary gives to a field of a suggested call, or
-// nil to leave it out.
+// formFiller returns the value that an adversary puts into a field of a suggested call, or
+// nil to omit the field.
 type formFiller func(f engine.Field) any
 
 // adversaries are the ways to fill in a form without doing the work.
@@ -80,23 +80,23 @@ func followForms(t *testing.T, s *service, fill formFiller, check func(pos engin
 		switch {
 		case pos.Kind == engine.PositionEnd, pos.Person:
 			if next != nil {
-				t.Fatalf("at %s %q a call is suggested that no agent can make: %+v", pos.Kind, pos.ID, next)
+				t.Fatalf("at %s %q, the suggested call is one that no agent can make: %+v", pos.Kind, pos.ID, next)
 			}
 			return
 		case next == nil:
-			t.Fatalf("at %s %q no call is suggested", pos.Kind, pos.ID)
+			t.Fatalf("at %s %q, no call is suggested", pos.Kind, pos.ID)
 		case next.Tool == "workflow_fork":
-			return // a dead end
+			return // the run is at a dead end
 		}
 		if len(next.Arguments) != 1 || !slices.ContainsFunc(next.Fields, func(f engine.Field) bool { return !f.Optional }) {
-			t.Fatalf("at %s %q the suggested call is complete: %+v", pos.Kind, pos.ID, next)
+			t.Fatalf("at %s %q, the suggested call has no fields to fill in: %+v", pos.Kind, pos.ID, next)
 		}
 		a, err := s.Continue(s.ctx, s.agentCaller(), fillForm(next, fill))
 		check(pos, err)
 		if err != nil {
 			r, ok := run.AsRefusal(err)
 			if !ok || r.Next == nil || r.Next.Tool != "workflow_continue" || len(r.Next.Fields) == 0 {
-				t.Fatalf("at %s %q: %v suggests no form: %+v", pos.Kind, pos.ID, err, r)
+				t.Fatalf("at %s %q, the refusal %v suggests no call with fields: %+v", pos.Kind, pos.ID, err, r)
 			}
 			return
 		}
@@ -105,7 +105,7 @@ func followForms(t *testing.T, s *service, fill formFiller, check func(pos engin
 }
 
 // TestBundledWorkflowsResistForms lets each adversary follow the suggested calls of each
-// bundled workflow: no one passes a criterion or completes a workflow without input.
+// bundled workflow: none of them passes a criterion or completes a workflow without input.
 func TestBundledWorkflowsResistForms(t *testing.T) {
 	t.Parallel()
 	c := catalog.New(catalog.Standard(catalog.Layout{Bundled: workflows.FS()}), catalog.Options{})
@@ -115,7 +115,7 @@ func TestBundledWorkflowsResistForms(t *testing.T) {
 	t.Cleanup(c.Close)
 	entries := c.Snapshot().List(catalog.Filter{})
 	if len(entries) < 5 {
-		t.Fatalf("%d bundled workflows", len(entries))
+		t.Fatalf("%d bundled workflows, want at least 5", len(entries))
 	}
 	for _, e := range entries {
 		for name, fill := range adversaries() {
@@ -135,15 +135,15 @@ func TestBundledWorkflowsResistForms(t *testing.T) {
 	}
 }
 
-// checkFiller fails if an adversary without input moves the run, or if plausible text passes
-// the criteria of a step.
+// checkFiller fails the test if an adversary without input advances the run, or if
+// plausible text passes the criteria of a step.
 func checkFiller(t *testing.T, name string, pos engine.Position, err error) {
 	t.Helper()
 	if err != nil {
 		return
 	}
 	if !strings.Contains(name, "plausible") && !strings.Contains(name, "filler") {
-		t.Errorf("%s moves the run at %s %q", name, pos.Kind, pos.ID)
+		t.Errorf("%s advances the run at %s %q", name, pos.Kind, pos.ID)
 	}
 	if pos.Kind == engine.PositionStep && slices.ContainsFunc(pos.Criteria, func(text string) bool {
 		return !strings.HasPrefix(text, "In context: ") && !strings.HasPrefix(text, "Describe in notes: ") && pos.Phase == nil
@@ -152,7 +152,7 @@ func checkFiller(t *testing.T, name string, pos engine.Position, err error) {
 	}
 }
 
-// TestGeneratedWorkflowsResistForms does the same with generated step workflows, of which
+// TestGeneratedWorkflowsResistForms checks the same for generated step workflows, of which
 // some require human approval for all gates.
 func TestGeneratedWorkflowsResistForms(t *testing.T) {
 	t.Parallel()
@@ -170,7 +170,7 @@ func TestGeneratedWorkflowsResistForms(t *testing.T) {
 				name := names[d.below(len(names))]
 				followForms(t, s, adversaries()[name], func(pos engine.Position, err error) {
 					if err == nil && !strings.Contains(name, "plausible") && !strings.Contains(name, "filler") {
-						t.Errorf("GUIDEWAY_CHEAT_SEED=%d, definition %d: %s moves the run at %s %q", seed, i, name, pos.Kind, pos.ID)
+						t.Errorf("GUIDEWAY_CHEAT_SEED=%d, definition %d: %s advances the run at %s %q", seed, i, name, pos.Kind, pos.ID)
 					}
 				})
 			}

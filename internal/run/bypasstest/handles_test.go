@@ -18,8 +18,8 @@ type handleAttacks struct {
 	on *service
 }
 
-// attackHandles is the hook of a walk: it tries forged, foreign and stale handles, and
-// repeats accepted commands.
+// attackHandles is the hook of a walk: it tries forged and stale handles and those of other
+// users, and repeats accepted commands.
 func (h *handleAttacks) attackHandles(p position) {
 	h.Helper()
 	h.tryForged(p)
@@ -40,9 +40,9 @@ func (h *handleAttacks) abortAgain(p position) {
 	r, _ := run.AsRefusal(err)
 	switch {
 	case p.status == "aborted" && (err != nil || !a.Replayed):
-		h.Fatalf("a second abort: %s, %v", asJSON(a), err)
+		h.Fatalf("a second abort returned %s, %v", asJSON(a), err)
 	case p.status == "completed" && (r == nil || r.Rule != ruleEnded):
-		h.Fatalf("a completed run is aborted: %s, %v", asJSON(a), err)
+		h.Fatalf("a completed run was aborted: %s, %v", asJSON(a), err)
 	}
 	if after := h.on.state(); after != before {
 		h.Fatalf("a second abort has changed the run from\n%s\nto\n%s", before, after)
@@ -95,7 +95,7 @@ func (h *handleAttacks) tryForged(p position) {
 		cheat, forged = "two handles in one", token+token
 	}
 	if forged == token {
-		return // the token has no letters
+		return // without letters, the token in capitals is the same
 	}
 	h.checkUnknown(p, cheat, h.on.agentCaller(), run.Ref{Handle: forged}, ruleUnknownHandle)
 }
@@ -111,7 +111,7 @@ func (h *handleAttacks) tryForeign(p position) {
 	h.checkUnknown(p, "another principal's run", c, run.Ref{RunID: h.on.answer.RunID}, ruleUnknownRun)
 }
 
-// tryStale hands in other input with a handle of an earlier position.
+// tryStale sends different input with a handle of an earlier position.
 func (h *handleAttacks) tryStale(p position) {
 	h.Helper()
 	if len(h.on.past) == 0 {
@@ -130,13 +130,13 @@ func (h *handleAttacks) tryStale(p position) {
 	_, err := h.on.Continue(h.on.ctx, h.on.agentCaller(), r)
 	refusal, _ := run.AsRefusal(err)
 	if refusal == nil || refusal.Rule != ruleStaleHandle || !strings.Contains(asJSON(refusal.Allowed), `"workflow_fork"`) {
-		h.Fatalf("an old handle with other input: %v (%s)", err, asJSON(refusal))
+		h.Fatalf("an old handle with different input returned %v (%s)", err, asJSON(refusal))
 	}
 	if after := h.on.state(); after != before {
 		h.Fatalf("an old handle has changed the run from\n%s\nto\n%s", before, after)
 	}
 	h.checkHidden(p, now, asJSON(refusal))
-	h.tally.illegal["an old handle with other input"]++
+	h.tally.illegal["an old handle with different input"]++
 	h.tally.rules[refusal.Rule]++
 }
 
@@ -145,7 +145,7 @@ func (h *handleAttacks) isAccepted(r run.ContinueRequest) bool {
 	return slices.ContainsFunc(h.on.past, func(m acceptedCommand) bool { return asJSON(m.request) == asJSON(r) })
 }
 
-// tryRepeats repeats accepted commands: the answer is the same and nothing is added.
+// tryRepeats repeats accepted commands: the answer is the same and no event is added.
 func (h *handleAttacks) tryRepeats(p position) {
 	h.Helper()
 	for range min(2, len(h.on.past)) {
@@ -161,7 +161,7 @@ func (h *handleAttacks) tryRepeats(p position) {
 		want, got := m.answer, *a
 		want.Replayed, got.Replayed = false, false
 		if asJSON(got) != asJSON(want) {
-			h.Fatalf("a repeat returns\n%s\nnot\n%s", asJSON(got), asJSON(want))
+			h.Fatalf("a repeat returns\n%s\nwant\n%s", asJSON(got), asJSON(want))
 		}
 		if after := h.on.state(); after != before {
 			h.Fatalf("a repeat has changed the run from\n%s\nto\n%s", before, after)
@@ -170,9 +170,9 @@ func (h *handleAttacks) tryRepeats(p position) {
 	}
 }
 
-// raceCommands has several clients use one handle concurrently: one command twice, and
-// another legal one. One of the two commands succeeds. Its repetition gets the same answer,
-// the other command is refused as stale.
+// raceCommands sends commands of several clients with one handle concurrently: one command
+// twice, and a different legal one. One of the two commands succeeds. Its repetition gets
+// the same answer, and the other command is refused as stale.
 func (h *handleAttacks) raceCommands(p position, c command) {
 	h.Helper()
 	other, ok := legalCommand(h.randomSource, h.def, p)
@@ -216,9 +216,9 @@ func (h *handleAttacks) raceCommands(p position, c command) {
 		r, _ := run.AsRefusal(errs[i])
 		switch same := asJSON(c.newRequest("")) == asJSON(won.newRequest("")); {
 		case same && (errs[i] != nil || answers[i].Handle != answers[winner].Handle):
-			h.Fatalf("the same command answers %s and %s (%v)", asJSON(answers[winner]), asJSON(answers[i]), errs[i])
+			h.Fatalf("the same command returned %s and %s (%v)", asJSON(answers[winner]), asJSON(answers[i]), errs[i])
 		case !same && (r == nil || r.Rule != ruleStaleHandle):
-			h.Fatalf("the later command got %s, %v", asJSON(answers[i]), errs[i])
+			h.Fatalf("the later command returned %s, %v", asJSON(answers[i]), errs[i])
 		}
 	}
 	h.tally.races++
@@ -251,7 +251,7 @@ func (h *handleAttacks) tryForks() {
 			continue // nothing is left to do after the event
 		}
 		if err != nil {
-			h.Fatalf("fork at %d (%s): %v", e.Seq, e.Kind, err)
+			h.Fatalf("fork at event %d (%s): %v", e.Seq, e.Kind, err)
 		}
 		fork, err := h.on.Get(h.on.ctx, h.on.agentCaller(), run.Ref{RunID: a.RunID})
 		if err != nil {
@@ -265,7 +265,7 @@ func (h *handleAttacks) tryForks() {
 		h.tally.forks++
 		_, err = h.on.Status(h.on.ctx, h.on.agentCaller(), run.Ref{Handle: h.on.answer.Handle, RunID: a.RunID})
 		if r, ok := run.AsRefusal(err); !ok || r.Rule != ruleUnknownRun {
-			h.Fatalf("the handle of one run with the id of another: %v", err)
+			h.Fatalf("the handle of one run with the id of a different run returned %v", err)
 		}
 		h.tally.illegal["a handle with another run's id"]++
 		h.tally.rules[ruleUnknownRun]++
@@ -275,7 +275,7 @@ func (h *handleAttacks) tryForks() {
 		_, err := h.on.Fork(h.on.ctx, h.on.agentCaller(), run.ForkRequest{Ref: run.Ref{RunID: d.ID}, Seq: seq})
 		r, ok := run.AsRefusal(err)
 		if !ok || r.Rule != ruleSeq {
-			h.Fatalf("fork at %d: %v", seq, err)
+			h.Fatalf("fork at event %d: %v", seq, err)
 		}
 		h.tally.illegal["a fork at a missing event"]++
 		h.tally.rules[r.Rule]++
@@ -292,7 +292,7 @@ func (h *handleAttacks) forksByHandle() {
 			h.Fatalf("fork by an old handle: %v", err)
 		}
 		if got := stanceOf(a.Position, nil); got != m.before && !a.Position.Person {
-			h.Fatalf("the fork by a handle is at\n%s\nnot at\n%s", got, m.before)
+			h.Fatalf("the fork by a handle is at\n%s\nwant\n%s", got, m.before)
 		}
 		h.tally.forks++
 	}

@@ -9,8 +9,7 @@ import (
 	"unicode"
 )
 
-// verdict is the result of a condition. maybe is the result of one that waits for a
-// variable.
+// verdict is the result of a condition. maybe means that it waits for a variable.
 type verdict int
 
 const (

@@ -18,7 +18,7 @@ type command struct {
 	context       map[string]any
 	answer        *reply
 	skip          bool
-	// step is the step that the caller names.
+	// step is the step that the caller expects.
 	step string
 	// person reports whether the channel of the command proves a person; for a start,
 	// whether all gates of the run need human approval.
@@ -47,10 +47,10 @@ type position struct {
 	human   bool
 	// needs are the variables that the run waits for.
 	needs []string
-	// vars are the set variables. scope finds all visible variables.
+	// vars are the variables that were set. scope looks up all visible variables.
 	vars  map[string]any
 	scope lookup
-	// done counts the completed steps. reached are the shown steps.
+	// done counts the completed steps. reached are the steps that were shown.
 	done    int
 	reached []*step
 }
@@ -88,7 +88,7 @@ type walker struct {
 	rest []command
 	vars map[string]any
 	at   position
-	// people makes every gate need human approval.
+	// people is set if every gate requires human approval.
 	people bool
 	// in is the current loop, with its round and its list.
 	in      *step
@@ -99,7 +99,7 @@ type walker struct {
 	reached []*step
 }
 
-// nextCommand takes the next command. It returns false if the run waits here.
+// nextCommand takes the next command. It returns false if there are no more commands.
 func (w *walker) nextCommand(p position) (command, bool) {
 	seen := *w
 	p.vars, p.scope, p.done, p.reached = w.vars, seen.lookUpVar, w.done, w.reached
@@ -122,8 +122,8 @@ func (w *walker) mergeVars(vars map[string]any) {
 	maps.Copy(w.vars, withMembers(w.vars, vars))
 }
 
-// lookUpVar finds a variable: first those of the current loop, then the set ones. Variables
-// of the server are null elsewhere, so that nothing waits for them.
+// lookUpVar finds a variable: first one of the current loop, then one that was set. A
+// variable of the server is null outside its loop, so that no condition waits for it.
 func (w *walker) lookUpVar(name string) (any, bool) {
 	if w.in != nil {
 		l := w.in.loop
@@ -274,7 +274,7 @@ func (w *walker) walkLoop(s *step) bool {
 
 // loopExtent waits until it is known whether a loop is entered and how many rounds its
 // count or list allows: -1 if it has neither. A loop over a variable of the server is
-// skipped, because that is never set.
+// skipped, because such a variable is never set.
 func (w *walker) loopExtent(s *step) (count int, list []any, enters, ok bool) {
 	for {
 		holds, ok := w.waitForCondition(s, s.when)

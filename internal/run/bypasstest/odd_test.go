@@ -37,23 +37,23 @@ func TestOddContextsAreRefusedOrKept(t *testing.T) {
 	}
 	tests := map[string]struct {
 		value any
-		// rule is the rule of the expected refusal: "" also allows acceptance, "no" allows
-		// any refusal.
+		// rule is the rule of the expected refusal: with "", the command may also be
+		// accepted; with "no", any refusal is allowed.
 		rule string
 	}{
-		"null":                             {value: nil},
-		"an empty object":                  {value: map[string]any{}},
-		"odd names":                        {value: wide},
-		"a placeholder":                    {value: "{{odd}} {{size}}"},
-		"a number beyond a float":          {value: json.Number("1e400")},
-		"a number that a float rounds":     {value: json.Number("12345678901234567890")},
-		"a negative zero":                  {value: json.Number("-0")},
-		"a long number":                    {value: json.Number(strings.Repeat("7", 400_000)), rule: ruleTooLarge},
-		"50 levels":                        {value: nestedValue(50)},
-		"deeper than decoders allow":       {value: nestedValue(10_500), rule: "no"},
-		"as deep as decoders allow":        {value: nestedValue(9_999), rule: "no"},
-		"a string that is not UTF-8":       {value: "\xff\xfe"},
-		"a string with every control code": {value: "\x00\x01\x1f\x7f\u2028\u0085"},
+		"null":                                {value: nil},
+		"an empty object":                     {value: map[string]any{}},
+		"odd names":                           {value: wide},
+		"a placeholder":                       {value: "{{odd}} {{size}}"},
+		"a number above the range of a float": {value: json.Number("1e400")},
+		"a number that a float rounds":        {value: json.Number("12345678901234567890")},
+		"a negative zero":                     {value: json.Number("-0")},
+		"a long number":                       {value: json.Number(strings.Repeat("7", 400_000)), rule: ruleTooLarge},
+		"50 levels":                           {value: nestedValue(50)},
+		"deeper than decoders allow":          {value: nestedValue(10_500), rule: "no"},
+		"as deep as decoders allow":           {value: nestedValue(9_999), rule: "no"},
+		"a string that is not UTF-8":          {value: "\xff\xfe"},
+		"a string with every control code":    {value: "\x00\x01\x1f\x7f\u2028\u0085"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestOddContextsAreRefusedOrKept(t *testing.T) {
 			s.answer = a
 			s.restartProcess()
 			if again := s.look(); again.whole != asJSON(a) {
-				t.Errorf("another process answers %.300s, want %.300s", again.whole, asJSON(a))
+				t.Errorf("a different process returns %.300s, want %.300s", again.whole, asJSON(a))
 			}
 			if _, refused := s.send(command{kind: "continue", output: "done"}); refused != nil {
 				t.Errorf("the run does not continue: %s", refused.message)
@@ -101,7 +101,7 @@ func TestTextsAreBounded(t *testing.T) {
 	} {
 		before := s.state()
 		if _, refused := s.send(c); refused == nil || refused.rule != ruleInput && refused.rule != ruleNoGate {
-			t.Errorf("%s: %.300s, want a refusal by %s", name, asJSON(refused), ruleInput)
+			t.Errorf("%s: the result is %.300s, want a refusal by %s", name, asJSON(refused), ruleInput)
 		}
 		if after := s.state(); after != before {
 			t.Errorf("%s has changed the run", name)
@@ -109,8 +109,8 @@ func TestTextsAreBounded(t *testing.T) {
 	}
 }
 
-// TestTheRunKeepsNothingOfTheCallers checks that changing the variables after a call does
-// not change the run.
+// TestTheRunKeepsNothingOfTheCallers checks that a caller that changes its variables after
+// a call does not change the run.
 func TestTheRunKeepsNothingOfTheCallers(t *testing.T) {
 	t.Parallel()
 	s := newSmallService(t)
@@ -122,8 +122,8 @@ func TestTheRunKeepsNothingOfTheCallers(t *testing.T) {
 	}
 }
 
-// TestAnAnswerIsForTheRoundThatWasSeen checks that an answer opens only the shown gate:
-// repeated or late, it does not open the same gate in a later round.
+// TestAnAnswerIsForTheRoundThatWasSeen checks that an answer applies only to the shown
+// gate: if it is repeated or late, it does not answer the same gate in a later round.
 func TestAnAnswerIsForTheRoundThatWasSeen(t *testing.T) {
 	t.Parallel()
 	body := &step{id: "s-2-id", serial: 2, human: true}

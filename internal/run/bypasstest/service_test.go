@@ -126,7 +126,7 @@ func (s *service) toSeen(a *run.Answer, err error) (seen, *denial) {
 	}
 	r, ok := run.AsRefusal(err)
 	if !ok {
-		s.Fatalf("an error that is not a refusal: %v", err)
+		s.Fatalf("the error is not a refusal: %v", err)
 	}
 	return seen{}, &denial{r.Rule, r.Message, asJSON(r)}
 }
@@ -137,14 +137,14 @@ func (s *service) look() seen {
 		s.Fatalf("status: %v", err)
 	}
 	if a.Handle != s.answer.Handle || a.RunID != s.answer.RunID {
-		s.Fatalf("status answers %s of %s, want %s of %s", a.Handle, a.RunID, s.answer.Handle, s.answer.RunID)
+		s.Fatalf("the status has the handle %s of run %s, want %s of run %s", a.Handle, a.RunID, s.answer.Handle, s.answer.RunID)
 	}
 	out, _ := s.toSeen(a, nil)
 	return out
 }
 
 // state returns everything that a refusal must not change, except the record of the
-// refusal. It is sometimes read by another process.
+// refusal. Sometimes another process reads it.
 func (s *service) state() string {
 	if s.answer == nil {
 		return ""

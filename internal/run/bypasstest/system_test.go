@@ -13,7 +13,7 @@ type system interface {
 	start(vars map[string]any) (seen, *denial)
 	// send sends a command with the current handle.
 	send(c command) (seen, *denial)
-	// look returns the position of the run without changing it.
+	// look returns the position of the run without changing the run.
 	look() seen
 	// state returns everything that a refusal must not change.
 	state() string
@@ -37,7 +37,7 @@ type denial struct {
 type flowEngine struct {
 	program *engine.Program
 	run     engine.State
-	// people makes every gate need human approval.
+	// people is set if every gate requires human approval.
 	people bool
 }
 
@@ -97,7 +97,7 @@ func parseDefinition(t failer, document []byte) *parsed.Definition {
 	t.Helper()
 	def, found := parsed.Parse("random.json", document)
 	if def == nil {
-		t.Fatalf("the definition does not parse: %+v\n%s", found, document)
+		t.Fatalf("the definition cannot be parsed: %+v\n%s", found, document)
 	}
 	return def
 }

@@ -36,7 +36,7 @@ func (n *tally) printCounts(w io.Writer) {
 	fmt.Fprintf(w, "%d definitions, %d runs (%d completed, the rest aborted), %d legal commands, none refused; %d illegal commands, all refused\n",
 		n.definitions, n.runs, n.completed, n.legal, n.totalCount())
 	if n.repeats > 0 {
-		fmt.Fprintf(w, "%d repeats answered the same, %d races with one winner, %d forks\n", n.repeats, n.races, n.forks)
+		fmt.Fprintf(w, "%d repeats with the same answer, %d races with one winner, %d forks\n", n.repeats, n.races, n.forks)
 	}
 	for _, title := range []struct {
 		name   string
@@ -57,7 +57,7 @@ type attackedRun struct {
 	rig      system
 	tally    *tally
 	accepted []command
-	// people makes every gate need human approval.
+	// people is set if every gate requires human approval.
 	people bool
 	// hook, if set, is called at every position before the attempts.
 	hook func(p position)
@@ -100,7 +100,7 @@ func (w *attackedRun) runAttacks() {
 	}
 }
 
-// startRun starts the run after illegal starts.
+// startRun starts the run after attempts to start it illegally.
 func (w *attackedRun) startRun() {
 	w.Helper()
 	vars := withoutServerVars(drawVars(w.randomSource, pickOne(w.randomSource, 2, 6, 9)), w.def)
@@ -263,9 +263,9 @@ func (w *attackedRun) checkHidden(p position, said command, whole string) {
 		n, err := strconv.Atoi(m[2])
 		switch {
 		case err != nil:
-			w.failAt(p, said, "%s is not a mark: %v", m[0], err)
+			w.failAt(p, said, "%s is not a valid mark: %v", m[0], err)
 		case m[1] == "SECRET" && !known[n]:
-			w.failAt(p, said, "the texts of step %d, which is not reached, are revealed: %s", n, whole)
+			w.failAt(p, said, "the texts of step %d, which was not reached, are revealed: %s", n, whole)
 		case m[1] == "TITLE" && !named[n]:
 			w.failAt(p, said, "the title of the later step %d is revealed: %s", n, whole)
 		case m[1] == "SHARED" && !shared[w.def.functions[n].name]:

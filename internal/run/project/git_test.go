@@ -22,7 +22,7 @@ func newGit(t *testing.T) gitRunner {
 }
 
 // runGit runs git in a directory and returns its output. ok is false if this version does
-// not know the command.
+// not have the command.
 func (g gitRunner) runGit(dir string, args ...string) (output string, ok bool) {
 	g.t.Helper()
 	cmd := exec.CommandContext(g.t.Context(), "git", args...)
@@ -39,7 +39,7 @@ func (g gitRunner) runGit(dir string, args ...string) (output string, ok bool) {
 	return strings.TrimSpace(string(out)), err == nil
 }
 
-// mustRun runs a command that every version knows.
+// mustRun runs a command that every version has.
 func (g gitRunner) mustRun(dir string, args ...string) string {
 	g.t.Helper()
 	out, ok := g.runGit(dir, args...)
@@ -49,7 +49,8 @@ func (g gitRunner) mustRun(dir string, args ...string) string {
 	return out
 }
 
-// dropEmpty removes variables without a value: an empty GIT_DIR differs from an unset one.
+// dropEmpty removes variables with an empty value, because an empty GIT_DIR differs from an
+// unset one.
 func dropEmpty(env []string) []string {
 	var kept []string
 	for _, e := range env {
@@ -78,7 +79,7 @@ func TestAgreesWithGit(t *testing.T) {
 	g.makeDir("app")
 	g.mustRun("app", "init", "--quiet", "--initial-branch=main")
 	if got := detectProject(t, g.pathOf("app")); got.Branch != "main" || got.Commit != "" {
-		t.Errorf("before the first commit: %+v", got)
+		t.Errorf("before the first commit, the project is %+v", got)
 	}
 	g.mustRun("app", "commit", "--quiet", "--allow-empty", "-m", "one")
 	g.wantSame("app", "app")

@@ -52,8 +52,8 @@ func parseRef(text string) (content string, ok bool) {
 	return text, hash().MatchString(text)
 }
 
-// validRef reports whether name obeys those of Git's rules for reference names that keep it
-// inside the directory and displayable.
+// validRef reports whether name obeys the rules of Git for reference names that keep the
+// file inside the directory and the name printable.
 func validRef(name string) bool {
 	if !strings.HasPrefix(name, "refs/") || len(name) > 1024 || !utf8.ValidString(name) {
 		return false
@@ -129,7 +129,7 @@ func (r repository) packedRef(ref string) string {
 	lines := bufio.NewReaderSize(io.LimitReader(file, packedBytes), 64<<10)
 	for {
 		line, err := lines.ReadSlice('\n')
-		// An overlong line is read in pieces. None of them matches.
+		// An overlong line is read in pieces, none of which matches.
 		if commit, name, ok := strings.Cut(strings.TrimRight(string(line), "\r\n"), " "); ok &&
 			name == ref && hash().MatchString(commit) {
 			return commit

@@ -39,7 +39,7 @@ func Detect(dir string) (Project, error) {
 	start, err := resolveDir(dir)
 	if err != nil {
 		return Project{}, guideway.Errorf(guideway.CodeInvalid, "find the project of %s: %w", dir, err).
-			WithFix("name an existing directory")
+			WithFix("pass an existing directory")
 	}
 	repo, top, ok := discoverRepository(start)
 	if !ok {

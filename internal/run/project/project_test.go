@@ -185,7 +185,7 @@ func TestBareRepositories(t *testing.T) {
 	x.writeFile("proj/.git", "gitdir: ./.bare\n")
 	x.addWorktree("proj/.bare", "proj/topic", "ref: refs/heads/topic\n")
 	if a, b := detectProject(t, x.pathOf("proj")), detectProject(t, x.pathOf("proj/topic")); a.ID != b.ID {
-		t.Errorf("%+v and %+v are two projects", a, b)
+		t.Errorf("%+v and %+v are different projects", a, b)
 	}
 }
 
@@ -270,7 +270,7 @@ func TestHostileRepositories(t *testing.T) {
 		{"a .git file with a null byte", func(x tree) { x.writeFile("app/.git", "gitdir: a\x00b\n") }},
 		{"a .git file that refers to itself", func(x tree) { x.writeFile("app/.git", "gitdir: .git\n") }},
 		{"a .git file with a missing target", func(x tree) { x.writeFile("app/.git", "gitdir: ../../../../../../nowhere\n") }},
-		{"a .git file without end", func(x tree) {
+		{"an endless .git file", func(x tree) {
 			x.writeFile("app/.git", "gitdir: "+strings.Repeat("a/", 1<<20)+"\n")
 		}},
 		{"an empty .git directory", func(x tree) { x.makeDir("app/.git") }},
@@ -287,7 +287,7 @@ func TestHostileRepositories(t *testing.T) {
 			_ = os.Remove(x.pathOf("app/.git/HEAD"))
 			x.makeLink(x.pathOf("secret"), "app/.git/HEAD")
 		}},
-		{"a head that climbs out", func(x tree) {
+		{"a head outside the repository", func(x tree) {
 			x.writeFile("secret", secret)
 			x.addRepository("app/.git", "ref: refs/heads/../../../../secret\n")
 		}},
@@ -366,7 +366,7 @@ func FuzzGitFiles(f *testing.F) {
 func TestNetworkPathsAreNotAccessed(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "windows" {
-		t.Skip("only Windows has paths that lead to other machines")
+		t.Skip("only Windows has paths to other machines")
 	}
 	if got := resolvePath(`C:\app`, `\\example.com\share\repo`); got != "" {
 		t.Errorf("got %q", got)

@@ -20,7 +20,7 @@ func TestPipesDoNotBlock(t *testing.T) {
 			x.addRepository("repo/.git", "ref: refs/heads/main\n")
 			_ = os.Remove(x.pathOf(name))
 			if err := syscall.Mkfifo(x.pathOf(name), 0o600); err != nil {
-				t.Skipf("this system cannot create pipes here: %v", err)
+				t.Skipf("this system cannot create pipes in the directory: %v", err)
 			}
 			for _, dir := range []string{"app", "repo"} {
 				if got := detectProject(t, x.pathOf(dir)); got.Root != x.pathOf(dir) || got.Commit != "" {
