@@ -23,6 +23,8 @@ const (
 	ruleForm = "form-invalid"
 	// ruleFormUnanswered refuses a form without an answer.
 	ruleFormUnanswered = "form-unanswered"
+	// ruleFormOpen refuses a second form at a position while one is open.
+	ruleFormOpen = "form-open"
 	// ruleFormFailed refuses a call if the client could not show the form.
 	ruleFormFailed = "form-failed"
 	// ruleDeclined refuses a call if the person declined or cancelled the form.
@@ -86,9 +88,9 @@ func (r *runTools) addGateOptions(ctx context.Context, req *mcp.CallToolRequest,
 	return mine
 }
 
-// newQuestion returns the question to the person at a gate. It takes the step's output from
-// the journal, not from the agent.
-func (r *runTools) newQuestion(ctx context.Context, c run.Caller, d *run.Details) *question {
+// newQuestion returns the question to the person at a gate, with the sealed state of its
+// form. It takes the step's output from the journal, not from the agent.
+func (r *runTools) newQuestion(ctx context.Context, d *run.Details, state string, end func()) *question {
 	ids, labels := []string{}, []string{}
 	for _, o := range d.Position.Options {
 		label := plainLine(o.Label, 100)
@@ -109,7 +111,7 @@ func (r *runTools) newQuestion(ctx context.Context, c run.Caller, d *run.Details
 				"required": []string{formOption},
 			},
 		},
-		state: r.forms.sealState(formState{User: c.User, Run: d.ID, Handle: d.Current, Gate: d.Position.ID}),
+		state: state, close: end,
 		failed: &run.Refusal{
 			Code: guideway.CodeUnavailable, Rule: ruleFormFailed, RunID: d.ID,
 			Message: "the client could not ask the person", Fix: r.approvalFix(ctx, d.ID),
@@ -172,6 +174,7 @@ func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolReques
 		}
 		return nil, refusal
 	}
+	defer r.forms.closeForm(form) // after a form without an answer is recorded
 	response, ok := req.Params.InputResponses[gateForm].(*mcp.ElicitResult)
 	if !ok {
 		return nil, formRefusal(handle, ruleFormUnanswered, "the form was returned without an answer")
@@ -246,6 +249,18 @@ func (r *runTools) refuseRepeatedForm(ctx context.Context, d *run.Details) error
 	return r.declinedRefusal(ctx, d.ID, d.Current, last.ByClient, "")
 }
 
+// refuseOpenForm refuses a second form at a position. It suggests no call: only the person
+// who reads the first form continues the run.
+func (r *runTools) refuseOpenForm(ctx context.Context, open formState) *run.Refusal {
+	at := func(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
+	return &run.Refusal{
+		Code: guideway.CodeRefused, Rule: ruleFormOpen, RunID: open.Run,
+		Message: fmt.Sprintf("the person is already asked about this gate: the form for %q of run %s is open in this client since %s",
+			open.Gate, open.Run, at(time.UnixMilli(open.Asked))),
+		Fix: "wait for the answer of that form; a lost form expires at " + at(time.Unix(open.Expires, 0)) + ". Without a form, " + r.approvalFix(ctx, open.Run),
+	}
+}
+
 func formRefusal(handle, rule, message string) *run.Refusal {
 	return &run.Refusal{
 		Code: guideway.CodeRefused, Rule: rule, Message: message,
@@ -263,13 +278,21 @@ func noteQuestion(ctx context.Context, q *question) {
 }
 
 // explainFailedForms is middleware for clients with a legacy protocol version, which the
-// SDK asks on the server's behalf. If that fails, it returns a refusal with a next action;
-// the SDK would return a protocol error.
+// SDK asks on the server's behalf: the form closes with the call. If the form fails, it
+// returns a refusal with a next action; the SDK would return a protocol error. A client with
+// a modern protocol version has the form until it repeats the call.
 func explainFailedForms(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		var asked atomic.Pointer[question]
 		result, err := next(context.WithValue(ctx, questionKey{}, &asked), method, req)
-		if q := asked.Load(); err != nil && q != nil && ctx.Err() == nil {
+		q := asked.Load()
+		if q == nil {
+			return result, err
+		}
+		if answer, ok := result.(*mcp.CallToolResult); err != nil || ok && !answer.NeedsInput() {
+			q.close()
+		}
+		if err != nil && ctx.Err() == nil {
 			return errorResult(q.failed), nil
 		}
 		return result, err

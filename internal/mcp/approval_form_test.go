@@ -314,9 +314,8 @@ func TestForgedFormsAreRefused(t *testing.T) {
 		second := runToGate(t, maker)
 		stays("the form of another run", "belongs to another call", cs, handle, formStateOf(t, maker, second["handle"]))
 
-		late := formStateOf(t, maker, handle)
 		r.advanceClock(10 * time.Minute)
-		stays("an expired form", "expired", cs, handle, late)
+		stays("an expired form", "expired", cs, handle, state)
 
 		// A declined form cannot be sent again with a confirmation.
 		declined := formStateOf(t, maker, handle)
@@ -334,7 +333,7 @@ func TestForgedFormsAreRefused(t *testing.T) {
 			t.Errorf("an option that was not offered returns %v", res)
 		}
 		yes := formStateOf(t, maker, handle)
-		old := formStateOf(t, maker, handle)
+		old := formStateOf(t, connectNamedClient(t, r.server, "memory", "ann", "other", "2026-07-28", manualFormOptions()), handle)
 		opened, isError := sendFormAnswer(t, cs, handle, yes)
 		if isError || positionID(opened) != "step draft" {
 			t.Fatalf("the form of the gate returns %v", opened)

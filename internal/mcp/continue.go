@@ -168,16 +168,38 @@ func (r *runTools) askAtGate(ctx context.Context, req *mcp.CallToolRequest, c ru
 	if !canAsk(req) || in.Output != "" || in.Notes != "" || len(in.Context) > 0 || in.Skip != nil {
 		return nil, nil
 	}
-	now, err := r.runs.Get(ctx, c, run.Ref{Handle: in.Handle})
-	if err != nil {
-		return nil, nil //nolint:nilerr // Continue reports the error.
-	}
-	pos := now.Position
-	if pos.Kind != engine.PositionGate || !pos.Person || now.Current != in.Handle || in.Step != "" && in.Step != pos.ID {
+	now := r.gateOf(ctx, c, in)
+	if now == nil {
 		return nil, nil
 	}
 	if err := r.refuseRepeatedForm(ctx, now); err != nil {
 		return nil, err
 	}
-	return r.newQuestion(ctx, c, now), nil
+	sealed, form := r.forms.openForm(formState{User: c.User, Client: c.Client, Run: now.ID, Handle: now.Current, Gate: now.Position.ID})
+	if sealed == "" {
+		return nil, r.refuseOpenForm(ctx, form)
+	}
+	// Until this form was open, another one could be answered or declined.
+	if now = r.gateOf(ctx, c, in); now == nil {
+		r.forms.closeForm(form)
+		return nil, nil
+	}
+	if err := r.refuseRepeatedForm(ctx, now); err != nil {
+		r.forms.closeForm(form)
+		return nil, err
+	}
+	return r.newQuestion(ctx, now, sealed, func() { r.forms.closeForm(form) }), nil
+}
+
+// gateOf returns the run of a call that is at a gate with human approval, otherwise nil.
+func (r *runTools) gateOf(ctx context.Context, c run.Caller, in run.ContinueRequest) *run.Details {
+	now, err := r.runs.Get(ctx, c, run.Ref{Handle: in.Handle})
+	if err != nil {
+		return nil // Continue reports the error.
+	}
+	pos := now.Position
+	if pos.Kind != engine.PositionGate || !pos.Person || now.Current != in.Handle || in.Step != "" && in.Step != pos.ID {
+		return nil
+	}
+	return now
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ const formLifetime = 10 * time.Minute
 // it with the answer.
 type formState struct {
 	User    string `json:"u"`
+	Client  string `json:"c"`
 	Run     string `json:"r"`
 	Handle  string `json:"h"`
 	Gate    string `json:"g"`
@@ -27,8 +29,12 @@ type formState struct {
 	Nonce   string `json:"n"`
 }
 
-// formStore seals the states of forms, and accepts each state once. The key and the used
-// states are in memory only: a form is not valid after a restart of the server.
+// formPlace is a position of a run, as one client asks a person about it.
+type formPlace struct{ user, client, handle string }
+
+// formStore seals the states of forms, and accepts each state once. At most one form is open
+// at a place. The key and the states are in memory only: a form is not valid after a restart
+// of the server.
 type formStore struct {
 	key []byte
 	now func() time.Time
@@ -36,24 +42,45 @@ type formStore struct {
 	mu sync.Mutex
 	// used maps the nonces of returned forms to their expiry.
 	used map[string]time.Time
+	// open has the form that is open at a place.
+	open map[formPlace]formState
 }
 
 func newForms(now func() time.Time) *formStore {
-	f := &formStore{key: make([]byte, sha256.Size), now: now, used: map[string]time.Time{}}
+	f := &formStore{key: make([]byte, sha256.Size), now: now, used: map[string]time.Time{}, open: map[formPlace]formState{}}
 	_, _ = rand.Read(f.key) // Read never returns an error; it ends the process instead.
 	return f
 }
 
-// sealState returns the sealed state of a form. It sets expiry and nonce.
-func (f *formStore) sealState(s formState) string {
+// openForm opens a form and returns its sealed state. It sets expiry and nonce. If a form is
+// open at the place, it returns the state of that form and no sealed one.
+func (f *formStore) openForm(s formState) (sealed string, open formState) {
 	nonce := make([]byte, 16)
 	_, _ = rand.Read(nonce)
 	s.Nonce = base64.RawURLEncoding.EncodeToString(nonce)
 	now := f.now()
 	s.Asked, s.Expires = now.UnixMilli(), now.Add(formLifetime).Unix()
+	place := formPlace{s.User, s.Client, s.Handle}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.open, func(_ formPlace, o formState) bool { return now.Unix() >= o.Expires })
+	if open, ok := f.open[place]; ok {
+		return "", open
+	}
+	f.open[place] = s
 	text, _ := json.Marshal(s) // Strings and a number always marshal.
 	payload := base64.RawURLEncoding.EncodeToString(text)
-	return payload + "." + f.signPayload(payload)
+	return payload + "." + f.signPayload(payload), s
+}
+
+// closeForm removes a form from the open ones. Its answer is accepted nevertheless.
+func (f *formStore) closeForm(s formState) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	place := formPlace{s.User, s.Client, s.Handle}
+	if f.open[place].Nonce == s.Nonce {
+		delete(f.open, place)
+	}
 }
 
 func (f *formStore) signPayload(payload string) string {

@@ -18,7 +18,7 @@ func TestFormsOpenOnce(t *testing.T) {
 		now := time.Unix(1_800_000_000, 0)
 		f := newForms(func() time.Time { return now })
 		s := formState{User: rapid.String().Draw(rt, "user"), Run: "r_1", Handle: rapid.String().Draw(rt, "handle"), Gate: "g"}
-		sealed := f.sealState(s)
+		sealed, _ := f.openForm(s)
 		changed := []byte(sealed)
 		at := rapid.IntRange(0, len(changed)-1).Draw(rt, "at")
 		changed[at] ^= byte(rapid.IntRange(1, 255).Draw(rt, "bits"))
@@ -58,7 +58,7 @@ func TestFormsConcurrently(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	f := newForms(func() time.Time { return now })
-	sealed := f.sealState(formState{User: "ann", Handle: "h"})
+	sealed, _ := f.openForm(formState{User: "ann", Handle: "h"})
 	var won atomic.Int32
 	var wg sync.WaitGroup
 	for range 16 {
@@ -73,10 +73,60 @@ func TestFormsConcurrently(t *testing.T) {
 		t.Errorf("%d calls succeeded with one form", won.Load())
 	}
 	now = now.Add(formLifetime + time.Second)
-	if _, err := f.redeemState(f.sealState(formState{User: "ann", Handle: "h"}), "ann", "h"); err != nil {
+	again, _ := f.openForm(formState{User: "ann", Handle: "h"})
+	if _, err := f.redeemState(again, "ann", "h"); err != nil {
 		t.Fatal(err)
 	}
 	if len(f.used) != 1 {
 		t.Errorf("%d forms are remembered, want only the last one", len(f.used))
+	}
+}
+
+// Of many concurrent calls exactly one opens a form at a place, and only that form closes it.
+func TestOneFormIsOpen(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	f := newForms(func() time.Time { return now })
+	at := formState{User: "ann", Client: "c", Handle: "h", Gate: "g"}
+	var won atomic.Pointer[formState]
+	var count atomic.Int32
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			if sealed, s := f.openForm(at); sealed != "" {
+				won.Store(&s)
+				count.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if count.Load() != 1 {
+		t.Fatalf("%d forms are open", count.Load())
+	}
+	opens := func(s formState) bool {
+		sealed, _ := f.openForm(s)
+		return sealed != ""
+	}
+	for _, other := range []formState{{User: "bob", Client: "c", Handle: "h"}, {User: "ann", Client: "d", Handle: "h"}, {User: "ann", Client: "c", Handle: "i"}} {
+		if !opens(other) {
+			t.Errorf("no form opens at %+v", other)
+		}
+	}
+	first := *won.Load()
+	f.closeForm(formState{User: "ann", Client: "c", Handle: "h", Nonce: "x"})
+	if opens(at) {
+		t.Error("another form closed the form")
+	}
+	if f.closeForm(first); !opens(at) {
+		t.Error("a closed form is open")
+	}
+	if f.closeForm(first); opens(at) {
+		t.Error("a closed form closed the next one")
+	}
+	if now = now.Add(formLifetime - time.Second); opens(at) {
+		t.Error("a form is lost before it expires")
+	}
+	if now = now.Add(time.Second); !opens(at) || len(f.open) != 1 {
+		t.Errorf("expired forms are kept: %d", len(f.open))
 	}
 }

@@ -147,6 +147,12 @@ func transportNames() []string { return []string{"memory", "stdio", "http"} }
 // connectClient connects a user's client to a server.
 func connectClient(t *testing.T, server *mcpserver.Server, transportName, user, version string, opts *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
+	return connectNamedClient(t, server, transportName, user, "test", version, opts)
+}
+
+// connectNamedClient is like connectClient, for a client with a name.
+func connectNamedClient(t *testing.T, server *mcpserver.Server, transportName, user, name, version string, opts *mcp.ClientOptions) *mcp.ClientSession {
+	t.Helper()
 	ctx := auth.WithPrincipal(t.Context(), guideway.Principal{User: user})
 	var to mcp.Transport
 	switch transportName {
@@ -168,7 +174,7 @@ func connectClient(t *testing.T, server *mcpserver.Server, transportName, user, 
 	case "http":
 		to = serveHTTP(t, server, user)
 	}
-	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
+	client := mcp.NewClient(&mcp.Implementation{Name: name, Version: "1"}, opts)
 	cs, err := client.Connect(t.Context(), to, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatal(err)

@@ -56,6 +56,8 @@ const (
 type question struct {
 	form  *mcp.ElicitParams
 	state string
+	// close ends the question, after the client has answered or failed to ask.
+	close func()
 	// failed is the refusal that is returned if the client cannot ask.
 	failed *run.Refusal
 }
