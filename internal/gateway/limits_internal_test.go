@@ -135,3 +135,32 @@ func TestRepeatedAnswersCount(t *testing.T) {
 		t.Errorf("%d expired states are kept", len(l.answered)-1)
 	}
 }
+
+// The limit of a tool counts the calls of a listed tool when they arrive. For an unlisted
+// tool, which hooks may redirect, it counts when the tool that is called is known.
+func TestLimitOfAnUnlistedTool(t *testing.T) {
+	t.Parallel()
+	g, err := New(Options{Key: []byte(strings.Repeat("k", 32))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &member{Entry: Entry{ToolPerMinute: 1}, Upstream: upstream.New(upstream.Spec{Name: "one"}, upstream.Options{})}
+	c := &Client{Principal: guideway.Principal{User: "ann", Client: "editor"}}
+	listed := &tool{entry: entry{member: m, name: "one__echo", original: "echo"}}
+	unlisted := &tool{entry: entry{member: m, name: "one__env", original: "env"}, unlisted: true}
+	for i, want := range []bool{true, false, false} {
+		if err := g.checkLimits(c, listed); (err == nil) != want {
+			t.Errorf("call %d of a listed tool: %v", i+1, err)
+		}
+	}
+	for range 3 {
+		if err := g.checkLimits(c, unlisted); err != nil {
+			t.Errorf("an unlisted tool is counted on arrival: %v", err)
+		}
+	}
+	for i, want := range []bool{true, false} {
+		if err := g.checkToolLimit(unlisted); (err == nil) != want {
+			t.Errorf("call %d after the hooks: %v", i+1, err)
+		}
+	}
+}

@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -241,3 +243,47 @@ func TestDifferencesAreComplete(t *testing.T) {
 		t.Errorf("two equal definitions differ by %q", got)
 	}
 }
+
+// Only _meta has members that do not count: elsewhere a member of the same name, and an
+// empty object, give another pin.
+func TestPinIgnoresOnlyMessageMetadata(t *testing.T) {
+	t.Parallel()
+	for name, texts := range map[string][2]string{
+		"a trace elsewhere":         {`{"name":"n","x":{"traceparent":"a","y":1}}`, `{"name":"n","x":{"traceparent":"b","y":1}}`},
+		"an empty object elsewhere": {`{"name":"n","annotations":{}}`, `{"name":"n"}`},
+		"a token elsewhere":         {`{"name":"n","progressToken":"a"}`, `{"name":"n"}`},
+		"_meta that is no object":   {`{"name":"n","_meta":"a"}`, `{"name":"n","_meta":"b"}`},
+	} {
+		a, errA := pinOf(json.RawMessage(texts[0]))
+		b, errB := pinOf(json.RawMessage(texts[1]))
+		if err := errors.Join(errA, errB); err != nil || a.Hash == b.Hash {
+			t.Errorf("%s: the pins are equal, %v", name, err)
+		}
+	}
+}
+
+// Pins that cannot be stored are logged, and the tools of the first use are still offered;
+// stored ones are not logged.
+func TestUnstoredPinsAreLogged(t *testing.T) {
+	t.Parallel()
+	for _, failure := range []error{nil, errors.New("the disk is full")} {
+		var log bytes.Buffer
+		g, err := New(Options{Key: []byte(strings.Repeat("k", 32)), Pins: unstored{failure}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &member{Upstream: upstream.New(upstream.Spec{Name: "one"}, upstream.Options{})}
+		if held := g.checkPins(m, catalogOf(`{"name":"a"}`)); len(held) > 0 {
+			t.Errorf("%v wait", held)
+		}
+		if strings.Contains(log.String(), "could not be pinned") != (failure != nil) {
+			t.Errorf("with the error %v the log is %q", failure, log.String())
+		}
+	}
+}
+
+// unstored are pins of an upstream that was never used, which may not be writable.
+type unstored struct{ err error }
+
+func (unstored) Approved(string) (map[string]Pin, error) { return nil, nil }
+func (u unstored) Approve(string, map[string]Pin) error  { return u.err }
