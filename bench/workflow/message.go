@@ -74,7 +74,7 @@ func readAnswer(line []byte, id int) (result json.RawMessage, ok bool, err error
 		return nil, false, nil
 	}
 	if a.Error != nil {
-		return nil, true, fmt.Errorf("the server answered error %d: %s", a.Error.Code, a.Error.Message)
+		return nil, true, fmt.Errorf("the server answered with error %d: %s", a.Error.Code, a.Error.Message)
 	}
 	return a.Result, true, nil
 }

@@ -29,7 +29,7 @@ type Names struct {
 	Upstreams []UpstreamNames
 }
 
-// UpstreamNames is the prefix of one upstream's tool names, which may be empty, and reports
+// UpstreamNames holds the prefix of one upstream's tool names, which may be empty, and reports
 // whether the upstream's tools are known.
 type UpstreamNames struct {
 	Prefix string

@@ -30,7 +30,7 @@ func TestMetricsAreGuarded(t *testing.T) {
 	}{
 		{"no credential", withoutCredential, 401},
 		{"a wrong token", withBearer(strings.Repeat("x", 48)), 401},
-		{"the token of the file", asAgent, 200},
+		{"the token of the token file", asAgent, 200},
 		{"a browser", page, 200},
 		{"a browser without the page's key", cookie, 401},
 		{"a page of another origin", func(r *http.Request) {

@@ -151,7 +151,7 @@ func (p *pages) serveFile(c *call, name string) (any, error) {
 	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
 	h := c.w.Header()
 	h.Set("Content-Type", mediaType)
-	h.Set("Cache-Control", "no-cache") // revalidate; the answer is then 304
+	h.Set("Cache-Control", "no-cache") // browsers revalidate the file, and usually get 304
 	h.Set("ETag", tag)
 	if strings.Contains(c.Header.Get("If-None-Match"), tag) {
 		c.w.WriteHeader(http.StatusNotModified)

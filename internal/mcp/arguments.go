@@ -69,7 +69,7 @@ const (
 	// maxList bounds every list argument. A run of a few thousand rounds fits.
 	maxList = 100_000
 	// maxDepth bounds the nesting of every object argument. A definition has up to 64
-	// levels, and the server adds loop variables below further keys to a context: a client
+	// levels, and the server nests loop variables under additional keys of a context: a client
 	// must be able to send back every context that it received.
 	maxDepth = 80
 )

@@ -167,8 +167,8 @@ func (t *tool) exampleCall() *run.Call {
 func (t *contextTools) saveTool() *tool {
 	return &tool{
 		name: "workflow_checkpoint_save", title: "Save a checkpoint", effect: effectAdds,
-		description: "Save your context so that it outlives this conversation: that of a run by its handle (only the checkpoint gets context), " +
-			"or any under a sessionId. Runs save automatically at phase ends and gates.",
+		description: "Save your context so that it outlives this conversation: the context of a run by its handle (context is added to the checkpoint only), " +
+			"or any context under a sessionId. Runs save automatically at phase ends and gates.",
 		params: []param{
 			runHandleParam(), seriesParam("Any; created if absent"), workflowParam(), contextParam("What you need to continue"),
 			{name: "name", kind: kindString, maxLength: 200},

@@ -136,7 +136,7 @@ func (t *Tracer) deliverBody(body []byte) error {
 
 // postOnce sends a request once. again reports whether a retry may succeed.
 func (t *Tracer) postOnce(body []byte) (again bool, err error) {
-	// The client's timeout bounds it: a batch outlives the contexts of its spans.
+	// The client's timeout limits the request: a batch outlives the contexts of its spans.
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, t.set.endpoint, bytes.NewReader(body))
 	if err != nil {
 		return false, fmt.Errorf("make a request: %w", err)

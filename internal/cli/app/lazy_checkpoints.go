@@ -29,7 +29,7 @@ func NewAutoSaver(s *Store, c *CheckpointStore) (*contexts.AutoSaver, error) {
 // exit within a second of its signal.
 const autoSaveTimeout = 800 * time.Millisecond
 
-// CloseAutoSaver saves what is pending within autoSaveTimeout. An unsaved run loses
+// CloseAutoSaver saves the pending checkpoints within autoSaveTimeout. An unsaved run loses
 // nothing, because its journal is complete.
 func CloseAutoSaver(s *Store, keeper *contexts.AutoSaver) {
 	done := make(chan struct{})

@@ -206,7 +206,7 @@ func (a *App) WithRunsAndDefinitions(ctx context.Context, definitions run.Defini
 	})
 }
 
-// WithStore opens the store, calls do with the login of the user, and closes the store.
+// WithStore opens the store, calls do with the principal of the user, and closes the store.
 func (a *App) WithStore(ctx context.Context, do func(context.Context, *Opened, guideway.Principal) error) error {
 	return a.withOpenStore(ctx, nil, func(ctx context.Context, _ *Store, o *Opened, person guideway.Principal) error {
 		return do(ctx, o, person)

@@ -210,7 +210,7 @@ func (r *answersReader) readGateAnswer(id string, n *doc.Node, same bool) {
 	case n.Kind != doc.String || !slices.Contains(options, text):
 		r.addError(n, "write "+strings.Join(options, " or "), "the gate of %q has no option %v", id, n.Any())
 	case same && slices.Contains(gate.Repeating, n.Text):
-		r.addError(n, "write a list, such as ["+n.Text+", "+options[0]+"]", "answering %s to %q every time would never end", n.Text, id)
+		r.addError(n, "write a list, such as ["+n.Text+", "+options[0]+"]", "the run would never end if %q is answered with %s every time", id, n.Text)
 	default:
 		r.gates[id] = series[string]{list: append(r.gates[id].list, text), same: same}
 	}

@@ -72,8 +72,8 @@ func runRunsVerify(ctx context.Context, o *RunsVerifyOptions) error {
 	})
 }
 
-// verifyRuns verifies all guided runs and the runs of machines, which have their own store,
-// or one run.
+// verifyRuns verifies one run, or all guided runs and all runs of machines, which have their
+// own store.
 func (o *RunsVerifyOptions) verifyRuns(ctx context.Context, d *app.RunDeps) (*run.Report, error) {
 	report := &run.Report{}
 	if !machinecmd.IsMachineRun(o.Run) {

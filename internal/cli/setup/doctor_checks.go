@@ -57,7 +57,7 @@ func checkDirectories(cfg *config.Config) []Check {
 func checkDirectory(name, path, missing string) Check {
 	c := Check{Name: name, Status: CheckOK, Message: path}
 	if path == "" {
-		c.Status, c.Message = CheckFail, "the environment does not define it"
+		c.Status, c.Message = CheckFail, "not defined by the environment"
 		c.Fix = "set HOME (USERPROFILE on Windows)"
 		return c
 	}

@@ -142,7 +142,7 @@ func (l *Log) Get(ctx context.Context, user, id string) (*Entry, error) {
 	e, err := scanEntry(row, &graphs, &request, &response)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "unknown request %q", id).
-			WithFix("guideway requests list; old requests are removed")
+			WithFix("guideway requests list prints the ids; old requests are removed")
 	}
 	if err != nil {
 		return nil, l.wrapError("read the request log", err)

@@ -79,7 +79,7 @@ func fetchCatalog(ctx context.Context, s *Session) (*Catalog, error) {
 	return c, nil
 }
 
-// merge adds the entries that only o has, which is the catalog of another session.
+// merge adds the entries that c lacks from o, the catalog of another session.
 func (c *Catalog) merge(o *Catalog) {
 	for _, l := range []struct {
 		id   string

@@ -256,7 +256,7 @@ func TestRefusedToken(t *testing.T) {
 		if guideway.ErrorCode(err) != guideway.CodeUnauthorized || !strings.Contains(err.Error(), tt.want) || !strings.Contains(guideway.ErrorFix(err), tt.fix) || strings.Contains(err.Error(), "\u202e") {
 			t.Errorf("%s: %v, %s", name, err, guideway.ErrorFix(err))
 		}
-		if i.mu.Lock(); i.given > 3 { // The refresh for the call, and the one for the notification stream.
+		if i.mu.Lock(); i.given > 3 { // one refresh for the call, and one for the notification stream
 			t.Errorf("%s: %d tokens", name, i.given)
 		}
 		i.mu.Unlock()

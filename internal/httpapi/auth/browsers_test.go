@@ -392,7 +392,7 @@ func TestNewBrowserSessionsDoesNotAccessDisk(t *testing.T) {
 		t.Errorf("the directory exists: %v", err)
 	}
 	if _, err := auth.NewBrowserSessions(auth.BrowserOptions{}); err == nil {
-		t.Error("browsers without a directory")
+		t.Error("browser sessions without a directory are accepted")
 	}
 }
 

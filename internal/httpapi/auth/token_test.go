@@ -228,7 +228,7 @@ func TestTokenFileIsALinkLoop(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token")
 	if err := os.Symlink(path, path); err != nil {
-		t.Skipf("no symbolic links here: %v", err)
+		t.Skipf("symbolic links are not supported: %v", err)
 	}
 	checkRefused(t, path, guideway.CodeUnavailable, "read the token file")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil {
