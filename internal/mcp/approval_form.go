@@ -63,14 +63,15 @@ func (r *runTools) approvalFix(ctx context.Context, runID string) string {
 	return run.ApprovalFix(runID, page)
 }
 
-// refuseAgentAnswer refuses an agent's answer to a human approval.
-func (r *runTools) refuseAgentAnswer(ctx context.Context, req *mcp.CallToolRequest, runID, handle string) *run.Refusal {
+// refuseAgentAnswer refuses an agent's answer to a human approval. It suggests the form if
+// the client can show one.
+func (r *runTools) refuseAgentAnswer(ctx context.Context, form bool, runID, handle string) *run.Refusal {
 	refusal := &run.Refusal{
 		Code: guideway.CodeRefused, Rule: engine.RulePerson, RunID: runID,
 		Message: "this gate requires human approval, which an agent cannot give",
 		Fix:     r.approvalFix(ctx, runID),
 	}
-	if canAsk(req) {
+	if form {
 		refusal.Fix = "call workflow_continue with the handle alone: the client asks the person. If the client shows no form, " + refusal.Fix
 		refusal.Next = askCall(handle)
 	}
@@ -78,12 +79,14 @@ func (r *runTools) refuseAgentAnswer(ctx context.Context, req *mcp.CallToolReque
 }
 
 // addGateOptions adds the options of this client to a refusal at a human approval.
-func (r *runTools) addGateOptions(ctx context.Context, req *mcp.CallToolRequest, handle string, err error) error {
+func (r *runTools) addGateOptions(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, handle string, err error) error {
 	refusal, ok := run.AsRefusal(err)
 	if !ok || refusal.Next != nil || refusal.Rule != engine.RulePerson && refusal.Rule != engine.RuleGateUnanswered {
 		return withNext(err, statusCall(handle))
 	}
-	mine := r.refuseAgentAnswer(ctx, req, refusal.RunID, handle)
+	now, failed := r.runs.Status(ctx, c, run.Ref{Handle: handle})
+	form := canAsk(req) && failed == nil && r.suggestsForm(now.Declined)
+	mine := r.refuseAgentAnswer(ctx, form, refusal.RunID, handle)
 	mine.Given, mine.Position = refusal.Given, refusal.Position
 	return mine
 }
@@ -238,15 +241,28 @@ func (r *runTools) declinedRefusal(ctx context.Context, runID, handle string, by
 	return refusal
 }
 
+// maxForms bounds the forms without an answer at one position.
+const maxForms = 20
+
+// canRepeatForm reports whether the person can be asked again after a form without an answer.
+func (r *runTools) canRepeatForm(last *run.Decline) bool {
+	return last == nil || last.Count < maxForms && r.forms.now().Sub(last.At) >= repeatAfter
+}
+
+// suggestsForm reports whether an answer at a human approval suggests the call that shows the
+// form. An agent that follows the suggestions of a client that declines every form would
+// otherwise repeat that call forever.
+func (r *runTools) suggestsForm(last *run.Decline) bool {
+	return r.canRepeatForm(last) && (last == nil || !last.ByClient)
+}
+
 // refuseRepeatedForm refuses to ask again soon after a form without an answer, or too often
 // at one position.
 func (r *runTools) refuseRepeatedForm(ctx context.Context, d *run.Details) error {
-	const most = 20
-	last := d.Declined
-	if last == nil || last.Count < most && r.forms.now().Sub(last.At) >= repeatAfter {
+	if r.canRepeatForm(d.Declined) {
 		return nil
 	}
-	return r.declinedRefusal(ctx, d.ID, d.Current, last.ByClient, "")
+	return r.declinedRefusal(ctx, d.ID, d.Current, d.Declined.ByClient, "")
 }
 
 // refuseOpenForm refuses a second form at a position. It suggests no call: only the person

@@ -432,10 +432,21 @@ func TestDeclinedFormsAreRecorded(t *testing.T) {
 					t.Errorf("the refusal is %v", res)
 				}
 			}
+			// No answer suggests the call that is refused.
+			for tool, input := range map[string]map[string]any{"workflow_status": {}, "workflow_continue": {"output": "again"}} {
+				input["handle"] = gate["handle"]
+				if res, _ := callRaw(t, cs, tool, input); res["next"] != nil || !strings.Contains(textMember(res, "hint")+textMember(res, "fix"), approve) {
+					t.Errorf("%s after the form: %v", tool, res)
+				}
+			}
 			if p.asked.Load() != 1 {
 				t.Errorf("asked %d times within a minute", p.asked.Load())
 			}
 			r.advanceClock(time.Minute)
+			later := callTool(t, cs, "workflow_status", map[string]any{"handle": gate["handle"]})
+			if suggested := later["next"] != nil; suggested != (tt.kind == run.KindDeclined) {
+				t.Errorf("after a minute, the status is %v", later)
+			}
 			callRefused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"]}, "gate-declined")
 			if p.asked.Load() != 2 {
 				t.Errorf("asked %d times after a minute", p.asked.Load())

@@ -57,7 +57,7 @@ func (r *runTools) continueTool() *tool {
 			}
 			a, err := r.runs.Continue(ctx, c.caller, request)
 			if err != nil {
-				return nil, r.addGateOptions(ctx, c.req, request.Handle, withGiven(err, c.arguments))
+				return nil, r.addGateOptions(ctx, c.req, c.caller, request.Handle, withGiven(err, c.arguments))
 			}
 			return r.newAnswer(ctx, c.req, a), nil
 		},

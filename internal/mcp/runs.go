@@ -108,7 +108,7 @@ func (r *runTools) newBareAnswer(ctx context.Context, req *mcp.CallToolRequest, 
 		return runAnswer{Answer: a}
 	case !a.Position.Person:
 		return runAnswer{Answer: a, Hint: run.AskUser}
-	case canAsk(req):
+	case canAsk(req) && r.suggestsForm(a.Declined):
 		copied := *a
 		copied.Next = askCall(a.Handle)
 		return runAnswer{Answer: &copied, Hint: "only a person can open this gate; the call asks them. If the client shows no form, " + r.approvalFix(ctx, a.RunID)}

@@ -170,7 +170,8 @@ func (s *Service) newAnswer(ctx context.Context, rec Record, l *loadedRun, handl
 	pos := l.program.PositionOf(l.state)
 	return &Answer{
 		RunID: rec.ID, Handle: handle, WorkflowID: rec.Workflow, Workflow: rec.Workflow,
-		Status: l.program.Status(l.state), Position: pos, Next: s.nextCallOf(ctx, rec, l, handle, pos),
+		Status: l.program.Status(l.state), Position: pos, Declined: l.attempts.Last,
+		Next: s.nextCallOf(ctx, rec, l, handle, pos),
 	}
 }
 

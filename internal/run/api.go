@@ -25,6 +25,8 @@ type Answer struct {
 	Position   engine.Position `json:"position"`
 	// Workflow is the workflow of the run, also if WorkflowID is omitted.
 	Workflow string `json:"-"`
+	// Declined is the last form of the gate that was closed without an answer, if any.
+	Declined *Decline `json:"-"`
 	// Next is the form of a legal call. It is nil at the end and at a human approval.
 	Next *Call `json:"next,omitempty"`
 	// State is the run as a state document, if the caller asked for it.
