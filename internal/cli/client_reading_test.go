@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// reading is what a model reads in the answer to a call.
+type reading struct {
+	// text is all that the client shows the model.
+	text string
+	// kind and id are those of the position.
+	kind, id string
+	// rule is the rule of a refusal.
+	rule string
+	next *nextForm
+}
+
+// nextForm is the next call that an answer suggests.
+type nextForm struct {
+	Tool      string         `json:"tool"`
+	Arguments map[string]any `json:"arguments"`
+	Fields    []formField    `json:"fields"`
+}
+
+type formField struct {
+	Name     string `json:"name"`
+	Choices  []any  `json:"choices"`
+	Optional bool   `json:"optional"`
+}
+
+// move is the position, or the rule of a refusal.
+func (r reading) move() string {
+	if r.rule != "" {
+		return r.rule
+	}
+	return strings.TrimSpace(r.kind + " " + r.id)
+}
+
+func (r reading) at() string {
+	if r.rule != "" {
+		return r.rule
+	}
+	return r.id
+}
+
+// read returns what the client shows its model of a result: the text, the structured content
+// or both.
+func (p *clientProfile) read(result json.RawMessage) (reading, error) {
+	var r struct {
+		Content           []struct{ Type, Text string } `json:"content"`
+		StructuredContent json.RawMessage               `json:"structuredContent"`
+		IsError           bool                          `json:"isError"`
+	}
+	if err := json.Unmarshal(result, &r); err != nil {
+		return reading{}, err
+	}
+	if len(r.Content) != 1 || r.Content[0].Type != "text" {
+		return reading{}, fmt.Errorf("%d blocks of content; clients lose or join further ones", len(r.Content))
+	}
+	mode, text, structure := p.settings["answers"], r.Content[0].Text, string(r.StructuredContent)
+	if r.IsError {
+		mode = p.settings["refusals"]
+	} else if structure == "" {
+		return reading{}, fmt.Errorf("the answer has no structured content")
+	}
+	seen := reading{text: text}
+	switch mode {
+	case "structure":
+		if structure != "" {
+			seen.text = structure
+		}
+	case "both":
+		if structure != text {
+			seen.text += "\n\n" + structure
+		}
+	case "result":
+		seen.text, text = string(result), structure
+	case "blocks":
+		blocks, err := json.Marshal(r.Content)
+		if err != nil {
+			return reading{}, err
+		}
+		seen.text = string(blocks)
+	case "text":
+	default:
+		return reading{}, fmt.Errorf("unknown mode %q", mode)
+	}
+	if mode == "structure" {
+		text = seen.text
+	}
+	return seen, seen.parse(text)
+}
+
+var (
+	positionLine = regexp.MustCompile(`(?m)^(step|gate|context|end)(?: (\S+))?: `)
+	nextLine     = regexp.MustCompile(`(?m)^Next: (\S+) (\{.*\})$`)
+	fieldLine    = regexp.MustCompile(`^- ([a-zA-Z.]+)(?: \(\w+\))?: (.*)$`)
+	choiceList   = regexp.MustCompile(`; one of (.*)$`)
+)
+
+// parse reads the position and the next call, from JSON or from words.
+func (r *reading) parse(text string) error {
+	if strings.HasPrefix(text, "{") {
+		var a struct {
+			Rule     string                    `json:"rule"`
+			Position struct{ Kind, ID string } `json:"position"`
+			Next     *nextForm                 `json:"next"`
+		}
+		err := json.Unmarshal([]byte(text), &a)
+		r.kind, r.id, r.rule, r.next = a.Position.Kind, a.Position.ID, a.Rule, a.Next
+		return err
+	}
+	if found := positionLine.FindStringSubmatch(text); found != nil {
+		r.kind, r.id = found[1], found[2]
+	}
+	at := nextLine.FindStringSubmatchIndex(text)
+	if at == nil {
+		return nil
+	}
+	r.next = &nextForm{Tool: text[at[2]:at[3]]}
+	if err := json.Unmarshal([]byte(text[at[4]:at[5]]), &r.next.Arguments); err != nil {
+		return err
+	}
+	for line := range strings.Lines(text[at[1]:]) {
+		found := fieldLine.FindStringSubmatch(strings.TrimSpace(line))
+		if found == nil {
+			continue
+		}
+		field := formField{Name: found[1], Optional: strings.HasSuffix(found[2], "(optional)")}
+		if list := choiceList.FindStringSubmatch(found[2]); list != nil {
+			if err := json.Unmarshal([]byte("["+list[1]+"]"), &field.Choices); err != nil {
+				return err
+			}
+		}
+		r.next.Fields = append(r.next.Fields, field)
+	}
+	return nil
+}
