@@ -239,8 +239,15 @@ func TestLockIsBounded(t *testing.T) {
 		t.Errorf("the reader got the run %+v, %v", r, err)
 	}
 	release()
-	if err := putCommit(t.Context(), s, c); err != nil {
-		t.Errorf("while the lock is held: %v", err)
+	err = putCommit(t.Context(), s, c)
+	for range 200 { // a busy machine may give the lock to the writer after the short timeout only
+		if guideway.ErrorCode(err) != guideway.CodeUnavailable {
+			break
+		}
+		err = putCommit(t.Context(), s, c)
+	}
+	if err != nil {
+		t.Errorf("after the lock was released: %v", err)
 	}
 	// An abandoned attempt does not hold the lock.
 	if release, err = other.acquireLock(t.Context()); err != nil {
