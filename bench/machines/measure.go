@@ -153,9 +153,9 @@ func (b *bench) runMachine(ctx context.Context) (took time.Duration, steps []tim
 // row holds the figures of a kind.
 type row struct {
 	kind kind
-	// alone are the durations of sequential runs, each of 3 steps, and aloneSteps those of
-	// their steps; together is the elapsed time of all concurrent runs, and steps their
-	// steps.
+	// alone holds the durations of sequential runs, each of 3 steps, and aloneSteps the
+	// durations of their steps. together is the elapsed time of all concurrent runs, and
+	// steps holds the durations of their steps.
 	alone, aloneSteps, steps []time.Duration
 	together                 time.Duration
 	machines                 int

@@ -15,8 +15,8 @@ import (
 // snapshotSize is the size of the snapshot of a run with a typical context.
 const snapshotSize = 4 << 10
 
-// measureAppends measures the part of a command in the journal: one durable transaction
-// with an event, a handle, search words and a snapshot.
+// measureAppends measures the time that a command spends in the journal: one durable
+// transaction with an event, a handle, search words and a snapshot.
 func (p plan) measureAppends(ctx context.Context, w *workplace, rec record) (err error) {
 	journal, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(w.dir, "append", "journal.db")})
 	if err != nil {

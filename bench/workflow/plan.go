@@ -13,8 +13,8 @@ import (
 type plan struct {
 	// starts is the number of processes started for each row.
 	starts int
-	// calls is the number of calls of a latency, memoryCalls the number of calls before the
-	// second memory reading.
+	// calls is the number of calls for a latency, and memoryCalls the number of calls
+	// before the second memory reading.
 	calls, memoryCalls int
 	// quiet is the idle time before the memory of a process is read.
 	quiet time.Duration

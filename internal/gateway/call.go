@@ -105,8 +105,8 @@ func approveFix(t *tool) string {
 	return "ask the user to review the tool and to run: guideway upstream approve " + t.member.Name()
 }
 
-// sendTool sends a call of the tool called to the tool to, which may be the same or a
-// different tool of the same upstream.
+// sendTool sends a call to the tool to. called is the tool that the client named: the same
+// tool, or another one of the same upstream.
 func (g *Gateway) sendTool(ctx context.Context, c *Client, called, to *tool, r Request) (json.RawMessage, error) {
 	return g.send(ctx, c, route{method: methodCall, member: to.member, original: to.original, shown: called.name, headers: to.headers}, r)
 }

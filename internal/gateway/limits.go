@@ -134,7 +134,7 @@ func (g *Gateway) boundsOf(c *Client, m *member) []bound {
 }
 
 // checkRequestLimits checks the limits of a request that is not a tool call: a prompt, a
-// resource or a completion. Such a request costs an upstream as much.
+// resource or a completion. Such a request costs an upstream as much as a tool call.
 func (g *Gateway) checkRequestLimits(c *Client, m *member, r Request) error {
 	if g.limits.isFirstAnswer(r.State) {
 		return nil

@@ -25,8 +25,8 @@ func addressOf(m *member, uri string) string {
 	return scheme + m.Name() + "/" + uri
 }
 
-// isForeignPage reports whether the URI of a page has the name of another upstream in it. An
-// upstream must not take the place of another one's page.
+// isForeignPage reports whether the URI of a page has the name of another upstream in it.
+// An upstream must not replace a page of another upstream.
 func (s *surface) isForeignPage(m *member, uri string) bool {
 	page, ok := strings.CutPrefix(uri, uiScheme)
 	if !ok {

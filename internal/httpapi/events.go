@@ -274,7 +274,7 @@ func (a *api) sessionStream(c *call) (any, error) {
 }
 
 // sendSession adds the current state of a document to a stream. After several consecutive
-// changes, each event may show the last one.
+// changes, each event may show the latest state.
 func (a *api) sendSession(ctx context.Context, out *stream, ref session.Ref, change run.Change) error {
 	gone := sessionEvent{Type: "deleted", WorkflowID: ref.Workflow, SessionID: ref.ID}
 	if change.Op == run.OpDeleted {

@@ -100,8 +100,8 @@ func (c *call) runCaller() run.Caller {
 	return by
 }
 
-// decodeBody decodes a JSON body. An empty body changes nothing. The content type must be
-// JSON, which a page of another origin cannot send without a preflight request.
+// decodeBody decodes a JSON body. An empty body leaves into unchanged. The content type
+// must be JSON, which a page of another origin cannot send without a preflight request.
 func (c *call) decodeBody(into any) error {
 	body := http.MaxBytesReader(c.w, c.Body, maxBody)
 	dec := json.NewDecoder(body)

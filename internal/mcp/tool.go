@@ -30,7 +30,7 @@ type tool struct {
 	// the person at the client.
 	serve func(ctx context.Context, c call) (any, error)
 	// legal, if set, returns a legal call to replace the one that an error suggests, or nil
-	// to keep that.
+	// to keep the suggested one.
 	legal func(ctx context.Context, suggested *run.Call) *run.Call
 	// failed, if set, converts an error to the form that callers of this tool expect.
 	failed func(*callError) any

@@ -239,7 +239,7 @@ func CheckpointsExist(cfg *config.Config) bool {
 }
 
 // CheckpointContentDir returns the directory of the contents of checkpoints. With
-// PostgreSQL it is used only if it is set.
+// PostgreSQL, the directory is used only if it is configured.
 func CheckpointContentDir(cfg *config.Config) string {
 	return cmp.Or(cfg.Checkpoints.Dir, filepath.Join(cfg.DataDir, "contexts"))
 }

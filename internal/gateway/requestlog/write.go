@@ -14,8 +14,8 @@ const (
 	(id, at, took, user, client, token, method, upstream, project, tool, status, error, bytes_in, bytes_out, hooks, trace, graphs, request, response)
 	VALUES `
 	rowSQL = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-	// rowsPerInsert is the number of entries that one statement inserts: the round trip to
-	// the database took most of the time of an entry.
+	// rowsPerInsert is the number of entries that one statement inserts: with one entry per
+	// statement, most of the time is spent on round trips to the database.
 	rowsPerInsert = 16
 )
 

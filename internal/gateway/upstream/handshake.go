@@ -53,7 +53,7 @@ func CheckProtocol(version string) error {
 }
 
 // discoverTime is the time that a stdio server has to answer server/discover before the
-// legacy handshake is tried: some servers do not answer requests before it.
+// legacy handshake is tried: some servers answer no request before that handshake.
 const discoverTime = 5 * time.Second
 
 // handshake negotiates a version. known is the version of a previous session, or "".

@@ -32,7 +32,7 @@ func (a *Allow) IsEmpty() bool {
 }
 
 // Covers reports whether a allows everything that b allows. It compares names, so it may
-// return false for the same tools named in another way.
+// return false for the same tools if a and b name them differently.
 func (a *Allow) Covers(b *Allow) bool {
 	within := func(some, all []string) bool {
 		return !slices.ContainsFunc(some, func(name string) bool { return !slices.Contains(all, name) })

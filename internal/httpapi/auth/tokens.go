@@ -17,8 +17,9 @@ type Scope string
 
 // The scopes.
 const (
-	// ScopeMCP gives access to /mcp, as far as its Allow goes, and to nothing else. It
-	// cannot be combined, so that no token both answers a human approval and works on /mcp.
+	// ScopeMCP gives access to /mcp, as far as its Allow permits, and to nothing else. It
+	// cannot be combined with other scopes, so that no token both answers a human approval
+	// and works on /mcp.
 	ScopeMCP Scope = "mcp"
 	// ScopeRead reads the user's runs, session documents, definitions and upstreams.
 	ScopeRead Scope = "read"

@@ -13,8 +13,8 @@ const (
 	// drainTime is the time for calls in flight to finish after the input has ended or ctx
 	// is done.
 	drainTime = 400 * time.Millisecond
-	// cancelTime is the time for a cancelled call to return. Both together stay well below
-	// the second after which a client may kill the process.
+	// cancelTime is the time for a cancelled call to return. drainTime and cancelTime
+	// together stay well below the second after which a client may kill the process.
 	cancelTime = 250 * time.Millisecond
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// AddRuntime adds metrics of the process and of the Go runtime, with the usual names for
-// dashboards of Go programs. began is the start of the process.
+// AddRuntime adds metrics of the process and of the Go runtime, with the names that
+// dashboards for Go programs expect. began is the start of the process.
 func (s *Set) AddRuntime(began time.Time) {
 	simple := func(kind, name, help string, value func() float64) {
 		s.Collect(kind, name, help, nil, func(emit func(float64, ...string)) { emit(value()) })
