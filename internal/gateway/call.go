@@ -35,10 +35,9 @@ type Request struct {
 	delivery *delivery
 }
 
-// HasTool reports whether a name belongs to an upstream's tool.
-func (g *Gateway) HasTool(name string) bool {
-	s := g.surface.Load()
-	return s.byName[name] != nil || isLazy(name) || g.unlistedTool(name) != nil
+// HasTool reports whether a name belongs to an upstream's tool that the client can see.
+func (g *Gateway) HasTool(c *Client, name string) bool {
+	return g.surfaceOf(c).byName[name] != nil || isLazy(name) || g.unlistedTool(c, name) != nil
 }
 
 // Call calls a tool. An error of type *jsonrpc.Error is sent to the client unchanged.
@@ -53,7 +52,7 @@ func (g *Gateway) callTool(ctx context.Context, c *Client, r Request) (json.RawM
 	o := g.observe(c, methodCall, &r)
 	t, err := g.findTool(ctx, c, r.Name)
 	if err != nil {
-		if t = g.unlistedTool(r.Name); t == nil || !g.accessOf(ctx).allowsTool(t) {
+		if t = g.unlistedTool(c, r.Name); t == nil || !g.accessOf(ctx).allowsTool(t) {
 			return o.endUnrouted(ctx, err)
 		}
 	}
@@ -95,7 +94,7 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 		r.delivery.err = err
 	}
 	if err == nil {
-		result = g.rewriteURIs(t.member, result)
+		result = g.rewriteURIs(c, t.member, result)
 	}
 	return g.toolAnswer(c, t, result, err)
 }
@@ -132,7 +131,7 @@ func (g *Gateway) toolAnswer(c *Client, t *tool, result json.RawMessage, err err
 
 // findTool returns a tool that the client may call.
 func (g *Gateway) findTool(ctx context.Context, c *Client, name string) (*tool, error) {
-	s := g.surface.Load()
+	s := g.surfaceOf(c)
 	t := s.byName[name]
 	if t == nil && strings.Contains(name, separator) {
 		s = g.readySurface(ctx, c) // The upstream's tools may not be known yet.

@@ -41,7 +41,7 @@ func (g *Gateway) Names() Names {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var n Names
-	for _, t := range g.surface.Load().tools {
+	for _, t := range g.surfaces.Load().shared.tools {
 		n.Tools = append(n.Tools, t.name)
 	}
 	for _, m := range g.members {

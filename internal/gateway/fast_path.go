@@ -60,12 +60,15 @@ func (g *Gateway) Accept(ctx context.Context, session *mcp.ServerSession, header
 	case m.Method != "tools/call" || m.ID == nil || m.Params == nil || bytes.ContainsAny(m.ID, ".eE") && m.ID[0] != '"':
 		return nil
 	}
-	r, t := g.parseFastCall(m.Params)
-	if t == nil {
+	r, ok := parseFastCall(m.Params)
+	if !ok {
 		return nil
 	}
-	c := g.fastClient(ctx, session, header, r.Meta, t)
+	c := g.fastClient(ctx, session, header, r)
 	if c == nil {
+		return nil
+	}
+	if t := g.surfaceOf(c).byName[r.Name]; t == nil || t.blocked != "" {
 		return nil
 	}
 	r.Header = header
@@ -82,25 +85,17 @@ func (g *Gateway) Accept(ctx context.Context, session *mcp.ServerSession, header
 	}
 }
 
-// parseFastCall parses the params of a call. It returns no tool if the SDK or Gateway.Call
-// must handle the call. Hooks may apply to the tool: both paths lead to Call, which runs
-// them.
-func (g *Gateway) parseFastCall(params json.RawMessage) (Request, *tool) {
+// parseFastCall parses the params of a call. It returns false if the SDK must handle the
+// call. Hooks may apply to the tool: both paths lead to Call, which runs them.
+func parseFastCall(params json.RawMessage) (Request, bool) {
 	var r Request
 	var name, responses, state json.RawMessage
 	err := jsonrpc.Extract(params, jsonrpc.Field{Key: "name", Value: &name}, jsonrpc.Field{Key: "arguments", Value: &r.Arguments},
 		jsonrpc.Field{Key: "_meta", Value: &r.Meta}, jsonrpc.Field{Key: "inputResponses", Value: &responses}, jsonrpc.Field{Key: "requestState", Value: &state})
-	if err != nil || state != nil || responses != nil {
-		return Request{}, nil
+	if err != nil || state != nil || responses != nil || json.Unmarshal(name, &r.Name) != nil {
+		return Request{}, false
 	}
-	if json.Unmarshal(name, &r.Name) != nil || r.Arguments != nil && r.Arguments[0] != '{' {
-		return Request{}, nil
-	}
-	t := g.surface.Load().byName[r.Name]
-	if t == nil || t.blocked != "" {
-		return Request{}, nil
-	}
-	return r, t
+	return r, r.Arguments == nil || r.Arguments[0] == '{'
 }
 
 // maxFastCall is the maximum size of a message on the fast path. Larger messages are rare,
@@ -133,12 +128,12 @@ func answerTo(id, result json.RawMessage, err error) [][]byte {
 }
 
 // fastClient returns the client of a message, or nil if the SDK must handle the message.
-func (g *Gateway) fastClient(ctx context.Context, session *mcp.ServerSession, header http.Header, meta json.RawMessage, t *tool) *Client {
+func (g *Gateway) fastClient(ctx context.Context, session *mcp.ServerSession, header http.Header, r Request) *Client {
 	c := newClient(ctx, header)
 	var has map[string]json.RawMessage
-	if meta != nil {
+	if r.Meta != nil {
 		var err error
-		if has, err = jsonrpc.Members(meta); err != nil {
+		if has, err = jsonrpc.Members(r.Meta); err != nil {
 			return nil
 		}
 	}
@@ -147,7 +142,7 @@ func (g *Gateway) fastClient(ctx context.Context, session *mcp.ServerSession, he
 		return nil
 	}
 	if has[metaVersion] != nil {
-		return c.setFromMeta(header, has, t)
+		return c.setFromMeta(header, has, r.Name)
 	}
 	if session == nil {
 		return nil
@@ -178,13 +173,13 @@ const (
 
 // setFromMeta reads the client from the _meta of a modern request. The headers must equal
 // the members; otherwise it reports false, and the SDK refuses the request.
-func (c *Client) setFromMeta(header http.Header, has map[string]json.RawMessage, t *tool) *Client {
+func (c *Client) setFromMeta(header http.Header, has map[string]json.RawMessage, tool string) *Client {
 	var version string
 	if json.Unmarshal(has[metaVersion], &version) != nil || version != upstream.ModernVersion {
 		return nil
 	}
 	if header != nil && (header.Get("Mcp-Protocol-Version") != version || header.Get("Mcp-Method") != "tools/call" ||
-		header.Get("Mcp-Name") != t.name || !acceptsBoth(header)) {
+		header.Get("Mcp-Name") != tool || !acceptsBoth(header)) {
 		return nil
 	}
 	capabilities := has[metaCapabilities]

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -98,9 +99,11 @@ type Gateway struct {
 	// fastCalls are the calls that bypass the SDK.
 	fastCalls fastCalls
 
-	surface atomic.Pointer[surface]
+	surfaces atomic.Pointer[surfaces]
 	// held reports whether any client may hold a list.
 	held atomic.Bool
+	// listVersion counts the changes of lists that do not come from upstreams.
+	listVersion atomic.Int64
 	// late holds the upstreams that did not answer in time for a list.
 	late sync.Map
 	// clientPerMinute and lazy are current settings; see Settings.
@@ -213,7 +216,7 @@ func (g *Gateway) Configure(s Settings) error {
 	g.rebuild()
 	if g.held.Load() { // A client that has a list must receive the additions of a new upstream.
 		for _, m := range now {
-			m.Discover()
+			m.Discover(m.listWant())
 		}
 	}
 	g.retireMembers(gone...)
@@ -328,19 +331,19 @@ func (g *Gateway) scheduleRebuild() {
 // Reload rebuilds the surface, after an approval.
 func (g *Gateway) Reload() { g.rebuild() }
 
-// rebuild builds the surface from the known catalogs and notifies clients of changed lists.
+// rebuild builds the surfaces from the known catalogs and notifies clients of changed lists.
 func (g *Gateway) rebuild() {
 	g.mu.Lock()
-	before := g.surface.Load()
-	next := g.buildSurface(g.members)
-	g.surface.Store(next)
+	before := g.surfaces.Load()
+	next := g.buildSurfaces(g.members)
+	g.surfaces.Store(next)
 	d := g.downstream
 	g.mu.Unlock()
 	if d == nil || before == nil || !g.held.Load() {
 		return // No client has a list yet.
 	}
 	for _, kind := range []Kind{KindTools, KindPrompts, KindResources} {
-		if before.prints[kind] != next.prints[kind] {
+		if before.differsFrom(next, kind) {
 			d.notifyChanged(kind)
 		}
 	}
@@ -349,37 +352,41 @@ func (g *Gateway) rebuild() {
 // listTime is the default of Options.ListTime.
 const listTime = 15 * time.Second
 
-// readySurface returns the surface after it has asked all unknown upstreams concurrently.
-// An upstream that does not answer within listTime is omitted. Later lists do not wait for
-// it again: it is asked in the background, and clients are notified when it has answered. A
-// server may offer more to clients that it can ask for input, so the client's own session
-// is asked first. An upstream that the client may not use is not asked, because it would
-// start for a client without access and could send it questions.
+// readySurface returns the surface of a client after it has asked all unknown upstreams
+// concurrently, and those in which the client has an own session with unknown lists. An
+// upstream that does not answer within listTime is omitted. Later lists do not wait for it
+// again: it is asked in the background, and clients are notified when it has answered. An
+// upstream that the client may not use is not asked, because it would start for a client
+// without access.
 func (g *Gateway) readySurface(ctx context.Context, c *Client) *surface {
 	may := g.accessOf(ctx)
+	client, built := c.sharingKey(), g.surfaces.Load()
 	var unknown []*member
 	for _, m := range g.allMembers() {
-		if m.Known() != nil || !may.mayAllow(m) {
+		if m.Known() != nil && built.isCurrent(client, m) || !may.mayAllow(m) {
 			continue
 		}
-		if _, late := g.late.Load(m.Upstream); late {
-			m.Discover()
+		if _, late := g.late.Load(m.Upstream); late && m.Known() == nil {
+			m.Discover(m.listWant())
 			continue
 		}
 		unknown = append(unknown, m)
 	}
 	if len(unknown) == 0 {
 		g.held.Store(true)
-		return g.surface.Load()
+		return g.surfaceOf(c)
 	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(g.opts.ListTime, listTime))
 	defer cancel()
 	var asked sync.WaitGroup
 	for _, m := range unknown {
 		asked.Go(func() {
-			want, parked := g.sessionFor(c, m, false)
-			if parked {
-				want.Client += " lists" // Lists use a separate session: a question in it belongs to no call that could be parked.
+			if own, has := m.OwnOf(client); has && own == nil {
+				m.FetchOwn(ctx, client)
+			}
+			want := upstream.Want{}
+			if own, _ := g.sessionFor(c, m, false); own.Client != "" {
+				want = upstream.Lister(own.Capabilities)
 			}
 			if _, err := m.Catalog(ctx, want); err != nil {
 				g.logger.Warn("an upstream is omitted", "upstream", m.Name(), "error", err)
@@ -392,18 +399,40 @@ func (g *Gateway) readySurface(ctx context.Context, c *Client) *surface {
 	asked.Wait()
 	g.rebuild()
 	g.held.Store(true)
-	return g.surface.Load()
+	return g.surfaceOf(c)
+}
+
+// listWant returns the want of a session for the lists that all clients see.
+func (m *member) listWant() upstream.Want {
+	if m.Sessions == SessionsShared {
+		return upstream.Want{}
+	}
+	return upstream.Lister(nil)
 }
 
 // Notes returns the warnings about the upstreams.
-func (g *Gateway) Notes() []Note { return g.surface.Load().notes }
+func (g *Gateway) Notes() []Note { return g.surfaces.Load().shared.notes }
 
-// Known returns the known catalog of an upstream, or nil.
+// Known returns the known catalog of an upstream, or nil. It includes the entries that only
+// the own sessions of clients offer, because a person can approve them too.
 func (g *Gateway) Known(name string) *upstream.Catalog {
 	if m := g.findMember(name); m != nil {
-		return m.Upstream.Known()
+		return m.knownToAny()
 	}
 	return nil
+}
+
+// knownToAny returns the known catalog with the entries that only some clients see, or nil.
+func (m *member) knownToAny() *upstream.Catalog {
+	c, own := m.Upstream.Known(), m.Own()
+	if c == nil || len(own) == 0 {
+		return c
+	}
+	c = c.Clone()
+	for _, client := range slices.Sorted(maps.Keys(own)) {
+		c.Merge(own[client])
+	}
+	return c
 }
 
 // toolError returns the tool error for a call that the gateway refuses. A model can read

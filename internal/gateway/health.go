@@ -78,7 +78,7 @@ func (w *watcher) checkDue(ctx context.Context, now time.Time, members []*member
 			continue
 		}
 		t.busy = true
-		w.wg.Go(func() { w.checkUpstream(ctx, u, t) })
+		w.wg.Go(func() { w.checkUpstream(ctx, m, t) })
 	}
 	for _, u := range slices.Collect(maps.Keys(w.due)) {
 		if !there[u] {
@@ -88,12 +88,12 @@ func (w *watcher) checkDue(ctx context.Context, now time.Time, members []*member
 }
 
 // checkUpstream checks one upstream.
-func (w *watcher) checkUpstream(ctx context.Context, u *upstream.Upstream, t *schedule) {
+func (w *watcher) checkUpstream(ctx context.Context, m *member, t *schedule) {
 	var err error
-	if u.Health().Condition == upstream.ConditionFailed {
-		_, err = u.Refresh(ctx)
+	if m.Health().Condition == upstream.ConditionFailed {
+		_, err = m.Refresh(ctx, m.listWant())
 	} else {
-		_, err = u.Ping(ctx)
+		_, err = m.Ping(ctx)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -42,8 +42,8 @@ func (g *Gateway) hooksApply(method string, m *member, tool string) bool {
 
 // unlistedTool returns a tool for a name that no upstream has, if a hook applies to calls
 // of that name: the hook may redirect the call or answer it. Otherwise it returns nil.
-func (g *Gateway) unlistedTool(name string) *tool {
-	if g.opts.Hooks == nil || len(name) > maxName || g.surface.Load().names.taken[name] {
+func (g *Gateway) unlistedTool(c *Client, name string) *tool {
+	if g.opts.Hooks == nil || len(name) > maxName || g.surfaceOf(c).names.taken[name] {
 		return nil
 	}
 	for _, m := range g.allMembers() {
@@ -122,14 +122,14 @@ func (g *Gateway) afterHooks(ctx context.Context, c *Client, t *tool, r Request,
 	if name == t.original && !t.unlisted {
 		return t, r, nil
 	}
-	to, err := g.redirectTarget(ctx, t, name)
+	to, err := g.redirectTarget(ctx, c, t, name)
 	return to, r, err
 }
 
 // redirectTarget returns the tool that hooks chose, if the client may call it.
-func (g *Gateway) redirectTarget(ctx context.Context, t *tool, name string) (*tool, error) {
+func (g *Gateway) redirectTarget(ctx context.Context, c *Client, t *tool, name string) (*tool, error) {
 	var to *tool
-	for _, each := range g.surface.Load().byName {
+	for _, each := range g.surfaceOf(c).byName {
 		if each.member.Upstream == t.member.Upstream && each.original == name {
 			to = each
 		}
@@ -209,14 +209,13 @@ func (g *Gateway) applyListHooks(ctx context.Context, c *Client, m *member, tool
 	if err != nil || json.Unmarshal(members["tools"], &list) != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned an invalid list of tools")
 	}
-	part, err := g.toolsFromHooks(m, known, list)
+	part, err := toolsFromHooks(g.surfaceOf(c), m, known, list)
 	may := g.accessOf(ctx)
 	return slices.DeleteFunc(part, func(t *tool) bool { return !may.allowsTool(t) }), err
 }
 
 // toolsFromHooks converts the list that hooks return to tools with the clients' names.
-func (g *Gateway) toolsFromHooks(m *member, known map[string]*tool, list []json.RawMessage) ([]*tool, error) {
-	s := g.surface.Load()
+func toolsFromHooks(s *surface, m *member, known map[string]*tool, list []json.RawMessage) ([]*tool, error) {
 	seen := map[string]bool{}
 	out := make([]*tool, 0, len(list))
 	for _, raw := range list {
@@ -247,6 +246,7 @@ func (g *Gateway) toolsFromHooks(m *member, known map[string]*tool, list []json.
 // Relist notifies clients that their list of tools is outdated, after a change of list
 // hooks.
 func (g *Gateway) Relist() {
+	g.listVersion.Add(1)
 	if d := g.downstreamOf(); d != nil && g.held.Load() {
 		d.notifyChanged(KindTools)
 	}

@@ -64,7 +64,7 @@ func (g *Gateway) shownEntries(ctx context.Context, c *Client, list func(*surfac
 
 // HasPrompt reports whether a prompt belongs to an upstream.
 func (g *Gateway) HasPrompt(ctx context.Context, c *Client, name string) bool {
-	if g.surface.Load().prompt[name] != nil {
+	if g.surfaceOf(c).prompt[name] != nil {
 		return true
 	}
 	// The upstream's prompts may not be known yet.
@@ -73,7 +73,7 @@ func (g *Gateway) HasPrompt(ctx context.Context, c *Client, name string) bool {
 
 // hasTemplate reports whether a template belongs to an upstream.
 func (g *Gateway) hasTemplate(ctx context.Context, c *Client, uri string) bool {
-	if g.surface.Load().address[uri] != nil {
+	if g.surfaceOf(c).address[uri] != nil {
 		return true
 	}
 	ours := strings.HasPrefix(uri, "guideway:") // A URI of this server must not start upstreams.
@@ -101,7 +101,7 @@ func (g *Gateway) sendRouted(ctx context.Context, c *Client, o *observation, a r
 	if err != nil {
 		return nil, err
 	}
-	return g.rewriteURIs(a.member, result), nil
+	return g.rewriteURIs(c, a.member, result), nil
 }
 
 // resourceNotFound returns the MCP error for an unknown URI, in the client's protocol

@@ -97,13 +97,30 @@ func canonicalJSON(value json.RawMessage) json.RawMessage {
 	return out
 }
 
+// pinReader returns the pins of an upstream, like Pins.Approved.
+type pinReader func(upstream string) (map[string]Pin, error)
+
+// readPinsOnce returns a pinReader that reads existing pins once: surfaces are built
+// together.
+func (g *Gateway) readPinsOnce() pinReader {
+	read := map[string]map[string]Pin{}
+	return func(name string) (map[string]Pin, error) {
+		if known := read[name]; known != nil {
+			return known, nil
+		}
+		approved, err := g.opts.Pins.Approved(name)
+		read[name] = approved
+		return approved, err
+	}
+}
+
 // checkPins returns the tools of an upstream that wait for approval, with the reasons.
-func (g *Gateway) checkPins(m *member, c *upstream.Catalog) map[string]string {
+func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[string]string {
 	held := map[string]string{}
 	if g.opts.Pins == nil || m.Pins == PinOff {
 		return held
 	}
-	approved, err := g.opts.Pins.Approved(m.Name())
+	approved, err := pins(m.Name())
 	if err != nil {
 		for _, raw := range c.Tools {
 			held[textMember(raw, "name")] = "the approvals cannot be read: " + err.Error()

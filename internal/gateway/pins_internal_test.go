@@ -142,7 +142,7 @@ func checkTools(t *testing.T, pins Pins, mode PinMode, tools ...string) map[stri
 		t.Fatal(err)
 	}
 	m := &member{Upstream: upstream.New(upstream.Spec{Name: "one"}, upstream.Options{}), Entry: Entry{Pins: mode}}
-	return g.checkPins(m, catalogOf(tools...))
+	return g.checkPins(m, catalogOf(tools...), g.readPinsOnce())
 }
 
 // The first use approves the existing tools and is recorded; an upstream without tools
@@ -273,7 +273,7 @@ func TestUnstoredPinsAreLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := &member{Upstream: upstream.New(upstream.Spec{Name: "one"}, upstream.Options{})}
-		if held := g.checkPins(m, catalogOf(`{"name":"a"}`)); len(held) > 0 {
+		if held := g.checkPins(m, catalogOf(`{"name":"a"}`), g.readPinsOnce()); len(held) > 0 {
 			t.Errorf("%v wait", held)
 		}
 		if strings.Contains(log.String(), "could not be pinned") != (failure != nil) {

@@ -12,11 +12,11 @@ import (
 // than the one that returned them: two servers of the same kind have the same URIs. Links
 // to web pages and texts that are not resource URIs stay unchanged, and a result without
 // resource URIs is returned byte for byte.
-func (g *Gateway) rewriteURIs(m *member, result json.RawMessage) json.RawMessage {
+func (g *Gateway) rewriteURIs(c *Client, m *member, result json.RawMessage) json.RawMessage {
 	if !bytes.Contains(result, []byte(`"uri"`)) && !bytes.Contains(result, []byte(`"_meta"`)) {
 		return result
 	}
-	a := uriRewriter{gateway: g, surface: g.surface.Load(), member: m}
+	a := uriRewriter{gateway: g, surface: g.surfaceOf(c), member: m}
 	return a.rewriteMembers(result, map[string]change{
 		"_meta":   a.rewriteMeta,
 		"content": a.rewriteItems, "contents": a.rewriteContents,

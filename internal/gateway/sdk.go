@@ -36,19 +36,22 @@ func (g *Gateway) Extend(opts *mcp.ServerOptions) {
 // Attach adds the gateway's tools, prompts and resources to a server. No upstream can use
 // the names in tools, which are the server's own.
 func (g *Gateway) Attach(server *mcp.Server, tools []string) {
-	d := &downstream{gateway: g, server: server, sessions: map[*mcp.ServerSession]*downstreamSession{}}
+	d := &downstream{gateway: g, server: server, sessions: map[*mcp.ServerSession]*downstreamSession{}, held: map[*mcp.ServerSession]*heldLists{}}
 	d.handle = d.handlers()
 	g.mu.Lock()
 	g.downstream, g.own.tools = d, tools
 	g.mu.Unlock()
 	g.rebuild()
 	server.AddReceivingMiddleware(d.middleware)
+	server.AddSendingMiddleware(d.filterChanges)
 }
 
-// Reserve reserves prompt names for the server: no upstream can use them from now on.
+// Reserve reserves prompt names for the server: no upstream can use them from now on. It must
+// be called before each change of the server's own lists.
 func (g *Gateway) Reserve(prompts []string) {
 	g.mu.Lock()
 	g.own.prompts = prompts
+	g.listVersion.Add(1)
 	g.mu.Unlock()
 	g.rebuild()
 }
@@ -62,6 +65,8 @@ type downstream struct {
 	mu       sync.Mutex
 	next     int
 	sessions map[*mcp.ServerSession]*downstreamSession
+	// held holds what each session knows of its lists.
+	held map[*mcp.ServerSession]*heldLists
 	// updates is the queue of resource updates for all followers.
 	updates outbox
 }
@@ -71,33 +76,6 @@ type downstreamSession struct {
 	id    string
 	level string
 	logs  *outbox
-}
-
-// changeMark is a name that is added to a list and removed again, which makes the SDK
-// notify clients of a changed list.
-const changeMark = "guideway-list-changed"
-
-// notifyChanged notifies clients that a list has changed.
-func (d *downstream) notifyChanged(kind Kind) {
-	switch kind {
-	case KindTools:
-		d.server.AddTool(&mcp.Tool{Name: changeMark, InputSchema: map[string]any{"type": "object"}},
-			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				return nil, &sdkjsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown tool"}
-			})
-		d.server.RemoveTools(changeMark)
-	case KindPrompts:
-		d.server.AddPrompt(&mcp.Prompt{Name: changeMark}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-			return nil, &sdkjsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown prompt"}
-		})
-		d.server.RemovePrompts(changeMark)
-	case KindResources:
-		uri := "guideway://" + changeMark
-		d.server.AddResource(&mcp.Resource{URI: uri, Name: changeMark}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-			return nil, mcp.ResourceNotFoundError(uri)
-		})
-		d.server.RemoveResources(uri)
-	}
 }
 
 // forwardNotification forwards notifications that an upstream sends outside of calls.
@@ -213,6 +191,7 @@ func (d *downstream) sessionOf(session *mcp.ServerSession) downstreamSession {
 			_ = session.Wait() // The reason for the end is not needed.
 			d.mu.Lock()
 			delete(d.sessions, session)
+			delete(d.held, session)
 			d.mu.Unlock()
 			d.gateway.Release(&Client{Session: of.id})
 		}()
@@ -294,6 +273,7 @@ func (d *downstream) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 		if err != nil {
 			return nil, err
 		}
+		defer d.noteLists(method, c, req)()
 		result, err := handle(ctx, c, req, func() (mcp.Result, error) { return next(ctx, method, req) })
 		return result, sdkError(err)
 	}
@@ -310,18 +290,25 @@ func sdkError(err error) error {
 // handler answers a request. own answers it with the server's own handler.
 type handler func(ctx context.Context, c *Client, req mcp.Request, own func() (mcp.Result, error)) (mcp.Result, error)
 
+// passOn leaves a request to the server's own handler.
+func passOn(_ context.Context, _ *Client, _ mcp.Request, own func() (mcp.Result, error)) (mcp.Result, error) {
+	return own()
+}
+
 func (d *downstream) handlers() map[string]handler {
 	g := d.gateway
 	return map[string]handler{
-		"tools/list":               mergeLists("tools", "name", g.Tools),
-		"prompts/list":             mergeLists("prompts", "name", g.Prompts),
-		"resources/list":           mergeLists("resources", "uri", g.Resources),
-		"resources/templates/list": mergeLists("resourceTemplates", "uriTemplate", g.Templates),
-		"tools/call":               d.callTool,
-		"prompts/get":              d.getPrompt,
-		"resources/read":           d.readResource,
-		"completion/complete":      d.completeArgument,
-		"logging/setLevel":         d.setLevel,
+		"tools/list":                mergeLists("tools", "name", g.Tools),
+		"prompts/list":              mergeLists("prompts", "name", g.Prompts),
+		"resources/list":            mergeLists("resources", "uri", g.Resources),
+		"resources/templates/list":  mergeLists("resourceTemplates", "uriTemplate", g.Templates),
+		"tools/call":                d.callTool,
+		"prompts/get":               d.getPrompt,
+		"resources/read":            d.readResource,
+		"completion/complete":       d.completeArgument,
+		"logging/setLevel":          d.setLevel,
+		"notifications/initialized": passOn,
+		"subscriptions/listen":      passOn,
 	}
 }
 
@@ -422,7 +409,7 @@ func (d *downstream) callTool(ctx context.Context, c *Client, req mcp.Request, o
 		return own()
 	}
 	p := r.Params
-	if !d.gateway.HasTool(p.Name) && d.isOwnTool(p.Name) {
+	if !d.gateway.HasTool(c, p.Name) && d.isOwnTool(p.Name) {
 		return own()
 	}
 	in, err := d.newRequest(c, p.Name, p.Meta, p.InputResponses, p.RequestState)

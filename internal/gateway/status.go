@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -41,13 +42,16 @@ func (g *Gateway) ToolsOf(name string) []ToolStatus {
 		return nil
 	}
 	shown := map[string]*tool{}
-	for _, t := range g.surface.Load().byName {
-		if t.member.Upstream == m.Upstream {
-			shown[t.original] = t
+	all := g.surfaces.Load()
+	for _, s := range append(slices.Collect(maps.Values(all.own)), all.shared) {
+		for _, t := range s.byName {
+			if t.member.Upstream == m.Upstream {
+				shown[t.original] = t
+			}
 		}
 	}
 	var list []ToolStatus
-	for _, raw := range m.Known().Tools {
+	for _, raw := range m.knownToAny().Tools {
 		status := ToolStatus{Name: textMember(raw, "name"), Hidden: m.Tools[textMember(raw, "name")].Hide}
 		status.Description, _ = cleanDescription(textMember(raw, "description"))
 		if t := shown[status.Name]; t != nil {
@@ -78,7 +82,7 @@ func ToolsIn(c *upstream.Catalog, rules map[string]config.UpstreamTool) []ToolSt
 // PromptsOf returns the clients' names of an upstream's prompts.
 func (g *Gateway) PromptsOf(name string) []string {
 	var names []string
-	for _, p := range g.surface.Load().prompts {
+	for _, p := range g.surfaces.Load().shared.prompts {
 		if p.member.Name() == name {
 			names = append(names, p.name)
 		}
@@ -103,7 +107,7 @@ func (g *Gateway) Refresh(ctx context.Context, name string) error {
 	if m == nil {
 		return notInUse(name)
 	}
-	_, err := m.Refresh(ctx)
+	_, err := m.Refresh(ctx, m.listWant())
 	g.rebuild()
 	return err
 }

@@ -276,7 +276,7 @@ func (g *Gateway) notifyFollowers(key subscription, params json.RawMessage) {
 // SetLevel sets the log level of a client at the upstreams, in the client's own sessions.
 func (g *Gateway) SetLevel(ctx context.Context, c *Client, level string) {
 	var told sync.WaitGroup
-	s, may := g.surface.Load(), g.accessOf(ctx)
+	s, may := g.surfaceOf(c), g.accessOf(ctx)
 	for _, m := range g.allMembers() {
 		known := m.Known()
 		if known == nil || !may.allowsPart(s, m) || known.Info.Capabilities.Logging == nil || known.Info.Version >= modernVersion {

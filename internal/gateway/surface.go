@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"regexp"
 	"strconv"
 
@@ -65,16 +66,92 @@ type tool struct {
 	unlisted bool
 }
 
-// buildSurface builds the surface from the known catalogs of the members. The caller holds
+// surfaces holds the surfaces of all clients. In its own session with an upstream a client
+// can see lists that contain its own data, so no other client sees them.
+type surfaces struct {
+	shared *surface
+	// own holds the surfaces of the clients for which an upstream has other lists.
+	own map[string]*surface
+	// used holds the clients' own catalogs from which the surfaces were built.
+	used map[*upstream.Upstream]map[string]*upstream.Catalog
+}
+
+// surfaceOf returns the surface of a client.
+func (g *Gateway) surfaceOf(c *Client) *surface {
+	all := g.surfaces.Load()
+	if len(all.own) == 0 {
+		return all.shared
+	}
+	return all.find(c.sharingKey())
+}
+
+// find returns the surface of the client with a sharing key.
+func (all *surfaces) find(client string) *surface {
+	if s := all.own[client]; s != nil {
+		return s
+	}
+	return all.shared
+}
+
+// isCurrent reports whether the surface of a client was built from the lists of its own
+// session with an upstream, if it has one.
+func (all *surfaces) isCurrent(client string, m *member) bool {
+	c, has := m.OwnOf(client)
+	return !has || c != nil && c == all.used[m.Upstream][client]
+}
+
+// differsFrom reports whether a list of any client differs.
+func (all *surfaces) differsFrom(next *surfaces, kind Kind) bool {
+	if all.shared.prints[kind] != next.shared.prints[kind] {
+		return true
+	}
+	for _, own := range []map[string]*surface{all.own, next.own} {
+		for client := range own {
+			if all.find(client).prints[kind] != next.find(client).prints[kind] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// buildSurfaces builds the surfaces from the known catalogs of the members. The caller holds
 // mu.
-func (g *Gateway) buildSurface(members []*member) *surface {
+func (g *Gateway) buildSurfaces(members []*member) *surfaces {
+	pins := g.readPinsOnce()
+	known := map[*member]*upstream.Catalog{}
+	used := map[*upstream.Upstream]map[string]*upstream.Catalog{}
+	own := map[string]map[*member]*upstream.Catalog{}
+	for _, m := range members {
+		known[m], used[m.Upstream] = m.Known(), m.Own()
+		for client, c := range used[m.Upstream] {
+			switch {
+			case c == known[m]:
+			case own[client] == nil:
+				own[client] = map[*member]*upstream.Catalog{m: c}
+			default:
+				own[client][m] = c
+			}
+		}
+	}
+	all := &surfaces{shared: g.buildSurface(members, known, pins), own: map[string]*surface{}, used: used}
+	for client, differing := range own {
+		catalogs := maps.Clone(known)
+		maps.Copy(catalogs, differing)
+		all.own[client] = g.buildSurface(members, catalogs, pins)
+	}
+	return all
+}
+
+// buildSurface builds one surface from the catalogs of the members.
+func (g *Gateway) buildSurface(members []*member, known map[*member]*upstream.Catalog, pins pinReader) *surface {
 	s := &surface{
 		members: members, names: newNames(append(lazyNames(), g.own.tools...)), byName: map[string]*tool{}, prompt: map[string]*entry{}, address: map[string]*entry{},
 		realms: map[string]*member{}, prints: map[Kind]string{},
 	}
 	promptNames := newNames(g.own.prompts)
 	for _, m := range members {
-		c := m.Known()
+		c := known[m]
 		if c == nil {
 			continue
 		}
@@ -82,7 +159,7 @@ func (g *Gateway) buildSurface(members []*member) *surface {
 			s.addNote(m, "", text)
 		}
 		prefix := m.namePrefix()
-		g.addTools(s, m, c, prefix)
+		g.addTools(s, m, c, g.checkPins(m, c, pins))
 		for _, raw := range c.Prompts {
 			original := textMember(raw, "name")
 			name, ok := promptNames.assignName(prefix, original)
@@ -118,8 +195,8 @@ func (s *surface) addNote(m *member, tool, text string) {
 }
 
 // addTools adds the offered tools of an upstream.
-func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, prefix string) {
-	verdicts := g.checkPins(m, c)
+func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts map[string]string) {
+	prefix := m.namePrefix()
 	for _, raw := range c.Tools {
 		original := textMember(raw, "name")
 		rule := m.Tools[original]

@@ -259,7 +259,7 @@ func (s *Server) syncCatalog() {
 	for _, e := range list {
 		now[e.ID] = e.Hash
 	}
-	if s.reservePrompts != nil && !maps.EqualFunc(now, s.shown, func(string, string) bool { return true }) {
+	if s.reservePrompts != nil && !maps.Equal(now, s.shown) {
 		s.reservePrompts(slices.Sorted(maps.Keys(now))) // The names must be reserved before the prompts are added.
 	}
 	for _, e := range list {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
@@ -79,8 +80,17 @@ func fetchCatalog(ctx context.Context, s *Session) (*Catalog, error) {
 	return c, nil
 }
 
-// merge adds the entries that c lacks from o, the catalog of another session.
-func (c *Catalog) merge(o *Catalog) {
+// Clone returns a copy that Merge may change.
+func (c *Catalog) Clone() *Catalog {
+	copied := *c
+	for _, l := range []*[]json.RawMessage{&copied.Tools, &copied.Prompts, &copied.Resources, &copied.Templates} {
+		*l = slices.Clone(*l)
+	}
+	return &copied
+}
+
+// Merge adds the entries that c lacks from o, the catalog of another session.
+func (c *Catalog) Merge(o *Catalog) {
 	for _, l := range []struct {
 		id   string
 		into *[]json.RawMessage

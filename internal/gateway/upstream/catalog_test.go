@@ -87,34 +87,45 @@ func TestFloodOfChanges(t *testing.T) {
 	}
 }
 
-// A change in one process of a server is offered, although the process that is asked first
-// does not know it; it is removed when its process exits.
+// A change in one process of a server is offered to the client of that process only, and is
+// forgotten when the process has exited.
 func TestChangeInOneProcess(t *testing.T) {
 	t.Parallel()
 	changed := make(chan struct{}, 100)
 	u := openUpstream(t, ownSpec(t, upstreamtest.Learning), upstream.Options{Changed: func() { changed <- struct{}{} }})
 	ask := func(context.Context, string, json.RawMessage) (json.RawMessage, *jsonrpc.Error) { return nil, nil }
 	openSession(t, u, upstream.Want{Client: "ann", Capabilities: json.RawMessage(`{"elicitation":{}}`), Ask: ask})
-	s := openSession(t, u, upstream.Want{Client: "ben", Capabilities: json.RawMessage(`{}`), Ask: ask})
-	before, err := u.Refresh(t.Context())
+	s, done, err := u.Session(t.Context(), upstream.Want{Client: "ben", Capabilities: json.RawMessage(`{}`), Ask: ask})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for len(changed) > 0 {
-		<-changed
+	before, err := u.Refresh(t.Context(), upstream.Want{})
+	if err != nil {
+		t.Fatal(err)
 	}
+	waitUntil := func(what string, ok func() bool) {
+		t.Helper()
+		for late := time.After(10 * time.Second); !ok(); {
+			select {
+			case <-changed:
+			case <-late:
+				t.Fatal(what)
+			}
+		}
+	}
+	learned := func(c *upstream.Catalog) bool {
+		return c != nil && strings.Contains(string(c.Tools[len(c.Tools)-1]), "learned")
+	}
+	u.FetchOwn(t.Context(), "ann")
 	callText(t, s, toolCall("echo", args{"text": "learn"}))
-	select {
-	case <-changed:
-	case <-time.After(10 * time.Second):
-		t.Fatal("the change was not detected")
+	waitUntil("the change was not detected", func() bool { return learned(u.Own()["ben"]) })
+	if own := u.Own(); learned(own["ann"]) || len(own["ben"].Tools) != len(before.Tools)+1 {
+		t.Errorf("ann sees %d tools, ben %d, all %d", len(own["ann"].Tools), len(own["ben"].Tools), len(before.Tools))
 	}
-	known := u.Known()
-	if len(known.Tools) != len(before.Tools)+1 || !strings.Contains(string(known.Tools[len(known.Tools)-1]), "learned") {
-		t.Errorf("%d tools before, %d after", len(before.Tools), len(known.Tools))
+	if again, err := u.Refresh(t.Context(), upstream.Want{}); err != nil || learned(again) || learned(u.Known()) {
+		t.Errorf("the tool is in the lists of all clients: %v", err)
 	}
-	again, err := u.Refresh(t.Context())
-	if err != nil || len(again.Tools) != len(known.Tools) {
-		t.Errorf("%d tools after another refresh, want %d: %v", len(again.Tools), len(known.Tools), err)
-	}
+	done()
+	u.Release("ben")
+	waitUntil("the lists of a client without a session were kept", func() bool { return u.Own()["ben"] == nil })
 }

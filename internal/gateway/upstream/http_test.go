@@ -77,7 +77,7 @@ func TestHTTP(t *testing.T) {
 			if got := callText(t, s, toolCall("echo", args{"text": "hi é\n"})); got != "hi é\n" {
 				t.Errorf("echo: %q", got)
 			}
-			c, err := u.Refresh(t.Context())
+			c, err := u.Refresh(t.Context(), upstream.Want{})
 			if err != nil || len(c.Tools) != 1 {
 				t.Errorf("the catalog is %+v, %v", c, err)
 			}
@@ -348,7 +348,7 @@ func TestDetectedSSECatalogIsCached(t *testing.T) {
 	t.Parallel()
 	srv := serveHTTP(t, serverHandlers(sdkServer())["sse"])
 	spec, dir := upstream.Spec{Name: "old", URL: srv.URL}, t.TempDir()
-	if _, err := openUpstream(t, spec, upstream.Options{CacheDir: dir}).Refresh(t.Context()); err != nil {
+	if _, err := openUpstream(t, spec, upstream.Options{CacheDir: dir}).Refresh(t.Context(), upstream.Want{}); err != nil {
 		t.Fatal(err)
 	}
 	if c := upstream.Cached(dir, spec); c == nil || len(c.Tools) != 1 {

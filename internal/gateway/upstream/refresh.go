@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
@@ -21,149 +22,262 @@ const (
 	restTime = 500 * time.Millisecond
 )
 
-// Catalog returns the known catalog. If it is unknown, Catalog fetches it, in the wanted
-// session if there is no session yet.
-func (u *Upstream) Catalog(ctx context.Context, want Want) (*Catalog, error) {
-	if c := u.catalog.Load(); c != nil {
-		return c, nil
+// lists holds the lists that the server offers to one client in its own sessions, or to all
+// clients without one.
+type lists struct {
+	fetching chan struct{} // fetching allows one fetch at a time.
+	catalog  atomic.Pointer[Catalog]
+
+	// The mutex of the upstream guards the following fields.
+
+	dirty bool // dirty reports that a refresh is due.
+	// source is the owner of the session that was asked last; fresh reports whether this
+	// process has asked it.
+	source string
+	fresh  bool
+	// asked is the time of the last successful fetch.
+	asked time.Time
+}
+
+func newLists(c *Catalog) *lists {
+	l := &lists{fetching: make(chan struct{}, 1)}
+	if c != nil {
+		l.asked = c.Fetched
 	}
-	return u.fetchLists(ctx, want)
+	l.catalog.Store(c)
+	return l
 }
 
-// Known returns the known catalog without asking the server, or nil.
-func (u *Upstream) Known() *Catalog { return u.catalog.Load() }
+// lister is the owner of the session of Lister.
+const lister = "lists"
 
-// Discover fetches the catalog in the background if it is unknown.
-func (u *Upstream) Discover() {
-	if u.catalog.Load() == nil {
-		u.refreshSoon()
+// Lister returns the want of a session that belongs to no client, makes no calls and answers
+// no questions. It declares the capabilities, or all of them if nil, because a server may
+// offer more to a client with capabilities.
+func Lister(capabilities json.RawMessage) Want {
+	if capabilities == nil {
+		capabilities = json.RawMessage(`{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`)
 	}
-}
-
-// Refresh fetches the catalog.
-func (u *Upstream) Refresh(ctx context.Context) (*Catalog, error) {
-	return u.fetchLists(ctx, Want{})
-}
-
-// RefreshAll fetches the catalog as a client that declares all capabilities, because a
-// server may offer more to such a client. It answers no questions.
-func (u *Upstream) RefreshAll(ctx context.Context) (*Catalog, error) {
-	return u.fetchLists(ctx, Want{
-		Client: "review", Capabilities: json.RawMessage(`{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`),
+	return Want{
+		Client: lister, Capabilities: capabilities,
 		Ask: func(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this client does not answer " + method}
 		},
-	})
+	}
 }
 
-func (u *Upstream) fetchLists(ctx context.Context, want Want) (*Catalog, error) {
+// listsOf returns the lists that the sessions of a client determine; nil if the client has no
+// session. The caller holds mu.
+func (u *Upstream) listsOf(client string) *lists {
+	if client == "" || client == lister {
+		return u.shared
+	}
+	return u.own[client]
+}
+
+// dropLists forgets the lists of a client without sessions. The caller holds mu.
+func (u *Upstream) dropLists(client string) {
+	for key := range u.slots {
+		if clientOf(key) == client {
+			return
+		}
+	}
+	l := u.own[client]
+	delete(u.own, client)
+	if l != nil && l.catalog.Load() != nil && !u.closed && u.opts.Changed != nil {
+		go u.opts.Changed() // The caller holds mu.
+	}
+}
+
+// Catalog returns the known catalog. If it is unknown, Catalog fetches it, in the wanted
+// session if neither the shared session nor that of Lister exists. A catalog that all clients
+// see must not come from the session of a client: its lists can contain the client's data.
+func (u *Upstream) Catalog(ctx context.Context, want Want) (*Catalog, error) {
+	if c := u.shared.catalog.Load(); c != nil {
+		return c, nil
+	}
+	return u.Refresh(ctx, want)
+}
+
+// Known returns the known catalog without asking the server, or nil.
+func (u *Upstream) Known() *Catalog { return u.shared.catalog.Load() }
+
+// Own returns the known catalogs of the clients with own sessions.
+func (u *Upstream) Own() map[string]*Catalog {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	known := map[string]*Catalog{}
+	for client, l := range u.own {
+		if c := l.catalog.Load(); c != nil {
+			known[client] = c
+		}
+	}
+	return known
+}
+
+// OwnOf reports whether a client has an own session, and returns its catalog if it is known.
+func (u *Upstream) OwnOf(client string) (c *Catalog, has bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	l := u.own[client]
+	if l == nil {
+		return nil, false
+	}
+	return l.catalog.Load(), true
+}
+
+// FetchOwn fetches the lists of a client with an own session. If they cannot be fetched, the
+// client sees the lists of all clients.
+func (u *Upstream) FetchOwn(ctx context.Context, client string) {
+	u.mu.Lock()
+	l := u.own[client]
+	u.mu.Unlock()
+	if l == nil {
+		return
+	}
+	if _, err := u.fetchLists(ctx, l, client, Want{}); err != nil {
+		u.opts.Logger.Debug("the lists of a client's own session could not be fetched", "upstream", u.spec.Name, "error", err)
+		l.catalog.CompareAndSwap(nil, u.shared.catalog.Load())
+	}
+}
+
+// Discover fetches the catalog in the background if it is unknown.
+func (u *Upstream) Discover(want Want) {
+	if u.shared.catalog.Load() == nil {
+		u.refreshSoon("", want)
+	}
+}
+
+// Refresh fetches the catalog, in the wanted session if neither the shared session nor that
+// of Lister exists.
+func (u *Upstream) Refresh(ctx context.Context, want Want) (*Catalog, error) {
+	return u.fetchLists(ctx, u.shared, "", want)
+}
+
+func (u *Upstream) fetchLists(ctx context.Context, l *lists, client string, want Want) (*Catalog, error) {
 	select {
-	case u.fetching <- struct{}{}:
+	case l.fetching <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	defer func() { <-u.fetching }()
-	u.markFresh(true)
-	session, done, err := u.anySession(ctx, want)
+	defer func() { <-l.fetching }()
+	c, err := u.queryLists(ctx, l, client, want)
 	if err != nil {
-		u.markFresh(false)
+		u.mu.Lock()
+		l.fresh = false
+		u.mu.Unlock()
 		return nil, err
 	}
-	defer done()
-	c, err := fetchCatalog(ctx, session)
-	if err != nil {
-		u.markFresh(false)
-		return nil, u.describeError(err)
-	}
 	c.SpecHash = u.spec.Hash() // SpecHash must not depend on the detected transport.
-	u.mergeTellers(ctx, session, c)
-	before := u.catalog.Swap(c)
+	before, shared := l.catalog.Load(), u.shared.catalog.Load()
+	u.mu.Lock()
+	l.asked = time.Now()
+	sharedAge := l.asked.Sub(u.shared.asked)
+	u.mu.Unlock()
 	if before != nil && before.equal(c) {
+		if l == u.shared {
+			u.replaceShared(before, c)
+		}
 		return c, nil
 	}
-	if err := c.save(u.opts.CacheDir, u.spec); err != nil {
-		u.opts.Logger.Warn("the catalog of an upstream could not be cached", "upstream", u.spec.Name, "error", err)
+	switch {
+	case l == u.shared:
+		if err := c.save(u.opts.CacheDir, u.spec); err != nil {
+			u.opts.Logger.Warn("the catalog of an upstream could not be cached", "upstream", u.spec.Name, "error", err)
+		}
+	case shared != nil && shared.equal(c):
+		c = shared
+	case sharedAge > u.opts.IdleTime: // The difference may be a change of the server.
+		u.refreshSoon("", Lister(nil))
 	}
+	l.catalog.Store(c)
 	if u.opts.Changed != nil {
 		u.opts.Changed()
 	}
 	return c, nil
 }
 
-// markFresh records whether the catalog was fetched.
-func (u *Upstream) markFresh(fresh bool) {
+// replaceShared replaces the shared catalog by an equal, newer one.
+func (u *Upstream) replaceShared(before, c *Catalog) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.fresh = fresh
-	if fresh {
-		u.dirty = false
+	u.shared.catalog.Store(c)
+	for _, l := range u.own {
+		l.catalog.CompareAndSwap(before, c)
 	}
 }
 
-// anySession returns an existing session of any client, and starts the wanted one only if
-// none exists. A session of a client that can be asked for input is preferred to the shared
-// one, because some servers offer more in it; otherwise the lists would depend on the
-// session.
-func (u *Upstream) anySession(ctx context.Context, want Want) (*Session, func(), error) {
+// maxListed is the maximum number of sessions of one client whose lists are fetched.
+const maxListed = 4
+
+// queryLists asks the sessions of a client for their lists. A stdio server runs one process
+// per session, so the lists of one client's sessions may differ.
+func (u *Upstream) queryLists(ctx context.Context, l *lists, client string, want Want) (*Catalog, error) {
+	nobody := &Want{Watch: true} // Lists must not keep calls from a session.
 	u.mu.Lock()
-	var found *slot
-	best := ""
-	before := func(a, b string) bool { // compares the capabilities, which are at the end of a key
-		return cmp.Or(cmp.Compare(len(a)-len(clientOf(a)), len(b)-len(clientOf(b))), cmp.Compare(a, b)) < 0
+	found := u.liveSlots(client)
+	l.source = client
+	if l == u.shared && len(found) == 0 {
+		if found = u.liveSlots(lister); len(found) > 0 || want.Client != "" {
+			l.source = lister
+		}
 	}
+	l.dirty, l.fresh = false, true
+	found = found[:min(len(found), maxListed)]
+	for _, each := range found {
+		u.addUser(each, nobody)
+	}
+	u.mu.Unlock()
+	if len(found) == 0 {
+		if l != u.shared {
+			return nil, errors.New("the client has no usable session")
+		}
+		session, done, err := u.Session(ctx, want)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		c, err := fetchCatalog(ctx, session)
+		if err != nil {
+			return nil, u.describeError(err)
+		}
+		return c, nil
+	}
+	var c *Catalog
+	var first error
+	for _, each := range found {
+		more, err := fetchCatalog(ctx, each.session)
+		u.giveBack(each, nobody)
+		switch {
+		case err != nil:
+			first = cmp.Or(first, u.describeError(err))
+		case c == nil:
+			c = more
+		default:
+			c.Merge(more)
+		}
+	}
+	if c == nil {
+		return nil, first
+	}
+	return c, nil
+}
+
+// liveSlots returns the usable sessions of a client, the newest first. The caller holds mu.
+func (u *Upstream) liveSlots(client string) []*slot {
+	var found []*slot
 	for key, slots := range u.slots {
+		if clientOf(key) != client {
+			continue
+		}
 		for _, each := range slots {
-			usable := each.session != nil && !each.session.hasEnded()
-			if usable && (found == nil || before(best, key)) {
-				found, best = each, key
+			if each.session != nil && !each.session.hasEnded() {
+				found = append(found, each)
 			}
 		}
 	}
-	if found == nil {
-		u.mu.Unlock()
-		return u.Session(ctx, want)
-	}
-	nobody := &Want{}
-	u.addUser(found, nobody)
-	u.mu.Unlock()
-	return found.session, func() { u.giveBack(found, nobody) }, nil
-}
-
-// maxTellers is the maximum number of additional sessions whose lists are fetched.
-const maxTellers = 4
-
-// addTeller adds a session that has reported a change. A stdio server runs one process per
-// session, so other sessions may not have the change.
-func (u *Upstream) addTeller(from *slot) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.tellers = slices.DeleteFunc(u.tellers, func(s *slot) bool { return s == from })
-	u.tellers = append([]*slot{from}, u.tellers[:min(len(u.tellers), maxTellers-1)]...)
-}
-
-// mergeTellers adds the entries of the sessions that have reported changes. It omits a
-// session that does not answer.
-func (u *Upstream) mergeTellers(ctx context.Context, asked *Session, c *Catalog) {
-	nobody := &Want{}
-	u.mu.Lock()
-	u.tellers = slices.DeleteFunc(u.tellers, func(s *slot) bool { return s.session == nil || s.session.hasEnded() })
-	var others []*slot
-	for _, each := range u.tellers {
-		if each.session != asked {
-			u.addUser(each, nobody)
-			others = append(others, each)
-		}
-	}
-	u.mu.Unlock()
-	for _, each := range others {
-		more, err := fetchCatalog(ctx, each.session)
-		u.giveBack(each, nobody)
-		if err != nil {
-			u.opts.Logger.Debug("a session that reported changes did not list them", "upstream", u.spec.Name, "error", err)
-			continue
-		}
-		c.merge(more)
-	}
+	slices.SortFunc(found, func(a, b *slot) int { return b.began.Compare(a.began) })
+	return found
 }
 
 // equal reports whether two catalogs have the same entries.
@@ -175,28 +289,34 @@ func (c *Catalog) equal(o *Catalog) bool {
 	return err == nil && err2 == nil && string(left) == string(right)
 }
 
-// refreshSoon fetches the lists after a delay. Several calls within the delay cause one
-// fetch.
-func (u *Upstream) refreshSoon() {
+// refreshSoon fetches the lists that the sessions of a client determine after a delay.
+// Several calls within the delay cause one fetch.
+func (u *Upstream) refreshSoon(client string, want Want) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.dirty || u.closed {
+	l := u.listsOf(client)
+	if l == nil || l.dirty || u.closed {
 		return
 	}
-	u.dirty = true
+	if l == u.shared {
+		client = ""
+	}
+	l.dirty = true
+	delay := settleTime
+	if left := time.Until(l.asked.Add(restTime)); left > delay && left <= restTime {
+		delay = left
+	}
 	u.wg.Go(func() {
-		delay := settleTime
-		if c := u.catalog.Load(); c != nil {
-			if left := time.Until(c.Fetched.Add(restTime)); left > delay && left <= restTime {
-				delay = left
-			}
-		}
 		if ctxsleep.For(u.ctx, delay) != nil {
 			return
 		}
-		if _, err := u.Refresh(u.ctx); err != nil && u.ctx.Err() == nil {
+		if l != u.shared {
+			u.FetchOwn(u.ctx, client)
+			return
+		}
+		if _, err := u.Refresh(u.ctx, want); err != nil && u.ctx.Err() == nil {
 			u.mu.Lock()
-			u.dirty = false
+			l.dirty = false
 			u.mu.Unlock()
 			u.opts.Logger.Warn("the catalog of an upstream could not be fetched", "upstream", u.spec.Name, "error", err)
 		}
@@ -205,7 +325,7 @@ func (u *Upstream) refreshSoon() {
 
 // followChanges subscribes to the list changes of a modern server. A legacy server reports
 // them without a subscription.
-func (u *Upstream) followChanges(s *Session, from *slot, client string) {
+func (u *Upstream) followChanges(s *Session, client string) {
 	can := s.Info().Capabilities
 	wants := map[string]bool{}
 	if can.Tools != nil && can.Tools.ListChanged {
@@ -225,7 +345,7 @@ func (u *Upstream) followChanges(s *Session, from *slot, client string) {
 		return
 	}
 	u.wg.Go(func() {
-		s.keepSubscribed(u.ctx, text, func(method string, params json.RawMessage) { u.handleNotification(from, client, method, params) })
+		s.keepSubscribed(u.ctx, text, func(method string, params json.RawMessage) { u.handleNotification(client, method, params) })
 	})
 }
 

@@ -28,7 +28,8 @@ func (u *Upstream) startSlot(made *slot, key string, want Want) {
 	default:
 		u.lastErr = nil
 	}
-	first := err == nil && !u.fresh
+	l := u.listsOf(want.Client)
+	unlisted := err == nil && l != nil && want.Client != lister && !(l.fresh && l.source == want.Client)
 	u.mu.Unlock()
 	close(made.ready)
 	switch {
@@ -36,8 +37,8 @@ func (u *Upstream) startSlot(made *slot, key string, want Want) {
 		session.Close()
 	case err != nil:
 		u.opts.Logger.Warn("an upstream did not start", "upstream", u.spec.Name, "error", err)
-	case first:
-		u.refreshSoon()
+	case unlisted:
+		u.refreshSoon(want.Client, Want{})
 	}
 }
 
@@ -65,12 +66,12 @@ func (u *Upstream) connect(want Want, made *slot, ended func(error)) (*Session, 
 		return nil, err
 	}
 	known := ""
-	if c := u.catalog.Load(); c != nil {
+	if c := u.Known(); c != nil {
 		known = c.Info.Version
 	}
 	opts := sessionOptions{
 		capabilities: want.Capabilities, ended: ended, logger: u.opts.Logger, spec: u.spec, client: u.opts.Client,
-		notify: func(method string, params json.RawMessage) { u.handleNotification(made, want.Client, method, params) },
+		notify: func(method string, params json.RawMessage) { u.handleNotification(want.Client, method, params) },
 	}
 	if want.Client != "" {
 		opts.ask = u.askerOf(made)
@@ -79,7 +80,7 @@ func (u *Upstream) connect(want Want, made *slot, ended func(error)) (*Session, 
 	if err != nil {
 		return nil, err
 	}
-	u.followChanges(session, made, want.Client)
+	u.followChanges(session, want.Client)
 	return session, nil
 }
 
@@ -195,11 +196,14 @@ func (u *Upstream) openConn(ctx context.Context, s *Session, spec Spec, env []st
 }
 
 // handleNotification handles a notification that belongs to no call.
-func (u *Upstream) handleNotification(from *slot, client, method string, params json.RawMessage) {
+func (u *Upstream) handleNotification(client, method string, params json.RawMessage) {
 	switch method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
-		u.addTeller(from)
-		u.refreshSoon()
+		want := Want{}
+		if client == lister {
+			want = Lister(nil)
+		}
+		u.refreshSoon(client, want)
 	default:
 		if u.opts.Notified != nil {
 			u.opts.Notified(client, method, params)

@@ -18,7 +18,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -60,10 +59,12 @@ type Upstream struct {
 	opts Options
 	log  *Ring
 
-	catalog  atomic.Pointer[Catalog]
-	fetching chan struct{} // fetching allows one fetch at a time.
+	// shared are the lists that clients without an own session see.
+	shared *lists
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// own holds the lists of the clients with own sessions.
+	own      map[string]*lists
 	slots    map[string][]*slot
 	freed    chan struct{} // freed is closed and replaced when a slot is given back.
 	closed   bool
@@ -74,10 +75,6 @@ type Upstream struct {
 	lastErr  error
 	restarts int
 	pinged   *Pinged
-	dirty    bool // dirty reports that a refresh is due.
-	// tellers are the sessions that have reported changes, the latest first.
-	tellers []*slot
-	fresh   bool // fresh reports that this process has fetched the catalog.
 	// authorizer requests tokens; authorizedBy is the hash of its settings.
 	authorizer   *authorizer
 	authorizedBy [sha256.Size]byte
@@ -116,16 +113,13 @@ func New(spec Spec, opts Options) *Upstream {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	u := &Upstream{
-		spec: spec, opts: opts, log: &Ring{}, slots: map[string][]*slot{},
-		fetching: make(chan struct{}, 1), freed: make(chan struct{}), closing: make(chan struct{}),
+		spec: spec, opts: opts, log: &Ring{}, slots: map[string][]*slot{}, own: map[string]*lists{},
+		shared: newLists(loadCatalog(opts.CacheDir, spec)), freed: make(chan struct{}), closing: make(chan struct{}),
 	}
 	if opts.Log != nil {
 		u.log.Line = func(line string) { opts.Log(spec.Name, line) }
 	}
 	u.ctx, u.cancel = context.WithCancel(context.Background())
-	if c := loadCatalog(opts.CacheDir, spec); c != nil {
-		u.catalog.Store(c)
-	}
 	return u
 }
 
@@ -236,6 +230,9 @@ func (u *Upstream) takeSlot(want Want) (*slot, <-chan struct{}, error) {
 	}
 	made := &slot{ready: make(chan struct{}), began: time.Now()}
 	u.slots[key] = append(u.slots[key], made)
+	if u.listsOf(want.Client) == nil {
+		u.own[want.Client] = newLists(nil)
+	}
 	u.addUser(made, &want)
 	u.wg.Go(func() { u.startSlot(made, key, want) })
 	return made, nil, nil
@@ -294,6 +291,7 @@ func (u *Upstream) removeSlot(key string, s *slot) {
 	u.slots[key] = slices.DeleteFunc(u.slots[key], func(o *slot) bool { return o == s })
 	if len(u.slots[key]) == 0 {
 		delete(u.slots, key)
+		u.dropLists(clientOf(key))
 	}
 	if s.idle != nil {
 		s.idle.Stop()

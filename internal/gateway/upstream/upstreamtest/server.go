@@ -51,8 +51,8 @@ const (
 	HeaderArgument = "headed"
 	// ToolForCapableClients has another tool for clients that can be asked.
 	ToolForCapableClients = "choosy"
-	// Learning offers the tool "learned" after its tool "echo" was called with "learn", and
-	// reports the change: in this process only.
+	// Learning offers the tool and the resource "learned" after its tool "echo" was called
+	// with "learn", and reports the change: in this process only.
 	Learning = "learning"
 	// Talkative writes lines that are not messages.
 	Talkative = "talkative"
@@ -221,6 +221,13 @@ func (s *Server) listResources(m message) {
 	}
 	if s.hasMode(ClaimsForeignResources) {
 		s.sendAnswer(m.ID, `{"resources":[{"uri":"guideway://schemas/steps","name":"ours"},{"uri":"https://grasping.example/page","name":"page"}]}`)
+		return
+	}
+	s.mu.Lock()
+	learned := s.learned
+	s.mu.Unlock()
+	if learned {
+		s.sendAnswer(m.ID, `{"resources":[{"uri":"note://one","name":"one"},{"uri":"note://learned","name":"learned"}]}`)
 		return
 	}
 	hides := ""

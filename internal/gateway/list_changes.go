@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	sdkjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// changeMark is a name that is added to a list and removed again, which makes the SDK
+// notify clients of a changed list.
+const changeMark = "guideway-list-changed"
+
+// notifyChanged notifies clients that a list has changed.
+func (d *downstream) notifyChanged(kind Kind) {
+	switch kind {
+	case KindTools:
+		d.server.AddTool(&mcp.Tool{Name: changeMark, InputSchema: map[string]any{"type": "object"}},
+			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return nil, &sdkjsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown tool"}
+			})
+		d.server.RemoveTools(changeMark)
+	case KindPrompts:
+		d.server.AddPrompt(&mcp.Prompt{Name: changeMark}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			return nil, &sdkjsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown prompt"}
+		})
+		d.server.RemovePrompts(changeMark)
+	case KindResources:
+		uri := "guideway://" + changeMark
+		d.server.AddResource(&mcp.Resource{URI: uri, Name: changeMark}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			return nil, mcp.ResourceNotFoundError(uri)
+		})
+		d.server.RemoveResources(uri)
+	}
+}
+
+// heldLists are the versions of the lists that a session has received or was notified of.
+type heldLists struct {
+	client   string
+	versions map[Kind]string
+}
+
+// listVersionOf returns a text that changes with a list of a client. Reserve and Relist
+// change it for all clients.
+func (g *Gateway) listVersionOf(client string, kind Kind) string {
+	return strconv.FormatInt(g.listVersion.Load(), 10) + " " + g.surfaces.Load().find(client).prints[kind]
+}
+
+// noteLists records the versions of the lists that a session knows. A session that has not
+// listed yet must be notified only of later changes. The sessions of modern clients are
+// single requests, except for those that listen: noteLists forgets these when end is called.
+func (d *downstream) noteLists(method string, c *Client, req mcp.Request) (end func()) {
+	session, ok := req.GetSession().(*mcp.ServerSession)
+	listens := method == "subscriptions/listen"
+	if !ok || c.Modern && !listens {
+		return func() {}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h := d.held[session]
+	if h == nil {
+		h = &heldLists{client: c.sharingKey(), versions: map[Kind]string{}}
+		d.held[session] = h
+	}
+	for kind, list := range map[Kind]string{KindTools: "tools/list", KindPrompts: "prompts/list", KindResources: "resources/list"} {
+		if method == list || h.versions[kind] == "" {
+			h.versions[kind] = d.gateway.listVersionOf(h.client, kind)
+		}
+	}
+	return func() {
+		if listens {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			delete(d.held, session)
+		}
+	}
+}
+
+// filterChanges drops a notification of a changed list for the sessions whose list has not
+// changed. The SDK notifies all sessions; that a list of another client has changed concerns
+// only that client.
+func (d *downstream) filterChanges(next mcp.MethodHandler) mcp.MethodHandler {
+	kinds := map[string]Kind{
+		"notifications/tools/list_changed":     KindTools,
+		"notifications/prompts/list_changed":   KindPrompts,
+		"notifications/resources/list_changed": KindResources,
+	}
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		session, ok := req.GetSession().(*mcp.ServerSession)
+		if kind, changed := kinds[method]; ok && changed && !d.takeChange(session, kind) {
+			return nil, nil //nolint:nilnil // a notification has no result
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// takeChange reports whether a session does not know the current version of its list, and
+// records that it does.
+func (d *downstream) takeChange(session *mcp.ServerSession, kind Kind) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h := d.held[session]
+	if h == nil {
+		return true // The session got no list of the gateway.
+	}
+	now := d.gateway.listVersionOf(h.client, kind)
+	known := h.versions[kind] == now
+	h.versions[kind] = now
+	return !known
+}
