@@ -15,8 +15,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// A terminal prompts for the passphrase of an encryption: twice for a new one, later once.
-// A wrong one changes nothing.
+// At a terminal, commands prompt for the encryption passphrase: twice for a new one, and
+// once later. A wrong passphrase changes nothing.
 func TestCheckpointPassphrasePrompt(t *testing.T) {
 	t.Parallel()
 	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1", "GUIDEWAY_ENCRYPTION": "passphrase"})
@@ -65,8 +65,8 @@ func checkpointsOf(t *testing.T, host *app.Host) *app.CheckpointStore {
 	return c
 }
 
-// Cleanup asks the run store for the active ones: their last checkpoint is kept
-// regardless of its age.
+// Cleanup asks the run store for the active runs: their last checkpoint is kept regardless
+// of its age.
 func TestCleanupKeepsActiveRuns(t *testing.T) {
 	t.Parallel()
 	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1", "GUIDEWAY_CHECKPOINT_AUTO_SAVE": "false"})

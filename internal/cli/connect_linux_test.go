@@ -36,8 +36,8 @@ func TestConnectProvesTheServer(t *testing.T) {
 	}
 }
 
-// A program that listens on the server's address, or on one that --url names, sees no
-// token, neither that of the token file nor another.
+// A program that listens on the server's address, or on one that --url names, receives no
+// token, neither the one of the token file nor another.
 func TestConnectSendsNoTokenToOthers(t *testing.T) {
 	t.Parallel()
 	d := newHookProject(t)

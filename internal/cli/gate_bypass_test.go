@@ -85,8 +85,8 @@ func (b *guardedInstallation) runAtTerminal(w relocation, command string, typed 
 	return code, out.String()
 }
 
-// acceptsCredential reports whether the server accepts the printed link or token as one of
-// a person.
+// acceptsCredential reports whether the server accepts the printed link or token as a
+// person's.
 func (b *guardedInstallation) acceptsCredential(printed string) bool {
 	b.t.Helper()
 	address := regexp.MustCompile(`http://(127\.0\.0\.1:\d+)/mcp`).FindStringSubmatch(b.server.err.String())[1]

@@ -86,8 +86,8 @@ func TestShownGraphHasEveryMember(t *testing.T) {
 	}
 }
 
-// A script with a character that a reviewer does not see is refused with its place: a line
-// separator ends a comment, but a terminal shows the code behind it in the comment.
+// A script with a character that a reviewer does not see is refused with its position: a
+// line separator ends a comment, but a terminal shows the code behind it in the comment.
 func TestHiddenCharactersAreNotApproved(t *testing.T) {
 	t.Parallel()
 	const shown = "// Notes the time.%scontext.request.params.path = 1"

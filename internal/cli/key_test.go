@@ -48,7 +48,7 @@ func newStore(t *testing.T) *sqlite.Store {
 }
 
 // If machines use a new store at the same time, each with no key or with a different one,
-// one of them sets the store's key; the others get an error and cannot chain.
+// one of them sets the store's key; the others get an error and cannot chain runs.
 func TestStoreHasOneKey(t *testing.T) {
 	t.Parallel()
 	journal, dir := newStore(t), t.TempDir()

@@ -202,7 +202,7 @@ completedPhases: [1]
 	}
 }
 
-// Errors in a state are reported with their place, and no run is started.
+// Errors in a state are reported with their position, and no run is started.
 func TestInvalidStates(t *testing.T) {
 	t.Parallel()
 	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})

@@ -2,8 +2,8 @@ package gateway
 
 import "testing"
 
-// A client that does not read costs a bounded number of notifications and bytes; the rest is
-// dropped, and what fits is sent in order after it reads again.
+// For a client that does not read, a bounded number of notifications and bytes is kept and
+// the rest is dropped. The kept ones are sent in order after the client reads again.
 func TestOutboxIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ size, fit int }{

@@ -86,8 +86,8 @@ func TestPinCoversEveryMember(t *testing.T) {
 	}
 }
 
-// A definition that is no object has no pin, so it is never approved: neither at the first
-// use nor by a review.
+// A definition that is not an object has no pin, so it is never approved: neither at the
+// first use nor by a review.
 func TestInvalidDefinitionHasNoPin(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{``, `[]`, `"text"`, `{"name":"a",}`} {
@@ -244,8 +244,8 @@ func TestDifferencesAreComplete(t *testing.T) {
 	}
 }
 
-// Only _meta has members that do not count: elsewhere a member of the same name, and an
-// empty object, give another pin.
+// A pin ignores members of _meta only: elsewhere, a member of the same name or an empty
+// object changes the pin.
 func TestPinIgnoresOnlyMessageMetadata(t *testing.T) {
 	t.Parallel()
 	for name, texts := range map[string][2]string{
@@ -262,8 +262,8 @@ func TestPinIgnoresOnlyMessageMetadata(t *testing.T) {
 	}
 }
 
-// Pins that cannot be stored are logged, and the tools of the first use are still offered;
-// stored ones are not logged.
+// A failure to store pins is logged, and the tools of the first use are still offered.
+// Success is not logged.
 func TestUnstoredPinsAreLogged(t *testing.T) {
 	t.Parallel()
 	for _, failure := range []error{nil, errors.New("the disk is full")} {
@@ -282,7 +282,7 @@ func TestUnstoredPinsAreLogged(t *testing.T) {
 	}
 }
 
-// unstored are pins of an upstream that was never used, which may not be writable.
+// unstored is the pin store of an upstream that was never used. Its writes may fail.
 type unstored struct{ err error }
 
 func (unstored) Approved(string) (map[string]Pin, error) { return nil, nil }

@@ -197,8 +197,8 @@ func TestHostileSSEServers(t *testing.T) {
 	}
 }
 
-// If a server exits that had several sessions, this counts as one failure, and the server
-// is restarted immediately.
+// If a server with several sessions exits, this counts as one failure, and the server is
+// restarted immediately.
 func TestOneFailureOfManySessions(t *testing.T) {
 	t.Parallel()
 	f := &sseServer{took: func(_, id string, say func(string), _ func()) int {
