@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Code classifies an error. The HTTP status, the JSON-RPC answer and the exit code of an
-// error are read from one table each.
+// Code classifies an error. One table each maps the codes to HTTP statuses, JSON-RPC errors
+// and exit codes.
 type Code string
 
 // The error codes.
@@ -23,7 +23,7 @@ const (
 	CodeNotFound Code = "not_found"
 	// CodeConflict is a change that conflicts with an earlier one.
 	CodeConflict Code = "conflict"
-	// CodeTooLarge is input over a stated limit.
+	// CodeTooLarge is input above a stated limit.
 	CodeTooLarge Code = "too_large"
 	// CodeUnauthorized is a missing or wrong credential.
 	CodeUnauthorized Code = "unauthorized"

@@ -3,8 +3,8 @@
 //
 // The terms are those of the glossary: a definition is a parsed, validated and hashed
 // document of one dialect; a catalog holds the definitions of all sources in order of
-// precedence; a run is one execution of a pinned definition; a position is what a run asks
-// for now.
+// precedence; a run is one execution of a pinned definition; a position is the input that a
+// run asks for now.
 package guideway
 
 // Dialect is the language of a definition.
@@ -20,8 +20,8 @@ const (
 	DialectPhases Dialect = "phases"
 	// DialectHooks is the hook graph: hooks that wrap the requests of the gateway.
 	DialectHooks Dialect = "hooks"
-	// DialectMachines is the agent machine: agents that script functions drive through
-	// states.
+	// DialectMachines is the agent machine: agents whose states and transitions script
+	// functions control.
 	DialectMachines Dialect = "machines"
 )
 

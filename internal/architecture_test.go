@@ -26,10 +26,10 @@ type layer struct {
 // declares. To add a part, put its directory into a layer; the test fails for a directory
 // in no layer. Parts may be listed before they are written. The linter's configuration
 // (.golangci.yml, depguard) has a coarser form of the rule, so that an editor shows
-// violations at once.
+// violations immediately.
 func layers() []layer {
 	return []layer{
-		// The nouns that all share; the standard library only.
+		// The terms that all packages share. They import only the standard library.
 		{"root", []string{"."}},
 		// The platform does not import the product. internal/testutil is only for tests.
 		{"platform", []string{"internal/platform", "internal/testutil"}},
@@ -43,20 +43,20 @@ func layers() []layer {
 		}},
 		// Definitions are parsed and checked documents.
 		{"definitions", []string{"internal/hooks/definition", "internal/machine/definition", "internal/workflow"}},
-		// Engines decide over definitions, without a clock or I/O.
+		// Engines decide about runs of definitions, without a clock or I/O.
 		{"engines", []string{
 			"internal/catalog/graph", "internal/catalog/library", "internal/engine", "internal/hooks/engine", "internal/hooks/runner",
 			"internal/machine/engine", "validate",
 		}},
-		// Services hold state: definitions, runs, other servers.
+		// Services have state: definitions, runs, connections to other servers.
 		{"services", []string{
 			"internal/catalog", "internal/contexts", "internal/contexts/checkpoint", "internal/gateway", "internal/gateway/requestlog",
 			"internal/gateway/upstream", "internal/hooks/admin", "internal/machine/crashtest", "internal/machine/driver", "internal/run",
 			"internal/session", "internal/store",
 		}},
-		// Surfaces speak a protocol to the outside.
+		// Surfaces serve clients with a protocol.
 		{"surfaces", []string{"internal/httpapi", "internal/mcp", "ui"}},
-		// The command line wires everything.
+		// The command line connects all packages.
 		{"cli", []string{"internal/cli"}},
 		// Programs: no package imports them.
 		{"programs", []string{"cmd", "conformance", "release"}},
@@ -66,10 +66,10 @@ func layers() []layer {
 // exceptions are the imports between parts of one layer, each with its reason.
 func exceptions() map[string][]string {
 	return map[string][]string{
-		// A rule on an output may be a condition.
+		// A rule on an output may have a condition.
 		"internal/workflow/criteria": {"internal/workflow/expr"},
-		// All dialects share documents and shapes; the package workflow parses a
-		// document of any dialect.
+		// The parsers of all dialects use the packages doc and shape; the package workflow
+		// parses a document of any dialect.
 		"internal/workflow":           {"internal/hooks/definition", "internal/machine/definition"},
 		"internal/hooks/definition":   {"internal/workflow"},
 		"internal/machine/definition": {"internal/workflow"},
@@ -77,39 +77,40 @@ func exceptions() map[string][]string {
 		"internal/hooks/runner": {"internal/hooks/engine"},
 		// The gateway offers many upstreams as one surface, and records their requests.
 		"internal/gateway": {"internal/gateway/upstream"},
-		// The service of hook graphs writes what the catalog reads.
+		// The hook graph service writes the files that the catalog reads.
 		"internal/hooks/admin": {"internal/catalog"},
-		// The service joins the runs with the checkpoints of their contexts.
+		// The service connects runs with the checkpoints of their contexts.
 		"internal/contexts": {"internal/contexts/checkpoint", "internal/run"},
 		// A store implements the interfaces that runs, session documents and
 		// checkpoints declare.
 		"internal/store": {"internal/contexts/checkpoint", "internal/run", "internal/session"},
-		// The events of a machine run are in a store of runs, in the same chain.
+		// The events of machine runs are stored in the run store, with the same kind of
+		// chain.
 		"internal/machine/driver": {"internal/run"},
 	}
 }
 
-// restricted returns the parts that may import a module that would otherwise spread.
+// restricted returns the only parts that may import certain modules.
 func restricted() map[string][]string {
 	return map[string][]string{
-		// The protocol's types stay at its edges.
+		// Only the packages that speak MCP use the types of its SDK.
 		"github.com/modelcontextprotocol/go-sdk": {
 			"internal/mcp", "internal/gateway", "conformance",
 		},
-		// SQL stays in the implementations of the journal and in the record of requests.
+		// Only the stores and the request log use SQL.
 		"database/sql":                          {"internal/store", "internal/gateway/requestlog"},
 		"modernc.org/sqlite":                    {"internal/store", "internal/gateway/requestlog"},
-		"github.com/jackc/pgx":                  {"internal/store", "internal/testutil/crash"}, // which makes empty schemas
-		"modernc.org/libquickjs":                {"internal/hooks/sandbox/quickjs"},            // where hostile code may be
+		"github.com/jackc/pgx":                  {"internal/store", "internal/testutil/crash"}, // the package crash creates empty schemas
+		"modernc.org/libquickjs":                {"internal/hooks/sandbox/quickjs"},            // runs untrusted code
 		"github.com/elastic/go-seccomp-bpf":     {"internal/hooks/sandbox/worker"},
 		"github.com/go-sourcemap":               {"internal/hooks/sandbox/worker"},
 		"github.com/spf13/cobra":                {"internal/cli"},
 		"github.com/dlclark":                    {"internal/workflow/expr/pattern"}, // it sets the library's clock once
 		"github.com/fsnotify":                   {"internal/catalog"},
-		"github.com/segmentio/encoding":         {"internal/gateway/jsonrpc"}, // the SDK has it too
-		"github.com/tailscale/hujson":           {"internal/install"},         // places in JSON with comments; edits are ours, since it formats whole files
+		"github.com/segmentio/encoding":         {"internal/gateway/jsonrpc"}, // the MCP SDK imports it, too
+		"github.com/tailscale/hujson":           {"internal/install"},         // provides positions in JSON with comments; edits do not use it, because it formats whole files
 		"github.com/theory/jsonpath":            {"internal/session"},
-		"github.com/tiktoken-go":                {"internal/contexts/compress"}, // 12 MB of vocabularies
+		"github.com/tiktoken-go":                {"internal/contexts/compress"}, // contains 12 MB of vocabularies
 		"github.com/kljensen/snowball":          {"internal/contexts/compress", "internal/contexts/checkpoint"},
 		"github.com/zalando":                    {"internal/contexts/blob/seal", "internal/gateway/upstream"},
 		"github.com/klauspost/compress":         {"internal/catalog", "internal/contexts/checkpoint"},
@@ -117,8 +118,8 @@ func restricted() map[string][]string {
 	}
 }
 
-// pure returns the parts that must have no side effects, and the imports they must not
-// have.
+// pure returns the parts that must have no side effects, and the imports that are forbidden
+// in them.
 func pure() (parts, imports []string) {
 	parts = []string{
 		"internal/workflow/expr", "internal/workflow/criteria", "internal/catalog/graph", "internal/engine", "internal/hooks/engine",
@@ -148,7 +149,7 @@ func productFiles(t *testing.T) []file {
 		}
 		base := entry.Name()
 		if entry.IsDir() {
-			if name == filepath.Join(root, "bench") { // a separate module
+			if name == filepath.Join(root, "bench") { // bench is a separate module
 				return filepath.SkipDir
 			}
 			if base == "node_modules" || base == "testdata" || (name != root && strings.HasPrefix(base, ".")) {
@@ -198,7 +199,7 @@ func place(dir string) (part string, height int) {
 	for i, l := range layers() {
 		for _, p := range l.parts {
 			if below(dir, p) && (height < 0 || below(p, part)) {
-				part, height = p, i // the most specific one
+				part, height = p, i // the most specific part
 			}
 		}
 	}
@@ -210,7 +211,7 @@ func TestImportsGoDownwards(t *testing.T) {
 	for _, f := range productFiles(t) {
 		from, height := place(f.dir)
 		if height < 0 {
-			t.Errorf("%s stands in no layer: add its directory to the table in this test", f.path)
+			t.Errorf("%s is in no layer: add its directory to the table in this test", f.path)
 			continue
 		}
 		for _, imported := range f.imports {
@@ -225,7 +226,7 @@ func TestImportsGoDownwards(t *testing.T) {
 			if target < height || to == from || slices.Contains(exceptions()[from], to) {
 				continue
 			}
-			t.Errorf("%s imports %s: %s stands in the layer %q, which is not below %q",
+			t.Errorf("%s imports %s: %s is in the layer %q, which is not below %q",
 				f.path, dir, to, layers()[target].name, layers()[height].name)
 		}
 	}
@@ -245,7 +246,7 @@ func TestModulesStayWhereTheyBelong(t *testing.T) {
 					continue
 				}
 				if !slices.ContainsFunc(parts, func(part string) bool { return below(f.dir, part) }) {
-					t.Errorf("%s imports %s, which belongs to %v", f.path, imported, parts)
+					t.Errorf("%s imports %s, which only %v may import", f.path, imported, parts)
 				}
 			}
 			if isPure(f.dir) && slices.Contains(outside, imported) {

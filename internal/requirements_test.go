@@ -32,7 +32,7 @@ func TestEveryRequirementHasARow(t *testing.T) {
 
 	coverage, err := os.ReadFile(filepath.Join("..", "..", "shared", "COVERAGE.md"))
 	if err != nil {
-		t.Logf("the list of requirements is not here, so the numbers above stand alone: %v", err)
+		t.Logf("the list of requirements is missing, so only the checks above were made: %v", err)
 		return
 	}
 	compareIDs(t, rowIDs(coverage), got)
@@ -63,7 +63,7 @@ func checkNamedTests(t *testing.T, text []byte) {
 			name += "("
 		}
 		if !bytes.Contains(tests, []byte(name)) {
-			t.Errorf("docs/requirements.md names a test that is not there: %s", m[0])
+			t.Errorf("docs/requirements.md names a missing test: %s", m[0])
 		}
 	}
 }
@@ -85,7 +85,7 @@ func compareIDs(t *testing.T, want, got []string) {
 	}
 	for i, id := range got {
 		if !slices.Contains(want, id) {
-			t.Errorf("docs/requirements.md has a row for %s, which nobody asks for", id)
+			t.Errorf("docs/requirements.md has a row for %s, which is not a requirement", id)
 		}
 		if slices.Contains(got[:i], id) {
 			t.Errorf("docs/requirements.md has two rows for %s", id)

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "lower the number of unclear sentences that the documentation may have")
+var update = flag.Bool("update", false, "lower the allowed number of unclear sentences in the documentation")
 
 // wordingRules are constructions that the wording rules of AGENTS.md exclude. Each
 // one is common in translated or private English and rare in well-kept Go code.
@@ -69,7 +69,7 @@ func trackedFiles(t *testing.T, patterns ...string) []string {
 	cmd.Dir = ".."
 	out, err := cmd.Output()
 	if err != nil {
-		t.Skipf("git ls-files: %v: the sources are no git checkout", err)
+		t.Skipf("git ls-files: %v: the sources are not a git checkout", err)
 	}
 	var files []string
 	for _, name := range strings.Fields(string(out)) {
@@ -80,8 +80,8 @@ func trackedFiles(t *testing.T, patterns ...string) []string {
 	return files
 }
 
-// TestWordingOfComments holds the share of comment sentences that break a wording rule to
-// 0.5 %: the rules are patterns, and a few good sentences match one.
+// TestWordingOfComments checks that at most 0.5 % of the comment sentences break a wording
+// rule: the rules are patterns, and a few good sentences match one.
 func TestWordingOfComments(t *testing.T) {
 	t.Parallel()
 	total, found := 0, []string{}
@@ -108,8 +108,8 @@ func TestWordingOfComments(t *testing.T) {
 	}
 }
 
-// TestNamesOfFunctions holds the share of unexported functions and methods with a
-// one-word name to 20 %: a name is a verb and its object.
+// TestNamesOfFunctions checks that at most 20 % of the unexported functions and methods
+// have a one-word name: a name is a verb and its object.
 func TestNamesOfFunctions(t *testing.T) {
 	t.Parallel()
 	const allowed = 20
@@ -144,8 +144,8 @@ func TestNamesOfFunctions(t *testing.T) {
 
 var codeBlock = regexp.MustCompile("(?s)```.*?```")
 
-// TestWordingOfDocuments holds each document to the number of unclear sentences in
-// testdata/wording.txt. A number may only fall: -update lowers it.
+// TestWordingOfDocuments checks that no document has more unclear sentences than
+// testdata/wording.txt allows. The numbers may only fall: -update lowers them.
 func TestWordingOfDocuments(t *testing.T) {
 	t.Parallel()
 	const ratchet = "testdata/wording.txt"
@@ -176,7 +176,7 @@ func TestWordingOfDocuments(t *testing.T) {
 			}
 		}
 		if len(found) > allowed[name] {
-			t.Errorf("%s has %d unclear sentences, more than the %d that it may have:\n  %s", name, len(found), allowed[name], strings.Join(found, "\n  "))
+			t.Errorf("%s has %d unclear sentences, more than the allowed %d:\n  %s", name, len(found), allowed[name], strings.Join(found, "\n  "))
 		}
 		if n := min(len(found), allowed[name]); n > 0 {
 			fmt.Fprintf(&lowered, "%s\t%d\n", name, n)

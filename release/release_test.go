@@ -1,5 +1,5 @@
-// Package release_test tests the installed forms: npm packages, the root file system of the
-// container, the systemd unit.
+// Package release_test tests the release artifacts: npm packages, the root file system of
+// the container, the systemd unit.
 package release_test
 
 import (
@@ -32,7 +32,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
-	return path, os.Chmod(buildDir, 0o755) // another user starts the program in it
+	return path, os.Chmod(buildDir, 0o755) // a different user starts the program in it
 })
 
 func TestMain(m *testing.M) {
@@ -52,7 +52,7 @@ func builtProgram(t *testing.T) string {
 		t.Skip("set GUIDEWAY_TEST_RELEASE=1: it builds a release binary")
 	}
 	if runtime.GOOS != "linux" {
-		t.Skip("the machine's packages are tried on Linux")
+		t.Skip("the packages can only be tested on Linux")
 	}
 	path, err := binary()
 	if err != nil {
@@ -73,8 +73,8 @@ func runProgram(t *testing.T, dir string, env []string, name string, args ...str
 	return string(out)
 }
 
-// checkStory follows the story of the README as an MCP client: the workflows are listed, a
-// run starts, and an insufficient output is refused.
+// checkStory executes the example of the README as an MCP client: the workflows are listed,
+// a run starts, and an insufficient output is refused.
 func checkStory(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	in, err := cmd.StdinPipe()
@@ -119,7 +119,7 @@ func checkStory(t *testing.T, cmd *exec.Cmd) {
 	}
 	handle := began.Result.StructuredContent.Handle
 	if got := call("workflow_continue", `{"handle":"`+handle+`","output":"ok"}`); handle == "" || !strings.Contains(got, `"isError":true`) {
-		t.Errorf("an output that says nothing: %.300s", got)
+		t.Errorf("an insufficient output was not refused: %.300s", got)
 	}
 	in.Close()
 	if err := cmd.Wait(); err != nil {
@@ -127,7 +127,8 @@ func checkStory(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// The packed npm packages work without a network, also with npx, and pass on the exit code.
+// The packed npm packages work without a network, even with npx, and return the exit code
+// of the program.
 func TestNPM(t *testing.T) {
 	t.Parallel()
 	path := builtProgram(t)
@@ -163,7 +164,7 @@ func TestNPM(t *testing.T) {
 	wrong := exec.CommandContext(t.Context(), "npx", "guideway", "validate")
 	wrong.Dir, wrong.Env = clean, env
 	if err := wrong.Run(); wrong.ProcessState.ExitCode() != 2 {
-		t.Errorf("a bad usage ends with %v, want exit code 2", err)
+		t.Errorf("a usage error ends with %v, want exit code 2", err)
 	}
 	if err := os.RemoveAll(filepath.Join(clean, "node_modules/@guideway-dev/guideway-linux-"+processor)); err != nil {
 		t.Fatal(err)
@@ -171,7 +172,7 @@ func TestNPM(t *testing.T) {
 	lonely := exec.CommandContext(t.Context(), filepath.Join(clean, "node_modules/.bin/guideway"), "version")
 	lonely.Env = env
 	if out, err := lonely.CombinedOutput(); err == nil || !strings.Contains(string(out), "is not installed") {
-		t.Errorf("without its platform's package: %v %s", err, out)
+		t.Errorf("without the package of its platform, guideway returned %v: %s", err, out)
 	}
 }
 
@@ -190,14 +191,14 @@ func dockerLine(t *testing.T, word string) string {
 	return found[1]
 }
 
-// The files that the image adds to its base, started as in the Dockerfile, are all that
-// Guideway needs without repositories as sources: it serves a client and stores its data in
-// /data. The base has git and ssh.
+// The files that the image adds to its base, started as in the Dockerfile, are sufficient
+// for Guideway without repositories as sources: it serves a client and stores its data in
+// /data. The base image contains git and ssh.
 func TestContainer(t *testing.T) {
 	t.Parallel()
 	path := builtProgram(t)
 	if os.Geteuid() != 0 {
-		t.Skip("entering a root file system takes root")
+		t.Skip("only root can enter a root file system")
 	}
 	if packages := strings.Fields(dockerLine(t, "RUN apk add")); !slices.Contains(packages, "git") || !slices.Contains(packages, "openssh-client-default") {
 		t.Errorf("the image has the packages %v", packages)
@@ -217,7 +218,7 @@ func TestContainer(t *testing.T) {
 	}
 	var entry, command []string
 	if json.Unmarshal([]byte(dockerLine(t, "ENTRYPOINT")), &entry) != nil || json.Unmarshal([]byte(dockerLine(t, "CMD")), &command) != nil {
-		t.Fatal("the Dockerfile's ENTRYPOINT and CMD are no lists")
+		t.Fatal("ENTRYPOINT and CMD of the Dockerfile are not lists")
 	}
 	// Container engines create a namespace with /proc and /dev.
 	for _, point := range []string{"proc", "dev"} {
@@ -226,7 +227,7 @@ func TestContainer(t *testing.T) {
 		}
 	}
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--mount", "mount", "-t", "proc", "proc", filepath.Join(rootfs, "proc")).CombinedOutput(); err != nil {
-		t.Skipf("a namespace with /proc cannot be made here: %v %s", err, out)
+		t.Skipf("a namespace with /proc cannot be created: %v %s", err, out)
 	}
 	enter := func(ctx context.Context, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, "unshare", append([]string{
@@ -243,7 +244,7 @@ func TestContainer(t *testing.T) {
 	}
 	checkStory(t, enter(t.Context(), append(entry, command...)...))
 	if _, err := os.Stat(filepath.Join(rootfs, strings.TrimPrefix(dockerLine(t, "VOLUME"), "/"), "guideway.db")); err != nil {
-		t.Errorf("the run is not kept in the volume: %v", err)
+		t.Errorf("the run is not stored in the volume: %v", err)
 	}
 	list := enter(t.Context(), append(entry, "runs", "list", "--json")...)
 	if out, err := list.CombinedOutput(); err != nil || !strings.Contains(string(out), "coding-task") {
@@ -275,7 +276,7 @@ func TestUnit(t *testing.T) {
 func TestFormula(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("the formula is made by a shell")
+		t.Skip("the formula is created by a shell script")
 	}
 	sums := filepath.Join(t.TempDir(), "checksums.txt")
 	var list strings.Builder
@@ -293,6 +294,6 @@ func TestFormula(t *testing.T) {
 		}
 	}
 	if err := exec.CommandContext(t.Context(), filepath.Join(root, "release/formula"), "v1.2.4", sums).Run(); err == nil {
-		t.Error("a formula was made without checksums")
+		t.Error("a formula was created without checksums")
 	}
 }

@@ -48,7 +48,7 @@ type AutoSaver struct {
 	prepare   func(ctx context.Context, c run.Caller, id string) error
 	// preparing are the runs whose brief is queued.
 	preparing map[string]bool
-	// written returns the model-written summaries of a run, which its checkpoints contain.
+	// written returns the model-written summaries of a run for its checkpoints.
 	written func(id string) map[string]string
 	// slow are jobs that wait for other services; they run in a second goroutine.
 	slow   chan func(context.Context)
@@ -63,8 +63,8 @@ var _ run.Observer = (*AutoSaver)(nil)
 type Health struct {
 	// Off reports that automatic saves are disabled.
 	Off bool `json:"off,omitempty"`
-	// Saved and Failed count checkpoints, Dropped those that found the queue full, Waiting
-	// the pending ones.
+	// Saved and Failed count checkpoints, Dropped those that were dropped because the queue
+	// was full, and Waiting the pending ones.
 	Saved   int64 `json:"saved"`
 	Failed  int64 `json:"failed,omitempty"`
 	Dropped int64 `json:"dropped,omitempty"`
@@ -179,7 +179,7 @@ func (k *AutoSaver) setWritten(written func(id string) map[string]string) {
 	k.written = written
 }
 
-// enqueueJob queues a job if there is room.
+// enqueueJob queues a job if the queue is not full.
 func (k *AutoSaver) enqueueJob(j job) (taken bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -274,7 +274,7 @@ func (k *AutoSaver) Committed(_ context.Context, c run.Committed) {
 	}
 	name := truncateText(strings.Join(names, "; "), 200)
 	k.enqueueJob(job{what: c.Record.ID + " " + name, saves: true, do: func(ctx context.Context) error {
-		k.backfillWaiting(c.Record.ID) // missing checkpoints are saved before new ones
+		k.backfillWaiting(c.Record.ID) // save missing checkpoints before new ones
 		return k.saveCommitted(ctx, c, name, tags)
 	}})
 	if !slices.Equal(tags, []string{tagGate}) {
@@ -353,7 +353,7 @@ func (k *AutoSaver) saveCommitted(ctx context.Context, c run.Committed, name str
 	_, err = k.o.Checkpoints.Save(ctx, guideway.Principal{User: c.Record.User, Client: c.By.Client}, checkpoint.SaveRequest{
 		Session: c.Record.ID, Run: c.Record.ID, RunSeq: c.Record.Seq, Context: doc, Workflow: c.Record.Workflow,
 		Project: c.Record.Project.ID, Agent: c.By.Client, Name: name, Tags: withTags(tags, tagsOf(c.Marks)...),
-		// Another process may backfill the same checkpoint.
+		// Save once, because another process may backfill the same checkpoint.
 		Kind: checkpoint.KindAuto, Once: true,
 		// An exact count would load the vocabulary in every process that has a run.
 		Tokens: int64(estimateTokens(c.State.Vars)),

@@ -31,7 +31,7 @@ func TestAutomaticSaves(t *testing.T) {
 			mustSucceed(t, err)
 			_, err = finishRun(t.Context(), r, a)
 			mustSucceed(t, err)
-			mustSucceed(t, r.saver.Close()) // Close saves the pending checkpoints
+			mustSucceed(t, r.saver.Close()) // Close waits until the pending checkpoints are saved
 			page, err := r.List(t.Context(), testCaller(), checkpoint.ListRequest{Session: a.RunID})
 			mustSucceed(t, err)
 			var names []string
@@ -103,8 +103,8 @@ func (s blockedCheckpoints) Save(ctx context.Context, who guideway.Principal, r 
 	return s.Checkpoints.Save(ctx, who, r)
 }
 
-// TestQueueIsBounded checks that a job that finds the queue full is dropped and counted,
-// and that Close waits for the queued ones.
+// TestQueueIsBounded checks that a job is dropped and counted if the queue is full, and
+// that Close waits for the queued ones.
 func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	let := make(chan struct{})
@@ -165,10 +165,10 @@ func TestLargeContextIsReported(t *testing.T) {
 	large, err := r.runs.Start(t.Context(), testCaller(), run.StartRequest{WorkflowID: "move", Context: map[string]any{"service": "s", "analysis": longText("analysis", 300)}})
 	mustSucceed(t, err)
 	if n := r.Notice(small.RunID); n != "" {
-		t.Errorf("of a small context: %q", n)
+		t.Errorf("the notice of a small context is %q", n)
 	}
 	if n := r.Notice(large.RunID); !strings.Contains(n, "of 4000") {
-		t.Errorf("of a large context: %q", n)
+		t.Errorf("the notice of a large context is %q", n)
 	}
 	mustSucceed(t, r.saver.Close())
 	b, err := r.Brief(t.Context(), testCaller(), large.RunID)
@@ -179,7 +179,7 @@ func TestLargeContextIsReported(t *testing.T) {
 	shrunk, err := r.runs.Continue(t.Context(), testCaller(), run.ContinueRequest{Handle: large.Handle, Output: "x", Context: map[string]any{"analysis": nil}})
 	mustSucceed(t, err)
 	if n := r.Notice(shrunk.RunID); n != "" {
-		t.Errorf("once it is small again: %q", n)
+		t.Errorf("after the context is small again, the notice is %q", n)
 	}
 }
 
@@ -187,29 +187,29 @@ func TestLargeContextIsReported(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	if _, err := contexts.New(contexts.Options{}); guideway.ErrorCode(err) != guideway.CodeInternal {
-		t.Errorf("no checkpoints: %v", err)
+		t.Errorf("New without checkpoints returned %v", err)
 	}
 	if _, err := contexts.NewAutoSaver(contexts.AutoSaverOptions{}); guideway.ErrorCode(err) != guideway.CodeInternal {
-		t.Errorf("a saver without checkpoints: %v", err)
+		t.Errorf("NewAutoSaver without checkpoints returned %v", err)
 	}
 	off := setupRig(t, func(p *parts) { p.saver.Off = true })
 	a, err := runToLoop(t.Context(), off, "move")
 	mustSucceed(t, err)
 	mustSucceed(t, off.saver.Close())
 	if page, err := off.List(t.Context(), testCaller(), checkpoint.ListRequest{}); err != nil || len(page.Checkpoints) != 0 || !off.Health().Off {
-		t.Errorf("switched off, %d checkpoints of %s, %v", len(page.Checkpoints), a.RunID, err)
+		t.Errorf("with automatic saves disabled, there are %d checkpoints of %s, %v", len(page.Checkpoints), a.RunID, err)
 	}
 	alone, err := contexts.New(contexts.Options{Checkpoints: off.checkpoints})
 	mustSucceed(t, err)
 	if _, err := alone.Save(t.Context(), testCaller(), contexts.SaveRequest{Handle: a.Handle}); guideway.ErrorCode(err) != guideway.CodeInvalid {
-		t.Errorf("a handle without a run service: %v", err)
+		t.Errorf("Save of a handle without a run service returned %v", err)
 	}
 	saved, err := alone.Save(t.Context(), testCaller(), contexts.SaveRequest{Context: map[string]any{"goal": "g"}})
 	mustSucceed(t, err)
 	again, err := alone.Save(t.Context(), testCaller(), contexts.SaveRequest{Context: map[string]any{"goal": "g"}})
 	mustSucceed(t, err)
 	if saved.Session == again.Session || fmt.Sprint(saved.Store.Mode) != "sqlite" || saved.Tokens == 0 {
-		t.Errorf("two sessions that begin alike: %+v, %+v", saved, again)
+		t.Errorf("two new sessions: %+v, %+v", saved, again)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestTagsOfMarks(t *testing.T) {
 	mustSucceed(t, err)
 	_, err = r.Save(t.Context(), testCaller(), contexts.SaveRequest{Handle: a.Handle, Tags: []string{"mine"}})
 	mustSucceed(t, err)
-	_, err = handIn(t.Context(), r, a, "The plan.") // the output opens a gate
+	_, err = handIn(t.Context(), r, a, "The plan.") // the output leads to a gate
 	mustSucceed(t, err)
 
 	context := map[string]any{"goal": "g", "contract": "c"}
@@ -260,10 +260,10 @@ func TestTagsOfMarks(t *testing.T) {
 	saved, err := r.Save(t.Context(), testCaller(), contexts.SaveRequest{Session: "line", Context: context, Tags: many})
 	mustSucceed(t, err)
 	if rec, err := r.Get(t.Context(), testCaller(), saved.ID); err != nil || len(rec.Tags) != 23 {
-		t.Errorf("in addition to %d tags of the caller: %v, %v", len(many), rec.Tags, err)
+		t.Errorf("with %d tags of the caller, the checkpoint has %v, %v", len(many), rec.Tags, err)
 	}
 	if _, err := r.Save(t.Context(), testCaller(), contexts.SaveRequest{Session: "line", Context: context, Tags: append(many, "one more")}); guideway.ErrorCode(err) != guideway.CodeInvalid {
-		t.Errorf("too many tags: %v", err)
+		t.Errorf("Save with too many tags returned %v", err)
 	}
 }
 

@@ -15,8 +15,9 @@ import (
 )
 
 // If a process is killed between an answer and the background save, the run lacks its last
-// checkpoint. So each run is checked when a process first sees it: its events show which
-// checkpoints it needs, and those missing after the newest one are saved.
+// checkpoint. Therefore each run is checked when a process lists or loads it for the first
+// time: its events show which checkpoints it needs, and those missing after the newest one
+// are saved.
 
 const (
 	// maxWaiting bounds the runs that wait for a backfill, maxChecked the runs that are
@@ -40,7 +41,8 @@ type backfillQueue struct {
 
 	mu sync.Mutex
 	of Runs
-	// waiting are the runs to check, looked the runs checked or being checked.
+	// waiting are the runs to check; looked are the runs that were checked or are being
+	// checked.
 	waiting map[string]run.Record
 	looked  map[string]bool
 	// busy reports that a run is being checked.
@@ -166,7 +168,7 @@ func (s *Service) flushSaves(ctx context.Context, c run.Caller, id string) {
 		s.o.AutoSaver.waitForSaves(ctx, "")
 		return
 	}
-	if _, err := s.o.Runs.Get(ctx, c, run.Ref{RunID: id}); err == nil { // Get makes the run seen
+	if _, err := s.o.Runs.Get(ctx, c, run.Ref{RunID: id}); err == nil { // Get calls Seen for the run
 		s.o.AutoSaver.waitForSaves(ctx, id)
 	}
 }

@@ -106,8 +106,8 @@ func checkpointNames(t *testing.T, r *rig, id string) []string {
 	return list
 }
 
-// TestKilledBeforeSave checks that a run whose server was killed between the
-// answer and the save has all its checkpoints once another process has seen it.
+// TestKilledBeforeSave checks that a run whose server was killed between the answer and the
+// save has all its checkpoints after another process has loaded it.
 func TestKilledBeforeSave(t *testing.T) {
 	t.Parallel()
 	looks := map[string]func(*testing.T, *rig, savedState){
@@ -183,7 +183,7 @@ func TestLoadWaitsForSaves(t *testing.T) {
 	}
 	stranger := run.Caller{Principal: guideway.Principal{User: "eve"}}
 	if _, err := r.Load(t.Context(), stranger, contexts.LoadRequest{Session: was.Run}); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("another user loads: %v", err)
+		t.Errorf("Load by another user returned %v", err)
 	}
 }
 
@@ -242,7 +242,7 @@ func TestOldRunsAreNotBackfilled(t *testing.T) {
 		mustSucceed(t, err)
 		mustSucceed(t, r.saver.Close())
 		if got := checkpointNames(t, r, was.Run); len(got) != at.want {
-			t.Errorf("%d days later: %v", at.days, got)
+			t.Errorf("after %d days, the checkpoints are %v", at.days, got)
 		}
 	}
 }
@@ -265,15 +265,15 @@ func TestRefusedOnce(t *testing.T) {
 	same, err := r.checkpoints.Save(t.Context(), who, request(1))
 	mustSucceed(t, err)
 	if same.ID != one.ID || same.Number != one.Number || three.ID == one.ID {
-		t.Errorf("saved %s and %s, and again %s", one.ID, three.ID, same.ID)
+		t.Errorf("saved %s and %s, then the first one again as %s", one.ID, three.ID, same.ID)
 	}
 	if _, err := r.checkpoints.Save(t.Context(), who, request(2)); guideway.ErrorCode(err) != guideway.CodeRefused {
-		t.Errorf("after its successor: %v", err)
+		t.Errorf("Save after its successor returned %v", err)
 	}
 	_, err = r.checkpoints.Delete(t.Context(), who, checkpoint.DeleteRequest{IDs: []string{three.ID}})
 	mustSucceed(t, err)
 	if _, err := r.checkpoints.Save(t.Context(), who, request(3)); guideway.ErrorCode(err) != guideway.CodeRefused {
-		t.Errorf("a deleted checkpoint: %v", err)
+		t.Errorf("Save of a deleted checkpoint returned %v", err)
 	}
 	_, err = r.checkpoints.Save(t.Context(), who, request(4))
 	mustSucceed(t, err)

@@ -1,9 +1,10 @@
 // Package contexts keeps contexts beyond a conversation: it connects runs with their
 // checkpoints and with the compression of package compress.
 //
-// It decides nothing about a run. A checkpoint of a run refers to one of its events; to
-// continue from it is to fork the run at that event. The stored context is for people and
-// agents to read. So no checkpoint, even a forged one, opens a gate or sets a variable.
+// It does not affect the position of a run. A checkpoint of a run refers to one of its
+// events; continuing from it forks the run at that event. The stored context is for people
+// and agents to read. Therefore no checkpoint, even a forged one, answers a gate or sets a
+// variable.
 package contexts
 
 import (
@@ -45,8 +46,8 @@ type Runs interface {
 	Mark(ctx context.Context, c run.Caller, r run.MarkRequest) ([]run.Mark, error)
 }
 
-// Definitions returns workflows, for the hints of a context that is not a run's. See
-// run.Definitions.
+// Definitions returns workflows, for the hints of a context that does not belong to a run.
+// See run.Definitions.
 type Definitions interface {
 	Startable(ctx context.Context, id string) (*workflow.Definition, error)
 }
@@ -63,8 +64,8 @@ type Level string
 const (
 	// LevelBasic summarizes by extracts.
 	LevelBasic Level = "basic"
-	// LevelAdvanced uses Options.Summarizer for the summaries of runs. Without one it
-	// equals LevelBasic and logs that once.
+	// LevelAdvanced uses Options.Summarizer for the summaries of runs. Without one, it is
+	// the same as LevelBasic, and the log reports that once.
 	LevelAdvanced Level = "advanced"
 )
 
@@ -90,7 +91,7 @@ type Options struct {
 	// AnswerTokens is the maximum size of a run's context in an answer; the default is
 	// 4000. A larger context is reduced to it.
 	AnswerTokens int
-	// ReadOnly reports that nothing can be stored: then nothing is omitted.
+	// ReadOnly reports that nothing can be stored. Then no value is omitted.
 	ReadOnly bool
 	// Counter counts tokens; the default is a cached compress.Tokenizer, which loads its
 	// vocabulary at the first count.

@@ -70,7 +70,7 @@ func TestForgedCheckpointDecidesNothing(t *testing.T) {
 		})
 	}
 	if now, err := r.runs.Status(t.Context(), testCaller(), run.Ref{RunID: a.RunID}); err != nil || now.Handle != a.Handle {
-		t.Errorf("the run itself has moved: %+v, %v", now, err)
+		t.Errorf("the original run has changed: %+v, %v", now, err)
 	}
 }
 
@@ -91,12 +91,12 @@ func checkDecided(t *testing.T, r *rig, id string) {
 		facts = append(facts, fact)
 	}
 	if _, err := engine.Recheck(flow, facts); err != nil {
-		t.Errorf("the run %s: %v", id, err)
+		t.Errorf("Recheck of the run %s returned %v", id, err)
 	}
 }
 
-// TestLoadOfFinishedRun checks that a finished run cannot be continued from its last checkpoint,
-// and that the error names the call that works.
+// TestLoadOfFinishedRun checks that a finished run cannot be continued from its last
+// checkpoint, and that the error names a call that succeeds.
 func TestLoadOfFinishedRun(t *testing.T) {
 	t.Parallel()
 	r := setupRig(t)

@@ -54,8 +54,8 @@ type summaryCache struct {
 	byRun map[string]map[string]string
 	// requested are the runs for which a summary is being written.
 	requested map[string]bool
-	// pausedUntil is the end of the pause after an error; said reports that the error was
-	// logged.
+	// pausedUntil is the end of the pause after an error; said reports whether the error
+	// was logged.
 	pausedUntil time.Time
 	logged      bool
 }
@@ -190,7 +190,7 @@ func (s *Service) requestSummaries(c run.Caller, d *run.Details, missing []Secti
 	taken := s.o.AutoSaver.enqueueSlow(func(ctx context.Context) {
 		err := s.writeAll(ctx, caller, d.Record, missing)
 		w.finishRequest(d.ID)
-		if err == nil { // the summary of the whole may be requested now
+		if err == nil { // now the summary of the whole run may be requested
 			err = s.prepareBrief(ctx, caller, d.ID)
 		}
 		if err != nil {

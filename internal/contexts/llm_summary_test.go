@@ -13,8 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// author is a Summarizer that writes summaries, fails on request, or blocks until it is
-// released.
+// author is a Summarizer that writes summaries, returns its error if it is set, or blocks
+// until it is released.
 type author struct {
 	mu    sync.Mutex
 	asked []contexts.SummaryRequest
@@ -78,12 +78,12 @@ func TestModelSummaries(t *testing.T) {
 	dir := t.TempDir()
 	model := &author{wait: make(chan struct{})}
 	r := reopenRig(t, dir, withSummarizer(model, nil))
-	a, err := stepsWalk(t.Context(), r, "release", 6) // into the phase "build", after its loop
+	a, err := stepsWalk(t.Context(), r, "release", 6) // walk into the phase "build", after its loop
 	mustSucceed(t, err)
 	before, err := r.Brief(t.Context(), testCaller(), a.RunID)
 	mustSucceed(t, err)
 	if before.Summary == nil || before.Summary.Written || !strings.Contains(before.Summary.Text, "Did list") {
-		t.Fatalf("before the model has answered: %+v", before.Summary)
+		t.Fatalf("before the model has answered, the summary is %+v", before.Summary)
 	}
 	close(model.wait)
 	var s *contexts.Summary
@@ -95,7 +95,7 @@ func TestModelSummaries(t *testing.T) {
 		}
 	}
 	if !s.Written || !strings.Contains(s.Text, "In short of") || strings.Contains(s.Text, "Did list") {
-		t.Fatalf("after the model has answered: %+v", s)
+		t.Fatalf("after the model has answered, the summary is %+v", s)
 	}
 	whole, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Ref: s.Ref})
 	mustSucceed(t, err)
@@ -103,7 +103,7 @@ func TestModelSummaries(t *testing.T) {
 		t.Errorf("the reference of the summary loads %s", whole.Value)
 	}
 	if first := model.asked[0]; first.Title != "prepare" || !strings.Contains(first.Text, "Did list") || first.Workflow != "release" {
-		t.Errorf("the model was asked for %+v", first)
+		t.Errorf("the first request to the model is %+v", first)
 	}
 	_, err = finishRun(t.Context(), r, a)
 	mustSucceed(t, err)
@@ -148,7 +148,7 @@ func TestModelSummariesFail(t *testing.T) {
 		t.Errorf("the model was asked %d times", n)
 	}
 	if n := strings.Count(log.String(), "quota"); n != 1 {
-		t.Errorf("the log says %q", log.String())
+		t.Errorf("the log contains %q", log.String())
 	}
 
 	quiet := &syncedLog{}
@@ -160,6 +160,6 @@ func TestModelSummariesFail(t *testing.T) {
 	b, err := none.Brief(t.Context(), testCaller(), a.RunID)
 	mustSucceed(t, err)
 	if b.Summary.Written || strings.Count(quiet.String(), "no model") != 1 {
-		t.Errorf("without a model: %+v, the log says %q", b.Summary, quiet.String())
+		t.Errorf("without a model, the summary is %+v, and the log contains %q", b.Summary, quiet.String())
 	}
 }

@@ -29,8 +29,8 @@ type Loaded struct {
 	ID      string          `json:"checkpointId,omitempty"`
 	Session string          `json:"sessionId,omitempty"`
 	Context json.RawMessage `json:"context,omitempty"`
-	// Handle continues the run from the checkpoint. RunID is its run: a fork if the
-	// original run has continued since.
+	// Handle continues the run from the checkpoint. RunID is the run of the handle: a fork
+	// if the original run has continued since.
 	Handle   string           `json:"handle,omitempty"`
 	RunID    string           `json:"runId,omitempty"`
 	Forked   bool             `json:"forked,omitempty"`
@@ -41,7 +41,7 @@ type Loaded struct {
 	NotSet []string `json:"notSetInRun,omitempty"`
 	// Completed are the completed steps of a walk by workflow_next.
 	Completed []string `json:"completedSteps,omitempty"`
-	// Next is the call that continues.
+	// Next is the call that continues the run or walk.
 	Next *run.Call `json:"next,omitempty"`
 	// Note is a remark for the agent.
 	Note    string     `json:"note,omitempty"`
@@ -129,7 +129,7 @@ func (s *Service) readCheckpoint(ctx context.Context, c run.Caller, r LoadReques
 	return out, loaded, back, err
 }
 
-// noneYet returns an error that points to the run if it has no checkpoint yet.
+// noneYet returns an error that suggests the run if it has no checkpoint yet.
 func (s *Service) noneYet(ctx context.Context, c run.Caller, r LoadRequest, err error) error {
 	if r.ID != "" || !isRun(r.Session) || s.o.Runs == nil || guideway.ErrorCode(err) != guideway.CodeNotFound {
 		return err
@@ -190,7 +190,7 @@ func (s *Service) continueFrom(ctx context.Context, c run.Caller, loaded *checkp
 	if moved {
 		if now, err = s.forkAt(ctx, c, loaded); err != nil {
 			if refusal, ok := run.AsRefusal(err); ok {
-				out.Note, out.Next = "the run cannot continue from there: "+refusal.Message, refusal.Next
+				out.Note, out.Next = "the run cannot continue from the checkpoint: "+refusal.Message, refusal.Next
 				return nil
 			}
 			return err
@@ -203,7 +203,7 @@ func (s *Service) continueFrom(ctx context.Context, c run.Caller, loaded *checkp
 }
 
 // notSet sets out.NotSet to the variables whose values in the checkpoint differ from the
-// run's: they were stored for the agent, which may hand them in.
+// run's: they were stored for the agent, which may submit them.
 func (s *Service) notSet(ctx context.Context, c run.Caller, id string, back *storedContext, out *Loaded) error {
 	d, err := s.o.Runs.Get(ctx, c, run.Ref{RunID: id})
 	if err != nil {

@@ -43,7 +43,7 @@ func (s *Service) Mark(ctx context.Context, c run.Caller, r MarkRequest) (*Marke
 		return nil, newInvalid("a run or a session is required").WithFix("pass the handle of a run, or a sessionId")
 	}
 	if len(r.Keys) == 0 || slices.ContainsFunc(r.Keys, func(key string) bool { return key == "" || len(key) > maxMarkKey }) {
-		return nil, newInvalid("keys must name variables, of 1 to %d bytes each", maxMarkKey).WithFix(`such as ["userGoal"]`)
+		return nil, newInvalid("keys must contain names of variables, of 1 to %d bytes each", maxMarkKey).WithFix(`such as ["userGoal"]`)
 	}
 	if err := checkTags(r.Tags); err != nil {
 		return nil, err

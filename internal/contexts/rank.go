@@ -66,7 +66,7 @@ func (s *Service) rankByMeaning(ctx context.Context, c run.Caller, query string,
 		return err
 	}
 	if len(found) != len(texts) {
-		return fmt.Errorf("%d vectors for %d texts", len(found), len(texts))
+		return fmt.Errorf("the embedder returned %d vectors for %d texts", len(found), len(texts))
 	}
 	for i, id := range ids {
 		s.vectors.putVector(id, found[i+1])

@@ -56,7 +56,7 @@ func TestRanking(t *testing.T) {
 		return names, page
 	}
 	if names, page := list(0); len(names) != 1 || page.Ranked != "meaning" {
-		t.Errorf("all words: %v, ranked by %s", names, page.Ranked)
+		t.Errorf("matches of all words: %v, ranked by %s", names, page.Ranked)
 	}
 	query := checkpoint.ListRequest{Query: "mend server", Limit: 2}
 	page, err := r.List(t.Context(), testCaller(), query)
@@ -76,7 +76,7 @@ func TestRanking(t *testing.T) {
 		names = append(names, rec.Name)
 	}
 	if d := cmp.Diff([]string{"lakes", "trees", "secrets"}, names); d != "" || page.Ranked != "newest" || !strings.Contains(page.Note, "keywords only") {
-		t.Errorf("by words (-want +got):\n%s%+v", d, page)
+		t.Errorf("the matches of any word (-want +got):\n%s%+v", d, page)
 	}
 	calls := m.calls
 	if _, err = r.List(t.Context(), testCaller(), checkpoint.ListRequest{}); err != nil || m.calls != calls {

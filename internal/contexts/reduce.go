@@ -79,7 +79,7 @@ func (s *Service) Prioritize(ctx context.Context, c run.Caller, r ReduceRequest)
 	return s.prioritizeMaterial(ctx, m, r.Fit)
 }
 
-// material is a context with the data to reduce it.
+// material is a context with the data that is needed to reduce it.
 type material struct {
 	values   compress.Context
 	hints    compress.Hints

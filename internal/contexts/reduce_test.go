@@ -76,8 +76,8 @@ func TestReadOnlyOmitsNothing(t *testing.T) {
 	saved, err := first.Save(t.Context(), testCaller(), contexts.SaveRequest{Handle: a.Handle})
 	mustSucceed(t, err)
 	for name, change := range map[string]func(*parts){
-		"known to both":             func(p *parts) { p.memory.ReadOnly, p.checkpoint.ReadOnly, p.saver.Off = true, true, true },
-		"discovered by the attempt": func(p *parts) { p.checkpoint.ReadOnly, p.saver.Off = true, true },
+		"known to both":                 func(p *parts) { p.memory.ReadOnly, p.checkpoint.ReadOnly, p.saver.Off = true, true, true },
+		"known after the first attempt": func(p *parts) { p.checkpoint.ReadOnly, p.saver.Off = true, true },
 	} {
 		r := reopenRig(t, dir, change)
 		c, err := r.Compress(t.Context(), testCaller(), contexts.ReduceRequest{Context: given, Fit: contexts.Fit{Budget: 500}})
@@ -158,7 +158,7 @@ func TestOldValuesCanBeLoaded(t *testing.T) {
 	}
 	_, err = r.runs.Continue(t.Context(), testCaller(), run.ContinueRequest{Handle: a.Handle, Output: "o", Context: map[string]any{"analysis": "short"}})
 	mustSucceed(t, err)
-	for range 250 { // more than a page of later events
+	for range 250 { // the later events fill more than a page
 		_, _ = r.runs.Continue(t.Context(), testCaller(), run.ContinueRequest{Handle: a.Handle, Output: "again"})
 		_, err := r.Mark(t.Context(), testCaller(), contexts.MarkRequest{Handle: a.Handle, Keys: []string{fmt.Sprint("k", len(old))}})
 		mustSucceed(t, err)
@@ -177,7 +177,7 @@ func TestOldValuesCanBeLoaded(t *testing.T) {
 	}
 	eve := run.Caller{Principal: guideway.Principal{User: "eve"}}
 	if _, err := r.Load(t.Context(), eve, contexts.LoadRequest{Ref: out.Omitted[0].Ref}); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("another user: %v", err)
+		t.Errorf("Load by another user returned %v", err)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestSessions(t *testing.T) {
 		t.Errorf("within a budget: %d bytes, %+v", len(small.Context), small.Omitted)
 	}
 	if back, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Ref: small.Omitted[0].Ref}); err != nil || string(back.Value) != asJSON(t, longText("analysis", 200)) {
-		t.Errorf("the reference does not load: %v", err)
+		t.Errorf("the reference cannot be loaded: %v", err)
 	}
 	if diff, err := r.Diff(t.Context(), testCaller(), one.ID, two.ID); err != nil || len(diff.Changes) != 1 {
 		t.Errorf("diff %+v, %v", diff, err)

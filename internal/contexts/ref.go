@@ -21,7 +21,7 @@ import (
 // journal contains every value:
 //
 //	r_….12.0123456789   a variable of a run, as of its event 12
-//	r_….12-40           the outputs handed in by the events 12 to 40
+//	r_….12-40           the outputs submitted by the events 12 to 40
 //	o_….3               the fourth variable, by name, of a stored context
 var (
 	valueRef = sync.OnceValue(func() *regexp.Regexp {
@@ -32,7 +32,7 @@ var (
 )
 
 // refForms describes the forms of references.
-const refForms = "refs are in omitted of workflow_context_compress, workflow_context_prioritize, workflow_status or workflow_resume, and in the notes in place of omitted values"
+const refForms = "refs are in omitted of workflow_context_compress, workflow_context_prioritize, workflow_status or workflow_resume, and in the notes that replace omitted values"
 
 func valueHash(value []byte) string {
 	sum := sha256.Sum256(value)
@@ -68,7 +68,7 @@ func (s *Service) loadRef(ctx context.Context, c run.Caller, ref string) (*Loade
 
 // parseNumber parses digits. The pattern of references bounds their number.
 func parseNumber(digits string) int64 {
-	n, _ := strconv.ParseInt(digits, 10, 64) // at most 15 digits
+	n, _ := strconv.ParseInt(digits, 10, 64) // the text has at most 15 digits
 	return n
 }
 
@@ -123,7 +123,7 @@ func (s *Service) loadValue(ctx context.Context, c run.Caller, id string, seq in
 	return nil, newLostRef(runValueRef(id, seq, nil)[:len(id)+1] + "… " + hash)
 }
 
-// valueIn returns the value with the hash that an event has set, or nil.
+// valueIn returns the value with the given hash that an event has set, or nil.
 func valueIn(e run.Event, hash string) json.RawMessage {
 	var fact struct {
 		Vars map[string]json.RawMessage `json:"vars"`
@@ -139,7 +139,7 @@ func valueIn(e run.Event, hash string) json.RawMessage {
 	return nil
 }
 
-// loadPassages returns the outputs handed in by a range of events.
+// loadPassages returns the outputs submitted by a range of events.
 func (s *Service) loadPassages(ctx context.Context, c run.Caller, id string, from, to int64) (json.RawMessage, error) {
 	runs, err := s.requireRuns()
 	if err != nil {

@@ -42,8 +42,8 @@ type savedState struct {
 	Variables               map[string]any
 }
 
-// runVictim is the server to be killed: it runs a workflow into a loop, saves a checkpoint,
-// continues, and blocks.
+// runVictim is the server that is killed: it runs a workflow into a loop, saves a
+// checkpoint, continues, and blocks.
 func runVictim(dir, flow string) error {
 	ctx := context.Background()
 	r, err := openRig(ctx, dir)
@@ -62,7 +62,7 @@ func runVictim(dir, flow string) error {
 	if err != nil {
 		return err
 	}
-	if _, err = handIn(ctx, r, a, "This is already behind the checkpoint."); err != nil {
+	if _, err = handIn(ctx, r, a, "This is after the checkpoint."); err != nil {
 		return err
 	}
 	err = json.NewEncoder(os.Stdout).Encode(savedState{Run: a.RunID, Handle: a.Handle, Checkpoint: saved.ID, Position: a.Position, Variables: d.Variables})
@@ -113,9 +113,9 @@ func TestKilledAndResumed(t *testing.T) {
 			if report, err := r.runs.Verify(t.Context(), ""); err != nil || len(report.Faults) > 0 {
 				t.Errorf("verify: %+v, %v", report, err)
 			}
-			// The original run is unchanged too: nothing acknowledged is lost.
+			// The original run is unchanged too: no acknowledged command is lost.
 			if old, err := r.runs.Status(t.Context(), testCaller(), run.Ref{RunID: was.Run}); err != nil || old.Handle == was.Handle {
-				t.Errorf("the old run: %+v, %v", old, err)
+				t.Errorf("the status of the original run is %+v, %v", old, err)
 			}
 		})
 	}
@@ -159,7 +159,7 @@ func TestLoopRoundTrip(t *testing.T) {
 			still, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Session: a.RunID})
 			mustSucceed(t, err)
 			if still.ID != saved.ID || still.Forked || still.Handle != a.Handle || len(still.NotSet) > 0 {
-				t.Fatalf("at an unchanged run: %+v", still)
+				t.Fatalf("loading a checkpoint of an unchanged run returned %+v", still)
 			}
 			_, err = handIn(t.Context(), r, a, "gone on")
 			mustSucceed(t, err)

@@ -43,7 +43,7 @@ const phasesFlow = `{"id":"release","version":"1.0.0","title":"Release","initial
 	 "transitions":[{"to":"ship","isDefault":true}]},
 	{"id":"ship","name":"Ship","steps":[{"id":"send","name":"Send it"}]}]}`
 
-// definitionMap serves definitions by id.
+// definitionMap returns definitions by id.
 type definitionMap map[string]string
 
 func (s definitionMap) Startable(_ context.Context, id string) (*workflow.Definition, error) {
@@ -69,7 +69,7 @@ type rig struct {
 	close       func()
 }
 
-// parts are the changeable options of a rig.
+// parts are the options of a rig that tests change.
 type parts struct {
 	memory     contexts.Options
 	saver      contexts.AutoSaverOptions
@@ -145,7 +145,7 @@ func testCaller() run.Caller {
 	return run.Caller{Principal: guideway.Principal{User: "ada", Client: "suite"}}
 }
 
-// handIn hands in an output.
+// handIn submits an output.
 func handIn(ctx context.Context, r *rig, a *run.Answer, output string) (*run.Answer, error) {
 	return r.runs.Continue(ctx, testCaller(), run.ContinueRequest{Handle: a.Handle, Output: output})
 }

@@ -34,7 +34,7 @@ type lastSet struct {
 // Section is an ended part of a run: a phase, a loop, or some steps.
 type Section struct {
 	Title string `json:"title"`
-	// Steps counts the outputs handed in, From and To are the events.
+	// Steps counts the submitted outputs. From and To are the first and the last event.
 	Steps int   `json:"steps"`
 	From  int64 `json:"from"`
 	To    int64 `json:"to"`
@@ -111,7 +111,7 @@ func (st *runHistory) readEvents(ctx context.Context, runs Runs, c run.Caller, d
 		return errOtherEvents
 	}
 	for st.seq < d.Seq {
-		after := max(st.seq-1, 0) // includes the last event that was read
+		after := max(st.seq-1, 0) // after is one less, so that the last event is read again
 		events, err := runs.Events(ctx, c, run.Ref{RunID: d.ID}, after, int(min(d.Seq-after, eventPage)))
 		if err != nil {
 			return err
@@ -163,7 +163,7 @@ func (t *historySnapshot) variableAges(values compress.Context) map[string]int {
 	return ages
 }
 
-// addEvent reads an event.
+// addEvent adds an event to the history.
 func (st *runHistory) addEvent(id string, e run.Event) {
 	st.seq, st.head = e.Seq, e.MAC
 	if !isFact(e) {

@@ -59,7 +59,7 @@ func TestHistoryOfOtherEvents(t *testing.T) {
 		events []run.Event
 		most   int
 	}{
-		{"the first question", first[:400], 400 + 400/eventPage + 1},
+		{"the first read", first[:400], 400 + 400/eventPage + 1},
 		{"more events", first, 200 + 200/eventPage + 1},
 		{"no more events", first, 0},
 		{"the same number of different events", restored, 600 + 600/eventPage + 1},
@@ -71,7 +71,7 @@ func TestHistoryOfOtherEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		if list.read > stage.most {
-			t.Errorf("%s: %d events were read, at most %d should be", stage.name, list.read, stage.most)
+			t.Errorf("%s: %d events were read, want at most %d", stage.name, list.read, stage.most)
 		}
 		want, err := (&Service{o: s.o}).loadHistory(t.Context(), caller, list.runDetails())
 		if err != nil {

@@ -69,10 +69,10 @@ func (s *Service) Save(ctx context.Context, c run.Caller, r SaveRequest) (*Saved
 	return s.saveSession(ctx, c, r)
 }
 
-// requireRuns returns the run service, or an error without one.
+// requireRuns returns the run service, or an error if there is none.
 func (s *Service) requireRuns() (Runs, error) {
 	if s.o.Runs == nil {
-		return nil, newInvalid("runs are not available here").WithFix("pass a sessionId and its context")
+		return nil, newInvalid("runs are not available").WithFix("pass a sessionId and its context")
 	}
 	return s.o.Runs, nil
 }
@@ -196,7 +196,7 @@ func (s *Service) countTokens(doc json.RawMessage) int {
 	return n
 }
 
-// tagMarked is the tag of every checkpoint whose session has marks, so that a save without
+// tagMarked is the tag of every checkpoint of a session with marks, so that a save without
 // marks detects them with one read of the index.
 const tagMarked = "has-marks"
 
@@ -207,12 +207,12 @@ const (
 	maxTag     = 64
 )
 
-// checkTags refuses too many tags of a caller; some are reserved for marks.
+// checkTags refuses too many tags of a caller, because some are reserved for marks.
 func checkTags(tags []string) error {
 	if len(tags) <= maxTags {
 		return nil
 	}
-	return newInvalid("there are %d tags, more than %d", len(tags), maxTags).WithFix("pass fewer tags")
+	return newInvalid("there are %d tags, more than the maximum of %d", len(tags), maxTags).WithFix("pass fewer tags")
 }
 
 // withTags adds the tags of marks to those of a checkpoint up to the limit, so that lists
@@ -286,7 +286,7 @@ func lastMarks(ctx context.Context, from Checkpoints, who guideway.Principal, se
 	}
 	loaded, err := from.Load(ctx, who, checkpoint.LoadRequest{ID: head.ID, Keys: []string{keyCritical}})
 	if guideway.ErrorCode(err) == guideway.CodeInternal {
-		return nil, head, nil // the marks are damaged with the checkpoint
+		return nil, head, nil // the marks are lost with the damaged checkpoint
 	}
 	if err != nil {
 		return nil, head, err

@@ -62,8 +62,8 @@ type storedContext struct {
 	walk    *stepsWalk
 }
 
-// splitStored separates the server's members from a stored context. It ignores members that are
-// malformed; they decide nothing.
+// splitStored separates the server's members from a stored context. It ignores malformed
+// members, because no decision depends on them.
 func splitStored(text json.RawMessage) (*storedContext, error) {
 	all, err := objectOf(text)
 	if err != nil {

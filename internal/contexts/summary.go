@@ -110,6 +110,6 @@ func (s *Service) prepareBrief(ctx context.Context, c run.Caller, id string) err
 // estimateTokens estimates the tokens of variables from their size, several hundred times faster
 // than counting.
 func estimateTokens(vars map[string]any) int {
-	const unitsPerToken = 7 // two bytes per UTF-16 unit, and 3.5 units per token
+	const unitsPerToken = 7 // 2 bytes per UTF-16 unit times 3.5 units per token
 	return engine.ContextSize(vars) / unitsPerToken
 }

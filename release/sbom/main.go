@@ -60,12 +60,12 @@ func main() {
 	}
 }
 
-// writeBOM writes the document of a binary. It is reproducible: it has no time and no
+// writeBOM writes the document of a binary. It is reproducible: it contains no time or
 // random number.
 func writeBOM(binary, file string) error {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
-		return fmt.Errorf("reading what is in %s: %w", binary, err)
+		return fmt.Errorf("read the build information of %s: %w", binary, err)
 	}
 	content, err := os.ReadFile(binary) //nolint:gosec // it is what was asked for
 	if err != nil {

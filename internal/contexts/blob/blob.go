@@ -61,10 +61,10 @@ type Swept struct {
 }
 
 // Store stores blobs and slots. A successful write survives the end of the process and of
-// the machine, and a name never has other content than its own. Methods are safe for
-// concurrent use by many goroutines and processes. Errors have a code: CodeNotFound,
-// CodeTooLarge, CodeConflict, CodeUnavailable (a full disk, a directory that is not
-// writable; a retry may succeed) or CodeInternal. IsFull detects a full disk.
+// the machine, and a name always has its original content. Methods are safe for concurrent
+// use by many goroutines and processes. Errors have a code: CodeNotFound, CodeTooLarge,
+// CodeConflict, CodeUnavailable (a full disk, a directory that is not writable; a retry may
+// succeed) or CodeInternal. IsFull detects a full disk.
 type Store interface {
 	Blobs
 	Slots

@@ -36,8 +36,8 @@ type FilesOptions struct {
 	// is an empty store. The caller must only read.
 	ReadOnly bool
 
-	// fault is called before each step of a write, and may fail it. Tests simulate disk
-	// errors with it.
+	// fault is called before each step of a write, and may return an error for it. Tests
+	// simulate disk errors with it.
 	fault func(step, path string) error
 	// sync makes a file or a directory durable; the default is its method Sync. Tests
 	// simulate power failures with it.
@@ -110,7 +110,7 @@ func (f *Files) Put(ctx context.Context, data []byte) (Name, error) {
 	name := NameOf(data)
 	path := f.blobPath(name)
 	if there, err := f.readFile(path); err == nil && bytes.Equal(there, data) {
-		// Its writer may not have synced the directory yet.
+		// The writer of an existing blob may not have synced the directory yet.
 		return name, f.systemError("write a blob", f.syncDir(filepath.Dir(path)))
 	}
 	if err := f.writeFile(path, data, os.Rename); err != nil {
@@ -159,7 +159,7 @@ func (f *Files) createTemp(dir string) (*os.File, error) {
 func (f *Files) fillTemp(temp *os.File, data []byte) error {
 	err := f.o.fault("write", temp.Name())
 	if err != nil {
-		_, _ = temp.Write(data[:len(data)/2]) // simulates a partial write
+		_, _ = temp.Write(data[:len(data)/2]) // simulate a partial write
 	} else {
 		_, err = temp.Write(data)
 	}
@@ -260,7 +260,7 @@ func (f *Files) walkFiles(ctx context.Context, blob func(path string, info Info)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, fs.ErrNotExist):
-			return nil // the file was just removed
+			return nil // another process has just removed the file
 		case err != nil:
 			return err
 		case entry.IsDir():

@@ -59,7 +59,7 @@ func TestFlippedBits(t *testing.T) {
 			t.Fatalf("Get returned %v", err)
 		}
 	})
-	// A new Put repairs the blob.
+	// Another Put repairs the blob.
 	if _, err := f.Put(t.Context(), data); err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +68,8 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// TestEveryStepFails fails each step of a write in each way: the error must have a code and
-// a fix, the name must have the whole content or none, and the next write must succeed.
+// TestEveryStepFails checks each error at each step of a write: the error must have a code
+// and a fix, the name must have the whole content or none, and the next write must succeed.
 func TestEveryStepFails(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"create", "write", "sync", "rename", "sync dir"} {
@@ -90,7 +90,7 @@ func TestEveryStepFails(t *testing.T) {
 					t.Fatalf("the error is %v (%s)", err, guideway.ErrorCode(err))
 				}
 				if IsFull(err) != (cause != syscall.EIO) { //nolint:errorlint // the very values of the table
-					t.Errorf("a full disk is not distinguished from a broken one: %v", err)
+					t.Errorf("a full disk is not distinguished from a disk error: %v", err)
 				}
 				if got, err := f.Get(t.Context(), NameOf(data)); err == nil && !bytes.Equal(got, data) {
 					t.Errorf("a part of the blob is stored: %q", got)

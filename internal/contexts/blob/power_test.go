@@ -57,7 +57,8 @@ func (d *durableDisk) sync(f *os.File) error {
 	return nil
 }
 
-// contentOf returns the last synced content of a file, which is empty if it was never synced.
+// contentOf returns the last synced content of a file; it is empty if the file was never
+// synced.
 func (d *durableDisk) contentOf(info os.FileInfo) (content []byte) {
 	for _, f := range d.files {
 		if os.SameFile(f.info, info) {
@@ -91,9 +92,9 @@ func (d *durableDisk) writeSurvivors(t *testing.T, from, to string) {
 	}
 }
 
-// TestPowerLoss simulates a power failure after each acknowledged write: all blobs and slots
-// that were written before have their content, and an erased slot does not return. The data
-// of a slot is overwritten before its name is removed.
+// TestPowerLoss simulates a power failure after each acknowledged write: all blobs and
+// slots that were written before have their content, and an erased slot stays erased. The
+// data of a slot is overwritten before its name is removed.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	disk := &durableDisk{}
@@ -118,7 +119,7 @@ func TestPowerLoss(t *testing.T) {
 			return
 		}
 		if _, err := survivor.Slot(t.Context(), erased); guideway.ErrorCode(err) != guideway.CodeNotFound {
-			t.Errorf("after %s the slot %s is back: %v", after, erased, err)
+			t.Errorf("after %s the erased slot %s is stored: %v", after, erased, err)
 		}
 	}
 	for i := range 8 {
@@ -142,14 +143,14 @@ func TestPowerLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	if content := disk.contentOf(before); !bytes.Equal(content, make([]byte, len(slots[erased]))) {
-		t.Errorf("the disk has %q of an erased slot", content)
+		t.Errorf("the disk contains %q of an erased slot", content)
 	}
 	delete(slots, erased)
 	check("the erased slot")
 }
 
-// TestPutAgainSyncs checks that a blob that another writer has written, but perhaps not
-// synced, survives a power failure after it was put again.
+// TestPutAgainSyncs checks that a blob that another writer may not have synced survives a
+// power failure after a second Put.
 func TestPutAgainSyncs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// reserveBytes is the reserved disk space: enough for a database to delete rows on a full
-// disk.
+// reserveBytes is the reserved disk space: sufficient for a database to delete rows on a
+// full disk.
 const reserveBytes = 1 << 20
 
 func (f *Files) reservePath() string { return filepath.Join(f.o.Dir, "reserve") }

@@ -65,7 +65,7 @@ func TestOverlayKeepsStore(t *testing.T) {
 		t.Errorf("the blob of the store below is %q, %v", data, err)
 	}
 	if err := o.CreateSlot(t.Context(), "key-1", nil); guideway.ErrorCode(err) != guideway.CodeConflict {
-		t.Errorf("a slot of the store below is created again: %v", err)
+		t.Errorf("a slot of the store below was created again: %v", err)
 	}
 	if _, err := o.Put(t.Context(), []byte("new")); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestOverlayKeepsStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := o.Get(t.Context(), old); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("a swept blob is read: %v", err)
+		t.Errorf("a removed blob can be read: %v", err)
 	}
 	if slots, err := o.Slots(t.Context(), "key-"); err != nil || len(slots) != 0 {
 		t.Errorf("an erased slot is listed: %v, %v", slots, err)
@@ -104,7 +104,7 @@ func TestNoDirectory(t *testing.T) {
 	}
 }
 
-// TestCancelled checks that a call with a canceled context does nothing.
+// TestCancelled checks that a call with a canceled context has no effect.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	f, err := blob.OpenFiles(blob.FilesOptions{Dir: t.TempDir()})

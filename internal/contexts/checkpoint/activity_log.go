@@ -48,7 +48,7 @@ func newActivityLog(index Index, log *slog.Logger, readOnly bool) *activityLog {
 // addEntry queues an entry.
 func (l *activityLog) addEntry(e Entry, touch bool) {
 	if l.readOnly {
-		return // the log contains it already
+		return // the log already contains this load
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +106,7 @@ func (l *activityLog) flushEntries() {
 	}
 	for key, at := range touches {
 		if err := l.index.Apply(ctx, Change{Series: key, At: at, Touch: true}); err != nil {
-			l.log.WarnContext(ctx, "the last activity of a session could not be updated", "session", key.Session, "error", err)
+			l.log.WarnContext(ctx, "the time of the last activity of a session could not be updated", "session", key.Session, "error", err)
 		}
 	}
 }

@@ -19,7 +19,7 @@ const (
 	ModeMemory Mode = "memory"
 )
 
-// Store describes where checkpoints are stored. Every answer contains it.
+// Store describes where checkpoints are stored. Every result contains it.
 type Store struct {
 	Mode Mode `json:"mode"`
 	// Note is the reason why the mode is not the configured one.
@@ -31,7 +31,7 @@ type Warning struct {
 	// Code is one of the Warn constants.
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Path is the pointer to the value in the context; it may be empty.
+	// Path is the JSON pointer to the value in the context; it may be empty.
 	Path string `json:"path,omitempty"`
 }
 
@@ -213,7 +213,7 @@ type Report struct {
 	Fragments int       `json:"pieces"`
 	Bytes     int64     `json:"bytes"`
 	Damaged   []Finding `json:"damaged"`
-	// Healed are checkpoints that were marked as damaged and can be read.
+	// Healed are checkpoints that were marked as damaged and can be read again.
 	Healed []string `json:"healed,omitempty"`
 	// Unknown counts blobs that are not in the index; Rebuild adds them.
 	Unknown int   `json:"unknown"`
@@ -231,7 +231,7 @@ type Finding struct {
 type Rebuilt struct {
 	// Adopted counts checkpoints that were added to the index.
 	Adopted int `json:"adopted"`
-	// Mended counts records whose blob was missing and that now use another one.
+	// Mended counts records whose blob was missing and that now use a different one.
 	Mended int `json:"repaired"`
 	// Damaged counts blobs without a readable header.
 	Damaged int `json:"damaged"`

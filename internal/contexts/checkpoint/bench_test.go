@@ -27,7 +27,8 @@ func reportPercentiles(b *testing.B, took []time.Duration) {
 // benchSize is the context size of the latency budget.
 const benchSize = 100_000
 
-// BenchmarkSave saves successive contexts of 100 KB to sessions of 20 checkpoints.
+// BenchmarkSave measures saves of successive contexts of 100 KB to sessions of 20
+// checkpoints.
 func BenchmarkSave(b *testing.B) {
 	for _, clients := range []int{1, 8} {
 		b.Run(fmt.Sprint("clients=", clients), func(b *testing.B) {
@@ -62,8 +63,8 @@ func BenchmarkSave(b *testing.B) {
 	}
 }
 
-// BenchmarkLoad loads the newest checkpoint of a session, and older ones, which are chains
-// of up to 31 deltas.
+// BenchmarkLoad measures loads of the newest checkpoint of a session, and of older ones,
+// which are chains of up to 31 deltas.
 func BenchmarkLoad(b *testing.B) {
 	warm := openRig(b, checkpoint.ModeSQLite)
 	var ids []string
@@ -108,7 +109,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkFirst opens the store and loads or saves once, like the first call of a process.
+// BenchmarkFirst measures the first load or save of a process, including opening the store.
 func BenchmarkFirst(b *testing.B) {
 	first := openRig(b, checkpoint.ModeSQLite)
 	c := conversation.New(1, benchSize, 0.1)
@@ -161,7 +162,7 @@ func BenchmarkStored(b *testing.B) {
 	}
 }
 
-// BenchmarkList lists among 100,000 checkpoints of 5,000 sessions.
+// BenchmarkList measures lists of 100,000 checkpoints of 5,000 sessions.
 func BenchmarkList(b *testing.B) {
 	r := openRig(b, checkpoint.ModeSQLite)
 	fillIndex(b, r.index, 100_000)

@@ -123,7 +123,7 @@ func (s *Service) Export(ctx context.Context, who guideway.Principal, r ExportRe
 }
 
 // Import adds the checkpoints of a bundle for the caller. It skips checkpoints that already
-// exist with the same context. A checkpoint whose id is taken gets a new id.
+// exist with the same context. A checkpoint whose id is already used gets a new id.
 func (s *Service) Import(ctx context.Context, who guideway.Principal, r ImportRequest) (*Imported, error) {
 	if err := s.requireWritable("import checkpoints"); err != nil {
 		return nil, err
@@ -166,9 +166,9 @@ func readBundle(data []byte) (*Bundle, error) {
 			WithFix("use a file written by `guideway checkpoint export`")
 	case b.Version > bundleVersion || b.Version < 1:
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the bundle has version %d, but this version of guideway reads up to %d", b.Version, bundleVersion).
-			WithFix("use a newer guideway")
+			WithFix("use a newer version of guideway")
 	case len(b.Checkpoints) > maxBundle:
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "the bundle has %d checkpoints, more than %d", len(b.Checkpoints), maxBundle)
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "the bundle has %d checkpoints, more than the maximum of %d", len(b.Checkpoints), maxBundle)
 	}
 	return &b, nil
 }
@@ -202,14 +202,14 @@ func (s *Service) importTargets(ctx context.Context, who guideway.Principal, b *
 			return nil, err
 		}
 		if series.Count > 0 {
-			return nil, guideway.Errorf(guideway.CodeConflict, "the session %s already has %d checkpoints: imported ones would count as newer", name, series.Count).
-				WithFix("import into another session, with --session")
+			return nil, guideway.Errorf(guideway.CodeConflict, "the session %s already has %d checkpoints: imported ones would be newer than these", name, series.Count).
+				WithFix("import into a different session, with --session")
 		}
 	}
 	return targets, nil
 }
 
-// importOne saves a checkpoint of a bundle. It keeps the id if it is free, and the time
+// importOne saves a checkpoint of a bundle. It keeps the id if it is not used, and the time
 // unless it is before that of the predecessor.
 func (s *Service) importOne(ctx context.Context, who guideway.Principal, item Bundled, renamed map[string]string) (*Saved, error) {
 	kind := item.Kind

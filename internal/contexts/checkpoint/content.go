@@ -27,7 +27,7 @@ type content struct {
 }
 
 // parseCanonical parses a context. Numbers keep their digits, such as 12345678901234567890.
-// The last of duplicate keys wins.
+// Of duplicate keys, the last one is used.
 func parseCanonical(text []byte) (*content, error) {
 	if !utf8.Valid(text) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the context is not UTF-8")
@@ -79,16 +79,17 @@ const (
 	maxTurns = 64
 )
 
-// searchWords returns the search words of a context: its keys and the first words of its texts,
-// each once and without likely secrets. It reads the outer levels first and each list from
-// both ends. Lists take turns, so that a long list does not use up the limit.
+// searchWords returns the search words of a context: its keys and the first words of its
+// texts, each once and without likely secrets. It reads the outer levels first and each
+// list from both ends. It reads the lists in turn, so that a long list does not use up the
+// limit.
 func searchWords(tree map[string]any, findings []secret.Finding) string {
 	hidden := map[string]bool{}
 	for _, f := range findings {
 		hidden[f.Path] = true
 	}
 	join, joinIndex := secret.Join, secret.JoinIndex
-	if len(hidden) == 0 { // skip the comparison of paths
+	if len(hidden) == 0 { // no path needs to be compared
 		join, joinIndex = func(string, string) string { return "" }, func(string, int) string { return "" }
 	}
 	w := wordList{seen: map[string]bool{}}

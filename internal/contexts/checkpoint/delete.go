@@ -93,11 +93,11 @@ func (s *Service) deleteOne(ctx context.Context, who guideway.Principal, id stri
 		}
 		return err
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "the checkpoint %s is stored again repeatedly", id).WithFix("try again")
+	return guideway.Errorf(guideway.CodeUnavailable, "other processes keep storing the checkpoint %s again", id).WithFix("try again")
 }
 
-// removeLinked removes a checkpoint and, in the same change, stores the checkpoints that depend
-// on it against its base, or whole if it has none.
+// removeLinked removes a checkpoint and, in the same change, stores the checkpoints that
+// depend on it as deltas against its base, or whole if it has no base.
 func (s *Service) removeLinked(ctx context.Context, who guideway.Principal, rec Record) error {
 	unlock := s.locks.lockSeries(rec.SeriesKey)
 	defer unlock()
@@ -109,7 +109,7 @@ func (s *Service) removeLinked(ctx context.Context, who guideway.Principal, rec 
 	var written, freed []blob.Name
 	for _, d := range sortedByNumber(dependents) {
 		swap, err := s.storeAgainst(ctx, d, rec.Base)
-		if errors.Is(err, errDamaged) { // the checkpoint is damaged already
+		if errors.Is(err, errDamaged) { // the checkpoint is already damaged
 			change.Swaps = append(change.Swaps, Swap{ID: d.ID, Old: d.Blob, New: Form{Blob: d.Blob, Stored: d.Stored, Key: d.Key}})
 			continue
 		}
@@ -150,7 +150,7 @@ func (s *Service) storeAgainst(ctx context.Context, rec Record, base string) (*S
 			baseRaw, err = s.readRetrying(ctx, next)
 		}
 		if err != nil {
-			base, baseRaw = "", nil // store it whole instead
+			base, baseRaw = "", nil // store the checkpoint whole instead
 		}
 	}
 	packed, err := s.packForm(ctx, rec, raw, Form{Base: base, Key: rec.Key}, baseRaw)

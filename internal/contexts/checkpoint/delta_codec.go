@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// dictID is the id of every dictionary; a frame with it needs one.
+	// dictID is the id of every dictionary; a frame with this id needs a dictionary.
 	dictID = 1
 	// minWindow and maxWindow bound the window of a frame.
 	minWindow     = 1 << 14
@@ -94,8 +94,8 @@ func (s *deltaCodec) encodeDelta(raw, base []byte, size int) ([]byte, error) {
 func newEncoder(window int, base []byte) (*zstd.Encoder, error) {
 	options := []zstd.EOption{
 		zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault),
-		zstd.WithEncoderCRC(false),   // the header has a SHA-256
-		zstd.WithSingleSegment(true), // includes the length of the content
+		zstd.WithEncoderCRC(false),   // the blob header contains a SHA-256
+		zstd.WithSingleSegment(true), // a single segment includes the length of the content
 		zstd.WithWindowSize(window),
 	}
 	if len(base) > 0 {

@@ -41,7 +41,7 @@ func TestDeltaCodecIsReusable(t *testing.T) {
 					var fresh deltaCodec
 					alone, err := fresh.encodeContent(raw, base)
 					if err != nil || !bytes.Equal(packed, alone) {
-						t.Errorf("%d bytes take %d, alone %d (%v)", len(raw), len(packed), len(alone), err)
+						t.Errorf("%d bytes are encoded in %d bytes, with a new encoder in %d (%v)", len(raw), len(packed), len(alone), err)
 					}
 					buffer := s.takeBuffer()
 					back, err := s.decodeContent(buffer, packed, base, int64(len(raw)))
@@ -49,7 +49,7 @@ func TestDeltaCodecIsReusable(t *testing.T) {
 						t.Errorf("%d bytes do not round-trip: %v", len(raw), err)
 					}
 					if _, err := s.decodeContent(nil, packed, base, int64(len(raw))+1); err == nil {
-						t.Errorf("%d bytes are decoded although the length differs", len(raw))
+						t.Errorf("%d bytes were decoded although the length differs", len(raw))
 					}
 					s.releaseBuffer(back)
 				}
@@ -60,7 +60,7 @@ func TestDeltaCodecIsReusable(t *testing.T) {
 }
 
 // TestDeltaCodecForgetsBase checks that a delta cannot be read without its base, even if
-// the decoder had it before.
+// the decoder has used the base before.
 func TestDeltaCodecForgetsBase(t *testing.T) {
 	t.Parallel()
 	var s deltaCodec

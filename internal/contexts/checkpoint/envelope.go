@@ -64,7 +64,7 @@ func headerOf(r Record) header {
 	}
 	_, _ = rand.Read(h.Nonce) // rand.Read never fails
 	if h.Run == h.Session {
-		h.Run = "=" // the common case; not a valid run id
+		h.Run = "=" // "=", which is not a valid run id, means that the run is the session
 	}
 	return h
 }
@@ -115,7 +115,7 @@ func (s *Service) packBlob(r Record, raw, base []byte, key *seal.Key) ([]byte, e
 		return nil, guideway.Errorf(guideway.CodeInternal, "write the header of the checkpoint %s: %w", r.ID, err)
 	}
 	if len(text) > maxHeader {
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "the metadata of the checkpoint takes %d bytes, more than %d", len(text), maxHeader)
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "the metadata of the checkpoint takes %d bytes, more than the maximum of %d", len(text), maxHeader)
 	}
 	frame := binary.AppendUvarint([]byte(magic), uint64(len(text)))
 	frame = append(frame, text...)
@@ -139,8 +139,8 @@ type packedBlob struct {
 	most int64
 	// into is a buffer for the content; nil if the content is kept.
 	into []byte
-	// trust skips the check of the hash. It is set if the hash of content that is built
-	// from this content is checked.
+	// trust skips the check of the hash. It is set if the hash of the content that depends
+	// on this content is checked.
 	trust bool
 }
 
@@ -181,7 +181,7 @@ func (s *Service) keyOf(ctx context.Context, name string) (*seal.Key, error) {
 		return nil, nil
 	}
 	if s.o.Keys == nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the checkpoint is encrypted, and encryption is off").
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the checkpoint is encrypted, but encryption is off").
 			WithFix("turn encryption on, with the key that it was encrypted with")
 	}
 	key, err := s.o.Keys.Key(ctx, name)

@@ -107,7 +107,7 @@ func (s *Service) storeFragment(ctx context.Context, key SeriesKey, fragment Fra
 	if err != nil || sealed == nil {
 		return err
 	}
-	// The session may have been deleted during the save, with its key.
+	// The session and its key may have been deleted during the save.
 	if _, err = s.keyOf(ctx, rec.Key); errors.Is(err, errDamaged) {
 		if err := s.removeRecords(ctx, key, []Record{rec}, Entry{Action: ActionDelete, Detail: "the data key was destroyed"}); err != nil {
 			return err

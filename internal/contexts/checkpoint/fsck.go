@@ -21,7 +21,7 @@ const (
 	pageSize = 1000
 )
 
-// surveyResult compares the blobs with the index.
+// surveyResult is the result of comparing the blobs with the index.
 type surveyResult struct {
 	// records are the records of the index by id.
 	records map[string]Record
@@ -44,7 +44,8 @@ func (s *Service) surveyBlobs(ctx context.Context, age time.Duration, deep bool)
 	v := &surveyResult{
 		records: map[string]Record{}, existing: map[blob.Name]blob.Info{}, orphans: map[string][]Record{}, numbers: map[seriesNumber]bool{},
 	}
-	// The blobs are read first: a checkpoint saved during the survey is then in the index.
+	// Read the blobs first, so that the index already contains a checkpoint that is saved
+	// during the survey.
 	err := s.o.Blobs.Each(ctx, func(info blob.Info) error {
 		v.existing[info.Name] = info
 		return nil
@@ -79,7 +80,7 @@ func (s *Service) inspectBlob(ctx context.Context, v *surveyResult, info blob.In
 	data, err := s.o.Blobs.Get(ctx, info.Name)
 	switch {
 	case guideway.ErrorCode(err) == guideway.CodeNotFound:
-		return nil // the blob was just removed
+		return nil // another process has just removed the blob
 	case errors.Is(err, blob.ErrCorrupt):
 		v.unreadable = append(v.unreadable, info)
 		return nil
@@ -151,8 +152,8 @@ func (s *Service) rebuildIndex(ctx context.Context) (Rebuilt, error) {
 	return out, err
 }
 
-// surveySettled returns a survey without blobs that are just being saved: a young unknown blob
-// must still be unknown after a while, and blobs that are new by then are excluded.
+// surveySettled returns a survey without blobs that are being saved: it checks young
+// unknown blobs again after a while, and excludes blobs that are new by then.
 func (s *Service) surveySettled(ctx context.Context, deep bool) (*surveyResult, error) {
 	first, err := s.surveyBlobs(ctx, 0, deep)
 	settle := cmp.Or(s.o.Settle, defaultSettle)
@@ -199,11 +200,11 @@ func (s *Service) reconcileIndex(ctx context.Context, v *surveyResult) (Rebuilt,
 		return out, err
 	}
 	seriesList := map[SeriesKey][]Record{}
-	var gone []Record // records whose blob is missing, while another form exists
+	var gone []Record // gone are the records whose blob is missing, while a blob in a different form exists
 	for id, forms := range v.orphans {
 		known, there := v.records[id]
 		switch _, fine := v.existing[known.Blob]; {
-		case deleted[id], there && fine: // a replaced form
+		case deleted[id], there && fine: // the blob is a replaced form
 		case there:
 			gone = append(gone, known)
 		default:
@@ -282,8 +283,8 @@ func (s *Service) adoptRecords(ctx context.Context, key SeriesKey, list []Record
 		}
 		err := s.o.Index.Apply(ctx, change)
 		if guideway.ErrorCode(err) == guideway.CodeConflict && r.Kind != KindFragment {
-			// The number of the record is taken, or another process has just added the
-			// record.
+			// The number of the record is already used, or another process has just added
+			// the record.
 			if _, err := s.o.Index.Checkpoint(ctx, r.ID); err == nil {
 				continue
 			}
@@ -325,7 +326,7 @@ func (s *Service) wordsOf(ctx context.Context, list []Record) map[string]string 
 // eachContent reads the checkpoints of a series, each once: the newest first, since older
 // ones depend on it. Bases that are not in the list are taken from the index.
 func (s *Service) eachContent(ctx context.Context, list []Record, visit func(Record, []byte, error)) {
-	const kept = 8 // cached contents, because of branches
+	const kept = 8 // several contents are cached, because a series may have branches
 	contents := map[string][]byte{}
 	var order []string
 	for _, r := range slices.Backward(sortedByNumber(list)) {

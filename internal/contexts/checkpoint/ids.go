@@ -60,13 +60,14 @@ func SessionID(given string) string {
 	return strings.TrimPrefix(safe+"-"+hex.EncodeToString(sum[:6]), "-")
 }
 
-// NewSession returns a session id for a context without one, like Save.
+// NewSession returns a session id for a context without one, as Save does.
 func NewSession(workflow string, context []byte) string {
 	return deriveSession(workflow, sumOf(context))
 }
 
 // deriveSession returns a session id: a hash of the workflow and the first context, by
-// which related sessions are found, and a random part, since two sessions may begin alike.
+// which related sessions are found, and a random part, since two sessions may begin with
+// the same context.
 func deriveSession(workflow string, sum []byte) string {
 	h := sha256.New()
 	h.Write([]byte(workflow + "\x00"))

@@ -31,7 +31,7 @@ type Finder interface {
 	Chain(ctx context.Context, id string, most int) ([]Record, error)
 	// Checkpoints returns records, the last added first.
 	Checkpoints(ctx context.Context, f Filter) ([]Record, error)
-	// History returns the checkpoints of a series by number.
+	// History returns the checkpoints of a series in the order of their numbers.
 	History(ctx context.Context, key SeriesKey, h History) ([]Record, error)
 	// Series returns a series; if it does not exist, only its key is set.
 	Series(ctx context.Context, key SeriesKey) (Series, error)
@@ -66,8 +66,8 @@ type Change struct {
 	NoWords bool
 	// Swaps change the forms of checkpoints.
 	Swaps []Swap
-	// Remove has the ids of records to remove. It is CodeConflict if one is missing
-	// already, or is the base of a record that remains. Successors get the parent of the
+	// Remove has the ids of records to remove. Apply returns CodeConflict if one is already
+	// missing, or is the base of a record that remains. Successors get the parent of the
 	// removed record. A series ends with its last record; a new one begins with the number
 	// 1.
 	Remove []string
@@ -81,8 +81,8 @@ type Change struct {
 	Audit []Entry
 }
 
-// Swap replaces the form of a checkpoint. It is CodeConflict if its blob is no longer Old,
-// or the new base does not exist.
+// Swap replaces the form of a checkpoint. Apply returns CodeConflict if the blob is no
+// longer Old, or the new base does not exist.
 type Swap struct {
 	ID  string
 	Old blob.Name

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDefaultLimits checks that each limit has its default if it is not set, and keeps a set
-// or a removed one.
+// TestDefaultLimits checks that a limit that is not set has its default, and that a limit
+// that is set or removed is kept.
 func TestDefaultLimits(t *testing.T) {
 	t.Parallel()
 	want := Limits{

@@ -30,7 +30,7 @@ func (s *Service) List(ctx context.Context, who guideway.Principal, r ListReques
 		return nil, err
 	}
 	limit := f.Limit
-	f.Limit++ // one more, to set NextCursor
+	f.Limit++ // one more result shows whether there is a next page
 	out := &Page{Checkpoints: []Record{}, Store: s.o.Store, Wordless: s.o.Keys != nil || s.o.Locked != nil}
 	if r.Query != "" && len(f.Words) == 0 {
 		return out, nil // the query contains no word

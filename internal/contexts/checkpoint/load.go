@@ -17,10 +17,10 @@ import (
 const maxChain = 4 * keyframeEvery
 
 // Load returns a context as it was saved. If the requested checkpoint is damaged, it
-// returns the newest older readable one of the session and sets Degraded. CodeNotFound: it
-// does not exist, or belongs to another user. CodeUnavailable: it cannot be read now,
-// because a key is missing or the disk fails. CodeInternal: it and all older ones are
-// damaged.
+// returns the newest older readable one of the session and sets Degraded. It returns
+// CodeNotFound if the checkpoint does not exist or belongs to another user, CodeUnavailable
+// if it cannot be read now, because a key is missing or the disk fails, and CodeInternal if
+// it and all older ones are damaged.
 func (s *Service) Load(ctx context.Context, who guideway.Principal, r LoadRequest) (*Loaded, error) {
 	if err := s.prepareRead(ctx, "load a checkpoint"); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (s *Service) findRecord(ctx context.Context, who guideway.Principal, r Load
 			return Record{}, err
 		case newest == nil:
 			return Record{}, guideway.Errorf(guideway.CodeNotFound, "the session %.100q has no checkpoints", r.Session).
-				WithFix("workflow_checkpoint_list lists the existing ones")
+				WithFix("workflow_checkpoint_list lists the existing checkpoints")
 		}
 		return *newest, nil
 	}
@@ -108,7 +108,7 @@ func (s *Service) ownRecord(ctx context.Context, who guideway.Principal, id stri
 	rec, err := s.o.Index.Checkpoint(ctx, id)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound || (err == nil && (rec.User != who.User || rec.Kind == KindFragment)) {
 		return Record{}, guideway.Errorf(guideway.CodeNotFound, "there is no checkpoint %.80q", id).
-			WithFix("workflow_checkpoint_list lists the existing ones")
+			WithFix("workflow_checkpoint_list lists the existing checkpoints")
 	}
 	return rec, err
 }
@@ -130,7 +130,7 @@ func (s *Service) findOlder(ctx context.Context, wanted Record, problem error) (
 		}
 		d.Passed = append(d.Passed, rec.ID)
 	}
-	return Record{}, nil, nil, guideway.Errorf(guideway.CodeInternal, "neither the checkpoint %s nor any before it can be read: %w", wanted.ID, problem).
+	return Record{}, nil, nil, guideway.Errorf(guideway.CodeInternal, "neither the checkpoint %s nor any earlier one can be read: %w", wanted.ID, problem).
 		WithFix("restore the blob directory from a backup; `guideway checkpoint verify` shows what is damaged")
 }
 
@@ -172,7 +172,7 @@ func (s *Service) readRetrying(ctx context.Context, rec Record) ([]byte, error) 
 			return nil, err
 		}
 	}
-	return nil, guideway.Errorf(guideway.CodeUnavailable, "the checkpoint %s is stored again repeatedly", rec.ID).WithFix("try again")
+	return nil, guideway.Errorf(guideway.CodeUnavailable, "other processes keep storing the checkpoint %s again", rec.ID).WithFix("try again")
 }
 
 // readChain reads a chain and applies its deltas, from the whole checkpoint to the
@@ -200,8 +200,8 @@ func (s *Service) readChain(ctx context.Context, rec Record) ([]byte, error) {
 	return raw, err
 }
 
-// joinChain applies the deltas of a chain, whose first link is the requested checkpoint. With
-// trust only the hash of the requested content is checked, which covers the others.
+// joinChain applies the deltas of a chain, whose first link is the requested checkpoint. If
+// trust is set, it checks only the hash of the requested content, which covers the others.
 func (s *Service) joinChain(ctx context.Context, chain []Record, trust bool) ([]byte, error) {
 	var base []byte
 	buffers := [2][]byte{s.squeezer.takeBuffer(), s.squeezer.takeBuffer()}

@@ -169,7 +169,7 @@ func (s *Service) compactLine(ctx context.Context, key SeriesKey) (folds int, er
 	if err != nil {
 		return 0, err
 	}
-	next := map[string]Record{} // the first successor of each checkpoint
+	next := map[string]Record{} // next maps each checkpoint to its first successor
 	for _, r := range list {
 		if _, there := next[r.Parent]; !there && r.Parent != "" {
 			next[r.Parent] = r

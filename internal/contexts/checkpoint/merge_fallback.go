@@ -7,8 +7,8 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// FallbackIndex is an index that was used for a while in place of the service's index, with
-// the same blobs.
+// FallbackIndex is an index that temporarily replaced the service's index, with the same
+// blobs.
 type FallbackIndex interface {
 	// Deleted reports which of the ids were removed from the index.
 	Deleted(ctx context.Context, ids []string) (map[string]bool, error)
@@ -59,8 +59,8 @@ func (s *Service) MergeFallback(ctx context.Context, other FallbackIndex) error 
 	return other.Discard(ctx)
 }
 
-// followDeletions removes the records that the other index removed. If a remaining record
-// depends on one, that one is kept and counts as damaged.
+// followDeletions removes the records that the other index removed. A record that a
+// remaining record depends on is kept and counts as damaged.
 func (s *Service) followDeletions(ctx context.Context, v *surveyResult, gone map[string]bool) error {
 	seriesList := map[SeriesKey][]Record{}
 	for id := range gone {

@@ -11,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 )
 
-// quotaPlan is the plan to make room for a save.
+// quotaPlan lists the removals that make room for a save.
 type quotaPlan struct {
 	// oldest are the checkpoints of the series to remove with the save.
 	oldest   []Record
@@ -48,7 +48,7 @@ func (s *Service) makeRoom(ctx context.Context, key SeriesKey, series Series, mo
 	}
 	switch {
 	case used > most:
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "all checkpoints together would take %s, the limit is %s", formatBytes(used), formatBytes(most)).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "all checkpoints together would take %s, above the limit of %s", formatBytes(used), formatBytes(most)).
 			WithFix("delete sessions with `guideway cleanup`, or raise the limit; nothing was saved")
 	case used > fractionOf(most, s.o.Limits.Warn):
 		rm.warnings = append(rm.warnings, Warning{Code: WarnTotal, Message: fmt.Sprintf("all checkpoints together take %s of %s", formatBytes(used), formatBytes(most))})
@@ -319,8 +319,8 @@ func (s *Service) removeRecords(ctx context.Context, key SeriesKey, gone []Recor
 }
 
 // eraseUnused destroys the data keys that no checkpoint of the series uses any more, and
-// reports whether that is all of them. No concurrent save can use one again: it would need
-// a checkpoint with that key, and its change would conflict.
+// reports whether that is all of them. No concurrent save can use such a key: it would
+// depend on a removed checkpoint, and its change would conflict.
 func (s *Service) eraseUnused(ctx context.Context, key SeriesKey, names map[string]bool) (all bool, err error) {
 	all = len(names) > 0
 	for name := range names {
@@ -346,7 +346,7 @@ func (s *Service) Cleanup(ctx context.Context, r CleanupRequest) (Cleaned, error
 		return Cleaned{}, err
 	}
 	if r.OlderThan < 0 || r.KeepLast < 0 || (r.OlderThan == 0 && r.KeepLast == 0) {
-		return Cleaned{}, guideway.Errorf(guideway.CodeInvalid, "no selection of checkpoints to remove").
+		return Cleaned{}, guideway.Errorf(guideway.CodeInvalid, "the checkpoints to remove are not selected").
 			WithFix("use --older-than, such as 7d, or --keep-last, or both")
 	}
 	if err := s.ensureIndex(ctx); err != nil {

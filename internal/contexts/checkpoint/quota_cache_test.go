@@ -30,9 +30,9 @@ func setupAddedUp(t *testing.T, l checkpoint.Limits) (*rig, *countingIndex) {
 	return r, x
 }
 
-// TestQuotaCache checks that far below the limit few saves compute the total, or the first
-// save after a while, and that near the limit, or without a size limit of a checkpoint,
-// every save does.
+// TestQuotaCache checks that far below the limit only few saves, and the first save after a
+// while, compute the total. Near the limit, or if the size of a checkpoint is not limited,
+// every save computes it.
 func TestQuotaCache(t *testing.T) {
 	t.Parallel()
 	const saves = 99
@@ -45,7 +45,7 @@ func TestQuotaCache(t *testing.T) {
 	}{
 		"far below":                          {limits: checkpoint.Limits{PerSeries: 1000}, most: 4, least: 2},
 		"slowly":                             {limits: checkpoint.Limits{PerSeries: 1000}, pause: 20 * time.Second, most: saves, least: saves},
-		"a clock that went back":             {limits: checkpoint.Limits{PerSeries: 1000}, pause: -time.Second, most: saves, least: saves},
+		"a clock that goes backwards":        {limits: checkpoint.Limits{PerSeries: 1000}, pause: -time.Second, most: saves, least: saves},
 		"other processes approach the limit": {limits: checkpoint.Limits{PerSeries: 1000}, others: 8 << 30, most: saves, least: saves - 40},
 		"a small limit":                      {limits: checkpoint.Limits{PerSeries: 1000, TotalBytes: 100 << 20}, most: saves, least: saves},
 		"saves of any size":                  {limits: checkpoint.Limits{PerSeries: 1000, CheckpointBytes: -1}, most: saves, least: saves},
@@ -71,7 +71,7 @@ func TestQuotaCache(t *testing.T) {
 func TestQuotaCacheConcurrent(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("sequential saves: nothing for the race detector to find")
+		t.Skip("the saves are sequential, so there is nothing for the race detector to find")
 	}
 	const most, saves = 200_000, 105 // the first five saves skip the sum
 	change := withLimits(checkpoint.Limits{PerSeries: 10_000, TotalBytes: most, CheckpointBytes: 2000, Clean: 1})
@@ -91,7 +91,7 @@ func TestQuotaCacheConcurrent(t *testing.T) {
 			t.Fatalf("%d of %d bytes are used without a warning", totals.Stored, most)
 		}
 		if totals.Stored > most {
-			t.Fatalf("%d bytes are used, of %d", totals.Stored, most)
+			t.Fatalf("%d bytes are used, above the limit of %d", totals.Stored, most)
 		}
 	}
 	if !seen || x.times.Load() > saves*19/10 { // this test calls Totals once per save

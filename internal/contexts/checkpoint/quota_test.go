@@ -82,7 +82,7 @@ func TestHardLimits(t *testing.T) {
 		}
 	}
 	refused(randomContext(60_000, 1))
-	refused(randomContext(20_000, 1)) // more than 5,000 bytes compressed
+	refused(randomContext(20_000, 1)) // the compressed context has more than 5,000 bytes
 	if n := len(r.blobFiles(t)); n != 0 {
 		t.Errorf("%d blobs of refused saves remain", n)
 	}
@@ -141,9 +141,9 @@ func TestTotal(t *testing.T) {
 	})
 }
 
-// TestRetention checks that inactive sessions are removed at start-up. A load is activity.
-// A run that is active, or whose state is unknown, keeps its last checkpoint. A clock that
-// goes backwards removes nothing.
+// TestRetention checks that inactive sessions are removed at start-up. A load counts as
+// activity. A run that is active, or whose state is unknown, keeps its last checkpoint. A
+// clock that goes backwards removes nothing.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, mode checkpoint.Mode) {
@@ -204,7 +204,7 @@ func TestRetention(t *testing.T) {
 		loaded, err := r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: "r_active"})
 		mustSucceed(t, err)
 		if string(loaded.Context) != bulkyContext(2) {
-			t.Errorf("the active run's last one is %.50s", loaded.Context)
+			t.Errorf("the active run's last checkpoint has the context %.50s", loaded.Context)
 		}
 	})
 }
@@ -292,7 +292,7 @@ func TestClockBackwards(t *testing.T) {
 		last, err := r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: "work"})
 		mustSucceed(t, err)
 		if last.ID != ids[5] {
-			t.Errorf("the last one is %s", last.ID)
+			t.Errorf("the last checkpoint is %s", last.ID)
 		}
 	})
 }

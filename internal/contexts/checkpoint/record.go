@@ -11,9 +11,10 @@ type Kind string
 
 // The kinds.
 const (
-	// KindManual was requested by a user or agent.
+	// KindManual is a checkpoint that a user or agent requested.
 	KindManual Kind = "manual"
-	// KindAuto was saved automatically: at the end of a phase or a loop, or at a gate.
+	// KindAuto is a checkpoint that was saved automatically: at the end of a phase or a
+	// loop, or at a gate.
 	KindAuto Kind = "auto"
 	// KindFragment is not a checkpoint but an omitted part of a compressed context. Lists of
 	// checkpoints exclude it.
@@ -34,8 +35,7 @@ type Record struct {
 	// Run is the id of the run if the session is one, RunSeq the number of its last event.
 	Run    string `json:"runId,omitempty"`
 	RunSeq int64  `json:"runSeq,omitempty"`
-	// Parent is the preceding checkpoint. If that is removed, it becomes the parent's
-	// parent.
+	// Parent is the preceding checkpoint. If the parent is removed, its parent replaces it.
 	Parent string `json:"parentId,omitempty"`
 	// Branch reports that the parent already had another successor.
 	Branch bool `json:"branch,omitempty"`

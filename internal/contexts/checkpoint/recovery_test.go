@@ -35,7 +35,7 @@ func flipBit(t *testing.T, path string, at int) {
 	mustSucceed(t, os.WriteFile(path, text, 0o600))
 }
 
-// saveForty saves a series of 40 checkpoints; the 32nd is a keyframe.
+// saveForty saves a series of 40 checkpoints, of which the 32nd is a keyframe.
 func saveForty(t *testing.T, r *rig) []string {
 	t.Helper()
 	var ids []string
@@ -170,7 +170,7 @@ func TestLostIndex(t *testing.T) {
 				last, err := r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: "s1"})
 				mustSucceed(t, err)
 				if last.ID != branch.ID || !last.Branch || last.Parent != base {
-					t.Errorf("the last one of s1 is %+v", last.Record)
+					t.Errorf("the last checkpoint of s1 is %+v", last.Record)
 				}
 				for id, text := range want {
 					r.wantContext(t, id, text)
@@ -284,7 +284,7 @@ func TestSweep(t *testing.T) {
 		_, err := r.blobs.Put(t.Context(), data)
 		mustSucceed(t, err)
 	}
-	// A crash between blob and index leaves an unknown blob.
+	// A crash between the writes of the blob and the index leaves an unknown blob.
 	lost := copyForeignBlob(t, r, "lost", `{"lost":true}`)
 	done, err := r.Maintain(t.Context())
 	mustSucceed(t, err)
@@ -307,7 +307,7 @@ func TestSweep(t *testing.T) {
 	done, err = r.Maintain(t.Context())
 	mustSucceed(t, err)
 	if done.Swept.Blobs != 1 { // a blob without a readable header, after a month
-		t.Errorf("swept later: %+v", done.Swept)
+		t.Errorf("the later sweep returned %+v", done.Swept)
 	}
 }
 
@@ -346,7 +346,7 @@ func TestFolds(t *testing.T) {
 	after, err := r.Stats(t.Context(), "")
 	mustSucceed(t, err)
 	if kept.Folded != 38 || after.Stored > small.Stored*11/10 {
-		t.Errorf("%d were folded, and the session takes %d bytes, %d before", kept.Folded, after.Stored, small.Stored)
+		t.Errorf("%d checkpoints were folded, and the session takes %d bytes, before %d", kept.Folded, after.Stored, small.Stored)
 	}
 	for i, id := range ids {
 		r.wantContext(t, id, bulkyContext(i))

@@ -13,8 +13,8 @@ type Repairer interface {
 	// Repair rebuilds derived data: search indexes and totals of series. It removes totals of
 	// series without records.
 	Repair(ctx context.Context) error
-	// Drop removes records without a trace: no successor gets another parent, and the ids
-	// do not count as deleted.
+	// Drop removes records completely: the parents of successors are not changed, and the
+	// ids do not count as deleted.
 	Drop(ctx context.Context, ids []string) error
 }
 
@@ -25,8 +25,9 @@ const (
 	maxRepairs = 1000
 )
 
-// repairIndex repairs the index from the blobs after a mismatch was found. It reports whether it
-// tried: for the same mismatch it does so once in a while. It cannot restore lost blobs.
+// repairIndex repairs the index from the blobs after a mismatch was found. It reports
+// whether it tried. It tries the same mismatch again only after repairInterval. It cannot
+// restore lost blobs.
 func (s *Service) repairIndex(ctx context.Context, about string) bool {
 	if s.o.ReadOnly && !s.isVolatile() {
 		return false

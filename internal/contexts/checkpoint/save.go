@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// keyframeEvery is the distance of whole checkpoints: damage to one affects only the
-	// older ones up to the next whole one.
+	// keyframeEvery is the distance between whole checkpoints. A damaged checkpoint affects
+	// only the older ones up to the next whole one.
 	keyframeEvery = 32
 	// attempts bounds the retries of a save after a conflict. In each conflict another save
 	// succeeded, so all of them finish.
@@ -46,10 +46,10 @@ type saveDraft struct {
 // Save stores a context as a new checkpoint. A returned checkpoint is durable, unless the
 // store is ModeMemory.
 //
-// CodeInvalid: the context is not an object, or a name is too long. CodeTooLarge: a hard
-// limit. CodeNotFound: the expected head is not in the session. CodeForbidden: read-only.
-// CodeUnavailable: there is no room even after a cleanup, a key is missing, or another
-// process holds a lock.
+// Errors have CodeInvalid if the context is not an object or a name is too long,
+// CodeTooLarge if a hard limit is exceeded, CodeNotFound if the expected head is not in the
+// session, CodeForbidden in read-only mode, and CodeUnavailable if there is no room even
+// after a cleanup, a key is missing, or another process holds a lock.
 func (s *Service) Save(ctx context.Context, who guideway.Principal, r SaveRequest) (*Saved, error) {
 	if err := s.requireWritable("save a checkpoint"); err != nil {
 		return nil, err
@@ -139,8 +139,8 @@ func (s *Service) newDraft(who guideway.Principal, r SaveRequest) (*saveDraft, e
 }
 
 func tooLarge(what string, size, most int64) error {
-	return guideway.Errorf(guideway.CodeTooLarge, "%s has %d bytes, the limit is %d", what, size, most).
-		WithFix("compress the context with workflow_context_compress, or leave out values that can be read again")
+	return guideway.Errorf(guideway.CodeTooLarge, "%s has %d bytes, above the limit of %d", what, size, most).
+		WithFix("compress the context with workflow_context_compress, or omit values that can be read again")
 }
 
 // checkLimits rejects values that are too long for lists.
@@ -161,7 +161,7 @@ func (r SaveRequest) checkLimits() error {
 		}
 	}
 	if len(r.Tags) > maxTags {
-		return guideway.Errorf(guideway.CodeInvalid, "there are %d tags, more than %d", len(r.Tags), maxTags).WithFix("pass fewer tags")
+		return guideway.Errorf(guideway.CodeInvalid, "there are %d tags, more than the maximum of %d", len(r.Tags), maxTags).WithFix("pass fewer tags")
 	}
 	for _, tag := range r.Tags {
 		if tag == "" || len(tag) > maxTag || !utf8.ValidString(tag) {
@@ -169,7 +169,7 @@ func (r SaveRequest) checkLimits() error {
 		}
 	}
 	if r.Kind != KindManual && r.Kind != KindAuto {
-		return guideway.Errorf(guideway.CodeInvalid, "%q is not a kind of checkpoint", r.Kind).WithFix("use %q or %q", KindManual, KindAuto)
+		return guideway.Errorf(guideway.CodeInvalid, "%q is not a checkpoint kind", r.Kind).WithFix("use %q or %q", KindManual, KindAuto)
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func (s *Service) findPosition(ctx context.Context, d *saveDraft) (*savePosition
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		err := guideway.Errorf(guideway.CodeNotFound, "expectedHead %.80q is not a checkpoint of the session %s", want, d.key.Session)
 		if p.newest != nil {
-			err = err.WithFix("load the last one, %s, or omit expectedHead to save after it", p.newest.ID)
+			err = err.WithFix("load the last checkpoint, %s, or omit expectedHead to save after it", p.newest.ID)
 		}
 		return nil, err
 	}
@@ -379,7 +379,7 @@ func (s *Service) startFold(ctx context.Context, next Record, raw []byte, p *sav
 	return f
 }
 
-// waitResult returns the result; nil if that checkpoint is removed by the same save.
+// waitResult returns the result; nil if the same save removes the parent.
 func (f *pendingFold) waitResult(removed []string) *foldedParent {
 	f.group.Wait()
 	if f.made != nil && slices.Contains(removed, f.made.swap.ID) {
@@ -421,8 +421,8 @@ func (s *Service) foldInto(ctx context.Context, old, next Record, nextRaw []byte
 	return f, nil
 }
 
-// packForm packs a checkpoint in another form, whose base has the given content, and checks
-// that the blob can be read back.
+// packForm packs a checkpoint in a different form, whose base has the given content, and
+// checks that the blob can be read back.
 func (s *Service) packForm(ctx context.Context, rec Record, raw []byte, form Form, baseRaw []byte) (*foldedParent, error) {
 	key, err := s.keyOf(ctx, form.Key)
 	if err != nil {
@@ -441,9 +441,9 @@ func (s *Service) packForm(ctx context.Context, rec Record, raw []byte, form For
 	return &foldedParent{swap: Swap{ID: rec.ID, Old: old, New: form}, blob: data}, nil
 }
 
-// storeBlobs writes the blobs and then the index; it sets the blob name of rec. fold returns the
-// folded parent, which is written while the disk syncs the first blob. once means that
-// other processes may store the same checkpoint concurrently.
+// storeBlobs writes the blobs and then the index; it sets the blob name of rec. fold
+// returns the folded parent, which is written while the disk syncs the first blob. once is
+// set if other processes may store the same checkpoint concurrently.
 func (s *Service) storeBlobs(ctx context.Context, rec *Record, whole []byte, change Change, once bool, fold func() *foldedParent) (*foldedParent, error) {
 	type outcome struct {
 		name blob.Name
@@ -481,8 +481,8 @@ func (s *Service) storeBlobs(ctx context.Context, rec *Record, whole []byte, cha
 	return f, s.resolveOutcome(ctx, err, rec, mine)
 }
 
-// resolveOutcome checks the outcome of a save whose change returned an error, and removes the blobs
-// of a save that did not happen.
+// resolveOutcome checks the outcome of a save whose change returned an error, and removes
+// the blobs of a save that failed.
 func (s *Service) resolveOutcome(ctx context.Context, cause error, rec *Record, fold *foldedParent) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

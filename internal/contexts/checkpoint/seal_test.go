@@ -60,7 +60,7 @@ func TestEncrypted(t *testing.T) {
 }
 
 // TestErase checks that deleting an encrypted session destroys its key, so that copies of
-// its blobs are useless.
+// its blobs cannot be decrypted.
 func TestErase(t *testing.T) {
 	t.Parallel()
 	keys := t.TempDir()

@@ -152,7 +152,7 @@ func (s *Service) requireWritable(doing string) error {
 	if err := s.requireUnlocked(doing); err != nil || !s.o.ReadOnly {
 		return err
 	}
-	return guideway.Errorf(guideway.CodeForbidden, "%s: checkpoints are read-only here", doing).
+	return guideway.Errorf(guideway.CodeForbidden, "%s: checkpoints are read-only", doing).
 		WithFix("remove the read-only setting from the configuration")
 }
 
@@ -180,9 +180,9 @@ func (s *Service) prepareChange(ctx context.Context, doing string) error {
 	return s.ensureIndex(ctx)
 }
 
-// ensureIndex rebuilds the index if it is empty and the blobs are not, or if it reports a loss
-// because a file was deleted or moved away as damaged. The first call checks, and each call
-// after a loss.
+// ensureIndex rebuilds the index if it is empty and the blobs are not, or if it reports a
+// loss because a file was deleted or moved away as damaged. The first call and each call
+// after a loss check the index.
 func (s *Service) ensureIndex(ctx context.Context) error {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()
@@ -229,8 +229,8 @@ func (s *Service) recoverIndex(ctx context.Context) error {
 	return nil
 }
 
-// seriesLocks serialize the writers of a series in this process. The series number detects
-// those of other processes.
+// seriesLocks serialize the writers of a series in this process. The number of the last
+// checkpoint detects writers of other processes.
 type seriesLocks struct {
 	mu    sync.Mutex
 	locks map[SeriesKey]*lineLock

@@ -37,7 +37,7 @@ func TestRoundTrip(t *testing.T) {
 			last, err := r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: "work"})
 			mustSucceed(t, err)
 			if last.ID != ids[len(ids)-1] {
-				t.Errorf("the last one is %s, want %s", last.ID, ids[len(ids)-1])
+				t.Errorf("the last checkpoint is %s, want %s", last.ID, ids[len(ids)-1])
 			}
 		}
 		history, err := r.index.History(t.Context(), checkpoint.SeriesKey{User: "ada", Session: "work"}, checkpoint.History{Oldest: true})
@@ -81,8 +81,8 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// TestSessions checks that session ids are made safe and stay different, and that each save
-// without one begins a session.
+// TestSessions checks that different session ids stay different after unsafe characters are
+// removed, and that each save without a session id begins a session.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	r := openRig(t, checkpoint.ModeMemory)
@@ -93,18 +93,18 @@ func TestSessions(t *testing.T) {
 			t.Errorf("%.20q became %q", given, saved.Session)
 		}
 		if other, there := seen[saved.Session]; there {
-			t.Errorf("%.20q and %.20q are one session", given, other)
+			t.Errorf("%.20q and %.20q have the same session", given, other)
 		}
 		seen[saved.Session] = given
 		if given != "" {
 			if again := r.mustSave(t, given, `{}`); again.Session != saved.Session || again.Parent != saved.ID {
-				t.Errorf("%.20q is not found again", given)
+				t.Errorf("the session of %.20q is not found again", given)
 			}
 		}
 	}
 	one, two := r.mustSave(t, "", `{"a":1}`), r.mustSave(t, "", `{"a":1}`)
 	if one.Session == two.Session || one.Session[:14] != two.Session[:14] {
-		t.Errorf("two sessions that begin alike are %s and %s", one.Session, two.Session)
+		t.Errorf("two sessions that begin with the same context are %s and %s", one.Session, two.Session)
 	}
 }
 
@@ -113,7 +113,7 @@ func regexpSafe(id string) bool {
 }
 
 // TestBranches checks that the second of two saves with the same parent begins a branch,
-// which answers, loads and lists report, and that nothing is lost.
+// which results, loads and lists report, and that no checkpoint is lost.
 func TestBranches(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, mode checkpoint.Mode) {
@@ -253,8 +253,8 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-// TestDeleteOneKind checks that a request names either checkpoints or a session, and that a
-// request with neither or both deletes nothing.
+// TestDeleteOneKind checks that a request with neither checkpoints nor a session, or with
+// both, is refused and deletes nothing.
 func TestDeleteOneKind(t *testing.T) {
 	t.Parallel()
 	r := openRig(t, checkpoint.ModeSQLite)
@@ -314,7 +314,7 @@ func TestFragments(t *testing.T) {
 		elsewhere, err := r.StoreFragment(t.Context(), testPrincipal(), "play", part)
 		mustSucceed(t, err)
 		if elsewhere.Ref == fragment.Ref {
-			t.Error("two sessions share a part: deleting one would take it from the other")
+			t.Error("two sessions share a part, so deleting one would remove it from the other")
 		}
 		r.mustSave(t, "work", `{"x":1}`)
 		back, err := reopenRig(t, r).LoadFragment(t.Context(), testPrincipal(), fragment.Ref)
@@ -388,7 +388,7 @@ func TestBundle(t *testing.T) {
 		loaded, err := to.Load(t.Context(), bob, checkpoint.LoadRequest{ID: id})
 		mustSucceed(t, err)
 		if string(loaded.Context) != bulkyContext(i) || loaded.Name != fmt.Sprint("step ", i) || !slices.Equal(loaded.Tags, []string{"a", "b"}) {
-			t.Errorf("%d was imported as %+v", i, loaded.Record)
+			t.Errorf("checkpoint %d was imported as %+v", i, loaded.Record)
 		}
 	}
 	got, err := to.Get(t.Context(), bob, branch.ID)
@@ -497,12 +497,12 @@ func TestFileModes(t *testing.T) {
 		}
 	}))
 	if _, err := r.blobs.Get(t.Context(), blob.NameOf([]byte("none"))); guideway.ErrorCode(err) != guideway.CodeNotFound {
-		t.Errorf("a missing blob: %v", err)
+		t.Errorf("Get of a missing blob returned %v", err)
 	}
 }
 
-// TestWordsOfLongLists checks that a long list does not displace the words of others, and that
-// its first and last entries are found.
+// TestWordsOfLongLists checks that a long list does not displace the words of other values,
+// and that its first and last entries are found.
 func TestWordsOfLongLists(t *testing.T) {
 	t.Parallel()
 	r := openRig(t, checkpoint.ModeSQLite)

@@ -68,8 +68,8 @@ func reportPercentiles(b *testing.B, times []time.Duration) {
 	b.ReportMetric(at(1), "max-ms")
 }
 
-// BenchmarkClassify classifies all items of a 100 KB context. The budget is 1, 5 and 10 ms
-// (p50, p95, p99), and at most 50 ms.
+// BenchmarkClassify measures the classification of all items of a 100 KB context. The
+// budget is 1, 5 and 10 ms (p50, p95, p99), and at most 50 ms.
 func BenchmarkClassify(b *testing.B) {
 	c := bigContext(b, 1)
 	classifier := NewClassifier(Hints{})
@@ -85,8 +85,9 @@ func BenchmarkClassify(b *testing.B) {
 	reportPercentiles(b, times)
 }
 
-// BenchmarkCompress compresses 100 KB to a quarter: it classifies, counts and compresses.
-// The budget is 10, 20 and 50 ms (p50, p95, p99), and at most 100 ms.
+// BenchmarkCompress measures the compression of 100 KB to a quarter, including
+// classification and counting. The budget is 10, 20 and 50 ms (p50, p95, p99), and at most
+// 100 ms.
 func BenchmarkCompress(b *testing.B) {
 	exact := NewTokenizer()
 	exact.Count("load the vocabulary")
@@ -130,7 +131,7 @@ func BenchmarkCompress(b *testing.B) {
 	})
 }
 
-// BenchmarkCount counts the tokens of one megabyte.
+// BenchmarkCount measures the token count of one megabyte.
 func BenchmarkCount(b *testing.B) {
 	text := strings.Repeat(string(bigContext(b, 1)["notes0"]), 10)
 	exact := NewTokenizer()

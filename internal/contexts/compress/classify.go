@@ -17,8 +17,8 @@ type Hints struct {
 	Variables []string
 }
 
-// Classifier assigns layers to items. It is immutable and safe for concurrent use.
-// The first of these rules that matches decides:
+// Classifier assigns layers to items. It is immutable and safe for concurrent use. The
+// first rule that matches decides:
 //
 //  1. a key of the engine, which begins with an underscore: critical;
 //  2. a key that the agent marked: critical;
@@ -41,7 +41,7 @@ func NewClassifier(hints Hints) *Classifier {
 	return &Classifier{hints: hints, keys: compileKeyTable(), content: compileContentRules()}
 }
 
-// WithHints returns a classifier with other hints that shares the tables of c.
+// WithHints returns a classifier with other hints. It shares the tables of c.
 func (c *Classifier) WithHints(hints Hints) *Classifier {
 	return &Classifier{hints: hints, keys: c.keys, content: c.content}
 }

@@ -104,7 +104,7 @@ func Compress(items []Item, options Options) Result {
 	return result
 }
 
-const noBlobsReason = "nothing was left out because omitted values cannot be stored here"
+const noBlobsReason = "nothing was omitted because omitted values cannot be stored"
 
 // newResult returns an empty result for items of before tokens.
 func newResult(items []Item, before, budget int) Result {
@@ -125,7 +125,7 @@ func (r *Result) explainExcess() {
 	}
 }
 
-// compression holds the state of one call of Compress.
+// compression is the state of one call of Compress.
 type compression struct {
 	options Options
 	items   []Item
@@ -145,7 +145,7 @@ type renderedItem struct {
 	value  []byte
 	tokens int
 	reason string
-	// kept is the choice of pieces that was rendered.
+	// kept is the selection of pieces that was rendered.
 	kept []bool
 }
 
@@ -184,7 +184,7 @@ func (c *compression) countTokens() int {
 	return n
 }
 
-// reduceItems omits items and pieces until the budget holds.
+// reduceItems omits items and pieces until the result fits the budget.
 func (c *compression) reduceItems(critical int) {
 	c.keepWhole([]Layer{Ephemeral})
 	if c.countTokens() <= c.options.Budget {
@@ -228,7 +228,7 @@ func (s *selection) correctionFactor(room, used float64) float64 {
 	return min(max(1/off, 0.5), 2) * 0.995
 }
 
-// trimToBudget takes back the last choices until the budget holds.
+// trimToBudget drops the pieces that were chosen last until the result fits the budget.
 func (c *compression) trimToBudget(s *selection, room, critical int) {
 	for over := c.countTokens() - critical - room; over > 0 && len(s.chooser.order) > 0; over = c.countTokens() - critical - room {
 		freed := 0.0
@@ -240,7 +240,7 @@ func (c *compression) trimToBudget(s *selection, room, critical int) {
 		}
 		c.applyChoice(s, room)
 	}
-	// Only notes of masked items are left to drop; the last items go first.
+	// Only notes of masked items can still be dropped, those of the last items first.
 	for i := len(c.items) - 1; i >= 0 && c.countTokens()-critical > room; i-- {
 		if c.items[i].Layer != Critical && c.reason[i] != "" {
 			c.values[i], c.tokens[i] = nil, 0
@@ -251,7 +251,7 @@ func (c *compression) trimToBudget(s *selection, room, critical int) {
 
 // selection holds the pieces of the items that can be reduced.
 type selection struct {
-	trees   []*node // by item; nil if the item is never reduced
+	trees   []*node // indexed by item; nil if the item is never reduced
 	builder treeBuilder
 	chooser *chooser
 	byLayer map[Layer][]int
@@ -273,7 +273,7 @@ const (
 
 func newSelection(c *compression) *selection {
 	s := &selection{trees: make([]*node, len(c.items)), byLayer: make(map[Layer][]int)}
-	// Oldest first, so that a later piece is newer.
+	// The oldest items come first, so that a later piece is newer.
 	order, bytes := make([]int, 0, len(c.items)), 0
 	for i, item := range c.items {
 		if item.Layer == Important || item.Layer == Useful {
@@ -375,7 +375,7 @@ func (c *compression) renderReduced(i int, n *node, r *renderer, left int) *rend
 	value := r.appendValue(make([]byte, 0, min(len(n.raw), 4<<10)), n, note)
 	*w = renderedItem{
 		value: value, tokens: itemTokens(c.options.Counter, c.items[i].Key, value), kept: append(w.kept[:0], keep...),
-		reason: fmt.Sprintf("reduced: %d of %d %s left out", left, n.count, n.pieceNoun()),
+		reason: fmt.Sprintf("reduced: %d of %d %s omitted", left, n.count, n.pieceNoun()),
 	}
 	return w
 }

@@ -108,9 +108,9 @@ func drawOptions(t *rapid.T) Options {
 	}
 }
 
-// TestCompressInvariants checks that critical items are unchanged, that the budget
-// holds or Over is set, that every reduced item is listed and can be restored, that other
-// items are unchanged, that every value is valid JSON, and that the result is
+// TestCompressInvariants checks that critical items are unchanged, that the result fits the
+// budget or OverReason is set, that every reduced item is listed and can be restored, that
+// other items are unchanged, that every value is valid JSON, and that the result is
 // deterministic.
 func TestCompressInvariants(t *testing.T) {
 	t.Parallel()
@@ -124,7 +124,7 @@ func TestCompressInvariants(t *testing.T) {
 			t.Fatalf("the result is not deterministic: %s", cmp.Diff(r, again))
 		}
 		if r.TokensAfter > r.Budget != (r.OverReason != "") {
-			t.Fatalf("%d tokens of %d, with reason %q", r.TokensAfter, r.Budget, r.OverReason)
+			t.Fatalf("%d tokens with a budget of %d, and the reason %q", r.TokensAfter, r.Budget, r.OverReason)
 		}
 		if r.OverReason != "" && !options.NoBlobs && r.TokensAfter != r.CriticalTokens {
 			t.Fatalf("over the budget with %d tokens, of which %d are critical", r.TokensAfter, r.CriticalTokens)
@@ -163,7 +163,7 @@ func TestCompressInvariants(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !cmp.Equal(back, given) {
-			t.Fatalf("not restored: %s", cmp.Diff(given, back))
+			t.Fatalf("the context was not restored: %s", cmp.Diff(given, back))
 		}
 		if !cmp.Equal(c, given) {
 			t.Fatal("the caller's context was changed")
@@ -184,19 +184,19 @@ func TestPiecesCoverValue(t *testing.T) {
 			at := 0
 			for _, s := range splitSpans(text, kind) {
 				if s.from != at || s.to <= s.from {
-					t.Fatalf("a part from %d to %d after %d", s.from, s.to, at)
+					t.Fatalf("a part from %d to %d follows one that ends at %d", s.from, s.to, at)
 				}
 				at = s.to
 			}
 			if at != len(text) {
-				t.Fatalf("the parts end at %d of %d", at, len(text))
+				t.Fatalf("the parts end at %d, want %d", at, len(text))
 			}
 		}
 	})
 }
 
-// TestPrioritiseInvariants checks that only whole items are kept, that all critical
-// and no ephemeral items are kept, and that the budget holds or Over is set.
+// TestPrioritiseInvariants checks that only whole items are kept, that all critical and no
+// ephemeral items are kept, and that the result fits the budget or OverReason is set.
 func TestPrioritiseInvariants(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -210,7 +210,7 @@ func TestPrioritiseInvariants(t *testing.T) {
 			t.Fatalf("%d items of %d", len(p.Items), len(items))
 		}
 		if p.TokensAfter > p.Budget != (p.OverReason != "") {
-			t.Fatalf("%d tokens of %d, with reason %q", p.TokensAfter, p.Budget, p.OverReason)
+			t.Fatalf("%d tokens with a budget of %d, and the reason %q", p.TokensAfter, p.Budget, p.OverReason)
 		}
 		back := maps.Clone(p.Context)
 		for _, placed := range p.Items {
@@ -277,7 +277,7 @@ func TestRestoreRejectsWrongBytes(t *testing.T) {
 		t.Error("bytes that do not match the reference were accepted")
 	}
 	if _, err := Restore(Context{}, o, func(string) ([]byte, error) { return nil, errUnknownRef }); !errors.Is(err, errUnknownRef) {
-		t.Errorf("the cause is lost: %v", err)
+		t.Errorf("the error does not wrap the cause: %v", err)
 	}
 }
 
@@ -358,7 +358,7 @@ func TestCompressTable(t *testing.T) {
 		t.Errorf("not a table: %s", r.Context["products"])
 	}
 	if !bytes.Contains(r.Context["products"], []byte(`"row 41"`)) {
-		t.Errorf("the row that was asked for is missing: %s", r.Context["products"])
+		t.Errorf("the requested row is missing: %s", r.Context["products"])
 	}
 }
 
@@ -405,8 +405,9 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// TestSummarizeSummaries checks that the step headings in a summary of summaries stay headings,
-// appear once and only above kept sentences, and that a multi-line part is not a heading.
+// TestSummarizeSummaries checks that the step headings in a summary of summaries stay
+// headings and appear once, only above kept sentences, and that a multi-line part is not a
+// heading.
 func TestSummarizeSummaries(t *testing.T) {
 	t.Parallel()
 	one := Summarize("", []Passage{{"plan", "We decided to use pgx."}, {"build, round 1", "The build took 40 s."}}, Options{Budget: 200})
@@ -427,8 +428,8 @@ func TestSummarizeSummaries(t *testing.T) {
 	}
 }
 
-// TestSummarizeIsExtractive checks that a summary contains no new sentence and that the budget
-// holds.
+// TestSummarizeIsExtractive checks that a summary contains no new sentence and fits the
+// budget.
 func TestSummarizeIsExtractive(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -474,7 +475,7 @@ func TestHostileInputIsLinear(t *testing.T) {
 			}
 			back, err := Restore(r.Context, r.Omitted, readFrom(items))
 			if err != nil || !bytes.Equal(back["notes"], value) {
-				t.Errorf("not restored: %v", err)
+				t.Errorf("the value was not restored: %v", err)
 			}
 		})
 	}

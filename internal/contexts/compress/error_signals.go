@@ -20,7 +20,7 @@ func hasErrorSignal(text string) bool {
 		matchAnywhere(text, "E", func(at int) bool { return isSystemError(text, at) })
 }
 
-// matchAnywhere reports whether is holds at any occurrence of the word.
+// matchAnywhere reports whether is returns true for any occurrence of the word.
 func matchAnywhere(text, word string, is func(at int) bool) bool {
 	for from := 0; ; {
 		i := strings.Index(text[from:], word)
@@ -34,8 +34,8 @@ func matchAnywhere(text, word string, is func(at int) bool) bool {
 	}
 }
 
-// isError checks around "rror": "TypeError: ", "Error at ", and "error: " or "error[E0308]:
-// " at the beginning of a line.
+// isError checks the text around "rror": "TypeError: ", "Error at ", and "error: " or
+// "error[E0308]: " at the beginning of a line.
 func isError(text string, at int) bool {
 	if at == 0 {
 		return false

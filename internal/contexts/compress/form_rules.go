@@ -25,9 +25,9 @@ func (c *Classifier) classifyForm(key string, value []byte) (Verdict, bool) {
 		}
 		return Verdict{}, false
 	case isQuestionWord(first) && slices.ContainsFunc(words, isStakeholder):
-		return Verdict{Critical, "the name asks for a stakeholder's wish, and the value answers", FromKey}, true
+		return Verdict{Critical, "the name is a question about a stakeholder's wish, and the value is the answer", FromKey}, true
 	case isQuestionWord(first):
-		return Verdict{Important, "the name asks, and the value answers", FromKey}, true
+		return Verdict{Important, "the name is a question, and the value is the answer", FromKey}, true
 	case isFlagWord(first):
 		return Verdict{}, false
 	case isParticiple(last), isParticiple(first) && isPlural(last):

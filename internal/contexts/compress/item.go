@@ -16,7 +16,8 @@ import (
 // that they round-trip exactly.
 type Context map[string]json.RawMessage
 
-// Layer is the importance of an item, from never reduced to dropped between two steps.
+// Layer is the importance of an item, which ranges from never reduced to dropped after each
+// step.
 type Layer string
 
 // The layers.

@@ -25,7 +25,7 @@ const (
 // is written with spaces.
 type keyRule struct {
 	at    keyPosition
-	words string // separated by |
+	words string // phrases, separated by |
 	layer Layer
 	why   string
 }
@@ -87,7 +87,7 @@ func materialRules() []keyRule {
 				"contents|content|diff|patch|directory|dir quota|rotation|fixture|fixtures|schema|spec|chart|state|" +
 				"transcript|documentation|docs|readme|style|colors|color|text|page|form|example usage|cache policy|" +
 				"template cache|count|attempts|iterations|icon|base|unit|engine|runner|profile|interface",
-			Useful, "material, or a text about the thing",
+			Useful, "source material, or a description",
 		},
 	}
 }
@@ -113,7 +113,7 @@ func requirementRules() []keyRule {
 // names if no rule knows the last word.
 func patternRules() []keyRule {
 	return []keyRule{
-		{keyStart, "debug|debugging|log|logs|temp|tmp|temporary|scratch|cached|heartbeat|spinner", Ephemeral, "debug output, a log or temporary"},
+		{keyStart, "debug|debugging|log|logs|temp|tmp|temporary|scratch|cached|heartbeat|spinner", Ephemeral, "debug output, a log or a temporary value"},
 		{wholeKey, "build log|install log|compile log|deploy log|test log", Useful, "output of a tool"},
 		{keyEnd, "access log|request logs|app log|session log|event log|verbose log|trace log|server log|logs|log|" +
 			"query cache|cache|log buffer", Ephemeral, "a log or a cache"},
@@ -186,7 +186,8 @@ func formOf(words []string) keyForm {
 // joinWords returns the words from the first index up to, but not including, the second.
 func (f keyForm) joinWords(from, to int) string { return f.text[f.starts[from] : f.starts[to]-1] }
 
-// findPhrase returns the longest phrase of the rule that the key has at the rule's place.
+// findPhrase returns the longest phrase of the rule that the key contains at the rule's
+// position.
 func (r compiledRule) findPhrase(f keyForm) (string, bool) {
 	words := len(f.starts) - 1
 	if r.at == wholeKey {

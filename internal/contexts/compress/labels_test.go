@@ -18,8 +18,8 @@ type label struct {
 	value string
 }
 
-// heldOut reports whether the row belongs to the third that no rule is tuned on. The split
-// depends on the row alone, so that it never changes.
+// heldOut reports whether the row belongs to the third of the labels that the rules are not
+// tuned on. The split depends on the row alone, so that it never changes.
 func (l label) heldOut() bool {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s\x00%s", l.key, l.value)
@@ -96,7 +96,7 @@ func longValueOf(t testing.TB, value string) string {
 		}
 		return string(out)
 	default:
-		t.Fatalf("no text %s", value)
+		t.Fatalf("unknown placeholder %s", value)
 	}
 	out, err := json.Marshal(text)
 	if err != nil {
@@ -154,8 +154,8 @@ func TestClassifyLabels(t *testing.T) {
 }
 
 // TestClassifyUnknownNames uses names that the rules do not know, labelled by another
-// author. Fewer verdicts are right. The test asserts that wrong verdicts are safe: an
-// unknown name is useful, and hardly any important item is dropped.
+// author. Fewer verdicts are right. The test checks that wrong verdicts are safe: an item
+// with an unknown name is classified as useful, and hardly any important item is dropped.
 func TestClassifyUnknownNames(t *testing.T) {
 	t.Parallel()
 	c := NewClassifier(Hints{})
@@ -168,7 +168,7 @@ func TestClassifyUnknownNames(t *testing.T) {
 		case got == Ephemeral:
 			dropped++
 		case got != Useful:
-			t.Errorf("%s is %s, not %s: a wrong guess must be useful", l.key, got, l.layer)
+			t.Errorf("%s is classified as %s, not as %s: a wrong verdict must be useful", l.key, got, l.layer)
 		}
 	}
 	t.Logf("%d of %d are right, %d are dropped in error", right, len(labels), dropped)

@@ -19,7 +19,7 @@ const (
 // node is a value that can be rendered in part. Each of its pieces is kept or omitted.
 type node struct {
 	kind     nodeKind
-	key      string // key of the object member
+	key      string // the key of the object member
 	raw      string
 	children []*node
 
@@ -40,7 +40,7 @@ type piece struct {
 	// key is the key of the object member whose value the piece is.
 	key    string
 	text   string
-	tokens float64 // an estimate
+	tokens float64 // estimated number of tokens
 	terms  []term
 	// leader is the first piece with the same message in a log, or the piece itself.
 	leader int
@@ -49,8 +49,8 @@ type piece struct {
 
 // Limits of splitting.
 const (
-	longString = 160 // bytes; a shorter text is one piece
-	longArray  = 120 // bytes; a shorter list or object is one piece
+	longString = 160 // in bytes; a shorter text is one piece
+	longArray  = 120 // in bytes; a shorter list or object is one piece
 	maxDepth   = 8
 	tableRows  = 4
 )
@@ -104,7 +104,7 @@ func (b *treeBuilder) addLeaf(key, raw string) *node {
 func (b *treeBuilder) addPiece(key, text string) int {
 	cost := estimateHundredths(text)
 	if key != "" {
-		cost += estimateHundredths(key) + punctCost // the key and the colon
+		cost += estimateHundredths(key) + punctCost // include the key and the colon
 	}
 	b.pieces = append(b.pieces, piece{item: b.item, key: key, text: text, tokens: float64((cost+99)/100) + 1, leader: len(b.pieces)})
 	return len(b.pieces) - 1

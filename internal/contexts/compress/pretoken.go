@@ -6,7 +6,7 @@ import (
 )
 
 // The tokenizer first splits a text into pieces, mostly words, and then encodes each piece
-// separately. So the count of a piece can be cached, and only new pieces need the
+// separately. Therefore the count of a piece can be cached, and only new pieces need the
 // tokenizer, which is about a hundred times slower. This file splits ASCII and common wide
 // punctuation marks. Other text goes to the tokenizer as a whole between two safe
 // boundaries, and is cached if it is short.
@@ -87,7 +87,8 @@ func (p *pieceCache) countPlain(text string, exact func(string) int) int {
 	return n
 }
 
-// storeCounts stores counts. If the cache is full it is cleared first; common words return soon.
+// storeCounts stores counts. If the cache is full it is cleared first, because common words
+// are soon stored again.
 func (p *pieceCache) storeCounts(counts map[string]int) {
 	if len(counts) == 0 {
 		return

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// testFragments returns texts at which the splitting rules meet.
+// testFragments returns texts to which several splitting rules apply.
 func testFragments() []string {
 	return []string{
 		" ", "  ", "\t", "\n", "\r\n", "\n\n", "\v", "\f", "\x00", "\x1c", "\x7f", "a", "Z", "foo", "Foo", "FOO", "fooBar", "HTTPServer", "x1", "12", "1234567",
@@ -57,7 +57,7 @@ func TestPiecesMatchTokenizerOnRealTexts(t *testing.T) {
 		}
 	}
 	if n := len(tokenizer.pieces.known); n == 0 || n > maxPieces {
-		t.Errorf("%d pieces are kept", n)
+		t.Errorf("%d pieces are cached", n)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestPiecesAreBounded(t *testing.T) {
 	}
 	wg.Wait()
 	if n := len(p.known); n == 0 || n > maxPieces {
-		t.Errorf("%d are cached, want at most %d", n, maxPieces)
+		t.Errorf("%d pieces are cached, want at most %d", n, maxPieces)
 	}
 	p = pieceCache{}
 	p.countText(strings.Repeat("a", longestPiece+1), exact)

@@ -19,18 +19,18 @@ type RankedItem struct {
 
 // Priority is a context that was fitted into a budget by keeping or dropping whole items.
 type Priority struct {
-	// Result lists no Omitted: Items has the items that are not kept.
+	// Result.Omitted is empty, because Items contains the items that are not kept.
 	Result
 	// Items are all items, the most important first.
 	Items []RankedItem
 }
 
 // Prioritise fits the items into a token budget by keeping or dropping whole items.
-// Critical items are always kept; Over is set if they alone exceed the budget. Ephemeral
-// items are always dropped, since it is called between two steps. The other items are
-// ranked by layer, relevance to the question of the current step, and age. Important and
-// useful items may use their shares of the budget, and the unused share of the other layer.
-// With a budget of zero or less only ephemeral items are dropped.
+// Critical items are always kept; OverReason is set if they alone exceed the budget.
+// Ephemeral items are always dropped, since it is called between two steps. The other items
+// are ranked by layer, relevance to the question of the current step, and age. Important
+// and useful items may use their shares of the budget, and the unused share of the other
+// layer. With a budget of zero or less only ephemeral items are dropped.
 func Prioritise(items []Item, options Options) Priority {
 	before := totalTokens(items)
 	if options.Budget <= 0 && options.Ratio < 1 {

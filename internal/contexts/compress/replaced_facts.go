@@ -4,7 +4,7 @@ import "slices"
 
 // Limits of the search for replaced facts.
 const (
-	staleTerms    = 40   // maximum terms of a piece that states one fact
+	staleTerms    = 40   // maximum number of terms of a piece that states one fact
 	staleShared   = 0.5  // minimum share of common words
 	staleCommon   = 0.25 // a word in a larger share of the pieces is ignored
 	staleCompared = 200  // maximum comparisons per piece
@@ -17,11 +17,11 @@ type fact struct{ words, values []int32 }
 // factIndex indexes the pieces read so far in the search for replaced facts.
 type factIndex struct {
 	facts []fact
-	// holders lists the pieces that contain a word, the newest first; heads has 1 plus the
-	// index of the newest holder by term.
+	// holders lists the pieces that contain a word, the newest first; heads maps a term to
+	// 1 plus the index of its newest holder.
 	heads   []int32
 	holders []holder
-	// said has 1 plus the last piece that contains a word, by term.
+	// said maps a term to 1 plus the last piece that contains it.
 	said []int32
 }
 
@@ -50,7 +50,7 @@ func (s *scorer) findStale() {
 			s.markReplaced(&h, i)
 		}
 		for _, id := range h.facts[i].words {
-			if f := s.frequency[id]; f > 1 && float64(f) <= common { // a word of a single piece is not repeated
+			if f := s.frequency[id]; f > 1 && float64(f) <= common { // a word that occurs in a single piece is not repeated
 				h.holders = append(h.holders, holder{int32(i), h.heads[id]})
 				h.heads[id] = int32(len(h.holders))
 			}
@@ -98,7 +98,7 @@ func (s *scorer) markReplaced(h *factIndex, i int) {
 }
 
 // wordOverlap returns the share of common words of two pieces, scaled by the ratio of their
-// sizes. The first of them was read last.
+// sizes. The first piece must be the one that was read last.
 func (h *factIndex) wordOverlap(last, before int) float64 {
 	shared := 0
 	for _, id := range h.facts[before].words {

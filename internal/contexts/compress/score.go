@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// cue is a set of kinds that the words of a piece indicate. Such pieces get extra value.
+// cue is a set of kinds, such as decisions or errors, that the words of a piece indicate.
+// Pieces with cues have a higher value.
 type cue uint8
 
 const (
@@ -42,12 +43,12 @@ type scorer struct {
 	// cues are the cues of the first terms: the stems of cue words are numbered first.
 	cues      []cue
 	cueOf     []cue
-	relevance []float64 // by piece, 0 to 1
-	stale     []bool    // a newer piece contradicts it
+	relevance []float64 // indexed by piece, from 0 to 1
+	stale     []bool    // indexed by piece; true if a newer piece contradicts it
 	// kindBits is the information of a term kind in bits: near zero if every second
 	// sentence has one.
 	kindBits  [termKinds]float64
-	cueValues []float64 // by piece, over all its cues
+	cueValues []float64 // indexed by piece, summed over its cues
 	// messages is the number of pieces without repeated messages.
 	messages int
 }
@@ -128,14 +129,14 @@ func countFrequencies(pieces []piece, terms int) []int32 {
 	return frequency
 }
 
-// weighKinds weights the term kinds and the cues by the share of pieces that have one. In the
-// notes of a run a path is rare; in the documentation of a package every line has one, and
-// a ticket number is rare.
+// weighKinds weights the term kinds and the cues by the share of pieces that have one. For
+// example, a path is rare in the notes of a run, but occurs in every line of a package's
+// documentation, where a ticket number is rare.
 func (s *scorer) weighKinds() {
 	var kinds [termKinds]int
 	for i := range s.pieces {
 		if s.pieces[i].leader != i {
-			continue // a log repeats the same message many times
+			continue // count a repeated log message only once
 		}
 		s.messages++
 		var has [termKinds]bool
@@ -157,8 +158,8 @@ func (s *scorer) weighKinds() {
 	}
 }
 
-// cueValue returns the value of the cues of a piece: rare words count more. A word of
-// change counts only together with a name or a number.
+// cueValue returns the value of the cues of a piece: rare words have a higher value. A word
+// of change has a value only together with a name or a number.
 func (s *scorer) cueValue(i int) float64 {
 	var told [4]float64
 	seen := make([]int32, 0, 16)
@@ -204,7 +205,7 @@ func (s *scorer) setTermValues() {
 	n := float64(len(s.pieces))
 	whole := math.Log(1 + n)
 	type measured struct{ rarity, recurrence float64 }
-	known := make([]measured, len(s.pieces)+1) // by frequency, which has few distinct values
+	known := make([]measured, len(s.pieces)+1) // indexed by frequency, which has few distinct values
 	for id, f := range s.frequency {
 		f = max(f, 1)
 		m := &known[min(int(f), len(s.pieces))]
@@ -232,8 +233,8 @@ func rankBM25(pieces []piece, asked []term, frequency []int32) []float64 {
 	if len(asked) == 0 || len(pieces) == 0 {
 		return scores
 	}
-	// weights follow the order of the question, so that sums are deterministic; places has
-	// 1 plus the index in weights by term.
+	// weights follow the order of the question, so that sums are deterministic; places maps
+	// a term to 1 plus its index in weights.
 	var weights []float64
 	places := make([]int32, len(frequency))
 	for _, t := range asked {

@@ -31,9 +31,9 @@ const (
 // one pattern with different names count as different.
 type chooser struct {
 	scorer  *scorer
-	factor  []float64 // by piece: layer and age
-	cost    []float64 // by piece, in tokens
-	covered []bool    // by term
+	factor  []float64 // indexed by piece: the factor for layer and age
+	cost    []float64 // indexed by piece, in tokens
+	covered []bool    // indexed by term
 	keep    []bool
 	// order lists the kept pieces in the order of choice.
 	order []int
@@ -129,7 +129,7 @@ func (c *chooser) resetChoice(spent float64) {
 	clear(c.opened)
 	c.order, c.spent = c.order[:0], spent
 	for i := range c.maxValues {
-		c.maxGain(i) // cache the value while nothing is covered
+		c.maxGain(i) // compute the value while no term is covered, to cache it
 	}
 }
 

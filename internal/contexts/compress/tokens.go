@@ -13,8 +13,8 @@ type Counter interface {
 	Count(text string) int
 }
 
-// Tokenizer counts tokens with the vocabulary o200k_base. The count is exact for models of
-// that encoding and approximate for others, whose tokenizers are not all public. The
+// Tokenizer counts tokens with the vocabulary o200k_base. The count is exact for models
+// with that encoding and approximate for others, because not all tokenizers are public. The
 // vocabulary is loaded at the first count: it takes about 40 ms and 20 MB. It is safe for
 // concurrent use. The codec's own constructor is used so that other vocabularies are not
 // linked in: the garbage collector scans them even if they are not used.
@@ -49,10 +49,10 @@ func (Estimator) Count(text string) int { return Estimate(text) }
 // source, prose, logs and JSON; docs/context.md lists the error.
 const (
 	wordCost  = 105 // a run of letters up to its usual length
-	longWord  = 12  // letters; a longer word is several tokens
+	longWord  = 12  // in letters; a longer word is several tokens
 	digits    = 3   // o200k cuts numbers into threes
-	punctCost = 62  // marks join with each other and with words
-	lineCost  = 55  // line ends join with the marks before them
+	punctCost = 62  // marks form tokens with other marks and with words
+	lineCost  = 55  // line ends form tokens with the marks before them
 	rareCost  = 70  // a letter beyond ASCII
 )
 
@@ -75,7 +75,7 @@ func estimateHundredths(text string) int {
 			cost += 100 * ((n + digits - 1) / digits)
 			i += n
 		case c == ' ':
-			i++ // a space belongs to the next word
+			i++ // a space is part of the token of the next word
 		case isBlank(c):
 			cost += lineCost
 			i += countLeading(text[i:], isBlank)
@@ -108,8 +108,8 @@ func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// DefaultCacheEntries is the default size of a Cache: about 100 contexts of 100 items, in
-// about 1 MB.
+// DefaultCacheEntries is the default number of entries of a Cache: enough for about 100
+// contexts of 100 items, in about 1 MB.
 const DefaultCacheEntries = 10_000
 
 // shortText is the length below which counting is faster than hashing.

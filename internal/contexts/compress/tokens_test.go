@@ -63,10 +63,10 @@ func TestCache(t *testing.T) {
 		c.Count(text(i))
 	}
 	if under.n != before {
-		t.Errorf("counted %d texts again", under.n-before)
+		t.Errorf("%d cached texts were counted again", under.n-before)
 	}
 	for i := range 10 {
-		c.Count(text(0)) // keep the first text in use
+		c.Count(text(0)) // use the first text again, so that it is not dropped
 		c.Count(text(100 + i%9))
 	}
 	before = under.n
@@ -107,7 +107,7 @@ func TestEstimate(t *testing.T) {
 		}
 	}
 	if off := float64(guessed)/float64(total) - 1; math.Abs(off) > 0.10 {
-		t.Errorf("the total is %+.0f percent off", 100*off)
+		t.Errorf("the total differs by %+.0f percent", 100*off)
 	}
 }
 
@@ -135,12 +135,12 @@ func FuzzSplitSpans(f *testing.F) {
 			at := 0
 			for _, s := range splitSpans(text, kind) {
 				if s.from != at || s.to <= s.from {
-					t.Fatalf("a part from %d to %d after %d", s.from, s.to, at)
+					t.Fatalf("a part from %d to %d follows one that ends at %d", s.from, s.to, at)
 				}
 				at = s.to
 			}
 			if at != len(text) {
-				t.Fatalf("the parts end at %d of %d", at, len(text))
+				t.Fatalf("the parts end at %d, want %d", at, len(text))
 			}
 		}
 		value := quoteJSON(text)
@@ -170,7 +170,7 @@ func TestReadLogLine(t *testing.T) {
 	}
 	for _, line := range []string{"The importer reads.", "", "12 monkeys", "a-b-c"} {
 		if _, ok := readLogLine(line); ok {
-			t.Errorf("%q counts as a log line", line)
+			t.Errorf("%q is classified as a log line", line)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {

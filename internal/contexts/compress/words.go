@@ -33,9 +33,9 @@ type lexicon struct {
 	shared *StemCache
 	// local maps the number of a shared stem to 1 plus the term; 0 means unknown.
 	local []int32
-	// names are all terms except plain words, fresh the new words that shared does not
-	// contain, stems their stems. own are cue words, which are terms even if they are stop
-	// words.
+	// names are all terms except plain words, fresh are the new words that shared does not
+	// contain, stems are their stems, and own are the cue words, which are terms even if
+	// they are stop words.
 	names, fresh, stems, own map[string]int32
 	learned                  map[string]string
 	kinds                    []termKind

@@ -1,5 +1,6 @@
 // Package embed requests embedding vectors from a service with the OpenAI API. It is used
-// only if the user has configured a service; nothing else sends contexts to other hosts.
+// only if the user has configured a service; no other package sends contexts to other
+// hosts.
 package embed
 
 import (
@@ -77,7 +78,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error)
 	}
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {
-		return nil, newUnavailable(fmt.Errorf("the service answered %d", res.StatusCode))
+		return nil, newUnavailable(fmt.Errorf("the service responded with the status %d", res.StatusCode))
 	}
 	var answer struct {
 		Data []struct {
@@ -91,7 +92,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error)
 	out := make([][]float32, len(texts))
 	for _, one := range answer.Data {
 		if one.Index < 0 || one.Index >= len(out) {
-			return nil, newUnavailable(fmt.Errorf("the answer has a vector %d for %d texts", one.Index, len(texts)))
+			return nil, newUnavailable(fmt.Errorf("the answer contains vector %d for %d texts", one.Index, len(texts)))
 		}
 		out[one.Index] = one.Embedding
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/embed"
 )
 
-// TestEmbed checks the request of the OpenAI API and the order of the vectors.
+// TestEmbed checks the request to the OpenAI API and the order of the vectors.
 func TestEmbed(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,13 +7,13 @@ import (
 )
 
 // hint detects a credential by the text before it: its first group is kept, its second one
-// is hidden. Hints guess more than rules do. They are used to redact texts, where a false
-// positive costs one word, but not for warnings.
+// is hidden. Hints have more false positives than rules. They are used to redact texts,
+// where a false positive costs one word, but not for warnings.
 type hint struct {
 	// marks are lower-case strings, one of which must be present.
 	marks   []string
 	pattern func() *regexp.Regexp
-	// random requires a value that cannot be a word.
+	// random reports that the value must not look like a word.
 	random bool
 }
 

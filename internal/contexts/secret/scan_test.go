@@ -80,7 +80,7 @@ func TestRedactKeepsBoundaries(t *testing.T) {
 	for _, around := range [][2]string{{"", ""}, {"(", ")"}, {"é", "é"}, {"\n", "\n"}, {"x=", ";"}, {`"`, `"`}} {
 		got, found := s.Redact(around[0] + key + around[1])
 		if !found || !strings.HasPrefix(got, around[0]+"[redacted: ") || !strings.HasSuffix(got, "]"+around[1]) {
-			t.Errorf("%q is redacted as %q", around[0]+key+around[1], got)
+			t.Errorf("%q was redacted to %q", around[0]+key+around[1], got)
 		}
 	}
 }

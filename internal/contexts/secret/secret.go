@@ -116,7 +116,7 @@ func (s *Scanner) matchRules(text string) string {
 // Join adds a key to a pointer.
 func Join(path, key string) string {
 	if !strings.ContainsAny(key, "~/") {
-		return path + "/" + key // the common case
+		return path + "/" + key // no character needs an escape
 	}
 	return path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }
@@ -132,7 +132,7 @@ func (s *Scanner) Redact(text string) (string, bool) {
 		if !slices.ContainsFunc(r.marks, func(mark string) bool { return strings.Contains(text, mark) }) {
 			continue
 		}
-		if r.name == "private-key" { // the key follows the match
+		if r.name == "private-key" { // the key follows the matched header
 			if at := r.pattern().FindStringIndex(text); at != nil {
 				text, found = text[:at[0]]+"[redacted: "+r.name+"]", true
 			}

@@ -48,7 +48,7 @@ func credentialExamples() map[string]string {
 }
 
 // TestKnownFormatsAreRedacted checks that credentials of known formats are redacted at any
-// position, also several in a row, and that the text around them is unchanged.
+// position, even several in a row, and that the text around them is unchanged.
 func TestKnownFormatsAreRedacted(t *testing.T) {
 	t.Parallel()
 	s := secret.NewScanner()
@@ -79,7 +79,7 @@ func TestNamedSecretsAreHidden(t *testing.T) {
 		"https://maps.example/api?key=" + long, "Private-Lines: 14\n" + long,
 	} {
 		if got, found := s.Redact(text); !found || strings.Contains(got, value) {
-			t.Errorf("%q is left as %q", text, got)
+			t.Errorf("%q was redacted to %q", text, got)
 		}
 	}
 	for key, hidden := range map[string]bool{

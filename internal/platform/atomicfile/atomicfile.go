@@ -1,5 +1,5 @@
-// Package atomicfile reads and writes files that are private to one user, such as files of
-// tokens and keys. Writes are atomic, and a file that cannot be read is never replaced.
+// Package atomicfile reads and writes files that are private to one user, such as token and
+// key files. Writes are atomic, and a file that cannot be read is never replaced.
 package atomicfile
 
 import (
@@ -34,7 +34,7 @@ func (f File) ReadOrCreate(generate func() string) (text string, created bool, e
 	}
 	text = generate()
 	err = Create(f.Path, text)
-	if errors.Is(err, fs.ErrExist) { // another process created it
+	if errors.Is(err, fs.ErrExist) { // another process created the file
 		text, err = f.Read()
 		return text, false, err
 	}
@@ -159,7 +159,7 @@ func createInPlace(path, text string) error {
 
 // MakeDir durably creates a private directory and its parents.
 func MakeDir(dir string) error {
-	parents := []string{filepath.Dir(dir)} // another process may have created it
+	parents := []string{filepath.Dir(dir)} // another process may have created the directory
 	for at := filepath.Dir(dir); at != filepath.Dir(at); at = filepath.Dir(at) {
 		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
 			break

@@ -32,7 +32,7 @@ func TestCreateOnce(t *testing.T) {
 			case err == nil && made == "":
 				made = text
 			case !errors.Is(err, fs.ErrExist):
-				t.Errorf("create an existing file: %v", err)
+				t.Errorf("Create of an existing file returned %v", err)
 			}
 			if readErr != nil || len(got) != len(text) {
 				t.Errorf("after Create the file contains %q, %v", got, readErr)
@@ -63,7 +63,7 @@ func TestReplace(t *testing.T) {
 			t.Errorf("the mode is %v (%v)", info.Mode().Perm(), err)
 		}
 	}
-	if err := atomicfile.Replace(filepath.Dir(path), "a directory is there"); err == nil {
+	if err := atomicfile.Replace(filepath.Dir(path), "text"); err == nil {
 		t.Error("a directory was replaced")
 	}
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {

@@ -19,8 +19,8 @@ func secretFile(path string) atomicfile.File {
 
 func noText() string { return "generated" }
 
-// TestRead checks which files are read: regular ones of their owner alone. A missing file is
-// fs.ErrNotExist, any other error has a fix and leaves the file as it is.
+// TestRead checks which files are read: regular ones of their owner alone. The error for a
+// missing file is fs.ErrNotExist. Any other error has a fix, and the file is unchanged.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -41,12 +41,12 @@ func TestRead(t *testing.T) {
 		}
 	}
 	if _, err := secretFile(filepath.Join(dir, "none")).Read(); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing file: %v", err)
+		t.Errorf("Read of a missing file returned %v", err)
 	}
 	bad := map[string]guideway.Code{dir: guideway.CodeInvalid}
 	if runtime.GOOS != "windows" {
 		bad[write("of all", "text", 0o644)] = guideway.CodeForbidden
-		bad[write("of the group", "text", 0o640)] = guideway.CodeForbidden
+		bad[write("readable by the group", "text", 0o640)] = guideway.CodeForbidden
 		bad[write("to be executed", "text", 0o601)] = guideway.CodeForbidden
 		bad[filepath.Join(write("a file", "text", 0o600), "below")] = guideway.CodeUnavailable
 		if os.Getuid() != 0 {
@@ -66,7 +66,7 @@ func TestRead(t *testing.T) {
 }
 
 // TestReadOrCreate checks that a missing file is created with its directories, once, and
-// that a directory that cannot be made is an error with a fix.
+// that the error for a directory that cannot be created has a fix.
 func TestReadOrCreate(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a", "b", "c", "file")
@@ -85,13 +85,13 @@ func TestReadOrCreate(t *testing.T) {
 			t.Errorf("%s: %v, %v", dir, info, err)
 		}
 	}
-	// A link to nothing cannot be read and cannot be created.
+	// A dangling link cannot be read, and no file can be created in its place.
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink("nothing", link); err != nil {
 		t.Skip("links are not supported:", err)
 	}
 	if _, created, err := secretFile(link).ReadOrCreate(noText); err == nil || created {
-		t.Errorf("a link to nothing: created %v, %v", created, err)
+		t.Errorf("a dangling link: created %v, %v", created, err)
 	}
 	if text, err := os.Readlink(link); err != nil || text != "nothing" {
 		t.Errorf("the link is %q, %v", text, err)

@@ -40,7 +40,7 @@ func TestAppendStringLikeTheLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.RuneFrom([]rune("ab\"/\n\t\b\x01\u2028\u2029é…😀<,:[]{} 1"))).Draw(t, "text") +
 			string(rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "bytes"))
-		text = strings.ReplaceAll(text, `\`, "") // otherwise the text itself would contain its escapes
+		text = strings.ReplaceAll(text, `\`, "") // otherwise the text could contain sequences that look like escapes
 		got := string(jsontext.AppendString(nil, text))
 		library, err := jsontext.Marshal(text)
 		if err != nil {

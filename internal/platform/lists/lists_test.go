@@ -6,7 +6,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
-// Find returns the element itself, so that a change of it changes the list.
+// Find returns the element itself, so that changing it changes the list.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	list := []string{"a", "b", "b"}

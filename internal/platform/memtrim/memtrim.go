@@ -43,12 +43,12 @@ type Options struct {
 	// Idle is the time after which the start ends if there is no answer; 0 means one
 	// minute.
 	Idle time.Duration
-	// Quiet is the time without answers after which a burst is over; 0 means one second.
+	// Quiet is the time without answers after which a burst has ended; 0 means one second.
 	Quiet time.Duration
 	// Enough is the number of allocated bytes that make a collection after a burst
 	// worthwhile; 0 means 8 MiB.
 	Enough uint64
-	// Pack compacts unused data of the process before memory is released. It may be nil.
+	// Pack compresses unused data of the process before memory is released. It may be nil.
 	Pack func()
 
 	// Tests replace these functions of the process.
@@ -92,7 +92,8 @@ func Start(opts Options) *Trimmer {
 	return t
 }
 
-// Answered tells the trimmer that an answer was sent. It is cheap enough for every answer.
+// Answered notifies the trimmer that an answer was sent. It is cheap enough to be called
+// for every answer.
 func (t *Trimmer) Answered() {
 	t.answers.Add(1)
 	select {

@@ -66,7 +66,7 @@ func TestStartMemoryIsReleased(t *testing.T) {
 	})
 }
 
-// Without an answer, the memory is released in the end.
+// Without an answer, the memory is released after the idle time.
 func TestStartMemoryIsReleasedWithoutAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,11 +110,11 @@ func TestTuneStartupGCEnds(t *testing.T) {
 	TuneStartupGC()
 	settled(t)
 	if got := percent(); got != 57 {
-		t.Errorf("with the user's GOGC of 57 it is %d", got)
+		t.Errorf("with the user's GOGC of 57, GOGC is %d", got)
 	}
 }
 
-// After a burst that has allocated enough, memory is released once.
+// After a burst that has allocated enough memory, memory is released once.
 func TestMemoryIsReleasedAfterBurst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestMemoryIsReleasedAfterBurst(t *testing.T) {
 		c.wantReleases(t, "after a small burst", 2)
 		burst(50)
 		sleepFor(time.Minute)
-		c.wantReleases(t, "after small bursts that are enough together", 3)
+		c.wantReleases(t, "after small bursts that together allocate enough memory", 3)
 	})
 }
 

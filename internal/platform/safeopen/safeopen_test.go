@@ -45,13 +45,13 @@ func TestOpensFiles(t *testing.T) {
 		_ = file.Close()
 	}
 	if _, err := safeopen.Open(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing file: %v", err)
+		t.Errorf("Open of a missing file returned %v", err)
 	}
 	if entries, err := fs.ReadDir(safeopen.In(root), "."); err != nil || len(entries) != 2 {
 		t.Errorf("the directory lists as %v, %v", entries, err)
 	}
 	if _, err := fs.ReadFile(safeopen.In(root), "../file"); !errors.Is(err, fs.ErrInvalid) {
-		t.Errorf("a path that leaves the directory: %v", err)
+		t.Errorf("a path that leaves the directory returned %v", err)
 	}
 	if _, err := safeopen.Open(dir); !errors.Is(err, safeopen.ErrSpecial) || !strings.Contains(err.Error(), "a directory") {
 		t.Errorf("a directory: %v", err)
@@ -67,10 +67,10 @@ func TestReadEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := safeopen.Read(ctx, silent, 10); !errors.Is(err, context.Canceled) {
-		t.Errorf("read from an idle pipe: %v", err)
+		t.Errorf("Read of an idle pipe returned %v", err)
 	}
 	got, err := safeopen.Read(t.Context(), strings.NewReader("0123456789"), 3)
 	if err != nil || string(got) != "0123" {
-		t.Errorf("read ten bytes with a limit of three: %q, %v", got, err)
+		t.Errorf("Read of ten bytes with a limit of three returned %q, %v", got, err)
 	}
 }

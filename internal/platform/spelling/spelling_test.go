@@ -15,10 +15,10 @@ func TestClosest(t *testing.T) {
 		{"Prompt", "prompt"},
 		{"agent_role", "agentRole"},
 		{"log-level", "log_level"},
-		{"prompt", ""}, // a known word
+		{"prompt", ""}, // a known word has no suggestion
 		{"zzz", ""},
 		{"", ""},
-		{"di", ""}, // too short
+		{"di", ""}, // the word is too short
 		{"something-else-that-is-far-longer-than-any-of-the-words", ""},
 	}
 	for _, tt := range tests {

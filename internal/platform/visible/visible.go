@@ -16,11 +16,11 @@ func IsHidden(r rune) bool {
 	switch {
 	case r == '\n', r == '\t', r == '\r':
 		return false
-	case r >= 0xFE00 && r <= 0xFE0F: // variation selectors choose between two forms of a character
+	case r >= 0xFE00 && r <= 0xFE0F: // variation selectors are visible: they choose between two forms of a character
 		return r != 0xFE0E && r != 0xFE0F
 	case r >= 0xE0100 && r <= 0xE01EF:
 		return true
-	case r == 0x034F, r == 0x115F, r == 0x1160, r == 0x3164, r == 0xFFA0: // joiners and fillers without a form
+	case r == 0x034F, r == 0x115F, r == 0x1160, r == 0x3164, r == 0xFFA0: // joiners and fillers that are invisible
 		return true
 	}
 	return unicode.In(r, unicode.Cf, unicode.Cc, unicode.Co, unicode.Zl, unicode.Zp)
@@ -55,7 +55,7 @@ func EscapeText(text string) string {
 		if r == '\r' || IsHidden(r) {
 			fmt.Fprintf(&b, `\u{%04X}`, r)
 		} else {
-			b.WriteRune(r) // replaces invalid bytes, which some terminals read as control characters
+			b.WriteRune(r) // WriteRune replaces invalid bytes, which some terminals read as control characters
 		}
 	}
 	return b.String()

@@ -8,7 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/visible"
 )
 
-// Hidden characters are shown as escapes, and what a person sees as it is stays.
+// Hidden characters are shown as escapes, and visible ones are unchanged.
 func TestEscape(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ text, want, line string }{
@@ -54,8 +54,8 @@ func TestEscapeJSON(t *testing.T) {
 	}
 }
 
-// The place of a hidden character is that of an editor: lines end with a line feed, and
-// columns count characters.
+// The position of a hidden character is the one that editors show: lines end with a line
+// feed, and columns count characters.
 func TestFindHidden(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

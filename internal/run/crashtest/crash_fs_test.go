@@ -17,7 +17,7 @@ type call struct {
 	name       string
 	args       []argument
 	result     int64
-	unknown    bool // still in progress when the process ended
+	unknown    bool // the call was in progress when the process ended
 	begin, end int
 }
 
@@ -39,15 +39,15 @@ func (a argument) parseNumber() int64 {
 func (a argument) hasFlag(name string) bool { return strings.Contains("|"+a.word+"|", "|"+name+"|") }
 
 // crashFS models a file system below a directory and distinguishes written from durable
-// data. It guarantees only as much as POSIX: a write is durable after the file is synced, a
-// name after its directory is synced.
+// data. It guarantees only what POSIX guarantees: a write is durable after the file is
+// synced, a name after its directory is synced.
 type crashFS struct {
 	root string
 	top  *node
 	fds  map[int64]*handle
 	// careless is a suffix of file names whose syncs are ignored.
 	careless string
-	// under has the calls in progress, with the effect of their end.
+	// under maps the calls in progress to the effects of their ends.
 	under map[*call]func()
 }
 
@@ -60,7 +60,7 @@ type node struct {
 	names, durable map[string]*node
 	naming         []naming
 	named          int
-	// base is the durable content of a file, changes are the later ones. size is the
+	// base is the durable content of a file, changes are the changes after it. size is the
 	// current size for the running system.
 	base    []byte
 	changes []*change
@@ -188,7 +188,7 @@ func (l *crashFS) endCall(c *call) error {
 func (l *crashFS) checkMapping(c *call) error {
 	file := c.args[4].path
 	if l.isInside(file) && c.args[2].hasFlag("PROT_WRITE") && c.args[3].hasFlag("MAP_SHARED") && !strings.HasSuffix(file, "-shm") {
-		return fmt.Errorf("%w: a mapping of %s", errUnsupported, file)
+		return fmt.Errorf("%w: a writable mapping of %s", errUnsupported, file)
 	}
 	return nil
 }
@@ -306,7 +306,7 @@ func (n *node) beginSync() func() {
 	if n.dir {
 		until := n.named + len(n.naming)
 		return func() {
-			for ; n.named < until; n.named++ { // another sync may have ended first
+			for ; n.named < until; n.named++ { // another sync that began later may have ended first
 				n.naming[0].applyTo(n.durable)
 				n.naming = n.naming[1:]
 			}
@@ -372,7 +372,7 @@ func (n *node) writeNode(path string, m lossMode, random *rand.Rand, written map
 		return err
 	}
 	names := maps.Clone(n.durable)
-	kept := 0 // a journaled file system keeps the order of its names
+	kept := 0 // a journaled file system keeps the order of changes of names
 	switch m {
 	case keepAll:
 		kept = len(n.naming)
@@ -393,7 +393,7 @@ func (n *node) writeNode(path string, m lossMode, random *rand.Rand, written map
 // survivingContent returns the content of a file after a power failure.
 func (n *node) survivingContent(m lossMode, random *rand.Rand) []byte {
 	content := append([]byte(nil), n.base...)
-	least := 0 // the durable changes and those before them
+	least := 0 // least counts the durable changes and those before them
 	for i, ch := range n.changes {
 		if ch.stable {
 			least = i + 1

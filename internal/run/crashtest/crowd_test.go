@@ -80,7 +80,7 @@ func (c *crowdClient) runSteps(ctx context.Context, steps int, shared []string) 
 	c.seen.Runs[a.RunID] = own
 }
 
-// sendStep hands in the input of the position, with a unique text.
+// sendStep submits the input of the position, with a unique text.
 func (c *crowdClient) sendStep(ctx context.Context, a *run.Answer) (*run.Answer, string, error) {
 	c.sent++
 	text := fmt.Sprintf("%s %d done", c.name, c.sent)
@@ -96,7 +96,8 @@ func (c *crowdClient) sendStep(ctx context.Context, a *run.Answer) (*run.Answer,
 	return next, text, err
 }
 
-// raceForRun tries to move a shared run. A late command is refused by a rule for conflicts.
+// raceForRun tries to advance a shared run. A late command is refused by a rule for
+// conflicts.
 func (c *crowdClient) raceForRun(ctx context.Context, id string) {
 	a, err := c.d.service.Status(ctx, testCaller(), run.Ref{RunID: id})
 	if err != nil {
@@ -117,8 +118,8 @@ func (c *crowdClient) raceForRun(ctx context.Context, id string) {
 	}
 }
 
-// TestCrowd has 4 processes with 8 clients each use one journal. No event is lost or
-// duplicated, and the only errors are refusals in races.
+// TestCrowd checks that 4 processes with 8 clients each can use one journal: no event is
+// lost or duplicated, and the only errors are refusals in races.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	for _, store := range storeKinds() {
@@ -137,7 +138,7 @@ func testCrowd(t *testing.T, p workerPlace, steps int) {
 	for range processes {
 		workers = append(workers, startWorker(t, p))
 	}
-	for _, w := range workers { // open the same new journal at the same time
+	for _, w := range workers { // all workers create the same journal at the same time
 		w.MustOpen()
 	}
 	var shared []string
@@ -189,7 +190,7 @@ func testCrowd(t *testing.T, p workerPlace, steps int) {
 	printLatency(t, fmt.Sprintf("%d processes x %d clients, %d lost races", processes, clients, all.Lost[run.RuleStaleHandle]), all.Took)
 }
 
-// textsOf returns the texts that were handed in to a run, in order.
+// textsOf returns the outputs that were submitted to a run, in order.
 func textsOf(t *testing.T, w *worker, id string) []string {
 	t.Helper()
 	texts := []string{}

@@ -12,9 +12,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// TestDamagedFiles truncates files and writes noise into them. A worker answers with an
-// error and a fix, or correctly if it does not read the damaged part. It never crashes, and
-// never returns an event that was not written.
+// TestDamagedFiles checks workers on truncated files and files with noise. A worker returns
+// an error with a fix, or the correct result if it does not read the damaged part. It never
+// crashes, and never returns an event that was not written.
 func TestDamagedFiles(t *testing.T) {
 	t.Parallel()
 	shelf, err := newShelf()
@@ -52,7 +52,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// copyPlace copies all files, for this user alone.
+// copyPlace copies all files. Only the current user can access the copies.
 func copyPlace(t *testing.T, from, to string) {
 	t.Helper()
 	err := os.CopyFS(to, os.DirFS(from))
@@ -107,7 +107,7 @@ func damageFile(t *testing.T, name string, random *rand.Rand) string {
 	return how
 }
 
-// useDamaged has a worker make all calls on a damaged journal.
+// useDamaged makes a worker execute all calls on a damaged journal.
 func useDamaged(t *testing.T, p workerPlace, l *modelClient) {
 	t.Helper()
 	w := startWorker(t, p)
@@ -153,7 +153,7 @@ func useDamaged(t *testing.T, p workerPlace, l *modelClient) {
 			t.Error(err)
 		}
 		if !whole && report.Report != nil && len(report.Report.Faults) == 0 {
-			t.Errorf("run %s has %d events, of %d, but verify finds nothing", led.id, len(shown.Events), led.eventCount())
+			t.Errorf("run %s has %d events, of %d, but Verify reports no faults", led.id, len(shown.Events), led.eventCount())
 		}
 	}
 }
@@ -179,9 +179,9 @@ func (led *runLedger) eventCount() int { return 1 + len(led.facts) + led.refused
 func mustSayWhatToDo(t *testing.T, what op, r reply) {
 	t.Helper()
 	switch {
-	case r.Rule != "": // not found because of the damage
+	case r.Rule != "": // the run was not found because of the damage
 	case r.Code == guideway.CodeUnavailable && r.Fix != "":
 	default:
-		t.Errorf("%s is answered with code %q: %s (fix: %q)", what, r.Code, r.Message, r.Fix)
+		t.Errorf("%s returned the code %q: %s (fix: %q)", what, r.Code, r.Message, r.Fix)
 	}
 }

@@ -12,9 +12,9 @@ import (
 // diskRoom is the size of a bounded directory. The write-ahead log alone may grow to 5 MB.
 const diskRoom = 16 << 20
 
-// TestFullDisk fills the disk of a worker to various degrees. A command without room
-// returns a clear error and has no effect. Reading works; after space is freed everything
-// works, and nothing is lost.
+// TestFullDisk checks workers whose disk has various amounts of free space. A command that
+// does not fit returns a clear error and has no effect. Reads succeed. After space is
+// freed, all calls succeed, and nothing is lost.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	crash.NeedMounts(t)
@@ -36,7 +36,7 @@ func TestFullDisk(t *testing.T) {
 		led := l.currentRun()
 		if led.id != "" {
 			if err := led.checkJournal(w); err != nil {
-				t.Errorf("with %d bytes left, reading: %v", left, err)
+				t.Errorf("with %d bytes left, reads return: %v", left, err)
 			}
 		}
 		w.MustDo(order{Do: opDrain})
@@ -71,7 +71,7 @@ func driveUntilFull(t *testing.T, l *modelClient, w *worker) bool {
 			return true
 		}
 		if p.refusal != nil && r.Code == guideway.CodeRefused {
-			led.pending = nil // the record of a refusal may be lost
+			led.pending = nil // the event that records a refusal may be lost
 			continue
 		}
 		if err := l.applyReply(led, r); err != nil {
@@ -86,12 +86,12 @@ func driveUntilFull(t *testing.T, l *modelClient, w *worker) bool {
 func mustBeClear(t *testing.T, what string, r reply) {
 	t.Helper()
 	if r.Code != guideway.CodeUnavailable || r.Fix == "" || strings.Contains(r.Message, "goroutine") {
-		t.Errorf("%s is answered with code %q: %s (fix: %q)", what, r.Code, r.Message, r.Fix)
+		t.Errorf("%s returned the code %q: %s (fix: %q)", what, r.Code, r.Message, r.Fix)
 	}
 }
 
-// TestOpenOnFullDisk opens a journal on a full disk. It returns a clear error, and opens
-// with its complete content after space is freed.
+// TestOpenOnFullDisk checks that opening a journal on a full disk returns a clear error,
+// and that the journal has its complete content after space is freed.
 func TestOpenOnFullDisk(t *testing.T) {
 	t.Parallel()
 	crash.NeedMounts(t)
@@ -125,8 +125,8 @@ func TestOpenOnFullDisk(t *testing.T) {
 	w.Shutdown()
 }
 
-// TestReadOnlyDirectory opens journals in a read-only directory. It returns a clear error
-// and damages nothing.
+// TestReadOnlyDirectory checks that opening a journal in a read-only directory returns a
+// clear error and does not damage the journal.
 func TestReadOnlyDirectory(t *testing.T) {
 	t.Parallel()
 	crash.NeedMounts(t)
@@ -139,7 +139,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	sealed.Sealed = true
 	r, err := startWorker(t, sealed).Opened()
 	if err != nil || r.OK() {
-		t.Fatalf("a journal is created in a read-only directory: %v %+v", err, r)
+		t.Fatalf("a journal was created in a read-only directory: %v %+v", err, r)
 	}
 	mustBeClear(t, "a new journal in a read-only directory", r)
 

@@ -3,9 +3,9 @@
 //
 // Its tests start their own binary as workers: processes that execute commands from their
 // standard input with a run service. Workers are killed, lose writes that were not synced,
-// run out of disk space, get damaged or edited files, and run concurrently. Everything that
-// they acknowledged on their standard output must be stored afterwards, once and in order,
-// and nothing else.
+// run out of disk space, get damaged or edited files, and run concurrently. Afterwards,
+// exactly the commands that they acknowledged on their standard output must be stored, once
+// and in order.
 //
 // GUIDEWAY_CRASH_KILLS is the number of killed processes and GUIDEWAY_CRASH_CUTS that of
 // power failures. GUIDEWAY_CRASH_SEED repeats a run. GUIDEWAY_TEST_POSTGRES is a server for

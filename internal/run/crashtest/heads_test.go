@@ -11,8 +11,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// TestHeadsMayBeBehind removes heads, which is no error: the journal continues. Edited
-// heads are an error.
+// TestHeadsMayBeBehind checks that missing heads are not an error, and that edited heads
+// are one.
 func TestHeadsMayBeBehind(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -52,10 +52,10 @@ func TestHeadsMayBeBehind(t *testing.T) {
 				c.withStore(func(d *workerState) {
 					report, err := d.service.Verify(t.Context(), "")
 					if err == nil && len(report.Faults) == 0 {
-						t.Error("verify finds nothing")
+						t.Error("Verify reports no faults")
 					}
 					if err != nil && guideway.ErrorFix(err) == "" {
-						t.Errorf("verify returns no fix: %v", err)
+						t.Errorf("the error of Verify has no fix: %v", err)
 					}
 				})
 				return
@@ -69,7 +69,7 @@ func TestHeadsMayBeBehind(t *testing.T) {
 
 func lastLine(text []byte) int { return strings.LastIndexByte(string(text), '\n') }
 
-// headFiles returns the files of the heads.
+// headFiles returns the names of the head files.
 func headFiles(t *testing.T, p workerPlace) []string {
 	t.Helper()
 	var names []string
@@ -87,7 +87,7 @@ func headFiles(t *testing.T, p workerPlace) []string {
 	return names
 }
 
-// TestAnotherKeyFitsNothing opens a journal with a wrong key.
+// TestAnotherKeyFitsNothing checks that a journal cannot be used with a wrong key.
 func TestAnotherKeyFitsNothing(t *testing.T) {
 	t.Parallel()
 	c, other := newTamperTest(t), newTamperTest(t)

@@ -12,9 +12,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// TestKilled kills workers at random moments, while they open the journal and while they
-// execute commands, and continues with new ones. Two workers use a directory at the same
-// time, and one continues while the other one is killed.
+// TestKilled checks that nothing is lost if workers are killed at random moments, while
+// they open the journal or execute commands, and new ones continue. Two workers use a
+// directory at the same time, and one continues while the other one is killed.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	const each = 50
@@ -149,14 +149,14 @@ func (led *runLedger) checkJournal(w *worker) error {
 	return nil
 }
 
-// verifyChains has a worker verify the chains.
+// verifyChains makes a worker verify the chains.
 func verifyChains(w *worker, id string) error {
 	r, err := w.Do(order{Do: opVerify, Run: id})
 	if err != nil || !r.OK() {
 		return fmt.Errorf("verify: %w %+v", err, r)
 	}
 	if len(r.Report.Faults) > 0 {
-		return fmt.Errorf("verify finds faults in an intact journal: %+v", r.Report.Faults)
+		return fmt.Errorf("Verify reports faults in an intact journal: %+v", r.Report.Faults)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ type runLedger struct {
 	// facts are the events of all acknowledged commands.
 	facts []engine.Event
 	// refused counts the acknowledged refusals. tried counts all attempts that were or
-	// would be refused: each may be recorded once.
+	// would be refused, because each may be recorded once.
 	refused, tried int
 	// pending is the command without an acknowledgement.
 	pending *pendingCommand
@@ -105,7 +105,7 @@ func (l *modelClient) newCommand(led *runLedger) *pendingCommand {
 			o.Context = map[string]any{"last": text}
 			c.Continue.Context = o.Context
 		}
-		if l.random.IntN(20) == 0 { // longer than a database page
+		if l.random.IntN(20) == 0 { // the text is longer than a database page
 			o.Notes = string(bytes.Repeat([]byte(text+" "), 1+l.random.IntN(2000)))
 			c.Continue.Notes = o.Notes
 		}

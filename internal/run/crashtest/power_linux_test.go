@@ -209,7 +209,7 @@ func (r *recording) checkSurvivors(t *testing.T, dir string, acknowledged map[[2
 	for _, l := range r.ledgersAt(acknowledged) {
 		led := l.runs[0]
 		if led.id == "" {
-			continue // the client does not know the run
+			continue // the client has not received the id of the run
 		}
 		if err := led.checkJournal(w); err != nil {
 			return err

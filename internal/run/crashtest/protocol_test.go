@@ -97,12 +97,12 @@ func startWorker(t testing.TB, p workerPlace, front ...string) *worker {
 	return crash.StartWorker[order, reply](t, p, front...)
 }
 
-// crowdOrder makes a worker run many clients concurrently.
+// crowdOrder is an order to run many clients concurrently.
 type crowdOrder struct {
 	// Clients is the number of clients, Steps the number of commands of each.
 	Clients int `json:"clients"`
 	Steps   int `json:"steps"`
-	// Name is the name of the worker in the texts that it hands in.
+	// Name is the name of the worker in the texts that it submits.
 	Name string `json:"name"`
 	// Shared are runs that the clients of all workers use.
 	Shared []string `json:"shared"`
@@ -118,6 +118,6 @@ type crowdReply struct {
 	Lost map[string]int `json:"lost"`
 	// Took is the time of each acknowledged command.
 	Took []time.Duration `json:"took"`
-	// Errors are answers that are not refusals.
+	// Errors are errors that are not refusals.
 	Errors []string `json:"errors"`
 }

@@ -30,7 +30,7 @@ func copyFiles(t *testing.T, files []string, dir string) {
 	}
 }
 
-// TestRollbackIsFound restores an older copy of the database.
+// TestRollbackIsFound checks that a restored older copy of the database is detected.
 func TestRollbackIsFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -81,7 +81,7 @@ func (c *tamperTest) advanceRun(d *workerState, id string, commands int) {
 		if a.Position.ID == "act" {
 			_, err := d.service.Continue(ctx, testCaller(), run.ContinueRequest{Handle: a.Handle, Output: refusedOutput})
 			if guideway.ErrorCode(err) != guideway.CodeRefused {
-				c.t.Fatalf("%q is answered with %v", refusedOutput, err)
+				c.t.Fatalf("%q returned %v", refusedOutput, err)
 			}
 		}
 		r := run.ContinueRequest{Handle: a.Handle, Output: fmt.Sprintf("%d done", i)}
@@ -103,7 +103,7 @@ func (c *tamperTest) readRecord(d *workerState, id string) run.Record {
 	return rec
 }
 
-// execEdits edits the database directly. Each statement must change something.
+// execEdits edits the database directly. Each statement must change at least one row.
 func (c *tamperTest) execEdits(statements ...string) {
 	c.t.Helper()
 	c.withDatabase(func(ctx context.Context, db *sql.DB) {
@@ -114,7 +114,7 @@ func (c *tamperTest) execEdits(statements ...string) {
 				c.t.Fatalf("%s: %v", text, err)
 			}
 			if n, err := res.RowsAffected(); (err != nil || n == 0) && !strings.Contains(text, " table ") {
-				c.t.Fatalf("%s changes nothing: %v", text, err)
+				c.t.Fatalf("the statement %s changed no row: %v", text, err)
 			}
 		}
 	})
@@ -160,7 +160,7 @@ func (c *tamperTest) checkFaults(want ...run.Fault) {
 	slices.SortFunc(got, byRun)
 	slices.SortFunc(want, byRun)
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(run.Fault{}, "Message"), cmpopts.EquateEmpty()); diff != "" {
-		c.t.Errorf("what verify finds (-want +got):\n%s", diff)
+		c.t.Errorf("the faults (-want +got):\n%s", diff)
 	}
 }
 
@@ -168,9 +168,9 @@ func (c *tamperTest) newFault(seq int64, kind run.FaultKind) run.Fault {
 	return run.Fault{Run: c.first, Seq: seq, Kind: kind}
 }
 
-// TestEditsAreFound edits the database directly, as an attacker who knows everything except
-// the key. Each edit is found at the first event that it changes, and the other run stays
-// valid.
+// TestEditsAreFound checks direct edits of the database by an attacker who knows everything
+// except the key. Each edit is detected at the first event that it changes, and the other
+// run stays valid.
 func TestEditsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -188,7 +188,7 @@ func TestEditsAreFound(t *testing.T) {
 		{"an event's MAC", []string{`update events set mac = zeroblob(32) where run = $first and seq = 5`}, 5, run.FaultEdited},
 		{"the first event", []string{`update events set data = cast(replace(cast(data as text), 'first', 'worst') as blob) where run = $first and seq = 1`}, 1, run.FaultEdited},
 		{"the last event", []string{`update events set at = at + 1 where run = $first and seq = (select max(seq) from events where run = $first)`}, 0, run.FaultEdited},
-		{"an event of another run in its place", []string{
+		{"an event replaced by one of another run", []string{
 			`delete from events where run = $first and seq = 5`,
 			`insert into events select $first, seq, at, kind, by_user, by_client, by_via, data, mac from events where run = $second and seq = 5`,
 		}, 5, run.FaultEdited},
@@ -234,7 +234,7 @@ func TestEditsAreFound(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			c := newTamperTest(t)
-			c.checkFaults() // unchanged data is valid
+			c.checkFaults() // the unchanged data is valid
 			c.execEdits(test.edits...)
 			seq := test.seq
 			switch {
@@ -248,8 +248,8 @@ func TestEditsAreFound(t *testing.T) {
 	}
 }
 
-// TestEditedRecordsAreFound edits the fields that lists and searches show, which are
-// derived from the events.
+// TestEditedRecordsAreFound checks that edits of fields are detected that lists and
+// searches show and that are derived from the events.
 func TestEditedRecordsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, set := range []string{
@@ -267,14 +267,14 @@ func TestEditedRecordsAreFound(t *testing.T) {
 			c.execEdits("update runs set " + set + " where id = $first")
 			found := c.verifyJournal()
 			if len(found) != 1 || found[0].Run != c.first || found[0].Kind != run.FaultRecord && !strings.HasPrefix(set, "hash") {
-				t.Errorf("verify finds %+v", found)
+				t.Errorf("Verify reports %+v", found)
 			}
 		})
 	}
 }
 
-// TestForgedChainIsFound recomputes all MACs from an edited event on, with keys other than
-// the real one.
+// TestForgedChainIsFound checks that an edit is detected even if all later MACs are
+// recomputed with a wrong key.
 func TestForgedChainIsFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -314,8 +314,8 @@ func TestForgedChainIsFound(t *testing.T) {
 	}
 }
 
-// TestEditsOpenNoShortcut edits the data that a run is loaded from. The service never
-// continues with a state that differs from the events.
+// TestEditsOpenNoShortcut checks edits of the data that a run is loaded from: the service
+// never continues with a state that differs from the events.
 func TestEditsOpenNoShortcut(t *testing.T) {
 	t.Parallel()
 	lax, found := workflow.Parse("lax.yaml", []byte(strings.NewReplacer("value: done", "value: e", "requireConfirmation: true", "requireConfirmation: false").Replace(crashWorkflow)))
@@ -401,7 +401,7 @@ func (c *tamperTest) checkStopped(d *workerState) {
 			continue // the run belongs to another user
 		}
 		if guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
-			c.t.Errorf("%s continues the run: %v", user, err)
+			c.t.Errorf("%s can continue the run: %v", user, err)
 		}
 	}
 }
@@ -411,8 +411,8 @@ func (c *tamperTest) databaseFiles() []string {
 	return []string{c.place.databasePath(), c.place.databasePath() + "-wal", c.place.databasePath() + "-shm"}
 }
 
-// TestDeletedDatabaseIsFound deletes the database. A new one is created, and the missing
-// runs are reported.
+// TestDeletedDatabaseIsFound checks that the missing runs are reported if the database is
+// deleted and a new one is created.
 func TestDeletedDatabaseIsFound(t *testing.T) {
 	t.Parallel()
 	c := newTamperTest(t)
@@ -424,7 +424,7 @@ func TestDeletedDatabaseIsFound(t *testing.T) {
 	c.checkFaults(c.newFault(1, run.FaultMissing), run.Fault{Run: c.second, Seq: 1, Kind: run.FaultMissing})
 }
 
-// TestEditedDefinitionIsFound edits a pinned definition.
+// TestEditedDefinitionIsFound checks that an edit of a pinned definition is detected.
 func TestEditedDefinitionIsFound(t *testing.T) {
 	t.Parallel()
 	for _, edit := range []string{

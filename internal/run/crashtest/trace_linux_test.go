@@ -31,7 +31,7 @@ func traceCommand(t *testing.T, log string) []string {
 	front := []string{strace, "-f", "-q", "-y", "-xx", "-a", "1", "--seccomp-bpf", "-s", strconv.Itoa(1 << 26), "-e", "trace=" + traced, "-o", log}
 	trial := exec.CommandContext(t.Context(), front[0], append(slices.Clone(front[1:]), "true")...)
 	if out, err := trial.CombinedOutput(); err != nil {
-		t.Skipf("strace may not trace here: %v: %s", err, out)
+		t.Skipf("strace is not allowed to trace: %v: %s", err, out)
 	}
 	return front
 }
@@ -77,7 +77,7 @@ func readTrace(name string) ([]*call, error) {
 			calls = append(calls, c)
 		}
 	}
-	for thread, c := range begun { // still in progress when the process ended
+	for thread, c := range begun { // these calls were in progress when the process ended
 		if err := c.parseLine(open[thread] + ") = ?"); err != nil {
 			return nil, err
 		}

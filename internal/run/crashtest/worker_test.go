@@ -38,7 +38,7 @@ type workerState struct {
 	journal run.Journal
 }
 
-// openStore opens the key, the journal and the heads like the program.
+// openStore opens the key, the journal and the heads, as the program does.
 func (p workerPlace) openStore(ctx context.Context) (*workerState, error) {
 	shelf, err := newShelf()
 	if err != nil {
@@ -68,7 +68,7 @@ func (p workerPlace) openStore(ctx context.Context) (*workerState, error) {
 	return &workerState{place: p, service: service, journal: journal}, nil
 }
 
-// reopenStore opens the store again like another process on the same file system. No other
+// reopenStore opens the store again, like a new process on the same file system. No other
 // call may be in progress.
 func (d *workerState) reopenStore(ctx context.Context) error {
 	if d.journal != nil {

@@ -132,7 +132,7 @@ func newShelf() (testCatalog, error) {
 	for id, text := range map[string]string{workflowID: crashWorkflow, phasesID: circle} {
 		d, found := workflow.Parse(id+".yaml", []byte(text))
 		if d == nil {
-			return nil, fmt.Errorf("the workflow %s does not parse: %+v", id, found)
+			return nil, fmt.Errorf("the workflow %s cannot be parsed: %+v", id, found)
 		}
 		s[id] = d
 	}
@@ -153,7 +153,7 @@ type project struct {
 	program engine.Flow
 }
 
-// inSteps and inPhases return the projects of the dialects.
+// inSteps and inPhases return the projects of the two dialects.
 func (s testCatalog) inSteps() project {
 	return project{workflowID, engine.Compile(s[workflowID].Steps)}
 }

@@ -59,8 +59,8 @@ func New(seed uint64, size int, fresh float64) *Conversation {
 	return c
 }
 
-// material is real text: the sources of Go's standard library, which every machine that
-// runs the tests has.
+// material returns real text: the sources of Go's standard library, which exist on every
+// machine that runs the tests.
 var material = sync.OnceValue(func() []string {
 	var lines []string
 	for _, dir := range []string{"net/http", "encoding/json", "database/sql", "text/template"} {
@@ -83,7 +83,7 @@ var material = sync.OnceValue(func() []string {
 	return lines
 })
 
-// vocabulary is the list of words in the comments of the material.
+// vocabulary returns the words in the comments of the material.
 var vocabulary = sync.OnceValue(func() []string {
 	var words []string
 	for _, line := range material() {

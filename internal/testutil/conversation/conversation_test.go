@@ -9,7 +9,7 @@ import (
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	if len(material()) < 1000 {
-		t.Skip("the sources of Go's library are not there")
+		t.Skip("the sources of Go's standard library are missing")
 	}
 	for _, fresh := range []float64{0.03, 0.10} {
 		c := New(1, 100_000, fresh)
@@ -30,7 +30,7 @@ func TestConversation(t *testing.T) {
 				}
 			}
 			if got := 1 - float64(shared)/float64(len(after)); got < fresh*0.7 || got > fresh*1.3 {
-				t.Errorf("%.3f of it is new, want about %.3f", got, fresh)
+				t.Errorf("%.3f of the context is new, want about %.3f", got, fresh)
 			}
 			before = after
 		}

@@ -3,9 +3,9 @@
 // server. Only tests import it.
 //
 // A test binary starts itself as a worker (Main, StartWorker). A worker opens the store
-// that its Place describes, reports that, executes the orders from its standard input, and
-// acknowledges each with one line, which is a single write, on its standard output.
-// Acknowledged changes must survive the death of the worker.
+// that its Place describes, reports the result, executes the orders from its standard
+// input, and acknowledges each with one line, which is a single write, on its standard
+// output. Acknowledged changes must survive the death of the worker.
 //
 // GUIDEWAY_CRASH_SEED repeats a test's random choices, and GUIDEWAY_TEST_POSTGRES is the
 // URL of a server for the tests that need one.

@@ -23,7 +23,7 @@ type Disk struct {
 // needsMounts reports whether the worker needs a mount namespace.
 func (d Disk) needsMounts() bool { return d.Room > 0 || d.ReadOnly }
 
-// prepareCmd lets the worker's process mount if necessary.
+// prepareCmd gives the worker's process a mount namespace if it needs one.
 func (d Disk) prepareCmd(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	if !d.needsMounts() {
@@ -34,8 +34,8 @@ func (d Disk) prepareCmd(cmd *exec.Cmd) {
 	cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 }
 
-// minRoom is the free space that the tests need: some need tens of megabytes, and they run
-// in parallel.
+// minRoom is the free space that the tests need. Some of them need tens of megabytes, and
+// they run in parallel.
 const minRoom = 512 << 20
 
 // hasRoom reports whether a directory exists and has enough space.
@@ -50,7 +50,7 @@ func NeedMounts(t testing.TB) {
 	trial := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "none", t.TempDir())
 	Disk{ReadOnly: true}.prepareCmd(trial)
 	if out, err := trial.CombinedOutput(); err != nil {
-		t.Skipf("a process cannot mount a private file system here: %v: %s", err, out)
+		t.Skipf("a process cannot mount a private file system: %v: %s", err, out)
 	}
 }
 

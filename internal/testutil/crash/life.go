@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// WorkerLife describes how a worker is used until it is killed.
+// WorkerLife describes the use of a worker until it is killed.
 type WorkerLife[O any, R Reply] struct {
 	Random *rand.Rand
 	// Check compares the state of the worker with the expected state before any order.
 	Check func(*Worker[O, R]) error
-	// Clients send orders concurrently while the worker lives.
+	// Clients send orders concurrently until the worker is killed.
 	Clients []func(*Worker[O, R]) error
 	// The worker is killed at a random time: after at most Replies replies plus at most
 	// Rest.
@@ -43,7 +43,7 @@ func (l WorkerLife[O, R]) Run(w *Worker[O, R]) (opened bool, err error) {
 	for i, client := range l.Clients {
 		clients.Go(func() {
 			if errs[i] = client(w); errs[i] != nil {
-				w.Kill() // no reply is expected any more
+				w.Kill() // no more replies are expected
 			}
 		})
 	}

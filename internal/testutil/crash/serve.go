@@ -24,8 +24,8 @@ type Handler[O any, R Reply] interface {
 // success, and the handler, which is nil after an error.
 type OpenFunc[P Place, O any, R Reply] func(ctx context.Context, p P) (Handler[O, R], R)
 
-// Main is the TestMain of a package with workers: it runs the worker in a worker process,
-// and the tests otherwise.
+// Main is the TestMain of a package with workers: in a worker process it runs the worker,
+// otherwise the tests.
 func Main[P Place, O any, R Reply](m *testing.M, open OpenFunc[P, O, R]) {
 	text := os.Getenv(placeVariable)
 	if text == "" {
@@ -70,7 +70,7 @@ func runWorker[P Place, O any, R Reply](ctx context.Context, text string, in io.
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
 			return fmt.Errorf("read an order: %w", err)
 		}
-		orders.Go(func() { _ = say(l.Number, desk.Handle(ctx, l.Body)) }) // after a failed write the next order fails
+		orders.Go(func() { _ = say(l.Number, desk.Handle(ctx, l.Body)) }) // if the write fails, the next order fails too
 	}
 	orders.Wait()
 	return desk.Close()

@@ -90,7 +90,7 @@ func StartWorker[O any, R Reply](t testing.TB, p Place, front ...string) *Worker
 	w.waiting = map[int]chan R{readyNumber: first}
 	w.opened = sync.OnceValues(func() (R, error) { return w.waitReply(readyNumber, first) })
 	w.cmd = exec.CommandContext(t.Context(), command[0], command[1:]...)
-	// A worker lives only briefly, so there is little garbage to collect.
+	// A worker is short-lived, so there is little garbage to collect.
 	w.cmd.Env = append(os.Environ(), "GOGC=400", placeVariable+"="+string(text))
 	w.cmd.Stderr = &w.errors
 	p.Disk().prepareCmd(w.cmd)
@@ -115,7 +115,7 @@ func (w *Worker[O, R]) readReplies(out io.Reader) {
 	lines := bufio.NewReader(out)
 	for {
 		text, err := lines.ReadBytes('\n')
-		if err != nil { // an incomplete line acknowledges nothing
+		if err != nil { // an incomplete line does not acknowledge an order
 			break
 		}
 		var l message[R]
@@ -154,7 +154,7 @@ func (w *Worker[O, R]) waitReply(number int, answer chan R) (reply R, err error)
 	case <-late.C:
 		_ = w.cmd.Process.Signal(dumpSignal) // the worker prints its goroutine stacks
 		<-w.ended
-		w.t.Errorf("a worker does not answer order %d\n%s", number, w.Stderr())
+		w.t.Errorf("a worker did not reply to order %d\n%s", number, w.Stderr())
 		return reply, ErrDied
 	}
 }

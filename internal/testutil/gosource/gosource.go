@@ -13,8 +13,9 @@ import (
 	"sync"
 )
 
-// Root returns the directory of the Go toolchain, or "" if there is none. A test binary that
-// was built with -trimpath does not know it, so the go command is asked.
+// Root returns the directory of the Go toolchain, or "" if there is none. A test binary
+// that was built with -trimpath does not contain the directory, so Root calls the go
+// command.
 var Root = sync.OnceValue(func() string {
 	if root := runtime.GOROOT(); root != "" { //nolint:staticcheck // the toolchain of the machine that runs the test is meant
 		return root

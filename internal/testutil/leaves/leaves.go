@@ -1,5 +1,5 @@
-// Package leaves changes every value of a JSON document, for tests that no member is left
-// out of a hash or of a text for review.
+// Package leaves changes every value of a JSON document, for tests that check that a hash
+// or a review text covers every member.
 package leaves
 
 import (
@@ -56,7 +56,7 @@ func ChangesOf(t *testing.T, document string, options map[string][]any) []Change
 	return changes
 }
 
-// otherValue returns another value of the same type.
+// otherValue returns a different value of the same type.
 func otherValue(value any) any {
 	switch v := value.(type) {
 	case string:

@@ -202,8 +202,8 @@ func (f *finder) addNode(n ast.Node) bool {
 	return true
 }
 
-// addStatements adds mutants that drop a call or an assignment. Logs, and results that are
-// discarded, do not count.
+// addStatements adds mutants that drop a call or an assignment. Calls that log, and results
+// that are discarded, are skipped.
 func (f *finder) addStatements(list []ast.Stmt) {
 	for _, s := range list {
 		text := strings.ToLower(f.source(s))
@@ -255,8 +255,8 @@ func insertMutants(src []byte, path string, list []*mutant) []byte {
 	var texts []insertion
 	for i, m := range list {
 		if m.file == path {
-			// At one place, ends precede beginnings, inner ends precede outer ones, and
-			// outer beginnings precede inner ones.
+			// At the same position, ends precede beginnings, inner ends precede outer ones,
+			// and outer beginnings precede inner ones.
 			number, size := strings.NewReplacer("#", fmt.Sprint(i), "\n", " "), (m.to-m.from)*len(list)+i
 			texts = append(texts, insertion{m.from, 1<<40 - size, number.Replace(m.before)}, insertion{m.to, size - 1<<40, number.Replace(m.after)})
 		}
@@ -315,8 +315,8 @@ func loadSuite(ctx context.Context, dir string) (*suite, []*mutant, error) {
 	return &suite{root: fields[0], name: fields[1], dir: dir, timeout: 10 * time.Minute}, all, nil
 }
 
-// testMutants runs the test against each mutant, prints those that are not noticed, and
-// returns the number of the others.
+// testMutants runs the test against each mutant, prints the mutants that are not noticed,
+// and returns the number of noticed ones.
 func (s *suite) testMutants(ctx context.Context, out io.Writer) (noticed int, err error) {
 	if s.temp, err = os.MkdirTemp("", "guideway-mutate-"); err != nil {
 		return 0, err
@@ -375,7 +375,7 @@ func (s *suite) compile(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, text)
 	}
-	// A failure of pgregory.net/rapid must not leave a file in the repository.
+	// Failures of pgregory.net/rapid tests must not leave files in the repository.
 	const noFile = "-rapid.nofailfile"
 	if exec.CommandContext(ctx, s.binary, "-test.list", "^$", noFile).Run() == nil {
 		s.flags = []string{noFile}

@@ -59,7 +59,7 @@ all: 15 of 16 mutants noticed (93.8 %)
 		t.Errorf("%s\n%v", out.String(), err)
 	}
 	if err := testAll(t.Context(), &out, []string{"-least", "90", "./p"}); err != nil {
-		t.Errorf("with a lower minimum: %v", err)
+		t.Errorf("with a lower minimum, testAll returned %v", err)
 	}
 }
 

@@ -73,7 +73,7 @@ func wantContent(t *testing.T, s blob.Store, name blob.Name, data []byte) {
 	got, err := s.Get(t.Context(), name)
 	mustSucceed(t, err)
 	if !bytes.Equal(got, data) {
-		t.Fatalf("the blob has %d bytes, not the %d that were stored", len(got), len(data))
+		t.Fatalf("the blob has %d bytes, want %d", len(got), len(data))
 	}
 }
 
@@ -165,7 +165,7 @@ func testSweep(t *testing.T, open Opener) {
 		t.Errorf("Sweep returned %+v", got)
 	}
 	_, err = s.Get(t.Context(), drop)
-	wantCode(t, err, guideway.CodeNotFound, "a swept blob")
+	wantCode(t, err, guideway.CodeNotFound, "a removed blob")
 	wantContent(t, s, keep, []byte("keep"))
 }
 
@@ -247,7 +247,7 @@ func slotOnce(t *testing.T, open Opener) {
 			case err == nil && made == "":
 				made = value
 			case guideway.ErrorCode(err) != guideway.CodeConflict:
-				t.Errorf("several calls created the slot, or: %v", err)
+				t.Errorf("several calls created the slot, or an error: %v", err)
 			}
 		})
 	}
@@ -255,6 +255,6 @@ func slotOnce(t *testing.T, open Opener) {
 	got, err := open(t).Slot(t.Context(), "one")
 	mustSucceed(t, err)
 	if string(got) != made {
-		t.Errorf("the slot has %q, created was %q", got, made)
+		t.Errorf("the slot has %q, want %q", got, made)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // FirstOf chooses among sources: the one that has the master key of the store; for a new
-// store the first one that can hold a key. The choice is stored with the key, so that a
+// store, the first one that can store a key. The choice is stored with the key, so that a
 // later failure of the source is an error, and never selects another source.
 type FirstOf []Source
 

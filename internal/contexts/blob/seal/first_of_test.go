@@ -30,7 +30,7 @@ func TestFirstOf(t *testing.T) {
 	keychain.broken = nil
 	again, err := Open(t.Context(), slots, both)
 	if err != nil || again.Kind() != KindFile || len(keychain.entries) > 0 {
-		t.Fatalf("with a keychain later on: %v, %v, %v", again, err, keychain.entries)
+		t.Fatalf("after a keychain appeared: %v, %v, %v", again, err, keychain.entries)
 	}
 	if _, err := again.Key(t.Context(), key.Name); err != nil {
 		t.Error(err)
@@ -45,17 +45,17 @@ func TestFirstOf(t *testing.T) {
 	keychain.broken = errors.New("locked")
 	_, err = Open(t.Context(), inChain, both)
 	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "unlock") {
-		t.Errorf("with a keychain that fails: %v", err)
+		t.Errorf("with a failing keychain, Open returned %v", err)
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
-		t.Error("a key file was created in place of the keychain")
+		t.Error("a key file was created instead of the keychain entry")
 	}
 
-	// Neither works: nothing is stored, and the error names both.
+	// If both sources fail, no key is stored, and the error names both.
 	none := blob.NewMemory(0)
 	_, err = Open(t.Context(), none, FirstOf{keychain.newSource(), Passphrase{}})
 	if begun, _ := Initialized(t.Context(), none); err == nil || begun || !strings.Contains(err.Error(), "locked") || !strings.Contains(err.Error(), "too short") {
-		t.Errorf("with neither: %v", err)
+		t.Errorf("without a keychain or a file, Open returned %v", err)
 	}
 	// The error for a wrong kind names the setting.
 	_, err = Open(t.Context(), slots, Passphrase{"four words in a row"})

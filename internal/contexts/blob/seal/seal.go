@@ -51,7 +51,7 @@ type Keys struct {
 	kind   string
 }
 
-// masterNote is the content of the master slot: the data to recognize the key.
+// masterNote is the content of the master slot, by which the master key is recognized.
 type masterNote struct {
 	Version int    `json:"version"`
 	Kind    string `json:"kind"`
@@ -73,7 +73,7 @@ func Open(ctx context.Context, slots blob.Slots, source Source) (*Keys, error) {
 			return nil, err
 		}
 		err = initialize(ctx, slots, source)
-		if err != nil && guideway.ErrorCode(err) != guideway.CodeConflict { // another process was faster
+		if err != nil && guideway.ErrorCode(err) != guideway.CodeConflict { // another process may have created the slot first
 			return nil, err
 		}
 	}
@@ -98,7 +98,7 @@ func readMaster(ctx context.Context, slots blob.Slots) (*masterNote, error) {
 	}
 	var m masterNote
 	if err := json.Unmarshal(text, &m); err != nil || m.Version != 1 || len(m.Salt) != saltBytes || len(m.Check) != sha256.Size {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the master key's slot is damaged, or of a newer version").
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the master key's slot is damaged, or has a newer version").
 			WithFix("restore slots/%s in the blob directory from a backup; without it encrypted checkpoints cannot be read", masterSlot)
 	}
 	return &m, nil
@@ -212,8 +212,8 @@ func (k *Keys) New(ctx context.Context) (*Key, error) {
 	return &Key{Name: name, aead: aead}, err
 }
 
-// Key returns a data key. It returns CodeNotFound if the key was erased, ErrTampered if
-// another master key wrapped it.
+// Key returns a data key. It returns CodeNotFound if the key was erased, ErrTampered if a
+// different master key wrapped it.
 func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
 	if !strings.HasPrefix(name, keyPrefix) {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "%.40q is not a valid data key name", name)

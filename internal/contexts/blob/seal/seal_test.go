@@ -55,8 +55,8 @@ func (c *fakeKeychain) newSource() Keychain {
 	}
 }
 
-// TestSources checks for each source that another process can decrypt, and that no other
-// key can.
+// TestSources checks for each source that another process can decrypt data, and that data
+// cannot be decrypted with a different key.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	keychain, other := &fakeKeychain{entries: map[string]string{}}, &fakeKeychain{entries: map[string]string{}}
@@ -81,7 +81,7 @@ func TestSources(t *testing.T) {
 			}
 			sealed := key.Seal([]byte("plan"), []byte("header"))
 			if bytes.Contains(sealed, []byte("plan")) {
-				t.Error("it is not encrypted")
+				t.Error("the text is not encrypted")
 			}
 			again, err := Open(t.Context(), slots, c.right)
 			if err != nil {
@@ -96,27 +96,27 @@ func TestSources(t *testing.T) {
 			}
 			_, err = Open(t.Context(), slots, c.wrong)
 			if guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
-				t.Errorf("with a wrong key: %v", err)
+				t.Errorf("Open with a wrong key returned %v", err)
 			}
 			if f, ok := c.wrong.(File); ok {
 				if _, err := os.Stat(f.Path); !os.IsNotExist(err) {
-					t.Error("a key was created in place of a missing one")
+					t.Error("a key was created instead of a missing one")
 				}
 			}
 			if len(other.entries) > 0 {
-				t.Error("an entry was created in place of a missing one")
+				t.Error("an entry was created instead of a missing one")
 			}
 			if err := Erase(t.Context(), slots, key.Name); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := again.Key(t.Context(), key.Name); guideway.ErrorCode(err) != guideway.CodeNotFound || !strings.Contains(err.Error(), "erased") {
-				t.Errorf("an erased key: %v", err)
+				t.Errorf("Key of an erased key returned %v", err)
 			}
 		})
 	}
 }
 
-// TestOtherKind checks that a store cannot be opened with a source of another kind.
+// TestOtherKind checks that a store cannot be opened with a source of a different kind.
 func TestOtherKind(t *testing.T) {
 	t.Parallel()
 	slots := blob.NewMemory(0)
@@ -151,7 +151,7 @@ func TestLostMasterSlot(t *testing.T) {
 			}
 		}
 		if _, err := Open(t.Context(), slots, Passphrase{"correct horse"}); guideway.ErrorCode(err) != guideway.CodeUnavailable {
-			t.Errorf("with the note %q: %v", text, err)
+			t.Errorf("Open with the master slot %q returned %v", text, err)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func TestBrokenKeychain(t *testing.T) {
 	}
 }
 
-// TestSlowKeychain checks that the wait for a keychain that asks a person is bounded.
+// TestSlowKeychain checks that the wait for a keychain that prompts a person is bounded.
 func TestSlowKeychain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestTampered(t *testing.T) {
 }
 
 // TestNonces checks that no two ciphertexts begin with the same nonce: with a repeated
-// nonce, AES-GCM reveals the difference of two texts and forges tags.
+// nonce, AES-GCM would reveal the difference of two texts and allow forged tags.
 func TestNonces(t *testing.T) {
 	t.Parallel()
 	const nonceBytes = 12
@@ -271,8 +271,8 @@ func TestNonces(t *testing.T) {
 	}
 }
 
-// TestKeyDerivation compares derived keys with known answers, and checks that every part of
-// the derivation counts. The check value is stored in the clear, so it must not be a key.
+// TestKeyDerivation compares derived keys with known answers, and checks that every input
+// affects the derived key. The check value is stored in the clear, so it must not be a key.
 func TestKeyDerivation(t *testing.T) {
 	t.Parallel()
 	secret, salt := make([]byte, keyBytes), make([]byte, saltBytes)
@@ -302,8 +302,8 @@ func TestKeyDerivation(t *testing.T) {
 	}
 }
 
-// TestMasterSlotRevealsNoKey checks that the bytes in the master slot do not open a data
-// key.
+// TestMasterSlotRevealsNoKey checks that a data key cannot be unwrapped with the bytes in
+// the master slot.
 func TestMasterSlotRevealsNoKey(t *testing.T) {
 	t.Parallel()
 	slots := blob.NewMemory(0)
@@ -363,7 +363,7 @@ func TestDamagedMasterSlot(t *testing.T) {
 		_, err = Open(t.Context(), slots, source)
 		if name == "" {
 			if err != nil {
-				t.Errorf("the original slot: %v", err)
+				t.Errorf("Open with the original slot returned %v", err)
 			}
 			continue
 		}
@@ -376,7 +376,7 @@ func TestDamagedMasterSlot(t *testing.T) {
 	}
 }
 
-// failingSlots fails to create slots while fail is set.
+// failingSlots is a slot store that cannot create slots while fail is set.
 type failingSlots struct {
 	blob.Store
 
@@ -397,13 +397,13 @@ func TestUnstoredKey(t *testing.T) {
 	full := errors.New("the disk is full")
 	slots := &failingSlots{Store: blob.NewMemory(0), fail: full}
 	if _, err := Open(t.Context(), slots, Passphrase{"correct horse"}); !errors.Is(err, full) {
-		t.Errorf("a master key whose slot cannot be stored: %v", err)
+		t.Errorf("Open with a slot that cannot be stored returned %v", err)
 	}
 	slots.fail = nil
 	keys := newTestKeys(t, slots)
 	slots.fail = full
 	if key, err := keys.New(t.Context()); !errors.Is(err, full) || key != nil {
-		t.Errorf("a data key whose slot cannot be stored: %v, %v", key, err)
+		t.Errorf("New with a slot that cannot be stored returned %v, %v", key, err)
 	}
 }
 
@@ -413,7 +413,7 @@ func TestDataKeyNames(t *testing.T) {
 	slots := blob.NewMemory(0)
 	keys := newTestKeys(t, slots)
 	if _, err := keys.Key(t.Context(), masterSlot); guideway.ErrorCode(err) != guideway.CodeNotFound || !strings.Contains(err.Error(), "not a valid data key name") {
-		t.Errorf("the master slot as a data key: %v", err)
+		t.Errorf("Key of the master slot returned %v", err)
 	}
 	if err := Erase(t.Context(), slots, masterSlot); err != nil {
 		t.Fatal(err)
@@ -434,7 +434,7 @@ func TestDataKeyNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := keys.Key(t.Context(), moved); !errors.Is(err, ErrTampered) {
-		t.Errorf("a wrapped key in another slot: %v", err)
+		t.Errorf("Key of a wrapped key in a different slot returned %v", err)
 	}
 }
 

@@ -43,8 +43,8 @@ func parseSecret(text string) ([]byte, bool) {
 	return secret, err == nil && len(secret) == keyBytes
 }
 
-// File stores the master key in a file that only the user can read. Next to the data it
-// protects only backups that exclude it.
+// File stores the master key in a file that only the user can read. If the file is next to
+// the data, it protects only backups that exclude it.
 type File struct{ Path string }
 
 // Kind implements Source.
@@ -146,7 +146,7 @@ func (k Keychain) Load(ctx context.Context, salt []byte, create bool) ([]byte, e
 			if err := k.set(k.Service, k.Account, newSecret()); err != nil {
 				return "", err
 			}
-			return k.get(k.Service, k.Account) // the stored value counts, not the one that was set
+			return k.get(k.Service, k.Account) // another process may have stored a different value first
 		})
 	}
 	if err != nil {

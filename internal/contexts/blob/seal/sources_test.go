@@ -38,14 +38,14 @@ func TestSourcesWithoutAKey(t *testing.T) {
 			_, err := File{path}.Load(t.Context(), salt, create)
 			checkNoKey(t, "a key file: "+name, err)
 			if after, err := os.ReadFile(path); err != nil || string(after) != text {
-				t.Errorf("a key file: %s: was replaced with %q, %v", name, after, err)
+				t.Errorf("the key file %s was replaced with %q, %v", name, after, err)
 			}
 
 			keychain := &fakeKeychain{entries: map[string]string{"guidewaycheckpoints-00000000": text}}
 			_, err = keychain.newSource().Load(t.Context(), salt, create)
 			checkNoKey(t, "a keychain: "+name, err)
 			if after := keychain.entries["guidewaycheckpoints-00000000"]; after != text || len(keychain.entries) != 1 {
-				t.Errorf("a keychain: %s: was replaced with %q", name, keychain.entries)
+				t.Errorf("the keychain entry %s was replaced: %q", name, keychain.entries)
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func TestSourcesWithoutAKey(t *testing.T) {
 	keychain := &fakeKeychain{entries: map[string]string{"guidewaycheckpoints-00000000": text + "\n"}}
 	secret, err := keychain.newSource().Load(t.Context(), salt, false)
 	if want, _ := parseSecret(text); err != nil || string(secret) != string(want) || len(secret) != keyBytes {
-		t.Errorf("an entry with a key: %x, %v", secret, err)
+		t.Errorf("the entry with a key is loaded as %x, %v", secret, err)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestShortPassphrase(t *testing.T) {
 	}
 	slots := blob.NewMemory(0)
 	if _, err := Open(t.Context(), slots, Passphrase{"short"}); guideway.ErrorCode(err) != guideway.CodeInvalid {
-		t.Errorf("a new store with a short passphrase: %v", err)
+		t.Errorf("Open of a new store with a short passphrase returned %v", err)
 	}
 	if there, err := Initialized(t.Context(), slots); err != nil || there {
 		t.Errorf("a refused passphrase initialized the store (%v)", err)

@@ -56,16 +56,15 @@ func (d *orderExecutor) runCrowd(ctx context.Context, c crowd) (reply, error) {
 	return reply{Crowd: all}, nil
 }
 
-// saveTo saves a text to another session than its own.
+// saveTo saves a text to a session other than its own.
 func (d *orderExecutor) saveTo(ctx context.Context, session string, x text, head string) (reply, error) {
 	request := x
 	request.Session = session
 	return d.saveContext(ctx, request, x.contextJSON(), head)
 }
 
-// TestCrowd runs 4 processes with 4 clients each that save to one session. No checkpoint
-// may be lost or duplicated, no client may get an error, and a conflicting save begins a
-// branch.
+// TestCrowd checks 4 processes with 4 clients each that save to one session: no checkpoint
+// is lost or duplicated, no client gets an error, and a conflicting save begins a branch.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	const processes, clients = 4, 4
@@ -98,7 +97,7 @@ func TestCrowd(t *testing.T) {
 				all = append(all, r.Crowd...)
 			}
 			if len(all) != processes*clients*steps {
-				t.Fatalf("%d saves were answered, of %d", len(all), processes*clients*steps)
+				t.Fatalf("only %d of %d saves were acknowledged", len(all), processes*clients*steps)
 			}
 			compareCrowd(t, workers[0], all)
 			for _, w := range workers {

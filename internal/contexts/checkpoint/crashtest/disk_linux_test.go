@@ -13,9 +13,9 @@ import (
 // room is the size of a bounded directory.
 const room = 16 << 20
 
-// TestFullDisk fills the disk of a worker to various degrees. A save removes the least
-// recently touched sessions with a warning, or returns a clear error; loads work; once
-// there is space again everything works, and only removed sessions are lost.
+// TestFullDisk checks workers whose disk has various amounts of free space. A save removes
+// the least recently touched sessions with a warning, or returns a clear error, and loads
+// succeed. After space is freed, all calls succeed, and only the removed sessions are lost.
 func TestFullDisk(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestFullDisk(t *testing.T) {
 					if !r.OK() {
 						full++
 						if r.Code != guideway.CodeUnavailable || r.Fix == "" {
-							t.Errorf("a full disk is answered with %s %s (fix %q)", r.Code, r.Message, r.Fix)
+							t.Errorf("on a full disk, the reply is %s %s (fix %q)", r.Code, r.Message, r.Fix)
 						}
 						break
 					}

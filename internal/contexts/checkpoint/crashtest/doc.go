@@ -2,7 +2,7 @@
 //
 // The tests start themselves again as workers: processes that have checkpoints open and
 // execute orders from their standard input. Workers are killed in the middle of a save, run
-// out of disk space, find their files damaged or missing, get another key or another clock,
+// out of disk space, get damaged or missing files, a different key or a different clock,
 // and run concurrently. Acknowledged checkpoints must survive, and a load must never return
 // a wrong context: it returns the right one, an older one marked as degraded, or an error.
 //

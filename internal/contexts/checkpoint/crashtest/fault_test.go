@@ -23,9 +23,9 @@ import (
 type fault struct {
 	name string
 	err  error
-	// after executes the write before it fails: only the answer is lost.
+	// after executes the write before it fails: so that only the result is lost.
 	after bool
-	// lasting fails all later writes too, until something is removed.
+	// lasting makes all later writes fail too, until a removal succeeds.
 	lasting bool
 }
 
@@ -40,7 +40,7 @@ func writeFaults() []fault {
 	}
 }
 
-// trap fails one write.
+// trap makes one write fail.
 type trap struct {
 	fault
 
@@ -84,7 +84,7 @@ func (p *trap) disarm() (sprung bool) {
 	return sprung
 }
 
-// faultyBlobs fails when the trap does.
+// faultyBlobs is a blob store whose writes the trap can fail.
 type faultyBlobs struct {
 	blob.Store
 	trap *trap
@@ -113,7 +113,7 @@ func (f faultyBlobs) EraseSlot(ctx context.Context, key string) error {
 	return f.trap.tryWrite(true, func() error { return f.Store.EraseSlot(ctx, key) })
 }
 
-// faultyIndex fails when the trap does.
+// faultyIndex is an index whose writes the trap can fail.
 type faultyIndex struct {
 	checkpoint.Index
 	trap *trap
@@ -191,7 +191,7 @@ func (b *faultBench) saveText(session string, n int) bool {
 func (b *faultBench) wantClearError(what string, err error) {
 	b.t.Helper()
 	if guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
-		b.t.Errorf("%s is answered with %v (%s, fix %q)", what, err, guideway.ErrorCode(err), guideway.ErrorFix(err))
+		b.t.Errorf("%s returned %v (%s, fix %q)", what, err, guideway.ErrorCode(err), guideway.ErrorFix(err))
 	}
 }
 
@@ -199,7 +199,7 @@ func (b *faultBench) wantClearError(what string, err error) {
 func (b *faultBench) runAllWrites() {
 	b.t.Helper()
 	ctx := b.t.Context()
-	for n := range 10 { // two more than the limit of the session
+	for n := range 10 { // save two checkpoints more than the limit of the session
 		b.saveText("work", n)
 	}
 	for n := range 4 {
@@ -214,7 +214,7 @@ func (b *faultBench) runAllWrites() {
 	b.mustSucceed(err)
 	if len(list.Checkpoints) > 4 {
 		id := list.Checkpoints[3].ID
-		delete(b.known, id) // even if the deletion fails
+		delete(b.known, id) // the checkpoint may be deleted even if the call fails
 		if _, err := b.service.Delete(ctx, testPrincipal(), checkpoint.DeleteRequest{IDs: []string{id}}); err != nil {
 			b.wantClearError("delete", err)
 		}
@@ -257,7 +257,7 @@ func (b *faultBench) compareAll() {
 			if i == 0 {
 				last, err := b.service.Load(ctx, testPrincipal(), checkpoint.LoadRequest{Session: session})
 				if err != nil || last.ID != rec.ID {
-					b.t.Fatalf("the last of %s is %+v, %v, want %s", session, last, err, rec.ID)
+					b.t.Fatalf("the last checkpoint of %s is %+v, %v, want %s", session, last, err, rec.ID)
 				}
 			}
 		}
@@ -295,9 +295,9 @@ func contextOf(l *checkpoint.Loaded) string {
 	return string(l.Context)
 }
 
-// TestEveryWriteFails fails each write of runAllWrites, one per trial, in every way.
-// Acknowledged checkpoints must exist, a failed save must return a clear error, and later
-// calls must work.
+// TestEveryWriteFails checks every kind of failure of each write of runAllWrites, one per
+// trial. Acknowledged checkpoints must exist, a failed save must return a clear error, and
+// later calls must work.
 func TestEveryWriteFails(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()
@@ -319,7 +319,7 @@ func TestEveryWriteFails(t *testing.T) {
 					sprung := p.disarm()
 					for n := 100; n < 104; n++ {
 						if !b.saveText("work", n) {
-							t.Fatalf("at write %d: a save fails on an intact disk", at)
+							t.Fatalf("at write %d: a save failed on an intact disk", at)
 						}
 					}
 					b.compareAll()

@@ -15,9 +15,9 @@ import (
 // perLine is the limit of the sessions in these tests; the oldest checkpoints are removed.
 const perLine = 40
 
-// TestKilled kills workers at random moments, while they open the checkpoints, save, fold,
-// delete and sweep, and lets other workers continue. Two of them work on one directory at a
-// time.
+// TestKilled checks that nothing is lost if workers are killed at random moments, while
+// they open the store, save, fold, delete and sweep, and other workers continue. Two of
+// them work on one directory at a time.
 func TestKilled(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()
@@ -117,7 +117,8 @@ type sessionState struct {
 	// acked are the acknowledged checkpoints that were not deleted, the oldest first, and
 	// those found after a crash, whose acknowledgement is unknown.
 	acked []ackedCheckpoint
-	// old are those that the limit may have removed; the ones that exist must be unchanged.
+	// old are the checkpoints that the limit may have removed. Those that still exist must
+	// be unchanged.
 	old map[string]text
 	// pending is the save without an answer; it may have happened.
 	pending *text
@@ -265,7 +266,7 @@ func (l *sessionState) checkSession(w *worker, loads int) error {
 	recalls := 0
 	for ref, x := range l.refs {
 		if recalls++; loads >= 0 && recalls > loads {
-			break // the order of the map is random
+			break // a map is read in random order
 		}
 		r, err := w.Do(order{Do: opRecall, Checkpoint: ref})
 		if err != nil || !r.OK() || r.Sum != x.contextSum() {
@@ -364,7 +365,7 @@ func TestComparisonFindsLoss(t *testing.T) {
 		fails   bool
 	}{
 		{"all acknowledged checkpoints", false, all, false},
-		{"also the pending one", true, more, false},
+		{"also the pending checkpoint", true, more, false},
 		{"a checkpoint that was never saved", false, more, true},
 		{"a checkpoint other than the pending one", true, append([]listedCheckpoint{{Checkpoint: "c3", Sum: texts[0].contextSum()}}, all...), true},
 		{"one checkpoint is lost", false, all[:2], true},

@@ -97,7 +97,7 @@ func filePurpose(name string) string {
 	return ""
 }
 
-// isRebuildable reports whether files of that purpose can be rebuilt from the blobs.
+// isRebuildable reports whether files with that purpose can be rebuilt from the blobs.
 func isRebuildable(sort string) bool {
 	return slices.Contains([]string{"audit log", "index", "database", "write-ahead log", "shared memory", "reserve"}, sort)
 }
@@ -121,7 +121,7 @@ func bySort(t *testing.T, dir string) map[string][]string {
 	return files
 }
 
-// TestNoise damages one file of each kind in turn, at random. A load returns the right
+// TestNoise checks random damage to one file of each kind in turn: a load returns the right
 // context, an older one marked as degraded, or an error. A rebuilt index contains
 // everything that the blobs contain, and no key is ever replaced.
 func TestNoise(t *testing.T) {
@@ -212,7 +212,7 @@ func (f *filled) checkDamaged(t *testing.T, p place, what string) {
 	}
 	if !r.OK() {
 		if r.Fix == "" || isRebuildable(what) {
-			t.Errorf("opening is answered with %s %s (fix %q)", r.Code, r.Message, r.Fix)
+			t.Errorf("opening returned %s %s (fix %q)", r.Code, r.Message, r.Fix)
 		}
 	} else {
 		f.loadAll(t, w, false)
@@ -231,7 +231,7 @@ func (f *filled) checkDamaged(t *testing.T, p place, what string) {
 	}
 }
 
-// loadAll loads every context. With all none may be missing.
+// loadAll loads every context. If all is set, none may be missing.
 func (f *filled) loadAll(t *testing.T, w *worker, all bool) {
 	t.Helper()
 	ask := func(o order, want text, about string) {
@@ -243,7 +243,7 @@ func (f *filled) loadAll(t *testing.T, w *worker, all bool) {
 		case !r.OK() && all:
 			t.Errorf("%s is missing: %s %s", about, r.Code, r.Message)
 		case !r.OK() && (r.Code == "" || r.Message == ""):
-			t.Errorf("%s is answered without a message", about)
+			t.Errorf("%s: the error has no message", about)
 		case !r.OK():
 		case !r.Degraded && r.Sum == want.contextSum():
 		case !all && r.Degraded && f.known[r.Checkpoint].contextSum() == r.Sum && f.known[r.Checkpoint].N < want.N && f.known[r.Checkpoint].Session == want.Session:
@@ -252,7 +252,7 @@ func (f *filled) loadAll(t *testing.T, w *worker, all bool) {
 		}
 	}
 	for session, x := range f.lasts {
-		ask(order{Do: opLoad, Session: session}, x, "the last of "+session)
+		ask(order{Do: opLoad, Session: session}, x, "the last checkpoint of "+session)
 	}
 	for id, x := range f.known {
 		ask(order{Do: opLoad, Checkpoint: id}, x, fmt.Sprintf("save %d of %s, %s", x.N, x.Session, id))
@@ -262,8 +262,8 @@ func (f *filled) loadAll(t *testing.T, w *worker, all bool) {
 	}
 }
 
-// TestGone removes whole files: without its database or index everything can be loaded;
-// without a key access is refused, and none is created.
+// TestGone checks missing files: without its database or index everything can be loaded;
+// without a key access is refused, and no key is created.
 func TestGone(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()
@@ -312,8 +312,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestAnotherKey checks that with a wrong key nothing opens and nothing changes, and that
-// with the right one everything can be loaded.
+// TestAnotherKey checks that with a wrong key no checkpoint can be opened and no file
+// changes, and that with the right key all checkpoints can be loaded.
 func TestAnotherKey(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()
@@ -331,7 +331,7 @@ func TestAnotherKey(t *testing.T) {
 		w := startWorker(t, p)
 		r, err := w.Opened()
 		if err != nil || r.OK() {
-			t.Fatalf("the store opens with another key: %+v, %v", r, err)
+			t.Fatalf("the store was opened with a wrong key: %+v, %v", r, err)
 		}
 		wantRefused(t, r)
 		w.Shutdown()
@@ -358,7 +358,7 @@ func TestOtherMachine(t *testing.T) {
 	w := startWorker(t, there)
 	r, err := w.Opened()
 	if err != nil || r.OK() {
-		t.Fatalf("the store opens without the key: %+v, %v", r, err)
+		t.Fatalf("the store was opened without the key: %+v, %v", r, err)
 	}
 	wantRefused(t, r)
 	w.Shutdown()
@@ -374,12 +374,12 @@ func TestOtherMachine(t *testing.T) {
 func wantRefused(t *testing.T, r reply) {
 	t.Helper()
 	if r.Code != guideway.CodeUnavailable || r.Fix == "" {
-		t.Errorf("the load is refused with %s %s (fix %q)", r.Code, r.Message, r.Fix)
+		t.Errorf("the load returned %s %s (fix %q)", r.Code, r.Message, r.Fix)
 	}
 }
 
-// TestClocks runs processes whose clocks differ by years. They save to one session, sweep
-// and fold: the order is that of the saves, and nothing is lost.
+// TestClocks checks processes whose clocks differ by years. If they save to one session,
+// sweep and fold, the order is that of the saves, and nothing is lost.
 func TestClocks(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()
@@ -411,7 +411,7 @@ func TestClocks(t *testing.T) {
 			}
 		}
 		if r := w.MustDo(order{Do: opLoad, Session: "work"}); r.Checkpoint != ids[len(ids)-1] {
-			t.Errorf("the last one is number %d", r.Number)
+			t.Errorf("the last checkpoint has the number %d", r.Number)
 		}
 		w.Shutdown()
 	}

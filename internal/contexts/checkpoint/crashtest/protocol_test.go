@@ -26,7 +26,7 @@ type place struct {
 	// Ahead is the number of seconds by which the worker's clock is ahead.
 	Ahead int64 `json:"ahead,omitempty"`
 	// Room, if not 0, bounds the directory to that many bytes: the worker mounts a private
-	// file system there, which ends with it.
+	// file system there, which disappears when the worker ends.
 	Room int64 `json:"room,omitempty"`
 }
 
@@ -56,7 +56,7 @@ func (x text) contextJSON() string {
 	return b.String()
 }
 
-// contextSum returns the hash of a context, which replies contain instead of it.
+// contextSum returns the hash of a context, which replies contain instead of the context.
 func contextSum(context string) string {
 	h := sha256.Sum256([]byte(context))
 	return hex.EncodeToString(h[:])
@@ -88,7 +88,7 @@ const (
 	opRecall  op = "recall"
 	opVerify  op = "verify"
 	opRebuild op = "rebuild"
-	// opMaintain runs the maintenance of a start.
+	// opMaintain runs the maintenance that follows a start.
 	opMaintain op = "maintain"
 	opCrowd    op = "crowd"
 	// opFill fills a bounded directory except for Room bytes, opDrain frees it. opReopen
@@ -111,8 +111,8 @@ type reply struct {
 	Warnings []string           `json:"warnings,omitempty"`
 	Mode     string             `json:"mode,omitempty"`
 	List     []listedCheckpoint `json:"list,omitempty"`
-	// Damaged and Total are the result of a verification, Stored and Bytes the sums over
-	// all.
+	// Damaged and Total are the result of a verification, and Stored and Bytes are the sums
+	// over all checkpoints.
 	Damaged []string `json:"damaged,omitempty"`
 	Total   int      `json:"total,omitempty"`
 	Crowd   []saved  `json:"crowd,omitempty"`

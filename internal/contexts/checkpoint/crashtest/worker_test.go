@@ -24,7 +24,7 @@ type orderExecutor struct {
 	service *checkpoints.Checkpoints
 }
 
-// openDesk opens a place in the same way as the program.
+// openDesk opens a place as the program does.
 func (p place) openDesk(ctx context.Context) (*orderExecutor, error) {
 	o := checkpoints.Options{
 		DataDir: p.dataDir(), Store: p.Store,

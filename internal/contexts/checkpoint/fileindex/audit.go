@@ -78,7 +78,7 @@ func (x *Index) Notes(_ context.Context, user string, limit int) ([]checkpoint.E
 			}
 			for line := range bytes.Lines(data) {
 				var e checkpoint.Entry
-				if json.Unmarshal(line, &e) == nil { // a crash may have truncated a line
+				if json.Unmarshal(line, &e) == nil { // skip a line that a crash has truncated
 					all = append(all, e)
 				}
 			}

@@ -25,7 +25,7 @@ func newFormatError(path string, found int) error {
 	err := guideway.Errorf(guideway.CodeUnavailable, "read the index file %s: %w: it has format %d, this version of guideway supports %d; the file was not changed",
 		path, ErrFormat, found, formatVersion)
 	if found > formatVersion {
-		return err.WithFix("use the version of guideway that wrote it, or a later one")
+		return err.WithFix("use the version of guideway that wrote the file, or a later one")
 	}
 	return err.WithFix("move the file away, then run `guideway checkpoint verify --rebuild`: it restores the index from the stored checkpoints")
 }

@@ -158,7 +158,7 @@ func (x *Index) readChanged() error {
 		}
 		info, err := entry.Info()
 		if err != nil {
-			continue // the file was just removed
+			continue // another process has just removed the file
 		}
 		there[name] = true
 		if old, known := x.files[name]; known && os.SameFile(old.info, info) && old.info.ModTime().Equal(info.ModTime()) && old.info.Size() == info.Size() {

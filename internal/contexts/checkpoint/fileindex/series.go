@@ -93,7 +93,7 @@ func (l *seriesData) addRecord(c checkpoint.Change, pos int64) error {
 	case !c.Adopt && r.Number != l.Last+1:
 		return newConflict("the session %s is at checkpoint %d, not %d", c.Series.Session, l.Last, r.Number-1)
 	case slices.ContainsFunc(l.Items, func(one item) bool { return one.Number == r.Number }):
-		return newConflict("the session %s has a checkpoint %d already", c.Series.Session, r.Number)
+		return newConflict("the session %s already has a checkpoint %d", c.Series.Session, r.Number)
 	}
 	if !c.Adopt && r.Parent != "" && l.findRecord(r.Parent) < 0 {
 		return newConflict("the checkpoint %s no longer exists", r.Parent)

@@ -40,7 +40,7 @@ func comesBack(t *testing.T, f *fixture) {
 	wantEqual(t, "the oldest", history, []checkpoint.Record{r})
 	history, err = x.History(t.Context(), testSeries(), checkpoint.History{Below: 2})
 	mustSucceed(t, err)
-	wantEqual(t, "those below the second", history, []checkpoint.Record{r})
+	wantEqual(t, "the checkpoints below the second", history, []checkpoint.Record{r})
 }
 
 func numberOnce(t *testing.T, f *fixture) {
@@ -53,8 +53,8 @@ func numberOnce(t *testing.T, f *fixture) {
 	}
 	taken := newRecord(testSeries(), 3)
 	taken.ID = newRecord(testSeries(), 1).ID
-	wantCode(t, x.Apply(t.Context(), addChange(taken, "")), guideway.CodeConflict, "an id that is taken")
-	// The same holds for another series.
+	wantCode(t, x.Apply(t.Context(), addChange(taken, "")), guideway.CodeConflict, "an id that is already used")
+	// The same applies to a different series.
 	elsewhere := newRecord(checkpoint.SeriesKey{User: "bob", Session: "work"}, 1)
 	elsewhere.ID = taken.ID
 	wantCode(t, x.Apply(t.Context(), addChange(elsewhere, "")), guideway.CodeConflict, "an id that another user has")
@@ -65,7 +65,7 @@ func numberOnce(t *testing.T, f *fixture) {
 	c.Adopt = true
 	mustSucceed(t, x.Apply(t.Context(), c))
 	adopted.ID = "c_again"
-	wantCode(t, x.Apply(t.Context(), c), guideway.CodeConflict, "an adopted number that is taken")
+	wantCode(t, x.Apply(t.Context(), c), guideway.CodeConflict, "an adopted number that is already used")
 	mustSucceed(t, x.Apply(t.Context(), addChange(func() checkpoint.Record { r := newRecord(testSeries(), 8); return r }(), "")))
 	series, err := x.Series(t.Context(), testSeries())
 	mustSucceed(t, err)
@@ -162,7 +162,7 @@ func testSwaps(t *testing.T, f *fixture) {
 	form := checkpoint.Form{Blob: blobOf(list[0].ID, "delta"), Stored: 10, Base: list[1].ID, Key: "key-1"}
 	c := checkpoint.Change{Series: testSeries(), Swaps: []checkpoint.Swap{{ID: list[0].ID, Old: list[0].Blob, New: form}}}
 	mustSucceed(t, x.Apply(t.Context(), c))
-	wantCode(t, x.Apply(t.Context(), c), guideway.CodeConflict, "the same again")
+	wantCode(t, x.Apply(t.Context(), c), guideway.CodeConflict, "the same change again")
 	got, err := x.Checkpoint(t.Context(), list[0].ID)
 	mustSucceed(t, err)
 	wantEqual(t, "the form", got.Form, form)
@@ -224,7 +224,7 @@ func testRemoves(t *testing.T, f *fixture) {
 	mustSucceed(t, x.Apply(t.Context(), c))
 	got, err := x.Checkpoint(t.Context(), list[3].ID)
 	mustSucceed(t, err)
-	wantEqual(t, "the parent of the last one", got.Parent, list[0].ID)
+	wantEqual(t, "the parent of the last checkpoint", got.Parent, list[0].ID)
 	wantList(t, x, checkpoint.Filter{Heads: true}, list[3].ID)
 	// A series ends with its last record and can begin again.
 	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Remove: []string{list[0].ID, list[3].ID}, At: minuteTime(10)}))

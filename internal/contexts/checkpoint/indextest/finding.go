@@ -57,7 +57,7 @@ func testPaging(t *testing.T, f *fixture) {
 	for i := range total {
 		series := checkpoint.SeriesKey{User: "ada", Session: fmt.Sprintf("s%d", i%13)}
 		r := newRecord(series, int64(i/13)+1)
-		r.Created = minuteTime(i / 4) // several with the same time
+		r.Created = minuteTime(i / 4) // several records have the same time
 		mustSucceed(t, x.Apply(t.Context(), addChange(r, "common")))
 	}
 	list, err := x.Checkpoints(t.Context(), checkpoint.Filter{})
@@ -110,7 +110,7 @@ func testWords(t *testing.T, f *fixture) {
 	wantList(t, x, look(false, "failed", "test"), list[1])
 	wantList(t, x, look(false, "named2"), list[2])
 	wantList(t, x, look(false, "tagged1"), list[1])
-	wantList(t, x, look(false, "coding"), list[2], list[1], list[0]) // a word of the workflow
+	wantList(t, x, look(false, "coding"), list[2], list[1], list[0]) // the word occurs in the workflow
 	wantList(t, x, look(false, "cache"), list[2])
 	wantList(t, x, look(false, "zeppelin"))
 	wantList(t, x, look(true, "authentication", "gateway", "parser"), list[0], list[1])

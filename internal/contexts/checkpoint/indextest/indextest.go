@@ -34,19 +34,19 @@ func Exercise(t *testing.T, fresh func(t *testing.T) Opener) {
 		run  func(t *testing.T, f *fixture)
 	}{
 		{"an added record is returned, also to another process", comesBack},
-		{"a number is assigned once", numberOnce},
+		{"a number is assigned only once", numberOnce},
 		{"concurrent adds neither lose nor repeat a number", testConcurrentAdds},
 		{"a conflicting change has no effect", allOrNone},
 		{"a form is swapped only if it is unchanged", testSwaps},
 		{"a chain has all bases of a checkpoint", testChains},
-		{"a needed base is not removed, and successors get another parent", testRemoves},
+		{"a needed base is not removed, and successors get a different parent", testRemoves},
 		{"deleted ids are remembered", testDeletedIDs},
 		{"a filter matches every field", testFilters},
 		{"a list continues after a record", testPaging},
 		{"words are stemmed, and never operators", testWords},
 		{"series have totals", testSeriesLists},
 		{"fragments are separate from checkpoints", testFragments},
-		{"users do not see each other", usersApart},
+		{"users do not see each other's checkpoints", usersApart},
 		{"the audit log is in order", testAudit},
 		{"hostile texts are returned unchanged", testHostileWords},
 	} {

@@ -16,8 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 )
 
-// The test reads long changelogs: they are the largest texts on a Debian machine that refer
-// back to earlier names.
+// The test reads long changelogs, because they are the largest texts on a Debian machine
+// that refer to earlier names.
 const (
 	changelogGlob   = "/usr/share/doc/*/changelog.Debian*.gz"
 	leastEntries    = 20
@@ -44,7 +44,7 @@ func readChangelogs(t *testing.T) [][]string {
 		}
 		text := readGzip(t, name)
 		if len(text) < 4000 || seen[text] {
-			continue // packages of one source share a changelog
+			continue // packages of the same source share a changelog
 		}
 		seen[text] = true
 		text = text[:min(len(text), mostLogBytes)]
@@ -99,7 +99,7 @@ func findEntities(text string) map[string]bool {
 // depend on an author's judgment.
 func TestQualityFutureReferences(t *testing.T) {
 	t.Parallel()
-	// Weights were tuned on every second changelog.
+	// The weights were tuned on every second changelog.
 	t.Run("tuned", func(t *testing.T) { t.Parallel(); futureReferences(t, 0) })
 	t.Run("reported", func(t *testing.T) { t.Parallel(); futureReferences(t, 1) })
 }
@@ -181,7 +181,7 @@ func futureReferences(t *testing.T, half int) {
 	}
 }
 
-// historyItems returns one item per few entries, like the notes of the steps of a run.
+// historyItems groups a few entries into each item, like the notes of the steps of a run.
 func historyItems(t *testing.T, entries []string, counter compress.Counter) []compress.Item {
 	t.Helper()
 	c := compress.Context{}

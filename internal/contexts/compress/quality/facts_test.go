@@ -16,14 +16,15 @@ type fact struct {
 	texts []string
 	// keys must all be in the output.
 	keys []string
-	// stale is the wrong answer if the output contains it without the keys.
+	// stale is the outdated value: the answer is wrong if the output contains it without
+	// the keys.
 	stale string
 	// subject is the topic that a question asks about.
 	subject string
 }
 
-// Weights were tuned on the first kinds; the others were measured once, at the end. They
-// were divided before the first run.
+// The weights were tuned on the kinds that tunedKinds returns. The other kinds were
+// measured once, at the end. They were divided before the first run.
 func tunedKinds() []string    { return []string{"decision", "error", "path"} }
 func reportedKinds() []string { return []string{"identifier", "number", "superseded", "plain"} }
 
@@ -114,7 +115,7 @@ func kindPhrasings(kind string) []string {
 			"The {s} uses key k{v}.|The {s} switched to key k{v}.",
 			"The {s} is due on day {v}.|The {s} is due on day {v} after the delay.",
 		}
-	default: // plain: no number, no path, no word that indicates its kind
+	default: // plain facts have no number, path or word that indicates their kind
 		return []string{
 			"{p} looks after the {s}.", "The {s} belongs to {p}.", "Talk to {p} about the {s}.", "{p} wrote most of the {s}.",
 			"The {s} is known best by {p}.", "{p} has the keys of the {s}.", "Whoever changes the {s} tells {p}.",

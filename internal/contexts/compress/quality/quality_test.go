@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 )
 
-// sessions times perKind is 300 facts per kind.
+// sessions times perKind results in 300 facts per kind.
 const (
 	sessions = 50
 	perKind  = 6
@@ -114,7 +114,8 @@ func TestQualityTuned(t *testing.T) {
 }
 
 // TestQualityReported measures the kinds that no weight was tuned on. At a quarter of the
-// tokens the recall must exceed that of random choice and of keeping the ends.
+// tokens, the recall must exceed that of a random selection and of keeping only the
+// beginning or the end.
 func TestQualityReported(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -126,7 +127,8 @@ func TestQualityReported(t *testing.T) {
 	beatsAll(t, table, []string{"identifier", "number", "superseded"})
 }
 
-// beatsAll compares the methods at 4x, without a question.
+// beatsAll checks that compression to a quarter, without a question, recalls more than the
+// other methods.
 func beatsAll(t *testing.T, table map[cell]*tally, kinds []string) {
 	t.Helper()
 	for _, kind := range kinds {

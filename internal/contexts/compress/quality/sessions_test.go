@@ -52,11 +52,11 @@ func (f *filler) readSource(t testing.TB, name string) {
 	}
 	parsed, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments)
 	if err != nil {
-		return // a file for another Go version
+		return // a file for a different Go version
 	}
 	for i, group := range parsed.Comments {
 		if i == 0 {
-			continue // the licence
+			continue // skip the license
 		}
 		for paragraph := range strings.SplitSeq(group.Text(), "\n\n") {
 			paragraph = strings.Join(strings.Fields(paragraph), " ")
@@ -114,7 +114,7 @@ func makeSession(t testing.TB, r *rand.Rand, f filler, counter compress.Counter,
 		for range perKind {
 			made := makeFact(r, kind, names[len(s.facts)])
 			at := r.IntN(len(parts))
-			if len(made.texts) == 2 { // the new sentence goes into a newer part, or further down
+			if len(made.texts) == 2 { // plant the new sentence in a newer part, or further down
 				first := r.IntN(at + 1)
 				plantSentence(r, parts[first], made.texts[0], 0, 0.5)
 			}
@@ -132,7 +132,7 @@ func makeSession(t testing.TB, r *rand.Rand, f filler, counter compress.Counter,
 	return s
 }
 
-// sessionQuestion asks about the subjects of the asked facts, among others.
+// sessionQuestion returns a question about the subjects of the asked facts and others.
 func sessionQuestion(s session) string {
 	var b strings.Builder
 	b.WriteString("Write the hand-over of this work. Say what is known of")
