@@ -72,7 +72,7 @@ func TestRequestLog(t *testing.T) {
 	if add.Label != "Add a word" || add.MS <= 0 || len(add.Changes) != 1 || add.Changes[0].Pointer != "/request/params/arguments/text" || add.Changes[0].After != nil {
 		t.Errorf("the trace of the hook is %+v", add)
 	}
-	if later := nodes["later"]; !later.Aside || len(later.Console) != 1 || later.MS < 200 {
+	if later := nodes["later"]; !later.FireAndForget || len(later.Console) != 1 || later.MS < 200 {
 		t.Errorf("the trace of the fire-and-forget hook is %+v", later)
 	}
 	if e.Request != nil || e.Response != nil {

@@ -47,7 +47,7 @@ func recordedEntry(i int) *requestlog.Entry {
 	if i%2 == 1 {
 		e.Status, e.Error, e.Hooks, e.TraceID = requestlog.StatusCrash, "gone", []string{"guard"}, "abc"
 		e.Graphs = []requestlog.Graph{{ID: "guard", Outcome: hookengine.StatusError, Node: "h", Nodes: []requestlog.Node{{Label: "L", NodeTrace: hookengine.NodeTrace{
-			ID: "h", Kind: hookdef.HookNode, MS: 2, Aside: true, Pending: i == 99, Skipped: false, Branch: hookdef.True,
+			ID: "h", Kind: hookdef.HookNode, MS: 2, FireAndForget: true, Pending: i == 99, Skipped: false, Branch: hookdef.True,
 			Error:   &hookengine.NodeError{Code: "X", Message: "m", File: "f", Line: 1, Column: 2},
 			Console: []hookengine.Line{{Level: "log", Text: "t"}}, Changes: []hookengine.Change{{Op: "add", Pointer: "/x", After: []byte(`1`)}},
 		}}}}}

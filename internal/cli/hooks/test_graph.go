@@ -163,7 +163,7 @@ func (o *hooksTestOptions) writeTrial(answer *hookadmin.Trial) {
 func writeNodeTrace(host *app.Host, s app.Styles, n hookengine.NodeTrace) {
 	more := ""
 	switch {
-	case n.Aside:
+	case n.FireAndForget:
 		more = ", fire-and-forget"
 	case n.Skipped:
 		more = ", skipped"

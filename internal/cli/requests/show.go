@@ -88,7 +88,7 @@ func writeNode(out io.Writer, s app.Styles, n *requestlog.Node) {
 	case n.Branch != "":
 		note = "  " + string(n.Branch)
 	}
-	if n.Aside {
+	if n.FireAndForget {
 		note = "  fire-and-forget" + note
 	}
 	fmt.Fprintf(out, "  %8s ms  %-9s  %s%s\n", formatMilliseconds(n.MS), n.Kind, name, s.Faint(note))

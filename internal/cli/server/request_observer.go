@@ -228,7 +228,7 @@ func (o *observedRequest) finishSpan(x *gateway.Exchange, runs []graphRun) {
 		at := run.began
 		for _, n := range run.outcome.Nodes() {
 			took := time.Duration(n.MS * float64(time.Millisecond))
-			if n.Kind == hookdef.HookNode && !n.Aside {
+			if n.Kind == hookdef.HookNode && !n.FireAndForget {
 				child := o.span.Child("hook "+run.program.Graph().ID+"/"+n.ID, telemetry.KindInternal, at)
 				child.Set(telemetry.Attribute{Key: "guideway.hook.graph", Value: run.program.Graph().ID}, telemetry.Attribute{Key: "guideway.hook.node", Value: n.ID})
 				if n.Error != nil {
@@ -236,7 +236,7 @@ func (o *observedRequest) finishSpan(x *gateway.Exchange, runs []graphRun) {
 				}
 				child.Finish(at.Add(took))
 			}
-			if !n.Aside {
+			if !n.FireAndForget {
 				at = at.Add(took)
 			}
 		}

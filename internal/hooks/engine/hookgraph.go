@@ -194,9 +194,9 @@ type NodeTrace struct {
 	Kind hookdef.NodeKind `json:"type"`
 	// MS is the duration in milliseconds.
 	MS float64 `json:"ms"`
-	// Aside is set for a fire-and-forget hook; Pending is set while it runs.
-	Aside   bool `json:"fireAndForget,omitempty"`
-	Pending bool `json:"pending,omitempty"`
+	// FireAndForget is set for a fire-and-forget hook; Pending is set while it runs.
+	FireAndForget bool `json:"fireAndForget,omitempty"`
+	Pending       bool `json:"pending,omitempty"`
 	// Skipped is set for a call that was not sent because a hook had answered.
 	Skipped bool `json:"skipped,omitempty"`
 	// Branch is the chosen branch of a condition.

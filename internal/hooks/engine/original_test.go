@@ -64,7 +64,7 @@ func TestOriginal2BackgroundHookIsNotAwaited(t *testing.T) {
 	}
 	close(release)
 	for _, id := range []string{"slow", "late"} {
-		if n := r.settledNode(out, id); n.Pending || n.Error != nil || !n.Aside {
+		if n := r.settledNode(out, id); n.Pending || n.Error != nil || !n.FireAndForget {
 			t.Errorf("the trace of %s after Settle is %+v", id, n)
 		}
 	}

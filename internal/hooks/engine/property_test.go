@@ -202,7 +202,7 @@ func TestProperties(t *testing.T) {
 			if n.Pending {
 				t.Fatalf("%s is pending after Settle", n.ID)
 			}
-			if !n.Aside {
+			if !n.FireAndForget {
 				way = append(way, n.ID)
 			}
 		}

@@ -192,7 +192,7 @@ func (e *Engine) storeAudit(ctx context.Context, s *state, n *node, records []js
 // waits.
 func (x *execution) startBackground(ctx context.Context, n *node) {
 	e := x.engine
-	entry := NodeTrace{ID: n.ID, Kind: n.Kind, Aside: true, Pending: true}
+	entry := NodeTrace{ID: n.ID, Kind: n.Kind, FireAndForget: true, Pending: true}
 	drop := func(why string) {
 		entry.Pending, entry.Error = false, &NodeError{Code: CodeDropped, Message: why}
 		x.trace.addNode(entry)
