@@ -1,37 +1,19 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { launch, login, type Person } from "./browser";
+import { expect, test } from "vitest";
 import { release } from "./fixtures";
-import { Client } from "./mcp";
 import { approve, begin, next } from "./seed";
-import { Server } from "./server";
+import { setUp } from "./setup";
 
-let server: Server;
-let browser: Browser;
-let person: Person;
-let client: Client;
-
-beforeAll(async () => {
-  server = await Server.start([release]);
-  browser = await launch();
-  client = await Client.connect(server.url, server.token);
-  person = await login(browser, server);
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+const setup = setUp([release]);
 
 /** Starts a run and hands in its plan, which a person has to approve. */
 async function wait(goal: string, output = "The next version is 4.0.0."): Promise<string> {
-  const id = await begin(client, goal);
-  await next(client, id, { output, context: { breaking: false } });
+  const id = await begin(setup.client, goal);
+  await next(setup.client, id, { output, context: { breaking: false } });
   return id;
 }
 
 test("gates hold still while others come, and the button names the run", async () => {
-  const { page } = person;
+  const { page } = setup.person;
   await wait("First");
   await wait("Second");
   await page.goto("/");
@@ -56,7 +38,7 @@ test("gates hold still while others come, and the button names the run", async (
 });
 
 test("a form that has just come accepts no click", async () => {
-  const { page } = person;
+  const { page } = setup.person;
   await page.goto("/runs");
   await page.getByRole("link", { name: "Overview" }).click();
   const choice = page.getByRole("article", { name: "Second" }).getByRole("radio", { name: /Confirm/ });
@@ -66,15 +48,15 @@ test("a form that has just come accepts no click", async () => {
 });
 
 test("a note survives new gates and the answer of another person", async () => {
-  const { page } = person;
+  const { page } = setup.person;
   const id = await wait("Noted");
   for (const path of ["/", `/runs/${id}`]) {
-    if (path !== "/") await next(client, id, { output: "The next version is 4.0.1." }); // the gate again
+    if (path !== "/") await next(setup.client, id, { output: "The next version is 4.0.1." }); // the gate again
     await page.goto(path);
     const form = path === "/" ? page.getByRole("article", { name: "Noted" }) : page.locator(".run-now");
     await form.getByLabel("Note (optional)").fill("I have doubts about the flag");
     for (const n of [1, 2, 3]) await wait(`More ${n} on ${path}`);
-    await approve(server, id, "revise");
+    await approve(setup.server, id, "revise");
     await form.getByText("Answered by a person in a browser: Revise. Your draft was not sent.").waitFor();
     expect(await form.getByLabel("Note (optional)").inputValue()).toBe("I have doubts about the flag");
     expect(await form.getByRole("button", { name: /Noted/ }).count()).toBe(0);
@@ -85,7 +67,7 @@ test("a note survives new gates and the answer of another person", async () => {
 });
 
 test("the whole output is shown before it can be approved, with its hidden characters", async () => {
-  const { page } = person;
+  const { page } = setup.person;
   const lines = Array.from({ length: 60 }, (_, i) => `Line ${i + 1} of the version.`);
   const id = await wait("Long\u202Edlrow", [...lines, "See \u202Eelpmaxe.live\u200B", "rm -rf the production database"].join("\n"));
   await page.goto(`/runs/${id}`);
@@ -100,13 +82,13 @@ test("the whole output is shown before it can be approved, with its hidden chara
   expect(await gate.locator(".handed-in pre").evaluate((e) => e.scrollHeight - e.clientHeight)).toBe(0);
   await send.click();
   await page.getByText("You answered this gate.").waitFor();
-  expect(person.complaints).toEqual([]);
+  expect(setup.person.complaints).toEqual([]);
 });
 
 test("a refused output is kept with the criteria that it failed", async () => {
-  const { page } = person;
-  const id = await begin(client, "Refused");
-  await expect(next(client, id, { output: "Looks good to me." })).rejects.toThrow("name the version");
+  const { page } = setup.person;
+  const id = await begin(setup.client, "Refused");
+  await expect(next(setup.client, id, { output: "Looks good to me." })).rejects.toThrow("name the version");
   await page.goto(`/runs/${id}`);
   await page.getByText("Command refused").click();
   const event = page.locator(".event-more").first();

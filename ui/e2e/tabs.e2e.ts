@@ -1,27 +1,10 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { launch, login, type Person } from "./browser";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
 import { release } from "./fixtures";
 import { begin } from "./seed";
-import { Client } from "./mcp";
-import { Server } from "./server";
+import { setUp } from "./setup";
 
-let server: Server;
-let browser: Browser;
-let person: Person;
-let client: Client;
-
-beforeAll(async () => {
-  server = await Server.start([release]);
-  browser = await launch();
-  client = await Client.connect(server.url, server.token);
-  person = await login(browser, server);
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
-});
+const setup = setUp([release]);
 
 /** Has a page believe that its tab is shown or hidden: without a window every tab is visible. */
 function show(page: Page, state: "visible" | "hidden") {
@@ -32,23 +15,23 @@ function show(page: Page, state: "visible" | "hidden") {
 }
 
 test("eight tabs of one browser all read, and all follow the changes", async () => {
-  const tabs = [person.page];
-  while (tabs.length < 8) tabs.push(await person.context.newPage());
+  const tabs = [setup.person.page];
+  while (tabs.length < 8) tabs.push(await setup.person.context.newPage());
   for (const tab of tabs) {
     await tab.goto("/runs", { timeout: 10_000, waitUntil: "domcontentloaded" });
     await tab.getByRole("status").getByText("Live", { exact: true }).waitFor({ timeout: 10_000 });
   }
   await tabs[0]?.getByRole("link", { name: "Workflows" }).click();
   await tabs[0]?.getByRole("link", { name: "Release a version" }).waitFor({ timeout: 5_000 });
-  await begin(client, "Seen in every tab");
+  await begin(setup.client, "Seen in every tab");
   for (const tab of tabs.slice(1)) await tab.getByRole("link", { name: "Seen in every tab" }).waitFor({ timeout: 5_000 });
 
   // The tab that reads the stream is hidden, then closed: another one takes over.
   await show(tabs[0] as Page, "hidden");
-  await begin(client, "Seen without the first tab");
+  await begin(setup.client, "Seen without the first tab");
   for (const tab of tabs.slice(1)) await tab.getByRole("link", { name: "Seen without the first tab" }).waitFor({ timeout: 5_000 });
   await tabs[1]?.close();
-  await begin(client, "Seen without two tabs");
+  await begin(setup.client, "Seen without two tabs");
   for (const tab of tabs.slice(2)) await tab.getByRole("link", { name: "Seen without two tabs" }).waitFor({ timeout: 5_000 });
 
   // A hidden tab reads again when it is shown.
@@ -56,12 +39,12 @@ test("eight tabs of one browser all read, and all follow the changes", async () 
   await show(tabs[0] as Page, "visible");
   await tabs[0]?.getByRole("link", { name: "Seen without two tabs" }).waitFor({ timeout: 5_000 });
   for (const tab of tabs.slice(2)) await tab.close();
-  expect(person.complaints).toEqual([]);
+  expect(setup.person.complaints).toEqual([]);
 });
 
 test("a page whose code cannot be loaded says why, in its frame, and comes back", async () => {
-  const id = await begin(client, "Opened while the server is away");
-  const page = await person.context.newPage();
+  const id = await begin(setup.client, "Opened while the server is away");
+  const page = await setup.person.context.newPage();
   await page.goto("/runs");
   const link = page.getByRole("link", { name: "Opened while the server is away" });
   await link.waitFor();
@@ -79,8 +62,8 @@ test("a page whose code cannot be loaded says why, in its frame, and comes back"
 });
 
 test("after an update of the server a tab is reloaded once", async () => {
-  const id = await begin(client, "Opened after an update");
-  const page = await person.context.newPage();
+  const id = await begin(setup.client, "Opened after an update");
+  const page = await setup.person.context.newPage();
   let loads = 0;
   page.on("load", () => loads++);
   await page.goto("/runs");
