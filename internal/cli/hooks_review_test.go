@@ -130,6 +130,19 @@ func TestHiddenCharactersAreNotApproved(t *testing.T) {
 				d.wantCommand(app.ExitInvalid, tt.code, "machine approve own", "own")
 				d.wantCommand(app.ExitInvalid, ":2:27", "machine approve own", "own")
 			}
+			// The linters report it before a person is asked for an approval.
+			for _, command := range []string{"machine validate --strict own", "validate --strict " + filepath.Join(machine, "machine.json"), "validate --strict " + d.file} {
+				place := "script.js:2:27: warning"
+				if strings.HasSuffix(command, d.file) {
+					place = "[hidden-character] (/nodes/1/data/hook/script)"
+				}
+				if !tt.ok {
+					d.wantCommand(app.ExitInvalid, tt.code, command)
+					d.wantCommand(app.ExitInvalid, place, command)
+				} else if _, out := d.runCommand(command); strings.Contains(out, "hidden-character") {
+					t.Errorf("%s: %s", command, out)
+				}
+			}
 		})
 	}
 }

@@ -128,7 +128,9 @@ func CheckAs(file string, data []byte, as As) (*Document, []guideway.Diagnostic)
 		_, found = machinedef.Check(standalone(file, data))
 		return document, found
 	default:
-		return document, nil
+		report := shape.Report{File: file}
+		report.LintHidden(shape.Root(root, "document"))
+		return document, report.Findings(guideway.SeverityWarning)
 	}
 }
 

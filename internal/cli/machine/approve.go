@@ -10,8 +10,8 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
-	"github.com/guideway-dev/guideway/internal/hooks/runner"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
 	"github.com/spf13/cobra"
 )
 
@@ -49,7 +49,7 @@ func runMachineApprove(ctx context.Context, o *app.NameOptions) error {
 		return nil
 	}
 	person := app.NewApprover(o.App.Host, cfg)
-	if d := runner.HiddenCharacter(one.Definition.ScriptFile, one.Definition.Script); d != nil {
+	if d := shape.HiddenCharacter(one.Definition.ScriptFile, one.Definition.Script); d != nil {
 		return guideway.Errorf(guideway.CodeInvalidDefinition, "%s:%d:%d: %s", d.File, d.Line, d.Column, d.Message).WithFix("%s", d.Fix)
 	}
 	if err := showMachine(o.App.Host, one); err != nil {

@@ -41,6 +41,7 @@ func Lint(g *Graph, root *doc.Node, file string) []guideway.Diagnostic {
 			l.Warnf(at.Key("modules").Index(i), CodeModuleUnused, "remove it, or name it in the 'hookModuleId' of a hook", "No hook runs the module '%s'.", g.Modules[i].ID)
 		}
 	}
+	l.LintHidden(at)
 	return l.sortedDiagnostics(root, guideway.SeverityWarning)
 }
 

@@ -5,18 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
-	"github.com/guideway-dev/guideway/internal/platform/visible"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
-
-// CodeHiddenCharacter is the code of the diagnostic for a script with a hidden character.
-const CodeHiddenCharacter = "script-hidden-character"
 
 // Runner runs scripts; it is implemented by *sandbox.Pool.
 type Runner interface {
@@ -112,7 +108,7 @@ func Check(ctx context.Context, checker Checker, graph *hookdef.Linked) ([]guide
 		if !ok {
 			continue
 		}
-		if d := HiddenCharacter(s.Name, s.Text); d != nil {
+		if d := shape.HiddenCharacter(s.Name, s.Text); d != nil {
 			d.Node = graph.Nodes[i].ID
 			all = append(all, *d)
 			continue
@@ -127,22 +123,4 @@ func Check(ctx context.Context, checker Checker, graph *hookdef.Linked) ([]guide
 		}
 	}
 	return all, nil
-}
-
-// HiddenCharacter returns the diagnostic for a script with a character that a reviewer does
-// not see, or nil. A line separator, for example, ends a comment, but a terminal shows the
-// code behind it as a part of the comment.
-func HiddenCharacter(name, script string) *guideway.Diagnostic {
-	r, line, column, ok := visible.FindHidden(script)
-	if !ok {
-		return nil
-	}
-	fix := fmt.Sprintf(`remove it, or write it in a string as \u{%X}`, r)
-	if r == '\r' {
-		fix = "end lines with a line feed, or with a carriage return and a line feed"
-	}
-	return &guideway.Diagnostic{
-		Severity: guideway.SeverityError, Code: CodeHiddenCharacter, File: name, Line: line, Column: column,
-		Message: fmt.Sprintf("the script has the character U+%04X, which a reviewer cannot see", r), Fix: fix,
-	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/wildcard"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
@@ -28,7 +29,25 @@ func lintMachine(d *Definition, at shape.Place, files Files) []guideway.Diagnost
 	if !files.Alone {
 		l.lintToolPolicies(at.Key("tools"))
 	}
-	return l.Findings(guideway.SeverityWarning)
+	l.LintHidden(at)
+	return append(l.Findings(guideway.SeverityWarning), lintHiddenFiles(files)...)
+}
+
+// lintHiddenFiles reports the hidden characters of the roles and the script.
+func lintHiddenFiles(files Files) (found []guideway.Diagnostic) {
+	for _, f := range files.Roles {
+		root, _ := doc.Parse(f.Path, f.Data, doc.Limits{})
+		roles := newParser(f.Path)
+		roles.LintHidden(shape.Root(root, "roles"))
+		found = append(found, roles.Findings(guideway.SeverityWarning)...)
+	}
+	if files.Script != nil {
+		if d := shape.HiddenCharacter(files.Script.Path, string(files.Script.Data)); d != nil {
+			d.Severity = guideway.SeverityWarning // an approval is refused, but the machine loads
+			found = append(found, *d)
+		}
+	}
+	return found
 }
 
 // lintVariables reports variables that overwrite an input.

@@ -14,7 +14,7 @@ import (
 // breaks and tabs are not hidden.
 func IsHidden(r rune) bool {
 	switch {
-	case r == '\n', r == '\t', r == '\r':
+	case r == '\n', r == '\t', r == '\r', r >= ' ' && r <= '~':
 		return false
 	case r >= 0xFE00 && r <= 0xFE0F: // variation selectors are visible: they choose between two forms of a character
 		return r != 0xFE0E && r != 0xFE0F

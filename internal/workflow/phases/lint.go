@@ -65,6 +65,7 @@ func Lint(w *Workflow, root *doc.Node, file string, layout Layout) []guideway.Di
 	}
 	l.lintEmptyCycles(at.Key("phases"))
 	l.lintLateReads(at.Key("phases"))
+	l.LintHidden(at)
 	return l.Findings(guideway.SeverityWarning)
 }
 

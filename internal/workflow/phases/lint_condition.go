@@ -14,7 +14,9 @@ import (
 // LintCondition is like Lint, for a condition document.
 func LintCondition(e *expr.Expr, root *doc.Node, file string) []guideway.Diagnostic {
 	l := &linter{parser: newParser(file), vars: newVariables(&Workflow{})}
-	l.lintConstant(shape.Root(root, ""), e, "the condition")
+	at := shape.Root(root, "")
+	l.lintConstant(at, e, "the condition")
+	l.LintHidden(at)
 	return l.Findings(guideway.SeverityWarning)
 }
 

@@ -42,6 +42,7 @@ func LintActivity(a *Activity, root *doc.Node, file string) []guideway.Diagnosti
 		}
 		names = append(names, name)
 	}
+	l.LintHidden(at)
 	return l.Findings(guideway.SeverityWarning)
 }
 
@@ -52,7 +53,9 @@ func LintSkill(root *doc.Node, file string) []guideway.Diagnostic {
 	for _, m := range l.skillMembers() {
 		known = append(known, m.key)
 	}
-	l.lintMisspelled(shape.Root(root, "skill"), known...)
+	at := shape.Root(root, "skill")
+	l.lintMisspelled(at, known...)
+	l.LintHidden(at)
 	return l.Findings(guideway.SeverityWarning)
 }
 

@@ -57,6 +57,7 @@ func Lint(w *Workflow, root *doc.Node, file string) []guideway.Diagnostic {
 		l.lintTopStep(steps, i)
 	}
 	l.lintSharedBodies(steps)
+	l.LintHidden(at)
 	return l.Findings(guideway.SeverityWarning)
 }
 
