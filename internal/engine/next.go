@@ -48,16 +48,46 @@ func (p *Program) Next(req NextRequest) (*NextResult, error) {
 		if !res.IsComplete {
 			res.Guidance.Prompt = p.waitPrompt(unmet, r.vars)
 		}
+		res.Guidance.Prompt += r.warningText()
 		return res, nil
 	}
 	sc := stepText{program: p, step: at, vars: r.vars, first: len(req.Completed) == 0, stateless: true}
 	if loop != nil {
 		lp := r.loops[loop.step.ID]
 		sc.enterRound(loop, lp.round, lp.list)
-		sc.startsLoop = lp.round == 1 && at == r.firstStep(loop, sc.vars)
+		sc.startsRound = at == r.firstStep(loop, sc.vars)
+		sc.startsLoop = lp.round == 1 && sc.startsRound
 	}
 	res.Step, res.Guidance = sc.stepView(), sc.buildGuidance()
+	res.Guidance.Prompt += r.warningText()
 	return res, nil
+}
+
+// warningText returns the warnings of loops that this call adds to those that the caller
+// sent, as a section of the prompt.
+func (r *replay) warningText() string {
+	var b strings.Builder
+	for _, it := range r.p.items {
+		if !it.isLoop() {
+			continue
+		}
+		lp := r.loops[it.step.ID]
+		for _, w := range lp.warnings {
+			if slices.Contains(r.echoed[it.step.ID].warnings, w) {
+				continue
+			}
+			fmt.Fprintf(&b, "\n- Loop '%s': %s", it.step.ID, w)
+			if rest := len(lp.list) - lp.round; rest > 0 && w == maxReachedText(it.step.Loop) {
+				fmt.Fprintf(&b, "; %d of its %d items were not handed out", rest, len(lp.list))
+			} else if lp.round <= 0 {
+				b.WriteString("; the loop was skipped")
+			}
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\n\n## Warnings" + b.String()
 }
 
 // firstStep returns the first applicable step of a loop's body.

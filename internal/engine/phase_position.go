@@ -16,6 +16,13 @@ import (
 // reached. The state may be any prefix of a run's events.
 func (p *PhaseProgram) PositionOf(s State) Position {
 	s = applyConsequences(p, s)
+	pos := p.positionAt(s)
+	pos.addRests(s)
+	return pos
+}
+
+// positionAt returns the position of a run that has no pending consequences.
+func (p *PhaseProgram) positionAt(s State) Position {
 	if s.Ended != "" || !s.Started {
 		return Position{Kind: PositionEnd}
 	}
@@ -78,6 +85,9 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 		if loop.Type == phases.LoopForEach {
 			pos.Loop.Rounds = min(len(ph.Loop.Items), loop.MaxIterations)
 			pos.Loop.Item = roundValue(loop, ph.Loop)
+			if rest := len(ph.Loop.Items) - loop.MaxIterations; rest > 0 {
+				fmt.Fprintf(&b, "\nThe list has %d items, and the loop ends after %d of them (maxIterations).\n", len(ph.Loop.Items), loop.MaxIterations)
+			}
 			if loop.Variable != "" {
 				if text, err := json.Marshal(pos.Loop.Item); err == nil {
 					fmt.Fprintf(&b, "\nThis round is about %s: %s\n", loop.Variable, text)
@@ -99,7 +109,7 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 	p.describeNeeds(pos.Sets)
 	if !step.Required {
 		b.WriteString("\nThe step is optional: skip it with a reason, if it does not apply.\n")
-	} else if !phase.Required && first {
+	} else if !phase.Required {
 		b.WriteString("\nThe phase is optional: skip the rest of it with a reason, if it does not apply.\n")
 	}
 	if s.Steps == 0 {

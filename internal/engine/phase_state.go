@@ -65,6 +65,9 @@ func applyPhases(s State, e Event) State {
 	if s.isCommandEvent(e) {
 		ph.Passed = 0 // Passed counts only skips, which applySkip counts
 	}
+	if e.Kind == EventLoopCompleted && ph.Loop != nil {
+		s = s.addRest(e.Step, ph.Loop.Round, len(ph.Loop.Items))
+	}
 	switch e.Kind {
 	case EventPhaseEntered:
 		ph = PhaseState{Phase: e.Phase, Part: PartEntry, Skips: ph.Skips, Passed: ph.Passed + 1}

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
@@ -162,6 +163,13 @@ func (p *Program) Status(s State) Status {
 // reached. The state may be any prefix of a run's events.
 func (p *Program) PositionOf(s State) Position {
 	s = applyConsequences(p, s)
+	pos := p.positionAt(s)
+	pos.addRests(s)
+	return pos
+}
+
+// positionAt returns the position of a run that has no pending consequences.
+func (p *Program) positionAt(s State) Position {
 	switch {
 	case s.Ended != "" || !s.Started:
 		return Position{Kind: PositionEnd}
@@ -179,6 +187,20 @@ func (p *Program) PositionOf(s State) Position {
 	return p.stepPosition(s, step)
 }
 
+// addRests reports the rounds of loops that were left out since the last step, and at the
+// end those of the whole run.
+func (pos *Position) addRests(s State) {
+	var texts []string
+	for _, r := range s.Rest {
+		if r.Steps == s.Steps || s.Ended == StatusCompleted {
+			texts = append(texts, fmt.Sprintf("Loop '%s' ended after round %d of %d, by maxIterations: %d were left out.", r.Loop, r.Done, r.Rounds, r.Rounds-r.Done))
+		}
+	}
+	if len(texts) > 0 {
+		pos.Message = strings.TrimSpace(pos.Message + "\n" + strings.Join(texts, " "))
+	}
+}
+
 // newStepText returns the text builder for a step or loop at the state.
 func (p *Program) newStepText(s State, step *steps.Step) *stepText {
 	sc := &stepText{program: p, step: step, vars: p.textVars(s)}
@@ -190,6 +212,7 @@ func (p *Program) newStepText(s State, step *steps.Step) *stepText {
 
 func (p *Program) stepPosition(s State, step *steps.Step) Position {
 	sc := p.newStepText(s, step)
+	sc.startsRound = sc.loop != nil && s.Frame.Worked == 0
 	pos := Position{
 		Kind: PositionStep, ID: step.ID, Title: sc.fillText(step.Title),
 		Prompt: sc.buildPrompt(), Criteria: sc.fillAll(step.Criteria.Describe()),

@@ -50,8 +50,9 @@ type stepText struct {
 	list  []any
 	// first is set if this is the first text of the workflow.
 	first bool
-	// startsLoop is set if the step is the first of its loop.
-	startsLoop bool
+	// startsLoop is set if the step is the first of its loop, startsRound if it is the first
+	// of its round.
+	startsLoop, startsRound bool
 	// stateless is set if the caller keeps the list of completed steps.
 	stateless bool
 }
@@ -133,6 +134,9 @@ func (s *stepText) buildPrompt() string {
 		}
 		b.WriteString("\n")
 	}
+	if s.startsRound && s.loop.step.Prompt != "" {
+		b.WriteString("## Loop Instructions\n" + s.fillText(s.loop.step.Prompt) + "\n\n")
+	}
 	b.WriteString(s.fillText(s.step.Prompt))
 	if s.loop != nil {
 		s.writeLoop(&b)
@@ -144,6 +148,9 @@ func (s *stepText) writeLoop(b *strings.Builder) {
 	fmt.Fprintf(b, "\n\n## Loop Context\n- Iteration: %d", s.round)
 	if s.loop.step.Loop.Type == steps.LoopForEach {
 		fmt.Fprintf(b, "\n- Total Items: %d\n- Current Index: %d", len(s.list), s.round-1)
+		if most := s.loop.step.Loop.MaxIterations; len(s.list) > most {
+			fmt.Fprintf(b, "\n- Limit: the loop ends after item %d (maxIterations); the other %d are not handed out", most, len(s.list)-most)
+		}
 	}
 	if s.round == 1 {
 		return

@@ -49,8 +49,28 @@ type State struct {
 	// Phases is the state in a phase workflow. It is nil in a step workflow, which uses
 	// Cursor, Frame, Confirmed, Again and Revise instead.
 	Phases *PhaseState `json:",omitempty"`
+	// Rest are the loops that ended before the end of their list or count.
+	Rest []LoopRest `json:",omitempty"`
 	// Steps counts the completed steps, Seq the events.
 	Steps, Seq int
+}
+
+// LoopRest describes a loop that maxIterations ended before all of its rounds.
+type LoopRest struct {
+	// Loop is the ID of the loop.
+	Loop string
+	// Done is the number of rounds, Rounds that of the list or the count.
+	Done, Rounds int
+	// Steps is the number of completed steps of the run at the end of the loop.
+	Steps int
+}
+
+// addRest notes a loop that ends after done of its rounds.
+func (s State) addRest(loop string, done, rounds int) State {
+	if done > 0 && done < rounds {
+		s.Rest = append(slices.Clip(s.Rest), LoopRest{Loop: loop, Done: done, Rounds: rounds, Steps: s.Steps})
+	}
+	return s
 }
 
 // Frame is the state of a run in a loop.
@@ -220,6 +240,7 @@ func Apply(s State, e Event) State {
 		f.Round, f.Body, f.Worked = e.Round, 0, 0
 		s.Frame = &f
 	case EventLoopEnded:
+		s = s.addRest(e.Step, s.Frame.Round, s.Frame.Rounds)
 		s.Frame = nil
 		s.Cursor++
 	case EventGateOpened:

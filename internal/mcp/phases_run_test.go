@@ -59,6 +59,21 @@ func TestPositionsIncludeGuideOnce(t *testing.T) {
 	}
 }
 
+// A position names a guide that does not exist, and a section that its guide does not have.
+func TestPositionsNameMissingGuides(t *testing.T) {
+	t.Parallel()
+	r := newTestServer(t)
+	writeToCatalog(t, r, "routed/routed.json", phasesWithRoute("b"))
+	cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
+	if started := callText(t, cs, "workflow_start", map[string]any{"workflowId": "routed"}); !strings.Contains(started.texts[0], "The workflow has no such guide") {
+		t.Errorf("without the guide:\n%s", started.texts[0])
+	}
+	writeToCatalog(t, r, "routed/guides/00-way.md", "# The way\n\n## One\nslowly\n")
+	if started := callText(t, cs, "workflow_start", map[string]any{"workflowId": "routed"}); !strings.Contains(started.texts[0], `The guide has no section "Two"`) {
+		t.Errorf("without the section:\n%s", started.texts[0])
+	}
+}
+
 // A run uses its pinned definition, not the current one of the catalog.
 func TestRunTransitionsUsePinnedDefinition(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -40,13 +41,18 @@ func guideText(lib *library.Library, workflow string, g *engine.GuideText) strin
 	base := path.Base(g.Path)
 	entry := lib.Text(library.KindGuide, workflow, strings.TrimSuffix(base, path.Ext(base)))
 	if entry == nil {
-		return ""
+		if strings.Contains(g.Path, "/") && !strings.HasPrefix(strings.TrimPrefix(g.Path, "./"), "guides/") {
+			return "" // a file outside of the guides
+		}
+		return "(The workflow has no such guide: work without it, and tell the user that it is missing.)"
 	}
 	text := entry.Text
 	if g.Section != "" {
-		if section, ok := library.Section(text, g.Section); ok {
-			text = section
+		section, ok := library.Section(text, g.Section)
+		if !ok {
+			section = fmt.Sprintf("(The guide has no section %q. The whole guide:)\n%s", g.Section, text)
 		}
+		text = section
 	}
 	text = strings.TrimSpace(text)
 	if len(text) > maxGuide {

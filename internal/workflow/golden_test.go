@@ -145,7 +145,8 @@ func TestDiagnosticsAreComplete(t *testing.T) {
 // linter reports it, and no run starts.
 func isLateError(f guideway.Diagnostic) bool {
 	switch f.Code {
-	case "criterion-pattern-invalid", "criterion-schema-invalid", "validate-never", "loop-over-type", "phase-stuck", "phase-cycle", "loop-server-variable":
+	case "criterion-pattern-invalid", "criterion-schema-invalid", "validate-never", "loop-over-type", "phase-stuck", "phase-cycle", "loop-server-variable",
+		"condition-operators", "condition-empty":
 		return f.Severity == guideway.SeverityError
 	default:
 		return false

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -168,6 +169,9 @@ func validateFile(ctx context.Context, h *app.Host, name string, as workflow.As)
 		return validateMachine(h, name, file)
 	}
 	def, found := workflow.CheckAs(shown, data, as)
+	if def != nil && def.Workflow != nil && name != "-" {
+		found = workflow.Lint(def.Workflow, data, phases.Layout{Guides: listGuides(h.Abs(name))})
+	}
 	file.Diagnostics = app.OrEmpty(found)
 	if def != nil {
 		file.Valid, file.ID, file.Dialect, file.Hash = len(app.FilterErrors(found)) == 0, def.ID, def.Dialect, def.Hash
@@ -176,6 +180,28 @@ func validateFile(ctx context.Context, h *app.Host, name string, as workflow.As)
 		}
 	}
 	return file
+}
+
+// listGuides returns the guides that belong to a workflow file, in the directory guides next
+// to it or in the directory of its name; nil if there is no such directory.
+func listGuides(file string) []string {
+	dir, base := filepath.Split(file)
+	name := strings.TrimSuffix(base, filepath.Ext(base))
+	guides := filepath.Join(dir, name, "guides")
+	if filepath.Base(dir) == name {
+		guides = filepath.Join(dir, "guides")
+	}
+	entries, err := os.ReadDir(guides)
+	if err != nil {
+		return nil
+	}
+	files := make([]string, 0, len(entries))
+	for _, e := range entries {
+		if !e.IsDir() {
+			files = append(files, e.Name())
+		}
+	}
+	return files
 }
 
 // definitionFiles returns the file, or the definitions below a directory that the catalog

@@ -38,6 +38,9 @@ func (w *modelRun) runLoop(ph *phase, l *loop) bool {
 			}
 		}
 	}
+	if len(list) > l.maxRounds { // positions name the loop whose items are left out
+		w.cutLoops = append(w.cutLoops, l.element)
+	}
 	return true
 }
 

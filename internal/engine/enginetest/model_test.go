@@ -125,8 +125,9 @@ type modelRun struct {
 	item     any
 	done     int
 	revealed []element
-	// list is the list of the loop.
-	list []any
+	// list is the list of the loop, cutLoops are the loops that ended before their lists.
+	list     []any
+	cutLoops []element
 	// phasesSinceInput counts the phases entered since the last command; visited are those
 	// phases.
 	phasesSinceInput int
@@ -137,6 +138,7 @@ type modelRun struct {
 func (w *modelRun) completePlace(p place) place {
 	seen := *w
 	p.vars, p.scope, p.done, p.revealed, p.phase = w.vars, seen.lookupVar, w.done, slices.Clone(w.revealed), w.in
+	p.visible = append(p.visible, w.cutLoops...)
 	if w.in != nil && p.kind != "end" {
 		p.visible = append(p.visible, w.in.element)
 	}

@@ -130,6 +130,7 @@ func compareStateless(t failer, def *definition, program *engine.Program, vars m
 // withoutCounting removes the line that explains to a stateless caller how to keep its
 // list.
 func withoutCounting(prompt string) string {
+	prompt, _, _ = strings.Cut(prompt, "\n\n## Warnings\n")
 	lines := slices.DeleteFunc(strings.Split(prompt, "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "- When done: append")
 	})

@@ -269,6 +269,9 @@ func (w *walker) walkLoop(s *step) bool {
 			}
 		}
 	}
+	if count > s.loop.most { // positions name the loop whose rounds are left out
+		w.reached = append(w.reached, s)
+	}
 	return true
 }
 

@@ -14,6 +14,8 @@ const (
 	CodeConditionAlways    = "condition-always"
 	CodeConditionNever     = "condition-never"
 	CodeConditionIgnored   = "condition-ignored"
+	CodeConditionOperators = "condition-operators"
+	CodeConditionEmpty     = "condition-empty"
 	CodeVariableUnset      = "variable-unset"
 	CodeVariableLate       = "variable-late"
 	CodeLoopNever          = "loop-never-runs"

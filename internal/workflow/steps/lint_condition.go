@@ -15,6 +15,7 @@ func (l *linter) lintRunCondition(at shape.Place, step *Step, s scope) {
 	l.lintIgnored(at)
 	value, constant := step.RunCondition.Constant()
 	switch {
+	case at.Node != nil && at.Node.Kind == doc.Object && len(at.Node.Members) == 0: // lintIgnored reports it
 	case constant && value:
 		l.Warnf(at, CodeConditionAlways, "remove the condition", "The runCondition of %s is always true%s.", stepSubject(step), conditionSuffix(step.RunCondition))
 	case constant:
@@ -202,13 +203,15 @@ func (l *linter) lintIgnored(at shape.Place) {
 	operators := operatorsOf(at.Node)
 	name := at.Node.Get("var")
 	switch {
+	case len(at.Node.Members) == 0:
+		l.Errorf(at, CodeConditionEmpty, "remove it, or write the comparison", "The condition is empty, so it tests nothing.")
 	case name == nil && len(operators) > 0:
 		l.Warnf(at, CodeConditionIgnored, `add "var": the variable to compare`, "The condition compares nothing: '%s' has no 'var', so it is never true.", operators[0])
 	case name != nil && name.Text == "":
 		l.Warnf(at.Key("var"), CodeConditionIgnored, "write the name of a variable", "The condition's variable has no name, so the condition is never true.")
 	case len(operators) > 1:
-		l.Warnf(at, CodeConditionIgnored, fmt.Sprintf(`write {"and": [{"var": "%s", "%s": ...}, {"var": "%s", "%s": ...}]}`, name.Text, operators[0], name.Text, operators[1]),
-			"Of the operators %s, only '%s' counts.", strings.Join(operators, ", "), operators[0])
+		l.Errorf(at, CodeConditionOperators, fmt.Sprintf(`write {"and": [{"var": "%s", "%s": ...}, {"var": "%s", "%s": ...}]}`, name.Text, operators[0], name.Text, operators[1]),
+			"A condition has one operator: of %s, only '%s' counts.", strings.Join(operators, ", "), operators[0])
 	}
 	seen := ""
 	for _, key := range []string{"var", "and", "or", "not"} {
@@ -216,7 +219,7 @@ func (l *linter) lintIgnored(at shape.Place) {
 			continue
 		}
 		if seen != "" {
-			l.Warnf(at.Key(key), CodeConditionIgnored, "put both into a list under 'and' or 'or'", "'%s' has no effect next to '%s'.", key, seen)
+			l.Errorf(at.Key(key), CodeConditionOperators, "put both into a list under 'and' or 'or'", "'%s' has no effect next to '%s': a condition has one operator.", key, seen)
 			continue
 		}
 		seen = key

@@ -18,6 +18,7 @@ func (l *linter) lintLoop(at shape.Place, step *Step, s scope) {
 	loop, config := step.Loop, at.Key("loop")
 	l.lintLoopNumbers(config, step)
 	l.lintLoopNames(config, step)
+	l.lintTemplate(at.Key("prompt"), step.Prompt, step, l.bodyScope(s.order-1))
 	switch loop.Type {
 	case LoopWhile, LoopUntil:
 		inner := l.bodyScope(s.order - 1)
@@ -62,7 +63,7 @@ func (l *linter) lintLoopCondition(at shape.Place, step *Step, s scope) {
 		return
 	}
 	names := loop.Condition.Variables()
-	if slices.ContainsFunc(names, s.hasLoopVariable) || slices.ContainsFunc(names, func(name string) bool { return bodyMentions(loop, name) }) {
+	if slices.ContainsFunc(names, s.hasLoopVariable) || slices.ContainsFunc(names, func(name string) bool { return bodyMentions(step, name) }) {
 		return
 	}
 	l.Warnf(at, CodeLoopUntouched, fmt.Sprintf("explain in a step of the body when to set '%s'", names[0]),
@@ -77,11 +78,12 @@ func alwaysOrNever(value bool) string {
 	return "never"
 }
 
-// bodyMentions reports whether a text of the body mentions the name.
-func bodyMentions(loop *Loop, name string) bool {
+// bodyMentions reports whether a text of the loop or its body mentions the name.
+func bodyMentions(step *Step, name string) bool {
 	m := mentionIndex{cache: map[string]int{}}
-	for i := range loop.Body {
-		m.addStep(0, &loop.Body[i])
+	m.addTexts(0, step.Prompt)
+	for i := range step.Loop.Body {
+		m.addStep(0, &step.Loop.Body[i])
 	}
 	return m.firstMentionOf(name) != neverMentioned
 }

@@ -12,7 +12,9 @@ import (
 // lintTemplates checks the placeholders in a step's texts.
 func (l *linter) lintTemplates(at shape.Place, step *Step, s scope) {
 	l.lintTemplate(at.Key("title"), step.Title, step, s)
-	l.lintTemplate(at.Key("prompt"), step.Prompt, step, s)
+	if step.Loop == nil {
+		l.lintTemplate(at.Key("prompt"), step.Prompt, step, s)
+	}
 	l.lintTemplate(at.Key("agentRole"), step.AgentRole, step, s)
 	for i, text := range step.Guidance {
 		l.lintTemplate(at.Key("guidance").Index(i), text, step, s)

@@ -16,7 +16,7 @@ const maxRounds = 1000
 // readLoopStep reads a loop.
 func (p *parser) readLoopStep(at shape.Place) Step {
 	p.Closed(at, "a loop does not support this property: set it on a step of its body", []string{
-		"id", "type", "title", "loop", "body", "functionDefinitions", "requireConfirmation", "approval", "runCondition",
+		"id", "type", "title", "prompt", "loop", "body", "functionDefinitions", "requireConfirmation", "approval", "runCondition",
 	})
 	p.Require(at, "id", "title", "loop", "body")
 	p.checkLoopType(at)
@@ -26,6 +26,7 @@ func (p *parser) readLoopStep(at shape.Place) Step {
 	return Step{
 		ID:           p.readID(at.Key("id")),
 		Title:        p.Text(at.Key("title"), 1, 128),
+		Prompt:       p.Text(at.Key("prompt"), 1, 8192),
 		Functions:    p.readFunctions(at.Key("functionDefinitions")),
 		Confirm:      confirm,
 		Person:       person,

@@ -143,8 +143,8 @@ func TestConformance(t *testing.T) {
 		{"37: no body", workflowText(`{"id":"the-loop","type":"loop","title":"T","loop":{"type":"for","count":1,` + round + `}}`), []string{
 			"Missing required field 'body' in loop 'the-loop'. This field is mandatory and must be provided.",
 		}},
-		{"37: a prompt", workflowText(strings.Replace(loopText(`{"type":"for","count":1,`+round+`}`), `"title"`, `"prompt":"P","title"`, 1)), []string{
-			"Unexpected property 'prompt' found in loop 'the-loop'. The steps dialect has no such property here.",
+		{"37: guidance", workflowText(strings.Replace(loopText(`{"type":"for","count":1,`+round+`}`), `"title"`, `"guidance":["G"],"title"`, 1)), []string{
+			"Unexpected property 'guidance' found in loop 'the-loop'. The steps dialect has no such property here.",
 		}},
 		{"37: invalid body step", workflowText(`{"id":"the-loop","type":"loop","title":"T","loop":{"type":"for","count":1,` + round + `},"body":[{"id":"the-body","title":"T"}]}`), []string{
 			"Missing required field 'prompt' in body step 1 ('the-body') of loop 'the-loop'. This field is mandatory and must be provided.",

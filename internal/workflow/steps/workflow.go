@@ -29,7 +29,8 @@ type Workflow struct {
 // Step is a standard step, or a loop if Loop is set.
 type Step struct {
 	ID, Title string
-	// Prompt, AgentRole and Guidance are texts for the agent. A loop has none.
+	// Prompt, AgentRole and Guidance are texts for the agent. A loop can have a prompt, which
+	// comes with the first step of each round; it is an extension of WorkRail's format.
 	Prompt    string
 	AgentRole string
 	Guidance  []string
