@@ -108,7 +108,7 @@ func (c *conversation) checkTools(result json.RawMessage) {
 		if tool.Description == "" || tool.InputSchema["type"] != "object" || tool.OutputSchema["type"] != "object" {
 			c.Errorf("%s has no description, or a schema that is not of an object", tool.Name)
 		}
-		// Codex refuses tools that do not say whether they destroy something.
+		// Codex refuses tools that do not state whether they are destructive.
 		if tool.Annotations["readOnlyHint"] != true && tool.Annotations["destructiveHint"] == nil {
 			c.Errorf("%s: the annotations are %v", tool.Name, tool.Annotations)
 		}

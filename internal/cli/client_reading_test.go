@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// reading is what a model reads in the answer to a call.
+// reading is the part of the answer to a call that a model reads.
 type reading struct {
 	// text is all that the client shows the model.
 	text string
-	// kind and id are those of the position.
+	// kind and id identify the position.
 	kind, id string
 	// rule is the rule of a refusal.
 	rule string
@@ -101,7 +101,7 @@ var (
 	choiceList   = regexp.MustCompile(`; one of (.*)$`)
 )
 
-// parse reads the position and the next call, from JSON or from words.
+// parse reads the position and the next call, from JSON or from text.
 func (r *reading) parse(text string) error {
 	if strings.HasPrefix(text, "{") {
 		var a struct {

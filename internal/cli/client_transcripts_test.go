@@ -15,9 +15,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// clientProfile is the behavior of a client. The files in testdata/clients have the messages
-// that the programs sent to Guideway, with NAME, ARGUMENTS, ID, QUESTION and STATE for what
-// differs from call to call, and the headers that they send over HTTP.
+// clientProfile is the behavior of a client. The files in testdata/clients have the
+// messages that the programs sent to Guideway, with NAME, ARGUMENTS, ID, QUESTION and STATE
+// instead of the parts that differ from call to call, and the headers that they send over
+// HTTP.
 type clientProfile struct {
 	name     string
 	parts    map[string]string
@@ -74,7 +75,7 @@ type conversation struct {
 // Each client completes a run, as it did when its messages were recorded: over stdio and, if
 // it was recorded, over HTTP. The model behind it reads only what the client shows it, and
 // fills in the fields of the forms that it reads. At a human approval, a client without a
-// person closes the form at once; the person then opens the gate at a terminal.
+// person closes the form immediately; the person then opens the gate at a terminal.
 func TestClientTranscripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/clients/*.txtar")
@@ -109,7 +110,7 @@ func TestClientTranscripts(t *testing.T) {
 	}
 }
 
-// followWorkflow does what a model does that reads the answers: it finds the workflow, starts
+// followWorkflow acts as a model that reads the answers: it finds the workflow, starts
 // it, and continues until the run is completed.
 func (c *conversation) followWorkflow() {
 	if seen := c.callTool("workflow_list", map[string]any{}); !strings.Contains(seen.text, "upload") {
@@ -132,7 +133,7 @@ func (c *conversation) followWorkflow() {
 	c.Fatalf("no end: %q", c.moves)
 }
 
-// openGate lets the person open a gate, as the answer says.
+// openGate lets the person open a gate in the way that the answer names.
 func (c *conversation) openGate(seen reading, runID string) reading {
 	c.Helper()
 	wanted := []string{"guideway runs approve " + runID}
@@ -282,7 +283,7 @@ func (c *conversation) answerForm(m message) string {
 	return reply
 }
 
-// acceptForm replaces the answer of a client that closes a form by that of a person.
+// acceptForm replaces the answer of a client that closes a form with the answer of a person.
 func acceptForm(frame string) string {
 	return regexp.MustCompile(`\{"action":"(cancel|decline)"\}`).ReplaceAllString(frame, `{"action":"accept","content":{"option":"confirm"}}`)
 }

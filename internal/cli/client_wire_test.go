@@ -164,7 +164,7 @@ type httpWire struct {
 	t       *testing.T
 	cmd     *exec.Cmd
 	profile *clientProfile
-	// url is the address of the endpoint, page of the dashboard.
+	// url is the address of the endpoint, and page the address of the dashboard.
 	url, page, token string
 	session          string
 	client           http.Client
@@ -268,7 +268,7 @@ func (w *httpWire) exchange(frames []string, answer func(message) string) map[st
 }
 
 // readEvents reads a stream until it has the response to a request. The client answers a
-// question of the server in a request of its own while the stream is open.
+// question of the server in a separate request while the stream is open.
 func (w *httpWire) readEvents(res *http.Response, id string, got map[string]json.RawMessage, answer func(message) string) {
 	w.t.Helper()
 	defer func() { _ = res.Body.Close() }()
@@ -304,7 +304,7 @@ func (w *httpWire) end() {
 		_ = w.send(method, "stream", "").Body.Close()
 	}
 	w.cancel()
-	_ = w.cmd.Process.Kill() // Windows knows no other signal.
+	_ = w.cmd.Process.Kill() // Windows supports no other signal.
 	w.streams.Wait()
 	_ = w.cmd.Wait()
 }

@@ -249,10 +249,10 @@ func TestDifferencesAreComplete(t *testing.T) {
 func TestPinIgnoresOnlyMessageMetadata(t *testing.T) {
 	t.Parallel()
 	for name, texts := range map[string][2]string{
-		"a trace elsewhere":         {`{"name":"n","x":{"traceparent":"a","y":1}}`, `{"name":"n","x":{"traceparent":"b","y":1}}`},
-		"an empty object elsewhere": {`{"name":"n","annotations":{}}`, `{"name":"n"}`},
-		"a token elsewhere":         {`{"name":"n","progressToken":"a"}`, `{"name":"n"}`},
-		"_meta that is no object":   {`{"name":"n","_meta":"a"}`, `{"name":"n","_meta":"b"}`},
+		"a trace elsewhere":           {`{"name":"n","x":{"traceparent":"a","y":1}}`, `{"name":"n","x":{"traceparent":"b","y":1}}`},
+		"an empty object elsewhere":   {`{"name":"n","annotations":{}}`, `{"name":"n"}`},
+		"a token elsewhere":           {`{"name":"n","progressToken":"a"}`, `{"name":"n"}`},
+		"_meta that is not an object": {`{"name":"n","_meta":"a"}`, `{"name":"n","_meta":"b"}`},
 	} {
 		a, errA := pinOf(json.RawMessage(texts[0]))
 		b, errB := pinOf(json.RawMessage(texts[1]))

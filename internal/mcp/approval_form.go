@@ -271,7 +271,7 @@ func (r *runTools) refuseOpenForm(ctx context.Context, open formState) *run.Refu
 	at := func(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
 	return &run.Refusal{
 		Code: guideway.CodeRefused, Rule: ruleFormOpen, RunID: open.Run,
-		Message: fmt.Sprintf("the person is already asked about this gate: the form for %q of run %s is open in this client since %s",
+		Message: fmt.Sprintf("the person was already asked about this gate: the form for %q of run %s has been open in this client since %s",
 			open.Gate, open.Run, at(time.UnixMilli(open.Asked))),
 		Fix: "wait for the answer of that form; a lost form expires at " + at(time.Unix(open.Expires, 0)) + ". Without a form, " + r.approvalFix(ctx, open.Run),
 	}

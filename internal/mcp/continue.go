@@ -180,7 +180,7 @@ func (r *runTools) askAtGate(ctx context.Context, req *mcp.CallToolRequest, c ru
 	if sealed == "" {
 		return nil, r.refuseOpenForm(ctx, form)
 	}
-	// Until this form was open, another one could be answered or declined.
+	// Another form could be answered or declined before this one was open.
 	if now = r.gateOf(ctx, c, in); now == nil {
 		r.forms.closeForm(form)
 		return nil, nil

@@ -29,7 +29,7 @@ type formState struct {
 	Nonce   string `json:"n"`
 }
 
-// formPlace is a position of a run, as one client asks a person about it.
+// formPlace identifies a position of a run and the client that asks a person about it.
 type formPlace struct{ user, client, handle string }
 
 // formStore seals the states of forms, and accepts each state once. At most one form is open
@@ -42,7 +42,7 @@ type formStore struct {
 	mu sync.Mutex
 	// used maps the nonces of returned forms to their expiry.
 	used map[string]time.Time
-	// open has the form that is open at a place.
+	// open maps a place to the form that is open there.
 	open map[formPlace]formState
 }
 
@@ -73,7 +73,7 @@ func (f *formStore) openForm(s formState) (sealed string, open formState) {
 	return payload + "." + f.signPayload(payload), s
 }
 
-// closeForm removes a form from the open ones. Its answer is accepted nevertheless.
+// closeForm removes a form from the open ones. An answer to it is still accepted.
 func (f *formStore) closeForm(s formState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

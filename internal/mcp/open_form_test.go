@@ -117,7 +117,7 @@ func TestClosedFormsBlockNoGate(t *testing.T) {
 		lost := <-opened
 		cancel()
 		<-call
-		for { // until the server has seen the cancellation
+		for { // waits until the server has seen the cancellation
 			result := continueAsync(t.Context(), t, cs, input)
 			select {
 			case form := <-opened:
