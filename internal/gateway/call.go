@@ -194,14 +194,46 @@ func (g *Gateway) send(ctx context.Context, c *Client, a route, r Request) (json
 	}
 	want, parked := g.sessionFor(c, a.member, modern)
 	if parked {
-		return g.park(ctx, c, want, a, r)
+		result, err := g.park(ctx, c, want, a, r)
+		if next := g.findReplacement(ctx, c, a, err); next != nil {
+			a.member = next
+			return g.send(ctx, c, a, r)
+		}
+		return result, err
 	}
 	s, done, err := a.member.Session(ctx, want)
+	if next := g.findReplacement(ctx, c, a, err); next != nil {
+		a.member = next
+		return g.send(ctx, c, a, r)
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 	return g.exchange(ctx, c, s, a, r, st.Upstream)
+}
+
+// findReplacement returns the upstream that has replaced the closed one of a request: its
+// configuration changed, or it was restarted, after the name was looked up. It returns nil if
+// err has another reason, or if the client may not send the request to the replacement.
+func (g *Gateway) findReplacement(ctx context.Context, c *Client, a route, err error) *member {
+	if !errors.Is(err, upstream.ErrClosed) {
+		return nil
+	}
+	next := g.findMember(a.member.Name())
+	if next == nil || next.Upstream == a.member.Upstream {
+		return nil
+	}
+	s, may := g.readySurface(ctx, c), g.accessOf(ctx)
+	if a.method == methodCall {
+		t := s.findOriginal(next, a.original)
+		if t == nil || t.blocked != "" || !may.allowsTool(t) {
+			return nil
+		}
+	} else if !may.allowsUpstream(next) {
+		return nil
+	}
+	return next
 }
 
 // sessionFor returns the upstream session that a request needs, and reports whether the

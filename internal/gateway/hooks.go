@@ -128,12 +128,7 @@ func (g *Gateway) afterHooks(ctx context.Context, c *Client, t *tool, r Request,
 
 // redirectTarget returns the tool that hooks chose, if the client may call it.
 func (g *Gateway) redirectTarget(ctx context.Context, c *Client, t *tool, name string) (*tool, error) {
-	var to *tool
-	for _, each := range g.surfaceOf(c).byName {
-		if each.member.Upstream == t.member.Upstream && each.original == name {
-			to = each
-		}
-	}
+	to := g.surfaceOf(c).findOriginal(t.member, name)
 	switch {
 	case to != nil && name != t.original && g.accessOf(ctx).allowsTool(to):
 	case name == t.original:

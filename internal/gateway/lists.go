@@ -197,6 +197,9 @@ func (g *Gateway) sendCompletion(ctx context.Context, c *Client, e *entry, ref j
 	markSent(ctx)
 	want, _ := g.sessionFor(c, e.member, true)
 	session, done, err := e.member.Session(ctx, want)
+	if next := g.findReplacement(ctx, c, route{method: "completion/complete", member: e.member}, err); next != nil {
+		session, done, err = next.Session(ctx, want)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -194,6 +194,16 @@ func (s *surface) addNote(m *member, tool, text string) {
 	s.notes = append(s.notes, Note{Upstream: m.Name(), Tool: tool, Message: text})
 }
 
+// findOriginal returns the tool of an upstream with the upstream's name, or nil.
+func (s *surface) findOriginal(m *member, original string) *tool {
+	for _, t := range s.byName {
+		if t.member.Upstream == m.Upstream && t.original == original {
+			return t
+		}
+	}
+	return nil
+}
+
 // addTools adds the offered tools of an upstream.
 func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts map[string]string) {
 	prefix := m.namePrefix()

@@ -200,7 +200,7 @@ func (u *Upstream) takeSlot(want Want) (*slot, <-chan struct{}, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.closed {
-		return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "the upstream %s was removed or is being restarted", u.spec.Name).
+		return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "the upstream %s %w", u.spec.Name, ErrClosed).
 			WithFix("list the tools again")
 	}
 	key := want.key()
@@ -497,6 +497,9 @@ func (u *Upstream) Health() Health {
 }
 
 var errClosed = errors.New("the upstream was closed")
+
+// ErrClosed is the reason of an upstream that starts no sessions any more. Nothing was sent.
+var ErrClosed = errors.New("was removed or is being restarted")
 
 func (u *Upstream) describeError(err error) error {
 	wrapped := guideway.Errorf(guideway.CodeUnavailable, "the upstream %s is invalid: %w", u.spec.Name, err)
