@@ -143,7 +143,7 @@ func (s *Snapshot) addHooks(states []state) {
 			if first, twice := own[entry.ID]; twice {
 				if entry.Graph != nil {
 					s.diagnostics = append(s.diagnostics, newError("id-duplicate", r.path,
-						fmt.Sprintf("the id %q is taken by %s, which is served; this file is not", entry.ID, first), "change one of the two ids"))
+						fmt.Sprintf("the id %q is already used by %s, which is served; this file is not", entry.ID, first), "change one of the two ids"))
 				}
 				continue
 			}

@@ -220,7 +220,7 @@ func (s *Snapshot) addMachine(source *state, m *loadedMachine, byName map[string
 	if first, twice := own[e.Name]; twice {
 		if e.Definition != nil {
 			s.diagnostics = append(s.diagnostics, newError("id-duplicate", e.Path,
-				fmt.Sprintf("the name %q is taken by %s, which is served; this machine is not", e.Name, first), "give one of the two machines a different workflow_name"))
+				fmt.Sprintf("the name %q is already used by %s, which is served; this machine is not", e.Name, first), "give one of the two machines a different workflow_name"))
 		}
 		return
 	}

@@ -334,7 +334,7 @@ func (s *Snapshot) addDefinitions(source *state) {
 		id := r.good.head.ID
 		if first := own[id]; first != nil {
 			s.diagnostics = append(s.diagnostics, newError("id-duplicate", r.path,
-				fmt.Sprintf("the id %q is taken by %s, which is served; this file is not", id, first.path),
+				fmt.Sprintf("the id %q is already used by %s, which is served; this file is not", id, first.path),
 				"change one of the two ids"))
 			continue
 		}

@@ -266,7 +266,7 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 
 // noWayText explains how to continue if the definition has no transition for the values of
 // the variables.
-const noWayText = "The workflow has no way for these values: if a fact has changed, set its variable; otherwise ask the user, fork the run, or abort it."
+const noWayText = "The workflow has no transition for these values: if a fact has changed, set its variable; otherwise ask the user, fork the run, or abort it."
 
 // describeNeeds adds the declarations of the variables.
 func (p *PhaseProgram) describeNeeds(needs []Need) {

@@ -77,7 +77,7 @@ func (b *builder) addSource(source Source) {
 		if at := (slot{item.Kind, k.workflow, item.Index}); item.Kind != KindRules {
 			if first := slots[at]; first != nil {
 				b.addDiagnostic(guideway.SeverityWarning, CodeIndexDuplicate, item.File,
-					fmt.Sprintf("the index %s is that of %s too; both are served by id", item.Digits, first.File),
+					fmt.Sprintf("the index %s is also that of %s; both are served by id", item.Digits, first.File),
 					"change the index of one of the two files")
 			}
 			slots[at] = item
@@ -103,7 +103,7 @@ func (b *builder) reportDuplicate(item, first *Item) {
 		what = "the path of the rules"
 	}
 	b.addDiagnostic(guideway.SeverityError, code, item.File,
-		fmt.Sprintf("%s is taken by %s, which is served; this file is not", what, first.File),
+		fmt.Sprintf("%s is already used by %s, which is served; this file is not", what, first.File),
 		"change or delete one of the two files")
 }
 

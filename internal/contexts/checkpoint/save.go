@@ -316,7 +316,7 @@ func (s *Service) trySave(ctx context.Context, d *saveDraft) (*Saved, error) {
 	if p.branch {
 		saved.Head = p.newest.ID
 		saved.Warnings = append(saved.Warnings, Warning{Code: WarnBranch, Message: fmt.Sprintf(
-			"%s already had a successor, so this checkpoint starts a branch; the session's last one was %s", rec.Parent, p.newest.ID)})
+			"%s already had a successor, so this checkpoint starts a branch; the last checkpoint of the session was %s", rec.Parent, p.newest.ID)})
 	}
 	return saved, nil
 }

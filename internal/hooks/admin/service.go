@@ -299,7 +299,7 @@ func (d *Service) Export(_ context.Context, id string) ([]byte, error) {
 	}
 	if e.Linked == nil {
 		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s cannot be loaded: %s", e.ID, e.Problem).
-			WithFix("fix it; see 'guideway hooks validate %s'", e.ID)
+			WithFix("fix the graph; see 'guideway hooks validate %s'", e.ID)
 	}
 	return e.Linked.Export(m.newRow(e).State == hookengine.StateActive)
 }

@@ -111,7 +111,7 @@ func (p *parser) checkComparison(at shape.Place) {
 	}
 	switch {
 	case value.Node == nil && needs:
-		p.Errorf(at, CodeConditionValue, `add "value": what to compare with; to test whether a value exists, use the operator 'exists' or 'notExists'`,
+		p.Errorf(at, CodeConditionValue, `add "value": the value to compare with; to test whether a value exists, use the operator 'exists' or 'notExists'`,
 			"The operator '%s' needs a value to compare with (%s).", op, at.Where)
 	case value.Node == nil:
 	case value.Node.Kind == doc.Array || value.Node.Kind == doc.Object:

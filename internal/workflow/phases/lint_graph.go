@@ -135,7 +135,7 @@ func (l *linter) lintDecision(at shape.Place, d *Decision) {
 	for i := range d.Branches {
 		if b := &d.Branches[i]; b.IsDefault {
 			if fallback != "" {
-				l.Warnf(at.Index(i).Key("isDefault"), CodeDefaultTwice, "keep one default", "Decision '%s' has two defaults; '%s' counts.", d.ID, fallback)
+				l.Warnf(at.Index(i).Key("isDefault"), CodeDefaultTwice, "keep one default", "Decision '%s' has two defaults; only '%s' is used.", d.ID, fallback)
 				continue
 			}
 			fallback = b.ID
@@ -165,7 +165,7 @@ func (l *linter) lintTransitions(at shape.Place, p *Phase) {
 		t, one := &p.Transitions[i], at.Index(i)
 		what := fmt.Sprintf("the transition of phase '%s' to '%s'", p.ID, t.To)
 		if t.IsDefault && fallback != "" {
-			l.Warnf(one.Key("isDefault"), CodeDefaultTwice, "keep one default", "Phase '%s' has two default transitions; the one to '%s' counts.", p.ID, fallback)
+			l.Warnf(one.Key("isDefault"), CodeDefaultTwice, "keep one default", "Phase '%s' has two default transitions; only the one to '%s' is used.", p.ID, fallback)
 		} else if t.IsDefault {
 			fallback = t.To
 		}

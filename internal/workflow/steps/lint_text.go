@@ -138,7 +138,7 @@ func (l *linter) lintDefinitions(at shape.Place, functions []Function) {
 	for i := range functions {
 		name := functions[i].Name
 		if seen[name] {
-			l.Warnf(at.Index(i).Key("name"), CodeFunctionTwice, "keep one of the two definitions", "Function '%s' is defined twice here; the first counts.", name)
+			l.Warnf(at.Index(i).Key("name"), CodeFunctionTwice, "keep one of the two definitions", "Function '%s' is defined twice here; only the first definition is used.", name)
 		}
 		seen[name] = true
 		if !l.isUsed(name) {
