@@ -56,7 +56,7 @@ func checkMissing(cell, tests, makefile string) (missing []string) {
 			missing = append(missing, m[0])
 		}
 	}
-	for _, m := range regexp.MustCompile(`\bscripts? ([a-z_]+/[a-z_]+|no_such)`).FindAllStringSubmatch(cell, -1) {
+	for _, m := range regexp.MustCompile(`\bscripts? ([a-z_]+/[a-z_-]+|no_such)`).FindAllStringSubmatch(cell, -1) {
 		if _, err := os.Stat(filepath.Join("testdata", "script", m[1]+".txtar")); err != nil {
 			missing = append(missing, m[0])
 		}
@@ -72,4 +72,38 @@ func checkMissing(cell, tests, makefile string) (missing []string) {
 		}
 	}
 	return missing
+}
+
+// TestSecurityGuarantees checks that each guarantee of docs/security.md names a test, and that
+// each test that the page names exists: the rows of its tables of threats and of ways to open
+// a human approval, and the guarantees of the output under approval.
+func TestSecurityGuarantees(t *testing.T) {
+	t.Parallel()
+	tests := textOfTests(t)
+	list := readPages(t)
+	text := list[slices.IndexFunc(list, func(p page) bool { return p.name == "docs/security.md" })].text
+	_, protected, _ := strings.Cut(text, "## What is protected")
+	protected, _, _ = strings.Cut(protected, "## What is not protected")
+	evidence := regexp.MustCompile(`\bTest[A-Z]|\bscripts? [a-z]+/|"`)
+	guarantees := 0
+	for line := range strings.Lines(protected) {
+		if !strings.HasPrefix(line, "- ") && !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| Against") || strings.HasPrefix(line, "| Way") {
+			continue
+		}
+		guarantees++
+		if !evidence.MatchString(line) {
+			t.Errorf("the guarantee names no test: %s", line)
+		}
+		for _, missing := range checkMissing(line, tests, "") {
+			t.Errorf("the guarantee names %s, which does not exist: %s", missing, line)
+		}
+	}
+	if guarantees < 40 {
+		t.Errorf("only %d guarantees were found, want at least 40", guarantees)
+	}
+	for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(text, -1) {
+		if !strings.Contains(tests, "func "+name+"(") {
+			t.Errorf("the page names %s, which does not exist", name)
+		}
+	}
 }
