@@ -74,7 +74,7 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 	if t.blocked != "" {
 		why := fmt.Sprintf("the tool %s waits for approval: %s", t.name, t.blocked)
 		o.setRefused(why)
-		return c.finishResult(toolError(guideway.CodeForbidden, why, approveFix(t)))
+		return c.finishResult(toolError(guideway.CodeForbidden, why, approveFix(t.member)))
 	}
 	if !g.limits.isFirstAnswer(r.State) {
 		if err := g.checkLimits(c, t); err != nil {
@@ -99,9 +99,9 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 	return g.toolAnswer(c, t, result, err)
 }
 
-// approveFix returns the next action for a tool that waits for approval.
-func approveFix(t *tool) string {
-	return "ask the user to review the tool and to run: guideway upstream approve " + t.member.Name()
+// approveFix returns the next action for a tool or prompt that waits for approval.
+func approveFix(m *member) string {
+	return "ask the user to review it and to run: guideway upstream approve " + m.Name()
 }
 
 // sendTool sends a call to the tool to. called is the tool that the client named: the same

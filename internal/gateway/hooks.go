@@ -139,7 +139,7 @@ func (g *Gateway) redirectTarget(ctx context.Context, c *Client, t *tool, name s
 	}
 	if to.blocked != "" {
 		return nil, guideway.Errorf(guideway.CodeForbidden, "the tool %s waits for approval: %s", to.name, to.blocked).
-			WithFix("%s", approveFix(to))
+			WithFix("%s", approveFix(to.member))
 	}
 	return to, g.checkToolLimit(to)
 }

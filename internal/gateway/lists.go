@@ -87,7 +87,15 @@ func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.Raw
 	if e == nil || !g.accessOf(ctx).allowsUpstream(e.member) {
 		return o.endUnrouted(ctx, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", clipText(r.Name, maxName))})
 	}
+	if e.blocked != "" {
+		return o.endUnrouted(ctx, e.waitingError())
+	}
 	return g.sendRouted(ctx, c, o, route{method: "prompts/get", member: e.member, original: e.original, shown: e.name}, r)
+}
+
+// waitingError returns the error for a prompt that waits for approval.
+func (e *entry) waitingError() error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the prompt %s waits for approval: %s; %s", e.name, e.blocked, approveFix(e.member))}
 }
 
 // sendRouted sends an observed request to its upstream, unless a limit refuses it.
@@ -177,6 +185,9 @@ func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMes
 	}
 	if e == nil || !g.accessOf(ctx).allowsUpstream(e.member) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown ref"}
+	}
+	if e.blocked != "" {
+		return nil, e.waitingError()
 	}
 	if ref, err = jsonrpc.With(ref, jsonrpc.Member{Key: key, Value: jsonrpc.Text(e.original)}); err != nil {
 		return nil, err

@@ -114,7 +114,31 @@ func (g *Gateway) readPinsOnce() pinReader {
 	}
 }
 
-// checkPins returns the tools of an upstream that wait for approval, with the reasons.
+// promptPin is the prefix of the names of prompts among the pins. If a tool has the same name
+// as such a pin, the hashes differ, and both wait.
+const promptPin = "prompt:"
+
+// pinnedEntry is an entry of a catalog that needs a pin.
+type pinnedEntry struct {
+	// name is the name among the pins, and kind is "tool" or "prompt".
+	name, kind string
+	raw        json.RawMessage
+}
+
+// pinnedEntries returns the tools and the prompts of a catalog.
+func pinnedEntries(c *upstream.Catalog) []pinnedEntry {
+	var list []pinnedEntry
+	for _, raw := range c.Tools {
+		list = append(list, pinnedEntry{textMember(raw, "name"), "tool", raw})
+	}
+	for _, raw := range c.Prompts {
+		list = append(list, pinnedEntry{promptPin + textMember(raw, "name"), "prompt", raw})
+	}
+	return list
+}
+
+// checkPins returns the tools and prompts of an upstream that wait for approval, with the
+// reasons.
 func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[string]string {
 	held := map[string]string{}
 	if g.opts.Pins == nil || m.Pins == PinOff {
@@ -122,27 +146,26 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 	}
 	approved, err := pins(m.Name())
 	if err != nil {
-		for _, raw := range c.Tools {
-			held[textMember(raw, "name")] = "the approvals cannot be read: " + err.Error()
+		for _, e := range pinnedEntries(c) {
+			held[e.name] = "the approvals cannot be read: " + err.Error()
 		}
 		return held
 	}
 	first := approved == nil && m.Pins != PinApprove
 	fresh := map[string]Pin{}
-	for _, raw := range c.Tools {
-		name := textMember(raw, "name")
-		pin, err := pinOf(raw)
-		old, known := approved[name]
+	for _, e := range pinnedEntries(c) {
+		pin, err := pinOf(e.raw)
+		old, known := approved[e.name]
 		switch {
 		case err != nil:
-			held[name] = "invalid definition"
+			held[e.name] = "invalid definition"
 		case first:
 			pin.Approved, pin.By = time.Now(), "first use"
-			fresh[name] = pin
+			fresh[e.name] = pin
 		case !known:
-			held[name] = "new tool"
+			held[e.name] = "new " + e.kind
 		case old.Hash != pin.Hash:
-			held[name] = "changed since its approval"
+			held[e.name] = "changed since its approval"
 		}
 	}
 	if len(fresh) > 0 {
@@ -153,8 +176,9 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 	return held
 }
 
-// Waiting is the difference of a tool that waits for human approval.
+// Waiting is the difference of a tool or prompt that waits for human approval.
 type Waiting struct {
+	// Tool is the name of the tool, or that of the prompt with the prefix "prompt:".
 	Tool string `json:"tool"`
 	Why  string `json:"why"`
 	// Before is the approved definition, nil for a new tool; After is the current
@@ -175,10 +199,10 @@ func Review(pins Pins, c *upstream.Catalog, name string) ([]Waiting, error) {
 	}
 	var waiting []Waiting
 	offered := map[string]bool{}
-	for _, raw := range c.Tools {
-		tool := textMember(raw, "name")
+	for _, e := range pinnedEntries(c) {
+		tool := e.name
 		offered[tool] = true
-		pin, err := pinOf(raw)
+		pin, err := pinOf(e.raw)
 		if err != nil {
 			continue
 		}

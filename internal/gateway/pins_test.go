@@ -13,6 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // A tool that changes after its approval is not listed and cannot be called until a person
@@ -40,6 +41,7 @@ func TestChangedToolNeedsApproval(t *testing.T) {
 				t.Errorf("the call returned %s", got)
 			}
 			waiting, err := gateway.Review(pins, r.Known("one"), "one")
+			waiting = slices.DeleteFunc(waiting, func(w gateway.Waiting) bool { return strings.HasPrefix(w.Tool, "prompt:") })
 			if err != nil || len(waiting) != 1 || waiting[0].Why != c.why || !strings.Contains(waiting[0].Diff(), c.diff) {
 				t.Fatalf("waiting: %+v %v", waiting, err)
 			}
@@ -118,5 +120,60 @@ func TestDiff(t *testing.T) {
 	w := gateway.Waiting{Before: []byte(`{"description":"a","x":{"y":1}}`), After: []byte("{\"description\":\"a\u200bb\\n\",\"x\":{\"y\":1}}")}
 	if got, want := w.Diff(), "- /description: a\n+ /description: a\\u{200B}b\\n\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A prompt that changes after its approval is not listed and cannot be used until a person
+// approves the change; the same holds for a new prompt.
+func TestChangedPromptNeedsApproval(t *testing.T) {
+	t.Parallel()
+	for mode, c := range map[string]struct{ prompt, why, diff string }{
+		upstreamtest.Changing: {"greet", "changed", "+ /arguments/0/description: Your password"},
+		upstreamtest.Growing:  {"new2", "new", "+ /name: new2"},
+	} {
+		pins := newPins(t, t.TempDir())
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}, Pins: pins})
+		p := r.connectClient(t, clientSetup{user: "ann", version: legacy, mute: true})
+		names := func() string {
+			list, err := p.session.ListPrompts(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return marshalText(t, list)
+		}
+		get := func(name string) error {
+			_, err := p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "one__" + name, Arguments: map[string]string{"who": "you"}})
+			return err
+		}
+		if got := names(); !strings.Contains(got, "one__greet") {
+			t.Errorf("%s: the prompts are %s", mode, got)
+		}
+		if err := r.Refresh(t.Context(), "one"); err != nil {
+			t.Fatal(err)
+		}
+		if got := names(); strings.Contains(got, "one__"+c.prompt) {
+			t.Errorf("%s: the prompts are %s", mode, got)
+		}
+		if err := get(c.prompt); err == nil || !strings.Contains(err.Error(), "waits for approval") {
+			t.Errorf("%s: the use of the prompt returned %v", mode, err)
+		}
+		_, err := p.session.Complete(t.Context(), &mcp.CompleteParams{
+			Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "one__" + c.prompt}, Argument: mcp.CompleteParamsArgument{Name: "who", Value: "a"},
+		})
+		if err == nil || !strings.Contains(err.Error(), "waits for approval") {
+			t.Errorf("%s: the completion returned %v", mode, err)
+		}
+		all, err := gateway.Review(pins, r.Known("one"), "one")
+		waiting := slices.DeleteFunc(all, func(w gateway.Waiting) bool { return !strings.HasPrefix(w.Tool, "prompt:") })
+		if err != nil || len(waiting) != 1 || waiting[0].Tool != "prompt:"+c.prompt || waiting[0].Why != c.why || !strings.Contains(waiting[0].Diff(), c.diff) {
+			t.Fatalf("%s: waiting: %+v %v", mode, waiting, err)
+		}
+		if err := gateway.Accept(pins, "one", "ann", waiting); err != nil {
+			t.Fatal(err)
+		}
+		r.Reload()
+		if err := get(c.prompt); err != nil || !strings.Contains(names(), "one__"+c.prompt) {
+			t.Errorf("%s: after approval: %v, %s", mode, err, names())
+		}
 	}
 }

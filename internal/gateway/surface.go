@@ -48,6 +48,8 @@ type entry struct {
 	// name is the clients' name, original the upstream's.
 	name, original string
 	shown          json.RawMessage
+	// blocked is the reason why a tool or prompt is not offered; empty for an offered one.
+	blocked string
 	// match matches the URIs of a template; nil for a template that URIs are not matched
 	// against. literal is the text before the first variable.
 	match   *regexp.Regexp
@@ -60,8 +62,6 @@ type tool struct {
 	description string
 	// headers are the arguments that are also sent as headers, by path.
 	headers []headerArgument
-	// blocked is the reason why the tool is not offered; empty for an offered tool.
-	blocked string
 	// unlisted marks a name that no upstream has; see Gateway.unlistedTool.
 	unlisted bool
 }
@@ -159,7 +159,8 @@ func (g *Gateway) buildSurface(members []*member, known map[*member]*upstream.Ca
 			s.addNote(m, "", text)
 		}
 		prefix := m.namePrefix()
-		g.addTools(s, m, c, g.checkPins(m, c, pins))
+		verdicts := g.checkPins(m, c, pins)
+		g.addTools(s, m, c, verdicts)
 		for _, raw := range c.Prompts {
 			original := textMember(raw, "name")
 			name, ok := promptNames.assignName(prefix, original)
@@ -168,7 +169,12 @@ func (g *Gateway) buildSurface(members []*member, known map[*member]*upstream.Ca
 				continue
 			}
 			e := &entry{member: m, name: name, original: original, shown: s.shownAs(m, raw, "name", name)}
-			s.prompts, s.prompt[name] = append(s.prompts, e), e
+			s.prompt[name] = e
+			if e.blocked = verdicts[promptPin+original]; e.blocked != "" {
+				s.addNote(m, original, e.blocked)
+				continue
+			}
+			s.prompts = append(s.prompts, e)
 		}
 		s.addResources(m, c)
 	}
