@@ -8,6 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // What an upstream offers only in the session of one client is in the lists of that client
@@ -85,5 +86,21 @@ func TestSharedListsNotifyAllClients(t *testing.T) {
 	for _, p := range all {
 		<-p.changed
 		waitFor(t, func() bool { return slices.Contains(p.toolNames(), "two__echo") })
+	}
+}
+
+// A change of the server's own lists, or of hooks on lists, reaches clients whose upstreams
+// have not changed.
+func TestOwnListsNotifyClients(t *testing.T) {
+	t.Parallel()
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
+	for _, version := range []string{legacy, modern} {
+		p := r.connectClient(t, clientSetup{user: "ann", version: version})
+		p.toolNames()
+		r.Reserve(nil)
+		r.server.AddTool(&mcp.Tool{Name: "new_" + version, InputSchema: map[string]any{"type": "object"}}, nil)
+		<-p.changed
+		r.Relist()
+		<-p.changed
 	}
 }
