@@ -140,6 +140,7 @@ func replaceWithoutSync(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
+	atomicfile.KeepOwner(temp)
 	_, err = temp.Write(data)
 	if err = errors.Join(err, temp.Close()); err == nil {
 		err = os.Rename(temp.Name(), path)

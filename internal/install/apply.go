@@ -239,6 +239,7 @@ func writeBackup(path string, content []byte, mode fs.FileMode) (string, error) 
 
 // writeAndSync writes, syncs and closes a new file.
 func writeAndSync(file *os.File, content []byte, mode fs.FileMode) error {
+	atomicfile.KeepOwner(file)
 	_, err := file.Write(content)
 	return errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
 }
@@ -250,7 +251,7 @@ func replaceFile(ctx context.Context, target string, c Change, mode fs.FileMode)
 	if c.Private {
 		dirMode = 0o700
 	}
-	if err := os.MkdirAll(dir, dirMode); err != nil {
+	if err := atomicfile.MakeDirMode(dir, dirMode); err != nil {
 		return err
 	}
 	temp, err := os.CreateTemp(dir, "."+filepath.Base(target)+".guideway-*")

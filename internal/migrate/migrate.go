@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
@@ -205,7 +206,7 @@ func Put(ctx context.Context, dir, name string, data []byte, dryRun bool) (Outco
 }
 
 func writeFile(dir, name string, data []byte) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := atomicfile.MakeDir(dir); err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(dir)
@@ -219,10 +220,12 @@ func writeFile(dir, name string, data []byte) error {
 		}
 	}
 	part := name + ".part"
-	f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	_ = root.Remove(part) // left by a killed program
+	f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
+	atomicfile.KeepOwner(f)
 	_, err = f.Write(data)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {

@@ -106,6 +106,7 @@ func (s *Stage) Add(name string, limit int64, content io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
+	atomicfile.KeepOwner(file)
 	sum := sha256.New()
 	size, err := io.Copy(io.MultiWriter(file, sum), io.LimitReader(content, limit+1))
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
@@ -131,7 +132,7 @@ func (s *Stage) makeDirs(name string) error {
 	if name == "." || slices.Contains(s.dirs, name) {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Join(s.dir, filesDir, filepath.FromSlash(name)), 0o700); err != nil {
+	if err := atomicfile.MakeDir(filepath.Join(s.dir, filesDir, filepath.FromSlash(name))); err != nil {
 		return fmt.Errorf("make the directory %s: %w", name, err)
 	}
 	s.dirs = append(s.dirs, name)

@@ -159,6 +159,9 @@ func (s *store) withLock(ctx context.Context, do func() error) (err error) {
 	if err := atomicfile.MakeDir(s.dir); err != nil {
 		return s.writeError(err)
 	}
+	if err := atomicfile.EnsureFile(filepath.Join(s.dir, "lock")); err != nil {
+		return s.writeError(err)
+	}
 	lock := flock.New(filepath.Join(s.dir, "lock"))
 	if ok, err := lock.TryLockContext(ctx, lockRetry); err != nil || !ok {
 		return s.writeError(err)
@@ -177,11 +180,8 @@ func (s *store) writeError(err error) error {
 
 // newStage creates the directory of a new version.
 func (s *store) newStage() (*Stage, error) {
-	dir, err := os.MkdirTemp(s.dir, stagePrefix)
-	if err != nil {
-		return nil, s.writeError(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, filesDir), 0o700); err != nil {
+	dir := filepath.Join(s.dir, shortid.Timed(stagePrefix, time.Now()))
+	if err := atomicfile.MakeDir(filepath.Join(dir, filesDir)); err != nil {
 		return nil, s.writeError(err)
 	}
 	return &Stage{dir: dir}, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
@@ -99,7 +100,7 @@ func Remove(info catalog.SourceInfo, name, base string) error {
 
 // inSourceDir opens the source's directory, and creates it if it does not exist.
 func inSourceDir(info catalog.SourceInfo, do func(*os.Root) error) error {
-	if err := os.MkdirAll(info.Location, 0o755); err != nil { // the mode of directories of an editor
+	if err := atomicfile.MakeDirMode(info.Location, 0o755); err != nil { // the mode of directories of an editor
 		return writeError(info, err)
 	}
 	root, err := os.OpenRoot(info.Location)
@@ -154,6 +155,7 @@ func replaceFile(root *os.Root, name, text string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
+	atomicfile.KeepOwner(file)
 	if err = writeSynced(file, text); err == nil {
 		err = root.Rename(beside, name)
 	}

@@ -63,7 +63,7 @@ func (l *UpstreamLogs) openFile(name string) *os.File {
 	if atomicfile.MakeDir(l.Dir) != nil {
 		return nil
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	file, err := atomicfile.OpenAppend(path)
 	if err != nil {
 		return nil
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
 // Server describes a listening server.
@@ -38,10 +39,13 @@ const (
 // Announce writes the file of this process. withdraw removes it. The file also loses its
 // effect when the process ends.
 func Announce(dir string, s Server) (withdraw func(), err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := atomicfile.MakeDir(dir); err != nil {
 		return nil, announceError(err)
 	}
 	name := filepath.Join(dir, strconv.Itoa(s.PID))
+	if err := atomicfile.EnsureFile(name + suffixLock); err != nil {
+		return nil, announceError(err)
+	}
 	lock := flock.New(name+suffixLock, flock.SetPermissions(0o600))
 	held, err := lock.TryLock()
 	if err == nil && !held {
@@ -73,6 +77,7 @@ func writeFile(path string, s Server) error {
 		return err
 	}
 	defer func() { _ = os.Remove(temp.Name()) }()
+	atomicfile.KeepOwner(temp)
 	_, err = temp.Write(append(data, '\n'))
 	if err = errors.Join(err, temp.Close()); err != nil {
 		return err

@@ -197,6 +197,9 @@ func (f File) readStored() (*storedPassphrase, error) {
 
 // acquireLock serializes checks and changes of all processes.
 func (f File) acquireLock(ctx context.Context) (unlock func(), err error) {
+	if err := atomicfile.EnsureFile(f.Path + ".lock"); err != nil {
+		return nil, f.writeError(err)
+	}
 	l := flock.New(f.Path+".lock", flock.SetPermissions(0o600))
 	if ok, err := l.TryLockContext(ctx, 20*time.Millisecond); err != nil || !ok {
 		return nil, f.writeError(errors.Join(err, ctx.Err()))

@@ -23,6 +23,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/runner"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
 // approvalsPoll is the interval at which the approvals file is checked, so that changes of
@@ -193,7 +194,7 @@ func (a *auditFile) Audit(_ context.Context, entry hookengine.AuditEntry) (err e
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	file, err := os.OpenFile(a.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	file, err := atomicfile.OpenAppend(a.path)
 	if err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "open the audit log: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
 // MachineDeps are the dependencies of machine runs, except for the journal.
@@ -65,7 +66,7 @@ func (s *MachineStore) openService(ctx context.Context, cfg *config.Config, user
 func OpenMachineStore(ctx context.Context, cfg *config.Config, user string, parts MachineDeps, log *slog.Logger) (*MachineStore, error) {
 	own := MachineConfig(cfg)
 	if !own.UsesPostgres() {
-		if err := os.MkdirAll(own.DataDir, 0o700); err != nil {
+		if err := atomicfile.MakeDir(own.DataDir); err != nil {
 			return nil, app.StoreOpenError(err)
 		}
 	}

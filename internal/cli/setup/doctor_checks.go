@@ -50,7 +50,7 @@ func (i indented) Write(p []byte) (int, error) {
 func checkDirectories(cfg *config.Config) []Check {
 	return []Check{
 		checkDirectory("config directory", cfg.Dirs.Config, "created on first use"),
-		checkDirectory("data directory", cfg.DataDir, "created when needed"),
+		checkDataFiles(cfg),
 	}
 }
 

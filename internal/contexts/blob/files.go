@@ -146,13 +146,16 @@ func (f *Files) createTemp(dir string) (*os.File, error) {
 		return nil, err
 	}
 	temp, err := os.CreateTemp(dir, tempPrefix+"*") // mode 0600
-	if !errors.Is(err, fs.ErrNotExist) {
-		return temp, err
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := atomicfile.MakeDir(dir); err != nil {
+			return nil, err
+		}
+		temp, err = os.CreateTemp(dir, tempPrefix+"*")
 	}
-	if err := atomicfile.MakeDir(dir); err != nil {
-		return nil, err
+	if err == nil {
+		atomicfile.KeepOwner(temp)
 	}
-	return os.CreateTemp(dir, tempPrefix+"*")
+	return temp, err
 }
 
 // fillTemp writes, syncs and closes a temporary file.

@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -61,13 +60,8 @@ func openDatabase(ctx context.Context, path string) (*Log, error) {
 	if err := atomicfile.MakeDir(filepath.Dir(path)); err != nil {
 		return l, err
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	switch {
-	case err == nil:
-		if err := file.Close(); err != nil {
-			return l, err
-		}
-	case !errors.Is(err, fs.ErrExist):
+	err := atomicfile.EnsureFile(path)
+	if err != nil {
 		return l, err
 	}
 	// With OFD locks, a lock survives if other code in this process opens and closes the

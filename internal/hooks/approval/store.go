@@ -122,6 +122,9 @@ func (s *Store) Change(ctx context.Context, edit func(Records) (Records, error))
 	if err := atomicfile.MakeDir(filepath.Dir(s.opts.Path)); err != nil {
 		return s.writeError(err)
 	}
+	if err := atomicfile.EnsureFile(s.opts.Path + ".lock"); err != nil {
+		return s.writeError(err)
+	}
 	lock := flock.New(s.opts.Path + ".lock")
 	if ok, lockErr := lock.TryLockContext(ctx, lockRetry); !ok {
 		return s.writeError(lockErr)

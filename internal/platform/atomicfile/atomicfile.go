@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/guideway-dev/guideway"
 )
@@ -138,6 +139,7 @@ func writeTemp(path, text string) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
+	KeepOwner(temp)
 	_, err = temp.WriteString(text)
 	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		_ = os.Remove(temp.Name())
@@ -153,20 +155,50 @@ func createInPlace(path, text string) error {
 	if err != nil {
 		return err
 	}
+	KeepOwner(file)
 	_, err = file.WriteString(text)
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// MakeDir durably creates a private directory and its parents.
-func MakeDir(dir string) error {
+// EnsureFile creates an empty private file, such as one to lock, if there is none.
+func EnsureFile(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	KeepOwner(file)
+	return file.Close()
+}
+
+// OpenAppend opens a private file to append to it, and creates it if there is none.
+func OpenAppend(path string) (*os.File, error) {
+	_ = EnsureFile(path) // the next call returns the error
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+}
+
+// MakeDir durably creates a private directory and its parents, with the owner of the
+// directory that they are in (KeepOwner).
+func MakeDir(dir string) error { return MakeDirMode(dir, 0o700) }
+
+// MakeDirMode is MakeDir for directories with another mode.
+func MakeDirMode(dir string, mode fs.FileMode) error {
+	var missing []string                   // the innermost first
 	parents := []string{filepath.Dir(dir)} // another process may have created the directory
-	for at := filepath.Dir(dir); at != filepath.Dir(at); at = filepath.Dir(at) {
+	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
 		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		parents = append(parents, filepath.Dir(at))
+		if missing = append(missing, at); at != dir {
+			parents = append(parents, filepath.Dir(at))
+		}
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	for _, at := range slices.Backward(missing) {
+		makeOwnedDir(at, mode)
+	}
+	if err := os.MkdirAll(dir, mode); err != nil {
 		return err
 	}
 	for _, parent := range parents {

@@ -279,11 +279,14 @@ func (f *File) lockFile(take func(*flock.Flock, context.Context, time.Duration) 
 	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
 	defer cancel()
 	lock := flock.New(f.path+".lock", flock.SetPermissions(0o600))
-	_, err = take(lock, ctx, lockPollInterval)
+	err = atomicfile.EnsureFile(lock.Path())
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = atomicfile.MakeDir(filepath.Dir(f.path)); err == nil {
-			_, err = take(lock, ctx, lockPollInterval)
+			err = atomicfile.EnsureFile(lock.Path())
 		}
+	}
+	if err == nil {
+		_, err = take(lock, ctx, lockPollInterval)
 	}
 	if err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -37,12 +36,15 @@ func (s *Store) openDatabases(ctx context.Context) error {
 	// With OFD locks, SQLite's locks survive when other code in this process opens and
 	// closes the file. Not every system has them; the file lock remains.
 	_, _ = driver.OFDLocking(true)
+	if err := atomicfile.EnsureFile(s.lock.file.Path()); err != nil {
+		return s.wrapError(doing, err)
+	}
 	release, err := s.lock.acquireLock(ctx)
 	if err != nil {
 		return s.wrapError(doing, err)
 	}
 	defer release()
-	if err := createPrivate(s.o.Path); err != nil {
+	if err := atomicfile.EnsureFile(s.o.Path); err != nil {
 		return s.wrapError(doing, err)
 	}
 	if err := checkHeader(s.o.Path); err != nil {
@@ -62,19 +64,6 @@ func (s *Store) openDatabases(ctx context.Context) error {
 	s.readers.db.SetMaxIdleConns(5)
 	s.readers.db.SetConnMaxIdleTime(time.Minute)
 	return nil
-}
-
-// createPrivate creates an empty file that only this user can access, if there is none.
-// SQLite uses the same mode for the log and its index.
-func createPrivate(path string) error {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return file.Close()
 }
 
 // checkHeader returns an error if a file is truncated within its header. SQLite would treat

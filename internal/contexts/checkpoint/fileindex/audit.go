@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
 const (
@@ -53,7 +54,7 @@ func (x *Index) appendEntries(list []checkpoint.Entry) error {
 	if info, err := os.Stat(path); err == nil && info.Size() > maxAudit {
 		_ = os.Rename(path, path+".1") // if the rename fails, the log keeps growing
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	file, err := atomicfile.OpenAppend(path)
 	if err == nil {
 		_, err = file.Write(text.Bytes())
 		err = errors.Join(err, file.Close())

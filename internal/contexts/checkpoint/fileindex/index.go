@@ -81,6 +81,9 @@ func Open(o Options) (*Index, error) {
 	if err := atomicfile.MakeDir(o.Dir); err != nil {
 		return nil, x.systemError("open the index", err)
 	}
+	if err := atomicfile.EnsureFile(filepath.Join(o.Dir, lockName)); err != nil {
+		return nil, x.systemError("open the index", err)
+	}
 	x.lock = flock.New(filepath.Join(o.Dir, lockName), flock.SetPermissions(0o600))
 	release, err := x.lockForWriting(context.Background())
 	if err != nil {

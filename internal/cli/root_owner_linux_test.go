@@ -1,0 +1,241 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	setupcmd "github.com/guideway-dev/guideway/internal/cli/setup"
+)
+
+// ownerTest runs the program as root and as the user that owns the home directory.
+type ownerTest struct {
+	*testing.T
+
+	program, home string
+}
+
+const homeOwner = 54321
+
+func newOwnerTest(t *testing.T) *ownerTest {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can start a process of another user")
+	}
+	o := &ownerTest{t, copyProgram(t), t.TempDir()}
+	if err := os.Chown(o.home, homeOwner, homeOwner); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// runAs runs a command as a user and returns its output.
+func (o *ownerTest) runAs(uid uint32, input string, args ...string) (string, error) {
+	o.Helper()
+	cmd := o.command(uid, args...)
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (o *ownerTest) command(uid uint32, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(o.Context(), o.program, args...)
+	cmd.Env, cmd.Dir = []string{"HOME=" + o.home, "NO_COLOR=1", "PATH=" + os.Getenv("PATH")}, o.home
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	return cmd
+}
+
+// mustRunAs is runAs for a command that must succeed.
+func (o *ownerTest) mustRunAs(uid uint32, input string, args ...string) {
+	o.Helper()
+	if out, err := o.runAs(uid, input, args...); err != nil {
+		o.Errorf("guideway %v as %d: %v\n%s", args, uid, err, out)
+	}
+}
+
+// foreignFiles returns the files below the home directory that do not belong to its owner.
+func (o *ownerTest) foreignFiles() (foreign []string) {
+	o.Helper()
+	files := 0
+	err := filepath.WalkDir(o.home, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		files++
+		if info.Sys().(*syscall.Stat_t).Uid != homeOwner {
+			foreign = append(foreign, strings.TrimPrefix(path, o.home))
+		}
+		return nil
+	})
+	if err != nil || files < 3 {
+		o.Fatal(files, err)
+	}
+	return foreign
+}
+
+// useEverything has commands write files of every kind.
+func (o *ownerTest) useEverything(uid uint32) {
+	o.Helper()
+	messages := []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+	}
+	for i, call := range []string{
+		`{"name":"workflow_start","arguments":{"workflowId":"coding-task","goal":"a goal"}}`,
+		`{"name":"workrail_create_session","arguments":{"workflowId":"coding-task","sessionId":"one"}}`,
+		`{"name":"workflow_checkpoint_save","arguments":{"sessionId":"one","context":{"a":"b"}}}`,
+	} {
+		messages = append(messages, `{"jsonrpc":"2.0","id":`+strconv.Itoa(i+2)+`,"method":"tools/call","params":`+call+`}`)
+	}
+	o.mustRunAs(uid, strings.Join(messages, "\n")+"\n", "mcp", "--toolsets", "steps,runs,sessions,context,gateway")
+	o.mustRunAs(uid, "", "machine", "run", "code-and-review", "--demo")
+	o.mustRunAs(uid, "", "upstream", "add", "--replace", "files", "--", "true")
+	o.mustRunAs(uid, "", "runs", "list")
+	o.mustRunAs(uid, "", "requests", "list")
+	o.mustRunAs(uid, "", "checkpoint", "list")
+	_, _ = o.runAs(uid, "", "doctor")
+}
+
+// Files that root creates in the directories of another user belong to that user, so that
+// the user's own commands work afterwards.
+func TestRootKeepsTheOwner(t *testing.T) {
+	t.Parallel()
+	o := newOwnerTest(t)
+	o.useEverything(0)
+	for _, path := range o.foreignFiles() {
+		t.Errorf("%s does not belong to the owner of the directory", path)
+	}
+	o.useEverything(homeOwner)
+	for _, uid := range []uint32{0, homeOwner} {
+		o.checkWhileServing(uid)
+	}
+}
+
+// doctor reports every file of the data directory that the user cannot read or write, and a
+// command that makes them accessible; it reports nothing if there is none.
+func TestDoctorReportsInaccessibleFiles(t *testing.T) {
+	t.Parallel()
+	o := newOwnerTest(t)
+	o.useEverything(homeOwner)
+	data := filepath.Join(o.home, ".local/share/guideway")
+	doctor := func() (message, fix string, files []string) {
+		var answer struct {
+			Checks []setupcmd.Check
+		}
+		text, _ := o.command(homeOwner, "doctor", "--json").Output()
+		if err := json.Unmarshal(text, &answer); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		for _, check := range answer.Checks {
+			if check.Name != "data directory" {
+				continue
+			}
+			for _, d := range check.Diagnostics {
+				files = append(files, strings.TrimPrefix(d.File, o.home+"/"))
+			}
+			if (check.Status == setupcmd.CheckFail) != (len(files) > 0) {
+				t.Errorf("the check is %+v", check)
+			}
+			return check.Message, check.Fix, files
+		}
+		t.Fatal("there is no check of the data directory")
+		return "", "", nil
+	}
+	if _, _, files := doctor(); len(files) > 0 {
+		t.Fatalf("doctor reports %v", files)
+	}
+	heads, err := filepath.Glob(filepath.Join(o.home, ".local/state/guideway/heads/*.heads"))
+	if err != nil || len(heads) == 0 {
+		t.Fatal(heads, err)
+	}
+	want := []string{".local/share/guideway/contexts/blobs", ".local/share/guideway/guideway.db", ".local/share/guideway/journal.key", strings.TrimPrefix(heads[0], o.home+"/")}
+	for _, path := range want {
+		if err := os.Chown(filepath.Join(o.home, path), 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("/etc/shadow", filepath.Join(data, "a-link")); err != nil {
+		t.Fatal(err)
+	}
+	message, fix, files := doctor()
+	if diff := cmp.Diff(want, files); diff != "" {
+		t.Errorf("inaccessible (-) and reported (+) files:\n%s", diff)
+	}
+	if !strings.Contains(message, "4 files") {
+		t.Errorf("the message is %q", message)
+	}
+	command := strings.ReplaceAll(fix, "sudo ", "")
+	if out, err := exec.CommandContext(t.Context(), "sh", "-c", command).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v %s", fix, err, out)
+	}
+	if _, _, files := doctor(); len(files) > 0 {
+		t.Errorf("after %q doctor reports %v", fix, files)
+	}
+}
+
+// checkWhileServing checks the owner of the files that exist only while a server runs: the
+// logs of the databases, and the file by which other processes find the server.
+func (o *ownerTest) checkWhileServing(uid uint32) {
+	o.Helper()
+	cmd := o.command(uid, "serve", "--listen", "127.0.0.1:0", "--toolsets", "steps,runs,sessions,context,gateway")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		o.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		o.Fatal(err)
+	}
+	var url string
+	for lines := bufio.NewScanner(stderr); url == "" && lines.Scan(); {
+		url = regexp.MustCompile(`http://[0-9.:]+`).FindString(lines.Text())
+	}
+	o.openStore(url)
+	if found, _ := filepath.Glob(filepath.Join(o.home, ".local/share/guideway/*-wal")); len(found) == 0 {
+		o.Error("the store is not open")
+	}
+	for _, path := range o.foreignFiles() {
+		o.Errorf("%s does not belong to the owner of the directory while %d serves", path, uid)
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	_, _ = io.Copy(io.Discard, stderr)
+	if err := cmd.Wait(); err != nil {
+		o.Errorf("serve as %d: %v", uid, err)
+	}
+}
+
+// openStore reads the runs of a server, which opens its store.
+func (o *ownerTest) openStore(url string) {
+	o.Helper()
+	token, err := os.ReadFile(filepath.Join(o.home, ".local/share/guideway/token"))
+	if err != nil {
+		o.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(o.Context(), http.MethodGet, url+"/api/runs", nil)
+	if err != nil {
+		o.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		o.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		o.Errorf("%s: %s", url, answer.Status)
+	}
+}

@@ -1,0 +1,12 @@
+//go:build !unix
+
+package setup
+
+import "io/fs"
+
+// isAccessible returns true: this system has no permission bits to read.
+func isAccessible(string, bool) bool { return true }
+
+func describeOwner(fs.DirEntry) (text string, foreign bool) { return "", false }
+
+func accessFix([]string, bool) string { return "make the files readable and writable for this user" }

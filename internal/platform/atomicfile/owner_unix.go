@@ -1,0 +1,77 @@
+//go:build unix
+
+package atomicfile
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// KeepOwner gives a file the owner of its directory, if this process is root's and the
+// directory is not. So the files that root creates in the directory of another user remain
+// readable for that user. The file must be a new one that this process has created: a file
+// that was found could be a link of that user to a file of somebody else. An error is not
+// reported: some file systems and containers do not let root change an owner.
+func KeepOwner(file *os.File) {
+	if os.Geteuid() != 0 {
+		return
+	}
+	if uid, gid, ok := ownerOf(filepath.Dir(file.Name())); ok {
+		_ = file.Chown(uid, gid)
+	}
+}
+
+// makeOwnedDir creates a directory with the owner of its parent, as KeepOwner does for
+// files, if the process is root's and the parent is not. Other processes see it only after
+// it has its owner. If it fails, the caller creates the directory or returns the error.
+func makeOwnedDir(dir string, mode fs.FileMode) {
+	if os.Geteuid() != 0 {
+		return
+	}
+	uid, gid, ok := ownerOf(filepath.Dir(dir))
+	if !ok {
+		return
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(dir), ".new-*")
+	if err != nil {
+		return
+	}
+	defer func() { _ = os.Remove(temp) }()
+	// The owner of the parent could put something else in its place: no link is followed,
+	// and only an empty directory of root is changed.
+	opened, err := os.OpenFile(temp, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return
+	}
+	defer func() { _ = opened.Close() }()
+	info, err := opened.Stat()
+	if err != nil {
+		return
+	}
+	stat, known := info.Sys().(*syscall.Stat_t)
+	if _, err := opened.Readdirnames(1); !known || stat.Uid != 0 || !errors.Is(err, io.EOF) {
+		return
+	}
+	if errors.Join(opened.Chmod(mode), opened.Chown(uid, gid)) == nil {
+		_ = os.Rename(temp, dir)
+	}
+}
+
+// ownerOf returns the owner and the group of a directory. ok is false if the owner is root.
+func ownerOf(dir string) (uid, gid int, ok bool) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return 0, 0, false
+	}
+	stat, known := info.Sys().(*syscall.Stat_t)
+	if !known || stat.Uid == 0 {
+		return 0, 0, false
+	}
+	return int(stat.Uid), int(stat.Gid), true
+}
