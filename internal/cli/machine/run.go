@@ -293,7 +293,7 @@ func (d *machineDeps) writeOutcome(s *driver.Status, err error, asJSON bool) err
 func (d *machineDeps) askUser(ctx context.Context, s *driver.Status) (value json.RawMessage, ok bool, err error) {
 	t := app.NewPrompter(d.app.Host)
 	writeInputRequest(d.app.Host, s)
-	text, err := t.AskLine(ctx, s.Asks.Name+" (leave empty to answer later): ")
+	text, err := t.AskLine(ctx, app.OneLine(s.Asks.Name)+" (leave empty to answer later): ")
 	if err != nil || strings.TrimSpace(text) == "" {
 		return nil, false, ignoreEOF(err)
 	}

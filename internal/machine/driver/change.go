@@ -74,8 +74,10 @@ func (s *Service) giveInput(ctx context.Context, c run.Caller, id string, value 
 			return newRefusal(id, RuleNotWaiting, fmt.Sprintf("the run is not waiting for an input: it is %s", l.state.Status), "check the status of the run")
 		}
 		if in.Person && !c.Via.Person() {
-			return newRefusal(id, RulePerson, "only a person may give this input",
-				"ask the person to enter it at a terminal: guideway machine input "+id)
+			r := newRefusal(id, RulePerson, "only a person may give this input",
+				"ask the person to enter it in the dashboard, on the page of the run, or at a terminal: guideway machine input "+id)
+			r.Next = nil // no call of an agent continues the run
+			return r
 		}
 		checked := in.Default
 		if len(value) > 0 || checked == nil {

@@ -3,6 +3,7 @@ package driver_test
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
@@ -77,6 +78,9 @@ func (r *rig) checkWaits(name, id string) {
 	}
 	_, err := r.Input(r.t.Context(), anna, id, json.RawMessage(`"yes"`))
 	checkRefusal(r.t, name, err, "machine-person")
+	if refusal, ok := run.AsRefusal(err); s.Next != nil || !ok || refusal.Next != nil || !strings.Contains(refusal.Fix, "guideway machine input ") || !strings.Contains(refusal.Fix, "dashboard") {
+		r.t.Errorf("%s: the calls that an agent is sent to: %+v, %+v", name, s.Next, refusal)
+	}
 	if _, err := r.Resume(r.t.Context(), anna, id, machineengine.Limits{States: 99}); err != nil {
 		r.t.Errorf("%s: resume: %v", name, err)
 	}

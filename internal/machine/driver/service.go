@@ -333,13 +333,15 @@ func (s *Service) buildStatus(ctx context.Context, l *loaded) (*Status, error) {
 	return out, nil
 }
 
-// nextCall returns a permitted next call, or nil if the run has ended.
+// nextCall returns a permitted next call, or nil if the run has ended or waits for a person.
 func nextCall(s *Status) *run.Call {
 	args := map[string]any{"runId": s.RunID}
 	switch {
 	case s.Status.Ended():
 		return nil
-	case s.Asks != nil && !s.Asks.Person:
+	case s.Asks != nil && s.Asks.Person, s.Child != nil && s.Child.Next == nil && !s.Child.Status.Ended():
+		return nil // only a person continues the run
+	case s.Asks != nil:
 		field := engine.Field{Name: "value", Description: "the user's input"}
 		for _, option := range s.Asks.Options {
 			field.Choices = append(field.Choices, option)
