@@ -37,6 +37,9 @@ const (
 // Fields returns what the next call at a position must contain. A position that an agent
 // cannot continue has no fields.
 func (pos *Position) Fields() []Field {
+	if pos.DeadEnd {
+		return nil
+	}
 	switch pos.Kind {
 	case PositionStep:
 		return pos.stepFields()
@@ -46,9 +49,6 @@ func (pos *Position) Fields() []Field {
 		}
 		return pos.answerFields()
 	case PositionContext:
-		if pos.DeadEnd {
-			return nil
-		}
 		return needFields(pos.Needs)
 	default:
 		return nil

@@ -107,6 +107,10 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 		}
 	}
 	p.describeNeeds(pos.Sets)
+	if step.Required && phase.Required && p.refusesStep(s, step) {
+		pos.DeadEnd = true
+		pos.Message = "No call can complete this step, because only the workflow sets a variable that it checks: fork the run at an earlier event, or abort it."
+	}
 	if !step.Required {
 		b.WriteString("\nThe step is optional: skip it with a reason, if it does not apply.\n")
 	} else if !phase.Required {
@@ -117,6 +121,21 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 	}
 	pos.Prompt = strings.TrimRight(b.String(), "\n")
 	return pos
+}
+
+// refusesStep reports whether a validate action of a step refuses every call, because only
+// the workflow sets its variable.
+func (p *PhaseProgram) refusesStep(s State, step *phases.Step) bool {
+	for i := range step.Actions {
+		a := &step.Actions[i]
+		switch {
+		case a.Action == phases.ActionSet:
+			s.Vars = mergeVars(s.Vars, phases.SetPath(s.Vars, a.Target, a.Value))
+		case a.Action == phases.ActionValidate && p.ownsPath(a.Target) && !a.Holds(p.lookupVars(s)):
+			return true
+		}
+	}
+	return false
 }
 
 // writeGuide writes a reference to a guide. If the phase has already named the guide, it
@@ -207,6 +226,7 @@ func (p *PhaseProgram) requiredVarsPosition(s State) Position {
 func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase) Position {
 	pos := Position{Kind: PositionContext, ID: phase.ID, Title: phase.Name}
 	vars := p.lookupVars(s)
+	noWay := false
 	switch {
 	case p.failingValidate(s) != nil:
 		a := p.failingValidate(s)
@@ -233,7 +253,7 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 		for i := range d.Branches {
 			pos.addNeeds(d.Branches[i].Condition, vars)
 		}
-		if len(pos.Needs) == 0 {
+		if noWay = len(pos.Needs) == 0; noWay {
 			pos.Message = fmt.Sprintf("No branch of '%s' applies to the variables that its decisions read. %s", phase.Name, noWayText)
 			pos.Needs = p.decidingVars(s, phase)
 		}
@@ -242,7 +262,7 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 		for i := range phase.Transitions {
 			pos.addNeeds(phase.Transitions[i].Condition, vars)
 		}
-		if len(pos.Needs) == 0 {
+		if noWay = len(pos.Needs) == 0; noWay {
 			pos.Message = fmt.Sprintf("No transition of '%s' applies to the variables that they read. %s", phase.Name, noWayText)
 			for i := range phase.Transitions {
 				pos.addReads(phase.Transitions[i].Condition)
@@ -257,11 +277,26 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 		pos.Needs = p.allDecidingVars()
 	}
 	p.describeNeeds(pos.Needs)
-	if !slices.ContainsFunc(pos.Needs, func(n Need) bool { return p.canSet(n.Variable) }) {
+	if noWay && !p.canLeave(s, phase) || !slices.ContainsFunc(pos.Needs, func(n Need) bool { return p.canSet(n.Variable) }) {
 		pos.DeadEnd = true
 		pos.Message = strings.TrimRight(pos.Message, ".") + ". No caller can set these variables: fork the run at an earlier event, or abort it."
 	}
 	return pos
+}
+
+// canLeave reports whether a caller can set variables so that a branch or a transition of a
+// phase applies.
+func (p *PhaseProgram) canLeave(s State, phase *phases.Phase) bool {
+	var exits []*expr.Expr
+	for i := range phase.Decisions {
+		for _, b := range phase.Decisions[i].Branches {
+			exits = append(exits, b.Condition)
+		}
+	}
+	for _, t := range phase.Transitions {
+		exits = append(exits, t.Condition)
+	}
+	return slices.ContainsFunc(exits, func(e *expr.Expr) bool { return e == nil || p.Workflow.CanHold(e, s.Vars) })
 }
 
 // noWayText explains how to continue if the definition has no transition for the values of

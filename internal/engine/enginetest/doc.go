@@ -1,5 +1,5 @@
-// Package enginetest tests runs of phase workflows against an adversary. It contains only
-// tests. Its counterpart for step workflows is internal/run/bypasstest.
+// Package enginetest tests runs of phase workflows against an adversary. It contains tests,
+// and the Explorer, which tests of both dialects use. Its counterpart for step workflows is internal/run/bypasstest.
 //
 // A generator creates workflows. A simple model, written from the specification
 // (docs/phases.md) and not from the engine, computes the position of a run and its legal

@@ -15,6 +15,9 @@ func (l *linter) lintGraph(at shape.Place) {
 		return
 	}
 	reached, endless := l.graph.reachableFrom([]int{first}, true), l.graph.neverEnding()
+	for i, more := range l.flow.findEndless() {
+		endless[i] = endless[i] || more
+	}
 	var caught []int
 	for i := range l.w.Phases {
 		switch {

@@ -131,6 +131,10 @@ type valueFlow struct {
 	actions map[*Action]valueSets
 	loops   map[*Loop]valueSets
 	exits   map[*Phase]valueSets
+	// leads are the phases that a run can enter after each phase, and ends marks the phases
+	// in which it can end.
+	leads map[int][]int
+	ends  map[int]bool
 	// queue are the nodes whose values have changed.
 	queue []flowNode
 	// cost counts the values that were computed, because a hostile workflow could have very
@@ -146,6 +150,7 @@ func newValueFlow(l *linter) *valueFlow {
 	f := &valueFlow{
 		l: l, in: map[flowNode]valueSets{},
 		actions: map[*Action]valueSets{}, loops: map[*Loop]valueSets{}, exits: map[*Phase]valueSets{},
+		leads: map[int][]int{}, ends: map[int]bool{},
 	}
 	start := valueSets{}
 	for _, name := range l.w.Owned() {
@@ -194,6 +199,34 @@ func addSkips(skips string, phases []int) string {
 	return strings.Join(slices.Compact(all), " ")
 }
 
+// leadTo adds values to those at the entry of a phase that follows another one.
+func (f *valueFlow) leadTo(from int, at flowNode, values valueSets) {
+	if !slices.Contains(f.leads[from], at.phase) {
+		f.leads[from] = append(f.leads[from], at.phase)
+	}
+	f.enterPhase(at, values)
+}
+
+// findEndless marks the phases that a run can enter but from which it never ends.
+func (f *valueFlow) findEndless() []bool {
+	endless := make([]bool, len(f.l.w.Phases))
+	back := make([][]int, len(endless))
+	var ends []int
+	for i := range endless {
+		endless[i] = f.reaches(i)
+		if f.ends[i] {
+			ends = append(ends, i)
+		}
+		for _, to := range f.leads[i] {
+			back[to] = append(back[to], i)
+		}
+	}
+	for i, ok := range (&phaseGraph{targets: back}).reachableFrom(ends, true) {
+		endless[i] = endless[i] && !ok
+	}
+	return endless
+}
+
 // enterPhase adds values to those at the entry of a phase.
 func (f *valueFlow) enterPhase(at flowNode, values valueSets) {
 	f.cost += 1 + len(values) + len(at.skips)
@@ -212,8 +245,9 @@ func (f *valueFlow) passPhase(at flowNode, values valueSets) {
 		targets = []int{to}
 	}
 	for _, to := range targets {
-		f.enterPhase(flowNode{to, at.skips}, values)
+		f.leadTo(at.phase, flowNode{to, at.skips}, values)
 	}
+	f.ends[at.phase] = f.ends[at.phase] || len(targets) == 0
 }
 
 // flowPhase computes the values in a phase.
@@ -244,13 +278,13 @@ func (f *valueFlow) flowPhase(at flowNode) {
 			n := flowNode{to, skips}
 			exits[n], _ = exits[n].join(values)
 		}
-		if p.Terminal() {
-			f.flowActions(values, p.ExitActions)
+		if p.Terminal() && values != nil {
+			f.ends[at.phase] = f.flowActions(values, p.ExitActions) != nil || f.ends[at.phase]
 		}
 	}
 	for to, values := range exits {
 		if values = f.flowActions(values, p.ExitActions); values != nil {
-			f.enterPhase(to, values)
+			f.leadTo(at.phase, to, values)
 		}
 	}
 }
@@ -387,6 +421,18 @@ func (f *valueFlow) decideCondition(e *expr.Expr, values valueSets) expr.Verdict
 	default:
 		return expr.Unknown
 	}
+}
+
+// CanHold reports whether a condition can hold for some values of the variables that a
+// caller can set, of their declared types; vars are the current values of all others. It may
+// return true for a condition that compares several paths and cannot hold.
+func (w *Workflow) CanHold(e *expr.Expr, vars map[string]any) bool {
+	f := valueFlow{l: &linter{w: w, vars: newVariables(w)}}
+	values := valueSets{}
+	for _, path := range w.Owned() {
+		values[expr.Root(path)] = newValueSet(vars[expr.Root(path)])
+	}
+	return f.decideCondition(e, values) != expr.No
 }
 
 // decideFor evaluates a condition on one path for the possible values of its variable.

@@ -1,0 +1,52 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/workflow/phases"
+)
+
+// TestStepDeadEnd checks that a step declares a dead end if it checks a variable that only
+// the workflow sets and that has another value, and only then.
+func TestStepDeadEnd(t *testing.T) {
+	t.Parallel()
+	w := func(agreed, required bool) engine.Position {
+		p := engine.CompilePhases(&phases.Workflow{ID: "w", InitialPhase: "a", Phases: []phases.Phase{{
+			ID: "a", Name: "A", Required: true,
+			EntryActions: []phases.Action{{Action: phases.ActionSet, Target: "agreed", Value: agreed, HasValue: true}},
+			Steps: []phases.Step{{
+				ID: "s", Name: "S", Required: required,
+				Actions: []phases.Action{{Action: phases.ActionValidate, Target: "agreed", Value: true, HasValue: true}},
+			}},
+		}}})
+		return p.PositionOf(applyCommands(t, p, engine.State{}, startCommand(nil)))
+	}
+	if pos := w(false, true); !pos.DeadEnd || len(pos.Fields()) > 0 || pos.Message == "" {
+		t.Errorf("with another value: %+v", pos)
+	}
+	for _, pos := range []engine.Position{w(true, true), w(false, false)} {
+		if pos.DeadEnd {
+			t.Errorf("with the value, or for an optional step: %+v", pos)
+		}
+	}
+}
+
+// TestExitDeadEnd checks that a phase declares a dead end if no value of the declared type
+// leaves it, and only then.
+func TestExitDeadEnd(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[any]bool{"done": false, true: true} {
+		p := engine.CompilePhases(&phases.Workflow{
+			ID: "w", InitialPhase: "a", Variables: []phases.Variable{{Name: "status", Type: phases.TypeString}},
+			Phases: []phases.Phase{
+				{ID: "a", Name: "A", Required: true, Transitions: []phases.Transition{{To: "b", Condition: equalsCondition("status", value)}}},
+				{ID: "b", Name: "B", Required: true},
+			},
+		})
+		s := applyCommands(t, p, engine.State{}, startCommand(map[string]any{"status": "open"}))
+		if pos := p.PositionOf(s); pos.Kind != engine.PositionContext || pos.DeadEnd != want {
+			t.Errorf("%v: %+v", value, pos)
+		}
+	}
+}
