@@ -1,12 +1,14 @@
 package httpapi_test
 
 import (
+	"io/fs"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/httpapi"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
 )
@@ -117,14 +119,20 @@ func (s *rig) tryGate(t *testing.T, who credential, workflow string, status int,
 	}
 }
 
-// The refusal of a human approval names its rule and explains how a person answers.
+// The refusal of a human approval names its rule and explains how a person answers: at the
+// terminal and, if there is one, in the dashboard.
 func TestHumanApprovalRefusalNamesRule(t *testing.T) {
 	t.Parallel()
-	s := newRig(t)
-	a := s.startAtGate(t, callerAnn(), "person", "")
-	p := s.wantCode(t, 403, guideway.CodeRefused, asAgent, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm"}`)
-	if p.Rule != engine.RulePerson || p.Fix == "" {
-		t.Errorf("the refusal is %+v", p)
+	for name, ui := range map[string]fs.FS{"without a dashboard": nil, "with a dashboard": newAppFiles()} {
+		s := newRig(t, func(o *httpapi.Options) { o.UI = ui })
+		a := s.startAtGate(t, callerAnn(), "person", "")
+		p := s.wantCode(t, 403, guideway.CodeRefused, asAgent, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"confirm"}`)
+		if p.Rule != engine.RulePerson || !strings.Contains(p.Fix, "guideway runs approve "+a.RunID) {
+			t.Errorf("%s the refusal is %+v", name, p)
+		}
+		if strings.Contains(p.Fix, s.url+"/runs/"+a.RunID) != (ui != nil) {
+			t.Errorf("%s the fix is %q", name, p.Fix)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -89,6 +90,9 @@ func (a *api) writeError(w http.ResponseWriter, r *http.Request, err error) {
 		return // The client has disconnected.
 	}
 	code, p := newProblem(err)
+	if a.UI != nil && a.Browsers != nil && p.RunID != "" && p.Fix == run.ApprovalFix(p.RunID, "") {
+		p.Fix = run.ApprovalFix(p.RunID, auth.ServerURL(auth.WithServerURL(r))+"/runs/"+p.RunID)
+	}
 	if code >= http.StatusInternalServerError {
 		a.Logger.Error("answer a request", "method", r.Method, "path", r.URL.Path, "error", err)
 	}

@@ -53,9 +53,15 @@ func statusCall(handle string) *run.Call { return run.StatusCall(run.Ref{Handle:
 
 // approvalFix returns instructions for a person to open the gate of a run without a form.
 func (r *runTools) approvalFix(ctx context.Context, runID string) string {
+	return approvalFix(ctx, r.live, runID)
+}
+
+// approvalFix returns the instructions with the page of the run, at the address of the
+// client's request or of the dashboard that live returns.
+func approvalFix(ctx context.Context, live func(ctx context.Context, sessionID string) string, runID string) string {
 	page := auth.ServerURL(ctx)
-	if page == "" && r.live != nil {
-		page = strings.TrimSuffix(r.live(ctx, ""), "/")
+	if page == "" && live != nil {
+		page = strings.TrimSuffix(live(ctx, ""), "/")
 	}
 	if page != "" {
 		page += "/runs/" + runID

@@ -19,6 +19,8 @@ import (
 type contextTools struct {
 	memory *contexts.Service
 	places projects
+	// live returns the address of a running dashboard; nil if there is none.
+	live func(ctx context.Context, sessionID string) string
 }
 
 func (t *contextTools) listTools() []*tool {
@@ -230,7 +232,7 @@ func (t *contextTools) loadTool() *tool {
 			out := loadedAnswer{Loaded: loaded}
 			if pos := loaded.Position; pos != nil && pos.Kind == engine.PositionGate {
 				if out.Hint = run.AskUser; pos.Person {
-					out.Hint = run.ApprovalFix(loaded.RunID, "")
+					out.Hint = approvalFix(ctx, t.live, loaded.RunID)
 				}
 			}
 			return out, nil

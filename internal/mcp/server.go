@@ -233,7 +233,7 @@ func (s *Server) toolsByToolset(opts Options) map[string][]*tool {
 		}).listTools()
 	}
 	if slices.Contains(opts.Toolsets, ToolsetContext) && opts.Memory != nil {
-		all[ToolsetContext] = (&contextTools{memory: opts.Memory, places: projects{opts.Project}}).listTools()
+		all[ToolsetContext] = (&contextTools{memory: opts.Memory, places: projects{opts.Project}, live: opts.LiveDashboard}).listTools()
 	}
 	if slices.Contains(opts.Toolsets, ToolsetPhases) {
 		all[ToolsetPhases] = newPhaseTools(s, opts).listTools()
