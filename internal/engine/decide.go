@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
 )
@@ -238,8 +240,15 @@ func checkContextBounds(s State, context map[string]any) *Refusal {
 	if exceedsDepth(context, maxContextDepth) {
 		return &Refusal{Rule: RuleContextTooDeep, Allowed: maxContextDepth, Message: "the context is nested too deep"}
 	}
-	if n := ContextSize(mergeVars(s.Vars, context)); n >= maxContextSize {
-		return &Refusal{Rule: RuleContextTooLarge, Message: contextTooLarge(n)}
+	if len(context) == 0 {
+		return nil
+	}
+	text, err := jsontext.Marshal(mergeVars(s.Vars, context))
+	if n := len(text); err != nil || n > maxContextSize {
+		return &Refusal{
+			Rule: RuleContextTooLarge, Given: n, Allowed: maxContextSize,
+			Message: fmt.Sprintf("the variables of the run have %d bytes as JSON, more than the %d that are allowed", n, maxContextSize),
+		}
 	}
 	return nil
 }

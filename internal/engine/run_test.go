@@ -206,7 +206,7 @@ func TestIllegalCommandsAreRefused(t *testing.T) {
 	atPerson := applyToProgram(t, byPerson, fresh, startCommand(nil), outputCommand("plan", nil))
 	atPersonLoop := applyToProgram(t, byPerson, atPerson, humanAnswer(engine.OptionConfirm))
 	atStrict := applyToProgram(t, p, fresh, engine.Command{Start: &engine.Start{Person: true}}, outputCommand("DONE", nil), outputCommand("plan", nil))
-	big := map[string]any{"big": string(make([]byte, 200_000))}
+	big := map[string]any{"big": string(make([]byte, 300_000))}
 	tests := []struct {
 		name    string
 		state   engine.State

@@ -8,7 +8,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// The limits of a context in estimated bytes, as in WorkRail.
+// The limits of a context: for workflow_next in estimated bytes, as in WorkRail, for runs in
+// bytes of its JSON.
 const (
 	maxContextSize  = 256 * 1024
 	warnContextSize = maxContextSize * 8 / 10

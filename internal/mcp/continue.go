@@ -107,6 +107,8 @@ func withGiven(err error, in arguments) error {
 		keep = []string{"notes", "context"}
 	case engine.RuleNoteMissing:
 		keep = []string{"output", "context"}
+	case engine.RuleContextTooLarge, engine.RuleContextTooDeep, engine.RuleServerVariable, engine.RuleVariableType:
+		keep = []string{"output", "notes"}
 	case engine.RuleValidate, engine.RuleNoGate, engine.RuleStepRequired:
 		keep = []string{"output", "notes", "context"}
 	}
@@ -119,6 +121,8 @@ func withGiven(err error, in arguments) error {
 		}
 		if text, err := jsontext.Marshal(v); v != nil && err == nil && len(text) <= longest {
 			next.Arguments[name] = v
+		} else if v != nil && err == nil && !slices.ContainsFunc(next.Fields, func(f engine.Field) bool { return f.Name == name }) {
+			next.Fields = append(slices.Clip(next.Fields), engine.Field{Name: name, Description: "the same value as in this call, which stored nothing"})
 		}
 	}
 	next.Fields = slices.DeleteFunc(slices.Clone(next.Fields), func(f engine.Field) bool { return next.Arguments[f.Name] != nil })

@@ -362,3 +362,26 @@ func TestFailingService(t *testing.T) {
 		}
 	}
 }
+
+// A refused context keeps the output in the suggested call, and names the limit in bytes and
+// what to do; a text of several bytes per character counts by its bytes.
+func TestLargeContextKeepsOutput(t *testing.T) {
+	t.Parallel()
+	r := newTestServer(t)
+	writeToCatalog(t, r, "routed/routed.json", phasesWithRoute("b"))
+	cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", nil)
+	started := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "routed"})
+	send := func(text string) textAndStructure {
+		return callText(t, cs, "workflow_continue", map[string]any{
+			"handle": started["handle"], "output": "looked", "context": map[string]any{"text": text},
+		})
+	}
+	refused := send(strings.Repeat("\u20ac", 90_000))
+	if memberAt(refused.structure, "rule") != "context-too-large" || memberAt(refused.structure, "given") != 270_011.0 || memberAt(refused.structure, "allowed") != 262_144.0 ||
+		memberAt(refused.structure, "next/arguments/output") != "looked" || memberAt(refused.structure, "next/arguments/context") != nil || !strings.Contains(refused.texts[0], "store large texts in files") {
+		t.Errorf("too large: %v", refused.structure)
+	}
+	if fits := send(strings.Repeat("x", 200_000)); memberAt(fits.structure, "rule") != nil {
+		t.Errorf("within the limit: %v", fits.structure)
+	}
+}

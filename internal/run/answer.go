@@ -276,6 +276,8 @@ func (s *Service) newRefusalAt(ctx context.Context, r *engine.Refusal, rec Recor
 		out.Alternatives = honestAlternatives(rec)
 	case engine.RulePlaceholder:
 		out.Fix = "replace the placeholder with the actual content; next lists the fields"
+	case engine.RuleContextTooLarge, engine.RuleContextTooDeep:
+		out.Fix = "send fewer or shorter variables, or set ones that are no longer needed to null; store large texts in files and put their paths into the context"
 	case engine.RuleEnded:
 		out.Fix = "fork the run to continue from an earlier event, or start a new run"
 		out.Next = &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": rec.Workflow}}

@@ -421,9 +421,9 @@ func TestInputIsBounded(t *testing.T) {
 	checkRule(t, err, run.RuleTooLarge)
 	_, err = b.Start(t.Context(), agentCaller(), run.StartRequest{WorkflowID: "guarded", Goal: strings.Repeat("g", 5000)})
 	checkRule(t, err, run.RuleTooLarge)
-	_, err = b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": strings.Repeat("x", 200_000)}})
+	_, err = b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": strings.Repeat("x", 300_000)}})
 	checkRule(t, err, engine.RuleContextTooLarge)
-	_, err = b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": json.Number(strings.Repeat("1", 200_000))}})
+	_, err = b.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "PLAN", Context: map[string]any{"x": json.Number(strings.Repeat("1", 300_000))}})
 	checkRule(t, err, engine.RuleContextTooLarge)
 	var deep any
 	for range 200 {

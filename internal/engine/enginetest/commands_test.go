@@ -209,10 +209,10 @@ func (a *attacker) addOversizedContexts() {
 		return
 	}
 	left := 256*1024 - contextSize(a.place.vars)
-	a.addAttempt("context too large: one string", func(c *command) { c.context["pad"] = strings.Repeat("x", 131_072) })
-	a.addAttempt("context too large: one number", func(c *command) { c.context["pad"] = json.Number(strings.Repeat("7", 131_072)) })
+	a.addAttempt("context too large: one string", func(c *command) { c.context["pad"] = strings.Repeat("x", 262_144) })
+	a.addAttempt("context too large: one number", func(c *command) { c.context["pad"] = json.Number(strings.Repeat("7", 262_144)) })
 	a.addAttempt("context too large: by one byte", func(c *command) {
-		c.context = map[string]any{"pad": strings.Repeat("x", left/2-3)}
+		c.context = map[string]any{"pad": strings.Repeat("x", max(0, left-9))}
 	})
 	a.addAttempt("context too deep", func(c *command) {
 		deep := any("x")
@@ -222,7 +222,7 @@ func (a *attacker) addOversizedContexts() {
 		c.context["deep"] = deep
 	})
 	a.addAttempt("context too large: many keys", func(c *command) {
-		for i := range 10_000 {
+		for i := range 20_000 {
 			c.context[fmt.Sprintf("key-%06d", i)] = nil
 		}
 	})

@@ -1,12 +1,12 @@
 package enginetest
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf16"
 )
 
 // The rules that a command can violate. They are part of the contract.
@@ -89,7 +89,7 @@ func (r *ruleSet) checkContext(d *definition, p place, context map[string]any) {
 	}
 	after := maps.Clone(p.vars)
 	maps.Copy(after, withMembers(p.vars, context))
-	r.addIf(len(context) > 0 && contextSize(after) >= 256*1024, ruleTooLarge)
+	r.addIf(len(context) > 0 && contextSize(after) > 256*1024, ruleTooLarge)
 	r.addIf(nestingDepth(context) > 128, ruleTooDeep)
 }
 
@@ -163,28 +163,13 @@ func overlayVars(vars map[string]any, below lookup) lookup {
 
 // contextSize returns the size of a context.
 func contextSize(v any) int {
-	text := func(s string) int { return 2 * len(utf16.Encode([]rune(s))) }
-	switch v := v.(type) {
-	case string:
-		return text(v)
-	case float64:
-		return 8
-	case json.Number:
-		return max(8, 2*len(v))
-	case []any:
-		n := 4
-		for _, part := range v {
-			n += contextSize(part)
-		}
-		return n
-	case map[string]any:
-		n := 4
-		for k, part := range v {
-			n += text(k) + contextSize(part)
-		}
-		return n
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return 0
 	}
-	return 4
+	return b.Len() - 1
 }
 
 // nestingDepth returns the number of nested levels.

@@ -121,7 +121,7 @@ func (w *walk) startRun() {
 		c.context[name] = value
 		forged[cheat] = c
 	}
-	forge("a run started with too large a context", "pad", strings.Repeat("x", 131_072))
+	forge("a run started with too large a context", "pad", strings.Repeat("x", 262_144))
 	if owned := w.def.serverVars(); len(owned) > 0 {
 		forge("a run started with a server variable", drawFrom(w.randomSource, owned...), 1.0)
 	}

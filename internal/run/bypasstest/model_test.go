@@ -1,6 +1,7 @@
 package bypasstest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -412,7 +413,7 @@ func (d *definition) brokenRules(p position, c command) []string {
 	c.context = withMembers(p.vars, c.context)
 	maps.Copy(after, c.context)
 	add(hasPlaceholder([]any{c.output, c.notes, c.context}), rulePlaceholder)
-	add(len(c.context) > 0 && estimateSize(after) >= 256*1024, ruleTooLarge)
+	add(len(c.context) > 0 && estimateSize(after) > 256*1024, ruleTooLarge)
 	add(nestingDepth(c.context) > 130, ruleTooDeep)
 	add(c.step != "" && c.step != p.at.id, ruleStep)
 	handedIn := !isBlank(c.output) || !isBlank(c.notes)
@@ -448,28 +449,13 @@ func overlayVars(vars map[string]any, below lookup) lookup {
 
 // estimateSize returns the estimated size of a context in bytes.
 func estimateSize(v any) int {
-	text := func(s string) int { return 2 * len(utf16.Encode([]rune(s))) }
-	switch v := v.(type) {
-	case string:
-		return text(v)
-	case float64:
-		return 8
-	case json.Number:
-		return max(8, 2*len(v))
-	case []any:
-		n := 4
-		for _, part := range v {
-			n += estimateSize(part)
-		}
-		return n
-	case map[string]any:
-		n := 4
-		for k, part := range v {
-			n += text(k) + estimateSize(part)
-		}
-		return n
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return 0
 	}
-	return 4
+	return b.Len() - 1
 }
 
 // nestingDepth returns the levels of nesting.

@@ -109,7 +109,7 @@ func (w *attackedRun) startRun() {
 		value             any
 	}{
 		{"a run started with a server variable", ruleServerVariable, pickOne(w.randomSource, w.def.serverVars()...), 1.0},
-		{"a run started with too large a context", ruleTooLarge, "pad", strings.Repeat("x", 131_072)},
+		{"a run started with too large a context", ruleTooLarge, "pad", strings.Repeat("x", 262_144)},
 	} {
 		forged := maps.Clone(vars)
 		forged[bad.name] = bad.value
