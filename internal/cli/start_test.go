@@ -32,6 +32,9 @@ func TestPackageInitAllocations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if m[1] == "github.com/guideway-dev/guideway/internal/cli" {
+			continue // most of its variables are those of the tests in this package
+		}
 		total, lines = total+n, lines+1
 		told.WriteString(m[0] + "\n")
 	}

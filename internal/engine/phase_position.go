@@ -80,20 +80,7 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 	b.WriteString(cmp.Or(step.Description, step.Name) + "\n")
 	pos.writeGuide(&b, step.Guide, phase.Guide)
 	if ph.Loop != nil {
-		loop := &phase.Loops[ph.Index]
-		pos.Loop = &LoopPosition{ID: loop.ID, Title: loop.Name, Round: ph.Loop.Round}
-		if loop.Type == phases.LoopForEach {
-			pos.Loop.Rounds = min(len(ph.Loop.Items), loop.MaxIterations)
-			pos.Loop.Item = roundValue(loop, ph.Loop)
-			if rest := len(ph.Loop.Items) - loop.MaxIterations; rest > 0 {
-				fmt.Fprintf(&b, "\nThe list has %d items, and the loop ends after %d of them (maxIterations).\n", len(ph.Loop.Items), loop.MaxIterations)
-			}
-			if loop.Variable != "" {
-				if text, err := json.Marshal(pos.Loop.Item); err == nil {
-					fmt.Fprintf(&b, "\nThis round is about %s: %s\n", loop.Variable, text)
-				}
-			}
-		}
+		pos.writeLoop(&b, &phase.Loops[ph.Index], ph.Loop)
 	}
 	for i := range step.Actions {
 		if a := &step.Actions[i]; a.Action == phases.ActionValidate && !p.isVariable(a.Target) {
@@ -121,6 +108,25 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 	}
 	pos.Prompt = strings.TrimRight(b.String(), "\n")
 	return pos
+}
+
+// writeLoop adds the current round of a loop to the position, and describes its item.
+func (pos *Position) writeLoop(b *strings.Builder, loop *phases.Loop, current *PhaseLoop) {
+	pos.Loop = &LoopPosition{ID: loop.ID, Title: loop.Name, Round: current.Round}
+	if loop.Type != phases.LoopForEach {
+		return
+	}
+	pos.Loop.Rounds = min(len(current.Items), loop.MaxIterations)
+	pos.Loop.Item = roundValue(loop, current)
+	if len(current.Items) > loop.MaxIterations {
+		fmt.Fprintf(b, "\nThe list has %d items, and the loop ends after %d of them (maxIterations).\n", len(current.Items), loop.MaxIterations)
+	}
+	if loop.Variable == "" {
+		return
+	}
+	if text, err := json.Marshal(pos.Loop.Item); err == nil {
+		fmt.Fprintf(b, "\nThis round is about %s: %s\n", loop.Variable, text)
+	}
 }
 
 // refusesStep reports whether a validate action of a step refuses every call, because only

@@ -55,20 +55,24 @@ const (
 
 // applyPhases is Apply for runs of phase workflows.
 func applyPhases(s State, e Event) State {
+	if e.Kind == EventStateImported {
+		return s.applyImport(e)
+	}
 	var ph PhaseState
 	if s.Phases != nil {
 		ph = *s.Phases
 	}
-	if len(e.Vars) > 0 && e.Kind != EventStateImported {
+	if len(e.Vars) > 0 {
 		s.Vars = mergeVars(s.Vars, e.Vars)
 	}
 	if s.isCommandEvent(e) {
 		ph.Passed = 0 // Passed counts only skips, which applySkip counts
 	}
-	if e.Kind == EventLoopCompleted && ph.Loop != nil {
-		s = s.addRest(e.Step, ph.Loop.Round, len(ph.Loop.Items))
-	}
 	switch e.Kind {
+	case EventLoopCompleted:
+		done, items := ph.loopProgress()
+		s = s.addRest(e.Step, done, items)
+		ph = ph.applyItemEvent(e)
 	case EventPhaseEntered:
 		ph = PhaseState{Phase: e.Phase, Part: PartEntry, Skips: ph.Skips, Passed: ph.Passed + 1}
 	case EventPhaseExited:
@@ -99,8 +103,6 @@ func applyPhases(s State, e Event) State {
 		s.Ended = StatusCompleted
 	case EventRunAborted:
 		s.Ended, s.Gate = StatusAborted, nil
-	case EventStateImported:
-		return s.applyImport(e)
 	default:
 		ph = ph.applyItemEvent(e)
 	}
@@ -120,6 +122,15 @@ func (s State) isCommandEvent(e Event) bool {
 	default:
 		return false
 	}
+}
+
+// loopProgress returns the number of the current round and the number of items of the loop,
+// or zeros outside a loop.
+func (ph PhaseState) loopProgress() (round, items int) {
+	if ph.Loop == nil {
+		return 0, 0
+	}
+	return ph.Loop.Round, len(ph.Loop.Items)
 }
 
 // applyItemEvent applies the events of items and actions of a phase.

@@ -104,24 +104,7 @@ func (u *Upstream) askerOf(s *slot) Asker {
 
 // tryTransports tries the transports and versions that a server may support.
 func (u *Upstream) tryTransports(ctx context.Context, spec Spec, env []string, known string, opts sessionOptions) (*Session, error) {
-	ended := opts.ended
-	try := func(spec Spec, known string) (*Session, error) {
-		opts.ended = nil
-		s := newSession(opts)
-		if err := u.openConn(ctx, s, spec, env); err != nil {
-			return nil, err
-		}
-		if err := s.handshake(ctx, known); err != nil {
-			gone := s.hasEnded()
-			s.Close()
-			if ctx.Err() != nil {
-				err = context.Cause(ctx)
-			}
-			return nil, &handshakeError{err: err, gone: gone}
-		}
-		s.onEnd(ended)
-		return s, nil
-	}
+	try := func(spec Spec, known string) (*Session, error) { return u.openSession(ctx, spec, env, known, opts) }
 	s, err := try(spec, known)
 	var lost *NoAnswer
 	if errors.As(err, &lost) && !lost.Late && spec.Command == "" && ctx.Err() == nil {
@@ -146,6 +129,27 @@ func (u *Upstream) tryTransports(ctx context.Context, spec Spec, env []string, k
 		return try(spec, "")
 	}
 	return nil, err
+}
+
+// openSession connects to a server and performs the handshake. It calls opts.ended only for
+// a session that it returns.
+func (u *Upstream) openSession(ctx context.Context, spec Spec, env []string, known string, opts sessionOptions) (*Session, error) {
+	ended := opts.ended
+	opts.ended = nil
+	s := newSession(opts)
+	if err := u.openConn(ctx, s, spec, env); err != nil {
+		return nil, err
+	}
+	if err := s.handshake(ctx, known); err != nil {
+		gone := s.hasEnded()
+		s.Close()
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, &handshakeError{err: err, gone: gone}
+	}
+	s.onEnd(ended)
+	return s, nil
 }
 
 // handshakeError is the error of a server that was reached, but whose handshake failed.
