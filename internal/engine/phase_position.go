@@ -232,7 +232,7 @@ func (p *PhaseProgram) requiredVarsPosition(s State) Position {
 func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase) Position {
 	pos := Position{Kind: PositionContext, ID: phase.ID, Title: phase.Name}
 	vars := p.lookupVars(s)
-	noWay := false
+	exits, noWay := phase, false
 	switch {
 	case p.failingValidate(s) != nil:
 		a := p.failingValidate(s)
@@ -278,12 +278,13 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 		skipped := &p.Workflow.Phases[ph.To-1]
 		pos.Message = fmt.Sprintf("'%s' is skipped, but the phase after it is not decided yet.", skipped.Name)
 		pos.Needs = p.decidingVars(s, skipped)
+		exits, noWay = skipped, true
 	default:
 		pos.Message = "The phases form a cycle without work: change the variables that decide their transitions, or abort the run."
 		pos.Needs = p.allDecidingVars()
 	}
 	p.describeNeeds(pos.Needs)
-	if noWay && !p.canLeave(s, phase) || !slices.ContainsFunc(pos.Needs, func(n Need) bool { return p.canSet(n.Variable) }) {
+	if noWay && !p.canLeave(s, exits) || !slices.ContainsFunc(pos.Needs, func(n Need) bool { return p.canSet(n.Variable) }) {
 		pos.DeadEnd = true
 		pos.Message = strings.TrimRight(pos.Message, ".") + ". No caller can set these variables: fork the run at an earlier event, or abort it."
 	}
