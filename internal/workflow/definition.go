@@ -23,8 +23,8 @@ type Definition struct {
 	// Hash is "sha256:" and the hexadecimal hash of Canonical. It pins the meaning of the
 	// document, independent of white space, the order of keys and the format.
 	Hash string
-	// Steps is the workflow of the steps dialect, Phases that of the phases dialect; the
-	// other is nil.
+	// Steps is set in a definition of the steps dialect, Phases in a definition of the
+	// phases dialect; the other field is nil.
 	Steps  *steps.Workflow
 	Phases *phases.Workflow
 	// File is the path of the document.

@@ -22,8 +22,8 @@ const CodeNoWorkflow = "document-kind"
 type Document struct {
 	Dialect guideway.Dialect
 	Kind    phases.Kind
-	// ID and Version come from the document, "" if its kind has none; the ID of a state is
-	// that of its workflow.
+	// ID and Version come from the document. They are "" if documents of its kind have
+	// none. The ID of a state is the ID of the workflow that the state belongs to.
 	ID, Version string
 	// Hash and Canonical are as in Definition.
 	Hash, Canonical string
@@ -143,8 +143,8 @@ func Guess(file string, data []byte, as As) As {
 	return as.guessKind(file, root)
 }
 
-// guessMachine is like Guess for documents of the machines dialect; ok reports whether it
-// is one.
+// guessMachine is like Guess for documents of the machines dialect; ok reports whether the
+// document is one.
 func (as As) guessMachine(file string, root *doc.Node) (of As, ok bool) {
 	kind := machinedef.Guess(file, root)
 	switch {
@@ -157,7 +157,7 @@ func (as As) guessMachine(file string, root *doc.Node) (of As, ok bool) {
 	return as, true
 }
 
-// guessKind fills in empty fields.
+// guessKind returns as with its empty fields filled in.
 func (as As) guessKind(file string, root *doc.Node) As {
 	if of, ok := as.guessMachine(file, root); ok {
 		return of

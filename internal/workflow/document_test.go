@@ -12,8 +12,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// Invalid or incomplete documents are recognized by any member of their kind, and then by
-// their path, so that the diagnostics are those of the intended kind.
+// Invalid or incomplete documents are recognized by any member that is specific to their
+// kind, and otherwise by their path, so that the diagnostics fit the kind that the author
+// intended.
 func TestGuessOfWhatIsBroken(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ file, text, missing string }{

@@ -141,8 +141,8 @@ func TestDiagnosticsAreComplete(t *testing.T) {
 	}
 }
 
-// isLateError reports whether a diagnostic can be an error of a document that loads: the
-// linter reports it, and no run starts.
+// isLateError reports whether the linter can report the diagnostic as an error in a
+// document that loads. No run of such a document starts.
 func isLateError(f guideway.Diagnostic) bool {
 	switch f.Code {
 	case "criterion-pattern-invalid", "criterion-schema-invalid", "validate-never", "loop-over-type", "phase-stuck", "phase-cycle", "loop-server-variable",

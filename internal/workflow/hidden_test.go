@@ -140,7 +140,8 @@ func TestHiddenCharactersInAPrompt(t *testing.T) {
 	}
 }
 
-// TestHiddenCharactersInRoles checks that a role is reported by its message and by its name.
+// TestHiddenCharactersInRoles checks that a hidden character is found in the name of a role
+// and in its system message.
 func TestHiddenCharactersInRoles(t *testing.T) {
 	t.Parallel()
 	const roles = `{"wor%sker": {"systemMessage": "Wor%sk."}}`

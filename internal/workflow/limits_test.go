@@ -9,9 +9,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// TestHostileFilesAreFast parses a mebibyte of input for which a parser with quadratic
+// TestHostileFilesAreFast parses documents of a mebibyte for which a parser with quadratic
 // comparisons would take minutes and exceed the time limit of the test binary. It logs the
-// time of each.
+// time that each document takes.
 func TestHostileFilesAreFast(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -1,8 +1,9 @@
 // Package criteria checks a step's output: contains, regex, length and schema rules, their
 // compositions and their conditions.
 //
-// Check returns the diagnostics for the agent; Diagnostics returns those for the author,
-// and Errors the ones that prevent a definition from loading.
+// Check returns the issues of an output for the agent. Diagnostics returns the errors and
+// warnings in the criteria for their author; Errors returns only the errors that prevent a
+// definition from loading.
 package criteria
 
 import (
@@ -33,8 +34,8 @@ type Criterion struct {
 	unusable string
 	// diagnostics are the errors that Parse found, with paths relative to this criterion.
 	diagnostics []Diagnostic
-	// compiled and schema compile Pattern and Schema; nil if Parse did not create the
-	// Criterion.
+	// compiled compiles Pattern and schema compiles Schema, each on its first call. Both
+	// are nil if Parse did not create the Criterion.
 	compiled func() (*pattern.Pattern, error)
 	schema   func() (*schema, error)
 }

@@ -24,8 +24,8 @@ type Diagnostic struct {
 
 // Errors returns the diagnostics that prevent a definition from loading, in document order.
 // It does not compile patterns or schemas and ignores conditions, because it is called for
-// every definition at each start. Diagnostics reports the remaining ones, and Check refuses
-// them in a run.
+// every definition at each start. Diagnostics also reports errors in patterns and schemas,
+// and Check returns them as its error.
 func (c *Criterion) Errors() []Diagnostic {
 	return c.collectDiagnostics(func(c *Criterion) []Diagnostic {
 		if c.unusable != "" {
@@ -56,8 +56,8 @@ func (c *Criterion) Diagnostics() []Diagnostic {
 	})
 }
 
-// collectDiagnostics returns the diagnostics of Parse and of own for the criterion and its
-// parts.
+// collectDiagnostics returns, for the criterion and all its parts, the diagnostics that
+// Parse found and those that the function own returns.
 func (c *Criterion) collectDiagnostics(own func(*Criterion) []Diagnostic) []Diagnostic {
 	if c == nil {
 		return nil

@@ -46,7 +46,7 @@ func parseParts(list []any) []*Criterion {
 	return of
 }
 
-// parsePart parses a criterion inside another.
+// parsePart parses a criterion that is part of another criterion.
 func parsePart(v any) *Criterion {
 	if c := Parse(v); c != nil {
 		return c

@@ -19,7 +19,7 @@ func Canonical(n *Node) []byte {
 // Mark returns the canonical form and records the range of each value in its node, for
 // Source. The texts and keys of the nodes become substrings of the canonical text if
 // possible, so that values taken from the nodes do not keep the original document in
-// memory. Only the owner of the tree may call it.
+// memory. Mark changes the nodes, so no other goroutine may use the tree during the call.
 func Mark(n *Node) string {
 	size := n.estimateSize()
 	w := canonicalWriter{mark: true, out: make([]byte, 0, size+size/16)}
@@ -140,9 +140,10 @@ func (w *canonicalWriter) writeObject(n *Node) {
 	w.out = append(w.out, '}')
 }
 
-// compareUTF16 orders valid UTF-8 by its UTF-16 code units. The order differs from that of
-// bytes only above U+FFFF, whose surrogates come before U+E000: the former start with the
-// bytes from 0xf0 on, the latter with 0xee and 0xef.
+// compareUTF16 orders valid UTF-8 by its UTF-16 code units. The order differs from the
+// order of the bytes only if a character above U+FFFF (first byte 0xf0 or higher) is
+// compared with a character from U+E000 to U+FFFF (first byte 0xee or 0xef): in UTF-16 the
+// first one comes before the second, because its surrogates are below U+E000.
 func compareUTF16(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		x, y := a[i], b[i]

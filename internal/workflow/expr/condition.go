@@ -12,8 +12,8 @@ type Expr struct {
 	Op Op
 	// Mode selects the rules of comparisons. It is the same in the whole tree.
 	Mode Mode
-	// Var is the variable of a comparison, or a dotted path (see Lookup.Path); the variable
-	// that it reads is then its Root.
+	// Var is the variable of a comparison, or a dotted path into it (see Lookup.Path). The
+	// function Root returns the name of the variable.
 	Var string
 	// Value is the literal of a comparison, as decoded from JSON.
 	Value any
@@ -69,8 +69,8 @@ const (
 	Not Op = "not"
 )
 
-// Lookup finds a variable; ok is false for one that was never set. For an explicit null it
-// returns (nil, true).
+// Lookup finds a variable; ok is false for a variable that was never set. For an explicit
+// null it returns (nil, true).
 type Lookup func(name string) (value any, ok bool)
 
 // Map returns a Lookup that reads a map. Names are flat keys: "a.b" is one name, as in

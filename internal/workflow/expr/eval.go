@@ -7,7 +7,7 @@ import (
 
 // Holds evaluates the condition in two-valued logic. In a Lenient condition a variable that
 // was never set counts as null: `not_equals "x"` holds for it, and so does `equals null`.
-// In a Strict one it equals nothing.
+// In a Strict condition such a variable equals nothing, not even null.
 func (e *Expr) Holds(vars Lookup) bool {
 	return e.evaluate(func(leaf *Expr) Verdict {
 		value, found, _ := leaf.readVariable(vars)
@@ -119,8 +119,8 @@ func (e *Expr) testValue(value any, found bool) bool {
 	return testLenient(e, value)
 }
 
-// Variables returns the sorted, unique names that the condition reads; those of a Strict
-// condition are paths.
+// Variables returns the sorted, unique names of the variables that the condition reads. For
+// a Strict condition it returns the paths instead of the names.
 func (e *Expr) Variables() []string {
 	names := map[string]bool{}
 	e.visitComparisons(func(leaf *Expr) { names[leaf.Var] = true })

@@ -126,7 +126,7 @@ func inOrder(op Op, x, y float64) bool {
 	}
 }
 
-// toNumber returns the number that a value is or spells.
+// toNumber returns the value as a number, if it is a number or a text that spells one.
 func toNumber(v any) (float64, bool) {
 	switch v := v.(type) {
 	case float64:
@@ -290,8 +290,8 @@ func normalizeText(s string) string { return strings.ToLower(trimSpace(s)) }
 // trimSpace trims a text like JavaScript's trim.
 func trimSpace(s string) string { return strings.TrimFunc(s, IsSpace) }
 
-// IsSpace reports whether JavaScript's trim removes r: Go's white space without
-// U+0085, with U+FEFF.
+// IsSpace reports whether JavaScript's trim removes r. In contrast to unicode.IsSpace,
+// U+FEFF is white space and U+0085 is not.
 func IsSpace(r rune) bool {
 	return r == '\uFEFF' || r != '\u0085' && unicode.IsSpace(r)
 }

@@ -6,21 +6,23 @@ import "slices"
 type Need struct {
 	// Variable is the name, or the path in a Strict condition.
 	Variable string
-	// Allowed are the literals that would decide its comparisons as needed. It is empty if
-	// no single literal does, as for a comparison with <; Tests is never empty.
+	// Allowed are the literals for which a comparison has the needed result if the variable
+	// equals one of them. It is empty if there is no such literal, as for a comparison with
+	// <.
 	Allowed []any
-	// Tests are the comparisons in words, such as `attempts < 3` or
-	// `not (status is "done")`.
+	// Tests are the comparisons in words, such as `attempts < 3` or `not (status is
+	// "done")`. It is never empty.
 	Tests []string
 	// Current is the current value; Set is false if the variable was never set.
 	Current any
 	Set     bool
 }
 
-// Needs returns the variables that must be set to decide e if Decide is Unknown, those that
-// must be set or changed for e to hold if it is No, and nothing if it is Yes. Decided parts
-// have no needs. The needs are in order of appearance, merged per variable; under an or,
-// one of them may be enough.
+// Needs returns the variables that must be set to decide e if Decide returns Unknown, the
+// variables that must be set or changed so that e holds if Decide returns No, and nothing
+// if it returns Yes. Parts of e that are already decided have no needs. The needs are in
+// order of appearance, with one need per variable. For an "or", one of its needs may be
+// enough.
 func (e *Expr) Needs(vars Lookup) []Need {
 	c := needCollector{vars: vars, at: map[string]int{}, leaves: map[*Expr]Verdict{}}
 	switch c.decideExpr(e) {

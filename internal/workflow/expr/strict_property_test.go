@@ -187,8 +187,8 @@ func strictlyHolds(c map[string]any, vars map[string]any) bool {
 }
 
 // TestStrictNeedsDecide tests that setting the needs of a condition repeatedly decides it.
-// This may take several rounds, because exists is decided even if its variable is unset,
-// unlike other comparisons; each round has a need.
+// Several rounds may be necessary, because exists is decided even if its variable is unset,
+// unlike other comparisons. In each round the undecided condition has at least one need.
 func TestStrictNeedsDecide(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

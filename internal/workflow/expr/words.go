@@ -39,8 +39,8 @@ func (e *Expr) describe() (string, bool) {
 	}
 }
 
-// describeOperands describes the operands of "and" or "or"; without operands it returns
-// empty.
+// describeOperands describes the operands of "and" or "or"; without operands it returns the
+// text of empty, which is the value of the condition.
 func (e *Expr) describeOperands(empty Op) (string, bool) {
 	switch len(e.Of) {
 	case 0:

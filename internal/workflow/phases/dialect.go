@@ -23,7 +23,8 @@ func newParser(file string) parser {
 	}}}
 }
 
-// otherNames returns other names for a member, and names of the steps dialect.
+// otherNames returns the members of the dialect that a wrong name, such as a name of the
+// steps dialect, may mean.
 func otherNames(name string) []string {
 	var names []string
 	for _, alias := range aliasTable() {

@@ -88,17 +88,18 @@ func (g *phaseGraph) neverEnding() []bool {
 	return reached
 }
 
-// canEndRun reports whether a run can end in the phase: it is terminal, and no checkpoint
-// leaves it for every answer.
+// canEndRun reports whether a run can end in the phase: it is terminal, and no required
+// checkpoint has only options that lead to other phases.
 func (p *Phase) canEndRun() bool {
 	return p.Terminal() && !slices.ContainsFunc(p.Checkpoints, func(c Checkpoint) bool {
 		return c.Required && !slices.ContainsFunc(c.Options, func(o Option) bool { return o.Effect.TransitionTo == "" })
 	})
 }
 
-// defaultTarget returns the index of the next phase if no condition holds: that of the
-// first default branch, else of the default transition, else of one without a condition; or
-// -1 if there is none.
+// defaultTarget returns the index of the phase that a run enters next if no condition
+// holds. It is the target of the first default branch, otherwise of the default transition,
+// otherwise of the first unconditional transition. If there is none of these, it returns
+// -1.
 func (g *phaseGraph) defaultTarget(p *Phase) int {
 	id := ""
 	for i := range p.Decisions {

@@ -30,7 +30,7 @@ const Meta = "meta"
 //
 //	{id}.json                          a workflow
 //	{id}/{id}.json                     a workflow
-//	{id}/skills/01-{name}.json         a skill; of all workflows in meta
+//	{id}/skills/01-{name}.json         a skill; in meta, a skill for all workflows
 //	{id}/guides/01-{name}.md           a guide
 //	{id}/templates/01-{name}.md        a template
 //	meta/activities/01-{name}.json     an activity

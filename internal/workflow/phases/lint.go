@@ -45,10 +45,10 @@ const (
 	CodeEmptyCycle         = "phase-cycle"
 )
 
-// Lint reports valid constructs that are probably mistakes, and the errors for which every
-// run that reaches a point stops there; the workflow loads with them, but no run starts.
-// root provides the positions; without it the diagnostics have only pointers. layout lists
-// the existing guides.
+// Lint reports valid constructs that are probably mistakes, and as errors the points at
+// which every run that reaches them stops. The workflow loads despite these errors, but no
+// run of it starts. root provides the positions; without it the diagnostics have only
+// pointers. layout lists the existing guides.
 func Lint(w *Workflow, root *doc.Node, file string, layout Layout) []guideway.Diagnostic {
 	at := shape.Root(root, "workflow")
 	numbers := make(map[string]int, len(w.Phases))

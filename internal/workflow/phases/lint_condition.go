@@ -154,8 +154,8 @@ func (l *linter) visitComparisons(at shape.Place, e *expr.Expr, visit func(shape
 	}
 }
 
-// isShadowed reports whether a condition never holds if those before it do not. Only
-// conditions that read the same path are compared.
+// isShadowed reports whether a condition never holds if none of the conditions before it
+// holds. It compares only conditions that read the same path.
 func (l *linter) isShadowed(e *expr.Expr, before []*expr.Expr) bool {
 	path, ok := onlyPath(e)
 	if !ok || len(before) > maxBefore || l.compared >= maxCompared {

@@ -10,9 +10,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// lintValidate reports a validate action on a variable that no call can fulfill. If that is
-// so whenever a run reaches it, the run stops there, which is an error unless a caller can
-// skip the step.
+// lintValidate reports a validate action that no call can fulfill, because of the variable
+// that it requires. If the action fails in every run that reaches it, all these runs stop
+// at the action, which is an error unless a caller can skip the step.
 func (l *linter) lintValidate(at shape.Place, a *Action, what string, canSkip bool) {
 	report := l.Errorf
 	if canSkip {
@@ -35,8 +35,8 @@ func (l *linter) lintValidate(at shape.Place, a *Action, what string, canSkip bo
 	}
 }
 
-// lintOwnedValidate reports a validate action on a variable that only the engine writes and
-// that has a value that the action refuses.
+// lintOwnedValidate reports a validate action that refuses one of the values that its
+// variable can have, if only the engine writes the variable.
 func (l *linter) lintOwnedValidate(at shape.Place, a *Action, what string, set valueSet, report func(shape.Place, string, string, string, ...any)) {
 	name := expr.Root(a.Target)
 	failing := slices.DeleteFunc(slices.Clone(set.values), func(v any) bool { return a.Holds(expr.Map(map[string]any{name: v})) })
@@ -56,8 +56,8 @@ func (l *linter) lintOwnedValidate(at shape.Place, a *Action, what string, set v
 		"%s stops a run if '%s' is %s: only the workflow sets it, so no call can continue the run.", shape.Capital(what), name, formatValues(failing))
 }
 
-// lintOwnedList reports a forEach loop over a variable that only the engine writes and that
-// is no list.
+// lintOwnedList reports a forEach loop over a variable that only the engine writes, if it
+// can have a value that is not a list, or if nothing sets it before the loop.
 func (l *linter) lintOwnedList(at shape.Place, loop *Loop, what string) {
 	name := expr.Root(loop.Over)
 	set, owned := l.flow.loops[loop][name]
@@ -107,8 +107,8 @@ func (l *linter) lintEmptyCycles(at shape.Place) {
 	}
 }
 
-// forcedTarget returns the phase that follows a phase without work and without conditions,
-// or -1.
+// forcedTarget returns the phase that always follows p if p has no work and none of its
+// transitions has a condition. Otherwise it returns -1.
 func (l *linter) forcedTarget(p *Phase) int {
 	if len(p.Steps)+len(p.Loops)+len(p.Checkpoints)+len(p.Decisions) > 0 || len(p.Transitions) == 0 {
 		return -1

@@ -50,8 +50,8 @@ func (s valueSet) add(value any, text string) valueSet {
 	return valueSet{values: append(slices.Clip(s.values), value), texts: append(slices.Clip(s.texts), text)}
 }
 
-// join returns the values at a point that several paths lead to, and whether they differ
-// from the first ones.
+// join returns, for each variable, the values of both sets, and whether the result differs
+// from v. It is used at points that several paths lead to.
 func (v valueSets) join(other valueSets) (joined valueSets, changed bool) {
 	switch {
 	case other == nil:
@@ -74,7 +74,8 @@ func (v valueSets) join(other valueSets) (joined valueSets, changed bool) {
 	return joined, changed
 }
 
-// assign returns the values after a write.
+// assign returns the possible values after value was written to the variable, or to the
+// member of a variable, at path.
 func (v valueSets) assign(path string, value any) valueSets {
 	name := expr.Root(path)
 	set := v[name]
@@ -90,8 +91,9 @@ func (v valueSets) assign(path string, value any) valueSets {
 	return out
 }
 
-// withHolding returns the values after a validate action, which lets only those pass that
-// it accepts. It is nil if the action accepts none.
+// withHolding returns the possible values after a validate action. The variable of the
+// action keeps only the values that the action accepts. If the action accepts none of them,
+// the result is nil.
 func (v valueSets) withHolding(a *Action) valueSets {
 	name := expr.Root(a.Target)
 	set, ok := v[name]
@@ -124,25 +126,26 @@ type flowNode struct {
 // that a run can have, and maybe others.
 type valueFlow struct {
 	l *linter
-	// in are the values at the entry of a phase.
+	// in maps a phase and the phases to skip to the possible values when a run enters the
+	// phase.
 	in map[flowNode]valueSets
 	// actions, loops and exits are the values at each action, at the start of each loop and
 	// at the decisions of each phase.
 	actions map[*Action]valueSets
 	loops   map[*Loop]valueSets
 	exits   map[*Phase]valueSets
-	// leads are the phases that a run can enter after each phase, and ends marks the phases
-	// in which it can end.
+	// leads maps a phase to the phases that a run can enter next, and ends marks the phases
+	// in which a run can end.
 	leads map[int][]int
 	ends  map[int]bool
 	// queue are the nodes whose values have changed.
 	queue []flowNode
 	// cost counts the values that were computed, because a hostile workflow could have very
-	// many. A flow that costs too much has no values.
+	// many. If it reaches maxFlowCost, the valueFlow has no values.
 	cost int
 }
 
-// maxFlowCost limits the cost of a flow.
+// maxFlowCost limits valueFlow.cost.
 const maxFlowCost = 1_000_000
 
 // newValueFlow computes the values of a workflow.
@@ -199,7 +202,8 @@ func addSkips(skips string, phases []int) string {
 	return strings.Join(slices.Compact(all), " ")
 }
 
-// leadTo adds values to those at the entry of a phase that follows another one.
+// leadTo records that a run can enter at.phase after the phase from, and adds values to the
+// possible values at its entry.
 func (f *valueFlow) leadTo(from int, at flowNode, values valueSets) {
 	if !slices.Contains(f.leads[from], at.phase) {
 		f.leads[from] = append(f.leads[from], at.phase)
@@ -227,7 +231,8 @@ func (f *valueFlow) findEndless() []bool {
 	return endless
 }
 
-// enterPhase adds values to those at the entry of a phase.
+// enterPhase adds values to the possible values at the entry of a phase, and queues the
+// phase if they changed.
 func (f *valueFlow) enterPhase(at flowNode, values valueSets) {
 	f.cost += 1 + len(values) + len(at.skips)
 	joined, changed := f.in[at].join(values)
@@ -237,8 +242,8 @@ func (f *valueFlow) enterPhase(at flowNode, values valueSets) {
 	}
 }
 
-// passPhase adds values to those at the entry of the phases that can follow a phase that a
-// run skips.
+// passPhase handles a skipped phase: it adds values to the possible values at the entry of
+// each phase that can follow.
 func (f *valueFlow) passPhase(at flowNode, values valueSets) {
 	targets := f.l.graph.targets[at.phase]
 	if to := f.l.graph.defaultTarget(&f.l.w.Phases[at.phase]); to >= 0 {
@@ -264,7 +269,7 @@ func (f *valueFlow) flowPhase(at flowNode) {
 		values, inLoop = f.flowLoop(values, &p.Loops[i])
 		seen, _ = seen.join(inLoop)
 	}
-	if !p.Required && seen != nil { // each of its steps can skip the rest of the phase
+	if !p.Required && seen != nil { // at each step, a run can skip the remaining steps of the phase
 		f.passPhase(at, seen)
 	}
 	open := map[string]valueSets{at.skips: values}
@@ -289,7 +294,8 @@ func (f *valueFlow) flowPhase(at flowNode) {
 	}
 }
 
-// flowActions computes the values at actions and returns those after them.
+// flowActions records the possible values before each action, and returns the possible
+// values after the last action.
 func (f *valueFlow) flowActions(values valueSets, actions []Action) valueSets {
 	for i := range actions {
 		if f.cost += 1 + len(values); f.cost >= maxFlowCost {
@@ -307,7 +313,8 @@ func (f *valueFlow) flowActions(values valueSets, actions []Action) valueSets {
 	return values
 }
 
-// flowSteps computes the values at steps. seen are the values at any of the steps.
+// flowSteps computes the possible values after all steps, and in seen the union of the
+// possible values before each step.
 func (f *valueFlow) flowSteps(values valueSets, steps []Step) (after, seen valueSets) {
 	for i := range steps {
 		seen, _ = seen.join(values)
@@ -320,7 +327,8 @@ func (f *valueFlow) flowSteps(values valueSets, steps []Step) (after, seen value
 	return values, seen
 }
 
-// flowLoop computes the values in a loop of any number of rounds.
+// flowLoop computes the possible values after any number of rounds of a loop, and in seen
+// the union of the possible values before each of its steps.
 func (f *valueFlow) flowLoop(values valueSets, loop *Loop) (after, seen valueSets) {
 	f.loops[loop], _ = f.loops[loop].join(values)
 	after = values
@@ -332,8 +340,9 @@ func (f *valueFlow) flowLoop(values valueSets, loop *Loop) (after, seen valueSet
 	return after, seen
 }
 
-// flowCheckpoint computes the values after a checkpoint, by the phases that the run skips,
-// and adds those of answers that leave the phase to exits.
+// flowCheckpoint returns the possible values after a checkpoint. Like open, which has the
+// values before the checkpoint, the result has one entry for each set of phases to skip.
+// The values after answers that leave the phase are added to exits instead.
 func (f *valueFlow) flowCheckpoint(c *Checkpoint, open map[string]valueSets, exits map[flowNode]valueSets) map[string]valueSets {
 	after := map[string]valueSets{}
 	for skips, values := range open {
@@ -423,9 +432,9 @@ func (f *valueFlow) decideCondition(e *expr.Expr, values valueSets) expr.Verdict
 	}
 }
 
-// CanHold reports whether a condition can hold for some values of the variables that a
-// caller can set, of their declared types; vars are the current values of all others. It may
-// return true for a condition that compares several paths and cannot hold.
+// CanHold reports whether a condition can hold for some values, of the declared types, of
+// the variables that a caller can set; vars has the current values of all other variables.
+// It may return true for a condition that compares several paths and cannot hold.
 func (w *Workflow) CanHold(e *expr.Expr, vars map[string]any) bool {
 	f := valueFlow{l: &linter{w: w, vars: newVariables(w)}}
 	values := valueSets{}

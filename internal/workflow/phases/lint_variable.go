@@ -13,8 +13,8 @@ func (l *linter) lintReads(at shape.Place, e *expr.Expr, what string) {
 	l.lintReadsIn(at, e, what, "")
 }
 
-// lintReadsIn checks the variables that a condition reads inside a loop; loop is its
-// variable or "".
+// lintReadsIn checks the variables that a condition reads inside a loop; loop is the name
+// of the loop's iteration variable, or "".
 func (l *linter) lintReadsIn(at shape.Place, e *expr.Expr, what, loop string) {
 	l.visitComparisons(at, e, func(at shape.Place, leaf *expr.Expr) {
 		l.lintRead(at.Key("variable"), leaf.Var, what, loop, leaf.Op != expr.Exists && leaf.Op != expr.NotExists)

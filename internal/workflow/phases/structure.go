@@ -25,7 +25,7 @@ func (p *parser) checkStructure(at shape.Place, w *Workflow) {
 type checker struct {
 	*parser
 	w *Workflow
-	// numbers are the indices of phases by id.
+	// numbers maps the id of a phase to its index.
 	numbers map[string]int
 	// declared maps names to variables.
 	declared map[string]*Variable

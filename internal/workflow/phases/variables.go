@@ -13,12 +13,13 @@ import (
 // variableIndex describes the variables of a workflow.
 type variableIndex struct {
 	declared map[string]*Variable
-	// written are the different values of effects and set actions by variable; for lists
-	// and objects one value is enough.
+	// written maps a variable to the distinct values that effects and set actions write to
+	// it. It has only one of the lists and objects that are written, because comparisons do
+	// not distinguish them.
 	written map[string][]any
-	// writers are the indices of the phases that write a variable, by name.
+	// writers maps the name of a variable to the indices of the phases that write it.
 	writers map[string][]int
-	// loops are the variables of loops.
+	// loops contains the names of the iteration variables of loops.
 	loops map[string]bool
 	// asked are the variables that a validate action requires: the run asks the agent for
 	// them at that action.
@@ -184,8 +185,8 @@ func (v *variableIndex) partDomain(declared *Variable, path string) domain {
 	}
 }
 
-// constantReason returns the reason why a comparison is constant, or "" if the comparison
-// itself shows it.
+// constantReason returns the reason why a comparison always has the same result, or "" if
+// the comparison itself makes the reason obvious.
 func (v *variableIndex) constantReason(leaf *expr.Expr) string {
 	root := expr.Root(leaf.Var)
 	declared := v.declared[root]

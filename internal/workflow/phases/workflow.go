@@ -137,7 +137,8 @@ func (a *Action) Holds(vars expr.Lookup) bool {
 	return found && jsontext.Equal(value, a.Value)
 }
 
-// SetPath returns the variable that changes if a value is set by a name or a dotted path
+// SetPath returns a map with one entry: the name and the new value of the variable that
+// changes when value is written to path. path is the name of a variable, or a dotted path
 // into an object.
 func SetPath(vars map[string]any, path string, value any) map[string]any {
 	name, rest, dotted := strings.Cut(path, ".")
@@ -165,7 +166,7 @@ type Checkpoint struct {
 	Options      []Option
 	// Required defaults to true; a checkpoint that is not required can be declined.
 	Required bool
-	// Blocking is always true: the dialect has no other checkpoints.
+	// Blocking is always true: the dialect has no checkpoints that do not block.
 	Blocking bool
 	// Person is set if only a person may answer, through a channel that no agent has. It is
 	// an extension of the original dialect ("approval": "human").
@@ -254,7 +255,8 @@ type Transition struct {
 	// Condition is nil for an unconditional transition.
 	Condition *expr.Expr
 	// IsDefault marks the transition to take if no condition holds, at any position in the
-	// list. It may also have a condition. A transition with neither always applies.
+	// list. It may also have a condition. A transition that has no condition and is not the
+	// default always applies.
 	IsDefault bool
 }
 

@@ -1,7 +1,7 @@
 package shape
 
 // The codes of diagnostics about the shape of a document. The published schemas report the
-// same errors, except for the last two.
+// same errors, except for CodeObject and CodeMore.
 const (
 	CodeRequired   = "field-missing"
 	CodeUnexpected = "field-unknown"

@@ -49,7 +49,7 @@ func (r *Report) reportHidden(at Place, what, text string) {
 
 // HiddenCharacter returns the diagnostic for a script with a character that a reviewer does
 // not see, or nil. A line separator, for example, ends a comment, but a terminal shows the
-// code behind it as a part of the comment.
+// code after it as a part of the comment.
 func HiddenCharacter(file, script string) *guideway.Diagnostic {
 	char, line, column, ok := visible.FindHidden(script)
 	if !ok {
@@ -68,8 +68,8 @@ func hiddenFix(char rune) string {
 	return fmt.Sprintf(`remove it; in a script, write it in a string as \u{%X}`, char)
 }
 
-// withoutJoiners returns a text without the joiners that form a letter or an emoji of two
-// visible characters outside ASCII.
+// withoutJoiners returns a text without the joiners between two visible characters outside
+// ASCII, where they form a letter or an emoji.
 func withoutJoiners(text string) string {
 	isJoiner := func(r rune) bool { return r == '\u200c' || r == '\u200d' }
 	if !strings.ContainsFunc(text, isJoiner) {

@@ -43,8 +43,8 @@ func (r *Report) Element(at Place, known ...string) (Place, bool) {
 	return inner, r.Object(inner, known...)
 }
 
-// Closed reports the unknown members of an object. The hint replaces the list of known
-// ones.
+// Closed reports the unknown members of an object. The fix names a similar known member if
+// there is one, otherwise it is the hint, or a list of the known members if the hint is "".
 func (r *Report) Closed(at Place, hint string, known []string) {
 	for i := range at.Node.Members {
 		key := at.Member(i)

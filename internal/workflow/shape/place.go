@@ -12,7 +12,8 @@ import (
 // Kind is the kind of a document; each dialect has its own.
 type Kind string
 
-// Place is a value with its location and the text for it.
+// Place is a value in a document, with its position and a description of its location for
+// messages.
 type Place struct {
 	// Node is the value; nil if it is missing.
 	Node *doc.Node
@@ -25,8 +26,8 @@ type Place struct {
 	// ('plan')".
 	Where string
 
-	// ptr is the pointer to the place, without last if keyed is set: most places never need
-	// the whole pointer.
+	// ptr is the pointer to the place; if keyed is set, last is the key that must still be
+	// appended to it. Most places never need the whole pointer.
 	ptr   doc.Pointer
 	last  string
 	keyed bool

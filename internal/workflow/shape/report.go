@@ -17,8 +17,8 @@ type Dialect struct {
 	Aliases func(name string) []string
 	// Sample returns an example value of a required member, or "".
 	Sample func(key string) string
-	// Empty and TooLong return the fix for a text that is empty or too long, by the name of
-	// its field, or "".
+	// Empty and TooLong return the fix for a field whose text is empty or too long. The
+	// argument is the name of the field. They return "" for the default fix.
 	Empty, TooLong func(name string) string
 }
 
@@ -45,8 +45,8 @@ const maxDiagnostics = 100
 // Full reports whether the limit of diagnostics is reached.
 func (r *Report) Full() bool { return len(r.Found) >= maxDiagnostics }
 
-// Findings returns the diagnostics in document order. If some were dropped, a last one with
-// the given severity counts them.
+// Findings returns the diagnostics in document order. If diagnostics were dropped, it adds
+// a last diagnostic of the given severity that states their number.
 func (r *Report) Findings(severity guideway.Severity) []guideway.Diagnostic {
 	doc.Sort(r.Found)
 	if r.dropped == 0 {

@@ -29,7 +29,8 @@ func (r *Report) sampleValue(key string) string {
 	return cmp.Or(callText(r.Dialect.Sample, key), `"..."`)
 }
 
-// Text reads a string member of low to high characters; zero means no limit.
+// Text reads a string member that must have from low to high characters; if high is zero,
+// there is no upper limit.
 func (r *Report) Text(at Place, low, high int) string {
 	if at.Node == nil {
 		return ""

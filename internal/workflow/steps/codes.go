@@ -1,6 +1,7 @@
 package steps
 
-// The codes of rules that the published schema also checks, in addition to those of package shape.
+// The codes of rules that the published schema also checks, in addition to the codes of
+// package shape.
 const (
 	CodeVersion       = "version-format"
 	CodeLoopType      = "loop-type"

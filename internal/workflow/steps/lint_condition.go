@@ -91,14 +91,15 @@ func visitConditions(at shape.Place, visit func(shape.Place)) {
 	}
 }
 
-// lintReads checks that the variables of a condition are set by the given order.
+// lintReads checks that a text mentions each variable of a condition in time, so that the
+// agent can set it: the order of the text must not be above by.
 func (l *linter) lintReads(at shape.Place, expr *exprpkg.Expr, what string, s scope, by int) {
 	for _, name := range expr.Variables() {
 		l.lintRead(at, name, what, s, by)
 	}
 }
 
-// lintRead checks that one variable is set by the given order.
+// lintRead is like lintReads, for one variable.
 func (l *linter) lintRead(at shape.Place, name, what string, s scope, by int) {
 	if name == "" || strings.HasPrefix(name, "_") || s.hasLoopVariable(name) {
 		return
@@ -157,7 +158,8 @@ func bodyOf(step *Step) []Step {
 	return step.Loop.Body
 }
 
-// stepAt names the step with an order.
+// stepAt returns the subject of messages about the text with the given order: a top-level
+// step or the workflow.
 func (l *linter) stepAt(order int) string {
 	if order < 1 || order > len(l.w.Steps) {
 		return "the workflow"

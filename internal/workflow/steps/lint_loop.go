@@ -34,8 +34,8 @@ func (l *linter) lintLoop(at shape.Place, step *Step, s scope) {
 	}
 }
 
-// lintBounds checks the variable with the count or the list of a loop. If it is a variable
-// of a loop, no call can set it.
+// lintBounds checks the variable that contains the count or the list of a loop. No call can
+// set the variable if a loop sets it.
 func (l *linter) lintBounds(at shape.Place, step *Step, path, what string, s scope) {
 	for i := range l.w.Steps {
 		other := l.w.Steps[i].Loop
@@ -129,8 +129,8 @@ func (l *linter) lintLoopNames(at shape.Place, step *Step) {
 	}
 }
 
-// lintOutsideReads reports conditions outside a loop that read a variable of its rounds,
-// because the name has another meaning or no value there.
+// lintOutsideReads reports conditions outside a loop that read one of the variables that
+// the loop sets, because outside the loop the name has a different meaning or no value.
 func (l *linter) lintOutsideReads(steps shape.Place) {
 	readers := l.findReaders(steps)
 	for i := range l.w.Steps {
@@ -149,7 +149,8 @@ func (l *linter) lintOutsideReads(steps shape.Place) {
 	}
 }
 
-// reportOutsideRead reports a step that reads a variable of another loop.
+// reportOutsideRead reports a step that reads a variable of a loop that does not contain
+// the step.
 func (l *linter) reportOutsideRead(at shape.Place, step *Step, name, loop string) {
 	if !l.Once(CodeLoopVariableReach + name) {
 		return
@@ -160,8 +161,10 @@ func (l *linter) reportOutsideRead(at shape.Place, step *Step, name, loop string
 		"%s reads '%s', which is a variable of loop '%s': inside the loop, the name refers to the loop's variable.", shape.Capital(stepSubject(step)), name, loop)
 }
 
-// findReaders returns, for each name, the first top-level steps whose conditions read it, except for a body that reads its own loop's variable. Three are enough,
-// because a loop and its body by ID may be among them.
+// findReaders returns, for each name, the first three top-level steps with a condition that
+// reads the variable. It omits the conditions inside a loop that read the loop's own
+// variables. Three steps are enough, because at most two of them can be the loop that sets
+// the variable and the step that is its body.
 func (l *linter) findReaders(steps shape.Place) map[string][]int {
 	const enough = 3
 	found := map[string][]int{}

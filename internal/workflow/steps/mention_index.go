@@ -9,11 +9,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/template"
 )
 
-// neverMentioned is the order of names that no text mentions.
+// neverMentioned is the order returned for names that no text mentions.
 const neverMentioned = 1 << 30
 
 // orderOf returns the position of a top-level step in the order in which texts are read.
-// Texts of the whole workflow have the position zero, and a body has that of its loop.
+// Texts of the whole workflow have the position zero, and the steps of a loop's body have
+// the position of the loop.
 func orderOf(step int) int { return step + 1 }
 
 // agentText is a text for the agent in lower case, with its order.

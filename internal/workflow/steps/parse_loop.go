@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// The maximum of maxIterations and of a literal count.
+// maxRounds is the maximum of maxIterations and of a literal count.
 const maxRounds = 1000
 
 // readLoopStep reads a loop.
@@ -114,8 +114,8 @@ func (p *parser) readLoopType(at shape.Place, loop *Loop) {
 	}
 }
 
-// readMaxIterations reads the maximum of the loop. A fraction is rounded up, as a
-// comparison with a counter would.
+// readMaxIterations reads the maximum of the loop. It rounds a fraction up: a loop that
+// counts rounds while they are below the fraction has that many rounds.
 func (p *parser) readMaxIterations(loop shape.Place) int {
 	at, subject := loop.Key("maxIterations"), shape.CapitalWhere(loop.Where)
 	switch {
@@ -202,8 +202,8 @@ func (p *parser) readBodyStep(at shape.Place, i int) Step {
 	return p.readStep(at.In(where), "")
 }
 
-// resolveBodies copies body steps that loops name by ID into these loops, and their JSON
-// into the loops' source.
+// resolveBodies copies each step that a loop names as its body into the loop, and the JSON
+// of the step into the source of the loop.
 func (p *parser) resolveBodies(steps shape.Place, w *Workflow) {
 	by := newIndex(w)
 	for i := range w.Steps {

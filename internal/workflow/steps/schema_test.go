@@ -71,7 +71,7 @@ func corpusPath(pattern string) string {
 	return filepath.Join("..", "..", "..", "..", "shared", "corpus", "steps", pattern)
 }
 
-// beyondSchema reports whether a code is that of a rule that a schema cannot express.
+// beyondSchema reports whether a code belongs to a rule that a schema cannot express.
 func beyondSchema(code string) bool {
 	return slices.Contains([]string{
 		steps.CodeDuplicateID, steps.CodeBodyMissing, steps.CodeBodyIsLoop, steps.CodeBodyCondition, steps.CodeVariableEmpty,
@@ -88,9 +88,9 @@ func mutationCount(file string) int {
 	return 40
 }
 
-// TestSeedSchemaAgrees compares the schema with WorkRail's, if the corpus is available.
-// Guideway's accepts four more operators and a loop's prompt; WorkRail's does not check the
-// parts of a rule's condition.
+// TestSeedSchemaAgrees compares Guideway's schema with WorkRail's schema, if the corpus is
+// available. Guideway's schema accepts four more operators and a loop's prompt. WorkRail's
+// schema does not check the parts of a rule's condition.
 func TestSeedSchemaAgrees(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(corpusPath("spec/workflow.schema.json"))

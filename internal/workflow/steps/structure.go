@@ -26,8 +26,8 @@ func (p *parser) checkStructure(at shape.Place, w *Workflow) {
 
 // stepIndex indexes top-level steps.
 type stepIndex struct {
-	// step contains the index of the first step with each ID, loop contains that of the
-	// first loop whose body is that step.
+	// step maps an ID to the index of the first step that has it. loop maps the ID of a
+	// step to the index of the first loop whose body is that step.
 	step, loop map[string]int
 }
 

@@ -44,7 +44,7 @@ type Step struct {
 	Person bool
 	// RunCondition decides whether the step applies; nil means always.
 	RunCondition *expr.Expr
-	// Criteria check the step's output; nil accepts any text.
+	// Criteria check the step's output; nil accepts any text that is not blank.
 	Criteria *criteria.Criterion
 	// Functions are defined by this step; Calls and References use functions.
 	Functions  []Function
@@ -58,7 +58,8 @@ type Step struct {
 
 // Source holds parts of a document as canonical JSON; a missing part is "".
 type Source struct {
-	// Loop is the whole loop, with its body in place of an ID; it is empty for other steps.
+	// Loop is the whole loop. If the document names the body by ID, Loop contains the step
+	// itself instead of the ID. It is empty for steps that are not loops.
 	Loop string
 	// Confirm, Condition and Criteria are requireConfirmation, runCondition
 	// and validationCriteria.

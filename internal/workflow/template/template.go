@@ -27,7 +27,7 @@ type Part struct {
 // maxDigits is the maximum number of digits of the integer to add.
 const maxDigits = 9
 
-// Parse splits a text into parts. Their joined texts equal the text.
+// Parse splits a text into parts. The texts of the parts, joined, equal the original text.
 func Parse(text string) []Part {
 	var parts []Part
 	for text != "" {

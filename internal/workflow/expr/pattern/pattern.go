@@ -17,9 +17,9 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// Limit is the maximum elapsed time of one match. A busy machine can suspend a thread for
-// that long during a match that takes a microsecond, so a match is retried several times
-// before it fails.
+// Limit is the maximum elapsed time of one match. On a busy machine, a match that needs a
+// microsecond can exceed the limit, because its thread is suspended; so a match that
+// exceeds the limit is tried up to maxTries times.
 const (
 	Limit    = 250 * time.Millisecond
 	maxTries = 3

@@ -24,17 +24,18 @@ type Agreement struct {
 	Schema *jsonschema.Schema
 	// Parse returns the diagnostics of the parser.
 	Parse func(root *doc.Node) []guideway.Diagnostic
-	// Beyond reports whether a code is that of a rule that a schema cannot express.
+	// Beyond reports whether a code belongs to a rule that a schema cannot express.
 	Beyond func(code string) bool
 	// Values are replacement values in addition to those of the function Values.
 	Values []*doc.Node
-	// Keys are added to objects; Value is their value.
+	// Keys are the keys of members that mutations add to objects; Value is the value of
+	// such a member.
 	Keys  []string
 	Value *doc.Node
 }
 
-// Check compares the verdicts on a document, and on about damages mutations of it, drawn
-// with a fixed seed.
+// Check compares the verdict of the parser with the verdict of the schema on a document,
+// and on about damages mutations of the document, drawn with a fixed seed.
 func (a *Agreement) Check(t *testing.T, root *doc.Node, damages int) {
 	t.Helper()
 	a.checkAgreement(t, root, "unchanged")
@@ -45,7 +46,7 @@ func (a *Agreement) Check(t *testing.T, root *doc.Node, damages int) {
 	})
 }
 
-// checkAgreement compares the two verdicts on a document.
+// checkAgreement compares the verdicts of the parser and of the schema on a document.
 func (a *Agreement) checkAgreement(t *testing.T, root *doc.Node, what string) {
 	t.Helper()
 	ours := slices.DeleteFunc(a.Parse(root), func(d guideway.Diagnostic) bool { return a.Beyond(d.Code) })
