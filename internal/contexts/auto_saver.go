@@ -42,11 +42,11 @@ type AutoSaver struct {
 	mu     sync.Mutex
 	closed bool
 	health Health
-	// sizes are the tokens of run contexts above the threshold, by run.
+	// sizes maps a run to the token count of its context, if that is at least threshold.
 	sizes     map[string]int
 	threshold int
 	prepare   func(ctx context.Context, c run.Caller, id string) error
-	// preparing are the runs whose brief is queued.
+	// preparing are the runs for which the preparation of the brief is queued.
 	preparing map[string]bool
 	// written returns the model-written summaries of a run for its checkpoints.
 	written func(id string) map[string]string
@@ -63,8 +63,9 @@ var _ run.Observer = (*AutoSaver)(nil)
 type Health struct {
 	// Off reports that automatic saves are disabled.
 	Off bool `json:"off,omitempty"`
-	// Saved and Failed count checkpoints, Dropped those that were dropped because the queue
-	// was full, and Waiting the pending ones.
+	// Saved and Failed count the checkpoints that were saved or could not be saved, Dropped
+	// the checkpoints that were dropped because the queue was full, and Waiting the queued
+	// ones.
 	Saved   int64 `json:"saved"`
 	Failed  int64 `json:"failed,omitempty"`
 	Dropped int64 `json:"dropped,omitempty"`
@@ -132,7 +133,7 @@ func (k *AutoSaver) Close() error {
 	return nil
 }
 
-// Health returns the counts of saved and failed checkpoints.
+// Health returns the state of the automatic saves.
 func (k *AutoSaver) Health() Health {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -140,14 +141,15 @@ func (k *AutoSaver) Health() Health {
 }
 
 // setPrepare sets the function that is called in the background for a run whose context has
-// at least threshold tokens; 0 disables it.
+// at least threshold tokens. A threshold of 0 disables these calls.
 func (k *AutoSaver) setPrepare(threshold int, prepare func(context.Context, run.Caller, string) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.threshold, k.prepare = threshold, prepare
 }
 
-// largeTokens returns the tokens of a run's context if it is above the threshold, otherwise 0.
+// largeTokens returns the token count of a run's context if it is at least the threshold,
+// otherwise 0.
 func (k *AutoSaver) largeTokens(id string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -245,8 +247,8 @@ func (k *AutoSaver) carryOut(j job) {
 	}
 }
 
-// isMoot reports that a checkpoint is no longer needed: it was deleted, or the run has a
-// later one.
+// isMoot reports whether err means that a checkpoint is no longer needed: it was deleted,
+// or the run has a later checkpoint.
 func isMoot(err error) bool { return guideway.ErrorCode(err) == guideway.CodeRefused }
 
 // countSave counts the result of a save.
@@ -282,8 +284,8 @@ func (k *AutoSaver) Committed(_ context.Context, c run.Committed) {
 	}
 }
 
-// requestSummary requests the summary of a run after a part of it has ended, if a model writes
-// summaries.
+// requestSummary queues the preparation of a run's brief after a part of the run has ended,
+// if a model writes summaries: the preparation requests the missing summaries.
 func (k *AutoSaver) requestSummary(rec run.Record) {
 	k.mu.Lock()
 	written, prepare := k.written, k.prepare
@@ -295,7 +297,8 @@ func (k *AutoSaver) requestSummary(rec run.Record) {
 	k.enqueueJob(job{what: "the summary of " + rec.ID, do: func(ctx context.Context) error { return prepare(ctx, caller, rec.ID) }})
 }
 
-// checkSize prepares the brief of a run after its context has grown above the threshold.
+// checkSize queues the preparation of a run's brief if the run's context has at least
+// threshold tokens.
 func (k *AutoSaver) checkSize(c run.Committed) {
 	if len(c.Facts) == 0 {
 		return
@@ -369,8 +372,8 @@ const (
 	tagEnd   = "run-end"
 )
 
-// saveTriggers returns the names and tags of the checkpoint for the events of a command; names
-// is empty if they need none.
+// saveTriggers returns the names and tags of the checkpoint for the events of a command.
+// Both are empty if the events need no checkpoint.
 func saveTriggers(facts []engine.Event) (names, tags []string) {
 	add := func(tag, name string) {
 		names = append(names, strings.TrimSpace(name))

@@ -41,7 +41,7 @@ func TestAutomaticSaves(t *testing.T) {
 				if rec.Kind != checkpoint.KindAuto || rec.Run != a.RunID || rec.RunSeq == 0 || rec.Tokens == 0 || len(rec.Tags) == 0 {
 					t.Errorf("saved %+v", rec)
 				}
-				// Each has the position of the run at that time.
+				// Each checkpoint has the position that the run had at that time.
 				loaded, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{ID: rec.ID})
 				mustSucceed(t, err)
 				if strings.Contains(rec.Name, "gate") && loaded.Position.Kind != engine.PositionGate {
@@ -104,7 +104,7 @@ func (s blockedCheckpoints) Save(ctx context.Context, who guideway.Principal, r 
 }
 
 // TestQueueIsBounded checks that a job is dropped and counted if the queue is full, and
-// that Close waits for the queued ones.
+// that Close waits for the queued jobs.
 func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	let := make(chan struct{})
@@ -214,8 +214,8 @@ func TestOptions(t *testing.T) {
 }
 
 // TestTagsOfMarks checks that checkpoints have the tags of marked variables, so that lists
-// can filter by them: those of a run after the mark, saved automatically or by an agent,
-// and those of a session and of a walk.
+// can filter by them: the checkpoints of a run after the mark, whether saved automatically
+// or by an agent, and the checkpoints of a session and of a walk.
 func TestTagsOfMarks(t *testing.T) {
 	t.Parallel()
 	r := setupRig(t)

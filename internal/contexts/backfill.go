@@ -16,8 +16,8 @@ import (
 
 // If a process is killed between an answer and the background save, the run lacks its last
 // checkpoint. Therefore each run is checked when a process lists or loads it for the first
-// time: its events show which checkpoints it needs, and those missing after the newest one
-// are saved.
+// time: its events show which checkpoints it needs, and the checkpoints that are missing
+// after the newest one are saved.
 
 const (
 	// maxWaiting bounds the runs that wait for a backfill, maxChecked the runs that are
@@ -25,7 +25,7 @@ const (
 	maxWaiting = 256
 	maxChecked = 10_000
 	// maxMissing bounds the checkpoints that are backfilled per run, maxSearched the events
-	// that are read for it.
+	// of the run that are read to find them.
 	maxMissing  = 8
 	maxSearched = 2000
 	// maxBackfillAge is the maximum age of the last event of a run to backfill: older runs may
@@ -35,7 +35,7 @@ const (
 	settleTime = 500 * time.Millisecond
 )
 
-// backfillQueue are the newly seen runs.
+// backfillQueue has the newly seen runs that wait for a check of their checkpoints.
 type backfillQueue struct {
 	runs chan string
 
@@ -49,7 +49,7 @@ type backfillQueue struct {
 	busy bool
 }
 
-// setRuns sets the source of events. Before that no run is checked.
+// setRuns sets the source of events. No run is checked before the call.
 func (k *AutoSaver) setRuns(runs Runs) {
 	k.late.mu.Lock()
 	defer k.late.mu.Unlock()
@@ -158,8 +158,8 @@ func (k *AutoSaver) waitForSaves(ctx context.Context, id string) {
 	}
 }
 
-// flushSaves waits for the pending saves of a run; without an id, of all runs. It ignores a
-// run of another user.
+// flushSaves waits for the pending saves of the run with the given id, or of all runs if id
+// is not the id of a run. It does not wait for a run of another user.
 func (s *Service) flushSaves(ctx context.Context, c run.Caller, id string) {
 	if s.o.AutoSaver == nil || s.o.Runs == nil {
 		return
@@ -206,7 +206,8 @@ func (k *AutoSaver) backfill(ctx context.Context, runs Runs, rec run.Record) err
 	return nil
 }
 
-// missingSave is a command of a run whose checkpoint is missing.
+// missingSave is a command that needs a checkpoint, and the names and tags of the
+// checkpoint.
 type missingSave struct {
 	seq         int64
 	names, tags []string
@@ -226,7 +227,7 @@ func missingOf(ctx context.Context, runs Runs, rec run.Record, covered int64) ([
 			return nil, err
 		}
 		for _, e := range slices.Backward(events) {
-			if !isFact(e) || e.At.Before(rec.Created) { // the rest belongs to the parent of the fork
+			if !isFact(e) || e.At.Before(rec.Created) { // earlier events belong to the parent of the fork
 				continue
 			}
 			if !open.hasEvent(e) {
@@ -246,7 +247,8 @@ func missingOf(ctx context.Context, runs Runs, rec run.Record, covered int64) ([
 	return found, nil
 }
 
-// commandEvents is the events of one command, last first. They have the same time and caller.
+// commandEvents holds the events of one command in reverse order. They have the same time
+// and caller.
 type commandEvents struct {
 	last  run.Event
 	facts []engine.Event

@@ -188,8 +188,8 @@ func TestLoadWaitsForSaves(t *testing.T) {
 }
 
 // TestBackfillOnce checks that several processes backfill a run once, that deleted
-// checkpoints are not saved again, that a fork has no checkpoints of its parent, and that
-// no backfilled checkpoint follows a newer one.
+// checkpoints are not saved again, that a fork does not get the checkpoints of its parent,
+// and that no backfilled checkpoint follows a newer one.
 func TestBackfillOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -247,7 +247,8 @@ func TestOldRunsAreNotBackfilled(t *testing.T) {
 	}
 }
 
-// TestRefusedOnce checks the refusals of checkpoints saved with Once.
+// TestRefusedOnce checks that a save with Once is refused if the checkpoint exists or
+// existed.
 func TestRefusedOnce(t *testing.T) {
 	t.Parallel()
 	r := setupRig(t)

@@ -85,13 +85,13 @@ type Options struct {
 	// may be nil.
 	Summarizer Summarizer
 	// LimitTokens is the recommended maximum size of a run's context; the default is 32000,
-	// a negative value means no limit. From Threshold percent of it (default 80) the
-	// context is reduced in the background and the agent is notified.
+	// a negative value means no limit. If the context reaches Threshold percent of the
+	// limit (default 80), it is reduced in the background and the agent is notified.
 	LimitTokens, Threshold int
 	// AnswerTokens is the maximum size of a run's context in an answer; the default is
 	// 4000. A larger context is reduced to it.
 	AnswerTokens int
-	// ReadOnly reports that nothing can be stored. Then no value is omitted.
+	// ReadOnly reports that nothing can be stored. Then no value is omitted from a context.
 	ReadOnly bool
 	// Counter counts tokens; the default is a cached compress.Tokenizer, which loads its
 	// vocabulary at the first count.
@@ -132,7 +132,7 @@ type Service struct {
 	mu sync.Mutex
 	// hints caches the hints of pinned definitions by hash.
 	hints map[string]compress.Hints
-	// briefs caches the last briefs by run.
+	// briefs caches briefs by user and run.
 	briefs map[string]*cachedBrief
 }
 
@@ -166,7 +166,7 @@ func New(o Options) (*Service, error) {
 }
 
 // tokenThreshold returns the size in tokens from which a run's context is reduced in the
-// background; 0 means never.
+// background; 0 means that it is never reduced.
 func (s *Service) tokenThreshold() int {
 	if s.o.LimitTokens < 0 {
 		return 0

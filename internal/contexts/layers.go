@@ -17,10 +17,10 @@ type Item struct {
 	Rule   compress.Source `json:"rule"`
 	Tokens int             `json:"tokens"`
 	Bytes  int             `json:"bytes"`
-	// Age is the number of steps since the last change.
+	// Age is the number of steps since the last change of the value.
 	Age  int      `json:"age"`
 	Tags []string `json:"tags,omitempty"`
-	// Value is the value, or its beginning as a string.
+	// Value is the value, or a string with its beginning if Cut is set.
 	Value json.RawMessage `json:"value"`
 	// Cut reports that the value is truncated.
 	Cut bool `json:"cut,omitempty"`

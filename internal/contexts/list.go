@@ -11,18 +11,19 @@ import (
 // Page is one page of a list of checkpoints.
 type Page struct {
 	*checkpoint.Page
-	// Ranked is the order: "newest", "words" if no checkpoint matches all words of the
-	// query, or "meaning".
+	// Ranked is the order of the list: "newest", "words" if no checkpoint matches all words
+	// of the query, or "meaning" if an embedder ranked the matches by similarity to the
+	// query.
 	Ranked string `json:"ranked"`
 	// Note is set if a part of the search was not possible.
 	Note string `json:"note,omitempty"`
 }
 
-// candidates is the number of word matches that are ranked by meaning.
+// candidates is the minimum number of word matches that are ranked by meaning.
 const candidates = 50
 
 // List lists checkpoints of the caller, the newest first. With an embedder the matches of a
-// query are ranked by meaning; if that fails, they keep their order.
+// query are ranked by meaning; if the ranking fails, they keep their order.
 func (s *Service) List(ctx context.Context, c run.Caller, r checkpoint.ListRequest) (*Page, error) {
 	limit := r.Limit
 	ranking := s.o.Embedder != nil && r.Query != "" && r.Cursor == ""

@@ -45,16 +45,16 @@ const (
 	maxWritten = 2 * maxSections
 )
 
-// summaryCache caches the model-written summaries of runs. They replace the extracts of the same
-// events; without one the extract is used.
+// summaryCache caches the model-written summaries of runs. A summary replaces the extract
+// of the same events; where there is none, the extract is used.
 type summaryCache struct {
 	mu sync.Mutex
-	// byRun has the summaries by run and event range; a run without summaries has an empty
-	// entry after a lookup.
+	// byRun has the summaries by run and event range. A run without summaries has an empty
+	// entry after its last checkpoint was searched for them.
 	byRun map[string]map[string]string
 	// requested are the runs for which a summary is being written.
 	requested map[string]bool
-	// pausedUntil is the end of the pause after an error; said reports whether the error
+	// pausedUntil is the end of the pause after an error; logged reports whether an error
 	// was logged.
 	pausedUntil time.Time
 	logged      bool
@@ -66,8 +66,9 @@ func rangeKey(from, to int64) string { return fmt.Sprintf("%d-%d", from, to) }
 // wholeKey returns the key of the summary of a run up to an event.
 func wholeKey(to int64) string { return rangeKey(0, to) }
 
-// runSummary returns the summary of a run: the model-written one if it is enabled and
-// available, otherwise the extract. Missing ones are requested in the background.
+// runSummary returns the summary of a run: the model-written summary if it is enabled and
+// available, otherwise the extract. Missing model-written summaries are requested in the
+// background.
 func (s *Service) runSummary(ctx context.Context, c run.Caller, d *run.Details, t *historySnapshot) *Summary {
 	if s.o.Summarizer == nil || t.steps < minSummarySteps || s.o.AutoSaver == nil {
 		return t.extractSummary(d.ID)
@@ -122,8 +123,8 @@ func textOf(sections []Section) string {
 	return b.String()
 }
 
-// writtenOf returns the summaries of a run: those of this process, otherwise those in its
-// last checkpoint.
+// writtenOf returns the model-written summaries of a run: from the cache of this process,
+// or from the run's last automatic checkpoint if the run is not in the cache.
 func (s *Service) writtenOf(ctx context.Context, c run.Caller, id string) map[string]string {
 	w := &s.writing
 	w.mu.Lock()
@@ -176,7 +177,8 @@ func (w *summaryCache) forCheckpoint(id string) map[string]string {
 	return maps.Clone(w.byRun[id])
 }
 
-// requestSummaries requests summaries in the background, one run at a time.
+// requestSummaries requests the missing summaries of a run in the background, unless a
+// request for the run is pending or requests are paused after an error.
 func (s *Service) requestSummaries(c run.Caller, d *run.Details, missing []Section) {
 	w := &s.writing
 	w.mu.Lock()
@@ -253,7 +255,7 @@ func (s *Service) writeSummary(ctx context.Context, c run.Caller, rec run.Record
 		return guideway.Errorf(guideway.CodeUnavailable, "the model returned an empty summary")
 	}
 	s.mu.Lock()
-	delete(s.briefs, c.User+" "+rec.ID) // the brief contains the extract
+	delete(s.briefs, c.User+" "+rec.ID) // the cached brief still contains the extract
 	s.mu.Unlock()
 	w := &s.writing
 	w.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// author is a Summarizer that writes summaries, returns its error if it is set, or blocks
-// until it is released.
+// author is a Summarizer that writes summaries, returns the error err if it is set, or
+// blocks until it is released.
 type author struct {
 	mu    sync.Mutex
 	asked []contexts.SummaryRequest

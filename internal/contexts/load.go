@@ -14,8 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// LoadRequest selects a checkpoint by its id, the last one of a session, or an omitted
-// value by its reference.
+// LoadRequest selects a checkpoint by its id, the last checkpoint of a session, or an
+// omitted value by its reference.
 type LoadRequest struct {
 	ID, Session, Ref string
 	// Keys are the requested variables; empty means all.
@@ -24,7 +24,7 @@ type LoadRequest struct {
 	Budget int
 }
 
-// Loaded is a loaded context, and the handle to continue with it.
+// Loaded is a loaded context, and for a run the handle to continue from the checkpoint.
 type Loaded struct {
 	ID      string          `json:"checkpointId,omitempty"`
 	Session string          `json:"sessionId,omitempty"`
@@ -37,7 +37,8 @@ type Loaded struct {
 	Status   engine.Status    `json:"status,omitempty"`
 	Position *engine.Position `json:"position,omitempty"`
 	Workflow string           `json:"workflowId,omitempty"`
-	// NotSet are variables of the checkpoint that are not set in the run.
+	// NotSet are the variables of the checkpoint that the run lacks or has with a different
+	// value.
 	NotSet []string `json:"notSetInRun,omitempty"`
 	// Completed are the completed steps of a walk by workflow_next.
 	Completed []string `json:"completedSteps,omitempty"`
@@ -53,15 +54,17 @@ type Loaded struct {
 	Degraded *checkpoint.Degraded `json:"degraded,omitempty"`
 	Heads    []string             `json:"otherHeads,omitempty"`
 	Warnings []checkpoint.Warning `json:"warnings,omitempty"`
-	// Ref and Value are set if a reference was loaded.
+	// Ref and Value are the requested reference and the omitted value, if a reference was
+	// loaded.
 	Ref   string           `json:"ref,omitempty"`
 	Value json.RawMessage  `json:"value,omitempty"`
 	Store checkpoint.Store `json:"store"`
 }
 
-// Load loads a checkpoint. For a run it returns a handle to continue from the checkpoint:
-// that of the run if it has no later events, otherwise that of a fork. The run's variables
-// and gates follow from its events only; the stored context does not change them.
+// Load loads a checkpoint. For a checkpoint of a run it returns a handle to continue from
+// the checkpoint: the handle of the run if the run has no later events, otherwise the
+// handle of a fork. The run's variables and gates follow from its events only; the stored
+// context does not change them.
 func (s *Service) Load(ctx context.Context, c run.Caller, r LoadRequest) (*Loaded, error) {
 	if r.Ref != "" {
 		if r.ID != "" || r.Session != "" {
@@ -129,7 +132,8 @@ func (s *Service) readCheckpoint(ctx context.Context, c run.Caller, r LoadReques
 	return out, loaded, back, err
 }
 
-// noneYet returns an error that suggests the run if it has no checkpoint yet.
+// noneYet returns a refusal that suggests workflow_status if the request names a run that
+// has no checkpoint yet, otherwise err.
 func (s *Service) noneYet(ctx context.Context, c run.Caller, r LoadRequest, err error) error {
 	if r.ID != "" || !isRun(r.Session) || s.o.Runs == nil || guideway.ErrorCode(err) != guideway.CodeNotFound {
 		return err
@@ -203,7 +207,7 @@ func (s *Service) continueFrom(ctx context.Context, c run.Caller, loaded *checkp
 }
 
 // notSet sets out.NotSet to the variables whose values in the checkpoint differ from the
-// run's: they were stored for the agent, which may submit them.
+// run's. They were stored for the agent, which may submit them to the run.
 func (s *Service) notSet(ctx context.Context, c run.Caller, id string, back *storedContext, out *Loaded) error {
 	d, err := s.o.Runs.Get(ctx, c, run.Ref{RunID: id})
 	if err != nil {
@@ -225,7 +229,7 @@ func (s *Service) notSet(ctx context.Context, c run.Caller, id string, back *sto
 	return nil
 }
 
-// hasMoved reports whether a run has engine events after the given one.
+// hasMoved reports whether a run has engine events after the event seq.
 func (s *Service) hasMoved(ctx context.Context, c run.Caller, ref run.Ref, seq int64) (bool, error) {
 	for {
 		events, err := s.o.Runs.Events(ctx, c, ref, seq, eventPage)

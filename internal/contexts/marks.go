@@ -27,7 +27,7 @@ type Marked struct {
 	Store   checkpoint.Store `json:"store"`
 }
 
-// The limits of a session's marks; they equal those of a run.
+// The limits of a session's marks equal the limits of a run's marks.
 const (
 	maxMarks   = 500
 	maxMarkKey = 200

@@ -28,7 +28,8 @@ type vectorCache struct {
 
 const (
 	maxVectors = 1000
-	// embeddedBytes is the length of the text sent per checkpoint.
+	// embeddedBytes is the maximum length of the text of a checkpoint that is sent to the
+	// embedder.
 	embeddedBytes = 2000
 )
 
@@ -47,8 +48,8 @@ func (v *vectorCache) putVector(id string, vector []float32) {
 	v.byID[id] = vector
 }
 
-// rankByMeaning sorts checkpoints in place by similarity to the query. Encrypted checkpoints are not
-// sent.
+// rankByMeaning sorts checkpoints in place by similarity to the query. The contents of
+// encrypted checkpoints are not sent to the embedder.
 func (s *Service) rankByMeaning(ctx context.Context, c run.Caller, query string, list []checkpoint.Record) error {
 	texts, ids := []string{query}, []string{}
 	for _, rec := range list {

@@ -14,7 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// meaning is an embedder with two meanings.
+// meaning is an embedder that returns one of two vectors.
 type meaning struct {
 	err   error
 	calls int

@@ -22,7 +22,7 @@ type Fit struct {
 	// Budget is in tokens; if it is 0, Ratio is the factor of the reduction.
 	Budget int
 	Ratio  float64
-	// Question is the agent's question; the default is that of the run's position.
+	// Question is the agent's question; the default is the prompt of the run's position.
 	Question string
 }
 
@@ -84,15 +84,17 @@ type material struct {
 	values   compress.Context
 	hints    compress.Hints
 	question string
-	// ages are the steps since the last change, by variable.
+	// ages maps a variable to the number of steps since its last change.
 	ages map[string]int
 	// ref returns the reference of an omitted item.
 	ref func(key string, value []byte) string
-	// store stores the values of the references; nil if they need not be stored.
+	// store stores the values to which references refer; it is nil if they need not be
+	// stored.
 	store          func(context.Context) error
 	session, runID string
-	// brief marks a context for the answer of another tool, which must stay small. It
-	// requires that nothing needs to be stored.
+	// brief marks a context that is part of the answer of another tool, which must stay
+	// small. Values may then be omitted even if nothing can be stored, so store must be
+	// nil.
 	brief bool
 }
 
@@ -252,8 +254,8 @@ func loopNames(current json.RawMessage) []string {
 	return append(names, l.Items, count, l.ItemVar, l.IndexVar, l.IterationVar)
 }
 
-// workflowHints returns the hints of a currently served workflow; none if it does not
-// exist.
+// workflowHints returns the hints of a workflow that the server has now, or no hints if it
+// does not have the workflow.
 func (s *Service) workflowHints(ctx context.Context, id string) (compress.Hints, error) {
 	if id == "" || s.o.Definitions == nil {
 		return compress.Hints{}, nil
@@ -271,7 +273,7 @@ func (s *Service) workflowHints(ctx context.Context, id string) (compress.Hints,
 	}
 }
 
-// classifyItems classifies a context.
+// classifyItems returns the items of a context with their layers.
 func (s *Service) classifyItems(m *material) []compress.Item {
 	items := compress.Items(m.values, s.classifier.WithHints(m.hints), s.o.Counter)
 	for i := range items {

@@ -99,8 +99,8 @@ func TestReadOnlyOmitsNothing(t *testing.T) {
 	}
 }
 
-// TestOmittedValuesRoundTrip checks that omitted values of any context can be loaded byte for
-// byte, and that the rest is unchanged.
+// TestOmittedValuesRoundTrip checks that omitted values of any context can be loaded byte
+// for byte, and that the other values are unchanged.
 func TestOmittedValuesRoundTrip(t *testing.T) {
 	t.Parallel()
 	r := setupRig(t)
@@ -182,7 +182,7 @@ func TestOldValuesCanBeLoaded(t *testing.T) {
 }
 
 // TestRunSummary checks that a long run has a summary of unchanged sentences in the order
-// of its phases, with references to the omitted ones, and that its size is bounded.
+// of its phases, with references to the omitted sentences, and that its size is bounded.
 func TestRunSummary(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

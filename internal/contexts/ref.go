@@ -45,7 +45,7 @@ func runValueRef(id string, seq int64, value []byte) string {
 
 func runPassageRef(id string, from, to int64) string { return fmt.Sprintf("%s.%d-%d", id, from, to) }
 
-// loadRef returns the omitted value byte for byte.
+// loadRef returns the omitted value that a reference identifies, byte for byte.
 func (s *Service) loadRef(ctx context.Context, c run.Caller, ref string) (*Loaded, error) {
 	out := &Loaded{Ref: ref, Store: s.Store()}
 	var err error
@@ -66,9 +66,9 @@ func (s *Service) loadRef(ctx context.Context, c run.Caller, ref string) (*Loade
 	return nil, newInvalid("%.80q is not a ref", ref).WithFix(refForms)
 }
 
-// parseNumber parses digits. The pattern of references bounds their number.
+// parseNumber parses the digits of a reference.
 func parseNumber(digits string) int64 {
-	n, _ := strconv.ParseInt(digits, 10, 64) // the text has at most 15 digits
+	n, _ := strconv.ParseInt(digits, 10, 64) // the pattern of references allows at most 15 digits
 	return n
 }
 
@@ -96,7 +96,7 @@ func (s *Service) loadPart(ctx context.Context, c run.Caller, piece string, inde
 // eventPage is the number of events read at once.
 const eventPage = 200
 
-// loadValue returns a value that a run had at an event.
+// loadValue returns the value with the given hash that a run had at an event.
 func (s *Service) loadValue(ctx context.Context, c run.Caller, id string, seq int64, hash string) (json.RawMessage, error) {
 	d, err := s.lookUpRun(ctx, c, run.Ref{RunID: id})
 	if err != nil {

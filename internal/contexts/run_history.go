@@ -16,9 +16,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// runHistory is the cached history of a run: the step at which each variable was last set, and
-// the sections of the run, summarized as they end. It stays in memory, and a later call
-// reads only the added events, so that a process reads a long run once.
+// runHistory is the cached history of a run: the step at which each variable was last set,
+// and the sections of the run, each summarized when it ends. The history stays in memory,
+// and a later call reads only the new events, so that a process reads a long run once.
 type runHistory struct {
 	mu sync.Mutex
 	// head is the MAC of the last event that was read.
@@ -34,7 +34,8 @@ type lastSet struct {
 // Section is an ended part of a run: a phase, a loop, or some steps.
 type Section struct {
 	Title string `json:"title"`
-	// Steps counts the submitted outputs. From and To are the first and the last event.
+	// Steps counts the submitted outputs. From and To are the sequence numbers of the
+	// section's first and last event.
 	Steps int   `json:"steps"`
 	From  int64 `json:"from"`
 	To    int64 `json:"to"`
@@ -44,23 +45,23 @@ type Section struct {
 	Written bool   `json:"-"`
 }
 
-// historyCache caches the runs that were last read.
+// historyCache caches the histories of runs by user and run.
 type historyCache struct {
 	mu   sync.Mutex
 	byID map[string]*runHistory
 }
 
 const (
-	// sectionTokens and summaryTokens bound the summaries of a section and of a run.
+	// sectionTokens bounds the summary of a section, summaryTokens the summary of a run.
 	sectionTokens = 160
 	summaryTokens = 400
 	// sectionSteps is the number of steps of a section if no phase or loop ends.
 	sectionSteps = 25
-	// passageBytes bounds the text read of one output, maxSections the number of separate
-	// sections.
+	// passageBytes bounds the text that is read of one output, maxSections the sections of
+	// a run before older ones are merged.
 	passageBytes = 4 << 10
 	maxSections  = 40
-	// minSummarySteps is the minimum number of steps of a run with a summary.
+	// minSummarySteps is the number of completed steps from which a run has a summary.
 	minSummarySteps = 4
 )
 
@@ -104,8 +105,8 @@ func (st *runHistory) clearHistory() {
 // a copy, and the run continued differently.
 var errOtherEvents = errors.New("the events of the run have changed")
 
-// readEvents reads the events after the last one of a history, and checks that they follow
-// it.
+// readEvents adds the events of a run after the last event that was read, and checks that
+// this event is still part of the run.
 func (st *runHistory) readEvents(ctx context.Context, runs Runs, c run.Caller, d *run.Details) error {
 	if st.seq == d.Seq && !bytes.Equal(st.head, d.Head) {
 		return errOtherEvents
@@ -132,15 +133,16 @@ func (st *runHistory) readEvents(ctx context.Context, runs Runs, c run.Caller, d
 	return nil
 }
 
-// historySnapshot is the content of a history.
+// historySnapshot is the part of a runHistory that its readers use.
 type historySnapshot struct {
-	// seq is the last event that was read.
+	// seq is the sequence number of the last event that was read.
 	seq int64
 	// steps counts the completed steps; set has the count at which each variable was last
 	// set, and a hash of its value.
 	steps int
 	set   map[string]lastSet
-	// sections are the ended phases, open the passages since the last one.
+	// sections are the ended parts of the run, open the passages after the last of them,
+	// and openFrom the event of the first open passage.
 	sections []Section
 	open     []compress.Passage
 	openFrom int64
@@ -152,7 +154,7 @@ func (t historySnapshot) takeSnapshot() *historySnapshot {
 	return &t
 }
 
-// variableAges returns the steps since the last change, by variable.
+// variableAges maps a variable to the number of steps since its last change.
 func (t *historySnapshot) variableAges(values compress.Context) map[string]int {
 	ages := map[string]int{}
 	for key, value := range values {
@@ -220,8 +222,8 @@ func (st *runHistory) addPassage(seq int64, fact engine.Event) {
 	st.open = append(st.open, compress.Passage{Heading: heading, Text: text})
 }
 
-// closeSection summarizes the open passages as a section. Without a title it is named by its
-// steps.
+// closeSection summarizes the open passages as a section. Without a title the section is
+// named after its first and last step.
 func (st *runHistory) closeSection(id, title string, to int64) {
 	if len(st.open) == 0 {
 		return
@@ -240,8 +242,8 @@ func (st *runHistory) closeSection(id, title string, to int64) {
 	}
 }
 
-// mergeSections summarizes the older half of the sections as one, since a run may have any number
-// of them.
+// mergeSections replaces the older half of the sections by one section, to bound their
+// number.
 func (st *runHistory) mergeSections(id string) {
 	half := st.sections[:len(st.sections)/2]
 	first, last := half[0], half[len(half)-1]
@@ -254,7 +256,8 @@ func (st *runHistory) mergeSections(id string) {
 	st.sections = append([]Section{one}, st.sections[len(half):]...)
 }
 
-// firstTitle returns the first title of a merged section.
+// firstTitle returns the part of a title before " to ": in the title of a merged section,
+// the title of the first of its sections.
 func firstTitle(title string) string {
 	begin, _, _ := strings.Cut(title, " to ")
 	return begin
@@ -268,25 +271,29 @@ func passagesOf(sections []Section) []compress.Passage {
 	return list
 }
 
-// summaryOptions sets the reference of a summary to its events.
+// summaryOptions returns the options of a summary of a range of events: its budget in
+// tokens, and the reference of these events.
 func summaryOptions(id string, from, to int64, budget int) compress.Options {
 	return compress.Options{Budget: budget, Ref: func(string, []byte) string { return runPassageRef(id, from, to) }}
 }
 
-// Summary is the summary of a long run: sentences of its outputs.
+// Summary is the summary of a long run: sentences of the run's outputs, or the text of a
+// model.
 type Summary struct {
 	Text string `json:"text"`
-	// Steps counts the completed steps, Sections are the ended parts.
+	// Steps counts the completed steps, Sections are the last parts of the run that have
+	// ended.
 	Steps    int       `json:"steps"`
 	Sections []Section `json:"sections,omitempty"`
-	// Ref is the reference of all outputs.
+	// Ref is the reference that loads all outputs of the run.
 	Ref string `json:"ref"`
 	// Written reports that a model wrote the text, so that it may contain statements that
 	// are not in the outputs.
 	Written bool `json:"written,omitempty"`
 }
 
-// extractSummary summarizes the sections and the open passages; nil for a short run.
+// extractSummary returns the extract of the sections and the open passages, or nil for a
+// run with fewer than minSummarySteps steps.
 func (t *historySnapshot) extractSummary(id string) *Summary {
 	if t.steps < minSummarySteps {
 		return nil

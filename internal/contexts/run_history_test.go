@@ -46,8 +46,8 @@ func completedSteps(t *testing.T, n int, mark string) (events []run.Event) {
 }
 
 // TestHistoryOfOtherEvents checks that a process with a cached history reads only later
-// events, reads all if the run has other events now, and that the history equals that of a
-// new process.
+// events, that it reads all events again if those it has read were replaced, and that the
+// history then equals the history of a new process.
 func TestHistoryOfOtherEvents(t *testing.T) {
 	t.Parallel()
 	first, restored := completedSteps(t, 600, "first"), completedSteps(t, 600, "other")

@@ -33,7 +33,7 @@ type Saved struct {
 	Session string `json:"sessionId"`
 	RunID   string `json:"runId,omitempty"`
 	Parent  string `json:"parentId,omitempty"`
-	// Head is the last checkpoint if ExpectedHead was not.
+	// Head is the last checkpoint of the session, if that is not ExpectedHead.
 	Head     string               `json:"head,omitempty"`
 	Bytes    int64                `json:"bytes"`
 	Stored   int64                `json:"storedBytes"`
@@ -46,7 +46,8 @@ type Saved struct {
 // treated as missing, so that no session can begin under the id of a run.
 func isRun(session string) bool { return strings.HasPrefix(session, "r_") }
 
-// refOf returns the run of a request; false if it does not refer to one.
+// refOf returns the run that a request refers to; ok is false if it does not refer to a
+// run.
 func refOf(handle, session string) (ref run.Ref, ok bool) {
 	switch {
 	case handle != "" && session != "" && isRun(session):
@@ -114,8 +115,8 @@ func (s *Service) saveRun(ctx context.Context, c run.Caller, ref run.Ref, r Save
 	})
 }
 
-// checkVariables refuses variables that a caller may not set in a run, and the server's keys of a
-// checkpoint.
+// checkVariables refuses variables that a caller may not set in a run, and the keys that
+// only the server sets in a checkpoint.
 func (s *Service) checkVariables(ctx context.Context, c run.Caller, ref run.Ref, added map[string]any) error {
 	if len(added) == 0 {
 		return nil
@@ -182,8 +183,8 @@ func (s *Service) countAndSave(ctx context.Context, c run.Caller, r checkpoint.S
 	}, nil
 }
 
-// countTokens counts the tokens of a stored context, each member separately, so that the cache
-// finds unchanged ones.
+// countTokens counts the tokens of a stored context, each member separately, so that the
+// counter's cache finds unchanged members.
 func (s *Service) countTokens(doc json.RawMessage) int {
 	members, err := objectOf(doc)
 	if err != nil {
@@ -200,7 +201,8 @@ func (s *Service) countTokens(doc json.RawMessage) int {
 // marks detects them with one read of the index.
 const tagMarked = "has-marks"
 
-// The limits of tags: those of a caller, and those of marks.
+// maxTags bounds the tags that a caller passes, maxAllTags these and the tags of marks
+// together, maxTag the length of a tag of a mark in bytes.
 const (
 	maxTags    = 20
 	maxAllTags = 40
@@ -215,8 +217,7 @@ func checkTags(tags []string) error {
 	return newInvalid("there are %d tags, more than the maximum of %d", len(tags), maxTags).WithFix("pass fewer tags")
 }
 
-// withTags adds the tags of marks to those of a checkpoint up to the limit, so that lists
-// can filter by them.
+// withTags adds the tags of marks to the tags of a checkpoint, up to maxAllTags tags.
 func withTags(tags []string, more ...string) []string {
 	out := slices.Clone(tags)
 	for _, tag := range more {
@@ -239,7 +240,7 @@ func tagsOf(list []run.Mark) []string {
 	return out
 }
 
-// allTags returns the tags of every checkpoint of a session with marks.
+// allTags returns the tags that every checkpoint of a session with these marks has.
 func (m *marks) allTags() []string { return append([]string{tagMarked}, m.Tags...) }
 
 // marks are the keys of a session that an agent marked as critical.
@@ -261,8 +262,9 @@ func marksIn(value any) *marks {
 	return &m
 }
 
-// sessionMarks returns the marks to save with a context: its own, or those of the session;
-// nil if it has none.
+// sessionMarks returns the marks to save with a context: the marks in the context if it has
+// keyCritical, otherwise the marks of the session's last checkpoint. They are nil if there
+// are none.
 func (s *Service) sessionMarks(ctx context.Context, c run.Caller, session string, vars map[string]any) (*marks, error) {
 	if own, there := vars[keyCritical]; there {
 		return marksIn(own), nil
@@ -271,7 +273,8 @@ func (s *Service) sessionMarks(ctx context.Context, c run.Caller, session string
 	return m, err
 }
 
-// lastMarks returns the marks of a session's last checkpoint, and its record.
+// lastMarks returns the marks in a session's last checkpoint, and the record of the
+// checkpoint.
 func lastMarks(ctx context.Context, from Checkpoints, who guideway.Principal, session string) (*marks, checkpoint.Record, error) {
 	if session == "" {
 		return nil, checkpoint.Record{}, nil

@@ -13,7 +13,7 @@ import (
 // answer, and the completed work.
 type Brief struct {
 	Context compress.Context `json:"context,omitempty"`
-	// Tokens is the size of the whole context; it is an estimate if nothing was omitted.
+	// Tokens is the size of the whole context. It is an estimate if the whole context fits.
 	Tokens  int        `json:"contextTokens,omitempty"`
 	Omitted []Omission `json:"omitted,omitempty"`
 	Summary *Summary   `json:"summary,omitempty"`
@@ -29,8 +29,8 @@ type cachedBrief struct {
 	Brief
 }
 
-// Brief returns the brief of a run of the caller. For a large context it is prepared in the
-// background.
+// Brief returns the brief of a run of the caller. If the context is large, the brief was
+// usually prepared in the background.
 func (s *Service) Brief(ctx context.Context, c run.Caller, id string) (*Brief, error) {
 	d, err := s.lookUpRun(ctx, c, run.Ref{RunID: id})
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// The members of a stored context that belong to the server. Values of the caller with
-// these names are not stored.
+// The members of a stored context that have a meaning for the server. A caller cannot set
+// keyRun or keyNext.
 const (
-	// keyRun identifies the run of a checkpoint for readers of the checkpoint alone. No
-	// decision depends on it.
+	// keyRun identifies the run of a checkpoint for readers that have only the checkpoint.
+	// No decision depends on it.
 	keyRun = "_run"
 	// keyNext has the state of a walk by workflow_next.
 	keyNext = "_next"
@@ -33,7 +33,7 @@ func encodeJSON(value any) (json.RawMessage, error) {
 	return text, nil
 }
 
-// valuesOf returns the encoded variables.
+// valuesOf returns the variables with each value encoded as JSON.
 func valuesOf(vars map[string]any) (compress.Context, error) {
 	out := make(compress.Context, len(vars))
 	for key, value := range vars {

@@ -74,8 +74,8 @@ type Store interface {
 type Blobs interface {
 	// Put stores a blob unless it exists.
 	Put(ctx context.Context, data []byte) (Name, error)
-	// Get returns the verified content of a name. It returns ErrCorrupt if the content was
-	// modified, CodeNotFound if it does not exist.
+	// Get returns the verified content of a name. The error wraps ErrCorrupt if the content
+	// was modified; it has CodeNotFound if the blob does not exist.
 	Get(ctx context.Context, name Name) ([]byte, error)
 	// Delete removes blobs; a missing one is not an error.
 	Delete(ctx context.Context, names ...Name) error
@@ -88,12 +88,13 @@ type Blobs interface {
 
 // Slots stores small values by key. A slot is written once.
 type Slots interface {
-	// Slot returns a slot, or CodeNotFound.
+	// Slot returns the value of a slot. The error has CodeNotFound if the slot does not
+	// exist.
 	Slot(ctx context.Context, key string) ([]byte, error)
-	// CreateSlot creates a slot; CodeConflict if it exists.
+	// CreateSlot creates a slot. The error has CodeConflict if the slot exists.
 	CreateSlot(ctx context.Context, key string, value []byte) error
 	// EraseSlot removes a slot as permanently as the medium allows: files are overwritten
-	// first. A missing one is not an error.
+	// first. A missing slot is not an error.
 	EraseSlot(ctx context.Context, key string) error
 	// Slots lists the slots whose keys begin with a prefix.
 	Slots(ctx context.Context, prefix string) ([]SlotInfo, error)
@@ -178,7 +179,8 @@ func Corrupt(name Name, where string) error {
 		WithFix("restore the file from a backup, or run `guideway checkpoint verify`")
 }
 
-// TooLarge returns the error for a blob over a limit. It is for implementations.
+// TooLarge returns the error for a blob of size bytes if at most most bytes are allowed. It
+// is for implementations.
 func TooLarge(size, most int64) error {
 	return guideway.Errorf(guideway.CodeTooLarge, "a blob of %d bytes exceeds the limit of %d", size, most)
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
-// The names in the directory. A blob is blobs/ab/abcdef…, a slot slots/key.
+// The names of the subdirectories. A blob is in blobs/ab/abcdef…, a slot in slots/key.
 const (
 	blobsDir = "blobs"
 	slotsDir = "slots"
 	// tempPrefix begins the names of unfinished writes.
 	tempPrefix = ".write-"
-	// staleAfter is the age from which an unfinished write is abandoned.
+	// staleAfter is the age from which an unfinished write is considered abandoned.
 	staleAfter = time.Hour
 )
 
@@ -32,14 +32,14 @@ type FilesOptions struct {
 	Dir string
 	// MaxBytes bounds a blob; the default is DefaultMaxBytes.
 	MaxBytes int64
-	// ReadOnly creates nothing and accepts a directory that is not writable: a missing one
-	// is an empty store. The caller must only read.
+	// ReadOnly creates nothing and accepts a directory that is not writable; a missing
+	// directory is an empty store. The caller must only use methods that read.
 	ReadOnly bool
 
 	// fault is called before each step of a write, and may return an error for it. Tests
 	// simulate disk errors with it.
 	fault func(step, path string) error
-	// sync makes a file or a directory durable; the default is its method Sync. Tests
+	// sync makes a file or a directory durable; the default is (*os.File).Sync. Tests
 	// simulate power failures with it.
 	sync func(*os.File) error
 }
@@ -119,7 +119,8 @@ func (f *Files) Put(ctx context.Context, data []byte) (Name, error) {
 	return name, nil
 }
 
-// writeFile writes a file atomically and durably. place renames the finished temporary file.
+// writeFile writes a file atomically and durably. It calls place to give the finished
+// temporary file its final name.
 func (f *Files) writeFile(path string, data []byte, place func(from, to string) error) error {
 	dir := filepath.Dir(path)
 	temp, err := f.createTemp(dir)

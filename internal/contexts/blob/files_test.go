@@ -68,8 +68,9 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// TestEveryStepFails checks each error at each step of a write: the error must have a code
-// and a fix, the name must have the whole content or none, and the next write must succeed.
+// TestEveryStepFails injects each error at each step of a write: the error must have a code
+// and a fix, the blob must have its whole content or not exist, and the next write must
+// succeed.
 func TestEveryStepFails(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"create", "write", "sync", "rename", "sync dir"} {
@@ -177,7 +178,7 @@ func TestErased(t *testing.T) {
 	}
 }
 
-// TestReserve checks that the reserve is held once and released.
+// TestReserve checks that the disk space is reserved once, and that it can be released.
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	f := openFiles(t, FilesOptions{})
@@ -222,7 +223,7 @@ func TestEachReportsErrors(t *testing.T) {
 		t.Errorf("an error with a code: %v", err)
 	}
 	if runtime.GOOS == "windows" {
-		return // the system does not tell a directory that is a file from a missing one
+		return // the system reports a file in place of the directory like a missing directory
 	}
 	if err := errors.Join(os.Rename(f.Dir(), f.Dir()+"-moved"), os.WriteFile(f.Dir(), nil, 0o600)); err != nil {
 		t.Fatal(err)

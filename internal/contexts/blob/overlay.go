@@ -8,8 +8,8 @@ import (
 )
 
 // Overlay is a layer in memory over a read-only store, for a directory that is no longer
-// writable. New blobs and slots go to the layer; deleted ones are hidden. The store below
-// is not changed.
+// writable. New blobs and slots are kept in the layer; deleted ones are hidden. The store
+// below is not changed.
 type Overlay struct {
 	below Store
 	top   *Memory
@@ -104,7 +104,7 @@ func (o *Overlay) CreateSlot(ctx context.Context, key string, value []byte) erro
 	return o.top.CreateSlot(ctx, key, value)
 }
 
-// EraseSlot implements Slots. A slot below is only hidden.
+// EraseSlot implements Slots. A slot of the store below is hidden, not erased.
 func (o *Overlay) EraseSlot(ctx context.Context, key string) error {
 	o.hidden.Store(key, nil)
 	return o.top.EraseSlot(ctx, key)

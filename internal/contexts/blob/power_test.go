@@ -27,7 +27,7 @@ type durableFile struct {
 	content []byte
 }
 
-// sync syncs a file or a directory.
+// sync records the content of a file, or the names in a directory, as durable.
 func (d *durableDisk) sync(f *os.File) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -48,8 +48,8 @@ func (f *Files) CreateSlot(_ context.Context, key string, value []byte) error {
 	return f.systemError("write the slot "+key, err)
 }
 
-// placeWithoutLinks is for file systems without hard links. If two processes race, the
-// later one wins; callers read a slot again after creating it.
+// placeWithoutLinks renames a finished file on file systems without hard links. If two
+// processes race, the later one wins; callers read a slot again after creating it.
 func placeWithoutLinks(from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return fs.ErrExist

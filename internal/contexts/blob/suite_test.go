@@ -11,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/blob/blobtest"
 )
 
-// TestFiles runs the suite of all stores on a directory.
+// TestFiles runs the test suite that every store must pass, with stores in a directory.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	blobtest.Exercise(t, func(t *testing.T) blobtest.Opener {
@@ -27,7 +27,7 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// TestMemory runs the suite of all stores in memory.
+// TestMemory runs the test suite that every store must pass, with stores in memory.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	blobtest.Exercise(t, func(*testing.T) blobtest.Opener {
@@ -36,7 +36,7 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// TestOverlay runs the suite of all stores on an overlay.
+// TestOverlay runs the test suite that every store must pass, with overlays.
 func TestOverlay(t *testing.T) {
 	t.Parallel()
 	blobtest.Exercise(t, func(t *testing.T) blobtest.Opener {

@@ -8,17 +8,18 @@ import (
 )
 
 const (
-	// flushInterval is the interval of the writes.
+	// flushInterval is the maximum time that an entry waits to be written.
 	flushInterval = time.Second
 	// flushLimit is the number of pending entries that triggers a write.
 	flushLimit = 200
-	// touchEvery is the resolution of the time of the last activity, so that repeated loads
-	// of a series are not written each time.
+	// touchEvery is the minimum time between two writes of a series' last activity, so that
+	// repeated loads of the series do not write it each time.
 	touchEvery = time.Minute
 )
 
-// activityLog writes the side effects of loads in the background: entries of the audit log, and
-// the touch of a series. Pending entries are lost if the process is killed.
+// activityLog writes the side effects of loads in the background: entries of the audit log,
+// and the time of the last activity of a series. Pending entries are lost if the process is
+// killed.
 type activityLog struct {
 	index    Index
 	log      *slog.Logger
@@ -45,10 +46,10 @@ func newActivityLog(index Index, log *slog.Logger, readOnly bool) *activityLog {
 	return l
 }
 
-// addEntry queues an entry.
+// addEntry queues an entry. With touch it also updates the last activity of the series.
 func (l *activityLog) addEntry(e Entry, touch bool) {
 	if l.readOnly {
-		return // the log already contains this load
+		return // nothing is written in read-only mode
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

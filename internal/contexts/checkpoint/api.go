@@ -47,7 +47,8 @@ const (
 
 // SaveRequest is the request of Save.
 type SaveRequest struct {
-	// Session is the id of the series; see SessionID. If it is empty a new one is derived.
+	// Session is the id of the series; see SessionID. If it is empty, Save derives a new
+	// id.
 	Session string
 	// Run and RunSeq are set if the session is a run.
 	Run    string
@@ -67,9 +68,9 @@ type SaveRequest struct {
 	// has a successor, the new checkpoint begins a branch. If it is empty, the new
 	// checkpoint follows the last one.
 	ExpectedHead string
-	// Once allows at most one such checkpoint per event of a run: its id is derived from
-	// Run and RunSeq. If it exists, it is returned. If it was deleted, or a checkpoint of a
-	// later event exists, Save returns CodeRefused.
+	// Once saves at most one checkpoint per event of a run: its id is derived from Run and
+	// RunSeq. If the checkpoint exists, Save returns it. If it was deleted, or a checkpoint
+	// of a later event exists, Save returns CodeRefused.
 	Once bool
 
 	// id and created are set by an import.
@@ -80,14 +81,14 @@ type SaveRequest struct {
 // Saved is a checkpoint that was stored durably.
 type Saved struct {
 	Record
-	// Head is the last checkpoint of the series before this one. It is set if this one
-	// began a branch.
+	// Head is the last checkpoint of the series before this one, if this one began a
+	// branch.
 	Head     string    `json:"head,omitempty"`
 	Warnings []Warning `json:"warnings,omitempty"`
 	Store    Store     `json:"store"`
 }
 
-// LoadRequest selects a checkpoint by its id, or the last one of a session.
+// LoadRequest selects a checkpoint by its id, or the last checkpoint of a session.
 type LoadRequest struct {
 	ID      string
 	Session string
@@ -101,7 +102,8 @@ type Loaded struct {
 	Context json.RawMessage `json:"context"`
 	// Missing are the requested keys that the context does not contain.
 	Missing []string `json:"missing,omitempty"`
-	// Degraded is set if this is not the requested checkpoint.
+	// Degraded is set if the requested checkpoint cannot be read and an older one was
+	// loaded.
 	Degraded *Degraded `json:"degraded,omitempty"`
 	// Heads are the last checkpoints of the other branches of the series.
 	Heads    []string  `json:"otherHeads,omitempty"`
@@ -134,13 +136,13 @@ type ListRequest struct {
 // Page is one page of a list.
 type Page struct {
 	Checkpoints []Record `json:"checkpoints"`
-	// Heads are the listed checkpoints without a successor. More than one of a session
-	// means branches.
+	// Heads are the listed checkpoints without a successor. If a session has more than one,
+	// it has branches.
 	Heads []string `json:"heads,omitempty"`
-	// Partial reports that no checkpoint matches all words of the query. The results match
-	// some of them, the best first.
+	// Partial reports that no checkpoint matches all words of the query. The results then
+	// match some of the words, the best matches first.
 	Partial bool `json:"partial,omitempty"`
-	// Wordless reports that checkpoints are encrypted, so that no query matches them.
+	// Wordless reports that the store encrypts checkpoints, so that no query matches them.
 	Wordless bool   `json:"-"`
 	Next     string `json:"nextCursor,omitempty"`
 	Store    Store  `json:"store"`
@@ -215,7 +217,7 @@ type Report struct {
 	Damaged   []Finding `json:"damaged"`
 	// Healed are checkpoints that were marked as damaged and can be read again.
 	Healed []string `json:"healed,omitempty"`
-	// Unknown counts blobs that are not in the index; Rebuild adds them.
+	// Unknown counts readable blobs that are not in the index; Rebuild adds them.
 	Unknown int   `json:"unknown"`
 	Store   Store `json:"store"`
 }
@@ -231,7 +233,7 @@ type Finding struct {
 type Rebuilt struct {
 	// Adopted counts checkpoints that were added to the index.
 	Adopted int `json:"adopted"`
-	// Mended counts records whose blob was missing and that now use a different one.
+	// Mended counts records whose blob was missing and that now use a different blob.
 	Mended int `json:"repaired"`
 	// Damaged counts blobs without a readable header.
 	Damaged int `json:"damaged"`
@@ -242,7 +244,8 @@ type Maintained struct {
 	Rebuilt
 	Swept  Swept `json:"swept"`
 	Folded int   `json:"folded"`
-	// Checked counts the checkpoints that were read, Damaged those that could not be read.
+	// Checked counts the checkpoints that were read, Damaged the checkpoints that could not
+	// be read.
 	Checked int     `json:"checked"`
 	Damaged int     `json:"damagedCheckpoints"`
 	Retired Cleaned `json:"retired"`
@@ -281,7 +284,7 @@ type Day struct {
 	Stored      int64  `json:"storedBytes"`
 }
 
-// secretWarnings returns a warning for each finding.
+// secretWarnings returns a warning for each finding of the secret scanner.
 func secretWarnings(findings []secret.Finding) []Warning {
 	var list []Warning
 	for _, f := range findings {

@@ -63,8 +63,8 @@ func BenchmarkSave(b *testing.B) {
 	}
 }
 
-// BenchmarkLoad measures loads of the newest checkpoint of a session, and of older ones,
-// which are chains of up to 31 deltas.
+// BenchmarkLoad measures loads of the newest checkpoint of a session, and of older
+// checkpoints, which are read through chains of up to 31 deltas.
 func BenchmarkLoad(b *testing.B) {
 	warm := openRig(b, checkpoint.ModeSQLite)
 	var ids []string

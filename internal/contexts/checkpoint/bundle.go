@@ -210,7 +210,7 @@ func (s *Service) importTargets(ctx context.Context, who guideway.Principal, b *
 }
 
 // importOne saves a checkpoint of a bundle. It keeps the id if it is not used, and the time
-// unless it is before that of the predecessor.
+// unless it is before the time of the predecessor.
 func (s *Service) importOne(ctx context.Context, who guideway.Principal, item Bundled, renamed map[string]string) (*Saved, error) {
 	kind := item.Kind
 	if kind != KindAuto {

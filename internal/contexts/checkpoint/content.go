@@ -69,8 +69,8 @@ func decodeObject(text []byte) (map[string]any, error) {
 	return tree, nil
 }
 
-// Limits of the search words of a context. They are most of the size of an index, so each
-// word is stored once.
+// Limits of the search words of a context. The words are the largest part of an index, so
+// each word is stored once.
 const (
 	maxWords    = 3 << 10
 	maxFromText = 400

@@ -10,7 +10,7 @@ import (
 )
 
 // Delete removes checkpoints, or a session with all its data. Checkpoints that depend on a
-// removed one are stored again first.
+// removed checkpoint are first stored again without it.
 func (s *Service) Delete(ctx context.Context, who guideway.Principal, r DeleteRequest) (*Deleted, error) {
 	if err := s.requireWritable("delete checkpoints"); err != nil {
 		return nil, err
@@ -25,7 +25,8 @@ func (s *Service) Delete(ctx context.Context, who guideway.Principal, r DeleteRe
 	if r.Session != "" {
 		return out, s.deleteSession(ctx, who, SeriesKey{User: who.User, Session: SessionID(r.Session)}, out)
 	}
-	// If one does not exist, none is deleted; otherwise they are deleted in turn.
+	// If one of the checkpoints does not exist, none is deleted. Otherwise they are deleted
+	// one after the other.
 	for _, id := range r.IDs {
 		if _, err := s.ownRecord(ctx, who, id); err != nil {
 			return nil, err

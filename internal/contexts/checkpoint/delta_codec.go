@@ -16,8 +16,8 @@ const (
 	minWindow     = 1 << 14
 	maxWindowBits = 26
 	maxWindow     = 1 << maxWindowBits
-	// maxDelta bounds the sum of the two contents of a delta. Larger contents are stored
-	// whole to save memory.
+	// maxDelta bounds the sum of the sizes of a content and its base. Larger contents are
+	// stored whole to save memory.
 	maxDelta = 32 << 20
 )
 
@@ -30,7 +30,7 @@ func windowSize(size int) int {
 // is expensive; the zero value is ready.
 type deltaCodec struct {
 	whole sync.Pool // *zstd.Encoder, for contents without a base
-	// deltas are for contents with a base, by the bits of their window.
+	// deltas has the encoders for contents with a base, by the bits of their window.
 	deltas   [maxWindowBits + 1]sync.Pool
 	decoders sync.Pool // *zstd.Decoder
 	buffers  sync.Pool // *[]byte, for temporary contents
@@ -39,7 +39,8 @@ type deltaCodec struct {
 // poolWindow is the largest window of a reused encoder.
 const poolWindow = 8 << 20
 
-// encodeContent compresses content; with a base it returns the delta.
+// encodeContent compresses content. If base is not empty, it returns the delta against
+// base.
 func (s *deltaCodec) encodeContent(raw, base []byte) ([]byte, error) {
 	switch size := windowSize(len(raw) + len(base)); {
 	case size > poolWindow || len(base) > 0 && len(raw) >= oneBlock:
@@ -63,8 +64,8 @@ func (s *deltaCodec) encodeContent(raw, base []byte) ([]byte, error) {
 	return encoder.EncodeAll(raw, make([]byte, 0, len(raw)/2+64)), nil
 }
 
-// oneBlock is the size from which content has several blocks. A stream of a single block
-// has the same output as EncodeAll, including its length.
+// oneBlock is the size from which content has several blocks. For content of a single block
+// a stream produces the same output as EncodeAll, including the length.
 const oneBlock = 128 << 10
 
 // encodeDelta compresses content of one block against a base. It uses a stream, because
@@ -134,7 +135,8 @@ func (s *deltaCodec) decodeContent(into, packed, base []byte, size int64) ([]byt
 	return raw, nil
 }
 
-// newDecoder returns a decoder for contents with a base, of at most most bytes.
+// newDecoder returns a decoder that uses at most most bytes, for contents with the given
+// base.
 func (s *deltaCodec) newDecoder(base []byte, most int) (*zstd.Decoder, error) {
 	options := []zstd.DOption{zstd.WithDecoderMaxMemory(uint64(most)), zstd.WithDecoderDictDelete()}
 	if len(base) > 0 {

@@ -10,8 +10,8 @@ import (
 )
 
 // TestDeltaCodecIsReusable checks that reused encoders do not affect the next content:
-// contents of one and several blocks, with and without a base, concurrently, round-trip and
-// have the same size as with new encoders.
+// contents of one and of several blocks, with and without a base, round-trip concurrently
+// and have the same size as with new encoders.
 func TestDeltaCodecIsReusable(t *testing.T) {
 	t.Parallel()
 	var s deltaCodec

@@ -14,7 +14,7 @@ import (
 
 const (
 	maxChanges = 500
-	// maxShown is the maximum length of a shown value; a longer one is shown as truncated
+	// maxShown is the maximum length of a shown value; a longer value is shown as truncated
 	// text.
 	maxShown = 400
 )

@@ -16,18 +16,18 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// A blob consists of the magic, the length of the header, the header, and the content:
-// compressed, and encrypted if the series is. The header has all metadata of the index, so
-// that an index can be rebuilt. Without encryption the name of the blob, which is its hash,
-// detects accidental damage. With encryption the header is authenticated data of the
-// content, which also detects manipulation.
+// A blob consists of the magic, the length of the header, the header, and the content. The
+// content is compressed, and encrypted if the series is encrypted. The header has all
+// metadata of the index, so that an index can be rebuilt. Without encryption the name of
+// the blob, which is its hash, detects accidental damage. With encryption the header is
+// authenticated together with the content, which also detects manipulation.
 const (
 	magic     = "GWCP\x01"
 	maxHeader = 64 << 10
 )
 
-// header is a record in a blob. The keys are short, because the header of an older
-// checkpoint can be larger than its content.
+// header is the record of a checkpoint as stored in its blob. The keys are short, because
+// the header of an older checkpoint can be larger than its content.
 type header struct {
 	ID       string   `json:"i"`
 	User     string   `json:"u"`
@@ -82,7 +82,7 @@ func (h header) toRecord(name blob.Name, stored int64) Record {
 	}
 }
 
-// errDamaged marks a checkpoint that is permanently unreadable, as opposed to temporarily.
+// errDamaged marks a checkpoint that is permanently unreadable.
 var errDamaged = errors.New("the checkpoint is damaged")
 
 func damagedf(format string, args ...any) error {
@@ -132,15 +132,15 @@ func (s *Service) packBlob(r Record, raw, base []byte, key *seal.Key) ([]byte, e
 // packedBlob is the input of unpackBlob.
 type packedBlob struct {
 	data []byte
-	// base is the content of its base, key its data key.
+	// base is the content of the base checkpoint, key the data key of the blob.
 	base []byte
 	key  *seal.Key
-	// most is the maximum size of its content.
+	// most is the maximum size of the unpacked content.
 	most int64
-	// into is a buffer for the content; nil if the content is kept.
+	// into is a buffer for the content; it is nil if the caller keeps the content.
 	into []byte
-	// trust skips the check of the hash. It is set if the hash of the content that depends
-	// on this content is checked.
+	// trust skips the check of the content's hash. It is set if the content is the base of
+	// another one whose hash is checked.
 	trust bool
 }
 
@@ -175,7 +175,7 @@ func (s *Service) verifyPacked(data, base []byte, key *seal.Key, most int64) err
 	return err
 }
 
-// keyOf returns the data key of a form; nil if it is not encrypted.
+// keyOf returns the data key with the given name, or nil if name is empty.
 func (s *Service) keyOf(ctx context.Context, name string) (*seal.Key, error) {
 	if name == "" {
 		return nil, nil

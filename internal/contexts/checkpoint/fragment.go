@@ -16,9 +16,10 @@ type Fragment struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// StoreFragment stores an omitted part of a context in a session of the caller, byte for byte. The
-// same part of the same session is stored once. It is deleted with the session. In
-// read-only mode it returns CodeForbidden: then nothing may be omitted.
+// StoreFragment stores an omitted part of a context in a session of the caller, byte for
+// byte. The same part of the same session is stored once. The part is deleted with the
+// session. In read-only mode StoreFragment returns CodeForbidden; the caller must then omit
+// nothing.
 func (s *Service) StoreFragment(ctx context.Context, who guideway.Principal, session string, part json.RawMessage) (Fragment, error) {
 	if err := s.requireWritable("store a part of a context"); err != nil {
 		return Fragment{}, err

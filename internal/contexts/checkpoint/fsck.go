@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// grace is the minimum age of a blob that no process is still working on.
+	// grace is the age from which no process is assumed to be still working on a blob.
 	grace = 15 * time.Minute
 	// defaultSettle is the default of Options.Settle.
 	defaultSettle = 2 * time.Second
-	// pageSize is the number of records read at once if all are read.
+	// pageSize is the number of records read per query when all records are read.
 	pageSize = 1000
 )
 
@@ -27,14 +27,14 @@ type surveyResult struct {
 	records map[string]Record
 	// existing are the existing blobs.
 	existing map[blob.Name]blob.Info
-	// orphans are blobs without a record, by the id in their header.
+	// orphans are blobs without a matching record, by the id in their header.
 	orphans map[string][]Record
 	// unreadable are blobs without a readable header.
 	unreadable []blob.Info
 	// mismatched are records that differ from the header of their blob; only a deep survey fills
 	// it.
 	mismatched []Record
-	// numbers are the numbers in use.
+	// numbers are the checkpoint numbers in use.
 	numbers map[seriesNumber]bool
 }
 
@@ -75,7 +75,8 @@ func (s *Service) surveyBlobs(ctx context.Context, age time.Duration, deep bool)
 	return v, nil
 }
 
-// inspectBlob reads one blob; owners are the records that refer to it.
+// inspectBlob reads one blob and adds it to the survey. owners are the records that refer
+// to the blob.
 func (s *Service) inspectBlob(ctx context.Context, v *surveyResult, info blob.Info, owners []Record) error {
 	data, err := s.o.Blobs.Get(ctx, info.Name)
 	switch {
@@ -90,7 +91,7 @@ func (s *Service) inspectBlob(ctx context.Context, v *surveyResult, info blob.In
 	h, _, _, err := splitBlob(data)
 	if err != nil {
 		v.unreadable = append(v.unreadable, info)
-		return nil //nolint:nilerr // it is told of
+		return nil //nolint:nilerr // the survey reports the blob as unreadable
 	}
 	r := h.toRecord(info.Name, int64(len(data)))
 	wrong := v.mismatches(r, owners)
@@ -179,8 +180,8 @@ func (s *Service) surveySettled(ctx context.Context, deep bool) (*surveyResult, 
 	return v, nil
 }
 
-// isYoung reports whether an unknown blob may belong to a save in progress. File times are
-// those of the system, not of the service's clock.
+// isYoung reports whether an unknown blob may belong to a save in progress. It compares the
+// times of files with the system's clock, because the service's clock may differ.
 func (v *surveyResult) isYoung(settle time.Duration) bool {
 	for _, forms := range v.orphans {
 		for _, r := range forms {
@@ -204,7 +205,7 @@ func (s *Service) reconcileIndex(ctx context.Context, v *surveyResult) (Rebuilt,
 	for id, forms := range v.orphans {
 		known, there := v.records[id]
 		switch _, fine := v.existing[known.Blob]; {
-		case deleted[id], there && fine: // the blob is a replaced form
+		case deleted[id], there && fine: // the blob is an older form of a checkpoint
 		case there:
 			gone = append(gone, known)
 		default:
@@ -245,7 +246,8 @@ func (s *Service) deletedOf(ctx context.Context, v *surveyResult) (map[string]bo
 	return s.o.Index.Deleted(ctx, ids)
 }
 
-// replaceBlob changes a record whose blob is missing to the first other form that can be read.
+// replaceBlob changes a record whose blob is missing to the first of the other forms that
+// can be read. It returns the number of changed records, 0 or 1.
 func (s *Service) replaceBlob(ctx context.Context, rec Record, forms []Record) (int, error) {
 	for _, form := range forms {
 		with := rec
@@ -264,7 +266,7 @@ func (s *Service) replaceBlob(ctx context.Context, rec Record, forms []Record) (
 	return 0, nil
 }
 
-// adoptRecords adds checkpoints of a series to the index.
+// adoptRecords adds checkpoints of a series to the index, and returns their number.
 func (s *Service) adoptRecords(ctx context.Context, key SeriesKey, list []Record) (adopted int, err error) {
 	unlock := s.locks.lockSeries(key)
 	defer unlock()
@@ -305,7 +307,8 @@ func (s *Service) adoptRecords(ctx context.Context, key SeriesKey, list []Record
 	return adopted, nil
 }
 
-// wordsOf returns the search words of the readable checkpoints by id.
+// wordsOf returns the search words of the readable checkpoints by id. The words are empty
+// if the checkpoint is encrypted or a fragment.
 func (s *Service) wordsOf(ctx context.Context, list []Record) map[string]string {
 	found := map[string]string{}
 	s.eachContent(ctx, list, func(r Record, raw []byte, err error) {
@@ -323,8 +326,9 @@ func (s *Service) wordsOf(ctx context.Context, list []Record) map[string]string 
 	return found
 }
 
-// eachContent reads the checkpoints of a series, each once: the newest first, since older
-// ones depend on it. Bases that are not in the list are taken from the index.
+// eachContent reads the checkpoints of a series, each once, the newest first, since older
+// checkpoints depend on newer ones. Bases that are not in the list are read through the
+// index.
 func (s *Service) eachContent(ctx context.Context, list []Record, visit func(Record, []byte, error)) {
 	const kept = 8 // several contents are cached, because a series may have branches
 	contents := map[string][]byte{}

@@ -22,7 +22,7 @@ const (
 
 func newID(now time.Time) string { return shortid.Timed(idPrefix, now) }
 
-// onceID returns the id of the only checkpoint of a run's event.
+// onceID returns the id of the checkpoint that a save with Once creates for a run's event.
 func onceID(key SeriesKey, run string, seq int64) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", key.User, key.Session, run, seq))
 	return idPrefix + shortid.Spell(sum[:14])
@@ -60,7 +60,8 @@ func SessionID(given string) string {
 	return strings.TrimPrefix(safe+"-"+hex.EncodeToString(sum[:6]), "-")
 }
 
-// NewSession returns a session id for a context without one, as Save does.
+// NewSession returns a new session id for a context, as Save does if the request has no
+// session.
 func NewSession(workflow string, context []byte) string {
 	return deriveSession(workflow, sumOf(context))
 }

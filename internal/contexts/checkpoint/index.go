@@ -9,8 +9,8 @@ import (
 
 // Index stores the metadata of checkpoints. A successful change survives the end of the
 // process and of the machine. Methods are safe for concurrent use by many goroutines and
-// processes. Errors have a code, like those of run.Journal; blob.IsFull detects those of a
-// full disk.
+// processes. Errors have a code, like the errors of run.Journal; blob.IsFull detects the
+// errors of a full disk.
 //
 // It does not read blobs and does not depend on their encoding. Package indextest contains
 // the test suite of every implementation.
@@ -23,17 +23,17 @@ type Index interface {
 
 // Finder reads metadata.
 type Finder interface {
-	// Checkpoint returns a record, or CodeNotFound.
+	// Checkpoint returns a record. The error has CodeNotFound if there is none.
 	Checkpoint(ctx context.Context, id string) (Record, error)
-	// Chain returns a record, its base, the base of that and so on, at most most records:
-	// the records needed to read a checkpoint. It ends before a missing record, and is
-	// empty if the first is missing.
+	// Chain returns a record, its base, the base of the base and so on, at most most
+	// records: the records needed to read a checkpoint. The chain ends before a missing
+	// record, and is empty if the first record is missing.
 	Chain(ctx context.Context, id string, most int) ([]Record, error)
 	// Checkpoints returns records, the last added first.
 	Checkpoints(ctx context.Context, f Filter) ([]Record, error)
 	// History returns the checkpoints of a series in the order of their numbers.
 	History(ctx context.Context, key SeriesKey, h History) ([]Record, error)
-	// Series returns a series; if it does not exist, only its key is set.
+	// Series returns a series. If it does not exist, only the key of the result is set.
 	Series(ctx context.Context, key SeriesKey) (Series, error)
 	// ListSeries returns series, the least recently touched first.
 	ListSeries(ctx context.Context, f SeriesFilter) ([]Series, error)
@@ -46,35 +46,35 @@ type Finder interface {
 
 // Auditor stores the audit log.
 type Auditor interface {
-	// Note appends entries to the log; Apply appends those of its change.
+	// Note appends entries to the log; Apply appends the entries of its change.
 	Note(ctx context.Context, list []Entry) error
 	// Notes returns the last entries, the newest first. An empty user means all users.
 	Notes(ctx context.Context, user string, limit int) ([]Entry, error)
 }
 
-// Change is an atomic change of one series. The caller has read the series before; if it
-// has changed since, Apply returns CodeConflict and changes nothing.
+// Change is an atomic change of one series. The caller has read the series before; if the
+// series has changed since, Apply returns CodeConflict and changes nothing.
 type Change struct {
 	Series SeriesKey
 	// Add is a new record. Its id must be free, and its number must be the last number of
 	// the series plus one; with Adopt only the id must be free. A fragment has no number.
 	Add   *Record
 	Adopt bool
-	// Words are its search words, besides its name, tags and workflow. With NoWords no word
-	// finds it.
+	// Words are the search words of Add, in addition to its name, tags and workflow. With
+	// NoWords no word finds the record.
 	Words   string
 	NoWords bool
 	// Swaps change the forms of checkpoints.
 	Swaps []Swap
-	// Remove has the ids of records to remove. Apply returns CodeConflict if one is already
-	// missing, or is the base of a record that remains. Successors get the parent of the
-	// removed record. A series ends with its last record; a new one begins with the number
-	// 1.
+	// Remove has the ids of records to remove. Apply returns CodeConflict if a record is
+	// already missing, or is the base of a record that remains. Successors get the parent
+	// of the removed record. A series ends with its last record; a new series with the same
+	// key begins with the number 1.
 	Remove []string
 	// Marks set the errors of records.
 	Marks []Mark
-	// At is the time of the change. With Touch the Touched time of the series becomes At if
-	// that is later.
+	// At is the time of the change. With Touch it becomes the Touched time of the series,
+	// unless that is later.
 	At    time.Time
 	Touch bool
 	// Audit entries are appended to the log.
@@ -107,8 +107,8 @@ type Filter struct {
 	// and Before does not apply.
 	Words []string
 	Any   bool
-	// Parent selects successors, Base the checkpoints stored against a base, Key those
-	// encrypted with a data key.
+	// Parent selects the successors of a checkpoint, Base the checkpoints stored against a
+	// base, Key the checkpoints encrypted with a data key.
 	Parent, Base, Key string
 	// Heads selects checkpoints without a successor.
 	Heads bool

@@ -19,8 +19,9 @@ const (
 	maxQuery    = 32
 )
 
-// List returns checkpoints of the caller, the newest first. With a query it returns those
-// that match all words; otherwise those that match some, the best first.
+// List returns checkpoints of the caller, the newest first. With a query it returns the
+// checkpoints that match all words; if there are none, those that match some of the words,
+// the best matches first.
 func (s *Service) List(ctx context.Context, who guideway.Principal, r ListRequest) (*Page, error) {
 	f, err := r.toFilter(who)
 	if err != nil {

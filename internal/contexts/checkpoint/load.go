@@ -13,14 +13,14 @@ import (
 )
 
 // maxChain bounds the records read for one checkpoint. It is larger than the distance
-// between two whole ones.
+// between two whole checkpoints.
 const maxChain = 4 * keyframeEvery
 
-// Load returns a context as it was saved. If the requested checkpoint is damaged, it
-// returns the newest older readable one of the session and sets Degraded. It returns
+// Load returns a context as it was saved. If the requested checkpoint is damaged, Load
+// returns the newest older readable checkpoint of the session and sets Degraded. It returns
 // CodeNotFound if the checkpoint does not exist or belongs to another user, CodeUnavailable
-// if it cannot be read now, because a key is missing or the disk fails, and CodeInternal if
-// it and all older ones are damaged.
+// if the checkpoint cannot be read now, because a key is missing or the disk fails, and
+// CodeInternal if it and all older checkpoints are damaged.
 func (s *Service) Load(ctx context.Context, who guideway.Principal, r LoadRequest) (*Loaded, error) {
 	if err := s.prepareRead(ctx, "load a checkpoint"); err != nil {
 		return nil, err
@@ -175,8 +175,8 @@ func (s *Service) readRetrying(ctx context.Context, rec Record) ([]byte, error) 
 	return nil, guideway.Errorf(guideway.CodeUnavailable, "other processes keep storing the checkpoint %s again", rec.ID).WithFix("try again")
 }
 
-// readChain reads a chain and applies its deltas, from the whole checkpoint to the
-// requested one.
+// readChain reads a checkpoint and those it depends on, and applies the deltas, from the
+// whole checkpoint to the requested one.
 func (s *Service) readChain(ctx context.Context, rec Record) ([]byte, error) {
 	chain := []Record{rec}
 	if rec.Base != "" {
@@ -201,7 +201,8 @@ func (s *Service) readChain(ctx context.Context, rec Record) ([]byte, error) {
 }
 
 // joinChain applies the deltas of a chain, whose first link is the requested checkpoint. If
-// trust is set, it checks only the hash of the requested content, which covers the others.
+// trust is set, it checks only the hash of the requested content, which also detects errors
+// in the other links.
 func (s *Service) joinChain(ctx context.Context, chain []Record, trust bool) ([]byte, error) {
 	var base []byte
 	buffers := [2][]byte{s.squeezer.takeBuffer(), s.squeezer.takeBuffer()}
@@ -224,7 +225,7 @@ func (s *Service) joinChain(ctx context.Context, chain []Record, trust bool) ([]
 	return nil, damagedf("the checkpoint has no content")
 }
 
-// readOne reads one link of a chain.
+// readOne reads the content of one link of a chain.
 func (s *Service) readOne(ctx context.Context, rec Record, p packedBlob) ([]byte, error) {
 	data, err := s.o.Blobs.Get(ctx, rec.Blob)
 	switch {
@@ -253,8 +254,8 @@ func (s *Service) readOne(ctx context.Context, rec Record, p packedBlob) ([]byte
 // not make existing checkpoints unreadable.
 func (s *Service) maxRawBytes() int64 { return max(s.o.Limits.RawBytes, 1<<30) }
 
-// checkMoved returns errMoved if a checkpoint was stored again since its record was read,
-// otherwise the damage.
+// checkMoved returns errMoved if a checkpoint was deleted or stored again since its record
+// was read, otherwise damage.
 func (s *Service) checkMoved(ctx context.Context, rec Record, damage error) error {
 	now, err := s.o.Index.Checkpoint(ctx, rec.ID)
 	switch {
@@ -281,7 +282,8 @@ func SelectKeys(all map[string]json.RawMessage, keys []string) (some map[string]
 	return some, missing
 }
 
-// otherHeads returns the last checkpoints of the other branches.
+// otherHeads returns the checkpoints of the series without a successor, except rec, if
+// there are at least two.
 func (s *Service) otherHeads(ctx context.Context, rec Record) ([]string, error) {
 	heads, err := s.o.Index.Checkpoints(ctx, Filter{User: rec.User, Session: rec.Session, Heads: true})
 	if err != nil || len(heads) < 2 {

@@ -144,8 +144,8 @@ func (s *Service) sweepKeys(ctx context.Context, v *surveyResult) (swept int, er
 	return swept, nil
 }
 
-// compactWhole stores as deltas the checkpoints that are whole after a crash, a full disk, an
-// import or a rebuild.
+// compactWhole stores checkpoints as deltas that are stored whole because of a crash, a
+// full disk, an import or a rebuild.
 func (s *Service) compactWhole(ctx context.Context) (folds int, err error) {
 	seriesList, err := s.o.Index.ListSeries(ctx, SeriesFilter{})
 	if err != nil {
@@ -223,7 +223,7 @@ func (s *Service) foldAgain(ctx context.Context, r, successor Record) (bool, err
 }
 
 // Verify reads every checkpoint of every session. Unless the service is read-only, it marks
-// damaged checkpoints and unmarks readable ones. It returns CodeUnavailable if something
+// damaged checkpoints and unmarks readable ones. It returns CodeUnavailable if a checkpoint
 // cannot be read for another reason, such as a missing key.
 func (s *Service) Verify(ctx context.Context) (*Report, error) {
 	if err := s.prepareRead(ctx, "verify checkpoints"); err != nil {
@@ -256,8 +256,8 @@ func (s *Service) verifyLine(ctx context.Context, list []Record, out *Report) er
 	var unreadable error
 	s.eachContent(ctx, list, func(r Record, raw []byte, err error) {
 		if err != nil {
-			// Retry with the current record, since it may have been stored again. This also
-			// marks it.
+			// Retry with the current record, since the checkpoint may have been stored
+			// again. The retry also marks a damaged checkpoint.
 			raw, err = s.contentNow(ctx, r.ID)
 		} else if r.Problem != "" {
 			out.Healed = append(out.Healed, r.ID)

@@ -12,14 +12,15 @@ import (
 type FallbackIndex interface {
 	// Deleted reports which of the ids were removed from the index.
 	Deleted(ctx context.Context, ids []string) (map[string]bool, error)
-	// Notes returns the entries of its audit log, the newest first.
+	// Notes returns the entries of the index's audit log, the newest first.
 	Notes(ctx context.Context, user string, limit int) ([]Entry, error)
-	// Discard removes its data after it was merged.
+	// Discard removes the data of the index after it was merged.
 	Discard(ctx context.Context) error
 }
 
-// MergeFallback merges the changes made while another index was in use: saves are in the blobs,
-// deletions and audit entries in that index, which is then discarded.
+// MergeFallback merges the changes that were made while another index was in use: saves are
+// read from the blobs, deletions and audit entries from the other index, which is then
+// discarded.
 func (s *Service) MergeFallback(ctx context.Context, other FallbackIndex) error {
 	if err := s.prepareChange(ctx, "merge another index"); err != nil {
 		return err
@@ -59,8 +60,8 @@ func (s *Service) MergeFallback(ctx context.Context, other FallbackIndex) error 
 	return other.Discard(ctx)
 }
 
-// followDeletions removes the records that the other index removed. A record that a
-// remaining record depends on is kept and counts as damaged.
+// followDeletions removes the records that the other index removed. If a remaining record
+// depends on such a record, the record is kept and counts as damaged.
 func (s *Service) followDeletions(ctx context.Context, v *surveyResult, gone map[string]bool) error {
 	seriesList := map[SeriesKey][]Record{}
 	for id := range gone {

@@ -13,7 +13,7 @@ import (
 
 // quotaPlan lists the removals that make room for a save.
 type quotaPlan struct {
-	// oldest are the checkpoints of the series to remove with the save.
+	// oldest are the oldest checkpoints of the series, to be removed with the save.
 	oldest   []Record
 	warnings []Warning
 }
@@ -135,9 +135,9 @@ type compacter interface {
 	Compact(ctx context.Context) error
 }
 
-// freeFullDisk makes room on a full disk. It removes the least recently touched sessions until
-// a tenth of the total, or enough for a few saves, is free. It returns the number of
-// removed sessions, and whether a retry may succeed.
+// freeFullDisk makes room on a full disk. It removes the least recently touched sessions
+// until a tenth of the stored bytes, and at least enough for a few saves, is free. It
+// returns the number of removed sessions, and whether a retry may succeed.
 func (s *Service) freeFullDisk(ctx context.Context, keep SeriesKey) (gone int, again bool) {
 	const fewest = 512 << 10
 	if r, ok := s.o.Blobs.(reserver); ok {
@@ -164,7 +164,8 @@ func (s *Service) freeFullDisk(ctx context.Context, keep SeriesKey) (gone int, a
 	return max(cleaned.Sessions, 1), true
 }
 
-// holdReserve reserves space. If there is not enough yet, the next successful save retries.
+// holdReserve reserves disk space. If there is not enough space yet, the next successful
+// save tries again.
 func (s *Service) holdReserve(ctx context.Context) {
 	r, ok := s.o.Blobs.(reserver)
 	if !ok {
@@ -236,7 +237,7 @@ func (s *Service) retireSessions(ctx context.Context, r retirement) (Cleaned, er
 	return out, ctx.Err()
 }
 
-// retireSession removes one session, or all but its last checkpoints.
+// retireSession removes one session, or all its checkpoints but the last ones.
 func (s *Service) retireSession(ctx context.Context, series Series, r retirement, out *Cleaned) error {
 	last := r.last
 	if last == 0 && s.isActive(ctx, series) {
@@ -283,8 +284,8 @@ func (s *Service) listFragments(ctx context.Context, key SeriesKey) ([]Record, e
 // unlimited is a limit that is never reached.
 const unlimited = 1 << 30
 
-// isActive reports whether the run of a series is active. If that is unknown, it returns
-// true.
+// isActive reports whether the run of a series is active, or may be active because its
+// state cannot be determined.
 func (s *Service) isActive(ctx context.Context, series Series) bool {
 	if series.Run == "" || s.o.Active == nil {
 		return false
@@ -318,9 +319,9 @@ func (s *Service) removeRecords(ctx context.Context, key SeriesKey, gone []Recor
 	return nil
 }
 
-// eraseUnused destroys the data keys that no checkpoint of the series uses any more, and
-// reports whether that is all of them. No concurrent save can use such a key: it would
-// depend on a removed checkpoint, and its change would conflict.
+// eraseUnused destroys the given data keys that no checkpoint of the series uses any more,
+// and reports whether it destroyed all of them. No concurrent save can use such a key: it
+// would depend on a removed checkpoint, and its change would conflict.
 func (s *Service) eraseUnused(ctx context.Context, key SeriesKey, names map[string]bool) (all bool, err error) {
 	all = len(names) > 0
 	for name := range names {

@@ -10,8 +10,8 @@ import (
 // total was recently far below the limit, the next few saves cannot exceed it and skip the
 // sum.
 const (
-	// cachedSaves and cachedTime bound the number of saves that skip the sum and the time,
-	// since other processes save too.
+	// cachedSaves bounds the number of saves that skip the sum, cachedTime the time during
+	// which they may skip it, since other processes save too.
 	cachedSaves = 32
 	cachedTime  = 10 * time.Second
 	// cachedWriters is the number of processes that can save at the same rate without
@@ -26,7 +26,7 @@ type quotaCache struct {
 	asked time.Time
 }
 
-// takeSave uses one save of the headroom; it reports whether there was one.
+// takeSave reports whether one more save may skip the sum, and counts that save.
 func (h *quotaCache) takeSave(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -37,7 +37,7 @@ func (h *quotaCache) takeSave(now time.Time) bool {
 	return true
 }
 
-// setUsed updates the headroom after the total was computed.
+// setUsed sets the number of saves that may skip the sum, after the total was computed.
 func (h *quotaCache) setUsed(now time.Time, l Limits, used int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,8 +48,8 @@ func (h *quotaCache) setUsed(now time.Time, l Limits, used int64) {
 	}
 }
 
-// usedWith returns the total size after a save of more bytes; false if the total is far
-// below the limit.
+// usedWith returns the total size after a save of more bytes. matters is false, and the
+// size is not computed, if the total is far below the limit.
 func (s *Service) usedWith(ctx context.Context, more int64) (used int64, matters bool, err error) {
 	now := s.o.Now()
 	if more <= s.o.Limits.CheckpointBytes && s.headroom.takeSave(now) {

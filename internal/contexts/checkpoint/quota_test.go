@@ -297,7 +297,7 @@ func TestClockBackwards(t *testing.T) {
 	})
 }
 
-// TestStats checks the sums.
+// TestStats checks the sums that Stats returns.
 func TestStats(t *testing.T) {
 	t.Parallel()
 	r := openRig(t, checkpoint.ModeMemory)

@@ -32,10 +32,12 @@ type Record struct {
 	// ID is "c_" and 23 letters and digits; the id of a fragment begins with "o_".
 	ID string `json:"checkpointId"`
 	SeriesKey
-	// Run is the id of the run if the session is one, RunSeq the number of its last event.
+	// Run is the id of the run if the session belongs to a run, RunSeq the number of the
+	// run's last event.
 	Run    string `json:"runId,omitempty"`
 	RunSeq int64  `json:"runSeq,omitempty"`
-	// Parent is the preceding checkpoint. If the parent is removed, its parent replaces it.
+	// Parent is the preceding checkpoint. If the parent is removed, the parent of the
+	// parent replaces it.
 	Parent string `json:"parentId,omitempty"`
 	// Branch reports that the parent already had another successor.
 	Branch bool `json:"branch,omitempty"`
@@ -75,10 +77,11 @@ type Form struct {
 	Blob blob.Name `json:"blob"`
 	// Stored is the size of the blob.
 	Stored int64 `json:"storedBytes"`
-	// Base is the checkpoint whose content is needed to read this one; empty if it is
-	// whole.
+	// Base is the checkpoint whose content is needed to read this checkpoint. It is empty
+	// if this checkpoint is whole.
 	Base string `json:"base,omitempty"`
-	// Key is the data key of the blob; empty if it is not encrypted.
+	// Key is the name of the data key of the blob. It is empty if the blob is not
+	// encrypted.
 	Key string `json:"key,omitempty"`
 }
 
@@ -86,13 +89,13 @@ type Form struct {
 type Series struct {
 	SeriesKey
 	Run string `json:"runId,omitempty"`
-	// Workflow and Project are those of the last checkpoint.
+	// Workflow and Project are the workflow and the project of the last checkpoint.
 	Workflow string `json:"workflowId,omitempty"`
 	Project  string `json:"projectId,omitempty"`
-	// Last is the highest number ever used.
+	// Last is the highest checkpoint number ever used in the series.
 	Last int64 `json:"last"`
-	// Count is the number of checkpoints, Stored the number of stored bytes, including
-	// those of fragments.
+	// Count is the number of checkpoints, Stored the number of stored bytes, including the
+	// bytes of fragments.
 	Count  int   `json:"count"`
 	Stored int64 `json:"storedBytes"`
 	// Bytes is the uncompressed size of the contents.

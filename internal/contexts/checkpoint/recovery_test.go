@@ -47,7 +47,7 @@ func saveForty(t *testing.T, r *rig) []string {
 
 // TestDamagedBlob checks that a damaged blob never yields a wrong context. It makes its
 // checkpoint and the older ones up to the next whole one unreadable; Load then returns the
-// newest older readable one with Degraded set.
+// newest older readable checkpoint with Degraded set.
 func TestDamagedBlob(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"flipped", "gone", "empty", "another's"} {
@@ -87,15 +87,15 @@ func TestDamagedBlob(t *testing.T) {
 				if rec.Problem == "" {
 					t.Error("the damage is not marked")
 				}
-				// The session can still be saved to.
+				// A save to the session still succeeds.
 				r.wantContext(t, r.mustSave(t, "work", bulkyContext(50)).ID, bulkyContext(50))
 			})
 		}
 	}
 }
 
-// checkDegraded checks that a load returns the checkpoint, or the newest older readable
-// one.
+// checkDegraded checks that a load returns the requested checkpoint, or the newest older
+// readable one.
 func checkDegraded(t *testing.T, r *rig, ids []string, i int, id string, lost map[int]bool) {
 	t.Helper()
 	if !lost[i] {
@@ -139,7 +139,7 @@ func TestReadableIsUnmarked(t *testing.T) {
 }
 
 // TestLostIndex checks that the first call rebuilds a missing index from the blobs, with
-// contexts, order, names, branches and words.
+// the contexts, order, names, branches and search words of the checkpoints.
 func TestLostIndex(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []checkpoint.Mode{checkpoint.ModeSQLite, checkpoint.ModeFiles} {
@@ -262,8 +262,8 @@ func TestRolledBackIndex(t *testing.T) {
 	}
 }
 
-// TestSweep checks that a sweep removes only the leftovers of deletions and crashes, and
-// adds checkpoints missing from the index.
+// TestSweep checks that a sweep removes only the remains of deletions and crashes, and adds
+// checkpoints that are missing from the index.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	r := openRig(t, checkpoint.ModeSQLite)
@@ -371,7 +371,8 @@ func storeAllWhole(t *testing.T, r *rig, ids []string) int64 {
 	return stats.Stored
 }
 
-// wholeForm stores a checkpoint whole by importing it into a second store.
+// wholeForm stores a checkpoint whole in the rig's blobs by importing it into a second
+// store.
 func wholeForm(t *testing.T, r *rig, rec checkpoint.Record, context string) checkpoint.Form {
 	t.Helper()
 	bundle := checkpoint.Bundle{Format: "guideway-checkpoints", Version: 1, Checkpoints: []checkpoint.Bundled{{

@@ -8,7 +8,8 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Repairer is an index whose records have no checksums, so that damage may go unnoticed.
+// Repairer is an index whose records have no checksums, so that only a comparison with the
+// blobs detects damage.
 type Repairer interface {
 	// Repair rebuilds derived data: search indexes and totals of series. It removes totals of
 	// series without records.
@@ -25,8 +26,8 @@ const (
 	maxRepairs = 1000
 )
 
-// repairIndex repairs the index from the blobs after a mismatch was found. It reports
-// whether it tried. It tries the same mismatch again only after repairInterval. It cannot
+// repairIndex repairs the index from the blobs after a mismatch was found, and reports
+// whether it did. It handles the same mismatch again only after repairInterval. It cannot
 // restore lost blobs.
 func (s *Service) repairIndex(ctx context.Context, about string) bool {
 	if s.o.ReadOnly && !s.isVolatile() {
@@ -52,7 +53,7 @@ func (s *Service) repairIndex(ctx context.Context, about string) bool {
 	return true
 }
 
-// mismatches returns the records that differ from the header of their blob.
+// mismatches returns the known records that differ from h, the header of their blob.
 func (v *surveyResult) mismatches(h Record, known []Record) (list []Record) {
 	for _, rec := range known {
 		_, taken := v.numbers[seriesNumber{h.SeriesKey, h.Number}]
@@ -64,13 +65,13 @@ func (v *surveyResult) mismatches(h Record, known []Record) (list []Record) {
 }
 
 // sameCheckpoint reports whether two records describe the same checkpoint, regardless of
-// its form.
+// their storage form.
 func sameCheckpoint(a, b Record) bool {
 	return a.ID == b.ID && a.SeriesKey == b.SeriesKey && a.Bytes == b.Bytes && a.Run == b.Run && a.Kind == b.Kind && bytes.Equal(a.Sum, b.Sum)
 }
 
-// markOrphaned marks records without a blob as wrong if a different checkpoint with the same id
-// or number has one.
+// markOrphaned adds to mismatched the records without a blob, if another blob contains a
+// different checkpoint with the same id or number.
 func (v *surveyResult) markOrphaned() {
 	for id, forms := range v.orphans {
 		rec, known := v.records[id]
@@ -108,9 +109,9 @@ func newMismatch(doing string, err error) error {
 		WithFix("run `guideway checkpoint verify --rebuild`, which rebuilds the index from the blobs")
 }
 
-// newestRecord returns the last checkpoint of a series; nil if it has none. A mismatch between
-// the totals of the series and its records is damage: without this check a save could
-// continue from an old context unnoticed.
+// newestRecord returns the last checkpoint of a series, or nil if the series has none. A
+// mismatch between the totals of the series and its records is damage: without this check a
+// save could continue from an old context unnoticed.
 func (s *Service) newestRecord(ctx context.Context, series Series) (*Record, error) {
 	list, err := s.o.Index.History(ctx, series.SeriesKey, History{Limit: 1})
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 
 const (
 	// keyframeEvery is the distance between whole checkpoints. A damaged checkpoint affects
-	// only the older ones up to the next whole one.
+	// only the older checkpoints up to the next whole one.
 	keyframeEvery = 32
-	// attempts bounds the retries of a save after a conflict. In each conflict another save
-	// succeeded, so all of them finish.
+	// attempts bounds the retries of a save after a conflict. Each conflict means that
+	// another save succeeded, so concurrent saves always make progress.
 	attempts = 200
 
 	maxName   = 200
@@ -39,7 +39,7 @@ type saveDraft struct {
 	key     SeriesKey
 	content *content
 	words   string
-	// warnings are about the content.
+	// warnings are the warnings about the content.
 	warnings []Warning
 }
 
@@ -177,7 +177,8 @@ func (r SaveRequest) checkLimits() error {
 // savePosition is the position of a new checkpoint.
 type savePosition struct {
 	series Series
-	// newest is the last checkpoint of the series, parent the predecessor; both may be nil.
+	// newest is the last checkpoint of the series, parent the predecessor of the new one;
+	// both may be nil.
 	newest, parent *Record
 	branch         bool
 }
@@ -321,8 +322,9 @@ func (s *Service) trySave(ctx context.Context, d *saveDraft) (*Saved, error) {
 	return saved, nil
 }
 
-// existingOnce returns the only checkpoint of a run's event if it exists. It returns an error if
-// it was deleted, or if a checkpoint of a later event exists.
+// existingOnce returns the checkpoint of rec's event if it exists. It returns an error if
+// that checkpoint was deleted, or if a checkpoint of a later event exists, and nil
+// otherwise.
 func (s *Service) existingOnce(ctx context.Context, rec Record, p *savePosition) (*Saved, error) {
 	there, err := s.o.Index.Checkpoint(ctx, rec.ID)
 	switch {
@@ -343,8 +345,8 @@ func (s *Service) existingOnce(ctx context.Context, rec Record, p *savePosition)
 	return nil, nil
 }
 
-// keyFor returns the data key of the next checkpoint of a series: that of its last one, or
-// a new one if encryption is on; otherwise nil.
+// keyFor returns the data key of the next checkpoint of a series: the key of the last
+// checkpoint, or a new key if encryption is on, otherwise nil.
 func (s *Service) keyFor(ctx context.Context, newest *Record) (*seal.Key, error) {
 	if newest != nil && newest.Key != "" {
 		key, err := s.keyOf(ctx, newest.Key)
@@ -360,26 +362,27 @@ func (s *Service) keyFor(ctx context.Context, newest *Record) (*seal.Key, error)
 	return s.o.Keys.New(ctx)
 }
 
-// foldedParent is a checkpoint stored again as a delta against its successor.
+// foldedParent is a checkpoint that is stored again as a delta against its successor.
 type foldedParent struct {
 	swap Swap
 	blob []byte
 }
 
-// pendingFold is a fold in progress.
+// pendingFold is a conversion of the parent to a delta that may be still in progress.
 type pendingFold struct {
 	group sync.WaitGroup
 	made  *foldedParent
 }
 
-// startFold starts to fold the parent while the new checkpoint is packed.
+// startFold starts to pack the parent as a delta, while the new checkpoint is packed.
 func (s *Service) startFold(ctx context.Context, next Record, raw []byte, p *savePosition) *pendingFold {
 	f := &pendingFold{}
 	f.group.Go(func() { f.made = s.foldParent(ctx, next, raw, p) })
 	return f
 }
 
-// waitResult returns the result; nil if the same save removes the parent.
+// waitResult returns the delta of the parent, or nil if the parent stays whole or the same
+// save removes it.
 func (f *pendingFold) waitResult(removed []string) *foldedParent {
 	f.group.Wait()
 	if f.made != nil && slices.Contains(removed, f.made.swap.ID) {
@@ -388,8 +391,8 @@ func (f *pendingFold) waitResult(removed []string) *foldedParent {
 	return f.made
 }
 
-// foldParent stores the parent of a new checkpoint as a delta. If that fails, the parent stays
-// whole and the save continues.
+// foldParent packs the parent of a new checkpoint as a delta. If that fails, the parent
+// stays whole and the save continues.
 func (s *Service) foldParent(ctx context.Context, next Record, raw []byte, p *savePosition) *foldedParent {
 	if p.parent == nil || p.branch {
 		return nil
@@ -402,7 +405,7 @@ func (s *Service) foldParent(ctx context.Context, next Record, raw []byte, p *sa
 }
 
 // foldInto packs a checkpoint as a delta against its successor, whose content is given. It
-// returns nil if that saves no space, or the checkpoint is a keyframe.
+// returns nil if that would save little space, or the checkpoint is a keyframe.
 func (s *Service) foldInto(ctx context.Context, old, next Record, nextRaw []byte) (*foldedParent, error) {
 	if old.Base != "" || old.Link%keyframeEvery == keyframeEvery-1 || old.Bytes+next.Bytes > maxDelta {
 		return nil, nil
@@ -421,8 +424,8 @@ func (s *Service) foldInto(ctx context.Context, old, next Record, nextRaw []byte
 	return f, nil
 }
 
-// packForm packs a checkpoint in a different form, whose base has the given content, and
-// checks that the blob can be read back.
+// packForm packs a checkpoint in a new form and checks that the blob can be read back.
+// baseRaw is the content of the form's base.
 func (s *Service) packForm(ctx context.Context, rec Record, raw []byte, form Form, baseRaw []byte) (*foldedParent, error) {
 	key, err := s.keyOf(ctx, form.Key)
 	if err != nil {
@@ -441,9 +444,9 @@ func (s *Service) packForm(ctx context.Context, rec Record, raw []byte, form For
 	return &foldedParent{swap: Swap{ID: rec.ID, Old: old, New: form}, blob: data}, nil
 }
 
-// storeBlobs writes the blobs and then the index; it sets the blob name of rec. fold
-// returns the folded parent, which is written while the disk syncs the first blob. once is
-// set if other processes may store the same checkpoint concurrently.
+// storeBlobs writes the blobs and then the index, and sets rec.Blob. fold returns the
+// folded parent, which is written while the disk syncs the first blob. once is set if other
+// processes may store the same checkpoint concurrently.
 func (s *Service) storeBlobs(ctx context.Context, rec *Record, whole []byte, change Change, once bool, fold func() *foldedParent) (*foldedParent, error) {
 	type outcome struct {
 		name blob.Name
@@ -481,15 +484,15 @@ func (s *Service) storeBlobs(ctx context.Context, rec *Record, whole []byte, cha
 	return f, s.resolveOutcome(ctx, err, rec, mine)
 }
 
-// resolveOutcome checks the outcome of a save whose change returned an error, and removes
-// the blobs of a save that failed.
+// resolveOutcome returns nil if a save whose change returned an error was stored
+// nevertheless, otherwise cause. It removes the blobs of a save that failed.
 func (s *Service) resolveOutcome(ctx context.Context, cause error, rec *Record, fold *foldedParent) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	there, err := s.o.Index.Checkpoint(ctx, rec.ID)
 	switch {
 	case err == nil && there.Blob == rec.Blob:
-		return nil // only the answer was lost
+		return nil // the change was stored; only the response was lost
 	case guideway.ErrorCode(err) != guideway.CodeNotFound:
 		return cause // the outcome is unknown; a later survey of the blobs decides
 	}
@@ -515,7 +518,7 @@ func (s *Service) discardBlobs(ctx context.Context, gone []Record, fold *foldedP
 	s.unlinkBlobs(ctx, names...)
 }
 
-// unlinkBlobs removes blobs; a later sweep removes the rest after an error.
+// unlinkBlobs removes blobs. If that fails, a later sweep removes the remaining ones.
 func (s *Service) unlinkBlobs(ctx context.Context, names ...blob.Name) {
 	if len(names) == 0 {
 		return

@@ -138,7 +138,7 @@ func TestWrongKey(t *testing.T) {
 	}
 }
 
-// TestEncryptionTurnedOn checks that a plain session continues encrypted.
+// TestEncryptionTurnedOn checks that a plain session continues with encrypted checkpoints.
 func TestEncryptionTurnedOn(t *testing.T) {
 	t.Parallel()
 	keys := t.TempDir()

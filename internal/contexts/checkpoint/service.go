@@ -22,7 +22,8 @@ type Options struct {
 	Blobs blob.Store
 	// Store describes the index.
 	Store Store
-	// Keys encrypts new checkpoints if it is not nil. It is needed to read encrypted ones.
+	// Keys encrypts new checkpoints if it is not nil. It is needed to read encrypted
+	// checkpoints.
 	Keys   *seal.Keys
 	Limits Limits
 	// ReadOnly refuses all changes.
@@ -30,12 +31,12 @@ type Options struct {
 	// Locked is the reason why no content can be read or written: the master key is missing
 	// or wrong. Then only metadata is available; all other calls return this error.
 	Locked error
-	// Active reports whether a run is active: its last checkpoint is never cleaned up. If
-	// it is nil, no run is active.
+	// Active reports whether a run is active; the last checkpoint of an active run is never
+	// cleaned up. If Active is nil, no run is active.
 	Active func(ctx context.Context, run string) (bool, error)
 	// Settle is the time that another process may take between writing a blob and its
-	// record. A younger blob without a record is checked again after this time. The default
-	// is 2 seconds; a negative value does not wait.
+	// record. A blob without a record that is younger is checked again after this time. The
+	// default is 2 seconds; a negative value disables the second check.
 	Settle time.Duration
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
@@ -43,7 +44,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Limits bound the store. A field of 0 has its default; a negative one means no limit.
+// Limits bound the store. A field of 0 has its default; a negative value means no limit.
 type Limits struct {
 	// PerSeries is the maximum number of checkpoints of a session; the oldest are removed
 	// first. The default is 100.
@@ -87,15 +88,16 @@ type Service struct {
 	recent      contentCache
 	activityLog *activityLog
 	headroom    quotaCache
-	// recovered is set once the index has been checked; lost is set after the index
-	// reported a loss.
+	// recovered is set after the index was checked; lost is set after the index reported a
+	// loss.
 	recovering sync.Mutex
 	recovered  bool
 	lost       bool
-	// healed maps a mismatch to the time of the last repair.
+	// repairs maps a mismatch to the time of the last attempt to repair it.
 	repairing sync.Mutex
 	repairs   map[string]time.Time
-	// reserveOut reports that the reserve was released and is not held again.
+	// reserveOut reports that the disk reserve was released and could not be reserved
+	// again.
 	reserveOut atomic.Bool
 }
 
@@ -115,8 +117,8 @@ func New(o Options) (*Service, error) {
 	return s, nil
 }
 
-// Close writes pending entries. It does not close the index and the blobs; their owner
-// does.
+// Close writes pending entries of the audit log. It does not close the index or the blobs;
+// their owner does.
 func (s *Service) Close() error {
 	s.activityLog.closeLog()
 	return nil
@@ -205,8 +207,8 @@ func (s *Service) ensureIndex(ctx context.Context) error {
 	return nil
 }
 
-// isVolatile reports that the index is in memory of this process: rebuilding it is not a
-// change, even in read-only mode.
+// isVolatile reports whether the index is in the memory of this process. Rebuilding such an
+// index is not a change and is allowed in read-only mode.
 func (s *Service) isVolatile() bool {
 	x, ok := s.o.Index.(interface{ Volatile() bool })
 	return ok && x.Volatile()
@@ -283,7 +285,8 @@ func (r *contentCache) getContent(id string) []byte {
 	return r.raw[id]
 }
 
-// putContent adds the content of a checkpoint and removes that of another one.
+// putContent adds the content of a checkpoint and removes the content of the checkpoint
+// instead.
 func (r *contentCache) putContent(id string, raw []byte, instead string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

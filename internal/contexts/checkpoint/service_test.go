@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestRoundTrip checks that every checkpoint of a series, whole or delta, can be loaded by
-// this service and another one.
+// the service that saved it and by another one.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, mode checkpoint.Mode) {
@@ -206,8 +206,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestDelete checks that checkpoints that depend on a deleted one stay readable, and that
-// its blobs are removed.
+// TestDelete checks that checkpoints that depend on a deleted checkpoint stay readable, and
+// that the blobs of the deleted checkpoint are removed.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, mode checkpoint.Mode) {
@@ -247,7 +247,7 @@ func TestDelete(t *testing.T) {
 			if len(left) > 0 && len(page.Heads) != 1 {
 				t.Errorf("%v: the heads are %v", victims, page.Heads)
 			}
-			// The series can still be saved to.
+			// A save to the series still succeeds.
 			r.wantContext(t, r.mustSave(t, "work", bulkyContext(77)).ID, bulkyContext(77))
 		}
 	})
@@ -266,7 +266,7 @@ func TestDeleteOneKind(t *testing.T) {
 		wantCode(t, err, guideway.CodeInvalid, name)
 		r.wantContext(t, id, bulkyContext(1))
 	}
-	// If one of several does not exist, none is deleted.
+	// If one of several checkpoints does not exist, none is deleted.
 	_, err := r.Delete(t.Context(), testPrincipal(), checkpoint.DeleteRequest{IDs: []string{id, "none"}})
 	wantCode(t, err, guideway.CodeNotFound, "an unknown checkpoint")
 	r.wantContext(t, id, bulkyContext(1))
@@ -415,7 +415,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// TestDiff checks added, removed and changed values.
+// TestDiff checks that a diff reports added, removed and changed values.
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	r := openRig(t, checkpoint.ModeMemory)

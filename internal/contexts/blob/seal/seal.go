@@ -51,12 +51,12 @@ type Keys struct {
 	kind   string
 }
 
-// masterNote is the content of the master slot, by which the master key is recognized.
+// masterNote is the content of the master slot. It identifies the master key.
 type masterNote struct {
 	Version int    `json:"version"`
 	Kind    string `json:"kind"`
 	Salt    []byte `json:"salt"`
-	// Check is a MAC of a constant by the master key.
+	// Check is a MAC of a constant with a key that is derived from the master key.
 	Check []byte `json:"check"`
 }
 
@@ -176,12 +176,12 @@ func (k *Keys) Kind() string { return k.kind }
 
 // Key is a data key.
 type Key struct {
-	// Name is the name of its slot.
+	// Name is the name of the slot that contains the wrapped key.
 	Name string
 	aead cipher.AEAD
 }
 
-// Seal encrypts a text. Open must get the same context.
+// Seal encrypts a text. Key.Open must be called with the same context.
 func (k *Key) Seal(text, context []byte) []byte {
 	return k.aead.Seal(nil, nil, text, context) //nolint:gosec // this AEAD takes no nonce: it makes a random one itself
 }
@@ -212,8 +212,8 @@ func (k *Keys) New(ctx context.Context) (*Key, error) {
 	return &Key{Name: name, aead: aead}, err
 }
 
-// Key returns a data key. It returns CodeNotFound if the key was erased, ErrTampered if a
-// different master key wrapped it.
+// Key returns a data key. The error has CodeNotFound if the key was erased, and wraps
+// ErrTampered if a different master key wrapped it.
 func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
 	if !strings.HasPrefix(name, keyPrefix) {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "%.40q is not a valid data key name", name)

@@ -329,7 +329,7 @@ func TestMasterSlotRevealsNoKey(t *testing.T) {
 }
 
 // TestDamagedMasterSlot checks that a master slot with a wrong version or length is refused
-// and is not replaced, and that the original one is accepted.
+// and is not replaced, and that the original slot is accepted.
 func TestDamagedMasterSlot(t *testing.T) {
 	t.Parallel()
 	source := Passphrase{"correct horse"}
@@ -407,7 +407,8 @@ func TestUnstoredKey(t *testing.T) {
 	}
 }
 
-// TestDataKeyNames checks that only the slots of data keys are read and erased as such.
+// TestDataKeyNames checks that only slots whose names begin with keyPrefix are read and
+// erased as data keys.
 func TestDataKeyNames(t *testing.T) {
 	t.Parallel()
 	slots := blob.NewMemory(0)

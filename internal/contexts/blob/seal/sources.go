@@ -130,8 +130,8 @@ func (k Keychain) Fix() string {
 }
 
 // Load implements Source. It creates an entry only if the keychain reports a missing entry.
-// The salt is part of its name: each of several racing processes creates its own entry, and
-// the winning one is not replaced.
+// The salt is part of the entry's name: each of several racing processes creates its own
+// entry, and the entry of the winning process is not replaced.
 func (k Keychain) Load(ctx context.Context, salt []byte, create bool) ([]byte, error) {
 	if k.get == nil {
 		k.get, k.set = keyring.Get, keyring.Set
