@@ -33,8 +33,9 @@ type Options struct {
 	// Parse parses a document; nil means workflow.Parse. The definition that it returns is
 	// nil if the document does not load.
 	Parse func(file string, data []byte) (*workflow.Definition, []guideway.Diagnostic)
-	// Lint checks a loaded definition, with its document if that can still be read; nil
-	// means workflow.LintIn with the documents next to it.
+	// Lint checks a loaded definition. The bytes are its document, or nil if the document
+	// can no longer be read. If Lint is nil, the catalog calls workflow.Lint with the
+	// layout of the documents next to the definition.
 	Lint func(*workflow.Definition, []byte) []guideway.Diagnostic
 	// TTL is the time after which a source is checked even if it reports its changes: 5
 	// minutes.
@@ -42,8 +43,8 @@ type Options struct {
 	// Limits bound the content of sources.
 	Limits Limits
 	// Index is the directory of the workflow indexes; "" means no index. A workflow whose
-	// hash is in the index is only read when it is needed. Without an index, all are read
-	// at the start.
+	// hash is in the index is only read when it is needed. Without an index, all workflows
+	// are read at the start.
 	Index string
 	// Program identifies this version of the program. Indexes of other versions are
 	// ignored.
@@ -92,8 +93,8 @@ type Catalog struct {
 	sources []Source // in order of rank
 	current atomic.Pointer[Snapshot]
 
-	// distrusted reports that the index must not be used; distrustSignal requests a load
-	// for that reason.
+	// distrusted is set if an index or a copy was found to be wrong, so that it must not be
+	// used. distrustSignal then requests that all sources are read again.
 	distrusted     atomic.Bool
 	distrustSignal chan struct{}
 
@@ -155,7 +156,7 @@ func (c *Catalog) Open(ctx context.Context) error {
 // ctx is done, and reading it until then makes Close wait for the source.
 func (c *Catalog) followChanges(ctx context.Context, source int, changes <-chan struct{}) {
 	for range changes {
-		_ = c.reloadSources(ctx, source) // The only error is that of ctx.
+		_ = c.reloadSources(ctx, source) // It fails only if ctx is done.
 	}
 }
 
@@ -172,13 +173,13 @@ func (c *Catalog) refreshPeriodically(ctx context.Context) {
 		case <-c.distrustSignal:
 		}
 		if ctx.Err() == nil {
-			_ = c.Load(ctx) // The only error is that of ctx.
+			_ = c.Load(ctx) // It fails only if ctx is done.
 		}
 	}
 }
 
-// Close stops following changes and waits until that has ended. The definitions can still
-// be read.
+// Close stops following changes, and waits until the goroutines that follow them have
+// ended. The definitions can still be read.
 func (c *Catalog) Close() {
 	c.watching.Lock()
 	defer c.watching.Unlock()
@@ -192,8 +193,8 @@ func (c *Catalog) Close() {
 // Snapshot returns the current definitions and diagnostics.
 func (c *Catalog) Snapshot() *Snapshot { return c.current.Load() }
 
-// Get returns the served definition of an id; see Snapshot.Get. If the index is wrong, Get
-// reads the sources first.
+// Get returns the served definition of an id; see Snapshot.Get. If the index was found to
+// be wrong, Get reads the sources again and repeats the search.
 func (c *Catalog) Get(id string) (*Opened, error) {
 	opened, err := c.Snapshot().Get(id)
 	if err == nil || !c.distrusted.Load() {

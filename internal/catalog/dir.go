@@ -36,9 +36,10 @@ const (
 
 // DirOptions configure a Dir; tests change the defaults.
 type DirOptions struct {
-	// Poll is the interval of checks of the directory itself: 500 ms. All files are checked
-	// every 6 polls, or at each poll if the operating system reports no changes, but only
-	// every 20 polls if that takes long.
+	// Poll is the interval at which the directory itself is checked: 500 ms. All files are
+	// checked every 6 polls if the operating system reports changes, otherwise at each
+	// poll. If checking all files takes long, it happens less often, but at least every 20
+	// polls.
 	Poll time.Duration
 	// Debounce is the quiet time after a change: 100 ms.
 	Debounce time.Duration
@@ -158,8 +159,8 @@ func (f *scanResult) fingerprintOf(err error) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// settleTime returns the time when all files are old enough for a stamp, or zero if they
-// are.
+// settleTime returns the time when all files are old enough for a stamp, or the zero time
+// if they already are.
 func (f *scanResult) settleTime(now time.Time) (when time.Time) {
 	if f == nil {
 		return when

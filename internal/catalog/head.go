@@ -25,7 +25,8 @@ type Head struct {
 	Dialect     guideway.Dialect `json:"dialect"`
 	// Hash is the hash of the definition. Runs are pinned to it.
 	Hash string `json:"hash"`
-	// Steps is the number of steps, with a loop as one, and Phases that of phases.
+	// Steps is the number of steps of a step workflow, where a loop counts as one step.
+	// Phases is the number of phases of a phase workflow.
 	Steps  int `json:"steps,omitempty"`
 	Phases int `json:"phases,omitempty"`
 	// Size is the number of bytes of the definition as canonical JSON.
@@ -65,8 +66,9 @@ type loadedVersion struct {
 	content func() []byte
 	catalog *Catalog
 
-	// definition is nil until it is needed, if the head came from an index. It is then read
-	// from text, or from fetch if text is nil. The index has the hash of both.
+	// definition is nil until it is needed, if the version is in the index. It is then
+	// parsed from text, or from the result of fetch if there is no text. The index contains
+	// the hash of these bytes.
 	definition atomic.Pointer[workflow.Definition]
 	reading    sync.Mutex // reading guards text.
 	text       lazyText
@@ -91,8 +93,8 @@ func (c *Catalog) newParsed(d *workflow.Definition, document Document, text []by
 	return l
 }
 
-// newIndexed returns a version that is in the index. It is read when it is needed. text may
-// be nil if the document has its hash.
+// newIndexed returns a version whose head is in the index. Its definition is parsed when it
+// is needed. text may be nil if the current document has the hash that is in the index.
 func (c *Catalog) newIndexed(head Head, document Document, text []byte) *loadedVersion {
 	return &loadedVersion{
 		head: head, path: document.Path, content: c.contentReader(document), catalog: c, text: lazyText{bytes: text},
@@ -100,9 +102,9 @@ func (c *Catalog) newIndexed(head Head, document Document, text []byte) *loadedV
 	}
 }
 
-// readDefinition returns the definition, parsed from bytes with the hash in the index. If
-// they are not available or parse to something else than the index has, it returns an
-// error, and the catalog reads its sources again.
+// readDefinition returns the definition, and parses it on the first call. If the text is
+// not available, or if its head differs from the head in the index, it returns an error,
+// and the catalog reads its sources again.
 func (l *loadedVersion) readDefinition() (*workflow.Definition, error) {
 	if d := l.definition.Load(); d != nil {
 		return d, nil

@@ -127,8 +127,8 @@ func parseHook(p hookdef.Place, file string, data []byte) (*loadedHook, []guidew
 	return &loadedHook{graph: document.Graph, module: document.Module}, found
 }
 
-// addHooks adds the hook graphs of a snapshot and their library, from states in order of
-// rank.
+// addHooks adds the hook graphs and the modules of all sources to a snapshot; states are in
+// order of rank.
 func (s *Snapshot) addHooks(states []state) {
 	byID := map[string]*HookEntry{}
 	for i := range states {
@@ -159,7 +159,8 @@ func (s *Snapshot) addHooks(states []state) {
 	s.hooks = slices.SortedFunc(maps.Values(byID), func(a, b *HookEntry) int { return strings.Compare(a.ID, b.ID) })
 }
 
-// replacesHook reports whether a graph replaces the graph of a lower rank, if there is one.
+// replacesHook reports whether entry replaces below, the graph with the same id in a source
+// of lower rank. below is nil if there is no such graph.
 func (s *Snapshot) replacesHook(entry, below *HookEntry) bool {
 	switch {
 	case below == nil:
@@ -184,9 +185,9 @@ func (s *Snapshot) replacesHook(entry, below *HookEntry) bool {
 	return true
 }
 
-// newHookEntry returns the entry of a record, linked with the modules added so far, which
-// are those of the same source and of lower ranks. A higher rank must not provide scripts
-// for this graph.
+// newHookEntry returns the entry of a record, linked with the modules added so far: the
+// modules of the same source and of sources of lower rank. A source of higher rank must not
+// provide scripts for this graph.
 func (s *Snapshot) newHookEntry(source *state, r *record) *HookEntry {
 	entry := &HookEntry{ID: r.guessedID, Source: source.info, Path: r.path, Revision: r.revision, Stale: r.broken}
 	if r.hook == nil {

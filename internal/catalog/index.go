@@ -28,8 +28,9 @@ const (
 	indexExt    = ".index"
 )
 
-// index is a cache of the workflows of one source. It maps the hash of a text to the head
-// for lists. To open a workflow, its text must still be read.
+// index is a cache of the workflows of one source. It maps the name and the hash of a
+// document to the head of its workflow, which is sufficient for lists. To open a workflow,
+// its document must still be read.
 type index map[indexKey]Head
 
 type indexKey struct {
@@ -37,7 +38,8 @@ type indexKey struct {
 	sum  [sha256.Size]byte
 }
 
-// indexFile is the stored form of an index. A line with the hash of the rest precedes it.
+// indexFile is the stored form of an index. In the file, the first line contains the hash
+// of all following bytes.
 type indexFile struct {
 	Form int `json:"form"`
 	// Program is the version of the program that parsed the workflows. Another version may
@@ -106,8 +108,8 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// writeIndex writes the index of a source if documents were parsed that it does not have.
-// An error is ignored, because it only costs time.
+// writeIndex writes the index of a source if documents were parsed that are not in the
+// stored index. It ignores an error, because without the index a start only takes longer.
 func (c *Catalog) writeIndex(s *state) {
 	path := c.indexPath(s.info)
 	if path == "" {

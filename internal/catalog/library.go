@@ -9,8 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/library"
 )
 
-// buildLibrary builds the library of a snapshot with merged definitions, and passes each
-// phase workflow the documents next to it.
+// buildLibrary builds the library of a snapshot whose definitions are already merged, and
+// adds the guides next to each phase workflow to the workflow's layout.
 func (s *Snapshot) buildLibrary(states []state) {
 	sources := make([]library.Source, len(states))
 	for i := range states {

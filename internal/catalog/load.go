@@ -200,8 +200,8 @@ func (c *Catalog) newState(ctx context.Context, s *state, l listing, budget *int
 	return c.fillRecords(ctx, s, l, previous, budget)
 }
 
-// fillRecords fills in the records of a state: unchanged ones are kept, the others are read
-// by jobs.
+// fillRecords fills in the records of a state. It keeps the records of unchanged documents,
+// and returns jobs that read the other documents.
 func (c *Catalog) fillRecords(ctx context.Context, s *state, l listing, previous map[string]*record, budget *int64) []func() {
 	var jobs []func()
 	left := 0
@@ -247,8 +247,9 @@ func (c *Catalog) fillRecords(ctx context.Context, s *state, l listing, previous
 	return jobs
 }
 
-// fillFromIndex fills in the record of a document from the index, if the document's hash is
-// known and in it. The document need not be opened then. It reports whether it did so.
+// fillFromIndex fills in the record of a document from the index, so that the document need
+// not be opened, and reports whether it did so. This is possible if the source knows the
+// hash of the document, and the index contains this hash.
 func (c *Catalog) fillFromIndex(r *record, document Document, known index) bool {
 	if document.Sum == nil || document.Problem != nil || document.Size > c.opts.Limits.FileBytes {
 		return false

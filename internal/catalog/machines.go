@@ -187,7 +187,7 @@ func (c *Catalog) assembleMachines(s *state, before *state) {
 	}
 }
 
-// addMachines adds the machines of a snapshot, from states in order of rank.
+// addMachines adds the machines of all sources to a snapshot; states are in order of rank.
 func (s *Snapshot) addMachines(states []state) {
 	byName := map[string]*MachineEntry{}
 	for i := range states {

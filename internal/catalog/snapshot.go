@@ -122,14 +122,16 @@ type SourceStatus struct {
 	State SourceState `json:"state"`
 	// Error is the reason why the source failed.
 	Error string `json:"error,omitempty"`
-	// Documents is the number of documents that were read, Broken that of those that
-	// currently do not load, and Served that of those that are not overridden.
+	// Documents is the number of documents that were read. Broken is the number of
+	// documents that currently do not load. Served is the number of documents that no other
+	// source overrides.
 	Documents int `json:"documents"`
 	Broken    int `json:"broken"`
 	Served    int `json:"served"`
 	// Loaded is the time of the last check of the source.
 	Loaded time.Time `json:"loaded"`
-	// Revision is the revision of the documents; "" if they have none or different ones.
+	// Revision is the revision of the documents; "" if they have no revision or not all
+	// have the same one.
 	Revision string `json:"revision,omitempty"`
 	// Sync is the state of a source with a copy of remote documents.
 	Sync *SyncState `json:"sync,omitempty"`
@@ -173,9 +175,9 @@ func (s *Snapshot) findEntry(id string) (*Entry, error) {
 	return nil, err
 }
 
-// findBySource returns the entry of a source with a name, among all that load, even if
-// another entry is served. If there is none, it returns the error missing, with the sources
-// that have the name.
+// findBySource returns the entry of all with the given id in the source with the given
+// name, even if the entry of another source is served. If there is no such entry, it
+// returns the error missing, whose fix names the sources that have an entry with this id.
 func findBySource[E any](id, source string, all []E, at func(E) (id, source string), missing *guideway.Error) (E, error) {
 	var none E
 	var has []string

@@ -40,8 +40,9 @@ type SourceInfo struct {
 	Kind string `json:"kind"`
 	// Location is the directory or URL; "" for embedded documents.
 	Location string `json:"location,omitempty"`
-	// Rank is the precedence: of two definitions with one id the one with the higher rank
-	// is served; with equal ranks, the later source's.
+	// Rank is the precedence: of two definitions with the same id, the one from the source
+	// with the higher rank is served. If the ranks are equal, the definition of the source
+	// that is later in the list is served.
 	Rank int `json:"rank"`
 	// Trust is the origin of the content.
 	Trust Trust `json:"trust"`
@@ -92,8 +93,9 @@ const (
 	TrustRemote Trust = "remote"
 )
 
-// The ranks of the kinds of sources, lowest first. The sources of one kind have consecutive
-// ranks from there, in the order of their list.
+// The ranks of the kinds of sources, lowest first. The first source of a kind has the rank
+// of the kind, and the following sources of the kind have the next ranks, in the order of
+// their list.
 const (
 	RankBundled  = 0
 	RankPlugin   = 1_000
@@ -111,8 +113,8 @@ type Document struct {
 	Name string
 	// Path is the location of the document for a person; diagnostics name it.
 	Path string
-	// Revision is the revision of the source: a commit, a version of a package; "" if it
-	// has none.
+	// Revision is the revision of the source, such as a commit or the version of a package;
+	// "" if the source has no revision.
 	Revision string
 	// Size is the number of bytes, if it is known.
 	Size int64

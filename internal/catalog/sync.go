@@ -9,8 +9,9 @@ import (
 // Documents returns the copy, and never waits for the remote side.
 type Syncer interface {
 	Source
-	// Sync updates the copy, whether or not it is due. It may be called concurrently, from
-	// other processes too: one of them does the work. After an error the copy is unchanged.
+	// Sync updates the copy, whether or not an update is due. It may be called
+	// concurrently, also from several processes; one of these calls does the work. After an
+	// error the copy is unchanged.
 	Sync(ctx context.Context) (Synced, error)
 	// SyncState returns the state of the copy.
 	SyncState() SyncState
@@ -18,7 +19,8 @@ type Syncer interface {
 
 // Synced is the result of a synchronization.
 type Synced struct {
-	// Before and After are revisions; Before is "" the first time.
+	// Before and After are the revisions of the copy; Before is "" at the first
+	// synchronization.
 	Before, After string
 	// Changed reports that the served documents changed.
 	Changed bool
@@ -26,12 +28,12 @@ type Synced struct {
 
 // SyncState is the state of a copy.
 type SyncState struct {
-	// Revision is the revision of the copy; "" before the first one.
+	// Revision is the revision of the copy; "" before the first synchronization.
 	Revision string `json:"revision,omitempty"`
 	// Reference is the followed branch or tag.
 	Reference string `json:"reference,omitempty"`
-	// Changed is the time of the last change of the copy, and Checked that of the last
-	// answer from the remote side.
+	// Changed is the time of the last change of the copy, and Checked is the time of the
+	// last answer from the remote side.
 	Changed time.Time `json:"changed,omitzero"`
 	Checked time.Time `json:"checked,omitzero"`
 	// Failure is the error of the last attempt; Failures counts the failed attempts since

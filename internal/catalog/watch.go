@@ -198,8 +198,8 @@ func (w *dirWatch) watchDirs(dirs []foundFile) bool {
 	return fresh
 }
 
-// dropRemoved drops directories that the system no longer watches because they were
-// removed. A new directory at the same path can look the same.
+// dropRemoved forgets directories that the system no longer watches because they were
+// removed. This is necessary because a new directory at the same path can look the same.
 func (w *dirWatch) dropRemoved() {
 	reported := map[string]bool{}
 	for _, path := range w.events.WatchList() {

@@ -37,7 +37,8 @@ type entry struct {
 	size int64
 }
 
-// exportDir adds the documents below a directory of a commit; "" means the standard one.
+// exportDir adds the documents below a directory of a commit. If dir is "", it uses the first
+// standard directory that exists; see Options.Path.
 func (e *export) exportDir(ctx context.Context, commit, dir string) error {
 	dirs := []string{dir}
 	if dir == "" {
@@ -63,7 +64,8 @@ func (e *export) exportDir(ctx context.Context, commit, dir string) error {
 	return guideway.Errorf(guideway.CodeNotFound, "the repository has no directory %q at %s", dir, commit[:12])
 }
 
-// lookUp returns the hashes of objects of a type, "" for each that does not exist.
+// lookUp returns the hashes of the objects of a type with the given names. The hash is ""
+// for a name without an object of this type.
 func (p program) lookUp(ctx context.Context, kind string, names []string) (hashes []string, err error) {
 	pattern := regexp.MustCompile(`^([0-9a-f]{40}) ` + kind + `\n$`)
 	err = p.runCommand(ctx, strings.Join(names, "\n")+"\n", func(out *bufio.Reader) error {

@@ -22,8 +22,8 @@ const maxAdvertised = 1 << 20
 
 // target is a commit to fetch.
 type target struct {
-	// url is the address for git. Its suffix ".git" may differ from that of the configured
-	// one.
+	// url is the address for git. It may have a suffix ".git" that the configured address
+	// does not have.
 	url  string
 	hash string
 	// ref is the name of the commit on the remote, and reference is its name for people.
@@ -153,8 +153,8 @@ func (f *Fetcher) findLocal(ctx context.Context, git program) (target, error) {
 	return target{}, f.errMissing()
 }
 
-// gitDir returns the directory of a repository's objects: the one of a bare repository, or
-// .git inside it.
+// gitDir returns the directory that contains the objects of a repository: its subdirectory
+// .git, or the repository itself if it is bare.
 func gitDir(dir string) (string, error) {
 	for _, candidate := range []string{filepath.Join(dir, ".git"), dir} {
 		head, err := os.Lstat(filepath.Join(candidate, "HEAD"))
@@ -255,8 +255,8 @@ func packSize(dir string) (size int64) {
 	return size
 }
 
-// sshCommand returns the command that connects to ssh hosts. A configured command is used
-// unchanged; it has no terminal for prompts.
+// sshCommand returns the command that connects to ssh hosts, or "" if git uses the command
+// that the user has configured. The configured command has no terminal for prompts.
 func (f *Fetcher) sshCommand(ctx context.Context, git program) string {
 	options := ""
 	if key := f.opts.SSH.Key; key != "" {
@@ -321,7 +321,7 @@ func (f *Fetcher) newProgram(ctx context.Context) (program, error) {
 	return git, nil
 }
 
-// fetchNewer exports the followed commit if it differs from the one in the copy.
+// fetchNewer exports the followed commit if it differs from the commit in the copy.
 func (f *Fetcher) fetchNewer(ctx context.Context, have *mirror.Previous, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
 	git, err := f.newProgram(ctx)
 	if err != nil {

@@ -31,8 +31,9 @@ type Options struct {
 	Path string
 	// Hosts are allowed in addition to KnownHosts; see address.checkAllowed.
 	Hosts []string
-	// Credentials returns the user and the token for an https host; nil and an empty token
-	// mean none. It is called at every fetch, and its results are not stored.
+	// Credentials returns the user and the token for an https host. A nil function or an
+	// empty token means that no credentials are sent. The function is called at every
+	// fetch, and its results are not stored.
 	Credentials func(host string) (user, token string)
 	// SSH takes precedence over the user's ssh settings.
 	SSH SSH
@@ -42,7 +43,8 @@ type Options struct {
 
 // SSH names files for ssh hosts; "" means the user's ssh settings.
 type SSH struct {
-	// Key is the file of a private key, KnownHosts that of the host keys.
+	// Key is the file of a private key, and KnownHosts is the file of the accepted host
+	// keys.
 	Key, KnownHosts string
 }
 
@@ -98,8 +100,8 @@ func (f *Fetcher) Name() string {
 	return cmp.Or(strings.Trim(name, "-"), "git")
 }
 
-// Origin returns a hash of the options that select a commit and a directory, so that
-// a copy of another origin is recognized.
+// Origin returns a hash of the options that select a commit and a directory, so that a copy
+// that was made with other options is recognized.
 func (f *Fetcher) Origin() string {
 	text := strings.Join([]string{f.address.String(), f.opts.Branch, f.opts.Tag, f.opts.Commit, f.opts.Path}, "\n")
 	sum := sha256.Sum256([]byte(text))

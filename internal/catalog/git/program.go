@@ -69,9 +69,10 @@ func findProgram() (program, error) {
 	return program{path: path, dir: os.DevNull, env: makeEnvironment("", nil)}, nil
 }
 
-// safeSettings returns the settings that override those of the user, of the system and of a
-// local repository that would execute a program of a repository's choice, fetch more than
-// one commit, follow a redirect to another host, or need much memory.
+// safeSettings returns settings that override the user's, the system's and a local
+// repository's settings. Without them, git could execute a program of a repository's
+// choice, fetch more than one commit, follow a redirect to another host, or need much
+// memory.
 func safeSettings() [][2]string {
 	return [][2]string{
 		{"core.hooksPath", os.DevNull},
@@ -94,8 +95,9 @@ func safeSettings() [][2]string {
 	}
 }
 
-// makeEnvironment returns the environment of git: that of this process, without git's own
-// variables except those that configure access to a host.
+// makeEnvironment returns the environment of git. It contains the environment of this
+// process without git's own variables, except the variables that configure access to a
+// host, and adds safeSettings and the settings in more.
 func makeEnvironment(protocols string, more [][2]string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")

@@ -24,7 +24,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
 
-// userConfig makes the lines of a file the git settings of the user.
+// userConfig writes a file with these lines and makes it git's configuration of the user.
 func userConfig(t *testing.T, lines ...string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -175,7 +175,7 @@ func TestNoHookIsExecuted(t *testing.T) {
 }
 
 // TestWorkingDirectoryIsNotRead checks a process that was started in a hostile repository,
-// or by a hook of one.
+// or by a hook of a hostile repository.
 func TestWorkingDirectoryIsNotRead(t *testing.T) {
 	r := newRepo(t)
 	server := smartHTTP(t, filepath.Dir(r.dir), "token")

@@ -28,7 +28,8 @@ const (
 	// KindGate waits for a person's answer.
 	KindGate Kind = "gate"
 	// KindChoice is the evaluation of a condition; the labels of its edges are the results.
-	// The choice of a decision has a label itself.
+	// The node itself has a label only if it is a decision of a phase (its name) or a
+	// condition of a hook graph (the condition).
 	KindChoice Kind = "choice"
 )
 
@@ -46,14 +47,14 @@ type Node struct {
 	Frame string
 }
 
-// Frame is a loop around its body, or a phase around what it holds.
+// Frame is the box around the body of a loop, or around the content of a phase.
 type Frame struct {
 	ID string
 	// Label is the title. Extent describes the rounds of a loop or the details of a phase;
 	// it may be empty.
 	Label, Extent string
 	Ref           string
-	// Frame is the id of the frame around this one, or "".
+	// Frame is the id of the frame that contains this frame, or "".
 	Frame string
 }
 
@@ -152,7 +153,7 @@ func (b *builder) connectPending(to, label string) {
 }
 
 // addChoice draws the choice of a step with a condition, and returns the edge around the
-// step; nil without a condition.
+// step. It returns nil if the step has no condition.
 func (b *builder) addChoice(c *expr.Expr) []exit {
 	if isUnconditional(c) {
 		return nil

@@ -6,7 +6,7 @@ import (
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 )
 
-// labelBackground is on the edges to fire-and-forget hooks.
+// labelBackground is the label of edges to fire-and-forget hooks.
 const labelBackground = "fire-and-forget"
 
 // Hooks draws a hook graph.

@@ -41,7 +41,7 @@ func Phases(w *phases.Workflow) *Graph {
 type phaseDrawing struct {
 	builder
 	w *phases.Workflow
-	// entries are the first nodes of the phases.
+	// entries are the ids of the first nodes of the phases, by the index of the phase.
 	entries []string
 	// transitions connect the phases; they are drawn last, outside of all frames.
 	transitions []transition
@@ -207,7 +207,8 @@ func EffectWords(e *phases.Effect) string {
 	return strings.Join(words, ", ")
 }
 
-// addDecision draws a decision. Only if no branch is certain, an edge leads past it.
+// addDecision draws a decision. An edge leads past the decision only if it has neither a
+// default branch nor an unconditional branch.
 func (d *phaseDrawing) addDecision(i int, dec *phases.Decision) {
 	if d.entries[i] != "" && len(d.pending) == 0 {
 		return
@@ -242,7 +243,8 @@ func (d *phaseDrawing) addDecision(i int, dec *phases.Decision) {
 	}
 }
 
-// addTransitions draws the transitions of a phase, without those of answers and decisions.
+// addTransitions draws the transitions that the phase itself lists. The transitions of its
+// answers and decisions are drawn with them.
 func (d *phaseDrawing) addTransitions(i int, phase *phases.Phase) {
 	switch {
 	case len(d.pending) == 0:
@@ -299,8 +301,9 @@ func (d *phaseDrawing) canBeSkipped(phase *phases.Phase) bool {
 	return false
 }
 
-// nextPhase returns the phase after a skipped one: its default transition, or the end after
-// a terminal one. ok is false if that depends on variables.
+// nextPhase returns the phase that follows phase if a run skips it: the target of its
+// default branch, default transition or unconditional transition, or the end if it is
+// terminal. ok is false if the next phase depends on variables.
 func nextPhase(w *phases.Workflow, phase *phases.Phase) (to int, ok bool) {
 	for i := range phase.Decisions {
 		for _, b := range phase.Decisions[i].Branches {

@@ -21,10 +21,10 @@ const (
 	CodeOwnerUnknown         = "folder-without-workflow"
 )
 
-// Build returns the library of sources in order of precedence, lowest first. Of two
-// documents with the same key, that of the higher source is served, and within a source the
-// first by path. A document that does not load never hides another one. known reports
-// whether a workflow exists; it may be nil.
+// Build returns the library of sources in order of precedence, lowest first. If several
+// documents have the same key, the one from the source with the highest precedence is
+// served, and within a source the first by path. A document that does not load never hides
+// another one. known reports whether a workflow exists; it may be nil.
 func Build(sources []Source, known func(workflow string) bool) (*Library, []guideway.Diagnostic) {
 	b := &builder{lib: &Library{byKey: map[key]*Entry{}, lists: map[key][]*Entry{}, broken: map[key]Broken{}}, known: known}
 	for _, source := range sources {
@@ -92,8 +92,8 @@ func (b *builder) addSource(source Source) {
 	}
 }
 
-// reportDuplicate reports a document that is not served because another one of its source
-// has the same key.
+// reportDuplicate reports a document that is not served because another document of the
+// same source has the same key.
 func (b *builder) reportDuplicate(item, first *Item) {
 	code, what := CodeIDDuplicate, fmt.Sprintf("the id %q", item.ID)
 	if item.IsText() {
@@ -114,7 +114,7 @@ func (b *builder) reportFallbacks(source Source) {
 		serving := b.lib.byKey[k]
 		if serving == nil {
 			b.lib.broken[k] = broken
-			// An incomplete file may lack its id. It is also requested by its name.
+			// An incomplete file may lack its id, so it is also found by its file name.
 			if named := keyOf(broken.Place, source.workflowOf(broken.Place.Workflow), broken.Place.Name); b.lib.byKey[named] == nil {
 				b.lib.broken[named] = broken
 			}
@@ -142,8 +142,8 @@ func (b *builder) buildLists() {
 	b.lib.owners = slices.Sorted(maps.Keys(owners))
 }
 
-// checkActivities checks the references of activities, and that a phrase belongs to only
-// one of them.
+// checkActivities checks the references of activities, and that no phrase occurs in two
+// activities.
 func (b *builder) checkActivities() {
 	phrases := map[string]*Entry{}
 	for _, entry := range b.lib.Activities() {

@@ -19,15 +19,15 @@ type Source struct {
 	Items []*Item
 	// Broken are the documents that do not load.
 	Broken []Broken
-	// Owners are the ids of the workflows by the folders of the source. A missing folder
-	// belongs to the workflow with its name.
+	// Owners maps a folder of the source to the id of the workflow that it belongs to. A
+	// folder without an entry belongs to the workflow whose id is the name of the folder.
 	Owners map[string]string
 }
 
 // Broken is a document that does not load.
 type Broken struct {
 	Place Place
-	// ID is its probable id.
+	// ID is the probable id of the document.
 	ID string
 	// Why is the first diagnostic.
 	Why guideway.Diagnostic
@@ -36,15 +36,15 @@ type Broken struct {
 // Entry is a document that is served.
 type Entry struct {
 	*Item
-	// Source is the name of its source.
+	// Source is the name of the source of the document.
 	Source string
-	// Workflow is the id of its workflow. It is "" for a skill for all workflows, an
-	// activity and rules.
+	// Workflow is the id of the workflow that the document belongs to. It is "" for an
+	// activity, for the rules, and for a skill for all workflows.
 	Workflow string
 }
 
-// key identifies the documents of which only one is served. For guides and templates it has
-// the number, for others the id.
+// key identifies a document: of all documents with the same key, only one is served. id is
+// the number in the file name for guides and templates, and the id for other documents.
 type key struct {
 	kind         phases.EntryKind
 	workflow, id string
@@ -81,7 +81,7 @@ func (l *Library) Activity(id string) *Entry { return l.byKey[key{kind: KindActi
 // Rules returns the rules for all workflows, or nil.
 func (l *Library) Rules() *Entry { return l.byKey[key{kind: KindRules}] }
 
-// Skills returns the skills of a workflow, or for "" those for all workflows.
+// Skills returns the skills of a workflow. For "" it returns the skills for all workflows.
 func (l *Library) Skills(workflow string) []*Entry {
 	return l.lists[key{kind: KindSkill, workflow: workflow}]
 }
@@ -115,8 +115,8 @@ func (l *Library) Text(kind phases.EntryKind, workflow, index string) *Entry {
 	return nil
 }
 
-// Numbered returns the only entry of a list whose file has an index, with any number of
-// leading zeros, or nil.
+// Numbered returns the entry whose file name has the given index, with any number of
+// leading zeros. It returns nil if there is no such entry, or more than one.
 func Numbered(entries []*Entry, index string) (found *Entry) {
 	number, ok := phases.Index(index)
 	if !ok {

@@ -54,7 +54,7 @@ func TestPlaceOf(t *testing.T) {
 	}
 }
 
-// Files that look like documents of a library but are not.
+// Misnamed and IsToon recognize files that look like documents of a library but are not.
 func TestMisnamedAndToon(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][2]bool{

@@ -24,7 +24,7 @@ const (
 // Match is an activity that may fit a goal.
 type Match struct {
 	Activity *Entry
-	// Score is from 0 to 1. 1 is a recognition phrase, word for word.
+	// Score is from 0 to 1. It is 1 if the goal equals a recognition phrase, word for word.
 	Score float64
 	// Why lists the parts that match.
 	Why []string
@@ -42,8 +42,9 @@ const (
 	maxGoal = 200
 )
 
-// The scores of a phrase that equals the goal, that the goal contains, and that the goal
-// contains with words between, and the weights of the parts of an activity.
+// The scores of a phrase that equals the goal (scoreExact), that the goal contains
+// (scoreContained), and whose words the goal contains in order with other words between
+// them (scoreSpread); and the weights of the parts of an activity.
 const (
 	scoreExact     = 1.0
 	scoreContained = 0.8
@@ -53,11 +54,12 @@ const (
 	weightOutcome  = 0.15
 )
 
-// Match ranks the activities by how well they fit a goal in a user's words: first a
-// recognition phrase that equals the goal, then one that the goal contains, then the words
-// of recognition, problem and outcome, of which rare ones count more. Words that may negate
-// the goal make the result ambiguous, unless a phrase has them too. The same goal always
-// has the same result.
+// Match ranks the activities by how well they fit a goal in a user's words. An activity
+// with a recognition phrase that equals the goal comes first, then one with a phrase that
+// the goal contains. The other activities are ranked by the words that the goal shares with
+// their recognition phrases, problem and outcome; rare words count more. Words that may
+// negate the goal make the result ambiguous, unless a phrase also contains them. The same
+// goal always has the same result.
 func (l *Library) Match(goal string) (MatchStatus, []Match) {
 	m := newMatcher(l.Activities(), goal)
 	var matches []Match
@@ -93,7 +95,7 @@ type matcher struct {
 	unknown   float64
 }
 
-// profile is the stems of an activity.
+// profile contains the stems of the words in the parts of an activity.
 type profile struct {
 	phrases          [][]string
 	problem, outcome []string
@@ -128,13 +130,13 @@ func newMatcher(entries []*Entry, goal string) *matcher {
 	for word, n := range count {
 		m.weights[word] = wordWeight(n, len(entries))
 	}
-	// A word of no activity counts as much as one that half of them have.
+	// A word that no activity contains counts as much as a word that half of them contain.
 	m.unknown = min(math.Ln2, wordWeight(1, len(entries)))
 	return m
 }
 
-// wordWeight returns the weight of a word that have of all activities contain: nearly zero
-// if all of them contain it.
+// wordWeight returns the weight of a word that have activities out of all activities
+// contain. It is nearly zero if all of them contain the word.
 func wordWeight(have, all int) float64 {
 	return math.Log(float64(all+1) / (float64(have) + 0.5))
 }
@@ -162,7 +164,7 @@ func (m *matcher) scoreActivity(i int) (float64, []string) {
 	longest, inside := "", ""
 	for _, phrase := range m.entries[i].Activity.Recognition {
 		plain := plainWords(phrase)
-		// A single word of a goal is not significant.
+		// A phrase that is a single word is not significant.
 		if strings.Contains(plain, " ") && len(plain) > len(longest) && strings.Contains(" "+m.plain+" ", " "+plain+" ") {
 			longest, inside = plain, phrase
 		}
@@ -211,7 +213,8 @@ func (m *matcher) scoreWords(i int) (score float64, why []string) {
 }
 
 // containsInOrder reports whether a goal has all words of a phrase in their order: "run the
-// nightly workflow" contains "run a workflow". A single word of a goal is not significant.
+// nightly workflow" contains "run a workflow". It returns false for a phrase of a single
+// word, which is not significant.
 func containsInOrder(goal, phrase []string) bool {
 	if len(phrase) < 2 {
 		return false
@@ -226,7 +229,7 @@ func containsInOrder(goal, phrase []string) bool {
 	return true
 }
 
-// inWords replaces stems by the words of the goal, and joins them.
+// inWords replaces stems by the words that the goal has for them, and joins the words.
 func (m *matcher) inWords(stems []string) string {
 	list := make([]string, len(stems))
 	for i, s := range stems {

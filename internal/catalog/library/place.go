@@ -84,8 +84,8 @@ func Misnamed(name string) bool {
 	return ok && isText(entry.Kind)
 }
 
-// IsToon reports whether a document is in the notation TOON, which is supported only for
-// texts that are served unchanged.
+// IsToon reports whether a document is in the TOON notation and cannot be read. TOON is
+// supported only for texts that are served unchanged.
 func IsToon(name string) bool {
 	_, format := splitFormat(name)
 	return format == "toon" && !PlaceOf(name).IsText()

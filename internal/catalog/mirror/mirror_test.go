@@ -141,7 +141,8 @@ func TestReadersSeeOneVersion(t *testing.T) {
 	}
 }
 
-// Of concurrent synchronizations one does the work, also between processes.
+// Of several concurrent synchronizations, in one or in several processes, only one does the
+// work.
 func TestConcurrentSyncs(t *testing.T) {
 	t.Parallel()
 	dir, f := t.TempDir(), &numberedFetcher{n: 1}
@@ -342,7 +343,7 @@ func TestKilledWhileWriting(t *testing.T) {
 	}
 }
 
-// Names from a remote source.
+// Names from a remote source are refused if they are unsafe as file names.
 func TestIsSafe(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a.json", "dir/a.json", "guides/01-ä.md", "a b.json"} {

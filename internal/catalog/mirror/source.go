@@ -25,15 +25,17 @@ import (
 
 // Fetcher fetches the remote documents of a source.
 type Fetcher interface {
-	// Fetch looks for a version newer than previous, which is nil without a copy, and adds
-	// its files to the stage that stage creates at its first call. Without a newer version
-	// it does not call stage. Its errors contain no secrets.
+	// Fetch looks for a version newer than have, which is nil if there is no copy. It adds
+	// the files of the new version to the stage, which the function stage creates at its
+	// first call. If there is no newer version, Fetch does not call stage. Its errors
+	// contain no secrets.
 	Fetch(ctx context.Context, have *Previous, stage func() (*Stage, error)) (Fetched, error)
 }
 
 // Fetched is the result of a fetch.
 type Fetched struct {
-	// Revision is the remote revision, Reference the followed name, such as a branch.
+	// Revision is the remote revision. Reference is the name that is followed, such as a
+	// branch.
 	Revision, Reference string
 	// Tag is stored for the next fetch.
 	Tag string
@@ -43,7 +45,7 @@ type Fetched struct {
 type Limits struct {
 	// Bytes bounds one transfer: 64 MiB.
 	Bytes int64
-	// Files bounds the documents: 1,000; FileBytes one of them: 1 MiB.
+	// Files bounds the number of documents: 1,000. FileBytes bounds one document: 1 MiB.
 	Files     int
 	FileBytes int64
 }
@@ -64,7 +66,8 @@ type Previous struct {
 type Options struct {
 	// Dir is the directory of the copy; it need not exist.
 	Dir string
-	// Origin identifies the remote source; a copy of another origin in Dir is ignored.
+	// Origin identifies the remote source. If Dir contains a copy with a different origin,
+	// the copy is ignored.
 	Origin string
 	// Fetcher fetches the documents.
 	Fetcher Fetcher
@@ -174,7 +177,7 @@ func (s *Source) displayPath(name string) string {
 }
 
 // openFile opens a file of a version. If the version was removed because a newer one
-// replaced it, the same file of the newer one is used.
+// replaced it, openFile opens the same file of the newer version.
 func (s *Source) openFile(version string, f File) (io.ReadCloser, error) {
 	file, err := s.openIn(version, f.Name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -222,7 +225,7 @@ func (s *Source) SyncState() catalog.SyncState {
 	}
 }
 
-// fingerprint changes with everything that Documents returns.
+// fingerprint returns a text that changes whenever the result of Documents changes.
 func (st state) fingerprint() string { return st.Version + "\x00" + st.Revision + "\x00" + st.Failure }
 
 // nextAttempt returns when the next attempt is due.
@@ -248,14 +251,16 @@ func (s *Source) Sync(ctx context.Context) (catalog.Synced, error) {
 	return s.update(ctx, s.opts.Now(), thorough)
 }
 
-// The check of a copy before a fetch reads all files, or only their sizes.
+// The values of the parameter care: the check of a copy before a fetch reads all files
+// (thorough), or compares only their sizes (quick).
 const (
 	thorough = true
 	quick    = false
 )
 
-// update updates the copy, unless another process has done so since. Failed attempts of
-// other processes count too, so that not every process calls a server that is down.
+// update updates the copy, unless another process has tried to update it after since.
+// Failed attempts of other processes count too, so that not every process calls a server
+// that is down.
 func (s *Source) update(ctx context.Context, since time.Time, care bool) (done catalog.Synced, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
@@ -321,8 +326,8 @@ func (s *Source) fetchNewer(ctx context.Context, st *state, care bool) error {
 	return nil
 }
 
-// adoptStage makes a stage the current version, unless that is intact and has the same
-// content.
+// adoptStage makes a stage the current version, unless the current version is intact and
+// has the same content.
 func (s *Source) adoptStage(stage *Stage, got Fetched, st *state, have bool) error {
 	stage.sealManifest()
 	if st.Version != "" {
@@ -343,7 +348,7 @@ func (s *Source) adoptStage(stage *Stage, got Fetched, st *state, have bool) err
 	return nil
 }
 
-// previousVersion returns the current version, or nil without a usable copy.
+// previousVersion returns the current version, or nil if there is no usable copy.
 func (s *Source) previousVersion(st state, care bool) *Previous {
 	if st.Version == "" {
 		return nil
@@ -362,7 +367,7 @@ func (s *Source) previousVersion(st state, care bool) *Previous {
 	return h
 }
 
-// isWhole reports whether a file of a version is unchanged; if careful is false, it only
+// isWhole reports whether a file of a version is unchanged; if care is false, it only
 // checks the size.
 func (s *Source) isWhole(version string, f File, care bool) bool {
 	if !care {
@@ -385,8 +390,8 @@ func oneLine(text string) string {
 	return clipName(text)
 }
 
-// Changes implements catalog.Watcher: it synchronizes whenever that is due, and reports
-// every new version, including those of other processes.
+// Changes implements catalog.Watcher: it synchronizes whenever a synchronization is due,
+// and reports every new version, including versions that other processes have fetched.
 func (s *Source) Changes(ctx context.Context) (<-chan struct{}, error) {
 	out := make(chan struct{}, 1)
 	var parts sync.WaitGroup
@@ -399,7 +404,7 @@ func (s *Source) Changes(ctx context.Context) (<-chan struct{}, error) {
 	return out, nil
 }
 
-// syncPeriodically synchronizes whenever that is due.
+// syncPeriodically synchronizes whenever a synchronization is due.
 func (s *Source) syncPeriodically(ctx context.Context) {
 	for {
 		st, err := s.store.readState()

@@ -59,8 +59,8 @@ func (s *Stage) equals(other *Manifest) bool {
 // ErrTooMuch means that a version exceeds its limits.
 var ErrTooMuch = errors.New("the copy is too large")
 
-// IsSafe reports whether a remote name can be a file name here: relative, with slashes,
-// printable, and without special meaning on any system.
+// IsSafe reports whether a remote name can be used as a file name in a copy: relative, with
+// slashes, printable, and without special meaning on any system.
 func IsSafe(name string) bool {
 	if name == "" || len(name) > maxName || !utf8.ValidString(name) || path.Clean(name) != name || strings.HasPrefix(name, "/") {
 		return false
@@ -167,7 +167,9 @@ func clipName(name string) string {
 	return name
 }
 
-// Reuse copies a file from the previous version if that has one with this content.
+// Reuse copies a file from the previous version if the previous version has a file with
+// this content. It returns false if the
+// file must be fetched instead.
 func (s *Stage) Reuse(have *Previous, name, sum string) (bool, error) {
 	if have == nil || have.sums[sum] == "" || !IsSafe(name) {
 		return false, nil

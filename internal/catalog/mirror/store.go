@@ -28,7 +28,8 @@ import (
 )
 
 const (
-	// formatVersion is the version of the format of a copy; others are fetched again.
+	// formatVersion is the version of the format of a copy; copies in other formats are
+	// fetched again.
 	formatVersion = 1
 	// currentFile names the current version and has the results of the last attempts.
 	currentFile = "current.json"
@@ -51,7 +52,7 @@ const (
 // state is the content of currentFile.
 type state struct {
 	Form int `json:"form"`
-	// Origin identifies the remote source. A copy of another one is ignored.
+	// Origin identifies the remote source. A copy of a different source is ignored.
 	Origin string `json:"origin"`
 	// Version is the name of the directory of the current version, or "".
 	Version   string `json:"version,omitempty"`
@@ -98,7 +99,7 @@ type store struct {
 	dir, origin string
 }
 
-// readState reads the current state. Without a copy it is the zero state.
+// readState reads the current state. If there is no copy, it returns the zero state.
 func (s *store) readState() (state, error) {
 	data, err := readFile(filepath.Join(s.dir, currentFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -36,9 +36,9 @@ const (
 // Package is a package with definitions.
 type Package struct {
 	Name, Version string
-	// Dirs are its directories of definitions, which need not exist.
+	// Dirs are the package's directories of definitions, which need not exist.
 	Dirs []string
-	// Problem is the reason why it cannot be read; Dirs is then empty.
+	// Problem is the reason why the package cannot be read; Dirs is then empty.
 	Problem error
 }
 
@@ -189,7 +189,7 @@ func clipVersion(version string) string {
 	return version
 }
 
-// leadsOut reports whether the target of a path is outside a directory.
+// leadsOut reports whether the path name leads to a target outside the directory home.
 func leadsOut(home, name string) bool {
 	target, err := filepath.EvalSymlinks(name)
 	home, homeErr := filepath.EvalSymlinks(home)
@@ -227,8 +227,8 @@ func readManifest(dir string) (m manifest, err error) {
 	return m, nil
 }
 
-// definitionDirs returns the directories that a package names, else the default one;
-// declared reports whether it has one of the keys.
+// definitionDirs returns the directories that a package names, or the default directory if
+// it names none; declared reports whether its package.json has one of the keys.
 func (m manifest) definitionDirs() (dirs []string, declared bool, err error) {
 	for _, key := range []json.RawMessage{m.Own, m.Other} {
 		if key == nil || string(key) == "null" || string(key) == "false" {

@@ -44,7 +44,7 @@ func packageList(root string, packages []npm.Package) []string {
 	return lines
 }
 
-// The names and keys of packages with definitions.
+// Packages with definitions are found by their names, and by keys in their package.json.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	project := t.TempDir()

@@ -1,15 +1,15 @@
-// Package registry fetches the definitions of a registry, and serves those of a catalog as
-// a registry.
+// Package registry fetches the definitions of a registry, and serves the definitions of a
+// catalog as a registry.
 //
 // A registry answers GET requests below its URL:
 //
 //	index             {format, revision, documents: [{name, size, sha256}]}
 //	documents/{sum}   one document, by its SHA-256
 //	workflows         {workflows: [...]} or {data: [...]}: whole workflows as JSON
-//	workflows/{id}    one of them
+//	workflows/{id}    one workflow, by its id
 //
-// The first two are Guideway's, and only transfer changed documents; if a registry answers
-// 404 to them, the others are used, which other systems have too.
+// The first two paths are Guideway's own and transfer only changed documents. If a registry
+// answers 404 to them, the client uses the last two, which other systems also have.
 package registry
 
 import (
@@ -37,8 +37,8 @@ import (
 // Options configure a Client; URL is required.
 type Options struct {
 	URL string
-	// Key returns the key; nil and an empty one mean none. It is called at every fetch, and
-	// the key is stored nowhere.
+	// Key returns the key for the registry. A nil function or an empty key means that no
+	// key is sent. The function is called at every fetch, and the key is not stored.
 	Key func() string
 	// AllowPrivate allows a registry at a private address, or without encryption.
 	// Link-local addresses, where clouds keep their secrets, are never allowed.
@@ -174,8 +174,9 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the server responds with %d %s", e.status, http.StatusText(e.status))
 }
 
-// retryDelay returns the pause before an attempt: the one that the registry requests, else
-// one that doubles, with a random part to spread clients.
+// retryDelay returns the pause before an attempt: the pause that the registry requests, or
+// else a pause that doubles with each attempt. A random part is added, so that clients do
+// not retry at the same time.
 func retryDelay(attempt int, failed error) time.Duration {
 	wait := firstPause << (attempt - 1)
 	var status *statusError

@@ -197,8 +197,8 @@ func itemsOf(body []byte) ([]json.RawMessage, error) {
 	return nil, fmt.Errorf("the list has neither workflows nor data")
 }
 
-// fetchItem returns one workflow of a list: from the list or, for a summary, by its id. An
-// error of one is a diagnostic, and affects no other.
+// fetchItem returns one workflow of a list: from the list itself or, for a summary, by its
+// id. An error in one workflow is a diagnostic and does not affect the other workflows.
 func (c *Client) fetchItem(ctx context.Context, i int, item json.RawMessage, to *mirror.Stage) ([]byte, error) {
 	var head struct {
 		ID     string          `json:"id"`

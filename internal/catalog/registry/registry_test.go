@@ -155,8 +155,8 @@ func TestGuidewayRegistry(t *testing.T) {
 	}
 }
 
-// The API of other systems: whole workflows in a list, summaries with one request each, one
-// broken among them, and a key.
+// Registries of other systems are read: whole workflows in a list, summaries that need one
+// request each, one broken workflow among them, and a key.
 func TestOtherRegistry(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -347,7 +347,8 @@ func TestHostileRegistry(t *testing.T) {
 	})
 }
 
-// indexClient requests the index of every registry, even one that had none before.
+// indexClient requests the index of every registry, even if the last response was that
+// there is no index.
 type indexClient struct{ *registry.Client }
 
 func (f indexClient) Fetch(ctx context.Context, have *mirror.Previous, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// maxBytes bounds a file: no document is larger.
+// maxBytes bounds a file. No document of a catalog may be larger.
 const maxBytes = 1 << 20
 
 // IsWritable reports whether a source is a directory of the user or the project.
@@ -100,7 +100,7 @@ func Remove(info catalog.SourceInfo, name, base string) error {
 
 // inSourceDir opens the source's directory, and creates it if it does not exist.
 func inSourceDir(info catalog.SourceInfo, do func(*os.Root) error) error {
-	if err := atomicfile.MakeDirMode(info.Location, 0o755); err != nil { // the mode of directories of an editor
+	if err := atomicfile.MakeDirMode(info.Location, 0o755); err != nil { // 0755 is the mode that an editor would give the directory
 		return writeError(info, err)
 	}
 	root, err := os.OpenRoot(info.Location)
