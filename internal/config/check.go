@@ -15,7 +15,8 @@ import (
 // maxDuration is the default maximum of a duration.
 const maxDuration = day
 
-// defaultCacheTTL is the default of the systems whose variables are aliases.
+// defaultCacheTTL is the default cache TTL of the other systems, whose variables are
+// aliases.
 const defaultCacheTTL = 5 * time.Minute
 
 func checkListen(text string) *settingError {

@@ -9,8 +9,9 @@ type Checkpoints struct {
 	AutoSave bool
 	// Max is the maximum number of checkpoints of a session. The oldest are removed first.
 	Max int
-	// MaxContext is the maximum size of a context, MaxSize of a stored checkpoint,
-	// MaxSession of the checkpoints of a session, and MaxTotal of all of them, in bytes.
+	// MaxContext is the maximum size of a context, MaxSize the maximum size of a stored
+	// checkpoint, MaxSession the maximum size of all checkpoints of a session, and MaxTotal
+	// the maximum size of all checkpoints, in bytes.
 	MaxContext, MaxSize, MaxSession, MaxTotal int64
 	// WarnAt is the percentage of a limit at which saves warn. CleanAt is the percentage of
 	// MaxTotal at which the least recently used sessions are removed.

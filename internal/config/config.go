@@ -52,8 +52,8 @@ type Config struct {
 	Requests Requests
 	// Upstreams are other MCP servers, by name.
 	Upstreams []Upstream
-	// Models are language models, by the levels of roles (base, smart, fast) or by names
-	// that roles use.
+	// Models maps a level of roles (base, smart, fast), or a name that roles use, to a
+	// language model.
 	Models map[string]Model
 	// Sources are repositories and registries of definitions, lowest precedence first.
 	// Sources that a variable defines may have no name yet.
@@ -73,7 +73,7 @@ type Config struct {
 type Workflows struct {
 	// Paths are directories of definitions, lowest precedence first.
 	Paths []string
-	// Bundled, Plugins, User and Project enable the sources of these names.
+	// Bundled, Plugins, User and Project enable the sources with these names.
 	Bundled, Plugins, User, Project bool
 	// UserDir is the directory of the user source.
 	UserDir string
@@ -88,7 +88,7 @@ type Workflows struct {
 	RegistryTimeout time.Duration
 	// CacheDir stores the copies of repositories and registries.
 	CacheDir string
-	// Trust is trusted, review or blocked, by the name of the source.
+	// Trust maps the name of a source to its level: trusted, review or blocked.
 	Trust map[string]string
 }
 

@@ -7,7 +7,7 @@ type Context struct {
 	// Compression is CompressionBasic or CompressionAdvanced.
 	Compression string
 	// TokenLimit is the maximum size of a context in tokens. Threshold is the percentage of
-	// it at which the context is reduced in the background.
+	// TokenLimit at which the context is reduced in the background.
 	TokenLimit, Threshold int
 	// Embeddings is the service that ranks the results of a search.
 	Embeddings Embeddings
@@ -34,10 +34,10 @@ type Embeddings struct {
 type Encryption struct {
 	// Mode is the mode of the encryption, such as EncryptionEnabled.
 	Mode string
-	// KeyFile contains the key of EncryptionKeyFile, and PassphraseFile the passphrase of
-	// EncryptionPassphrase, unless the environment has it.
+	// KeyFile contains the key of EncryptionKeyFile. PassphraseFile contains the passphrase
+	// of EncryptionPassphrase; it is not used if Passphrase is set.
 	KeyFile, PassphraseFile string
-	// Passphrase is the passphrase of the environment, or empty.
+	// Passphrase is the passphrase from the environment, or "".
 	Passphrase string
 }
 
@@ -90,8 +90,8 @@ func contextSettings() []Setting {
 	}
 }
 
-// checkEmbeddings accepts the URL of an API. It refuses credentials in it, which would be
-// shown.
+// checkEmbeddings accepts the URL of an API. It refuses a URL with credentials, because the
+// URL is shown.
 func checkEmbeddings(text string) *settingError {
 	const fix = `write a URL such as "https://api.openai.com/v1"`
 	u, err := url.Parse(text)

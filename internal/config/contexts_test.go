@@ -145,7 +145,8 @@ func TestDataFile(t *testing.T) {
 	if c := loadConfig(t, opts); c.Checkpoints.Max != 7 || c.File != path || c.Origin("checkpoints.max").String() != "file "+path+":1" {
 		t.Errorf("max is %d of %q", c.Checkpoints.Max, c.File)
 	}
-	// A variable and a flag take precedence over it, and the flag selects the directory.
+	// A variable and a flag take precedence over config.json in the data directory, and the
+	// flag selects the directory.
 	over := opts
 	over.Getenv = environment("XDG_CONFIG_HOME", home, "WORKRAIL_MAX_CHECKPOINTS", "8")
 	over.Flags = map[string][]string{"dataDir": {"elsewhere", dir}}
@@ -170,7 +171,7 @@ func TestDataFile(t *testing.T) {
 			t.Errorf("%s is not read: %+v", text, c.Warnings)
 		}
 	}
-	// guideway.json takes precedence over it.
+	// guideway.json takes precedence over config.json in the data directory.
 	put(`{"checkpoints": {"max": 7}}`)
 	if err := os.MkdirAll(filepath.Join(home, "guideway"), 0o700); err != nil {
 		t.Fatal(err)

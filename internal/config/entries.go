@@ -15,7 +15,7 @@ import (
 // namedEntries describes an object of the file whose members have names of the user's
 // choice.
 type namedEntries struct {
-	// one is the noun for a member in messages and in diagnostic codes. With an s it is the
+	// one is the noun for a member in messages and in diagnostic codes; one + "s" is the
 	// key of the object.
 	one string
 	// fix is the suggestion if the value is not an object.
@@ -54,8 +54,9 @@ func (f *fileReader) readEntries(at int, e namedEntries) {
 	f.nextToken()
 }
 
-// decodeEntry decodes one member into a struct. It returns the position and the fix of an
-// error. of is the description of the member in messages, such as `the source "team"`.
+// decodeEntry decodes one member into a struct. It returns an error and the offset of the
+// error in text. of is the description of the member in messages, such as `the source
+// "team"`.
 func decodeEntry(text []byte, into any, of string) (offset int, invalid *settingError) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
@@ -85,8 +86,8 @@ func decodeEntry(text []byte, into any, of string) (offset int, invalid *setting
 	return max(0, bytes.Index(text, []byte(field))), &settingError{message: fmt.Sprintf("%s of %s is not a setting", field, of), fix: fix}
 }
 
-// fieldsOf returns the JSON names of a struct's fields, and these names together with those
-// of nested fields.
+// fieldsOf returns the JSON names of a struct's fields (own), and the same list with the
+// names of nested fields (all).
 func fieldsOf(t reflect.Type) (own, all []string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Map {
 		t = t.Elem()

@@ -28,7 +28,7 @@ type Options struct {
 	Environ []string
 	// GOOS is the platform. Empty means the current one.
 	GOOS string
-	// Dir is the working directory. Empty means the process's.
+	// Dir is the working directory. Empty means the working directory of the process.
 	Dir string
 }
 
@@ -66,8 +66,8 @@ func formatDiagnostic(d guideway.Diagnostic) string {
 
 // Load loads the settings. If some are invalid, it returns an error with the code
 // guideway.CodeInvalid that wraps *InvalidError with all diagnostics, and a Config with the
-// valid settings. A command that reports on the installation can use that Config; all
-// others must stop.
+// valid settings. A command that reports on the installation can use that Config; all other
+// commands must stop.
 func Load(opts Options) (*Config, error) {
 	l := newLoader(opts)
 	l.applyDefaults()
@@ -208,7 +208,7 @@ func (l *loader) addWarning(d guideway.Diagnostic) {
 	l.config.Warnings = append(l.config.Warnings, d)
 }
 
-// applyValue checks a decoded value and applies it, or reports an error. position is a
+// applyValue checks a decoded value and applies it, or reports an error. place is a
 // diagnostic with the position of the value.
 func (l *loader) applyValue(s *Setting, v value, base string, place guideway.Diagnostic, origin Origin) {
 	v, f := s.checkValue(v)

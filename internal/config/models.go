@@ -28,7 +28,8 @@ type Model struct {
 // ModelPrice is the price of a million tokens, in any currency.
 type ModelPrice struct {
 	Input float64 `json:"input,omitempty"`
-	// Cached is the price of input tokens that the server had cached. 0 is Input.
+	// Cached is the price of input tokens that the server had cached. 0 means that they
+	// have the price Input.
 	Cached float64 `json:"cached,omitempty"`
 	Output float64 `json:"output,omitempty"`
 }
@@ -79,8 +80,9 @@ func (m *Model) validate(of string) *settingError {
 	return nil
 }
 
-// explainKey returns an error with the variable to use for a key that is in the file. Other
-// errors are returned unchanged.
+// explainKey returns the error unchanged, unless the invalid member at offset is a key of a
+// model server. The fix then names the member keyEnv, because keys are read from the
+// environment.
 func explainKey(text []byte, offset int, invalid *settingError) *settingError {
 	field := strings.ToLower(string(text[min(offset, len(text)):]))
 	if strings.HasPrefix(field, `"key"`) || strings.HasPrefix(field, `"apikey"`) {

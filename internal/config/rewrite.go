@@ -108,7 +108,8 @@ func membersText(document map[string]any) string {
 }
 
 // explainName returns an error with the correct text for a key that is the name of a
-// setting elsewhere, or nil.
+// setting in another place, such as the name of its variable or flag. It returns nil for
+// any other key.
 func (l *loader) explainName(key string, decoded any) *settingError {
 	s := l.findSetting(key)
 	if s == nil {

@@ -38,8 +38,8 @@ type Setting struct {
 	// Name is the position in guideway.json, such as "log.level".
 	Name string
 	Kind Kind
-	// Flag is the flag's name without dashes. FlagAlias is its name in another system, or
-	// empty.
+	// Flag is the flag's name without dashes. FlagAlias is the flag's name in another
+	// system, or empty.
 	Flag      string
 	FlagAlias string
 	// Env is the variable. Aliases are variables of other systems with the same meaning.
@@ -59,9 +59,10 @@ type Setting struct {
 	most int64
 	// check validates one text. Nil accepts any text.
 	check func(string) *settingError
-	// raise returns the effective duration. Nil means the given one.
+	// raise returns the effective duration for a given one. Nil means that the given
+	// duration is effective.
 	raise func(time.Duration) time.Duration
-	// redact removes the secrets of a text. Nil means that it has none.
+	// redact removes the secrets of a text. Nil means that the text has no secrets.
 	redact func(string) string
 	// field returns a pointer to the field of a Config.
 	field func(*Config) any
@@ -70,11 +71,11 @@ type Setting struct {
 // Alias is a variable of another system.
 type Alias struct {
 	Name string
-	// convert converts the variable's value to that of the setting.
+	// convert converts the variable's value to a value of the setting.
 	convert func(string) (string, *settingError)
 }
 
-// value is a decoded value. Its kind selects the field.
+// value is a decoded value. The kind of the setting determines which field is set.
 type value struct {
 	text     string
 	list     []string
@@ -160,7 +161,7 @@ const (
 	EnvEmbeddingsKey = "GUIDEWAY_EMBEDDINGS_KEY"
 )
 
-// Toolsets returns all toolsets, those of DefaultToolsets first.
+// Toolsets returns all toolsets, starting with the default toolsets.
 func Toolsets() []string { return append(DefaultToolsets(), "phases", "gateway", "machines") }
 
 // DefaultToolsets returns the toolsets that are on by default.

@@ -18,19 +18,21 @@ import (
 type Source struct {
 	Name string `json:"-"`
 
-	// Git is the URL of a repository, Registry of a registry. Exactly one of them is set.
+	// Git is the URL of a repository, and Registry is the URL of a registry. Exactly one of
+	// the two is set.
 	Git      string `json:"git,omitempty"`
 	Registry string `json:"registry,omitempty"`
 
-	// Branch, Tag or Commit selects the version of a repository. The default is its default
-	// branch. Path is the directory of the definitions in it.
+	// Branch, Tag or Commit selects the version of a repository; by default it is the
+	// repository's default branch. Path is the directory of the definitions in the
+	// repository.
 	Branch string `json:"branch,omitempty"`
 	Tag    string `json:"tag,omitempty"`
 	Commit string `json:"commit,omitempty"`
 	Path   string `json:"path,omitempty"`
 
 	// Token is the credential for https. It may refer to a secret, as "${env:NAME}" or
-	// "${keychain:NAME}". User is the user name for it.
+	// "${keychain:NAME}". User is the user name that is sent with Token.
 	Token string `json:"token,omitempty"`
 	User  string `json:"user,omitempty"`
 	// SSHKey and KnownHosts are paths of files.
@@ -52,7 +54,7 @@ type Source struct {
 
 	Disabled bool `json:"disabled,omitempty"`
 
-	// Origin is the place of its configuration.
+	// Origin is the place where the source is configured.
 	Origin Origin `json:"-"`
 }
 
@@ -91,9 +93,10 @@ const (
 	EnvGitRepos = "GUIDEWAY_GIT_REPOS"
 	// EnvRegistryURL is the URL of a registry.
 	EnvRegistryURL = "GUIDEWAY_REGISTRY_URL"
-	// EnvRegistryKey is the key for that registry.
+	// EnvRegistryKey is the key for the registry of EnvRegistryURL.
 	EnvRegistryKey = "GUIDEWAY_REGISTRY_KEY"
-	// EnvRegistryPrivate allows a private address for that registry: true or 1.
+	// EnvRegistryPrivate allows a private address for the registry of EnvRegistryURL: true
+	// or 1.
 	EnvRegistryPrivate = "GUIDEWAY_REGISTRY_ALLOW_PRIVATE"
 )
 
@@ -209,7 +212,7 @@ func (s *Source) validate() *settingError {
 	return nil
 }
 
-// readSourceVariables reads the variables of sources, which add to those of the file.
+// readSourceVariables adds the sources that variables define to the sources of the file.
 func (l *loader) readSourceVariables() {
 	if name, text := l.firstSet(EnvGitRepos, "WORKFLOW_GIT_REPOS"); text != "" {
 		l.readRepositories(name, text)
@@ -279,7 +282,8 @@ type repository struct {
 	LocalPath string `json:"localPath"`
 }
 
-// readRepository parses one element: a text, or an object in the form of either system.
+// readRepository parses one element: a text, or an object in the form of Guideway or of the
+// other system.
 func readRepository(item json.RawMessage) (Source, *settingError) {
 	var url string
 	if json.Unmarshal(item, &url) == nil {

@@ -44,14 +44,14 @@ type UpstreamServer struct {
 	URL       string            `json:"url,omitempty"`
 	Transport string            `json:"transport,omitempty"`
 	Headers   map[string]string `json:"headers,omitempty"`
-	// Bearer is a token for the server; OAuth requests one.
+	// Bearer is a token for the server; OAuth requests a token instead.
 	Bearer string         `json:"bearer,omitempty"`
 	OAuth  *UpstreamOAuth `json:"oauth,omitempty"`
 
 	// Protocol pins the protocol version, such as "2025-11-25"; if empty, it is negotiated.
 	Protocol string `json:"protocol,omitempty"`
-	// Timeout is the maximum time of a call without progress, a minute if zero. MaxTime
-	// limits it regardless of progress, an hour if zero.
+	// Timeout is the maximum time of a call without progress, a minute if zero. MaxTime is
+	// the maximum time of a call regardless of progress, an hour if zero.
 	Timeout UpstreamTime `json:"timeout,omitempty"`
 	MaxTime UpstreamTime `json:"maxTime,omitempty"`
 }
@@ -62,8 +62,8 @@ type Upstream struct {
 
 	Disabled bool   `json:"disabled,omitempty"`
 	Project  string `json:"project,omitempty"`
-	// Prefix precedes the names of its tools, with two underscores. An empty one, if set,
-	// leaves the names unchanged.
+	// Prefix and two underscores precede the names of the upstream's tools. If Prefix
+	// points to an empty text, the names are unchanged.
 	Prefix *string                 `json:"prefix,omitempty"`
 	Tools  map[string]UpstreamTool `json:"tools,omitempty"`
 	// Sessions is "auto", "shared" or "client".
@@ -73,15 +73,15 @@ type Upstream struct {
 	CallsPerMinute     int    `json:"callsPerMinute,omitempty"`
 	ToolCallsPerMinute int    `json:"toolCallsPerMinute,omitempty"`
 
-	// Origin is the place of its configuration.
+	// Origin is the place where the upstream is configured.
 	Origin Origin `json:"-"`
 }
 
 // UpstreamOAuth requests tokens by client credentials (RFC 6749, 4.4).
 type UpstreamOAuth struct {
-	// TokenURL is the token endpoint. If empty, it is read from the metadata of Issuer (RFC
-	// 8414). If that is empty too, the server's metadata names the issuer (RFC 9728), which
-	// must be on the server's own host.
+	// TokenURL is the token endpoint. If it is empty, the endpoint is read from the
+	// metadata of Issuer (RFC 8414). If Issuer is empty too, the server's metadata names
+	// the issuer (RFC 9728), which must be on the server's own host.
 	TokenURL     string   `json:"tokenUrl,omitempty"`
 	Issuer       string   `json:"issuer,omitempty"`
 	ClientID     string   `json:"clientId"`
@@ -95,7 +95,8 @@ type UpstreamOAuth struct {
 type UpstreamTool struct {
 	// Hide removes the tool from lists and refuses calls.
 	Hide bool `json:"hide,omitempty"`
-	// Name and Description replace those of the upstream.
+	// Name and Description replace the name and the description that the upstream gives the
+	// tool.
 	Name        string `json:"name,omitempty"`
 	Description string `json:"description,omitempty"`
 }
@@ -122,8 +123,8 @@ func (t UpstreamTime) MarshalJSON() ([]byte, error) {
 	return json.Marshal(time.Duration(t).String())
 }
 
-// readUpstreams reads the upstreams of the file. Whether one can be reached is checked when
-// it is used.
+// readUpstreams reads the upstreams of the file. Whether an upstream can be reached is
+// checked when it is used.
 func (f *fileReader) readUpstreams(at int) {
 	f.readEntries(at, namedEntries{
 		one: "upstream", fix: "write an object of upstreams by their names",

@@ -168,8 +168,7 @@ func clipName(name string) string {
 }
 
 // Reuse copies a file from the previous version if the previous version has a file with
-// this content. It returns false if the
-// file must be fetched instead.
+// this content. It returns false if the file must be fetched instead.
 func (s *Stage) Reuse(have *Previous, name, sum string) (bool, error) {
 	if have == nil || have.sums[sum] == "" || !IsSafe(name) {
 		return false, nil

@@ -18,7 +18,7 @@ type CheckRequest struct {
 	// Text is the document, in JSON or YAML.
 	Text string
 	// Source is the name of the source that contains the document: its graphs use the
-	// modules of that source and of those with lower rank. Empty means the user's own
+	// modules of that source and of sources with a lower rank. Empty means the user's own
 	// source.
 	Source string
 }
@@ -34,7 +34,8 @@ type Verdict struct {
 	// Graph is the document as JSON, if it loads; Module is set for a module.
 	Graph  json.RawMessage `json:"graph,omitempty"`
 	Module *hookdef.Module `json:"module,omitempty"`
-	// Overlaps names the active graphs whose requests overlap with those of this graph.
+	// Overlaps names the active graphs that apply to some of the same requests as this
+	// graph.
 	Overlaps []string `json:"overlaps,omitempty"`
 	// Diagnostics of scripts have the pointer of the script, and line numbers within it.
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
@@ -118,8 +119,9 @@ func (v *Verdict) firstError() error {
 	return guideway.Errorf(guideway.CodeInvalidDefinition, "the document is not a hook graph").WithFix("write one object with id, name, workflowType, nodes and edges")
 }
 
-// libraryOf returns the modules for the graphs of a source: its own, and those of the lower
-// sources. A higher source cannot affect the scripts of this one.
+// libraryOf returns the modules for the graphs of a source: the modules of the source
+// itself, and of sources with a lower rank. A source with a higher rank cannot affect the
+// scripts of these graphs.
 func libraryOf(snapshot *catalog.Snapshot, source string) hookdef.Library {
 	if source == "" {
 		source = userSource

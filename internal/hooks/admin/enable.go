@@ -23,8 +23,8 @@ type EnableRequest struct {
 }
 
 // Enable approves the reviewed version of a graph, and returns the IDs of the graphs that
-// it disabled. It returns guideway.CodeConflict if the graph has changed since, or overlaps
-// with an active graph.
+// it disabled. It returns guideway.CodeConflict if the graph has changed since the review,
+// or overlaps with an active graph that r.Replace does not disable.
 func (d *Service) Enable(ctx context.Context, r EnableRequest) (replaced []string, err error) {
 	e, err := d.opts.Catalog.Snapshot().Hook(r.ID)
 	if err != nil {
@@ -68,7 +68,7 @@ func (d *Service) Enable(ctx context.Context, r EnableRequest) (replaced []strin
 }
 
 // Disable disables a graph, even a broken or missing one. It returns guideway.CodeNotFound
-// for one that is not enabled.
+// for a graph that is not enabled.
 func (d *Service) Disable(ctx context.Context, id string) error {
 	records, err := d.opts.Approvals.List()
 	if err != nil {

@@ -120,7 +120,7 @@ func writeParts(b *bytes.Buffer, value any, first, between, last string, write f
 	}
 }
 
-// isFlat reports whether no object or list within a value contains another one.
+// isFlat reports whether a value is a scalar, or an object or a list of scalars.
 func isFlat(value any) bool {
 	isNested := func(v any) bool {
 		switch v.(type) {
@@ -163,8 +163,8 @@ func patchText(was []byte, value any) []byte {
 	return b.Bytes()
 }
 
-// hasAlias reports whether a node is or contains an alias: changing it would also change
-// the other places.
+// hasAlias reports whether a node contains an alias or an anchor: changing one of the two
+// would also change the value at the other places.
 func hasAlias(n *yaml.Node) bool {
 	return n.Kind == yaml.AliasNode || n.Anchor != "" || slices.ContainsFunc(n.Content, hasAlias)
 }
@@ -216,8 +216,9 @@ func patchMap(n *yaml.Node, value map[string]any) {
 	n.Content = kept
 }
 
-// patchList keeps the nodes of items that still exist: they are identified by their IDs, or
-// by the edge.
+// patchList changes the items of a list, and keeps the YAML nodes of items that still
+// exist. A graph's node is identified by its ID, an edge by its ends, and any other item by
+// its position.
 func patchList(n *yaml.Node, value []any) {
 	used := make([]bool, len(n.Content))
 	var items []*yaml.Node

@@ -24,8 +24,8 @@ type SaveRequest struct {
 	Source string
 	// Base is the version of the file that the change started from; empty for a new file.
 	Base string
-	// Graph is the document as JSON, written so that unchanged lines of the file are kept.
-	// Text, the complete file, is used if Graph is empty.
+	// Graph is the document as JSON; it is written so that unchanged lines of the file are
+	// kept. If Graph is empty, Text is written, which is the complete file.
 	Graph json.RawMessage
 	Text  string
 	// Who is the person who saves the graph, and Note the reason; the list of versions
@@ -83,7 +83,7 @@ func (d *Service) saveDocument(ctx context.Context, r SaveRequest) error {
 	return d.versions.addVersion(at, text, r.Who, r.Note)
 }
 
-// newText returns the text to write, based on the previous one.
+// newText returns the text to write; was is the previous text of the file.
 func (r *SaveRequest) newText(was []byte) (string, error) {
 	if len(r.Graph) == 0 {
 		return r.Text, nil
@@ -142,8 +142,8 @@ func checkSavable(m *state, info catalog.SourceInfo, id string, v *Verdict) erro
 	return nil
 }
 
-// Remove deletes the file of a graph. Its version is kept. It refuses to remove an enabled
-// graph, because without it the requests that it applies to would be refused.
+// Remove deletes the file of a graph. The saved versions are kept. Remove refuses to delete
+// an enabled graph, because the requests that the graph applies to would then be refused.
 func (d *Service) Remove(ctx context.Context, id, source, base string) error {
 	return d.changeFile(ctx, func() error { return d.removeFile(id, source, base) })
 }
@@ -209,8 +209,8 @@ func findSource(snapshot *catalog.Snapshot, source string) (catalog.SourceInfo, 
 		WithFix("choose one of these sources: %s", strings.Join(names, ", "))
 }
 
-// nameOf returns the name of a graph's file in a source without extension: its existing
-// name, or the name for a new file.
+// nameOf returns the name of a graph's file in a source: the name of the existing file, or
+// the name without extension for a new file.
 func nameOf(snapshot *catalog.Snapshot, info catalog.SourceInfo, id string) (string, error) {
 	if e, err := snapshot.Hook(id); err == nil {
 		if e.Source.Name == info.Name {
@@ -238,7 +238,7 @@ func nameIn(info catalog.SourceInfo, path string) (string, error) {
 type ModuleText struct {
 	Module
 	Script string `json:"script"`
-	// Base names this version of its file, if it is writable.
+	// Base is the version of the module's file, if the file is writable.
 	Base string `json:"base,omitempty"`
 }
 

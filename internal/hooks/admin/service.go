@@ -115,10 +115,11 @@ type Row struct {
 	// project, and only the reviewed version is approved.
 	Own      bool `json:"own"`
 	Writable bool `json:"writable"`
-	// Pin is the hash of the graph's behavior; empty if it does not load.
+	// Pin is the hash of the graph's behavior; empty if the graph does not load.
 	Pin   string `json:"pin,omitempty"`
 	Stale bool   `json:"stale,omitempty"`
-	// Overlaps names the active graphs whose requests overlap with those of this graph.
+	// Overlaps names the active graphs that apply to some of the same requests as this
+	// graph.
 	Overlaps  []string             `json:"overlaps,omitempty"`
 	Overrides []catalog.Overridden `json:"overrides,omitempty"`
 }
@@ -139,7 +140,7 @@ type Module struct {
 	Source   string `json:"source"`
 	Path     string `json:"path"`
 	Writable bool   `json:"writable"`
-	// UsedBy names the graphs that use it.
+	// UsedBy names the graphs that use the module.
 	UsedBy []string `json:"usedBy"`
 }
 
@@ -226,7 +227,7 @@ func (m *state) newRow(e *catalog.HookEntry) Row {
 	return row
 }
 
-// newModule returns a module with its users.
+// newModule returns a module with the graphs that use it.
 func (m *state) newModule(module *catalog.HookModule) Module {
 	out := Module{ID: module.ID, Name: module.Name, Source: module.Source.Name, Path: module.Path, Writable: writer.IsWritable(module.Source), UsedBy: []string{}}
 	for _, e := range m.snapshot.Hooks() {
@@ -242,8 +243,8 @@ type Detail struct {
 	Hook Row `json:"hook"`
 	// Graph is the document as JSON; empty if the file does not load.
 	Graph json.RawMessage `json:"graph,omitempty"`
-	// Text is the text of the file, and Base names this version of it; for a graph without
-	// a file, Text is the document as JSON.
+	// Text is the text of the file, and Base is the version of this text. If the graph has
+	// no writable file, Text is the document as JSON, and Base is empty.
 	Text   string `json:"text"`
 	Format string `json:"format"`
 	Base   string `json:"base,omitempty"`
@@ -270,7 +271,8 @@ func (d *Service) Get(ctx context.Context, id string) (*Detail, error) {
 	}, nil
 }
 
-// textOf returns the text of a graph: of its file, if it has an editable one.
+// textOf returns the text of a graph's file and its version. If the graph has no writable
+// file, it returns the document as JSON, without a version.
 func textOf(e *catalog.HookEntry) (text, base string, err error) {
 	if writer.IsWritable(e.Source) {
 		name, err := nameIn(e.Source, e.Path)

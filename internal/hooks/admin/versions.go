@@ -27,10 +27,10 @@ const mostVersions = 100
 // Version is a saved text of a graph, or a text that a save replaced.
 type Version struct {
 	ID string `json:"id"`
-	// Source is the name of the source of its file.
+	// Source is the name of the source that contains the graph's file.
 	Source string    `json:"source"`
 	When   time.Time `json:"when"`
-	// Who is the person who saved it; empty for a text found in the file.
+	// Who is the person who saved the text; empty for a text found in the file.
 	Who string `json:"who,omitempty"`
 	// Note is additional information, such as "found in the file".
 	Note string `json:"note,omitempty"`
@@ -46,8 +46,8 @@ type VersionText struct {
 	Text string `json:"text"`
 }
 
-// versionSet identifies the versions of one graph: the name and location of its source, so
-// that projects are separate, and its ID.
+// versionSet identifies the versions of one graph: by the graph's ID, and by the name and
+// the location of its source, so that the graphs of different projects are separate.
 type versionSet struct{ source, id string }
 
 // versionStore stores texts in a directory outside of the graphs' repositories, so that
@@ -72,7 +72,7 @@ func (v *versionStore) directoryOf(s versionSet) string {
 	return filepath.Join(v.dir, hex.EncodeToString(sum[:12]))
 }
 
-// addVersion adds a version, unless the newest is equal.
+// addVersion adds a version, unless the newest version has the same text.
 func (v *versionStore) addVersion(s versionSet, text, who, note string) error {
 	if v.dir == "" {
 		return nil
@@ -109,8 +109,8 @@ func (v *versionStore) addFound(s versionSet, text []byte) error {
 	return v.addVersion(s, string(text), "", "found in the file")
 }
 
-// nameAfter returns the name of a new version: its time, adjusted to be later than all
-// existing names, and its base.
+// nameAfter returns the name of a new version: its time, adjusted so that it is later than
+// the times of all existing versions, and a part of the hash base.
 func (v *versionStore) nameAfter(names []string, now time.Time, base string) string {
 	ms := now.UnixMilli()
 	if len(names) > 0 {

@@ -135,8 +135,8 @@ func (g *Graph) nextNodes(id string) []string {
 type Copy struct {
 	// ID is the ID of the copy; Name is its name if it is not empty.
 	ID, Name string
-	// Bindings replace those of the graph; Variables replaces the initial values of the
-	// variables that it names.
+	// Bindings replaces the bindings of the graph, unless it is empty. Variables replaces
+	// the initial values of the variables that it names.
 	Bindings  []Binding
 	Variables map[string]json.RawMessage
 }

@@ -77,7 +77,8 @@ type Node struct {
 	Label string
 	// Hook is set if the kind is HookNode.
 	Hook *Hook
-	// Condition is set if the kind is ConditionNode; Source is the same as canonical JSON.
+	// Condition is set if the kind is ConditionNode; Source is the condition as canonical
+	// JSON.
 	Condition *expr.Expr
 	Source    string
 	// Line and Column are the node's position in its document.
@@ -108,7 +109,7 @@ type Hook struct {
 // Branch is one of the two branches of a condition.
 type Branch string
 
-// The branches. An edge of another node has no branch.
+// The branches. An edge from a node that is not a condition has no branch.
 const (
 	NoBranch Branch = ""
 	True     Branch = "true"

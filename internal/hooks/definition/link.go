@@ -61,8 +61,9 @@ type Linked struct {
 	Pin string
 }
 
-// Link resolves the script of each hook. A module of the graph has precedence over one of
-// the library. The graph is nil if a module is missing; the diagnostics name it.
+// Link resolves the script of each hook. A module of the graph has precedence over a module
+// of the library. If a module is missing, the result is nil, and the diagnostics name the
+// missing modules.
 func Link(g *Graph, library Library) (*Linked, []guideway.Diagnostic) {
 	own := NewLibrary(g.Modules)
 	l := &Linked{Graph: g, Scripts: map[string]Script{}}

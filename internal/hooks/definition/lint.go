@@ -78,7 +78,8 @@ func (l *linter) predecessors(id string) []*Node {
 	return way
 }
 
-// hasPredecessor reports whether a node on the path to the given one satisfies has.
+// hasPredecessor reports whether the path to a node contains a node for which has returns
+// true.
 func (l *linter) hasPredecessor(id string, has func(*Node) bool) bool {
 	return slices.ContainsFunc(l.predecessors(id), has)
 }

@@ -63,7 +63,7 @@ func (p *parser) readGraph(at shape.Place) *Graph {
 	}
 	for i := range g.Edges {
 		if n := g.Node(g.Edges[i].Source); n != nil && n.Kind != ConditionNode {
-			g.Edges[i].Branch = NoBranch // written by editors for an unnamed connection point
+			g.Edges[i].Branch = NoBranch // an editor can name the only connection point of a node, which has no meaning
 		}
 	}
 	p.NotEmpty(at.Key("bindings"), "remove it: a graph without bindings applies to all requests of its type")
@@ -233,8 +233,8 @@ func (p *parser) readEdge(at shape.Place) Edge {
 	}
 }
 
-// readHandle reads the connection point of an edge; editors write null if there is only
-// one.
+// readHandle reads the connection point of an edge; editors write null if the node has only
+// one connection point.
 func (p *parser) readHandle(at shape.Place) string {
 	if at.Node == nil || at.Node.Kind == doc.Null {
 		return ""

@@ -7,7 +7,7 @@ import (
 
 // Place is the location of a document in a source.
 type Place struct {
-	// Kind is "" for other files.
+	// Kind is "" if the file is not a document of the dialect.
 	Kind Kind
 	// Plain is set if the document is a plain script, not JSON or YAML.
 	Plain bool

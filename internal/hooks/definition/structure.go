@@ -61,10 +61,10 @@ func (g *Graph) Diagnostics() []guideway.Diagnostic {
 // checker collects the diagnostics of one graph.
 type checker struct {
 	*Graph
-	// numbers are the indices of nodes by ID; of several nodes with one ID, the first is
-	// used.
+	// numbers maps an ID to the index of the first node with this ID.
 	numbers map[string]int
-	// in and out are the indices of each node's valid edges, without duplicates.
+	// in and out are the indices of the valid edges to and from each node, without
+	// duplicates.
 	in, out [][]int
 	found   []guideway.Diagnostic
 }
@@ -309,16 +309,17 @@ func (c *checker) checkReachability() {
 	}
 }
 
-// pathState is the state of a walk: its node, and the number of calls and answers on the
-// path to the node.
+// pathState is the state of a walk: its node, and whether the path to the node contains a
+// call (called) and a hook that answers (answered).
 type pathState struct {
 	node     int
 	called   bool
 	answered bool
 }
 
-// checkPaths follows all paths from a start, and reports paths with two calls and paths
-// that end without an answer. It does not follow edges of a fire-and-forget hook.
+// checkPaths follows all paths from a start. It reports paths with two calls, and paths to
+// an end that contain neither a call nor a hook that answers. It does not follow edges of a
+// fire-and-forget hook.
 func (c *checker) checkPaths() {
 	seen, told := map[pathState]bool{}, map[string]bool{}
 	var queue []pathState

@@ -46,8 +46,8 @@ func Judge(g *hookdef.Graph) []string {
 // naiveJudge is the state of one check.
 type naiveJudge struct {
 	g *hookdef.Graph
-	// nodes and edges are the checked ones: the first node with each id, and the unique
-	// edges between such nodes.
+	// nodes and edges are the parts of the graph that are checked: the first node with each
+	// id, and the unique edges between such nodes.
 	nodes  []*hookdef.Node
 	edges  []hookdef.Edge
 	broken map[string]bool
@@ -173,7 +173,7 @@ func (j *naiveJudge) hasPath(from, to string) bool {
 	return false
 }
 
-// walkPaths visits all paths of at most most nodes, cycles included.
+// walkPaths visits all paths of at most left+1 nodes from n, cycles included.
 func (j *naiveJudge) walkPaths(n *hookdef.Node, left int, called, answered bool) {
 	if left < 0 || !isBlocking(n) {
 		return
