@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Code classifies an error. One table each maps the codes to HTTP statuses, JSON-RPC errors
+// Code classifies an error. Separate tables map the codes to HTTP statuses, JSON-RPC errors
 // and exit codes.
 type Code string
 

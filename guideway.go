@@ -38,7 +38,7 @@ const (
 
 // Diagnostic is a remark about a definition: its position, the message and the fix.
 type Diagnostic struct {
-	// Severity is the severity.
+	// Severity is error or warning.
 	Severity Severity `json:"severity"`
 	// Code is the rule, such as "loop-body-missing". It is stable.
 	Code string `json:"code"`

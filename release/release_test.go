@@ -32,7 +32,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
-	return path, os.Chmod(buildDir, 0o755) // a different user starts the program in it
+	return path, os.Chmod(buildDir, 0o755) // a different user starts the program in this directory
 })
 
 func TestMain(m *testing.M) {

@@ -24,7 +24,7 @@ type langgraph struct {
 	Bytes       int64     `json:"bytes"`
 }
 
-// asTimes converts a list of milliseconds.
+// asTimes converts a list of milliseconds to Times.
 func asTimes(list []float64) *measure.Times {
 	t := &measure.Times{}
 	for _, value := range list {

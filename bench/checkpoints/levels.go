@@ -166,7 +166,7 @@ func (b *bench) saveSession(ctx context.Context, s *saver) (dir string, ids []st
 }
 
 // measureLoads measures loading: the newest checkpoint of a session of 100, and any one of
-// them, for which up to 31 deltas are applied to a complete one.
+// them, for which up to 31 deltas are applied to a complete checkpoint.
 func (b *bench) measureLoads(ctx context.Context, t *table) error {
 	l := level{"100 / 500 / 1000 / 5000", "5 / 10"}
 	s := newSaver(1)

@@ -21,8 +21,8 @@ import (
 type bench struct {
 	measure.Options
 	calls int
-	// program is the path of Guideway, self that of this program, and peer that of a build
-	// of TBXark/mcp-proxy.
+	// program is the path of Guideway, self the path of this program, and peer the path of
+	// a build of TBXark/mcp-proxy.
 	program, self, peer string
 	// only selects the subjects besides "direct"; empty selects all.
 	only *regexp.Regexp
@@ -37,7 +37,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
 	flags.IntVar(&b.calls, "calls", 0, "make this many calls of 1 KB for each row, and a quarter of 64 KB (default 400, with -short 100)")
 	flags.StringVar(&only, "only", "", "measure only the direct calls and subjects with a name that matches this `pattern`")
-	flags.StringVar(&at, "at", "", "measure only at levels that match this `pattern`, such as \"64 KB, 1 clients\"")
+	flags.StringVar(&at, "at", "", "measure only at levels that match this `pattern`, such as \"64 KB, 1 client\"")
 	flags.StringVar(&b.peer, "peer", "", "measure this `program` too, a build of TBXark/mcp-proxy")
 	flags.StringVar(&role, "role", "", "serve as a part of the measurement: stdio, http or bytes")
 	flags.StringVar(&to, "to", "", "the target of the byte-level reverse proxy")
@@ -79,7 +79,12 @@ type level struct {
 }
 
 // String returns the heading of a level.
-func (l level) String() string { return fmt.Sprintf("%d KB, %d clients", l.size>>10, l.clients) }
+func (l level) String() string {
+	if l.clients == 1 {
+		return fmt.Sprintf("%d KB, 1 client", l.size>>10)
+	}
+	return fmt.Sprintf("%d KB, %d clients", l.size>>10, l.clients)
+}
 
 func allLevels() []level {
 	return []level{{1 << 10, 1}, {1 << 10, 8}, {1 << 10, 32}, {64 << 10, 1}, {64 << 10, 8}, {64 << 10, 32}}

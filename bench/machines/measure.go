@@ -159,7 +159,8 @@ type row struct {
 	alone, aloneSteps, steps []time.Duration
 	together                 time.Duration
 	machines                 int
-	// before and after are the memory of the process, and workers that of the workers.
+	// before and after are the memory of the process, and workers is the memory of the
+	// script workers.
 	before, after, workers int64
 }
 

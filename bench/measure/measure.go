@@ -39,7 +39,7 @@ func (o *Options) Parse(flags *flag.FlagSet, args []string) (remove func(), err 
 	flags.SetOutput(o.Stderr)
 	flags.BoolVar(&o.Short, "short", false, "make fewer runs and calls")
 	flags.StringVar(&o.Binary, "binary", "", "measure this `program` instead of building one")
-	flags.StringVar(&o.parent, "dir", "", "write below this `directory` instead of the one for temporary files")
+	flags.StringVar(&o.parent, "dir", "", "write below this `directory` instead of the system's directory for temporary files")
 	if err := flags.Parse(args); err != nil {
 		return nil, fmt.Errorf("read the command line: %w", err)
 	}

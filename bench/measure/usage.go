@@ -15,7 +15,7 @@ type Memory struct {
 	Resident, Peak, Own int64
 }
 
-// CPUClock measures the CPU time of a process from its start on.
+// CPUClock measures the CPU time that a process has used since StartCPU.
 type CPUClock struct {
 	pid   int
 	began time.Duration

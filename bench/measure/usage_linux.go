@@ -61,7 +61,7 @@ func CPUTime(pid int) (time.Duration, error) {
 	return time.Duration(ticks) * clockTick, nil
 }
 
-// loadAverage returns the load of the last minute, 5 and 15 minutes.
+// loadAverage returns the load averages of the last 1, 5 and 15 minutes.
 func loadAverage() string {
 	data, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

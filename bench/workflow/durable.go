@@ -234,7 +234,7 @@ func askOnce(ctx context.Context, t *target, run string) (wall, cpu time.Duratio
 		return 0, 0, err
 	}
 	if a.RunID != run {
-		return 0, 0, fmt.Errorf("the status of the run %s from %s is that of %q", run, t.name, a.RunID)
+		return 0, 0, fmt.Errorf("the status of the run %s from %s names the run %q", run, t.name, a.RunID)
 	}
 	return wall, 0, nil
 }

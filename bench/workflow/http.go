@@ -53,7 +53,7 @@ func (w *workplace) serveHTTP(ctx context.Context, ours *target) (*httpServer, e
 	return h, nil
 }
 
-// findURL reads the line with the address and discards the rest.
+// findURL reads the line with the address and discards all later lines.
 func findURL(said io.Reader) (string, error) {
 	address := regexp.MustCompile(`http://[0-9.:]+/mcp`)
 	lines := bufio.NewScanner(said)

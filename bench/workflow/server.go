@@ -80,7 +80,8 @@ func (s *server) stop() time.Duration {
 }
 
 // callTool sends a request and waits for its answer. The duration ends when the answer has
-// arrived, before it is decoded. The end of ctx ends the call only if it ends the process.
+// arrived, before it is decoded. The call does not watch its context: it ends early only if
+// the process ends.
 func (s *server) callTool(_ context.Context, method string, params map[string]any) (json.RawMessage, time.Duration, error) {
 	s.lastID++
 	line, err := newRequest(s.version, s.lastID, method, params)

@@ -48,7 +48,8 @@ func BenchmarkStdio(b *testing.B) {
 	}
 }
 
-// BenchmarkStdioContinue measures workflow_continue in the same way:
+// BenchmarkStdioContinue measures workflow_continue like BenchmarkStdio measures
+// workflow_next:
 //
 //	go test ./workflow -run '^$' -bench StdioContinue -cpuprofile cpu.prof
 func BenchmarkStdioContinue(b *testing.B) {

@@ -59,8 +59,9 @@ func TestAbortAtATerminalIsAPersons(t *testing.T) {
 	}
 }
 
-// TestCancelAtATerminalIsAPersons checks the same for the run of a machine: only a person
-// can fork a run that was cancelled at a terminal, with the passphrase.
+// TestCancelAtATerminalIsAPersons checks that only a person, with the passphrase, can fork
+// a machine run that was cancelled at a terminal. A machine run that an agent cancels can
+// be forked without a person.
 func TestCancelAtATerminalIsAPersons(t *testing.T) {
 	t.Parallel()
 	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})

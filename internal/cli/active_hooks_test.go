@@ -92,7 +92,7 @@ func TestActiveHooksOnCalls(t *testing.T) {
 	})
 }
 
-// waitFor waits until a condition holds, which another goroutine changes.
+// waitFor waits until holds returns true, which depends on another goroutine.
 func waitFor(t *testing.T, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -124,7 +124,7 @@ func TestHooksRunOnce(t *testing.T) {
 	}
 }
 
-// The audit prints each request as a JSON line, into a file that only this user can read.
+// Each audit entry is a JSON line, in a file that only this user can read.
 func TestAuditFile(t *testing.T) {
 	t.Parallel()
 	d := newHookProject(t)

@@ -36,8 +36,8 @@ func typeSecrets(host *app.Host, in *fakeTerminal) {
 	}
 }
 
-// agent makes the calls of an agent on a host, one for each line: "start {...}" and
-// "continue {...}", with the arguments of the requests.
+// agent makes the calls of an agent on a host and returns the id of the run. Each line of
+// calls is "start {...}" or "continue {...}" with the arguments of the request.
 func agent(t *testing.T, host app.Host, calls string) (runID string) {
 	t.Helper()
 	user, err := auth.SystemUser()
@@ -86,7 +86,8 @@ func agent(t *testing.T, host app.Host, calls string) (runID string) {
 	return answer.RunID
 }
 
-// anyID and anyTime match the parts that differ between tests.
+// anyID and anyTime match the run ids and times of an output, which differ between test
+// runs.
 var (
 	anyID   = regexp.MustCompile(`r_[0-9a-z]{23}`)
 	anyTime = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d\d-\d\d \d\d:\d\d:\d\d`)
@@ -137,7 +138,8 @@ func TestApprovalTranscripts(t *testing.T) {
 	}
 }
 
-// normalizeOutput replaces the parts that differ between tests.
+// normalizeOutput replaces the directory, run id and times of an output, which differ
+// between test runs.
 func normalizeOutput(out *bytes.Buffer, dir, id string) string {
 	text := strings.ReplaceAll(out.String(), id, "RUN")
 	text = anyID.ReplaceAllString(text, "OTHER")

@@ -20,7 +20,7 @@ const clientTools = "workflow_abort workflow_checkpoint_list workflow_checkpoint
 var providerName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // portableKeywords are the members of input schemas that all recorded clients pass on and
-// all providers accept: no reference, no alternatives, no format.
+// all providers accept. References, alternatives and formats are not among them.
 var portableKeywords = []string{"additionalProperties", "description", "enum", "items", "properties", "required", "type"}
 
 // shakeHands sends the messages that the client sends before the first call, and checks the
@@ -80,8 +80,9 @@ func (c *conversation) checkHello(result json.RawMessage) {
 	}
 }
 
-// checkTools checks the list of tools: names and schemas that the client and the provider of
-// its model accept, and the size, which is part of every conversation.
+// checkTools checks the list of tools: the names and schemas, which the client and the
+// provider of its model must accept, and the size, because the list is part of every
+// conversation.
 func (c *conversation) checkTools(result json.RawMessage) {
 	c.Helper()
 	const largest = 20_000

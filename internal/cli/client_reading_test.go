@@ -13,7 +13,7 @@ type reading struct {
 	text string
 	// kind and id identify the position.
 	kind, id string
-	// rule is the rule of a refusal.
+	// rule is the rule that a refusal names, or "".
 	rule string
 	next *nextForm
 }
@@ -31,7 +31,7 @@ type formField struct {
 	Optional bool   `json:"optional"`
 }
 
-// move is the position, or the rule of a refusal.
+// move returns the position, or the rule of a refusal.
 func (r reading) move() string {
 	if r.rule != "" {
 		return r.rule

@@ -62,7 +62,8 @@ type conversation struct {
 	home    string
 	// page is the address of the dashboard, if the client knows it.
 	page string
-	// person answers the client's forms; otherwise the client closes them.
+	// person reports whether a person answers the client's forms. If not, the client closes
+	// them.
 	person bool
 	// id is the id of the last request.
 	id int
@@ -72,8 +73,8 @@ type conversation struct {
 	moves []string
 }
 
-// Each client completes a run, as it did when its messages were recorded: over stdio and, if
-// it was recorded, over HTTP. The model behind it reads only what the client shows it, and
+// Each client completes a run, as it did when its messages were recorded: over stdio and,
+// if it was recorded, over HTTP. The client's model reads only what the client shows, and
 // fills in the fields of the forms that it reads. At a human approval, a client without a
 // person closes the form immediately; the person then opens the gate at a terminal.
 func TestClientTranscripts(t *testing.T) {
@@ -145,8 +146,8 @@ func (c *conversation) openGate(seen reading, runID string) reading {
 			c.Errorf("the answer at the gate does not name %q: %s", words, seen.text)
 		}
 	}
-	// An agent that asks for the status before the person has answered is not sent back to
-	// the call that was refused.
+	// While the gate waits for a person, the status suggests no call, so that the agent
+	// does not repeat the refused call.
 	waiting := c.callTool("workflow_status", map[string]any{"runId": runID})
 	if waiting.next != nil || waiting.kind != "gate" {
 		c.Errorf("the status at the gate suggests a call: %s", waiting.text)
@@ -171,8 +172,8 @@ func (c *conversation) openGate(seen reading, runID string) reading {
 	return c.callTool("workflow_status", map[string]any{"runId": runID})
 }
 
-// checkMoves compares the positions with those of the workflow, and the form with the output
-// that it asks about.
+// checkMoves checks that the model saw the positions of the workflow, and that the form
+// shows the output that it asks about.
 func (c *conversation) checkMoves(runID string) {
 	want := []string{"step plan", "criteria-failed", "step agree", "gate agree", "context split", "step ship", "gate ship"}
 	asks := c.profile.parts["form"] != ""
@@ -283,7 +284,8 @@ func (c *conversation) answerForm(m message) string {
 	return reply
 }
 
-// acceptForm replaces the answer of a client that closes a form with the answer of a person.
+// acceptForm returns the recorded answer of a client that closes a form, changed to the
+// answer of a person who confirms.
 func acceptForm(frame string) string {
 	return regexp.MustCompile(`\{"action":"(cancel|decline)"\}`).ReplaceAllString(frame, `{"action":"accept","content":{"option":"confirm"}}`)
 }

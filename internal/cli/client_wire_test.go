@@ -194,7 +194,7 @@ func connectHTTP(t *testing.T, home string, profile *clientProfile) *httpWire {
 		}
 	}
 	w.streams.Go(func() {
-		for lines.Scan() { // Otherwise the server blocks when the pipe is full.
+		for lines.Scan() { // keep reading: otherwise the server blocks when the pipe is full
 		}
 	})
 	token, err := os.ReadFile(file)
@@ -304,7 +304,7 @@ func (w *httpWire) end() {
 		_ = w.send(method, "stream", "").Body.Close()
 	}
 	w.cancel()
-	_ = w.cmd.Process.Kill() // Windows supports no other signal.
+	_ = w.cmd.Process.Kill() // Windows cannot send a process any other signal.
 	w.streams.Wait()
 	_ = w.cmd.Wait()
 }

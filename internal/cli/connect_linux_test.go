@@ -13,8 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
-// A bridge finds the server of its data directory and authenticates, with and without the
-// URL, and with a token of its own.
+// A bridge finds the server of its data directory and authenticates: without --url, with
+// --url, and with a named token.
 func TestConnectProvesTheServer(t *testing.T) {
 	t.Parallel()
 	d := newHookProject(t)
@@ -36,8 +36,8 @@ func TestConnectProvesTheServer(t *testing.T) {
 	}
 }
 
-// A program that listens on the server's address, or on one that --url names, receives no
-// token, neither the one of the token file nor another.
+// A program that listens on the server's address, or on an address that --url names,
+// receives no token: neither the token of the token file nor a named token.
 func TestConnectSendsNoTokenToOthers(t *testing.T) {
 	t.Parallel()
 	d := newHookProject(t)

@@ -61,8 +61,8 @@ func (b *lockedBuffer) waitFor(t *testing.T, text string) {
 	}
 }
 
-// startCommand starts a command in the home directory of a test, with only free ports to
-// listen on.
+// startCommand starts a command in the home directory of a test. It listens only on free
+// ports.
 func startCommand(t *testing.T, home string, args ...string) *runningCommand {
 	t.Helper()
 	inR, inW := io.Pipe()
@@ -119,8 +119,8 @@ func getURL(t *testing.T, url string) (status int, body string) {
 	return answer.StatusCode, string(text)
 }
 
-// If no server is alive, the client's own process becomes the server while it lives;
-// another process links to the existing one.
+// If no server is alive, the client's own process becomes the server while the client
+// lives; another process links to the existing one.
 func TestDashboardUsesLiveServer(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -161,8 +161,8 @@ func TestDashboardUsesLiveServer(t *testing.T) {
 	}
 }
 
-// At a terminal, open prints a link that logs in a browser. If a passphrase is set, it asks
-// for it first.
+// At a terminal, open prints a link that logs in a browser. If a passphrase is set, open
+// asks for the passphrase first.
 func TestOpenMakesALoginLink(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

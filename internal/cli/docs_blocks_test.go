@@ -19,8 +19,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// isExecuted reports whether the blocks of a page are run: only those of user documentation
-// are.
+// isExecuted reports whether the blocks of a page are run: only the blocks of the user
+// documentation are.
 func isExecuted(p page) bool {
 	return p.name == "README.md" || strings.HasPrefix(p.name, "docs/") || strings.HasPrefix(p.name, "npm/")
 }
@@ -123,8 +123,8 @@ func (b block) skippedPrefixes() (beginnings []string, err error) {
 	return beginnings, err
 }
 
-// Every block of the documentation is run, or checked by the real parser, or has a reason
-// why it is not. A test that is named as the reason exists.
+// Every block of the documentation is run, or checked by the real parser, or has a comment
+// with the reason why it is not. If the reason names a test, the test exists.
 func TestDocumentationBlocks(t *testing.T) {
 	t.Parallel()
 	pool, err := sandbox.NewPool(sandbox.Options{Workers: 1})
@@ -224,7 +224,7 @@ func lintError(_ *workflow.Document, found []guideway.Diagnostic) error {
 	return errors.Join(all...)
 }
 
-// checkSchemaURL returns an error if an address is not that of a published schema.
+// checkSchemaURL returns an error if an address is not the address of a published schema.
 func checkSchemaURL(address string) error {
 	for _, dialect := range []guideway.Dialect{guideway.DialectSteps, guideway.DialectPhases, guideway.DialectHooks, guideway.DialectMachines} {
 		if bytes.Contains(workflow.Schema(workflow.As{Dialect: dialect}), []byte(`"$id": "`+address+`"`)) {
@@ -266,7 +266,7 @@ func compileScript(t *testing.T, pool *sandbox.Pool, b block) error {
 	return lintError(nil, found)
 }
 
-// checkUsages returns an error if a command whose usage a text shows does not exist.
+// checkUsages returns an error if a block shows the usage of a command that does not exist.
 func checkUsages(b block) error {
 	for line := range strings.Lines(b.text) {
 		if rest, ok := strings.CutPrefix(line, "guideway "); ok {

@@ -74,9 +74,9 @@ func checkMissing(cell, tests, makefile string) (missing []string) {
 	return missing
 }
 
-// TestSecurityGuarantees checks that each guarantee of docs/security.md names a test, and that
-// each test that the page names exists: the rows of its tables of threats and of ways to open
-// a human approval, and the guarantees of the output under approval.
+// TestSecurityGuarantees checks docs/security.md: each row of its tables of threats and of
+// ways to open a human approval, and each guarantee about outputs that wait for approval,
+// names a test. Each test that the page names exists.
 func TestSecurityGuarantees(t *testing.T) {
 	t.Parallel()
 	tests := textOfTests(t)

@@ -237,7 +237,7 @@ func TestDocumentationLinks(t *testing.T) {
 
 // checkCommandLine returns an error if a command line has an unknown command or flag.
 func checkCommandLine(line string) error {
-	line, _, _ = strings.Cut(line, " -- ") // the rest is for a different program
+	line, _, _ = strings.Cut(line, " -- ") // the arguments after -- are for a different program
 	line = strings.NewReplacer("…", " ", "...", " ", "[", " ", "]", " ", "{", " ", "}", " ").Replace(line)
 	if before, _, found := strings.Cut(line, " | "); found {
 		line = before // alternatives, as in list | show

@@ -97,7 +97,8 @@ func (tool shownTool) writeMarkdown(w *strings.Builder) {
 	tool.OutputSchema.writeTable(w, "Answer", false)
 }
 
-// writeTable writes the members of an object; if marked is set, it marks the optional ones.
+// writeTable writes the members of an object; if marked is set, it marks the optional
+// members.
 func (s shownSchema) writeTable(w *strings.Builder, what string, marked bool) {
 	if len(s.Properties) == 0 {
 		return

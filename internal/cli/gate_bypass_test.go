@@ -36,8 +36,8 @@ type guardedInstallation struct {
 	tries int
 }
 
-// newGuardedInstallation creates the installation. settings are those of guideway.json in the home
-// directory.
+// newGuardedInstallation creates the installation. settings is the content of guideway.json
+// in the home directory.
 func newGuardedInstallation(t *testing.T, settings string) *guardedInstallation {
 	t.Helper()
 	const flow = `{"id": "flow", "name": "Flow", "description": "A gate.", "version": "1.0.0",
@@ -175,8 +175,8 @@ func (b *guardedInstallation) relocations() []relocation {
 }
 
 // Without the passphrase, no command opens a gate, whichever files an agent names: neither
-// directly nor by a link or token that the running server accepts. With it, all these
-// commands work.
+// directly nor by a link or token that the running server accepts. With the passphrase, all
+// these commands work.
 func TestPassphraseCannotBeBypassed(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]string{

@@ -95,7 +95,7 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command, group, title string) 
 	const least = 11
 	first, names := true, least
 	for _, child := range cmd.Commands() {
-		if child.IsAvailableCommand() { // the layout ignores hidden commands
+		if child.IsAvailableCommand() { // hidden commands do not widen the column
 			names = max(names, app.TextWidth(child.Name()))
 		}
 	}

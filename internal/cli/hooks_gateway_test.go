@@ -81,8 +81,8 @@ func (a *gatewayClient) toolNames() []string {
 	return names
 }
 
-// newGatewayProject returns a project with this binary as an upstream; the file count has
-// the number of calls of its tool "count".
+// newGatewayProject returns a project with this binary as an upstream; the file count gets
+// a line for each call of its tool "count".
 func newGatewayProject(t *testing.T) (d *hookProject, count string) {
 	t.Helper()
 	d = newHookProject(t)
@@ -185,7 +185,7 @@ func TestGatewayFollowsHookGraphs(t *testing.T) {
 	a.end()
 }
 
-// auditLines returns the lines of the audit.
+// auditLines returns the lines of the audit log.
 func auditLines(t *testing.T, host *app.Host) []string {
 	t.Helper()
 	a := &app.App{Host: host, Flags: &app.SettingFlags{}}

@@ -29,8 +29,8 @@ const wholeGraph = `{
     {"source": "c", "target": "call", "sourceHandle": "true"}, {"source": "c", "target": "r", "sourceHandle": "false"},
     {"source": "call", "target": "end"}, {"source": "r", "target": "end2"}]}`
 
-// A person who enables a graph sees everything that affects its execution: a change of any
-// such value changes the pin and the shown text.
+// A person who enables a graph sees everything that affects its execution: each change of
+// such a value changes the pin and the shown text.
 func TestShownGraphHasEveryMember(t *testing.T) {
 	t.Parallel()
 	d := newHookProject(t)
@@ -130,7 +130,7 @@ func TestHiddenCharactersAreNotApproved(t *testing.T) {
 				d.wantCommand(app.ExitInvalid, tt.code, "machine approve own", "own")
 				d.wantCommand(app.ExitInvalid, ":2:27", "machine approve own", "own")
 			}
-			// The linters report it before a person is asked for an approval.
+			// The linters report the character before a person is asked for an approval.
 			for _, command := range []string{"machine validate --strict own", "validate --strict " + filepath.Join(machine, "machine.json"), "validate --strict " + d.file} {
 				place := "script.js:2:27: warning"
 				if strings.HasSuffix(command, d.file) {

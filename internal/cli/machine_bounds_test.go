@@ -64,7 +64,7 @@ func TestAgentCallsHeldTool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The approved text differs from the server's.
+	// The approved version of the tool differs from the version that the server offers.
 	if err := server.NewPinStore(a, cfg).Approve("one", map[string]gateway.Pin{"count": {Hash: "another"}}); err != nil {
 		t.Fatal(err)
 	}

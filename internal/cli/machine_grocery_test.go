@@ -29,8 +29,8 @@ type groceryMachine struct {
 	recording []byte
 }
 
-// groceryRequest contains the compared parts of a request: the recording has no messages,
-// and the description of each tool only once.
+// groceryRequest contains the compared parts of a request. The recording has no messages,
+// and has the description of each tool only once.
 type groceryRequest struct {
 	Model      string          `json:"model"`
 	MaxTokens  int             `json:"max_completion_tokens"`
@@ -105,7 +105,7 @@ func (g *groceryMachine) checkEnd(t *testing.T, out []byte) {
 	}
 }
 
-// sameJSON reports whether two texts mean the same.
+// sameJSON reports whether two JSON texts have the same value.
 func sameJSON(a, b json.RawMessage) bool {
 	var x, y any
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && cmp.Equal(x, y)

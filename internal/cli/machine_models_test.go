@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// The model variables select one model for each level, or one for all levels; keys and
-// addresses are only sent to their own service.
+// The model variables select one model for each level, or one for all levels; a key is sent
+// only to the address of its own provider.
 func TestModelsFromEnvironment(t *testing.T) {
 	t.Parallel()
 	var seen http.Header

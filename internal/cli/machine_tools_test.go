@@ -61,7 +61,7 @@ func serveScriptedModel(t *testing.T, think scriptedModel) string {
 	return server.URL + "/v1"
 }
 
-// machineOf writes a machine with one agent that has these tools.
+// machineOf writes a machine with one agent that has the tools of included.
 func machineOf(t *testing.T, dir, included string) string {
 	t.Helper()
 	writeFile(t, filepath.Join(dir, "helper", "machine.json"), `{
@@ -171,7 +171,7 @@ func TestAgentCallsUpstream(t *testing.T) {
 	}
 }
 
-// The role's patterns match tool names for models.
+// The tool patterns of a role match the names under which models see the tools.
 func TestModelToolNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"one__a": "one__a", "fs.read": "fs_read", "a/b": "a_b"} {
@@ -181,8 +181,8 @@ func TestModelToolNames(t *testing.T) {
 	}
 }
 
-// If a server ends during a call, the outcome of the call is unknown: the run waits for a
-// person, and the call is not repeated.
+// If an upstream ends during a call, the outcome of the call is unknown: the run waits for
+// a person, and the call is not repeated.
 func TestAgentCallsCrashingUpstream(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayProject(t)

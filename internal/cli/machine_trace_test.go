@@ -129,7 +129,7 @@ func TestMachineTraces(t *testing.T) {
 	}
 }
 
-// If the variable is set, spans contain the messages, but no credentials.
+// If ContentVariable is set, spans contain the messages, but no credentials.
 func TestMachineTracesWithContent(t *testing.T) {
 	t.Parallel()
 	spans, sent := tracedRun(t, map[string]string{server.ContentVariable: "true"})

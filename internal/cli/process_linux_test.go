@@ -67,8 +67,8 @@ func (s *serverProcess) killProcess() {
 	_ = s.cmd.Wait()
 }
 
-// environment returns the environment of the project's processes, without that of this
-// test.
+// environment returns the environment of the project's processes, without the variables of
+// this test process.
 func (d *hookProject) environment() []string {
 	return []string{"HOME=" + d.host.Getenv("HOME"), "PATH=" + os.Getenv("PATH"), "NO_COLOR=1"}
 }
@@ -101,7 +101,8 @@ func (c *sdkClient) hasEvent(event string) bool {
 	return slices.Contains(c.events, event)
 }
 
-// connectVersion connects a client of a version, over HTTP or through guideway connect.
+// connectVersion connects a client of a protocol version, over HTTP or through guideway
+// connect.
 func (d *hookProject) connectVersion(s *serverProcess, version string, bridged bool) *sdkClient {
 	d.Helper()
 	c := &sdkClient{t: d.T, working: make(chan struct{}, 1)}
@@ -208,7 +209,7 @@ func TestServeAndConnect(t *testing.T) {
 		}
 	}
 	d.wantCommand(app.ExitOK, "", "hooks enable names")
-	for _, c := range all[:2] { // modern clients subscribe to notifications; the SDK's does not
+	for _, c := range all[:2] { // the modern clients would have to subscribe, which the client of the SDK does not do
 		waitFor(t, func() bool { return c.hasEvent("changed") })
 	}
 	before := countLines(t, count)

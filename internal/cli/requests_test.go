@@ -103,7 +103,7 @@ func TestRequestLog(t *testing.T) {
 	d.wantCommand(app.ExitOK, "Deleted: 3", "requests prune --max-size 1B")
 }
 
-// Without the setting nothing is logged.
+// If requests.record is off, nothing is logged.
 func TestRequestLogDisabled(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayProject(t)

@@ -22,7 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// machineOfTeam is the name of a machine in a source; it has all four files.
+// machineOfTeam is the name of a machine in a source; it has all four files of a machine.
 const machineOfTeam = "code-and-review"
 
 // sourceUser is one user on one machine, whose commands are separate processes.
@@ -244,8 +244,8 @@ func (h *sourceUser) serveRegistry() *url.URL {
 	return nil
 }
 
-// startProxy starts a proxy in front of a registry, and reports the responses for the
-// registry's index.
+// startProxy starts a proxy in front of a registry. unchanged receives a value after a
+// response that the index has not changed, and fetched counts the documents.
 func startProxy(t *testing.T, registry *url.URL) (address string, unchanged <-chan struct{}, fetched *atomic.Int64) {
 	t.Helper()
 	told, fetched := make(chan struct{}, 1), new(atomic.Int64)

@@ -10,7 +10,7 @@ import (
 )
 
 // While one call opens the store, which may take as long as another program locks it, the
-// others wait only until their own deadline.
+// other calls wait only until their own deadline.
 func TestWaitingForStoreIsCancellable(t *testing.T) {
 	t.Parallel()
 	host, _ := newTerminal(t, nil)

@@ -17,9 +17,9 @@ import (
 )
 
 // TestSummarizer checks that the quick model writes summaries, or the default model if
-// there is none; that an instruction to ignore instructions in the input precedes it; that
-// a failure or an answer that is too long is an error; and that the error for a missing
-// model has a reason.
+// there is none; that the system prompt forbids following instructions in the input; that a
+// failure or an answer that is too long is an error; and that the error for a missing model
+// has a reason.
 func TestSummarizer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

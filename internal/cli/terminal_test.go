@@ -128,7 +128,7 @@ func TestColorOnlyOnTerminals(t *testing.T) {
 	}
 }
 
-// A terminal without arguments shows the help; a pipe is for clients.
+// At a terminal, the program without arguments shows the help.
 func TestNoArgumentsPrintHelp(t *testing.T) {
 	t.Parallel()
 	host, out := newTerminal(t, nil)

@@ -61,8 +61,8 @@ func TestReloadAppliesSettings(t *testing.T) {
 	a.end()
 }
 
-// Settings that only take effect at the next start are logged by name, once; those that the
-// gateway applies immediately are not.
+// Settings that only take effect at the next start are logged by name, once; settings that
+// the gateway applies immediately are not logged.
 func TestPendingSettingsAreLogged(t *testing.T) {
 	t.Parallel()
 	host, _ := newTerminal(t, nil)
@@ -95,7 +95,7 @@ func TestPendingSettingsAreLogged(t *testing.T) {
 	}
 }
 
-// A rule without effect is reported.
+// A tool rule without effect is reported.
 func TestInvalidRulesAreReported(t *testing.T) {
 	t.Parallel()
 	got := upstreamcmd.RuleNotes(map[string]config.UpstreamTool{

@@ -34,7 +34,7 @@ func (a *api) startRun(c *call, body startBody) (any, error) {
 }
 
 // answerCreatedRun answers with a new run. The status is 200 if an earlier request with the
-// same key made it.
+// same idempotency key created it.
 func (c *call) answerCreatedRun(got *run.Answer, err error) (any, error) {
 	if err != nil {
 		return nil, err

@@ -145,8 +145,9 @@ func (c *contract) checkAnswer(t *testing.T, r *http.Request, sent string, resp 
 	status := strconv.Itoa(resp.StatusCode)
 	answers := memberAt(operation, "responses", status)
 	if answers == nil && (resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusNotFound) {
-		// Every path may answer with a Problem: from the guard, to a page of another
-		// origin, or because the server does not have that part.
+		// Every path may answer with a Problem: because the guard refuses the request,
+		// because the page has another origin, or because the server does not have that
+		// part.
 		c.checkSchema(t, c.componentSchema(t, "Problem"), got, template)
 		return
 	}

@@ -36,8 +36,8 @@ type follower struct {
 }
 
 // followFeed copies changes until the context is done or the reader disconnects. wake must
-// have been taken before the start position was read, so that no change is missed between
-// the two.
+// have been taken before the start position was read, so that no change in between is
+// missed.
 func (f *follower) followFeed(ctx context.Context, wake <-chan struct{}) error {
 	tick := time.NewTicker(keepalive)
 	defer tick.Stop()

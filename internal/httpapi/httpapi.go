@@ -31,7 +31,7 @@ type Options struct {
 	Guard *auth.Guard
 	// Bearer checks the token on /mcp and /api; required.
 	Bearer *auth.Bearer
-	// Browsers keeps the logins of browsers. Without it there are no pages.
+	// Browsers keeps the logins of browsers. If it is nil, there are no pages.
 	Browsers *auth.BrowserSessions
 	// Tokens checks named tokens.
 	Tokens *auth.Tokens

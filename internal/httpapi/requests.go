@@ -20,7 +20,8 @@ type Requests interface {
 
 // Recording describes the logging of requests.
 type Recording struct {
-	// On reports whether requests are logged, and Bodies whether their bodies are too.
+	// On reports whether requests are logged, and Bodies whether their bodies are also
+	// logged.
 	On     bool `json:"on"`
 	Bodies bool `json:"bodies"`
 	// Error is the reason why the last entries could not be written.

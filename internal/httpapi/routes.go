@@ -156,8 +156,8 @@ func (a *api) requireCredential(next http.Handler) http.Handler {
 	})
 }
 
-// dispatchMethod serves one path: it calls the route of the method if the caller has its
-// right.
+// dispatchMethod serves one path: it calls the route of the method if the caller has the
+// right that the route requires.
 func (a *api) dispatchMethod(rows methods) http.Handler {
 	allowed := make([]string, 0, len(rows)+1)
 	for method := range rows {
@@ -196,7 +196,7 @@ func (a *api) dispatchMethod(rows methods) http.Handler {
 	})
 }
 
-// checkRight returns the reason why a grant is not sufficient.
+// checkRight returns the reason why a grant does not include a right, or nil.
 func checkRight(g auth.Grant, right auth.Right) error {
 	switch {
 	case right == open || g.May(right):

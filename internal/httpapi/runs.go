@@ -101,8 +101,8 @@ func (a *api) searchRuns(c *call) (any, error) {
 	return object{"count": len(list), "runs": replaceNil(list)}, err
 }
 
-// getRun returns a run without its definition. If the run has changed since, it refuses an
-// answer with the returned handle.
+// getRun returns a run without its definition. The returned handle is for this state: an
+// answer with it is refused if the run has changed since.
 func (a *api) getRun(c *call) (any, error) {
 	after := c.intParam("after", 0, 0, 1<<53)
 	limit := c.intParam("limit", eventLimit, 0, maxEventLimit)

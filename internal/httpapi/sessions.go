@@ -220,7 +220,7 @@ type bulkRef struct {
 	ProjectID string `json:"projectId,omitempty"`
 }
 
-// bulkResult has the outcome of each deletion. Success is true if none failed.
+// bulkResult has the outcome of each deletion. Success is true if no deletion failed.
 type bulkResult struct {
 	Success bool        `json:"success"`
 	Deleted []deletion  `json:"deleted"`
@@ -237,7 +237,7 @@ type bulkError struct {
 func (a *api) bulkDelete(c *call, body bulkBody) (any, error) {
 	if n := len(body.Sessions); n == 0 || n > bulkLimit {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the body names %d sessions", n).
-			WithFix(`name 1 to %d of them: {"sessions": [{"workflowId": …, "sessionId": …}]}`, bulkLimit)
+			WithFix(`name 1 to %d sessions: {"sessions": [{"workflowId": …, "sessionId": …}]}`, bulkLimit)
 	}
 	result := bulkResult{Deleted: []deletion{}, Failed: []bulkError{}}
 	for _, item := range body.Sessions {

@@ -118,7 +118,7 @@ func checkSavable(id, text string) error {
 	}
 	if loads.ID != id {
 		return guideway.Errorf(guideway.CodeInvalid, "the definition has the id %q and cannot be saved as %q", clipText(loads.ID), clipText(id)).
-			WithFix("save it under its own id")
+			WithFix("save the definition under its own id")
 	}
 	if !fileName().MatchString(id) {
 		return guideway.Errorf(guideway.CodeInvalid, "the id %q cannot name a file", clipText(id)).

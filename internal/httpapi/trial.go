@@ -104,7 +104,7 @@ func (a *api) tryMoves(c *call, body trialBody) (any, error) {
 		}
 		if refused != nil && i+1 < len(body.Moves) {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "move %d is refused: %s", i+1, refused.Message).
-				WithFix("remove it and the moves after it")
+				WithFix("remove the refused move and the moves after it")
 		}
 		if err := c.Context().Err(); err != nil {
 			return nil, err

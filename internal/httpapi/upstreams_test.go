@@ -66,7 +66,7 @@ func (r *rig) readConfig(t *testing.T) string {
 	return string(text)
 }
 
-// upstreamBase returns the version of an upstream.
+// upstreamBase returns the version of an upstream that a change must name.
 func (r *rig) upstreamBase(t *testing.T, name string) string {
 	t.Helper()
 	var one struct{ Base string }

@@ -28,7 +28,7 @@ const (
 )
 
 // Read reads the configuration at path and its backups. A missing file is returned as an
-// empty one.
+// empty File.
 func Read(ctx context.Context, path string) (File, error) {
 	f := File{Path: path}
 	content, exists, err := readFile(ctx, path)
@@ -204,7 +204,7 @@ func writeMode(target string, c Change) (fs.FileMode, error) {
 		return 0, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", c.Path, safeopen.Cause(err))
 	case info.Mode().Perm()&0o200 == 0:
 		return 0, guideway.Errorf(guideway.CodeForbidden, "cannot write %s (it is read-only)", c.Path).
-			WithFix("make it writable, then run the same command again")
+			WithFix("make %s writable, then run the same command again", c.Path)
 	}
 	return info.Mode().Perm(), nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// Binary returns the absolute path that a client should start: that of the running
+// Binary returns the absolute path that a client should start: the path of the running
 // executable, in a form that survives an upgrade. Package managers often put a symbolic
 // link to a versioned file into the search path; the link is then the better path. pathList
 // has the form of PATH.

@@ -40,10 +40,10 @@ const (
 type Client struct {
 	// ID is the name on the command line, Title the name for people.
 	ID, Title string
-	// Aliases are other names for it.
+	// Aliases are other names of the client.
 	Aliases []string
 	// Project is the path of the file in a project, with slashes. It is empty if the client
-	// has none.
+	// has no project configuration.
 	Project string
 	// Next is the action after which the client uses the change.
 	Next string
@@ -164,7 +164,7 @@ func (e Env) lookupVariable(key string) string {
 
 func (e Env) pathExists(path string) bool { return e.Exists != nil && e.Exists(path) }
 
-// joinPath builds a path of Env's platform, not of the one that the program runs on.
+// joinPath builds a path of Env's platform, not of the platform that the program runs on.
 func (e Env) joinPath(parts ...string) string {
 	if e.GOOS != "windows" {
 		return strings.Join(parts, "/")
@@ -214,7 +214,7 @@ func claudeDesktop(e Env) Location {
 
 // claudePackage returns the directory of a Claude Desktop that was installed as an MSIX
 // package. Windows redirects %APPDATA% for such a program, so it never reads a file in the
-// real one.
+// real %APPDATA%.
 func claudePackage(e Env) string {
 	local := cmp.Or(e.lookupVariable("LOCALAPPDATA"), e.joinPath(e.Home, "AppData", "Local"))
 	if e.Glob == nil {

@@ -50,7 +50,7 @@ func RemoveMember(src []byte, path []string) (out []byte, found bool, err error)
 }
 
 func readError(err error) error {
-	return guideway.Errorf(guideway.CodeInvalid, "the file cannot be edited: %w", err).WithFix("fix it by hand")
+	return guideway.Errorf(guideway.CodeInvalid, "the file cannot be edited: %w", err).WithFix("fix the file by hand")
 }
 
 // renderJSON returns JSON in the style of the document.

@@ -31,7 +31,7 @@ type Request struct {
 	Args    []string
 	// Env sets variables of the server. Other variables of an earlier entry stay.
 	Env map[string]string
-	// Force replaces or removes an entry of that name that starts another program.
+	// Force replaces or removes an entry of the same name that starts another program.
 	Force bool
 }
 
@@ -181,7 +181,7 @@ func PlanUndo(env Env, client Client, req Request, f File) (Change, error) {
 		return change, nil
 	}
 	if !req.Force && name != DefaultName && !looksOurs(env, entry, req.Command) {
-		return Change{}, foreignEntry(f.Path, name, entry, "use --force to remove it anyway")
+		return Change{}, foreignEntry(f.Path, name, entry, "use --force to remove the entry anyway")
 	}
 	change.OldCommand = entry.Command
 	if unwindBackups(form, name, &f, &change) {
@@ -195,8 +195,8 @@ func PlanUndo(env Env, client Client, req Request, f File) (Change, error) {
 }
 
 // unwindBackups goes back through the backups as long as adding the entry to each of them
-// results in exactly the next content. It reports whether that completes the undo. If not,
-// f is set to the oldest content that it has reached.
+// results in exactly the next content. It reports whether the undo is then complete. If
+// not, f is set to the oldest content that it has reached.
 func unwindBackups(form format, name string, f *File, change *Change) bool {
 	for len(f.Backups) > 0 {
 		last := f.Backups[len(f.Backups)-1]
@@ -223,7 +223,8 @@ func unwindBackups(form format, name string, f *File, change *Change) bool {
 	return true
 }
 
-// isResultOf reports whether state is the result of adding its entry to before.
+// isResultOf reports whether state is the result of adding the entry that state has to
+// before.
 func isResultOf(form format, name string, before, state []byte) bool {
 	entry, found, err := form.lookupEntry(state, name)
 	if err != nil || !found || bytes.Equal(before, state) {
@@ -344,7 +345,7 @@ func foreignEntry(file, name string, e Entry, fix string) error {
 // text to paste.
 func unchangedError(err error, file string, client Client, name string, e Entry) error {
 	return guideway.Errorf(guideway.CodeInvalid, "cannot edit %s (%w); it is unchanged", positionOf(file, err), err).
-		WithFix("fix the file and run this again, or paste this into it:\n%s", client.form.entrySnippet(name, e))
+		WithFix("fix the file and run the command again, or paste this text into the file:\n%s", client.form.entrySnippet(name, e))
 }
 
 // positionOf returns file:line:column if the error has a position.

@@ -148,7 +148,7 @@ func getMember(v *hujson.Value, key string) *hujson.Value {
 // commaAfter returns the offset of the comma after a member, or -1.
 func commaAfter(members []hujson.ObjectMember, i int) int {
 	v := members[i].Value
-	if i == len(members)-1 && v.AfterExtra == nil { // hujson marks a missing trailing comma in this way.
+	if i == len(members)-1 && v.AfterExtra == nil { // hujson sets AfterExtra to nil if there is no trailing comma.
 		return -1
 	}
 	return v.EndOffset + len(v.AfterExtra)

@@ -16,7 +16,7 @@ type Launch string
 // The ways to start.
 const (
 	// LaunchAuto is the way in which this process was started: the binary, or npx if the
-	// binary is in its cache.
+	// binary is in the cache of npx.
 	LaunchAuto   Launch = "auto"
 	LaunchBinary Launch = "binary"
 	LaunchNPX    Launch = "npx"

@@ -24,13 +24,13 @@ type Server struct {
 	Env     map[string]string
 	Dir     string
 	URL     string
-	// SSE reports that it uses the transport of 2024-11-05.
+	// SSE reports that the server uses the transport of 2024-11-05.
 	SSE     bool
 	Headers map[string]string
 	// Bearer is the bearer token for the server.
 	Bearer   string
 	Disabled bool
-	// Hidden are its disabled tools.
+	// Hidden are the disabled tools of the server.
 	Hidden []string
 	// Timeout is the time limit of a call. Zero means not set.
 	Timeout time.Duration
@@ -52,7 +52,7 @@ func Servers(env Env, client Client, src []byte) ([]Server, error) {
 			if local, err = jsonEntries(src, "projects", env.Dir, f.key); len(local) > 0 {
 				all := map[string]any{}
 				maps.Copy(all, entries)
-				maps.Copy(all, local) // these take precedence
+				maps.Copy(all, local) // the servers of the single directory take precedence
 				entries = all
 			}
 		}
@@ -140,7 +140,7 @@ func (s *Server) noteIgnored(entry map[string]any) {
 	known := []string{
 		"cwd", "command", "url", "serverUrl", "httpUrl", "args", "env", "headers", "http_headers", "env_http_headers", "bearer_token_env_var",
 		"type", "enabled", "disabled", "disabledTools", "disabled_tools", "tool_timeout_sec",
-		// These concern the client and have no meaning for Guideway.
+		// These members concern the client and have no meaning for Guideway.
 		"startup_timeout_sec", "startup_timeout_ms", "autoApprove", "alwaysAllow", "gallery", "version", "name", "description",
 	}
 	var others []string

@@ -86,8 +86,8 @@ func (t tomlFormat) checkEdit(before map[string]any, after []byte, name string) 
 	return nil
 }
 
-// withoutEntry returns a document without an entry, and without its table if that is then
-// empty.
+// withoutEntry returns a document without an entry, and without its table if the table is
+// then empty.
 func (t tomlFormat) withoutEntry(tree map[string]any, name string) map[string]any {
 	tree = maps.Clone(tree)
 	if servers, ok := tree[t.key].(map[string]any); ok {

@@ -39,8 +39,8 @@ func (a *App) NewCheckpointStore(s *Store, key MasterKey) *CheckpointStore {
 	return &CheckpointStore{Store: s, key: key, now: a.Host.Now, Log: s.Log, Lock: make(chan struct{}, 1)}
 }
 
-// Open returns the checkpoints. Concurrent calls wait until they are open or their own
-// context is done.
+// Open returns the checkpoints. Concurrent calls wait until the checkpoints are open or
+// their own context is done.
 func (c *CheckpointStore) Open(ctx context.Context) (*checkpoints.Checkpoints, error) {
 	select {
 	case c.Lock <- struct{}{}:
@@ -67,8 +67,8 @@ func (c *CheckpointStore) Open(ctx context.Context) (*checkpoints.Checkpoints, e
 }
 
 // OpenListed returns the checkpoints for listing and counting, which needs no master key.
-// If the key is not available, all other calls on them fail with the reason. The caller
-// must call done.
+// If the key is not available, all other calls on the checkpoints fail with the reason. The
+// caller must call done.
 func (c *CheckpointStore) OpenListed(ctx context.Context) (opened *checkpoints.Checkpoints, done func(), err error) {
 	opened, err = c.Open(ctx)
 	var locked *checkpoints.Locked

@@ -121,7 +121,8 @@ func CompleteNames(most int, directive cobra.ShellCompDirective, list func(conte
 	}
 }
 
-// The directives of completions: names in the order of the list, and names or files.
+// The directives of completions: NamesInOrder keeps the order of the names, NamesOrFiles
+// also completes files.
 const (
 	NamesInOrder = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	NamesOrFiles = cobra.ShellCompDirectiveDefault
@@ -187,8 +188,8 @@ func AddGraphFlag(cmd *cobra.Command, format *string, usage string) {
 	})
 }
 
-// ExactArgs rejects any other number of arguments than n. what describes the arguments in
-// the error.
+// ExactArgs returns a check that rejects any other number of arguments than n. what
+// describes the arguments in the error.
 func ExactArgs(n int, what, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == n {

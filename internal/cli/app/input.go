@@ -65,7 +65,7 @@ func ReadError(name string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		code = guideway.CodeNotFound
 	case errors.Is(err, safeopen.ErrSpecial):
-		fix = "copy its content to a file, or pass it on the standard input: -"
+		fix = "copy the content to a regular file, or pipe it to the standard input and pass - as the file name"
 	}
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -132,14 +132,14 @@ func wrongKeyError(path string) error {
 		WithFix("copy the key file of the machine that created the store to that path, with mode 0600, or name it with --journal-key-file; no other key can continue these runs")
 }
 
-// OpenHeads opens the file of the last known event of each run, which detects a rollback.
-// Each store has its own file: in a shared file, the runs of one store would be missing in
-// the other.
+// OpenHeads opens the head file, which holds the last known event of each run and detects a
+// rollback. Each store has its own head file: in a shared file, the runs of one store would
+// be missing from the other store.
 func OpenHeads(cfg *config.Config, key run.Key) (run.Heads, error) {
 	return rollbackguard.Open(HeadsPath(cfg), key)
 }
 
-// HeadsPath returns the directory of the heads.
+// HeadsPath returns the path of the head file of the configured store.
 func HeadsPath(cfg *config.Config) string {
 	store := cfg.RedactedStore()
 	if !cfg.UsesPostgres() {

@@ -96,7 +96,7 @@ func (l LazyCheckpoints) StoreFragment(ctx context.Context, who guideway.Princip
 	})
 }
 
-// LoadFragment returns a part of a context that was kept.
+// LoadFragment returns a stored part of a context.
 func (l LazyCheckpoints) LoadFragment(ctx context.Context, who guideway.Principal, ref string) (json.RawMessage, error) {
 	return WithOpened(ctx, l.Checkpoints.Open, func(s *checkpoints.Checkpoints) (json.RawMessage, error) { return s.LoadFragment(ctx, who, ref) })
 }

@@ -68,8 +68,8 @@ func (n usedNames) reserve(name string) string {
 	return unique
 }
 
-// redactedAddress returns an address without credentials. The address need not be a valid
-// URL.
+// redactedAddress returns an address without credentials. It also accepts addresses that
+// are not valid URLs.
 func redactedAddress(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {

@@ -38,7 +38,8 @@ func AddChangeFlag(cmd *cobra.Command, asJSON *bool) {
 	cmd.Flags().BoolVar(asJSON, "json", false, "print the result as JSON: the action, the kind and the name, changed, and notes, if any")
 }
 
-// WriteChange prints the result of a change as JSON, or words on the error output.
+// WriteChange prints the result of a change: as JSON on the output, or as the text words on
+// the error output.
 func (h *Host) WriteChange(asJSON bool, result any, words string) error {
 	return h.WriteJSONOr(asJSON, result, func() { fmt.Fprintln(h.Err, words) })
 }

@@ -40,7 +40,8 @@ type Store struct {
 	closed  bool
 }
 
-// Opened is a journal with the key and the heads that verify its chains.
+// Opened is an open journal with the key that authenticates its event chains and the heads
+// (the last known event of each run) that detect a rollback.
 type Opened struct {
 	JournalStore
 	key   run.Key
@@ -53,8 +54,8 @@ func (a *App) NewStore(cfg *config.Config, definitions run.Definitions) *Store {
 	return &Store{Cfg: cfg, Definitions: definitions, Log: a.Logger(cfg), Lock: make(chan struct{}, 1)}
 }
 
-// Open returns the journal with its key and its heads. Concurrent calls wait until it is
-// open or their own context is done.
+// Open returns the journal with its key and its heads. Concurrent calls wait until the
+// journal is open or their own context is done.
 func (s *Store) Open(ctx context.Context) (*Opened, error) {
 	if err := s.acquireLock(ctx); err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func (t *Table) AlignRight(columns ...int) *Table {
 	return t
 }
 
-// Add adds a row. Its cells may be text of a file.
+// Add adds a row. The cells may contain untrusted text: Add escapes it.
 func (t *Table) Add(row ...string) {
 	cells := make([]string, len(row))
 	for i, cell := range row {

@@ -36,7 +36,7 @@ func (h *Host) FormatAge(t time.Time) string {
 	}
 }
 
-// FormatAgeOr is like FormatAge, with a text for the zero time.
+// FormatAgeOr is like FormatAge, but returns otherwise if at is nil.
 func (h *Host) FormatAgeOr(at *time.Time, otherwise string) string {
 	if at == nil {
 		return otherwise
@@ -61,7 +61,7 @@ func (h *Host) ParseTime(text string) (time.Time, error) {
 		WithFix(`write a date such as 2026-01-31, a time such as "2026-01-31 14:00", or an age such as 7d`)}
 }
 
-// FormatTime returns a time for a person.
+// FormatTime formats a time for people, in the local time zone.
 func FormatTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
 // FormatBytes formats a size in binary units.
@@ -99,7 +99,8 @@ func FormatSource(source, revision string) string {
 	return source + " at " + ShortRevision(revision)
 }
 
-// FormatCondition formats a condition. It returns "" for one that is always true.
+// FormatCondition formats a condition. It returns "" for nil and for a condition that is
+// always true.
 func FormatCondition(c *expr.Expr) string {
 	if c == nil || c.Op == expr.Always {
 		return ""
@@ -107,8 +108,8 @@ func FormatCondition(c *expr.Expr) string {
 	return c.String()
 }
 
-// FormatConfirmation formats the condition of a confirmation. It returns "" for one that is
-// never true.
+// FormatConfirmation formats the condition of a confirmation. It returns "" for nil and for
+// a condition that is never true.
 func FormatConfirmation(c *expr.Expr) string {
 	if c == nil || c.Op == expr.Never {
 		return ""

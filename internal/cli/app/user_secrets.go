@@ -10,13 +10,14 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// Everything that grants a human approval is in the directory of the journal's key: the
-// passphrase, the browser sessions and the named tokens. Therefore a variable or flag that
-// selects a directory without a passphrase, or with a different one, also selects other
-// credentials than those of the running server, and a different key.
+// The passphrase, the browser sessions and the named tokens, which grant human approvals,
+// are in the same directory as the journal's key. If a variable or flag selects another
+// directory, one without a passphrase or with a different one, it therefore also selects a
+// different key and different credentials, which the running server does not accept.
 
-// UserSecretsDir returns the directory of these credentials. A symbolic link to the key
-// file does not change it: it is the directory of the link's target.
+// UserSecretsDir returns the directory of the passphrase, the browser sessions and the
+// named tokens. A symbolic link to the key file does not change the result: it is the
+// directory of the link's target.
 func UserSecretsDir(cfg *config.Config) string {
 	path := cfg.Journal.KeyFile
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {

@@ -58,8 +58,8 @@ func byIDOrSession(command string, session *string) cobra.PositionalArgs {
 	}
 }
 
-// userError replaces the fix of an error, which is for agents, with one for the command
-// line.
+// userError replaces the fix of an error, which is written for agents, with a fix for the
+// command line.
 func userError(err error) error {
 	var known *guideway.Error
 	if !errors.As(err, &known) || !strings.Contains(guideway.ErrorFix(err), "workflow_") {
@@ -72,8 +72,8 @@ func userError(err error) error {
 	return said.WithFix("guideway checkpoint list")
 }
 
-// notFoundError returns the error for a missing checkpoint. If the id is that of a session,
-// the fix is the command with --session.
+// notFoundError returns the error for a missing checkpoint. If the id is the id of a
+// session, the fix is the command with --session.
 func notFoundError(ctx context.Context, d *app.CheckpointDeps, command, id string, err error) error {
 	if id == "" || guideway.ErrorCode(err) != guideway.CodeNotFound {
 		return userError(err)

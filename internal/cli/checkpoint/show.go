@@ -32,7 +32,7 @@ its variables. To print the context, use "guideway checkpoint load".`,
 // checkpointShowAnswer is the answer of guideway checkpoint show --json.
 type checkpointShowAnswer struct {
 	Checkpoint checkpoint.Record `json:"checkpoint"`
-	// Variables are the variables of the context; nil if it cannot be read.
+	// Variables are the variables of the context; nil if the context cannot be read.
 	Variables []variableSize   `json:"variables"`
 	Problem   string           `json:"error,omitempty"`
 	Store     checkpoint.Store `json:"store"`

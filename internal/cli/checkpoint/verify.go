@@ -81,7 +81,7 @@ func (a *checkpointVerifyAnswer) writeText(host *app.Host) {
 	checked := fmt.Sprintf("%s, %s of contexts", VerifiedWords(a.Report), app.FormatBytes(a.Bytes))
 	if len(a.Damaged) > 0 {
 		fmt.Fprintf(host.Out, "%s: %d damaged of %s\n", s.Red("damaged"), len(a.Damaged), checked)
-		fmt.Fprintln(host.Out, "Restore the checkpoint directory from a backup and verify again. Until then, to load the undamaged ones before them: guideway checkpoint load --older")
+		fmt.Fprintln(host.Out, "Restore the checkpoint directory from a backup and verify again. Until then, to load the latest undamaged checkpoint before a damaged one: guideway checkpoint load ID --older")
 	} else {
 		fmt.Fprintf(host.Out, "%s: %s verified\n", s.Green("ok"), checked)
 	}

@@ -155,8 +155,8 @@ func (d *HookDeps) checkPassphrase(ctx context.Context, person *app.Approver) er
 	return person.CheckPassphrase(ctx)
 }
 
-// disableGraph removes the approvals of a graph from all sources; ok reports whether there
-// was one.
+// disableGraph removes the approvals of a graph from all sources; ok reports whether the
+// graph had an approval.
 func (d *HookDeps) disableGraph(ctx context.Context, store *approval.Store, id string) (ok bool, err error) {
 	present := func(r approval.Record) bool {
 		return slices.ContainsFunc(d.Snapshot.Sources(), func(s catalog.SourceStatus) bool { return s.Key() == r.Source })

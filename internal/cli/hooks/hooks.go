@@ -75,8 +75,9 @@ func (d *HookDeps) graphState(e *catalog.HookEntry) hookengine.State {
 	return d.active.States[c.Key()]
 }
 
-// Find returns a graph by its id or file, linked with the modules next to it and those of
-// the library. A file that does not load is returned as an error with its diagnostics.
+// Find returns a graph by its id or file, linked with the modules in the folder next to the
+// file and the modules of the library. If the file does not load, Find prints its
+// diagnostics and returns an error.
 func (d *HookDeps) Find(ctx context.Context, name string) (*catalog.HookEntry, error) {
 	if !app.IsPath(name) {
 		return d.Snapshot.HookOf(name)
@@ -186,7 +187,7 @@ func completeHooks(a *app.App) cobra.CompletionFunc {
 	})
 }
 
-// bindingText returns the requests that a graph wraps as text.
+// bindingText returns, as text, the requests that a graph wraps.
 func bindingText(g *hookdef.Graph) string {
 	var words []string
 	for _, b := range g.Bindings {

@@ -128,7 +128,7 @@ func runHooksList(ctx context.Context, o *hooksListOptions) error {
 	return o.app.Host.WriteJSONOr(o.JSON, answer, func() { o.writeText(d, answer) })
 }
 
-// isEnabled reports whether a graph was approved, in any state.
+// isEnabled reports whether any version of a graph was approved.
 func (d *HookDeps) isEnabled(e *catalog.HookEntry) bool {
 	c := hookadmin.Candidate(e)
 	return d.approvals.Find(c.Key()) != nil

@@ -197,8 +197,8 @@ func (o *machineRunOptions) askInputs(ctx context.Context, one *server.ResolvedM
 	return nil
 }
 
-// useDemonstration sets the bundled recording as the model and adds its values for missing
-// inputs and answers.
+// useDemonstration sets the bundled recording as the model and adds the demonstration's
+// values for missing inputs and answers.
 func (o *machineRunOptions) useDemonstration(one *server.ResolvedMachine, models *server.MachineModels, inputs, answers map[string]json.RawMessage) error {
 	data, err := one.Recording()
 	if err != nil {

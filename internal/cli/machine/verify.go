@@ -40,8 +40,8 @@ func VerifyMachines(ctx context.Context, a *app.App, cfg *config.Config, id stri
 	return store.Runs.Verify(ctx, id)
 }
 
-// HasMachineStore reports whether a machine journal exists or existed. If its heads
-// exist, a missing journal is an error.
+// HasMachineStore reports whether a machine journal exists or existed. It also returns true
+// if only the head file is left, so that verifying reports the missing journal.
 func HasMachineStore(own *config.Config) bool {
 	if own.UsesPostgres() {
 		return true

@@ -10,7 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
-// guessCount is the number of wrong passphrases since the last correct one, and their time.
+// guessCount is the number of wrong passphrases since the last correct one, and the time of
+// the last wrong one.
 type guessCount struct {
 	Wrong int       `json:"wrong"`
 	Last  time.Time `json:"last"`
@@ -54,7 +55,7 @@ func (f File) readGuesses() (guessCount, error) {
 	}
 	if err != nil || g.Wrong < 0 {
 		return g, guideway.Errorf(guideway.CodeUnavailable, "the number of wrong passphrases in %s cannot be read", f.guessPath()).
-			WithFix("remove the file, if you are sure that nobody tried to guess the passphrase")
+			WithFix("remove %s, if you are sure that nobody tried to guess the passphrase", f.guessPath())
 	}
 	return g, nil
 }

@@ -190,7 +190,7 @@ func (f File) readStored() (*storedPassphrase, error) {
 	if err := json.Unmarshal(data, &s); err != nil || s.Version != 1 || s.KDF != kdf || !s.Cost.isWithinBounds() ||
 		len(s.Salt) < saltBytes || len(s.Hash) != hashBytes {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase file %s is damaged, or written by a newer version", f.Path).
-			WithFix("restore it from a copy, or remove it and set a new passphrase with %s", setCommand)
+			WithFix("restore %s from a copy, or remove it and set a new passphrase with %s", f.Path, setCommand)
 	}
 	return &s, nil
 }
@@ -223,7 +223,7 @@ func (f File) writeError(err error) error {
 func readPrivate(path string) ([]byte, error) {
 	text, err := atomicfile.File{
 		Path: path, What: "passphrase file", MaxBytes: maxFile,
-		IfSeen: "remove it and set a new passphrase",
+		IfSeen: "remove the file and set a new passphrase",
 	}.Read()
 	return []byte(text), err
 }

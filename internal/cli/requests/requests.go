@@ -79,7 +79,7 @@ func (f *requestFilter) toLogFilter(host *app.Host, user string) (requestlog.Fil
 	}
 	if f.SlowerThan != "" {
 		if out.Slower, err = config.ParseDuration(f.SlowerThan); err != nil {
-			return out, guideway.Errorf(guideway.CodeInvalid, "%q is not a time", f.SlowerThan).WithFix("--slower-than 500ms")
+			return out, guideway.Errorf(guideway.CodeInvalid, "%q is not a duration", f.SlowerThan).WithFix("--slower-than 500ms")
 		}
 	}
 	return out, nil

@@ -187,7 +187,7 @@ func (r *answersReader) readNote(id string, n *doc.Node, same bool) {
 func (r *answersReader) readSkip(id string, n *doc.Node, same bool) {
 	switch {
 	case !r.course.ExpectedInput(id).Skippable:
-		r.addError(n, "write its output in \"outputs\"", "%q cannot be skipped: it is required", id)
+		r.addError(n, "write the output of the step in \"outputs\"", "%q cannot be skipped: it is required", id)
 	case n.Kind != doc.String:
 		r.addError(n, "write the reason as a string", "the reason for skipping %q is a value of type %s", id, n.Kind)
 	default:
@@ -206,7 +206,7 @@ func (r *answersReader) readGateAnswer(id string, n *doc.Node, same bool) {
 	}
 	switch {
 	case len(options) == 0:
-		r.addError(n, "write its output in \"outputs\"", "%q is not a gate", id)
+		r.addError(n, "write the output of the step in \"outputs\"", "%q is not a gate", id)
 	case n.Kind != doc.String || !slices.Contains(options, text):
 		r.addError(n, "write "+strings.Join(options, " or "), "the gate of %q has no option %v", id, n.Any())
 	case same && slices.Contains(gate.Repeating, n.Text):

@@ -87,7 +87,8 @@ func (s *scriptedPlayer) setVariables(w *walk.Walk, pos engine.Position, n int) 
 	return &engine.Continue{Context: vars}, nil
 }
 
-// skipReason returns the reason for skipping a step: its own, or the reason of its phase.
+// skipReason returns the reason for skipping a step: the reason for the step, or else the
+// reason for its phase.
 func (s *scriptedPlayer) skipReason(w *walk.Walk, pos engine.Position, n int) string {
 	if !w.Workflow.IsSkippable(pos) {
 		return ""
@@ -118,7 +119,7 @@ func (s *scriptedPlayer) missingAnswerError(pos engine.Position, n, have int, ke
 			WithFix("add to %q: %s: %s", key, pos.ID, example)
 	}
 	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it needs %s for the %s time, and %s has %d",
-		walk.DescribePosition(pos), what, walk.FormatOrdinal(n+1), s.answers.file, have).WithFix("add one to the list of %q in %q", pos.ID, key)
+		walk.DescribePosition(pos), what, walk.FormatOrdinal(n+1), s.answers.file, have).WithFix("add a value to the list of %q in %q", pos.ID, key)
 }
 
 // missingVariablesError returns the error for variables that a waiting run needs.

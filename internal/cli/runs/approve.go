@@ -115,7 +115,7 @@ type gateApprover struct {
 	view *walk.Terminal
 }
 
-// newGateApprover returns a gateApprover that shows runs with a view.
+// newGateApprover returns a gateApprover that asks and shows runs at the terminal of p.
 func newGateApprover(p *app.Approver) *gateApprover {
 	return &gateApprover{Approver: p, view: walk.NewTerminalFrom(p.Prompter)}
 }

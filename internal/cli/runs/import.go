@@ -14,8 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// readState returns a state document as JSON, or nil if the members of the data are not
-// those of a state document. Errors of the document are printed on standard error.
+// readState returns a state document as JSON, or nil if the data does not have the members
+// of a state document. Errors of the document are printed on standard error.
 func readState(h *app.Host, name string, data []byte) ([]byte, error) {
 	var bundle struct {
 		Format string `json:"format"`
@@ -84,7 +84,7 @@ func (o *RunsImportOptions) warnOfVersion(ctx context.Context, d *app.RunDeps, s
 }
 
 // confirmPerson asks for the passphrase and returns the caller as a person. Without a
-// terminal, it returns the refusal.
+// terminal, it returns refused.
 func confirmPerson(ctx context.Context, a *app.App, c run.Caller, refused error) (run.Caller, error) {
 	if a.Host.RequireTerminal() != nil {
 		return c, refused

@@ -48,8 +48,8 @@ func exactlyOneRun(command string) cobra.PositionalArgs {
 	return app.ExactArgs(1, "the id of a run", "guideway runs "+command+" r_06bmyb2ad4ft47c6abwmtxs; guideway runs list prints the ids")
 }
 
-// userError replaces the fix of a refusal, which is for agents, with one for the command
-// line.
+// userError replaces the fix of a refusal, which is written for agents, with a fix for the
+// command line.
 func userError(err error) error {
 	refusal, ok := run.AsRefusal(err)
 	if !ok {
@@ -66,7 +66,7 @@ func userError(err error) error {
 	case engine.RuleEnded:
 		return out.WithFix("guideway runs fork %s", refusal.RunID)
 	case run.RuleAbortedByPerson:
-		return out.WithFix("fork it in the dashboard, or in a terminal: guideway runs fork %s", refusal.RunID)
+		return out.WithFix("fork the run in the dashboard, or in a terminal: guideway runs fork %s", refusal.RunID)
 	default:
 		return out
 	}

@@ -152,11 +152,11 @@ func (r *rescuedRun) truncateAtBreak(key run.Key, events []run.Event) string {
 	r.events = events
 	switch {
 	case len(events) == 0:
-		return fmt.Sprintf("all its %d events are lost", r.record.Seq)
+		return fmt.Sprintf("all its events are lost (%d)", r.record.Seq)
 	case r.definition.Text == "":
 		return "its workflow is lost"
 	case int64(len(events)) < r.record.Seq:
-		return fmt.Sprintf("its last %d events are lost", r.record.Seq-int64(len(events)))
+		return fmt.Sprintf("its end is lost (%s)", app.Plural(int(r.record.Seq)-len(events), "event", "events"))
 	default:
 		return ""
 	}

@@ -310,8 +310,8 @@ func hiddenEventText(fact engine.Event) (mark, text string) {
 // principalText returns the principal of an event and how it was authenticated.
 func principalText(by run.By) string {
 	who := map[run.Via]string{
-		run.ViaAgent: "agent", run.ViaServer: "server", run.ViaElicitation: "human, in the client",
-		run.ViaTerminal: "person, at a terminal", run.ViaBrowser: "human, in the browser", run.ViaToken: "human, by token",
+		run.ViaAgent: "agent", run.ViaServer: "server", run.ViaElicitation: "person, in the client",
+		run.ViaTerminal: "person, at a terminal", run.ViaBrowser: "person, in the browser", run.ViaToken: "person, by token",
 		run.ViaImport: "according to the bundle",
 	}[by.Via]
 	who = cmp.Or(who, string(by.Via))

@@ -79,7 +79,7 @@ func newResolvedMachine(e *catalog.MachineEntry) *ResolvedMachine {
 	}
 }
 
-// All returns the machines that load, sorted by name, and those that do not.
+// All returns the machines that load, sorted by name, and the machines that do not load.
 func (s *MachineResolver) All() (served, broken []*ResolvedMachine) {
 	for _, e := range s.Snapshot().Machines() {
 		one := newResolvedMachine(e)

@@ -39,7 +39,8 @@ type lazyMachines struct {
 
 var _ mcpserver.Machines = (*lazyMachines)(nil)
 
-// newLazyMachines returns machines that use the pool, which must stay open longer.
+// newLazyMachines returns machines that use the pool. The pool must stay open until
+// closeService returns.
 func newLazyMachines(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, tools driver.Tools) *lazyMachines {
 	return &lazyMachines{app: a, tools: tools, cfg: cfg, log: a.Logger(cfg), resolver: &MachineResolver{Snapshot: cat.Snapshot, host: a.Host, checkApproval: newApprovalCheck(a, cfg)}, pool: pool}
 }

@@ -42,7 +42,7 @@ func (s *MachineStore) Close() {
 	}
 }
 
-// openService creates the service on the journal.
+// openService creates the service that uses the journal.
 func (s *MachineStore) openService(ctx context.Context, cfg *config.Config, user string, permit PermitFunc) error {
 	key, err := app.OpenKey(ctx, cfg, s.journal)
 	if err != nil {

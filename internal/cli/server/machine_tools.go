@@ -20,7 +20,7 @@ import (
 )
 
 // MachineTools implements driver.Tools: the tools of upstreams, called through the gateway
-// like those of a client, and the built-in tools.
+// like the calls of a client, and the built-in tools.
 type MachineTools struct {
 	// gateway is nil if no gateway is configured.
 	gateway *gateway.Gateway
@@ -32,7 +32,8 @@ type MachineTools struct {
 
 var _ driver.Tools = (*MachineTools)(nil)
 
-// newMachineTools returns the tools of a server.
+// newMachineTools returns the tools that machine runs can call when Guideway runs as a
+// server: the tools of upstreams and the built-in ones.
 func newMachineTools(cfg *config.Config, opts mcpserver.Options, u *Upstreams) (*MachineTools, error) {
 	own, err := mcpserver.NewAgentTools(opts)
 	if err != nil {
@@ -73,7 +74,7 @@ func (l *LazyTools) Call(ctx context.Context, f driver.RunScope, c engine.ToolCa
 }
 
 // NewCommandTools returns the tools for a command that executes machine runs. closeTools
-// releases what they opened.
+// releases the resources that the tools opened.
 func NewCommandTools(ctx context.Context, a *app.App, cfg *config.Config) (tools *LazyTools, closeTools func()) {
 	var opened *Surface
 	tools = &LazyTools{Open: sync.OnceValues(func() (*MachineTools, error) {
@@ -95,8 +96,9 @@ func NewCommandTools(ctx context.Context, a *app.App, cfg *config.Config) (tools
 // the same for every attempt.
 const idempotencyMetaKey = "dev.guideway/idempotency-key"
 
-// withPrincipal returns the context and the client for the calls of a run: its user,
-// labeled with the machine, with the permissions of the client that started it.
+// withPrincipal returns the context and the gateway client for the tool calls of a run. The
+// calls are made as the user of the run, are labeled with the machine, and have the
+// permissions of the client that started the run.
 func (m *MachineTools) withPrincipal(ctx context.Context, f driver.RunScope) (context.Context, *gateway.Client, error) {
 	p := guideway.Principal{User: f.User, Client: "machine " + app.OneLine(f.Machine)}
 	ctx = auth.WithPrincipal(ctx, p)
@@ -200,8 +202,8 @@ func toolInfo(raw json.RawMessage) (info engine.ToolInfo, name string, ok bool) 
 	return info, t.Name, len(info.Name) <= longest
 }
 
-// ModelToolName returns the name of a tool for models. It replaces the characters that they
-// do not accept with _.
+// ModelToolName returns the name of a tool for models. It replaces the characters that
+// models do not accept with _.
 func ModelToolName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {

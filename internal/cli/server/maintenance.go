@@ -23,8 +23,8 @@ const (
 	maintenanceDelay = 2 * time.Second
 	// maintenanceIdle is the time after which the tasks start without a request.
 	maintenanceIdle = time.Minute
-	// MaintenanceInterval is the minimum time between full scans of the store. Each client
-	// starts a process.
+	// MaintenanceInterval is the minimum time between full scans of the store. Without it,
+	// each client would cause a scan, because each starts its own process.
 	MaintenanceInterval = time.Hour
 )
 

@@ -164,7 +164,7 @@ func (r *RequestObserver) End(ctx context.Context, x *gateway.Exchange) {
 	o.mu.Lock()
 	runs := o.runs
 	o.mu.Unlock()
-	// The graph closest to the server ended first.
+	// The graph closest to the upstream ended first.
 	slices.Reverse(runs)
 	r.Counts.countRequest(x, runs)
 	o.finishSpan(x, runs)

@@ -71,7 +71,7 @@ func runServe(ctx context.Context, a *app.App, asRegistry bool) error {
 	return httpapi.Serve(ctx, listener, notifyAfterAnswer(handler, s.notifyAnswered))
 }
 
-// CloseSessions ends the remaining legacy sessions. It has little time, because the process
+// CloseSessions ends the remaining legacy sessions. It must be fast, because the process
 // ends within a second of its signal.
 func CloseSessions(h *transport.HTTPHandler) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
@@ -96,7 +96,7 @@ func listenTCP(ctx context.Context, address string) (net.Listener, error) {
 func writeConnectHelp(a *app.App, cfg *config.Config, addr net.Addr, cat *catalog.Catalog, asRegistry bool) {
 	snap := cat.Snapshot()
 	out := a.Host.Err
-	fmt.Fprintf(out, "guideway %s is serving %d workflows\n\n", app.Version(), len(snap.List(catalog.Filter{})))
+	fmt.Fprintf(out, "guideway %s is serving %s\n\n", app.Version(), app.Plural(len(snap.List(catalog.Filter{})), "workflow", "workflows"))
 	fmt.Fprintf(out, "  MCP        http://%s/mcp\n", addr)
 	fmt.Fprintf(out, "  dashboard  http://%s/\n", addr)
 	fmt.Fprintf(out, "  API        http://%s/api/docs\n", addr)

@@ -44,7 +44,7 @@ type Upstreams struct {
 	// newer one.
 	reloadLock sync.Mutex
 	// InitialValues are the settings at the start of the process, and pendingSettings the
-	// names of those that changed since and need a restart.
+	// names of the settings that have changed since and need a restart.
 	InitialValues   []config.Value
 	pendingSettings string
 	// health receives the current interval of the health checks.

@@ -263,7 +263,7 @@ func NewSessionsDeleteCmd(a *app.App, run func(context.Context, *SessionsDeleteO
 		Use:   "delete SESSION",
 		Short: "Delete or restore a session document",
 		Long: `Delete a session document. --undo restores it by its full name, unless an agent has created
-another one with that name.`,
+another document with that name.`,
 		Example: `  guideway sessions delete DASH-001
   guideway sessions delete --undo 1a2b3c4d5e6f/bug-investigation/DASH-001`,
 		Args:              app.ExactArgs(1, "the id of a session", "guideway sessions delete DASH-001"),
@@ -282,7 +282,7 @@ func runSessionsDelete(ctx context.Context, o *SessionsDeleteOptions) error {
 		}
 		if o.Undo {
 			if name.Project == "" {
-				name.Project = d.here // deleted documents cannot be looked up, so the project cannot be derived
+				name.Project = d.here // a deleted document cannot be looked up to find its project
 			}
 			ref, err := d.sessions.Restore(ctx, d.person, name)
 			if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// checkCheckpoints checks the storage, the readability, the limits and the encryption of
+// checkCheckpoints checks the storage, the contents, the limits and the encryption of
 // checkpoints. It creates nothing and does not prompt.
 func (o *DoctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config) []Check {
 	if cfg.DataDir == "" {

@@ -128,7 +128,7 @@ func checkSource(r sourcescmd.SourceRow) Check {
 	switch {
 	case r.State == catalog.SourceFailed:
 		c.Status, c.Message = CheckFail, r.Location+": "+r.Error
-		c.Fix = "make it readable"
+		c.Fix = "make the source readable"
 	case r.State == catalog.SourceMissing && !r.Optional:
 		c.Status, c.Message = CheckFail, r.Location+" does not exist"
 		c.Fix = "create it, or remove it from the setting workflows.paths"

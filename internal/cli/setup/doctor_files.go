@@ -14,7 +14,7 @@ import (
 const maxFilesShown = 100
 
 // checkDataFiles checks that this user can read and write each file of the data directory
-// and each head of a run.
+// and of the directory of the head files.
 func checkDataFiles(cfg *config.Config) Check {
 	c := checkDirectory("data directory", cfg.DataDir, "created when needed")
 	if c.Status != CheckOK {
@@ -26,7 +26,8 @@ func checkDataFiles(cfg *config.Config) Check {
 	}
 	count, foreign := 0, false
 	for _, dir := range dirs {
-		// An error of the walk is of a directory that the walk has reported before.
+		// The error can be ignored: it is about a directory that the walk has already
+		// reported.
 		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.Type()&fs.ModeSymlink != 0 || isAccessible(path, entry.IsDir()) {
 				return nil
@@ -36,7 +37,7 @@ func checkDataFiles(cfg *config.Config) Check {
 			if count++; count <= maxFilesShown {
 				c.Diagnostics = append(c.Diagnostics, guideway.Diagnostic{
 					Severity: guideway.SeverityError, File: path,
-					Message: "this user cannot read and write it" + owner,
+					Message: "this user cannot read and write the file or directory" + owner,
 				})
 			}
 			if entry.IsDir() {

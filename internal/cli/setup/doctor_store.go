@@ -22,7 +22,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
-// checkRuns checks the run store, its key and heads, and the passphrase of gates. It
+// checkRuns checks the run store, its key and head file, and the passphrase of gates. It
 // creates nothing.
 func (o *DoctorOptions) checkRuns(ctx context.Context, cfg *config.Config) []Check {
 	if cfg.DataDir == "" {
@@ -95,7 +95,7 @@ func checkKey(ctx context.Context, cfg *config.Config, journal app.JournalStore)
 	return c, key
 }
 
-// checkHeads checks the file of heads, which records the last event of each run.
+// checkHeads checks the head file, which records the last event of each run.
 func checkHeads(ctx context.Context, cfg *config.Config, journal app.JournalStore, key run.Key) Check {
 	path := app.HeadsPath(cfg)
 	c := Check{Name: "heads", Status: CheckOK, Message: path}

@@ -30,7 +30,7 @@ func (o *DoctorOptions) checkUpstreams(cfg *config.Config) []Check {
 		c := Check{Name: "upstream " + u.Name, Status: CheckWarn, Message: state, Fix: "guideway upstream approve " + u.Name}
 		switch {
 		case row.Problem != "":
-			c.Status, c.Fix = CheckFail, "fix it in "+u.Origin.String()
+			c.Status, c.Fix = CheckFail, "fix the upstream in "+u.Origin.String()
 			state = "wrong"
 		case u.Disabled:
 			counts[state]++

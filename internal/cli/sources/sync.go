@@ -37,7 +37,7 @@ running servers load the result within a second.`,
 	return cmd
 }
 
-// syncRow is the result of one source.
+// syncRow is the result of synchronizing one source.
 type syncRow struct {
 	Name     string `json:"name"`
 	Location string `json:"location"`
@@ -81,7 +81,7 @@ func runSourcesSync(ctx context.Context, o *syncOptions) error {
 		return guideway.Errorf(guideway.CodeUnavailable, "%s could not be updated", app.Plural(len(failed), "source", "sources"))
 	}
 	if len(followers) == 0 && !o.JSON {
-		fmt.Fprintln(host.Err, "There are no remote sources: the configuration has no repositories and registries.")
+		fmt.Fprintln(host.Err, "There are no remote sources: the configuration has no repositories or registries.")
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func toolsetNote(cfg *config.Config) string {
 	if slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
 		return ""
 	}
-	return fmt.Sprintf("Agents do not see them: the toolset \"gateway\" is disabled. Add it to \"toolsets\" in guideway.json, or use --toolsets %s,gateway",
+	return fmt.Sprintf("Agents do not see the upstreams: the toolset \"gateway\" is disabled. Add it to \"toolsets\" in guideway.json, or use --toolsets %s,gateway",
 		strings.Join(cfg.Toolsets, ","))
 }
 
@@ -145,7 +145,7 @@ func queryUpstream(ctx context.Context, a *app.App, cfg *config.Config, u config
 	defer cancel()
 	up := upstream.New(spec, server.UpstreamOptions(a, cfg))
 	defer up.Close(ctx)
-	c, err := up.Refresh(ctx, upstream.Lister(nil)) // tools that need approval may be offered only to clients that support elicitation
+	c, err := up.Refresh(ctx, upstream.Lister(nil)) // without a lister for the full tool list: tools that need approval may be offered only to clients that support elicitation
 	if err != nil {
 		for _, line := range up.Log(10) {
 			fmt.Fprintln(a.Host.Err, "  "+line)
@@ -176,7 +176,7 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 }
 
 // RuleNotes returns a note for each rule of the configuration that has no effect: its tool
-// does not exist, or it would rename a tool to the name of another one.
+// does not exist, or it would rename a tool to the name of another tool.
 func RuleNotes(rules map[string]config.UpstreamTool, offered []string) []string {
 	var notes []string
 	for _, tool := range slices.Sorted(maps.Keys(rules)) {

@@ -242,8 +242,8 @@ func FindOption(options []engine.Option, word string) (string, bool) {
 	return "", false
 }
 
-// askContext asks for each variable that the run waits for. An empty line skips one,
-// because one of them may be enough.
+// askContext asks for each variable that the run waits for. An empty line skips a variable,
+// because another variable may be enough.
 func (t *Terminal) askContext(ctx context.Context, w *Walk, pos engine.Position) (*engine.Continue, error) {
 	vars := map[string]any{}
 	for i := 0; i < len(pos.Needs); {
@@ -298,7 +298,8 @@ func stopAtEnd(err error) error {
 	return err
 }
 
-// ParseCommand returns the argument if a line is the command.
+// ParseCommand returns the argument of a command line such as ":skip reason". ok reports
+// whether the line is the named command.
 func ParseCommand(line, name string) (rest string, ok bool) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	return strings.TrimSpace(rest), word == ":"+name

@@ -126,7 +126,7 @@ type stepHistory struct {
 	Done  int    `json:"done"`
 	// Revised counts the outputs that were not confirmed.
 	Revised int `json:"revised,omitempty"`
-	// Skipped counts the skips. Reason is the reason of the last one.
+	// Skipped counts the skips. Reason is the reason of the last skip.
 	Skipped int    `json:"skipped"`
 	Reason  string `json:"reason,omitempty"`
 }

@@ -76,7 +76,7 @@ type expectedInput struct {
 	Repeating []string
 }
 
-// mergeInput adds another object of the same id.
+// mergeInput adds the inputs of another object with the same id.
 func (a *expectedInput) mergeInput(b expectedInput) {
 	a.Known = true
 	a.Output = a.Output || b.Output

@@ -82,7 +82,7 @@ if there are only warnings; --strict treats warnings as errors.`,
 }
 
 // checkKind returns an error if the dialect does not exist or has no documents of the kind.
-// Empty values are allowed and detected later.
+// An empty dialect or kind is allowed: it is detected later from the document.
 func checkKind(dialect, kind string) error {
 	if dialect != "" && !slices.Contains(dialectNames(), dialect) {
 		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no dialect %q; the dialects are %s", dialect, strings.Join(dialectNames(), ", ")).
@@ -137,7 +137,8 @@ func RunValidate(ctx context.Context, o *ValidateOptions) error {
 }
 
 // checkLink returns an error for a file in dir that is a link out of dir, because a
-// diagnostic could quote an unrelated file. A file that the user named may be any link.
+// diagnostic could quote an unrelated file. A file that the user named may be a link to any
+// place.
 func checkLink(h *app.Host, dir, file string) error {
 	if file == dir {
 		return nil

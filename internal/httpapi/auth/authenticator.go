@@ -10,9 +10,9 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Authenticator accepts clients at /mcp: those with the token of the token file, which may
-// use everything, and those with a named token of ScopeMCP, which may use what the token
-// allows.
+// Authenticator accepts clients at /mcp: clients with the token of the token file, which
+// may use everything, and clients with a named token of ScopeMCP, which may use what the
+// token allows.
 type Authenticator struct {
 	// Bearer is required.
 	Bearer *Bearer

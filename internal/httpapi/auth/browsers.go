@@ -31,10 +31,10 @@ const (
 // KeyHeader carries the key that a page sends with each request. Browsers attach the cookie
 // automatically, for every port of the host. Only pages of this server's origin know the
 // key, so neither a foreign page nor another server on this machine that received the
-// cookie can read or send commands.
+// cookie can read data or send commands.
 const KeyHeader = "X-Guideway-Key"
 
-// BrowserOptions are the options of NewBrowsers.
+// BrowserOptions are the options of NewBrowserSessions.
 type BrowserOptions struct {
 	// Dir stores hashes of links and sessions; required. It is created when it is needed
 	// and private to the user. Processes with the same directory share logins.
@@ -168,7 +168,7 @@ func (b *BrowserSessions) hasCookie(r *http.Request) bool {
 
 // findSession returns the session of one of the request's cookies, whichever page the
 // request comes from. Every program on this host can add a cookie of the same name, so each
-// of them is tried, and a cookie whose session has the request's key comes first.
+// cookie is tried, and a cookie whose session has the request's key comes first.
 func (b *BrowserSessions) findSession(r *http.Request) (secret string, s browser, err error) {
 	found := false
 	for _, cookie := range r.CookiesNamed(b.cookie) {

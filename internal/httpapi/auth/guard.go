@@ -52,8 +52,8 @@ func NewGuard(opts GuardOptions) (*Guard, error) {
 }
 
 // Handler wraps next. A request with a foreign Host or Origin gets 403 and a JSON body that
-// explains how to allow it. Handler answers a preflight of an allowed origin, because it
-// carries no credential.
+// explains how to allow the host or the origin. Handler answers a preflight of an allowed
+// origin, because it carries no credential.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.checkRequest(r); err != nil {

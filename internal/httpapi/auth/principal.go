@@ -23,7 +23,8 @@ func WithPrincipal(ctx context.Context, p guideway.Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// PrincipalFrom returns the principal of a context. ok is false without one.
+// PrincipalFrom returns the principal of a context. ok is false if the context has no
+// principal.
 func PrincipalFrom(ctx context.Context) (p guideway.Principal, ok bool) {
 	p, ok = ctx.Value(principalKey{}).(guideway.Principal)
 	return p, ok

@@ -55,7 +55,7 @@ func computeProof(key [sha256.Size]byte, challenge string, server net.Addr) (str
 
 // DialProven returns a function for http.Transport.DialContext. Its connections lead to a
 // server that has proven that it has the token; nothing secret is sent before the proof.
-// The error is CodeForbidden if the server does not prove it.
+// The error is CodeForbidden if the server does not prove that it has the token.
 func DialProven(token string) func(ctx context.Context, network, address string) (net.Conn, error) {
 	key := sha256.Sum256([]byte(token))
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -132,7 +132,8 @@ func (v tokenStore) readRecord(path string, record any) (touched time.Time, err 
 	return info.ModTime(), nil
 }
 
-// removeRecord deletes the record of a secret. If several processes try, one gets true.
+// removeRecord deletes the record of a secret. If several processes remove the same record,
+// only one of them gets true.
 func (v tokenStore) removeRecord(secret string) (bool, error) {
 	return v.removeFile(v.recordPath(secret))
 }
@@ -148,7 +149,8 @@ func (v tokenStore) removeFile(path string) (bool, error) {
 	return true, nil
 }
 
-// recordPaths returns the files of all records. A missing directory has none.
+// recordPaths returns the files of all records. If the directory is missing, there are
+// none.
 func (v tokenStore) recordPaths() ([]string, error) {
 	entries, err := os.ReadDir(v.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -177,7 +179,8 @@ func (v tokenStore) removeOld(before time.Time) {
 	}
 }
 
-// checkDir refuses a directory that others may write: they could add a record.
+// checkDir refuses a directory that other users can write to, because they could add a
+// record.
 func (v tokenStore) checkDir() error {
 	info, err := os.Stat(v.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -186,7 +189,7 @@ func (v tokenStore) checkDir() error {
 	if err != nil {
 		return v.newError("look into", err)
 	}
-	// Windows has no such bits; there the user's profile protects the directory.
+	// Windows has no permission bits: the user's profile protects the directory.
 	if perm := info.Mode().Perm(); perm&0o022 != 0 && runtime.GOOS != "windows" {
 		return guideway.Errorf(guideway.CodeForbidden, "other users can write to the directory of credentials %s (its mode is %#o)", v.dir, perm).
 			WithFix("check its contents, then run chmod 700 %s", v.dir)

@@ -223,7 +223,8 @@ func TestTokenFileUnreadable(t *testing.T) {
 	}
 }
 
-// The same applies if even root cannot read the file, which is a loop of symbolic links.
+// No token is created if the file is a loop of symbolic links, which not even root can
+// read.
 func TestTokenFileIsALinkLoop(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token")

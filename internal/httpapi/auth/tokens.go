@@ -261,8 +261,8 @@ func (t *Tokens) findToken(secret string) (NamedToken, error) {
 	return token, nil
 }
 
-// IsValid reports whether the token of a TokenLease's ID is still valid: not revoked by any
-// process, and not expired.
+// IsValid reports whether the token with the ID of a TokenLease is still valid: not revoked
+// by any process, and not expired.
 func (t *Tokens) IsValid(id string) (bool, error) {
 	good := false
 	err := t.visitTokens(func(path string, token NamedToken) error {
@@ -272,7 +272,7 @@ func (t *Tokens) IsValid(id string) (bool, error) {
 	return good, err
 }
 
-// tokenID returns the ID of the token whose secret has a hash.
+// tokenID returns the ID of the token whose secret has the given hash.
 func tokenID(hash string) string { return hash[:min(16, len(hash))] }
 
 // isNamed reports whether a token has the form of a named token.
