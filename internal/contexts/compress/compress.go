@@ -14,9 +14,10 @@ import (
 type Options struct {
 	// Budget is the maximum number of tokens. If it is zero, Ratio applies.
 	Budget int
-	// Ratio is the factor by which the context shrinks; a value below 1 means 2.
+	// Ratio is the factor by which the context shrinks. A value below 1 is replaced by 2.
 	Ratio float64
-	// Question is the prompt of the current step. Pieces that match it are kept first.
+	// Question is the prompt of the current step. Pieces that match the question are kept
+	// first.
 	Question string
 	// Counter counts tokens; the default is Estimator.
 	Counter Counter
@@ -72,19 +73,20 @@ type Result struct {
 	// CriticalTokens is the number of tokens of the critical items, which are never
 	// reduced.
 	CriticalTokens int
-	// OverReason is the reason why the result exceeds the budget; empty if it does not.
+	// OverReason is the reason why the result exceeds the budget; it is empty if the result
+	// fits.
 	OverReason string
 	// Omitted lists the items that are not whole, in key order. The caller must store their
-	// values before it hands out the context.
+	// values before it passes on the context.
 	Omitted []Omission
 }
 
 // Compress reduces the items to the budget of the options. Critical items stay unchanged.
-// Ephemeral items are dropped first; then parts of the others are omitted. Compress prefers
-// to keep parts that match the question, that report errors, decisions, demands or changes,
-// or that name something no other kept part names; newer and more important items come
-// first. A reduced item contains a note with the reference of the whole value, which
-// the caller stores. The result is deterministic.
+// Ephemeral items are dropped first; then parts of important and useful items are omitted.
+// Compress prefers to keep parts that match the question, that report errors, decisions,
+// demands or changes, or that contain a name that no other kept part contains; newer and
+// more important items come first. A reduced item contains a note with the reference of the
+// whole value, which the caller stores. The result is deterministic.
 func Compress(items []Item, options Options) Result {
 	before := totalTokens(items)
 	o := options.withDefaults(before)
@@ -117,7 +119,7 @@ func newResult(items []Item, before, budget int) Result {
 	return r
 }
 
-// explainExcess sets the reason of a result over the budget that has none yet.
+// explainExcess sets OverReason if the result exceeds the budget and OverReason is empty.
 func (r *Result) explainExcess() {
 	if r.TokensAfter > r.Budget && r.OverReason == "" {
 		r.OverReason = fmt.Sprintf("the critical items alone cost %d tokens, %d over the budget; none of them was cut",
@@ -129,18 +131,18 @@ func (r *Result) explainExcess() {
 type compression struct {
 	options Options
 	items   []Item
-	// values are the resulting values by item; nil means dropped.
+	// values are the resulting values by item; the value of a dropped item is nil.
 	values [][]byte
 	tokens []int
 	reason []string
-	// refs are the references by item, written the cached renderings of reduced items,
-	// masks the cached notes that replace whole items.
+	// refs, reduced and masks are caches by item: of the reference, of the rendering of a
+	// reduced item, and of the note that replaces a whole item.
 	refs    []string
 	reduced []renderedItem
 	masks   []renderedItem
 }
 
-// renderedItem is the rendering of a reduced item, or the note that replaces it.
+// renderedItem is the rendering of a reduced item, or the note that replaces an item.
 type renderedItem struct {
 	value  []byte
 	tokens int
@@ -165,7 +167,7 @@ func (c *compression) itemRef(i int) string {
 	return c.refs[i]
 }
 
-// keepWhole keeps every item whole except those of the given layers.
+// keepWhole keeps every item whole except the items of the given layers, which it drops.
 func (c *compression) keepWhole(without []Layer) {
 	for i, item := range c.items {
 		if slices.Contains(without, item.Layer) {
@@ -215,11 +217,12 @@ func (c *compression) reduceItems(critical int) {
 }
 
 // minimalSlack is the share of the budget that may stay unused. If more is unused, the
-// pieces are chosen again with a corrected estimate.
+// pieces are chosen again with a corrected limit.
 const minimalSlack = 0.04
 
-// correctionFactor returns the factor for a second choice, computed from the error of the first
-// estimate. It returns 0 if a second choice is not needed.
+// correctionFactor returns the factor by which to correct the limit for a second choice,
+// computed from the size after the first choice. It returns 0 if a second choice is not
+// needed.
 func (s *selection) correctionFactor(room, used float64) float64 {
 	off := used / room
 	if off >= 1-minimalSlack && off <= 1 || used <= 0 {
@@ -240,7 +243,8 @@ func (c *compression) trimToBudget(s *selection, room, critical int) {
 		}
 		c.applyChoice(s, room)
 	}
-	// Only notes of masked items can still be dropped, those of the last items first.
+	// Now only the notes that replace whole items can still be dropped, the notes of the
+	// last items first.
 	for i := len(c.items) - 1; i >= 0 && c.countTokens()-critical > room; i-- {
 		if c.items[i].Layer != Critical && c.reason[i] != "" {
 			c.values[i], c.tokens[i] = nil, 0
@@ -273,7 +277,7 @@ const (
 
 func newSelection(c *compression) *selection {
 	s := &selection{trees: make([]*node, len(c.items)), byLayer: make(map[Layer][]int)}
-	// The oldest items come first, so that a later piece is newer.
+	// Sort the oldest items first, so that a later piece is newer.
 	order, bytes := make([]int, 0, len(c.items)), 0
 	for i, item := range c.items {
 		if item.Layer == Important || item.Layer == Useful {
@@ -303,14 +307,15 @@ func newSelection(c *compression) *selection {
 	return s
 }
 
-// A useful item that has not changed for maskAge steps and has at least maskTokens tokens is
-// old and bulky, and reduced first.
+// A useful item that has not changed for maskAge steps and has at least maskTokens tokens
+// is old and bulky, and is reduced before others.
 const (
 	maskAge    = 4
 	maskTokens = 400
 )
 
-// itemFactor returns the factor for the layer and the age of an item.
+// itemFactor returns the factor for the value of an item's pieces, from its layer, age and
+// size.
 func (c *compression) itemFactor(item Item) float64 {
 	f := 1 / (1 + agePerStep*float64(min(item.Age, 50)))
 	if item.Layer == Useful {
@@ -322,8 +327,9 @@ func (c *compression) itemFactor(item Item) float64 {
 	return f
 }
 
-// choosePieces resets the choice and keeps the best pieces for room tokens: each layer up to its
-// share first, then all layers with the rest.
+// choosePieces resets the choice and keeps the best pieces for room tokens: first the
+// pieces of each layer up to the layer's share, then pieces of all layers until room is
+// used up.
 func (s *selection) choosePieces(room float64) {
 	ch := s.chooser
 	ch.resetChoice(0)
@@ -332,11 +338,11 @@ func (s *selection) choosePieces(room float64) {
 	ch.keepBest(slices.Concat(s.byLayer[Important], s.byLayer[Useful]), room)
 }
 
-// notesShare is the share of the room for notes of masked items. Without a note an item
-// appears only in Result.Omitted.
+// notesShare is the share of the room for notes that replace whole items. Without a note an
+// item appears only in Result.Omitted.
 const notesShare = 0.05
 
-// applyChoice renders the items with the kept pieces.
+// applyChoice renders the items with the chosen pieces.
 func (c *compression) applyChoice(s *selection, room int) {
 	notes := int(notesShare * float64(room))
 	r := &renderer{pieces: s.builder.pieces, keep: s.chooser.keep}
@@ -380,8 +386,8 @@ func (c *compression) renderReduced(i int, n *node, r *renderer, left int) *rend
 	return w
 }
 
-// maskItem replaces a value by a note and returns the cost of the note. A small item, or one
-// for which room is too small, is dropped without a note.
+// maskItem replaces the value of an item by a note and returns the cost of the note. A
+// small item, or an item whose note does not fit into room, is dropped without a note.
 func (c *compression) maskItem(i int, n *node, room int) int {
 	item := c.items[i]
 	c.values[i], c.tokens[i] = nil, 0
@@ -407,7 +413,7 @@ func (c *compression) maskItem(i int, n *node, room int) int {
 	return m.tokens
 }
 
-// fillResult fills in the result.
+// fillResult sets the context, the token count and the omissions of the result.
 func (c *compression) fillResult(result *Result) {
 	for i, item := range c.items {
 		if c.values[i] != nil {

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// errUnknownRef is returned for an unknown reference.
+// errUnknownRef is returned for a reference that is not stored.
 var errUnknownRef = errors.New("no such blob")
 
 func readFrom(items []Item) func(string) ([]byte, error) {
@@ -313,8 +313,8 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// TestCompressLog checks that the first line of each message is kept with the number of
-// omitted ones, and an error with its trace.
+// TestCompressLog checks that a compressed log has the first line of each message with the
+// number of omitted lines of that message, and each error with its stack trace.
 func TestCompressLog(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
@@ -377,9 +377,9 @@ func TestNewestStatementIsKept(t *testing.T) {
 	}
 }
 
-// TestSummarize checks that a summary consists of unchanged sentences in their order, contains
-// its reference, keeps decisions and errors, and that summaries of phases can be summarized
-// again.
+// TestSummarize checks that a summary consists of unchanged sentences in the order of the
+// passages, contains the reference of the passages, keeps decisions and errors, and that
+// summaries of phases can be summarized again.
 func TestSummarize(t *testing.T) {
 	t.Parallel()
 	filler := strings.Repeat("There was some talk about this and that. ", 12)

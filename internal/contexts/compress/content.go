@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// contentKind is the kind of a value by its content.
+// contentKind is the kind of a value, detected from its content.
 type contentKind int
 
 const (
@@ -21,8 +21,8 @@ const (
 	longTextContent
 )
 
-// maxRead is the maximum number of bytes of a value that the heuristics read; shortNote and
-// longValue are the limits of short and long texts in bytes.
+// maxRead is the maximum number of bytes of a value that the heuristics read. shortNote is
+// the maximum length of a short text, longValue the minimum length of a long one, in bytes.
 const (
 	maxRead   = 8 << 10
 	shortNote = 600

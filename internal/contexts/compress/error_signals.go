@@ -3,7 +3,7 @@ package compress
 import "strings"
 
 // The functions in this file search for a few fixed words and check the text around each. A
-// regular expression that tries all of them at every position is about a hundred times
+// regular expression that tries all words at every position is about a hundred times
 // slower, and a context can have a hundred kilobytes.
 
 // hasErrorSignal reports whether the text reports an error that happened: an exception, a panic, a
@@ -20,7 +20,8 @@ func hasErrorSignal(text string) bool {
 		matchAnywhere(text, "E", func(at int) bool { return isSystemError(text, at) })
 }
 
-// matchAnywhere reports whether is returns true for any occurrence of the word.
+// matchAnywhere reports whether is returns true for the position of any occurrence of the
+// word.
 func matchAnywhere(text, word string, is func(at int) bool) bool {
 	for from := 0; ; {
 		i := strings.Index(text[from:], word)
@@ -34,8 +35,8 @@ func matchAnywhere(text, word string, is func(at int) bool) bool {
 	}
 }
 
-// isError checks the text around "rror": "TypeError: ", "Error at ", and "error: " or
-// "error[E0308]: " at the beginning of a line.
+// isError reports whether "rror" at a position is part of an error message: "TypeError: ",
+// "Error at ", or at the beginning of a line "error: " or "error[E0308]: ".
 func isError(text string, at int) bool {
 	if at == 0 {
 		return false
@@ -58,8 +59,8 @@ func isError(text string, at int) bool {
 	return strings.HasPrefix(rest, ": ")
 }
 
-// isThrown reports whether the name ends an exception name and is followed by ":" or " at
-// ".
+// isThrown reports whether the name at a position ends the name of an exception and is
+// followed by ":" or " at ".
 func isThrown(text string, at, length int) bool {
 	rest := text[at+length:]
 	if !strings.HasPrefix(rest, ":") && !strings.HasPrefix(rest, " at ") {
@@ -76,7 +77,8 @@ func isThrown(text string, at, length int) bool {
 	return true
 }
 
-// isPanic checks the text after "panic" or "fatal".
+// isPanic reports whether the text after "panic" or "fatal" at a position makes it an
+// error.
 func isPanic(text string, at int) bool {
 	rest := text[at+len("panic"):]
 	return (strings.HasPrefix(rest, ": ") || strings.HasPrefix(rest, " error")) && beginsWord(text, at)

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// The rules in this file look at the form of a name that no rule of names matches, and at
-// its value: a participle is completed work ("patchedFiles", "optionsCompared"), a name
-// that begins with a question word is an answer ("whyItFails"), and a participle with "at"
-// or "on" and a date is a time ("fetchedOn").
+// The rules in this file look at the form of a name that no other rule matches, and at its
+// value: a participle is completed work ("patchedFiles", "optionsCompared"), a name that
+// begins with a question word is an answer ("whyItFails"), and a participle with "at" or
+// "on" and a date is a time ("fetchedOn").
 
-// classifyForm returns the verdict by the form of the name; false if no rule matches.
+// classifyForm returns the verdict by the form of the name, and false if no rule matches.
 func (c *Classifier) classifyForm(key string, value []byte) (Verdict, bool) {
 	words := keyWords(key)
 	if len(words) < 2 {

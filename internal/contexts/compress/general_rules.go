@@ -4,7 +4,7 @@ import "strings"
 
 // The rules in this file match parts of names: a word for a state before or after the noun
 // ("pendingTasks", "changesMade"), or a word for the kind of work before a word for a text
-// ("designNotes"). They apply if no rule for a specific name matches. The vaguest of them
+// ("designNotes"). They apply if no rule for a specific name matches. The vaguest rules
 // assign at most the layer important.
 
 // joinPairs joins each of the first words with each of the second words.

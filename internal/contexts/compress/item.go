@@ -1,9 +1,9 @@
 // Package compress fits a context into a token budget. It splits a context into items,
 // classifies each into a layer with a reason, and reduces bulky items reversibly.
 //
-// The package is pure: it has no clock, no I/O and no global state. The reduced
-// context contains references of omitted values. The caller stores the values and returns
-// them when a reference is read.
+// The package is pure: it has no clock, no I/O and no global state. The reduced context
+// contains references to omitted values. The caller stores the values and returns a value
+// when its reference is loaded.
 package compress
 
 import (
@@ -16,8 +16,8 @@ import (
 // that they round-trip exactly.
 type Context map[string]json.RawMessage
 
-// Layer is the importance of an item, which ranges from never reduced to dropped after each
-// step.
+// Layer is the importance of an item: the most important items are never reduced, the least
+// important ones are dropped after each step.
 type Layer string
 
 // The layers.
@@ -40,16 +40,17 @@ func (l Layer) layerIndex() int {
 }
 
 // Shares are the guaranteed shares of a token budget per layer. Tokens that a layer does
-// not use are available to the others.
+// not use are available to the other layers.
 type Shares map[Layer]float64
 
-// DefaultShares returns 30, 40, 20 and 10 percent.
+// DefaultShares returns 30, 40, 20 and 10 percent, for the layers from Critical to
+// Ephemeral.
 func DefaultShares() Shares {
 	return Shares{Critical: 0.30, Important: 0.40, Useful: 0.20, Ephemeral: 0.10}
 }
 
-// importantShare returns the share of important items in the budget of important and useful
-// ones.
+// importantShare returns the share of important items in the budget for important and
+// useful items.
 func importantShare() float64 {
 	shares := DefaultShares()
 	return shares[Important] / (shares[Important] + shares[Useful])

@@ -8,12 +8,12 @@ import (
 
 // The functions in this file split JSON one level at a time, without a copy and without
 // parsing nested values, since a context is read at every call. They expect valid JSON. For
-// invalid JSON they return false or some of its parts, and never read past the end.
+// invalid JSON they return false or only some of the parts, and never read past the end.
 
 // objectField is a member of an object.
 type objectField struct{ key, value string }
 
-// readArray returns the elements of an array; false if the text is not an array.
+// readArray returns the elements of an array. ok is false if the text is not an array.
 func readArray(text string) (out []string, ok bool) {
 	ok = readMembers(text, '[', ']', func(at int) int {
 		end := valueEnd(text, at)
@@ -25,8 +25,8 @@ func readArray(text string) (out []string, ok bool) {
 	return out, ok
 }
 
-// readObject returns the members of an object in their order; false if the text is not an
-// object.
+// readObject returns the members of an object in their order. ok is false if the text is
+// not an object.
 func readObject(text string) (out []objectField, ok bool) {
 	ok = readMembers(text, '{', '}', func(at int) int {
 		end := valueEnd(text, at)
@@ -140,7 +140,7 @@ func scalarEnd(text string, at int) int {
 	return at + 1 + n
 }
 
-// unquoteText decodes a JSON string; false if raw is not a string.
+// unquoteText decodes a JSON string. It returns false if raw is not a string.
 func unquoteText(raw string) (string, bool) {
 	if len(raw) < 2 || raw[0] != '"' || raw[len(raw)-1] != '"' {
 		return "", false
@@ -157,7 +157,8 @@ func unquoteText(raw string) (string, bool) {
 	return text, err == nil
 }
 
-// unescapeText decodes the common escapes of a string; false if it contains others.
+// unescapeText decodes the common escapes of a string. It returns false if the string
+// contains other escapes.
 func unescapeText(inner string) (string, bool) {
 	if !utf8.ValidString(inner) {
 		return "", false

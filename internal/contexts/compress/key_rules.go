@@ -36,7 +36,7 @@ func keyTable() []keyRule {
 	return slices.Concat(transientRules(), taskRules(), workRules(), materialRules(), requirementRules(), patternRules(), artifactRules(), generalRules())
 }
 
-// transientRules match times and other values that are valid only at one moment.
+// transientRules match keys for times and other values that are valid only at one moment.
 func transientRules() []keyRule {
 	return []keyRule{
 		{keyEnd, "timestamp|timestamps|timestamp ms|timestamp utc|created at|updated at|started at|ended at|finished at|" +
@@ -49,10 +49,10 @@ func transientRules() []keyRule {
 	}
 }
 
-// workRules match results of the work.
+// workRules match keys for results of the work.
 func workRules() []keyRule {
 	return []keyRule{
-		// A choice outweighs the kind of value.
+		// A word for a choice takes precedence over the words for the kind of value.
 		{keyStart, "chosen|selected|approved|agreed|confirmed assumptions|confirmed scope", Critical, "a choice"},
 
 		{
@@ -77,8 +77,8 @@ func workRules() []keyRule {
 	}
 }
 
-// materialRules match material that can be obtained again, and texts about a thing rather
-// than the thing itself.
+// materialRules match keys for material that can be obtained again, and for texts about a
+// thing rather than the thing itself.
 func materialRules() []keyRule {
 	return []keyRule{
 		{
@@ -92,7 +92,7 @@ func materialRules() []keyRule {
 	}
 }
 
-// requirementRules match requests, demands and decisions.
+// requirementRules match keys for requests, demands and decisions.
 func requirementRules() []keyRule {
 	return []keyRule{
 		{wholeKey, "scope|mission|instructions|approval|rationale|decided|must have|must not change|priorities|agreement|non goals|" +
@@ -109,8 +109,8 @@ func requirementRules() []keyRule {
 	}
 }
 
-// patternRules match prefixes of ephemeral names, and prefixes of critical and important
-// names if no rule knows the last word.
+// patternRules match prefixes of keys for ephemeral values, and prefixes of keys for
+// critical and important values if no rule matches the last word.
 func patternRules() []keyRule {
 	return []keyRule{
 		{keyStart, "debug|debugging|log|logs|temp|tmp|temporary|scratch|cached|heartbeat|spinner", Ephemeral, "debug output, a log or a temporary value"},
@@ -129,7 +129,8 @@ func patternRules() []keyRule {
 	}
 }
 
-// artifactRules match artifacts and their locations, and remaining results of the work.
+// artifactRules match keys for artifacts and their locations, and for other results of the
+// work.
 func artifactRules() []keyRule {
 	return []keyRule{
 		{keyEnd, "files changed|changed files|modified files|files modified|created files|deleted files|artifacts|" +
@@ -142,7 +143,7 @@ func artifactRules() []keyRule {
 	}
 }
 
-// compiledRule is a row of the table with its phrases as a set.
+// compiledRule is a row of the key table with its phrases as a set.
 type compiledRule struct {
 	keyRule
 	phrases map[string]bool

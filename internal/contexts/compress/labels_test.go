@@ -18,8 +18,8 @@ type label struct {
 	value string
 }
 
-// heldOut reports whether the row belongs to the third of the labels that the rules are not
-// tuned on. The split depends on the row alone, so that it never changes.
+// heldOut reports whether the row belongs to the third of the labels that are not used to
+// tune the rules. The split depends on the row alone, so that it never changes.
 func (l label) heldOut() bool {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s\x00%s", l.key, l.value)
@@ -105,9 +105,9 @@ func longValueOf(t testing.TB, value string) string {
 	return string(out)
 }
 
-// TestClassifyLabels compares the classifier with labels that were written before its
+// TestClassifyLabels compares the classifier with labels that were written before the
 // rules. For the held-out third it prints only the count, so that rules are not tuned on
-// it.
+// these labels.
 func TestClassifyLabels(t *testing.T) {
 	t.Parallel()
 	const wanted = 0.95
@@ -153,9 +153,10 @@ func TestClassifyLabels(t *testing.T) {
 	}
 }
 
-// TestClassifyUnknownNames uses names that the rules do not know, labelled by another
-// author. Fewer verdicts are right. The test checks that wrong verdicts are safe: an item
-// with an unknown name is classified as useful, and hardly any important item is dropped.
+// TestClassifyUnknownNames uses names that the rules do not contain, labelled by another
+// author, so that fewer verdicts are right. The test checks that wrong verdicts are safe:
+// an item with an unknown name is classified as useful, and hardly any important item is
+// dropped.
 func TestClassifyUnknownNames(t *testing.T) {
 	t.Parallel()
 	c := NewClassifier(Hints{})
@@ -177,9 +178,9 @@ func TestClassifyUnknownNames(t *testing.T) {
 	}
 }
 
-// TestClassifyThirdLabelSet uses a third set of labels, written before its rules. The
-// accuracy must be at least that of docs/context.md. For the held-out third it prints only
-// the count.
+// TestClassifyThirdLabelSet uses a third set of labels, which was written before the rules
+// for it. The accuracy must be at least the accuracy in docs/context.md. For the held-out
+// third it prints only the count.
 func TestClassifyThirdLabelSet(t *testing.T) {
 	t.Parallel()
 	c := NewClassifier(Hints{})
@@ -208,9 +209,9 @@ func TestClassifyThirdLabelSet(t *testing.T) {
 	}
 }
 
-// TestClassifyFourthLabelSet uses a fourth set of labels, written before its rules. The
-// accuracy must be at least that of docs/context.md. For the held-out third it prints only
-// the count.
+// TestClassifyFourthLabelSet uses a fourth set of labels, which was written before the
+// rules for it. The accuracy must be at least the accuracy in docs/context.md. For the
+// held-out third it prints only the count.
 func TestClassifyFourthLabelSet(t *testing.T) {
 	t.Parallel()
 	c := NewClassifier(Hints{})

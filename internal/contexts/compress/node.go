@@ -27,7 +27,7 @@ type node struct {
 	text  string
 	spans []span
 	form  textKind
-	// first is the index of its first piece, count the number of pieces.
+	// first is the index of the node's first piece, count the number of its pieces.
 	first, count int
 
 	// columns are the keys of a tableNode, in the order of the first row.
@@ -110,7 +110,7 @@ func (b *treeBuilder) addPiece(key, text string) int {
 	return len(b.pieces) - 1
 }
 
-// addText splits a text; it returns nil if the text has only one part.
+// addText splits a text. It returns nil if the text has only one part.
 func (b *treeBuilder) addText(key, raw string) *node {
 	text, ok := unquoteText(raw)
 	if !ok {
@@ -158,7 +158,7 @@ func (b *treeBuilder) addArray(key, raw string, depth int) *node {
 	return n
 }
 
-// addTable splits an array of similar objects into rows.
+// addTable splits an array of objects with the same keys into rows.
 func (b *treeBuilder) addTable(key, raw string, elements []string) *node {
 	if len(elements) < tableRows {
 		return nil
@@ -222,7 +222,7 @@ func hasDuplicates(keys []string) bool {
 	return len(slices.Compact(sorted)) != len(keys)
 }
 
-// pieceNoun returns the word for the parts of a value in a note.
+// pieceNoun returns the word that a note uses for the parts of a value.
 func (n *node) pieceNoun() string {
 	switch {
 	case n.kind == textNode && n.form == logText:

@@ -12,8 +12,8 @@ import (
 // boundaries, and is cached if it is short.
 
 const (
-	// maxPieces bounds the number of cached counts, longestPiece the length of their texts:
-	// about 2 MB in total.
+	// maxPieces bounds the number of cached counts, longestPiece the length of a cached
+	// text, so that the cache takes about 2 MB.
 	maxPieces    = 1 << 15
 	longestPiece = 32
 )
@@ -168,8 +168,8 @@ func pieceEnd(text string, i int) int {
 	return spaceEnd(text, i)
 }
 
-// wordEnd returns the end of a word with its leading mark and a trailing contraction; 0 if
-// no word begins at i.
+// wordEnd returns the end of a word with the mark before it and a trailing contraction, or
+// 0 if no word begins at i.
 func wordEnd(text string, i int) int {
 	at := i
 	switch c := text[at]; {
@@ -206,8 +206,8 @@ func contractionLen(text string) int {
 	return 0
 }
 
-// spaceEnd returns the end of a piece of white space: after its last line end, otherwise
-// before the space that belongs to the next word.
+// spaceEnd returns the end of a piece of white space: after the last line end, or if there
+// is no line end, before the space that belongs to the next word.
 func spaceEnd(text string, i int) int {
 	n := countLeading(text[i:], isSpace)
 	if last := strings.LastIndexAny(text[i:i+n], "\r\n"); last >= 0 {

@@ -37,7 +37,8 @@ func TestPiecesMatchTokenizer(t *testing.T) {
 	})
 }
 
-// TestPiecesMatchTokenizerOnRealTexts checks the same for typical content of contexts.
+// TestPiecesMatchTokenizerOnRealTexts checks that counting by pieces equals the count of
+// the tokenizer for typical content of contexts.
 func TestPiecesMatchTokenizerOnRealTexts(t *testing.T) {
 	t.Parallel()
 	tokenizer := NewTokenizer()

@@ -26,11 +26,11 @@ type Priority struct {
 }
 
 // Prioritise fits the items into a token budget by keeping or dropping whole items.
-// Critical items are always kept; OverReason is set if they alone exceed the budget.
-// Ephemeral items are always dropped, since it is called between two steps. The other items
-// are ranked by layer, relevance to the question of the current step, and age. Important
-// and useful items may use their shares of the budget, and the unused share of the other
-// layer. With a budget of zero or less only ephemeral items are dropped.
+// Critical items are always kept; OverReason is set if the critical items alone exceed the
+// budget. Ephemeral items are always dropped, since Prioritise is called between two steps.
+// The other items are ranked by layer, relevance to the question of the current step, and
+// age. Important and useful items may use the shares of their layers, and the unused share
+// of the other layer. With a budget of zero or less only ephemeral items are dropped.
 func Prioritise(items []Item, options Options) Priority {
 	before := totalTokens(items)
 	if options.Budget <= 0 && options.Ratio < 1 {
@@ -76,8 +76,8 @@ func (p *Priority) addItem(item Item, kept bool, relevance float64, o Options) {
 	p.Items = append(p.Items, placed)
 }
 
-// rankItems returns the indexes of the items by layer, then by relevance and age, then by key,
-// and their relevance from 0 to 1.
+// rankItems returns the indexes of the items, sorted by layer, then by relevance and age,
+// then by key. relevance has the relevance of each item, from 0 to 1.
 func rankItems(items []Item, question string, stems *StemCache) (order []int, relevance []float64) {
 	pieces := make([]piece, len(items))
 	x := newLexicon(stems)

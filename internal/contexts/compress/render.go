@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// gapMark marks an omission inside a value, and is the key of the note in an object.
+// gapMark marks an omission inside a value. In an object it is the key of the note.
 const gapMark = "…"
 
 // renderer renders a tree with the kept pieces.

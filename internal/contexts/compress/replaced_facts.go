@@ -10,26 +10,26 @@ const (
 	staleCompared = 200  // maximum comparisons per piece
 )
 
-// fact is the content of a piece: its plain words without words of change, and its values,
-// which are numbers and names.
+// fact is the content of a piece: its plain words, except words of change such as "now",
+// and its values, which are numbers and names.
 type fact struct{ words, values []int32 }
 
-// factIndex indexes the pieces read so far in the search for replaced facts.
+// factIndex indexes the pieces that were already read in the search for replaced facts.
 type factIndex struct {
 	facts []fact
 	// holders lists the pieces that contain a word, the newest first; heads maps a term to
-	// 1 plus the index of its newest holder.
+	// 1 plus the index in holders of the newest piece that contains it.
 	heads   []int32
 	holders []holder
-	// said maps a term to 1 plus the last piece that contains it.
+	// said maps a term to 1 plus the index of the last piece that was read and contains it.
 	said []int32
 }
 
 type holder struct{ piece, before int32 }
 
-// findStale marks pieces that a later piece replaces: it repeats their words with a word of
-// change ("now", "renamed") and another number or name. Items are ordered by age, pieces by
-// position.
+// findStale marks pieces that a later piece replaces: the later piece repeats their words
+// together with a word of change ("now", "renamed") and another number or name. Items are
+// ordered by age, pieces by position.
 func (s *scorer) findStale() {
 	s.stale = make([]bool, len(s.pieces))
 	h := factIndex{
@@ -58,7 +58,7 @@ func (s *scorer) findStale() {
 	}
 }
 
-// readFact reads the fact of a piece, each word once, into the arena.
+// readFact reads the fact of piece i and appends its terms to the arena, each word once.
 func (s *scorer) readFact(h *factIndex, i int, arena []int32) []int32 {
 	from := len(arena)
 	for _, t := range s.pieces[i].terms {
@@ -77,8 +77,8 @@ func (s *scorer) readFact(h *factIndex, i int, arena []int32) []int32 {
 	return arena
 }
 
-// markReplaced marks the pieces that a piece with a word of change replaces. It searches the
-// pieces that contain the rarest of its words.
+// markReplaced marks the pieces that piece i, which contains a word of change, replaces. It
+// searches the pieces that contain the rarest of the words of piece i.
 func (s *scorer) markReplaced(h *factIndex, i int) {
 	now := h.facts[i]
 	rarest := now.words[0]
@@ -97,8 +97,8 @@ func (s *scorer) markReplaced(h *factIndex, i int) {
 	}
 }
 
-// wordOverlap returns the share of common words of two pieces, scaled by the ratio of their
-// sizes. The first piece must be the one that was read last.
+// wordOverlap returns the share of words that two pieces have in common, scaled by the
+// ratio of their sizes. The first piece must be the piece that was read last.
 func (h *factIndex) wordOverlap(last, before int) float64 {
 	shared := 0
 	for _, id := range h.facts[before].words {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Restore reads the omitted values of a compressed context by their references.
+// Restore replaces the reduced values of a compressed context by the whole values, which it
+// reads by their references.
 func Restore(reduced Context, omitted []Omission, read func(ref string) ([]byte, error)) (Context, error) {
 	out := make(Context, len(reduced)+len(omitted))
 	for key, value := range reduced {

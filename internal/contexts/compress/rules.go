@@ -13,7 +13,7 @@ type Rule struct {
 	Why string `json:"why,omitempty"`
 }
 
-// Rules are the contextRules of a definition; the first match decides.
+// Rules are the contextRules of a definition; the first rule that matches decides.
 type Rules []Rule
 
 // findRule returns the first rule for key.

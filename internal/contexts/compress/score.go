@@ -36,20 +36,20 @@ func cueWords() map[cue][]string {
 type scorer struct {
 	lexicon *lexicon
 	pieces  []piece
-	// frequency is the number of pieces that contain a term.
+	// frequency is the number of pieces that contain a term, indexed by term.
 	frequency []int32
-	// termValues is the value of a term that no kept piece contains.
+	// termValues is the value of a term that no kept piece contains, indexed by term.
 	termValues []float64
-	// cues are the cues of the first terms: the stems of cue words are numbered first.
+	// cues are the cues of the first terms: the stems of cue words have the lowest numbers.
 	cues      []cue
 	cueOf     []cue
 	relevance []float64 // indexed by piece, from 0 to 1
 	stale     []bool    // indexed by piece; true if a newer piece contradicts it
 	// kindBits is the information of a term kind in bits: near zero if every second
-	// sentence has one.
+	// sentence has a term of that kind.
 	kindBits  [termKinds]float64
 	cueValues []float64 // indexed by piece, summed over its cues
-	// messages is the number of pieces without repeated messages.
+	// messages is the number of pieces, where log lines with the same message count once.
 	messages int
 }
 
@@ -129,9 +129,9 @@ func countFrequencies(pieces []piece, terms int) []int32 {
 	return frequency
 }
 
-// weighKinds weights the term kinds and the cues by the share of pieces that have one. For
-// example, a path is rare in the notes of a run, but occurs in every line of a package's
-// documentation, where a ticket number is rare.
+// weighKinds sets the weights of the term kinds and the cues by the share of pieces that
+// have them. For example, a path is rare in the notes of a run, but occurs in every line of
+// a package's documentation, where a ticket number is rare.
 func (s *scorer) weighKinds() {
 	var kinds [termKinds]int
 	for i := range s.pieces {
@@ -158,8 +158,8 @@ func (s *scorer) weighKinds() {
 	}
 }
 
-// cueValue returns the value of the cues of a piece: rare words have a higher value. A word
-// of change has a value only together with a name or a number.
+// cueValue returns the value of the cues of piece i: rare cue words have a higher value. A
+// word of change has a value only together with a name or a number.
 func (s *scorer) cueValue(i int) float64 {
 	var told [4]float64
 	seen := make([]int32, 0, 16)
@@ -226,8 +226,8 @@ const (
 	bm25B = 0.75
 )
 
-// rankBM25 returns the relevance of the pieces to the asked terms, scaled to a maximum of 1;
-// all are 0 if no term matches.
+// rankBM25 returns the relevance of the pieces to the asked terms, scaled to a maximum of
+// 1. If no term matches, all values are 0.
 func rankBM25(pieces []piece, asked []term, frequency []int32) []float64 {
 	scores := make([]float64, len(pieces))
 	if len(asked) == 0 || len(pieces) == 0 {

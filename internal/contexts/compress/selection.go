@@ -27,8 +27,8 @@ const (
 )
 
 // chooser keeps the best pieces within a budget. It implements maximal marginal relevance
-// as coverage: terms that kept pieces already contain add no value, and two sentences of
-// one pattern with different names count as different.
+// as coverage: terms that kept pieces already contain add no value, but two sentences with
+// the same pattern and different names both add value.
 type chooser struct {
 	scorer  *scorer
 	factor  []float64 // indexed by piece: the factor for layer and age
@@ -42,14 +42,14 @@ type chooser struct {
 	// the note.
 	opened []bool
 	note   float64
-	// weights caches the results of costWeight: for pieces of opened items, and for first
-	// pieces.
+	// weights caches the results of costWeight: first for pieces of items that already have
+	// a kept piece, then for pieces of other items.
 	weights [2][]float64
-	// maxValues caches the value of each piece while nothing is kept; -1 means unknown.
+	// maxValues caches the value of each piece before any piece is kept; -1 means unknown.
 	maxValues []float64
 	// piecesOf lists the pieces of each item.
 	piecesOf [][]int
-	// candidate and queue are reused by each call of keepBest.
+	// candidate and queue are buffers that each call of keepBest reuses.
 	candidate []bool
 	queue     gainHeap
 }
@@ -81,10 +81,11 @@ func (c *chooser) pieceValue(i int) float64 {
 	return worth * c.factor[i]
 }
 
-// pieceGain returns the value of piece i per cost.
+// pieceGain returns the value of piece i divided by its weighted cost.
 func (c *chooser) pieceGain(i int) float64 { return c.pieceValue(i) / c.costWeight(i) }
 
-// maxGain returns the upper bound of the gain of piece i: kept pieces only reduce it.
+// maxGain returns an upper bound of the gain of piece i: other kept pieces only reduce the
+// gain.
 func (c *chooser) maxGain(i int) float64 {
 	if c.maxValues[i] < 0 {
 		c.maxValues[i] = c.pieceValue(i)
@@ -92,7 +93,9 @@ func (c *chooser) maxGain(i int) float64 {
 	return c.maxValues[i] / c.costWeight(i)
 }
 
-// costWeight returns the divisor for the cost of a piece.
+// costWeight returns the divisor by which the value of piece i is weighted: its cost,
+// including a share of the note's cost for the first piece of an item, raised to
+// costExponent.
 func (c *chooser) costWeight(i int) float64 {
 	known, cost := &c.weights[0][i], c.cost[i]
 	if !c.opened[c.scorer.pieces[i].item] {
@@ -122,14 +125,15 @@ func newChooser(s *scorer, items int, note float64) *chooser {
 	return c
 }
 
-// resetChoice resets the choice. The spent tokens count against the limit.
+// resetChoice removes all pieces from the choice. spent tokens are already used of the
+// limit.
 func (c *chooser) resetChoice(spent float64) {
 	clear(c.keep)
 	clear(c.covered)
 	clear(c.opened)
 	c.order, c.spent = c.order[:0], spent
 	for i := range c.maxValues {
-		c.maxGain(i) // compute the value while no term is covered, to cache it
+		c.maxGain(i) // cache the value while no term is covered
 	}
 }
 
@@ -153,8 +157,8 @@ func (c *chooser) keepBest(candidates []int, limit float64) {
 		item := c.scorer.pieces[best.piece].item
 		cost := c.costNow(best.piece)
 		if c.spent+cost > limit {
-			// A piece that does not fit now does not fit later, unless its item is opened;
-			// then it is pushed again.
+			// Drop the pieces that do not fit. They do not fit later either, unless another
+			// piece of their item is kept; then they are pushed again.
 			c.queue = slices.DeleteFunc(c.queue, func(g gainEntry) bool { return c.spent+c.costNow(g.piece) > limit })
 			c.queue.buildHeap()
 			continue
@@ -205,9 +209,9 @@ type gainEntry struct {
 	piece int
 }
 
-// gainHeap is a max-heap; equal gains keep the order of the pieces. It replaces
-// container/heap, which calls each comparison through an interface and is too slow for
-// thousands of pieces.
+// gainHeap is a max-heap of pieces by their gain; equal gains keep the order of the pieces.
+// It is used instead of container/heap, which calls each comparison through an interface
+// and is too slow for thousands of pieces.
 type gainHeap []gainEntry
 
 func (g gainHeap) ranksBefore(i, j int) bool {

@@ -80,7 +80,7 @@ func splitLog(text string) []span {
 	return out
 }
 
-// isTraceLine reports whether a line looks like one of a stack trace.
+// isTraceLine reports whether a line looks like a line of a stack trace.
 func isTraceLine(line string) bool {
 	trimmed := strings.TrimSpace(line)
 	switch {
@@ -171,8 +171,8 @@ func beginsEntry(line string) bool {
 	return ok && !strings.ContainsAny(word, " \n")
 }
 
-// sentenceEnd returns the start of the next sentence if the mark at i ends one, and 0
-// otherwise.
+// sentenceEnd returns the start of the next sentence if the punctuation mark at i ends a
+// sentence, and 0 otherwise.
 func sentenceEnd(text string, i int) int {
 	to := i + 1
 	for to < len(text) && strings.IndexByte(`"')]`+"`", text[to]) >= 0 {

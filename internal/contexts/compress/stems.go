@@ -12,8 +12,8 @@ import (
 // StemCache caches the stems of words between calls: most words repeat, and stemming takes as
 // long as all other work on a word. It is safe for concurrent use.
 type StemCache struct {
-	// mu is read-locked while a lexicon is in use, so that the numbers stay valid during a
-	// call.
+	// mu is read-locked while a lexicon is in use, so that the numbers of stems do not
+	// change during a call.
 	mu sync.RWMutex
 	// known maps a word to the number of its stem, or to noStem for a stop word.
 	known map[string]int32

@@ -23,8 +23,8 @@ type Summary struct {
 const minSummaryTokens = 60
 
 // Summarize summarizes the passages, in their order and within the budget or ratio of the
-// options. The first sentence of each passage is its topic and preferred; the other
-// sentences are valued as in Compress. The summary of a run is a Summary of the summaries of
+// options. The first sentence of each passage is its topic and is preferred; the other
+// sentences are valued as in Compress. The summary of a run is made from the summaries of
 // its phases.
 func Summarize(heading string, passages []Passage, options Options) Summary {
 	if options.Counter == nil {
@@ -58,11 +58,11 @@ func joinPassages(passages []Passage) string {
 	return b.String()
 }
 
-// sentenceChooser chooses the sentences of a summary.
+// sentenceChooser has the sentences of the passages, and the choice for a summary.
 type sentenceChooser struct {
 	passages []Passage
 	pieces   []piece
-	// headings is the heading inside the passage, by piece.
+	// headings has for each piece the heading inside its passage that precedes it.
 	headings []string
 	chooser  *chooser
 	all      []int
@@ -108,8 +108,8 @@ func (d *sentenceChooser) chooseSentences(room float64) {
 	d.chooser.keepBest(d.all, room)
 }
 
-// headingOf parses a heading of the second level or below, as earlier summaries contain
-// them. A heading is not counted as a sentence.
+// headingOf parses a heading of the second level or below, such as those in earlier
+// summaries. A heading is not counted as a sentence.
 func headingOf(part string) (heading string, ok bool) {
 	part = strings.TrimSpace(part)
 	rest := strings.TrimLeft(part, "#")

@@ -15,9 +15,10 @@ type Counter interface {
 
 // Tokenizer counts tokens with the vocabulary o200k_base. The count is exact for models
 // with that encoding and approximate for others, because not all tokenizers are public. The
-// vocabulary is loaded at the first count: it takes about 40 ms and 20 MB. It is safe for
-// concurrent use. The codec's own constructor is used so that other vocabularies are not
-// linked in: the garbage collector scans them even if they are not used.
+// vocabulary is loaded at the first count, which takes about 40 ms and 20 MB. A Tokenizer
+// is safe for concurrent use. The codec's own constructor is used so that other
+// vocabularies are not linked in: the garbage collector scans them even if they are not
+// used.
 type Tokenizer struct {
 	load   func() *codec.Codec
 	pieces pieceCache
@@ -39,14 +40,14 @@ func (t *Tokenizer) countExact(text string) int {
 	return Estimate(text)
 }
 
-// Estimator counts with Estimate.
+// Estimator is a Counter that uses Estimate.
 type Estimator struct{}
 
 // Count implements Counter.
 func (Estimator) Count(text string) int { return Estimate(text) }
 
-// Average tokens per kind of character, in hundredths. They are fitted to o200k over Go
-// source, prose, logs and JSON; docs/context.md lists the error.
+// Average tokens per kind of character, in hundredths. They are fitted to the counts of
+// o200k for Go source, prose, logs and JSON; docs/context.md lists the error.
 const (
 	wordCost  = 105 // a run of letters up to its usual length
 	longWord  = 12  // in letters; a longer word is several tokens
@@ -116,7 +117,7 @@ const DefaultCacheEntries = 10_000
 const shortText = 16
 
 // Cache wraps a counter and caches its counts by the hash of the text, so that an unchanged
-// item is not counted again. It stores no text. It is safe for concurrent use.
+// item is not counted again. It stores no text. A Cache is safe for concurrent use.
 type Cache struct {
 	counter Counter
 	size    int
@@ -131,8 +132,8 @@ type cacheEntry struct {
 	tokens int
 }
 
-// NewCache returns a cache of at most entries counts; if entries is zero or less, it is
-// DefaultCacheEntries.
+// NewCache returns a cache of at most entries counts. If entries is zero or less, the cache
+// has DefaultCacheEntries.
 func NewCache(counter Counter, entries int) *Cache {
 	if entries <= 0 {
 		entries = DefaultCacheEntries

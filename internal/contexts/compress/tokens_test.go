@@ -80,8 +80,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestEstimate checks that over source, prose, logs and JSON the error of Estimate is
-// within the bounds of docs/context.md.
+// TestEstimate checks that for Go source, prose, logs and JSON the error of Estimate is
+// within the bounds in docs/context.md.
 func TestEstimate(t *testing.T) {
 	t.Parallel()
 	exact := NewTokenizer()
@@ -124,8 +124,8 @@ func TestKeyWords(t *testing.T) {
 	}
 }
 
-// FuzzSplitSpans checks that the parts of any text cover it, and that a reduced value is valid
-// JSON.
+// FuzzSplitSpans checks that the spans of any text cover the text, and that a reduced value
+// is valid JSON.
 func FuzzSplitSpans(f *testing.F) {
 	f.Add("2026-03-01T10:00:00Z INFO a=1\n2026-03-01T10:00:01Z ERROR b\n\tat c\n", 10)
 	f.Add("A sentence. Another one, e.g. this.\n\n- an entry\n", 3)

@@ -21,7 +21,7 @@ const (
 	termKinds  = iota   // the number of kinds
 )
 
-// term is one word of a text; a plain word is stemmed.
+// term is one word of a text. If it is a plain word, it is stemmed.
 type term struct {
 	id   int32
 	kind termKind
@@ -31,11 +31,12 @@ type term struct {
 // it holds a read lock on the shared stems.
 type lexicon struct {
 	shared *StemCache
-	// local maps the number of a shared stem to 1 plus the term; 0 means unknown.
+	// local maps the number of a shared stem to 1 plus its term in this lexicon; 0 means
+	// that the stem has no term yet.
 	local []int32
-	// names are all terms except plain words, fresh are the new words that shared does not
-	// contain, stems are their stems, and own are the cue words, which are terms even if
-	// they are stop words.
+	// names are all terms except plain words; fresh are the plain words that shared does
+	// not contain; stems are the terms of the stems of these words; own are the cue words,
+	// which are terms even if they are stop words.
 	names, fresh, stems, own map[string]int32
 	learned                  map[string]string
 	kinds                    []termKind
@@ -100,7 +101,8 @@ func (x *lexicon) addStem(stem string) int32 {
 // longestWord bounds the words that are stemmed; a longer one is a name.
 const longestWord = 40
 
-// addWord returns the term of a plain word by its stem; false for a stop word.
+// addWord returns the term of a plain word, which is the term of its stem. It returns false
+// for a stop word.
 func (x *lexicon) addWord(word string) (int32, bool) {
 	number, ok := x.shared.known[word]
 	if ok && number >= 0 {
@@ -129,8 +131,8 @@ func (x *lexicon) learnWord(word string) int32 {
 	return id
 }
 
-// readTerms appends the terms of a text to out. The words of a name or a path are terms too, so
-// that a question in plain words finds it.
+// readTerms appends the terms of a text to out. The words within a name or a path are terms
+// too, so that a question in plain words finds the name.
 func (x *lexicon) readTerms(out []term, text string) []term {
 	for i := 0; i < len(text); {
 		if n := spaceAt(text, i); n > 0 {
@@ -163,7 +165,7 @@ func spaceAt(text string, i int) int {
 // trimMarks removes punctuation that surrounds a word, and marks of omissions.
 func trimMarks(field string) string { return strings.Trim(field, gapMark+".,;:!?()[]{}<>\"'`*=") }
 
-// readField appends the terms of a field between two spaces.
+// readField appends the terms of a field, which is a part of a text between spaces.
 func (x *lexicon) readField(out []term, field string) []term {
 	if field == "" {
 		return out
@@ -245,7 +247,7 @@ func (n *letterCounts) countMark(c byte) {
 	}
 }
 
-// kindOf returns the kind of a field between two spaces.
+// kindOf returns the kind of the term that a field is.
 func kindOf(field string) termKind {
 	n := countLetters(field)
 	alpha := n.lower + n.upper

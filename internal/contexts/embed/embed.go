@@ -22,7 +22,7 @@ type Options struct {
 	URL string
 	// Model is the name of the model.
 	Model string
-	// Key is sent as a bearer token; empty sends none.
+	// Key is sent as a bearer token, unless it is empty.
 	Key string
 	// Timeout bounds a call; the default is 5 seconds.
 	Timeout time.Duration
@@ -55,7 +55,7 @@ func New(o Options) (*Client, error) {
 	return &Client{o: o, url: strings.TrimSuffix(strings.TrimRight(o.URL, "/"), "/embeddings") + "/embeddings"}, nil
 }
 
-// Embed returns one vector per text, in their order. Errors have the code
+// Embed returns one vector per text, in the order of the texts. Errors have the code
 // guideway.CodeUnavailable; they never contain the key.
 func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)

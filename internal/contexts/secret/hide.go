@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// hint detects a credential by the text before it: its first group is kept, its second one
-// is hidden. Hints have more false positives than rules. They are used to redact texts,
-// where a false positive costs one word, but not for warnings.
+// hint detects a credential by the text before it. The first group of the pattern is kept,
+// the second group is hidden. Hints have more false positives than rules. They are used to
+// redact texts, where a false positive costs one word, but not for warnings.
 type hint struct {
 	// marks are lower-case strings, one of which must be present.
 	marks   []string
@@ -17,7 +17,8 @@ type hint struct {
 	random bool
 }
 
-// hints are all hints; each is compiled when its mark is first found.
+// hints are all hints; the pattern of a hint is compiled when one of its marks is first
+// found.
 var hints = sync.OnceValue(func() []hint {
 	type shape struct {
 		marks   []string

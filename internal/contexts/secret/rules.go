@@ -9,8 +9,8 @@ import (
 // rule is the format of a credential.
 type rule struct {
 	name string
-	// marks are strings, one of which is in every credential of that format: searching for
-	// them is cheaper than the pattern.
+	// marks are strings, one of which is in every credential of that format. Searching for
+	// them is cheaper than matching the pattern.
 	marks []string
 	// pattern is compiled when a mark is first found; most processes never find one.
 	pattern func() *regexp.Regexp
@@ -22,7 +22,7 @@ const (
 	after  = `(?:$|[^A-Za-z0-9_-])`
 )
 
-// rules are the formats with a recognizable prefix, shared by all scanners.
+// rules are the formats with a recognizable prefix. All scanners share them.
 var rules = sync.OnceValue(func() []rule {
 	type shape struct {
 		name    string
@@ -87,8 +87,8 @@ var placeholder = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^(?:\W*|<.*>|\$\{?.*|%.*%|\{\{.*\}\}|\[.*\]|x+|\*+|.*(?:example|placeholder|redacted|changeme|your[_-]|todo|none|null|env[:.]|see ).*)$`)
 })
 
-// isAssignment reports whether a key names a credential and its value is one: a single word
-// that is not a placeholder.
+// isAssignment reports whether a key names a credential and its value may be a credential:
+// a single word that is not a placeholder.
 func isAssignment(key, value string) bool {
 	if len(value) < 8 || len(value) > 4096 || strings.ContainsAny(value, " \t\n") {
 		return false

@@ -10,8 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/secret"
 )
 
-// TestScan checks that secrets are found at any depth, in the order of their paths, and that
-// a known text is found again.
+// TestScan checks that secrets are found at any depth and reported in the order of their
+// paths, and that a text with a secret is found again in a second scan.
 func TestScan(t *testing.T) {
 	t.Parallel()
 	s := secret.NewScanner()

@@ -124,15 +124,15 @@ func Join(path, key string) string {
 // JoinIndex adds an index to a pointer.
 func JoinIndex(path string, i int) string { return path + "/" + strconv.Itoa(i) }
 
-// Redact returns the text without likely credentials, and whether there were any. The text
-// around them is unchanged.
+// Redact returns the text without likely credentials, and reports whether there were any.
+// The text around them is unchanged.
 func (s *Scanner) Redact(text string) (string, bool) {
 	found := false
 	for _, r := range s.rules {
 		if !slices.ContainsFunc(r.marks, func(mark string) bool { return strings.Contains(text, mark) }) {
 			continue
 		}
-		if r.name == "private-key" { // the key follows the matched header
+		if r.name == "private-key" { // the private key follows the header that the pattern matches
 			if at := r.pattern().FindStringIndex(text); at != nil {
 				text, found = text[:at[0]]+"[redacted: "+r.name+"]", true
 			}
@@ -151,8 +151,8 @@ func (s *Scanner) Redact(text string) (string, bool) {
 	return text, found || hidden
 }
 
-// redactMatch returns the replacement of a match: the rule's name, and the boundary characters of
-// the match.
+// redactMatch returns the replacement of a match: the name of the rule between the boundary
+// characters of the match.
 func (r *rule) redactMatch(match string) string {
 	const word = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 	head, tail := "", ""

@@ -92,7 +92,7 @@ func TestNamedSecretsAreHidden(t *testing.T) {
 	}
 }
 
-// TestWordsAreLeftAlone checks that similar words are not redacted.
+// TestWordsAreLeftAlone checks that words that resemble credentials are not redacted.
 func TestWordsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := secret.NewScanner()
@@ -110,7 +110,7 @@ func TestWordsAreLeftAlone(t *testing.T) {
 }
 
 // TestRedactedTextIsExact checks that exactly the credential is replaced: the characters
-// around it stay, and its own last characters do not.
+// around the credential stay, and no character of the credential does.
 func TestRedactedTextIsExact(t *testing.T) {
 	t.Parallel()
 	s := secret.NewScanner()

@@ -18,17 +18,17 @@ type crowd struct {
 	Session string `json:"session"`
 }
 
-// saved is the result of one save of a client.
+// saved is the result of one save by a client.
 type saved struct {
 	listedCheckpoint
 	Text text `json:"text"`
-	// Head is the expected head.
+	// Head is the expected head of the request.
 	Head  string `json:"head,omitempty"`
 	Error string `json:"error,omitempty"`
 }
 
-// runCrowd saves as fast as possible. Every other client sets the checkpoint that its context
-// is based on as the expected head.
+// runCrowd saves as fast as possible. Every other client sends as the expected head the
+// checkpoint that it saved last.
 func (d *orderExecutor) runCrowd(ctx context.Context, c crowd) (reply, error) {
 	var mu sync.Mutex
 	var all []saved
@@ -56,7 +56,7 @@ func (d *orderExecutor) runCrowd(ctx context.Context, c crowd) (reply, error) {
 	return reply{Crowd: all}, nil
 }
 
-// saveTo saves a text to a session other than its own.
+// saveTo saves the context of a text to the given session, whatever session the text names.
 func (d *orderExecutor) saveTo(ctx context.Context, session string, x text, head string) (reply, error) {
 	request := x
 	request.Session = session
@@ -74,7 +74,7 @@ func TestCrowd(t *testing.T) {
 			p := k.place(t)
 			steps := crash.Amount(t, "GUIDEWAY_CRASH_STEPS", 12, 6)
 			var workers []*worker
-			for range processes { // open a new store concurrently
+			for range processes { // the workers create the same store concurrently
 				workers = append(workers, startWorker(t, p))
 			}
 			for _, w := range workers {

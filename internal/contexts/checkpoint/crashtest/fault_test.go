@@ -23,7 +23,8 @@ import (
 type fault struct {
 	name string
 	err  error
-	// after executes the write before it fails: so that only the result is lost.
+	// after executes the write and then returns the error, as if only the response was
+	// lost.
 	after bool
 	// lasting makes all later writes fail too, until a removal succeeds.
 	lasting bool
@@ -40,7 +41,7 @@ func writeFaults() []fault {
 	}
 }
 
-// trap makes one write fail.
+// trap makes the write with the number at fail.
 type trap struct {
 	fault
 
@@ -50,7 +51,7 @@ type trap struct {
 	sprung bool
 }
 
-// tryWrite executes a write or fails it. frees means that the write frees space.
+// tryWrite executes a write or makes it fail. frees means that the write frees space.
 func (p *trap) tryWrite(frees bool, do func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +85,7 @@ func (p *trap) disarm() (sprung bool) {
 	return sprung
 }
 
-// faultyBlobs is a blob store whose writes the trap can fail.
+// faultyBlobs is a blob store whose writes a trap can make fail.
 type faultyBlobs struct {
 	blob.Store
 	trap *trap
@@ -113,7 +114,7 @@ func (f faultyBlobs) EraseSlot(ctx context.Context, key string) error {
 	return f.trap.tryWrite(true, func() error { return f.Store.EraseSlot(ctx, key) })
 }
 
-// faultyIndex is an index whose writes the trap can fail.
+// faultyIndex is an index whose writes a trap can make fail.
 type faultyIndex struct {
 	checkpoint.Index
 	trap *trap
@@ -278,8 +279,8 @@ func (b *faultBench) compareAll() {
 	}
 }
 
-// checkNewest checks that the last acknowledged save of a session is the last checkpoint, or
-// precedes one whose answer was lost.
+// checkNewest checks that the last acknowledged save of a session is the session's last
+// checkpoint, or precedes a checkpoint whose save was stored but returned an error.
 func (b *faultBench) checkNewest(session string, n int) {
 	b.t.Helper()
 	last, err := b.service.Load(b.t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: session})
@@ -295,7 +296,7 @@ func contextOf(l *checkpoint.Loaded) string {
 	return string(l.Context)
 }
 
-// TestEveryWriteFails checks every kind of failure of each write of runAllWrites, one per
+// TestEveryWriteFails causes every kind of failure in each write of runAllWrites, one per
 // trial. Acknowledged checkpoints must exist, a failed save must return a clear error, and
 // later calls must work.
 func TestEveryWriteFails(t *testing.T) {
@@ -348,7 +349,8 @@ func TestEveryWriteFails(t *testing.T) {
 	}
 }
 
-// TestTrap tests the traps.
+// TestTrap checks that a lasting trap makes writes fail from the selected write on, until a
+// removal succeeds.
 func TestTrap(t *testing.T) {
 	t.Parallel()
 	p := &trap{fault: fault{err: syscall.EIO, lasting: true}, at: 2}

@@ -12,12 +12,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// perLine is the limit of the sessions in these tests; the oldest checkpoints are removed.
+// perLine is the maximum number of checkpoints of a session in these tests; a save beyond
+// it removes the oldest checkpoint.
 const perLine = 40
 
 // TestKilled checks that nothing is lost if workers are killed at random moments, while
-// they open the store, save, fold, delete and sweep, and other workers continue. Two of
-// them work on one directory at a time.
+// they open the store, save, store checkpoints as deltas, delete and sweep, and other
+// workers continue. Two workers use one directory at the same time.
 func TestKilled(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()
@@ -53,14 +54,15 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// workerSlot runs one worker after another on its sessions. Sessions outlive workers.
+// workerSlot runs one worker after another, each with the same sessions.
 type workerSlot struct {
 	t      *testing.T
 	place  place
 	random *rand.Rand
 	lanes  []*sessionState
 	// opened counts workers that were killed after they had opened the store, midst the
-	// orders in progress at that moment, and saves the saves among them.
+	// orders that were in progress when they were killed, and saves the saves among these
+	// orders.
 	opened, midst, saves int
 }
 
@@ -115,12 +117,12 @@ type sessionState struct {
 	size    int
 	n       int
 	// acked are the acknowledged checkpoints that were not deleted, the oldest first, and
-	// those found after a crash, whose acknowledgement is unknown.
+	// the checkpoints found after a crash, whose acknowledgement may have been lost.
 	acked []ackedCheckpoint
-	// old are the checkpoints that the limit may have removed. Those that still exist must
+	// old are the checkpoints that the limit may have removed. If one still exists, it must
 	// be unchanged.
 	old map[string]text
-	// pending is the save without an answer; it may have happened.
+	// pending is the context of a save without a reply; it may have been stored.
 	pending *text
 	// midst reports that the worker died during an order of this session.
 	midst bool
@@ -132,11 +134,12 @@ type sessionState struct {
 type ackedCheckpoint struct {
 	id   string
 	text text
-	// doubtful checkpoints may be missing: their deletion got no answer.
+	// doubtful reports that the checkpoint may be missing, because its deletion got no
+	// reply.
 	doubtful bool
 }
 
-// sendOrders sends that many orders, or until the worker dies.
+// sendOrders sends the given number of orders, or fewer if the worker dies.
 func (l *sessionState) sendOrders(w *worker, orders int) error {
 	for range orders {
 		died, err := l.sendOrder(w)
@@ -170,7 +173,8 @@ func (l *sessionState) sendOrder(w *worker) (died bool, err error) {
 	}
 }
 
-// unexpectedError returns the unexpected error of a reply; a killed worker is expected.
+// unexpectedError returns the error of a reply, or nil if the order succeeded or the worker
+// was killed.
 func unexpectedError(what string, r reply, err error) error {
 	if err != nil || r.OK() {
 		return nil
@@ -193,8 +197,8 @@ func (l *sessionState) saveNext(w *worker) (bool, error) {
 	return false, unexpectedError("save", r, err)
 }
 
-// addAcked adds a checkpoint. The oldest ones above the limit may be missing from now
-// on, even if others are deleted later.
+// addAcked adds a checkpoint. From then on the oldest checkpoints above the limit may be
+// missing, even if others are deleted later.
 func (l *sessionState) addAcked(k ackedCheckpoint) {
 	l.acked = append(l.acked, k)
 	for ; len(l.acked) > perLine; l.acked = l.acked[1:] {
@@ -230,9 +234,9 @@ func (l *sessionState) removeOne(w *worker, i int) (bool, error) {
 	return false, unexpectedError("delete", r, err)
 }
 
-// checkSession compares a session with its expected state: no acknowledged checkpoint may be
-// missing, and no unknown one may exist. It loads the newest and the given number of
-// others; a negative number means all.
+// checkSession compares a session with its expected state: no acknowledged checkpoint may
+// be missing, and no unknown one may exist. It loads the newest checkpoint and the given
+// number of other ones; a negative number means all.
 func (l *sessionState) checkSession(w *worker, loads int) error {
 	r, err := w.Do(order{Do: opList, Session: l.session})
 	if err != nil || !r.OK() {
@@ -266,7 +270,7 @@ func (l *sessionState) checkSession(w *worker, loads int) error {
 	recalls := 0
 	for ref, x := range l.refs {
 		if recalls++; loads >= 0 && recalls > loads {
-			break // a map is read in random order
+			break // enough fragments were loaded; the order of a map is random
 		}
 		r, err := w.Do(order{Do: opRecall, Checkpoint: ref})
 		if err != nil || !r.OK() || r.Sum != x.contextSum() {
@@ -340,7 +344,8 @@ func compareAllSessions(t *testing.T, p place, seats []*workerSlot) {
 	t.Logf("%d workers were killed, with %d orders in progress, %d of them saves; %d saves", opened, midst, cut, saves)
 }
 
-// TestComparisonFindsLoss tests the comparison.
+// TestComparisonFindsLoss checks that the comparison with the expected state detects lost
+// and unknown checkpoints.
 func TestComparisonFindsLoss(t *testing.T) {
 	t.Parallel()
 	texts := []text{{"s", 1, 100}, {"s", 2, 100}, {"s", 3, 100}, {"s", 4, 100}}

@@ -19,7 +19,7 @@ import (
 
 // filled is a place with checkpoints and their expected state.
 type filled struct {
-	// dir is a copy of all files.
+	// dir is a directory with a copy of all files of the place.
 	dir    string
 	known  map[string]text
 	lasts  map[string]text
@@ -69,7 +69,7 @@ func copyFiles(t *testing.T, from, to string) {
 	}
 }
 
-// filePurpose returns the purpose of a file.
+// filePurpose returns the purpose of a file, or "" if damage to it is not tested.
 func filePurpose(name string) string {
 	slashed := filepath.ToSlash(name)
 	switch {
@@ -122,8 +122,8 @@ func bySort(t *testing.T, dir string) map[string][]string {
 }
 
 // TestNoise checks random damage to one file of each kind in turn: a load returns the right
-// context, an older one marked as degraded, or an error. A rebuilt index contains
-// everything that the blobs contain, and no key is ever replaced.
+// context, an older one marked as degraded, or an error. A rebuilt index contains all
+// checkpoints that the blobs contain, and no key is ever replaced.
 func TestNoise(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()
@@ -379,7 +379,8 @@ func wantRefused(t *testing.T, r reply) {
 }
 
 // TestClocks checks processes whose clocks differ by years. If they save to one session,
-// sweep and fold, the order is that of the saves, and nothing is lost.
+// sweep and store deltas, the checkpoints are in the order of the saves, and nothing is
+// lost.
 func TestClocks(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()

@@ -26,7 +26,7 @@ type place struct {
 	// Ahead is the number of seconds by which the worker's clock is ahead.
 	Ahead int64 `json:"ahead,omitempty"`
 	// Room, if not 0, bounds the directory to that many bytes: the worker mounts a private
-	// file system there, which disappears when the worker ends.
+	// file system on it, which disappears when the worker ends.
 	Room int64 `json:"room,omitempty"`
 }
 
@@ -40,11 +40,12 @@ func (p place) keyFile() string { return filepath.Join(p.Dir, "keys", "key") }
 type text struct {
 	Session string `json:"session"`
 	N       int    `json:"n"`
-	// Size is its approximate size in bytes.
+	// Size is the approximate size of the context in bytes.
 	Size int `json:"size"`
 }
 
-// contextJSON returns the context. It is deterministic and similar to the next one.
+// contextJSON returns the context, which is deterministic and similar to the context of the
+// next number.
 func (x text) contextJSON() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"log":[`)
@@ -91,8 +92,8 @@ const (
 	// opMaintain runs the maintenance that follows a start.
 	opMaintain op = "maintain"
 	opCrowd    op = "crowd"
-	// opFill fills a bounded directory except for Room bytes, opDrain frees it. opReopen
-	// closes the checkpoints and opens them again.
+	// opFill fills a bounded directory except for Room bytes, opDrain frees the space
+	// again. opReopen closes the checkpoints and opens them again.
 	opFill   op = "fill"
 	opDrain  op = "drain"
 	opReopen op = "reopen"
@@ -118,14 +119,14 @@ type reply struct {
 	Crowd   []saved  `json:"crowd,omitempty"`
 }
 
-// listedCheckpoint is a checkpoint.
+// listedCheckpoint is a checkpoint in a reply.
 type listedCheckpoint struct {
 	Checkpoint string `json:"checkpoint,omitempty"`
 	Number     int64  `json:"number,omitempty"`
 	Parent     string `json:"parent,omitempty"`
 	Branch     bool   `json:"branch,omitempty"`
 	Created    int64  `json:"created,omitempty"`
-	// Sum is the hash of its context.
+	// Sum is the hash of the checkpoint's context.
 	Sum string `json:"sum,omitempty"`
 }
 

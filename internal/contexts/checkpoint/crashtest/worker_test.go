@@ -24,7 +24,7 @@ type orderExecutor struct {
 	service *checkpoints.Checkpoints
 }
 
-// openDesk opens a place as the program does.
+// openDesk opens the checkpoints of a place with the same options as the program.
 func (p place) openDesk(ctx context.Context) (*orderExecutor, error) {
 	o := checkpoints.Options{
 		DataDir: p.dataDir(), Store: p.Store,
@@ -170,8 +170,8 @@ func (d *orderExecutor) verifyAll(ctx context.Context) (reply, error) {
 	return r, nil
 }
 
-// reopenStore acts like another process on the same file system. No other order may be in
-// progress.
+// reopenStore closes the checkpoints and opens them again, like a new process on the same
+// file system. No other order may be in progress.
 func (d *orderExecutor) reopenStore(ctx context.Context) error {
 	if d.service != nil {
 		if err := d.service.Close(); err != nil {

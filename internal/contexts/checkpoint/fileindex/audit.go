@@ -16,10 +16,10 @@ import (
 
 const (
 	auditName = "audit.log"
-	// maxAudit is the size from which the file is renamed; it replaces the previously
-	// renamed one.
+	// maxAudit is the size from which the log file is renamed. It then replaces the file
+	// that was renamed before.
 	maxAudit = 8 << 20
-	// maxNotes bounds the log in memory.
+	// maxNotes bounds the number of log entries in memory.
 	maxNotes = 10_000
 )
 

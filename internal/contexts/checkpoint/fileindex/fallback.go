@@ -27,8 +27,8 @@ func InUse(dir string) bool {
 	return false
 }
 
-// Discard removes the files in their last read state; a file that has changed since is
-// kept. A process that still uses the index rebuilds it from the blobs.
+// Discard removes the audit log and the files that have not changed since they were last
+// read. A process that still uses the index rebuilds it from the blobs.
 func (x *Index) Discard(ctx context.Context) error {
 	if x.o.Dir == "" {
 		return nil

@@ -16,11 +16,11 @@ import (
 // member "format".
 const formatVersion = 2
 
-// ErrFormat is the cause of errors about files of another format.
+// ErrFormat is wrapped by errors about files of another format.
 var ErrFormat = errors.New("the format of the file is not supported")
 
-// newFormatError returns the error for a file of another format. The file stays as it is:
-// another version of the program may be using it.
+// newFormatError returns the error for a file of another format. The file is not changed,
+// since another version of the program may be using it.
 func newFormatError(path string, found int) error {
 	err := guideway.Errorf(guideway.CodeUnavailable, "read the index file %s: %w: it has format %d, this version of guideway supports %d; the file was not changed",
 		path, ErrFormat, found, formatVersion)
@@ -53,8 +53,8 @@ func (l *seriesData) encodeSeries() ([]byte, error) {
 	return slices.Concat([]byte(hex.EncodeToString(sum[:])+"\n"), body, []byte("\n")), nil
 }
 
-// parseSeries decodes a file. ok is false if it is damaged. Only a file of the current
-// format has a series.
+// parseSeries decodes a file. ok is false if the file is damaged. l is nil if the file has
+// another format.
 func parseSeries(data []byte) (l *seriesData, format int, ok bool) {
 	sum, body, found := strings.Cut(string(data), "\n")
 	body = strings.TrimSuffix(body, "\n")

@@ -1,6 +1,6 @@
 // Package fileindex stores the metadata of checkpoints as JSON, one file per series, if
 // there is no database: because none is configured, or because it cannot be opened. Without
-// a directory it stores it in memory.
+// a directory, the package keeps the metadata in memory.
 //
 // Each call reads all changed files first, and word searches scan all texts. That is fast
 // enough for a few thousand checkpoints.
@@ -101,8 +101,8 @@ func (x *Index) Close() error {
 	return x.lock.Close()
 }
 
-// Lost reports whether a part of the index was unreadable or missing since the last call.
-// The blobs contain it.
+// Lost reports whether a part of the index was found to be unreadable or missing since the
+// last call. The blobs still contain that part.
 func (x *Index) Lost() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -185,8 +185,8 @@ func (x *Index) readChanged() error {
 	return nil
 }
 
-// readFile reads one series. It renames a damaged file, since the blobs contain its data,
-// and refuses one of another format.
+// readFile reads the file of one series. It renames a damaged file, since the blobs contain
+// its data, and returns an error for a file of another format.
 func (x *Index) readFile(name string, info fs.FileInfo) error {
 	path := filepath.Join(x.o.Dir, name)
 	data, err := os.ReadFile(path)

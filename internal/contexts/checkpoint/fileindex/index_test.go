@@ -39,7 +39,7 @@ func writeSeries(t *testing.T, dir string) (file string) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestContract runs the suite of all indexes on files.
+// TestContract runs the test suite that every index must pass, with indexes in files.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	indextest.Exercise(t, func(t *testing.T) indextest.Opener {
@@ -55,7 +55,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// TestMemory runs the suite of all indexes in memory.
+// TestMemory runs the test suite that every index must pass, with indexes in memory.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	indextest.Exercise(t, func(t *testing.T) indextest.Opener {
@@ -80,7 +80,7 @@ func TestDamagedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It is still valid JSON, with different content.
+	// The file is still valid JSON, with different content.
 	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "first", "worst", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +100,8 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// A file of another format is refused with the file, both formats and a fix, and stays as
-// it is.
+// TestOtherFormats checks that a file of another format is not changed, and that the error
+// names the file, both formats and a fix.
 func TestOtherFormats(t *testing.T) {
 	t.Parallel()
 	for member, want := range map[string][]string{

@@ -12,8 +12,8 @@ import (
 // keepDeleted is the time for which deleted ids are stored.
 const keepDeleted = 45 * 24 * time.Hour
 
-// seriesData is the data of one series. It is immutable once published: a change creates another
-// one.
+// seriesData is the data of one series. It is immutable once published: a change creates a
+// new seriesData.
 type seriesData struct {
 	Key     checkpoint.SeriesKey `json:"series"`
 	Last    int64                `json:"last"`
@@ -36,7 +36,8 @@ func newConflict(format string, args ...any) error {
 	return guideway.Errorf(guideway.CodeConflict, format, args...)
 }
 
-// applyChange returns the series after a change. pos is the position of the added record.
+// applyChange returns a copy of the series with a change applied. pos is the position of
+// the added record.
 func (l *seriesData) applyChange(c checkpoint.Change, pos int64) (*seriesData, error) {
 	next := &seriesData{Key: c.Series, Last: l.Last, Touched: l.Touched, Items: slices.Clone(l.Items), Gone: map[string]time.Time{}}
 	for id, at := range l.Gone {

@@ -23,8 +23,8 @@ func wordStems(text string) map[string]bool {
 	return found
 }
 
-// filterByWords returns the items that match all words of a filter, in their order; with Any
-// those that match some, the best first.
+// filterByWords returns the items that match all words of a filter, in the order of the
+// list. With Any it returns the items that match at least one word, the best matches first.
 func filterByWords(list []item, f checkpoint.Filter) []item {
 	if len(f.Words) == 0 {
 		return list

@@ -54,7 +54,7 @@ func numberOnce(t *testing.T, f *fixture) {
 	taken := newRecord(testSeries(), 3)
 	taken.ID = newRecord(testSeries(), 1).ID
 	wantCode(t, x.Apply(t.Context(), addChange(taken, "")), guideway.CodeConflict, "an id that is already used")
-	// The same applies to a different series.
+	// The numbers of a different series are checked in the same way.
 	elsewhere := newRecord(checkpoint.SeriesKey{User: "bob", Session: "work"}, 1)
 	elsewhere.ID = taken.ID
 	wantCode(t, x.Apply(t.Context(), addChange(elsewhere, "")), guideway.CodeConflict, "an id that another user has")

@@ -146,7 +146,8 @@ func testSeriesLists(t *testing.T, f *fixture) {
 	if len(list) != 2 || list[0].Session != "play" || list[1].Session != "work" {
 		t.Fatalf("the series are %+v", list)
 	}
-	// A touch moves a series to the end, but never back.
+	// A touch moves a series to the end of the list. A touch with an earlier time does not
+	// move it.
 	for _, when := range []time.Time{minuteTime(60), minuteTime(50)} {
 		mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: play, At: when, Touch: true}))
 	}

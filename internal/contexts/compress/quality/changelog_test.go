@@ -94,9 +94,9 @@ func findEntities(text string) map[string]bool {
 	return found
 }
 
-// TestQualityFutureReferences measures how many names of a history that the later text uses
-// again are still present after compression to a half, a quarter and a tenth. It does not
-// depend on an author's judgment.
+// TestQualityFutureReferences measures how many of the names that a later text uses again
+// are still present after the history before it was compressed to a half, a quarter and a
+// tenth. It does not depend on an author's judgment.
 func TestQualityFutureReferences(t *testing.T) {
 	t.Parallel()
 	// The weights were tuned on every second changelog.

@@ -16,19 +16,20 @@ type fact struct {
 	texts []string
 	// keys must all be in the output.
 	keys []string
-	// stale is the outdated value: the answer is wrong if the output contains it without
-	// the keys.
+	// stale is the outdated value: the fact counts as wrong if the output contains this
+	// value without the keys.
 	stale string
 	// subject is the topic that a question asks about.
 	subject string
 }
 
-// The weights were tuned on the kinds that tunedKinds returns. The other kinds were
-// measured once, at the end. They were divided before the first run.
+// The weights were tuned on the kinds that tunedKinds returns. The kinds that reportedKinds
+// returns were measured once, at the end. The kinds were divided before the first
+// measurement.
 func tunedKinds() []string    { return []string{"decision", "error", "path"} }
 func reportedKinds() []string { return []string{"identifier", "number", "superseded", "plain"} }
 
-// factSubjects returns the topics of facts. Each context uses some, each once.
+// factSubjects returns the topics of facts. Each context uses some of them, each once.
 func factSubjects() []string {
 	return []string{
 		"export queue", "login cache", "invoice importer", "search index", "session store", "thumbnail worker", "audit trail",

@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 )
 
-// plainText returns the text of all items, the oldest first, for the simple methods. Keys
-// and quotes cost them nothing.
+// plainText returns the text of all items, the oldest first, for the methods that are
+// compared with Compress. They pay no tokens for keys or quotes.
 func plainText(t testing.TB, items []compress.Item) string {
 	t.Helper()
 	var b strings.Builder
@@ -57,7 +57,8 @@ func contextText(t testing.TB, c compress.Context) string {
 	return b.String()
 }
 
-// headOf returns the first words that fit into the tokens; tailOf the last.
+// headOf returns as many of the first words as fit into the tokens; tailOf returns the last
+// words.
 func headOf(counter compress.Counter, text string, tokens int) string {
 	return text[:largestFit(len(text), func(n int) bool { return counter.Count(text[:n]) <= tokens })]
 }
@@ -66,7 +67,7 @@ func tailOf(counter compress.Counter, text string, tokens int) string {
 	return text[len(text)-largestFit(len(text), func(n int) bool { return counter.Count(text[len(text)-n:]) <= tokens }):]
 }
 
-// largestFit returns approximately the greatest n up to limit that is ok.
+// largestFit returns approximately the greatest n up to limit for which ok returns true.
 func largestFit(limit int, ok func(n int) bool) int {
 	low, high := 0, limit
 	for high-low > 16 {
@@ -117,7 +118,7 @@ func (t *tally) addFact(found, stale bool) {
 
 func (t tally) recallShare() float64 { return float64(t.found) / float64(max(t.all, 1)) }
 
-// wilsonInterval returns the 95 percent interval of the share.
+// wilsonInterval returns the 95 percent confidence interval of the share of recalled facts.
 func (t tally) wilsonInterval() (low, high float64) {
 	const z = 1.96
 	n, p := float64(max(t.all, 1)), t.recallShare()

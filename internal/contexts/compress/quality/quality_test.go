@@ -78,7 +78,7 @@ func countRecall(table map[cell]*tally, c cell, f fact, output string) {
 	table[c].addFact(found, !found && f.stale != "" && strings.Contains(output, f.stale))
 }
 
-// logTable prints a table in the format of docs/context.md.
+// logTable logs a table in the format of docs/context.md.
 func logTable(t *testing.T, table map[cell]*tally, kinds []string, ratios []int) {
 	t.Helper()
 	var b strings.Builder
@@ -114,7 +114,7 @@ func TestQualityTuned(t *testing.T) {
 }
 
 // TestQualityReported measures the kinds that no weight was tuned on. At a quarter of the
-// tokens, the recall must exceed that of a random selection and of keeping only the
+// tokens, the recall must exceed the recall of a random selection and of keeping only the
 // beginning or the end.
 func TestQualityReported(t *testing.T) {
 	t.Parallel()

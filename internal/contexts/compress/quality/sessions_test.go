@@ -87,8 +87,8 @@ type part struct {
 	list       bool
 }
 
-// makeSession builds a context of about 12,000 tokens, like that of a run after some steps:
-// prose, lists, code and a log, with perKind facts of each kind.
+// makeSession builds a context of about 12,000 tokens, like the context of a run after some
+// steps: prose, lists, code and a log, with perKind facts of each kind.
 func makeSession(t testing.TB, r *rand.Rand, f filler, counter compress.Counter, kinds []string, perKind int) session {
 	t.Helper()
 	s := session{asked: map[int]bool{}}
@@ -114,7 +114,7 @@ func makeSession(t testing.TB, r *rand.Rand, f filler, counter compress.Counter,
 		for range perKind {
 			made := makeFact(r, kind, names[len(s.facts)])
 			at := r.IntN(len(parts))
-			if len(made.texts) == 2 { // plant the new sentence in a newer part, or further down
+			if len(made.texts) == 2 { // plant the new sentence in a newer part, or further down in the same part
 				first := r.IntN(at + 1)
 				plantSentence(r, parts[first], made.texts[0], 0, 0.5)
 			}
@@ -132,7 +132,8 @@ func makeSession(t testing.TB, r *rand.Rand, f filler, counter compress.Counter,
 	return s
 }
 
-// sessionQuestion returns a question about the subjects of the asked facts and others.
+// sessionQuestion returns a question about the subjects of the asked facts and about other
+// subjects.
 func sessionQuestion(s session) string {
 	var b strings.Builder
 	b.WriteString("Write the hand-over of this work. Say what is known of")
@@ -144,8 +145,8 @@ func sessionQuestion(s session) string {
 	return b.String() + " and what is left to do."
 }
 
-// plantSentence inserts a sentence after another one in a paragraph of the part, between the
-// relative positions from and to.
+// plantSentence inserts a sentence into a paragraph of the part, between the relative
+// positions from and to.
 func plantSentence(r *rand.Rand, p *part, sentence string, from, to float64) {
 	low := int(from * float64(len(p.paragraphs)))
 	i := low + r.IntN(max(int(to*float64(len(p.paragraphs)))-low, 1))
