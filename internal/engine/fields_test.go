@@ -40,7 +40,7 @@ func TestPlaceholderOfEachField(t *testing.T) {
 			return outputCommand(content, map[string]any{"a": map[string]any{"list": []any{content, text}}})
 		}},
 	} {
-		for _, text := range []string{"TODO", "...", "<the text>"} {
+		for _, text := range []string{"TODO", "...", "<the text>", " `what the\u200b\nuser said` "} {
 			_, r := p.Decide(tt.state, tt.command(text))
 			if r == nil || r.Rule != engine.RulePlaceholder || !strings.HasPrefix(r.Message, name+" is a placeholder") {
 				t.Errorf("%s as %q: %+v", name, text, r)

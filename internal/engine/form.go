@@ -104,7 +104,7 @@ func needFields(needs []Need) []Field {
 func joinValues(values []any) string {
 	texts := make([]string, len(values))
 	for i, v := range values {
-		texts[i] = formatValue(v)
+		texts[i] = describeValue(v)
 	}
 	return strings.Join(texts, ", ")
 }
@@ -115,12 +115,7 @@ const RulePlaceholder = "placeholder"
 // IsPlaceholder reports whether a text is only a placeholder: dots, a phrase in angle
 // brackets, or TODO. A text that merely contains one is not.
 func IsPlaceholder(text string) bool {
-	visible := strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Cf, r) { // characters that are invisible
-			return -1
-		}
-		return r
-	}, text)
+	visible := dropInvisible(text)
 	if isBlank(visible) {
 		return !isBlank(text)
 	}
@@ -136,12 +131,31 @@ func IsPlaceholder(text string) bool {
 	return opened && closed && !strings.ContainsAny(inner, "<>\n")
 }
 
+// dropInvisible returns the text without invisible characters.
+func dropInvisible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// trimToWords returns the words of a text, separated by single spaces, without invisible
+// characters and enclosing quotes.
+func trimToWords(text string) string {
+	return strings.Trim(strings.Join(strings.Fields(dropInvisible(text)), " "), "\"'`")
+}
+
 // checkPlaceholders refuses a command that hands in placeholders or the descriptions of
 // fields in place of content.
 func checkPlaceholders(pos *Position, c *Continue) *Refusal {
 	p := placeholderCheck{descriptions: []string{describeOutput, describeWork, describeNotes, describeOption, describeBranch, describeNote, describeVariable}}
 	for _, f := range pos.Fields() {
 		p.descriptions = append(p.descriptions, f.Description)
+	}
+	for i, text := range p.descriptions {
+		p.descriptions[i] = trimToWords(text)
 	}
 	p.checkText("output", c.Output)
 	p.checkText("notes", c.Notes)
@@ -165,7 +179,7 @@ func (p *placeholderCheck) checkText(name, text string) {
 	if p.refusal != nil || text == "" {
 		return
 	}
-	if IsPlaceholder(text) || slices.Contains(p.descriptions, strings.TrimSpace(text)) {
+	if IsPlaceholder(text) || slices.Contains(p.descriptions, trimToWords(text)) {
 		p.refusal = &Refusal{Rule: RulePlaceholder, Given: map[string]any{name: text}, Message: name + " is a placeholder: replace it with the actual content"}
 	}
 }

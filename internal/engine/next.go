@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -183,6 +184,15 @@ func formatNeed(n Need) string {
 	default:
 		return fmt.Sprintf("Provide a value for '%s'", n.Variable)
 	}
+}
+
+// describeValue is like formatValue, but quotes a string that would be lost in a sentence:
+// one that is empty, or begins or ends with a blank.
+func describeValue(v any) string {
+	if s, ok := v.(string); ok && (s == "" || s != strings.TrimSpace(s)) {
+		return strconv.Quote(s)
+	}
+	return formatValue(v)
 }
 
 // formatValue formats a JSON value for a sentence: a string without quotes, any other value

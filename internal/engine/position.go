@@ -134,7 +134,7 @@ func (n *Need) settle() {
 	isBool := func(v any) bool { _, ok := v.(bool); return ok }
 	switch {
 	case len(n.Allowed) == 1:
-		n.Tests, n.Allowed = append(n.Tests, "compared with "+formatValue(n.Allowed[0])), nil
+		n.Tests, n.Allowed = append(n.Tests, "compared with "+describeValue(n.Allowed[0])), nil
 	case len(n.Allowed) > 1 && !slices.ContainsFunc(n.Allowed, func(v any) bool { return !isBool(v) }):
 		n.Allowed, n.Exhaustive, n.Type = []any{true, false}, true, "boolean"
 	}
