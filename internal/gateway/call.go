@@ -104,8 +104,8 @@ func approveFix(m *member) string {
 	return "ask the user to review it and to run: guideway upstream approve " + m.Name()
 }
 
-// sendTool sends a call to the tool to. called is the tool that the client named: the same
-// tool, or another one of the same upstream.
+// sendTool sends a call to the tool to. called is the tool that the client named; to is the
+// same tool or a different tool of the same upstream.
 func (g *Gateway) sendTool(ctx context.Context, c *Client, called, to *tool, r Request) (json.RawMessage, error) {
 	return g.send(ctx, c, route{method: methodCall, member: to.member, original: to.original, shown: called.name, headers: to.headers}, r)
 }
@@ -169,7 +169,8 @@ func clipText(text string, most int) string {
 type route struct {
 	method string
 	member *member
-	// original is the upstream's name of the target, and shown is the clients' name.
+	// original is the upstream's name or URI of the target, and shown is the name or URI
+	// that the client uses.
 	original, shown string
 	headers         []headerArgument
 }
@@ -213,9 +214,10 @@ func (g *Gateway) send(ctx context.Context, c *Client, a route, r Request) (json
 	return g.exchange(ctx, c, s, a, r, st.Upstream)
 }
 
-// findReplacement returns the upstream that has replaced the closed one of a request: its
-// configuration changed, or it was restarted, after the name was looked up. It returns nil if
-// err has another reason, or if the client may not send the request to the replacement.
+// findReplacement returns the upstream that has replaced the closed upstream of a request:
+// after the lookup of the name, the upstream was restarted or its configuration changed. It
+// returns nil if err has a different reason, or if the client may not send the request to
+// the replacement.
 func (g *Gateway) findReplacement(ctx context.Context, c *Client, a route, err error) *member {
 	if !errors.Is(err, upstream.ErrClosed) {
 		return nil
@@ -284,8 +286,8 @@ func asksLogs(meta []jsonrpc.Member) bool {
 // protocol.
 const metaLevel = "io.modelcontextprotocol/logLevel"
 
-// forwardedMeta returns the members of a client's _meta to forward. It omits those that
-// describe the connection between the client and the gateway.
+// forwardedMeta returns the members of a client's _meta to forward. It omits the members
+// that describe the connection between the client and the gateway.
 func forwardedMeta(meta json.RawMessage) []jsonrpc.Member {
 	if meta == nil {
 		return nil

@@ -108,7 +108,7 @@ func waitFor(t *testing.T, holds func() bool) {
 	}
 }
 
-// Clients that follow a resource get its updates, all others do not.
+// Clients that follow a resource get its updates; other clients do not.
 func TestSubscriptions(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})

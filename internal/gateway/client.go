@@ -23,7 +23,7 @@ type Client struct {
 	Modern bool
 	// Capabilities are the input requests that the client supports.
 	Capabilities Capabilities
-	// Ask asks the client; for legacy clients only.
+	// Ask sends a question to the client. It is used for legacy clients only.
 	Ask upstream.Asker
 	// Notify sends a notification with the response to the request; if nil, notifications
 	// are dropped. Progress is sent only if Token is set.
@@ -64,7 +64,7 @@ func (c *Client) encodeCapabilities() json.RawMessage {
 }
 
 // supports reports whether the client has declared the capability that a method needs, and
-// returns its name.
+// returns the capability's name. For an unknown method it returns the method.
 func (c *Client) supports(method string) (ok bool, capability string) {
 	switch method {
 	case "elicitation/create":
@@ -105,7 +105,7 @@ func newClient(ctx context.Context, header http.Header) *Client {
 	return c
 }
 
-// setName sets the name that the client sends, unless its token has one.
+// setName sets the name that the client sends, unless the client's token has a name.
 func (c *Client) setName(name string) {
 	if c.Principal.Client == "" {
 		c.Principal.Client = clipText(name, 64)

@@ -151,8 +151,8 @@ func stateIn(t *testing.T, answer string) string {
 	return asked.Result.RequestState
 }
 
-// The answer to a question continues a call that was already counted. The same answer again
-// is a new call, and counts.
+// The answer to a question continues a call that was already counted. Sending the same
+// answer again is a new call, and counts.
 func TestRepeatedAnswersCountForLimits(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one", upstreamtest.Modern)
@@ -181,7 +181,7 @@ func TestParkedCallIsLostOnRestart(t *testing.T) {
 	first := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
 	first.connectClient(t, clientSetup{user: "ann", version: modern}).toolNames()
 	state := stateIn(t, first.callAsk(t, "ann", ""))
-	second := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}}) // The second gateway has the same key.
+	second := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}}) // The second gateway has the same signing key as the first.
 	second.connectClient(t, clientSetup{user: "ann", version: modern}).toolNames()
 	for range 2 {
 		if got := second.callAsk(t, "ann", state); !strings.Contains(got, "check whether it was carried out") {

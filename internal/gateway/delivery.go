@@ -50,7 +50,7 @@ func (g *Gateway) Names() Names {
 	return n
 }
 
-// DeliveryStatus is the progress of a call that has no result.
+// DeliveryStatus describes whether a failed call reached the upstream.
 type DeliveryStatus int
 
 // The delivery statuses.
@@ -63,7 +63,7 @@ const (
 	Unknown
 )
 
-// delivery records whether a call was sent, and the reason of a failure.
+// delivery records whether a call was sent, and the error of a failed call.
 type delivery struct {
 	sent atomic.Bool
 	err  error

@@ -68,8 +68,8 @@ const maxQuestions = 16
 // missingCapability is the MCP error code for a client that lacks a capability.
 const missingCapability = -32021
 
-// checkQuestions checks the questions of an upstream against the capabilities of the client
-// and adds the upstream's name to them.
+// checkQuestions checks the questions of an upstream against the capabilities of the
+// client, and makes them safe to show to a person.
 func (g *Gateway) checkQuestions(c *Client, m *member, questions []question) ([]question, error) {
 	for i, q := range questions {
 		if ok, capability := c.supports(q.Method); !ok {
@@ -85,8 +85,10 @@ func (g *Gateway) checkQuestions(c *Client, m *member, questions []question) ([]
 	return questions, nil
 }
 
-// sanitizeQuestion returns a question that is safe to show to a person: it has the
-// upstream's name, no hidden characters, and no URL other than http or https.
+// sanitizeQuestion returns a question that is safe to show to a person. A sampling request
+// asks for no messages of other servers, and an elicitation opens only web pages. An
+// elicitation also gets the upstream's name and loses its hidden characters, unless the
+// upstream's tools have no prefix.
 func sanitizeQuestion(c *Client, m *member, method string, params json.RawMessage) (json.RawMessage, error) {
 	if method == "sampling/createMessage" {
 		return withoutServerContext(params)
@@ -139,8 +141,9 @@ func withoutServerContext(params json.RawMessage) (json.RawMessage, error) {
 	return jsonrpc.With(params, jsonrpc.Member{Key: "includeContext", Value: json.RawMessage(`"none"`)})
 }
 
-// isWebPage reports whether an address is an http or https URL with a host and without user
-// info: no script, no file, and no name or password that looks like a different host.
+// isWebPage reports whether an address is an https URL, or an http URL on this machine,
+// without user info: no script, no file, and no name or password that looks like a
+// different host.
 func isWebPage(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil {

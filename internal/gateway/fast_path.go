@@ -20,7 +20,7 @@ import (
 // does not decode arguments or results.
 type fastCalls struct {
 	mu sync.Mutex
-	// calls are the calls in progress, for their cancellation.
+	// calls holds the calls in progress, so that they can be cancelled.
 	calls map[fastCallID]*fastCall
 	// asked maps unguessable IDs to the open questions to legacy clients.
 	asked map[fastCallID]chan *jsonrpc.Message
@@ -171,8 +171,9 @@ const (
 	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 )
 
-// setFromMeta reads the client from the _meta of a modern request. The headers must equal
-// the members; otherwise it reports false, and the SDK refuses the request.
+// setFromMeta sets the fields of the client from the _meta of a modern request, and returns
+// the client. It returns nil if a member is invalid or differs from its header; the SDK
+// then refuses the request.
 func (c *Client) setFromMeta(header http.Header, has map[string]json.RawMessage, tool string) *Client {
 	var version string
 	if json.Unmarshal(has[metaVersion], &version) != nil || version != upstream.ModernVersion {
@@ -287,7 +288,8 @@ func (s *fastCalls) removeQuestion(key fastCallID) {
 	delete(s.asked, key)
 }
 
-// addCall registers a call for cancellation, and returns a function that starts its work.
+// addCall registers a call for cancellation. The returned function starts the call's work:
+// it returns the context of the work and a function that ends the registration.
 func (s *fastCalls) addCall(session *mcp.ServerSession, id json.RawMessage) func(context.Context) (context.Context, func()) {
 	if session == nil {
 		return func(ctx context.Context) (context.Context, func()) { return ctx, func() {} }

@@ -328,7 +328,7 @@ func (g *Gateway) scheduleRebuild() {
 	})
 }
 
-// Reload rebuilds the surface, after an approval.
+// Reload rebuilds the surfaces. It is called after an approval.
 func (g *Gateway) Reload() { g.rebuild() }
 
 // rebuild builds the surfaces from the known catalogs and notifies clients of changed lists.
@@ -352,12 +352,12 @@ func (g *Gateway) rebuild() {
 // listTime is the default of Options.ListTime.
 const listTime = 15 * time.Second
 
-// readySurface returns the surface of a client after it has asked all unknown upstreams
-// concurrently, and those in which the client has an own session with unknown lists. An
-// upstream that does not answer within listTime is omitted. Later lists do not wait for it
-// again: it is asked in the background, and clients are notified when it has answered. An
-// upstream that the client may not use is not asked, because it would start for a client
-// without access.
+// readySurface returns the surface of a client. Before that it concurrently asks all
+// upstreams whose lists are unknown: the shared lists, or the lists of the client's own
+// session with the upstream. An upstream that does not answer within listTime is omitted.
+// Later lists do not wait for that upstream again: it is asked in the background, and
+// clients are notified when it has answered. An upstream that the client may not use is not
+// asked, because it would start for a client without access.
 func (g *Gateway) readySurface(ctx context.Context, c *Client) *surface {
 	may := g.accessOf(ctx)
 	client, built := c.sharingKey(), g.surfaces.Load()
@@ -402,7 +402,7 @@ func (g *Gateway) readySurface(ctx context.Context, c *Client) *surface {
 	return g.surfaceOf(c)
 }
 
-// listWant returns the want of a session for the lists that all clients see.
+// listWant returns the Want for the session that fetches the lists that all clients see.
 func (m *member) listWant() upstream.Want {
 	if m.Sessions == SessionsShared {
 		return upstream.Want{}
@@ -413,8 +413,9 @@ func (m *member) listWant() upstream.Want {
 // Notes returns the warnings about the upstreams.
 func (g *Gateway) Notes() []Note { return g.surfaces.Load().shared.notes }
 
-// Known returns the known catalog of an upstream, or nil. It includes the entries that only
-// the own sessions of clients offer, because a person can approve them too.
+// Known returns the known catalog of an upstream, or nil. It includes the entries that the
+// upstream offers only in the own session of a client, because a person can approve them
+// too.
 func (g *Gateway) Known(name string) *upstream.Catalog {
 	if m := g.findMember(name); m != nil {
 		return m.knownToAny()

@@ -67,7 +67,7 @@ func isHeaderName(text string) bool {
 	})
 }
 
-// headersOf returns the headers of a call.
+// headersOf returns the headers that the arguments of a call require.
 func headersOf(list []headerArgument, arguments json.RawMessage) map[string]string {
 	headers := map[string]string{}
 	for _, h := range list {

@@ -13,10 +13,10 @@ import (
 // maxBackoff limits the delay for a failing upstream, in multiples of the interval.
 const maxBackoff = 10
 
-// Watch checks the upstreams until ctx ends. It pings those that run and retries those that
-// failed, first at every interval and then less often. It does not start upstreams that
-// were never used. The interval is the last one received; with zero, and before the first
-// one, there are no checks.
+// Watch checks the upstreams until ctx ends. It pings the running upstreams and retries the
+// failed ones, at first at every interval and then less often. It does not start upstreams
+// that were never used. The last value of intervals is the interval between checks; before
+// the first value and after a zero there are no checks.
 func (g *Gateway) Watch(ctx context.Context, intervals <-chan time.Duration) {
 	w := &watcher{}
 	tick := time.NewTicker(time.Hour)
@@ -103,6 +103,6 @@ func (w *watcher) checkUpstream(ctx context.Context, m *member, t *schedule) {
 	} else {
 		t.wait = w.every
 	}
-	// The time is slightly early, so that the check is due at that tick.
+	// The time is slightly before a tick, so that the check is due at that tick.
 	t.at = time.Now().Add(t.wait - w.every/10)
 }

@@ -55,8 +55,8 @@ func (g *Gateway) unlistedTool(c *Client, name string) *tool {
 	return nil
 }
 
-// callWithHooks makes a call with its hooks. They may redirect it to another tool of the
-// same upstream, which is checked as if the client had called it.
+// callWithHooks makes a call with its hooks. The hooks may redirect the call to another
+// tool of the same upstream, which is checked as if the client had called it.
 func (g *Gateway) callWithHooks(ctx context.Context, c *Client, t *tool, r Request) (json.RawMessage, error) {
 	result, err := g.aroundCall(ctx, c, t, r)
 	if err == nil && !jsonrpc.Valid(result) { // The result becomes a part of the response unchanged, so it must be valid JSON.

@@ -140,8 +140,8 @@ func TestHookChangesAreAppliedOrReported(t *testing.T) {
 	}
 }
 
-// A hook cannot redirect a call to a tool that waits for approval: neither a new nor a
-// changed one. After the approval it can.
+// A hook cannot redirect a call to a tool that waits for approval, whether the tool is new
+// or changed. After the approval the hook can.
 func TestHookCannotRedirectToUnapprovedTool(t *testing.T) {
 	t.Parallel()
 	for mode, held := range map[string]string{upstreamtest.Changing: "echo", upstreamtest.Growing: "new2"} {

@@ -25,8 +25,9 @@ type bucket struct {
 	used      time.Time
 }
 
-// maxBuckets bounds the memory. A bucket unused for a minute is full again and can be
-// dropped.
+// maxBuckets is the number of buckets at which unused ones are dropped, and the maximum
+// number of remembered request states. A bucket that was unused for a minute is full again,
+// so dropping it changes nothing.
 const maxBuckets = 10000
 
 // bound is the limit of one bucket.
@@ -80,8 +81,9 @@ func (l *limits) bucketOf(now time.Time, of bound) *bucket {
 }
 
 // isFirstAnswer reports whether a client returns a request state for the first time. Such a
-// call continues one that was counted. The same state again is a new call, so that
-// repeating an answer does not avoid the limits.
+// call continues a call that was counted. A call with the same state again is a new call,
+// so that repeating an answer does not avoid the limits. If too many states are remembered,
+// every call is a new one.
 func (l *limits) isFirstAnswer(state string) bool {
 	if state == "" {
 		return false

@@ -42,15 +42,15 @@ type heldLists struct {
 	versions map[Kind]string
 }
 
-// listVersionOf returns a text that changes with a list of a client. Reserve and Relist
-// change it for all clients.
+// listVersionOf returns the version of a client's list, which changes with the list.
+// Reserve and Relist change the version for all clients.
 func (g *Gateway) listVersionOf(client string, kind Kind) string {
 	return strconv.FormatInt(g.listVersion.Load(), 10) + " " + g.surfaces.Load().find(client).prints[kind]
 }
 
 // noteLists records the versions of the lists that a session knows. A session that has not
-// listed yet must be notified only of later changes. The sessions of modern clients are
-// single requests, except for those that listen: noteLists forgets these when end is called.
+// listed yet must be notified only of later changes. The session of a modern client is a
+// single request and is recorded only for subscriptions/listen, until end is called.
 func (d *downstream) noteLists(method string, c *Client, req mcp.Request) (end func()) {
 	session, ok := req.GetSession().(*mcp.ServerSession)
 	listens := method == "subscriptions/listen"
@@ -79,7 +79,7 @@ func (d *downstream) noteLists(method string, c *Client, req mcp.Request) (end f
 }
 
 // filterChanges drops a notification of a changed list for the sessions whose list has not
-// changed. The SDK notifies all sessions; that a list of another client has changed concerns
+// changed. The SDK notifies all sessions, but a change in the list of one client concerns
 // only that client.
 func (d *downstream) filterChanges(next mcp.MethodHandler) mcp.MethodHandler {
 	kinds := map[string]Kind{

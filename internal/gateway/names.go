@@ -13,8 +13,8 @@ const separator = "__"
 // maxName is the maximum length of a name in MCP.
 const maxName = 128
 
-// names assigns names that are unique, valid in MCP and not reserved. It must be called
-// with all names in the same order each time; then it assigns the same names.
+// names assigns names that are unique, valid in MCP and not reserved. For the same
+// originals in the same order, it assigns the same names.
 type names struct{ taken map[string]bool }
 
 func newNames(reserved []string) *names {

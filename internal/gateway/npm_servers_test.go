@@ -39,10 +39,10 @@ type realServer struct {
 	} `json:"prompts"`
 	Resources   []string             `json:"resources"`
 	Completions []mcp.CompleteParams `json:"completions"`
-	// Follow is a resource, and a tool that starts update notifications of it and stops
-	// them at the next call.
+	// Follow is a resource, and a tool whose first call starts update notifications of the
+	// resource and whose next call stops them.
 	Follow *struct{ URI, Tool string } `json:"follow"`
-	// Logs is a tool that starts log messages, and stops them at the next call.
+	// Logs is a tool whose first call starts log messages and whose next call stops them.
 	Logs string `json:"logs"`
 	// Cancel is a slow call that reports progress.
 	Cancel *struct {

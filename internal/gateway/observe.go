@@ -31,7 +31,8 @@ type Exchange struct {
 	Method string
 	Client guideway.Principal
 	// Upstream and Project are empty if no upstream has the name. Name is the upstream's
-	// name of the tool, prompt or URI, Shown the client's.
+	// name of the tool or prompt, or the upstream's URI of the resource; Shown is the name
+	// or URI that the client uses.
 	Upstream, Project, Name, Shown string
 	// Began and Ended are the times of the request; Ended is zero until End.
 	Began, Ended time.Time
@@ -118,7 +119,8 @@ func markSent(ctx context.Context) {
 	}
 }
 
-// setOutcome records the outcome of a request from the error.
+// setOutcome records the outcome of a request from its result and its error, unless an
+// outcome was recorded before.
 func (o *observation) setOutcome(ctx context.Context, result json.RawMessage, err error) {
 	if o == nil || o.Outcome != "" {
 		return
@@ -160,7 +162,7 @@ func (o *observation) endWith(ctx context.Context, result json.RawMessage, err e
 	o.observer.End(ctx, &o.Exchange)
 }
 
-// answerOf returns the outcome of a successful answer.
+// answerOf returns the outcome of a request that has a result.
 func (o *observation) answerOf(result json.RawMessage) Outcome {
 	says := func(key, value string) bool {
 		if !bytes.Contains(result, []byte(key)) { // Most answers need no decoding.

@@ -2,8 +2,9 @@ package gateway
 
 import "testing"
 
-// For a client that does not read, a bounded number of notifications and bytes is kept and
-// the rest is dropped. The kept ones are sent in order after the client reads again.
+// For a client that does not read, a bounded number of notifications and bytes is kept, and
+// all further notifications are dropped. The kept notifications are sent in order after the
+// client reads again.
 func TestOutboxIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ size, fit int }{

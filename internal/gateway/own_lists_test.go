@@ -11,9 +11,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// What an upstream offers only in the session of one client is in the lists of that client
-// alone, and only that client is notified of it. Others can neither call it nor read it, and
-// it is gone when the client has left.
+// A tool or resource that an upstream offers only in the session of one client is in the
+// lists of that client alone, and only that client is notified of it. Other clients can
+// neither call nor read it, and it is gone when the client has left.
 func TestListsOfOwnSessionsAreSeparate(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Learning)}})

@@ -69,7 +69,7 @@ func TestPagesBelongToTheirUpstream(t *testing.T) {
 	}
 }
 
-// A single upstream with pages keeps its URIs.
+// If only one upstream has pages, their URIs stay unchanged.
 func TestOnlyUpstreamWithPagesKeepsURIs(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "chart", upstreamtest.Pages)

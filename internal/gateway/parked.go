@@ -23,8 +23,8 @@ type parking struct {
 	over  bool
 }
 
-// maxParked is the maximum number of parked calls, and maxParkedOf the maximum of one
-// client.
+// maxParked is the maximum number of parked calls, and maxParkedOf the maximum number of
+// parked calls of one client.
 const (
 	maxParked   = 256
 	maxParkedOf = 64
@@ -151,7 +151,8 @@ func (g *Gateway) park(ctx context.Context, c *Client, want upstream.Want, a rou
 	return g.waitParked(ctx, c, call, a)
 }
 
-// askParked sends a question to the request that waits for the call.
+// askParked passes a question of the upstream to the client's request that waits for the
+// parked call, and returns the client's answer.
 func (g *Gateway) askParked(ctx, life context.Context, c *Client, m *member, call *parkedCall, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
 	questions, err := g.checkQuestions(c, m, []question{{ID: "q", Method: method, Params: params}})
 	var failure *jsonrpc.Error

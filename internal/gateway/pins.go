@@ -27,7 +27,7 @@ const (
 	PinOff PinMode = "off"
 )
 
-// Pin is the approved state of one tool.
+// Pin is the approved state of one tool or prompt.
 type Pin struct {
 	Hash string `json:"hash"`
 	// Definition is the definition that Hash identifies.
@@ -36,17 +36,17 @@ type Pin struct {
 	By         string          `json:"by"`
 }
 
-// Pins stores the approved tools of upstreams.
+// Pins stores the approved tools and prompts of upstreams.
 type Pins interface {
-	// Approved returns the pins of an upstream by tool name; nil if nothing was ever
-	// approved.
+	// Approved returns the pins of an upstream by the names of its tools and prompts; nil
+	// if nothing was ever approved.
 	Approved(upstream string) (map[string]Pin, error)
 	// Approve adds pins. A pin with an empty hash removes the stored one.
 	Approve(upstream string, pins map[string]Pin) error
 }
 
-// pinOf returns the pin of a tool. It covers everything that is passed on to clients, except
-// for the members of _meta that describe a message and differ each time.
+// pinOf returns the pin of a tool or prompt. The pin covers everything that is passed on to
+// clients, except for the members of _meta that describe a message and differ each time.
 func pinOf(raw json.RawMessage) (Pin, error) {
 	var kept []jsonrpc.Member
 	err := jsonrpc.Each(raw, func(key string, value json.RawMessage) error {
@@ -100,8 +100,9 @@ func canonicalJSON(value json.RawMessage) json.RawMessage {
 // pinReader returns the pins of an upstream, like Pins.Approved.
 type pinReader func(upstream string) (map[string]Pin, error)
 
-// readPinsOnce returns a pinReader that reads existing pins once: surfaces are built
-// together.
+// readPinsOnce returns a pinReader for surfaces that are built together. It reads the pins
+// of an upstream once, but reads missing pins again, because building the first surface may
+// store them.
 func (g *Gateway) readPinsOnce() pinReader {
 	read := map[string]map[string]Pin{}
 	return func(name string) (map[string]Pin, error) {
@@ -176,9 +177,10 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 	return held
 }
 
-// Waiting is the difference of a tool or prompt that waits for human approval.
+// Waiting is the difference between the approved and the current definition of a tool or
+// prompt that waits for human approval.
 type Waiting struct {
-	// Tool is the name of the tool, or that of the prompt with the prefix "prompt:".
+	// Tool is the name of the tool, or the name of the prompt with the prefix "prompt:".
 	Tool string `json:"tool"`
 	Why  string `json:"why"`
 	// Before is the approved definition, nil for a new tool; After is the current

@@ -38,7 +38,7 @@ type PinStore struct {
 var _ Pins = PinStore{}
 
 const (
-	// maxPins limits the size of a file.
+	// maxPins is the maximum size of a file with definitions.
 	maxPins = 64 << 20
 	// lockTime is the maximum wait for another process that holds the lock.
 	lockTime = 5 * time.Second
@@ -46,8 +46,8 @@ const (
 	pinned = "pinned"
 )
 
-// seenKey returns the key of the record that marks an upstream as pinned before. With this
-// record, the upstream's new tools wait for approval.
+// seenKey returns the key of the record that marks an upstream that was pinned before. With
+// this record, the upstream's new tools wait for approval.
 func seenKey(name string) approval.Key {
 	return approval.Key{Kind: approval.KindUpstream, Source: "configuration", Subject: name}
 }

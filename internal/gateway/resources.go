@@ -38,7 +38,8 @@ func (s *surface) isForeignPage(m *member, uri string) bool {
 	})
 }
 
-// findPageOwner returns the upstream that the URI of a page names, and the upstream's URI.
+// findPageOwner returns the upstream that the URI of a page names, and the upstream's own
+// URI of the page.
 func (s *surface) findPageOwner(uri string) (*member, string) {
 	page, ok := strings.CutPrefix(uri, uiScheme)
 	if !ok {
@@ -153,8 +154,9 @@ func isPublicScheme(scheme string) bool {
 	return false
 }
 
-// realmOf returns the part that a URI shares with others of the same upstream: its scheme,
-// and for public schemes also the authority. If these contain variables, it returns "".
+// realmOf returns the part that a URI shares with other URIs of the same upstream: its
+// scheme, and for public schemes also the authority. If these contain variables, it returns
+// "".
 func realmOf(uri string) string {
 	name, rest, ok := strings.Cut(uri, ":")
 	if !ok || name == "" || strings.Contains(name, "{") || isReservedURI(uri) {
@@ -177,11 +179,12 @@ func realmOf(uri string) string {
 	return name + "://" + strings.ToLower(authority)
 }
 
-// findRoute returns the upstream of a URI, and the upstream's name for it. The upstream is,
-// in this order: the one that lists the URI; the one with the most specific matching
-// template, by precedence among equals; the one that the URI of a page names; the only one
-// that uses the realm of the URI. A URI is never sent to several upstreams, because it may
-// be a secret.
+// findRoute returns the upstream of a URI, and the upstream's URI for it; the upstream is
+// nil if there is none. A URI with scheme names its upstream. For other URIs the upstream
+// is, in this order: the upstream that lists the URI; the upstream with the most specific
+// matching template, by precedence among equals; the upstream that the URI of a page names;
+// the only upstream that uses the realm of the URI. A URI is never sent to several
+// upstreams, because it may be a secret.
 func (s *surface) findRoute(g *Gateway, uri string) (*member, string) {
 	if rest, ok := strings.CutPrefix(uri, scheme); ok {
 		name, original, _ := strings.Cut(rest, "/")

@@ -34,8 +34,8 @@ func ownerOf(m *member) string {
 	return m.Name()
 }
 
-// A template that is too general claims nothing: neither the URIs that it matches nor the
-// others of its scheme.
+// A template that is too general claims nothing: neither the URIs that it matches nor other
+// URIs of its scheme.
 func TestGeneralTemplateClaimsNoRealm(t *testing.T) {
 	t.Parallel()
 	for template, want := range map[string]string{"note:{+x}": "", "note://{id}": "a", "note:a/{id}": "a"} {

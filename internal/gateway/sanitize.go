@@ -8,11 +8,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// sanitize returns an object whose descriptions and titles are safe to show to a person,
-// including those of schema properties, which a model reads too. The tool's own description
-// is checked elsewhere. Other texts stay unchanged, because programs depend on them; hidden
-// characters in them are only reported. If nothing has to change, sanitize returns the same
-// bytes.
+// sanitize returns an object whose descriptions and titles below the top level are safe to
+// show to a person, including those of schema properties, which a model reads too. It also
+// returns warnings. The description and the title at the top level are checked elsewhere.
+// Other texts stay unchanged, because programs depend on them; hidden characters in them
+// are only reported. If nothing has to change, sanitize returns the same bytes.
 func sanitize(value json.RawMessage) (json.RawMessage, []string) {
 	c := &sanitizer{}
 	out := c.sanitizeValue(value)
@@ -28,7 +28,7 @@ func sanitize(value json.RawMessage) (json.RawMessage, []string) {
 	return out, c.found
 }
 
-// sanitizer counts the hidden and overlong texts.
+// sanitizer counts the hidden characters and the overlong texts.
 type sanitizer struct {
 	depth, cut, taken, left int
 	found                   []string
@@ -83,7 +83,7 @@ func (c *sanitizer) sanitizeObject(value json.RawMessage, named bool) json.RawMe
 	})
 }
 
-// sanitizeText sanitizes a description.
+// sanitizeText sanitizes a description or a title.
 func (c *sanitizer) sanitizeText(raw json.RawMessage) json.RawMessage {
 	if len(raw) <= maxDescription && !mayHideText(raw) {
 		return raw

@@ -65,7 +65,7 @@ type downstream struct {
 	mu       sync.Mutex
 	next     int
 	sessions map[*mcp.ServerSession]*downstreamSession
-	// held holds what each session knows of its lists.
+	// held maps each session to the versions of the lists that the session knows.
 	held map[*mcp.ServerSession]*heldLists
 	// updates is the queue of resource updates for all followers.
 	updates outbox
@@ -421,7 +421,7 @@ func (d *downstream) callTool(ctx context.Context, c *Client, req mcp.Request, o
 }
 
 // isOwnTool reports whether a name that no upstream has may be the name of one of the
-// server's own tools. A name with an upstream's prefix never is.
+// server's own tools. A name with an upstream's prefix never is the name of an own tool.
 func (d *downstream) isOwnTool(name string) bool {
 	return !slices.ContainsFunc(d.gateway.allMembers(), func(m *member) bool {
 		p := m.namePrefix()

@@ -14,8 +14,8 @@ import (
 
 // ToolStatus describes an upstream's tool to a person.
 type ToolStatus struct {
-	// Name is the upstream's name of the tool. Shown is the clients' name; empty if clients
-	// do not see the tool.
+	// Name is the upstream's name of the tool. Shown is the name that clients see; empty if
+	// clients do not see the tool.
 	Name  string `json:"name"`
 	Shown string `json:"shown,omitempty"`
 	// Description is the description that clients get.
@@ -79,7 +79,7 @@ func ToolsIn(c *upstream.Catalog, rules map[string]config.UpstreamTool) []ToolSt
 	return list
 }
 
-// PromptsOf returns the clients' names of an upstream's prompts.
+// PromptsOf returns the names that clients see for an upstream's prompts.
 func (g *Gateway) PromptsOf(name string) []string {
 	var names []string
 	for _, p := range g.surfaces.Load().shared.prompts {

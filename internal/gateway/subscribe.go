@@ -19,11 +19,12 @@ type subscription struct{ upstream, uri, client string }
 // follower is a client that follows a resource, and the URI that it uses.
 type follower struct{ client, shown string }
 
-// following is the one upstream subscription of all followers in a session.
+// following is the single subscription that all followers of a resource share in a session
+// with the upstream.
 type following struct {
 	want upstream.Want
 	// users counts the subscriptions of each follower, so that one Unsubscribe does not end
-	// the others.
+	// the follower's other subscriptions.
 	users map[follower]int
 	stop  context.CancelFunc
 	// ready is closed when the upstream has accepted the subscription or err is set.
@@ -100,8 +101,8 @@ const (
 )
 
 // keepFollowing follows a resource while it has followers, even if the upstream restarts or
-// its configuration changes. Updates that may have been missed in between are reported as
-// one.
+// its configuration changes. When it follows the resource again, it reports one update,
+// because updates may have been missed.
 func (g *Gateway) keepFollowing(life context.Context, key subscription, f *following) {
 	agreed := func(err error) {
 		f.err = err

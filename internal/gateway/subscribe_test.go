@@ -128,8 +128,8 @@ func TestFollowingNeedsAccess(t *testing.T) {
 	}
 }
 
-// A client gets the updates that it causes in its own process: each client that can be
-// asked for input has its own.
+// A client gets the updates that it causes in its own upstream process: each client that
+// can be asked for input has a separate process.
 func TestFollowingInClientSession(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {

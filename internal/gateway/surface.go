@@ -42,13 +42,13 @@ type Note struct {
 	Message  string `json:"message"`
 }
 
-// entry is a prompt or resource.
+// entry is a tool, a prompt, a resource or a resource template.
 type entry struct {
 	member *member
-	// name is the clients' name, original the upstream's.
+	// name is the name or URI that clients use, and original is the upstream's name or URI.
 	name, original string
 	shown          json.RawMessage
-	// blocked is the reason why a tool or prompt is not offered; empty for an offered one.
+	// blocked is the reason why a tool or prompt is not offered; empty if it is offered.
 	blocked string
 	// match matches the URIs of a template; nil for a template that URIs are not matched
 	// against. literal is the text before the first variable.
@@ -66,11 +66,11 @@ type tool struct {
 	unlisted bool
 }
 
-// surfaces holds the surfaces of all clients. In its own session with an upstream a client
-// can see lists that contain its own data, so no other client sees them.
+// surfaces holds the surfaces of all clients. The lists that an upstream offers in a
+// client's own session can contain the client's data, so no other client sees them.
 type surfaces struct {
 	shared *surface
-	// own holds the surfaces of the clients for which an upstream has other lists.
+	// own holds the surfaces of the clients for which an upstream has different lists.
 	own map[string]*surface
 	// used holds the clients' own catalogs from which the surfaces were built.
 	used map[*upstream.Upstream]map[string]*upstream.Catalog
@@ -93,14 +93,15 @@ func (all *surfaces) find(client string) *surface {
 	return all.shared
 }
 
-// isCurrent reports whether the surface of a client was built from the lists of its own
-// session with an upstream, if it has one.
+// isCurrent reports whether the surface of a client is up to date with an upstream: either
+// the client has no own session with the upstream, or the surface was built from the lists
+// of that session.
 func (all *surfaces) isCurrent(client string, m *member) bool {
 	c, has := m.OwnOf(client)
 	return !has || c != nil && c == all.used[m.Upstream][client]
 }
 
-// differsFrom reports whether a list of any client differs.
+// differsFrom reports whether all and next have different lists of a kind for any client.
 func (all *surfaces) differsFrom(next *surfaces, kind Kind) bool {
 	if all.shared.prints[kind] != next.shared.prints[kind] {
 		return true
@@ -200,7 +201,7 @@ func (s *surface) addNote(m *member, tool, text string) {
 	s.notes = append(s.notes, Note{Upstream: m.Name(), Tool: tool, Message: text})
 }
 
-// findOriginal returns the tool of an upstream with the upstream's name, or nil.
+// findOriginal returns the tool to which an upstream gives a name, or nil.
 func (s *surface) findOriginal(m *member, original string) *tool {
 	for _, t := range s.byName {
 		if t.member.Upstream == m.Upstream && t.original == original {

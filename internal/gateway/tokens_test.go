@@ -187,7 +187,7 @@ func TestSearchRespectsToken(t *testing.T) {
 
 // A list or an unknown name does not start a server that the client may not use, and no
 // such server can ask the client for input. An upstream that a token's pattern may match is
-// asked, because its tools are not known before.
+// asked, because its tools are unknown until then.
 func TestServersWithoutAccessAreNotStarted(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -44,7 +44,7 @@ func canAsk(req *mcp.CallToolRequest) bool {
 	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
 }
 
-// askCall makes the client ask the person.
+// askCall returns the call that makes the client ask the person.
 func askCall(handle string) *run.Call {
 	return &run.Call{Tool: "workflow_continue", Arguments: map[string]any{"handle": handle}}
 }
@@ -129,7 +129,7 @@ func (r *runTools) newQuestion(ctx context.Context, d *run.Details, state string
 }
 
 // formText returns the text of the form. It quotes text of agents, so that a person cannot
-// mistake it for the server's.
+// mistake it for the server's own text.
 func formText(d *run.Details) string {
 	const longest = 500
 	var b strings.Builder
@@ -183,7 +183,7 @@ func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolReques
 		}
 		return nil, refusal
 	}
-	defer r.forms.closeForm(form) // after a form without an answer is recorded
+	defer r.forms.closeForm(form) // deferred, so that the form stays open until a decline is recorded
 	response, ok := req.Params.InputResponses[gateForm].(*mcp.ElicitResult)
 	if !ok {
 		return nil, formRefusal(handle, ruleFormUnanswered, "the form was returned without an answer")
@@ -212,7 +212,7 @@ func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolReques
 // closed sooner was declined by the client and not read by a person.
 const minReadingTime = time.Second
 
-// repeatAfter is the time after a declined form until the next one.
+// repeatAfter is the minimum time between a form without an answer and the next form.
 const repeatAfter = time.Minute
 
 // recordDecline records a form without an answer and returns the refusal of the call.

@@ -66,7 +66,8 @@ func (k valueKind) jsonSchema() map[string]any {
 const (
 	// maxText bounds every string argument, in characters.
 	maxText = 1 << 18
-	// maxList bounds every list argument. A run of a few thousand rounds fits.
+	// maxList bounds every list argument. It leaves room for completedSteps of a workflow
+	// with thousands of loop rounds.
 	maxList = 100_000
 	// maxDepth bounds the nesting of every object argument. A definition has up to 64
 	// levels, and the server nests loop variables under additional keys of a context: a client
@@ -312,7 +313,7 @@ func (t *tool) badCall(in arguments, field, message string) *callError {
 // nextCall returns the caller's call with corrections. It has an example for each argument
 // that is wrong or too long to repeat, for each missing required one, and for the field
 // that the error is about. It adds no optional argument, which might not fit the others.
-// There is no example of a handle that works: a caller without one finds the run with
+// There is no example of a handle that works: a caller without a handle finds the run with
 // workflow_resume.
 func (t *tool) nextCall(in arguments, field string) *run.Call {
 	const longest = 512

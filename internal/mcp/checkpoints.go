@@ -19,7 +19,8 @@ import (
 type contextTools struct {
 	memory *contexts.Service
 	places projects
-	// live returns the address of a running dashboard; nil if there is none.
+	// live returns the address of a running dashboard. live is nil if the server has no
+	// dashboard.
 	live func(ctx context.Context, sessionID string) string
 }
 
@@ -129,8 +130,8 @@ func (t *tool) callWithout(in arguments, name string) *run.Call {
 	return next
 }
 
-// listCheckpointsCall returns a call that lists the checkpoints of the call's session, for
-// an expectedHead that is not found.
+// listCheckpointsCall returns a call that lists checkpoints: after an expectedHead that is
+// not found, the checkpoints of the call's session, and otherwise all.
 func listCheckpointsCall(in arguments) *run.Call {
 	next := &run.Call{Tool: "workflow_checkpoint_list", Arguments: map[string]any{}}
 	if in.textArg("expectedHead") != "" && in.textArg("sessionId") != "" {

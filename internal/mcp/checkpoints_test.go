@@ -15,8 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A run's checkpoint returns its handle if the run has not changed since, else the handle
-// of a fork at that position.
+// A run's checkpoint returns the run's handle if the run has not changed since, or else the
+// handle of a fork at the checkpoint's position.
 func TestCheckpointReturnsHandleOrFork(t *testing.T) {
 	t.Parallel()
 	for _, version := range protocolVersions() {

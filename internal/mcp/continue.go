@@ -67,7 +67,8 @@ func (r *runTools) continueTool() *tool {
 // legalCall checks the call that a refusal suggests. If that call has no input, or an
 // option that the gate does not offer, legalCall returns a call with the form of the run.
 // If no agent can continue the run, it returns a call for the status of the run. It returns
-// nil if the suggested call works, or if the run is not at its handle.
+// nil if the suggested call works, or if the handle of the call is not the run's current
+// one.
 func (r *runTools) legalCall(ctx context.Context, suggested *run.Call) *run.Call {
 	given := arguments(suggested.Arguments)
 	answer := given.membersArg("answer")

@@ -112,7 +112,7 @@ func (m *machineTools) startTool() *tool {
 			if err != nil {
 				return s, err
 			}
-			// An earlier request with the same id may be another client's.
+			// An earlier request with the same id may belong to another client.
 			if err := m.checkOwnRun(ctx, c.caller, s.RunID); err != nil {
 				return nil, err
 			}
@@ -124,8 +124,8 @@ func (m *machineTools) startTool() *tool {
 	}
 }
 
-// encodeAllow returns the permissions for the agents of a run that this client starts: the
-// client's own.
+// encodeAllow returns the permissions of this client, for the agents of a run that the
+// client starts. It returns nil if auth.Delegate does.
 func encodeAllow(ctx context.Context) (json.RawMessage, error) {
 	lent := auth.Delegate(ctx)
 	if lent == nil {

@@ -298,8 +298,8 @@ type healthAnswer struct {
 	Version   string `json:"version"`
 	Workflows int    `json:"workflows_available"`
 	Uptime    int64  `json:"uptime_seconds"`
-	// Problems is the number of errors of files and sources. Sources names those that could
-	// not be read.
+	// Problems is the number of errors of files and sources. Sources names the sources that
+	// could not be read.
 	Problems int      `json:"problems"`
 	Sources  []string `json:"failed_sources,omitempty"`
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // textAnswer is an answer in the form of the original server: its text is indented JSON or
-// the content of a file. The structured content wraps a value that is not an object in one.
+// the content of a file. The structured content wraps a value that is not an object in an
+// object.
 type textAnswer struct {
 	// text is the text of the answer. "" means the indented structure, unless verbatim is
 	// set, since a file may be empty.

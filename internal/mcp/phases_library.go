@@ -177,8 +177,8 @@ func (p *phaseTools) matchActivity() *tool {
 	}
 }
 
-// askWhichActivity returns a question to the user about which activity to choose, of those
-// that fit equally well.
+// askWhichActivity returns a question to the user about which of the activities that fit
+// equally well to choose.
 func askWhichActivity(found []library.Match) string {
 	best := found[0].Score
 	var lines []string

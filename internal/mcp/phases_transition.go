@@ -69,12 +69,12 @@ func outgoingTransitions(phase *phases.Phase) []transition {
 type transitionAnswer struct {
 	Valid  bool   `json:"valid"`
 	Reason string `json:"reason,omitempty"`
-	// Transitions are those that lead to the given phase, or with variables all that were
-	// checked.
+	// Transitions are the transitions that lead to the given phase or, if the call has
+	// variables, all transitions from the phase.
 	Transitions []transition `json:"ways,omitempty"`
 	// LeadsTo is the next phase with these variables.
 	LeadsTo string `json:"leads_to,omitempty"`
-	// Waits are the variables that the decision needs.
+	// Waits are the variables that undecided conditions need.
 	Waits []string `json:"waits_for,omitempty"`
 	// First is the position that the run must complete before it leaves the phase.
 	First string `json:"first,omitempty"`
@@ -294,14 +294,15 @@ func filterTransitions(all []transition, wanted func(*transition) bool) []*trans
 
 // runPosition is the position of a run or of a state document.
 type runPosition struct {
-	// phase is the number of the current phase; 0 if there is none.
+	// phase is the number of the current phase; 0 if the call names no position.
 	phase int
 	// answered are the ids of the phase's answered checkpoints.
 	answered map[string]bool
 	// decidedTarget is the phase that an answer or a decision has already chosen, or "".
 	decidedTarget string
-	// resolve returns the first phase that is not skipped, starting with to. It is nil if
-	// no skipped phases are known.
+	// resolve returns the first phase that is not skipped, starting with to, and the
+	// skipped phases before it; ok is false if that phase is not decided yet. resolve is
+	// nil if no skipped phases are known.
 	resolve func(to string) (end string, past []string, ok bool)
 	engine.Position
 }
@@ -372,10 +373,11 @@ func (s runPosition) nextPosition() string {
 	return strings.TrimSpace(string(s.Kind) + " " + s.ID)
 }
 
-// newJudge returns a judge with the variables of a call, or nil if the call has none, and
-// the position that they belong to. With variables in the call, as in the original server,
-// a missing variable has no value; a run waits for variables that were never set. For a
-// run, the workflow is its pinned one.
+// newJudge returns a judge with the variables of a call, and the position that the
+// variables belong to. The judge is nil if the call has no variables. As in the original
+// server, a variable that the call or its state document lacks has no value; a run waits
+// for variables that were never set. For a run, the returned workflow is the run's pinned
+// definition.
 func (p *phaseTools) newJudge(ctx context.Context, t *tool, in arguments, w *phases.Workflow) (conditionJudge, runPosition, *phases.Workflow, error) {
 	byTable := func(vars map[string]any) conditionJudge {
 		lookup := expr.Map(vars)

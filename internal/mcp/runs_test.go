@@ -136,8 +136,8 @@ func TestResumeForkAbort(t *testing.T) {
 	}
 }
 
-// To another user, a run, its handles and its resource do not exist: the answers equal
-// those for unknown ones.
+// To another user, a run, its handles and its resource do not exist: the answers equal the
+// answers for unknown runs, handles and resources.
 func TestRunsOfOthersAreNotFound(t *testing.T) {
 	t.Parallel()
 	for _, version := range protocolVersions() {

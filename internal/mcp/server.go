@@ -63,15 +63,15 @@ type Options struct {
 	Runs *run.Service
 	// Sessions is the service of the toolset "sessions".
 	Sessions *session.Service
-	// Memory is the service of the toolset "context". Answers about runs include its
-	// summary even if the toolset is not offered.
+	// Memory is the service of the toolset "context". Answers about runs include a summary
+	// of the run's context even if the toolset is not offered.
 	Memory *contexts.Service
 	// Dashboard returns the URL of a running dashboard, which it starts if needed. With an
 	// id, it returns the URL of that session document. The URL is for agents and carries no
-	// login. Dashboard is nil if there is none.
+	// login. Dashboard is nil if the server has no dashboard.
 	Dashboard func(ctx context.Context, sessionID string) (url string, err error)
-	// LiveDashboard is like Dashboard, but does not start one: it returns "" if none is
-	// running. It must not be nil if Dashboard is set.
+	// LiveDashboard is like Dashboard, but does not start a dashboard: it returns "" if no
+	// dashboard is running. It must not be nil if Dashboard is set.
 	LiveDashboard func(ctx context.Context, sessionID string) string
 	// Project returns the project of a client; nil and the zero Project mean that it is
 	// unknown.

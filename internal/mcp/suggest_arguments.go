@@ -43,9 +43,9 @@ func (t *tool) suggestArguments(in arguments) arguments {
 	return out
 }
 
-// guessParam returns the parameter that an unknown name most likely means, or the parameter
-// and member if the name is a member's. It returns nil if the name is ambiguous or the call
-// already has that parameter.
+// guessParam returns the parameter that an unknown name most likely means. If the name is
+// that of a parameter's member, it returns the parameter and the member. It returns nil if
+// the name is ambiguous or the call already has that parameter.
 func (t *tool) guessParam(in arguments, name string) (p *param, member string) {
 	var free []param
 	for _, p := range t.params {
@@ -86,8 +86,8 @@ func findParam(params []param, name string) *param {
 	return lists.Find(params, func(p *param) bool { return p.name == name })
 }
 
-// isLikeName reports whether a given name is a longer or shorter form of a parameter's
-// name.
+// isLikeName reports whether a given name is a shorter form of a parameter's name, or for
+// the parameter "id" a longer form.
 func isLikeName(given, name string) bool {
 	const least = 4
 	given, name = normalizeName(given), normalizeName(name)

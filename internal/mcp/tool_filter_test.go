@@ -40,7 +40,7 @@ func TestTokensLimitToolsets(t *testing.T) {
 		name      string
 		allow     auth.Allow
 		tools     []string // tools that the client may use
-		not       []string // tools that it may not use
+		not       []string // tools that the client may not use
 		workflows bool
 		runs      bool
 	}{

@@ -100,7 +100,8 @@ func (t *Tracer) sendLoop() {
 // tries is the maximum number of attempts to send a batch.
 const tries = 3
 
-// sendBatch sends a batch. Lost batches are counted, and the first is logged.
+// sendBatch sends a batch. Lost spans are counted, and the first of several consecutive
+// errors is logged.
 func (t *Tracer) sendBatch(batch []*Span) {
 	body, err := json.Marshal(t.newDocument(batch))
 	if err == nil {

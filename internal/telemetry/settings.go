@@ -19,8 +19,8 @@ type settings struct {
 	headers  http.Header
 	timeout  time.Duration
 	resource []Attribute
-	// parentBased uses the parent's flag if there is a parent; ratio is the fraction of the
-	// other traces that are sampled.
+	// parentBased reports that a span with a parent is sampled if its parent is; ratio is
+	// the fraction of all other traces that are sampled.
 	parentBased bool
 	ratio       float64
 	delay       time.Duration

@@ -51,7 +51,7 @@ func Parse(parent, state string) (Context, bool) {
 	return c, true
 }
 
-// New returns a new trace that is not sampled.
+// New returns the Context of a new trace that is not sampled.
 func New() Context {
 	var c Context
 	_, _ = rand.Read(c.Trace[:]) // never returns an error

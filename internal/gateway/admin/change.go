@@ -95,7 +95,8 @@ func (s *Service) editUpstream(ctx context.Context, name, base string, change fu
 	return s.writeUpstream(ctx, next)
 }
 
-// findVersion returns an upstream, or CodeConflict if its version is not base.
+// findVersion returns an upstream. If the version of the upstream is not base, it returns
+// CodeConflict.
 func (s *Service) findVersion(name, base string) (config.Upstream, error) {
 	u, err := s.findUpstream(name)
 	if err == nil && base != s.baseOf(u) {
@@ -116,7 +117,7 @@ func (s *Service) writeUpstream(ctx context.Context, u config.Upstream) error {
 	}))
 }
 
-// applyWritten applies the configuration after a write; err is the error of that write.
+// applyWritten applies the configuration after a write; err is the error of the write.
 func (s *Service) applyWritten(err error) error {
 	if err != nil || s.Apply == nil {
 		return err

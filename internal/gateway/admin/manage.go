@@ -19,7 +19,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/install"
 )
 
-// Pins stores the approved tools. Forget removes those of an upstream.
+// Pins stores the approved tools. Forget removes the approved tools of an upstream.
 type Pins interface {
 	gateway.Pins
 	Forget(name string) error
@@ -34,7 +34,7 @@ type Options struct {
 	// Edit changes the configuration file. It returns CodeConflict if the file was changed
 	// in between.
 	Edit func(ctx context.Context, edit func([]byte) ([]byte, error)) error
-	// Gateway serves the upstreams; nil if the toolset is off.
+	// Gateway serves the upstreams; nil if the toolset "gateway" is off.
 	Gateway *gateway.Gateway
 	// Apply applies the current configuration to the gateway; nil if there is no gateway.
 	Apply func() error
@@ -95,8 +95,8 @@ func (s *Service) findUpstream(name string) (config.Upstream, error) {
 
 func clipName(text string) string { return text[:min(len(text), upstream.MaxNameLength)] }
 
-// baseOf returns the version of an upstream. A change must name the version that it
-// replaces.
+// baseOf returns the version of an upstream's configuration. A change must name the version
+// that it replaces.
 func (s *Service) baseOf(u config.Upstream) string {
 	text, _ := json.Marshal(u) // strings, lists and maps always marshal
 	mac := hmac.New(sha256.New, s.key)

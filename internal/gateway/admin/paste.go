@@ -25,8 +25,8 @@ type Found struct {
 
 // Import imports the servers of a client's configuration: JSON in the format of Claude,
 // Cursor, Windsurf and VS Code, the JSON of a single server, or TOML in the format of
-// Codex. If chosen is not nil, Import imports only the servers that get one of these names.
-// With look, it only previews the import.
+// Codex. If chosen is not nil, Import imports only the servers whose upstream gets one of
+// the chosen names. If look is true, Import only previews the import.
 func (s *Service) Import(ctx context.Context, text string, chosen []string, look bool) ([]Found, error) {
 	servers, err := install.Paste(s.Machine, []byte(text))
 	if err != nil {

@@ -20,7 +20,8 @@ type Waiting struct {
 	Changes []gateway.Change `json:"changes"`
 }
 
-// waitingTools returns the tools of an upstream that need approval under its pin mode.
+// waitingTools returns the tools of an upstream that need approval under its pin mode. It
+// omits removed tools.
 func (s *Service) waitingTools(e gateway.Entry, c *upstream.Catalog) ([]gateway.Waiting, error) {
 	all, err := s.changedTools(e, c)
 	return slices.DeleteFunc(all, func(w gateway.Waiting) bool { return w.After == nil }), err
@@ -38,7 +39,9 @@ func (s *Service) Held(u config.Upstream) []gateway.Waiting {
 	return list
 }
 
-// changedTools returns the tools of an upstream that differ from the approved ones.
+// changedTools returns the tools of an upstream that differ from the approved ones, removed
+// tools included. It returns nil if the pins are off, or if the
+// first use approves all tools.
 func (s *Service) changedTools(e gateway.Entry, c *upstream.Catalog) ([]gateway.Waiting, error) {
 	if e.Pins == gateway.PinOff {
 		return nil, nil
@@ -81,8 +84,8 @@ type Seen struct {
 	Hash string `json:"hash"`
 }
 
-// Approve approves reviewed tools. If one has changed since, it returns CodeConflict and
-// approves none.
+// Approve approves reviewed tools. If one of the tools has changed since the review, it
+// returns CodeConflict and approves no tool.
 func (s *Service) Approve(name, by string, seen []Seen) error {
 	if len(seen) == 0 {
 		return guideway.Errorf(guideway.CodeInvalid, "no tool is given").WithFix("name the reviewed tools, each with its hash")

@@ -72,9 +72,9 @@ func WithoutSecret(u config.Upstream) config.Upstream {
 	return u
 }
 
-// restoreSecrets restores the secrets that a change left hidden. After a change of the
-// command or host they must be entered again: otherwise a person who may not see a secret
-// could have it sent to another server.
+// restoreSecrets restores the secrets that a change left hidden. If the change leads to
+// another server (see sameServer), they must be entered again: otherwise a person who may
+// not see a secret could have it sent to another server.
 func restoreSecrets(next, now config.Upstream) (config.Upstream, error) {
 	shown := WithoutSecret(now)
 	if next.URL == shown.URL {
@@ -128,7 +128,8 @@ func refuseHidden(u config.Upstream) error {
 }
 
 // sameServer reports whether two upstreams are the same server: the same program with the
-// same arguments, or the same host.
+// same arguments in the same directory, the same host of the URL, and the same hosts for
+// OAuth.
 func sameServer(a, b config.Upstream) bool {
 	return a.Command == b.Command && a.Dir == b.Dir && slices.Equal(a.Args, b.Args) && hostOf(a.URL) == hostOf(b.URL) && tokenHost(a) == tokenHost(b)
 }

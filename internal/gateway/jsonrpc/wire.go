@@ -37,7 +37,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
 
-// Message is one JSON-RPC message. Its parts are slices of the input.
+// Message is one JSON-RPC message. ID, Params and Result are slices of the input.
 type Message struct {
 	// ID is the encoded id; nil in a notification.
 	ID json.RawMessage
@@ -45,7 +45,7 @@ type Message struct {
 	Method string
 	// Params are an object, or nil.
 	Params json.RawMessage
-	// Result is nil for an error.
+	// Result is nil in a request and in an error response.
 	Result json.RawMessage
 	Err    *Error
 }
@@ -142,9 +142,10 @@ type Field struct {
 	Value *json.RawMessage
 }
 
-// Extract finds members of an object in valid JSON, as slices of it. It does not set the
-// values of missing members, which should therefore be nil before. A duplicate member is an
-// error, and so is one whose name differs only in case from a wanted one.
+// Extract sets the values of the wanted members of an object in valid JSON, as slices of
+// text. All values must be nil before the call; the value of a missing member stays nil. A
+// duplicate member is an error, and so is a member whose name differs only in case from a
+// wanted one.
 func Extract(text []byte, wanted ...Field) error {
 	var others unknownKeys
 	count := 0
@@ -198,9 +199,8 @@ func (o *unknownKeys) addKey(key string) error {
 	return nil
 }
 
-// Members returns the named members of an object in valid JSON, as slices of it. A member
-// whose name differs from a named one only in case is an error. Without names, Members
-// returns all members.
+// Members returns all members of an object in valid JSON, as slices of text. A member whose
+// name differs only in case from one of names is an error.
 func Members(text []byte, names ...string) (map[string]json.RawMessage, error) {
 	found := make(map[string]json.RawMessage, 8)
 	err := Each(text, func(key string, value json.RawMessage) error {
@@ -448,8 +448,8 @@ func ResponseParts(id, result json.RawMessage, failure *Error) [][]byte {
 	return [][]byte{append(head, `,"error":`...), text, []byte(`}`)}
 }
 
-// OneLine joins valid JSON into one line: a line break there can only be white space
-// between values.
+// OneLine joins valid JSON into one line: a line break in valid JSON can only be white
+// space between values.
 func OneLine(text []byte) []byte {
 	if bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') < 0 {
 		return text

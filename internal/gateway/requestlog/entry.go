@@ -118,12 +118,12 @@ type Body struct {
 	Redacted bool `json:"redacted,omitempty"`
 }
 
-// Filter selects entries. Zero fields select all.
+// Filter selects entries. A zero field does not restrict the selection.
 type Filter struct {
 	User     string
 	Client   string
 	Upstream string
-	// Tool selects by name; a star at its end matches any suffix.
+	// Tool selects by name; a star at the end of the name matches any suffix.
 	Tool     string
 	Method   string
 	Statuses []Status

@@ -20,8 +20,8 @@ func newNodeStats(graph string) *nodeStats {
 	return &nodeStats{graph: graph, nodes: map[string]*nodeSamples{}}
 }
 
-// addGraphs adds the effects of the graphs on one request. It skips other graphs and nodes
-// that have not ended.
+// addGraphs adds the effects of the graphs on one request. It skips other graphs, and nodes
+// that were skipped or have not ended.
 func (s *nodeStats) addGraphs(graphs []Graph) {
 	found := false
 	for _, g := range graphs {
@@ -67,8 +67,9 @@ func (s *nodeStats) nodeList() []NodeStats {
 	return list
 }
 
-// percentile returns the smallest value of a sorted list that is not less than percent of
-// its values. The 99th percentile of a short list is its largest value.
+// percentile returns the smallest value of a sorted list that is at least as large as the
+// given percentage of the list's values. The 99th percentile of a short list is its largest
+// value.
 func percentile(sorted []float64, percent int) float64 {
 	return sorted[(len(sorted)*percent+99)/100-1]
 }

@@ -161,7 +161,7 @@ func (l *Log) Get(ctx context.Context, user, id string) (*Entry, error) {
 	return e, nil
 }
 
-// failedSQL returns the statuses that count as errors.
+// failedSQL returns the statuses that count as errors, as an SQL list.
 func failedSQL() string {
 	var list []string
 	for _, s := range Statuses() {

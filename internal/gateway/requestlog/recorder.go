@@ -10,7 +10,8 @@ import (
 
 // RecorderOptions configure a Recorder; only Open is required.
 type RecorderOptions struct {
-	// Open opens the log when the first entry arrives. It is retried after an error.
+	// Open returns the log. It is called for every batch, for the first time after the
+	// first entry was added.
 	Open func(ctx context.Context) (*Log, error)
 	// Redact redacts entries before they are written.
 	Redact *Redactor
@@ -54,7 +55,7 @@ type Recorder struct {
 	pruned                            time.Time
 }
 
-// item is an entry, or an update of one that was written.
+// item is an entry, or an update of the graphs of an entry that was added before.
 type item struct {
 	entry  *Entry
 	id     string

@@ -93,8 +93,8 @@ func (r *Redactor) redactLines(lines []hookengine.Line) []hookengine.Line {
 	return out
 }
 
-// redactValue redacts a part of a body; pointer is its JSON pointer, which ends with its
-// key.
+// redactValue redacts a part of a body. pointer is the JSON pointer of the part, and ends
+// with the part's key.
 func (r *Redactor) redactValue(pointer string, raw json.RawMessage) json.RawMessage {
 	if raw == nil {
 		return nil

@@ -101,11 +101,11 @@ func jsonText(v any, empty bool) (string, error) {
 	return string(text), nil
 }
 
-// pruneStep is the number of entries that one transaction removes: others can write in
-// between.
+// pruneStep is the number of entries that one transaction removes: other processes can
+// write in between.
 const pruneStep = 2000
 
-// Prune removes the entries before a time, and then the oldest entries until the rest takes
+// Prune removes the entries before a time, and then the oldest entries until the file uses
 // at most the given number of bytes; a zero time or size means unlimited. It returns the
 // number of removed entries.
 func (l *Log) Prune(ctx context.Context, before time.Time, most int64) (int64, error) {
@@ -183,7 +183,7 @@ func (l *Log) compactFile(ctx context.Context) error {
 	return rows.Close()
 }
 
-// usedBytes returns the size of the entries.
+// usedBytes returns the size of the used pages of the file.
 func (l *Log) usedBytes(ctx context.Context) (bytes int64, err error) {
 	err = l.db.QueryRowContext(ctx, `SELECT (p.page_count - f.freelist_count) * s.page_size
 		FROM pragma_page_count p, pragma_freelist_count f, pragma_page_size s`).Scan(&bytes)

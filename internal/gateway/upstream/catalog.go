@@ -89,7 +89,7 @@ func (c *Catalog) Clone() *Catalog {
 	return &copied
 }
 
-// Merge adds the entries that c lacks from o, the catalog of another session.
+// Merge adds to c the entries that only o has, the catalog of another session.
 func (c *Catalog) Merge(o *Catalog) {
 	for _, l := range []struct {
 		id   string

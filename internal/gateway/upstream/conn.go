@@ -11,8 +11,9 @@ import (
 // conn is a connection to one server. The receiver of its incoming messages is set when it
 // is created.
 type conn interface {
-	// send sends a message. Over HTTP the answer to a call comes in the response, and send
-	// returns when the response has ended; otherwise it returns immediately.
+	// send sends a message. Over HTTP it returns when the response to the POST has ended;
+	// over streamable HTTP that response contains the answer to a call. On stdio it returns
+	// when the message is written.
 	send(ctx context.Context, m outgoing) error
 	// negotiated sets the negotiated protocol version. It is called once, right after the
 	// handshake.
@@ -29,7 +30,8 @@ type outgoing struct {
 	// method and name become headers, which HTTP requires since 2026-07-28.
 	method, name string
 	headers      map[string]string
-	// trace holds headers for every protocol version.
+	// trace holds the tracing headers. Unlike headers, they are sent in every protocol
+	// version.
 	trace map[string]string
 }
 

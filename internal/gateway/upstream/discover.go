@@ -26,9 +26,9 @@ type endpoint struct {
 	style    oauth2.AuthStyle
 }
 
-// discoverEndpoint finds the token endpoint: of the configured issuer, or of the issuer that the
-// server names (RFC 9728), if it is on the server's own host. The endpoint gets the secret,
-// so another host is used only if a person configures it.
+// discoverEndpoint finds the token endpoint of the configured issuer, or else of the issuer
+// that the server names (RFC 9728), which must be on the server's own host. The endpoint
+// gets the secret, so another host is used only if a person configures it.
 func (a *authorizer) discoverEndpoint(ctx context.Context, challenge map[string]string) (*endpoint, error) {
 	found := &endpoint{resource: a.spec.OAuth.Resource}
 	issuer := a.spec.OAuth.Issuer
@@ -150,7 +150,7 @@ func (a *authorizer) fetchIssuer(ctx context.Context, issuer string) (*issuerMet
 // maxMetadata is the maximum size of a metadata document.
 const maxMetadata = 256 << 10
 
-// fetchJSON fetches a document; ok reports whether it exists.
+// fetchJSON fetches a document; ok reports whether the document exists.
 func (a *authorizer) fetchJSON(ctx context.Context, place string, into any) (ok bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
 	if err != nil {
@@ -189,7 +189,7 @@ func wellKnown(address, kind string) []string {
 	return []string{root}
 }
 
-// isWithin reports whether a URL belongs to a resource: it is the same or below it.
+// isWithin reports whether a URL is equal to the URL of a resource or below it.
 func isWithin(address, resource string) bool {
 	a, err := url.Parse(address)
 	if err != nil {

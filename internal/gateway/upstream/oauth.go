@@ -27,8 +27,8 @@ type authorizer struct {
 	client *http.Client
 	// asking is held while a token is requested.
 	asking chan struct{}
-	// config is the token endpoint, nil if it is not known yet. token is the last token.
-	// Only the holder of asking may use both.
+	// config holds the credentials and the token endpoint; nil while the endpoint is
+	// unknown. token is the last token. Only the holder of asking may use config and token.
 	config *clientcredentials.Config
 	token  *oauth2.Token
 }
@@ -122,8 +122,8 @@ func (a *authorizer) sendWith(req *http.Request, body io.ReadCloser, token *oaut
 }
 
 // validToken returns a token that has not expired and is not the refused one. It returns
-// nil if the authorization server is still unknown; a server names it when it refuses a
-// request.
+// nil if the authorization server is still unknown: a server names its authorization server
+// when it refuses a request.
 func (a *authorizer) validToken(ctx context.Context, refused *oauth2.Token, refusal *http.Response) (*oauth2.Token, error) {
 	select {
 	case a.asking <- struct{}{}:

@@ -67,8 +67,8 @@ func (p *pending) setAnswer(m *jsonrpc.Message) {
 	p.wake()
 }
 
-// fail sets the reason why there is no answer, unless there is an answer or a reason
-// already. It ignores nil.
+// fail sets the reason why there is no answer, unless a reason was set before. An answer
+// takes precedence over the reason. fail ignores nil.
 func (p *pending) fail(err error) {
 	if err == nil {
 		return
@@ -81,7 +81,8 @@ func (p *pending) fail(err error) {
 	p.wake()
 }
 
-// addNote adds a notification if there is room.
+// addNote adds a notification if the caller accepts notifications and there is room. p may
+// be nil.
 func (p *pending) addNote(n note) {
 	if p == nil || !p.listens {
 		return

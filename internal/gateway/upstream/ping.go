@@ -28,7 +28,7 @@ type Pinged struct {
 }
 
 // Ping pings a running server. asked is false if nothing was pinged: no session exists, or
-// all are in use and the timeouts of their calls apply.
+// a session is in use and the timeouts of its calls apply.
 func (u *Upstream) Ping(ctx context.Context) (asked bool, err error) {
 	session, done := u.idleSession()
 	if session == nil {
@@ -56,7 +56,7 @@ func (u *Upstream) Ping(ctx context.Context) (asked bool, err error) {
 	return true, err
 }
 
-// recordPing records a ping and returns the number of missed ones.
+// recordPing records a ping and returns the number of consecutive unanswered pings.
 func (u *Upstream) recordPing(began time.Time, err error) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -26,8 +26,8 @@ func (s *Session) receive(m *jsonrpc.Message, call string) {
 	}
 }
 
-// respond passes an answer to its call. It drops an answer with an unknown id, or with the
-// id of a call other than the one in whose response it came.
+// respond passes an answer to its call. It drops an answer with an unknown id. If an answer
+// came in the response to a call with a different id, it fails that call.
 func (s *Session) respond(m *jsonrpc.Message, call string) {
 	id := string(m.ID)
 	if call != "" && call != id {

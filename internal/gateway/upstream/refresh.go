@@ -22,8 +22,8 @@ const (
 	restTime = 500 * time.Millisecond
 )
 
-// lists holds the lists that the server offers to one client in its own sessions, or to all
-// clients without one.
+// lists holds the lists that the server offers to one client in the client's own sessions,
+// or to all clients without an own session.
 type lists struct {
 	fetching chan struct{} // fetching allows one fetch at a time.
 	catalog  atomic.Pointer[Catalog]
@@ -48,7 +48,7 @@ func newLists(c *Catalog) *lists {
 	return l
 }
 
-// lister is the owner of the session of Lister.
+// lister is the client name of the session that Lister describes.
 const lister = "lists"
 
 // Lister returns the want of a session that belongs to no client, makes no calls and answers
@@ -90,8 +90,9 @@ func (u *Upstream) dropLists(client string) {
 }
 
 // Catalog returns the known catalog. If it is unknown, Catalog fetches it, in the wanted
-// session if neither the shared session nor that of Lister exists. A catalog that all clients
-// see must not come from the session of a client: its lists can contain the client's data.
+// session if neither the shared session nor the session of Lister exists. A catalog that
+// all clients see must not come from the own session of a client, because its lists can
+// contain the client's data.
 func (u *Upstream) Catalog(ctx context.Context, want Want) (*Catalog, error) {
 	if c := u.shared.catalog.Load(); c != nil {
 		return c, nil
@@ -126,8 +127,8 @@ func (u *Upstream) OwnOf(client string) (c *Catalog, has bool) {
 	return l.catalog.Load(), true
 }
 
-// FetchOwn fetches the lists of a client with an own session. If they cannot be fetched, the
-// client sees the lists of all clients.
+// FetchOwn fetches the lists of a client with an own session. If they are unknown and
+// cannot be fetched, the client sees the lists of all clients.
 func (u *Upstream) FetchOwn(ctx context.Context, client string) {
 	u.mu.Lock()
 	l := u.own[client]
@@ -148,8 +149,8 @@ func (u *Upstream) Discover(want Want) {
 	}
 }
 
-// Refresh fetches the catalog, in the wanted session if neither the shared session nor that
-// of Lister exists.
+// Refresh fetches the catalog, in the wanted session if neither the shared session nor the
+// session of Lister exists.
 func (u *Upstream) Refresh(ctx context.Context, want Want) (*Catalog, error) {
 	return u.fetchLists(ctx, u.shared, "", want)
 }
@@ -187,7 +188,7 @@ func (u *Upstream) fetchLists(ctx context.Context, l *lists, client string, want
 		}
 	case shared != nil && shared.equal(c):
 		c = shared
-	case sharedAge > u.opts.IdleTime: // The difference may be a change of the server.
+	case sharedAge > u.opts.IdleTime: // The server may have changed since the shared lists were fetched.
 		u.refreshSoon("", Lister(nil))
 	}
 	l.catalog.Store(c)
@@ -280,7 +281,7 @@ func (u *Upstream) liveSlots(client string) []*slot {
 	return found
 }
 
-// equal reports whether two catalogs have the same entries.
+// equal reports whether two catalogs are equal except for the times when they were fetched.
 func (c *Catalog) equal(o *Catalog) bool {
 	a, b := *c, *o
 	a.Fetched, b.Fetched = time.Time{}, time.Time{}

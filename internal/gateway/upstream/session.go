@@ -122,8 +122,9 @@ type Call struct {
 }
 
 // Do sends a call and returns its result, an object. It sends the call at most once. An
-// error of type *jsonrpc.Error is the server's answer. For any other error there is no answer,
-// and it is unknown whether the call was carried out.
+// error of type *jsonrpc.Error is the server's answer. After a *GoneError the call was not
+// carried out. For any other error there is no answer, and it is unknown whether the call
+// was carried out.
 func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 	id := strconv.FormatInt(s.nextID.Add(1), 10)
 	p := newPending(c)
@@ -149,7 +150,8 @@ func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 	return answer.Result, nil
 }
 
-// dispatchCall sends a call. p gets its messages; end unregisters the call.
+// dispatchCall sends a call in the background. p gets the messages of the call; end cancels
+// the sending.
 func (s *Session) dispatchCall(ctx context.Context, m outgoing, params []jsonrpc.Member, p *pending) (end func()) {
 	m.text = jsonrpc.Request(json.RawMessage(m.call), m.method, jsonrpc.Object(params...))
 	ctx, cancel := context.WithCancel(ctx)
@@ -195,7 +197,8 @@ func (s *Session) unregister(id string) {
 	delete(s.calls, id)
 }
 
-// GoneError is the error of a call that was not sent because the session had ended before.
+// GoneError is the error of a call that was not carried out: the session had ended before,
+// or the server had lost the session and did not accept the call.
 type GoneError struct{ Reason error }
 
 // Error implements error.

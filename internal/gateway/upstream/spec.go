@@ -138,8 +138,8 @@ func checkURL(text string) error {
 	return nil
 }
 
-// Hash returns a hash of all settings that identify the server. Data of a server with
-// another hash is not reused.
+// Hash returns a hash of all settings that identify the server. Data that was stored for a
+// different hash is not reused.
 func (s *Spec) Hash() string {
 	text, _ := json.Marshal(s) // strings, lists and maps always marshal
 	sum := sha256.Sum256(text)

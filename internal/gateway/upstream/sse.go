@@ -23,7 +23,7 @@ type sseConn struct {
 
 var _ conn = (*sseConn)(nil)
 
-// openSSE opens the stream and waits for the URL.
+// openSSE opens the stream and waits for the URL to which messages are posted.
 func openSSE(ctx context.Context, spec Spec, client *http.Client, limit int, to receiver) (*sseConn, error) {
 	f := &sseConn{httpConn: newHTTPConn(spec, client, limit, to), done: make(chan struct{})}
 	stop := context.AfterFunc(ctx, f.cancel) // ctx limits only the opening of the stream.
@@ -59,8 +59,8 @@ func openSSE(ctx context.Context, spec Spec, client *http.Client, limit int, to 
 	return f, nil
 }
 
-// sameOrigin resolves the URL for posting. It must have the same origin, because messages
-// carry credentials.
+// sameOrigin resolves the URL for posting. The URL must have the same origin as the stream,
+// because messages carry credentials.
 func sameOrigin(base, ref string) (string, error) {
 	from, err := url.Parse(base)
 	if err != nil {

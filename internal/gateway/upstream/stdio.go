@@ -188,7 +188,8 @@ func readMessages(out io.Reader, limit int, log *Ring, to receiver) error {
 	}
 }
 
-// line is a line without its end. Of an overlong line it has the start and the end.
+// line is a line of output; begin may include the line break. Of an overlong line, begin is
+// the start and end is the end.
 type line struct {
 	begin, end []byte
 	tooLong    bool

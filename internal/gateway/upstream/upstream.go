@@ -91,7 +91,8 @@ type slot struct {
 	users   int
 	// watchers listen to the session without making calls.
 	watchers int
-	// asks holds the users that can currently be asked; mu of the upstream guards it.
+	// asks holds the functions that answer questions for the current users of the session;
+	// mu of the upstream guards it.
 	asks  []*Asker
 	idle  *time.Timer
 	began time.Time
@@ -195,7 +196,8 @@ func (u *Upstream) Session(ctx context.Context, want Want) (s *Session, done fun
 	}
 }
 
-// takeSlot finds or creates a slot. full is a channel to wait for if all are in use.
+// takeSlot finds or creates a slot. If all slots are in use, it returns the channel full,
+// which is closed when a slot is given back.
 func (u *Upstream) takeSlot(want Want) (*slot, <-chan struct{}, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -248,7 +250,7 @@ func (u *Upstream) fixOf(err error) string {
 	return "guideway upstream logs " + u.spec.Name
 }
 
-// addUser counts a user. The caller holds mu.
+// addUser counts a user or a watcher of a slot. The caller holds mu.
 func (u *Upstream) addUser(s *slot, want *Want) {
 	if want.Watch {
 		s.watchers++
@@ -298,7 +300,8 @@ func (u *Upstream) removeSlot(key string, s *slot) {
 	}
 }
 
-// giveBack removes a user. An unused session of a client is closed after a while.
+// giveBack removes a user or a watcher of a slot. An unused session other than the
+// shared one is closed after IdleTime.
 func (u *Upstream) giveBack(s *slot, want *Want) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -331,7 +334,7 @@ func (u *Upstream) giveBack(s *slot, want *Want) {
 	}
 }
 
-// Release closes the sessions of a client.
+// Release closes the sessions of a client that are not in use.
 func (u *Upstream) Release(client string) {
 	u.mu.Lock()
 	var over []*Session
@@ -359,8 +362,9 @@ const stableTime = 30 * time.Second
 const sameTime = 5 * time.Second
 
 // recordFailure records a failure of a session that started at a time, and schedules the
-// retry: after a second, two, four, up to a minute. If a server exits with several
-// sessions, this counts as one failure. The caller holds mu.
+// retry: after one, two, four seconds, up to a minute. The first exit of a server that had
+// started is retried immediately. If a server exits with several sessions, this counts as
+// one failure. The caller holds mu.
 func (u *Upstream) recordFailure(err error, began time.Time, ran time.Duration) {
 	now := time.Now()
 	if began.Before(u.failedAt) && now.Sub(u.failedAt) < sameTime {
@@ -498,7 +502,7 @@ func (u *Upstream) Health() Health {
 
 var errClosed = errors.New("the upstream was closed")
 
-// ErrClosed is the reason of an upstream that starts no sessions any more. Nothing was sent.
+// ErrClosed is the reason why an upstream starts no new session. The call was not sent.
 var ErrClosed = errors.New("was removed or is being restarted")
 
 func (u *Upstream) describeError(err error) error {

@@ -17,13 +17,13 @@ import (
 // FastPath answers some messages of clients without the SDK, which decodes and encodes
 // every message.
 type FastPath interface {
-	// Accept returns the function that answers a message and returns when that is done, or
-	// nil to leave the message to the SDK. The message is not validated yet.
+	// Accept returns the function that answers a message and returns when the answer is
+	// sent, or nil to leave the message to the SDK. The message is not validated yet.
+	// Accept may retain text.
 	//
 	// The session is nil for a modern request over HTTP; the header is nil on stdio. send
-	// sends a message to the client: the status is the HTTP status of the answer, which is
-	// the last message, and 0 for earlier messages. The text may come in parts, and may be
-	// retained.
+	// sends a message to the client, whose text may come in parts: the status is the HTTP
+	// status of the answer, which is the last message, and 0 for earlier messages.
 	Accept(ctx context.Context, session *mcp.ServerSession, header http.Header, text []byte,
 		send func(status int, text ...[]byte) error) (answer func(context.Context))
 }

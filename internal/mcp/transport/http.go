@@ -38,8 +38,8 @@ type HTTPOptions struct {
 	// HostsChecked reports that an auth.Guard wraps the handler. The SDK's own check of
 	// the Host header, which only allows loopback, is then off.
 	HostsChecked bool
-	// FastPath answers some requests without the SDK; nil answers none. It needs
-	// HostsChecked, since it also bypasses the SDK's check.
+	// FastPath answers some requests without the SDK; nil answers none. FastPath requires
+	// HostsChecked, because it also bypasses the SDK's check of the Host header.
 	FastPath FastPath
 }
 

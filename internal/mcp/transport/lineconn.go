@@ -18,7 +18,7 @@ import (
 
 // lineConn is a connection with one JSON-RPC message per line. It survives lines that are
 // not messages. At the end of the input it reports the end to the SDK only after the calls
-// in flight are answered: the SDK answers none after it.
+// in flight are answered, because the SDK answers no call after it.
 type lineConn struct {
 	in  io.Closer
 	out io.WriteCloser
@@ -102,8 +102,8 @@ func (c *lineConn) readMessage(l inputLine) (jsonrpc.Message, error) {
 	return msg, nil
 }
 
-// tryFastPath passes a line to the fast path, and reports whether it has taken it. The end
-// of the input waits for it as for any call.
+// tryFastPath passes a line to the fast path, and reports whether the fast path has taken
+// it. The end of the input waits for the call of the line, as for any call.
 func (c *lineConn) tryFastPath(text []byte) bool {
 	session := c.session.Load()
 	if c.fastPath == nil || session == nil {

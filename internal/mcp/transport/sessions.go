@@ -47,7 +47,7 @@ func (h *HTTPHandler) watchSession(session *mcp.ServerSession, holder *auth.Toke
 				ended = true
 			case <-look.C:
 				if ended = !holder.IsValid(); ended {
-					_ = session.Close() // it waits for calls in progress, which are cancelled
+					_ = session.Close() // Close waits for calls in progress, which are cancelled
 				}
 			}
 		}

@@ -20,7 +20,7 @@ const (
 
 // ServeStdio serves server over lines of JSON, for all protocol versions, until the input
 // ends or ctx is done, and returns nil for both. It then cancels calls in flight after a
-// short time, and abandons one that ignores the cancellation: it returns within a second
+// short time, and abandons a call that ignores the cancellation: it returns within a second
 // even then.
 //
 // An invalid line (not UTF-8, not JSON, not JSON-RPC, longer than MaxMessageBytes) gets a

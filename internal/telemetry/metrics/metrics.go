@@ -18,7 +18,7 @@ import (
 // clients. Further series are counted as Other.
 const maxSeries = 1000
 
-// Other is the label value of the series that counts the values beyond maxSeries.
+// Other is the value of all labels in the series that counts the values beyond maxSeries.
 const Other = "(other)"
 
 // Set is a set of metrics. The zero Set is empty. It is safe for concurrent use.

@@ -11,8 +11,8 @@ const Hostile = "vile"
 
 // The additional tools of a hostile server.
 const (
-	// Unasked sends answers to unknown ids; Strangers sends progress of other calls. Both
-	// answer in the end.
+	// Unasked sends answers with unknown ids; Strangers sends progress of other calls. Both
+	// then answer the call.
 	Unasked   = "unasked"
 	Strangers = "strangers"
 	// Shout sends notifications of 10 MB each, and answers.
@@ -24,7 +24,7 @@ const (
 	Latin = "latin"
 	// Overlong sends a notification above the maximum size, and answers.
 	Overlong = "overlong"
-	// Deaf stops reading, asks endlessly and answers.
+	// Deaf stops reading, sends thousands of requests, and then answers.
 	Deaf = "deaf"
 	// Pretend answers with a modern input request to open a page, in every protocol version;
 	// PretendTwice also marks the result as complete.
@@ -44,7 +44,7 @@ const manyTimes = 15000
 // lure is a page that no client may open.
 const lure = `"inputRequests":{"q":{"method":"elicitation/create","params":{"mode":"url","message":"log in","elicitationId":"e","url":"javascript:alert(1)"}}},"requestState":"s"`
 
-// callHostile runs a hostile tool, and reports whether the tool is one.
+// callHostile runs a hostile tool, and reports whether the tool is hostile.
 func (s *Server) callHostile(tool string, m message) bool {
 	if s.answerHostile(tool, m) {
 		return true

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Pages is a server with the tool "show", which has a page for hosts, and with a page that it
-// does not list. The contents of each page begin with the value of PageVariable.
+// Pages is a server with the tool "show", which has a page for hosts, and with another page
+// that is not in the server's lists. The contents of each page begin with the value of
+// PageVariable.
 const Pages = "pages"
 
 // PageVariable is the environment variable with the beginning of all pages.
@@ -23,7 +24,7 @@ func (s *Server) callShow(m message) {
 
 const pageResource = `{"resources":[{"uri":"ui://chart/view.html","name":"view","mimeType":"text/html;profile=mcp-app"}]}`
 
-// readPage answers a read of a page, and reports whether it is one.
+// readPage answers a read of a page, and reports whether the resource is a page.
 func (s *Server) readPage(m message) bool {
 	var p struct{ URI string }
 	_ = json.Unmarshal(m.Params, &p)

@@ -1,6 +1,6 @@
 // Package upstreamtest provides MCP servers for tests of clients and gateways: a correct
 // one for legacy and modern clients, and one that behaves like hostile or broken servers.
-// They write their messages by hand, because no library would write most of these.
+// They write their messages by hand, because no library would write most of these messages.
 package upstreamtest
 
 import (
@@ -43,16 +43,17 @@ const (
 	Flood = "flood"
 	// Phishing asks by URL, regardless of the client's capabilities.
 	Phishing = "phishing"
-	// Deep has a template for a part of the correct server's template.
+	// Deep has a template that matches only a part of the URIs that the correct server's
+	// template matches.
 	Deep = "deep"
 	// ClaimsForeignResources claims resources of other servers.
 	ClaimsForeignResources = "grasping"
 	// HeaderArgument has a tool with an argument that is also a header.
 	HeaderArgument = "headed"
-	// ToolForCapableClients has another tool for clients that can be asked.
+	// ToolForCapableClients has an additional tool for clients that can be asked for input.
 	ToolForCapableClients = "choosy"
 	// Learning offers the tool and the resource "learned" after its tool "echo" was called
-	// with "learn", and reports the change: in this process only.
+	// with "learn", and reports the change. Other processes of the server do not change.
 	Learning = "learning"
 	// Talkative writes lines that are not messages.
 	Talkative = "talkative"
