@@ -83,8 +83,8 @@ func (p *Program) callerVars(context map[string]any) map[string]any {
 	return own
 }
 
-// buildContext returns the context for the caller: its own variables, those of the current
-// loop, and the engine's keys.
+// buildContext returns the context for the caller: the caller's own variables, the
+// variables of the current loop, and the engine's keys.
 func (r *replay) buildContext(current *item) map[string]any {
 	out := maps.Clone(r.callerVars)
 	size := ContextSize(r.callerVars)

@@ -131,8 +131,8 @@ func TestContextNearlyFullWarns(t *testing.T) {
 	}
 }
 
-// An answer contains the function definitions that its step refers to; only the first one
-// contains the meta guidance.
+// An answer contains the function definitions that its step refers to. Only the first
+// answer contains the meta guidance.
 func TestFunctionsAndMetaGuidance(t *testing.T) {
 	t.Parallel()
 	p := compileAll(t, `{"id":"probe","name":"P","description":"d","version":"1.0.0","metaGuidance":["Always."],

@@ -7,8 +7,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// TestStepDeadEnd checks that a step declares a dead end if it checks a variable that only
-// the workflow sets and that has another value, and only then.
+// TestStepDeadEnd checks that a required step declares a dead end if it checks a variable
+// that only the workflow sets and that does not have the required value. In all other cases
+// it does not.
 func TestStepDeadEnd(t *testing.T) {
 	t.Parallel()
 	w := func(agreed, required bool) engine.Position {
@@ -32,8 +33,8 @@ func TestStepDeadEnd(t *testing.T) {
 	}
 }
 
-// TestExitDeadEnd checks that a phase declares a dead end if no value of the declared type
-// leaves it, and only then.
+// TestExitDeadEnd checks that a phase declares a dead end if no value of the variable's
+// declared type leaves the phase, and does not if there is one.
 func TestExitDeadEnd(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[any]bool{"done": false, true: true} {

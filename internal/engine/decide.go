@@ -42,8 +42,8 @@ type Continue struct {
 	// Step, if set, must be the ID of the position; the command is refused if the run is at
 	// a different step.
 	Step string
-	// Person is set if a person sent the command, as far as the server can know. Some
-	// gates require it.
+	// Person is set if a person sent the command, as far as the server can know. Some gates
+	// require a person.
 	Person bool
 }
 

@@ -198,8 +198,8 @@ func TestRunNeverWaitsForServerVariables(t *testing.T) {
 	}
 }
 
-// The checks of a step are evaluated with the variables before and after the call: neither
-// can disable them.
+// The checks of a step are evaluated with the variables before the call together with those
+// after it, so that a call cannot disable its own checks.
 func TestContextCannotDisableCriteriaOrGate(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, `[{"id":"guarded","title":"G","prompt":"g","requireConfirmation":{"var":"risk","equals":"high"},

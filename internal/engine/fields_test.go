@@ -90,8 +90,9 @@ func TestHintsNameTheVariablesThatAreRead(t *testing.T) {
 	}
 }
 
-// The form of a step lists each variable that its checks need and that does not hold yet,
-// with the description and the type of its declaration, and never the passing value alone.
+// The form of a step lists each variable that fails a check of the step, with the
+// description and the type of its declaration. It never lists only the value that would
+// pass the check.
 func TestFormDescribesDeclaredVariables(t *testing.T) {
 	t.Parallel()
 	validate := func(name string, value any) phases.Action {
@@ -232,8 +233,9 @@ func TestRecheckComparesNumbers(t *testing.T) {
 	}
 }
 
-// A phase that an answer skips leads where it would lead by its default, or else by the
-// first condition that holds; if none does, the run waits for its variables.
+// A phase that an answer skips leads to its default target, or else to the target of the
+// first condition that holds. If no condition holds, the run waits for the variables of the
+// conditions.
 func TestTargetOfASkippedPhase(t *testing.T) {
 	t.Parallel()
 	holds, fails := equalsCondition("size", "large"), equalsCondition("size", "small")

@@ -8,12 +8,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// eachFile is a loop over files that ends after two items, between two steps.
+// eachFile has a loop over files that maxIterations ends after two items, with two steps in
+// its body, and a step after the loop.
 const eachFile = `[{"id":"each","type":"loop","title":"Each","prompt":"Change {{f}} alone.","loop":{"type":"forEach","items":"files","itemVar":"f","maxIterations":2},
 	"body":[{"id":"one","title":"One","prompt":"Look."},{"id":"two","title":"Two","prompt":"Work."}]},{"id":"end-step","title":"End","prompt":"End."}]`
 
-// TestLoopRestIsReported checks that a loop that maxIterations ends before the end of its
-// list says so: in its rounds, after it, and at the end of the run.
+// TestLoopRestIsReported checks that a run reports a loop that maxIterations ends before
+// the end of its list: in the rounds of the loop, after it, and at the end of the run.
 func TestLoopRestIsReported(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, eachFile)
@@ -23,7 +24,7 @@ func TestLoopRestIsReported(t *testing.T) {
 	}
 	work := outputCommand("done", nil)
 	s = applyToProgram(t, p, s, work, work, work, work)
-	const left = "Loop 'each' ended after round 2 of 5, by maxIterations: 3 were left out."
+	const left = "Loop 'each' ended after round 2 of 5 because of maxIterations. Rounds left out: 3."
 	if pos := p.PositionOf(s); pos.ID != "end-step" || pos.Message != left {
 		t.Errorf("after the loop: %+v", pos)
 	}
@@ -37,7 +38,8 @@ func TestLoopRestIsReported(t *testing.T) {
 	}
 }
 
-// TestPhaseLoopRestIsReported checks the same for a phase workflow, where a gate follows.
+// TestPhaseLoopRestIsReported checks that a phase workflow reports such a loop too: in its
+// rounds, and at the gate that follows it.
 func TestPhaseLoopRestIsReported(t *testing.T) {
 	t.Parallel()
 	p := engine.CompilePhases(&phases.Workflow{ID: "w", InitialPhase: "a", Phases: []phases.Phase{{
@@ -53,7 +55,7 @@ func TestPhaseLoopRestIsReported(t *testing.T) {
 		t.Errorf("in the loop: %q", pos.Prompt)
 	}
 	s = applyCommands(t, p, s, outputCommand("done", nil))
-	if pos := p.PositionOf(s); pos.ID != "c" || !strings.HasPrefix(pos.Message, "Good?\nLoop 'l'") || !strings.HasSuffix(pos.Message, "1 were left out.") {
+	if pos := p.PositionOf(s); pos.ID != "c" || !strings.HasPrefix(pos.Message, "Good?\nLoop 'l'") || !strings.HasSuffix(pos.Message, "Rounds left out: 1.") {
 		t.Errorf("at the gate: %+v", pos)
 	}
 }
@@ -102,8 +104,9 @@ func TestNextReportsSkippedItems(t *testing.T) {
 	}
 }
 
-// TestOptionalPhaseSaysSo checks that every required step of an optional phase says that the
-// rest of the phase can be skipped, and that the skip leaves the phase.
+// TestOptionalPhaseSaysSo checks that the prompt of every required step of an optional
+// phase states that the rest of the phase can be skipped, and that the skip leaves the
+// phase.
 func TestOptionalPhaseSaysSo(t *testing.T) {
 	t.Parallel()
 	step := func(id string) phases.Step { return phases.Step{ID: id, Name: id, Required: true} }

@@ -104,8 +104,8 @@ func (w *answerExplorer) exploreFrom(s engine.State, falses, depth int) {
 	}
 }
 
-// assertNeeds sets the variables that a run waits for: lists for loops, the value for all
-// others.
+// assertNeeds sets the variables that a run waits for: lists for loops, and value for all
+// other variables.
 func (w *answerExplorer) assertNeeds(pos engine.Position, value bool) []engine.Command {
 	vars := map[string]any{}
 	for _, n := range pos.Needs {

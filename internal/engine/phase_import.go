@@ -48,7 +48,7 @@ func (p *PhaseProgram) checkDocument(d *StateDocument) error {
 	case d.WorkflowID != p.Workflow.ID:
 		return bad("workflowId is %q, not %q", d.WorkflowID, p.Workflow.ID)
 	case d.CurrentPhase < 1 || d.CurrentPhase > n:
-		return bad("currentPhase is %d, but there are only %d phases", d.CurrentPhase, n)
+		return bad("currentPhase is %d, but the number of phases is %d", d.CurrentPhase, n)
 	case d.Status == "completed" || d.Status == "aborted":
 		return bad("a run that is %s cannot continue", d.Status)
 	}
@@ -75,29 +75,29 @@ func (p *PhaseProgram) checkNumbers(d *StateDocument) string {
 	n := len(p.Workflow.Phases)
 	for _, number := range slices.Concat(d.CompletedPhases, d.SkippedPhases) {
 		if number < 1 || number > n {
-			return fmt.Sprintf("phase %d is named, but there are only %d phases", number, n)
+			return fmt.Sprintf("phase %d is named, but the number of phases is %d", number, n)
 		}
 	}
 	if has := len(p.Workflow.Phases[d.CurrentPhase-1].Steps); d.CurrentStep > has+1 {
-		return fmt.Sprintf("step %d of phase %d is current, but the phase has only %d steps", d.CurrentStep, d.CurrentPhase, has)
+		return fmt.Sprintf("step %d of phase %d is current, but the number of steps of that phase is %d", d.CurrentStep, d.CurrentPhase, has)
 	}
 	for _, k := range slices.Sorted(maps.Keys(d.CompletedSteps)) {
 		number, err := strconv.Atoi(k)
 		if err != nil || number < 1 || number > n {
-			return fmt.Sprintf("phase %s is named, but there are only %d phases", k, n)
+			return fmt.Sprintf("phase %s is named, but the number of phases is %d", k, n)
 		}
 		for _, step := range d.CompletedSteps[k] {
 			if has := len(p.Workflow.Phases[number-1].Steps); step < 1 || step > has {
-				return fmt.Sprintf("step %d of phase %d is completed, but the phase has only %d steps", step, number, has)
+				return fmt.Sprintf("step %d of phase %d is completed, but the number of steps of that phase is %d", step, number, has)
 			}
 		}
 	}
 	for _, loop := range d.ActiveLoops {
 		if loop.PhaseIndex < 1 || loop.PhaseIndex > n {
-			return fmt.Sprintf("a loop of phase %d is active, but there are only %d phases", loop.PhaseIndex, n)
+			return fmt.Sprintf("a loop of phase %d is active, but the number of phases is %d", loop.PhaseIndex, n)
 		}
 		if has := len(p.Workflow.Phases[loop.PhaseIndex-1].Loops); loop.LoopIndex < 1 || loop.LoopIndex > has {
-			return fmt.Sprintf("loop %d of phase %d is active, but the phase has only %d loops", loop.LoopIndex, loop.PhaseIndex, has)
+			return fmt.Sprintf("loop %d of phase %d is active, but the number of loops of that phase is %d", loop.LoopIndex, loop.PhaseIndex, has)
 		}
 	}
 	return ""
@@ -200,8 +200,8 @@ func (d *StateDocument) currentVisit() (list []HistoryEntry, entered bool) {
 	return list, entered
 }
 
-// phasesToSkip returns the phases that answers have skipped, including earlier visits. If a
-// document contains no history, it returns its list of skipped phases.
+// phasesToSkip returns the phases that answers have skipped, including earlier visits. If
+// the document contains no history, it also returns the document's list of skipped phases.
 func (p *PhaseProgram) phasesToSkip(d *StateDocument) []int {
 	list := []int{}
 	for _, r := range d.CheckpointResponses {

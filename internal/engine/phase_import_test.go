@@ -37,12 +37,12 @@ func TestImportRejectsUnknownItems(t *testing.T) {
 			"checkpointResponses": members{"2-1": answer("quick", members{"phasesSkipped": []int{3}}), "2-2": answer("declined", nil)},
 			"decisionOutcomes":    members{"1-1": outcome("large", 2)},
 		}, ""},
-		{"phase", members{"completedPhases": []int{5}}, "phase 5 is named, but there are only 4 phases"},
-		{"current step", members{"currentStep": 4}, "step 4 of phase 2 is current, but the phase has only 1 steps"},
-		{"completed step", members{"completedSteps": members{"2": []int{2}}}, "step 2 of phase 2 is completed, but the phase has only 1 steps"},
-		{"completed step of a missing phase", members{"completedSteps": members{"9": []int{1}}}, "phase 9 is named, but there are only 4 phases"},
-		{"loop", members{"activeLoops": []members{{"phaseIndex": 1, "loopIndex": 2, "currentIteration": 1, "startedAt": at}}}, "loop 2 of phase 1 is active, but the phase has only 1 loops"},
-		{"loop of a missing phase", members{"activeLoops": []members{{"phaseIndex": 9, "loopIndex": 1, "currentIteration": 1, "startedAt": at}}}, "a loop of phase 9 is active, but there are only 4 phases"},
+		{"phase", members{"completedPhases": []int{5}}, "phase 5 is named, but the number of phases is 4"},
+		{"current step", members{"currentStep": 4}, "step 4 of phase 2 is current, but the number of steps of that phase is 1"},
+		{"completed step", members{"completedSteps": members{"2": []int{2}}}, "step 2 of phase 2 is completed, but the number of steps of that phase is 1"},
+		{"completed step of a missing phase", members{"completedSteps": members{"9": []int{1}}}, "phase 9 is named, but the number of phases is 4"},
+		{"loop", members{"activeLoops": []members{{"phaseIndex": 1, "loopIndex": 2, "currentIteration": 1, "startedAt": at}}}, "loop 2 of phase 1 is active, but the number of loops of that phase is 1"},
+		{"loop of a missing phase", members{"activeLoops": []members{{"phaseIndex": 9, "loopIndex": 1, "currentIteration": 1, "startedAt": at}}}, "a loop of phase 9 is active, but the number of phases is 4"},
 		{"checkpoint", members{"checkpointResponses": members{"2-3": answer("yes", nil)}}, "checkpoint 2-3 is answered, but does not exist"},
 		{"option", members{"checkpointResponses": members{"2-1": answer("perhaps", nil)}}, `checkpoint 2-1 is answered with "perhaps", but 'approve' has no such option`},
 		{"required and declined", members{"checkpointResponses": members{"2-1": answer("declined", nil)}}, `checkpoint 2-1 is answered with "declined", but 'approve' has no such option`},
@@ -101,8 +101,8 @@ func TestDocumentBeforeFirstPhase(t *testing.T) {
 const importDocument = `{"workflowId":"review","workflowVersion":"1.0.0","startedAt":"2026-01-22T10:00:00Z","updatedAt":"2026-01-22T10:00:00Z",
 	"currentPhase":2,"completedPhases":[1],"completedSteps":{"1":[1,2]},"variables":{"size":"large"}}`
 
-// In an import, the variables of the document take precedence over the defaults; it, counts
-// the completed steps, and keeps the document.
+// In an import, the variables of the document take precedence over the defaults, and the
+// completed steps of the document are counted.
 func TestImportKeepsVariablesAndCount(t *testing.T) {
 	t.Parallel()
 	p := engine.CompilePhases(reviewWorkflow())
@@ -122,8 +122,8 @@ func TestImportKeepsVariablesAndCount(t *testing.T) {
 	}
 }
 
-// Recheck accepts an import only as the first event, and only if it is what the import of
-// its document results in.
+// Recheck accepts an import only as the first event, and only if the import of its document
+// results in the same event.
 func TestRecheckOfImports(t *testing.T) {
 	t.Parallel()
 	p := engine.CompilePhases(reviewWorkflow())

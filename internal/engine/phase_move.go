@@ -190,8 +190,9 @@ func (p *PhaseProgram) nextRoundEvent(s State, ph PhaseState, loop *phases.Loop,
 	return e, true
 }
 
-// conditionVars returns the variables that a loop's condition reads: for while those of the
-// next round, for doWhile those of the round that has ended.
+// conditionVars returns the variables that a loop's condition reads. The condition of a
+// while loop reads the variables of the next round, that of a doWhile loop the variables of
+// the round that has ended.
 func (p *PhaseProgram) conditionVars(s State, ph PhaseState, loop *phases.Loop) expr.Lookup {
 	vars := p.lookupVars(s)
 	if loop.Type != phases.LoopWhile || loop.Variable == "" {

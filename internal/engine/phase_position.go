@@ -255,7 +255,7 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 	case ph.Part == PartDecisions:
 		d := &phase.Decisions[ph.Index]
 		pos.ID, pos.Title = d.ID, d.Name
-		pos.Message = fmt.Sprintf("'%s' is decided by variables that are not set.", d.Name)
+		pos.Message = fmt.Sprintf("The decision '%s' depends on variables that are not set.", d.Name)
 		for i := range d.Branches {
 			pos.addNeeds(d.Branches[i].Condition, vars)
 		}
@@ -269,7 +269,7 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 			pos.addNeeds(phase.Transitions[i].Condition, vars)
 		}
 		if noWay = len(pos.Needs) == 0; noWay {
-			pos.Message = fmt.Sprintf("No transition of '%s' applies to the variables that they read. %s", phase.Name, noWayText)
+			pos.Message = fmt.Sprintf("No transition of '%s' applies to the variables that its transitions read. %s", phase.Name, noWayText)
 			for i := range phase.Transitions {
 				pos.addReads(phase.Transitions[i].Condition)
 			}
@@ -310,7 +310,7 @@ func (p *PhaseProgram) canLeave(s State, phase *phases.Phase) bool {
 // the variables.
 const noWayText = "The workflow has no transition for these values: if a fact has changed, set its variable; otherwise ask the user, fork the run, or abort it."
 
-// describeNeeds adds the declarations of the variables.
+// describeNeeds adds the description and the type of each variable from its declaration.
 func (p *PhaseProgram) describeNeeds(needs []Need) {
 	for i := range needs {
 		n := &needs[i]
@@ -338,8 +338,8 @@ func (p *PhaseProgram) ownsPath(path string) bool {
 	return slices.Contains(p.owned, name)
 }
 
-// canSet reports whether a caller can set the variable at a path. It cannot set an engine
-// variable or a member of a declared scalar.
+// canSet reports whether a caller can set the variable at a path. A caller cannot set an
+// engine variable or a member of a declared scalar.
 func (p *PhaseProgram) canSet(path string) bool {
 	if p.ownsPath(path) {
 		return false
@@ -348,7 +348,7 @@ func (p *PhaseProgram) canSet(path string) bool {
 	return v == nil || v.Name == path || v.Type == phases.TypeObject || v.Type == phases.TypeArray
 }
 
-// decidingVars returns the variables that decide the phase after this one.
+// decidingVars returns the variables that decide which phase follows the given one.
 func (p *PhaseProgram) decidingVars(s State, phase *phases.Phase) []Need {
 	var pos Position
 	vars := p.hideUnsetOwned(expr.Map(s.Vars))

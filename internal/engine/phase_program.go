@@ -117,8 +117,8 @@ func (p *PhaseProgram) stepAt(ph PhaseState) *phases.Step {
 }
 
 // lookupVars returns a lookup of the run's variables including the variable of the active
-// loop. A variable that only the engine writes counts as null until then, so that no
-// condition waits for it.
+// loop. A variable that only the engine writes counts as null until the engine has written
+// it, so that no condition waits for it.
 func (p *PhaseProgram) lookupVars(s State) expr.Lookup {
 	base := p.hideUnsetOwned(expr.Map(s.Vars))
 	ph := p.currentState(s)
@@ -198,7 +198,8 @@ func (p *PhaseProgram) acceptsEvent(s State, e Event) bool {
 	return ph.Phase > 0 && ph.Phase == e.Phase && p.acceptsCommandEvent(ph, e)
 }
 
-// matchesEvent reports whether an event equals the automatic event of the engine.
+// matchesEvent reports whether two events have the same kind and the same place in the
+// workflow. It does not compare texts and values.
 func matchesEvent(a, b Event) bool {
 	return a.Kind == b.Kind && a.Phase == b.Phase && a.Item == b.Item && a.Step == b.Step &&
 		a.Round == b.Round && a.To == b.To && a.Part == b.Part && a.Count == b.Count && a.Target == b.Target

@@ -2,9 +2,9 @@ package engine
 
 import "slices"
 
-// Through returns the phase that a transition to phase to actually enters in the run of a
-// state document. Through passes through the phases that answers have skipped and returns
-// them in past. end is 0 if the run ends; ok is false if the target of a skipped phase is
+// Through returns the phase that a run with the state document d enters after a transition
+// to phase number to. It passes through the phases that answers have skipped and returns
+// them in past. end is 0 if the run ends. ok is false if the target of a skipped phase is
 // undecided or the skipped phases form a cycle.
 func (p *PhaseProgram) Through(d *StateDocument, to int) (end int, past []int, ok bool) {
 	skips := p.phasesToSkip(d)

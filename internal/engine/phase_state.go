@@ -8,7 +8,8 @@ import (
 type PhaseState struct {
 	// Phase is the 1-based number of the current phase.
 	Phase int
-	// Part is the current part of the phase, Index the 0-based index of the item in it.
+	// Part is the current part of the phase, Index the 0-based index of the current item in
+	// the part.
 	Part  Part
 	Index int
 	// Started is set if the item at Index was announced, Done if the step at

@@ -187,13 +187,13 @@ func (p *Program) positionAt(s State) Position {
 	return p.stepPosition(s, step)
 }
 
-// addRests reports the rounds of loops that were left out since the last step, and at the
-// end those of the whole run.
+// addRests reports the loops that ended after the last step without running all their
+// rounds, and at the end of the run all such loops.
 func (pos *Position) addRests(s State) {
 	var texts []string
 	for _, r := range s.Rest {
 		if r.Steps == s.Steps || s.Ended == StatusCompleted {
-			texts = append(texts, fmt.Sprintf("Loop '%s' ended after round %d of %d, by maxIterations: %d were left out.", r.Loop, r.Done, r.Rounds, r.Rounds-r.Done))
+			texts = append(texts, fmt.Sprintf("Loop '%s' ended after round %d of %d because of maxIterations. Rounds left out: %d.", r.Loop, r.Done, r.Rounds, r.Rounds-r.Done))
 		}
 	}
 	if len(texts) > 0 {
@@ -302,7 +302,8 @@ func (p *Program) waitPosition(s State, step *steps.Step, needs []expr.Need) Pos
 	return pos
 }
 
-// describeFound returns a value for a message, and its type if it is not a short one.
+// describeFound returns a value as text for a message, or only the name of its type if the
+// text is long.
 func describeFound(v any) string {
 	const longest = 40
 	if text := formatValue(v); len(text) <= longest {

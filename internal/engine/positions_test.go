@@ -12,9 +12,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// An imported run is where its document says: before the first phase only if nothing has
-// happened, at the entry of a phase if nothing of the phase has, otherwise at its step, its
-// loop or after its completed steps.
+// An imported run is at the position of its document: before the first phase only if
+// nothing has happened, at the entry of a phase if nothing has happened in the phase,
+// otherwise at its step, in its loop or after its completed steps.
 func TestImportedPosition(t *testing.T) {
 	t.Parallel()
 	p := engine.CompilePhases(reviewWorkflow())
@@ -73,9 +73,9 @@ func entryWorkflow(entry, exit []phases.Action) *phases.Workflow {
 	}
 }
 
-// At the entry and the exit of a phase, only the conditions that the engine cannot evaluate
-// are asked for, together; the engine evaluates those on variables itself, in their order.
-// The title says whether the phase is entered or left.
+// At the entry and the exit of a phase, a run asks only for the conditions that the engine
+// cannot evaluate, all of them together. The engine evaluates the conditions on variables
+// itself, in their order. The title states whether the phase is entered or left.
 func TestConditionsOfEntryAndExit(t *testing.T) {
 	t.Parallel()
 	ask := func(what string) phases.Action {
@@ -117,8 +117,8 @@ func TestConditionsOfEntryAndExit(t *testing.T) {
 	}
 }
 
-// A condition without a value asks for a variable to be set, to any value; one with a value
-// asks for that value.
+// A validate action without a value asks for a variable to be set to any value. A validate
+// action with a value asks for that value.
 func TestConditionWithoutAValue(t *testing.T) {
 	t.Parallel()
 	exists := phases.Action{Action: phases.ActionValidate, Target: "owner", Message: "somebody owns it"}

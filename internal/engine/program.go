@@ -1,9 +1,9 @@
 // Package engine is the engine for guided runs. It is pure: no clock, no I/O and no
 // internal state, so equal input always leads to equal output.
 //
-// The engine has two interfaces to a program. [Next] is the stateless call of the tool
-// workflow_next: it derives the progress from the request. [Decide], [Apply] and
-// [PositionOf] keep the state of a run as a fold of its events and refuse illegal commands.
+// The engine has two interfaces to a program. [Program.Next] is the stateless call of the
+// tool workflow_next: it derives the progress from the request. [Flow.Decide], [Apply] and
+// [Flow.PositionOf] keep the state of a run as a fold of its events and refuse illegal commands.
 package engine
 
 import (

@@ -159,8 +159,9 @@ func randomWalk(t *rapid.T, p *engine.Program, c client, vars map[string]any, ch
 	return nil
 }
 
-// No order of calls makes the engine panic, offer a step that the context of its answer
-// marks as finished, or repeat a finished loop.
+// TestFinishedLoopNeverRepeats checks that, whatever steps a client reports as completed,
+// the engine does not panic, never asks for a step of a finished loop again, and keeps the
+// loop marked as done.
 func TestFinishedLoopNeverRepeats(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,8 +9,8 @@ import (
 
 // Recheck returns the state after all events of a run, as Fold does, but decides every
 // command again and compares the result with the events. It is for events without
-// authentication. The events may end within the last command. An event that differs from
-// the engine's own is an error with guideway.CodeConflict that names it.
+// authentication. The events may end within the last command. If an event differs from the
+// engine's own, Recheck returns an error with guideway.CodeConflict that names the event.
 func Recheck(f Flow, events []Event) (State, error) {
 	var s State
 	for i := 0; i < len(events); {
@@ -42,8 +42,9 @@ func mismatchError(i int, e Event, why string) error {
 	return guideway.Errorf(guideway.CodeConflict, "event %d (%s %s) does not follow from those before it: %s", i+1, e.Kind, e.Step, why)
 }
 
-// sameEvent reports whether events are equal as JSON. It ignores reasons: their text may
-// change between versions, and those of callers are part of the command.
+// sameEvent reports whether events are equal as JSON. It ignores reasons: the engine's
+// reasons may change between versions, and a caller's reason is copied from the event into
+// the command.
 func sameEvent(a, b Event) bool {
 	a.Reason, b.Reason = "", ""
 	return jsontext.Equal(a, b)

@@ -50,8 +50,8 @@ type stepText struct {
 	list  []any
 	// first is set if this is the first text of the workflow.
 	first bool
-	// startsLoop is set if the step is the first of its loop, startsRound if it is the first
-	// of its round.
+	// startsLoop is set if the step is the first of its loop, startsRound if the step is
+	// the first of its round.
 	startsLoop, startsRound bool
 	// stateless is set if the caller keeps the list of completed steps.
 	stateless bool

@@ -48,7 +48,7 @@ func ContextSize(v any) int {
 // maxContextDepth limits the nesting of variables, because JSON decoders limit it, too.
 const maxContextDepth = 128
 
-// exceedsDepth reports whether a value is nested deeper than most levels.
+// exceedsDepth reports whether lists and objects are nested more than most levels deep.
 func exceedsDepth(v any, most int) bool {
 	switch x := v.(type) {
 	case []any:

@@ -59,7 +59,8 @@ type State struct {
 type LoopRest struct {
 	// Loop is the ID of the loop.
 	Loop string
-	// Done is the number of rounds, Rounds that of the list or the count.
+	// Done is the number of completed rounds, Rounds the number of rounds that the list or
+	// the count calls for.
 	Done, Rounds int
 	// Steps is the number of completed steps of the run at the end of the loop.
 	Steps int
@@ -173,9 +174,10 @@ type Event struct {
 	Option string `json:"option,omitempty"`
 	// Reason explains a skip, an end or an abort.
 	Reason string `json:"reason,omitempty"`
-	// Phase is the number of a phase, To that of the target phase, and Skips are those of
-	// phases to pass through, all 1-based. Item is the 1-based number of the step,
-	// checkpoint, decision or loop in its phase or loop. A To of 0 is the end of the run.
+	// Phase is the number of a phase, To the number of the target phase, and Skips are the
+	// numbers of the phases to pass through, all 1-based. Item is the 1-based number of the
+	// step, checkpoint, decision or loop in its phase or loop. A To of 0 is the end of the
+	// run.
 	Phase int   `json:"phase,omitempty"`
 	Item  int   `json:"item,omitempty"`
 	To    int   `json:"to,omitempty"`
@@ -185,7 +187,7 @@ type Event struct {
 	Part  Part `json:"part,omitempty"`
 	Count int  `json:"count,omitempty"`
 	// Message, Target and Value belong to an action. Value is also the item of a round or
-	// an imported state.
+	// an imported state document.
 	Message string `json:"message,omitempty"`
 	Target  string `json:"target,omitempty"`
 	Value   any    `json:"value,omitempty"`

@@ -49,7 +49,7 @@ func checkLimits(limits ...sizeLimit) error {
 	return nil
 }
 
-// toValidUTF8 replaces invalid UTF-8 as JSON does.
+// toValidUTF8 replaces invalid UTF-8 with U+FFFD, as encoding/json does.
 func toValidUTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // normalizeVars copies the variables of a caller as the journal will return them, so that
@@ -175,7 +175,8 @@ func (s *Service) newAnswer(ctx context.Context, rec Record, l *loadedRun, handl
 	}
 }
 
-// nextCallOf is nextCall, with the event to fork at if the position is a dead end.
+// nextCallOf is like nextCall, but at a dead end it returns a fork of the run at the last
+// event that leaves work to do.
 func (s *Service) nextCallOf(ctx context.Context, rec Record, l *loadedRun, handle string, pos engine.Position) *Call {
 	if pos.DeadEnd {
 		entries, err := s.readEntries(ctx, rec, rec.Seq)
@@ -188,8 +189,8 @@ func (s *Service) nextCallOf(ctx context.Context, rec Record, l *loadedRun, hand
 	return nextCall(rec.ID, handle, pos)
 }
 
-// nextCall returns the form of the next call at a position. It is nil at the end and at a
-// human approval, because no call of an agent continues the run there.
+// nextCall returns the form of the next call at a position. It returns nil at the end and
+// at a human approval, because no call of an agent continues the run there.
 func nextCall(runID, handle string, pos engine.Position) *Call {
 	switch {
 	case pos.Kind == engine.PositionEnd, pos.Person:
@@ -201,12 +202,12 @@ func nextCall(runID, handle string, pos engine.Position) *Call {
 	}
 }
 
-// forkCall returns a call that forks a run after an event. If seq is 0, the caller chooses
-// the event.
+// forkCall returns a call that forks a run after the event seq. If seq is 0, the caller
+// must choose the event.
 func forkCall(runID string, seq int64) *Call {
 	call := &Call{Tool: "workflow_fork", Arguments: map[string]any{"runId": runID}}
 	if seq == 0 {
-		call.Fields = []engine.Field{{Name: "seq", Type: "integer", Description: "an earlier event, before the decision that led here"}}
+		call.Fields = []engine.Field{{Name: "seq", Type: "integer", Description: "the number of an earlier event, before the decision that led to this position"}}
 	} else {
 		call.Arguments["seq"] = seq
 	}

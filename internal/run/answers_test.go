@@ -11,8 +11,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// TestRefusalNamesThePersonsWay checks that an agent that hands in input at a human approval
-// learns how the person answers, and at another gate that it asks the user.
+// TestRefusalNamesThePersonsWay checks the fix of a refusal at a gate: at a human approval
+// it explains how the person answers, and at another gate it instructs the agent to ask the
+// user.
 func TestRefusalNamesThePersonsWay(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -31,8 +32,8 @@ func TestRefusalNamesThePersonsWay(t *testing.T) {
 	}
 }
 
-// TestLongTextsAreRefused checks that each text of a command has a limit, and that a refused
-// one leaves the run at its position.
+// TestLongTextsAreRefused checks that each text of a command has a limit, and that a
+// refused command leaves the run at its position.
 func TestLongTextsAreRefused(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -57,7 +58,7 @@ func TestLongTextsAreRefused(t *testing.T) {
 }
 
 // TestImportKeepsTimes checks that the events of a bundle keep their times, and that a time
-// that is missing or in the future becomes that of the import.
+// that is missing or in the future is replaced by the time of the import.
 func TestImportKeepsTimes(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -107,8 +108,8 @@ func TestImportKeepsTimes(t *testing.T) {
 	}
 }
 
-// TestForkIsRepeatableByItsRequestID checks that a fork that is requested twice creates one
-// run, and another request another one.
+// TestForkIsRepeatableByItsRequestID checks that two fork requests with the same request id
+// create one run, and that a different request id creates another run.
 func TestForkIsRepeatableByItsRequestID(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -131,7 +132,7 @@ func TestForkIsRepeatableByItsRequestID(t *testing.T) {
 }
 
 // TestResumeListsADamagedRun checks that a run that cannot be loaded is listed with its
-// error and suggests no call, and that the others are listed as usual.
+// error and suggests no call, and that the other runs are listed as usual.
 func TestResumeListsADamagedRun(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)

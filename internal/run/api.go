@@ -53,8 +53,8 @@ type Alternative struct {
 }
 
 // Refusal is the response to an illegal command. It is an error with the code
-// guideway.CodeRefused, or CodeNotFound for a run that the caller must not know about. The
-// run does not change.
+// guideway.CodeRefused, CodeInvalid or CodeTooLarge, or CodeNotFound for a run that does
+// not exist or that the caller must not know about. The run does not change.
 type Refusal struct {
 	Code    guideway.Code `json:"code"`
 	Rule    string        `json:"rule"`
@@ -82,7 +82,7 @@ func (r *Refusal) Unwrap() error {
 	return &guideway.Error{Code: r.Code, Message: r.Message, Fix: r.Fix}
 }
 
-// The rules that the service adds to those of the engine.
+// The rules that the service adds to the rules of the engine.
 const (
 	// RuleUnknownHandle refuses a handle that was never issued, or issued to another user.
 	RuleUnknownHandle = "handle-unknown"
@@ -163,8 +163,8 @@ type ResumeRequest struct {
 	// Query describes the run in words.
 	Query string
 	RunID string
-	// Project is the id or the path of a project. If it is empty, all projects are
-	// searched.
+	// Project is the id of a project, or the id or path of Here. If it is empty, all
+	// projects are searched.
 	Project string
 	// Here is the project of the caller, whose runs rank higher.
 	Here Project
@@ -203,7 +203,8 @@ type Details struct {
 	Submission *Submission `json:"submission,omitempty"`
 	// Declined is the last form of the gate that was closed without an answer, if any.
 	Declined *Decline `json:"-"`
-	// Events are all events, or the requested ones.
+	// Events are the events of the run that were requested: all of them, some of them or
+	// none.
 	Events []Event `json:"events"`
 	// Definition is the canonical text of the pinned definition.
 	Definition string `json:"-"`
@@ -233,7 +234,7 @@ type FaultKind string
 // The kinds of broken links.
 const (
 	// FaultEdited is an event with a wrong MAC, also if an editor without the key has
-	// recomputed hashes.
+	// recomputed hashes, or an event that is not possible at its position.
 	FaultEdited FaultKind = "edited"
 	// FaultGap is a missing event that is followed by others.
 	FaultGap FaultKind = "gap"
@@ -242,12 +243,13 @@ const (
 	FaultTruncated FaultKind = "truncated"
 	// FaultMissing is a run that is completely missing.
 	FaultMissing FaultKind = "missing"
-	// FaultReplaced is a run whose events have valid MACs, but are not those that were
-	// written.
+	// FaultReplaced is a run whose events have valid MACs, but differ from the events that
+	// were recorded in the heads.
 	FaultReplaced FaultKind = "replaced"
 	// FaultDefinition is a pinned definition that is missing or was changed.
 	FaultDefinition FaultKind = "definition"
-	// FaultHeads is damage to the heads. The chains are checked against the remaining ones.
+	// FaultHeads is a damaged head file. The chains are checked against the heads that can
+	// still be read.
 	FaultHeads FaultKind = "heads"
 	// FaultRecord is a record that does not match the events.
 	FaultRecord FaultKind = "record"

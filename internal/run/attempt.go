@@ -12,8 +12,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// The bounds of what a position records of an agent that retries forever. Each rule has its
-// own bound, so that a flood of one refusal does not hide another one.
+// The limits of what is recorded at one position, because an agent may retry forever. Each
+// rule has its own limit, so that many refusals by one rule do not hide a refusal by
+// another.
 const (
 	maxRefusalsOfRule   = 100
 	maxRefusedOutputs   = 10
@@ -66,7 +67,8 @@ func isServiceEvent(kind string) bool {
 // IsFact reports whether an event was decided by the engine.
 func (e Event) IsFact() bool { return !isServiceEvent(e.Kind) }
 
-// cutText returns the head and the tail of a text with at most maxRefusedText bytes of it.
+// cutText returns a text, or, if it is longer than maxRefusedText, its head and its tail
+// with a note between them.
 func cutText(text string) string {
 	if len(text) <= maxRefusedText {
 		return text
@@ -115,7 +117,7 @@ type Declined struct {
 	Step string `json:"step"`
 	// Action is "decline" or "cancel".
 	Action string `json:"action"`
-	// AfterMS is the time between the question and the answer, in milliseconds.
+	// AfterMS is the time between showing and closing the form, in milliseconds.
 	AfterMS int64 `json:"afterMs"`
 }
 
@@ -129,8 +131,8 @@ type DeclineRequest struct {
 }
 
 // RecordDecline records that a person closed the form of a gate without an answer, or that
-// the client did so without a person. The run does not change. A form of an earlier
-// position is not recorded.
+// the client closed it without showing it to a person. The run does not change. If the run
+// is no longer at the position of the form, nothing is recorded.
 func (s *Service) RecordDecline(ctx context.Context, c Caller, r DeclineRequest) error {
 	_, err := retryOnConflict(ctx, func() (*Decline, error) {
 		rec, l, err := s.loadByRef(ctx, c, Ref{Handle: r.Handle})

@@ -101,8 +101,10 @@ func TestRefusedOutputsAreKept(t *testing.T) {
 	}
 }
 
-// A form without an answer is an event with its kind. It does not change the position, is
-// bounded for each position, and is not recorded at another position or by another user.
+// A form that was closed without an answer is recorded as an event, whose kind depends on
+// whether a person saw the form. The event does not change the position, the number of such
+// events is limited for each position, and none is recorded at another position or for
+// another user.
 func TestRecordDecline(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)

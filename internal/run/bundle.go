@@ -53,9 +53,9 @@ func Bundle(r Record, d Definition, events []Event, at time.Time) ([]byte, error
 }
 
 // Import stores an exported run as a new run of the caller. Its events must be valid for
-// its definition. They are not verified, and are recorded with ViaImport. Human approvals
-// in a bundle are not accepted: the imported run waits at that gate again, unless c.Via
-// proves a person.
+// its definition. Their origin is not verified, so they are recorded with ViaImport. Human
+// approvals in a bundle are not accepted: the imported run waits at that gate again, unless
+// c.Via proves a person.
 func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, error) {
 	b, err := parseBundle(data)
 	if err != nil {
@@ -115,7 +115,7 @@ func beforeHumanApproval(entries []entry) []entry {
 
 func parseBundle(data []byte) (*runBundle, error) {
 	if len(data) > MaxBundle {
-		return nil, bundleError("%d bytes are too large", len(data))
+		return nil, bundleError("it has %d bytes, over the limit of %d", len(data), MaxBundle)
 	}
 	var b runBundle
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&b); err != nil {

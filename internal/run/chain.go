@@ -69,8 +69,8 @@ func writeNumber(h hash.Hash, n int64) {
 	h.Write(b[:])
 }
 
-// ChainEvents numbers and chains the events that follow the last one of a run, in place,
-// and returns the new head.
+// ChainEvents numbers and chains events that follow event seq of a run, whose MAC is head.
+// It changes the events in place and returns the MAC of the last one.
 func (k Key) ChainEvents(run string, seq int64, head []byte, events []Event) []byte {
 	for i := range events {
 		seq++

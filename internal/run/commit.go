@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// The limits of the texts in a record, which lists show.
+// The limits of the texts in a record. Lists of runs show these texts.
 const (
 	maxTitle = 200
 	maxWords = 4000

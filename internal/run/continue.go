@@ -52,9 +52,9 @@ func (s *Service) Continue(ctx context.Context, c Caller, r ContinueRequest) (*A
 }
 
 // Answer answers the gate that a run waits at. If the gate needs human approval, c.Via must
-// prove a person. A handle must be the current one, so that a form for another position has
-// no effect. With the id of the run, Answer answers the gate that is open at the time of
-// the call.
+// prove a person. A handle must be the run's current handle, so that a form for another
+// position has no effect. With the id of the run, Answer answers the gate that is open at
+// the time of the call.
 func (s *Service) Answer(ctx context.Context, c Caller, r AnswerRequest) (*Answer, error) {
 	if err := checkLimits(sizeLimit{"note", r.Answer.Note, maxNotes}); err != nil {
 		return nil, err

@@ -45,8 +45,8 @@ func (s *Service) Abort(ctx context.Context, c Caller, r AbortRequest) (*Answer,
 }
 
 // Fork creates a new run with the events of a run up to one of them. The original run does
-// not change. Without an event number, a fork of an ended run begins at the last event that
-// leaves work to do.
+// not change. Without an event number, a fork of a run that has ended or is at a dead end
+// begins at the last event that leaves work to do.
 func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, error) {
 	if err := checkLimits(sizeLimit{"requestId", r.RequestID, maxKey}); err != nil {
 		return nil, err
@@ -99,8 +99,8 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 	return s.createRun(ctx, c, program, created, entries, r.RequestID)
 }
 
-// inheritEntries returns the entries that a fork of the caller copies, and the last event
-// number. A fork does not copy that the run was aborted. An agent inherits no human
+// inheritEntries returns the entries that a fork of the caller copies, and the number of
+// the last event. A fork does not copy that the run was aborted. An agent inherits no human
 // approval: the person approved one run, not its copies.
 func (s *Service) inheritEntries(ctx context.Context, c Caller, rec Record, entries []entry, seq int64) ([]entry, int64, error) {
 	if !c.Via.Person() {
@@ -142,8 +142,8 @@ func (s *Service) refuseAbortedByPerson(ctx context.Context, rec Record) error {
 	return nil
 }
 
-// lastForkable returns the largest number of entries after which there is work left to do,
-// or 0. A dead end has no work left.
+// lastForkable returns the length of the longest prefix of the entries after which there is
+// work left to do, or 0. A dead end has no work left.
 func (p *program) lastForkable(entries []entry) int {
 	states := make([]engine.State, len(entries)+1)
 	for i, e := range entries {
@@ -163,7 +163,7 @@ func (s *Service) unforkableRefusal(ctx context.Context, rec Record, p *program,
 	r := &Refusal{
 		Code: guideway.CodeRefused, Rule: RuleUnknownSeq, Given: seq, RunID: rec.ID,
 		Message: "the run cannot be forked at that event: the event does not exist, or nothing is left to do after it",
-		Fix:     "guideway runs show " + rec.ID + " --events lists them",
+		Fix:     "guideway runs show " + rec.ID + " --events lists the events",
 		Next:    StatusCall(Ref{RunID: rec.ID}),
 	}
 	entries, err := s.readEntries(ctx, rec, rec.Seq)

@@ -8,7 +8,8 @@ import (
 )
 
 // TestIssuedHandles checks that a process does not look up the handle that it issued last,
-// and that it still detects commands of other processes and an older copy of the journal.
+// and that the process still detects commands of other processes and a journal that was
+// rolled back.
 func TestIssuedHandles(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)

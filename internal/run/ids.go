@@ -20,6 +20,6 @@ func newRunID(now time.Time) string { return shortid.Timed(runPrefix, now) }
 func newHandle() string { return shortid.Token(handlePrefix) }
 
 // isRunID and isHandle report whether a token has the format of a run id or a handle. They
-// detect that one was sent instead of the other.
+// detect a run id that was sent in place of a handle, and a handle in place of a run id.
 func isRunID(s string) bool  { return strings.HasPrefix(s, runPrefix) && len(s) <= maxHandle }
 func isHandle(s string) bool { return strings.HasPrefix(s, handlePrefix) && len(s) <= maxHandle }

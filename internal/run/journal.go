@@ -26,7 +26,7 @@ type Journal interface {
 // Writer adds to a journal. Each method is one transaction and adds one change to the feed.
 type Writer interface {
 	// Create stores a run with its first events, its definition if it is not stored yet,
-	// and the other parts of the Commit. Its Expected is 0. It returns CodeConflict if the
+	// and the other parts of the Commit. Expected must be 0. It returns CodeConflict if the
 	// run id exists or the user has used the request id.
 	Create(ctx context.Context, d Definition, c Commit) error
 	// Append adds events to a run. It returns CodeConflict if the last sequence number of
@@ -137,7 +137,7 @@ type Change struct {
 	// Subject is "run" or "session", Op "created", "changed" or "deleted".
 	Subject string `json:"subject"`
 	Op      string `json:"op"`
-	// User is allowed to see the change.
+	// User is the only user who may see the change.
 	User string `json:"-"`
 	// ID is the id of the run or of the session document. Workflow and Project are set for
 	// a session document.

@@ -65,7 +65,7 @@ func (s *Service) GetWithEvents(ctx context.Context, c Caller, ref Ref) (*Detail
 }
 
 // Get returns the details of a run of the caller without its events, so that the cost does
-// not depend on their number. Events returns those.
+// not depend on the number of events. Use Events or GetWithEvents to read them.
 func (s *Service) Get(ctx context.Context, c Caller, ref Ref) (*Details, error) {
 	rec, l, err := s.loadByRef(ctx, c, ref)
 	if err != nil {

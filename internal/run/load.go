@@ -95,7 +95,7 @@ func (c *runCache) getRun(id string) *loadedRun {
 	return c.runs[id]
 }
 
-// putRun stores a run unless a later state is stored.
+// putRun stores a run unless a later state of the run is already stored.
 func (c *runCache) putRun(id string, l *loadedRun) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,7 +246,8 @@ func parseCreated(r Record, e Event) (Created, error) {
 	return c, nil
 }
 
-// untrustedEventError is returned if a run cannot be loaded because of one of its events.
+// untrustedEventError returns the error for a run that cannot be loaded because of one of
+// its events.
 func untrustedEventError(run string, seq int64, why string) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "event %d of run %s cannot be trusted: %s", seq, run, why).
 		WithFix("guideway runs verify %s", run)

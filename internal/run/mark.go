@@ -37,7 +37,7 @@ const (
 	maxMarkTag  = 64
 )
 
-// RuleMarks refuses marks over a limit.
+// RuleMarks refuses marks that are missing, empty or over a limit.
 const RuleMarks = "marks-invalid"
 
 // Mark marks variables as critical, even if they are not set yet, and returns all marks.
@@ -86,7 +86,7 @@ func (s *Service) Mark(ctx context.Context, c Caller, r MarkRequest) ([]Mark, er
 	})
 }
 
-// invalidReason returns the limit that the request exceeds, or "".
+// invalidReason returns why the request is invalid, or "" if it is valid.
 func (r MarkRequest) invalidReason() string {
 	switch {
 	case len(r.Keys) == 0:
@@ -135,7 +135,7 @@ type snapshotState struct {
 	Attempts   attempts
 }
 
-// applyEvents applies the events to the part of the state that the engine does not control.
+// applyEvents applies events to the fields that do not belong to the engine's state.
 func (l *loadedRun) applyEvents(events []Event) {
 	for _, e := range events {
 		l.submission = nextSubmission(l.submission, e)

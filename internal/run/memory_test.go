@@ -24,7 +24,7 @@ type memoryJournal struct {
 	// failing is the error of the next write.
 	failing error
 	writes  int
-	// lookups counts the looked up handles.
+	// lookups is the number of handles that were looked up.
 	lookups int
 }
 
@@ -197,7 +197,7 @@ func (m *memoryJournal) Latest(context.Context) (int64, error) { return 0, nil }
 func (m *memoryJournal) Watch(context.Context) <-chan struct{} { return nil }
 func (m *memoryJournal) Close() error                          { return nil }
 
-// memoryHeads are heads in memory.
+// memoryHeads stores heads in memory.
 type memoryHeads struct {
 	mu   sync.Mutex
 	last map[string]run.Head

@@ -22,26 +22,26 @@ type Observer interface {
 type Committed struct {
 	// Record is the run after the command.
 	Record Record
-	// By is the author.
+	// By is the author of the command.
 	By By
 	// Facts are the engine's new events. A fork, an import and a refused attempt have none.
 	Facts []engine.Event
-	// State is the state after the facts, Flow the definition.
+	// State is the state after the facts, Flow the compiled definition.
 	State engine.State
 	Flow  engine.Flow
 	// Marks are the variables marked as critical.
 	Marks []Mark
 }
 
-// StateAt returns a run of the caller as it was after one of its events, as an observer
-// received it then, but without the facts.
+// StateAt returns a run of the caller as it was after one of its events. The result equals
+// what an observer received at that time, except that it has no facts.
 func (s *Service) StateAt(ctx context.Context, c Caller, ref Ref, seq int64) (Committed, error) {
 	_, rec, err := s.findByRef(ctx, c, ref)
 	if err != nil {
 		return Committed{}, err
 	}
 	if seq < 1 || seq > rec.Seq {
-		return Committed{}, guideway.Errorf(guideway.CodeInvalid, "run %s has no event %d, only %d events", rec.ID, seq, rec.Seq)
+		return Committed{}, guideway.Errorf(guideway.CodeInvalid, "run %s has no event %d: its last event is %d", rec.ID, seq, rec.Seq)
 	}
 	last, err := s.Events(ctx, c, Ref{RunID: rec.ID}, seq-1, 1)
 	if err != nil {

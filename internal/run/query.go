@@ -11,7 +11,7 @@ import (
 type resumeQuery struct {
 	// words are the search words without stop words.
 	words []string
-	// since and until bound the time if the query mentions one.
+	// since and until bound the time of the last change if the query mentions a time.
 	since, until time.Time
 }
 
@@ -71,7 +71,8 @@ func (q *resumeQuery) parseTime(word, following string, now time.Time) int {
 	return 2
 }
 
-// isStopWord reports whether a word occurs in every request to resume a run.
+// isStopWord reports whether a word is so common in requests to resume a run that it does
+// not help to find the run.
 func isStopWord(word string) bool {
 	switch word {
 	case "a", "an", "the", "this", "that", "my", "our", "your", "it", "its", "i", "we", "you", "me", "us",

@@ -50,11 +50,11 @@ type Record struct {
 // Project is a directory under work. All work trees of a repository are one project.
 type Project struct {
 	// ID is the first 12 hexadecimal digits of the SHA-256 of the path of the repository's
-	// main work tree. Without a repository it is that of the directory.
+	// main work tree. Without a repository, the path of the directory is hashed.
 	ID string `json:"id,omitempty"`
 	// Path is the working directory of the client.
 	Path string `json:"path,omitempty"`
-	// Branch and Commit are those that were checked out, or empty if unknown.
+	// Branch and Commit are the checked out branch and commit, or empty if unknown.
 	Branch string `json:"branch,omitempty"`
 	Commit string `json:"commit,omitempty"`
 }
@@ -155,8 +155,8 @@ type Refused struct {
 	Message string   `json:"message"`
 	Step    string   `json:"step,omitempty"`
 	Issues  []string `json:"issues,omitempty"`
-	// Output and Notes are the refused input: the head and the tail of a long text, and of
-	// a bounded number of attempts for each position.
+	// Output and Notes are the refused input: the head and the tail of a long text. They
+	// are kept for a limited number of attempts at each position.
 	Output string `json:"output,omitempty"`
 	Notes  string `json:"notes,omitempty"`
 }

@@ -93,7 +93,8 @@ func (s *Service) recentHits(ctx context.Context, f Filter) ([]Hit, error) {
 	return hits, nil
 }
 
-// projectID returns the id of a project by its id or path.
+// projectID returns the id of the caller's project if name is its id or path, and otherwise
+// name, which must be the id of a project.
 func projectID(name string, here Project) string {
 	if name == here.ID || filepath.Clean(name) == filepath.Clean(here.Path) {
 		return here.ID
@@ -168,16 +169,16 @@ func formatAge(age time.Duration) string {
 	case age < time.Minute:
 		return "just now"
 	case age < time.Hour:
-		return fmt.Sprintf("%d minutes ago", int(age/time.Minute))
+		return fmt.Sprintf("%d min ago", int(age/time.Minute))
 	case age < 48*time.Hour:
-		return fmt.Sprintf("%d hours ago", int(age/time.Hour))
+		return fmt.Sprintf("%d h ago", int(age/time.Hour))
 	default:
 		return fmt.Sprintf("%d days ago", int(age/(24*time.Hour)))
 	}
 }
 
-// newCandidates adds the position of each run. A run that cannot be loaded is listed with
-// the error, so that a person can handle it.
+// newCandidates returns the ranked runs with their positions. A run that cannot be loaded
+// is listed with the error, so that a person can handle it.
 func (s *Service) newCandidates(ctx context.Context, list []rankedHit) ([]Candidate, error) {
 	out := make([]Candidate, 0, len(list))
 	for _, r := range list {

@@ -125,7 +125,7 @@ func ByCaller(c Caller) By {
 // succeeded, so that all callers make progress.
 const maxAttempts = 100
 
-// retryOnConflict runs a command until it has no conflict.
+// retryOnConflict runs a command, and repeats it after a conflict, up to maxAttempts times.
 func retryOnConflict[T any](ctx context.Context, command func() (T, error)) (T, error) {
 	for range maxAttempts - 1 {
 		out, err := command()

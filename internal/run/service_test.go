@@ -68,7 +68,8 @@ func newTestBench(t testing.TB, change ...func(*run.Options)) *testBench {
 	return b
 }
 
-// newService returns a service with the same journal, like that of a different process.
+// newService returns another service with the same journal, as a different process would
+// have.
 func (b *testBench) newService(t testing.TB, change ...func(*run.Options)) *run.Service {
 	t.Helper()
 	o := run.Options{

@@ -8,8 +8,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// Start starts a run of the current definition with an id. The definition is pinned: later
-// edits do not affect the run.
+// Start starts a run of the current definition of r.WorkflowID. The definition is pinned:
+// later edits do not affect the run.
 func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer, error) {
 	err := checkLimits(sizeLimit{"goal", r.Goal, maxGoal}, sizeLimit{"requestId", r.RequestID, maxKey},
 		sizeLimit{"project.id", r.Project.ID, maxKey}, sizeLimit{"project.path", r.Project.Path, maxGoal},

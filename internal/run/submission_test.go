@@ -27,8 +27,9 @@ func requireSubmission(t *testing.T, b *testBench, runID, step, output string) *
 	return got
 }
 
-// The output that a gate asks about is found by its event: events after it, such as marks and
-// refused attempts, do not hide it, in the process of the agent or another one.
+// The output that a gate asks about is found by its event. Later events, such as marks and
+// refused attempts, do not hide it, neither in the process of the agent nor in another
+// process.
 func TestLaterEventsDoNotHideTheSubmission(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)

@@ -55,8 +55,9 @@ func TestRefusalsAreRecordedUpToABound(t *testing.T) {
 	}
 }
 
-// TestRecordedRefusalsOfAPosition checks that exactly the first 100 refusals of a rule at a position
-// are recorded, and that the count begins anew at the next one, also in another process.
+// TestRecordedRefusalsOfAPosition checks that exactly the first 100 refusals of a rule at a
+// position are recorded, and that the count starts at zero at the next position, also in
+// another process.
 func TestRecordedRefusalsOfAPosition(t *testing.T) {
 	t.Parallel()
 	const most = 100

@@ -11,9 +11,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// Verify checks the chains of one run or of all runs of all users: each event against the
-// previous one, the last one against the separately stored heads, the pinned definitions
-// and the records. Broken links are reported and not returned as an error.
+// Verify checks one run, or all runs of all users: each event against the previous one, the
+// last event against the separately stored heads, the pinned definition, and the record.
+// Broken links are reported and not returned as an error.
 func (s *Service) Verify(ctx context.Context, runID string) (*Report, error) {
 	if err := s.openJournal(ctx); err != nil {
 		return nil, err

@@ -153,8 +153,8 @@ func withoutReason(e engine.Event) string {
 	return asJSON(e)
 }
 
-// eventPlace returns an event as JSON without texts and values, because only a recheck
-// compares these.
+// eventPlace returns an event as JSON without texts and values, because only Recheck
+// compares texts and values.
 func eventPlace(e engine.Event) string {
 	e.Vars, e.Value, e.List, e.Rounds, e.Message = nil, nil, nil, 0, ""
 	return withoutReason(e)

@@ -107,8 +107,8 @@ func (w *modelRun) askCheckpoint(c *checkpoint) *option {
 }
 
 // chooseTarget returns the phase that decisions, and then transitions, lead to. While the
-// run waits, all of them are evaluated again with each new variable. A phase with neither
-// ends the run.
+// run waits, all of them are evaluated again with each new variable. A phase without
+// decisions and transitions ends the run.
 func (w *modelRun) chooseTarget(ph *phase) int {
 	if len(ph.transitions) == 0 && len(ph.decisions) == 0 {
 		return endOfRun
@@ -254,8 +254,8 @@ func (w *modelRun) skipPhases(to int) int {
 	return to
 }
 
-// skippedTarget returns the target of a skipped phase: its default branch or transition, or
-// else the first that applies.
+// skippedTarget returns the target of a skipped phase: the target of its default branch or
+// transition, or else of the first branch or transition that applies.
 func (w *modelRun) skippedTarget(ph *phase) int {
 	for _, d := range ph.decisions {
 		for _, b := range d.branches {

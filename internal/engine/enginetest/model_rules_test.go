@@ -151,7 +151,8 @@ func typeOf(v any) string {
 	return "null"
 }
 
-// overlayVars looks a variable up in vars first. vars must not contain server variables.
+// overlayVars returns a lookup that prefers vars to below. vars must not contain server
+// variables.
 func overlayVars(vars map[string]any, below lookup) lookup {
 	return func(name string) (any, bool) {
 		if v, ok := vars[name]; ok {
@@ -195,8 +196,8 @@ func isBlank(text string) bool {
 	}) == ""
 }
 
-// withMembers returns the variables of a command with the members that its objects do not
-// name.
+// withMembers returns the variables of a command. To each object it adds the members of the
+// existing object that the command does not name.
 func withMembers(vars, given map[string]any) map[string]any {
 	out := maps.Clone(given)
 	for name, value := range given {

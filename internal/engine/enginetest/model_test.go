@@ -41,8 +41,8 @@ type place struct {
 	loop          *loop
 	round, rounds int
 	item          any
-	// options are those of a gate, human is set if it requires human approval,
-	// declinable if it can be declined.
+	// options are the options of the gate. human is set if the gate requires human
+	// approval, declinable if the gate can be declined.
 	options           []string
 	human, declinable bool
 	// needs are the variables that the run waits for.
@@ -119,7 +119,7 @@ type modelRun struct {
 	// skips are the phases that answers have skipped.
 	skips map[int]bool
 	in    *phase
-	// loop is the active loop, with its round and its item.
+	// loop is the active loop, with its round and its current item.
 	loop     *loop
 	round    int
 	item     any

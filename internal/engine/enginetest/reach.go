@@ -43,13 +43,14 @@ type Exploration struct {
 type reachedState struct {
 	state engine.State
 	pos   engine.Position
-	// from is the index of the state before, or -1; before are those of all.
+	// from is the index of the state from which this one was first reached, or -1. before
+	// has the indexes of all states from which one call leads to this state.
 	from   int
 	before []int
 	call   string
 	open   bool
-	// moves is set if a call completes a step, answers a gate or leads to another place, and
-	// does not only set variables.
+	// moves is set if some call completes a step, answers a gate or leads to another place.
+	// Calls that only set variables do not count.
 	moves bool
 }
 
@@ -231,7 +232,8 @@ func describeState(states []*reachedState, i int) string {
 	return fmt.Sprintf("%s\nwith %s\nafter\n%s", toJSON(states[i].pos), toJSON(states[i].state.Vars), strings.Join(calls, "\n"))
 }
 
-// stateKey returns a text that is equal for states with the same future.
+// stateKey returns a text that is equal for two states from which the same calls lead to
+// the same states.
 func stateKey(s engine.State) string {
 	s.Seq, s.Steps, s.Rest = 0, 0, nil
 	return toJSON(s)

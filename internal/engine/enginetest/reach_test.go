@@ -13,9 +13,9 @@ import (
 )
 
 // TestNoRunGetsStuck explores the states of generated workflows: from each, legal calls
-// lead to an end, or to a position that declares a dead end, or on in a cycle of phases.
-// Workflows of which no run starts, because the linter reports an error, and those of which it reports that a run never ends
-// are left out.
+// lead to an end, to a position that declares a dead end, or on in a cycle of phases. It
+// leaves out workflows of which no run starts because the linter reports an error, and
+// workflows for which the linter reports that a run never ends.
 func TestNoRunGetsStuck(t *testing.T) {
 	t.Parallel()
 	for name, seed := range testSeeds(t) {

@@ -252,7 +252,7 @@ func (w *walk) expectRest(p place, pos enginepkg.Position, expect func(what stri
 	required := slices.ContainsFunc(pos.Fields(), func(f enginepkg.Field) bool { return !f.Optional })
 	expect("a form", required, p.kind != "end" && !p.human && !pos.DeadEnd)
 	if p.kind == "context" && !slices.ContainsFunc(p.needs, func(name string) bool { return w.def.canSet(name) }) {
-		expect("a dead end", pos.DeadEnd, true) // TestNoRunGetsStuck checks the other ones
+		expect("a dead end", pos.DeadEnd, true) // TestNoRunGetsStuck checks the other kinds of dead ends
 	}
 	phase, number := "", 0
 	if pos.Phase != nil {

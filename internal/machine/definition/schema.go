@@ -35,7 +35,7 @@ func rolesSchema() []byte {
 		panic(err)
 	}
 	roles := whole.Properties.Roles
-	roles["$schema"], roles["title"] = json.RawMessage(`"http://json-schema.org/draft-07/schema#"`), json.RawMessage(`"Guideway roles of agents"`)
+	roles["$schema"], roles["title"] = json.RawMessage(`"http://json-schema.org/draft-07/schema#"`), json.RawMessage(`"Guideway agent roles"`)
 	roles["properties"] = json.RawMessage(`{"$schema": {"type": "string", "description": "The address of this schema, for editors."}}`)
 	out, err := json.MarshalIndent(roles, "", "  ")
 	if err != nil {

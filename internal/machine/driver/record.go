@@ -248,7 +248,7 @@ func (s *Service) loadRun(ctx context.Context, user, id string, upTo int64) (*lo
 		all = append(all, events...)
 	}
 	if upTo == rec.Seq && !hmac.Equal(l.head, rec.Head) {
-		return nil, nil, untrustedEventError(id, rec.Seq, "the head in the record of the run differs")
+		return nil, nil, untrustedEventError(id, rec.Seq, "the record of the run does not match its last event")
 	}
 	return l, all, nil
 }

@@ -160,7 +160,7 @@ func (t *recordedTools) callDifferences() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.left) > 0 {
-		return append(t.found, fmt.Sprintf("%d recorded tool calls were not made", len(t.left)))
+		return append(t.found, fmt.Sprintf("recorded tool calls that were not made: %d", len(t.left)))
 	}
 	return t.found
 }

@@ -162,9 +162,9 @@ func (p *Program) CheckResponse(s *State, r *llm.Response) *RunError {
 	}
 	switch n := len(r.Message.ToolCalls); {
 	case parsing > 1:
-		return wrong("the model called %d parsing tools; one is its answer", parsing)
+		return wrong("the model called %d parsing tools, but only one call can be its answer", parsing)
 	case parsing == 1 && n > 1:
-		return wrong("the model called a parsing tool together with others")
+		return wrong("the model called a parsing tool together with other tools")
 	case parsing == 0 && n == 0:
 		return wrong("the model answered without its parsing tool")
 	}

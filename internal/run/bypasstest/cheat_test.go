@@ -69,9 +69,9 @@ func TestTheEngineCannotBeCheated(t *testing.T) {
 	}
 }
 
-// TestTheServiceCannotBeCheated checks the same for the service, including forged and stale
-// handles and those of other users, repeats, races and forks. It tries gates with human
-// approval through every channel.
+// TestTheServiceCannotBeCheated checks the same for the service. It also sends forged and
+// stale handles, handles of other users, repeats, races and forks, and tries gates with
+// human approval through every channel.
 func TestTheServiceCannotBeCheated(t *testing.T) {
 	t.Parallel()
 	for name, seed := range testSeeds(t) {

@@ -14,8 +14,8 @@ type cheatAttempt struct {
 	command
 }
 
-// illegalAttempts returns commands for a position, nearly all of them illegal; the model
-// decides which. later are the steps after the position, earlier the steps before it.
+// illegalAttempts returns commands for a position. Nearly all of them are illegal; the
+// model decides which.
 func illegalAttempts(d randomSource, def *definition, p position) []cheatAttempt {
 	a := &attacker{randomSource: d, def: def, place: p, honest: command{kind: "continue"}}
 	if c, ok := legalCommand(d, def, p); ok && c.kind == "continue" {

@@ -52,7 +52,8 @@ type loop struct {
 	ref bool
 }
 
-// test is a condition. and, or and not have operands, the others a variable.
+// test is a condition. The kinds and, or and not have operands; every other kind has a
+// variable.
 type test struct {
 	op       string
 	variable string
@@ -73,8 +74,8 @@ type rule struct {
 }
 
 // secretMark and titleMark return the marks by which a test finds the texts of a step in an
-// answer: those of its prompt, role, guidance, criteria and functions, and that of its
-// title.
+// answer. secretMark is in its prompt, role, guidance, criteria and functions, titleMark in
+// its title.
 func (s *step) secretMark() string { return fmt.Sprintf("SECRET-%d-", s.serial) }
 func (s *step) titleMark() string  { return fmt.Sprintf("Title TITLE-%d-", s.serial) }
 

@@ -152,8 +152,9 @@ func checkFiller(t *testing.T, name string, pos engine.Position, err error) {
 	}
 }
 
-// TestGeneratedWorkflowsResistForms checks the same for generated step workflows, of which
-// some require human approval for all gates.
+// TestGeneratedWorkflowsResistForms lets each adversary follow the suggested calls of
+// generated step workflows, with the same checks as for bundled ones. Some of the workflows
+// require human approval for all gates.
 func TestGeneratedWorkflowsResistForms(t *testing.T) {
 	t.Parallel()
 	for seedName, seed := range testSeeds(t) {

@@ -18,8 +18,8 @@ type handleAttacks struct {
 	on *service
 }
 
-// attackHandles is the hook of a walk: it tries forged and stale handles and those of other
-// users, and repeats accepted commands.
+// attackHandles is the hook of a walk: it tries forged and stale handles and handles of
+// other users, and repeats accepted commands.
 func (h *handleAttacks) attackHandles(p position) {
 	h.Helper()
 	h.tryForged(p)

@@ -22,8 +22,8 @@ const (
 type lookup func(name string) (value any, ok bool)
 
 // evalVerdict evaluates the condition with the variables set so far (docs/steps.md,
-// "Conditions"). A condition that reads an unset variable is undecided, unless the rest
-// decides it. A nil condition is true.
+// "Conditions"). A condition that reads an unset variable is undecided, unless the other
+// operands decide it. A nil condition is true.
 func (t *test) evalVerdict(vars lookup) verdict {
 	if t == nil || t.op == "always" {
 		return yes

@@ -51,8 +51,8 @@ func (r *rule) acceptsOutput(output string, vars lookup) bool {
 	return r == nil || r.judgeOutput(output, vars) != no
 }
 
-// judgeOutput returns yes or no. It returns maybe for a rule that is ignored because its
-// condition is false, and for a composition of only such rules.
+// judgeOutput returns yes or no, or maybe for a rule that is ignored because its condition
+// is false, and for a composition of only such rules.
 func (r *rule) judgeOutput(output string, vars lookup) verdict {
 	if !r.when.evalBool(vars) {
 		return maybe

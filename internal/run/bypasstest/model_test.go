@@ -43,7 +43,8 @@ type position struct {
 	round, rounds int
 	// prompt is the first line of the step's prompt.
 	prompt string
-	// options are those of a gate. human reports whether it needs human approval.
+	// options are the options of the gate. human reports whether the gate needs human
+	// approval.
 	options []string
 	human   bool
 	// needs are the variables that the run waits for.
@@ -117,7 +118,8 @@ func (w *walker) nextCommand(p position) (command, bool) {
 	return c, true
 }
 
-// mergeVars adds the variables of a command to a copy of the variables.
+// mergeVars replaces the current variables with a copy to which the variables of a command
+// are added.
 func (w *walker) mergeVars(vars map[string]any) {
 	w.vars = maps.Clone(w.vars)
 	maps.Copy(w.vars, withMembers(w.vars, vars))
@@ -437,7 +439,8 @@ func (d *definition) brokenRules(p position, c command) []string {
 	return rules
 }
 
-// overlayVars looks variables up before others. They cannot include those of the server.
+// overlayVars returns a lookup that prefers vars to below. vars must not contain variables
+// of the server.
 func overlayVars(vars map[string]any, below lookup) lookup {
 	return func(name string) (any, bool) {
 		if v, ok := vars[name]; ok {
@@ -474,8 +477,8 @@ func nestingDepth(v any) int {
 	return deepest
 }
 
-// withMembers returns the variables of a command with the members that its objects do not
-// name.
+// withMembers returns the variables of a command. To each object it adds the members of the
+// existing object that the command does not name.
 func withMembers(vars, given map[string]any) map[string]any {
 	out := maps.Clone(given)
 	for name, value := range given {

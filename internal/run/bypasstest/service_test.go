@@ -47,7 +47,8 @@ func newService(ctx context.Context, t failer, d randomSource, def *parsed.Defin
 	return s
 }
 
-// restartProcess replaces the service by one of another process with the same journal.
+// restartProcess replaces the service by a new one with the same journal, as in a new
+// process.
 func (s *service) restartProcess() {
 	var err error
 	if s.Service, err = run.New(s.options); err != nil {

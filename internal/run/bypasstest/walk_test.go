@@ -13,7 +13,7 @@ import (
 // tally counts the attempts.
 type tally struct {
 	definitions, runs, completed, legal int
-	// illegal counts by bypass, rules by the rule of the refusal.
+	// illegal counts refused attempts by bypass, rules by the rule of the refusal.
 	illegal, rules map[string]int
 	// leftOver counts attempts that are legal according to the model.
 	leftOver int

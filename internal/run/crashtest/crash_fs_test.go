@@ -54,9 +54,9 @@ type crashFS struct {
 // node is a file or a directory.
 type node struct {
 	dir bool
-	// names are the names in a directory as the running system sees them. naming has the
-	// changes since the last sync of the directory, named is the number of changes before
-	// it.
+	// names are the names in a directory as the running system sees them, durable those
+	// that a power failure cannot lose. naming has the changes since the last sync of the
+	// directory, named is the number of all earlier changes.
 	names, durable map[string]*node
 	naming         []naming
 	named          int
@@ -433,8 +433,8 @@ func (n *node) survivingContent(m lossMode, random *rand.Rand) []byte {
 	return mixSectors(content, writes, max(least-from, 0), kept-from, random)
 }
 
-// mixSectors applies writes to a file. For each sector it applies the first ones in order:
-// at least the given minimum, and about as many as kept.
+// mixSectors applies writes to a file. To each sector it applies the first writes in order:
+// at least the first least writes, and usually the first kept writes.
 func mixSectors(content []byte, writes []*change, least, kept int, random *rand.Rand) []byte {
 	touched := map[int64][]int{}
 	size := int64(len(content))

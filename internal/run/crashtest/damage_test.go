@@ -158,8 +158,8 @@ func useDamaged(t *testing.T, p workerPlace, l *modelClient) {
 	}
 }
 
-// isPrefix reports whether events are the first events of a run, and whether they are all
-// of them.
+// isPrefix returns an error unless events are the first events of a run. whole reports
+// whether they are all events of the run.
 func (led *runLedger) isPrefix(events []run.Event) (whole bool, err error) {
 	for n := range led.facts {
 		part := &runLedger{id: led.id, facts: led.facts[:n], tried: led.tried}

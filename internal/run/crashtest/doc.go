@@ -7,7 +7,7 @@
 // exactly the commands that they acknowledged on their standard output must be stored, once
 // and in order.
 //
-// GUIDEWAY_CRASH_KILLS is the number of killed processes and GUIDEWAY_CRASH_CUTS that of
-// power failures. GUIDEWAY_CRASH_SEED repeats a run. GUIDEWAY_TEST_POSTGRES is a server for
-// the tests that need one.
+// GUIDEWAY_CRASH_KILLS is the number of killed processes, GUIDEWAY_CRASH_CUTS the number of
+// power failures. GUIDEWAY_CRASH_SEED repeats a run. GUIDEWAY_TEST_POSTGRES is the URL of a
+// server for the tests that need one.
 package crashtest

@@ -18,7 +18,7 @@ func TestHeadsMayBeBehind(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		edit func(text []byte) []byte
-		// bad reports whether written heads were edited.
+		// bad reports whether the edit must be detected.
 		bad bool
 	}{
 		{"no heads", func([]byte) []byte { return nil }, false},

@@ -184,8 +184,8 @@ func (l *modelClient) sendCommands(w *worker, most int) error {
 	return nil
 }
 
-// compareEvents returns the difference between the events of a journal and the ledger.
-// whole reports whether the pending command was executed.
+// compareEvents returns an error if the events of a journal differ from the ledger. whole
+// reports whether the pending command was executed.
 func (led *runLedger) compareEvents(events []run.Event) (whole bool, err error) {
 	if len(events) == 0 || events[0].Kind != run.KindCreated {
 		return false, fmt.Errorf("run %s does not begin with its creation", led.id)

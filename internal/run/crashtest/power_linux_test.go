@@ -20,7 +20,7 @@ type entry struct {
 	// life and reply identify the line that acknowledged the command.
 	life, reply int
 	pending     *pendingCommand
-	// id and handle are those of the run after the command.
+	// id is the id of the run, handle its handle after the command.
 	id, handle string
 }
 

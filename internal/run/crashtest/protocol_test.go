@@ -68,7 +68,7 @@ const (
 
 // reply is a line on a worker's standard output, which acknowledges the result in it.
 type reply struct {
-	// Code, Rule, Message and Fix are those of an error.
+	// Code, Rule, Message and Fix describe the error, if any.
 	Code    guideway.Code `json:"code,omitempty"`
 	Rule    string        `json:"rule,omitempty"`
 	Message string        `json:"message,omitempty"`

@@ -248,8 +248,8 @@ func TestEditsAreFound(t *testing.T) {
 	}
 }
 
-// TestEditedRecordsAreFound checks that edits of fields are detected that lists and
-// searches show and that are derived from the events.
+// TestEditedRecordsAreFound checks that edits of a record are detected: the edited fields
+// are shown by lists and searches and are derived from the events.
 func TestEditedRecordsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, set := range []string{

@@ -131,7 +131,7 @@ func (c *call) toRelative() {
 }
 
 // splitArguments splits at commas outside of brackets. Strings are in hexadecimal, so they
-// contain neither.
+// contain neither commas nor brackets.
 func splitArguments(text string) []string {
 	var args []string
 	depth, from := 0, 0
