@@ -27,7 +27,7 @@ const KindHookGraph Kind = "hook-graph"
 const KindMachine Kind = "machine"
 
 const (
-	// KindUpstreamTool is a tool of an upstream; the hash is that of its description.
+	// KindUpstreamTool is a tool of an upstream; the hash is the hash of its description.
 	KindUpstreamTool Kind = "upstream-tool"
 	// KindUpstream records that the tools of an upstream were reviewed, so tools that the
 	// upstream adds later are treated as new.
@@ -40,11 +40,12 @@ type Record struct {
 	// Source is the origin of the subject, so that an approval for one project is not valid
 	// for another.
 	Source string `json:"source"`
-	// Subject is its name within the source.
+	// Subject is the name of the approved graph, machine, tool or upstream, which is unique
+	// within the source.
 	Subject string `json:"subject"`
 	// Hash is the hash of the approved content.
 	Hash string `json:"hash"`
-	// Who is the person who approved, and Time the time of the approval.
+	// Who is the person who approved, and When the time of the approval.
 	Who  string    `json:"who"`
 	When time.Time `json:"when"`
 	// Scope describes the approved subject in the terms of its kind, so that a missing

@@ -133,8 +133,9 @@ func TestIncompleteApprovals(t *testing.T) {
 	}
 }
 
-// The MAC of a file is that of its records for this purpose: a file of an earlier version is
-// accepted, and a MAC that the same key made of the records for another purpose is not.
+// The MAC of a file is computed from its records and a purpose. A file of an earlier
+// version is accepted. A MAC of the same records with the same key for a different purpose
+// is not.
 func TestMACOfTheRecords(t *testing.T) {
 	t.Parallel()
 	const records = `[{"kind":"hook-graph","source":"project:/p","subject":"a","hash":"1","who":"me","when":"2026-01-02T03:04:05Z"}]`

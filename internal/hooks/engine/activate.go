@@ -13,8 +13,8 @@ import (
 type Candidate struct {
 	// ID is the ID of the graph, and Source its source, as in approvals.
 	ID, Source string
-	// Own reports whether this user owns the source: a change of an own graph needs no new
-	// approval, unlike a change in another source.
+	// Own reports whether this user owns the source. A changed graph of an own source needs
+	// no new approval, unlike a changed graph of any other source.
 	Own bool
 	// Graph is nil if the graph does not load or link; Problem is the reason.
 	Graph   *hookdef.Linked
@@ -109,8 +109,8 @@ func Activate(candidates []Candidate, records approval.Records, present func(sou
 	return a
 }
 
-// evaluate returns the state of a candidate, given its approval record, if any; why is
-// empty if nothing is blocked.
+// evaluate returns the state of a candidate, given its approval record, if any. program is
+// set if the graph runs. why is set if the graph cannot run and blocks its calls.
 func (c *Candidate) evaluate(r *approval.Record) (program *Program, state State, why string) {
 	switch {
 	case c.Graph == nil:

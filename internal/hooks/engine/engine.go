@@ -19,10 +19,10 @@ type Options struct {
 	Scripts Scripts
 	// Audit stores audit records. If nil, a hook that audits fails.
 	Audit Auditor
-	// Timeout is the default timeout of a hook: 5 seconds.
+	// Timeout is the timeout of a hook without its own; if 0, it is 5 seconds.
 	Timeout time.Duration
-	// Background is the maximum number of concurrent fire-and-forget hooks: 32. Additional
-	// ones are dropped, and their traces report it.
+	// Background is the maximum number of concurrent fire-and-forget hooks; if 0, it is 32.
+	// Additional hooks are dropped, and their traces report it.
 	Background int
 	// OnBackground is called with the trace of each fire-and-forget hook after it has
 	// ended.

@@ -17,8 +17,8 @@ import (
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 )
 
-// The number of concurrent fire-and-forget hooks is limited: others are dropped, which the
-// trace reports, without delaying or failing the call.
+// The number of concurrent fire-and-forget hooks is limited. Additional hooks are dropped,
+// which the trace reports, without delaying or failing the call.
 func TestBackgroundHooksAreLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -81,8 +81,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A response that no hook changed is returned byte for byte, even if a hook has read it; a
-// changed one must be valid.
+// A response that no hook changed is returned byte for byte, even if a hook has read it. A
+// changed response must be valid.
 func TestResponses(t *testing.T) {
 	t.Parallel()
 	raw := "{ \"content\" : [ {\"type\":\"text\",\"text\":\"\\u0041\"} ],\n \"n\": 12345678901234567890 }"

@@ -138,7 +138,7 @@ type Request struct {
 	Metadata Metadata
 }
 
-// Status is the outcome of a request.
+// Status is the kind of outcome of a request.
 type Status string
 
 // The outcomes of a request.

@@ -84,7 +84,7 @@ func TestMerge(t *testing.T) {
 	})
 }
 
-// Values beyond a script's precision keep their bytes next to changed ones.
+// Values beyond a script's precision keep their bytes if values next to them change.
 func TestMergeKeepsBytes(t *testing.T) {
 	t.Parallel()
 	before := `{"id": 12345678901234567890, "t": "\u0041\ud83d\ude00", "n": 1.50, "list": [{"big": 9007199254740993}, "x", "y"], "gone": 1}`

@@ -255,8 +255,8 @@ func TestOriginal7FailureIsNotSentAgain(t *testing.T) {
 	r.checkOutcome(out, hookengine.StatusError, 1)
 }
 
-// Difference 8: graphs of tools/call run for calls, those of tools/list for lists, and each
-// for its bound tools only.
+// Difference 8: graphs of the type tools/call run for calls, graphs of the type tools/list
+// for lists, and each for its bound tools only.
 func TestOriginal8BothTypesRun(t *testing.T) {
 	t.Parallel()
 	call := compileGraph(t, newDocument("start > a > call > end", `"workflowType": "tools/call", "bindings": [{"upstream": "git*", "tool": "delete_*"}]`))

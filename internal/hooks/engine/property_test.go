@@ -218,7 +218,8 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-// nameBefore reports whether the call has the name that the last hook before it set.
+// nameBefore reports whether name is the tool name that the last hook before the call set,
+// or the original name if no hook set one.
 func nameBefore(p *scenario, m model, name string) bool {
 	want := "first"
 	for _, id := range m.way {

@@ -24,7 +24,7 @@ type state struct {
 	metadata Metadata
 	graph    string
 	started  time.Time
-	// sent, took and failure describe the call.
+	// sent reports whether the call was sent, took is its duration, and failure its error.
 	sent    bool
 	took    time.Duration
 	failure error
@@ -232,8 +232,8 @@ func dottedPath(at doc.Pointer) string {
 	return string(bytes.ReplaceAll([]byte(at), []byte("/"), []byte(".")))
 }
 
-// checkResponse checks a response that a hook has set or changed: a client could not read a
-// response of another form.
+// checkResponse checks the form of a response that a hook has set or changed, because a
+// client cannot read a response in a different form.
 func checkResponse(method hookdef.Type, response *tree) error {
 	list, member, kind := "tools", "name", "tool"
 	if method == hookdef.ToolsCall {

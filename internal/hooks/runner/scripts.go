@@ -70,8 +70,8 @@ func (s *Scripts) RunHook(ctx context.Context, call hookengine.ScriptCall) (*hoo
 	return out, nil
 }
 
-// newModule returns the module of a hook's script. Its hash is the one that was approved
-// with the graph, so that no other text can run.
+// newModule returns the module of a hook's script. Its hash is the approved hash, so that
+// no other text can run.
 func newModule(s hookdef.Script) sandbox.Module {
 	return sandbox.Module{Name: s.Name, Source: s.Text, Hash: strings.TrimPrefix(s.Hash, "sha256:"), Params: []string{"context"}}
 }
@@ -99,8 +99,9 @@ func consoleLines(console []sandbox.Line, truncated bool) []hookengine.Line {
 	return out
 }
 
-// Check checks the scripts of a graph without running them. An error is a diagnostic with
-// its node; its file, line and column are those of the script.
+// Check checks the scripts of a graph without running them. It returns each error in a
+// script as a diagnostic with the node of the graph, and the file, line and column in the
+// script.
 func Check(ctx context.Context, checker Checker, graph *hookdef.Linked) ([]guideway.Diagnostic, error) {
 	var all []guideway.Diagnostic
 	for i := range graph.Nodes {

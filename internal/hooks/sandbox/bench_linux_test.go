@@ -61,9 +61,9 @@ func hookContext(size int) json.RawMessage {
 	return b.Bytes()
 }
 
-// BenchmarkHook measures the overhead of a hook: from the context's JSON to the result's.
-// The benchmark pauses between calls, like an agent, so caches are cold and processors are
-// idle; worker-cpu-us/op includes the restore of the engine.
+// BenchmarkHook measures the overhead of a hook: from the JSON of its context to the JSON
+// of its result. The benchmark pauses between calls, like an agent, so caches are cold and
+// processors are idle; worker-cpu-us/op includes the restore of the engine.
 func BenchmarkHook(b *testing.B) {
 	benchmarkHooks(b, 3*time.Millisecond)
 }
@@ -201,8 +201,8 @@ func schedCPU(tb testing.TB, proc string) time.Duration {
 	return sum
 }
 
-// poolMemory returns the largest value of all workers for a memory field in
-// /proc/PID/status, in MB.
+// poolMemory returns the value of a memory field in /proc/PID/status, in MB: the largest
+// one of all workers.
 func poolMemory(tb testing.TB, p *Pool, figure string) float64 {
 	tb.Helper()
 	var most int64

@@ -23,8 +23,8 @@ const (
 	Unserialisable = scriptwire.Unserialisable
 )
 
-// Error is the error of a script. Its position is in the user's file; if the script has an
-// inline source map, in the original TypeScript.
+// Error is the error of a script. Its position is in the user's file. If that file has an
+// inline source map, the position is in the original TypeScript.
 type Error struct {
 	Kind    Kind
 	Message string

@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 )
 
-// attack is a hostile script and its allowed kinds of errors; without any, it must return a
-// result.
+// attack is a hostile script and the kinds of errors that it may end with. If there are
+// none, it must return a result.
 type attack struct {
 	name, source string
 	kinds        []sandbox.Kind

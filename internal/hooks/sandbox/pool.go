@@ -44,8 +44,8 @@ const (
 	maxLife  = 2 * time.Minute
 )
 
-// maxWait is the time that a call waits for a busy worker before another one is started: a
-// start takes longer than most calls.
+// maxWait is the time that a call waits for a busy worker before an additional worker is
+// started: a start takes longer than most calls.
 const maxWait = 25 * time.Millisecond
 
 // Pool runs scripts in worker processes. It starts none before the first call. It is safe
@@ -240,8 +240,8 @@ func (p *Pool) recycle(owner string, process *process, a *scriptwire.Answer) {
 // discard ends a worker.
 func (p *Pool) discard(owner string, process *process) { p.release(owner, process, false) }
 
-// Close refuses further calls, waits until running ones or ctx have ended, and ends all
-// workers.
+// Close refuses further calls, waits until the running calls or ctx have ended, and ends
+// all workers.
 func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true

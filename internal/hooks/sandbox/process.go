@@ -109,9 +109,10 @@ func (p *process) awaitReady(limit time.Duration) (missing string, err error) {
 	return a.Message, nil
 }
 
-// limitIO ends the communication with the worker at a time. finish ends the limit, and returns
-// the error of the communication. Pipes have no deadlines on Windows: the worker is killed
-// there.
+// limitIO sets a time limit for the communication with the worker. The caller must pass the
+// error of the communication to finish, which removes the limit and returns the error, or a
+// timeout if the limit caused it. Pipes have no deadlines on Windows: there the worker is
+// killed at the limit.
 func (p *process) limitIO(end time.Time) (finish func(error) error, err error) {
 	err = errors.Join(p.in.SetWriteDeadline(end), p.out.SetReadDeadline(end))
 	if !errors.Is(err, os.ErrNoDeadline) {

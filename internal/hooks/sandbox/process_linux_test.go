@@ -89,7 +89,8 @@ func stopWorker(t *testing.T, w *process) {
 	t.Fatal("the worker did not stop")
 }
 
-// waitUnread waits until a worker has unread requests, or until it has none.
+// waitUnread waits until a worker has unread requests, or, if want is false, until it has
+// none.
 func waitUnread(t *testing.T, w *process, want bool) {
 	t.Helper()
 	conn, err := w.in.SyscallConn()
@@ -238,8 +239,8 @@ func TestSlowlyFailingWorker(t *testing.T) {
 	}
 }
 
-// Without deadlines of pipes, as on Windows, scripts run, and one that hangs is ended by its
-// limit or with its call.
+// Without deadlines of pipes, as on Windows, scripts run, and a script that hangs is ended
+// by its limit or when its call is cancelled.
 func TestPipesWithoutDeadlines(t *testing.T) {
 	t.Parallel()
 	blocking := func() (r, w *os.File, err error) {

@@ -33,7 +33,7 @@ type Module struct {
 	Source string
 	// Hash, if set, must equal Hash of Source, so that only the approved text runs.
 	Hash string
-	// Params are the parameters of a function body; if empty, "context" only.
+	// Params are the parameters of a function body; if empty, there is one, "context".
 	Params []string
 }
 
@@ -42,8 +42,8 @@ type Call struct {
 	Module Module
 	// Library holds the sources that the script can import, by name.
 	Library map[string]string
-	// Function is the name of the export to call, or of a function in the default export's
-	// object. If empty, it is the default export itself.
+	// Function is the name of the export to call, or of a function in the object that is
+	// the default export. If it is empty, the default export is called.
 	Function string
 	// This is the value of "this" in the function, or nil. If it is an object, the other
 	// functions of the module become its methods.
@@ -71,7 +71,7 @@ type Fixed struct {
 type Result struct {
 	// Value is the return value of the function, nil for undefined.
 	Value json.RawMessage
-	// Args and This include the script's changes; unchanged ones keep the caller's bytes.
+	// Args and This include the script's changes. Unchanged values keep the caller's bytes.
 	Args []json.RawMessage
 	This json.RawMessage
 	// Audit holds the script's audit records in order.

@@ -74,7 +74,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// Changes to the arguments are returned; unchanged ones are returned byte for byte.
+// Changes to the arguments are returned. Unchanged arguments are returned byte for byte.
 func TestArgumentsAreReturned(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})

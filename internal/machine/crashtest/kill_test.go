@@ -14,8 +14,8 @@ import (
 )
 
 // TestEveryPoint kills workers before and after each write and each call of a run. A worker
-// drives many runs concurrently, each to a different point, and is killed when all have
-// reached theirs. The runs are killed again at random points, and then finished.
+// drives many runs concurrently, each to a different point, and is killed when all runs
+// have reached their points. The runs are killed again at random points, and then finished.
 func TestEveryPoint(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()

@@ -19,8 +19,9 @@ import (
 const shortLease = 150
 
 // TestStopped stops a worker for longer than its lease, with its runs at different points.
-// Another worker takes over the runs and finishes them. When the first one continues, it
-// writes nothing and calls no model or tool, except for a call that it was about to make.
+// Another worker takes over the runs and finishes them. When the stopped worker continues,
+// it writes nothing and calls no model or tool, except for a call that it was about to
+// make.
 func TestStopped(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()
@@ -54,7 +55,7 @@ func TestStopped(t *testing.T) {
 }
 
 // haltAtPoints stops a worker with its runs at their points. It returns the number of runs
-// that reached theirs.
+// that reached their point.
 func (c batch) haltAtPoints(t *testing.T, p location, ends []int) int {
 	t.Helper()
 	w := startWorker(t, p).MustOpen()
@@ -167,7 +168,8 @@ func (j *trackedRun) tryDrive(w *worker) error {
 }
 
 // TestTogether drives the same runs from several processes concurrently: each run is driven
-// by one process, every model and tool call is made once, and the others get a conflict.
+// by one process, every model and tool call is made once, and the other processes get a
+// conflict.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	const processes, runs = 3, 4

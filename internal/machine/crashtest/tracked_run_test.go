@@ -106,8 +106,10 @@ func (j *trackedRun) recordDeath(err error, r reply) error {
 	return nil
 }
 
-// nextOrder returns the person's order for a paused run: for a tool that must not be
-// repeated it depends on whether the tool ran; otherwise the run is resumed.
+// nextOrder returns the person's order for a run that is paused because the outcome of a
+// call is unknown. After a model call, the person resumes the run. After a tool call, the
+// person lets the run retry it, or, if a tool that must not be repeated has run, enters its
+// result.
 func (j *trackedRun) nextOrder(r reply) (order, error) {
 	p := r.Pause
 	switch {

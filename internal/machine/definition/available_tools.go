@@ -93,7 +93,8 @@ func (o AvailableTools) fitsAny(pattern string) bool {
 		})
 }
 
-// serverOf returns the server prefix of a pattern.
+// serverOf returns the server prefix that a pattern begins with. named reports whether
+// there is one.
 func (o AvailableTools) serverOf(pattern string) (begins string, named bool) {
 	for _, server := range o.Servers {
 		if server != "" && strings.HasPrefix(pattern, server) {

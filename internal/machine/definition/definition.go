@@ -40,8 +40,8 @@ type Definition struct {
 	Hash string
 	// Canonical is the machine with its script and its used roles, as RFC 8785 JSON.
 	Canonical string
-	// File is the path of the configuration, ScriptFile that of the script, which errors in
-	// handlers name.
+	// File is the path of the configuration, ScriptFile the path of the script, which
+	// errors in handlers name.
 	File, ScriptFile string
 	// Source and Revision are the catalog source and its revision; empty if the machine
 	// does not come from a catalog, and not part of the hash.

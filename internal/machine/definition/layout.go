@@ -35,7 +35,8 @@ type Loaded struct {
 	Path string
 	// Definition is nil if the machine does not load.
 	Definition *Definition
-	// Claims is the name of the machine, or the likely name if it does not load.
+	// Claims is the name of the machine. If the machine does not load, it is the name that
+	// the machine probably has.
 	Claims string
 	// Found lists the errors if the machine does not load.
 	Found []guideway.Diagnostic
@@ -103,7 +104,7 @@ func IsFile(name string) (is, recording bool) {
 }
 
 // RecordingOf returns the path of a machine's recording, relative to the directory. prefix
-// must be the one that LoadFiles was called with.
+// must be the prefix that LoadFiles was called with.
 func RecordingOf(l Loaded, prefix string) string {
 	name := strings.TrimPrefix(strings.TrimPrefix(l.Path, prefix), "/")
 	if dir := path.Dir(name); dir != "." {

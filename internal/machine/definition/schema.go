@@ -23,8 +23,8 @@ func Schema(kind Kind) []byte {
 	}
 }
 
-// rolesSchema returns the schema of a role file, which is the schema of the configuration's
-// member.
+// rolesSchema returns the schema of a role file, which is the schema of the member 'roles'
+// of a configuration.
 func rolesSchema() []byte {
 	var whole struct {
 		Properties struct {

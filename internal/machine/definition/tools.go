@@ -25,7 +25,7 @@ func (m *Machine) WantsTools() bool {
 	return false
 }
 
-// Policy returns the policy for a tool; or the zero value if none matches.
+// Policy returns the first policy that matches a tool, or the zero value if none matches.
 func (m *Machine) Policy(name string) ToolPolicy {
 	for _, p := range m.Tools {
 		if wildcard.Match(p.Pattern, name) {

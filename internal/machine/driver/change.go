@@ -58,8 +58,8 @@ func newRefusal(id, rule, message, fix string) *run.Refusal {
 	}
 }
 
-// Input answers the input request of a run, or of the sub-machine that it waits for. It
-// does not drive the run.
+// Input answers the input request of a run, or of the sub-machine that the run waits for.
+// It does not drive the run.
 func (s *Service) Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*Status, error) {
 	if id, err := s.innermostRun(ctx, c, id); err == nil {
 		return s.giveInput(ctx, c, id, value)
@@ -145,8 +145,8 @@ func (s *Service) Decide(ctx context.Context, c run.Caller, id string, decision 
 }
 
 // Resume continues a paused run, or the paused run nested in it. Limits that are not zero
-// replace those of that run. A run with an exhausted budget resumes only with a limit above
-// its usage.
+// replace the limits of the continued run. A run with an exhausted budget resumes only with
+// a limit above its usage.
 func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits machineengine.Limits) (*Status, error) {
 	asked := id
 	if inner, err := s.innermostRun(ctx, c, id); err == nil {
@@ -185,7 +185,7 @@ func orRefused(err error, r *run.Refusal) error {
 	return r
 }
 
-// limitOf returns one budget of the limits, in the unit of a pause.
+// limitOf returns the limit of one budget, in the unit of machineengine.Pause.
 func limitOf(l machineengine.Limits, budget string) int64 {
 	switch budget {
 	case "states":

@@ -13,7 +13,8 @@ import (
 // Update reports an event of a run to an observer.
 type Update struct {
 	RunID string
-	// Depth is 0 for the run and 1 for its sub-machine.
+	// Depth is 0 for the driven run, 1 for its sub-machine, 2 for a sub-machine of that
+	// one, and so on.
 	Depth int
 	// Event is nil if the update is a part of an agent's answer.
 	Event *machineengine.Event
@@ -25,7 +26,7 @@ type Update struct {
 }
 
 // Drive executes a run until it ends, waits, or pauses. It returns an error if another
-// process drives the run, or if the driver itself fails; the run can then be driven again.
+// process drives the run, or if the driver itself fails; then the run can be driven again.
 // observe may be nil.
 func (s *Service) Drive(ctx context.Context, user, id string, observe func(Update)) error {
 	if observe == nil {
@@ -328,7 +329,7 @@ func (d *drive) renewLease(ctx context.Context) error {
 	return d.reload(ctx)
 }
 
-// waitUntil waits for the time of the next attempt.
+// waitUntil waits until the given time, at which the next attempt is due.
 func (d *drive) waitUntil(ctx context.Context, until time.Time) error {
 	if err := d.flushEvents(ctx); err != nil {
 		return err

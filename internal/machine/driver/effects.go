@@ -78,8 +78,8 @@ func (d *drive) callHandler(ctx context.Context, h *machineengine.Handler) error
 	return d.addEvent(e)
 }
 
-// addSourcePlace sets the place of an error without one (a timeout, an invalid answer) to
-// that of the function.
+// addSourcePlace sets the place of an error that has none, such as a timeout or an invalid
+// answer, to the place of the function in the script.
 func (d *drive) addSourcePlace(f *machineengine.RunError, function string) {
 	if f.Line > 0 {
 		return
@@ -154,7 +154,8 @@ func (d *drive) callModel(ctx context.Context, c *machineengine.ModelCall) error
 	return d.addResult(e)
 }
 
-// sendRequest calls the model. failed is the error of the request, err that of the drive.
+// sendRequest calls the model. failed is the error of the request, err the error of the
+// drive.
 func (d *drive) sendRequest(ctx context.Context, c *machineengine.ModelCall, r llm.Request, chosen *SelectedModel) (response *llm.Response, failed, err error) {
 	type outcome struct {
 		response *llm.Response
@@ -271,8 +272,8 @@ func agentOf(l *loaded) string {
 	return ""
 }
 
-// resolveIntent handles an intent without a result, which a process left when it ended.
-// rest reports whether the run waits.
+// resolveIntent handles an intent without a result, which remains if a process ended during
+// the call. rest reports whether the run waits.
 func (d *drive) resolveIntent(ctx context.Context, intent *machineengine.Event) (rest bool, err error) {
 	switch intent.Kind {
 	case machineengine.KindModelIntent:

@@ -274,8 +274,9 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// TestLease tests that two processes cannot drive one run: the second gets a conflict, the
-// lease of a dead process is taken over, and a process that lost the lease writes nothing.
+// TestLease tests that two processes cannot drive one run: the second process gets a
+// conflict, the lease of a dead process is taken over, and a process that lost the lease
+// writes nothing.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -45,7 +45,8 @@ func (r *rig) forkRun(c run.Caller, id string, seq int64) string {
 	return s.RunID
 }
 
-// forksOf returns a fork by an agent without an event, and one for every event of a run.
+// forksOf returns the ids of an agent's forks of a run: one fork without an event number,
+// and one at every event that leaves work to do.
 func (r *rig) forksOf(id string) []string {
 	r.t.Helper()
 	forks := []string{r.forkRun(anna, id, 0)}
@@ -174,8 +175,8 @@ func TestAgentForksInheritNoApprovalOfSubMachines(t *testing.T) {
 	r.checkWaits("the original of a cancelled fork", other)
 }
 
-// TestAgentCannotForkACancelledMachine checks that a machine run that a person cancelled,
-// with its sub-machines, is forked by a person only.
+// TestAgentCannotForkACancelledMachine checks that only a person can fork a machine run
+// that a person cancelled, and the sub-machine runs that were cancelled with it.
 func TestAgentCannotForkACancelledMachine(t *testing.T) {
 	t.Parallel()
 	r := newApproved(t)

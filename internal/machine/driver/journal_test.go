@@ -23,8 +23,8 @@ type memory struct {
 	// of writes so far.
 	dies, writes int
 	dead         bool
-	// fails is the number of a write that fails while the process continues, and lost the
-	// number of one that succeeds but returns a conflict.
+	// fails is the number of a write that fails while the process continues. lost is the
+	// number of a write that succeeds but returns a conflict.
 	fails, lost int
 }
 

@@ -124,8 +124,8 @@ func (f faultAt) checkOnce(t *testing.T) {
 	}
 }
 
-// checkPermanent tests a permanent error: the run makes the allowed attempts and then
-// pauses.
+// checkPermanent tests a permanent error: the run makes as many attempts as its machine
+// allows and then pauses.
 func (f faultAt) checkPermanent(t *testing.T) {
 	t.Helper()
 	r, id := f.newRig(t, `, "max_retries": 2`, 20)
@@ -201,7 +201,7 @@ func TestMalformedArguments(t *testing.T) {
 
 // TestBudgetEdges tests that each budget stops the run exactly when it is exhausted, that
 // the state is kept, that resuming requires a higher limit, and that a limit raised by one
-// allows one more step. The outcome is that of a run without the stops.
+// allows one more step. The outcome equals the outcome of a run that was never stopped.
 func TestBudgetEdges(t *testing.T) {
 	t.Parallel()
 	whole := newTen(t, newMemory())
@@ -209,8 +209,8 @@ func TestBudgetEdges(t *testing.T) {
 	tests := []struct {
 		budget string
 		limit  func(n int) machineengine.Limits
-		// steps is the number of raises by one until the run ends, and used the usage at
-		// the nth stop.
+		// last is the limit with which the run ends if the limit is raised by one at every
+		// stop. used returns the usage at a stop.
 		last int
 		used func(*driver.Status) int
 	}{

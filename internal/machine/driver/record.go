@@ -73,8 +73,8 @@ type loaded struct {
 	waitsForChild bool
 	// buffer holds events that were applied to the state but not appended to the journal.
 	buffer []run.Event
-	// pending is the number of leading buffered events that end with a paid result. They
-	// are appended before the next external call, even after an error.
+	// pending is the number of buffered events up to the last paid result. These events are
+	// appended before the next external call, even after an error.
 	pending int
 }
 

@@ -54,7 +54,7 @@ func (s *Service) Record(ctx context.Context, c run.Caller, id string) (*Recordi
 	return r, l.program.Definition, s.recordEvents(ctx, c, r, events)
 }
 
-// recordEvents adds the events of a run to the recording, those of sub-machines included.
+// recordEvents adds the events of a run and of its sub-machines to the recording.
 func (s *Service) recordEvents(ctx context.Context, c run.Caller, r *Recording, events []run.Event) error {
 	for _, e := range events {
 		fact, err := factOf(e)

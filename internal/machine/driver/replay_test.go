@@ -35,7 +35,7 @@ func replayRecording(t *testing.T, r *rig, d *machinedef.Definition, recording *
 }
 
 // TestReplay checks that replays have the recorded outcomes, without a model, tool or
-// person: of a run in which a person decided on a lost tool call, and of a run whose
+// person. It replays a run in which a person decided on a lost tool call, and a run whose
 // sub-machine waits for a person.
 func TestReplay(t *testing.T) {
 	t.Parallel()

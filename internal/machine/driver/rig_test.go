@@ -140,7 +140,8 @@ type tools struct {
 	mu    sync.Mutex
 	infos []machineengine.ToolInfo
 	calls []machineengine.ToolCall
-	// call returns the result of a tool call; if nil, each result is "done".
+	// call returns the result of a tool call. If call is nil, the result of each tool call
+	// is "done".
 	call          func(machineengine.ToolCall) (machineengine.ToolResult, error)
 	before, after func()
 }

@@ -25,7 +25,7 @@ type Sandbox interface {
 // Scripts calls handlers in a sandbox.
 type Scripts struct {
 	Sandbox Sandbox
-	// Owner is the user whom the scripts run for.
+	// Owner is the user for whom the scripts run.
 	Owner string
 }
 
@@ -101,8 +101,8 @@ func consoleLines(lines []sandbox.Line) []string {
 	return out
 }
 
-// handlerError converts an error of the sandbox. Its position is that of the innermost
-// frame in the user's file.
+// handlerError converts an error of the sandbox. The position of the result is the
+// innermost frame in the user's file.
 func handlerError(e *sandbox.Error, file string) *HandlerError {
 	out := &HandlerError{Message: e.Message, File: e.File, Line: e.Line, Column: e.Column, Console: consoleLines(e.Console)}
 	if e.File == file {

@@ -22,7 +22,7 @@ import (
 // StartRequest is a request to start a run.
 type StartRequest struct {
 	Machine string
-	// Definition is run instead of the one named Machine if it is set.
+	// Definition, if set, is run instead of the machine with the name Machine.
 	Definition *machinedef.Definition
 	Inputs     map[string]json.RawMessage
 	Goal       string

@@ -40,8 +40,8 @@ func (r *rig) resumeRun(id string) *driver.Status {
 	return r.driveRun(id)
 }
 
-// A run whose sub-machine ended without it resumes: after the sub-machine was resumed by
-// its own id, was cancelled, or ended right before a crash.
+// A run whose sub-machine ended while the run was not driven resumes. The sub-machine was
+// resumed by its own id, was cancelled, or ended right before a crash.
 func TestResumeAfterSubMachineEnded(t *testing.T) {
 	t.Parallel()
 	script := `[{"content": "one"}, {"fault": "401"}, {"content": "two"}, {"content": "three"}, {"content": "four"}]`

@@ -48,7 +48,7 @@ type ActivityResult struct {
 	// Status and Pause are the status of the run after the activity.
 	Status machineengine.Status
 	Pause  *machineengine.Pause
-	// Response is the answer of a model, Result that of a tool.
+	// Response is the answer of a model, Result the result of a tool.
 	Response *llm.Response
 	Result   *machineengine.ToolResult
 	// Err is the error of a failed activity.
@@ -67,7 +67,7 @@ func (d *drive) beginActivity(ctx context.Context, a Activity) (inner context.Co
 	return d.s.o.Tracer.Begin(ctx, a)
 }
 
-// endingOf returns the result of an activity that is a run or a state.
+// endingOf returns the ActivityResult for the end of a run or a state.
 func (d *drive) endingOf(err error) ActivityResult {
 	if errors.Is(err, errCancelled) {
 		return ActivityResult{Status: machineengine.StatusCancelled}

@@ -109,8 +109,8 @@ func inlineToolCalls(m llm.Message) llm.Message {
 	return m
 }
 
-// swapSides exchanges user and assistant. Tool calls of the other side become text, and
-// their results are dropped.
+// swapSides exchanges the roles user and assistant. Tool calls of the other side become
+// text, and the results of these calls are dropped.
 func swapSides(all []llm.Message) []llm.Message {
 	out := make([]llm.Message, 0, len(all))
 	for _, m := range all {

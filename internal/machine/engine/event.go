@@ -54,8 +54,8 @@ type Event struct {
 	Demo   string                     `json:"demo,omitempty"`
 	Allow  json.RawMessage            `json:"allow,omitempty"`
 
-	// Function is the called handler. Set, Unset and Contexts are its changes, Next is the
-	// state that it returned, and Console its output.
+	// Function is the called handler. Set, Unset and Contexts are the changes that it made,
+	// Next is the state that it returned, and Console its output.
 	Function string                     `json:"function,omitempty"`
 	Set      map[string]json.RawMessage `json:"set,omitempty"`
 	Unset    []string                   `json:"unset,omitempty"`
@@ -113,7 +113,8 @@ type ToolCall struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
-	// Key is the same at every attempt, so that a tool can detect a repeated call.
+	// Key is the same for every attempt of a call, so that a tool can detect a repeated
+	// call.
 	Key string `json:"key,omitempty"`
 	// Retry is the retry policy of the call, a value of definition.Retry.
 	Retry string `json:"retry,omitempty"`

@@ -58,7 +58,7 @@ type This struct {
 type ModelCall struct {
 	Agent string
 	Level machinedef.Level
-	// Call and Attempt are the numbers in the events.
+	// Call and Attempt are the numbers that the events of the call contain.
 	Call, Attempt int
 	Request       llm.Request
 }
@@ -90,7 +90,7 @@ const (
 	maxShrink       = 3
 	firstBackoff    = time.Second
 	longestBackoff  = time.Minute
-	// longestWait is the longest wait that a server may request. A longer one pauses the
+	// longestWait is the longest wait that a server may request. A longer wait pauses the
 	// run, so that a person can decide.
 	longestWait = 15 * time.Minute
 )

@@ -99,7 +99,7 @@ type State struct {
 type AgentCall struct {
 	// Messages follow the conversation: the model's calls and their results.
 	Messages []llm.Message
-	// Queue are the tool calls of this round, Done the number of completed ones.
+	// Queue are the tool calls of this round, Done the number of completed tool calls.
 	Queue []llm.ToolCall
 	Done  int
 	// Calls counts the tool calls.

@@ -18,7 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm/openai"
 )
 
-// served is one response of a fake server, with the request that it got.
+// served is one response of a fake server, with the request that the server got.
 type served struct {
 	status int
 	header map[string]string

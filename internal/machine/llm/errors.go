@@ -122,7 +122,7 @@ func AsError(err error) *Error {
 }
 
 // StatusError returns the error of an HTTP response with an error status. code and message
-// are those of the body, if any.
+// come from the body of the response and may be empty.
 func StatusError(status int, header http.Header, code, message string, now time.Time) *Error {
 	e := &Error{Status: status, Message: message, RetryAfter: retryAfter(header, now)}
 	said := strings.ToLower(code + " " + message)

@@ -116,7 +116,7 @@ type Answer struct {
 
 	// Value is JSON, or nil if the function returned nothing.
 	Value []byte
-	// This and Args are JSON with the script's changes; unchanged ones are nil.
+	// This and Args are JSON with the script's changes; unchanged values are nil.
 	This  []byte
 	Args  [][]byte
 	Audit [][]byte

@@ -33,7 +33,7 @@ func someRequest(t *rapid.T) *Request {
 	}
 }
 
-// A decoded request equals the encoded one, and a truncated one is an error.
+// A decoded request equals the encoded one, and a truncated request is an error.
 func TestRequestsRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

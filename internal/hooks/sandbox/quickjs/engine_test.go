@@ -211,7 +211,8 @@ func TestRunJobs(t *testing.T) {
 	}
 }
 
-// Values are converted completely in both directions; unsupported ones become nil.
+// Values are converted completely in both directions. Values of unsupported types become
+// nil.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	var got []any

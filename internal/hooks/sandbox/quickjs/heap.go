@@ -176,8 +176,8 @@ func (h *heap) setPrevious(at uintptr) {
 	}
 }
 
-// freeBlock frees a block and merges it with free neighbours; the last one becomes unused
-// space.
+// freeBlock frees a block and merges it with free neighbours. If the result is the last
+// block, it becomes unused space.
 func (h *heap) freeBlock(at uintptr) {
 	b := blockAt(at)
 	if next := at + b.blockSize(); next < h.top && blockAt(next).isFree() {

@@ -108,9 +108,11 @@ func (e *Engine) readString(v lib.TJSValue) (s string, ok bool) {
 
 // Error is a value that a script threw, as far as it can be described.
 type Error struct {
-	// Name and Message are those of an Error; the name is empty for other values.
+	// Name and Message are the members of a thrown Error object. Name is empty if another
+	// value was thrown.
 	Name, Message string
-	// Stack has a line for each call; the position is that of a SyntaxError.
+	// Stack has a line for each call. File, Line and Column are the position of a
+	// SyntaxError.
 	Stack, File  string
 	Line, Column int
 	text         string

@@ -80,7 +80,8 @@ func (s *script) importNames() string {
 	return "only " + strings.Join(names, ", ") + " can be imported"
 }
 
-// findImport returns the position where a module imports another one; 0 if it is not found.
+// findImport returns the position of the import of module name in module importer, or 0 if
+// it is not found.
 func (s *script) findImport(importer, name string) (line, column int) {
 	m := s.findModule(importer)
 	if m == nil {
@@ -101,9 +102,9 @@ type forms map[[sha256.Size]byte]bool
 // maxForms is the maximum number of cached forms.
 const maxForms = 512
 
-// setForm determines whether the script's source is a function body. It is one if it parses
-// as one: a body has no import and export declarations, and a module has no return outside
-// of functions.
+// setForm determines whether the script's source is a function body. It is a body if it
+// parses as one: a body has no import and export declarations, and a module has no return
+// outside of functions.
 func (f forms) setForm(v *vm, m *module) {
 	key := sha256.Sum256([]byte(m.params + "\x00" + m.source))
 	if body, known := f[key]; known {
@@ -112,8 +113,8 @@ func (f forms) setForm(v *vm, m *module) {
 	}
 	asBody := canParse(v, m, true)
 	asModule := !asBody && canParse(v, m, false)
-	// For a source that is invalid in both forms, the errors are those of the form that it
-	// resembles.
+	// For a source that is invalid in both forms, the errors are those of the form that the
+	// source resembles.
 	m.body = asBody || !asModule && !looksLikeModule(m.source)
 	if kind, _ := v.stopReason(); kind != "" {
 		return // the parser was stopped, so the form is unknown

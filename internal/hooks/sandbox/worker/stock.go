@@ -14,16 +14,17 @@ import (
 const (
 	// maxParsed is the maximum number of parsed scripts of a worker.
 	maxParsed = 32
-	// maxParsedSize is their maximum total size in bytes.
+	// maxParsedSize is the maximum total size of the engine states of parsed scripts in
+	// bytes.
 	maxParsedSize = 2 << 20
 	// maxParsedSource is the maximum size of a parsed script with its library in bytes.
 	maxParsedSource = 128 << 10
 )
 
-// stock holds the engine states in which calls can start. One has parsed no script. Each of
-// the others has parsed, but not run, a script that ran before, so that another call of
-// that script does not wait for the parser. Before each call the engine is restored to one
-// of them, so that no traces of previous scripts remain.
+// stock holds the engine states in which calls can start. The blank state has parsed no
+// script. Each other state has parsed, but not run, a script that ran before, so that
+// another call of that script does not wait for the parser. Before each call the engine is
+// restored to one of these states, so that no traces of previous scripts remain.
 type stock struct {
 	v      *vm
 	blank  *quickjs.Image

@@ -33,7 +33,7 @@ type Script struct {
 	// Responses are the answers to the requests of a run in order. Each is a chat
 	// completion or an Answer.
 	Responses []json.RawMessage `json:"responses,omitempty"`
-	// Rules are used if there are no Responses; the first match is used.
+	// Rules are used if there are no Responses. The first matching rule answers.
 	Rules []Rule `json:"rules,omitempty"`
 }
 

@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// maxBody is the maximum size of an answer, and maxLine that of a line in a stream.
+	// maxBody is the maximum size of an answer, and maxLine the maximum size of a line in a
+	// stream.
 	maxBody = 32 << 20
 	maxLine = 4 << 20
 	// maxMessage is the maximum length of a server's error message.
@@ -112,8 +113,8 @@ func (c *Client) ErrorMessage(data []byte) (code, message string) {
 	}
 }
 
-// BodyError returns the error of a server that fails in the middle of an answer, with the
-// status 200.
+// BodyError returns the error for a response with the status 200 whose body reports that
+// the server failed in the middle of the answer.
 func (c *Client) BodyError(data []byte) *llm.Error {
 	code, message := c.ErrorMessage(data)
 	e := llm.StatusError(http.StatusInternalServerError, nil, code, message, time.Time{})
