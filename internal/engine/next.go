@@ -33,8 +33,9 @@ type NextResult struct {
 	Context map[string]any
 }
 
-// Next returns the first step that is not completed and whose condition holds. The only
-// error is a context that is too large, with guideway.CodeTooLarge.
+// Next returns the first step that is not completed and whose condition holds. The step of
+// a loop that has started takes precedence. The only error is a context that is too large,
+// with guideway.CodeTooLarge.
 func (p *Program) Next(req NextRequest) (*NextResult, error) {
 	r := newReplay(p, req.Completed, req.Context)
 	if n := ContextSize(r.callerVars); n >= maxContextSize {

@@ -55,7 +55,7 @@ type Pool struct {
 
 	mu       sync.Mutex
 	closed   bool
-	idle     []*process // the most recently used one is first, because its memory is still in the CPU caches
+	idle     []*process // the most recently used worker is last and is taken first, because its memory is still in the CPU caches
 	living   int        // running or starting processes
 	starting int        // starting processes
 	busy     map[*process]struct{}
@@ -99,7 +99,8 @@ func NewPool(o Options) (*Pool, error) {
 }
 
 // Run runs a script's function at most once. An error of the script is an *Error; for any
-// other error, ctx has ended, the pool is closed or no worker can be started.
+// other error, ctx has ended, the pool is closed, too many calls are waiting or no worker
+// can be started.
 func (p *Pool) Run(ctx context.Context, c Call) (*Result, error) {
 	r, err := c.newRequest(&p.options)
 	if err != nil {

@@ -167,8 +167,8 @@ func (p *Pool) refuseLocked(began time.Time, err error) {
 	})
 }
 
-// watchLocked starts another worker if a call waits long. The time restarts when a call is
-// served, so different calls that each wait a short time do not cause a start.
+// watchLocked starts an additional worker if a call waits long. The wait is measured for
+// each call, so that different calls that each wait a short time do not cause a start.
 func (p *Pool) watchLocked(ctx context.Context) {
 	if p.growing != nil {
 		return

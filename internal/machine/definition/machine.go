@@ -162,7 +162,7 @@ type Budgets struct {
 	// Time limits the working time of the run, without the time that it waits for people; 0
 	// means no limit.
 	Time time.Duration
-	// ToolCalls limits the rounds of tools in one call of an agent.
+	// ToolCalls limits the tool calls in one call of an agent.
 	ToolCalls int
 }
 

@@ -69,9 +69,9 @@ func textSize(text string, tokens bool, counter Counter) int {
 	return utf8.RuneCountInString(text)
 }
 
-// messageGroups splits a conversation into groups: a single message, or a message with
-// calls and the results that follow. It drops results without a call, and turns calls
-// without results into text, because no model accepts either.
+// messageGroups splits a conversation without its system messages into groups: a single
+// message, or a message with calls and the results that follow. It drops results without a
+// call, and turns calls without results into text, because no model accepts either.
 func messageGroups(all []llm.Message) [][]llm.Message {
 	var out [][]llm.Message
 	for i := 0; i < len(all); i++ {

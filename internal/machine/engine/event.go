@@ -45,7 +45,8 @@ type Event struct {
 
 	// Inputs are the inputs of the run. Limits replaces the budgets of the definition.
 	// Index is the number of model answers that the parent run received before it started
-	// this run. Depth is the nesting depth. Demo is the machine whose recording answers.
+	// this run, or, in the result of a sub-machine, the number that the sub-machine
+	// received. Depth is the nesting depth. Demo is the machine whose recording answers.
 	// Allow restricts the tools and models of the agents.
 	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
 	Limits *Limits                    `json:"limits,omitempty"`

@@ -39,7 +39,8 @@ const (
 	stepDone       Step = "done"
 )
 
-// State is the state of a run: the fold of its events. Only Program.Apply changes it.
+// State is the state of a run: the fold of its events. Only the methods of this package
+// change it.
 type State struct {
 	Status Status
 	Inputs map[string]json.RawMessage
@@ -47,7 +48,7 @@ type State struct {
 	Data map[string]json.RawMessage
 	// Conversations are the contexts, by name.
 	Conversations map[string][]llm.Message
-	// Last is the last answer of an agent's call; nil before the first one and after a
+	// Last is the last answer of an agent's call; nil before the first answer and after a
 	// failed call.
 	Last *llm.Response
 	// At is the name of the current state, "" before the first one. Step is the next step
