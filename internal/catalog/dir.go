@@ -341,13 +341,13 @@ func (w *treeWalk) visitLink(name string, wanted bool) {
 		outside, outsideErr := os.Stat(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)))
 		if wanted || (outsideErr == nil && outside.IsDir()) {
 			tell(name, "file-link", "the link is not followed: "+safeopen.Cause(err).Error(),
-				"put a copy here, or configure the target's directory as a workflow directory")
+				"replace the link with a copy of its target, or configure the target's directory as a workflow directory")
 		}
 		return
 	}
 	switch {
 	case info.IsDir():
-		tell(name, "file-link", "links to directories are not followed", "put a directory here")
+		tell(name, "file-link", "links to directories are not followed", "replace the link with a copy of the directory, or configure the directory as a workflow directory")
 	case !wanted:
 	case !info.Mode().IsRegular():
 		w.rejectFile(name, "file-special", "the link does not lead to a regular file and is not opened: "+safeopen.Kind(info.Mode()),
@@ -366,7 +366,7 @@ func (w *treeWalk) reportLimits() {
 	if len(w.deep) > 0 {
 		w.diagnostics = append(w.diagnostics, newWarning("limit-depth",
 			filepath.Join(w.dir.info.Location, filepath.FromSlash(w.deep[0])),
-			fmt.Sprintf("directories more than %d levels deep are not read (%d directories)", maxDepth, len(w.deep)),
+			fmt.Sprintf("directories more than %d levels deep are not read (%d in all)", maxDepth, len(w.deep)),
 			"move the workflows up, or configure their directory as a workflow directory"))
 	}
 }

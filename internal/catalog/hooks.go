@@ -171,7 +171,7 @@ func (s *Snapshot) replacesHook(entry, below *HookEntry) bool {
 		return false
 	case below.Own() && !entry.Own():
 		s.diagnostics = append(s.diagnostics, newWarning("hook-id-taken", entry.Path,
-			fmt.Sprintf("the hook graph %q of %s (%s) is served; one from a project cannot replace it", entry.ID, below.Source.Name, below.Path),
+			fmt.Sprintf("the hook graph %q of %s (%s) is served; a graph from an untrusted source cannot replace it", entry.ID, below.Source.Name, below.Path),
 			"change the id of this graph"))
 		return false
 	}

@@ -240,9 +240,9 @@ func (c *Catalog) fillRecords(ctx context.Context, s *state, l listing, previous
 	}
 	if left > 0 {
 		s.diagnostics = append(s.diagnostics, newError("limit-bytes", s.info.Location,
-			fmt.Sprintf("all documents together are larger than %d bytes; %d of the source %q are not read",
+			fmt.Sprintf("all documents together are larger than %d bytes; %d not read from the source %q",
 				c.opts.Limits.TotalBytes, left, s.info.Name),
-			"remove documents"))
+			"remove documents from this or another source"))
 	}
 	return jobs
 }

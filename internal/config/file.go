@@ -39,9 +39,9 @@ func (l *loader) readFile() {
 	}
 	l.config.File = path
 	if err != nil {
-		fix := "make the file readable, or name another with --config or " + EnvConfig
+		fix := "make the file readable, or name another file with --config or " + EnvConfig
 		if errors.Is(err, fs.ErrNotExist) {
-			fix = "create it, or name another with --config or " + EnvConfig
+			fix = "create it, or name another file with --config or " + EnvConfig
 		}
 		l.addError(guideway.Diagnostic{
 			Code: "config-unreadable", File: path, Fix: fix,

@@ -185,7 +185,7 @@ func (l *loader) warnAboutConflicts() {
 	case e.Passphrase != "" && !passphrase:
 		l.addWarning(guideway.Diagnostic{
 			Code: "config-unused", File: EnvPassphrase,
-			Message: "a passphrase is set, but checkpoints are not encrypted with one",
+			Message: "a passphrase is set, but checkpoints are not encrypted with a passphrase",
 			Fix:     "set encryption.mode to " + EncryptionPassphrase + ", or remove the variable",
 		})
 	}

@@ -207,7 +207,7 @@ func (s *Source) validate() *settingError {
 	case s.Trust != "" && !slices.Contains(trustLevels(), s.Trust):
 		return newError("use one of: "+strings.Join(trustLevels(), ", "), "%q is not a trust level", s.Trust)
 	case s.MaxFiles < 0 || s.MaxFileSize < 0 || s.MaxBytes < 0:
-		return newError("leave it out for the default", "the source %q has a negative limit", s.Name)
+		return newError("write a positive number, or remove the limit to use the default", "the source %q has a negative limit", s.Name)
 	}
 	return nil
 }

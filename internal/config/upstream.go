@@ -135,7 +135,7 @@ func (f *fileReader) readUpstreams(at int) {
 				return offset, invalid
 			}
 			if u.CallsPerMinute < 0 || u.ToolCallsPerMinute < 0 {
-				return 0, newError("omit it for no limit", "%s has a negative limit", of)
+				return 0, newError("write a positive number, or remove the limit", "%s has a negative limit", of)
 			}
 			f.config.Upstreams = append(f.config.Upstreams, u)
 			return 0, nil

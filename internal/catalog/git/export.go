@@ -142,13 +142,13 @@ func (e *export) collectEntry(f entry) error {
 	case bad:
 		e.stage.Reject(f.name, "file-name", "the name is not a valid file name on every system", "rename the file")
 	case f.mode == "120000":
-		e.stage.Reject(f.name, "file-link", "links in a repository are not followed", "put a copy here")
+		e.stage.Reject(f.name, "file-link", "links in a repository are not followed", "replace the link with a copy of its target")
 	case !strings.HasPrefix(f.mode, "100"):
 		e.stage.Reject(f.name, "file-special", "this is not a regular file", "replace it with a regular file")
 	case f.size < 0:
-		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", e.limits.FileBytes), "split it")
+		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", e.limits.FileBytes), "split the document")
 	case f.size > e.limits.FileBytes:
-		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file has %d bytes; the limit is %d", f.size, e.limits.FileBytes), "split it")
+		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file has %d bytes; the limit is %d", f.size, e.limits.FileBytes), "split the document")
 	case len(e.found) >= e.limits.Files:
 		return guideway.Errorf(guideway.CodeTooLarge, "the repository has more than %d documents", e.limits.Files).
 			WithFix("set path to a directory in it, or raise maxFiles")

@@ -77,7 +77,7 @@ func (b *builder) addSource(source Source) {
 		if at := (slot{item.Kind, k.workflow, item.Index}); item.Kind != KindRules {
 			if first := slots[at]; first != nil {
 				b.addDiagnostic(guideway.SeverityWarning, CodeIndexDuplicate, item.File,
-					fmt.Sprintf("the index %s is also that of %s; both are served by id", item.Digits, first.File),
+					fmt.Sprintf("the index %s is also the index of %s; both documents are served by their ids", item.Digits, first.File),
 					"change the index of one of the two files")
 			}
 			slots[at] = item
@@ -151,13 +151,13 @@ func (b *builder) checkActivities() {
 		for _, id := range append([]string{a.Skills.Primary}, a.Skills.Supporting...) {
 			if b.lib.Skill("", id) == nil {
 				b.addDiagnostic(guideway.SeverityWarning, CodeSkillUnknown, entry.File,
-					fmt.Sprintf("the activity refers to the skill %q, which does not exist", id), "name one of "+joinIDs(b.lib.Skills("")))
+					fmt.Sprintf("the activity refers to the skill %q, which does not exist", id), suggestIDs(b.lib.Skills("")))
 			}
 		}
 		if g := a.Guide; g != nil && b.lib.Text(KindGuide, g.WorkflowID, g.Index) == nil {
 			b.addDiagnostic(guideway.SeverityWarning, CodeGuideUnknown, entry.File,
 				fmt.Sprintf("the activity refers to guide %q of the workflow %q, which does not exist", g.Index, g.WorkflowID),
-				"name one of "+joinIDs(b.lib.Texts(KindGuide, g.WorkflowID)))
+				suggestIDs(b.lib.Texts(KindGuide, g.WorkflowID)))
 		}
 		for _, phrase := range a.Recognition {
 			phrase = strings.ToLower(phrase)
@@ -172,14 +172,14 @@ func (b *builder) checkActivities() {
 	}
 }
 
-// joinIDs returns the ids of entries, joined for a message.
-func joinIDs(entries []*Entry) string {
+// suggestIDs returns the fix for a reference to an unknown document: the ids of entries.
+func suggestIDs(entries []*Entry) string {
 	if len(entries) == 0 {
-		return "none (none exist)"
+		return "add the document, or remove the reference"
 	}
 	ids := make([]string, len(entries))
 	for i, entry := range entries {
 		ids[i] = entry.ID
 	}
-	return strings.Join(ids, ", ")
+	return "name one of " + strings.Join(ids, ", ")
 }

@@ -212,7 +212,7 @@ func (s *Stage) syncDirs() error {
 func (s *Stage) sealManifest() {
 	if s.omitted > 0 {
 		s.manifest.Findings = append(s.manifest.Findings, guideway.Diagnostic{
-			Severity: guideway.SeverityWarning, Code: "findings-more", Message: fmt.Sprintf("%d more diagnostics are not listed", s.omitted),
+			Severity: guideway.SeverityWarning, Code: "findings-more", Message: fmt.Sprintf("the list of diagnostics is truncated: %d more", s.omitted),
 		})
 	}
 	slices.SortFunc(s.manifest.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })

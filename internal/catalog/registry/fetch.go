@@ -116,7 +116,7 @@ func (c *Client) fetchDocument(ctx context.Context, have *mirror.Previous, d Doc
 		to.Reject(d.Name, "file-name", "the name is not a valid document name", "fix the registry")
 		return nil
 	case d.Size > c.opts.Limits.FileBytes:
-		to.Reject(d.Name, "file-too-large", fmt.Sprintf("the document has %d bytes; the limit is %d", d.Size, c.opts.Limits.FileBytes), "split it")
+		to.Reject(d.Name, "file-too-large", fmt.Sprintf("the document has %d bytes; the limit is %d", d.Size, c.opts.Limits.FileBytes), "split the document")
 		return nil
 	}
 	if kept, err := to.Reuse(have, d.Name, d.SHA256); kept || err != nil {

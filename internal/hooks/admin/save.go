@@ -137,7 +137,7 @@ func checkSavable(m *state, info catalog.SourceInfo, id string, v *Verdict) erro
 	candidate := Candidate(served)
 	if m.records.Find(candidate.Key()) != nil && len(v.Overlaps) > 0 {
 		return guideway.Errorf(guideway.CodeConflict, "%s is active, and would apply to some of the same requests as %s", id, strings.Join(v.Overlaps, ", ")).
-			WithFix("use bindings that do not overlap, or disable one first")
+			WithFix("use bindings that do not overlap, or disable one of the graphs first")
 	}
 	return nil
 }

@@ -232,6 +232,9 @@ func (c *checker) checkContinuation(n int, edges []int, branch Branch) {
 		where = ", where the condition is " + string(branch)
 	}
 	switch {
+	case len(main) == 0 && len(edges) > 0:
+		c.addNodeError(n, CodeWayOpen, "add an edge from it to an mcp-call, a blocking hook, a condition or an end",
+			"All edges from node '%s'%s lead to fire-and-forget hooks; one edge must lead to another node.", c.Nodes[n].ID, where)
 	case len(main) == 0:
 		c.addNodeError(n, CodeWayOpen, "add an edge from it to an mcp-call, a blocking hook, a condition or an end", "No edge leaves node '%s'%s.", c.Nodes[n].ID, where)
 	case len(main) > 1:

@@ -79,11 +79,11 @@ func (l *linter) lintLoopEnd(at shape.Place, p *Phase, loop *Loop, what string) 
 		l.Warnf(at, CodeLoopNever, "fix the condition, or write the steps without a loop", "%s %s: its condition is never true: %s.", shape.Capital(what), rounds, loop.Condition)
 	case constant && loop.BreakCondition == nil:
 		l.Warnf(at, CodeLoopEndless, "compare a variable that changes, or add \"breakCondition\"",
-			"%s ends only after %d rounds, by maxIterations: its condition is always true: %s.", shape.Capital(what), loop.MaxIterations, loop.Condition)
+			"%s ends only after %s, by maxIterations: its condition is always true: %s.", shape.Capital(what), shape.Count(loop.MaxIterations, "round"), loop.Condition)
 	case !constant && loop.BreakCondition == nil && !l.canChange(loop):
 		l.Warnf(at, CodeLoopEndless, "set a variable of the condition by an action of a step in the loop, or let the agent assert one",
-			"%s ends only after %d rounds, by maxIterations, once it has started: only the engine sets %s, and no step of the loop does.",
-			shape.Capital(what), loop.MaxIterations, shape.QuotedAll(loop.Condition.Variables()))
+			"%s ends only after %s, by maxIterations, once it has started: only the engine sets %s, and no step of the loop does.",
+			shape.Capital(what), shape.Count(loop.MaxIterations, "round"), shape.QuotedAll(loop.Condition.Variables()))
 	}
 }
 

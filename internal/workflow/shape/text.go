@@ -119,12 +119,12 @@ func SimilarVersion(text string, isVersion func(string) bool) string {
 	return ""
 }
 
-// countCharacters returns a number of characters as text.
-func countCharacters(n int) string {
+// Count returns a number with its noun, such as "1 round" or "2 rounds".
+func Count(n int, noun string) string {
 	if n == 1 {
-		return "1 character"
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d characters", n)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // typeFix returns the fix for a wrong type.

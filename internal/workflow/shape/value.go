@@ -48,9 +48,9 @@ func (r *Report) Text(at Place, low, high int) string {
 	case size < low && size == 0:
 		r.Errorf(at, CodeLength, r.emptyFix(at.Name), "Field '%s' %s is empty.", at.Name, at.Where)
 	case size < low:
-		r.Errorf(at, CodeLength, "write more", "Field '%s' %s has %s; at least %d are required.", at.Name, at.Where, countCharacters(size), low)
+		r.Errorf(at, CodeLength, "write more", "Field '%s' %s has %s; at least %d are required.", at.Name, at.Where, Count(size, "character"), low)
 	case high > 0 && size > high:
-		r.Errorf(at, CodeLength, r.tooLongFix(at.Name), "Field '%s' %s has %d characters; at most %d are allowed.", at.Name, at.Where, size, high)
+		r.Errorf(at, CodeLength, r.tooLongFix(at.Name), "Field '%s' %s has %s; at most %d are allowed.", at.Name, at.Where, Count(size, "character"), high)
 	}
 	return at.Node.Text
 }

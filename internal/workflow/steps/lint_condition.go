@@ -22,7 +22,7 @@ func (l *linter) lintRunCondition(at shape.Place, step *Step, s scope) {
 		l.Warnf(at, CodeUnreachable, "fix the condition, or remove the step", "%s never runs: its runCondition is never true%s.", shape.Capital(stepSubject(step)), conditionSuffix(step.RunCondition))
 	case l.neverHoldsInRounds(step, s):
 		l.Warnf(at, CodeUnreachable, "compare with the number of an existing round, or raise the number of rounds",
-			"%s never runs: its runCondition is false in all of the %d rounds of loop '%s': %s.", shape.Capital(stepSubject(step)), maxRoundsOf(s.loop.Loop), s.loop.ID, step.RunCondition)
+			"%s never runs: its runCondition is false in every round of loop '%s', which has at most %s: %s.", shape.Capital(stepSubject(step)), s.loop.ID, shape.Count(maxRoundsOf(s.loop.Loop), "round"), step.RunCondition)
 	}
 	by := s.order - 1
 	if s.loop != nil {

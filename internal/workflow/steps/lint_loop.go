@@ -42,7 +42,7 @@ func (l *linter) lintBounds(at shape.Place, step *Step, path, what string, s sco
 		if other == nil || !slices.Contains(other.Variables(), expr.Root(path)) {
 			continue
 		}
-		l.Errorf(at, CodeLoopServerVariable, "rename one of the two",
+		l.Errorf(at, CodeLoopServerVariable, "rename one of the two variables",
 			"%s never runs: %s is in '%s', a variable of loop '%s', which only the server sets.", shape.Capital(stepSubject(step)), what, path, l.w.Steps[i].ID)
 		return
 	}
@@ -55,7 +55,7 @@ func (l *linter) lintLoopCondition(at shape.Place, step *Step, s scope) {
 	if value, constant := loop.Condition.Constant(); constant {
 		if value == (loop.Type == LoopWhile) {
 			l.Warnf(at, CodeLoopEndless, "compare a variable that the body sets, or use a for loop",
-				"Loop '%s' ends only after %d rounds: its condition is %s true%s.", step.ID, loop.MaxIterations, alwaysOrNever(value), conditionSuffix(loop.Condition))
+				"Loop '%s' ends only after %s: its condition is %s true%s.", step.ID, shape.Count(loop.MaxIterations, "round"), alwaysOrNever(value), conditionSuffix(loop.Condition))
 		} else {
 			l.Warnf(at, CodeLoopNever, "fix the condition, or remove the loop",
 				"Loop '%s' never runs: its condition is %s true%s.", step.ID, alwaysOrNever(value), conditionSuffix(loop.Condition))
@@ -97,7 +97,7 @@ func (l *linter) lintLoopNumbers(at shape.Place, step *Step) {
 		l.Warnf(at.Key("count"), CodeLoopCountZero, "set the number of rounds", "Loop '%s' never runs: its count is 0.", step.ID)
 	case literal && loop.MaxIterations < loop.Count:
 		l.Warnf(at.Key("maxIterations"), CodeLoopCountBound, fmt.Sprintf("raise maxIterations to %d, or lower the count", loop.Count),
-			"Loop '%s' counts to %d but ends after %d rounds, by maxIterations.", step.ID, loop.Count, loop.MaxIterations)
+			"Loop '%s' counts to %d but ends after %s, by maxIterations.", step.ID, loop.Count, shape.Count(loop.MaxIterations, "round"))
 	case loop.MaxIterations > longLoop && (!literal || loop.Count > longLoop):
 		l.Warnf(at.Key("maxIterations"), CodeLoopLong, "choose a value slightly above what a normal run needs", "Loop '%s' may run %d rounds before maxIterations ends it.", step.ID, loop.MaxIterations)
 	}
