@@ -22,14 +22,14 @@ type layer struct {
 }
 
 // layers is the dependency rule, from the bottom up. A part imports only parts of lower
-// layers, never another part of its own layer: those meet at interfaces that the consumer
-// declares. To add a part, put its directory into a layer; the test fails for a directory
-// in no layer. Parts may be listed before they are written. The linter's configuration
-// (.golangci.yml, depguard) has a coarser form of the rule, so that an editor shows
-// violations immediately.
+// layers, never another part of its own layer: two parts of a layer meet at interfaces that
+// the consumer declares. To add a part, put its directory into a layer; the test fails for
+// a directory in no layer. Parts may be listed before they are written. The linter's
+// configuration (.golangci.yml, depguard) has a coarser form of the rule, so that an editor
+// shows violations immediately.
 func layers() []layer {
 	return []layer{
-		// The terms that all packages share. They import only the standard library.
+		// The types that all packages share. They import only the standard library.
 		{"root", []string{"."}},
 		// The platform does not import the product. internal/testutil is only for tests.
 		{"platform", []string{"internal/platform", "internal/testutil"}},
@@ -90,7 +90,7 @@ func exceptions() map[string][]string {
 	}
 }
 
-// restricted returns the only parts that may import certain modules.
+// restricted maps a module to the only parts that may import it.
 func restricted() map[string][]string {
 	return map[string][]string{
 		// Only the packages that speak MCP use the types of its SDK.
@@ -105,7 +105,7 @@ func restricted() map[string][]string {
 		"github.com/elastic/go-seccomp-bpf":     {"internal/hooks/sandbox/worker"},
 		"github.com/go-sourcemap":               {"internal/hooks/sandbox/worker"},
 		"github.com/spf13/cobra":                {"internal/cli"},
-		"github.com/dlclark":                    {"internal/workflow/expr/pattern"}, // it sets the library's clock once
+		"github.com/dlclark":                    {"internal/workflow/expr/pattern"}, // the package sets the library's clock once
 		"github.com/fsnotify":                   {"internal/catalog"},
 		"github.com/segmentio/encoding":         {"internal/gateway/jsonrpc"}, // the MCP SDK imports it, too
 		"github.com/tailscale/hujson":           {"internal/install"},         // provides positions in JSON with comments; edits do not use it, because it formats whole files
@@ -137,7 +137,7 @@ type file struct {
 	imports   []string
 }
 
-// productFiles reads the imports of every Go file except tests, whatever its build
+// productFiles reads the imports of every Go file except tests, regardless of build
 // constraints.
 func productFiles(t *testing.T) []file {
 	t.Helper()
@@ -193,7 +193,8 @@ func below(name, part string) bool {
 	return name == part || (part != "." && strings.HasPrefix(name, part+"/"))
 }
 
-// place returns the part and the layer of a directory; the layer is -1 if it is in none.
+// place returns the part and the layer of a directory. The layer is -1 if the directory is
+// in no layer.
 func place(dir string) (part string, height int) {
 	height = -1
 	for i, l := range layers() {

@@ -38,8 +38,8 @@ func TestEveryRequirementHasARow(t *testing.T) {
 	compareIDs(t, rowIDs(coverage), got)
 }
 
-// checkNamedTests finds every test that the table names; a name that ends in …
-// is the beginning of several.
+// checkNamedTests checks that every test that the table names exists. A name that ends in
+// … is the beginning of the names of several tests.
 func checkNamedTests(t *testing.T, text []byte) {
 	t.Helper()
 	var tests []byte

@@ -42,14 +42,14 @@ func ParseURI(uri string) (Name, error) {
 	return n, n.validate()
 }
 
-// Name identifies a document. Project and Workflow may be empty if the rest identifies one
-// document of the user.
+// Name identifies a document. Project and Workflow may be empty if the other fields
+// identify one document of the user.
 type Name struct {
 	Project  string
 	Workflow string
 	ID       string
-	// Here is the caller's project. It is preferred if documents of several projects match,
-	// but does not hide the others.
+	// Here is the caller's project. If documents of several projects match, those of the
+	// caller's project are preferred.
 	Here string
 }
 

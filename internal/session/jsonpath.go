@@ -13,21 +13,22 @@ import (
 )
 
 // Limits of a JSONPath query. A short query can select exponentially many nodes, and the
-// library cannot be interrupted. So the library evaluates one segment at a time, and
-// queries whose filters multiply are refused.
+// evaluation by the library cannot be interrupted. So the library evaluates one segment at
+// a time, and queries whose filters multiply the cost are refused.
 const (
 	maxNodes  = 10_000
 	maxVisits = 1_000_000
-	// patternVisits is the cost of a pattern at each item: the library compiles it every
-	// time.
+	// patternVisits is the cost of a pattern at each item: the library compiles the pattern
+	// every time.
 	patternVisits = 250
 )
 
 // errTooMuch is returned for a query that selects too many values.
 var errTooMuch = errors.New("too many values are selected")
 
-// queryJSONPath evaluates a JSONPath query. A query of names and indices alone returns the
-// selected value, any other a list. Members are in the order of their names.
+// queryJSONPath evaluates a JSONPath query. A query that consists of names and indices
+// returns the selected value, any other query returns a list. Members are in the order of
+// their names.
 func queryJSONPath(data map[string]any, query string) (value any, found bool, err error) {
 	if len(query) > maxPathBytes {
 		return nil, false, guideway.Errorf(guideway.CodeInvalid, "the path has %d bytes, more than %d", len(query), maxPathBytes).WithFix(pathFix)
@@ -58,8 +59,9 @@ func queryJSONPath(data map[string]any, query string) (value any, found bool, er
 	return nodes[0], true, nil
 }
 
-// newParser returns a parser. The library's match and search functions panic if an item
-// lacks the member. By RFC 9535, section 2.4.6, such an item does not match.
+// newParser returns a parser whose match and search functions return false if an item lacks
+// the member, as RFC 9535, section 2.4.6 requires. The functions of the library panic in
+// this case.
 func newParser() *jsonpath.Parser {
 	functions := registry.New()
 	for _, name := range []string{"match", "search"} {
@@ -152,7 +154,7 @@ func childNodes(node any) []any {
 	}
 }
 
-// countNodes returns the number of values in a value, itself included.
+// countNodes returns the number of values in a value, including the value itself.
 func countNodes(value any) int {
 	total := 1
 	switch value := value.(type) {
@@ -169,8 +171,8 @@ func countNodes(value any) int {
 }
 
 // checkFilters refuses a query whose filters may cost more than the size of the value that
-// they filter: $ for more than a single value, several selectors in one pair of brackets,
-// or .. more than once. The query must parse.
+// they filter: a query with $ for more than one value in a filter, with several selectors
+// in one pair of brackets in a filter, or with .. more than once. The query must parse.
 func checkFilters(query string) error {
 	var open []byte
 	descents := 0
@@ -222,14 +224,15 @@ func endOfString(text string, start int) int {
 	return len(text)
 }
 
-// isSingular reports whether the query that continues after a $ selects at most one value:
-// it has only names and indices.
+// isSingular reports whether the query whose text after the $ is rest selects at most one
+// value: it has only names and indices.
 func isSingular(rest string) bool {
 	path, err := newParser().Parse("$" + rest[:endOfQuery(rest)])
 	return err == nil && path.Query().Singular() != nil
 }
 
-// endOfQuery returns the position after the segments at the start of text. They must parse.
+// endOfQuery returns the position after the segments at the start of text. The segments
+// must parse.
 func endOfQuery(text string) int {
 	end := 0
 	for {
@@ -254,7 +257,7 @@ func endOfQuery(text string) int {
 	}
 }
 
-// endOfBracket returns the position after the bracket that closes the one at start.
+// endOfBracket returns the position after the bracket that closes the bracket at start.
 func endOfBracket(text string, start int) int {
 	depth := 0
 	for i := start; i < len(text); i++ {

@@ -2,10 +2,10 @@ package session
 
 import "maps"
 
-// mergeValues returns the old value with a new one merged into it. Objects are merged
+// mergeValues returns the old value with the update merged into it. Objects are merged
 // member by member; everything else, including null and lists, is replaced. No member of
-// the old object is lost unless the new one has it. Neither value is changed; the result
-// shares parts with both.
+// the old object is lost unless the update has a member with its name. Neither value is
+// changed; the result shares parts with both.
 func mergeValues(old, update any) any {
 	into, intoObject := old.(map[string]any)
 	from, fromObject := update.(map[string]any)

@@ -45,8 +45,8 @@ func orderedObject(depth int) *rapid.Generator[map[string]any] {
 	})
 }
 
-// Merging several updates at once equals merging them one after the other, unless a name is
-// an object in one document and a string in the next.
+// Merging several updates together equals merging them one after the other, unless a name
+// is an object in one document and a string in the next.
 func TestMergeIsAssociativeIfKindsAgree(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -74,8 +74,8 @@ func TestMergeLosesNothing(t *testing.T) {
 	})
 }
 
-// checkMerged checks a merged object name by name against the rules, independent of the
-// code.
+// checkMerged checks a merged object member by member against the rules, without the code
+// under test.
 func checkMerged(t *rapid.T, merged, old, update map[string]any) {
 	for name, value := range update {
 		newObject, isObject := value.(map[string]any)

@@ -33,13 +33,14 @@ var statusWords = map[string]string{
 	"started": statusInProgress, "running": statusInProgress, "working": statusInProgress, "ongoing": statusInProgress,
 }
 
-// alias is a member with the other names that agents use for it, best first.
+// alias is the usual name of a member and the other names that agents use for it, the best
+// first.
 type alias struct {
 	name  string
 	other []string
 }
 
-// The members with other names, by section.
+// The members that agents write with other names, by section.
 var (
 	rootCauseAliases  = []alias{{"location", []string{"file", "path"}}, {"description", []string{"explanation", "summary"}}}
 	fixAliases        = []alias{{"approach", []string{"description", "summary"}}, {"steps", []string{"actions"}}, {"risks", []string{"caveats"}}, {"testingStrategy", []string{"testing"}}}
@@ -49,11 +50,11 @@ var (
 
 // normalizeDocument returns a document in the form that dashboards read. It changes three
 // members of the dashboard: status becomes one of three words, progress and confidence
-// become numbers in their range. In rootCause, fix, ruledOut and hypotheses it adds the
-// usual name of a member that has another name. Everything else is unchanged.
+// become numbers in their range. In rootCause, fix, ruledOut and hypotheses it copies a
+// member with another name to its usual name. Everything else is unchanged.
 //
-// before is the document before the update, or nil if it is new. An added member is updated
-// when its source changes.
+// before is the document before the update, or nil if the document is new. If an update
+// changes the member with the other name, the copy is updated too.
 //
 // normalizeDocument(before, normalizeDocument(before, after)) is normalizeDocument(before,
 // after). Neither document is changed.
@@ -121,14 +122,15 @@ var quantity = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*~?\s*(-?\d+(?:\.\d+)?)\s*(?:%|percent|/\s*(\d+))?\s*$`)
 })
 
-// inRange returns the number in value, clamped to 0 to most. The value may be a string. Any
-// other value is returned unchanged. message describes the change.
+// inRange returns the number in value, clamped to the range from 0 to most. The value may
+// be a string. Any other value is returned unchanged. message describes the change, if any.
 func inRange(value any, most float64) (number any, message string) {
 	var given float64
 	number = value
 	switch value := value.(type) {
 	case json.Number:
-		// A value out of the range of float64 becomes an infinity, which is then clamped.
+		// A number that float64 cannot represent becomes an infinity, which is then
+		// clamped.
 		given, _ = strconv.ParseFloat(string(value), 64)
 	case string:
 		parts := quantity().FindStringSubmatch(value)
@@ -149,7 +151,8 @@ func inRange(value any, most float64) (number any, message string) {
 // formatFloat returns a number as JSON.
 func formatFloat(f float64) string { return string(formatNumber(f)) }
 
-// addUsualNames adds the members that a section has only by another name.
+// addUsualNames copies the members that a section has only by another name to their usual
+// names.
 func addUsualNames(before, section map[string]any, aliases []alias) map[string]any {
 	result := maps.Clone(section)
 	for _, a := range aliases {
@@ -162,8 +165,8 @@ func addUsualNames(before, section map[string]any, aliases []alias) map[string]a
 			result[a.name] = value
 			continue
 		}
-		// If both members had the same value, an earlier update added the one, which then
-		// follows its source.
+		// If both members had the same value before this update, an earlier update copied
+		// the alias to the usual name; copy its new value too.
 		said, ok := a.findValue(before)
 		if ok && reflect.DeepEqual(before[a.name], said) && reflect.DeepEqual(current, said) {
 			result[a.name] = value
@@ -172,7 +175,7 @@ func addUsualNames(before, section map[string]any, aliases []alias) map[string]a
 	return result
 }
 
-// findValue returns the value that a section has by another name.
+// findValue returns the value that a section has by one of the other names.
 func (a alias) findValue(section map[string]any) (any, bool) {
 	for _, name := range a.other {
 		if value, ok := section[name]; ok && value != nil && value != "" {

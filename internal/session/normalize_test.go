@@ -67,7 +67,7 @@ func TestNormalize(t *testing.T) {
 	}
 }
 
-// An added member must not keep an outdated value of its source.
+// A copied member must not keep an outdated value of the member that it was copied from.
 func TestAddedNameFollowsItsSource(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, data, updates, want string }{
@@ -138,8 +138,8 @@ func TestNormalizeIsIdempotentAndLosesNothing(t *testing.T) {
 	})
 }
 
-// checkKept checks that a value contains everything in another one, except for the three
-// normalized members of the dashboard.
+// checkKept checks that a value contains everything in an earlier value, except for the
+// three normalized members of the dashboard.
 func checkKept(t *rapid.T, pointer string, was, is any) {
 	switch was := was.(type) {
 	case map[string]any:
@@ -227,7 +227,7 @@ func TestSchemaAgreesWithTheValidator(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		data, _ := normalizeDocument(nil, anyInvestigation().Draw(t, "data"))
-		// The schema cannot describe a time without the library's formats.
+		// The schema cannot describe a time without the validation of formats.
 		if dashboard, ok := data["dashboard"].(map[string]any); ok {
 			delete(dashboard, "startedAt")
 		}

@@ -15,8 +15,8 @@ import (
 //	dashboard.progress              a member of a member
 //	hypotheses[0].status            a member of an item
 //	hypotheses[-1]                  the last item
-//	hypotheses[?status=='active']   the items whose member has that value
-//	hypotheses[*].id                the members of all items
+//	hypotheses[?status=='active']   the items whose member status has that value
+//	hypotheses[*].id                the member id of all items
 //	files['src/a.go'].lines         a member with a dot in its name
 //
 // A name without quotes may contain any characters except dots, brackets, quotes and
@@ -89,12 +89,12 @@ func isPlainName(name string) bool {
 	return name != "" && strings.TrimSpace(name) == name && !strings.ContainsFunc(name, endsName)
 }
 
-// endsName reports whether a character cannot be in a name without quotes.
+// endsName reports whether a character ends a name without quotes.
 func endsName(r rune) bool {
 	return strings.ContainsRune(`.[]'"`, r) || unicode.IsControl(r) || r == unicode.ReplacementChar
 }
 
-// parsePath parses a path. Errors have CodeInvalid and the position.
+// parsePath parses a path. Errors have CodeInvalid and name the position.
 func parsePath(text string) (docPath, error) {
 	p := pathParser{text: text}
 	if len(text) > maxPathBytes {
@@ -117,7 +117,7 @@ type pathParser struct {
 	at   int
 }
 
-// parsePath parses the whole text. problem is the error at p.at.
+// parsePath parses the whole text. problem describes the error at p.at, or is empty.
 func (p *pathParser) parsePath() (path docPath, problem string) {
 	for p.at < len(p.text) || len(path) == 0 {
 		var part pathPart
@@ -212,7 +212,7 @@ func (p *pathParser) parseQuoted() (text, problem string) {
 	return "", "a closing quote is missing"
 }
 
-// parseFilter parses field=='value' after the question mark. The quotes may be missing.
+// parseFilter parses field=='value' after the question mark. The value may have no quotes.
 func (p *pathParser) parseFilter() (part pathPart, problem string) {
 	part.kind = partFilter
 	field, _, ok := strings.Cut(p.text[p.at:], "==")
@@ -239,7 +239,7 @@ func (p *pathParser) parseFilter() (part pathPart, problem string) {
 	return part, ""
 }
 
-// namesOnly reports whether a path consists of names.
+// namesOnly reports whether a path consists only of names.
 func (p docPath) namesOnly() bool {
 	return !slices.ContainsFunc(p, func(part pathPart) bool { return part.kind != partName })
 }

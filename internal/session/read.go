@@ -11,11 +11,11 @@ import (
 // schemaPath selects the schema of documents.
 const schemaPath = "$schema"
 
-// queryDocument returns a part of a document: all of it for an empty path, by JSONPath (RFC
-// 9535) if the path starts with $, otherwise by a docPath. A member whose name is the whole
-// path takes precedence over a docPath. It is also the result for a path with $ that does
-// not parse as the start of a JSONPath. found is false if there is no such value. A filter
-// of a list finds a list, which may be empty.
+// queryDocument returns a part of a document: the whole document for an empty path,
+// otherwise the value that a JSONPath (RFC 9535) selects if the path starts with $, or that
+// a docPath selects. If the document has a member whose name is the whole path, that member
+// takes precedence over a docPath, and over a JSONPath that is invalid. found is false if
+// there is no such value. A filter of a list finds a list, which may be empty.
 func queryDocument(data map[string]any, path string) (value any, found bool, err error) {
 	if path == "" {
 		return data, true, nil
@@ -39,7 +39,7 @@ func queryDocument(data map[string]any, path string) (value any, found bool, err
 }
 
 // findValue returns the value that a path selects. After a filter or [*], a name selects
-// the member of every item, and an index selects one of them.
+// the member of every item, and an index selects one of the items.
 func (p docPath) findValue(root any) (value any, found bool) {
 	current, many := root, false
 	for _, part := range p {
@@ -81,7 +81,7 @@ func getName(value any, name string, many bool) (any, bool) {
 		return values, len(values) > 0 || len(list) == 0
 	}
 	if isList {
-		// An index as a name, as in hypotheses.0.status, is common.
+		// Agents often write an index as a name, as in hypotheses.0.status.
 		at, err := strconv.Atoi(name)
 		if err != nil || at < 0 || at >= len(list) {
 			return nil, false

@@ -12,8 +12,8 @@ import (
 const maxCandidates = 10
 
 // Get returns a document. The name may omit the project, or the project and the workflow,
-// if it matches one document of the user, or one in the caller's project. If it matches
-// several, the error has CodeConflict and their names.
+// if it matches one document of the user, or one document in the caller's project. If it
+// matches several documents, the error has CodeConflict and lists their names.
 func (s *Service) Get(ctx context.Context, p guideway.Principal, n Name) (*Document, error) {
 	if err := checkUser(p.User); err != nil {
 		return nil, err
@@ -46,8 +46,8 @@ func (s *Service) Get(ctx context.Context, p guideway.Principal, n Name) (*Docum
 	}
 }
 
-// resolveName returns the complete reference of a document. It does not look up a complete
-// name.
+// resolveName returns the complete reference of a document. For a complete name it does not
+// check that the document exists.
 func (s *Service) resolveName(ctx context.Context, p guideway.Principal, n Name) (Ref, error) {
 	if n.Project != "" && n.Workflow != "" {
 		ref := Ref{User: p.User, Project: n.Project, Workflow: n.Workflow, ID: n.ID}
@@ -83,7 +83,7 @@ func checkUser(user string) error {
 	return nil
 }
 
-// notFound is the error for a missing document and for one of another user.
+// notFound returns the error for a document that does not exist or belongs to another user.
 func notFound(n Name) error {
 	where := ""
 	if n.Project != "" {
@@ -94,7 +94,7 @@ func notFound(n Name) error {
 		WithFix("create the session with workrail_create_session, or list the existing ones with guideway sessions list")
 }
 
-// ambiguousName is the error for a name that matches several documents.
+// ambiguousName returns the error for a name that matches several documents.
 func ambiguousName(n Name, list []Document) error {
 	names := make([]string, len(list))
 	workflows, projects := map[string]bool{}, map[string]bool{}

@@ -33,7 +33,7 @@ func New(o Options) *Service {
 	return &Service{store: o.Store, now: o.Now}
 }
 
-// CreateRequest is a new document.
+// CreateRequest describes a new document.
 type CreateRequest struct {
 	// Project is the id of the project, ProjectPath its directory.
 	Project     string
@@ -44,8 +44,8 @@ type CreateRequest struct {
 	Data map[string]any
 }
 
-// Create stores a new document and returns it as stored. It never overwrites: an existing
-// document is CodeConflict.
+// Create stores a new document and returns it as stored. It never overwrites: if the
+// document exists, the error has CodeConflict.
 func (s *Service) Create(ctx context.Context, p guideway.Principal, r CreateRequest) (*Document, error) {
 	ref := Ref{User: p.User, Project: r.Project, Workflow: r.Workflow, ID: r.ID}
 	if err := checkRef(ref); err != nil {
@@ -74,8 +74,8 @@ func (s *Service) Create(ctx context.Context, p guideway.Principal, r CreateRequ
 }
 
 // Update merges updates into a document in one transaction and returns the document as
-// stored. The names of the updates' members may be paths; see docs/sessions.md. Either all
-// updates are stored or none.
+// stored. The names of the updates' members may be paths; see docs/sessions.md. If an
+// update is refused, nothing is stored.
 func (s *Service) Update(ctx context.Context, p guideway.Principal, n Name, updates map[string]any) (*Document, error) {
 	ref, err := s.resolveName(ctx, p, n)
 	if err != nil {
@@ -117,13 +117,14 @@ func (s *Service) nextRevision(d Document, updates map[string]any) (Document, []
 
 // ReadResult is the value that a path selects.
 type ReadResult struct {
-	// Ref and Revision identify the document. They are empty for the path "$schema".
+	// Ref and Revision identify the document that was read. They are empty for the path
+	// "$schema".
 	Ref      Ref
 	Revision int64
 	// Query is the path, or "(full session)".
 	Query string
-	// Found is false if the path selects nothing. Data is then nil, as it is for a stored
-	// null.
+	// Found is false if the path selects nothing. Data is then nil; it is also nil for a
+	// stored null.
 	Found bool
 	Data  any
 }

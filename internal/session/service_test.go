@@ -46,7 +46,7 @@ func (b *fixture) createDocument(project, workflow, id, data string) *Document {
 	return d
 }
 
-// wantError checks the code of an error, that it has a fix, and its text.
+// wantError checks that an error has a code, a fix, and the parts in its text.
 func wantError(t *testing.T, err error, code guideway.Code, parts ...string) {
 	t.Helper()
 	if guideway.ErrorCode(err) != code || guideway.ErrorFix(err) == "" {
@@ -448,7 +448,7 @@ func TestErrorsOfTheStoreKeepTheirCode(t *testing.T) {
 	}
 }
 
-// If the clock goes back, the time of the last change does not.
+// If the clock goes back, the time of the last change of a document does not.
 func TestTimesNeverDecrease(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)

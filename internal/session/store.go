@@ -29,18 +29,18 @@ type Document struct {
 	Data map[string]any `json:"data"`
 }
 
-// LogEntry is a line of a document's validation log. Validation never blocks.
+// LogEntry is a line of a document's validation log. Validation never refuses a document.
 type LogEntry struct {
 	At time.Time `json:"at"`
 	// Revision is the validated revision.
 	Revision int64 `json:"revision"`
-	// Pointer is the JSON pointer to the value.
+	// Pointer is the JSON pointer to the value that the message describes.
 	Pointer string `json:"pointer"`
 	Message string `json:"message"`
 }
 
 // Store stores session documents durably. Each writing method is one transaction and adds
-// one change to the feed. Errors carry a code, like those of run.Journal.
+// one change to the feed. Errors have a code, like the errors of run.Journal.
 type Store interface {
 	Documents
 	Finder
@@ -48,15 +48,15 @@ type Store interface {
 
 // Documents are the methods for one document.
 type Documents interface {
-	// CreateDocument stores a new document. An existing document with that Ref is
-	// CodeConflict; a deleted one is replaced and can no longer be restored.
+	// CreateDocument stores a new document. If a document with its Ref exists, the error
+	// has CodeConflict; a deleted document is replaced and can no longer be restored.
 	CreateDocument(ctx context.Context, d Document, log []LogEntry) error
 	// UpdateDocument atomically replaces a document with the result of change, which may be
 	// called more than once. An error of change is returned unchanged, and nothing is
 	// stored.
 	UpdateDocument(ctx context.Context, ref Ref, change func(Document) (Document, []LogEntry, error)) (Document, error)
-	// DeleteDocument removes a document from all lists; RestoreDocument restores it. A
-	// missing document is CodeNotFound.
+	// DeleteDocument removes a document from all lists; RestoreDocument restores it. If the
+	// document does not exist, the error has CodeNotFound.
 	DeleteDocument(ctx context.Context, ref Ref, at time.Time) error
 	RestoreDocument(ctx context.Context, ref Ref, at time.Time) error
 }
@@ -66,8 +66,8 @@ type Finder interface {
 	// Documents lists documents, the last changed first. Empty fields of the filter's Ref,
 	// except the user, do not filter.
 	Documents(ctx context.Context, f Filter) ([]Document, error)
-	// Summaries lists the same documents without reading their data: its cost does not grow
-	// with the size of the documents.
+	// Summaries lists the documents that Documents lists, without reading their data: its
+	// cost does not grow with the size of the documents.
 	Summaries(ctx context.Context, f Filter) ([]Summary, error)
 	// Projects lists the projects that have documents or runs of the user.
 	Projects(ctx context.Context, user string) ([]ProjectSummary, error)
@@ -77,7 +77,7 @@ type Finder interface {
 
 // Filter selects documents.
 type Filter struct {
-	// Ref has the fields to compare; an empty one selects all documents.
+	// Ref has the fields to compare; an empty field except the user matches all documents.
 	Ref Ref
 	// Limit is the maximum number of documents; 0 means 1000.
 	Limit int

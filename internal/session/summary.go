@@ -14,7 +14,7 @@ import (
 // MaxDashboard is the maximum size of the dashboard in a Summary, in bytes of JSON.
 const MaxDashboard = 4 << 10
 
-// Summary is a document in a list. It has the dashboard in place of the data.
+// Summary is a document in a list. It has the dashboard instead of all data.
 type Summary struct {
 	Ref
 	ProjectPath string    `json:"projectPath,omitempty"`
@@ -49,12 +49,12 @@ func summaryDashboard(value any) (json.RawMessage, error) {
 	return shortestMembers(members)
 }
 
-// shortestMembers returns an object of as many of the shortest members as a summary has
-// room for. Title, status and progress are short.
+// shortestMembers returns an object with as many of the shortest members as a summary has
+// room for. The title, the status and the progress are short.
 func shortestMembers(members map[string]any) (json.RawMessage, error) {
 	sizes := make(map[string]int, len(members))
 	for name, value := range members {
-		text, err := jsontext.Marshal(map[string]any{name: value}) // the two braces make up for the comma
+		text, err := jsontext.Marshal(map[string]any{name: value}) // the two braces take at least as much space as the comma between members
 		if err != nil {
 			return nil, err
 		}

@@ -42,8 +42,8 @@ func TestDashboardSummary(t *testing.T) {
 	}
 }
 
-// A summary never exceeds its bound. It is an object of unchanged members, and always the
-// same for a document.
+// A summary never exceeds its maximum size. It is an object of unchanged members, and
+// always the same for a document.
 func TestSummaryIsBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,19 +14,21 @@ import (
 // applyUpdates returns a document with updates merged into it. The names of the updates'
 // members select values of the document:
 //
-//   - a name that the document has, or one without dots and brackets, is that
+//   - a name that the document has, or a name without dots and brackets, selects that
 //     member;
-//   - a name with brackets is a path, and refused if it does not parse;
-//   - a name with dots is a path if it parses as one, otherwise a name: "e.g. this";
+//   - any other name with brackets is a path, and refused if it does not parse;
+//   - any other name with dots is a path if it parses as one, otherwise a name, such as
+//     "e.g. this";
 //   - a path may start with "$.", as in JSONPath.
 //
-// Names within the values are never paths. A value is merged with the existing one: objects
-// member by member; all else is replaced. A path creates missing objects; an index that
-// equals the length of its list appends. A path through something other than an object or a
-// list is refused, as are filters and [*], because a mistake would overwrite data.
+// Names within the values are never paths. A value is merged with the existing value:
+// objects are merged member by member, everything else is replaced. A path creates missing
+// objects; an index that equals the length of its list appends an item. A path through a
+// value that is neither an object nor a list is refused, and so are filters and [*],
+// because a mistake would overwrite data.
 //
-// Names are applied before paths, and paths in order, so that the same updates always
-// return the same document. Neither argument is changed.
+// Names are applied before paths, and paths in a fixed order, so that the same updates
+// always return the same document. Neither argument is changed.
 func applyUpdates(data, updates map[string]any) (map[string]any, error) {
 	names := make(map[string]any, len(updates))
 	var places []placedValue
@@ -52,14 +54,15 @@ func applyUpdates(data, updates map[string]any) (map[string]any, error) {
 	return result.(map[string]any), nil
 }
 
-// placedValue is a value and its path.
+// placedValue is a value and the path where it is stored.
 type placedValue struct {
 	path  docPath
 	key   string
 	value any
 }
 
-// updatePath parses the name of an update's member. It returns nil for a plain name.
+// updatePath parses the name of an update's member. It returns nil for a name that is not a
+// path.
 func updatePath(data map[string]any, key string) (docPath, error) {
 	if _, literal := data[key]; literal || !strings.ContainsAny(key, ".[") {
 		return nil, nil
@@ -93,8 +96,8 @@ func comparePlaced(a, b placedValue) int {
 	return cmp.Or(order, cmp.Compare(a.key, b.key))
 }
 
-// putValue returns the value at path[:done] with a value merged in at the path's end. A
-// missing value is nil.
+// putValue returns current, the value at path[:done], with a value merged in at the end of
+// the path. A missing value is nil.
 func putValue(current any, path docPath, done int, value any) (any, error) {
 	if done == len(path) {
 		return mergeValues(current, value), nil
@@ -142,7 +145,7 @@ func putValue(current any, path docPath, done int, value any) (any, error) {
 	return changed, nil
 }
 
-// wrongKind is the error for a path through a value that has no members or items.
+// wrongKind returns the error for a path through a value that has no members or items.
 func wrongKind(found any, path docPath, wanted string) error {
 	return guideway.Errorf(guideway.CodeInvalid, "%s is %s, not %s", placeName(path), kindOf(found), wanted).
 		WithFix("replace all of %s, or use a different path", placeName(path))

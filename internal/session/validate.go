@@ -11,8 +11,9 @@ import (
 // maxRemarks is the maximum number of log entries of one update.
 const maxRemarks = 50
 
-// validateDocument returns remarks about content that dashboards cannot display. They are
-// logged and block nothing. The document must be normalized.
+// validateDocument returns remarks about content that dashboards cannot display. The
+// remarks are logged; no document is refused because of them. The document must be
+// normalized.
 func validateDocument(workflow string, data map[string]any) []remark {
 	v := validator{}
 	v.checkDashboard(data)
@@ -25,7 +26,8 @@ func validateDocument(workflow string, data map[string]any) []remark {
 	v.checkItems(data, "hypotheses", func(pointer string, item map[string]any) {
 		v.checkWord(pointer+"/status", item["status"], "active", "confirmed", "ruled_out")
 	})
-	// Documents of bug investigations need more members; their workflow fills them in.
+	// Documents of bug investigations need more members, which their workflow asks the
+	// agent to fill in.
 	if strings.Contains(workflow, "bug-investigation") {
 		v.checkInvestigation(data)
 	}
@@ -43,7 +45,7 @@ func (v *validator) addRemark(pointer, format string, args ...any) {
 	}
 }
 
-// checkDashboard checks the members that dashboards read of every document.
+// checkDashboard checks the members that dashboards read in every document.
 func (v *validator) checkDashboard(data map[string]any) {
 	value := data["dashboard"]
 	if value == nil {
@@ -118,7 +120,7 @@ func isObject(value any) bool {
 	return ok
 }
 
-// newRemarks returns the remarks that are new since the last revision: repeating them at
+// newRemarks returns the remarks that the last revision did not have: repeating them at
 // every update would flood the log.
 func newRemarks(before, after []remark) []remark {
 	var fresh []remark

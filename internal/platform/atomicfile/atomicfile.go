@@ -17,7 +17,7 @@ import (
 // File is a file with a secret.
 type File struct {
 	Path string
-	// What is the noun for the file in messages: "token file".
+	// What is the noun for the file in messages, such as "token file".
 	What string
 	// IfSeen is the suggested action if other users may have read the secret.
 	IfSeen string
@@ -25,9 +25,10 @@ type File struct {
 	MaxBytes int64
 }
 
-// ReadOrCreate returns the file's text. If there is no file, it creates one with the text
-// that generate returns, and created is true. Processes that start at the same time get the
-// same text. An error is a *guideway.Error with a fix; the file is then unchanged.
+// ReadOrCreate returns the file's text. If the file does not exist, ReadOrCreate creates it
+// with the text that generate returns, and created is true. Processes that start at the
+// same time get the same text. An error is a *guideway.Error with a fix; the file is then
+// unchanged.
 func (f File) ReadOrCreate(generate func() string) (text string, created bool, err error) {
 	text, err = f.Read()
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -47,7 +48,7 @@ func (f File) ReadOrCreate(generate func() string) (text string, created bool, e
 }
 
 // Read returns the text of a regular file that only its owner can read. The error is
-// fs.ErrNotExist if there is no file, otherwise a *guideway.Error.
+// fs.ErrNotExist if the file does not exist, otherwise a *guideway.Error.
 func (f File) Read() (string, error) {
 	file, err := f.openFile()
 	if err != nil {
@@ -96,9 +97,9 @@ func (f File) readError(err error) error {
 		WithFix("make %s readable for this user only, with chown and chmod 600", f.Path)
 }
 
-// Create atomically and durably creates a file. The error is fs.ErrExist if it exists. The
-// file is a link to a complete temporary file, so a process that sees the name sees the
-// content.
+// Create atomically and durably creates a file. The error is fs.ErrExist if the file
+// exists. The file is a link to a complete temporary file, so a process that sees the name
+// sees the whole content.
 func Create(path, text string) error {
 	temp, err := writeTemp(path, text)
 	if err != nil {
@@ -148,8 +149,8 @@ func writeTemp(path, text string) (name string, err error) {
 	return temp.Name(), nil
 }
 
-// createInPlace creates a file without links: if two processes start at the same time, one
-// may see an empty file, but never a different text.
+// createInPlace creates a file without hard links. If two processes start at the same time,
+// one may see an empty file, but never a different text.
 func createInPlace(path, text string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -160,7 +161,7 @@ func createInPlace(path, text string) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// EnsureFile creates an empty private file, such as one to lock, if there is none.
+// EnsureFile creates an empty private file, such as a lock file, if it does not exist.
 func EnsureFile(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -173,17 +174,18 @@ func EnsureFile(path string) error {
 	return file.Close()
 }
 
-// OpenAppend opens a private file to append to it, and creates it if there is none.
+// OpenAppend opens a private file to append to it, and creates the file if it does not
+// exist.
 func OpenAppend(path string) (*os.File, error) {
-	_ = EnsureFile(path) // the next call returns the error
+	_ = EnsureFile(path) // if it failed, opening the file returns the error
 	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 }
 
-// MakeDir durably creates a private directory and its parents, with the owner of the
-// directory that they are in (KeepOwner).
+// MakeDir durably creates a private directory and its missing parents, with the owner of
+// the directory that contains them (see KeepOwner).
 func MakeDir(dir string) error { return MakeDirMode(dir, 0o700) }
 
-// MakeDirMode is MakeDir for directories with another mode.
+// MakeDirMode is like MakeDir, for a directory with the given mode.
 func MakeDirMode(dir string, mode fs.FileMode) error {
 	var missing []string                   // the innermost first
 	parents := []string{filepath.Dir(dir)} // another process may have created the directory
@@ -209,7 +211,7 @@ func MakeDirMode(dir string, mode fs.FileMode) error {
 	return nil
 }
 
-// SyncDir makes a new name durable, if the system can sync a directory.
+// SyncDir makes a new name in a directory durable, if the system can sync a directory.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

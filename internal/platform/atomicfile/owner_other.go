@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// KeepOwner does nothing: this system has no root.
+// KeepOwner does nothing: this system has no root user.
 func KeepOwner(*os.File) {}
 
 func makeOwnedDir(string, fs.FileMode) {}

@@ -13,11 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KeepOwner gives a file the owner of its directory, if this process is root's and the
-// directory is not. So the files that root creates in the directory of another user remain
-// readable for that user. The file must be a new one that this process has created: a file
-// that was found could be a link of that user to a file of somebody else. An error is not
-// reported: some file systems and containers do not let root change an owner.
+// KeepOwner changes the owner of a file to the owner of its directory, if this process runs
+// as root and the directory belongs to another user. So the files that root creates in the
+// directory of another user remain readable for that user. The file must be a new file that
+// this process has created: an existing file could be a link that the user made to a file
+// of another user. An error is not reported: some file systems and containers do not let
+// root change an owner.
 func KeepOwner(file *os.File) {
 	if os.Geteuid() != 0 {
 		return
@@ -28,8 +29,9 @@ func KeepOwner(file *os.File) {
 }
 
 // makeOwnedDir creates a directory with the owner of its parent, as KeepOwner does for
-// files, if the process is root's and the parent is not. Other processes see it only after
-// it has its owner. If it fails, the caller creates the directory or returns the error.
+// files, if the process runs as root and the parent belongs to another user. Other
+// processes see the directory only after it has that owner. If makeOwnedDir fails, the
+// caller creates the directory or returns the error.
 func makeOwnedDir(dir string, mode fs.FileMode) {
 	if os.Geteuid() != 0 {
 		return
@@ -43,8 +45,8 @@ func makeOwnedDir(dir string, mode fs.FileMode) {
 		return
 	}
 	defer func() { _ = os.Remove(temp) }()
-	// The owner of the parent could put something else in its place: no link is followed,
-	// and only an empty directory of root is changed.
+	// The owner of the parent could replace the new directory: no link is followed, and
+	// only an empty directory of root is changed.
 	opened, err := os.OpenFile(temp, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return

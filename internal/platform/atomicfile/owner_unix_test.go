@@ -13,7 +13,8 @@ import (
 
 const otherUser = 54321
 
-// newForeignDir returns a directory of another user, and a file of root beside it.
+// newForeignDir returns a directory of another user, and a file of root in the parent
+// directory.
 func newForeignDir(t *testing.T) (dir, rootFile string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -41,8 +42,8 @@ func uidOf(t *testing.T, path string) uint32 {
 	return info.Sys().(*syscall.Stat_t).Uid
 }
 
-// The other user puts links to files of root where root creates files. None of them changes
-// its owner.
+// The other user creates links to files of root at the names where root creates files. No
+// linked file changes its owner.
 func TestOwnerOfLinkedFilesIsKept(t *testing.T) {
 	t.Parallel()
 	dir, secret := newForeignDir(t)
@@ -87,8 +88,8 @@ func TestOwnerOfLinkedFilesIsKept(t *testing.T) {
 	}
 }
 
-// A directory of root that is not new keeps its owner, and so does everything in a directory
-// of root.
+// An existing directory of root keeps its owner, and so does everything in a directory of
+// root.
 func TestOwnerOfRootsDirectoryIsKept(t *testing.T) {
 	t.Parallel()
 	dir, _ := newForeignDir(t)

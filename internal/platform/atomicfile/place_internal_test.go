@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestCreateInPlace checks that a file system without hard links gets the same file: it has
-// the text, only its owner can read it, and an existing one is kept.
+// TestCreateInPlace checks that on a file system without hard links the file is the same:
+// it has the text, only its owner can read it, and an existing file is kept.
 func TestCreateInPlace(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")

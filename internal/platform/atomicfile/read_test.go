@@ -19,8 +19,9 @@ func secretFile(path string) atomicfile.File {
 
 func noText() string { return "generated" }
 
-// TestRead checks which files are read: regular ones of their owner alone. The error for a
-// missing file is fs.ErrNotExist. Any other error has a fix, and the file is unchanged.
+// TestRead checks that only regular files that no other user can read are read. The error
+// for a missing file is fs.ErrNotExist. Any other error has a fix, and the file is
+// unchanged.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -65,8 +66,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadOrCreate checks that a missing file is created with its directories, once, and
-// that the error for a directory that cannot be created has a fix.
+// TestReadOrCreate checks that a missing file is created once, together with its
+// directories, and that the error for a directory that cannot be created has a fix.
 func TestReadOrCreate(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a", "b", "c", "file")

@@ -14,11 +14,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
-// nobody is a user without rights.
+// nobody is the id of a user without rights.
 const nobody = 65534
 
-// runAsNobody runs a function as a user without rights, if this process has the right to do
-// that. Its thread ends with it, so that no other code runs as that user.
+// runAsNobody runs a function as a user without rights, if this process may do that. The
+// thread of the function ends with the function, so that no other code runs as that user.
 func runAsNobody(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -60,8 +60,8 @@ func TestUnsyncedNameIsAnError(t *testing.T) {
 }
 
 // TestUnsyncedParentIsAnError checks that MakeDir reports a parent that it cannot make
-// durable, also if it could sync others. The parent here is the name before a link, which
-// leads elsewhere.
+// durable, even if it could sync other parents. The parent in this test is the name before
+// a link to another directory.
 func TestUnsyncedParentIsAnError(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -72,7 +72,7 @@ func TestUnsyncedParentIsAnError(t *testing.T) {
 	if err := atomicfile.MakeDir(at("real", "y", "x")); err != nil {
 		t.Errorf("the directory itself: %v", err)
 	}
-	// It is real/y/x, but its parents by name are y and root.
+	// The new directory is real/y/x, but by its name the parents are y and root.
 	if err := atomicfile.MakeDir(at("link", "..", "..", "y", "x")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a parent that is not there: %v", err)
 	}
@@ -107,7 +107,7 @@ func TestNoFileStaysOpen(t *testing.T) {
 }
 
 // TestUnwritableName checks that a name that can be looked up but not created is an error
-// with a fix, and that the text, which no file has, is not returned.
+// with a fix, and that the text, which was not written to any file, is not returned.
 func TestUnwritableName(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), strings.Repeat("x", 250)) // a temporary name is longer

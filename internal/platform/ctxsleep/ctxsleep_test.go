@@ -10,7 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
 
-// For sleeps for the duration, or returns the cause as soon as the context is done.
+// TestFor checks that For sleeps for the duration, or returns the cause as soon as the
+// context is done.
 func TestFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

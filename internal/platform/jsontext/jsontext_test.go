@@ -32,8 +32,8 @@ func TestAppendString(t *testing.T) {
 	}
 }
 
-// TestAppendStringLikeTheLibrary checks that any string is decoded unchanged, and is
-// encoded as encoding/json does except for the documented differences.
+// TestAppendStringLikeTheLibrary checks that any string is decoded unchanged, and that it
+// is encoded as by encoding/json, except for the documented differences.
 func TestAppendStringLikeTheLibrary(t *testing.T) {
 	t.Parallel()
 	same := strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029", `\ufffd`, "\ufffd")

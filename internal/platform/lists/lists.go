@@ -1,7 +1,7 @@
 // Package lists searches slices of structs without copying their elements.
 package lists
 
-// Find returns the first element that satisfies match, or nil.
+// Find returns a pointer to the first element for which match returns true, or nil.
 func Find[T any](list []T, match func(*T) bool) *T {
 	for i := range list {
 		if match(&list[i]) {

@@ -6,7 +6,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
-// Find returns the element itself, so that changing it changes the list.
+// Find returns a pointer to the element, so that changing it changes the list.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	list := []string{"a", "b", "b"}

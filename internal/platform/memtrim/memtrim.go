@@ -21,13 +21,13 @@ const (
 	defaultIdle   = time.Minute
 	defaultEnough = 8 << 20
 
-	// usualGC is the default of GOGC. With startGC a usual start collects no garbage, but a
-	// start with thousands of definitions does.
+	// usualGC is the default of GOGC. With startGC a start with a usual number of
+	// definitions collects no garbage, but a start with thousands of definitions does.
 	usualGC, startGC = 100, 400
 )
 
-// TuneStartupGC delays garbage collection during the start, which saves a tenth of its
-// time. A Trimmer ends the delay. If the user has set GOGC, nothing is changed.
+// TuneStartupGC delays garbage collection during the start, which makes the start about a
+// tenth faster. A Trimmer ends the delay. If the user has set GOGC, nothing is changed.
 func TuneStartupGC() { setGCPercent(startGC) }
 
 func setGCPercent(percent int) {
@@ -40,8 +40,8 @@ func setGCPercent(percent int) {
 type Options struct {
 	// Settle is the time from the first answer to the end of the start; 0 means one second.
 	Settle time.Duration
-	// Idle is the time after which the start ends if there is no answer; 0 means one
-	// minute.
+	// Idle is the time after which the start is considered over if there was no answer; 0
+	// means one minute.
 	Idle time.Duration
 	// Quiet is the time without answers after which a burst has ended; 0 means one second.
 	Quiet time.Duration
@@ -65,8 +65,8 @@ type Trimmer struct {
 	done    sync.WaitGroup
 }
 
-// Start starts a trimmer. It does nothing until the first call of Answered or the end of
-// Idle.
+// Start starts a trimmer. The trimmer does nothing until the first call of Answered or
+// until the time Idle has passed.
 func Start(opts Options) *Trimmer {
 	if opts.Settle == 0 {
 		opts.Settle = defaultSettle

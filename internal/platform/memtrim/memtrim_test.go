@@ -78,8 +78,8 @@ func TestStartMemoryIsReleasedWithoutAnswers(t *testing.T) {
 	})
 }
 
-// The start does not collect the garbage of a usual start, and the process collects again
-// after the start. A setting of the user is not changed.
+// TuneStartupGC prevents garbage collections during a usual start, and the process collects
+// garbage again after the start. A setting of the user is not changed.
 func TestTuneStartupGCEnds(t *testing.T) {
 	percent := func() uint64 {
 		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}

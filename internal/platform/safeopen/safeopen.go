@@ -23,15 +23,16 @@ func Open(name string) (*os.File, error) {
 	})
 }
 
-// OpenIn opens a regular file below a directory. It does not follow links out of it.
+// OpenIn opens a regular file below a directory. It does not follow links out of the
+// directory.
 func OpenIn(root *os.Root, name string) (*os.File, error) {
 	return openChecked(filepath.FromSlash(name), root.Stat, func(name string) (*os.File, error) {
 		return root.OpenFile(name, os.O_RDONLY|nonblock, 0)
 	})
 }
 
-// openChecked checks a name before it opens it, because opening some devices has side
-// effects, and checks the opened file, because it may be a different one.
+// openChecked checks a name before it opens the file, because opening some devices has side
+// effects, and checks the opened file, because it may be a different file.
 func openChecked(name string, look func(string) (fs.FileInfo, error), do func(string) (*os.File, error)) (*os.File, error) {
 	info, err := look(name)
 	if err != nil {
@@ -60,8 +61,8 @@ func checkRegular(name string, info fs.FileInfo) error {
 	return &fs.PathError{Op: "open", Path: name, Err: special{Kind(info.Mode())}}
 }
 
-// Cause returns a file error without its operation and path, for a message that names them
-// already.
+// Cause returns a file error without its operation and path, for a message that already
+// contains them.
 func Cause(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {

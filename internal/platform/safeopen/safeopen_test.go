@@ -58,8 +58,8 @@ func TestOpensFiles(t *testing.T) {
 	}
 }
 
-// TestReadEndsWithItsContext checks that a signal ends a command that reads the standard
-// input.
+// TestReadEndsWithItsContext checks that Read returns when its context is done, so that a
+// signal ends a command that reads the standard input.
 func TestReadEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	silent, other := io.Pipe()

@@ -29,7 +29,7 @@ func Token(prefix string) string {
 	return prefix + Spell(b[:])
 }
 
-// Spell encodes bytes in the alphabet of ids. The order of the bytes is preserved.
+// Spell encodes bytes in the alphabet of ids. Encoded values sort like the bytes.
 func Spell(b []byte) string {
 	return base32.NewEncoding(letters).WithPadding(base32.NoPadding).EncodeToString(b)
 }

@@ -4,9 +4,9 @@ package spelling
 
 import "strings"
 
-// Closest returns the known word closest to the text, or "" if none is close. The limit is
-// one edit for every three letters, at most three edits. Case, hyphens and underscores are
-// ignored. It never returns the text itself.
+// Closest returns the known word closest to the text, or "" if no word is close. The limit
+// is one edit for every three letters, at most three edits. Case, hyphens and underscores
+// are ignored. It never returns the text itself.
 func Closest(text string, known []string) string {
 	best, bestDistance := "", 1+min(3, len(text)/3)
 	for _, word := range known {

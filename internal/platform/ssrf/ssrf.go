@@ -53,8 +53,8 @@ func isAllowed(addr netip.Addr, allowPrivate bool) bool {
 	return true
 }
 
-// metadataRanges returns the ranges that are never allowed: clouds serve the credentials of
-// virtual machines there.
+// metadataRanges returns the ranges that are never allowed, because clouds serve the
+// credentials of virtual machines there.
 func metadataRanges() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("100.100.100.200/32"),

@@ -1,5 +1,5 @@
-// Package visible escapes the characters of untrusted text that a person cannot see, or that
-// change what a terminal or a browser shows of the rest.
+// Package visible escapes the characters of untrusted text that a person cannot see, or
+// that change how a terminal or a browser shows the other characters.
 package visible
 
 import (
@@ -10,13 +10,13 @@ import (
 )
 
 // IsHidden reports whether a person cannot see a character as it is: control characters,
-// direction marks, zero-width characters, tags, line separators and private characters. Line
-// breaks and tabs are not hidden.
+// direction marks, zero-width characters, tags, variation selectors, line separators and
+// private-use characters. Line breaks and tabs are not hidden.
 func IsHidden(r rune) bool {
 	switch {
 	case r == '\n', r == '\t', r == '\r', r >= ' ' && r <= '~':
 		return false
-	case r >= 0xFE00 && r <= 0xFE0F: // variation selectors are visible: they choose between two forms of a character
+	case r >= 0xFE00 && r <= 0xFE0F: // hidden, except the selectors for the text form and the emoji form of a character
 		return r != 0xFE0E && r != 0xFE0F
 	case r >= 0xE0100 && r <= 0xE01EF:
 		return true
@@ -27,8 +27,8 @@ func IsHidden(r rune) bool {
 }
 
 // FindHidden returns the first hidden character of a text with its line and column, which
-// start at 1; a carriage return that no line feed follows counts as one. ok is false if there
-// is none.
+// start at 1. A carriage return counts as hidden unless a line feed follows it. ok is false
+// if no character is hidden.
 func FindHidden(text string) (r rune, line, column int, ok bool) {
 	line, column = 1, 1
 	for i, r := range text {
@@ -44,8 +44,9 @@ func FindHidden(text string) (r rune, line, column int, ok bool) {
 	return 0, 0, 0, false
 }
 
-// EscapeText returns text with each hidden character as \u{…}. Line breaks and tabs stay, and
-// a carriage return that no line feed follows is escaped: it would overwrite its line.
+// EscapeText returns text with each hidden character as \u{…}. Line breaks and tabs stay.
+// A carriage return is escaped unless a line feed follows it, because it would overwrite
+// its line.
 func EscapeText(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return r == '\r' || r == utf8.RuneError || IsHidden(r) }) {
 		return text

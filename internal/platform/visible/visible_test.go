@@ -54,8 +54,8 @@ func TestEscapeJSON(t *testing.T) {
 	}
 }
 
-// The position of a hidden character is the one that editors show: lines end with a line
-// feed, and columns count characters.
+// The position of a hidden character is the position that editors show: lines end with a
+// line feed, and columns count characters.
 func TestFindHidden(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -1,4 +1,4 @@
-// Package wildcard matches patterns in which * stands for any text.
+// Package wildcard matches patterns in which * matches any text.
 package wildcard
 
 import "strings"

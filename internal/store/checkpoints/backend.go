@@ -61,8 +61,8 @@ func (o Options) openReadOnly() (*blob.Files, error) {
 	return blob.OpenFiles(blob.FilesOptions{Dir: o.contentDir(), MaxBytes: o.maxBlobBytes(), ReadOnly: true})
 }
 
-// openPostgres uses PostgreSQL for the metadata and for the contents, unless a shared
-// directory is configured for these.
+// openPostgres uses PostgreSQL for the metadata, and for the contents unless a shared
+// directory is configured for them.
 func (o Options) openPostgres(ctx context.Context) (*backend, error) {
 	index, closer, err := o.openIndex(ctx)
 	if err != nil {
@@ -84,7 +84,8 @@ func (o Options) openPostgres(ctx context.Context) (*backend, error) {
 	return p, nil
 }
 
-// openIndex returns the store of the runs, or opens one with its closers.
+// openIndex returns the store of the runs. If the caller has none, it opens a store and
+// returns its closers.
 func (o Options) openIndex(ctx context.Context) (checkpoint.Index, []io.Closer, error) {
 	switch {
 	case o.Journal != nil:
@@ -119,7 +120,7 @@ func (o Options) useSQLite(ctx context.Context, p *backend) error {
 	}
 }
 
-// trySQLite opens SQLite and reads a part of it, because a damaged file can often be
+// trySQLite opens SQLite and reads a part of the file, because a damaged file can often be
 // opened.
 func (o Options) trySQLite(ctx context.Context, p *backend) error {
 	index, closer, err := o.openIndex(ctx)
@@ -134,10 +135,10 @@ func (o Options) trySQLite(ctx context.Context, p *backend) error {
 }
 
 // maxChecked is the number of checkpoints up to which the tables are checked completely,
-// which takes some tenths of a second.
+// which takes a few tenths of a second.
 const maxChecked = 20_000
 
-// checkTables returns an error if the tables are damaged.
+// checkTables returns an error if the tables of checkpoints are damaged.
 func (o Options) checkTables(ctx context.Context, index checkpoint.Index) error {
 	totals, err := index.Totals(ctx)
 	if err != nil {
@@ -153,8 +154,8 @@ func (o Options) checkTables(ctx context.Context, index checkpoint.Index) error 
 	return checker.CheckCheckpoints(ctx)
 }
 
-// useFiles keeps the metadata in files next to the blobs. Missing files are created in
-// memory if the storage is read-only.
+// useFiles keeps the metadata in files next to the blobs. If the storage is read-only and
+// the files are missing, the metadata is kept in memory.
 func (o Options) useFiles(p *backend, why string) error {
 	dir := filepath.Join(o.contentDir(), indexDir)
 	if o.ReadOnly {
@@ -173,7 +174,8 @@ func (o Options) useFiles(p *backend, why string) error {
 	return nil
 }
 
-// useMemory keeps everything new in memory, on top of the readable contents.
+// useMemory keeps everything new in memory. Existing contents remain readable if their
+// directory is.
 func (o Options) useMemory(cause error) (*backend, error) {
 	index, err := fileindex.Open(fileindex.Options{Logger: o.Logger})
 	if err != nil {

@@ -1,6 +1,7 @@
 // Package checkpoints opens the checkpoints of contexts with the best available storage:
-// the metadata are in the run store, or in files if that cannot be opened, or in memory if
-// nothing can be written. It is the only package that imports all kinds of storage.
+// the metadata is in the run store, in files if the run store cannot be opened, or in
+// memory if nothing can be written. It is the only package that imports all kinds of
+// storage.
 package checkpoints
 
 import (
@@ -34,19 +35,20 @@ const (
 
 // Options configure the storage of checkpoints. DataDir is required.
 type Options struct {
-	// DataDir is the data directory. Its directory "contexts" has the contents, except with
-	// PostgreSQL, where they are rows.
+	// DataDir is the data directory. Its subdirectory "contexts" has the contents, except
+	// with PostgreSQL, where the contents are rows.
 	DataDir string
 	// Store is StoreSQLite (the default), StoreFiles, or the URL of a PostgreSQL database.
 	Store string
 	// Journal returns the store of the runs, a *sqlite.Store or a *postgres.Store, to share
-	// it. The caller closes it. It is called again after an error. If Journal is nil, Open
-	// opens a store and Close closes it.
+	// it. The caller closes that store. Journal is called again after an error. If it is
+	// nil, Open opens a store and Close closes it.
 	Journal func(ctx context.Context) (checkpoint.Index, error)
 	// BlobDir, if set, has the contents instead of DataDir or the database. With PostgreSQL
 	// it is a directory that all machines share.
 	BlobDir string
-	// Program is the version of the program, which an older program shows in its error.
+	// Program is the version of the program. A migration stores it, so that an older
+	// program that cannot open the store can name the version that migrated it.
 	Program string
 	Limits  checkpoint.Limits
 	// Encryption provides the master key. If it is nil, nothing is encrypted, and encrypted
@@ -65,12 +67,12 @@ type Options struct {
 	lockedReason error
 	// patience is how long Open retries to open a store. The default is 3 s.
 	patience time.Duration
-	// settle is checkpoint.Options.Settle.
+	// settle is the value of checkpoint.Options.Settle.
 	settle time.Duration
 }
 
 // Checkpoints is a checkpoint service with its storage. Its method Store returns the mode
-// of the storage and, in Note, why it differs from the configured one.
+// of the storage and, in Note, the reason if this is not the configured mode.
 type Checkpoints struct {
 	*checkpoint.Service
 	closers []io.Closer
@@ -81,7 +83,7 @@ func (c *Checkpoints) Close() error {
 	return closeAll(c.closers, c.Service.Close())
 }
 
-// closeAll closes stores and returns the given error joined with theirs.
+// closeAll closes stores and returns err joined with the errors of closing them.
 func closeAll(closers []io.Closer, err error) error {
 	for _, one := range closers {
 		err = errors.Join(err, one.Close())
@@ -97,11 +99,11 @@ type backend struct {
 	closers []io.Closer
 }
 
-// Open opens the checkpoints. If SQLite cannot be opened, the metadata are stored in files
-// next to the blobs, which the first call creates from the blobs. If the directory cannot
-// be written, new checkpoints are stored in memory and existing ones remain readable. Every
-// result reports both cases. There is no fallback from PostgreSQL, because checkpoints of
-// other machines would seem to be lost.
+// Open opens the checkpoints. If SQLite cannot be opened, the metadata is stored in files
+// next to the blobs; the first call creates these files from the blobs. If the directory
+// cannot be written, new checkpoints are stored in memory and existing checkpoints remain
+// readable. Every result reports both cases. If PostgreSQL cannot be opened, no other
+// storage is used, because the checkpoints of other machines would seem to be lost.
 //
 // It returns CodeUnavailable if PostgreSQL is unreachable or if the master key is missing
 // or wrong; nothing is changed then. It returns CodeInvalid for invalid options.
@@ -139,7 +141,7 @@ func (l *Locked) Error() string { return l.Cause.Error() }
 func (l *Locked) Unwrap() error { return l.Cause }
 
 // OpenLocked opens checkpoints without their master key, only to list and count them. It
-// creates no key and changes nothing. Calls that need a content return the given reason.
+// creates no key and changes nothing. Calls that need a content return why.
 func OpenLocked(ctx context.Context, o Options, why error) (*Checkpoints, error) {
 	o.Encryption, o.ReadOnly, o.lockedReason = nil, true, why
 	return Open(ctx, o)
@@ -171,8 +173,8 @@ func joinNotes(note, more string) string {
 	return note + "; " + more
 }
 
-// openKeys opens the master key. It neither requires nor creates one if nothing can be
-// stored permanently and nothing is encrypted yet.
+// openKeys opens the master key. If nothing can be stored permanently and nothing is
+// encrypted yet, it neither requires nor creates a key.
 func (o Options) openKeys(ctx context.Context, p *backend) (*seal.Keys, error) {
 	if o.Encryption == nil {
 		return nil, nil
@@ -185,7 +187,7 @@ func (o Options) openKeys(ctx context.Context, p *backend) (*seal.Keys, error) {
 	return seal.Open(ctx, p.blobs, o.Encryption)
 }
 
-// isDatabase reports whether the store is the URL of a server.
+// isDatabase reports whether the store is the URL of a database.
 func (o Options) isDatabase() bool { return strings.Contains(o.Store, "://") }
 
 // contentDir returns the directory of the contents.
@@ -196,10 +198,10 @@ func (o Options) contentDir() string {
 	return filepath.Join(o.DataDir, contextsDir)
 }
 
-// maxBlobBytes returns the limit of a blob, which admits every checkpoint within the
-// limits.
+// maxBlobBytes returns the size limit of a blob, which is large enough for every checkpoint
+// within the limits of checkpoints.
 func (o Options) maxBlobBytes() int64 {
-	const none = 4 << 30 // used if the limit is disabled
+	const none = 4 << 30 // used if the limit of checkpoints is disabled
 	switch most := o.Limits.CheckpointBytes; {
 	case most < 0:
 		return none

@@ -50,7 +50,7 @@ func saveText(t *testing.T, c *Checkpoints, session, text string) *checkpoint.Sa
 	return saved
 }
 
-// checkLast compares the last context of a session.
+// checkLast fails the test unless the last context of a session has the text.
 func checkLast(t *testing.T, c *Checkpoints, session, text string) {
 	t.Helper()
 	loaded, err := c.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: session})
@@ -107,8 +107,8 @@ func TestSharedJournal(t *testing.T) {
 	}
 }
 
-// TestDamagedDatabase checks that metadata files with all checkpoints are used if SQLite
-// cannot be opened, and that every answer reports it.
+// TestDamagedDatabase checks that if SQLite cannot be opened, metadata files with all
+// checkpoints are used instead, and that every answer reports it.
 func TestDamagedDatabase(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"garbage", "another program's", "cut", "zeroed tables"} {
@@ -167,8 +167,8 @@ func blockedDir(t *testing.T) string {
 	return dir
 }
 
-// TestMemory checks that everything works until the process ends if the directory cannot be
-// written, and that every answer reports it.
+// TestMemory checks that if the directory cannot be written, everything works until the
+// process ends, and that every answer reports it.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	for _, source := range []seal.Source{nil, seal.File{Path: filepath.Join(t.TempDir(), "key")}} {
@@ -220,8 +220,8 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestKeys checks in each mode that encrypted checkpoints are not opened with a missing or
-// wrong key.
+// TestKeys checks in each mode that encrypted checkpoints cannot be opened with a missing
+// or wrong key.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	dir, keys := t.TempDir(), t.TempDir()
@@ -298,7 +298,8 @@ func TestListedWithoutTheKey(t *testing.T) {
 	}
 }
 
-// callRefused makes all calls that need a content or change something.
+// callRefused makes all calls that need a content or change something, and returns their
+// errors by the name of the call.
 func callRefused(ctx context.Context, c *Checkpoints, id string) map[string]error {
 	out := map[string]error{}
 	_, out["save"] = c.Save(ctx, testPrincipal(), checkpoint.SaveRequest{Session: "new", Context: json.RawMessage(`{}`)})
@@ -330,9 +331,9 @@ func readTree(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// TestBackFromFiles checks that everything saved, deleted and logged while the metadata
-// were stored in files is in SQLite once it can be opened again, and that the files are
-// removed.
+// TestBackFromFiles checks that everything that was saved, deleted and logged while the
+// metadata was stored in files is in SQLite after SQLite can be opened again, and that the
+// files are removed.
 func TestBackFromFiles(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}
@@ -391,8 +392,8 @@ func TestBackFromFiles(t *testing.T) {
 	}
 }
 
-// TestOldIndexFile checks that an index of an old format is refused, not replaced by memory,
-// and that the fix of the error restores its checkpoints.
+// TestOldIndexFile checks that a file index of an old format is refused and not replaced by
+// an index in memory, and that the fix of the error restores the checkpoints.
 func TestOldIndexFile(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir(), Store: StoreFiles}
@@ -421,7 +422,7 @@ func TestOldIndexFile(t *testing.T) {
 }
 
 // TestBothAtOnce checks that a process that stores the metadata in files loses nothing if
-// another process imports the files.
+// another process imports these files.
 func TestBothAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -438,7 +439,7 @@ func TestBothAtOnce(t *testing.T) {
 	checkLast(t, again, "play", longText(1))
 }
 
-// longText returns a context that differs slightly from the previous one.
+// longText returns a context that differs slightly from the context of the previous number.
 func longText(n int) string {
 	return fmt.Sprintf(`{"log":%q,"step":%d}`, strings.Repeat("the gate was repaired ", 100), n)
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// TestEditedRows changes single values of the index. An outdated last context of a session
-// is always reported, and all contexts are available again.
+// TestEditedRows changes single values of the index. If the last context of a session that
+// is loaded is not the newest, this is always reported, and all contexts are available
+// again.
 func TestEditedRows(t *testing.T) {
 	t.Parallel()
 	const last, middle = ` WHERE number = 12 AND session = 'work'`, ` WHERE number = 5 AND session = 'work'`

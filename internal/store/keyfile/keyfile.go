@@ -21,13 +21,13 @@ const (
 	maxBytes = 4 << 10
 )
 
-// LoadOrCreate reads the key from the file at path, or creates it if there is no file.
-// created reports which. Only the current user can access the file (0600, its directory
+// LoadOrCreate reads the key from the file at path, or creates the key if there is no file;
+// created is then true. Only the current user can access the file (0600, its directory
 // 0700). Several processes that start at the same time agree on one key.
 //
 // A file that cannot be read, that others can read, or that does not contain a key is an
-// error with a fix. It is not replaced, because with another key no existing run could be
-// verified.
+// error with a fix. The file is not replaced, because with another key no existing run
+// could be verified.
 func LoadOrCreate(path string) (key run.Key, created bool, err error) {
 	file := atomicfile.File{
 		Path: path, What: "key file", MaxBytes: maxBytes,

@@ -14,7 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// childVariable is the path of the key that a child process loads and prints.
+// childVariable is the environment variable with the path of the key that a child process
+// loads and prints.
 const childVariable = "GUIDEWAY_TEST_KEY"
 
 func TestMain(m *testing.M) {

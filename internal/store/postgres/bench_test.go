@@ -43,8 +43,8 @@ func newCommit(r run.Record, n int, data []byte) run.Commit {
 	return c
 }
 
-// newStepCommit returns a commit like that of workflow_continue: an event of 1 KB, words
-// and a snapshot.
+// newStepCommit returns a commit like the commits of workflow_continue: with an event of 1
+// KB, words and a snapshot.
 func newStepCommit(r run.Record, snapshot []byte) run.Commit {
 	c := newCommit(r, 1, bytes.Repeat([]byte(`{"a": "0123456789"}, `), 50))
 	c.Key = c.Handle

@@ -152,7 +152,8 @@ func (b *Blobs) CreateSlot(ctx context.Context, key string, value []byte) error 
 	}
 	err := b.store.retryWrite(ctx, "write a slot", func(ctx context.Context, maybeCommitted bool) error {
 		var own bool
-		// If the previous attempt got no answer, it created a slot that has this value.
+		// If the previous attempt got no response, it may have created a slot, which then
+		// has this value.
 		err := b.store.pool.QueryRow(ctx, `
 			with made as (insert into slots (key, value) values ($1, $2) on conflict do nothing returning true)
 			select exists (select from made) or ($3 and exists (select from slots where key = $1 and value = $2))`, key, value, maybeCommitted).Scan(&own)

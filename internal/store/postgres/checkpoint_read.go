@@ -58,7 +58,7 @@ func (s *Store) Checkpoints(ctx context.Context, f checkpoint.Filter) ([]checkpo
 		if f.Any {
 			joint = " | "
 		}
-		// Each word is parsed like indexed text; nothing in it is an operator.
+		// Each word is parsed like indexed text; no character of the word is an operator.
 		query := `(select string_agg('(' || q::text || ')', ` + w.Arg(joint) + `)::tsquery from unnest(` + w.Arg(words) + `::text[]) word,
 			plainto_tsquery('guideway_words', word) q where numnode(q) > 0)`
 		w.Add("c.vector @@ " + query)

@@ -34,7 +34,7 @@ func (s *Store) Apply(ctx context.Context, c checkpoint.Change) error {
 	return markDiskFull(err)
 }
 
-// changeApplied reports whether a change whose answer was lost was applied. It looks for
+// changeApplied reports whether a change whose response was lost was applied. It looks for
 // the effects of the change.
 func (s *Store) changeApplied(ctx context.Context, c checkpoint.Change) (done bool, err error) {
 	switch {
@@ -194,7 +194,7 @@ func removeCheckpoints(ctx context.Context, tx pgx.Tx, c checkpoint.Change) erro
 	return err
 }
 
-// updateLine recalculates the totals of a series.
+// updateLine recalculates the totals of a series in its row.
 func updateLine(ctx context.Context, tx pgx.Tx, c checkpoint.Change) error {
 	user, session := byteString(c.Series.User), byteString(c.Series.Session)
 	if r := c.Add; r != nil && r.Kind != checkpoint.KindFragment {
@@ -228,7 +228,7 @@ type executor interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// addAuditEntries appends to the audit log, all entries in one round trip.
+// addAuditEntries appends entries to the audit log, all in one round trip.
 func addAuditEntries(ctx context.Context, e executor, list []checkpoint.Entry) error {
 	if len(list) == 0 {
 		return nil
@@ -241,7 +241,7 @@ func addAuditEntries(ctx context.Context, e executor, list []checkpoint.Entry) e
 	return e.SendBatch(ctx, &batch).Close()
 }
 
-// Note implements checkpoint.Auditor. An entry may be written twice if the answer of the
+// Note implements checkpoint.Auditor. An entry may be written twice if the response of the
 // server was lost.
 func (s *Store) Note(ctx context.Context, list []checkpoint.Entry) error {
 	if len(list) == 0 {

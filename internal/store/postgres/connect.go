@@ -18,7 +18,8 @@ import (
 
 const (
 	defaultSchema = "guideway"
-	// oldestServer is the oldest supported server version, in the numbering of the server.
+	// oldestServer is the oldest supported server version, in the form of
+	// server_version_num.
 	oldestServer = 140000
 	// lockTimeout bounds how long a statement waits for a locked row.
 	lockTimeout = 10 * time.Second
@@ -31,7 +32,7 @@ const (
 type storeConfig struct {
 	pool   *pgxpool.Config
 	schema string
-	// where is the description of the database in messages, without secrets.
+	// where describes the database in messages, without secrets.
 	where string
 }
 
@@ -72,8 +73,8 @@ func isSchemaName(name string) bool {
 }
 
 // setUpConn configures a new connection. It uses a statement instead of startup parameters,
-// which poolers refuse. An acknowledged commit must be on disk: synchronous_commit=off of a
-// server or role is overridden, stricter settings are kept.
+// which poolers refuse. An acknowledged commit must be on disk: if the server or the role
+// sets synchronous_commit to off, it is set to on; other settings are kept.
 func setUpConn(ctx context.Context, c *pgx.Conn, schema string) error {
 	_, err := c.Exec(ctx, `
 		select set_config('search_path', $1::text, false), set_config('lock_timeout', $2::text, false),

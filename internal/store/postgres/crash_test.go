@@ -22,7 +22,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// envChild makes the test binary run as a child process. Its value is a childWork.
+// envChild is the environment variable that makes the test binary run as a child process.
+// Its value is a childWork as JSON.
 const envChild = "GUIDEWAY_TEST_POSTGRES_CHILD"
 
 // childWork is the work of a child process: clients append to the runs in turn and print
@@ -35,7 +36,8 @@ type childWork struct {
 	Steps   int
 }
 
-// runChild does the work. It prints a line "run seq text µs" for each acknowledged commit.
+// runChild does the work in the environment variable. It prints a line "run seq text µs"
+// for each acknowledged commit.
 func runChild() int {
 	var w childWork
 	if err := json.Unmarshal([]byte(os.Getenv(envChild)), &w); err != nil {
@@ -68,7 +70,7 @@ func runChild() int {
 	return 0
 }
 
-// runClient appends and retries after conflicts.
+// runClient appends commits to the runs in turn, and retries after conflicts.
 func (w childWork) runClient(ctx context.Context, s *postgres.Store, i int, acknowledged func(string, int64, string, time.Duration)) error {
 	for n := 0; n < w.Steps; {
 		id, text := fmt.Sprintf("r_%d", (i+n)%w.Runs), fmt.Sprintf("%s-%d-%d", w.Name, i, n)
@@ -113,8 +115,7 @@ func startChild(tb testing.TB, w childWork) (*exec.Cmd, io.Reader) {
 	return cmd, out
 }
 
-// acks are the acknowledged commits by their texts: the run and the last event number of
-// each.
+// acks maps the text of each acknowledged commit to its run and its last event number.
 type acks map[string]struct {
 	run string
 	seq int64
@@ -192,8 +193,8 @@ func (a acks) checkJournal(tb testing.TB, s *postgres.Store, u string) int {
 	return len(there)
 }
 
-// checkFeed fails the test unless the feed has n changes, each once and those of a run in
-// order.
+// checkFeed fails the test unless the feed has n changes, each of them once, and the
+// changes of a run are in order.
 func (a acks) checkFeed(tb testing.TB, s *postgres.Store, n int) {
 	tb.Helper()
 	list, _, err := s.Changes(context.Background(), 0, n+10)
@@ -211,7 +212,7 @@ func (a acks) checkFeed(tb testing.TB, s *postgres.Store, n int) {
 }
 
 // TestKilledProcess checks that killed processes lose no acknowledged commit and leave no
-// partial one.
+// partial commit.
 func TestKilledProcess(t *testing.T) {
 	t.Parallel()
 	u := newSchemaURL(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
-// writeID identifies one write of a document, so that a write without an answer can be
-// distinguished from other writes.
+// writeID identifies one write of a document, so that a write whose response was lost can
+// be distinguished from other writes.
 type writeID [16]byte
 
 func newWriteID() writeID {
@@ -141,15 +141,15 @@ type documentUpdate struct {
 	refused error
 	// next is the document to store.
 	next session.Document
-	// lost has the documents that were sent without an answer, by the ids of their writes.
-	// before is the id of the write that they would replace.
+	// lost has the documents whose update was sent without a response, by the ids of their
+	// writes. before is the id of the write that these updates would replace.
 	lost   map[writeID]session.Document
 	before writeID
 }
 
-// applyUpdate reads, changes and writes until there is no conflict. After a lost answer,
-// the write id of the document shows the result: it is the id of the lost write, or the one
-// before it. If it is a different one, the result is unknown.
+// applyUpdate reads, changes and writes until there is no conflict. After a lost response,
+// the write id of the document shows the outcome: it is the id of the lost write, or the id
+// of the write before it. If it is a different id, the outcome is unknown.
 func (u *documentUpdate) applyUpdate(ctx context.Context, _ bool) error {
 	const most = 1000
 	for range most {

@@ -61,7 +61,7 @@ const (
 	outcomeFailed outcome = iota
 	// outcomeTransient means that nothing was done, and a retry may succeed.
 	outcomeTransient
-	// outcomeUnknown means that the answer is lost, and the statement may have been
+	// outcomeUnknown means that the response is lost, and the statement may have been
 	// executed.
 	outcomeUnknown
 )
@@ -126,14 +126,14 @@ func (s *Store) wrapError(what string, err error) error {
 	return guideway.Errorf(guideway.CodeInternal, "%s: %w", what, err)
 }
 
-// errorHelp explains an error code of the server to its operator.
+// errorHelp is the explanation and the fix for an error code of the server.
 type errorHelp struct {
 	code    guideway.Code
 	message string
 	fix     string
 }
 
-// errorHelps returns the codes that an operator can fix.
+// errorHelps returns the help for the error codes that an operator can fix.
 func errorHelps() map[string]errorHelp {
 	const unavailable, invalid = guideway.CodeUnavailable, guideway.CodeInvalid
 	return map[string]errorHelp{

@@ -182,7 +182,7 @@ func TestNetworkErrors(t *testing.T) {
 	}
 }
 
-// TestRealServerErrors causes these errors on a real server.
+// TestRealServerErrors causes errors on a real server and checks that they are explained.
 func TestRealServerErrors(t *testing.T) {
 	t.Parallel()
 	u := newSchemaURL(t)
@@ -203,7 +203,8 @@ func TestRealServerErrors(t *testing.T) {
 	checkError(t, s.Append(t.Context(), newCommit(r, 1, nil)), guideway.CodeUnavailable, "tables do not exist")
 }
 
-// TestRoleErrors covers a role without rights and one without free connections.
+// TestRoleErrors checks the errors for a role without rights and for a role without free
+// connections.
 func TestRoleErrors(t *testing.T) {
 	t.Parallel()
 	u := newSchemaURL(t)

@@ -15,13 +15,14 @@ func ConnSetting(tb testing.TB, s *Store, name string) string {
 	return value
 }
 
-// Migrate applies the migrations of this version and then more, as a later version would.
+// Migrate applies the migrations of this version and then the statements in more, as a
+// later version would.
 func Migrate(ctx context.Context, s *Store, more ...string) error {
 	steps := append(migrations(), more...)
 	return s.retryWrite(ctx, "migrate", func(ctx context.Context, _ bool) error { return s.applyMigrations(ctx, steps) })
 }
 
-// PlainWords and Notes return indexed text.
+// PlainWords returns the words of a text as they are indexed, Notes the rows of its words.
 var (
 	PlainWords = plainWords
 	Notes      = noteRows

@@ -10,8 +10,8 @@ import (
 )
 
 // sqlChangesAfter reads a page of the feed, its oldest position, and whether there are
-// changes without a position, all in one snapshot. A reader with a position after the end
-// of the feed has read a feed that was rolled back, and starts again.
+// changes without a position, all in one snapshot. If a reader's position is after the end
+// of the feed, the feed was rolled back since, and the reader starts again.
 const sqlChangesAfter = `
 select f.pruned, f.last, exists (select from outbox), c.pos, c.at, c.subject, c.op, c.user_id, c.item, c.workflow, c.project, c.seq
 from feed f left join lateral (
@@ -85,9 +85,9 @@ func (s *Store) Latest(ctx context.Context) (int64, error) {
 }
 
 // assignPositions assigns positions to new changes, in the order in which their
-// transactions wrote them, and prunes the feed. Concurrent calls wait for each other at the
-// row of the feed; writers do not wait. The statements are one transaction and one round
-// trip.
+// transactions wrote them, and prunes the feed. Concurrent calls wait for each other's lock
+// on the row of the feed; writers do not wait. The statements are one transaction and one
+// round trip.
 func (s *Store) assignPositions(ctx context.Context) error {
 	b := &pgx.Batch{}
 	b.Queue(`select from feed for update`)
@@ -110,7 +110,8 @@ func (s *Store) assignPositions(ctx context.Context) error {
 	return s.pool.SendBatch(ctx, b).Close()
 }
 
-// maintainFeed assigns positions if many changes are waiting for a reader.
+// maintainFeed assigns positions if many changes have no position because the feed has no
+// reader.
 func (s *Store) maintainFeed(ctx context.Context) error {
 	var waiting int
 	err := s.pool.QueryRow(ctx, `select count(*) from (select from outbox limit $1) o`, maintainEvery).Scan(&waiting)

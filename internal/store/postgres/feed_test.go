@@ -12,8 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/postgres"
 )
 
-// TestFeedIsPruned checks that the oldest changes are deleted and that a reader that missed
-// some is reset.
+// TestFeedIsPruned checks that the oldest changes are deleted, and that a reader that
+// missed some of them is told to start again.
 func TestFeedIsPruned(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, postgres.Options{URL: newSchemaURL(t), KeepChanges: 20})
@@ -61,7 +61,7 @@ func TestFeedIsPruned(t *testing.T) {
 }
 
 // TestFeedDoesNotWait checks that a slow transaction delays no reader, and that its change
-// follows the changes that were read before.
+// gets a position after the changes that were read before.
 func TestFeedDoesNotWait(t *testing.T) {
 	t.Parallel()
 	u := newSchemaURL(t)
@@ -115,7 +115,7 @@ func TestFeedWithoutReader(t *testing.T) {
 }
 
 // TestWatchPolls checks that a watch reports the commit of a process that ended before it
-// notified others.
+// notified other processes.
 func TestWatchPolls(t *testing.T) {
 	t.Parallel()
 	u := newSchemaURL(t)

@@ -33,7 +33,7 @@ func listDocuments[T any](ctx context.Context, s *Store, columns string, f sessi
 	return queryList(ctx, s, "list documents", scan, sql, w.Args...)
 }
 
-// Projects implements session.Finder. The path is that of the last change.
+// Projects implements session.Finder. The path of a project is the path in its last change.
 func (s *Store) Projects(ctx context.Context, user string) ([]session.ProjectSummary, error) {
 	const sql = `
 		with work as (

@@ -3,8 +3,9 @@ package postgres
 import "context"
 
 // PinKey stores the fingerprint of the key that signs the runs of the store, if the store
-// has none yet, and returns the stored one. The first fingerprint is never replaced. With
-// an empty fingerprint PinKey only reads; it returns nil if none is stored.
+// has no fingerprint yet, and returns the stored fingerprint. The first fingerprint is
+// never replaced. With an empty fingerprint PinKey only reads; it returns nil if no
+// fingerprint is stored.
 func (s *Store) PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error) {
 	look := func(ctx context.Context) error {
 		err := s.pool.QueryRow(ctx, `select value from facts where name = 'key'`).Scan(&kept)

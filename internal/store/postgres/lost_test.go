@@ -32,8 +32,8 @@ func lossCases() []lossCase {
 	}
 }
 
-// TestLostCommit checks that a commit is applied exactly once if its answer or its request
-// is lost.
+// TestLostCommit checks that a commit is applied exactly once if its response or its
+// request is lost.
 func TestLostCommit(t *testing.T) {
 	t.Parallel()
 	for _, l := range lossCases() {
@@ -49,7 +49,7 @@ func TestLostCommit(t *testing.T) {
 			requireNoError(t, s.Create(t.Context(), d, c))
 			r := c.Record
 			for i := range 5 {
-				if i == 1 { // the same events, except for the unique parts
+				if i == 1 { // the numbers of the texts need not be consecutive
 					continue
 				}
 				c := newNamedCommit(r, fmt.Sprint("text", i))
@@ -98,7 +98,7 @@ func TestLostCommitAgainstAnother(t *testing.T) {
 	}
 }
 
-// TestLostDocument checks that a document update whose answer was lost is not applied
+// TestLostDocument checks that a document update whose response was lost is not applied
 // again, even if its change is not idempotent.
 func TestLostDocument(t *testing.T) {
 	t.Parallel()
@@ -148,8 +148,8 @@ func TestLostDocument(t *testing.T) {
 	}
 }
 
-// TestLostUpdateInDoubt checks that the error reports an unknown result if the answer of an
-// update is lost and another client then changes the document.
+// TestLostUpdateInDoubt checks that the error reports an unknown outcome if the response to
+// an update is lost and another client then changes the document.
 func TestLostUpdateInDoubt(t *testing.T) {
 	t.Parallel()
 	u := newSchemaURL(t)
@@ -207,8 +207,8 @@ func TestConnectionsEnded(t *testing.T) {
 	requireNoError(t, <-told)
 }
 
-// appendAll makes clients append, each to its own run, until all commits are acknowledged.
-// Any error fails the test.
+// appendAll appends with several clients, each to its own run, until all commits are
+// acknowledged. Any error fails the test.
 func appendAll(t *testing.T, s *postgres.Store, clients, steps int) acks {
 	t.Helper()
 	all := acks{}

@@ -15,7 +15,7 @@ import (
 var schemaSQL string
 
 // migrations returns the statements that migrate the tables to the versions 1, 2 and so on.
-// A change of the tables appends a migration; a released one is never edited.
+// A change of the tables appends a migration; a released migration is never edited.
 func migrations() []string { return []string{schemaSQL} }
 
 // applyMigrations migrates the tables to the latest version in one transaction. If

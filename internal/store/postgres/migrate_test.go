@@ -32,8 +32,8 @@ func TestMigrateConcurrently(t *testing.T) {
 	}
 }
 
-// TestMigrateOlder checks that older tables are migrated with their content, completely or
-// not at all.
+// TestMigrateOlder checks that older tables are migrated with their content, and that a
+// failed migration changes nothing.
 func TestMigrateOlder(t *testing.T) {
 	t.Parallel()
 	u := newSchemaURL(t)

@@ -9,16 +9,16 @@ import (
 
 const (
 	// notifyInterval is the minimum time between two notifications of other processes. A
-	// notification within the transaction would serialize all commits of the server; one
+	// notification within each transaction would serialize all commits of the server; one
 	// notification after several commits is cheap.
 	notifyInterval = 5 * time.Millisecond
-	// maintainEvery is how many commits of a process may wait for positions if the feed has
-	// no reader.
+	// maintainEvery is the number of commits of a process after which it maintains the
+	// feed, and the number of changes without a position from which they get positions.
 	maintainEvery = 1000
 )
 
-// notifier does the work after commits that they need not wait for: it notifies other
-// processes and maintains the feed.
+// notifier does the work after a commit that the commit need not wait for: it notifies
+// other processes and maintains the feed.
 type notifier struct {
 	store *Store
 	// commits counts the commits since the last notification.
@@ -33,7 +33,7 @@ func newNotifier(s *Store) *notifier {
 	return &notifier{store: s, wakeup: make(chan struct{}, 1), closing: make(chan struct{})}
 }
 
-// afterCommit counts a commit of this process and requests the work after it.
+// afterCommit counts a commit of this process and wakes the notifier.
 func (s *Store) afterCommit() {
 	s.hub.NotifyAll()
 	s.notifier.commits.Add(1)
@@ -44,7 +44,8 @@ func (s *Store) afterCommit() {
 	}
 }
 
-// runLoop sends notifications until the notifier is closed, and a last one if necessary.
+// runLoop sends notifications until the notifier is closed. If there were commits after the
+// last notification, it then sends one more.
 func (t *notifier) runLoop() {
 	ctx := context.Background()
 	var unsettled int64

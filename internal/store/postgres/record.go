@@ -19,7 +19,7 @@ func byteSlices(texts []string) [][]byte {
 	return list
 }
 
-// dialect returns what the shared queries need to know about the tables.
+// dialect returns the description of the tables for the queries that all stores share.
 func dialect() rows.Dialect {
 	return rows.Dialect{
 		User: "user_id", Number: "n", NeedsPerson: "r.person", HasTag: "c.tags @> array[%s::bytea]",

@@ -23,8 +23,7 @@ type testServer struct {
 }
 
 // newTestServer starts a separate server that syncs to disk at each commit. If the test
-// runs as root, the server runs as the user nobody, because PostgreSQL refuses to run as
-// root.
+// runs as root, the server runs as another user, because PostgreSQL refuses to run as root.
 func newTestServer(t *testing.T) *testServer {
 	t.Helper()
 	serverURL(t) // skip the test if PostgreSQL tests are disabled
@@ -80,7 +79,7 @@ func (o *testServer) runProgram(t *testing.T, name string, args ...string) {
 	if os.Getuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyUID, Gid: nobodyUID}}
 	}
-	// Use a file and not a pipe: the server inherits it and keeps it open.
+	// Use a file and not a pipe for the output: the server inherits it and keeps it open.
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	requireNoError(t, err)
 	defer log.Close()

@@ -16,7 +16,7 @@ const (
 )
 
 // callAttempt is one attempt of a call. maybeCommitted reports whether an earlier attempt
-// got no answer and may have been committed: a writer then checks before it writes.
+// got no response and may have been committed: a writer then checks before it writes.
 type callAttempt func(ctx context.Context, maybeCommitted bool) error
 
 // retryWrite runs a call that writes. It retries while the server is unreachable, restarts
@@ -30,7 +30,7 @@ func (s *Store) retryWrite(ctx context.Context, what string, f callAttempt) erro
 		WithFix("after the server answers again, check the run or document before you repeat the call")
 }
 
-// retryRead runs a call that only reads, with the same retries.
+// retryRead runs a call that only reads, with the same retries as retryWrite.
 func (s *Store) retryRead(ctx context.Context, what string, f func(ctx context.Context) error) error {
 	_, err := s.retryCall(ctx, what, func(ctx context.Context, _ bool) error { return f(ctx) })
 	return err

@@ -12,22 +12,24 @@ import (
 )
 
 const (
-	// commonRows is the number of newest rows that are considered for a word of a search. A
-	// more frequent word is not selective and would be expensive.
+	// commonRows is the number of newest rows that are considered for each word of a
+	// search. A word in more rows is not selective, and reading all its rows would be
+	// expensive.
 	commonRows = 2000
 	// maxWords is the maximum number of words of a search that are used.
 	maxWords = 32
 	// maxExcerpt bounds an excerpt, in bytes.
 	maxExcerpt = 300
-	// excerptStart and excerptEnd enclose the matches in an excerpt of the server. No
-	// displayed text contains them.
+	// excerptStart and excerptEnd enclose the matches in an excerpt that the server makes.
+	// No displayed text contains them.
 	excerptStart, excerptEnd = "\x02", "\x03"
 )
 
 // The statement of a search selects rows for each word. The score of a run for a word
 // depends on how rare the word is and on where it is: words in the record weigh more than
-// words in notes. $1 are the words, $2 is the lexeme of the user or empty, $3 bounds the
-// rows of a word. More conditions on a row can be inserted between the parts.
+// words in notes. $1 are the words, $2 is the lexeme of the user or empty, $3 is the
+// maximum number of rows per word. More conditions on a row can be inserted between the
+// parts.
 const (
 	sqlSearchStart = `
 with asked as materialized (
@@ -98,7 +100,7 @@ func (s *Store) Search(ctx context.Context, q run.Search) ([]run.Hit, error) {
 }
 
 // searchWords returns the words as they are indexed, without duplicates. A word of several
-// parts matches where all its parts match.
+// parts matches a text that contains all its parts.
 func searchWords(words []string) []string {
 	var plain []string
 	for _, word := range words {
@@ -109,8 +111,8 @@ func searchWords(words []string) []string {
 	return plain
 }
 
-// addExcerpts adds to hits a part of the text that matched. If the server does not find the
-// match in the original text, for example because it is in a path or has accents, the
+// addExcerpts adds to each hit a part of the text that matched. If the server does not find
+// the match in the original text, for example because it is in a path or has accents, the
 // excerpt comes from the indexed text.
 func (s *Store) addExcerpts(ctx context.Context, hits []run.Hit, texts, words []string) error {
 	const sql = `
@@ -154,7 +156,7 @@ func (s *Store) addExcerpts(ctx context.Context, hits []run.Hit, texts, words []
 	return nil
 }
 
-// cleanExcerpt turns a headline of the server into one line.
+// cleanExcerpt turns an excerpt that the server made with ts_headline into one line.
 func cleanExcerpt(found string) string {
 	found = strings.NewReplacer(excerptStart, "", excerptEnd, "").Replace(found)
 	return strings.ToValidUTF8(rows.Truncate(strings.Join(strings.Fields(found), " "), maxExcerpt), "")

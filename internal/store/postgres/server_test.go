@@ -19,7 +19,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/postgres"
 )
 
-// envServer has the URL of a disposable server. The tests create schemas in its database.
+// envServer is the environment variable with the URL of a disposable server. The tests
+// create schemas in the database of the URL.
 const envServer = "GUIDEWAY_TEST_POSTGRES"
 
 func TestMain(m *testing.M) {
@@ -142,12 +143,12 @@ func listenLocal(tb testing.TB) net.Listener {
 	return l
 }
 
-// proxy forwards between a store and the server and can lose answers or requests.
+// proxy forwards data between a store and the server, and can lose responses or requests.
 type proxy struct {
 	server   string
 	listener net.Listener
-	// loseAnswer and loseRequest drop the next bytes of that direction and cut the
-	// connection.
+	// loseAnswer drops the next bytes from the server, loseRequest the next bytes to the
+	// server; then the connection is cut.
 	loseAnswer, loseRequest atomic.Bool
 	cuts                    atomic.Int64
 	wg                      sync.WaitGroup

@@ -1,5 +1,5 @@
 // Package postgres keeps runs and session documents in PostgreSQL, for installations on
-// more than one machine. It passes the same contract tests as the embedded journal: package
+// more than one machine. It passes the same contract tests as package sqlite; see package
 // storetest.
 package postgres
 

@@ -7,8 +7,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/storetest"
 )
 
-// TestJournal runs the contract tests, also with two stores on one database, like two
-// machines.
+// TestJournal runs the contract tests, also with two stores on one database, as if two
+// machines used it.
 func TestJournal(t *testing.T) {
 	t.Parallel()
 	serverURL(t)

@@ -38,8 +38,8 @@ func (s *Store) runListener(ctx context.Context) {
 	}
 }
 
-// listenUntilLost listens on one connection until it is lost. heard reports whether it was
-// established.
+// listenUntilLost listens on one connection until the connection is lost. heard reports
+// whether the connection was established.
 func (s *Store) listenUntilLost(ctx context.Context) (heard bool, err error) {
 	c, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
 	if err != nil {
@@ -72,8 +72,8 @@ func (s *Store) listenUntilLost(ctx context.Context) (heard bool, err error) {
 	}
 }
 
-// waitForNotifications notifies the watchers at every notification, and returns after an
-// interval without any.
+// waitForNotifications notifies the watchers at every notification. It returns after an
+// interval without a notification.
 func (s *Store) waitForNotifications(ctx context.Context, c *pgx.Conn) error {
 	for {
 		quiet, cancel := context.WithTimeout(ctx, pollInterval)
@@ -90,8 +90,8 @@ func (s *Store) waitForNotifications(ctx context.Context, c *pgx.Conn) error {
 	}
 }
 
-// newestChange returns a number that increases with every change of the feed: changes get
-// their positions in the order of their numbers in the outbox, each once.
+// newestChange returns a number that increases with every change of the feed: the number of
+// changes that have a position or wait for one.
 func newestChange(ctx context.Context, c *pgx.Conn) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

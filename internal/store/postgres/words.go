@@ -17,11 +17,12 @@ import (
 const (
 	// maxNote bounds one row of words. The excerpt of a hit comes from one row.
 	maxNote = 8 << 10
-	// maxToken is longer than any useful search word. The server's limit is 2046.
+	// maxToken is the maximum length of an indexed word, longer than any useful search
+	// word. The server's limit is 2046.
 	maxToken = 500
 )
 
-// userLexeme returns the lexeme of a user in the vectors of its runs. Words never contain
+// userLexeme returns the lexeme that marks the rows of a user's runs. Words never contain
 // "!".
 func userLexeme(user string) string {
 	sum := sha256.Sum256([]byte(user))
@@ -39,7 +40,8 @@ func recordWords(r run.Record) string {
 	return rows.Truncate(words, maxNote)
 }
 
-// noteRows returns the rows of the words of a commit: the original and the indexed text.
+// noteRows returns the rows for the words of a commit: for each row the original text and
+// the indexed text.
 func noteRows(words string) (texts, plain []string) {
 	for rest := toValidText(words); strings.TrimSpace(rest) != ""; {
 		piece := rows.Truncate(rest, maxNote)
@@ -57,8 +59,8 @@ func noteRows(words string) (texts, plain []string) {
 }
 
 // plainWords returns the words of a text in lower case, without accents, separated by
-// single spaces. Without this, the server's parser would treat paths, branches and file
-// names as one word each. It also removes all operators from search words.
+// single spaces. Otherwise the server's parser would treat paths, branches and file names
+// as one word each. plainWords also removes all operators from search words.
 func plainWords(text string) string {
 	var b strings.Builder
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool {

@@ -36,8 +36,8 @@ func TestPlainWords(t *testing.T) {
 	}
 }
 
-// TestNotes checks that the rows of a text have all its words in order and that no row is
-// too long for an excerpt.
+// TestNotes checks that the rows for a text have all words of the text in order and that no
+// row is too long for an excerpt.
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -60,8 +60,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestSearchOfCommonWords checks that a word in very many runs is searched in the newest
-// runs that match the filter.
+// TestSearchOfCommonWords checks that a search for a word that very many runs contain finds
+// the newest runs that match the filter.
 func TestSearchOfCommonWords(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, postgres.Options{URL: newSchemaURL(t)})

@@ -11,8 +11,9 @@ import (
 )
 
 // A commit is one statement, and so one transaction and one round trip. Its parameters are
-// the columns of the run ($1 to $25, from rows.RunFields) and those of commitArgs. Both
-// statements end with the same parts.
+// the parameters $1 to $46 that commitArgs returns, of which $1 to $25 are the columns of
+// the run (rows.RunFields). The statements of Create and of Append both end with
+// sqlCommitParts.
 const sqlCommitParts = `, occurred as (
 	insert into events (run, seq, at, kind, by_user, by_client, via, data, mac)
 	select c.id, e.* from changed c, unnest($26::bigint[], $27::timestamptz[], $28::bytea[], $29::bytea[], $30::bytea[],
@@ -49,7 +50,7 @@ with defined as (
 select $45::bigint is not null, true`
 
 // The update waits for another transaction on the same run and then checks the expected
-// number again: of several appends with the same number one succeeds.
+// number again: of several appends with the same number, one succeeds.
 const sqlAppendRun = `
 with changed as (
 	update runs set client = $3, workflow = $4, name = $5, version = $6, hash = $7, goal = $8, project = $9, project_path = $10,
@@ -110,9 +111,9 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 	return s.commitRun(ctx, "append to a run", sqlAppendRun, commitArgs(c, run.OpChanged), c)
 }
 
-// commitRun executes one of the two statements. After an attempt without an answer it first
-// checks whether that attempt was committed. It does not matter if the first statement is
-// still in progress: then the next one conflicts, and the check is repeated.
+// commitRun executes the statement of Create or Append. After an attempt without a response
+// it first checks whether that attempt was committed. If the statement of that attempt is
+// still in progress, the next one conflicts with it, and the check is repeated.
 func (s *Store) commitRun(ctx context.Context, what, sql string, args []any, c run.Commit) error {
 	err := s.retryWrite(ctx, what, func(ctx context.Context, maybeCommitted bool) error {
 		if maybeCommitted {
@@ -153,7 +154,7 @@ func (s *Store) sendCommit(ctx context.Context, sql string, args []any, c run.Co
 }
 
 // isStored reports whether a commit is in the journal: with the same events and the same
-// handle, which is unique.
+// handle. Handles are unique.
 func (s *Store) isStored(ctx context.Context, c run.Commit) (bool, error) {
 	there, err := s.queryEvents(ctx, c.Record.ID, c.Expected, len(c.Events))
 	if err != nil || len(there) != len(c.Events) {

@@ -1,9 +1,10 @@
-// Package rollbackguard records the last event of every run in a separate text file. A
-// rollback of the journal, or removing the last events of a run, does not change this file,
-// and editing it requires the key.
+// Package rollbackguard records the last event of every run, its head, in a separate text
+// file. A rollback of the journal, or removing the last events of a run, does not change
+// this file, and editing it requires the key.
 //
-// A line is "run seq mac tag": the tag authenticates the rest. Lines that begin with #
-// record when the file was created, compacted or restored. Lines are only appended, and not
+// A line is "run seq mac tag": the tag authenticates the rest of the line. Lines that begin
+// with
+// # record when the file was created, compacted or restored. Lines are only appended, and not
 // synced: the journal is always at least as new, and losing a head in a power failure only
 // means that one rollback would go unnoticed.
 package rollbackguard
@@ -31,31 +32,32 @@ const (
 	// lock is tried.
 	lockTimeout      = 5 * time.Second
 	lockPollInterval = time.Millisecond
-	// A file larger than compactFrom is compacted when it is compactFactor times as large
-	// as after the last compaction.
+	// A file larger than compactFrom is compacted when it is more than compactFactor times
+	// as large as after the last compaction.
 	compactFrom   = 1 << 20
 	compactFactor = 4
 )
 
 var _ run.Heads = (*File)(nil)
 
-// File is a file of heads. It is safe for concurrent use by goroutines and processes. It is
-// not kept open between calls.
+// File is a file with the heads of runs. It is safe for concurrent use by goroutines and
+// processes. It is not kept open between calls.
 type File struct {
 	path string
 	key  run.Key
 	now  func() time.Time
-	// compactFrom is the constant of the same name, except in tests.
+	// compactFrom is the constant of the same name; tests set a lower value.
 	compactFrom int64
 
-	// writeMu is held while a batch is written. mu guards next, the batch after it.
+	// writeMu is held while a batch is written. mu guards next, the batch that is written
+	// after the current one.
 	writeMu sync.Mutex
 	mu      sync.Mutex
 	next    *lineBatch
 }
 
 // Open returns the file at path, which need not exist yet, with the key that authenticates
-// its lines. It does not access the file.
+// its lines. Open does not access the file.
 func Open(path string, key run.Key) (*File, error) {
 	if path == "" || len(key) != run.KeySize {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "a head file needs a path and a key of %d bytes, not %q and %d", run.KeySize, path, len(key))
@@ -104,7 +106,7 @@ func (f *File) joinBatch(line string) (b *lineBatch, first bool) {
 	return f.next, first
 }
 
-// writeBatch writes a batch, including lines that were added while the previous one was
+// writeBatch writes a batch, including lines that were added while the previous batch was
 // written. It returns the size of the file.
 func (f *File) writeBatch(b *lineBatch) (size int64, err error) {
 	f.writeMu.Lock()
@@ -134,8 +136,9 @@ func (f *File) appendLines(lines string) (size int64, err error) {
 	return size, err
 }
 
-// addLines appends lines concurrently with other writers: a single write in append mode is
-// atomic. If the last line is torn, it writes nothing.
+// addLines appends lines. Other writers may append at the same time, because a single write
+// in append mode is atomic. If the last line of the file is incomplete, torn is true and
+// nothing is written.
 func (f *File) addLines(lines string) (size int64, torn bool, err error) {
 	release, err := f.lockFile((*flock.Flock).TryRLockContext)
 	if err != nil {
@@ -187,8 +190,8 @@ func (f *File) truncateTornLine() error {
 	return os.Truncate(f.path, int64(strings.LastIndexByte(string(text), '\n')+1))
 }
 
-// Heads implements run.Heads. If lines are damaged, it returns the heads of the others and
-// an error with the numbers of the damaged lines.
+// Heads implements run.Heads. If lines are damaged, it returns the heads in the other lines
+// and an error with the numbers of the damaged lines.
 func (f *File) Heads() (map[string]run.Head, error) {
 	if _, err := os.Stat(f.path); errors.Is(err, fs.ErrNotExist) {
 		return map[string]run.Head{}, nil
@@ -252,7 +255,7 @@ func (f *File) compactFile() error {
 	return f.replaceFile(c)
 }
 
-// needsCompaction reports whether the file has grown enough since it was written.
+// needsCompaction reports whether the file has grown enough since it was last rewritten.
 func (f *File) needsCompaction() (bool, error) {
 	file, err := os.Open(f.path)
 	if err != nil {
@@ -268,7 +271,7 @@ func (f *File) needsCompaction() (bool, error) {
 	return info.Size() > max(f.compactFrom, compactFactor*f.sizeWhenWritten(string(first[:n]))), nil
 }
 
-// replaceFile replaces the file. The first line has its size.
+// replaceFile replaces the file. The first line records the size of the other lines.
 func (f *File) replaceFile(c *content) error {
 	lines := c.formatLines(f)
 	return atomicfile.Replace(f.path, f.noteLine("compacted", len(lines))+lines)

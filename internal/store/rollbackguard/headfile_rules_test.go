@@ -14,8 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// TestHeldLock checks that every call ends if another process holds the lock, that the error
-// says which file to release, and that the calls work once it is released.
+// TestHeldLock checks that every call ends if another process holds the lock, that the
+// error names the file to release, and that the calls work after it is released.
 func TestHeldLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,8 +42,8 @@ func TestHeldLock(t *testing.T) {
 	})
 }
 
-// TestOtherErrorsNameNoProcess checks that an error without a lock suggests permissions, not
-// a process that does not exist.
+// TestOtherErrorsNameNoProcess checks that the fix for an error that no lock has caused
+// suggests permissions, and does not mention a process that holds a lock.
 func TestOtherErrorsNameNoProcess(t *testing.T) {
 	t.Parallel()
 	f := newFile(t)
@@ -59,7 +59,7 @@ func TestOtherErrorsNameNoProcess(t *testing.T) {
 }
 
 // TestWitnessesAreBounded checks that a run that is rolled back again and again keeps its
-// latest witnesses, also after a compaction, but not more of them than the bound.
+// latest witnesses, also after a compaction, but at most maxWitnesses.
 func TestWitnessesAreBounded(t *testing.T) {
 	t.Parallel()
 	f := newFile(t)
@@ -93,8 +93,8 @@ func TestWitnessesAreBounded(t *testing.T) {
 	check("after a compaction")
 }
 
-// TestUnusualFirstLine checks that a file whose first line was edited is neither compacted
-// nor the end of the process: lines are added, and the edit is reported.
+// TestUnusualFirstLine checks that a file whose first line was edited is not compacted and
+// does not crash the process: lines are added, and the edit is reported.
 func TestUnusualFirstLine(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"", "#", "# begun", "# begun x", "# begun x y", "# begun x -5", "a b c 5", "# begun x 99999999999999999999"} {
@@ -117,8 +117,8 @@ func TestUnusualFirstLine(t *testing.T) {
 	}
 }
 
-// TestCompactionIsRare checks that a file is not rewritten for each head, only when it has
-// grown to a multiple of its size after the last compaction.
+// TestCompactionIsRare checks that a file is rewritten only after it has grown to a
+// multiple of its size after the last compaction.
 func TestCompactionIsRare(t *testing.T) {
 	t.Parallel()
 	f := newFile(t)

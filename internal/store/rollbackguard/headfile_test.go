@@ -23,8 +23,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// childVariable names the run that a child process records, in the file childFile of its
-// directory.
+// childVariable is the environment variable that names the run whose heads a child process
+// records, in the file childFile of its directory.
 const (
 	childVariable = "GUIDEWAY_TEST_HEADS"
 	childFile     = "heads"
@@ -97,7 +97,7 @@ func checkHeads(t *testing.T, f *File, expected map[string]int64) {
 	}
 }
 
-// ignoreWitnesses compares heads without their witnesses.
+// ignoreWitnesses returns the option to compare heads without their witnesses.
 func ignoreWitnesses() cmp.Option {
 	return cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Witnesses" }, cmp.Ignore())
 }
@@ -134,8 +134,8 @@ func TestWitnessesOfARollback(t *testing.T) {
 
 // TestWitnessOfTheSameNumber checks that a head that was followed by a different event with
 // the same number is kept as evidence, also after a compaction. This happens if the journal
-// is rolled back by one event and a different event takes its place. A repeated event is
-// not evidence.
+// is rolled back by one event and a different event takes its place. If the same event is
+// recorded again, it is not kept as evidence.
 func TestWitnessOfTheSameNumber(t *testing.T) {
 	t.Parallel()
 	f := newFile(t)
@@ -389,8 +389,8 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// TestOneWrite checks that calls during a write share the next write and that each gets its
-// result.
+// TestOneWrite checks that calls during a write share the next write, and that each call
+// gets the result of that write.
 func TestOneWrite(t *testing.T) {
 	t.Parallel()
 	const runs = 50
@@ -476,7 +476,8 @@ func TestUnwritableDirectory(t *testing.T) {
 	}
 }
 
-// BenchmarkRecord measures whether the cost of a head depends on the length of the file.
+// BenchmarkRecord measures whether the cost of recording a head depends on the length of
+// the file.
 func BenchmarkRecord(b *testing.B) {
 	for _, runs := range []int{10, 20_000} {
 		b.Run(fmt.Sprint("runs=", runs), func(b *testing.B) {

@@ -19,7 +19,7 @@ import (
 // tagBytes is the length of the truncated HMAC in a line.
 const tagBytes = 16
 
-// content is the parsed content of a file.
+// content is the parsed content of a head file.
 type content struct {
 	heads map[string]run.Head
 	// last has the most recent head of each run, in the order of the file.
@@ -109,8 +109,8 @@ func (f *File) parseLine(c *content, line string) bool {
 		c.addWitness(id, last)
 	}
 	c.last[id] = h
-	// Of two heads with the same number, the first is kept, so that it does not match a
-	// journal that was rolled back and continued differently.
+	// Of two heads with the same number, keep the first, so that the recorded head does not
+	// match a journal that was rolled back and continued differently.
 	if known, there := c.heads[id]; !there || h.Seq > known.Seq {
 		h.Witnesses = known.Witnesses
 		c.heads[id] = h
@@ -118,7 +118,8 @@ func (f *File) parseLine(c *content, line string) bool {
 	return true
 }
 
-// addWitness keeps a head that was followed by a lower number.
+// addWitness keeps a head as evidence that it was followed by a lower number, or by a
+// different event with the same number.
 func (c *content) addWitness(id string, h run.Head) {
 	known := c.heads[id]
 	h.Witnesses = nil
@@ -147,7 +148,7 @@ func parseHead(fields []string) (id string, h run.Head, ok bool) {
 	return id, h, err == nil
 }
 
-// formatLines returns the lines of a file with this content, except for the first one.
+// formatLines returns the lines of a file with this content, except for the first line.
 func (c *content) formatLines(f *File) string {
 	var text bytes.Buffer
 	for _, note := range c.notes {
@@ -162,7 +163,8 @@ func (c *content) formatLines(f *File) string {
 	return text.String()
 }
 
-// sizeWhenWritten returns the size of a file when it was written, from its first line.
+// sizeWhenWritten returns the size that the file had when it was last rewritten, as
+// recorded in its first line.
 func (f *File) sizeWhenWritten(text string) int64 {
 	line, _, _ := strings.Cut(text, "\n")
 	fields := strings.Fields(line)

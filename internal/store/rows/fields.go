@@ -1,5 +1,5 @@
-// Package rows has what the stores with SQL share: the fields of a row in the order of its
-// columns, the conditions of a filter, and the checks of a change.
+// Package rows contains the code that the stores with SQL share: the fields of a row in the
+// order of its columns, the conditions of a filter, and the checks of a change.
 package rows
 
 import (
@@ -114,7 +114,7 @@ func EntryFields(e *checkpoint.Entry) []any {
 	}
 }
 
-// Values returns the values of fields, as a store writes them.
+// Values returns the values of fields in the form in which a store writes them.
 func (d Dialect) Values(fields []any) []any {
 	list := make([]any, len(fields))
 	for i, field := range fields {

@@ -10,13 +10,13 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// The limits of lists without a limit.
+// The default limits of lists.
 const (
 	DefaultLimit     = 100
 	DefaultDocuments = 1000
 )
 
-// LimitOr returns a limit, or the default if there is none.
+// LimitOr returns limit, or otherwise if limit is not positive.
 func LimitOr(limit, otherwise int) int {
 	if limit <= 0 {
 		return otherwise
@@ -24,12 +24,13 @@ func LimitOr(limit, otherwise int) int {
 	return limit
 }
 
-// Dialect describes the differences of the tables of a store.
+// Dialect describes the tables of a store where they differ from those of other stores.
 type Dialect struct {
-	// User and Number are the columns of the user and of the number of a row.
+	// User is the name of the column with the user, Number that of the column with the
+	// number of a row.
 	User, Number string
-	// NeedsPerson is the condition of a run r that waits for a person. HasTag is that of a
-	// checkpoint c with a tag, %s.
+	// NeedsPerson is the condition that a run r waits for a person. HasTag is the condition
+	// that a checkpoint c has the tag %s.
 	NeedsPerson, HasTag string
 	// Value converts a string or a time to the value of a column; it returns other values
 	// unchanged.
@@ -50,7 +51,8 @@ func (c *Conditions) Arg(value any) string {
 	return fmt.Sprintf("$%d", len(c.Args))
 }
 
-// Add adds a condition. Its verbs are replaced by the placeholders of the values.
+// Add adds a condition. The verbs in its text are replaced by the placeholders of the
+// values.
 func (c *Conditions) Add(text string, values ...any) {
 	places := make([]any, len(values))
 	for i, value := range values {
@@ -59,7 +61,8 @@ func (c *Conditions) Add(text string, values ...any) {
 	c.texts = append(c.texts, fmt.Sprintf(text, places...))
 }
 
-// AddIn adds the condition that a column has one of the values, of which there must be one.
+// AddIn adds the condition that a column has one of the values. There must be at least one
+// value.
 func (c *Conditions) AddIn(column string, values []any) {
 	c.Add(column+" IN (%s"+strings.Repeat(", %s", len(values)-1)+")", values...)
 }
@@ -71,7 +74,8 @@ func (c *Conditions) addEqual(column, value string) {
 	}
 }
 
-// addPeriod adds the condition that a time is in a period, whose ends may be zero.
+// addPeriod adds the condition that a time is in a period. If since or until is zero, the
+// period has no bound there.
 func (c *Conditions) addPeriod(column string, since, until time.Time) {
 	if !since.IsZero() {
 		c.Add(column+" >= %s", since)
@@ -84,7 +88,7 @@ func (c *Conditions) addPeriod(column string, since, until time.Time) {
 // Len returns the number of conditions.
 func (c *Conditions) Len() int { return len(c.texts) }
 
-// Where returns the clause; it is empty without conditions.
+// Where returns the WHERE clause, or "" if there are no conditions.
 func (c *Conditions) Where() string {
 	if len(c.texts) == 0 {
 		return ""
@@ -113,7 +117,8 @@ func (c *Conditions) AddRuns(f run.Filter) {
 	}
 }
 
-// AddDocuments adds the conditions of a filter on documents. An empty user matches none.
+// AddDocuments adds the conditions of a filter on documents. An empty user matches no
+// document.
 func (c *Conditions) AddDocuments(f session.Filter) {
 	c.Add(c.Dialect.User+" = %s", f.Ref.User)
 	c.Add("deleted IS NULL")
@@ -155,8 +160,8 @@ func (c *Conditions) AddCheckpoints(f checkpoint.Filter) {
 	}
 }
 
-// AddHistory adds the conditions of the checkpoints c of a series, and returns the order and
-// the limit.
+// AddHistory adds the conditions for the checkpoints c of a series, and returns the clauses
+// for their order and limit.
 func (c *Conditions) AddHistory(key checkpoint.SeriesKey, h checkpoint.History) (rest string) {
 	c.Add("c."+c.Dialect.User+" = %s", key.User)
 	c.Add("c.session = %s", key.Session)
@@ -171,7 +176,8 @@ func (c *Conditions) AddHistory(key checkpoint.SeriesKey, h checkpoint.History) 
 	return rest + c.limitOrAll(h.Limit)
 }
 
-// AddSeries adds the conditions of a filter on series, and returns the order and the limit.
+// AddSeries adds the conditions of a filter on series, and returns the clauses for their
+// order and limit.
 func (c *Conditions) AddSeries(f checkpoint.SeriesFilter) (rest string) {
 	c.addEqual(c.Dialect.User, f.User)
 	if !f.Before.IsZero() {
@@ -180,14 +186,14 @@ func (c *Conditions) AddSeries(f checkpoint.SeriesFilter) (rest string) {
 	return " ORDER BY touched, " + c.Dialect.User + ", session" + c.limitOrAll(f.Limit)
 }
 
-// AddEntries adds the conditions of the entries of the audit log of a user, or of all users,
-// and returns the order and the limit.
+// AddEntries adds the conditions for the entries of the audit log of a user, or of all
+// users if user is empty, and returns the clauses for their order and limit.
 func (c *Conditions) AddEntries(user string, limit int) (rest string) {
 	c.addEqual(c.Dialect.User, user)
 	return " ORDER BY " + c.Dialect.Number + " DESC LIMIT " + c.Arg(limit)
 }
 
-// limitOrAll returns a limit, or nothing if it is 0.
+// limitOrAll returns the clause for a limit, or "" if the limit is not positive.
 func (c *Conditions) limitOrAll(limit int) string {
 	if limit <= 0 {
 		return ""

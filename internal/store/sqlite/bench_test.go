@@ -55,8 +55,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// growTo appends events to a run, a thousand per commit, until it has the given number of
-// events. Each commit has notes.
+// growTo appends events to a run, a thousand per commit, until the run has the given number
+// of events. Each commit has notes.
 func growTo(b *testing.B, s *Store, id string, events int64) {
 	b.Helper()
 	for seq := int64(0); seq < events; {
@@ -105,8 +105,8 @@ func BenchmarkWriters(b *testing.B) {
 	}
 }
 
-// BenchmarkSearch searches 20,000 runs with two rows of words each, for words that nearly
-// all, some and few of them contain.
+// BenchmarkSearch searches 20,000 runs with two rows of words each: for words that nearly
+// all of them, some of them and few of them contain.
 func BenchmarkSearch(b *testing.B) {
 	s := openBench(b)
 	fillForSearch(b, s, 20_000)

@@ -45,7 +45,7 @@ func (s *Store) Check(ctx context.Context) (Health, error) {
 	return h, err
 }
 
-// quickCheck returns the errors that SQLite finds on the pages. It does not compare indices
+// quickCheck returns the errors that SQLite finds on the pages. It does not compare indexes
 // with tables.
 func quickCheck(ctx context.Context, db *sql.DB) ([]string, error) {
 	rows, err := db.QueryContext(ctx, `PRAGMA quick_check(20)`)

@@ -11,7 +11,7 @@ import (
 
 var _ checkpoint.Repairer = (*Store)(nil)
 
-// sqlRepair returns the statements that rebuild SQLite's indices and the rows of series
+// sqlRepair returns the statements that rebuild SQLite's indexes and the rows of series
 // from the records of checkpoints.
 func sqlRepair() []string {
 	const ofLine = `FROM checkpoints c WHERE c.user = l.user AND c.session = l.session`
@@ -19,7 +19,7 @@ func sqlRepair() []string {
 		`REINDEX checkpoints`,
 		`REINDEX checkpoint_tags`,
 		`REINDEX checkpoint_lines`,
-		// A record with unreadable tags is read again from its blob.
+		// Delete a record with unreadable tags; it is read again from its blob.
 		`DELETE FROM checkpoints WHERE iif(json_valid(tags), json_type(tags) <> 'array', true)`,
 		`DELETE FROM checkpoint_tags WHERE num NOT IN (SELECT num FROM checkpoints)`,
 		`DELETE FROM checkpoint_words WHERE rowid NOT IN (SELECT num FROM checkpoints)`,
@@ -74,7 +74,7 @@ func sqlRemoveRecord() []string {
 }
 
 // CheckCheckpoints returns an error if SQLite finds damage in the checkpoint tables. It
-// reads all of them.
+// reads these tables completely.
 func (s *Store) CheckCheckpoints(ctx context.Context) error {
 	const doing = "check the checkpoint index"
 	return s.withReadAccess(ctx, doing, func() error {

@@ -163,7 +163,7 @@ func (t *txn) addCheckpoint(ctx context.Context, c checkpoint.Change) error {
 }
 
 // checkpointScope returns search tokens for the owner, the session, the project and the
-// workflow, which make a search within one of them cheap.
+// workflow of a checkpoint, which make a search within one of these cheap.
 func checkpointScope(r checkpoint.Record) string {
 	return scopeToken('u', r.User) + " " + scopeToken('s', r.Session) + " " + scopeToken('p', r.Project) + " " + scopeToken('w', r.Workflow)
 }
@@ -224,7 +224,7 @@ func (t *txn) removeCheckpoints(ctx context.Context, c checkpoint.Change) error 
 	return nil
 }
 
-// updateLine recalculates the totals of a series.
+// updateLine recalculates the totals of a series in its row.
 func (t *txn) updateLine(ctx context.Context, c checkpoint.Change) error {
 	user, session := c.Series.User, c.Series.Session
 	var touched int64

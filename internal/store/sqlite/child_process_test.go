@@ -22,8 +22,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// A test starts its own binary as a child process. childVariable selects the command that
-// the child runs; testFile is the store in its directory.
+// A test starts its own binary as a child process. The environment variable childVariable
+// selects the command that the child runs; testFile is the store in the child's directory.
 const (
 	childVariable = "GUIDEWAY_TEST_SQLITE"
 	testFile      = "guideway.db"
@@ -80,7 +80,7 @@ func openTestStore(t testing.TB, o Options) *Store {
 	return s
 }
 
-// newTestRun returns the record of a run at a sequence number.
+// newTestRun returns the record of a run whose last event has the given number.
 func newTestRun(id string, seq int64) run.Record {
 	return run.Record{
 		ID: id, User: "ada", Workflow: "coding-task", Name: "Coding task", Hash: "sha256:1", Goal: "repair the gate of " + id,

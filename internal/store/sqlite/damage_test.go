@@ -88,7 +88,7 @@ func useStore(ctx context.Context, s *Store) (errs []error) {
 	return errs
 }
 
-// checkClearError fails the test unless an error is one that a damaged file may cause.
+// checkClearError fails the test unless a damaged file may cause the error.
 func checkClearError(t *testing.T, err error) {
 	t.Helper()
 	switch guideway.ErrorCode(err) {
@@ -102,7 +102,7 @@ func checkClearError(t *testing.T, err error) {
 	}
 }
 
-// openAndSalvage opens and salvages a damaged file. Both may fail with a clear error.
+// openAndSalvage opens and salvages a damaged file. Both calls may fail with a clear error.
 func openAndSalvage(t *testing.T, path string) (opened bool, salvaged *Salvaged) {
 	t.Helper()
 	salvaged, err := Salvage(t.Context(), path)
@@ -146,7 +146,7 @@ func TestTruncated(t *testing.T) {
 }
 
 // TestCorrupted checks that if pages are overwritten with garbage, no call panics, errors
-// are clear, and events are salvaged unchanged or the change is detectable.
+// are clear, and salvaged events are unchanged or can be recognized as changed.
 func TestCorrupted(t *testing.T) {
 	t.Parallel()
 	data := soundFile(t)
@@ -192,8 +192,8 @@ func TestCorrupted(t *testing.T) {
 	}
 }
 
-// TestSalvage checks that all other rows are salvaged if pages in the middle of a store are
-// erased.
+// TestSalvage checks that if pages in the middle of a store are erased, all rows on other
+// pages are salvaged.
 func TestSalvage(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), testFile)
@@ -263,7 +263,7 @@ func TestSalvage(t *testing.T) {
 	}
 }
 
-// TestCheckFindsDamage tests the check that the command doctor calls.
+// TestCheckFindsDamage checks that Check, which the command doctor calls, finds damage.
 func TestCheckFindsDamage(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), testFile)

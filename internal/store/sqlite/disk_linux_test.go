@@ -68,8 +68,8 @@ func limitFileSize(size uint64) error {
 	return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit)
 }
 
-// fillDiskShared is fillDisk with several writers at the same time, each with its own run,
-// whose commits share transactions. It prints the last event of each.
+// fillDiskShared does the same as fillDisk with several writers at the same time, each with
+// its own run, whose commits share transactions. It prints the last event of each writer.
 func fillDiskShared(ctx context.Context, out io.Writer) error {
 	const writers = 6
 	signal.Ignore(syscall.SIGXFSZ)

@@ -46,7 +46,8 @@ func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []se
 		if err != nil {
 			return err
 		}
-		// A deleted document with the same key is replaced, with its log and its summary.
+		// A deleted document with the same key is replaced, together with its log and its
+		// summary.
 		const deleted = documentKey + ` AND deleted IS NOT NULL`
 		for _, text := range []string{
 			`DELETE FROM document_log WHERE document IN (SELECT num FROM documents WHERE ` + deleted + `)`,
@@ -76,7 +77,7 @@ func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []se
 	})
 }
 
-// UpdateDocument implements session.Documents. change is called once and within the
+// UpdateDocument implements session.Documents. change is called once, within the
 // transaction, so that no other update interferes.
 func (s *Store) UpdateDocument(
 	ctx context.Context, ref session.Ref, change func(session.Document) (session.Document, []session.LogEntry, error),

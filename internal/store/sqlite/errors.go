@@ -55,7 +55,7 @@ func wrapStoreError(path, doing string, err error) error {
 	return fmt.Errorf("%s in the store %s: %w", doing, path, err)
 }
 
-// wrapSQLiteError is wrapStoreError for SQLite errors.
+// wrapSQLiteError does the same as wrapStoreError for SQLite errors.
 func wrapSQLiteError(path, doing string, err *driver.Error) error {
 	switch err.Code() {
 	case lib.SQLITE_CONSTRAINT_UNIQUE, lib.SQLITE_CONSTRAINT_PRIMARYKEY, lib.SQLITE_CONSTRAINT_ROWID:

@@ -55,13 +55,14 @@ func execWriter(t *testing.T, s *Store, format string, values ...any) {
 	}
 }
 
-// storeWrite is a write of a store that can be repeated in another one.
+// storeWrite is a write to a store that can be repeated with another store.
 type storeWrite struct {
 	name string
 	call func(ctx context.Context, s *Store) error
 }
 
-// storeWrites returns writes of runs and documents, each of which needs the ones before it.
+// storeWrites returns writes of runs and documents, each of which needs the writes before
+// it.
 func storeWrites() []storeWrite {
 	ref := session.Ref{User: "ada", Project: "p", Workflow: "w", ID: "d_1"}
 	document := session.Document{Ref: ref, Updated: time.UnixMicro(7).UTC(), Data: map[string]any{"text": "a"}}
@@ -79,7 +80,7 @@ func storeWrites() []storeWrite {
 	}
 }
 
-// TestEachFailedStatementFailsItsWrite has each statement of each write fail in turn. The
+// TestEachFailedStatementFailsItsWrite makes each statement of each write fail in turn. The
 // write then fails and stores nothing, so that no run or document is stored in part; after
 // that, the same write succeeds.
 func TestEachFailedStatementFailsItsWrite(t *testing.T) {
@@ -88,7 +89,8 @@ func TestEachFailedStatementFailsItsWrite(t *testing.T) {
 	execWriter(t, probe, `CREATE TEMP TABLE executed (statement)`)
 	for _, table := range queryTexts(t, probe, `SELECT name FROM main.sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE TABLE %' AND name NOT LIKE 'sqlite_%'`) {
 		for _, op := range []string{"INSERT", "UPDATE", "DELETE"} {
-			// Virtual tables have no triggers; the text index writes to tables that have.
+			// Virtual tables have no triggers, but the tables to which the text index
+			// writes do.
 			_, _ = probe.writer.db.ExecContext(t.Context(), fmt.Sprintf(
 				`CREATE TEMP TRIGGER "watch %[1]s %[2]s" BEFORE %[1]s ON main.%[2]s BEGIN INSERT INTO executed VALUES ('%[1]s ON main.%[2]s'); END`, op, table))
 		}
@@ -143,8 +145,8 @@ func (b *lockedBuffer) String() string {
 }
 
 // TestPollingWarnsOnce checks that a watch that cannot poll for changes of other processes
-// notifies at each interval, so that no change is missed, and warns once; one that can
-// warns never.
+// notifies at each interval, so that no change is missed, and logs one warning; and that a
+// watch that can poll logs none.
 func TestPollingWarnsOnce(t *testing.T) {
 	t.Parallel()
 	for _, works := range []bool{true, false} {

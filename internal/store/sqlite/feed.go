@@ -41,7 +41,7 @@ func scanChange(row scanner) (run.Change, error) {
 }
 
 // Changes implements run.Feed. A position after the end of the feed comes from another
-// file, or from this file before a rollback: reset is true then, too.
+// file, or from this file before a rollback; reset is then true as well.
 func (s *Store) Changes(ctx context.Context, after int64, limit int) (list []run.Change, reset bool, err error) {
 	after = max(after, 0)
 	err = s.withReadAccess(ctx, "read the feed", func() error {

@@ -21,7 +21,7 @@ const (
 // errPanicked is the result of changes whose transaction panicked.
 var errPanicked = errors.New("the transaction panicked")
 
-// change is a caller's request to change the database in a transaction.
+// change is a request of a caller to change the database in a transaction.
 type change struct {
 	do func(*txn) error
 	// done is closed after err is set and the change is durable.
@@ -54,7 +54,7 @@ func (q *commitQueue) removeWaiting(c *change) bool {
 	return true
 }
 
-// takeBatch removes and returns a batch: the given change and the oldest of the others, in
+// takeBatch removes and returns a batch: the given change and the oldest other changes, in
 // the order of their arrival. It returns nil if the change is no longer in the queue.
 func (q *commitQueue) takeBatch(own *change, most int) []*change {
 	q.mu.Lock()
@@ -64,7 +64,7 @@ func (q *commitQueue) takeBatch(own *change, most int) []*change {
 		return nil
 	}
 	n := min(most, len(q.waiting))
-	if i >= n { // own is the last change of the batch
+	if i >= n { // if own came too late for the batch, it is the last change of the batch
 		q.waiting = slices.Insert(slices.Delete(q.waiting, i, i+1), n-1, own)
 	}
 	list := slices.Clone(q.waiting[:n])
@@ -74,11 +74,11 @@ func (q *commitQueue) takeBatch(own *change, most int) []*change {
 
 // commitShared makes a change that may share a transaction with concurrent changes (group
 // commit). A single change is committed without delay. Changes that arrive during a
-// transaction, or while another process has the lock, join the next one: the first caller
-// that gets the lock runs all of them. Each change is applied completely or not at all,
-// independent of the others, and its result is returned when it is durable. A change whose
-// context ends before a transaction includes it is not made. After that the end of the
-// context has no effect.
+// transaction, or while another process has the lock, join the next transaction: the first
+// caller that gets the lock commits all of them. Each change is applied completely or not
+// at all, independent of the others, and its result is returned when it is durable. If the
+// context ends before a transaction includes the change, the change is not made. After that
+// the end of the context has no effect.
 //
 // do may be called twice, and must change nothing but the database.
 func (s *Store) commitShared(ctx context.Context, doing string, do func(context.Context, *txn) error) error {
@@ -109,7 +109,7 @@ func (s *Store) awaitResult(ctx context.Context, c *change) error {
 	return c.err
 }
 
-// runBatch commits a change and the waiting ones, unless another caller has done so. The
+// runBatch commits a change and the waiting changes, unless another caller has done so. The
 // caller has the lock.
 func (s *Store) runBatch(ctx context.Context, own *change) {
 	list := s.queue.takeBatch(own, maxBatch)
@@ -130,7 +130,8 @@ func (s *Store) runBatch(ctx context.Context, own *change) {
 }
 
 // commitBatch commits several changes in one transaction. If that fails, it commits each
-// one in its own transaction, so that the error is reported to the change that caused it.
+// change in its own transaction, so that the error is reported to the change that caused
+// it.
 func (s *Store) commitBatch(ctx context.Context, list []*change) {
 	if len(list) > 1 {
 		begun, err := s.runTransaction(ctx, func(ctx context.Context, t *txn) error {
@@ -165,8 +166,8 @@ func setResult(list []*change, err error) {
 	}
 }
 
-// withSavepoint makes a change within a savepoint, so that it is undone alone if it fails.
-// A returned error means that the whole transaction must be rolled back.
+// withSavepoint makes a change within a savepoint, so that only this change is undone if it
+// fails. A returned error means that the whole transaction must be rolled back.
 func (t *txn) withSavepoint(ctx context.Context, c *change) error {
 	if _, err := t.execStatement(ctx, sqlSavepoint); err != nil {
 		return err

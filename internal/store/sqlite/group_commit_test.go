@@ -24,8 +24,8 @@ import (
 type faultyStore struct {
 	*Store
 	mu sync.Mutex
-	// commits counts the commits, starting at 0. fails has the numbers of those that report
-	// a full disk.
+	// commits counts the commits, starting at 0. fails has the numbers of the commits that
+	// report a full disk.
 	commits int
 	fails   map[int]bool
 }
@@ -75,8 +75,8 @@ type submission struct {
 	err  error
 }
 
-// runTogether queues the callers in this order while the lock is held, cancels those that
-// are gone, and then releases the lock.
+// runTogether queues the callers in the order of the list while the lock is held, cancels
+// the callers that are gone, and then releases the lock.
 func (d *faultyStore) runTogether(t rapid.TB, list []*submission) {
 	t.Helper()
 	release, err := d.lock.acquireLock(context.Background())
@@ -145,7 +145,8 @@ func (m journalModel) applyCommit(c run.Commit) (journalModel, guideway.Code) {
 }
 
 // predictOutcomes returns the results of commits that wait together if some transactions
-// fail: the first transaction commits all, the following ones commit one each.
+// fail: the first transaction contains all commits, the following transactions one commit
+// each.
 func (m journalModel) predictOutcomes(list []*submission, fails map[int]bool) (after journalModel, codes []guideway.Code) {
 	made := 0
 	fail := func() bool { made++; return fails[made-1] }
@@ -245,8 +246,8 @@ func drawSubmission(t *rapid.T, m journalModel, walk, number int) *submission {
 }
 
 // TestSharedCommits checks callers that wait for one transaction, with valid and refused
-// commits, repetitions and cancelled calls, on a disk that is sometimes full. Each gets the
-// correct result, and the journal contains exactly the acknowledged commits.
+// commits, repetitions and cancelled calls, on a disk that is sometimes full. Each caller
+// gets the correct result, and the journal contains exactly the acknowledged commits.
 func TestSharedCommits(t *testing.T) {
 	t.Parallel()
 	d := openFaulty(t)
@@ -388,7 +389,7 @@ func TestPanickedTransaction(t *testing.T) {
 }
 
 // TestConcurrentWriters checks that the results of concurrent writers match the content of
-// the store, even if some cancel at any moment and the disk is sometimes full.
+// the store, even if some writers cancel at any moment and the disk is sometimes full.
 func TestConcurrentWriters(t *testing.T) {
 	t.Parallel()
 	const writers, runs, share = 8, 3, 15
@@ -461,8 +462,8 @@ func (d *faultyStore) appendWithCancels(t *testing.T, id, text string, number in
 	}
 }
 
-// TestTakeBatch checks that the caller's own change is in its batch even if many others
-// came earlier, and that the others are taken in their order.
+// TestTakeBatch checks that the caller's own change is in its batch even if many other
+// changes came earlier, and that the others are taken in the order of their arrival.
 func TestTakeBatch(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -8,8 +8,9 @@ import (
 const sqlKey = `SELECT value FROM facts WHERE name = 'key'`
 
 // PinKey stores the fingerprint of the key that signs the runs of the store, if the store
-// has none yet, and returns the stored one. The first fingerprint is never replaced. With
-// an empty fingerprint PinKey only reads; it returns nil if none is stored.
+// has no fingerprint yet, and returns the stored fingerprint. The first fingerprint is
+// never replaced. With an empty fingerprint PinKey only reads; it returns nil if no
+// fingerprint is stored.
 func (s *Store) PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error) {
 	err = s.withReadAccess(ctx, "read the fingerprint of the key", func() error {
 		err := s.readers.queryRow(ctx, sqlKey, nil, []any{&kept})

@@ -8,7 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
-// dialect returns what the shared queries need to know about the tables.
+// dialect returns the description of the tables for the queries that all stores share.
 func dialect() rows.Dialect {
 	return rows.Dialect{
 		User: "user", Number: "num",

@@ -12,18 +12,19 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// fileLock is the lock that admits one writer of all processes at a time. Writers queue in
+// fileLock is the lock that allows one writer of all processes at a time. Writers queue in
 // the kernel instead of polling as SQLite's busy handler does: with many writers the
 // longest wait is ten times shorter.
 type fileLock struct {
 	file    *flock.Flock
 	timeout time.Duration
-	// turn is a semaphore for one writer of this process. Only the writer in it and the
-	// goroutine of a lockAttempt use file.
+	// turn is a semaphore for one writer of this process. Only the writer that has it and
+	// the goroutine of a lockAttempt use file.
 	turn chan struct{}
 
 	mu sync.Mutex
-	// pending is the attempt in progress. It can outlive the writer that started it.
+	// pending is the attempt in progress. It can last longer than the writer that started
+	// it waits.
 	pending *lockAttempt
 }
 
@@ -96,8 +97,9 @@ func (l *fileLock) acquireFileLock(ctx context.Context, late <-chan time.Time) e
 	return err
 }
 
-// startAttempt tries to take the lock and otherwise returns the attempt to wait for. It
-// returns nil if the lock is taken or has failed with an error.
+// startAttempt tries to take the lock. If another process has the lock, startAttempt
+// returns the attempt to wait for. If it has taken the lock or failed with an error, the
+// attempt is nil.
 func (l *fileLock) startAttempt() (*lockAttempt, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 var schemaSQL string
 
 // migrations returns the statements that migrate a file to the versions 1, 2 and so on. A
-// change of the schema appends a migration; a released one is never edited.
+// change of the schema appends a migration; a released migration is never edited.
 func migrations() []string { return []string{schemaSQL} }
 
 // applyMigration migrates the file to a version in one transaction.

@@ -33,8 +33,8 @@ func (s *Store) openDatabases(ctx context.Context) error {
 	if err := atomicfile.MakeDir(filepath.Dir(s.o.Path)); err != nil {
 		return s.wrapError(doing, err)
 	}
-	// With OFD locks, SQLite's locks survive when other code in this process opens and
-	// closes the file. Not every system has them; the file lock remains.
+	// With OFD locks, SQLite keeps its locks when other code in this process opens and
+	// closes the file. On systems without OFD locks, fileLock still excludes other writers.
 	_, _ = driver.OFDLocking(true)
 	if err := atomicfile.EnsureFile(s.lock.file.Path()); err != nil {
 		return s.wrapError(doing, err)
@@ -60,7 +60,7 @@ func (s *Store) openDatabases(ctx context.Context) error {
 	if s.readers, err = s.openDatabase("", "query_only(1)"); err != nil {
 		return errors.Join(s.wrapError(doing, err), s.writer.closeAll())
 	}
-	s.readers.db.SetMaxOpenConns(5) // Watch uses one of them
+	s.readers.db.SetMaxOpenConns(5) // a watch uses one of the connections
 	s.readers.db.SetMaxIdleConns(5)
 	s.readers.db.SetConnMaxIdleTime(time.Minute)
 	return nil
@@ -166,7 +166,7 @@ func (s *Store) foreignFileError() error {
 		WithFix("choose a different data directory, or move that file away")
 }
 
-// unreleasedFileError is returned for a store of a version before the first release.
+// unreleasedFileError returns the error for a store of a version before the first release.
 func (s *Store) unreleasedFileError(version int) error {
 	return guideway.Errorf(guideway.CodeUnavailable,
 		"%s is a store that a development version of guideway created before the first release (application id gdwy, schema %d); this version cannot open it; the file was not changed", s.o.Path, version).

@@ -179,8 +179,8 @@ func TestImpossiblePaths(t *testing.T) {
 	}
 }
 
-// TestFeedIsPruned checks that the feed stays bounded and that a reader with a pruned
-// position is reset.
+// TestFeedIsPruned checks that the feed stays bounded and that a reader whose position was
+// pruned is told to start again.
 func TestFeedIsPruned(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -225,7 +225,7 @@ func TestLockIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newTestCommit("r_a", 2, "two")
-	for range 3 { // the later writers take over the attempt of the first
+	for range 3 { // the later writers take over the attempt of the first writer
 		if err := putCommit(t.Context(), s, c); guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
 			t.Errorf("got %v", err)
 		}
@@ -256,7 +256,8 @@ func TestLockIsBounded(t *testing.T) {
 	release()
 }
 
-// TestMalformedCommits checks that inconsistent commits are refused completely.
+// TestMalformedCommits checks that inconsistent commits are refused and that nothing of
+// them is stored.
 func TestMalformedCommits(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -9,7 +9,7 @@ import (
 )
 
 // TestListsAreIndexed checks that the database has a write-ahead log and that an index
-// answers every list of checkpoints in its order: no query scans or sorts all of them.
+// answers every list of checkpoints in its order: no query scans or sorts all checkpoints.
 func TestListsAreIndexed(t *testing.T) {
 	t.Parallel()
 	s := openTestStore(t, Options{Path: filepath.Join(t.TempDir(), testFile)})

@@ -31,7 +31,7 @@ func scanEventAnd(row scanner, before ...any) (e run.Event, err error) {
 	return e, err
 }
 
-// withReadAccess calls do, which only reads, while the store is open.
+// withReadAccess calls do, which must only read, and keeps the store open during the call.
 func (s *Store) withReadAccess(ctx context.Context, doing string, do func() error) error {
 	if err := s.beginCall(ctx, doing); err != nil {
 		return err

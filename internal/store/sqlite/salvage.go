@@ -21,16 +21,17 @@ type Salvaged struct {
 	Runs        []run.Record
 	Definitions []run.Definition
 	Documents   []session.Document
-	// Events has the events of each run in order, with possible gaps, and those of runs
-	// whose record is lost.
+	// Events has the events of each run in order, with possible gaps, including the events
+	// of runs whose record is lost.
 	Events map[string][]run.Event
 	// Problems describe the rows that could not be read.
 	Problems []string
 }
 
-// Salvage reads what is readable in a damaged file without changing it. It skips rows on
-// lost pages. If SQLite's schema table is lost, Salvage replaces it by that of a new store
-// in a copy of the file. It returns an error if nothing is readable.
+// Salvage reads the readable rows of a damaged file without changing the file. It skips
+// rows on lost pages. If SQLite's schema table is lost, Salvage copies the file and
+// replaces the schema table of the copy by the schema table of a new store. It returns an
+// error if nothing is readable.
 func Salvage(ctx context.Context, path string) (*Salvaged, error) {
 	switch err := checkHeader(path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -55,8 +56,8 @@ func Salvage(ctx context.Context, path string) (*Salvaged, error) {
 	return out, nil
 }
 
-// salvageError is wrapStoreError for a store with nothing to salvage: the fix must not be
-// to salvage it.
+// salvageError does the same as wrapStoreError, except for a store with nothing to salvage:
+// then the fix must not be to salvage the store.
 func salvageError(path string, err error) error {
 	if !IsDamaged(err) {
 		return wrapStoreError(path, "salvage", err)
@@ -101,7 +102,7 @@ func salvageFile(ctx context.Context, path string) (*Salvaged, error) {
 	return out, nil
 }
 
-// tableReaders returns the readers of the tables, which append to s.
+// tableReaders returns the readers of the tables. They append the rows to s.
 func (s *Salvaged) tableReaders() []tableReader {
 	return []tableReader{
 		{"runs", runColumns, func(row scanner, num *int64) error {
@@ -128,8 +129,9 @@ func (s *Salvaged) tableReaders() []tableReader {
 	}
 }
 
-// readPragmas make SQLite check the cells that it reads. writable_schema makes it open a
-// truncated file; nothing is written.
+// readPragmas returns the pragmas for a damaged file. cell_size_check makes SQLite check
+// the cells that it reads, and writable_schema makes it open a truncated file; nothing is
+// written.
 func readPragmas() []string {
 	return []string{"query_only(1)", "busy_timeout(5000)", "cell_size_check(1)", "writable_schema(1)"}
 }
@@ -183,8 +185,8 @@ func (t tableReader) readTable(ctx context.Context, db *sql.DB) (problem string,
 	return fmt.Sprintf("%s: some rows after row %d could not be read: %v", t.table, below, damage), ctx.Err()
 }
 
-// scanRows scans the rows of a query until one cannot be read and sets last to the number
-// of the last readable one.
+// scanRows scans the rows of a query until a row cannot be read, and sets last to the
+// number of the last readable row.
 func (t tableReader) scanRows(ctx context.Context, db *sql.DB, last *int64, text string, args ...any) error {
 	rows, err := db.QueryContext(ctx, text, args...)
 	_, err = collectRows(rows, err, func(row scanner) (struct{}, error) {

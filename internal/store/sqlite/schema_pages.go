@@ -14,9 +14,9 @@ import (
 // pageSize is the page size of every store.
 const pageSize = 4096
 
-// copyWithNewSchema copies a damaged file and replaces its schema table by that of a new
-// store. The page numbers match, because the first migration always creates its tables in
-// the same order. remove deletes the copy.
+// copyWithNewSchema copies a damaged file and replaces the schema table of the copy by the
+// schema table of a new store. The page numbers match, because the first migration always
+// creates its tables in the same order. remove deletes the copy.
 func copyWithNewSchema(ctx context.Context, path string) (copied string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "guideway-salvage-*") // mode 0700
 	if err != nil {
@@ -82,7 +82,7 @@ func childPages(first []byte) []uint32 {
 }
 
 // writePages writes pages into a file, which grows if necessary, and updates the number of
-// pages in its header.
+// pages in the file header.
 func writePages(path string, pages map[uint32][]byte) error {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -15,9 +15,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
-// A row in the table words has the words of one commit. Its number is the number of the run
-// followed by the sequence number, so that the rows of a run are adjacent: a descending
-// scan returns the newest run first and can skip a run with many rows in one step.
+// A row in the table words has the words of one commit. The number of the row is the number
+// of the run followed by the sequence number, so that the rows of a run are adjacent: a
+// descending scan returns the newest run first and can skip a run with many rows in one
+// step.
 const seqBits = 24
 
 // wordsRow returns the row number of a commit.
@@ -33,14 +34,15 @@ const (
 	maxTerms     = 32
 	maxTermBytes = 256
 	// maxEffort bounds the rows that are read for all terms. It is divided among the terms,
-	// but each may read at least leastEffort rows. Each query counts as queryEffort rows.
+	// but at least leastEffort rows may be read for each term. Each query counts as
+	// queryEffort rows.
 	maxEffort   = 1500
 	leastEffort = 500
 	queryEffort = 15
-	// completedCandidates is the number of top candidates that are also checked for the
+	// completedCandidates is the number of best candidates that are also checked for the
 	// common terms.
 	completedCandidates = 32
-	// maxExcerpts is the number of top hits with an excerpt.
+	// maxExcerpts is the number of best hits that get an excerpt.
 	maxExcerpts = 16
 	// maxExcerpt bounds an excerpt, in bytes. Texts longer than maxExcerptFrom have no
 	// excerpt, because finding the best part would cost too much.
@@ -54,12 +56,12 @@ func searchText(r run.Record) string {
 }
 
 // runScope returns search tokens for the user, the project and the workflow of a run, which
-// make a search within one of them cheap.
+// make a search within one of these cheap.
 func runScope(r run.Record) string {
 	return scopeToken('u', r.User) + " " + scopeToken('p', r.Project.ID) + " " + scopeToken('w', r.Workflow)
 }
 
-// scopeToken returns a search token for a name.
+// scopeToken returns the search token for a name of the given kind.
 func scopeToken(kind rune, name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return string(kind) + hex.EncodeToString(sum[:8])
@@ -70,7 +72,8 @@ type term struct {
 	phrase string
 	// match is the phrase within the scope of the search.
 	match string
-	// runs are the runs that contain the term. all is false if there were too many to list.
+	// runs are the runs that are known to contain the term. all is false if there were too
+	// many to list.
 	runs map[int64]bool
 	all  bool
 	// weight is higher for a rarer term.
@@ -130,7 +133,7 @@ func (s *Store) Search(ctx context.Context, q run.Search) (hits []run.Hit, err e
 	return hits, err
 }
 
-// findTermRuns finds the runs of each term and drops terms without any. total is
+// findTermRuns finds the runs of each term, and returns the terms that have runs. total is
 // approximately the number of all runs.
 func (s *Store) findTermRuns(ctx context.Context, list []*term) (there []*term, total float64, err error) {
 	if len(list) == 0 {
@@ -166,10 +169,10 @@ func (s *Store) findTermRuns(ctx context.Context, list []*term) (there []*term, 
 	return there, total, nil
 }
 
-// findRuns finds the runs that contain a term, from the newest to the oldest, until the
-// effort is used up. It skips the rows of runs that have many.
+// findRuns finds the runs that contain a term, from the newest to the oldest, until most
+// rows were read. It skips the remaining rows of a run that was found.
 func (s *Store) findRuns(ctx context.Context, t *term, most int) error {
-	const fewest, largest = 4, 512 // limits of rows per query
+	const fewest, largest = 4, 512 // limits of the number of rows per query
 	t.runs = map[int64]bool{}
 	below, limit := int64(math.MaxInt64), 64
 	for effort := 0; effort < most; {
@@ -208,7 +211,7 @@ type candidate struct {
 }
 
 // rankCandidates returns the runs that contain any of the terms, the best first. The best
-// ones are also checked for the terms that occur in too many runs to list.
+// runs are also checked for the terms that occur in too many runs to list.
 func (s *Store) rankCandidates(ctx context.Context, list []*term, total float64) ([]candidate, error) {
 	scores := map[int64]float64{}
 	common := 0.0
@@ -265,7 +268,7 @@ func (s *Store) runHasTerm(ctx context.Context, t *term, num int64) (bool, error
 	return err == nil, err
 }
 
-// readHits reads the records of candidates until the limit of matching ones is reached.
+// readHits reads the records of candidates until enough records match the filter.
 func (s *Store) readHits(ctx context.Context, list []*term, found []candidate, f run.Filter) ([]run.Hit, error) {
 	limit := rows.LimitOr(f.Limit, rows.DefaultLimit)
 	chunk := min(max(limit, 20), 100)
@@ -317,7 +320,8 @@ func (s *Store) readRecords(ctx context.Context, batch []candidate, f run.Filter
 	return records, err
 }
 
-// readExcerpt returns a part of the words of a run with the rarest term that it contains.
+// readExcerpt returns a part of the words of a run that contains the rarest term in these
+// words.
 func (s *Store) readExcerpt(ctx context.Context, list []*term, num int64) (string, error) {
 	for _, t := range list {
 		if !t.runs[num] {

@@ -1,8 +1,8 @@
 // Package sqlite keeps runs and session documents in one SQLite file. Several processes can
 // use the file at the same time, without a coordinator.
 //
-// Only SQLite may open the file: on some systems, other code in this process that opens and
-// closes it would drop SQLite's locks.
+// Only SQLite may open the file: on some systems, if other code in this process opens and
+// closes the file, the system drops SQLite's locks.
 package sqlite
 
 import (
@@ -31,14 +31,15 @@ type Options struct {
 	// Path is the path of the file. The file and its directory are created if they do not
 	// exist, accessible only by this user.
 	Path string
-	// Program is the version of the program, which an older program shows in its error.
+	// Program is the version of the program. A migration stores it, so that an older
+	// program that cannot open the file can name the version that migrated the file.
 	Program string
 	// Logger gets errors that no caller receives. If it is nil, they are discarded.
 	Logger *slog.Logger
 	// LockTimeout bounds the wait for other writers. The default is 10 seconds.
 	LockTimeout time.Duration
-	// BusyTimeout bounds SQLite's own wait, which follows LockTimeout. The default is 5
-	// seconds.
+	// BusyTimeout bounds the time that SQLite then waits for its own locks. The default is
+	// 5 seconds.
 	BusyTimeout time.Duration
 	// KeepFeed is the approximate number of changes that the feed keeps. The default is
 	// 100,000.
@@ -69,7 +70,7 @@ func (o Options) withDefaults() Options {
 // Store is an open file. It implements run.Journal and session.Store.
 type Store struct {
 	o Options
-	// writer has one connection, readers has a few.
+	// writer has one connection, readers has several.
 	writer, readers *preparedDB
 	lock            *fileLock
 	queue           commitQueue
@@ -80,8 +81,9 @@ type Store struct {
 	closed bool
 }
 
-// Open opens a store, creates it if it does not exist, and migrates an older one. It does
-// not change a file of a newer version or of another program and returns CodeUnavailable.
+// Open opens a store. It creates the store if it does not exist, and migrates an older
+// store. A file of a newer version or of another program is not changed; the error has
+// CodeUnavailable.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	o = o.withDefaults()
 	path, err := filepath.Abs(o.Path)
@@ -136,7 +138,7 @@ func (s *Store) endCall() { s.inUse.RUnlock() }
 type preparedDB struct {
 	db *sql.DB
 	mu sync.Mutex
-	// prepared has the statements by their text.
+	// prepared maps the text of a statement to the prepared statement.
 	prepared map[string]*sql.Stmt
 }
 

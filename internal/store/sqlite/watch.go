@@ -7,7 +7,7 @@ import (
 )
 
 // pollChanges notifies all watchers if data_version shows a commit of another connection.
-// If reading it fails, pollChanges notifies them at each interval.
+// If data_version cannot be read, pollChanges notifies them at each interval.
 func (s *Store) pollChanges(ctx context.Context) {
 	ticker := time.NewTicker(s.o.pollEvery)
 	defer ticker.Stop()
@@ -26,8 +26,8 @@ func (s *Store) pollChanges(ctx context.Context) {
 		if err != nil && !failed {
 			s.o.Logger.Warn("cannot poll for changes of other processes", "error", err)
 		}
-		// The first poll cannot know about changes between the beginning of the watch and
-		// the poll.
+		// The first poll cannot detect changes between the beginning of the watch and the
+		// poll, so it always notifies.
 		if failed = err != nil; failed || version != last {
 			last = version
 			s.watch.NotifyAll()

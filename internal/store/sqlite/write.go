@@ -10,11 +10,12 @@ import (
 // txn is a transaction that writes.
 type txn struct {
 	tx *sql.Tx
-	// prepared has the prepared statements. Rare statements are not prepared.
+	// prepared has the prepared statements. Statements that are rarely used are not
+	// prepared.
 	prepared *preparedDB
 	// words are collected during the transaction and inserted at its end: FTS5 flushes its
-	// buffer at each savepoint and whenever row numbers do not ascend, and one flush is
-	// cheaper.
+	// buffer at each savepoint and whenever row numbers do not ascend, and a single flush
+	// is cheaper.
 	words []wordsEntry
 }
 
@@ -35,10 +36,10 @@ func (t *txn) insertWords(ctx context.Context) error {
 	return nil
 }
 
-// writeExclusive calls do in its own transaction, while no other process writes. Once the
-// transaction has begun, the end of the context does not stop it: it is short and its
-// result must be known. doing describes the operation in errors. Use commitShared for
-// changes that can share a transaction.
+// writeExclusive calls do in its own transaction, while no other process writes. After the
+// transaction has begun, the end of the context does not stop the transaction: it is short
+// and its result must be known. doing describes the operation in errors. Use commitShared
+// for changes that can share a transaction.
 func (s *Store) writeExclusive(ctx context.Context, doing string, do func(context.Context, *txn) error) error {
 	if err := s.beginCall(ctx, doing); err != nil {
 		return err
@@ -57,7 +58,7 @@ func (s *Store) writeExclusive(ctx context.Context, doing string, do func(contex
 }
 
 // runTransaction runs one transaction. The caller has the lock. begun is false if the
-// transaction itself could not begin, so that a retry would fail as well.
+// transaction could not begin, so that a retry would fail as well.
 func (s *Store) runTransaction(ctx context.Context, do func(context.Context, *txn) error) (begun bool, err error) {
 	ctx = context.WithoutCancel(ctx)
 	for _, text := range commitStatements() {

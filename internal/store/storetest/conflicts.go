@@ -12,8 +12,8 @@ import (
 // concurrency is the number of concurrent goroutines.
 const concurrency = 8
 
-// conflictTests cover conflicting callers: one succeeds, the others get an error, and no
-// commit is stored in part.
+// conflictTests cover conflicting callers: one of them succeeds, the others get an error,
+// and no commit is stored in part.
 func conflictTests() []subtest {
 	return []subtest{
 		{"a run can be created only once", testCreateTwice},
@@ -168,7 +168,7 @@ func testConcurrentAppends(t *testing.T, f *fixture) {
 		}
 		got, err := stores[0].Run(ctx, r.ID)
 		requireNoError(t, err)
-		checkRecord(t, got, r) // completely stored
+		checkRecord(t, got, r) // the run of the successful commit is completely stored
 	}
 	checkEvents(t, stores[1], r.ID)
 }

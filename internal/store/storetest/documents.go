@@ -77,7 +77,8 @@ func testDocumentCreateTwice(t *testing.T, f *fixture) {
 	again.Data = map[string]any{"other": true}
 	checkCode(t, stores[1].CreateDocument(ctx, again, nil), guideway.CodeConflict, "the same reference")
 	checkEqual(t, "document", readDocument(t, stores[0], d.Ref), d)
-	// Every part of the reference is part of the key.
+	// A document with the same id but another user, project or workflow is a different
+	// document.
 	for _, ref := range []session.Ref{
 		{User: "bob", Project: "0123456789ab", Workflow: "w", ID: "id"},
 		{User: "ada", Project: "ba9876543210", Workflow: "w", ID: "id"},

@@ -58,7 +58,7 @@ func testFeed(t *testing.T, f *fixture) {
 		if i > 0 && list[i].Pos <= list[i-1].Pos {
 			t.Errorf("position %d follows %d", list[i].Pos, list[i-1].Pos)
 		}
-		if list[i].Subject == run.SubjectRun { // these fields may be empty
+		if list[i].Subject == run.SubjectRun { // the workflow and the project of a change of a run may be empty
 			if list[i].Workflow == "" {
 				list[i].Workflow = r.Workflow
 			}
@@ -154,7 +154,7 @@ func testWatchEnds(t *testing.T, f *fixture) {
 }
 
 // testFollowFeed checks that readers in two processes receive all changes of concurrent
-// writers in both with Watch and Changes.
+// writers in both processes with Watch and Changes.
 func testFollowFeed(t *testing.T, f *fixture) {
 	const share = 15
 	stores := []Store{f.openStore(t), f.openStore(t)}
@@ -206,7 +206,7 @@ func testFollowFeed(t *testing.T, f *fixture) {
 	}
 }
 
-// followFeed reads changes until it has the given number of them.
+// followFeed reads changes until it has read the given number of changes.
 func followFeed(ctx context.Context, s run.Feed, woken <-chan struct{}, most int) ([]run.Change, error) {
 	var seen []run.Change
 	var after int64

@@ -23,8 +23,8 @@ func modelTests() []subtest {
 }
 
 // testRandomCalls makes random calls of two stores with the same data, as two processes
-// would, and of a model in memory. Each sequence has separate users, so that all sequences
-// can share the data.
+// would, and of a model in memory. Each sequence of calls has its own users, so that all
+// sequences can share the data.
 func testRandomCalls(t *testing.T, f *fixture) {
 	stores := []Store{f.openStore(t), f.openStore(t)}
 	var walks atomic.Int64
@@ -85,7 +85,7 @@ func (m *modelTest) drawStore(t *rapid.T) Store {
 	return rapid.SampledFrom(m.stores).Draw(t, "process")
 }
 
-// nextTime returns a time after all previous ones.
+// nextTime returns a time after all times that it returned before.
 func (m *modelTest) nextTime() time.Time {
 	m.now = m.now.Add(time.Millisecond)
 	return m.now
@@ -95,7 +95,7 @@ func (m *modelTest) drawUser(t *rapid.T) string {
 	return fmt.Sprintf("%s-%d", rapid.SampledFrom([]string{"ada", "bob"}).Draw(t, "user"), m.walk)
 }
 
-// modelEqual fails the test unless a result equals that of the model.
+// modelEqual fails the test unless a result equals the result of the model.
 func modelEqual(t *rapid.T, what string, got, expected any) {
 	t.Helper()
 	if diff := cmp.Diff(expected, got, equateOption()); diff != "" {
@@ -280,7 +280,8 @@ func (m *modelTest) addDocumentChange(op string, d session.Document, at time.Tim
 	})
 }
 
-// checkStore compares the complete content of a store with the model, in one of five calls.
+// checkStore compares the complete content of a store with the model, in about one of five
+// calls.
 func (m *modelTest) checkStore(t *rapid.T) {
 	if rapid.IntRange(0, 4).Draw(t, "look") > 0 {
 		return

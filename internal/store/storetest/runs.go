@@ -155,7 +155,7 @@ func testSnapshots(t *testing.T, f *fixture) {
 	c.Snapshot = &run.Snapshot{Seq: 2, Head: []byte("a"), State: bytes.Repeat([]byte("state of a "), 20_000), MAC: []byte("mac")}
 	requireNoError(t, s.Append(ctx, c))
 	checkEqual(t, "snapshot of a", read("r_a"), c.Snapshot)
-	a = appendEvent(t, s, c.Record, "three") // nil keeps the snapshot
+	a = appendEvent(t, s, c.Record, "three") // a commit without a snapshot keeps the last snapshot
 	checkEqual(t, "snapshot of a, kept", read("r_a"), c.Snapshot)
 	c = appendCommit(a, "four")
 	c.Snapshot = &run.Snapshot{Seq: 4, Head: []byte("a4"), State: []byte("new"), MAC: []byte("mac4")}

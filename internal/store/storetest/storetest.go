@@ -24,8 +24,8 @@ import (
 type Store interface {
 	run.Journal
 	session.Store
-	// PinKey stores the first fingerprint and returns the stored one. With an empty
-	// fingerprint it only reads, and returns nil if none is stored.
+	// PinKey stores the first fingerprint and returns the stored fingerprint. With an empty
+	// fingerprint it only reads, and returns nil if no fingerprint is stored.
 	PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error)
 }
 

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Hub notifies the watchers of a process. While there are watchers, it runs a listener for
-// the changes of other processes.
+// Hub notifies the watchers in a process. While there are watchers, it runs a listener for
+// the changes that other processes make.
 type Hub struct {
 	// listen calls NotifyAll for changes of other processes, until its context ends.
 	listen func(ctx context.Context)

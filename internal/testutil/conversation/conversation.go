@@ -1,5 +1,6 @@
-// Package conversation generates contexts like those of agents, for tests and benchmarks.
-// They are deterministic for a seed, and successive ones share most of their content.
+// Package conversation generates contexts like the contexts of agents, for tests and
+// benchmarks. They are deterministic for a seed, and successive contexts share most of
+// their content.
 package conversation
 
 import (
@@ -19,7 +20,7 @@ import (
 // content: statuses change, the transcript and the logs advance, lines of code are edited.
 type Conversation struct {
 	rng *rand.Rand
-	// fresh is the share of new content, in bytes.
+	// fresh is the share of new content in each step.
 	fresh float64
 	// size is the approximate size of a context.
 	size int
@@ -33,7 +34,7 @@ type Conversation struct {
 }
 
 // New returns a conversation. size is the approximate size of a context in bytes, fresh the
-// share of it that each step replaces.
+// share of a context that each step replaces.
 func New(seed uint64, size int, fresh float64) *Conversation {
 	c := &Conversation{rng: rand.New(rand.NewPCG(seed, 7)), fresh: fresh, size: size} //nolint:gosec // it is to be the same every time
 	for i := range 12 {
@@ -130,7 +131,7 @@ func (c *Conversation) Next() json.RawMessage {
 	return text
 }
 
-// replaceBytes replaces about that many bytes.
+// replaceBytes replaces approximately the given number of bytes of the context.
 func (c *Conversation) replaceBytes(bytes int) {
 	c.plan[c.rng.IntN(len(c.plan))]["status"] = []string{"pending", "active", "done"}[c.rng.IntN(3)]
 	for left := bytes * 35 / 100; left > 0; {

@@ -33,8 +33,8 @@ func Seeds(t testing.TB) []uint64 {
 	return []uint64{1, random}
 }
 
-// Amount returns the value of an environment variable. If it is not set, it returns short
-// in short mode and little otherwise.
+// Amount returns the value of an environment variable. If the variable is not set, Amount
+// returns short in short mode and little otherwise.
 func Amount(t testing.TB, name string, little, short int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -51,8 +51,8 @@ func Amount(t testing.TB, name string, little, short int) int {
 	return n
 }
 
-// SkipIfShort skips a test in short mode, in which the race detector runs: such a test has
-// no concurrency within one process.
+// SkipIfShort skips a test in short mode, which is used with the race detector: a test with
+// worker processes has no concurrency within one process.
 func SkipIfShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -60,7 +60,7 @@ func SkipIfShort(t testing.TB) {
 	}
 }
 
-// memoryDir is a file system in memory.
+// memoryDir is the directory of a file system in memory.
 const memoryDir = "/dev/shm"
 
 // Dir returns an empty directory, in memory if possible: the writes of a killed process

@@ -34,11 +34,11 @@ func (d Disk) prepareCmd(cmd *exec.Cmd) {
 	cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 }
 
-// minRoom is the free space that the tests need. Some of them need tens of megabytes, and
+// minRoom is the free space that the tests need. Some tests need tens of megabytes, and
 // they run in parallel.
 const minRoom = 512 << 20
 
-// hasRoom reports whether a directory exists and has enough space.
+// hasRoom reports whether a directory exists and has enough free space.
 func hasRoom(dir string) bool {
 	var fs syscall.Statfs_t
 	return syscall.Statfs(dir, &fs) == nil && int64(fs.Bavail)*fs.Bsize >= minRoom

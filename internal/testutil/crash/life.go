@@ -11,12 +11,13 @@ import (
 // WorkerLife describes the use of a worker until it is killed.
 type WorkerLife[O any, R Reply] struct {
 	Random *rand.Rand
-	// Check compares the state of the worker with the expected state before any order.
+	// Check compares the state of the worker's store with the expected state before any
+	// order.
 	Check func(*Worker[O, R]) error
 	// Clients send orders concurrently until the worker is killed.
 	Clients []func(*Worker[O, R]) error
-	// The worker is killed at a random time: after at most Replies replies plus at most
-	// Rest.
+	// The worker is killed at a random time: after fewer than Replies replies and a further
+	// time of less than Rest.
 	Replies int
 	Rest    time.Duration
 }
@@ -53,7 +54,7 @@ func (l WorkerLife[O, R]) Run(w *Worker[O, R]) (opened bool, err error) {
 	return true, errors.Join(errs...)
 }
 
-// killAfter kills a worker after a random time of at most the given duration.
+// killAfter waits for a random time of less than most, and kills a worker.
 func (l WorkerLife[O, R]) killAfter(w *Worker[O, R], most time.Duration) {
 	<-time.After(time.Duration(l.Random.Int64N(int64(most))))
 	w.Kill()

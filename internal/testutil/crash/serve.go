@@ -20,8 +20,8 @@ type Handler[O any, R Reply] interface {
 	Close() error
 }
 
-// OpenFunc opens the store of a worker. It returns the first reply, which reports the
-// success, and the handler, which is nil after an error.
+// OpenFunc opens the store of a worker. It returns the first reply, which reports whether
+// the store was opened, and the handler, which is nil after an error.
 type OpenFunc[P Place, O any, R Reply] func(ctx context.Context, p P) (Handler[O, R], R)
 
 // Main is the TestMain of a package with workers: in a worker process it runs the worker,

@@ -47,7 +47,7 @@ type Place interface {
 	Disk() Disk
 }
 
-// Reply is the answer to an order.
+// Reply is the reply to an order.
 type Reply interface {
 	// OK reports whether the order succeeded.
 	OK() bool
@@ -67,7 +67,7 @@ type Worker[O any, R Reply] struct {
 	mu      sync.Mutex
 	last    int
 	waiting map[int]chan R
-	// replies counts the replies; more is closed at the next one.
+	// replies counts the replies; more is closed when the next reply is read.
 	replies int
 	more    chan struct{}
 }
@@ -146,7 +146,7 @@ func (w *Worker[O, R]) waitReply(number int, answer chan R) (reply R, err error)
 		return reply, nil
 	case <-w.ended:
 		select {
-		case reply = <-answer: // the last reply
+		case reply = <-answer: // the last reply of a worker that has ended
 			return reply, nil
 		default:
 			return reply, ErrDied

@@ -1,5 +1,5 @@
-// Package leaves changes every value of a JSON document, for tests that check that a hash
-// or a review text covers every member.
+// Package leaves changes each value of a JSON document in turn, for tests that check that a
+// hash or a review text covers every member.
 package leaves
 
 import (
@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// Change is a document with one changed value.
+// Change has the variants of a document in which one value is changed.
 type Change struct {
-	// Path is the place of the value: "states/0/agent".
+	// Path is the path of the changed value, such as "states/0/agent".
 	Path string
 	// Texts are variants of the document; at least one should be valid.
 	Texts []string
 }
 
 // ChangesOf returns the changes of all texts, numbers and flags of a document. options are
-// other values for a path, for members with a fixed set of values.
+// further values for a path, for members with a fixed set of values.
 func ChangesOf(t *testing.T, document string, options map[string][]any) []Change {
 	t.Helper()
 	var root any

@@ -1,14 +1,14 @@
 // Mutate measures whether tests notice faults. It inserts small faults (mutants) into a
 // fixed sample of places of the security and durability packages, runs the tests of each
-// package against each of its mutants, and prints the mutants that no test notices. It fails
-// if the tests notice less than the required share.
+// package against each of its mutants, and prints the mutants that no test notices. It
+// fails if the tests notice less than the required share.
 //
 //	go run ./internal/testutil/mutate [-sample N] [-seed N] [-least PERCENT] [PACKAGE...]
 //
 // A package is compiled once with all its mutants; an environment variable selects the
-// active one. The sample has the mutants with the lowest hashes of the seed and the mutant,
-// so that an edit changes few of them. A mutant that changes no behavior is listed in
-// equivalent.txt with the reason.
+// active mutant. The sample consists of the mutants with the lowest hashes of the seed and
+// the mutant, so that an edit of the code changes little of the sample. A mutant that
+// changes no behavior is listed in equivalent.txt with the reason.
 package main
 
 import (
@@ -98,8 +98,8 @@ func testAll(ctx context.Context, out io.Writer, args []string) error {
 	return nil
 }
 
-// parseEquivalents parses the list of equivalent mutants: lines of a mutant and a reason,
-// separated by " // ". Lines that begin with # are comments.
+// parseEquivalents parses the list of equivalent mutants. Each line has a mutant and a
+// reason, separated by " // ". Lines that begin with # are comments.
 func parseEquivalents(text string) (map[string]bool, error) {
 	known := map[string]bool{}
 	for line := range strings.Lines(text) {
@@ -125,7 +125,8 @@ type mutant struct {
 	before, after string
 }
 
-// condition is true if the mutant is active. insertMutants inserts the number for #.
+// condition is the code that is true if the mutant is active. insertMutants replaces # by
+// the number of the mutant.
 const condition = `mutantIs("#")`
 
 // finder collects the mutants of a file.
@@ -235,7 +236,7 @@ func (f *finder) addBinary(n *ast.BinaryExpr) {
 	}
 }
 
-// chooseSample returns the mutants of a sample, without equivalent ones.
+// chooseSample returns a sample of the mutants, without the equivalent mutants.
 func chooseSample(all []*mutant, known map[string]bool, most int, seed uint64) []*mutant {
 	all = slices.DeleteFunc(all, func(m *mutant) bool { return known[m.key] })
 	hash := func(m *mutant) string { return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, seed, " ", m.key))) }
@@ -245,8 +246,8 @@ func chooseSample(all []*mutant, known map[string]bool, most int, seed uint64) [
 	return all
 }
 
-// insertMutants returns a source with the mutants of its file; the number of a mutant is its
-// index in the list. Lines keep their numbers.
+// insertMutants returns a source with the mutants of its file inserted; the number of a
+// mutant is its index in the list. The line numbers of the source do not change.
 func insertMutants(src []byte, path string, list []*mutant) []byte {
 	type insertion struct {
 		at, order int
@@ -255,8 +256,8 @@ func insertMutants(src []byte, path string, list []*mutant) []byte {
 	var texts []insertion
 	for i, m := range list {
 		if m.file == path {
-			// At the same position, ends precede beginnings, inner ends precede outer ones,
-			// and outer beginnings precede inner ones.
+			// At the same position, the ends of mutants precede beginnings, inner ends
+			// precede outer ends, and outer beginnings precede inner beginnings.
 			number, size := strings.NewReplacer("#", fmt.Sprint(i), "\n", " "), (m.to-m.from)*len(list)+i
 			texts = append(texts, insertion{m.from, 1<<40 - size, number.Replace(m.before)}, insertion{m.to, size - 1<<40, number.Replace(m.after)})
 		}
@@ -273,7 +274,7 @@ func insertMutants(src []byte, path string, list []*mutant) []byte {
 	return out.Bytes()
 }
 
-// selectVariable names the active mutant to the tests.
+// selectVariable is the environment variable with the number of the active mutant.
 const selectVariable = "GUIDEWAY_MUTANT"
 
 // selectSource is added to a mutated package.
@@ -286,7 +287,7 @@ var activeMutant = mutantos.Getenv("` + selectVariable + `")
 func mutantIs(n string) bool { return n == activeMutant }
 `
 
-// suite is the test of a package, with a sample of mutants.
+// suite has the tests of a package and a sample of its mutants.
 type suite struct {
 	root, name, dir, temp, binary string
 	sample                        []*mutant
@@ -294,7 +295,8 @@ type suite struct {
 	flags                         []string
 }
 
-// loadSuite returns the test of a package, and all mutants of its files on this system.
+// loadSuite returns the tests of a package, and all mutants of the files that are compiled
+// on this system.
 func loadSuite(ctx context.Context, dir string) (*suite, []*mutant, error) {
 	text, err := exec.CommandContext(ctx, "go", "list", "-f", `{{.Module.Dir}};{{.Name}};{{join .GoFiles ";"}}`, "./"+dir).Output()
 	fields := strings.Split(strings.TrimSpace(string(text)), ";")
@@ -315,8 +317,8 @@ func loadSuite(ctx context.Context, dir string) (*suite, []*mutant, error) {
 	return &suite{root: fields[0], name: fields[1], dir: dir, timeout: 10 * time.Minute}, all, nil
 }
 
-// testMutants runs the test against each mutant, prints the mutants that are not noticed,
-// and returns the number of noticed ones.
+// testMutants runs the tests against each mutant, prints the mutants that no test notices,
+// and returns the number of mutants that a test notices.
 func (s *suite) testMutants(ctx context.Context, out io.Writer) (noticed int, err error) {
 	if s.temp, err = os.MkdirTemp("", "guideway-mutate-"); err != nil {
 		return 0, err
@@ -345,7 +347,7 @@ func (s *suite) testMutants(ctx context.Context, out io.Writer) (noticed int, er
 	return noticed, nil
 }
 
-// compile compiles the test with all mutants.
+// compile compiles the tests with all mutants.
 func (s *suite) compile(ctx context.Context) error {
 	texts := map[string][]byte{"mutants_of_this_run.go": fmt.Appendf(nil, selectSource, s.name)}
 	for _, m := range s.sample {
@@ -383,7 +385,7 @@ func (s *suite) compile(ctx context.Context) error {
 	return nil
 }
 
-// run runs the test with a mutant, and returns an error if it fails or does not end.
+// run runs the tests with a mutant, and returns an error if they fail or do not end.
 func (s *suite) run(ctx context.Context, number int) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

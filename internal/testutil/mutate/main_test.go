@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMutants runs the mutants of a small package whose test notices all but those of one
-// bound, and those that are listed as equivalent.
+// TestMutants runs the mutants of a small package whose tests notice all mutants except
+// those of one bound and those that are listed as equivalent.
 func TestMutants(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
