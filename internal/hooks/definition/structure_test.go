@@ -133,3 +133,21 @@ func naiveMatch(pattern, name string) bool {
 		return name != "" && (pattern[0] == '?' || pattern[0] == name[0]) && naiveMatch(pattern[1:], name[1:])
 	}
 }
+
+// A node whose edges lead only to fire-and-forget hooks is reported with this reason.
+func TestOnlyFireAndForgetHooksFollow(t *testing.T) {
+	t.Parallel()
+	g := &hookdef.Graph{
+		Nodes: []hookdef.Node{{ID: "start", Kind: hookdef.Start}, {ID: "log", Kind: hookdef.HookNode, Hook: &hookdef.Hook{}}, {ID: "end", Kind: hookdef.End}},
+		Edges: []hookdef.Edge{{Source: "start", Target: "log"}},
+	}
+	for _, d := range g.Diagnostics() {
+		if d.Code == hookdef.CodeWayOpen && d.Node == "start" {
+			if want := "All edges from node 'start' lead to fire-and-forget hooks; one edge must lead to another node."; d.Message != want {
+				t.Errorf("the message is %q", d.Message)
+			}
+			return
+		}
+	}
+	t.Error("the node is not reported")
+}
