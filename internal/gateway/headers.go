@@ -107,7 +107,7 @@ func checkHeaders(list []headerArgument, header http.Header, arguments json.RawM
 			got, ok = upstream.HeaderText(given[0])
 		}
 		if !ok || got != wanted {
-			return &jsonrpc.Error{Code: headerMismatch, Message: "the header " + h.header + " differs from the argument " + strings.Join(h.path, ".") + " says"}
+			return &jsonrpc.Error{Code: headerMismatch, Message: "the header " + h.header + " differs from the argument " + strings.Join(h.path, ".")}
 		}
 	}
 	return nil

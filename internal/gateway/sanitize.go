@@ -17,13 +17,13 @@ func sanitize(value json.RawMessage) (json.RawMessage, []string) {
 	c := &sanitizer{}
 	out := c.sanitizeValue(value)
 	if c.cut > 0 {
-		c.found = append(c.found, fmt.Sprintf("%d descriptions were truncated to %d bytes", c.cut, maxDescription))
+		c.found = append(c.found, fmt.Sprintf("descriptions truncated to %d bytes: %d", maxDescription, c.cut))
 	}
 	if c.taken > 0 {
-		c.found = append(c.found, fmt.Sprintf("descriptions contain %d hidden characters, which were removed", c.taken))
+		c.found = append(c.found, fmt.Sprintf("hidden characters removed from descriptions: %d", c.taken))
 	}
 	if c.left > 0 {
-		c.found = append(c.found, fmt.Sprintf("names or values contain %d hidden characters, which were kept", c.left))
+		c.found = append(c.found, fmt.Sprintf("hidden characters kept in names or values: %d", c.left))
 	}
 	return out, c.found
 }

@@ -19,42 +19,42 @@ func TestSanitize(t *testing.T) {
 	}{
 		"nothing":              {`{"description":"é","inputSchema":{"enum":["ü"]}}`, `{"description":"é","inputSchema":{"enum":["ü"]}}`, nil},
 		"white space":          {`{ "description" : "a\n\tb" }`, `{ "description" : "a\n\tb" }`, nil},
-		"title of annotations": {`{"annotations":{"title":"` + bad + `"}}`, `{"annotations":{"title":"abcd"}}`, []string{"descriptions contain 3 hidden characters, which were removed"}},
+		"title of annotations": {`{"annotations":{"title":"` + bad + `"}}`, `{"annotations":{"title":"abcd"}}`, []string{"hidden characters removed from descriptions: 3"}},
 		"parameter": {
 			`{"inputSchema":{"properties":{"p":{"description":"` + bad + `"}}}}`,
 			`{"inputSchema":{"properties":{"p":{"description":"abcd"}}}}`,
-			[]string{"descriptions contain 3 hidden characters, which were removed"},
+			[]string{"hidden characters removed from descriptions: 3"},
 		},
 		"parameter with the name of a keyword": {
 			`{"inputSchema":{"properties":{"default":{"description":"` + bad + `"},"description":{"title":"` + bad + `"}}}}`,
 			`{"inputSchema":{"properties":{"default":{"description":"abcd"},"description":{"title":"abcd"}}}}`,
-			[]string{"descriptions contain 6 hidden characters, which were removed"},
+			[]string{"hidden characters removed from descriptions: 6"},
 		},
 		"within a list": {
 			`{"anyOf":[{"description":"` + bad + `"}],"arguments":[{"name":"a","description":"` + bad + `"}]}`,
 			`{"anyOf":[{"description":"abcd"}],"arguments":[{"name":"a","description":"abcd"}]}`,
-			[]string{"descriptions contain 6 hidden characters, which were removed"},
+			[]string{"hidden characters removed from descriptions: 6"},
 		},
 		"values": {
 			`{"enum":["\u200b"],"default":{"description":"\u200b"},"const":"\u200b","pattern":"\u200b"}`,
 			`{"enum":["\u200b"],"default":{"description":"\u200b"},"const":"\u200b","pattern":"\u200b"}`,
-			[]string{"names or values contain 4 hidden characters, which were kept"},
+			[]string{"hidden characters kept in names or values: 4"},
 		},
 		"name of a parameter": {
 			`{"properties":{"a` + "\u200b" + `":{}}}`, `{"properties":{"a` + "\u200b" + `":{}}}`,
-			[]string{"names or values contain 1 hidden characters, which were kept"},
+			[]string{"hidden characters kept in names or values: 1"},
 		},
 		"long": {
 			`{"properties":{"p":{"description":"` + long + `"}}}`,
 			`{"properties":{"p":{"description":"` + long[:maxDescription-len("…")] + `…"}}}`,
-			[]string{"1 descriptions were truncated to 4096 bytes"},
+			[]string{"descriptions truncated to 4096 bytes: 1"},
 		},
 		"twice": {
 			`{"inputSchema":{"description":"` + bad + `","description":"` + bad + `"}}`,
 			`{"inputSchema":{"description":"abcd","description":"abcd"}}`,
-			[]string{"descriptions contain 6 hidden characters, which were removed"},
+			[]string{"hidden characters removed from descriptions: 6"},
 		},
-		"a large number stays exact": {`{"a":{"description":"` + bad + `","maximum":12345678901234567890.10}}`, `{"a":{"description":"abcd","maximum":12345678901234567890.10}}`, []string{"descriptions contain 3 hidden characters, which were removed"}},
+		"a large number stays exact": {`{"a":{"description":"` + bad + `","maximum":12345678901234567890.10}}`, `{"a":{"description":"abcd","maximum":12345678901234567890.10}}`, []string{"hidden characters removed from descriptions: 3"}},
 	} {
 		got, found := sanitize(json.RawMessage(tt.raw))
 		if string(got) != tt.want || !slices.Equal(found, tt.found) {

@@ -26,7 +26,7 @@ func cleanDescription(text string) (string, []string) {
 		return r
 	}, text)
 	if count > 0 {
-		found = append(found, fmt.Sprintf("the description contains %d hidden characters, which were removed", count))
+		found = append(found, fmt.Sprintf("hidden characters removed from the description: %d", count))
 	}
 	if len(shown) > maxDescription {
 		found = append(found, fmt.Sprintf("the description was truncated to %d of %d bytes", maxDescription, len(shown)))

@@ -205,10 +205,10 @@ func (t *contextTools) loadTool() *tool {
 		description: "Load a checkpoint's context, or the content of a ref. For a run it also returns a handle to continue from there, in a fork if the run has moved on.",
 		params: []param{
 			{name: "checkpointId", kind: kindString, maxLength: maxID, example: exampleCheckpoint},
-			seriesParam("Its last checkpoint"),
+			seriesParam("Session whose last checkpoint to load"),
 			{name: "ref", kind: kindString, maxLength: maxID, description: "Ref from omitted or from a gap"},
-			{name: "keys", kind: kindStrings, description: "Only these variables"},
-			{name: "budgetTokens", kind: kindInteger, description: "Reduce the context to this"},
+			{name: "keys", kind: kindStrings, description: "Return only these variables"},
+			{name: "budgetTokens", kind: kindInteger, description: "Reduce the context to this many tokens"},
 		},
 		output: members{kindString: "checkpointId sessionId handle", kindObject: "context position degraded next"}.schema(),
 		serve: explained(func(ctx context.Context, c call) (any, error) {

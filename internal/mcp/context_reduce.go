@@ -10,7 +10,7 @@ import (
 // by more.
 func reduceParams(more ...param) []param {
 	list := []param{
-		contextParam("Your context"), runHandleParam(), seriesParam("Keeps the omitted items"), workflowParam(),
+		contextParam("Your context"), runHandleParam(), seriesParam("Session that keeps the omitted items"), workflowParam(),
 		{name: "budgetTokens", kind: kindInteger, example: 2000},
 		{name: "question", kind: kindString, description: "What you need next"},
 	}

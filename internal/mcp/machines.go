@@ -59,7 +59,7 @@ const maxWaitSeconds = 50
 func machineRunParam() param {
 	return param{
 		name: "runId", kind: kindString, required: true, maxLength: maxID, example: exampleMachineRun,
-		description: "Run of the last answer",
+		description: "The runId that machine_start returned",
 	}
 }
 
@@ -88,7 +88,7 @@ func (m *machineTools) startTool() *tool {
 		description: "Start a run of an agent machine. It runs in the background; machine_status reports its progress.",
 		params: []param{
 			{name: "machine", kind: kindString, required: true, maxLength: maxID, example: "code-and-review", description: "Name from machine_list"},
-			{name: "inputs", kind: kindObject, description: "Its inputs, by name"},
+			{name: "inputs", kind: kindObject, description: "Inputs of the machine, by name"},
 			{name: "goal", kind: kindString, description: "The purpose of the run, in a sentence"},
 			waitParam(), requestParam(),
 		},

@@ -13,7 +13,7 @@ import (
 
 // waitParam returns the parameter for the time that a call waits for a run.
 func waitParam() param {
-	return param{name: "wait", kind: kindInteger, description: "Seconds to wait for it to pause, at most 50", example: 30}
+	return param{name: "wait", kind: kindInteger, description: "Seconds to wait for the run to pause or end, at most 50", example: 30}
 }
 
 // waitForRun returns the status of a run when it pauses or ends, or when the time has

@@ -168,7 +168,7 @@ func (p *phaseTools) matchActivity() *tool {
 				out.NextAction = nextAction{"get_activity", map[string]any{"activity_id": found[0].Activity.ID}}
 			case library.MatchAmbiguous:
 				out.Question = askWhichActivity(found)
-				out.NextAction = nextAction{"get_activity", map[string]any{"activity_id": "the one the user means"}}
+				out.NextAction = nextAction{"get_activity", map[string]any{"activity_id": "id of the activity that the user means"}}
 			case library.MatchNone:
 				out.Question = "No activity matches these words. Ask the user what they want to achieve, or look at all activities."
 			}
@@ -281,7 +281,7 @@ func (p *phaseTools) listSkills() *tool {
 	return &tool{
 		name: "list_skills", title: "List skills",
 		description: "List the skills with their files: all, or the shared ones and those of one workflow.",
-		params:      []param{optionalWorkflow("Only what this workflow uses")},
+		params:      []param{optionalWorkflow("List only the skills that this workflow can use")},
 		output:      members{kindObjects: "items universal workflow"}.schema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
 			lib, id := p.currentLibrary(), in.textArg("workflow_id")

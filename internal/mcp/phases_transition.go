@@ -183,7 +183,7 @@ func checkDynamic(from, to *phases.Phase, decide conditionJudge, s runPosition) 
 			if checkpoint, _, _ := strings.Cut(w.ID, "/"); s.answered[checkpoint] {
 				w.Holds = expr.No.String()
 			} else if w.target == to.ID {
-				out.Valid, out.Reason = true, "by the answer "+w.ID
+				out.Valid, out.Reason = true, "The answer "+w.ID+" leads to this phase"
 			}
 			continue
 		}
@@ -205,11 +205,11 @@ func checkDynamic(from, to *phases.Phase, decide conditionJudge, s runPosition) 
 	case out.Valid:
 	case taken != nil && taken.target == to.ID:
 		out.Valid = true
-		out.Reason = "by the " + taken.By + taken.reasonText()
+		out.Reason = "This phase is next: " + taken.reasonText()
 	case slices.Contains(offered, to.ID):
-		out.Valid, out.Reason = true, "if a person chooses the branch: no other transition applies"
+		out.Valid, out.Reason = true, "A person may choose the branch to this phase: no other transition applies"
 	case taken != nil:
-		out.Reason = fmt.Sprintf("The variables lead to %s, by the %s%s", taken.targetText(), taken.By, taken.reasonText())
+		out.Reason = fmt.Sprintf("These variables lead to %s: %s", taken.targetText(), taken.reasonText())
 	case len(out.Waits) > 0:
 		out.Reason = "No transition applies yet: set " + strings.Join(out.Waits, ", ")
 	default:
@@ -236,11 +236,11 @@ func (w *transition) targetText() string {
 func (w *transition) reasonText() string {
 	switch {
 	case w.Holds == expr.Yes.String():
-		return ", because " + w.Condition
+		return "the " + w.By + " applies because " + w.Condition
 	case w.Default:
-		return " by default"
+		return "the default " + w.By + " applies"
 	default:
-		return " without a condition"
+		return "a " + w.By + " without a condition applies"
 	}
 }
 

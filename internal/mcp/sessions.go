@@ -173,7 +173,7 @@ func (s *sessionTools) dashboardTool() *tool {
 	return &tool{
 		name: "workrail_open_dashboard", title: "Open the dashboard", effect: effectAddsOnce,
 		description: "Get the URL of the dashboard, for the user to open.",
-		params:      []param{{name: "sessionId", kind: kindString, maxLength: maxID, description: "Shows this document"}},
+		params:      []param{{name: "sessionId", kind: kindString, maxLength: maxID, description: "Session document to show"}},
 		output:      members{kindString: "url message note", kindBool: "success"}.schema(),
 		serve: func(ctx context.Context, c call) (any, error) {
 			url, err := s.open(ctx, c.textArg("sessionId"))

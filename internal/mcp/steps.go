@@ -102,7 +102,7 @@ func limitDiagnostics(list []guideway.Diagnostic, limit int, rest string) []guid
 		}
 		more := guideway.Diagnostic{
 			Severity: guideway.SeverityWarning, Code: "more",
-			Message: fmt.Sprintf("%d more diagnostics are not shown; there are %d in all", len(list)-i, len(list)),
+			Message: fmt.Sprintf("more diagnostics are not shown: %d of %d", len(list)-i, len(list)),
 			Fix:     rest,
 		}
 		if slices.ContainsFunc(list[i:], isError) {

@@ -40,8 +40,7 @@ func (s *Service) Held(u config.Upstream) []gateway.Waiting {
 }
 
 // changedTools returns the tools of an upstream that differ from the approved ones, removed
-// tools included. It returns nil if the pins are off, or if the
-// first use approves all tools.
+// tools included. It returns nil if pins are off, or if the first use approves all tools.
 func (s *Service) changedTools(e gateway.Entry, c *upstream.Catalog) ([]gateway.Waiting, error) {
 	if e.Pins == gateway.PinOff {
 		return nil, nil

@@ -227,7 +227,7 @@ func (u *Upstream) takeSlot(want Want) (*slot, <-chan struct{}, error) {
 		}
 	}
 	if left := time.Until(u.retryAt); left > 0 {
-		return nil, nil, &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the upstream %s has failed %d times; next attempt in %s: %w",
+		return nil, nil, &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the upstream %s has failed (consecutive failures: %d); next attempt in %s: %w",
 			u.spec.Name, u.failures, max(time.Second, left.Round(time.Second)), u.lastErr).WithFix("%s", u.fixOf(u.lastErr))}
 	}
 	made := &slot{ready: make(chan struct{}), began: time.Now()}
