@@ -149,7 +149,7 @@ func (b *bench) measureTheirs(ctx context.Context, dir string, list []json.RawMe
 	if err := os.WriteFile(file, lines.Bytes(), 0o600); err != nil {
 		return nil, fmt.Errorf("write the contexts: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "node", "measure.mjs", data, file) //nolint:gosec // directories of our own
+	cmd := exec.CommandContext(ctx, "node", "measure.mjs", data, file) //nolint:gosec // the bench has created these directories
 	cmd.Dir, cmd.Stderr = dir, b.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -38,7 +38,7 @@ func serveRole(ctx context.Context, role, to string, out io.Writer) error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	fmt.Fprintf(out, "MCP http://%s/mcp\n", listener.Addr())
-	return http.Serve(listener, handler) //nolint:gosec // G114: it serves this measurement alone
+	return http.Serve(listener, handler) //nolint:gosec // G114: only this measurement uses the server
 }
 
 func echoText(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

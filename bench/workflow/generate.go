@@ -68,7 +68,7 @@ func mixedDocument(i int) document {
 type generator struct{ random *rand.Rand }
 
 func newGenerator(seed uint64) *generator {
-	return &generator{rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // the same texts in every run are the point
+	return &generator{rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // every run must generate the same texts
 }
 
 func (g *generator) newDocument(id, name string) document {

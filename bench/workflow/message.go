@@ -79,7 +79,7 @@ func readAnswer(line []byte, id int) (result json.RawMessage, ok bool, err error
 	return a.Result, true, nil
 }
 
-// toolAnswer returns the JSON of a tool's answer: its structured content, or otherwise its
+// toolAnswer decodes the JSON of a tool's answer: its structured content, or otherwise its
 // text.
 func toolAnswer(result json.RawMessage, into any) error {
 	var r struct {

@@ -55,7 +55,7 @@ func installReference(ctx context.Context, dir string, stderr io.Writer) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("create a directory for the reference: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "npm", "install", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund", //nolint:gosec // a directory of ours
+	cmd := exec.CommandContext(ctx, "npm", "install", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund", //nolint:gosec // a directory of the bench
 		referencePackage+"@"+referenceVersion)
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	if err := cmd.Run(); err != nil {

@@ -44,7 +44,7 @@ func runCurl(args []string) error {
 		}
 	}
 	for {
-		request, err := http.NewRequest(method, address, strings.NewReader(body)) //nolint:noctx // the process ends with it
+		request, err := http.NewRequest(method, address, strings.NewReader(body)) //nolint:noctx // the process ends with the request
 		if err != nil {
 			return err
 		}

@@ -61,7 +61,8 @@ func serveScriptedModel(t *testing.T, think scriptedModel) string {
 	return server.URL + "/v1"
 }
 
-// machineOf writes a machine with one agent that has the tools of included.
+// machineOf writes a machine with one agent that has the tools of included, and returns its
+// path.
 func machineOf(t *testing.T, dir, included string) string {
 	t.Helper()
 	writeFile(t, filepath.Join(dir, "helper", "machine.json"), `{

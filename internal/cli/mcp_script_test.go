@@ -82,7 +82,7 @@ func startClient(ts *testscript.TestScript, args []string) *client {
 			}
 		}
 	}
-	c := &client{cmd: exec.Command(program, append([]string{"mcp"}, args...)...)} //nolint:noctx // the script ends it
+	c := &client{cmd: exec.Command(program, append([]string{"mcp"}, args...)...)} //nolint:noctx // the script ends the process
 	c.cmd.Dir = ts.MkAbs(".")
 	for _, name := range []string{
 		"PATH", "HOME", "USERPROFILE", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME",

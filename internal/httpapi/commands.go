@@ -61,7 +61,7 @@ type answerBody struct {
 // other answer.
 func (a *api) answerGate(c *call, body answerBody) (any, error) {
 	if (body.OptionID == "") != body.Decline {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the body has no answer").
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the body must have either optionId or decline").
 			WithFix(`set "optionId" to one of the position's options, or "decline" to true`)
 	}
 	return a.Runs.Answer(c.Context(), c.runCaller(), run.AnswerRequest{

@@ -68,7 +68,7 @@ type machineInfo struct {
 	Problem string `json:"error,omitempty"`
 }
 
-// machineValue is the initial value of a variable.
+// machineValue describes an input of a machine.
 type machineValue struct {
 	Name        string          `json:"name"`
 	Type        machinedef.Type `json:"type"`

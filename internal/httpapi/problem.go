@@ -37,7 +37,7 @@ type Problem struct {
 	Candidates []string `json:"candidates,omitempty"`
 }
 
-// httpStatuses are the HTTP statuses of the error codes. Any other error is an internal one.
+// httpStatuses are the HTTP statuses of the error codes. Other codes have the status 500.
 var httpStatuses = map[guideway.Code]int{
 	guideway.CodeInvalid:           http.StatusBadRequest,
 	guideway.CodeInvalidDefinition: http.StatusUnprocessableEntity,

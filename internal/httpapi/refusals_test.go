@@ -63,7 +63,7 @@ func (s textOnlyStore) Summaries(ctx context.Context, f session.Filter) ([]sessi
 	return s.Store.Summaries(ctx, f)
 }
 
-// A document's name with control characters, invalid UTF-8 or of more than 1 KiB does not
+// A document's name with control characters, invalid UTF-8 or of 1 KiB or more does not
 // reach the store.
 func TestSessionNames(t *testing.T) {
 	t.Parallel()

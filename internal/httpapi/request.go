@@ -85,8 +85,8 @@ func (c *call) authGrant() auth.Grant { return auth.GrantFrom(c.Context()) }
 
 func (c *call) userName() string { return c.authGrant().Principal.User }
 
-// runCaller returns the caller of a command: a person if the credential may answer gates,
-// otherwise an agent.
+// runCaller returns the caller of a command: a person if the credential counts as a
+// person's, otherwise an agent.
 func (c *call) runCaller() run.Caller {
 	g := c.authGrant()
 	by := run.Caller{Principal: g.Principal, Via: run.ViaAgent}
@@ -118,7 +118,7 @@ func (c *call) decodeBody(into any) error {
 	switch {
 	case errors.As(err, &tooLarge):
 		return guideway.Errorf(guideway.CodeTooLarge, "the body is larger than %d bytes", maxBody).
-			WithFix("send less")
+			WithFix("send a smaller body")
 	case err != nil:
 		return guideway.Errorf(guideway.CodeInvalid, "the body is invalid: %s", strings.TrimPrefix(err.Error(), "json: ")).
 			WithFix("see the route in /api/openapi.json")
@@ -199,7 +199,7 @@ func (c *call) failParam(name, given, allowed string) {
 	}
 }
 
-// idempotencyKey returns the header of that name. A request that is repeated with the same
+// idempotencyKey returns the header Idempotency-Key. A request that is repeated with the same
 // key is executed once.
 func (c *call) idempotencyKey() (string, error) {
 	const most = 128

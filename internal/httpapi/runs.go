@@ -124,7 +124,7 @@ func (a *api) getRun(c *call) (any, error) {
 	last := after + min(limit, max(details.Seq-after, 0))
 	events, err := a.runEvents(c, after, last)
 	if n := len(events); n > 0 && events[n-1].Seq < details.Seq {
-		out["nextAfter"] = events[n-1].Seq // The parameter after continues at this event.
+		out["nextAfter"] = events[n-1].Seq // The next page begins after this event.
 	}
 	out["events"] = events
 	return out, err

@@ -106,7 +106,8 @@ func (a *api) saveWorkflow(c *call) (any, error) {
 // fileName matches the ids that can name a file.
 var fileName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`) })
 
-// checkSavable refuses a text that does not load or that has a different id.
+// checkSavable refuses a text that does not load or that has a different id, and an id that
+// cannot name a file.
 func checkSavable(id, text string) error {
 	loads, found := workflow.Parse("", []byte(text))
 	if loads == nil {
@@ -134,7 +135,7 @@ func firstError(found []guideway.Diagnostic) string {
 	return found[0].Message
 }
 
-// findFile returns the directory and the file name for a definition.
+// findFile returns the source and the file name for a definition.
 func (a *api) findFile(id string, body saveBody) (catalog.SourceInfo, string, error) {
 	var info *catalog.SourceInfo
 	var names []string

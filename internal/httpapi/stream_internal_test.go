@@ -167,7 +167,7 @@ func checkStreamEnds(t *testing.T, dir, path, way string) {
 		who = rig.loginBrowser(t)
 	}
 	r, w, ended := rig.openStream(t, path, who)
-	time.Sleep(5 * keepalive) //nolint:forbidigo // the bubble's clock: it takes no time
+	time.Sleep(5 * keepalive) //nolint:forbidigo // synctest's fake clock: the sleep takes no time
 	synctest.Wait()
 	select {
 	case <-ended:
@@ -207,7 +207,7 @@ func TestKeepalive(t *testing.T) {
 		feed.mu.Unlock()
 		time.Sleep(keepalive) //nolint:forbidigo // the bubble's clock: it takes no time
 		synctest.Wait()
-		time.Sleep(keepalive) //nolint:forbidigo // the same
+		time.Sleep(keepalive) //nolint:forbidigo // synctest's fake clock
 		synctest.Wait()
 		if got := w.bodyText(); strings.Count(got, ":keepalive\n") != 2 || !strings.HasSuffix(got, ":keepalive\nid: 8\n\n") || strings.Contains(got, "another") {
 			t.Errorf("after a minute: %q", got)

@@ -12,7 +12,7 @@ func (a *api) getSchema(c *call) (any, error) {
 	dialect := guideway.Dialect(c.PathValue("dialect"))
 	text := workflow.Schema(workflow.As{Dialect: dialect})
 	if text == nil {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no dialect %q", clipText(string(dialect))).WithFix("use steps or phases")
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no dialect %q", clipText(string(dialect))).WithFix("use steps, phases, hooks or machines")
 	}
 	return json.RawMessage(text), nil
 }

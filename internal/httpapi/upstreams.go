@@ -165,7 +165,7 @@ type importBody struct {
 func (a *api) importUpstreams(c *call, body importBody) (any, error) {
 	if body.Text == "" {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the text to import is empty").
-			WithFix(`give "text", a client's configuration`)
+			WithFix(`set "text" to a client's configuration`)
 	}
 	found, err := a.Upstreams.Import(c.withoutCancel(), body.Text, body.Chosen, body.Look)
 	return object{"found": found}, err

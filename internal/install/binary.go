@@ -21,7 +21,7 @@ func Binary(executable, pathList string) (string, error) {
 	}
 	if isTemporary(executable) {
 		return "", guideway.Errorf(guideway.CodeInvalid,
-			"cannot install %s (a temporary binary, such as that of go run, does not exist when the client starts it)", executable).
+			"cannot install %s (a temporary binary, such as the output of go run, does not exist when the client starts it)", executable).
 			WithFix("go install github.com/guideway-dev/guideway/cmd/guideway@latest, then guideway install")
 	}
 	own, err := os.Stat(executable)

@@ -17,7 +17,7 @@ type Env struct {
 	Home string
 	// Dir is the directory of the project.
 	Dir string
-	// Getenv looks up an environment variable.
+	// Getenv returns the value of an environment variable.
 	Getenv func(string) string
 	// Glob returns the paths that match a pattern. It may be nil.
 	Glob func(pattern string) []string
@@ -172,7 +172,7 @@ func (e Env) joinPath(parts ...string) string {
 	return strings.ReplaceAll(strings.Join(parts, `\`), "/", `\`)
 }
 
-// samePath compares paths as Env's platform does.
+// samePath reports whether two paths are equal on Env's platform.
 func (e Env) samePath(a, b string) bool {
 	if e.GOOS == "windows" {
 		return strings.EqualFold(strings.ReplaceAll(a, "/", `\`), strings.ReplaceAll(b, "/", `\`))

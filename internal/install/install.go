@@ -25,8 +25,8 @@ const DefaultName = "guideway"
 type Request struct {
 	// Name is the key of the entry; empty means DefaultName.
 	Name string
-	// Command is the absolute path of the program, and Args are its arguments. Nil means
-	// the default arguments of Guideway.
+	// Command is the absolute path of the program, and Args are its arguments. If Args
+	// is empty, the default arguments of Guideway are used.
 	Command string
 	Args    []string
 	// Env sets variables of the server. Other variables of an earlier entry stay.
@@ -344,7 +344,7 @@ func foreignEntry(file, name string, e Entry, fix string) error {
 // unchangedError returns the error for a file that is left unchanged. Its fix contains the
 // text to paste.
 func unchangedError(err error, file string, client Client, name string, e Entry) error {
-	return guideway.Errorf(guideway.CodeInvalid, "cannot edit %s (%w); it is unchanged", positionOf(file, err), err).
+	return guideway.Errorf(guideway.CodeInvalid, "cannot edit %s (%w); the file is unchanged", positionOf(file, err), err).
 		WithFix("fix the file and run the command again, or paste this text into the file:\n%s", client.form.entrySnippet(name, e))
 }
 

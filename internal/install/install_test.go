@@ -262,7 +262,7 @@ func TestPlanEnv(t *testing.T) {
 func TestPlanRefuses(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, client, before, message string }{
-		{"broken", "cursor", "{\n  \"a\": }", "cannot edit config:2:8 (invalid character '}' at start of value); it is unchanged"},
+		{"broken", "cursor", "{\n  \"a\": }", "cannot edit config:2:8 (invalid character '}' at start of value); the file is unchanged"},
 		{"broken after a byte order mark", "cursor", "\xef\xbb\xbf{é}", "config:1:2"},
 		{"an invalid literal with a secret", "cursor", `{"é": "\secret"}`, "config:1:7 (invalid string, number or name)"},
 		{"a comment at the end", "cursor", "{} // c\r\n} // d", "config:2:1"},

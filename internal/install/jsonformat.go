@@ -12,9 +12,9 @@ import (
 type jsonFormat struct {
 	// key is the member of the root that contains the servers.
 	key string
-	// typed entries have a "type": "stdio".
+	// typed reports whether entries have the member "type": "stdio".
 	typed bool
-	// strict clients accept neither comments nor trailing commas.
+	// strict reports whether the client may not accept comments and trailing commas.
 	strict bool
 }
 

@@ -100,7 +100,8 @@ func (t tomlFormat) withoutEntry(tree map[string]any, name string) map[string]an
 	return tree
 }
 
-// sameValue is reflect.DeepEqual with nan equal to nan.
+// sameValue reports whether two values are deeply equal. Unlike reflect.DeepEqual, it treats
+// nan as equal to nan.
 func sameValue(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
@@ -351,7 +352,8 @@ func bareOrQuoted(key string) string {
 	return key
 }
 
-// quoteTOML returns a literal string if possible, so that Windows paths stay readable.
+// quoteTOML returns a TOML string. If possible, a text with backslashes becomes a literal
+// string, so that Windows paths stay readable.
 func quoteTOML(s string) string {
 	plain := !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f || r == '\'' || r == 0xfffd })
 	if plain && strings.Contains(s, `\`) {

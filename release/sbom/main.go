@@ -67,7 +67,7 @@ func writeBOM(binary, file string) error {
 	if err != nil {
 		return fmt.Errorf("read the build information of %s: %w", binary, err)
 	}
-	content, err := os.ReadFile(binary) //nolint:gosec // it is what was asked for
+	content, err := os.ReadFile(binary) //nolint:gosec // the user names the file
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func writeBOM(binary, file string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Clean(file), append(text, '\n'), 0o644) //nolint:gosec // it is published
+	return os.WriteFile(filepath.Clean(file), append(text, '\n'), 0o644) //nolint:gosec // the document is published
 }
 
 // buildSettings returns the settings of the build.

@@ -63,7 +63,8 @@ func (p *Approver) CheckPassphraseIfSet(ctx context.Context) error {
 	return p.CheckPassphrase(ctx)
 }
 
-// ConfirmName asks the user to type a name as the confirmation of an approval.
+// ConfirmName asks for the passphrase, if one is set, and then asks the user to type a name
+// as the confirmation of an approval.
 func (p *Approver) ConfirmName(ctx context.Context, kind, what, name string) error {
 	if err := p.CheckPassphraseIfSet(ctx); err != nil {
 		return err

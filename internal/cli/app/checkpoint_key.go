@@ -39,12 +39,12 @@ func (k MasterKey) keySource(cfg *config.Config) (seal.Source, error) {
 	case config.EncryptionPassphrase:
 		return k.passphraseSource(e)
 	default:
-		return nil, nil //nolint:nilnil // no source is what no encryption has
+		return nil, nil //nolint:nilnil // a nil source means no encryption
 	}
 }
 
-// passphraseSource returns the passphrase from the environment, then from the file, then
-// from a prompt.
+// passphraseSource returns the passphrase from the environment, or else from the configured
+// file, or else from a prompt.
 func (k MasterKey) passphraseSource(e config.Encryption) (seal.Source, error) {
 	if e.Passphrase != "" || e.PassphraseFile == "" {
 		return &promptedPassphrase{MasterKey: k, words: e.Passphrase}, nil
@@ -55,7 +55,7 @@ func (k MasterKey) passphraseSource(e config.Encryption) (seal.Source, error) {
 	}.Read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase file %s does not exist", e.PassphraseFile).
-			WithFix("restore it, or set the passphrase in " + config.EnvPassphrase)
+			WithFix("restore the file, or set the passphrase in " + config.EnvPassphrase)
 	}
 	if err != nil {
 		return nil, err

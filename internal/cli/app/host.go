@@ -27,7 +27,7 @@ const (
 type Host struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Getenv looks up an environment variable.
+	// Getenv returns the value of an environment variable.
 	Getenv func(string) string
 	// Environ lists all variables as NAME=value.
 	Environ []string

@@ -100,8 +100,8 @@ func CheckKey(ctx context.Context, journal JournalStore, key run.Key, path strin
 	return nil
 }
 
-// matchesRuns reports whether the first event of a run matches the key. It checks a few
-// runs, because one may have been tampered with.
+// matchesRuns reports whether the key matches the first event of a run, or there are no
+// runs. It checks a few runs, because one may have been tampered with.
 func matchesRuns(ctx context.Context, journal run.Journal, key run.Key) (bool, error) {
 	const few = 5
 	runs, err := journal.Runs(ctx, run.Filter{Limit: few})
@@ -123,13 +123,13 @@ func matchesRuns(ctx context.Context, journal run.Journal, key run.Key) (bool, e
 // MissingKeyError returns the error for a key file that does not exist.
 func MissingKeyError(path string) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "the store has runs, but their key file %s does not exist", path).
-		WithFix("restore it from a backup, or copy it from the machine that created the store; a new key would make every run unverifiable")
+		WithFix("restore the key file from a backup, or copy it from the machine that created the store; a new key would make every run unverifiable")
 }
 
 // wrongKeyError returns the error for the key of a different store.
 func wrongKeyError(path string) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "the runs of the store are chained with a different key than the one in %s", path).
-		WithFix("copy the key file of the machine that created the store to that path, with mode 0600, or name it with --journal-key-file; no other key can continue these runs")
+		WithFix("copy the key file of the machine that created the store to %s, with mode 0600, or name it with --journal-key-file; no other key can continue these runs", path)
 }
 
 // OpenHeads opens the head file, which holds the last known event of each run and detects a

@@ -40,7 +40,7 @@ type jsonWriter struct{ io.Writer }
 
 func (w jsonWriter) Write(text []byte) (int, error) {
 	if _, err := w.Writer.Write(visible.EscapeJSON(text)); err != nil {
-		return 0, err //nolint:wrapcheck // it is the error of the wrapped writer
+		return 0, err //nolint:wrapcheck // the error is the wrapped writer's
 	}
 	return len(text), nil
 }
@@ -212,7 +212,7 @@ func WriteNewFile(path string, data []byte, mode fs.FileMode, force bool) error 
 	}
 	file, err := os.OpenFile(path, how, mode)
 	if errors.Is(err, fs.ErrExist) {
-		return guideway.Errorf(guideway.CodeConflict, "%s already exists", path).WithFix("use another name, or --force to replace it")
+		return guideway.Errorf(guideway.CodeConflict, "%s already exists", path).WithFix("use another name, or --force to replace the file")
 	}
 	if err == nil {
 		_, err = file.Write(data)

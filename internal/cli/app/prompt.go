@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// textWidthFor returns the width for wrapped text: at most 80 columns.
+// textWidthFor returns the width for wrapped text: the terminal's, but 40 to 80 columns.
 func textWidthFor(host *Host) int {
 	const comfortable, least = 80, 40
 	columns := host.TerminalWidth()

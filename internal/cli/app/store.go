@@ -18,7 +18,7 @@ type JournalStore interface {
 	run.Journal
 	session.Store
 	// PinKey stores the fingerprint of the key that chains the runs, if none is stored. It
-	// returns the stored fingerprint, or nil.
+	// returns the stored fingerprint, or nil if there is none. A nil fingerprint is not stored.
 	PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error)
 }
 
@@ -29,7 +29,8 @@ type Store struct {
 	Cfg         *config.Config
 	Definitions run.Definitions
 	Log         *slog.Logger
-	// Runs is the run service. NewAutoSaver sets it, and its first call opens the store.
+	// Runs is the run service. NewAutoSaver sets Runs, and the first call of the service
+	// opens the store.
 	Runs *run.Service
 
 	// Lock guards the fields below. It is a channel, so that a caller can give up waiting.
@@ -131,7 +132,7 @@ func (s *Store) openJournal(ctx context.Context) (JournalStore, error) {
 }
 
 // StoreOpenError converts an internal error of opening the store to one that clients see,
-// because its cause is on this machine and may be temporary.
+// because the cause is on this machine and may be temporary.
 func StoreOpenError(err error) error {
 	if guideway.ErrorCode(err) != guideway.CodeInternal {
 		return err

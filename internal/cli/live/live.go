@@ -113,7 +113,8 @@ func Find(ctx context.Context, dir string, answers func(ctx context.Context, add
 	return Server{}, false
 }
 
-// readAlive reads a server's file if its process still holds the lock.
+// readAlive reads a server's file if its process still holds the lock. Otherwise it removes
+// the files of the server.
 func readAlive(name string) (Server, bool) {
 	path := strings.TrimSuffix(name, suffixServer)
 	lock := flock.New(path+suffixLock, flock.SetPermissions(0o600))

@@ -16,7 +16,7 @@ import (
 // scriptedPlayer answers from a file.
 type scriptedPlayer struct {
 	answers *answers
-	// times counts the requests of each position, by kind and id.
+	// times counts the requests of each position, by its kind, its id and the id of its phase.
 	times map[string]int
 	// lastVarsID is the id of the last position for which the variables without a list of
 	// values were set.
@@ -132,9 +132,9 @@ func (s *scriptedPlayer) missingVariablesError(w *walk.Walk, pos engine.Position
 			why = " (" + pos.Message + ")"
 		}
 	}
-	fix := "set it in \"context\", or in \"sets\" of an earlier step"
+	fix := "set the variable in \"context\", or in \"sets\" of an earlier step"
 	if w.Def.Phases != nil && pos.Phase != nil {
-		fix = fmt.Sprintf("set it in \"context\", in \"sets\" of an earlier step, or at this position: \"sets\": %s: ...", pos.ID)
+		fix = fmt.Sprintf("set the variable in \"context\", in \"sets\" of an earlier step, or at this position: \"sets\": %s: ...", pos.ID)
 	}
 	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it needs %s%s", walk.DescribePosition(pos), strings.Join(names, ", "), why).
 		WithFix("%s", fix)

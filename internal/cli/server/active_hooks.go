@@ -38,7 +38,7 @@ type ActiveHooks struct {
 	log    *slog.Logger
 	clock  func() time.Time
 	engine *hookengine.Engine
-	// onToolsListChange is called after the graphs that apply to tools/list have changed.
+	// onToolsListChange is called after a change of the graphs that may affect tools/list.
 	onToolsListChange atomic.Pointer[func()]
 	active            atomic.Pointer[hookengine.Set]
 

@@ -47,7 +47,7 @@ func (d *dashboard) pageURL(ctx context.Context, sessionID string) (string, erro
 	return newPageURL(address, sessionID), nil
 }
 
-// livePageURL is pageURL if a server is already running. Otherwise it returns "".
+// livePageURL returns the same URL as pageURL if a server is running, or "".
 func (d *dashboard) livePageURL(ctx context.Context, sessionID string) string {
 	address, ok := FindLiveServer(ctx, d.surface.cfg)
 	if !ok {

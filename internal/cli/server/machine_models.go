@@ -19,9 +19,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// MachineModels implements driver.Models. A demonstration uses the recording of the
-// machine, otherwise --model applies to all agents, then the configuration and the
-// environment.
+// MachineModels implements driver.Models. The model of --model applies to all agents. Without
+// --model, a demonstration uses the recording of the machine, and other runs use the
+// configuration and the environment.
 type MachineModels struct {
 	Host *app.Host
 	// Fixed is the model of --model, or nil.
@@ -95,7 +95,7 @@ func (m *MachineModels) recordedModel(name string) (driver.SelectedModel, error)
 	return driver.SelectedModel{Model: model, Name: "scripted", Provider: config.ProviderScripted}, err
 }
 
-// parseSpec parses PROVIDER:MODEL.
+// parseSpec parses PROVIDER:MODEL, or the name of a model of OpenAI.
 func (m *MachineModels) parseSpec(spec string) (driver.SelectedModel, error) {
 	provider, model, ok := strings.Cut(spec, ":")
 	if !ok {
@@ -137,7 +137,7 @@ func (m *MachineModels) newModel(e config.Model) (driver.SelectedModel, error) {
 	return out, nil
 }
 
-// ScriptedModel returns a model that gives scripted answers.
+// ScriptedModel returns a model that returns scripted answers.
 func ScriptedModel(data []byte) (llm.Model, error) {
 	s, err := answering.Parse(data)
 	if err != nil {

@@ -79,7 +79,8 @@ func newResolvedMachine(e *catalog.MachineEntry) *ResolvedMachine {
 	}
 }
 
-// All returns the machines that load, sorted by name, and the machines that do not load.
+// All returns the machines with a definition, and the machines whose current files have
+// errors. A stale machine is in both lists.
 func (s *MachineResolver) All() (served, broken []*ResolvedMachine) {
 	for _, e := range s.Snapshot().Machines() {
 		one := newResolvedMachine(e)

@@ -117,7 +117,7 @@ func ClosePool(pool *sandbox.Pool, log *slog.Logger) {
 	}
 }
 
-// newInstanceName returns a name for this process that is unique among all machines.
+// newInstanceName returns a name for this process that is unique among all hosts.
 func newInstanceName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -127,7 +127,7 @@ func newInstanceName() string {
 }
 
 // isInstanceAlive reports whether the process with an instance name may still run. It
-// returns true for a process on another machine.
+// returns true for a process on another host.
 func isInstanceAlive(name string) bool {
 	parts := strings.Split(name, "/")
 	host, err := os.Hostname()

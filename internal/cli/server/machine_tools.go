@@ -32,8 +32,8 @@ type MachineTools struct {
 
 var _ driver.Tools = (*MachineTools)(nil)
 
-// newMachineTools returns the tools that machine runs can call when Guideway runs as a
-// server: the tools of upstreams and the built-in ones.
+// newMachineTools returns the tools that machine runs can call: the tools of upstreams and
+// the built-in tools of Guideway.
 func newMachineTools(cfg *config.Config, opts mcpserver.Options, u *Upstreams) (*MachineTools, error) {
 	own, err := mcpserver.NewAgentTools(opts)
 	if err != nil {

@@ -57,7 +57,7 @@ func (u *Maintenance) Start() {
 	})
 }
 
-// waitForAnswer returns false if ctx ends first.
+// waitForAnswer waits until the tasks should start. It returns false if ctx ends first.
 func (u *Maintenance) waitForAnswer(ctx context.Context) bool {
 	var idle <-chan time.Time
 	if u.Idle > 0 {

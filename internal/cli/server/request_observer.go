@@ -39,7 +39,7 @@ type RequestObserver struct {
 	Counts   *requestMetrics
 	// pendingHooks counts the entries whose fire-and-forget hooks still run.
 	pendingHooks sync.WaitGroup
-	lifetime     context.Context //nolint:containedctx // the life of those that wait for hooks
+	lifetime     context.Context //nolint:containedctx // ends the goroutines that wait for fire-and-forget hooks
 	stop         context.CancelFunc
 }
 
@@ -127,7 +127,7 @@ func (r *RequestObserver) Begin(ctx context.Context, x *gateway.Exchange) contex
 }
 
 // startSpan joins the trace of the client, or starts one. If tracing is off, the trace
-// context of the client passes through unchanged.
+// context of the client passes through unchanged; a new one is created if there is none.
 func (r *RequestObserver) startSpan(ctx context.Context, o *observedRequest, x *gateway.Exchange) context.Context {
 	parent, ok := telemetry.Parse(x.Trace.Parent, x.Trace.State)
 	if !ok {

@@ -183,7 +183,7 @@ func (u *Upstreams) FastPath() transport.FastPath {
 const configPollInterval = 500 * time.Millisecond
 
 // followChanges applies changes of the configuration file and of the approvals without a
-// restart. It ignores an invalid file.
+// restart. If the file is invalid, it logs a warning and changes nothing.
 func (u *Upstreams) followChanges(ctx context.Context, cfg *config.Config) {
 	tick := time.NewTicker(configPollInterval)
 	defer tick.Stop()
@@ -246,7 +246,7 @@ func (u *Upstreams) LogPendingSettings(next *config.Config) {
 	u.pendingSettings = waiting
 }
 
-// fileStamp returns a text that changes with the file or directory.
+// fileStamp returns a string that changes with the file or directory.
 func fileStamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -66,7 +66,7 @@ func checkDirectory(name, path, missing string) Check {
 	case errors.Is(err, fs.ErrNotExist):
 		c.Message += " (missing; " + missing + ")"
 	case err != nil:
-		c.Status, c.Message, c.Fix = CheckFail, app.ReadError(path, err).Error(), "make it readable and writable for this user"
+		c.Status, c.Message, c.Fix = CheckFail, app.ReadError(path, err).Error(), "make the directory readable and writable for this user"
 	case !info.IsDir():
 		c.Status, c.Message, c.Fix = CheckFail, path+" is not a directory", "move or remove the existing file"
 	}
@@ -131,7 +131,7 @@ func checkSource(r sourcescmd.SourceRow) Check {
 		c.Fix = "make the source readable"
 	case r.State == catalog.SourceMissing && !r.Optional:
 		c.Status, c.Message = CheckFail, r.Location+" does not exist"
-		c.Fix = "create it, or remove it from the setting workflows.paths"
+		c.Fix = "create the directory, or remove it from the setting workflows.paths"
 	case r.State == catalog.SourceMissing:
 		c.Message = r.Location + " (missing, optional)"
 	}

@@ -63,7 +63,7 @@ type selfTest struct {
 
 // newCommand returns the program with arguments, in an environment without the user's files.
 func (t *selfTest) newCommand(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, t.program, args...) //nolint:gosec // it is this program
+	cmd := exec.CommandContext(ctx, t.program, args...) //nolint:gosec // the program is this one
 	cmd.Dir = t.dir
 	cmd.Env = []string{
 		"HOME=" + t.dir, "USERPROFILE=" + t.dir, "APPDATA=" + t.dir, "LOCALAPPDATA=" + t.dir,

@@ -126,7 +126,7 @@ func checkHeads(ctx context.Context, cfg *config.Config, journal app.JournalStor
 	return c
 }
 
-// checkPassphrase reports whether gates can be answered at a terminal.
+// checkPassphrase checks whether gates can be answered at a terminal.
 func checkPassphrase(h *app.Host, cfg *config.Config) Check {
 	file := h.PassphraseFile(cfg)
 	c := Check{Name: "passphrase", Status: CheckOK, Message: file.Path}
@@ -179,7 +179,7 @@ func (o *DoctorOptions) checkMachineRuns(ctx context.Context, cfg *config.Config
 	if journal == nil {
 		if store.Status == CheckOK {
 			store.Status, store.Message = CheckWarn, app.StorePath(own)+" is missing, but had machine runs"
-			store.Fix = "restore it from a backup, then guideway runs verify; or accept the loss: guideway runs verify --accept-restore"
+			store.Fix = "restore the machine store from a backup, then guideway runs verify; or accept the loss: guideway runs verify --accept-restore"
 		}
 		return []Check{store}
 	}

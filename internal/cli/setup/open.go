@@ -107,7 +107,7 @@ func startBrowser(ctx context.Context, link string) error {
 	case "windows":
 		opener = []string{"rundll32", "url.dll,FileProtocolHandler"}
 	}
-	cmd := exec.CommandContext(ctx, opener[0], append(opener[1:], link)...) //nolint:gosec // G204: the link is of our own making
+	cmd := exec.CommandContext(ctx, opener[0], append(opener[1:], link)...) //nolint:gosec // G204: Guideway has created the link
 	if err := cmd.Run(); err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "open the browser: %w", err).WithFix("open the link yourself")
 	}

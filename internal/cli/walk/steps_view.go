@@ -47,7 +47,7 @@ func (c stepsView) isLoop(id string) bool {
 	return ok && step.Loop != nil
 }
 
-// formatAnswer returns the label of the option.
+// formatAnswer returns a word for the option.
 func (c stepsView) formatAnswer(e engine.Event) string {
 	switch {
 	case e.Option == engine.OptionSkip:

@@ -145,7 +145,8 @@ func (t *Terminal) Refusal(_ *Walk, r *engine.Refusal) {
 	}
 }
 
-// HandleRefusal shows a refusal, and returns an error if the input cannot be repeated.
+// HandleRefusal drops the pending variables that would be refused again, and prints how to
+// repeat a step. It never ends the walk.
 func (t *Terminal) HandleRefusal(pos engine.Position, r *engine.Refusal) error {
 	switch r.Rule {
 	case engine.RuleServerVariable, engine.RuleContextTooLarge, engine.RuleVariableType:

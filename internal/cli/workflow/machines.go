@@ -67,7 +67,7 @@ func (o *ShowOptions) showMachine(ctx context.Context) (is bool, err error) {
 		info, err := os.Stat(o.app.Host.Abs(o.Name))
 		switch {
 		case err != nil:
-			return false, nil //nolint:nilerr // who looks for a workflow says so
+			return false, nil //nolint:nilerr // the search for a workflow reports the error
 		case !info.IsDir():
 			data, err := o.app.Host.ReadDefinition(ctx, o.Name)
 			if err != nil || !isMachine(o.Name, data, workflow.As{}) {
