@@ -22,14 +22,14 @@ var update = flag.Bool("update", false, "lower the allowed number of unclear sen
 // one is common in translated or private English and rare in well-kept Go code.
 func wordingRules() map[string]*regexp.Regexp {
 	return map[string]*regexp.Regexp{
-		"begins with a relative pronoun":        regexp.MustCompile(`^(What|Who|Whoever|Which)\b[^?]*$`),
-		"uses a clause with what or who":        regexp.MustCompile(`\b(what|who) (is|was|has|had|came|comes|goes|stands|stood|differs|follows|waits|gives|holds)\b`),
-		"uses nobody, somebody or whoever":      regexp.MustCompile(`(?i)\b(nobody|somebody|whoever|whatever)\b`),
-		"uses stand for be":                     regexp.MustCompile(`\b(stands|stood|stand)\b( for\b)?`),
-		"uses none for no":                      regexp.MustCompile(`\b(is none|are none|there is none)\b`),
-		"uses behind, beside, anew, meanwhile":  regexp.MustCompile(`\b(behind|beside|anew|meanwhile)\b( (a|the|an|nginx|any|your) ?([\w-]+ )?(proxy|balancer|firewall|gateway|NAT))?`),
-		"uses tell, say or give for return":     regexp.MustCompile(`\b(tells|told|says|gives) (whether|what|who|how|of|why|where|it|them)\b`),
-		"uses mend, by itself, of its own, ...": regexp.MustCompile(`\b(mend|mended|mends|befalls|lies in|of its own|of today|by itself|at most so many)\b`),
+		"begins with a relative pronoun":                          regexp.MustCompile(`^(What|Who|Whoever|Which)\b[^?]*$`),
+		`uses a clause with "what" or "who"`:                      regexp.MustCompile(`\b(what|who) (is|was|has|had|came|comes|goes|stands|stood|differs|follows|waits|gives|holds)\b`),
+		`uses "nobody", "somebody" or "whoever"`:                  regexp.MustCompile(`(?i)\b(nobody|somebody|whoever|whatever)\b`),
+		`uses "stand" for "be"`:                                   regexp.MustCompile(`\b(stands|stood|stand)\b( for\b)?`),
+		`uses "is none" for "there is no"`:                        regexp.MustCompile(`\b(is none|are none|there is none)\b`),
+		`uses "behind", "beside", "anew" or "meanwhile"`:          regexp.MustCompile(`\b(behind|beside|anew|meanwhile)\b( (a|the|an|nginx|any|your) ?([\w-]+ )?(proxy|balancer|firewall|gateway|NAT))?`),
+		`uses "tell", "say" or "give" for "return"`:               regexp.MustCompile(`\b(tells|told|says|gives) (whether|what|who|how|of|why|where|it|them)\b`),
+		`uses "mend", "by itself", "of its own" or similar words`: regexp.MustCompile(`\b(mend|mended|mends|befalls|lies in|of its own|of today|by itself|at most so many)\b`),
 	}
 }
 

@@ -56,7 +56,7 @@ func (s *Service) List(ctx context.Context, c run.Caller, r checkpoint.ListReque
 	}
 	if len(page.Checkpoints) > limit {
 		page.Checkpoints, page.Next = page.Checkpoints[:limit], ""
-		out.addNote("there are more: use a higher limit")
+		out.addNote("there are more checkpoints: use a higher limit")
 	}
 	return out, nil
 }

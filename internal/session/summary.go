@@ -30,7 +30,7 @@ type Summary struct {
 func (d Document) Summary() (Summary, error) {
 	dashboard, err := summaryDashboard(d.Data["dashboard"])
 	if err != nil {
-		return Summary{}, guideway.Errorf(guideway.CodeInvalid, "summarise the session document %s/%s: %w", d.Workflow, d.ID, err)
+		return Summary{}, guideway.Errorf(guideway.CodeInvalid, "summarize the session document %s/%s: %w", d.Workflow, d.ID, err)
 	}
 	return Summary{
 		Ref: d.Ref, ProjectPath: d.ProjectPath, Created: d.Created, Updated: d.Updated, Revision: d.Revision, Dashboard: dashboard,

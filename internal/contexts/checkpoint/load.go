@@ -74,7 +74,7 @@ func (s *Service) findRecord(ctx context.Context, who guideway.Principal, r Load
 		rec, err := s.ownRecord(ctx, who, r.ID)
 		if err == nil && r.Session != "" && rec.Session != SessionID(r.Session) {
 			return Record{}, guideway.Errorf(guideway.CodeInvalid, "the checkpoint %s belongs to the session %s", rec.ID, rec.Session).
-				WithFix("use checkpointId or sessionId")
+				WithFix("pass only checkpointId, or the sessionId that it belongs to")
 		}
 		return rec, err
 	}
@@ -189,7 +189,7 @@ func (s *Service) readChain(ctx context.Context, rec Record) ([]byte, error) {
 	switch last := chain[len(chain)-1]; {
 	case last.Base == "":
 	case len(chain) > maxChain:
-		return nil, damagedf("the checkpoint depends on too many others")
+		return nil, damagedf("the checkpoint depends on too many other checkpoints")
 	default:
 		return nil, s.checkMoved(ctx, last, damagedf("the checkpoint %s, which %s depends on, is missing", last.Base, last.ID))
 	}
@@ -245,7 +245,7 @@ func (s *Service) readOne(ctx context.Context, rec Record, p packedBlob) ([]byte
 		return nil, damagedf("%s: %w", rec.ID, err)
 	}
 	if h.ID != rec.ID || h.Base != rec.Base || h.User != rec.User || h.Session != rec.Session || !bytes.Equal(h.Sum, rec.Sum) {
-		return nil, damagedf("the blob of %s is that of %s", rec.ID, h.ID)
+		return nil, damagedf("the blob of %s contains the checkpoint %s", rec.ID, h.ID)
 	}
 	return raw, nil
 }

@@ -86,7 +86,7 @@ func (s *Service) makeRoomInSeries(ctx context.Context, key SeriesKey, series Se
 		tooMany = max(series.Count+1-l.PerSeries, 0)
 		if left := series.Count + 1 - tooMany; left >= int(fractionOf(int64(l.PerSeries), l.Warn)) {
 			rm.warnings = append(rm.warnings, Warning{Code: WarnLine, Message: fmt.Sprintf(
-				"the session has %d of %d checkpoints; at the limit each save removes the oldest", left, l.PerSeries)})
+				"the session has %d of %d checkpoints; at the limit each save removes the oldest checkpoint", left, l.PerSeries)})
 		}
 	}
 	over := int64(0)

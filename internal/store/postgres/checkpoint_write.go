@@ -185,7 +185,7 @@ func removeCheckpoints(ctx context.Context, tx pgx.Tx, c checkpoint.Change) erro
 		return err
 	}
 	if needed {
-		return rows.Conflictf("another checkpoint depends on one of the %d to delete", len(ids))
+		return rows.Conflictf("another checkpoint depends on one of the %d checkpoints to delete", len(ids))
 	}
 	if _, err := tx.Exec(ctx, `insert into checkpoint_gone (id, at) select id, $2 from unnest($1::bytea[]) id on conflict do nothing`, ids, c.At); err != nil {
 		return err

@@ -52,7 +52,7 @@ func Salvage(ctx context.Context, path string) (*Salvaged, error) {
 	if copyErr != nil || len(out.Runs)+len(out.Definitions)+len(out.Documents)+len(out.Events) == 0 {
 		return nil, salvageError(path, errors.Join(err, ctx.Err()))
 	}
-	out.Problems = slices.Insert(out.Problems, 0, fmt.Sprintf("the schema table was replaced by that of a new store: %v", err))
+	out.Problems = slices.Insert(out.Problems, 0, fmt.Sprintf("the schema table was replaced by the schema table of a new store: %v", err))
 	return out, nil
 }
 
