@@ -245,7 +245,7 @@ func (p *PhaseProgram) checkContext(s State, context map[string]any) *Refusal {
 		if v != nil && context[name] != nil && !fitsType(v.Type, context[name]) {
 			return &Refusal{
 				Rule: RuleVariableType, Given: map[string]any{name: jsontext.TypeName(context[name])}, Allowed: map[string]any{name: v.Type},
-				Message: fmt.Sprintf("'%s' is %s", name, shape.WithArticle(string(v.Type))),
+				Message: fmt.Sprintf("'%s' must be %s", name, shape.WithArticle(string(v.Type))),
 			}
 		}
 	}

@@ -273,7 +273,7 @@ func (d *StateDocument) recordAnswer(e TimedEvent) string {
 	return r.OptionID
 }
 
-// recordRefusal adds a refused command to the history.
+// recordRefusal adds a refused command to the history, and sets the last error.
 func (d *StateDocument) recordRefusal(e TimedEvent, phase, step int) {
 	d.History = append(d.History, HistoryEntry{
 		Timestamp: e.At, Type: "error", Phase: phase, Step: step, Error: &HistoryError{Message: e.Message, Code: e.Reason},
@@ -290,8 +290,8 @@ func (d *StateDocument) resetPhase(phase int) {
 	maps.DeleteFunc(d.DecisionOutcomes, func(k string, _ DecisionOutcome) bool { return ofPhase(k) })
 }
 
-// recordStep adds a step of a phase. For a step of a loop it only returns the loop's
-// number.
+// recordStep adds a completed step of a phase. For a step of a loop it only returns the
+// loop's number.
 func (d *StateDocument) recordStep(e TimedEvent, ph PhaseState) (loop int) {
 	if e.Round > 0 {
 		return ph.Index + 1

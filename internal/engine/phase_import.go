@@ -154,7 +154,8 @@ func (p *PhaseProgram) validPhases(numbers []int) bool {
 }
 
 // importPosition returns the position of a document: before the first phase, at the entry
-// of a phase, at the step that it names, in the active loop, or after the completed items.
+// of a phase, at the step that the document names, in the active loop, or after the
+// completed items.
 func (p *PhaseProgram) importPosition(d *StateDocument, vars map[string]any) *PhaseState {
 	visit, entered := d.currentVisit()
 	if len(d.History) > 0 && !entered && len(d.CompletedPhases) == 0 && d.CurrentStep <= 1 && len(d.CompletedSteps) == 0 {
@@ -272,8 +273,9 @@ func setLoopPosition(ph *PhaseState, loop *phases.Loop, l ActiveLoop, visit []Hi
 	}
 }
 
-// setPositionAfterSteps sets the position to the first loop, checkpoint or decision of the
-// current phase that has not ended according to the document.
+// setPositionAfterSteps sets the position to the exit of the current phase if a decision or
+// an answer in the document leads to another phase. Otherwise it sets the position to the
+// first loop or checkpoint that has not ended according to the document.
 func (p *PhaseProgram) setPositionAfterSteps(d *StateDocument, phase *phases.Phase, ph *PhaseState) {
 	for i := range phase.Decisions {
 		if o, ok := d.DecisionOutcomes[itemKey(d.CurrentPhase, i+1)]; ok && o.TransitionedTo > 0 && o.TransitionedTo <= len(p.Workflow.Phases) {
@@ -299,8 +301,8 @@ func (p *PhaseProgram) setPositionAfterSteps(d *StateDocument, phase *phases.Pha
 	}
 }
 
-// lastEndedLoop returns the number of the last loop that ended since the current phase was
-// entered.
+// lastEndedLoop returns the highest number of a loop that ended since the current phase was
+// entered, or 0.
 func (d *StateDocument) lastEndedLoop() int {
 	done := 0
 	for _, h := range d.History {

@@ -145,7 +145,7 @@ func (p *PhaseProgram) refusesStep(s State, step *phases.Step) bool {
 }
 
 // writeGuide writes a reference to a guide. If the phase has already named the guide, it
-// writes only the section.
+// writes only the section, and nothing if the section is the same too.
 func (pos *Position) writeGuide(b *strings.Builder, g, known *phases.Guide) {
 	switch {
 	case g == nil, known != nil && *g == *known:

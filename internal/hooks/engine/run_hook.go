@@ -65,7 +65,8 @@ func (x *execution) applyContext(given, left json.RawMessage) ([]Change, error) 
 
 // verdict is the decoded return value of a hook.
 type verdict struct {
-	// stop ends the request at this hook; refused adds an error.
+	// stop ends the request at this hook. refused is set if the hook returned an error;
+	// then the request is refused.
 	stop, refused bool
 	code, message string
 	// replaced is a returned context that replaces the changed one.

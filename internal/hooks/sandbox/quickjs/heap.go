@@ -40,8 +40,8 @@ const (
 	heapStart = (unsafe.Sizeof(heap{}) + align - 1) &^ (align - 1)
 )
 
-// block is the header of a block; its links are valid while the block is free; otherwise
-// their memory is part of the caller's data.
+// block is the header of a block. Its links are valid while the block is free; otherwise
+// the memory of the links is part of the caller's data.
 type block struct {
 	previous uintptr // the previous block in the region, 0 for the first
 	tagged   uintptr // size including the header, and freeBit
@@ -104,7 +104,7 @@ func (h *heap) raiseTop(top uintptr) {
 }
 
 // findFree returns a free block from the next larger step, whose blocks are all large
-// enough.
+// enough, or 0.
 func (h *heap) findFree(need uintptr) uintptr {
 	rounded := need + (uintptr(1)<<(bits.Len64(uint64(need))-1-stepBits) - 1)
 	class, step := listOf(rounded)

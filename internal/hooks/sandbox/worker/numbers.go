@@ -30,8 +30,8 @@ func (n numbers) addLiterals(text []byte) {
 }
 
 // restoreLiterals replaces JavaScript's forms in a text with the original literals. If
-// several literals have the same form, they are replaced in their order if none was added
-// or removed; otherwise the text stays unchanged.
+// different literals have the same form, they are replaced in their order, but only if the
+// text has as many numbers of that form as the input had.
 func (n numbers) restoreLiterals(text []byte) []byte {
 	if len(n) == 0 || text == nil {
 		return text
