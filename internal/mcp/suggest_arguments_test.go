@@ -33,7 +33,7 @@ func TestNextCallKeepsCallersValues(t *testing.T) {
 		{"an invalid output with variables", "workflow_continue", m{"handle": handle, "output": "x", "context": m{"size": "large"}}, "workflow_continue", m{"handle": handle, "context": m{"size": "large"}}},
 		{"variables alone", "workflow_continue", m{"handle": handle, "context": m{"size": "large"}}, "workflow_continue", m{"handle": handle, "context": m{"size": "large"}}},
 		{"an output with an answer where there is no gate", "workflow_continue", m{"handle": handle, "output": "a plan", "answer": m{"optionId": "confirm"}}, "workflow_continue", m{"handle": handle, "output": "a plan"}},
-		{"variables that only the server sets", "workflow_continue", m{"handle": handle, "output": "PLAN", "context": m{"_currentLoop": 1}}, "workflow_continue", m{"handle": handle}},
+		{"variables that only the server sets", "workflow_continue", m{"handle": handle, "output": "a plan", "context": m{"_currentLoop": 1}}, "workflow_continue", m{"handle": handle, "output": "a plan"}},
 		{"an output that is not a string", "workflow_continue", m{"handle": handle, "output": m{"PLAN": 1}}, "workflow_continue", m{"handle": handle, "output": `{"PLAN":1}`}},
 		{"a number as text", "workflow_fork", m{"handle": handle, "seq": "2"}, "workflow_fork", m{"handle": handle, "seq": 2.0}},
 		{"no handle", "workflow_continue", m{"output": "x"}, "workflow_resume", m{}},
