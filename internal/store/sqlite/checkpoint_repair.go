@@ -73,8 +73,8 @@ func sqlRemoveRecord() []string {
 	}
 }
 
-// CheckCheckpoints returns an error if SQLite finds damage in the checkpoint tables. It
-// reads these tables completely.
+// CheckCheckpoints returns an error if SQLite finds damage in the checkpoint tables, which it
+// reads completely, or if a column that a save writes is missing.
 func (s *Store) CheckCheckpoints(ctx context.Context) error {
 	const doing = "check the checkpoint index"
 	return s.withReadAccess(ctx, doing, func() error {
@@ -95,8 +95,24 @@ func (s *Store) CheckCheckpoints(ctx context.Context) error {
 				return fmt.Errorf("%s: %s: %w", table, text, errInvalidValue)
 			}
 		}
-		return nil
+		return s.compileStatements(ctx, sqlInsertChange, sqlInsertCheckpoint, sqlInsertTag, sqlInsertKeywords,
+			sqlMarkCheckpoint, sqlEnsureLine, sqlInsertDeleted, sqlInsertAudit)
 	})
+}
+
+// compileStatements compiles statements without executing them. An error means that the
+// schema is damaged: a table or a column is missing.
+func (s *Store) compileStatements(ctx context.Context, statements ...string) error {
+	for _, text := range statements {
+		compiled, err := s.readers.db.PrepareContext(ctx, text)
+		if err != nil {
+			return err
+		}
+		if err := compiled.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // compactWait bounds how long Compact waits for readers, because writers wait for Compact.

@@ -291,3 +291,37 @@ func TestCheckFindsDamage(t *testing.T) {
 		t.Errorf("damaged store: %+v, %v", health, err)
 	}
 }
+
+// TestCheckFindsRenamedColumns checks that a flipped bit in the name of a column is found
+// before a save fails on it. No check of the pages finds it.
+func TestCheckFindsRenamedColumns(t *testing.T) {
+	t.Parallel()
+	data := soundFile(t)
+	for table, column := range map[string]string{"feed": "  workflow TEXT", "checkpoint_audit": "  action     TEXT"} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			definition := bytes.Index(data, []byte("CREATE TABLE "+table+" ("))
+			at := definition + bytes.Index(data[max(definition, 0):], []byte(column))
+			if definition < 0 || at < definition {
+				t.Fatalf("the file does not define %s of %s", column, table)
+			}
+			broken := bytes.Clone(data)
+			broken[at+2] ^= 2
+			path := filepath.Join(t.TempDir(), testFile)
+			if err := os.WriteFile(path, broken, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := openTestStore(t, Options{Path: path})
+			if err := s.CheckCheckpoints(t.Context()); !IsDamaged(err) {
+				t.Errorf("the check returned %v, want damage", err)
+			}
+		})
+	}
+	path := filepath.Join(t.TempDir(), testFile)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := openTestStore(t, Options{Path: path}).CheckCheckpoints(t.Context()); err != nil {
+		t.Errorf("the check of an intact file returned %v", err)
+	}
+}
