@@ -77,7 +77,7 @@ func assignmentsOf(path string) []map[string]any {
 	var values []any
 	switch root {
 	case "size", "mark":
-		values = []any{"large", "small", "", "1"}
+		values = []any{"large", "small", "", "1", "3"} // numeric strings compare as numbers
 	case "tries":
 		values = []any{0.0, 1.0, 2.0, 3.0, 4.0, -1.0}
 	case "ready":
@@ -98,7 +98,7 @@ func assignmentsOf(path string) []map[string]any {
 		contexts[i] = map[string]any{root: v}
 	}
 	// An undeclared variable accepts any type; a call with the wrong type is refused.
-	for _, v := range []any{"large", "small", "1", "", "a", 0.0, 1.0, 2.0, 3.0, 4.0, -1.0, true, false} {
+	for _, v := range []any{"large", "small", "1", "3", "", "a", 0.0, 1.0, 2.0, 3.0, 4.0, -1.0, true, false} {
 		contexts = append(contexts, map[string]any{root: v})
 	}
 	if rest != "" { // a variable of exactly this name takes precedence over the path
