@@ -43,9 +43,12 @@ type heldLists struct {
 }
 
 // listVersionOf returns the version of a client's list, which changes with the list.
-// Reserve and Relist change the version for all clients.
+// Reserve and Relist change the version for all clients, and so does a change of the shared
+// list: in protocol version 2026-07-28, a client with an own session uses the shared session
+// for requests that declare no capabilities.
 func (g *Gateway) listVersionOf(client string, kind Kind) string {
-	return strconv.FormatInt(g.listVersion.Load(), 10) + " " + g.surfaces.Load().find(client).prints[kind]
+	all := g.surfaces.Load()
+	return strconv.FormatInt(g.listVersion.Load(), 10) + " " + all.shared.prints[kind] + " " + all.find(client).prints[kind]
 }
 
 // noteLists records the versions of the lists that a session knows. A session that has not
@@ -96,14 +99,15 @@ func (d *downstream) filterChanges(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// takeChange reports whether a session does not know the current version of its list, and
-// records that it does.
+// takeChange reports whether a session must be notified of a changed list, and records the
+// current version as known to the session. A session without recorded lists is always
+// notified.
 func (d *downstream) takeChange(session *mcp.ServerSession, kind Kind) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.held[session]
 	if h == nil {
-		return true // The session got no list of the gateway.
+		return true
 	}
 	now := d.gateway.listVersionOf(h.client, kind)
 	known := h.versions[kind] == now
