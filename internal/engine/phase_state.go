@@ -16,7 +16,7 @@ type PhaseState struct {
 	// Index is completed and its actions run. Act is the index of the next action.
 	Started, Done bool
 	Act           int
-	// Loop is set inside a loop.
+	// Loop is the state of the current loop, or nil.
 	Loop *PhaseLoop
 	// To is the next phase after this one; 0 ends the run.
 	To int

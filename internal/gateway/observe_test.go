@@ -166,7 +166,8 @@ func TestOutcomesOfTheGateway(t *testing.T) {
 	}
 }
 
-// For a client of 2026-07-28, a question is an outcome, and its answer is a new request.
+// In protocol version 2026-07-28, a call that asks a question ends with OutcomeAsked, and
+// the answer arrives as a new request.
 func TestQuestionsAreObserved(t *testing.T) {
 	t.Parallel()
 	w := newWatcher("")

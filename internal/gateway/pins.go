@@ -171,7 +171,7 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 	}
 	if len(fresh) > 0 {
 		if err := g.opts.Pins.Approve(m.Name(), fresh); err != nil {
-			g.logger.Warn("the tools of an upstream could not be pinned", "upstream", m.Name(), "error", err)
+			g.logger.Warn("the tools and prompts of an upstream could not be pinned", "upstream", m.Name(), "error", err)
 		}
 	}
 	return held

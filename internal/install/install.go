@@ -1,6 +1,6 @@
 // Package install adds Guideway to the MCP configuration of a client and removes it. It
-// preserves every other byte of the file: comments, the order of keys, indentation, line
-// endings, the byte order mark.
+// leaves the rest of the file unchanged, byte for byte: comments, the order of keys,
+// indentation, line endings, the byte order mark.
 //
 // Planning is pure: Plan and PlanUndo turn a File into a Change with the bytes before and
 // after. Only Read and Apply access the disk.

@@ -103,7 +103,7 @@ func (v Via) Person() bool {
 type Event struct {
 	// Seq starts at 1 and has no gaps.
 	Seq int64 `json:"seq"`
-	// At is the time of the decision, in UTC, with microseconds.
+	// At is the time of the event, in UTC, truncated to microseconds.
 	At time.Time `json:"at"`
 	// Kind is a kind of the engine or of this package.
 	Kind string `json:"kind"`

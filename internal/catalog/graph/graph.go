@@ -171,7 +171,7 @@ func (b *builder) addStep(s *steps.Step) {
 	b.connectPending(id, "")
 	b.addNode(Node{ID: id, Kind: KindStep, Label: s.Title, Ref: s.ID})
 	b.pending = []exit{{from: id}}
-	if isConditional(s.Confirm) {
+	if mayHold(s.Confirm) {
 		around = append(around, b.addChoice(s.Confirm)...)
 		gate := b.newID('g')
 		b.connectPending(gate, "")
@@ -184,7 +184,7 @@ func (b *builder) addStep(s *steps.Step) {
 
 func (b *builder) addLoop(s *steps.Step) {
 	around := b.addChoice(s.RunCondition)
-	if isConditional(s.Confirm) {
+	if mayHold(s.Confirm) {
 		direct := b.addChoice(s.Confirm)
 		gate := b.newID('g')
 		b.connectPending(gate, "")
@@ -240,8 +240,8 @@ func Extent(l *steps.Loop) string {
 // isUnconditional reports whether a condition is always true.
 func isUnconditional(c *expr.Expr) bool { return c == nil || c.Op == expr.Always }
 
-// isConditional reports whether a confirmation can be asked for.
-func isConditional(c *expr.Expr) bool { return c != nil && c.Op != expr.Never }
+// mayHold reports whether a condition is set and not always false.
+func mayHold(c *expr.Expr) bool { return c != nil && c.Op != expr.Never }
 
 func pluralize(n int, word string) string {
 	if n != 1 {

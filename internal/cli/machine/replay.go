@@ -95,8 +95,12 @@ func (o *machineReplayOptions) loadRecording(ctx context.Context) (r *driver.Rec
 	if err != nil {
 		return nil, nil, guideway.Errorf(guideway.CodeNotFound, "read the recording: %w", err).WithFix("guideway machine run NAME --record FILE, to write one")
 	}
-	if err := json.Unmarshal(data, &r); err != nil || r == nil || r.Machine == "" || r.Status == "" {
-		return nil, nil, guideway.Errorf(guideway.CodeInvalid, "%s is not a recording of a run: %w", o.What, errors.Join(err, errors.New("the machine, the status and the states are required"))).
+	err = json.Unmarshal(data, &r)
+	if err == nil && (r == nil || r.Machine == "" || r.Status == "") {
+		err = errors.New("it has no machine or no status")
+	}
+	if err != nil {
+		return nil, nil, guideway.Errorf(guideway.CodeInvalid, "%s is not a recording of a run: %w", o.What, err).
 			WithFix("guideway machine run NAME --record FILE, to write one; use a file of model answers with guideway machine run --model scripted:FILE")
 	}
 	return r, nil, nil

@@ -88,7 +88,7 @@ func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (up
 	}
 	to, err := url.Parse(opts.URL)
 	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" || to.User != nil {
-		return opts, app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--url is not an HTTP URL").WithFix("--url http://127.0.0.1:3000/mcp")}
+		return opts, app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--url must be an http or https URL with a host and without a user name").WithFix("--url http://127.0.0.1:3000/mcp")}
 	}
 	if o.URL != "" && (opts.Token != "" || to.Scheme != "http" || !isLoopback(to.Hostname())) {
 		return opts, nil

@@ -230,7 +230,7 @@ func (o *Options) limitsFor(l Limits) (Limits, error) {
 			return usual
 		case asked < 0 || asked > most:
 			if err == nil {
-				err = rejectCall("the limit of %s is %d; allowed are 1 to %d", what, asked, most)
+				err = rejectCall("the limit for %s must be from 1 to %d, but it is %d", what, most, asked)
 			}
 		}
 		return asked

@@ -196,8 +196,8 @@ func TestRejected(t *testing.T) {
 		{"strange parameter", sandbox.Call{Module: sandbox.Module{Params: []string{"a){"}}}, "invalid argument name"},
 		{"module with the same name", sandbox.Call{Module: sandbox.Module{Name: "a"}, Library: map[string]string{"a": ""}}, "own name"},
 		{"long input", withArgs(newCall(""), `"`+strings.Repeat("x", sandbox.MaxInput)+`"`), "over the limit"},
-		{"too much memory", sandbox.Call{Limits: sandbox.Limits{Memory: 1 << 40}}, "limit of memory"},
-		{"negative time", sandbox.Call{Limits: sandbox.Limits{Wall: -time.Second}}, "limit of wall"},
+		{"too much memory", sandbox.Call{Limits: sandbox.Limits{Memory: 1 << 40}}, "limit for memory"},
+		{"negative time", sandbox.Call{Limits: sandbox.Limits{Wall: -time.Second}}, "limit for wall"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

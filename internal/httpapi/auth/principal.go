@@ -50,9 +50,9 @@ func ServerURL(ctx context.Context) string {
 	return text
 }
 
-// SystemUser returns the name of the operating system user of this process: the owner of
-// everything on stdio, and of the token in the token file. A user without a name, as in a
-// container that sets only a number, is "uid-" and the number.
+// SystemUser returns the name of the operating system user that runs this process. Clients
+// on stdio and clients with the token from the token file act as this user. The name of a
+// user without a name, as in a container that sets only a number, is "uid-" and the number.
 func SystemUser() (string, error) {
 	u, err := user.Current()
 	return systemUserName(u, err, os.Getuid())

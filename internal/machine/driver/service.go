@@ -268,7 +268,7 @@ func checkValue(in *machinedef.Input, value json.RawMessage) (json.RawMessage, e
 		}
 	}
 	if string(in.Type) != jsontext.TypeName(v) {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q must be a %s, but it is %s", in.Name, in.Type, run.Truncate(string(value), 80)).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q must be of the type %s, but it is %s", in.Name, in.Type, run.Truncate(string(value), 80)).
 			WithFix("%s", in.Description)
 	}
 	if len(in.Options) == 0 || slices.Contains(in.Options, fmt.Sprint(v)) {

@@ -16,7 +16,7 @@ type definition struct {
 	bodies []*step
 }
 
-// step is a step or, with a loop, a loop.
+// step is one step of a definition; it is a loop step if its field loop is set.
 type step struct {
 	id string
 	// serial makes the texts of the step unique; see secretMark.

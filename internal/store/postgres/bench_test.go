@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -157,8 +158,8 @@ func BenchmarkSearch(b *testing.B) {
 		b.Run(strings.ReplaceAll(words, " ", "+"), func(b *testing.B) {
 			measureClients(b, 1, func(int) error {
 				hits, err := s.Search(ctx, run.Search{Filter: run.Filter{User: "ada", Limit: 30}, Words: strings.Fields(words)})
-				if len(hits) == 0 {
-					return fmt.Errorf("found nothing: %w", err)
+				if err == nil && len(hits) == 0 {
+					err = errors.New("the search found nothing")
 				}
 				return err
 			})
