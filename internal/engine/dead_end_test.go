@@ -38,16 +38,18 @@ func TestStepDeadEnd(t *testing.T) {
 func TestExitDeadEnd(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[any]bool{"done": false, true: true} {
-		p := engine.CompilePhases(&phases.Workflow{
-			ID: "w", InitialPhase: "a", Variables: []phases.Variable{{Name: "status", Type: phases.TypeString}},
-			Phases: []phases.Phase{
-				{ID: "a", Name: "A", Required: true, Transitions: []phases.Transition{{To: "b", Condition: equalsCondition("status", value)}}},
-				{ID: "b", Name: "B", Required: true},
-			},
-		})
-		s := applyCommands(t, p, engine.State{}, startCommand(map[string]any{"status": "open"}))
-		if pos := p.PositionOf(s); pos.Kind != engine.PositionContext || pos.DeadEnd != want {
-			t.Errorf("%v: %+v", value, pos)
+		for _, withNull := range []bool{false, true} { // a default of null permits no other types
+			p := engine.CompilePhases(&phases.Workflow{
+				ID: "w", InitialPhase: "a", Variables: []phases.Variable{{Name: "status", Type: phases.TypeString, HasDefault: withNull}},
+				Phases: []phases.Phase{
+					{ID: "a", Name: "A", Required: true, Transitions: []phases.Transition{{To: "b", Condition: equalsCondition("status", value)}}},
+					{ID: "b", Name: "B", Required: true},
+				},
+			})
+			s := applyCommands(t, p, engine.State{}, startCommand(map[string]any{"status": "open"}))
+			if pos := p.PositionOf(s); pos.Kind != engine.PositionContext || pos.DeadEnd != want {
+				t.Errorf("%v, default null %t: %+v", value, withNull, pos)
+			}
 		}
 	}
 }

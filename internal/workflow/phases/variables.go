@@ -108,8 +108,9 @@ func areAlike(a, b any) bool {
 
 // domain describes the possible values at a path. The zero value means unknown.
 type domain struct {
-	// kind is the type of all values; "" means any.
+	// kind is the type of all values; "" means any. If null is set, null is possible too.
 	kind VariableType
+	null bool
 	// values are all possible values; nil means unknown.
 	values []any
 	// set reports whether the path always has a value.
@@ -134,7 +135,9 @@ func (d domain) sampleValues(literals []any) []any {
 			all = append(all, literal, math.Nextafter(literal, math.Inf(-1)), math.Nextafter(literal, math.Inf(1)))
 		}
 	}
-	return slices.DeleteFunc(append(all, word), func(value any) bool { return d.kind != "" && !d.kind.Fits(value) })
+	return slices.DeleteFunc(append(all, word), func(value any) bool {
+		return d.kind != "" && !d.kind.Fits(value) && (value != nil || !d.null)
+	})
 }
 
 // domainOf returns the domain of a path. A variable that the engine writes has only the
@@ -161,9 +164,8 @@ func (v *variableIndex) domainOf(path string) domain {
 	if declared == nil {
 		return domain{}
 	}
-	// A default of null counts as no value.
 	if declared.HasDefault && declared.DefaultValue == nil {
-		return domain{set: true}
+		return domain{kind: declared.Type, null: true, set: true}
 	}
 	return domain{kind: declared.Type, set: declared.HasDefault || declared.Required}
 }
