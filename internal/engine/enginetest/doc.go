@@ -1,5 +1,7 @@
 // Package enginetest tests runs of phase workflows against an adversary. It contains tests,
-// and the Explorer, which tests of both dialects use. Its counterpart for step workflows is internal/run/bypasstest.
+// and the Explorer, which tests of both dialects use. Its counterpart for step workflows is
+// internal/run/bypasstest. The models of the two packages share no code: each compiles alone,
+// with the standard library only.
 //
 // A generator creates workflows. A simple model, written from the specification
 // (docs/phases.md) and not from the engine, computes the position of a run and its legal

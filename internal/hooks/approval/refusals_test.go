@@ -19,19 +19,27 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
 )
 
+// openStoreWithRecord opens a store with one record, and returns its file and the content of
+// the file.
+func openStoreWithRecord(t *testing.T) (s *approval.Store, path string, content []byte) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "approvals.json")
+	s = openStore(t, path, "key")
+	if _, err := s.Put(t.Context(), newRecord("a", "1")); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, path, content
+}
+
 // A change is refused if the file was edited, and does not give the edited file a valid
 // MAC.
 func TestChangeKeepsAnEditedFile(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "approvals.json")
-	s := openStore(t, path, "key")
-	if _, err := s.Put(t.Context(), newRecord("a", "1")); err != nil {
-		t.Fatal(err)
-	}
-	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, path, good := openStoreWithRecord(t)
 	for name, text := range map[string]string{
 		"another hash": strings.Replace(string(good), `"hash": "1"`, `"hash": "2"`, 1), "no JSON": "{", "empty": "",
 		"another form": strings.Replace(string(good), `"form": 1`, `"form": 9`, 1),
@@ -58,15 +66,7 @@ func TestChangeKeepsAnEditedFile(t *testing.T) {
 // A failed change does not modify the file.
 func TestFailedChange(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "approvals.json")
-	s := openStore(t, path, "key")
-	if _, err := s.Put(t.Context(), newRecord("a", "1")); err != nil {
-		t.Fatal(err)
-	}
-	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, path, good := openStoreWithRecord(t)
 	no := errors.New("no")
 	if err := s.Change(t.Context(), func(approval.Records) (approval.Records, error) { return nil, no }); !errors.Is(err, no) {
 		t.Errorf("Change with a failing edit returns %v", err)
