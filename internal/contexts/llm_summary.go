@@ -52,6 +52,10 @@ type summaryCache struct {
 	// byRun has the summaries by run and event range. A run without summaries has an empty
 	// entry after its last checkpoint was searched for them.
 	byRun map[string]map[string]string
+	// revision counts the stored summaries and the finished requests. A brief of an earlier
+	// revision may contain an extract that has been replaced since, and may have been unable to
+	// request a summary because another request was pending.
+	revision int
 	// requested are the runs for which a summary is being written.
 	requested map[string]bool
 	// pausedUntil is the end of the pause after an error; logged reports whether an error
@@ -167,6 +171,13 @@ func (s *Service) loadCarried(ctx context.Context, c run.Caller, id string) map[
 	return none
 }
 
+// currentRevision returns the revision of the summaries.
+func (w *summaryCache) currentRevision() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.revision
+}
+
 // forCheckpoint returns the summaries to store in a run's checkpoint.
 func (w *summaryCache) forCheckpoint(id string) map[string]string {
 	w.mu.Lock()
@@ -191,11 +202,15 @@ func (s *Service) requestSummaries(c run.Caller, d *run.Details, missing []Secti
 	caller := run.Caller{Principal: guideway.Principal{User: c.User}, Via: run.ViaServer}
 	taken := s.o.AutoSaver.enqueueSlow(func(ctx context.Context) {
 		err := s.writeAll(ctx, caller, d.Record, missing)
-		w.finishRequest(d.ID)
-		if err == nil { // now the summary of the whole run may be requested
-			err = s.prepareBrief(ctx, caller, d.ID)
+		if err != nil { // before the request is finished: no other request may start
+			s.pauseSummaries(ctx, d.ID, err)
 		}
+		w.finishRequest(d.ID)
 		if err != nil {
+			return
+		}
+		// Now the summary of the whole run may be requested.
+		if err := s.prepareBrief(ctx, caller, d.ID); err != nil {
 			s.pauseSummaries(ctx, d.ID, err)
 		}
 	})
@@ -208,6 +223,7 @@ func (w *summaryCache) finishRequest(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.requested, id)
+	w.revision++
 }
 
 func (s *Service) writeAll(ctx context.Context, c run.Caller, rec run.Record, missing []Section) error {
@@ -254,12 +270,10 @@ func (s *Service) writeSummary(ctx context.Context, c run.Caller, rec run.Record
 	if text == "" {
 		return guideway.Errorf(guideway.CodeUnavailable, "the model returned an empty summary")
 	}
-	s.mu.Lock()
-	delete(s.briefs, c.User+" "+rec.ID) // the cached brief still contains the extract
-	s.mu.Unlock()
 	w := &s.writing
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.revision++
 	of := w.byRun[rec.ID]
 	if of == nil || len(of) >= maxWritten {
 		of = map[string]string{}

@@ -23,9 +23,10 @@ type Brief struct {
 	Problem string `json:"checkpointProblem,omitempty"`
 }
 
-// cachedBrief is a Brief at an event of a run.
+// cachedBrief is a Brief at an event of a run, made when the summaries had a revision.
 type cachedBrief struct {
-	seq int64
+	seq      int64
+	revision int
 	Brief
 }
 
@@ -37,15 +38,17 @@ func (s *Service) Brief(ctx context.Context, c run.Caller, id string) (*Brief, e
 		return nil, err
 	}
 	key := c.User + " " + id
+	// The revision is read before the brief is made: a summary stored meanwhile makes it stale.
+	revision := s.writing.currentRevision()
 	s.mu.Lock()
 	known := s.briefs[key]
 	s.mu.Unlock()
-	if known == nil || known.seq != d.Seq {
+	if known == nil || known.seq != d.Seq || known.revision != revision {
 		b, err := s.newBrief(ctx, c, d)
 		if err != nil {
 			return nil, err
 		}
-		known = &cachedBrief{seq: d.Seq, Brief: *b}
+		known = &cachedBrief{seq: d.Seq, revision: revision, Brief: *b}
 		s.mu.Lock()
 		putCached(s.briefs, key, known)
 		s.mu.Unlock()
