@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/guideway-dev/guideway/internal/contexts"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -87,12 +88,13 @@ func TestModelSummaries(t *testing.T) {
 	}
 	close(model.wait)
 	var s *contexts.Summary
-	for range 20_000 { // the summary is written in the background
+	for range 10_000 { // the summary is written in the background
 		b, err := r.Brief(t.Context(), testCaller(), a.RunID)
 		mustSucceed(t, err)
 		if s = b.Summary; s.Written {
 			break
 		}
+		<-time.After(time.Millisecond)
 	}
 	if !s.Written || !strings.Contains(s.Text, "In short of") || strings.Contains(s.Text, "Did list") {
 		t.Fatalf("after the model has answered, the summary is %+v", s)
@@ -132,7 +134,7 @@ func TestModelSummariesFail(t *testing.T) {
 	r := setupRig(t, withSummarizer(model, log))
 	a, err := stepsWalk(t.Context(), r, "release", 6)
 	mustSucceed(t, err)
-	for n := 0; n < 20 || n < 20_000 && !strings.Contains(log.String(), "quota"); n++ { // the model fails in the background
+	for n := 0; n < 20 || n < 10_000 && !strings.Contains(log.String(), "quota"); n++ { // the model fails in the background
 		b, err := r.Brief(t.Context(), testCaller(), a.RunID)
 		mustSucceed(t, err)
 		if b.Summary.Written || !strings.Contains(b.Summary.Text, "Did list") {
@@ -140,6 +142,7 @@ func TestModelSummariesFail(t *testing.T) {
 		}
 		a, err = r.runs.Status(t.Context(), testCaller(), run.Ref{RunID: a.RunID})
 		mustSucceed(t, err)
+		<-time.After(time.Millisecond)
 	}
 	_, err = finishRun(t.Context(), r, a)
 	mustSucceed(t, err)
