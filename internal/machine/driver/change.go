@@ -26,8 +26,14 @@ const (
 	RuleOutcome = "machine-outcome"
 )
 
-// attempts limits the retries of a command after a conflict.
-const attempts = 20
+const (
+	// attempts limits the retries of a command after a conflict.
+	attempts = 20
+	// maxRefusedInputs bounds the refusals that are recorded per input request,
+	// maxRefusedBytes the recorded value.
+	maxRefusedInputs = 20
+	maxRefusedBytes  = 16 << 10
+)
 
 // changeRun applies a command to a run and appends the resulting events. It retries on a
 // conflict.
@@ -77,6 +83,7 @@ func (s *Service) giveInput(ctx context.Context, c run.Caller, id string, value 
 			r := newRefusal(id, RulePerson, "only a person may give this input",
 				"ask the person to enter it in the dashboard, on the page of the run, or at a terminal: guideway machine input "+id)
 			r.Next = nil // no call of an agent continues the run
+			s.recordRefusedInput(ctx, c, l, RulePerson, value)
 			return r
 		}
 		checked := in.Default
@@ -88,6 +95,24 @@ func (s *Service) giveInput(ctx context.Context, c run.Caller, id string, value 
 		}
 		return l.addEvent(machineengine.Event{Kind: machineengine.KindInputGiven, State: l.state.At, Value: checked})
 	})
+}
+
+// recordRefusedInput records a refused input for observers. The refusal is valid even if it
+// cannot be recorded.
+func (s *Service) recordRefusedInput(ctx context.Context, c run.Caller, l *loaded, rule string, value json.RawMessage) {
+	if l.state.RefusedInputs >= maxRefusedInputs {
+		return
+	}
+	if len(value) > maxRefusedBytes {
+		value, _ = json.Marshal(run.Truncate(string(value), maxRefusedBytes)) // a string always has a JSON form
+	}
+	err := l.addEvent(machineengine.Event{Kind: machineengine.KindInputRefused, State: l.state.At, Reason: rule, Value: value})
+	if err == nil {
+		err = s.flushEvents(ctx, l, run.ByCaller(c))
+	}
+	if err != nil && guideway.ErrorCode(err) != guideway.CodeConflict {
+		s.o.Logger.WarnContext(ctx, "a refused input could not be recorded", "run", l.rec.ID, "error", err)
+	}
 }
 
 func orNull(value json.RawMessage) json.RawMessage {

@@ -219,3 +219,66 @@ func TestAgentForksKeepFinishedSubMachines(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedInputsAreRecorded checks that an agent's answers to a human approval are
+// recorded with their value, that a flood of them is bounded, and that the person's answer
+// is accepted after them.
+func TestRefusedInputsAreRecorded(t *testing.T) {
+	t.Parallel()
+	r := newApproved(t)
+	id := r.startRun("waiting", map[string]any{"topic": "t"})
+	r.driveRun(id)
+	const flood = 30
+	for range flood {
+		_, err := r.Input(t.Context(), anna, id, json.RawMessage(`"yes"`))
+		checkRefusal(t, "agent", err, "machine-person")
+	}
+	events, err := r.Events(t.Context(), anna, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused []machineengine.Event
+	for _, e := range events {
+		if e.Kind != string(machineengine.KindInputRefused) {
+			continue
+		}
+		var fact machineengine.Event
+		if err := json.Unmarshal(e.Data, &fact); err != nil {
+			t.Fatal(err)
+		}
+		if e.By.User != anna.User || e.By.Via.Person() {
+			t.Errorf("event %d is recorded as an act of %+v", e.Seq, e.By)
+		}
+		refused = append(refused, fact)
+	}
+	if n := len(refused); n == 0 || n >= flood {
+		t.Fatalf("%d of %d refused inputs are recorded", n, flood)
+	}
+	if first := refused[0]; first.State != "ask" || first.Reason != "machine-person" || string(first.Value) != `"yes"` {
+		t.Errorf("the first recorded refusal is %+v", first)
+	}
+	r.reopen()
+	r.approveRun(id)
+	if s := r.driveRun(id); s.Status != machineengine.StatusCompleted {
+		t.Errorf("after the person's answer the run is %s", s.Status)
+	}
+}
+
+// TestRefusedInputIsCut checks that a long refused input is recorded in part.
+func TestRefusedInputIsCut(t *testing.T) {
+	t.Parallel()
+	r := newApproved(t)
+	id := r.startRun("waiting", map[string]any{"topic": "t"})
+	r.driveRun(id)
+	long := json.RawMessage(`"` + strings.Repeat("ä", 100_000) + `"`)
+	_, err := r.Input(t.Context(), anna, id, long)
+	checkRefusal(t, "agent", err, "machine-person")
+	events, err := r.Events(t.Context(), anna, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := events[len(events)-1]
+	if last.Kind != string(machineengine.KindInputRefused) || len(last.Data) > 20<<10 || !strings.Contains(string(last.Data), "äää") {
+		t.Errorf("the last event is %s with %d bytes", last.Kind, len(last.Data))
+	}
+}

@@ -30,6 +30,7 @@ const (
 	KindSubResult      Kind = "sub_result"
 	KindInputRequested Kind = "input_requested"
 	KindInputGiven     Kind = "input_given"
+	KindInputRefused   Kind = "input_refused"
 	KindPaused         Kind = "paused"
 	KindResumed        Kind = "resumed"
 	KindCompleted      Kind = "machine_completed"
@@ -86,12 +87,12 @@ type Event struct {
 	Machine string `json:"machine,omitempty"`
 	Usage   *Usage `json:"spent,omitempty"`
 
-	// Value is an input, or the output.
+	// Value is an input, an input that was refused, or the output.
 	Value json.RawMessage `json:"value,omitempty"`
 	// Error is the error of a failed call, Pause the reason for a pause.
 	Error *RunError `json:"fault,omitempty"`
 	Pause *Pause    `json:"pause,omitempty"`
-	// Reason is the reason for a cancellation.
+	// Reason is the reason for a cancellation, or the rule that refused an input.
 	Reason string `json:"reason,omitempty"`
 	// Unknown is set if the outcome of an intent is unknown.
 	Unknown bool `json:"unknown,omitempty"`

@@ -69,6 +69,8 @@ type State struct {
 	RetryRequested bool
 	// InputRequested is set if the state's input was requested.
 	InputRequested bool
+	// RefusedInputs counts the recorded refusals of an input since the state was entered.
+	RefusedInputs int
 	// LastError is the last error, Attempts the number of consecutive errors, Until the
 	// time of the next attempt, and Shrink the number of times that the conversation was
 	// too long.
@@ -129,7 +131,7 @@ func (p *Program) Apply(s *State, e Event) {
 		p.applyStart(s, e)
 	case KindStateEntered:
 		s.At, s.Step, s.Goto = e.State, StepPre, ""
-		s.AgentCall, s.InputRequested = nil, false
+		s.AgentCall, s.InputRequested, s.RefusedInputs = nil, false, 0
 		s.clearError()
 		s.Visited = append(s.Visited, e.State)
 		s.Usage.States++
@@ -152,7 +154,8 @@ func (p *Program) Apply(s *State, e Event) {
 	}
 }
 
-// applyControl folds the events of people (input, resume, cancel) and of pauses.
+// applyControl folds the events of people (input, resume, cancel), of refused inputs and of
+// pauses.
 func (p *Program) applyControl(s *State, e Event) {
 	switch e.Kind {
 	case KindInputRequested:
@@ -162,6 +165,8 @@ func (p *Program) applyControl(s *State, e Event) {
 			s.Data[st.Ask.Name] = e.Value
 		}
 		s.Status, s.Step = StatusRunning, StepPost
+	case KindInputRefused:
+		s.RefusedInputs++
 	case KindPaused:
 		s.Pause, s.Status = e.Pause, StatusPaused
 	case KindResumed:
