@@ -29,7 +29,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	for first := true; first || rest != ""; first = false {
 		part := durationPart().FindStringSubmatch(rest)
 		if part == nil {
-			return 0, fmt.Errorf("%q is not a duration", text)
+			return 0, fmt.Errorf(`%q is not a duration such as "30s" or "7d"`, text)
 		}
 		rest = rest[len(part[0]):]
 		number, unit := part[1], part[2]
@@ -42,10 +42,10 @@ func ParseDuration(text string) (time.Duration, error) {
 		}
 		d, err := time.ParseDuration(number + unit)
 		if err != nil {
-			return 0, fmt.Errorf("%q is not a duration", text)
+			return 0, fmt.Errorf(`%q is not a duration such as "30s" or "7d"`, text)
 		}
 		if d > (math.MaxInt64-total)/scale {
-			return 0, fmt.Errorf("%q is too long", text)
+			return 0, fmt.Errorf("the duration %q is too long", text)
 		}
 		total += d * scale
 	}
@@ -93,11 +93,14 @@ func ParseSize(text string) (int64, error) {
 		}
 	}
 	if number == "" || strings.Trim(number, "0123456789.") != "" {
-		return 0, fmt.Errorf("%q is not a size", text)
+		return 0, fmt.Errorf(`%q is not a size such as "10MB"`, text)
 	}
 	n, err := strconv.ParseFloat(number, 64)
-	if err != nil || n*float64(scale) >= math.MaxInt64 {
-		return 0, fmt.Errorf("%q is not a size", text)
+	if err != nil {
+		return 0, fmt.Errorf(`%q is not a size such as "10MB"`, text)
+	}
+	if n*float64(scale) >= math.MaxInt64 {
+		return 0, fmt.Errorf("the size %q is too large", text)
 	}
 	return int64(n * float64(scale)), nil
 }

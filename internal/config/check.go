@@ -117,7 +117,7 @@ func (s *Setting) checkValue(v value) (value, *settingError) {
 	case KindSize:
 		n, err := ParseSize(v.text)
 		if err != nil {
-			return v, newError(`write a number with a unit, such as "10MB" or "1GiB"`, "%q is not a size", v.text)
+			return v, newError(`write a number with a unit, such as "10MB" or "1GiB"`, "%v", err)
 		}
 		v.number = n
 	case KindDuration:

@@ -338,7 +338,7 @@ func TestBrokenFile(t *testing.T) {
 		{"null", "", "null", "the file contains null"},
 		{"two documents", "", "{} {}", ":1:4: the file is not valid JSON"},
 		{"too large", "", strings.Repeat(" ", 2<<20), "larger than 1048576 bytes"},
-		{"missing", filepath.Join(dir, "absent.json"), "", "no such file or directory; create it, or name another file with --config or GUIDEWAY_CONFIG"},
+		{"missing", filepath.Join(dir, "absent.json"), "", "no such file or directory; create the file, or name another file with --config or GUIDEWAY_CONFIG"},
 		{"directory", dir, "", "the path is a directory"},
 	}
 	for _, tt := range tests {

@@ -109,8 +109,8 @@ func TestRewrites(t *testing.T) {
 		`{"context": {"compressin": "basic"}}`:       `did you mean "context.compression"?`,
 		`{"context": {"tokenLimit": 1.5}}`:           `"context.tokenLimit" is a fraction; write a whole number`,
 		`{"context": {"tokenLimit": "9"}}`:           `"context.tokenLimit" is a string; write a whole number`,
-		`{"mcpServers": {}}`:                         `"mcpServers" belongs in the configuration of an MCP client; remove it`,
-		`{"mcpServers": {"w": {"args": ["--encryption=enabled"], "env": {"WORKRAIL_MAX_CHECKPOINTS": "50", "PATH": "x"}}}}`: `replace it with "checkpoints": {"max": 50}, "encryption": {"mode": "enabled"}`,
+		`{"mcpServers": {}}`:                         `"mcpServers" belongs in the configuration of an MCP client; remove "mcpServers"`,
+		`{"mcpServers": {"w": {"args": ["--encryption=enabled"], "env": {"WORKRAIL_MAX_CHECKPOINTS": "50", "PATH": "x"}}}}`: `replace "mcpServers" with "checkpoints": {"max": 50}, "encryption": {"mode": "enabled"}`,
 	} {
 		_, err := config.Load(config.Options{File: writeConfig(t, text), Getenv: environment(), GOOS: "linux", Dir: "/work"})
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -263,7 +263,7 @@ func TestSeedExamples(t *testing.T) {
 			}
 			// The same example in the file is refused with the text that it should have.
 			_, err := config.Load(config.Options{File: writeConfig(t, string(block[1])), Getenv: environment(), GOOS: "linux", Dir: "/work"})
-			const want = `replace it with "checkpoints": {"autoSave": true, "max": 50}, "context": {"compression": "advanced"}, "dataDir": "/custom/path/to/data", "encryption": {"mode": "enabled"}`
+			const want = `replace "mcpServers" with "checkpoints": {"autoSave": true, "max": 50}, "context": {"compression": "advanced"}, "dataDir": "/custom/path/to/data", "encryption": {"mode": "enabled"}`
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("in the file: %v", err)
 			}

@@ -68,14 +68,14 @@ func decodeEntry(text []byte, into any, of string) (offset int, invalid *setting
 	case err == nil:
 		return 0, nil
 	case errors.As(err, &kind) && kind.Field == "":
-		return 0, newError("write an object", "%s is a %s", of, kind.Value)
+		return 0, newError("write an object", "%s is %s", of, jsonKind(kind.Value))
 	case errors.As(err, &kind):
 		field := strings.TrimPrefix(kind.Field, "UpstreamServer.") // The file does not show that this struct is embedded.
-		return max(0, int(kind.Offset)-1), newError("write "+withArticle(kind.Type.String()), "%q of %s is a %s", field, of, kind.Value)
+		return max(0, int(kind.Offset)-1), newError("write "+withArticle(kind.Type.String()), "%q of %s is %s", field, of, jsonKind(kind.Value))
 	}
 	field, ok := strings.CutPrefix(err.Error(), "json: unknown field ")
 	if !ok {
-		return 0, newError("mend it", "%s: %v", of, err)
+		return 0, newError("correct the value", "%s: %v", of, err)
 	}
 	name, _ := strconv.Unquote(field)
 	own, all := fieldsOf(reflect.TypeOf(into))
@@ -106,6 +106,22 @@ func fieldsOf(t reflect.Type) (own, all []string) {
 		}
 	}
 	return own, all
+}
+
+// jsonKind returns the kind of a JSON value for messages. kind is the Value of a
+// json.UnmarshalTypeError.
+func jsonKind(kind string) string {
+	switch {
+	case kind == "array":
+		return "a list"
+	case kind == "object":
+		return "an object"
+	case kind == "bool":
+		return "a boolean"
+	case strings.HasPrefix(kind, "number "):
+		return "the " + kind
+	}
+	return "a " + kind
 }
 
 // withArticle returns the noun for a field's type with its article.

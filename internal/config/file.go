@@ -41,7 +41,7 @@ func (l *loader) readFile() {
 	if err != nil {
 		fix := "make the file readable, or name another file with --config or " + EnvConfig
 		if errors.Is(err, fs.ErrNotExist) {
-			fix = "create it, or name another file with --config or " + EnvConfig
+			fix = "create the file, or name another file with --config or " + EnvConfig
 		}
 		l.addError(guideway.Diagnostic{
 			Code: "config-unreadable", File: path, Fix: fix,
@@ -78,7 +78,7 @@ func (l *loader) readDataFile() {
 			l.addWarning(guideway.Diagnostic{
 				Code: "config-not-ours", File: path,
 				Message: "the file has no Guideway setting and is ignored",
-				Fix:     "name it with --config if it is a configuration file; guideway help settings lists the settings",
+				Fix:     "use --config to read the file anyway; guideway help settings lists the settings",
 			})
 			return
 		}

@@ -186,7 +186,7 @@ func (l *loader) warnAboutConflicts() {
 		l.addWarning(guideway.Diagnostic{
 			Code: "config-unused", File: EnvPassphrase,
 			Message: "a passphrase is set, but checkpoints are not encrypted with a passphrase",
-			Fix:     "set encryption.mode to " + EncryptionPassphrase + ", or remove the variable",
+			Fix:     "set encryption.mode to " + EncryptionPassphrase + ", or unset " + EnvPassphrase,
 		})
 	}
 	if k.CleanAt < k.WarnAt {
@@ -324,7 +324,7 @@ func (l *loader) unknownVariables() {
 		if !strings.HasPrefix(name, "GUIDEWAY_") || slices.Contains(known, name) {
 			continue
 		}
-		fix := "remove it, or use one of: " + strings.Join(known, ", ")
+		fix := "remove the variable, or use one of: " + strings.Join(known, ", ")
 		if near := spelling.Closest(name, known); near != "" {
 			fix = fmt.Sprintf("did you mean %s?", near)
 		}

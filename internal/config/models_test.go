@@ -42,7 +42,7 @@ func TestInvalidModels(t *testing.T) {
 		`{"models": {"a": {"provider": "openai", "model": "x", "baseURI": "x"}}}`:                            `did you mean "baseUrl"?`,
 		`{"models": {"a": {"provider": "openai", "model": "x", "maxTokens": "many"}}}`:                       `write a whole number`,
 		`{"models": {"a": {"provider": "openai", "model": "x", "price": {"input": "dear"}}}}`:                `write a number`,
-		`{"models": {"a": {"provider": "openai", "model": "x", "price": {"input": -1}}}}`:                    `negative limit`,
+		`{"models": {"a": {"provider": "openai", "model": "x", "price": {"input": -1}}}}`:                    `negative price`,
 		`{"models": {"a": {"provider": "openai", "model": "x"}, "a": {"provider": "openai", "model": "y"}}}`: `is set twice`,
 		`{"models": {"a": {"provider": "openai", "model": "x", "timeout": "soon"}}}`:                         `is not a duration`,
 	} {

@@ -180,9 +180,9 @@ func (l *loader) explainClientFile(decoded any) *settingError {
 	}
 	const message = `"mcpServers" belongs in the configuration of an MCP client`
 	if len(document) == 0 {
-		return &settingError{message: message, fix: "remove it; guideway install writes it for a client"}
+		return &settingError{message: message, fix: "remove \"mcpServers\"; guideway install writes the configuration of a client"}
 	}
-	return &settingError{message: message, fix: "replace it with " + membersText(document)}
+	return &settingError{message: message, fix: "replace \"mcpServers\" with " + membersText(document)}
 }
 
 func (l *loader) addFound(document map[string]any, name string, decoded any) {

@@ -239,7 +239,7 @@ func runSettings() []Setting {
 		},
 		{
 			Name: "gates.approval", Kind: KindText, Flag: "gate-approval", Env: "GUIDEWAY_GATES_APPROVAL",
-			Usage:   "Who answers gates: the agent, with the person's answer, or only a human.",
+			Usage:   "Who answers gates: the agent, with a person's answer, or only a person.",
 			Allowed: []string{ApprovalAgent, ApprovalHuman},
 			field:   func(c *Config) any { return &c.Gates.Approval },
 		},

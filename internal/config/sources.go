@@ -65,11 +65,11 @@ type SourceTime time.Duration
 func (t *SourceTime) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return errors.New(`a duration is a string such as "5m"`)
+		return errors.New(`a duration must be a string such as "5m"`)
 	}
 	d, err := ParseDuration(text)
 	if err != nil || d > maxSyncInterval {
-		return fmt.Errorf(`%q is not a duration such as "5m"`, text)
+		return fmt.Errorf(`%q is not a duration from 0s to %s, such as "5m"`, text, DurationText(maxSyncInterval))
 	}
 	*t = SourceTime(d)
 	return nil
@@ -197,11 +197,13 @@ func (f *fileReader) readSources(at int) {
 func (s *Source) validate() *settingError {
 	switch {
 	case !sourceName().MatchString(s.Name):
-		return newError("use lower case letters, digits, dots and dashes, at most 40", "%q is not a valid source name", s.Name)
+		return newError("use at most 40 lower-case letters, digits, dots, dashes and underscores, with a letter or a digit first", "%q is not a valid source name", s.Name)
 	case reservedName(s.Name):
 		return newError("choose another name", "%q is the name of a built-in source", s.Name)
-	case (s.Git == "") == (s.Registry == ""):
-		return newError(`give "git" or "registry"`, "the source %q needs the URL of a repository or of a registry", s.Name)
+	case s.Git == "" && s.Registry == "":
+		return newError(`add "git" or "registry"`, "the source %q needs the URL of a repository or of a registry", s.Name)
+	case s.Git != "" && s.Registry != "":
+		return newError(`remove "git" or "registry"`, "the source %q is both a repository and a registry", s.Name)
 	case s.Registry != "" && s.Branch+s.Tag+s.Commit+s.Path+s.SSHKey+s.KnownHosts != "":
 		return newError("remove the members that apply only to repositories", "the source %q is a registry, which has no branches, directories or ssh keys", s.Name)
 	case s.Trust != "" && !slices.Contains(trustLevels(), s.Trust):
@@ -294,7 +296,7 @@ func readRepository(item json.RawMessage) (Source, *settingError) {
 		s := Source{Git: r.URL, Branch: r.Branch, Token: r.AuthToken, MaxFiles: r.MaxFiles, MaxFileSize: r.MaxFileSize}
 		if r.SyncMinutes != nil {
 			if *r.SyncMinutes < 0 || *r.SyncMinutes > maxSyncInterval.Minutes() {
-				return Source{}, newError("set minutes, such as 60", "syncInterval is not a number of minutes")
+				return Source{}, newError("set minutes, such as 60", "syncInterval is not a number of minutes from 0 to %d", maxSyncInterval/time.Minute)
 			}
 			interval := SourceTime(*r.SyncMinutes * float64(time.Minute))
 			s.Interval = &interval
@@ -308,11 +310,15 @@ func readRepository(item json.RawMessage) (Source, *settingError) {
 	delete(stripped, "name")
 	text, _ := json.Marshal(stripped)
 	s := Source{Name: named.Name}
-	if _, invalid := decodeEntry(text, &s, fmt.Sprintf("the source %q", s.Name)); invalid != nil {
+	of := "the source"
+	if s.Name != "" {
+		of = fmt.Sprintf("the source %q", s.Name)
+	}
+	if _, invalid := decodeEntry(text, &s, of); invalid != nil {
 		return Source{}, invalid
 	}
 	if s.Git == "" {
-		return Source{}, newError(`give "repositoryUrl"`, "the entry names no repository")
+		return Source{}, newError(`add "repositoryUrl"`, "the source names no repository")
 	}
 	return s, nil
 }

@@ -108,11 +108,14 @@ type UpstreamTime time.Duration
 func (t *UpstreamTime) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return errors.New(`a duration is a string such as "90s"`)
+		return errors.New(`a duration must be a string such as "90s"`)
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
+	if err != nil {
 		return fmt.Errorf(`%q is not a duration such as "90s"`, text)
+	}
+	if d <= 0 {
+		return fmt.Errorf(`the duration %q is not positive`, text)
 	}
 	*t = UpstreamTime(d)
 	return nil

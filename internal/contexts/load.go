@@ -182,7 +182,7 @@ func (s *Service) continueFrom(ctx context.Context, c run.Caller, loaded *checkp
 	now, err := s.o.Runs.Status(ctx, c, ref)
 	switch code := guideway.ErrorCode(err); {
 	case code == guideway.CodeNotFound || code == guideway.CodeUnavailable:
-		out.Note = "the run " + loaded.Run + " cannot be continued here, so only its context is returned: " + err.Error()
+		out.Note = "the run " + loaded.Run + " cannot be continued on this server, so only its context is returned: " + err.Error()
 		return nil
 	case err != nil:
 		return err

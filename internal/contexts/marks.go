@@ -43,7 +43,7 @@ func (s *Service) Mark(ctx context.Context, c run.Caller, r MarkRequest) (*Marke
 		return nil, newInvalid("a run or a session is required").WithFix("pass the handle of a run, or a sessionId")
 	}
 	if len(r.Keys) == 0 || slices.ContainsFunc(r.Keys, func(key string) bool { return key == "" || len(key) > maxMarkKey }) {
-		return nil, newInvalid("keys must contain names of variables, of 1 to %d bytes each", maxMarkKey).WithFix(`such as ["userGoal"]`)
+		return nil, newInvalid("keys must contain names of variables, of 1 to %d bytes each", maxMarkKey).WithFix(`pass keys such as ["userGoal"]`)
 	}
 	if err := checkTags(r.Tags); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (s *Service) markSession(ctx context.Context, c run.Caller, r MarkRequest) 
 	m.Keys, m.Tags = unionOf(m.Keys, r.Keys), unionOf(m.Tags, r.Tags)
 	if len(m.Keys) > maxMarks {
 		return nil, guideway.Errorf(guideway.CodeRefused, "%d variables would be marked, more than the maximum of %d", len(m.Keys), maxMarks).
-			WithFix("mark fewer")
+			WithFix("mark fewer variables")
 	}
 	out := &Marked{Marked: m.Keys, Session: checkpoint.SessionID(r.Session), Store: s.Store()}
 	for _, key := range r.Keys {

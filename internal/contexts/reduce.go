@@ -322,9 +322,9 @@ func (s *Service) storeOmitted(ctx context.Context, m *material) string {
 	}
 	if guideway.ErrorCode(err) == guideway.CodeInternal {
 		s.o.Logger.ErrorContext(ctx, "the omitted values of a context could not be stored", "session", m.session, "error", err)
-		return "nothing is omitted because the values could not be stored; see the server's log"
+		return "nothing was omitted because the values could not be stored; see the server's log"
 	}
-	return "nothing is omitted because the values could not be stored: " + err.Error()
+	return "nothing was omitted because the values could not be stored: " + err.Error()
 }
 
 func (s *Service) prioritizeMaterial(ctx context.Context, m *material, f Fit) (*Prioritized, error) {

@@ -32,7 +32,7 @@ var (
 )
 
 // refForms describes the forms of references.
-const refForms = "refs are in omitted of workflow_context_compress, workflow_context_prioritize, workflow_status or workflow_resume, and in the notes that replace omitted values"
+const refForms = "pass a ref from omitted of workflow_context_compress, workflow_context_prioritize, workflow_status or workflow_resume, or from a note that replaces an omitted value"
 
 func valueHash(value []byte) string {
 	sum := sha256.Sum256(value)

@@ -93,7 +93,7 @@ func (s *Service) saveRun(ctx context.Context, c run.Caller, ref run.Ref, r Save
 		return nil, err
 	}
 	if r.Session != "" && !isRun(r.Session) && r.Session != d.ID {
-		return nil, newInvalid("a run's checkpoints are in the session of its id, %s", d.ID).WithFix("omit sessionId")
+		return nil, newInvalid("the checkpoints of the run %s are in the session with the same id, not in %.80q", d.ID, r.Session).WithFix("omit sessionId")
 	}
 	if r.Workflow != "" && r.Workflow != d.Workflow {
 		return nil, newInvalid("the run belongs to the workflow %s, not to %.80q", d.Workflow, r.Workflow).WithFix("omit workflowId")
@@ -128,7 +128,7 @@ func (s *Service) checkVariables(ctx context.Context, c run.Caller, ref run.Ref,
 		}
 	}
 	if len(ours) > 0 {
-		return newInvalid("only the server sets %s", strings.Join(ours, ", ")).WithFix("remove it from context")
+		return newInvalid("only the server sets %s", strings.Join(ours, ", ")).WithFix("remove from context: %s", strings.Join(ours, ", "))
 	}
 	return s.o.Runs.Admit(ctx, c, ref, added)
 }
@@ -140,7 +140,7 @@ func (s *Service) saveSession(ctx context.Context, c run.Caller, r SaveRequest) 
 	if r.Session == "" {
 		r.Session, _ = r.Context[keySession].(string)
 		if isRun(r.Session) {
-			return nil, newInvalid("%s is a run, whose variables are its context", keySession).WithFix("pass the run's handle")
+			return nil, newInvalid("%s is the id of the run %s, but a run's context is saved with its handle", keySession, r.Session).WithFix("pass the handle of the run")
 		}
 	}
 	vars := withoutKeys(r.Context, keyRun, keyNext)

@@ -31,7 +31,7 @@ var errTooMuch = errors.New("too many values are selected")
 // their names.
 func queryJSONPath(data map[string]any, query string) (value any, found bool, err error) {
 	if len(query) > maxPathBytes {
-		return nil, false, guideway.Errorf(guideway.CodeInvalid, "the path has %d bytes, more than %d", len(query), maxPathBytes).WithFix(pathFix)
+		return nil, false, guideway.Errorf(guideway.CodeInvalid, "the path has %d bytes, more than the maximum of %d", len(query), maxPathBytes).WithFix("use a shorter path")
 	}
 	path, err := newParser().Parse(query)
 	if err != nil {

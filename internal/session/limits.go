@@ -35,7 +35,7 @@ func checkLimits(data map[string]any) error {
 		return guideway.Errorf(guideway.CodeInternal, "measure a session document: %w", err)
 	}
 	if len(size) > MaxBytes {
-		return guideway.Errorf(guideway.CodeTooLarge, "the session document would have %d bytes of JSON, more than %d", len(size), MaxBytes).
+		return guideway.Errorf(guideway.CodeTooLarge, "the session document would have %d bytes of JSON, more than the maximum of %d", len(size), MaxBytes).
 			WithFix("keep summaries in the document and put long texts into files; replace growing lists with shorter ones")
 	}
 	return nil

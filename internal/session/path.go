@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
 )
@@ -98,14 +99,14 @@ func endsName(r rune) bool {
 func parsePath(text string) (docPath, error) {
 	p := pathParser{text: text}
 	if len(text) > maxPathBytes {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the path has %d bytes, more than %d", len(text), maxPathBytes).WithFix(pathFix)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the path has %d bytes, more than the maximum of %d", len(text), maxPathBytes).WithFix("use a shorter path")
 	}
 	path, problem := p.parsePath()
 	if problem == "" && len(path) > maxPathParts {
 		problem = fmt.Sprintf("more than %d parts", maxPathParts)
 	}
 	if problem != "" {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the path %q does not parse: %s at character %d", clipText(text), problem, p.at+1).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the path %q does not parse: %s at character %d", clipText(text), problem, utf8.RuneCountInString(text[:p.at])+1).
 			WithFix("%s", pathFix)
 	}
 	return path, nil
@@ -217,11 +218,11 @@ func (p *pathParser) parseFilter() (part pathPart, problem string) {
 	part.kind = partFilter
 	field, _, ok := strings.Cut(p.text[p.at:], "==")
 	if !ok {
-		return part, "a filter is ?field=='value'"
+		return part, "a filter must have the form ?field=='value'"
 	}
 	inner := pathParser{text: strings.TrimSpace(field)}
 	if part.field, problem = inner.parsePath(); problem != "" || !part.field.namesOnly() {
-		return part, "a filter is ?field=='value', where the field is a name or several names joined by dots"
+		return part, "a filter must have the form ?field=='value', where the field is a name or several names joined by dots"
 	}
 	p.at += len(field) + len("==")
 	for p.skipPrefix(" ") {

@@ -130,7 +130,7 @@ func putValue(current any, path docPath, done int, value any) (any, error) {
 	}
 	at, ok := listIndex(part.index, len(list))
 	if !ok && at != len(list) {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "%s has %d items, so there is no index %d", placeName(path[:done]), len(list), part.index).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "%s has the length %d, so there is no index %d", placeName(path[:done]), len(list), part.index).
 			WithFix("use an index from 0 to %d; %d appends", len(list), len(list))
 	}
 	changed := slices.Clone(list)
@@ -161,7 +161,7 @@ func placeName(path docPath) string {
 
 // kindOf returns the name of a value's kind in a message.
 func kindOf(value any) string {
-	switch value := value.(type) {
+	switch value.(type) {
 	case nil:
 		return "null"
 	case bool:
@@ -169,7 +169,7 @@ func kindOf(value any) string {
 	case string:
 		return "a string"
 	case []any:
-		return fmt.Sprintf("a list of %d", len(value))
+		return "a list"
 	case map[string]any:
 		return "an object"
 	default:

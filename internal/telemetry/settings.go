@@ -35,23 +35,28 @@ func readSettings(getenv func(string) string, service, version string) (*setting
 	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil, nil
 	}
-	endpoint := getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+	name := "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	endpoint := getenv(name)
 	if base := getenv("OTEL_EXPORTER_OTLP_ENDPOINT"); endpoint == "" && base != "" {
-		endpoint = strings.TrimSuffix(base, "/") + "/v1/traces"
+		name, endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT", strings.TrimSuffix(base, "/")+"/v1/traces"
 	}
 	if endpoint == "" {
 		return nil, nil
 	}
 	if u, err := url.Parse(endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, []string{"OTEL_EXPORTER_OTLP_ENDPOINT is not an http or https URL; no traces are sent"}
+		return nil, []string{name + " is not an http or https URL; no traces are sent"}
 	}
 	switch exporter := getenv("OTEL_TRACES_EXPORTER"); exporter {
 	case "", "otlp":
 	default:
 		return nil, []string{fmt.Sprintf("OTEL_TRACES_EXPORTER is %q; only otlp and none are supported, and no traces are sent", exporter)}
 	}
-	if protocol := cmp.Or(getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), getenv("OTEL_EXPORTER_OTLP_PROTOCOL")); protocol == "grpc" {
-		return nil, []string{"OTEL_EXPORTER_OTLP_PROTOCOL is grpc, which is not supported; set it to http/json, with the port of HTTP (4318)"}
+	name = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
+	if getenv(name) == "" {
+		name = "OTEL_EXPORTER_OTLP_PROTOCOL"
+	}
+	if getenv(name) == "grpc" {
+		return nil, []string{name + " is grpc, which is not supported, and no traces are sent; use http/json, with the port of HTTP (4318)"}
 	}
 	s := &settings{
 		endpoint: endpoint, headers: http.Header{}, timeout: parseMilliseconds(cmp.Or(getenv("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"), getenv("OTEL_EXPORTER_OTLP_TIMEOUT")), 10*time.Second),

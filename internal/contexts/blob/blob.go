@@ -176,7 +176,7 @@ func Missing(name Name) error {
 // implementations.
 func Corrupt(name Name, where string) error {
 	return guideway.Errorf(guideway.CodeInternal, "the blob %.16s… (%s): %w", name, where, ErrCorrupt).
-		WithFix("restore the file from a backup, or run `guideway checkpoint verify`")
+		WithFix("restore the blob from a backup; `guideway checkpoint verify` lists the damaged checkpoints")
 }
 
 // TooLarge returns the error for a blob of size bytes if at most most bytes are allowed. It

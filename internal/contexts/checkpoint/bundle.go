@@ -117,7 +117,7 @@ func (s *Service) Export(ctx context.Context, who guideway.Principal, r ExportRe
 	key := list[0].SeriesKey
 	s.activityLog.addEntry(Entry{
 		At: s.currentTime(), Action: ActionExport, SeriesKey: key, Checkpoint: r.ID, Client: who.Client,
-		Detail: fmt.Sprintf("%d checkpoints", len(b.Checkpoints)),
+		Detail: fmt.Sprintf("checkpoints: %d", len(b.Checkpoints)),
 	}, false)
 	return append(text, '\n'), nil
 }
@@ -158,15 +158,19 @@ func (s *Service) Import(ctx context.Context, who guideway.Principal, r ImportRe
 func readBundle(data []byte) (*Bundle, error) {
 	var b Bundle
 	if err := json.Unmarshal(data, &b); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the bundle is not JSON: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the file is not a checkpoint bundle: %w", err).
+			WithFix("use a file written by `guideway checkpoint export`")
 	}
 	switch {
 	case b.Format != bundleFormat:
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the file is not a checkpoint bundle: its format is %.40q", b.Format).
 			WithFix("use a file written by `guideway checkpoint export`")
-	case b.Version > bundleVersion || b.Version < 1:
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the bundle has version %d, but this version of guideway reads up to %d", b.Version, bundleVersion).
-			WithFix("use a newer version of guideway")
+	case b.Version > bundleVersion:
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the bundle has version %d, but this version of guideway supports versions up to %d", b.Version, bundleVersion).
+			WithFix("use the version of guideway that wrote the bundle, or a later one")
+	case b.Version < 1:
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the bundle has the invalid version %d", b.Version).
+			WithFix("use a file written by `guideway checkpoint export`")
 	case len(b.Checkpoints) > maxBundle:
 		return nil, guideway.Errorf(guideway.CodeTooLarge, "the bundle has %d checkpoints, more than the maximum of %d", len(b.Checkpoints), maxBundle)
 	}
@@ -202,8 +206,8 @@ func (s *Service) importTargets(ctx context.Context, who guideway.Principal, b *
 			return nil, err
 		}
 		if series.Count > 0 {
-			return nil, guideway.Errorf(guideway.CodeConflict, "the session %s already has %d checkpoints: imported ones would be newer than these", name, series.Count).
-				WithFix("import into a different session, with --session")
+			return nil, guideway.Errorf(guideway.CodeConflict, "the session %s already has checkpoints, and imported checkpoints would be newer", name).
+				WithFix("use --session to import into a different session")
 		}
 	}
 	return targets, nil
@@ -233,6 +237,6 @@ func (s *Service) importOne(ctx context.Context, who guideway.Principal, item Bu
 	if err != nil {
 		return nil, guideway.Errorf(guideway.ErrorCode(err), "import %s: %w", item.ID, err).WithFix("%s", guideway.ErrorFix(err))
 	}
-	s.activityLog.addEntry(Entry{At: s.currentTime(), Action: ActionImport, SeriesKey: saved.SeriesKey, Checkpoint: saved.ID, Client: who.Client, Detail: "was " + item.ID}, false)
+	s.activityLog.addEntry(Entry{At: s.currentTime(), Action: ActionImport, SeriesKey: saved.SeriesKey, Checkpoint: saved.ID, Client: who.Client, Detail: "original id: " + item.ID}, false)
 	return saved, nil
 }

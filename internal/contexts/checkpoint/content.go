@@ -30,7 +30,7 @@ type content struct {
 // Of duplicate keys, the last one is used.
 func parseCanonical(text []byte) (*content, error) {
 	if !utf8.Valid(text) {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the context is not UTF-8")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the context is not UTF-8").WithFix("encode the context as UTF-8")
 	}
 	tree, err := decodeObject(text)
 	if err != nil {
@@ -56,7 +56,7 @@ func decodeObject(text []byte) (map[string]any, error) {
 	var tree map[string]any
 	var other *json.UnmarshalTypeError
 	if err := decoder.Decode(&tree); errors.As(err, &other) {
-		return nil, errors.New("the type is " + other.Value)
+		return nil, errors.New("the value has the type " + other.Value)
 	} else if err != nil {
 		return nil, err
 	}

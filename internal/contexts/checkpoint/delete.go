@@ -15,8 +15,11 @@ func (s *Service) Delete(ctx context.Context, who guideway.Principal, r DeleteRe
 	if err := s.requireWritable("delete checkpoints"); err != nil {
 		return nil, err
 	}
-	if (r.Session == "") == (len(r.IDs) == 0) {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "either checkpoint ids or a session is required").WithFix("pass ids, or a session")
+	switch {
+	case r.Session == "" && len(r.IDs) == 0:
+		return nil, guideway.Errorf(guideway.CodeInvalid, "checkpoint ids or a session is required").WithFix("pass ids, or a session")
+	case r.Session != "" && len(r.IDs) > 0:
+		return nil, guideway.Errorf(guideway.CodeInvalid, "both checkpoint ids and a session are given").WithFix("pass only ids, or only a session")
 	}
 	if err := s.ensureIndex(ctx); err != nil {
 		return nil, err

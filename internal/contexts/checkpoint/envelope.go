@@ -95,14 +95,14 @@ func splitBlob(data []byte) (h header, frame, payload []byte, err error) {
 	rest, ok := bytes.CutPrefix(data, []byte(magic))
 	length, n := binary.Uvarint(rest)
 	if !ok || n <= 0 || length > maxHeader || uint64(len(rest)-n) < length {
-		return h, nil, nil, damagedf("no checkpoint header at the start")
+		return h, nil, nil, damagedf("the blob does not start with a checkpoint header")
 	}
 	end := len(magic) + n + int(length)
 	if err := json.Unmarshal(rest[n:n+int(length)], &h); err != nil {
-		return h, nil, nil, damagedf("unreadable header: %w", err)
+		return h, nil, nil, damagedf("the header cannot be read: %w", err)
 	}
 	if h.ID == "" || h.Session == "" || len(h.Sum) == 0 || h.Bytes < 0 {
-		return h, nil, nil, damagedf("incomplete header")
+		return h, nil, nil, damagedf("the header is incomplete")
 	}
 	return h, data[:end], data[end:], nil
 }
@@ -151,7 +151,7 @@ func (s *Service) unpackBlob(p packedBlob) (header, []byte, error) {
 		return h, nil, err
 	}
 	if h.Bytes > p.most {
-		return h, nil, damagedf("the header has a size of %d bytes, more than the maximum", h.Bytes)
+		return h, nil, damagedf("the header states a content of %d bytes, more than the maximum of %d", h.Bytes, p.most)
 	}
 	if p.key != nil {
 		if payload, err = p.key.Open(payload, frame); err != nil {
@@ -160,7 +160,7 @@ func (s *Service) unpackBlob(p packedBlob) (header, []byte, error) {
 	}
 	raw, err := s.squeezer.decodeContent(p.into, payload, p.base, h.Bytes)
 	if err != nil {
-		return h, nil, damagedf("cannot be unpacked: %w", err)
+		return h, nil, damagedf("the content cannot be unpacked: %w", err)
 	}
 	if !p.trust && !bytes.Equal(sumOf(raw), h.Sum) {
 		return h, nil, damagedf("the content does not match its hash")
@@ -182,7 +182,7 @@ func (s *Service) keyOf(ctx context.Context, name string) (*seal.Key, error) {
 	}
 	if s.o.Keys == nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the checkpoint is encrypted, but encryption is off").
-			WithFix("turn encryption on, with the key that it was encrypted with")
+			WithFix("turn encryption on, with the key that encrypted the checkpoint")
 	}
 	key, err := s.o.Keys.Key(ctx, name)
 	switch {

@@ -24,8 +24,11 @@ func (s *Service) StoreFragment(ctx context.Context, who guideway.Principal, ses
 	if err := s.requireWritable("store a part of a context"); err != nil {
 		return Fragment{}, err
 	}
-	if session == "" || len(part) == 0 {
-		return Fragment{}, guideway.Errorf(guideway.CodeInvalid, "a part of a context must not be empty and needs a session")
+	if session == "" {
+		return Fragment{}, guideway.Errorf(guideway.CodeInvalid, "a part of a context needs a session")
+	}
+	if len(part) == 0 {
+		return Fragment{}, guideway.Errorf(guideway.CodeInvalid, "a part of a context must not be empty")
 	}
 	if err := s.ensureIndex(ctx); err != nil {
 		return Fragment{}, err
@@ -145,7 +148,7 @@ func (s *Service) LoadFragment(ctx context.Context, who guideway.Principal, ref 
 	}
 	raw, err := s.readContent(ctx, rec)
 	if errors.Is(err, errDamaged) {
-		return nil, guideway.Errorf(guideway.CodeInternal, "%s cannot be read: %w", ref, err)
+		return nil, guideway.Errorf(guideway.CodeInternal, "the omitted part %s cannot be read: %w", ref, err)
 	}
 	if err != nil {
 		return nil, err

@@ -326,6 +326,18 @@ func (s *Service) wordsOf(ctx context.Context, list []Record) map[string]string 
 	return found
 }
 
+// readBase reads the base of a checkpoint through the index.
+func (s *Service) readBase(ctx context.Context, r Record) ([]byte, error) {
+	base, err := s.o.Index.Checkpoint(ctx, r.Base)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound {
+		return nil, damagedf("the checkpoint %s, which %s depends on, is missing", r.Base, r.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.readRetrying(ctx, base)
+}
+
 // eachContent reads the checkpoints of a series, each once, the newest first, since older
 // checkpoints depend on newer ones. Bases that are not in the list are read through the
 // index.
@@ -341,10 +353,8 @@ func (s *Service) eachContent(ctx context.Context, list []Record, visit func(Rec
 			if base, there = contents[r.Base]; !there {
 				if slices.ContainsFunc(list, func(other Record) bool { return other.ID == r.Base }) {
 					err = damagedf("the checkpoint %s, which %s depends on, cannot be read", r.Base, r.ID)
-				} else if next, lookErr := s.o.Index.Checkpoint(ctx, r.Base); lookErr != nil {
-					err = damagedf("the checkpoint %s, which %s depends on, is missing", r.Base, r.ID)
 				} else {
-					base, err = s.readRetrying(ctx, next)
+					base, err = s.readBase(ctx, r)
 				}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/guideway-dev/guideway"
@@ -74,13 +75,13 @@ func (s *Service) findRecord(ctx context.Context, who guideway.Principal, r Load
 		rec, err := s.ownRecord(ctx, who, r.ID)
 		if err == nil && r.Session != "" && rec.Session != SessionID(r.Session) {
 			return Record{}, guideway.Errorf(guideway.CodeInvalid, "the checkpoint %s belongs to the session %s", rec.ID, rec.Session).
-				WithFix("pass only checkpointId, or the sessionId that it belongs to")
+				WithFix("pass only checkpointId, or the sessionId of the checkpoint")
 		}
 		return rec, err
 	}
 	if r.Session == "" {
 		return Record{}, guideway.Errorf(guideway.CodeInvalid, "a checkpoint or a session is required").
-			WithFix("pass checkpointId or sessionId; workflow_checkpoint_list shows them")
+			WithFix("pass a checkpointId or a sessionId that workflow_checkpoint_list returned")
 	}
 	key := SeriesKey{User: who.User, Session: SessionID(r.Session)}
 	for range attempts {
@@ -131,7 +132,7 @@ func (s *Service) findOlder(ctx context.Context, wanted Record, problem error) (
 		d.Passed = append(d.Passed, rec.ID)
 	}
 	return Record{}, nil, nil, guideway.Errorf(guideway.CodeInternal, "neither the checkpoint %s nor any earlier one can be read: %w", wanted.ID, problem).
-		WithFix("restore the blob directory from a backup; `guideway checkpoint verify` shows what is damaged")
+		WithFix("restore the blob directory or the database from a backup; `guideway checkpoint verify` lists the damaged checkpoints")
 }
 
 // readContent reads a checkpoint. An errDamaged error is permanent; the checkpoint is then
@@ -242,10 +243,13 @@ func (s *Service) readOne(ctx context.Context, rec Record, p packedBlob) ([]byte
 	}
 	h, raw, err := s.unpackBlob(p)
 	if err != nil {
-		return nil, damagedf("%s: %w", rec.ID, err)
+		return nil, fmt.Errorf("%s: %w", rec.ID, err)
 	}
-	if h.ID != rec.ID || h.Base != rec.Base || h.User != rec.User || h.Session != rec.Session || !bytes.Equal(h.Sum, rec.Sum) {
+	if h.ID != rec.ID {
 		return nil, damagedf("the blob of %s contains the checkpoint %s", rec.ID, h.ID)
+	}
+	if h.Base != rec.Base || h.User != rec.User || h.Session != rec.Session || !bytes.Equal(h.Sum, rec.Sum) {
+		return nil, damagedf("the blob of %s does not match its record in the index", rec.ID)
 	}
 	return raw, nil
 }

@@ -43,13 +43,13 @@ func (s *Service) makeRoom(ctx context.Context, key SeriesKey, series Series, mo
 		used -= cleaned.Stored
 		if cleaned.Sessions > 0 {
 			rm.warnings = append(rm.warnings, Warning{Code: WarnCleaned, Message: fmt.Sprintf(
-				"%d least recently used sessions were removed: checkpoints took more than %.0f%% of %s", cleaned.Sessions, 100*s.o.Limits.Clean, formatBytes(most))})
+				"the least recently used sessions were removed (%d), because all checkpoints together took more than %.0f%% of %s", cleaned.Sessions, 100*s.o.Limits.Clean, formatBytes(most))})
 		}
 	}
 	switch {
 	case used > most:
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "all checkpoints together would take %s, above the limit of %s", formatBytes(used), formatBytes(most)).
-			WithFix("delete sessions with `guideway cleanup`, or raise the limit; nothing was saved")
+			WithFix("delete sessions with `guideway cleanup`, or raise checkpoints.maxTotal; nothing was saved")
 	case used > fractionOf(most, s.o.Limits.Warn):
 		rm.warnings = append(rm.warnings, Warning{Code: WarnTotal, Message: fmt.Sprintf("all checkpoints together take %s of %s", formatBytes(used), formatBytes(most))})
 	}
@@ -71,6 +71,9 @@ func formatBytes(n int64) string {
 	for value >= 1024 && unit < len(units)-1 {
 		value /= 1024
 		unit++
+	}
+	if n == 1 {
+		return "1 byte"
 	}
 	if unit == 0 {
 		return fmt.Sprintf("%d %s", n, units[0])
@@ -346,8 +349,11 @@ func (s *Service) Cleanup(ctx context.Context, r CleanupRequest) (Cleaned, error
 	if err := s.requireWritable("clean up"); err != nil && !r.DryRun {
 		return Cleaned{}, err
 	}
-	if r.OlderThan < 0 || r.KeepLast < 0 || (r.OlderThan == 0 && r.KeepLast == 0) {
-		return Cleaned{}, guideway.Errorf(guideway.CodeInvalid, "the checkpoints to remove are not selected").
+	if r.OlderThan < 0 || r.KeepLast < 0 {
+		return Cleaned{}, guideway.Errorf(guideway.CodeInvalid, "the age and the number of checkpoints to keep must not be negative")
+	}
+	if r.OlderThan == 0 && r.KeepLast == 0 {
+		return Cleaned{}, guideway.Errorf(guideway.CodeInvalid, "neither an age nor a number of checkpoints to keep is given").
 			WithFix("use --older-than, such as 7d, or --keep-last, or both")
 	}
 	if err := s.ensureIndex(ctx); err != nil {

@@ -135,10 +135,12 @@ func (s *Service) newestRecord(ctx context.Context, series Series) (*Record, err
 	case err != nil:
 		return nil, err
 	case now.Last != series.Last || now.Count != series.Count:
-		return nil, guideway.Errorf(guideway.CodeConflict, "the session %s keeps changing", series.Session)
-	case last > series.Last, len(all) != series.Count, len(all) > 0 && all[len(all)-1].Number < 1:
-		return nil, damagedf("the index has %d checkpoints of the session %s, the last one %d, but its totals are %d and %d",
-			len(all), series.Session, last, series.Count, series.Last)
+		return nil, guideway.Errorf(guideway.CodeConflict, "the session %s changed while it was read", series.Session)
+	case last > series.Last, len(all) != series.Count:
+		return nil, damagedf("the checkpoints of the session %s in the index (count %d, last number %d) do not match its totals (count %d, last number %d)",
+			series.Session, len(all), last, series.Count, series.Last)
+	case len(all) > 0 && all[len(all)-1].Number < 1:
+		return nil, damagedf("a checkpoint of the session %s has the invalid number %d", series.Session, all[len(all)-1].Number)
 	}
 	return newest, nil
 }

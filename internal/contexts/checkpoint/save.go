@@ -156,16 +156,26 @@ func (r SaveRequest) checkLimits() error {
 		{"sessionId", r.Session, 4 * maxOther},
 		{"expectedHead", r.ExpectedHead, maxOther},
 	} {
-		if len(field.value) > field.most || !utf8.ValidString(field.value) {
-			return guideway.Errorf(guideway.CodeInvalid, "%s is longer than %d bytes, or not UTF-8", field.name, field.most).WithFix("shorten it")
+		if len(field.value) > field.most {
+			return guideway.Errorf(guideway.CodeInvalid, "%s has %d bytes, more than the maximum of %d", field.name, len(field.value), field.most).
+				WithFix("shorten %s", field.name)
+		}
+		if !utf8.ValidString(field.value) {
+			return guideway.Errorf(guideway.CodeInvalid, "%s is not UTF-8", field.name).WithFix("encode %s as UTF-8", field.name)
 		}
 	}
 	if len(r.Tags) > maxTags {
 		return guideway.Errorf(guideway.CodeInvalid, "there are %d tags, more than the maximum of %d", len(r.Tags), maxTags).WithFix("pass fewer tags")
 	}
 	for _, tag := range r.Tags {
-		if tag == "" || len(tag) > maxTag || !utf8.ValidString(tag) {
-			return guideway.Errorf(guideway.CodeInvalid, "the tag %.70q is empty, longer than %d bytes, or not UTF-8", tag, maxTag).WithFix("shorten it")
+		switch {
+		case tag == "":
+			return guideway.Errorf(guideway.CodeInvalid, "a tag is empty").WithFix("remove the empty tag")
+		case len(tag) > maxTag:
+			return guideway.Errorf(guideway.CodeInvalid, "the tag %.70q has %d bytes, more than the maximum of %d", tag, len(tag), maxTag).
+				WithFix("shorten the tag")
+		case !utf8.ValidString(tag):
+			return guideway.Errorf(guideway.CodeInvalid, "the tag %.70q is not UTF-8", tag).WithFix("encode the tag as UTF-8")
 		}
 	}
 	if r.Kind != KindManual && r.Kind != KindAuto {
@@ -201,7 +211,7 @@ func (s *Service) findPosition(ctx context.Context, d *saveDraft) (*savePosition
 	}
 	parent, err := s.o.Index.Checkpoint(ctx, want)
 	if err == nil && (parent.SeriesKey != d.key || parent.Kind == KindFragment) {
-		err = guideway.Errorf(guideway.CodeNotFound, "not here")
+		err = guideway.Errorf(guideway.CodeNotFound, "the checkpoint %s belongs to a different session", want)
 	}
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		err := guideway.Errorf(guideway.CodeNotFound, "expectedHead %.80q is not a checkpoint of the session %s", want, d.key.Session)

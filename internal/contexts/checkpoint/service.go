@@ -155,7 +155,7 @@ func (s *Service) requireWritable(doing string) error {
 		return err
 	}
 	return guideway.Errorf(guideway.CodeForbidden, "%s: checkpoints are read-only", doing).
-		WithFix("remove the read-only setting from the configuration")
+		WithFix("set checkpoints.readOnly to false")
 }
 
 // requireUnlocked returns an error if the master key is missing.

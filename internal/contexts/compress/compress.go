@@ -399,7 +399,7 @@ func (c *compression) maskItem(i int, n *node, room int) int {
 	if m.value == nil {
 		what := fmt.Sprintf("%d %s", n.count, n.pieceNoun())
 		if item.Age > 0 {
-			what += fmt.Sprintf(", unchanged for %d steps", item.Age)
+			what += ", " + describeAge(item.Age)
 		}
 		m.reason = "masked: " + what
 		m.value = jsontext.AppendString(nil, fmt.Sprintf("[%s masked: %s; %s]", gapMark, what, c.itemRef(i)))

@@ -1,6 +1,7 @@
 package compress
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -222,20 +223,32 @@ func hasDuplicates(keys []string) bool {
 	return len(slices.Compact(sorted)) != len(keys)
 }
 
-// pieceNoun returns the word that a note uses for the parts of a value.
+// pieceNoun returns the word that a note uses for the parts of a value, in the singular if
+// the value has one part.
 func (n *node) pieceNoun() string {
+	one, many := "field", "fields"
 	switch {
 	case n.kind == textNode && n.form == logText:
-		return "lines"
+		one, many = "line", "lines"
 	case n.kind == textNode && n.form == codeText:
-		return "blocks"
+		one, many = "block", "blocks"
 	case n.kind == textNode:
-		return "sentences"
+		one, many = "sentence", "sentences"
 	case n.kind == tableNode:
-		return "rows"
+		one, many = "row", "rows"
 	case n.kind == arrayNode:
-		return "entries"
-	default:
-		return "fields"
+		one, many = "entry", "entries"
 	}
+	if n.count == 1 {
+		return one
+	}
+	return many
+}
+
+// describeAge returns the part of a note that says how long a value is unchanged.
+func describeAge(steps int) string {
+	if steps == 1 {
+		return "unchanged for 1 step"
+	}
+	return fmt.Sprintf("unchanged for %d steps", steps)
 }

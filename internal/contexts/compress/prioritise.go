@@ -57,7 +57,7 @@ func (p *Priority) addItem(item Item, kept bool, relevance float64, o Options) {
 		placed.Why += fmt.Sprintf("; relevance to the question: %.2f of 1", relevance)
 	}
 	if item.Age > 0 {
-		placed.Why += fmt.Sprintf("; unchanged for %d steps", item.Age)
+		placed.Why += "; " + describeAge(item.Age)
 	}
 	switch {
 	case kept:

@@ -153,6 +153,9 @@ func (r *renderer) appendTable(out []byte, n *node, note string) []byte {
 	left := len(n.children) - len(rows)
 	if note == "" && left > 0 {
 		note = fmt.Sprintf("%s %d more rows", gapMark, left)
+		if left == 1 {
+			note = gapMark + " 1 more row"
+		}
 	}
 	same := func(column int) bool {
 		for _, row := range rows[1:] {

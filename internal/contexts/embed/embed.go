@@ -92,13 +92,16 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error)
 	out := make([][]float32, len(texts))
 	for _, one := range answer.Data {
 		if one.Index < 0 || one.Index >= len(out) {
-			return nil, newUnavailable(fmt.Errorf("the answer contains vector %d for %d texts", one.Index, len(texts)))
+			return nil, newUnavailable(fmt.Errorf("the answer contains a vector for text %d, but the number of texts is %d", one.Index, len(texts)))
 		}
 		out[one.Index] = one.Embedding
 	}
 	for i, vector := range out {
-		if len(vector) == 0 || len(vector) != len(out[0]) {
-			return nil, newUnavailable(fmt.Errorf("the answer has no vector for text %d, or one of a different length", i))
+		if len(vector) == 0 {
+			return nil, newUnavailable(fmt.Errorf("the answer has no vector for text %d", i))
+		}
+		if len(vector) != len(out[0]) {
+			return nil, newUnavailable(fmt.Errorf("vector %d of the answer has the length %d, but vector 0 has the length %d", i, len(vector), len(out[0])))
 		}
 	}
 	return out, nil

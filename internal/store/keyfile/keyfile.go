@@ -31,7 +31,7 @@ const (
 func LoadOrCreate(path string) (key run.Key, created bool, err error) {
 	file := atomicfile.File{
 		Path: path, What: "key file", MaxBytes: maxBytes,
-		IfSeen: "note that a reader of the key can forge events",
+		IfSeen: "note that anyone who has read the key can forge events",
 	}
 	text, created, err := file.ReadOrCreate(newKeyText)
 	if err != nil {
@@ -39,8 +39,8 @@ func LoadOrCreate(path string) (key run.Key, created bool, err error) {
 	}
 	key, ok := parseKey(text)
 	if !ok {
-		return nil, false, guideway.Errorf(guideway.CodeInvalid, "the key file %s does not contain a key: %s and %d hexadecimal digits", path, prefix, 2*run.KeySize).
-			WithFix("restore it from a backup; without it no existing run can be verified")
+		return nil, false, guideway.Errorf(guideway.CodeInvalid, "the key file %s does not contain a key, which is %q followed by %d hexadecimal digits", path, prefix, 2*run.KeySize).
+			WithFix("restore the file from a backup; without its key, no existing run can be verified")
 	}
 	return key, created, nil
 }

@@ -156,7 +156,7 @@ func swapCheckpoint(ctx context.Context, tx pgx.Tx, key checkpoint.SeriesKey, sw
 		byteString(swap.New.Blob), swap.New.Stored, byteString(swap.New.Base), byteString(swap.New.Key),
 		byteString(swap.ID), byteString(key.User), byteString(key.Session), byteString(swap.Old))
 	if err == nil && tag.RowsAffected() == 0 {
-		return rows.Conflictf("the checkpoint %s was stored again by another process", swap.ID)
+		return rows.Conflictf("the checkpoint %s was deleted or stored again by another process", swap.ID)
 	}
 	return err
 }
@@ -185,7 +185,7 @@ func removeCheckpoints(ctx context.Context, tx pgx.Tx, c checkpoint.Change) erro
 		return err
 	}
 	if needed {
-		return rows.Conflictf("another checkpoint depends on one of the %d checkpoints to delete", len(ids))
+		return rows.Conflictf("another checkpoint depends on one of the checkpoints to delete")
 	}
 	if _, err := tx.Exec(ctx, `insert into checkpoint_gone (id, at) select id, $2 from unnest($1::bytea[]) id on conflict do nothing`, ids, c.At); err != nil {
 		return err

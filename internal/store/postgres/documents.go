@@ -163,7 +163,8 @@ func (u *documentUpdate) applyUpdate(ctx context.Context, _ bool) error {
 		}
 		if len(u.lost) > 0 && last != u.before {
 			return guideway.Errorf(guideway.CodeUnavailable,
-				"the answer of the PostgreSQL server was lost, and another client has changed the document %s/%s since", u.ref.Workflow, u.ref.ID)
+				"the answer of the PostgreSQL server was lost, and another client has changed the document %s/%s since", u.ref.Workflow, u.ref.ID).
+				WithFix("read the document before you repeat the call")
 		}
 		next, log, err := u.change(d)
 		if err != nil {

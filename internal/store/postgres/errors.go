@@ -147,7 +147,7 @@ func errorHelps() map[string]errorHelp {
 		},
 		codeUnknownDatabase: {
 			unavailable, "the database does not exist",
-			"create it with: createdb --encoding=UTF8 NAME, or name another database in the URL of the store",
+			"create the database with: createdb --encoding=UTF8 NAME, or name another database in the URL of the store",
 		},
 		codeInsufficientRights: {
 			unavailable, "the user lacks a privilege",
@@ -170,7 +170,7 @@ func errorHelps() map[string]errorHelp {
 			"raise max_connections of the server, or lower pool_max_conns in the URL of the store",
 		},
 		codeCannotConnectNow: {unavailable, "the server is starting or stopping", "repeat the call in a moment"},
-		codeDatabaseDropped:  {unavailable, "the database was dropped", "restore it from its backup, then run: guideway runs verify"},
+		codeDatabaseDropped:  {unavailable, "the database was dropped", "restore the database from its backup, then run: guideway runs verify"},
 		codeLockNotAvailable: {
 			unavailable, "another transaction holds a lock",
 			"repeat the call; if it fails again, look for a long transaction in pg_stat_activity",
@@ -180,7 +180,7 @@ func errorHelps() map[string]errorHelp {
 		codeDeadlock:      {unavailable, "the transaction conflicted with others", "repeat the call"},
 		codeDataCorrupted: {
 			unavailable, "the database is damaged",
-			"restore it from its backup, then run: guideway runs verify",
+			"restore the database from its backup, then run: guideway runs verify",
 		},
 		codeIndexCorrupted: {
 			unavailable, "an index of the database is damaged",

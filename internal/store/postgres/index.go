@@ -29,7 +29,7 @@ func (s *Store) readHandle(ctx context.Context, token string) (run.Handle, error
 	h := run.Handle{Token: token}
 	err := s.pool.QueryRow(ctx, `select run, seq from handles where token = $1`, byteString(token)).Scan((*byteString)(&h.Run), &h.Seq)
 	if isNoRows(err) {
-		return run.Handle{}, guideway.Errorf(guideway.CodeNotFound, "the handle is unknown")
+		return run.Handle{}, guideway.Errorf(guideway.CodeNotFound, "there is no such handle")
 	}
 	return h, err
 }

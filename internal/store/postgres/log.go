@@ -63,11 +63,12 @@ func (s *Store) Definition(ctx context.Context, hash string) (run.Definition, er
 // Outcome implements run.Log.
 func (s *Store) Outcome(ctx context.Context, id, user, key string) (run.Handle, error) {
 	sql, args := `select run, seq, handle from commands where run = $1 and key = $2`, []any{byteString(id), byteString(key)}
+	missing := guideway.Errorf(guideway.CodeNotFound, "no command of run %s has the key %q", id, key)
 	if id == "" {
 		sql, args = `select run, seq, handle from requests where user_id = $1 and key = $2`, []any{byteString(user), byteString(key)}
+		missing = guideway.Errorf(guideway.CodeNotFound, "no request has the key %q", key)
 	}
 	var h run.Handle
-	missing := guideway.Errorf(guideway.CodeNotFound, "no command or request has this key")
 	err := s.queryRow(ctx, "read an outcome", missing, sql, args, []any{(*byteString)(&h.Run), &h.Seq, (*byteString)(&h.Token)})
 	return h, err
 }

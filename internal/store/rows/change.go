@@ -19,9 +19,11 @@ func CheckCommit(c run.Commit) error {
 			return guideway.Errorf(guideway.CodeInternal, "event %d of a commit for run %s must not follow event %d", e.Seq, c.Record.ID, c.Expected+int64(i))
 		}
 	}
-	if c.Record.Seq != c.Expected+int64(len(c.Events)) || len(c.Events) == 0 {
-		return guideway.Errorf(guideway.CodeInternal, "a commit for run %s with %d events after event %d must not end at event %d",
-			c.Record.ID, len(c.Events), c.Expected, c.Record.Seq)
+	if len(c.Events) == 0 {
+		return guideway.Errorf(guideway.CodeInternal, "a commit for run %s must have an event", c.Record.ID)
+	}
+	if last := c.Expected + int64(len(c.Events)); c.Record.Seq != last {
+		return guideway.Errorf(guideway.CodeInternal, "a commit for run %s must end at event %d, not %d", c.Record.ID, last, c.Record.Seq)
 	}
 	return nil
 }

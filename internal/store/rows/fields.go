@@ -23,7 +23,7 @@ func (t *Text) Scan(value any) error {
 	case []byte:
 		*t = Text(v)
 	default:
-		return fmt.Errorf("a %T is not a string or bytes", value)
+		return fmt.Errorf("the value has the type %T; expected a string or bytes", value)
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (t *Time) Scan(value any) error {
 	case time.Time:
 		*t = Time(v.UTC())
 	default:
-		return fmt.Errorf("a %T is not a time", value)
+		return fmt.Errorf("the value has the type %T; expected a time", value)
 	}
 	return nil
 }

@@ -183,10 +183,11 @@ func (t *txn) swapCheckpoint(ctx context.Context, key checkpoint.SeriesKey, swap
 	if err != nil {
 		return err
 	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, rows.Conflictf("the checkpoint %s was stored again by another process", swap.ID))
+	n, err := result.RowsAffected()
+	if err == nil && n == 0 {
+		return rows.Conflictf("the checkpoint %s was deleted or stored again by another process", swap.ID)
 	}
-	return nil
+	return err
 }
 
 func (t *txn) removeCheckpoints(ctx context.Context, c checkpoint.Change) error {
@@ -218,7 +219,7 @@ func (t *txn) removeCheckpoints(ctx context.Context, c checkpoint.Change) error 
 			return err
 		}
 		if needed {
-			return rows.Conflictf("another checkpoint depends on %s", id)
+			return rows.Conflictf("another checkpoint depends on the checkpoint %s", id)
 		}
 	}
 	return nil

@@ -59,7 +59,7 @@ func wrapStoreError(path, doing string, err error) error {
 func wrapSQLiteError(path, doing string, err *driver.Error) error {
 	switch err.Code() {
 	case lib.SQLITE_CONSTRAINT_UNIQUE, lib.SQLITE_CONSTRAINT_PRIMARYKEY, lib.SQLITE_CONSTRAINT_ROWID:
-		return guideway.Errorf(guideway.CodeConflict, "%s: the key already exists: %w", doing, err)
+		return guideway.Errorf(guideway.CodeConflict, "%s: an id or key is already in use: %w", doing, err)
 	case lib.SQLITE_IOERR_CORRUPTFS:
 		return damagedError(path, doing, err)
 	}
@@ -72,11 +72,11 @@ func wrapSQLiteError(path, doing string, err *driver.Error) error {
 	case lib.SQLITE_READONLY, lib.SQLITE_CANTOPEN, lib.SQLITE_PERM, lib.SQLITE_AUTH:
 		return notWritableError(path, doing, err)
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_PROTOCOL:
-		return guideway.Errorf(guideway.CodeUnavailable, "%s: another program has locked the store %s: %w", doing, path, err).
-			WithFix("try again; if it fails again, end the other program that has the file open")
+		return guideway.Errorf(guideway.CodeUnavailable, "%s: another process has locked the store %s: %w", doing, path, err).
+			WithFix("try again; if it fails again, end the other process that has the file open")
 	case lib.SQLITE_IOERR:
 		return guideway.Errorf(guideway.CodeUnavailable, "%s: a disk error occurred in the store %s: %w", doing, path, err).
-			WithFix("check whether the disk is full or failing, use a local disk and no network file system, and try again")
+			WithFix("check whether the disk is full or failing, use a local disk, not a network file system, and try again")
 	case lib.SQLITE_INTERRUPT:
 		return guideway.Errorf(guideway.CodeUnavailable, "%s: %w", doing, errors.Join(context.Canceled, err))
 	case lib.SQLITE_TOOBIG:

@@ -72,7 +72,7 @@ func checkHeader(path string) error {
 	const header = 512
 	info, err := os.Stat(path)
 	if err == nil && info.Size() > 0 && info.Size() < header {
-		return fmt.Errorf("the file has only %d bytes: %w", info.Size(), errInvalidValue)
+		return fmt.Errorf("the file ends within its header of %d bytes: %w", header, errInvalidValue)
 	}
 	return err
 }
@@ -130,7 +130,7 @@ func (s *Store) migrateToLatest(ctx context.Context) error {
 	}
 	if mode != "wal" {
 		return guideway.Errorf(guideway.CodeUnavailable, "the store %s cannot use a write-ahead log: its journal mode is %q", s.o.Path, mode).
-			WithFix("choose a data directory on a local disk and not on a network file system")
+			WithFix("choose a data directory on a local disk, not on a network file system")
 	}
 	for i, step := range steps[version:] {
 		if err := s.applyMigration(ctx, version+i+1, step); err != nil {
@@ -163,7 +163,7 @@ func (s *Store) checkEmpty(ctx context.Context) error {
 
 func (s *Store) foreignFileError() error {
 	return guideway.Errorf(guideway.CodeUnavailable, "%s is the database of another program; the file was not changed", s.o.Path).
-		WithFix("choose a different data directory, or move that file away")
+		WithFix("choose a different data directory, or move the file away")
 }
 
 // unreleasedFileError returns the error for a store of a version before the first release.
@@ -176,12 +176,13 @@ func (s *Store) unreleasedFileError(version int) error {
 // newerFileError returns the error for a schema that this version does not know, with the
 // version of the program that can read it.
 func (s *Store) newerFileError(ctx context.Context, version, known int) error {
+	fix := "use the version of guideway that wrote the file, or a later one"
 	var program string
 	err := s.writer.db.QueryRowContext(ctx, "SELECT CAST(value AS TEXT) FROM facts WHERE name = 'program'").Scan(&program)
-	if err != nil || program == "" {
-		program = "a newer version"
+	if err == nil && program != "" {
+		fix = fmt.Sprintf("use the version of guideway that wrote the file (%s), or a later one", program)
 	}
 	return guideway.Errorf(guideway.CodeUnavailable,
-		"the store %s has the schema %d, but this version of guideway supports %d; the file was not changed", s.o.Path, version, known).
-		WithFix("use the version of guideway that wrote the file (%s) or a later one", program)
+		"the store %s has the schema %d, but this version of guideway supports schemas up to %d; the file was not changed", s.o.Path, version, known).
+		WithFix("%s", fix)
 }

@@ -70,7 +70,7 @@ func TestForeignFiles(t *testing.T) {
 	} {
 		path := filepath.Join(dir, fmt.Sprint(i, ".db"))
 		execStatements(t, path, statements...)
-		checkRefused(t, path, "database of another program", "move that file away")
+		checkRefused(t, path, "database of another program", "move the file away")
 	}
 	path := filepath.Join(dir, "text.db")
 	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database\n", 500)), 0o600); err != nil {

@@ -68,10 +68,11 @@ func (s *Store) Handle(ctx context.Context, token string) (run.Handle, error) {
 func (s *Store) Outcome(ctx context.Context, id, user, key string) (run.Handle, error) {
 	h := run.Handle{Run: id}
 	text, args := `SELECT run, seq, handle FROM commands WHERE run = ? AND key = ?`, []any{id, key}
+	missing := guideway.Errorf(guideway.CodeNotFound, "no command of run %s has the key %q", id, key)
 	if id == "" {
 		text, args = `SELECT run, seq, handle FROM requests WHERE user = ? AND key = ?`, []any{user, key}
+		missing = guideway.Errorf(guideway.CodeNotFound, "no request has the key %q", key)
 	}
-	missing := guideway.Errorf(guideway.CodeNotFound, "no command has the key %q", key)
 	err := s.readRow(ctx, "look up a command", missing, text, args, []any{&h.Run, &h.Seq, &h.Token})
 	return h, err
 }

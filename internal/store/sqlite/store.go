@@ -86,9 +86,12 @@ type Store struct {
 // CodeUnavailable.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	o = o.withDefaults()
+	if o.Path == "" {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the path of the store is empty")
+	}
 	path, err := filepath.Abs(o.Path)
-	if err != nil || o.Path == "" {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the path of the store is invalid: %q", o.Path)
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "resolve the path %q of the store: %w", o.Path, err)
 	}
 	o.Path = path
 	s := &Store{o: o, lock: newFileLock(path+".lock", o.LockTimeout)}

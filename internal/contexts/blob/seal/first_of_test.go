@@ -59,7 +59,7 @@ func TestFirstOf(t *testing.T) {
 	}
 	// The error for a wrong kind names the setting.
 	_, err = Open(t.Context(), slots, Passphrase{"four words in a row"})
-	if want := `set the encryption to "key-file"`; guideway.ErrorFix(err) != want {
+	if want := `set encryption.mode to "key-file"`; guideway.ErrorFix(err) != want {
 		t.Errorf("the fix is %q, want %q", guideway.ErrorFix(err), want)
 	}
 }

@@ -77,7 +77,7 @@ func Open(ctx context.Context, slots blob.Slots, source Source) (*Keys, error) {
 			return nil, err
 		}
 	}
-	return nil, guideway.Errorf(guideway.CodeUnavailable, "the master key's slot keeps changing").WithFix("try again")
+	return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key keeps changing").WithFix("try again")
 }
 
 // Initialized reports whether a store has a master key: then its encrypted blobs can be read only
@@ -97,9 +97,14 @@ func readMaster(ctx context.Context, slots blob.Slots) (*masterNote, error) {
 		return nil, err
 	}
 	var m masterNote
-	if err := json.Unmarshal(text, &m); err != nil || m.Version != 1 || len(m.Salt) != saltBytes || len(m.Check) != sha256.Size {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the master key's slot is damaged, or has a newer version").
-			WithFix("restore slots/%s in the blob directory from a backup; without it encrypted checkpoints cannot be read", masterSlot)
+	err = json.Unmarshal(text, &m)
+	switch {
+	case err == nil && m.Version > 1:
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key has version %d, but this version of guideway supports version 1", m.Version).
+			WithFix("use the version of guideway that wrote the slot, or a later one")
+	case err != nil || m.Version != 1 || len(m.Salt) != saltBytes || len(m.Check) != sha256.Size:
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key is damaged").
+			WithFix("restore slots/%s of the blob directory, or the database, from a backup; without the slot, encrypted checkpoints cannot be read", masterSlot)
 	}
 	return &m, nil
 }
@@ -111,8 +116,8 @@ func initialize(ctx context.Context, slots blob.Slots, source Source) error {
 		return err
 	}
 	if len(wrapped) > 0 {
-		return guideway.Errorf(guideway.CodeUnavailable, "there are %d encrypted series, but the slot of their master key is missing", len(wrapped)).
-			WithFix("restore slots/%s in the blob directory from a backup; no new key was created", masterSlot)
+		return guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key of the encrypted checkpoints is missing").
+			WithFix("restore slots/%s of the blob directory, or the database, from a backup; no new key was created", masterSlot)
 	}
 	m := masterNote{Version: 1, Salt: make([]byte, saltBytes)}
 	_, _ = rand.Read(m.Salt) // never fails
@@ -132,15 +137,15 @@ func initialize(ctx context.Context, slots blob.Slots, source Source) error {
 func (m *masterNote) openKeys(ctx context.Context, slots blob.Slots, source Source) (*Keys, error) {
 	source = ofKind(source, m.Kind)
 	if m.Kind != source.Kind() {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the master key of these checkpoints is in a %s, not in a %s", m.Kind, source.Kind()).
-			WithFix("set the encryption to %q", strings.ReplaceAll(m.Kind, " ", "-"))
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the master key of the stored checkpoints comes from a %s, not from a %s", m.Kind, source.Kind()).
+			WithFix("set encryption.mode to %q", strings.ReplaceAll(m.Kind, " ", "-"))
 	}
 	secret, err := source.Load(ctx, m.Salt, false)
 	if err != nil {
 		return nil, err
 	}
 	if !hmac.Equal(deriveKey(secret, m.Salt, "check"), m.Check) {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the %s has a different key from the one that encrypted these checkpoints", m.Kind).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key from the %s is not the key that encrypted the stored checkpoints", m.Kind).
 			WithFix("%s", source.Fix())
 	}
 	aead, err := newAEAD(deriveKey(secret, m.Salt, "wrap"))
@@ -187,7 +192,7 @@ func (k *Key) Seal(text, context []byte) []byte {
 }
 
 // ErrTampered reports that a ciphertext, its context or its key is not the original.
-var ErrTampered = errors.New("cannot be decrypted with its key")
+var ErrTampered = errors.New("the ciphertext does not match its key")
 
 // Open decrypts a ciphertext, or returns ErrTampered.
 func (k *Key) Open(sealed, context []byte) ([]byte, error) {
@@ -227,8 +232,8 @@ func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
 	}
 	key, err := k.master.Open(nil, nil, wrapped, []byte(name))
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the data key %s: %w", name, ErrTampered).
-			WithFix("restore slots/%s in the blob directory from a backup", name)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the data key %s cannot be decrypted: %w", name, ErrTampered).
+			WithFix("restore slots/%s of the blob directory, or the database, from a backup", name)
 	}
 	aead, err := newAEAD(key)
 	return &Key{Name: name, aead: aead}, err

@@ -59,7 +59,7 @@ func (f File) Fix() string {
 func (f File) Load(_ context.Context, _ []byte, create bool) ([]byte, error) {
 	file := atomicfile.File{
 		Path: f.Path, What: "key file", MaxBytes: 4 << 10,
-		IfSeen: "note that anyone who has read it can decrypt your checkpoints",
+		IfSeen: "note that anyone who has read the key can decrypt your checkpoints",
 	}
 	var text string
 	var err error
@@ -76,7 +76,7 @@ func (f File) Load(_ context.Context, _ []byte, create bool) ([]byte, error) {
 	}
 	secret, ok := parseSecret(text)
 	if !ok {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key file %s does not contain a key: %s and %d hexadecimal digits", f.Path, secretPrefix, 2*keyBytes).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key file %s does not contain a key, which is %q followed by %d hexadecimal digits", f.Path, secretPrefix, 2*keyBytes).
 			WithFix("%s", f.Fix())
 	}
 	return secret, nil
@@ -91,7 +91,7 @@ func (Passphrase) Kind() string { return KindPassphrase }
 
 // Fix implements Source.
 func (Passphrase) Fix() string {
-	return "use the original passphrase; without it these checkpoints cannot be read"
+	return "use the original passphrase; without it, the stored checkpoints cannot be read"
 }
 
 // minPassphrase is the minimum length of a passphrase in characters.
@@ -99,9 +99,12 @@ const minPassphrase = 8
 
 // Load implements Source.
 func (p Passphrase) Load(_ context.Context, salt []byte, create bool) ([]byte, error) {
-	if p.Words == "" || (create && len([]rune(p.Words)) < minPassphrase) {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a passphrase of %d characters is too short", len([]rune(p.Words))).
+	switch {
+	case create && len([]rune(p.Words)) < minPassphrase:
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the passphrase is too short").
 			WithFix("use at least %d characters", minPassphrase)
+	case p.Words == "":
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the passphrase is empty").WithFix("%s", p.Fix())
 	}
 	// The second recommended option of RFC 9106, for systems with little memory.
 	const rounds, memoryKB, lanes = 3, 64 << 10, 4
@@ -126,7 +129,7 @@ func (Keychain) Kind() string { return KindKeychain }
 
 // Fix implements Source.
 func (k Keychain) Fix() string {
-	return "unlock the keychain, and restore its entry " + k.Service + "/" + k.Account + " if it is missing; no new key was created. Without a keychain, use a key file"
+	return "unlock the keychain, and restore its entry " + k.Service + "/" + k.Account + " if the entry is missing; no new key was created; without a keychain, use a key file"
 }
 
 // Load implements Source. It creates an entry only if the keychain reports a missing entry.

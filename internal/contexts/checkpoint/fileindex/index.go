@@ -132,7 +132,7 @@ func (x *Index) lockForWriting(ctx context.Context) (release func(), err error) 
 		x.turn.Unlock()
 		if errors.Is(err, context.DeadlineExceeded) {
 			return nil, guideway.Errorf(guideway.CodeUnavailable, "another process has held the lock of the index %s for %v", x.o.Dir, x.o.LockTimeout).
-				WithFix("try again; if this persists, end the process that holds the lock")
+				WithFix("try again; if it fails again, end the process that holds the lock")
 		}
 		return nil, x.systemError("lock the index", err)
 	}

@@ -125,7 +125,7 @@ func TestOtherFormats(t *testing.T) {
 			t.Fatalf("the error is %v", err)
 		}
 		message := err.Error() + guideway.ErrorFix(err)
-		for _, part := range append(want, file, "supports 2") {
+		for _, part := range append(want, file, "supports format 2") {
 			if !strings.Contains(message, part) {
 				t.Errorf("%q lacks %q", message, part)
 			}

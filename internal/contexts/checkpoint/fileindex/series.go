@@ -113,7 +113,7 @@ func (l *seriesData) addRecord(c checkpoint.Change, pos int64) error {
 func (l *seriesData) swapForm(s checkpoint.Swap) error {
 	i := l.findRecord(s.ID)
 	if i < 0 || l.Items[i].Blob != s.Old {
-		return newConflict("the checkpoint %s was stored again", s.ID)
+		return newConflict("the checkpoint %s was deleted or stored again by another process", s.ID)
 	}
 	if s.New.Base != "" && l.findRecord(s.New.Base) < 0 {
 		return newConflict("the checkpoint %s no longer exists", s.New.Base)
