@@ -144,16 +144,22 @@ func newWaitRefusal(needs []Need) *Refusal {
 
 // judgeOutput checks a step's output and returns the completion event. It evaluates
 // criteria and confirmation with the variables before and after the call's own variables,
-// so that a call cannot disable its own checks.
+// so that a call cannot disable its own checks. A step that was sent back is also judged
+// with the variables from before its first submission, and always needs confirmation.
 func (p *Program) judgeOutput(s State, step *steps.Step, c *Continue) (Event, *Refusal) {
 	if isBlank(c.Output) && isBlank(c.Notes) {
 		return Event{}, &Refusal{Rule: RuleOutputMissing, Message: "the step requires an output, or notes on the work"}
 	}
-	e := Event{Kind: EventStepCompleted, Step: step.ID, Output: c.Output, Notes: c.Notes}
+	e := Event{Kind: EventStepCompleted, Step: step.ID, Output: c.Output, Notes: c.Notes, Gate: s.Again}
 	if s.Frame != nil {
 		e.Round = s.Frame.Round
 	}
 	scopes := []expr.Lookup{p.currentVars(s)}
+	if s.Again {
+		first := s
+		first.Vars = s.Before
+		scopes = append(scopes, p.currentVars(first))
+	}
 	if len(c.Context) > 0 {
 		scopes = append(scopes, p.currentVars(Apply(s, Event{Kind: EventContextSet, Vars: c.Context})))
 	}

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -70,6 +71,42 @@ func TestHumanApprovalGate(t *testing.T) {
 	s = applyToProgram(t, p, s, humanAnswer(engine.OptionConfirm))
 	if p.Status(s) != engine.StatusCompleted {
 		t.Errorf("the run is %s", p.Status(s))
+	}
+}
+
+// A step that is sent back needs another confirmation, and its output must meet the criteria
+// that applied before its first submission, whatever variables the submissions set.
+func TestReviseKeepsConfirmationAndCriteria(t *testing.T) {
+	t.Parallel()
+	const step = `{"id":"work","title":"Work","prompt":"Work.","requireConfirmation":{"var":"risky","equals":true},"approval":"human",
+		"validationCriteria":[{"type":"contains","value":"TESTED","message":"say TESTED","condition":{"var":"risky","equals":true}}]}`
+	const last = `{"id":"last","title":"Last","prompt":"Last."}`
+	for name, document := range map[string]string{
+		"a step":           `[` + step + `,` + last + `]`,
+		"a step of a loop": `[{"id":"rounds","type":"loop","title":"Rounds","loop":{"type":"for","count":2,"maxIterations":2},"body":[` + step + `]},` + last + `]`,
+	} {
+		for _, risky := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, ", risky ", risky), func(t *testing.T) {
+				t.Parallel()
+				p := compileSteps(t, document)
+				s := applyToProgram(t, p, engine.State{}, startCommand(map[string]any{"risky": risky}))
+				s = applyToProgram(t, p, s, outputCommand("TESTED", map[string]any{"risky": !risky}))
+				for _, vars := range []map[string]any{nil, {"risky": false}, nil, {"risky": nil}} {
+					s = applyToProgram(t, p, s, humanAnswer(engine.OptionRevise))
+					if _, r := p.Decide(s, outputCommand("untested", vars)); risky && (r == nil || r.Rule != engine.RuleCriteria) {
+						t.Fatalf("an output without the criterion: %+v, want %s", r, engine.RuleCriteria)
+					}
+					s = applyToProgram(t, p, s, outputCommand("TESTED again", vars))
+					if pos := p.PositionOf(s); pos.Kind != engine.PositionGate || pos.ID != "work" || !pos.Person {
+						t.Fatalf("after the repeated step, the run is at %+v", pos)
+					}
+				}
+				s = applyToProgram(t, p, s, humanAnswer(engine.OptionConfirm), outputCommand("without the criterion", nil))
+				if pos := p.PositionOf(s); s.Gate != nil || s.Before != nil {
+					t.Errorf("the variables from before the step outlive it: the run is at %+v", pos)
+				}
+			})
+		}
 	}
 }
 

@@ -44,6 +44,9 @@ type State struct {
 	// regardless of its condition, so that an agent cannot avoid it with the variables of
 	// its output.
 	Again bool
+	// Before are the variables from before the first submission of the step whose gate is
+	// open, or which is repeated.
+	Before map[string]any `json:",omitempty"`
 	// Revise is the note of the person who sent the step back.
 	Revise string
 	// Phases is the state in a phase workflow. It is nil in a step workflow, which uses
@@ -222,6 +225,9 @@ func Apply(s State, e Event) State {
 	case EventContextSet:
 		s.Vars = mergeVars(s.Vars, e.Vars)
 	case EventStepCompleted:
+		if !s.Again {
+			s.Before = s.Vars
+		}
 		if len(e.Vars) > 0 {
 			s.Vars = mergeVars(s.Vars, e.Vars)
 		}
@@ -230,6 +236,8 @@ func Apply(s State, e Event) State {
 		s.Again, s.Revise = false, ""
 		if e.Gate {
 			s.Gate = &OpenGate{Step: e.Step, Person: e.Person}
+		} else {
+			s.Before = nil
 		}
 	case EventStepSkipped:
 		s = s.advanceCursor(false)
@@ -252,7 +260,7 @@ func Apply(s State, e Event) State {
 	case EventRunCompleted:
 		s.Ended = StatusCompleted
 	case EventRunAborted:
-		s.Ended, s.Gate = StatusAborted, nil
+		s.Ended, s.Gate, s.Before = StatusAborted, nil, nil
 	}
 	return s
 }
@@ -281,7 +289,7 @@ func (s State) applyAnswer(e Event) State {
 	s.Gate = nil
 	switch e.Option {
 	case OptionConfirm:
-		s.Confirmed = before
+		s.Confirmed, s.Before = before, nil
 	case OptionSkip:
 		s.Cursor++
 	case OptionRevise:

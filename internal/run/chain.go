@@ -35,9 +35,10 @@ func (k Key) Chain(run string, prev []byte, e Event) []byte {
 }
 
 // snapshotMAC returns the MAC of a snapshot. It covers the owner, the workflow and the
-// definition of the run, so that no snapshot is valid for an edited record.
+// definition of the run, so that no snapshot is valid for an edited record. Snapshots of
+// version 1 are not used: their states lack engine.State.Before.
 func (k Key) snapshotMAC(r Record, s Snapshot) []byte {
-	return k.computeMAC("guideway snapshot 1", func(h hash.Hash) {
+	return k.computeMAC("guideway snapshot 2", func(h hash.Hash) {
 		writeField(h, []byte(r.ID))
 		writeField(h, []byte(r.User))
 		writeField(h, []byte(r.Workflow))

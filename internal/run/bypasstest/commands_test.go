@@ -258,7 +258,7 @@ func honestCommand(d randomSource, def *definition, p position) command {
 	}
 	switch p.kind {
 	case "gate":
-		c.answer = &reply{option: pickOne(d, append([]string{"confirm", "confirm", "confirm"}, p.options...)...), note: pickOne(d, "", "fine", "once more")}
+		c.answer = &reply{option: pickOne(d, append([]string{"confirm"}, p.options...)...), note: pickOne(d, "", "fine", "once more")}
 		c.person = p.human || oneIn(d, 4)
 	case "context":
 		c.context = map[string]any{}
@@ -285,12 +285,11 @@ func honestCommand(d randomSource, def *definition, p position) command {
 	return c
 }
 
-// validOutput draws an output that meets the criteria, with the variables before and after
-// it.
+// validOutput draws an output that meets the criteria.
 func validOutput(d randomSource, p position, vars map[string]any) string {
 	var fit []string
 	for _, text := range sampleOutputs() {
-		if p.at.criteria.acceptsOutput(text, p.scope) && p.at.criteria.acceptsOutput(text, overlayVars(vars, p.scope)) {
+		if !slices.ContainsFunc(p.scopesWith(vars), func(scope lookup) bool { return !p.at.criteria.acceptsOutput(text, scope) }) {
 			fit = append(fit, text)
 		}
 	}

@@ -52,6 +52,9 @@ type position struct {
 	// vars are the variables that were set. scope looks up all visible variables.
 	vars  map[string]any
 	scope lookup
+	// first looks up the variables from before the first output of a step that was sent
+	// back. It is nil at other positions.
+	first lookup
 	// done counts the completed steps. reached are the steps that were shown.
 	done    int
 	reached []*step
@@ -219,12 +222,16 @@ func (w *walker) walkStep(s *step) bool {
 	if !ok || !holds {
 		return ok
 	}
-	for {
+	before := *w
+	for repeated := false; ; repeated = true {
 		if !slices.Contains(w.reached, s) {
 			w.reached = append(w.reached, s)
 		}
 		p := position{kind: "step", status: "running", at: s, in: w.in, round: w.round, rounds: w.rounds, prompt: w.fillTemplate(s.promptText())}
-		confirm := s.needsConfirmation(w.lookUpVar)
+		if repeated { // what a person sent back needs another answer, by the rules that applied at first
+			p.first = before.lookUpVar
+		}
+		confirm := repeated || s.needsConfirmation(w.lookUpVar)
 		c, ok := w.nextCommand(p)
 		if !ok {
 			return false
@@ -433,10 +440,21 @@ func (d *definition) brokenRules(p position, c command) []string {
 		add(c.answer != nil, ruleNoGate)
 		add(c.skip, ruleRequired)
 		add(!handedIn, ruleOutput)
-		add(!p.at.criteria.acceptsOutput(c.output, p.scope), ruleCriteria)
-		add(!p.at.criteria.acceptsOutput(c.output, overlayVars(c.context, p.scope)), ruleCriteria)
+		for _, vars := range p.scopesWith(c.context) {
+			add(!p.at.criteria.acceptsOutput(c.output, vars), ruleCriteria)
+		}
 	}
 	return rules
+}
+
+// scopesWith returns the variables with which the criteria judge an output: those before
+// and after it, and for a step that was sent back those from before its first output.
+func (p position) scopesWith(vars map[string]any) []lookup {
+	scopes := []lookup{p.scope, overlayVars(vars, p.scope)}
+	if p.first != nil {
+		scopes = append(scopes, p.first)
+	}
+	return scopes
 }
 
 // overlayVars returns a lookup that prefers vars to below. vars must not contain variables
