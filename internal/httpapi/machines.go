@@ -24,8 +24,8 @@ type Machines interface {
 	View(ctx context.Context, c run.Caller, id string) (*driver.View, error)
 	List(context.Context, run.Caller, run.Filter) ([]run.Record, error)
 	Events(ctx context.Context, c run.Caller, id string) ([]run.Event, error)
-	Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*driver.Status, error)
-	Decide(ctx context.Context, c run.Caller, id string, decision machineengine.Decision, result string) (*driver.Status, error)
+	Input(ctx context.Context, c run.Caller, id string, answer driver.InputAnswer) (*driver.Status, error)
+	Decide(ctx context.Context, c run.Caller, id string, answer driver.OutcomeAnswer) (*driver.Status, error)
 	Resume(ctx context.Context, c run.Caller, id string, limits machineengine.Limits) (*driver.Status, error)
 	Cancel(ctx context.Context, c run.Caller, id, reason string) (*driver.Status, error)
 	Fork(ctx context.Context, c run.Caller, id string, seq int64) (*driver.Status, error)
@@ -246,21 +246,23 @@ func (a *api) machineEvents(c *call) (any, error) {
 	return out, nil
 }
 
-// machineInputBody is an input value, or the outcome of a call.
+// machineInputBody is an input value, or the outcome of a call. Question identifies what it
+// answers.
 type machineInputBody struct {
-	Value   json.RawMessage        `json:"value"`
-	Outcome machineengine.Decision `json:"outcome"`
-	Result  string                 `json:"result"`
+	Question string                 `json:"question"`
+	Value    json.RawMessage        `json:"value"`
+	Outcome  machineengine.Decision `json:"outcome"`
+	Result   string                 `json:"result"`
 }
 
 // machineInput sends the input that a run waits for, or the outcome of an interrupted call,
 // to the run. Only the credential decides whether the input counts as a person's.
 func (a *api) machineInput(c *call, body machineInputBody) (any, error) {
 	if body.Outcome != "" {
-		s, err := a.Machines.Decide(c.Context(), c.runCaller(), c.PathValue("id"), body.Outcome, body.Result)
+		s, err := a.Machines.Decide(c.Context(), c.runCaller(), c.PathValue("id"), driver.OutcomeAnswer{Question: body.Question, Decision: body.Outcome, Result: body.Result})
 		return object{"run": s}, err
 	}
-	s, err := a.Machines.Input(c.Context(), c.runCaller(), c.PathValue("id"), body.Value)
+	s, err := a.Machines.Input(c.Context(), c.runCaller(), c.PathValue("id"), driver.InputAnswer{Question: body.Question, Value: body.Value})
 	return object{"run": s}, err
 }
 

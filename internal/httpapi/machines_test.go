@@ -150,17 +150,20 @@ func TestMachineRuns(t *testing.T) {
 	var got machineAnswer
 	s.wantStatus(t, 201, asAgent, "POST", "/api/machine-runs", `{"machine":"desk","demo":true,"goal":"try"}`).decodeInto(t, &got)
 	at := "/api/machine-runs/" + got.Run.RunID
-	if st := s.waitForRest(t, got.Run.RunID); st.Status != "waiting" || !st.Asks.Person {
+	st := s.waitForRest(t, got.Run.RunID)
+	if st.Status != "waiting" || !st.Asks.Person {
 		t.Fatalf("the run is %+v", st)
 	}
+	answer := func(value string) string { return `{"question":"` + st.Question + `","value":"` + value + `"}` }
 	var details struct{ Data map[string]any }
 	s.wantStatus(t, 200, asAgent, "GET", at, "").decodeInto(t, &details)
 	if details.Data["request"] != "a demo" {
 		t.Errorf("the first event of the demonstration is %v", details.Data)
 	}
 	s.wantCode(t, 409, guideway.CodeRefused, asAgent, "POST", at+"/input", `{"value":"yes"}`)
-	s.wantCode(t, 400, guideway.CodeInvalid, person, "POST", at+"/input", `{"value":"perhaps"}`)
-	s.wantStatus(t, 200, person, "POST", at+"/input", `{"value":"yes"}`)
+	s.wantCode(t, 400, guideway.CodeInvalid, person, "POST", at+"/input", answer("perhaps"))
+	s.wantCode(t, 409, guideway.CodeRefused, person, "POST", at+"/input", `{"value":"yes"}`)
+	s.wantStatus(t, 200, person, "POST", at+"/input", answer("yes"))
 	if st := s.waitForRest(t, got.Run.RunID); st.Status != "completed" || string(st.Output) != `"Certainly, at once."` {
 		t.Errorf("the completed run is %+v", st)
 	}

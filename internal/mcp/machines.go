@@ -20,8 +20,8 @@ type Machines interface {
 	Start(ctx context.Context, c run.Caller, r driver.StartRequest) (*driver.Status, error)
 	Status(ctx context.Context, c run.Caller, id string) (*driver.Status, error)
 	Wait(ctx context.Context, c run.Caller, id string, patience time.Duration) (*driver.Status, error)
-	Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*driver.Status, error)
-	Decide(ctx context.Context, c run.Caller, id string, decision machineengine.Decision, result string) (*driver.Status, error)
+	Input(ctx context.Context, c run.Caller, id string, answer driver.InputAnswer) (*driver.Status, error)
+	Decide(ctx context.Context, c run.Caller, id string, answer driver.OutcomeAnswer) (*driver.Status, error)
 	Cancel(ctx context.Context, c run.Caller, id, reason string) (*driver.Status, error)
 	// Watch returns the updates of a run that this process executes, until cancel is
 	// called; updates is nil if the process does not execute the run.
@@ -204,7 +204,7 @@ func (m *machineTools) inputTool() *tool {
 func (m *machineTools) giveInput(ctx context.Context, c call) (*driver.Status, error) {
 	id := c.textArg("runId")
 	if outcome := c.textArg("outcome"); outcome != "" {
-		return m.machines.Decide(ctx, c.caller, id, machineengine.Decision(outcome), c.textArg("result"))
+		return m.machines.Decide(ctx, c.caller, id, driver.OutcomeAnswer{Decision: machineengine.Decision(outcome), Result: c.textArg("result")})
 	}
 	var value json.RawMessage
 	if _, given := c.arguments["value"]; given {
@@ -214,7 +214,7 @@ func (m *machineTools) giveInput(ctx context.Context, c call) (*driver.Status, e
 		}
 		value = text
 	}
-	return m.machines.Input(ctx, c.caller, id, value)
+	return m.machines.Input(ctx, c.caller, id, driver.InputAnswer{Value: value})
 }
 
 func (m *machineTools) cancelTool() *tool {

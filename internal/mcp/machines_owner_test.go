@@ -44,7 +44,7 @@ func (m *waitingMachines) Wait(ctx context.Context, c run.Caller, id string, _ t
 	return m.Status(ctx, c, id)
 }
 
-func (m *waitingMachines) Input(ctx context.Context, c run.Caller, id string, _ json.RawMessage) (*driver.Status, error) {
+func (m *waitingMachines) Input(ctx context.Context, c run.Caller, id string, _ driver.InputAnswer) (*driver.Status, error) {
 	m.given <- id
 	return m.Status(ctx, c, id)
 }
@@ -54,7 +54,7 @@ func (m *waitingMachines) Cancel(ctx context.Context, c run.Caller, id, _ string
 	return m.Status(ctx, c, id)
 }
 
-func (m *waitingMachines) Decide(ctx context.Context, c run.Caller, id string, _ machineengine.Decision, _ string) (*driver.Status, error) {
+func (m *waitingMachines) Decide(ctx context.Context, c run.Caller, id string, _ driver.OutcomeAnswer) (*driver.Status, error) {
 	m.given <- id
 	return m.Status(ctx, c, id)
 }

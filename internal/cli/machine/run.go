@@ -266,7 +266,7 @@ func (d *machineDeps) driveRun(ctx context.Context, id string, answers map[strin
 			}
 			caller.Via = run.ViaTerminal
 		}
-		if _, err := d.runs.Input(ctx, caller, asking.RunID, value); err != nil {
+		if _, err := d.runs.Input(ctx, caller, asking.RunID, driver.InputAnswer{Question: asking.Question, Value: value}); err != nil {
 			return s, err
 		}
 	}

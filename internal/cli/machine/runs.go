@@ -138,7 +138,7 @@ func (o *machineRefOptions) withModels(ctx context.Context, do func(context.Cont
 func runMachineInput(ctx context.Context, o *machineRefOptions) error {
 	return o.withModels(ctx, func(ctx context.Context, d *machineDeps) error {
 		if o.Outcome != "" {
-			if _, err := d.runs.Decide(ctx, d.caller, o.Run, engine.Decision(o.Outcome), o.Result); err != nil {
+			if _, err := d.runs.Decide(ctx, d.caller, o.Run, driver.OutcomeAnswer{Decision: engine.Decision(o.Outcome), Result: o.Result}); err != nil {
 				return err
 			}
 			return d.continueRun(ctx, o.Run, o)
@@ -147,8 +147,9 @@ func runMachineInput(ctx context.Context, o *machineRefOptions) error {
 		if err != nil {
 			return err
 		}
-		caller := d.caller
+		caller, question := d.caller, ""
 		if waiting := waitingRun(s); waiting != nil && waiting.Asks.Person {
+			question = waiting.Question
 			writeInputRequest(o.app.Host, waiting)
 			if err := d.checkPassphrase(ctx); err != nil {
 				return err
@@ -159,7 +160,7 @@ func runMachineInput(ctx context.Context, o *machineRefOptions) error {
 		if o.HasText {
 			value = quoteJSON(o.Value)
 		}
-		if _, err := d.runs.Input(ctx, caller, o.Run, value); err != nil {
+		if _, err := d.runs.Input(ctx, caller, o.Run, driver.InputAnswer{Question: question, Value: value}); err != nil {
 			return err
 		}
 		return d.continueRun(ctx, o.Run, o)

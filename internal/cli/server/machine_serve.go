@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
@@ -110,13 +109,13 @@ func (l *lazyMachines) Wait(ctx context.Context, c run.Caller, id string, patien
 }
 
 // Input implements mcpserver.Machines.
-func (l *lazyMachines) Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*driver.Status, error) {
-	return app.WithOpened(ctx, l.openService, func(b *driver.Background) (*driver.Status, error) { return b.Input(ctx, c, id, value) })
+func (l *lazyMachines) Input(ctx context.Context, c run.Caller, id string, answer driver.InputAnswer) (*driver.Status, error) {
+	return app.WithOpened(ctx, l.openService, func(b *driver.Background) (*driver.Status, error) { return b.Input(ctx, c, id, answer) })
 }
 
 // Decide implements mcpserver.Machines.
-func (l *lazyMachines) Decide(ctx context.Context, c run.Caller, id string, decision engine.Decision, result string) (*driver.Status, error) {
-	return app.WithOpened(ctx, l.openService, func(b *driver.Background) (*driver.Status, error) { return b.Decide(ctx, c, id, decision, result) })
+func (l *lazyMachines) Decide(ctx context.Context, c run.Caller, id string, answer driver.OutcomeAnswer) (*driver.Status, error) {
+	return app.WithOpened(ctx, l.openService, func(b *driver.Background) (*driver.Status, error) { return b.Decide(ctx, c, id, answer) })
 }
 
 // Cancel implements mcpserver.Machines.

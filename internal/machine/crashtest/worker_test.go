@@ -182,7 +182,7 @@ func (d *handler) execute(ctx context.Context, o order) (reply, error) {
 		}
 		return statusReply(d.service.Status(ctx, testCaller(), o.Run))
 	case opDecide:
-		return statusReply(d.service.Decide(ctx, testCaller(), o.Run, o.Decision, o.Result))
+		return statusReply(d.service.Decide(ctx, testCaller(), o.Run, driver.OutcomeAnswer{Decision: o.Decision, Result: o.Result}))
 	case opResume:
 		return statusReply(d.service.Resume(ctx, testCaller(), o.Run, machineengine.Limits{}))
 	case opStatus:

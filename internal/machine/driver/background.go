@@ -3,7 +3,6 @@ package driver
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"sync"
@@ -82,14 +81,14 @@ func (b *Background) Start(ctx context.Context, c run.Caller, r StartRequest) (*
 }
 
 // Input answers the input request of a run and drives the run.
-func (b *Background) Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*Status, error) {
-	s, err := b.Service.Input(ctx, c, id, value)
+func (b *Background) Input(ctx context.Context, c run.Caller, id string, answer InputAnswer) (*Status, error) {
+	s, err := b.Service.Input(ctx, c, id, answer)
 	return b.driveAfter(c, id, s, err)
 }
 
 // Decide sets the outcome of a call and drives the run.
-func (b *Background) Decide(ctx context.Context, c run.Caller, id string, decision machineengine.Decision, result string) (*Status, error) {
-	s, err := b.Service.Decide(ctx, c, id, decision, result)
+func (b *Background) Decide(ctx context.Context, c run.Caller, id string, answer OutcomeAnswer) (*Status, error) {
+	s, err := b.Service.Decide(ctx, c, id, answer)
 	return b.driveAfter(c, id, s, err)
 }
 

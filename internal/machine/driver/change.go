@@ -16,6 +16,8 @@ const (
 	RuleNotWaiting = "machine-not-waiting"
 	// RulePerson refuses an input that only a person may enter.
 	RulePerson = "machine-person"
+	// RuleQuestion refuses an answer to another question than the one that the run asks now.
+	RuleQuestion = "machine-question"
 	// RuleEnded refuses a command on a run that has ended.
 	RuleEnded = "machine-ended"
 	// RuleBudget refuses to resume a run whose budget is exhausted.
@@ -64,16 +66,23 @@ func newRefusal(id, rule, message, fix string) *run.Refusal {
 	}
 }
 
-// Input answers the input request of a run, or of the sub-machine that the run waits for.
-// It does not drive the run.
-func (s *Service) Input(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*Status, error) {
-	if id, err := s.innermostRun(ctx, c, id); err == nil {
-		return s.giveInput(ctx, c, id, value)
-	}
-	return s.giveInput(ctx, c, id, value)
+// InputAnswer is the answer to an input request.
+type InputAnswer struct {
+	// Question is the Status.Question that the answer belongs to. An answer that only a
+	// person may give must have it: the person approves what was shown, and not a question
+	// that the run asks since.
+	Question string
+	// Value is the input; empty means the default.
+	Value json.RawMessage
 }
 
-func (s *Service) giveInput(ctx context.Context, c run.Caller, id string, value json.RawMessage) (*Status, error) {
+// Input answers the input request of a run, or of the sub-machine that the run waits for.
+// It does not drive the run.
+func (s *Service) Input(ctx context.Context, c run.Caller, id string, answer InputAnswer) (*Status, error) {
+	if inner, err := s.innermostRun(ctx, c, id); err == nil {
+		id = inner
+	}
+	value := answer.Value
 	return s.changeRun(ctx, c, id, func(l *loaded) error {
 		in := l.requestedInput()
 		if in == nil {
@@ -86,6 +95,11 @@ func (s *Service) giveInput(ctx context.Context, c run.Caller, id string, value 
 			s.recordRefusedInput(ctx, c, l, RulePerson, value)
 			return r
 		}
+		if answer.Question != "" || in.Person {
+			if err := l.checkQuestion(answer.Question); err != nil {
+				return err
+			}
+		}
 		checked := in.Default
 		if len(value) > 0 || checked == nil {
 			var err error
@@ -95,6 +109,16 @@ func (s *Service) giveInput(ctx context.Context, c run.Caller, id string, value 
 		}
 		return l.addEvent(machineengine.Event{Kind: machineengine.KindInputGiven, State: l.state.At, Value: checked})
 	})
+}
+
+// checkQuestion refuses an answer to another question than the one that the run asks.
+func (l *loaded) checkQuestion(answered string) error {
+	if answered == l.question() {
+		return nil
+	}
+	r := newRefusal(l.rec.ID, RuleQuestion, "the run does not ask this question now", "read the run's current question, and send its id with the answer")
+	r.Given, r.Allowed = answered, l.question()
+	return r
 }
 
 // recordRefusedInput records a refused input for observers. The refusal is valid even if it
@@ -142,8 +166,19 @@ func (s *Service) innermostRun(ctx context.Context, c run.Caller, id string) (st
 	return id, nil
 }
 
+// OutcomeAnswer is the decision on a call whose outcome is unknown.
+type OutcomeAnswer struct {
+	// Question is the Status.Question that the decision belongs to. If it is empty, the
+	// decision is about the call that the run asks about now.
+	Question string
+	Decision machineengine.Decision
+	// Result is the result of the call, or its error.
+	Result string
+}
+
 // Decide sets the outcome of a tool call whose outcome is unknown.
-func (s *Service) Decide(ctx context.Context, c run.Caller, id string, decision machineengine.Decision, result string) (*Status, error) {
+func (s *Service) Decide(ctx context.Context, c run.Caller, id string, answer OutcomeAnswer) (*Status, error) {
+	decision, result := answer.Decision, answer.Result
 	inner, err := s.innermostRun(ctx, c, id)
 	if err != nil {
 		return nil, err
@@ -151,6 +186,11 @@ func (s *Service) Decide(ctx context.Context, c run.Caller, id string, decision 
 	return s.changeRun(ctx, c, inner, func(l *loaded) error {
 		if l.state.Status != machineengine.StatusPaused || l.state.Unknown == nil {
 			return newRefusal(inner, RuleOutcome, "no call of this run has an unknown outcome", "check the status of the run")
+		}
+		if answer.Question != "" {
+			if err := l.checkQuestion(answer.Question); err != nil {
+				return err
+			}
 		}
 		e := machineengine.Event{Kind: machineengine.KindToolDecided, State: l.state.At, Tool: l.state.Unknown, Decision: decision}
 		switch decision {

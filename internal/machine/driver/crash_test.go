@@ -198,7 +198,7 @@ func crashTwice(t *testing.T, want outcome, first, second crash) {
 		if countCalls(r, s.Pause.Tool.Key) > 0 {
 			decision, result = machineengine.DecideDone, "done "+s.Pause.Tool.Arguments
 		}
-		if _, err := r.Decide(t.Context(), anna, id, decision, result); err != nil && !journal.isDead() {
+		if _, err := r.Decide(t.Context(), anna, id, driver.OutcomeAnswer{Decision: decision, Result: result}); err != nil && !journal.isDead() {
 			t.Fatal(err)
 		}
 	}
@@ -284,7 +284,7 @@ func TestRetryDecisionIsValidOnce(t *testing.T) {
 		if len(r.tools.calls) != n || s.Pause == nil || s.Pause.Code != machineengine.ErrorKindUnknownOutcome || s.Pause.Tool.Retry != "ask" {
 			t.Fatalf("after %d lost attempts, the tool was called %d times, and the status is %+v", n, len(r.tools.calls), s.Pause)
 		}
-		if _, err := r.Decide(t.Context(), anna, id, machineengine.DecideRetry, ""); err != nil {
+		if _, err := r.Decide(t.Context(), anna, id, driver.OutcomeAnswer{Decision: machineengine.DecideRetry}); err != nil {
 			t.Fatal(err)
 		}
 	}

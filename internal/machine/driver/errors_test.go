@@ -207,28 +207,28 @@ func TestInput(t *testing.T) {
 	if s.Status != machineengine.StatusWaiting || inner == nil || inner.Asks == nil || string(inner.Asks.Show) != `"the plan"` || !inner.Asks.Person {
 		t.Fatalf("%+v", s)
 	}
-	if _, err := r.Input(t.Context(), anna, id, json.RawMessage(`"yes"`)); guideway.ErrorCode(err) != guideway.CodeRefused {
+	if _, err := r.answerInput(anna, id, json.RawMessage(`"yes"`)); guideway.ErrorCode(err) != guideway.CodeRefused {
 		t.Errorf("an agent answered for a person: %v", err)
 	}
 	person := anna
 	person.Via = run.ViaTerminal
-	if _, err := r.Input(t.Context(), person, id, json.RawMessage(`"maybe"`)); guideway.ErrorCode(err) != guideway.CodeInvalid {
+	if _, err := r.answerInput(person, id, json.RawMessage(`"maybe"`)); guideway.ErrorCode(err) != guideway.CodeInvalid {
 		t.Errorf("the run accepted an unknown option: %v", err)
 	}
 	bert := person
 	bert.User = "bert"
-	if _, err := r.Input(t.Context(), bert, id, json.RawMessage(`"yes"`)); guideway.ErrorCode(err) != guideway.CodeNotFound {
+	if _, err := r.answerInput(bert, id, json.RawMessage(`"yes"`)); guideway.ErrorCode(err) != guideway.CodeNotFound {
 		t.Errorf("the run of another user is visible: %v", err)
 	}
 	r.reopen()
-	if _, err := r.Input(t.Context(), person, id, json.RawMessage(`"yes"`)); err != nil {
+	if _, err := r.answerInput(person, id, json.RawMessage(`"yes"`)); err != nil {
 		t.Fatal(err)
 	}
 	s = r.driveRun(id)
 	if s.Status != machineengine.StatusCompleted || string(s.Output) != `"yes"` || s.Usage.Calls != 3 {
 		t.Errorf("%+v", s)
 	}
-	if _, err := r.Input(t.Context(), person, id, json.RawMessage(`"yes"`)); guideway.ErrorCode(err) != guideway.CodeRefused {
+	if _, err := r.answerInput(person, id, json.RawMessage(`"yes"`)); guideway.ErrorCode(err) != guideway.CodeRefused {
 		t.Errorf("the run accepted an input that it does not wait for: %v", err)
 	}
 }
@@ -263,7 +263,7 @@ func TestFork(t *testing.T) {
 		}
 		got := whole.driveRun(s.RunID)
 		for got.Status == machineengine.StatusPaused { // forked between intent and result
-			if _, err := whole.Decide(t.Context(), anna, s.RunID, machineengine.DecideDone, "done "+got.Pause.Tool.Arguments); err != nil {
+			if _, err := whole.Decide(t.Context(), anna, s.RunID, driver.OutcomeAnswer{Decision: machineengine.DecideDone, Result: "done " + got.Pause.Tool.Arguments}); err != nil {
 				t.Fatal(err)
 			}
 			got = whole.driveRun(s.RunID)
@@ -414,4 +414,41 @@ type wanted struct {
 func (w wanted) Model(f driver.RunScope, level machinedef.Level, name string) (driver.SelectedModel, error) {
 	w.asked[f.Machine] = string(f.Allow)
 	return w.Models.Model(f, level, name)
+}
+
+// TestAnswersNameTheirQuestion checks that an answer to an earlier question, or to none,
+// does not answer the human approval that the run asks for since.
+func TestAnswersNameTheirQuestion(t *testing.T) {
+	t.Parallel()
+	twice := strings.Replace(waiting, `"approval": "human"}},
+    {"name": "stop"}`, `"approval": "human"}, "next_state": "again"},
+    {"name": "again", "input": {"name": "second", "type": "string", "description": "Delete all?", "options": ["yes", "no"], "approval": "human"}},
+    {"name": "stop"}`, 1)
+	r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, twice, smallRoles)}, handlers{}, `[{"content": "one"}]`)
+	id := r.startRun("waiting", map[string]any{"topic": "t"})
+	first := askedQuestion(r.driveRun(id))
+	input := func(question string) error {
+		_, err := r.Input(t.Context(), asPerson(), id, driver.InputAnswer{Question: question, Value: json.RawMessage(`"yes"`)})
+		return err
+	}
+	checkRefusal(t, "without a question", input(""), driver.RuleQuestion)
+	if err := input(first); err != nil {
+		t.Fatal(err)
+	}
+	s := r.driveRun(id)
+	if s.Status != machineengine.StatusWaiting || s.Asks == nil || s.Asks.Name != "second" || s.Question == first {
+		t.Fatalf("after the first answer: %+v", s)
+	}
+	checkRefusal(t, "the second answer to the first question", input(first), driver.RuleQuestion)
+	checkRefusal(t, "without a question", input(""), driver.RuleQuestion)
+	_, _ = r.Input(t.Context(), anna, id, driver.InputAnswer{Value: json.RawMessage(`"yes"`)}) // a recorded refusal
+	if again := r.runStatus(id).Question; again != s.Question {
+		t.Errorf("a refused input changes the question from %s to %s", s.Question, again)
+	}
+	if err := input(s.Question); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.driveRun(id); s.Status != machineengine.StatusCompleted {
+		t.Errorf("after both answers the run is %s", s.Status)
+	}
 }

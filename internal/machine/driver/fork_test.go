@@ -29,7 +29,7 @@ func asPerson() run.Caller {
 // approveRun answers the approval of a run as a person.
 func (r *rig) approveRun(id string) {
 	r.t.Helper()
-	if _, err := r.Input(r.t.Context(), asPerson(), id, json.RawMessage(`"yes"`)); err != nil {
+	if _, err := r.answerInput(asPerson(), id, json.RawMessage(`"yes"`)); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -77,7 +77,7 @@ func (r *rig) checkWaits(name, id string) {
 		r.t.Errorf("%s: the run is %s: %+v", name, s.Status, s)
 		return
 	}
-	_, err := r.Input(r.t.Context(), anna, id, json.RawMessage(`"yes"`))
+	_, err := r.answerInput(anna, id, json.RawMessage(`"yes"`))
 	checkRefusal(r.t, name, err, "machine-person")
 	if refusal, ok := run.AsRefusal(err); s.Next != nil || !ok || refusal.Next != nil || !strings.Contains(refusal.Fix, "guideway machine input ") || !strings.Contains(refusal.Fix, "dashboard") {
 		r.t.Errorf("%s: the calls that an agent is sent to: %+v, %+v", name, s.Next, refusal)
@@ -230,7 +230,7 @@ func TestRefusedInputsAreRecorded(t *testing.T) {
 	r.driveRun(id)
 	const flood = 30
 	for range flood {
-		_, err := r.Input(t.Context(), anna, id, json.RawMessage(`"yes"`))
+		_, err := r.answerInput(anna, id, json.RawMessage(`"yes"`))
 		checkRefusal(t, "agent", err, "machine-person")
 	}
 	events, err := r.Events(t.Context(), anna, id)
@@ -271,7 +271,7 @@ func TestRefusedInputIsCut(t *testing.T) {
 	id := r.startRun("waiting", map[string]any{"topic": "t"})
 	r.driveRun(id)
 	long := json.RawMessage(`"` + strings.Repeat("ä", 100_000) + `"`)
-	_, err := r.Input(t.Context(), anna, id, long)
+	_, err := r.answerInput(anna, id, long)
 	checkRefusal(t, "agent", err, "machine-person")
 	events, err := r.Events(t.Context(), anna, id)
 	if err != nil {

@@ -55,13 +55,21 @@ func Replay(ctx context.Context, o Options, d *machinedef.Definition, r *Recordi
 		if len(given) == 0 || status.Status != machineengine.StatusWaiting {
 			break
 		}
-		if _, err := s.Input(ctx, person, id, given[0]); err != nil {
+		if _, err := s.Input(ctx, person, id, InputAnswer{Question: askingRun(status).Question, Value: given[0]}); err != nil {
 			return nil, err
 		}
 	}
 	out := &ReplayResult{Status: status, Differences: r.statusDifferences(status, len(given))}
 	out.Differences = append(out.Differences, tools.callDifferences()...)
 	return out, nil
+}
+
+// askingRun returns the run that asks a question: s itself, or the run nested in it.
+func askingRun(s *Status) *Status {
+	for s.Question == "" && s.Child != nil {
+		s = s.Child
+	}
+	return s
 }
 
 // statusDifferences compares the outcome with the recorded one.

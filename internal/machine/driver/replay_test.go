@@ -51,7 +51,7 @@ func TestReplay(t *testing.T) {
 	if s := r.driveRun(id); s.Pause == nil || s.Pause.Code != machineengine.ErrorKindUnknownOutcome {
 		t.Fatalf("the run stopped with the status %+v", s)
 	}
-	if _, err := r.Decide(t.Context(), anna, id, machineengine.DecideDone, "done by hand"); err != nil {
+	if _, err := r.Decide(t.Context(), anna, id, driver.OutcomeAnswer{Decision: machineengine.DecideDone, Result: "done by hand"}); err != nil {
 		t.Fatal(err)
 	}
 	want := outcomeOf(r.driveRun(id))
@@ -71,7 +71,7 @@ func TestReplay(t *testing.T) {
 	within.driveRun(id)
 	person := anna
 	person.Via = run.ViaTerminal
-	if _, err := within.Input(t.Context(), person, id, json.RawMessage(`"yes"`)); err != nil {
+	if _, err := within.answerInput(person, id, json.RawMessage(`"yes"`)); err != nil {
 		t.Fatal(err)
 	}
 	within.driveRun(id)

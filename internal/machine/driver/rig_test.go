@@ -282,3 +282,17 @@ func (r *rig) runStatus(id string) *driver.Status {
 	}
 	return s
 }
+
+// answerInput answers the question that a run asks now.
+func (r *rig) answerInput(c run.Caller, id string, value json.RawMessage) (*driver.Status, error) {
+	r.t.Helper()
+	return r.Input(r.t.Context(), c, id, driver.InputAnswer{Question: askedQuestion(r.runStatus(id)), Value: value})
+}
+
+// askedQuestion returns the id of the question of a run, or of the run nested in it.
+func askedQuestion(s *driver.Status) string {
+	for s.Question == "" && s.Child != nil {
+		s = s.Child
+	}
+	return s.Question
+}

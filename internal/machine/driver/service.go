@@ -52,6 +52,9 @@ type Status struct {
 	Agent string `json:"agent,omitempty"`
 	// Asks is the requested input.
 	Asks *InputRequest `json:"asks,omitempty"`
+	// Question identifies the requested input, or the call whose outcome a person must
+	// decide. It differs for every question of every run.
+	Question string `json:"question,omitempty"`
 	// Pause is the reason for a pause.
 	Pause *machineengine.Pause `json:"pause,omitempty"`
 	// Unknown describes a call whose outcome is unknown: it is in progress, or its process
@@ -299,6 +302,7 @@ func (s *Service) buildStatus(ctx context.Context, l *loaded) (*Status, error) {
 			Input: st.Usage.Tokens.Input, Output: st.Usage.Tokens.Output, Seconds: float64(st.Usage.Millis) / millis,
 		},
 		Parent: l.rec.Parent, Created: l.rec.Created, Updated: l.rec.Updated, Seq: l.rec.Seq, Allow: st.Allow,
+		Question: l.question(),
 	}
 	if l.lease != nil {
 		out.Driver = l.lease.Owner
@@ -370,6 +374,21 @@ func (l *loaded) requestedInput() *machinedef.Input {
 		return nil
 	}
 	return st.Ask
+}
+
+// question returns the id of the question that the run waits for an answer to, or "". A run
+// requests an input at most once after it enters a state, and asks at most once for the
+// outcome of a tool call.
+func (l *loaded) question() string {
+	st := &l.state
+	switch {
+	case l.requestedInput() != nil:
+		return fmt.Sprintf("%s.input.%d", l.rec.ID, st.Usage.States)
+	case st.Status == machineengine.StatusPaused && st.Unknown != nil:
+		return fmt.Sprintf("%s.outcome.%d", l.rec.ID, st.Usage.Tools)
+	default:
+		return ""
+	}
 }
 
 // List returns the caller's machine runs, most recently changed first.

@@ -270,7 +270,7 @@ func TestInputTypes(t *testing.T) {
 			t.Fatalf("%s: %+v", kind, s)
 		}
 		answer := func(value string) error {
-			_, err := r.Input(t.Context(), person, id, json.RawMessage(value))
+			_, err := r.answerInput(person, id, json.RawMessage(value))
 			return err
 		}
 		for name, give := range map[string]func(string) error{"start": start, "input": answer} {

@@ -2527,6 +2527,8 @@ export interface components {
             demo?: boolean;
         };
         MachineInput: {
+            /** @description The question of the run that this answers. An answer that only a person may give must have it; the answer to another question is refused. */
+            question?: string;
             /** @description The value that the run waits for. */
             value?: unknown;
             /**
@@ -2592,6 +2594,8 @@ export interface components {
             state?: string;
             agent?: string;
             asks?: components["schemas"]["MachineAsked"];
+            /** @description The id of the question that the run asks: the requested input, or the outcome of a call. */
+            question?: string;
             pause?: components["schemas"]["MachinePause"];
             unknown?: string;
             /** @description The result. */

@@ -11,11 +11,11 @@ type Run = Schemas["MachineStatus"];
 export function MachineNeeds({ run }: { run: Run }) {
   const command = useMachineCommand(run.runId);
   const asking = askingIn(run);
-  const isReady = useReady(asking?.asks === undefined ? run.pause?.message : asking.seq);
+  const isReady = useReady(asking?.asks === undefined ? run.pause?.message : asking.question);
   const busy = !useMay("answer") || command.isPending || !isReady;
   const tell = useNotice();
   const send = (c: MachineCommand) => command.mutate(c, { onError: (e) => tell({ text: e.message, failed: true }) });
-  if (asking?.asks !== undefined) return <Question key={asking.seq} asks={asking.asks} busy={busy} onAnswer={(value) => send({ do: "input", body: { value } })} />;
+  if (asking?.asks !== undefined) return <Question key={asking.question} asks={asking.asks} busy={busy} onAnswer={(value) => send({ do: "input", body: { ...named(asking), value } })} />;
   if (run.pause === undefined) return null;
   const { pause } = run;
   if (pause.code === "unknown_outcome") {
@@ -24,9 +24,9 @@ export function MachineNeeds({ run }: { run: Run }) {
         <h2>Was it carried out?</h2>
         <p className="prose">{pause.message}. Check what it did, and report it.</p>
         <div className="machine-start">
-          <button type="button" className="button" disabled={busy} onClick={() => send({ do: "input", body: { outcome: "done" } })}>It was done</button>
-          <button type="button" className="button" disabled={busy} onClick={() => send({ do: "input", body: { outcome: "failed" } })}>It failed</button>
-          <button type="button" className="button" disabled={busy} onClick={() => send({ do: "input", body: { outcome: "retry" } })}>Call it again</button>
+          <button type="button" className="button" disabled={busy} onClick={() => send({ do: "input", body: { ...named(run), outcome: "done" } })}>It was done</button>
+          <button type="button" className="button" disabled={busy} onClick={() => send({ do: "input", body: { ...named(run), outcome: "failed" } })}>It failed</button>
+          <button type="button" className="button" disabled={busy} onClick={() => send({ do: "input", body: { ...named(run), outcome: "retry" } })}>Call it again</button>
         </div>
       </section>
     );
@@ -46,6 +46,11 @@ export function MachineNeeds({ run }: { run: Run }) {
 function askingIn(run: Run | undefined): Run | undefined {
   if (run === undefined || run.asks !== undefined) return run;
   return askingIn(run.child);
+}
+
+/** The question that the page shows, so that the answer cannot reach another one. */
+function named(asking: Run): { question?: string } {
+  return asking.question === undefined ? {} : { question: asking.question };
 }
 
 /** A budget that is used up is doubled. */
