@@ -55,7 +55,8 @@ func Bundle(r Record, d Definition, events []Event, at time.Time) ([]byte, error
 // Import stores an exported run as a new run of the caller. Its events must be valid for
 // its definition. Their origin is not verified, so they are recorded with ViaImport. Human
 // approvals in a bundle are not accepted: the imported run waits at that gate again, unless
-// c.Via proves a person.
+// c.Via proves a person. A bundle that starts with an imported state is subject to the check of
+// ImportState.
 func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, error) {
 	b, err := parseBundle(data)
 	if err != nil {
@@ -89,6 +90,11 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 	}
 	if _, err := engine.Recheck(p.Flow, facts); err != nil {
 		return nil, bundleError("%s", err.Error())
+	}
+	if facts[0].Kind == engine.EventStateImported {
+		if err := s.checkStateImport(c, p, d.ID); err != nil {
+			return nil, err
+		}
 	}
 	if !c.Via.Person() {
 		entries = beforeHumanApproval(entries)

@@ -72,13 +72,8 @@ func (s *Service) ImportState(ctx context.Context, c Caller, document []byte, pr
 		return nil, guideway.Errorf(guideway.CodeInvalid, "'%s' is not a phase workflow: a state document cannot describe its position", d.ID).
 			WithFix("import the bundle of a run with: guideway runs import")
 	}
-	if (s.personGates || importer.AsksPersons()) && !c.Via.Person() {
-		return nil, &Refusal{
-			Code: guideway.CodeRefused, Rule: engine.RulePerson,
-			Message: "the workflow requires human approval, which a document could only claim",
-			Fix:     "let a person import it, or start a new run",
-			Next:    &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": d.ID}},
-		}
+	if err := s.checkStateImport(c, p, d.ID); err != nil {
+		return nil, err
 	}
 	e, err := importer.Import(document)
 	if err != nil {
@@ -92,4 +87,20 @@ func (s *Service) ImportState(ctx context.Context, c Caller, document []byte, pr
 		Imported: Truncate("state of version "+head.WorkflowVersion, maxKey),
 	}
 	return s.createRun(ctx, c, p, created, factEntries([]engine.Event{e}), "")
+}
+
+// checkStateImport refuses the import of a state by an agent if a gate of the run requires
+// human approval.
+func (s *Service) checkStateImport(c Caller, p *program, workflowID string) error {
+	phases, ok := p.Flow.(*engine.PhaseProgram)
+	asks := s.personGates || ok && phases.AsksPersons()
+	if !asks || c.Via.Person() {
+		return nil
+	}
+	return &Refusal{
+		Code: guideway.CodeRefused, Rule: engine.RulePerson,
+		Message: "the workflow requires human approval, which a document could only claim",
+		Fix:     "let a person import it, or start a new run",
+		Next:    &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": workflowID}},
+	}
 }

@@ -1,0 +1,76 @@
+package run_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/workflow"
+)
+
+// sealedState is a state document of shippingWorkflow that claims that a person has
+// answered its human approval.
+const sealedState = `{"workflowId":"shipping","workflowVersion":"1.0.0","stateVersion":1,"startedAt":"2026-11-20T00:00:00Z","updatedAt":"2026-11-20T00:00:00Z",
+"currentPhase":3,"completedPhases":[1,2],"skippedPhases":[],"completedSteps":{"1":[1,2]},"decisionOutcomes":{},"activeLoops":[],"history":[],"status":"in_progress",
+"checkpointResponses":{"1-1":{"optionId":"good","respondedAt":"2026-11-20T00:00:00Z"},"2-1":{"optionId":"sealed","respondedAt":"2026-11-20T00:00:00Z"}},
+"variables":{"approved":true,"tests":12}}`
+
+// editBundle returns a bundle after a change of its document.
+func editBundle(t testing.TB, bundle []byte, change func(bundle map[string]any)) []byte {
+	t.Helper()
+	var document map[string]any
+	if err := json.Unmarshal(bundle, &document); err != nil {
+		t.Fatal(err)
+	}
+	change(document)
+	out, err := json.Marshal(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// exportRun returns the bundle of a run.
+func exportRun(t testing.TB, s *run.Service, id string) []byte {
+	t.Helper()
+	bundle, err := s.Export(t.Context(), agentCaller(), run.Ref{RunID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bundle
+}
+
+// TestForgedStateInABundleIsRefused checks that a bundle that starts with an imported state
+// is treated like the state document: only a person can import it if the workflow needs
+// human approval.
+func TestForgedStateInABundleIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newTestBench(t)
+	b.shelf["shipping"] = shippingWorkflow
+	d, found := workflow.Parse("shipping.json", []byte(shippingWorkflow))
+	if d == nil {
+		t.Fatalf("%+v", found)
+	}
+	fact, err := engine.CompilePhases(d.Phases).Import([]byte(sealedState))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle := editBundle(t, exportRun(t, b.Service, startRun(t, b.Service, "shipping", nil).RunID), func(bundle map[string]any) {
+		bundle["events"] = []any{map[string]any{"seq": 2, "kind": fact.Kind, "by": map[string]any{"via": "terminal"}, "data": fact}}
+	})
+	for name, doImport := range map[string]func(run.Caller) (*run.Answer, error){
+		"document": func(c run.Caller) (*run.Answer, error) {
+			return b.ImportState(t.Context(), c, []byte(sealedState), run.Project{})
+		},
+		"bundle": func(c run.Caller) (*run.Answer, error) { return b.Import(t.Context(), c, bundle) },
+	} {
+		_, err := doImport(agentCaller())
+		if r := requireRefusal(t, err, engine.RulePerson); r.Next == nil {
+			t.Errorf("%s: the refusal suggests no call", name)
+		}
+		if a, err := doImport(personCaller(run.ViaTerminal)); err != nil || a.Position.ID != "send" {
+			t.Errorf("%s: the import by a person returned %+v, %v", name, a, err)
+		}
+	}
+}
