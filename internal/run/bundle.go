@@ -55,7 +55,8 @@ func Bundle(r Record, d Definition, events []Event, at time.Time) ([]byte, error
 // Import stores an exported run as a new run of the caller. Its events must be valid for
 // its definition. Their origin is not verified, so they are recorded with ViaImport. Human
 // approvals in a bundle are not accepted: the imported run waits at that gate again, unless
-// c.Via proves a person. A bundle that starts with an imported state is subject to the check of
+// c.Via proves a person. If the gates of new runs require human approval, so do those of the
+// imported run. A bundle that starts with an imported state is subject to the check of
 // ImportState.
 func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, error) {
 	b, err := parseBundle(data)
@@ -96,6 +97,9 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 			return nil, err
 		}
 	}
+	if s.personGates {
+		requirePersons(entries)
+	}
 	if !c.Via.Person() {
 		entries = beforeHumanApproval(entries)
 	}
@@ -104,6 +108,21 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 		Goal: Truncate(b.Run.Goal, maxGoal), Project: b.Run.Project.truncateNames(), Imported: Truncate(b.Run.ID, maxKey),
 	}
 	return s.createRun(ctx, c, p, created, entries, "")
+}
+
+// requirePersons changes the entries of a run as if all of its gates required human
+// approval.
+func requirePersons(entries []entry) {
+	var state engine.State
+	for i := range entries {
+		fact := &entries[i].fact
+		next := engine.Apply(state, *fact)
+		if i == 0 || next.Gate != nil && state.Gate == nil {
+			fact.Person = true
+			next = engine.Apply(state, *fact)
+		}
+		state = next
+	}
 }
 
 // beforeHumanApproval returns the entries before the first human approval.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow"
@@ -29,6 +30,17 @@ func editBundle(t testing.TB, bundle []byte, change func(bundle map[string]any))
 		t.Fatal(err)
 	}
 	return out
+}
+
+// factsOf returns the data of the events of a bundle.
+func factsOf(bundle map[string]any) []map[string]any {
+	var facts []map[string]any
+	for _, e := range bundle["events"].([]any) {
+		if data, ok := e.(map[string]any)["data"].(map[string]any); ok {
+			facts = append(facts, data)
+		}
+	}
+	return facts
 }
 
 // exportRun returns the bundle of a run.
@@ -72,5 +84,66 @@ func TestForgedStateInABundleIsRefused(t *testing.T) {
 		if a, err := doImport(personCaller(run.ViaTerminal)); err != nil || a.Position.ID != "send" {
 			t.Errorf("%s: the import by a person returned %+v, %v", name, a, err)
 		}
+	}
+}
+
+// TestImportsObeyPersonGates checks that all gates of an imported run require human
+// approval if those of new runs do, and that an agent imports no approval of a run without
+// this rule.
+func TestImportsObeyPersonGates(t *testing.T) {
+	t.Parallel()
+	lenient := newTestBench(t)
+	lenient.shelf["shipping"] = shippingWorkflow
+	a := startRun(t, lenient.Service, "guarded", nil)
+	a = mustContinue(t, lenient.Service, run.ContinueRequest{Handle: a.Handle, Output: "PLAN"})
+	bundles := map[string][]byte{"before the gate": exportRun(t, lenient.Service, a.RunID)}
+	a = mustContinue(t, lenient.Service, run.ContinueRequest{Handle: a.Handle, Output: "approve it"})
+	bundles["at the gate"] = exportRun(t, lenient.Service, a.RunID)
+	mustContinue(t, lenient.Service, run.ContinueRequest{Handle: a.Handle, Answer: confirmAnswer()})
+	bundles["after the gate"] = exportRun(t, lenient.Service, a.RunID)
+
+	a = startRun(t, lenient.Service, "shipping", nil)
+	a = mustContinue(t, lenient.Service, run.ContinueRequest{Handle: a.Handle, Output: "written"})
+	a = mustContinue(t, lenient.Service, run.ContinueRequest{Handle: a.Handle, Output: "polished"})
+	mustContinue(t, lenient.Service, run.ContinueRequest{Handle: a.Handle, Answer: &engine.Answer{OptionID: "good"}})
+	bundles["after a checkpoint"] = exportRun(t, lenient.Service, a.RunID)
+
+	strict := newTestBench(t, func(o *run.Options) { o.PersonGates = true })
+	a = startRun(t, strict.Service, "guarded", nil)
+	bundles["without the mark of its own"] = editBundle(t, exportRun(t, strict.Service, a.RunID), func(bundle map[string]any) {
+		for _, data := range factsOf(bundle) {
+			delete(data, "person")
+		}
+	})
+	for name, bundle := range bundles {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			strict := newTestBench(t, func(o *run.Options) { o.PersonGates = true })
+			a, err := strict.Import(t.Context(), agentCaller(), bundle)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, output := range []string{"PLAN", "approve it"} {
+				if a.Position.Kind == engine.PositionStep {
+					a = mustContinue(t, strict.Service, run.ContinueRequest{Handle: a.Handle, Output: output})
+				}
+			}
+			if a.Position.Kind != engine.PositionGate || !a.Position.Person {
+				t.Fatalf("the imported run is at %+v, want a gate with human approval", a.Position)
+			}
+			_, err = strict.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Answer: &engine.Answer{OptionID: a.Position.Options[0].ID}})
+			checkRule(t, err, engine.RulePerson)
+			again, err := strict.Import(t.Context(), agentCaller(), exportRun(t, strict.Service, a.RunID))
+			if err != nil {
+				t.Fatalf("the bundle of the imported run: %v", err)
+			}
+			if d := cmp.Diff(a.Position, again.Position); d != "" {
+				t.Errorf("the run imported twice (-want +got):\n%s", d)
+			}
+		})
+	}
+	a, err := strict.Import(t.Context(), personCaller(run.ViaTerminal), bundles["after a checkpoint"])
+	if err != nil || a.Position.ID != "enough" {
+		t.Fatalf("the import by a person returned %+v, %v", a, err)
 	}
 }
