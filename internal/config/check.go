@@ -80,8 +80,11 @@ func checkStore(text string) *settingError {
 		return newError(fix, "the URL of the store does not start with postgres://")
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Path == "" || u.Path == "/" {
-		return newError(fix+`; write special characters of a password as %XX`, "the store is not the URL of a database")
+	if err != nil {
+		return newError(fix+`; write special characters of a password as %XX`, "the URL of the store is invalid")
+	}
+	if u.Path == "" || u.Path == "/" {
+		return newError(fix, "the URL of the store does not name a database")
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func encryptionSettings() []Setting {
 		{
 			Name: "encryption.mode", Kind: KindText, Flag: "encryption", Env: "GUIDEWAY_ENCRYPTION",
 			Aliases: []Alias{{Name: "WORKRAIL_ENCRYPTION", convert: encryptionSwitch}},
-			Usage:   "Whether checkpoints are encrypted, and where the key is. \"enabled\" is the keychain of the system, or the key file if there is no keychain.",
+			Usage:   "Whether checkpoints are encrypted, and where the key is. \"enabled\" uses the keychain of the system, or the key file if there is no keychain.",
 			Allowed: []string{EncryptionDisabled, EncryptionEnabled, EncryptionKeychain, EncryptionKeyFile, EncryptionPassphrase},
 			field:   func(c *Config) any { return &c.Encryption.Mode },
 		},

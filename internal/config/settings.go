@@ -222,7 +222,7 @@ func runSettings() []Setting {
 	return []Setting{
 		{
 			Name: "store", Kind: KindText, Flag: "store", Env: "GUIDEWAY_STORE",
-			Usage:  "Where runs, session documents and checkpoints are stored: \"sqlite\", a file in the data directory; \"files\", the same with checkpoints only in files; or a URL postgres://….",
+			Usage:  "Where runs, session documents and checkpoints are stored: \"sqlite\", a file in the data directory; \"files\", the same, but checkpoints in separate files; or a URL postgres://….",
 			check:  checkStore,
 			redact: redactStore,
 			field:  func(c *Config) any { return &c.Store },

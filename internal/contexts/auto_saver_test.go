@@ -167,7 +167,7 @@ func TestLargeContextIsReported(t *testing.T) {
 	if n := r.Notice(small.RunID); n != "" {
 		t.Errorf("the notice of a small context is %q", n)
 	}
-	if n := r.Notice(large.RunID); !strings.Contains(n, "of 4000") {
+	if n := r.Notice(large.RunID); !strings.Contains(n, "limit: 4000") {
 		t.Errorf("the notice of a large context is %q", n)
 	}
 	mustSucceed(t, r.saver.Close())

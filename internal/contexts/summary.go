@@ -101,7 +101,7 @@ func (s *Service) Notice(id string) string {
 	if tokens < s.tokenThreshold() {
 		return ""
 	}
-	return fmt.Sprintf("the run's context has about %d tokens, of %d: set variables you no longer need to null or to a path; workflow_status returns it reduced", tokens, s.o.LimitTokens)
+	return fmt.Sprintf("the run's context has about %d tokens (limit: %d): set variables that you no longer need to null or to a path; workflow_status returns the reduced context", tokens, s.o.LimitTokens)
 }
 
 // prepareBrief prepares the brief of a run whose context has grown above the threshold.

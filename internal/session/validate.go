@@ -106,7 +106,7 @@ func (v *validator) checkInvestigation(data map[string]any) {
 	dashboard, _ := data["dashboard"].(map[string]any)
 	for _, name := range []string{"status", "progress", "confidence"} {
 		if dashboard[name] == nil {
-			v.addRemark("/dashboard/"+name, "missing; a bug investigation should have this member")
+			v.addRemark("/dashboard/"+name, "the member is missing; a bug investigation should have the member")
 		}
 	}
 	if dashboard["status"] == statusComplete && data["rootCause"] == nil {

@@ -115,7 +115,8 @@ func (s *Service) packBlob(r Record, raw, base []byte, key *seal.Key) ([]byte, e
 		return nil, guideway.Errorf(guideway.CodeInternal, "write the header of the checkpoint %s: %w", r.ID, err)
 	}
 	if len(text) > maxHeader {
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "the metadata of the checkpoint takes %d bytes, more than the maximum of %d", len(text), maxHeader)
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "the metadata of the checkpoint takes %d bytes, more than the maximum of %d", len(text), maxHeader).
+			WithFix("shorten the name, or pass fewer tags")
 	}
 	frame := binary.AppendUvarint([]byte(magic), uint64(len(text)))
 	frame = append(frame, text...)

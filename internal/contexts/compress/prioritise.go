@@ -66,9 +66,9 @@ func (p *Priority) addItem(item Item, kept bool, relevance float64, o Options) {
 	case item.Layer == Ephemeral:
 		placed.Why += "; dropped between steps"
 	case p.CriticalTokens >= o.Budget:
-		placed.Why += "; dropped, the critical items use the whole budget"
+		placed.Why += "; dropped: the critical items use the whole budget"
 	default:
-		placed.Why += "; dropped, the budget is used up"
+		placed.Why += "; dropped: the budget is used up"
 	}
 	if !kept {
 		placed.Ref = o.Ref(item.Key, item.Value)

@@ -42,7 +42,7 @@ func parseOptions(o Options) (*storeConfig, error) {
 	pool, err := pgxpool.ParseConfig(o.URL)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the URL of the PostgreSQL store is invalid").
-			WithFix("write it as postgres://user@host:5432/database; escape characters of the password such as @ / # : as %%40 %%2F %%23 %%3A, or put the password into PGPASSWORD or ~/.pgpass")
+			WithFix("write the URL as postgres://user@host:5432/database; escape characters of the password such as @ / # : as %%40 %%2F %%23 %%3A, or put the password into PGPASSWORD or ~/.pgpass")
 	}
 	cfg := &storeConfig{pool: pool, schema: defaultSchema}
 	params := pool.ConnConfig.RuntimeParams

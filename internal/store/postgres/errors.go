@@ -142,7 +142,7 @@ func errorHelps() map[string]errorHelp {
 			"put the right password into PGPASSWORD, ~/.pgpass or the URL of the store",
 		},
 		codeInvalidUser: {
-			unavailable, "the server refuses this user",
+			unavailable, "the server refuses the user",
 			"check the user in the URL of the store, and pg_hba.conf",
 		},
 		codeUnknownDatabase: {
@@ -186,7 +186,7 @@ func errorHelps() map[string]errorHelp {
 			unavailable, "an index of the database is damaged",
 			"run: reindex database, then: guideway runs verify",
 		},
-		codeProgramLimit:      {invalid, "an id or a name is too long", "use a shorter one"},
+		codeProgramLimit:      {invalid, "an id or a name is too long", "use a shorter id or name"},
 		codeInvalidCharacters: {invalid, "a string has characters that cannot be stored", "remove bytes that are not UTF-8"},
 		codeUntranslatable:    {invalid, "a string has characters that cannot be stored", "remove NUL characters"},
 	}

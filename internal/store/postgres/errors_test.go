@@ -127,7 +127,7 @@ func TestServerErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ code, word string }{
 		{"28P01", "password is wrong"},
-		{"28000", "refuses this user"},
+		{"28000", "refuses the user"},
 		{"3D000", "does not exist"},
 		{"53300", "no free connection"},
 		{"57P03", "starting"},
