@@ -26,7 +26,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## build guideway and serve the bundled workflows at 127.0.0.1:3000
-	./bin/guideway serve
+	./bin/guideway serve --include-project=false
 
 build: ## build bin/guideway as it is released: one static binary, without symbols
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/guideway ./cmd/guideway

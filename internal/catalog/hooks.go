@@ -51,6 +51,11 @@ func (e *HookEntry) Lint() []guideway.Diagnostic {
 	return found
 }
 
+// isCopyOf reports whether both graphs have the same text and scripts.
+func (e *HookEntry) isCopyOf(other *HookEntry) bool {
+	return e.Linked != nil && other.Linked != nil && e.Graph.Canonical == other.Graph.Canonical && e.Linked.Pin == other.Linked.Pin
+}
+
 // Own reports whether the graph is trusted like this user's: it is bundled, or in a
 // directory of the user, or its source is trusted.
 func (e *HookEntry) Own() bool { return e.Source.Own() }
@@ -170,6 +175,9 @@ func (s *Snapshot) replacesHook(entry, below *HookEntry) bool {
 			fmt.Sprintf("%q is served from %s (%s), because this file did not load", entry.ID, below.Source.Name, below.Path), "fix this file to serve it"))
 		return false
 	case below.Own() && !entry.Own():
+		if entry.isCopyOf(below) {
+			return false
+		}
 		s.diagnostics = append(s.diagnostics, newWarning("hook-id-taken", entry.Path,
 			fmt.Sprintf("the hook graph %q of %s (%s) is served; a graph from an untrusted source cannot replace it", entry.ID, below.Source.Name, below.Path),
 			"change the id of this graph"))

@@ -91,6 +91,26 @@ func TestProjectHooks(t *testing.T) {
 	}
 }
 
+// A graph of a project that is a copy of the served one is not reported, unless its scripts
+// differ.
+func TestCopiedProjectHooks(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"hooks/modules/redact.js": "same", "hooks/base.json": hookGraph("base", "Base")}
+	bundled := hookSource("bundled", 0, catalog.TrustBundled, files)
+	for script, want := range map[string]bool{"same": false, "other": true} {
+		project := hookSource("project", 20, catalog.TrustProject, map[string]string{
+			"hooks/modules/redact.js": script, "hooks/base.json": hookGraph("base", "Base"),
+		})
+		snap := loadSnapshot(t, bundled, project)
+		if got := hasDiagnostic(snap, "hook-id-taken", "/project/hooks/base.json"); got != want {
+			t.Errorf("with the script %q, a copy is reported: %t", script, got)
+		}
+		if e, err := snap.Hook("base"); err != nil || e.Source.Name != "bundled" {
+			t.Errorf("with the script %q: %+v, %v", script, e, err)
+		}
+	}
+}
+
 // A broken graph is reported and hides no other graph. It stays enabled, and its last good
 // version stays served.
 func TestBrokenHooks(t *testing.T) {
