@@ -84,8 +84,8 @@ func formatUsage(cmd *cobra.Command) string {
 	if cmd.HasParent() {
 		b.WriteString("\nSettings are flags too: guideway help settings\n")
 	} else {
-		b.WriteString("\n\"guideway help COMMAND\" describes a command, and \"guideway help settings\" of\n" +
-			"the settings with their files, variables and flags.\n")
+		b.WriteString("\n\"guideway help COMMAND\" describes a command, and \"guideway help settings\" lists\n" +
+			"the settings with their variables and flags.\n")
 	}
 	return b.String()
 }

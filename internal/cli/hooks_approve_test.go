@@ -84,7 +84,7 @@ func TestProjectHooksNeedApproval(t *testing.T) {
 	if err := os.Remove(d.file); err != nil {
 		t.Fatal(err)
 	}
-	d.wantCommand(app.ExitOK, "theirs is enabled but missing in project:", "hooks list --active")
+	d.wantCommand(app.ExitOK, "theirs is enabled but missing from project:", "hooks list --active")
 	d.wantCommand(app.ExitOK, "Disabled theirs.", "hooks disable theirs")
 	d.wantCommand(app.ExitFailed, "is not enabled", "hooks disable theirs")
 }
@@ -98,8 +98,8 @@ func TestHookApprovalNeedsPassphrase(t *testing.T) {
 	d.wantCommand(app.ExitFailed, "", "hooks disable redact-secrets", "wrong horse battery")
 	d.wantCommand(app.ExitOK, "redact-secrets  tools/call  active", "hooks list --active")
 	d.host.InTerminal = false
-	d.wantCommand(app.ExitUsage, "an approval needs a terminal", "hooks disable redact-secrets")
-	d.wantCommand(app.ExitUsage, "an approval needs a terminal", "hooks enable cap-result-size --replace")
+	d.wantCommand(app.ExitUsage, "this command requires a terminal", "hooks disable redact-secrets")
+	d.wantCommand(app.ExitUsage, "this command requires a terminal", "hooks enable cap-result-size --replace")
 	d.host.InTerminal = true
 	d.wantCommand(app.ExitOK, "redact-secrets  tools/call  active", "hooks list --active")
 }

@@ -31,7 +31,7 @@ func TestCommandsRefusePipes(t *testing.T) {
 	mustSucceed(t, os.Symlink("/dev/zero", filepath.Join(dir, "zero.json")))
 	for _, tt := range []struct{ args, want string }{
 		{"validate .", "pipe.yaml: is a named pipe, not a regular file"},
-		{"validate .", "zero.json is a link out of ."},
+		{"validate .", "zero.json is a link to a file outside ."},
 		{"validate pipe.yaml", "pipe.yaml: is a named pipe"},
 		{"show ./pipe.yaml", "pipe.yaml: is a named pipe"},
 		{"run coding-task --answers zero.json", "zero.json: is a device"},

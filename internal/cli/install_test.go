@@ -145,7 +145,7 @@ func TestInstallProject(t *testing.T) {
 	b := newInstallBench(t)
 	b.wantOutput(t, `Installed in VS Code: PROJECT/.vscode/mcp.json
   next     run "MCP: List Servers" in VS Code and start it
-  note     the path is specific to this machine; check before you commit the file
+  note     the path is specific to this machine; check the file before you commit it
 `, "vs-code", "--scope", "project", "--env", "A=b=c", "--name", "gw")
 	got, err := os.ReadFile(filepath.Join(b.host.Dir, ".vscode", "mcp.json"))
 	if err != nil || !strings.Contains(string(got), `"A": "b=c"`) || !strings.Contains(string(got), `"gw": {`) {

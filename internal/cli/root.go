@@ -126,11 +126,11 @@ func addCompletion(root *cobra.Command) {
 		shells = append(shells, shell.Name())
 	}
 	cmd.Args = func(_ *cobra.Command, args []string) error {
-		what := "which shell?"
+		what := "a shell is required"
 		if len(args) > 0 {
-			what = fmt.Sprintf("unknown shell %q:", args[0])
+			what = fmt.Sprintf("unknown shell %q", args[0])
 		}
-		return guideway.Errorf(guideway.CodeInvalid, "%s %s", what, strings.Join(shells, ", ")).
+		return guideway.Errorf(guideway.CodeInvalid, "%s; the shells are %s", what, strings.Join(shells, ", ")).
 			WithFix("guideway completion %s", shells[0])
 	}
 	cmd.RunE = func(*cobra.Command, []string) error { return nil }

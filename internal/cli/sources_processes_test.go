@@ -357,7 +357,7 @@ func TestServerAsRegistry(t *testing.T) {
 func (h *sourceUser) wantApproval(machine, source string) {
 	h.Helper()
 	out, good := h.runCommand([]string{"machine", "run", machine, "--demo"})
-	if good || !strings.Contains(out, "its current script is not approved") {
+	if good || !strings.Contains(out, "its current version is not approved") {
 		h.Errorf("the machine %s of %s: %v %s", machine, source, good, out)
 	}
 	// The demonstration needs configuration, script, roles and recording.

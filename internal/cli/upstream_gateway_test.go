@@ -101,7 +101,7 @@ func TestInvalidRulesAreReported(t *testing.T) {
 	got := upstreamcmd.RuleNotes(map[string]config.UpstreamTool{
 		"gone": {Hide: true}, "b": {Name: "a"}, "c": {Hide: true, Name: "a"}, "d": {Name: "e"},
 	}, []string{"a", "b", "c", "d"})
-	want := []string{"gone: the configuration has a rule for this tool, but the upstream has no such tool", "b: omitted, because a is called a"}
+	want := []string{"gone: the configuration has a rule for this tool, but the upstream has no such tool", "b: omitted, because the tool a already has the name a"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -19,7 +19,7 @@ func (h *Host) RequireTerminal() error {
 	if h.InTerminal && h.OutTerminal && h.ReadSecret != nil {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeForbidden, "an approval needs a terminal: the input or the output is a file or a pipe").
+	return guideway.Errorf(guideway.CodeForbidden, "this command requires a terminal, but the input or the output is a file or a pipe").
 		WithFix("run the command yourself in a terminal")
 }
 
@@ -74,7 +74,7 @@ func (p *Approver) ConfirmName(ctx context.Context, kind, what, name string) err
 		return err
 	}
 	if strings.TrimSpace(line) != name {
-		return guideway.Errorf(guideway.CodeForbidden, "not approved: that is not the %s of the %s; nothing was changed", what, kind)
+		return guideway.Errorf(guideway.CodeForbidden, "not approved: %q is not the %s of the %s; nothing was changed", strings.TrimSpace(line), what, kind)
 	}
 	return nil
 }

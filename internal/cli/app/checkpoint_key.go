@@ -86,7 +86,7 @@ func (g *promptedPassphrase) Load(ctx context.Context, salt []byte, create bool)
 	}
 	if !g.mayAsk || g.Host.ReadSecret == nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase of the checkpoints was not given").
-			WithFix("set %s, or encryption.passphraseFile", config.EnvPassphrase)
+			WithFix("set %s, or the setting encryption.passphraseFile", config.EnvPassphrase)
 	}
 	question := "Passphrase of the checkpoints: "
 	if create {
@@ -102,7 +102,7 @@ func (g *promptedPassphrase) Load(ctx context.Context, salt []byte, create bool)
 			return nil, err
 		}
 		if again != words {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "the two passphrases differ; nothing was encrypted").WithFix("try again")
+			return nil, guideway.Errorf(guideway.CodeInvalid, "the two passphrases differ; nothing was encrypted").WithFix("enter the same passphrase twice")
 		}
 	}
 	secret, err := seal.Passphrase{Words: words}.Load(ctx, salt, create)
@@ -118,7 +118,7 @@ func (g *promptedPassphrase) askPassphrase(ctx context.Context, question string)
 	fmt.Fprintln(g.Host.Err)
 	if err != nil {
 		return "", guideway.Errorf(guideway.CodeUnavailable, "ask for the passphrase: %w", err).
-			WithFix("set %s, or encryption.passphraseFile", config.EnvPassphrase)
+			WithFix("set %s, or the setting encryption.passphraseFile", config.EnvPassphrase)
 	}
 	return strings.TrimRight(words, "\r\n"), nil
 }

@@ -121,7 +121,7 @@ func (c *CheckpointStore) openIndex(ctx context.Context) (checkpoint.Index, erro
 	}
 	index, ok := journal.(checkpoint.Index)
 	if !ok {
-		return nil, guideway.Errorf(guideway.CodeInternal, "a %T does not store checkpoints", journal)
+		return nil, guideway.Errorf(guideway.CodeInternal, "the journal %T does not store checkpoints", journal)
 	}
 	return index, nil
 }
@@ -258,6 +258,6 @@ func (h *Host) WriteCheckpointWarnings(store checkpoint.Store, warnings []checkp
 		fmt.Fprintf(h.Err, "%s %s%s\n", s.Yellow("warning:"), where, OneLine(w.Message))
 	}
 	if store.Note != "" && !memory {
-		fmt.Fprintf(h.Err, "%s checkpoints are kept in %s: %s\n", s.Yellow("warning:"), store.Mode, OneLine(store.Note))
+		fmt.Fprintf(h.Err, "%s checkpoints are stored in %s: %s\n", s.Yellow("warning:"), store.Mode, OneLine(store.Note))
 	}
 }

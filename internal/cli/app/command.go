@@ -146,7 +146,7 @@ func CheckChoice(flag, value string, allowed []string) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeInvalid, "there is no %s %q", flag, value).
+	return guideway.Errorf(guideway.CodeInvalid, "%q is not a value of --%s", value, flag).
 		WithFix("--%s %s", flag, strings.Join(allowed, ", or --"+flag+" "))
 }
 
@@ -191,11 +191,17 @@ func AddGraphFlag(cmd *cobra.Command, format *string, usage string) {
 // ExactArgs returns a check that rejects any other number of arguments than n. what
 // describes the arguments in the error.
 func ExactArgs(n int, what, example string) cobra.PositionalArgs {
+	return RangeArgs(n, n, what, example)
+}
+
+// RangeArgs returns a check that rejects fewer arguments than least and more than most.
+// what describes the arguments in the error.
+func RangeArgs(least, most int, what, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == n {
+		if len(args) >= least && len(args) <= most {
 			return nil
 		}
-		return guideway.Errorf(guideway.CodeInvalid, "%s takes %s (got %d arguments)", cmd.CommandPath(), what, len(args)).
+		return guideway.Errorf(guideway.CodeInvalid, "%s takes %s (got %s)", cmd.CommandPath(), what, Plural(len(args), "argument", "arguments")).
 			WithFix("%s", example)
 	}
 }

@@ -30,7 +30,7 @@ func (h *Host) ReadInput(ctx context.Context, name string, most int64) ([]byte, 
 		return nil, err
 	}
 	if int64(len(data)) > most {
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s is larger than %s", name, config.SizeText(most))
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s is larger than %s", inputName(name), config.SizeText(most))
 	}
 	return data, nil
 }
@@ -52,9 +52,17 @@ func (h *Host) readFile(ctx context.Context, name string, most int64) ([]byte, e
 	case ctx.Err() != nil:
 		return nil, InterruptedError(ctx.Err())
 	case err != nil:
-		return nil, ReadError(name, err)
+		return nil, ReadError(inputName(name), err)
 	}
 	return data, nil
+}
+
+// inputName returns the name of an input in messages.
+func inputName(name string) string {
+	if name == "-" {
+		return "the standard input"
+	}
+	return name
 }
 
 // ReadError returns the error for a file that cannot be read, in which the file name occurs

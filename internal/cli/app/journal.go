@@ -122,7 +122,7 @@ func matchesRuns(ctx context.Context, journal run.Journal, key run.Key) (bool, e
 
 // MissingKeyError returns the error for a key file that does not exist.
 func MissingKeyError(path string) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "the store has runs, but their key file %s does not exist", path).
+	return guideway.Errorf(guideway.CodeUnavailable, "the store was created with a key, but the key file %s does not exist", path).
 		WithFix("restore the key file from a backup, or copy it from the machine that created the store; a new key would make every run unverifiable")
 }
 

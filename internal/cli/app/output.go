@@ -237,6 +237,6 @@ func (h *Host) WriteBundle(name string, bundle []byte, force bool, importCommand
 	if err := WriteNewFile(h.Abs(name), bundle, 0o600, force); err != nil {
 		return err
 	}
-	fmt.Fprintf(h.Out, "Written: %s\nTo import it elsewhere: %s %s\n", name, importCommand, name)
+	fmt.Fprintf(h.Out, "Written: %s\nTo import the bundle elsewhere: %s %s\n", name, importCommand, name)
 	return nil
 }

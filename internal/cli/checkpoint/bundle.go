@@ -75,7 +75,7 @@ or to the one of --session. FILE is the bundle, or - for standard input.`,
 		Args: app.ExactArgs(1, "one bundle", "guideway checkpoint import login-work.json"),
 		RunE: app.RunWithArg(run, o, &o.File),
 	}
-	cmd.Flags().StringVar(&o.Session, "session", "", "`id` of the target session")
+	cmd.Flags().StringVar(&o.Session, "session", "", "`id` of the target session (default: the original sessions)")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }

@@ -45,7 +45,7 @@ Servers automatically delete sessions older than the setting checkpoints.retenti
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&olderThan, "older-than", "", "delete sessions inactive for this `age`, such as 7d or 12h")
+	f.StringVar(&olderThan, "older-than", "", "delete checkpoints of sessions inactive for this `age`, such as 7d or 12h")
 	f.IntVar(&o.KeepLast, "keep-last", 0, "number of checkpoints to keep in each session")
 	f.BoolVar(&o.DryRun, "dry-run", false, "list the checkpoints without deleting them")
 	app.AddJSONFlag(cmd, &o.JSON)
@@ -57,12 +57,12 @@ func (o *cleanupOptions) checkOptions(cmd *cobra.Command, olderThan string) erro
 	if cmd.Flags().Changed("older-than") {
 		age, err := config.ParseDuration(olderThan)
 		if err != nil || age <= 0 {
-			return guideway.Errorf(guideway.CodeInvalid, "%q is not an age", olderThan).WithFix("%s", example)
+			return guideway.Errorf(guideway.CodeInvalid, "--older-than %q is not an age above zero", olderThan).WithFix("%s", example)
 		}
 		o.OlderThan = age
 	}
 	if cmd.Flags().Changed("keep-last") && o.KeepLast < 1 {
-		return guideway.Errorf(guideway.CodeInvalid, "--keep-last %d is negative", o.KeepLast).WithFix("%s", example)
+		return guideway.Errorf(guideway.CodeInvalid, "--keep-last %d is less than 1", o.KeepLast).WithFix("%s", example)
 	}
 	if o.OlderThan == 0 && o.KeepLast == 0 {
 		return guideway.Errorf(guideway.CodeInvalid, "--older-than or --keep-last is required").WithFix("%s", example)

@@ -36,10 +36,10 @@ warnings, for example about likely secrets, go to standard error.`,
 		RunE: app.RunWithArg(run, o, &o.File),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Session, "session", "", "`id` of the session")
+	f.StringVar(&o.Session, "session", "", "`id` of the session (default: a new session)")
 	f.StringVar(&o.Workflow, "workflow", "", "`id` of the related workflow")
 	f.StringVar(&o.Name, "name", "", "`name` of the checkpoint")
-	f.StringSliceVar(&o.Tags, "tag", nil, "add `tags`")
+	f.StringSliceVar(&o.Tags, "tag", nil, "`tags` of the checkpoint")
 	f.StringVar(&o.ExpectedHead, "expected-head", "", "predecessor `checkpoint`; if it already has a successor, start a branch")
 	app.AddJSONFlag(cmd, &o.JSON)
 	_ = cmd.RegisterFlagCompletionFunc("session", completeCheckpointSessions(a))

@@ -138,7 +138,7 @@ func (a *checkpointShowAnswer) writeText(host *app.Host) {
 func storageText(r checkpoint.Record) string {
 	words := app.FormatBytes(r.Bytes)
 	if r.Tokens > 0 {
-		words += fmt.Sprintf(", %d tokens", r.Tokens)
+		words += ", " + app.Plural(int(r.Tokens), "token", "tokens")
 	}
 	words += ", stored in " + app.FormatBytes(r.Stored)
 	if r.Base != "" {
@@ -197,7 +197,7 @@ func runCheckpointLoad(ctx context.Context, o *checkpointLoadOptions) error {
 				return guideway.Errorf(guideway.CodeInternal, "the checkpoint %s is damaged: %s", damage.Wanted, app.OneLine(damage.Problem)).
 					WithFix("guideway checkpoint load %s, to load the latest readable one before it", loaded.ID)
 			}
-			fmt.Fprintf(host.Err, "The checkpoint %s is damaged; this is %s, of %s.\n", damage.Wanted, loaded.ID, app.FormatTime(loaded.Created))
+			fmt.Fprintf(host.Err, "The checkpoint %s is damaged; loaded %s, saved at %s, instead.\n", damage.Wanted, loaded.ID, app.FormatTime(loaded.Created))
 		}
 		if len(loaded.Missing) > 0 {
 			fmt.Fprintf(host.Err, "Not in the context: %s\n", app.OneLine(strings.Join(loaded.Missing, ", ")))

@@ -24,15 +24,15 @@ func newCheckpointVerifyCmd(a *app.App, run func(context.Context, *checkpointVer
 		Short: "Verify the integrity of checkpoints",
 		Long: `Read every checkpoint and compare it with its checksums. Damaged checkpoints are reported
 and marked; the mark is removed from those that are readable again. The exit code is 1 if
-any is damaged.
+any checkpoint is damaged.
 
-With --rebuild, first add stored checkpoints that are missing in the index, for example
+With --rebuild, first add stored checkpoints that are missing from the index, for example
 after the database was lost or restored from an older backup.`,
 		Example: "  guideway checkpoint verify\n  guideway checkpoint verify --rebuild\n  guideway checkpoint verify --json",
 		Args:    app.NoArgs,
 		RunE:    app.RunWith(run, o),
 	}
-	cmd.Flags().BoolVar(&o.Rebuild, "rebuild", false, "first add stored checkpoints that are missing in the index")
+	cmd.Flags().BoolVar(&o.Rebuild, "rebuild", false, "first add stored checkpoints that are missing from the index")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -86,7 +86,7 @@ func (a *checkpointVerifyAnswer) writeText(host *app.Host) {
 		fmt.Fprintf(host.Out, "%s: %s verified\n", s.Green("ok"), checked)
 	}
 	if a.Unknown > 0 {
-		fmt.Fprintf(host.Out, "Missing in the index: %s. To add: guideway checkpoint verify --rebuild\n", app.Plural(a.Unknown, "stored checkpoint", "stored checkpoints"))
+		fmt.Fprintf(host.Out, "Missing from the index: %s. To add: guideway checkpoint verify --rebuild\n", app.Plural(a.Unknown, "stored checkpoint", "stored checkpoints"))
 	}
 }
 

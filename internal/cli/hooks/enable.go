@@ -74,7 +74,7 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 	}
 	others := d.active.Set.Overlapping(e.Graph)
 	if len(others) > 0 && !o.Replace {
-		return guideway.Errorf(guideway.CodeConflict, "%s wraps some of the same requests and is active: %s", o.ID, strings.Join(others, ", ")).
+		return guideway.Errorf(guideway.CodeConflict, "the hook graph %s wraps requests that active graphs already wrap: %s", o.ID, strings.Join(others, ", ")).
 			WithFix("guideway hooks enable %s --replace; or use bindings that do not overlap", o.ID)
 	}
 	if err := d.confirmApproval(ctx, e, o.JSON); err != nil {

@@ -48,7 +48,7 @@ existing graph with different settings. Imported graphs are disabled.`,
 				return err
 			}
 			if o.Template && o.ID == "" {
-				return guideway.Errorf(guideway.CodeInvalid, "the copy needs its own id").WithFix("guideway hooks import --template %s --id my-%s", args[0], args[0])
+				return guideway.Errorf(guideway.CodeInvalid, "--template requires --id, the id of the copy").WithFix("guideway hooks import --template %s --id my-%s", args[0], args[0])
 			}
 			return nil
 		},
@@ -56,7 +56,7 @@ existing graph with different settings. Imported graphs are disabled.`,
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.Template, "template", false, "copy the existing graph with this id")
+	f.BoolVar(&o.Template, "template", false, "treat the argument as the id of an existing graph, and copy that graph")
 	f.StringVar(&o.ID, "id", "", "set the `id` of the graph or module")
 	f.StringVar(&o.Title, "name", "", "set the `name` of the graph")
 	f.StringVar(&o.Upstream, "upstream", "", "bind the graph to servers whose names match this `pattern`")
@@ -81,7 +81,8 @@ func RunHooksImport(ctx context.Context, o *HooksImportOptions) error {
 			return err
 		}
 		if e.Linked == nil {
-			return guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem)
+			return guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem).
+				WithFix("guideway hooks validate %s", e.ID)
 		}
 		return o.importGraph(ctx, d, e.Linked, true)
 	}
@@ -125,7 +126,8 @@ func (o *HooksImportOptions) importGraph(ctx context.Context, d *HookDeps, linke
 	e, found := d.readGraph(ctx, "the copy", "-", text)
 	if e == nil {
 		app.WriteDiagnostics(o.App.Host.Err, found, o.App.Host.ErrStyles())
-		return guideway.Errorf(guideway.CodeInvalid, "the hook graph is invalid with these settings; nothing was imported")
+		return guideway.Errorf(guideway.CodeInvalid, "the hook graph %s would be invalid with the given flags; nothing was imported", cmp.Or(o.ID, linked.ID)).
+			WithFix("change --id, --name, --upstream, --tool or --set")
 	}
 	if err := d.checkScripts(ctx, e); err != nil {
 		return err
@@ -165,7 +167,8 @@ func (o *HooksImportOptions) importModule(d *HookDeps, m hookdef.Module) error {
 	}
 	if again, found := workflow.ParseAs("the module", text, workflow.As{Dialect: guideway.DialectHooks, Kind: phases.Kind(hookdef.KindModule)}); again == nil {
 		app.WriteDiagnostics(o.App.Host.Err, found, o.App.Host.ErrStyles())
-		return guideway.Errorf(guideway.CodeInvalid, "the module is invalid with this id; nothing was imported")
+		return guideway.Errorf(guideway.CodeInvalid, "the module would be invalid with the id %q; nothing was imported", m.ID).
+			WithFix("guideway hooks import %s --id another-id", o.Name)
 	}
 	path := filepath.Join(d.cfg.Workflows.UserDir, "hooks", "modules", m.ID+".json")
 	if err := o.writeFile(path, append(text, '\n')); err != nil {
@@ -182,7 +185,7 @@ func (o *HooksImportOptions) writeFile(path string, text []byte) error {
 	}
 	err := app.WriteNewFile(path, text, 0o644, o.Force)
 	if guideway.ErrorCode(err) == guideway.CodeConflict {
-		return guideway.Errorf(guideway.CodeConflict, "%w; nothing was imported", err).WithFix("--id another-id, or --force to overwrite it")
+		return guideway.Errorf(guideway.CodeConflict, "%w; nothing was imported", err).WithFix("--id another-id, or --force to overwrite the file")
 	}
 	return err
 }

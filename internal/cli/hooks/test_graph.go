@@ -31,7 +31,7 @@ func newHooksTestCmd(a *app.App, run func(context.Context, *hooksTestOptions) er
 		Use:   "test {ID|FILE} --request FILE",
 		Short: "Test a hook graph without a server",
 		Long: `Pass a request through a hook graph, with its scripts in the sandbox, and show the result
-and the actions of each node. No server is called: the response is the one of --response,
+and the actions of each node. No server is called: the response is read from --response,
 or empty. The graph need not be enabled.
 
 The request is a JSON file, or - for standard input: {"method": ..., "params": ...}, or

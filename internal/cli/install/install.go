@@ -203,7 +203,7 @@ func planInstall(ctx context.Context, o *InstallOptions, client install.Client, 
 	}
 	change, err := install.Plan(env, client, req, file)
 	if change.Private = install.Scope(o.Scope) == install.ScopeUser; !change.Private && change.Changes() {
-		change.Notes = append(change.Notes, "the path is specific to this machine; check before you commit the file")
+		change.Notes = append(change.Notes, "the path is specific to this machine; check the file before you commit it")
 	}
 	return change, seen, err
 }

@@ -84,7 +84,7 @@ their tools are available, as far as this is known without starting a server. Pr
 error and warning with its location and a fix. The exit code is 3 if a machine has an
 error; --strict treats warnings as errors.`,
 		Example:           "  guideway machine validate machines/support-desk.json\n  guideway machine validate support-desk --json",
-		Args:              cobra.MinimumNArgs(1),
+		Args:              app.RangeArgs(1, math.MaxInt, "machines, by name or file", "guideway machine validate machines/support-desk.json"),
 		RunE:              app.RunWithArgs(do, o, &o.Files),
 		ValidArgsFunction: completeMachines(a),
 	}

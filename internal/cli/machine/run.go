@@ -71,7 +71,7 @@ func newMachineRunCmd(a *app.App, do func(context.Context, *machineRunOptions) e
 		Short: "Run a machine",
 		Long: `Run a machine until it ends, waits for an input, or pauses because a budget is used up or
 an error is permanent. The run is saved; to continue it, use "guideway machine input" or
-"guideway machine resume".
+"guideway machine resume". Flags such as --states replace the budgets of the machine.
 
 The model is taken from --model, from "models" in guideway.json (which maps the levels
 base, smart and fast), or from GUIDEWAY_MODEL_BASE, GUIDEWAY_MODEL_SMART,

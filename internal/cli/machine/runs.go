@@ -38,7 +38,7 @@ func newMachineStatusCmd(a *app.App, do func(context.Context, *machineRefOptions
 	cmd := &cobra.Command{
 		Use: "status [RUN]", Short: "Show the state of a run, or list runs",
 		Example: "  guideway machine status\n  guideway machine status m_0123456789abcdefghjkmnp --json",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    app.RangeArgs(0, 1, "at most one run", "guideway machine status"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Run = strings.Join(args, "")
 			return do(cmd.Context(), o)
@@ -100,7 +100,7 @@ If a tool call was started and its result is unknown, check its effect and repor
 --outcome: retry repeats the call, done uses --result as its result, and failed reports an
 error to the agent.`,
 		Example: "  guideway machine input m_0123456789abcdefghjkmnp approve\n  guideway machine input m_0123456789abcdefghjkmnp --outcome done --result 'sent'",
-		Args:    cobra.RangeArgs(1, 2),
+		Args:    app.RangeArgs(1, 2, "a run and at most one value", "guideway machine input m_0123456789abcdefghjkmnp approve"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Run = args[0]
 			if o.HasText = len(args) > 1; o.HasText {
@@ -280,7 +280,7 @@ func newMachineShowCmd(a *app.App, do func(context.Context, *MachineShowOptions)
 		RunE:              app.RunWithArg(do, o, &o.Name),
 		ValidArgsFunction: completeMachines(a),
 	}
-	app.AddGraphFlag(cmd, &o.Graph, "draw the states as a flowchart: `mermaid`")
+	app.AddGraphFlag(cmd, &o.Graph, "draw the states as a flowchart in this `format`: "+app.GraphMermaid)
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }

@@ -239,7 +239,7 @@ func stoppedRun(s *driver.Status) *driver.Status {
 func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return 0, guideway.Errorf(guideway.CodeInvalid, "%q is not a duration", text).WithFix("write a number and a unit: 90s, 30m, 2h")
+		return 0, guideway.Errorf(guideway.CodeInvalid, "--time %q is not a duration above zero", text).WithFix("write a number and a unit: 90s, 30m, 2h")
 	}
 	return d, nil
 }

@@ -3,6 +3,7 @@ package passphrase
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"time"
 
@@ -53,8 +54,11 @@ func (f File) readGuesses() (guessCount, error) {
 	if err == nil {
 		err = json.Unmarshal(data, &g)
 	}
-	if err != nil || g.Wrong < 0 {
-		return g, guideway.Errorf(guideway.CodeUnavailable, "the number of wrong passphrases in %s cannot be read", f.guessPath()).
+	if err == nil && g.Wrong < 0 {
+		err = fmt.Errorf("%d is negative", g.Wrong)
+	}
+	if err != nil {
+		return g, guideway.Errorf(guideway.CodeUnavailable, "the number of wrong passphrases in %s cannot be read: %w", f.guessPath(), err).
 			WithFix("remove %s, if you are sure that nobody tried to guess the passphrase", f.guessPath())
 	}
 	return g, nil

@@ -187,9 +187,14 @@ func (f File) readStored() (*storedPassphrase, error) {
 		return nil, err
 	}
 	var s storedPassphrase
-	if err := json.Unmarshal(data, &s); err != nil || s.Version != 1 || s.KDF != kdf || !s.Cost.isWithinBounds() ||
+	err = json.Unmarshal(data, &s)
+	if err == nil && s.Version > 1 {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase file %s was written by a newer version of Guideway", f.Path).
+			WithFix("upgrade Guideway, or remove %s and set a new passphrase with %s", f.Path, setCommand)
+	}
+	if err != nil || s.Version != 1 || s.KDF != kdf || !s.Cost.isWithinBounds() ||
 		len(s.Salt) < saltBytes || len(s.Hash) != hashBytes {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase file %s is damaged, or written by a newer version", f.Path).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase file %s is damaged", f.Path).
 			WithFix("restore %s from a copy, or remove it and set a new passphrase with %s", f.Path, setCommand)
 	}
 	return &s, nil
@@ -215,7 +220,7 @@ func (f File) currentTime() time.Time {
 }
 
 func (f File) writeError(err error) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "store the passphrase: %w", err).
+	return guideway.Errorf(guideway.CodeUnavailable, "write the files of the passphrase: %w", err).
 		WithFix("make the directory %s writable for this user", filepath.Dir(f.Path))
 }
 

@@ -43,7 +43,7 @@ names of the tool, upstream, client or hook graphs, or in the error.`,
 		},
 	}
 	o.Filter.addFlags(a, cmd)
-	cmd.Flags().IntVar(&o.Limit, "limit", 50, "maximum number of results")
+	cmd.Flags().IntVar(&o.Limit, "limit", 50, "maximum number of results (up to 10000)")
 	cmd.Flags().StringVar(&o.Cursor, "cursor", "", "`cursor` of the next page, as the previous page printed it")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd

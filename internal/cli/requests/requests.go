@@ -54,7 +54,7 @@ func (f *requestFilter) addFlags(a *app.App, cmd *cobra.Command) {
 	flags.StringSliceVar(&f.Statuses, "status", nil, "filter by `statuses`: "+strings.Join(requestStatuses(), ", "))
 	flags.BoolVar(&f.Failed, "failed", false, "show only failed requests")
 	flags.StringVar(&f.Since, "since", "", "filter by `time`: at or after a date, a time, or an age such as 1h")
-	flags.StringVar(&f.Until, "until", "", "filter by `time`: before")
+	flags.StringVar(&f.Until, "until", "", "filter by `time`: before a date, a time, or an age such as 1h")
 	flags.StringVar(&f.SlowerThan, "slower-than", "", "filter by minimum `duration`, such as 500ms")
 	flags.StringVar(&f.Hook, "hook", "", "filter by the `id` of a hook graph that wrapped the request")
 	app.AddFixedCompletion(cmd, "status", requestStatuses())
@@ -79,7 +79,7 @@ func (f *requestFilter) toLogFilter(host *app.Host, user string) (requestlog.Fil
 	}
 	if f.SlowerThan != "" {
 		if out.Slower, err = config.ParseDuration(f.SlowerThan); err != nil {
-			return out, guideway.Errorf(guideway.CodeInvalid, "%q is not a duration", f.SlowerThan).WithFix("--slower-than 500ms")
+			return out, guideway.Errorf(guideway.CodeInvalid, "--slower-than %q is not a duration", f.SlowerThan).WithFix("--slower-than 500ms")
 		}
 	}
 	return out, nil
@@ -114,7 +114,7 @@ func (d *requestDeps) emptyText() string {
 	if !d.cfg.Requests.Record {
 		return "Requests are not recorded: the setting requests.record is off."
 	}
-	return "No requests found. Requests to upstreams are recorded: guideway upstream list"
+	return "No requests found. Only requests to upstreams are recorded; to list the upstreams: guideway upstream list"
 }
 
 // statusStyled returns the status of a request with its color.

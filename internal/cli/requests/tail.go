@@ -44,7 +44,7 @@ func newRequestsTailCmd(a *app.App, run func(context.Context, *requestsTailOptio
 		},
 	}
 	o.Filter.addFlags(a, cmd)
-	cmd.Flags().IntVarP(&o.Lines, "lines", "n", 10, "number of earlier requests to print first")
+	cmd.Flags().IntVarP(&o.Lines, "lines", "n", 10, "number of earlier requests to print first (up to 10000)")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print each request as a line of JSON")
 	return cmd
 }
@@ -157,12 +157,12 @@ requests.maxSize, as servers do every ten minutes.`,
 			var err error
 			if older != "" {
 				if o.OlderThan, err = config.ParseDuration(older); err != nil || o.OlderThan <= 0 {
-					return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%q is not an age", older).WithFix("--older-than 7d")}
+					return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--older-than %q is not an age above zero", older).WithFix("--older-than 7d")}
 				}
 			}
 			if most != "" {
 				if o.MaxSize, err = config.ParseSize(most); err != nil || o.MaxSize <= 0 {
-					return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "%q is not a size", most).WithFix("--max-size 50MB")}
+					return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--max-size %q is not a size above zero", most).WithFix("--max-size 50MB")}
 				}
 			}
 			return run(cmd.Context(), o)

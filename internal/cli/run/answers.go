@@ -130,7 +130,7 @@ func (r *answersReader) checkObject(n *doc.Node, what string) bool {
 func (r *answersReader) readMembers(n *doc.Node, read func(id string, n *doc.Node, one bool)) {
 	for _, m := range n.Members {
 		if !r.course.ExpectedInput(m.Key).Known {
-			r.addError(m.Value, "the steps are "+strings.Join(r.course.ExpectedInputIDs(), ", "), "the workflow has no step %q", m.Key)
+			r.addError(m.Value, "the ids are "+strings.Join(r.course.ExpectedInputIDs(), ", "), "the workflow takes no input with the id %q", m.Key)
 			continue
 		}
 		if m.Value.Kind != doc.Array {
@@ -169,7 +169,7 @@ func (r *answersReader) readOutput(id string, n *doc.Node, same bool) {
 }
 
 func (r *answersReader) readVars(id string, n *doc.Node, same bool) {
-	if r.checkObject(n, "what "+id+" sets") {
+	if r.checkObject(n, fmt.Sprintf("the value of %q in \"sets\"", id)) {
 		vars, _ := n.Any().(map[string]any)
 		r.sets[id] = series[map[string]any]{list: append(r.sets[id].list, vars), same: same}
 	}
@@ -177,7 +177,7 @@ func (r *answersReader) readVars(id string, n *doc.Node, same bool) {
 
 func (r *answersReader) readNote(id string, n *doc.Node, same bool) {
 	if n.Kind != doc.String {
-		r.addError(n, "write a text", "the notes of %q are a value of type %s", id, n.Kind)
+		r.addError(n, "write a string", "the notes of %q are a value of type %s", id, n.Kind)
 		return
 	}
 	r.notes[id] = series[string]{list: append(r.notes[id].list, n.Text), same: same}
@@ -208,7 +208,7 @@ func (r *answersReader) readGateAnswer(id string, n *doc.Node, same bool) {
 	case len(options) == 0:
 		r.addError(n, "write the output of the step in \"outputs\"", "%q is not a gate", id)
 	case n.Kind != doc.String || !slices.Contains(options, text):
-		r.addError(n, "write "+strings.Join(options, " or "), "the gate of %q has no option %v", id, n.Any())
+		r.addError(n, "write "+strings.Join(options, " or "), "the gate of %q has no option %s", id, walk.FormatValue(n.Any()))
 	case same && slices.Contains(gate.Repeating, n.Text):
 		r.addError(n, "write a list, such as ["+n.Text+", "+options[0]+"]", "the run would never end if %q is answered with %s every time", id, n.Text)
 	default:

@@ -91,7 +91,10 @@ func (o *RunOptions) checkOptions() error {
 	case o.JSON:
 		return guideway.Errorf(guideway.CodeInvalid, "--json requires --answers").
 			WithFix("guideway run %s --json --answers answers.yaml", o.Name)
-	case !host.InTerminal || !host.OutTerminal || o.Name == "-":
+	case o.Name == "-":
+		return guideway.Errorf(guideway.CodeInvalid, "a definition from standard input requires --answers").
+			WithFix("guideway run - --answers answers.yaml")
+	case !host.InTerminal || !host.OutTerminal:
 		return guideway.Errorf(guideway.CodeInvalid, "input or output is not a terminal").
 			WithFix("guideway run %s --answers answers.yaml", o.Name)
 	default:

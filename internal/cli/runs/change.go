@@ -121,7 +121,7 @@ func writeAnswer(a *app.App, answer *run.Answer, did string, inJSON bool) error 
 	case !strings.EqualFold(text, did):
 		fmt.Fprintf(a.Host.Out, "%s: %s, %s\n", did, answer.RunID, text)
 	case answer.Replayed:
-		fmt.Fprintf(a.Host.Out, "%s before: %s\n", did, answer.RunID)
+		fmt.Fprintf(a.Host.Out, "Already %s: %s\n", strings.ToLower(did), answer.RunID)
 	default:
 		fmt.Fprintf(a.Host.Out, "%s: %s\n", did, answer.RunID)
 	}

@@ -77,7 +77,7 @@ func (o *RunsImportOptions) warnOfVersion(ctx context.Context, d *app.RunDeps, s
 		return userError(err)
 	}
 	if begun.Version != of.Version {
-		fmt.Fprintf(o.app.Host.Err, "warning: the state is of version %s of %q, but the run uses version %s, which is served now; check its position\n",
+		fmt.Fprintf(o.app.Host.Err, "warning: the state is of version %s of %q, but the run uses version %s, which is served now; check the position of the run\n",
 			of.Version, begun.Workflow, begun.Version)
 	}
 	return nil

@@ -36,9 +36,9 @@ func NewRunsResumeCmd(a *app.App, run func(context.Context, *RunsResumeOptions) 
 		Short: "Find a run and resume it interactively",
 		Long: `Find a run by words of its goal, its notes, its workflow, its project or its branch and
 resume it at the terminal. An agent can resume the same run later. Without words, choose
-from the most recent runs of this project.
+from the most recent runs.
 
-With --json, print the runs found and resume none.`,
+With --json, only print the runs found.`,
 		Example: `  guideway runs resume auth refactoring
   guideway runs resume r_06bmyb2ad4ft47c6abwmtxs
   guideway runs resume auth --json`,
@@ -115,12 +115,15 @@ func (o *RunsResumeOptions) chooseRun(ctx context.Context, t *walk.Terminal, can
 		return c.Status != engine.StatusRunning && c.Status != engine.StatusWaiting
 	})
 	switch {
+	case len(candidates) == 0 && len(o.Words) == 0:
+		return "", guideway.Errorf(guideway.CodeNotFound, "there are no runs to resume").
+			WithFix("guideway runs list")
 	case len(candidates) == 0:
 		return "", guideway.Errorf(guideway.CodeNotFound, "no run matches %q", strings.Join(o.Words, " ")).
 			WithFix("guideway runs list")
 	case len(open) == 0:
 		c := candidates[0]
-		return "", guideway.Errorf(guideway.CodeNotFound, "run %s, %s, is %s", c.RunID, app.OneLine(c.Goal), c.Status).
+		return "", guideway.Errorf(guideway.CodeNotFound, "run %s, %s, is %s", c.RunID, cmp.Or(app.OneLine(c.Goal), app.OneLine(c.WorkflowID)), c.Status).
 			WithFix("guideway runs fork %s", c.RunID)
 	case len(open) == 1:
 		return open[0].RunID, nil

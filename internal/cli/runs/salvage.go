@@ -28,7 +28,7 @@ func (o *RunsExportOptions) salvageStore(ctx context.Context) error {
 		return err
 	}
 	if cfg.UsesPostgres() {
-		return guideway.Errorf(guideway.CodeInvalid, "salvage supports only a file store").
+		return guideway.Errorf(guideway.CodeInvalid, "--salvage does not support a PostgreSQL store").
 			WithFix("restore the PostgreSQL database from its backup")
 	}
 	if _, err := os.Stat(app.StorePath(cfg)); err != nil {
@@ -145,18 +145,18 @@ func (r *rescuedRun) truncateAtBreak(key run.Key, events []run.Event) string {
 		}
 		if key != nil && !bytes.Equal(e.MAC, key.Chain(r.record.ID, mac, e)) {
 			r.events = events[:i]
-			return fmt.Sprintf("event %d was altered; it and all later events are omitted", e.Seq)
+			return fmt.Sprintf("event %d was altered; this and all later events are omitted", e.Seq)
 		}
 		mac = e.MAC
 	}
 	r.events = events
 	switch {
 	case len(events) == 0:
-		return fmt.Sprintf("all its events are lost (%d)", r.record.Seq)
+		return fmt.Sprintf("all events of the run are lost (%d)", r.record.Seq)
 	case r.definition.Text == "":
-		return "its workflow is lost"
+		return "the workflow of the run is lost"
 	case int64(len(events)) < r.record.Seq:
-		return fmt.Sprintf("its end is lost (%s)", app.Plural(int(r.record.Seq)-len(events), "event", "events"))
+		return fmt.Sprintf("the end of the run is lost (%s)", app.Plural(int(r.record.Seq)-len(events), "event", "events"))
 	default:
 		return ""
 	}

@@ -48,7 +48,7 @@ phases --kind state". "guideway runs import" starts a run from such a document.`
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Run = args[0]
 			if o.State && (o.Events || o.Vars) {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--state cannot be combined with other output flags; the state document has the variables and the history").
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--state cannot be combined with --events or --vars; the state document has the variables and the history").
 					WithFix("guideway runs show %s --state", o.Run)}
 			}
 			return run(cmd.Context(), o)

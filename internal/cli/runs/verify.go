@@ -31,7 +31,7 @@ func NewRunsVerifyCmd(a *app.App, run func(context.Context, *RunsVerifyOptions) 
 authenticated together with its predecessor by a key outside the database, and the last
 event of each chain is recorded outside it. Edited, removed or inserted events, a
 truncated history and a database restored from an old copy are detected; the first
-broken event of each run is reported. The exit code is 1 if any is found.
+broken event of each run is reported. The exit code is 1 if a run is broken.
 
 After a deliberate restore from a backup, --accept-restore accepts the current state as
 the valid history. Chains that are internally inconsistent remain broken.`,
@@ -50,7 +50,7 @@ the valid history. Chains that are internally inconsistent remain broken.`,
 				o.Run = args[0]
 			}
 			if o.AcceptRestore && o.Run != "" {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--accept-restore applies to all runs").
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--accept-restore applies to all runs and takes no run id").
 					WithFix("guideway runs verify --accept-restore")}
 			}
 			return run(cmd.Context(), o)

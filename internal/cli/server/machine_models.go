@@ -158,7 +158,7 @@ func ReadBoundedFile(path string) ([]byte, error) {
 	defer func() { _ = file.Close() }()
 	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
 	if err == nil && len(data) > maxFileBytes {
-		err = fmt.Errorf("larger than %d MiB", maxFileBytes>>20)
+		err = fmt.Errorf("%s is larger than %d MiB", path, maxFileBytes>>20)
 	}
 	return data, err
 }

@@ -112,7 +112,7 @@ func (s *MachineResolver) loadFile(name string) (*ResolvedMachine, error) {
 	path := s.host.Abs(name)
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "read %s: %w", name, errors.Unwrap(err))
+		return nil, app.ReadError(name, err)
 	}
 	defer root.Close()
 	files := safeopen.In(root)
@@ -126,9 +126,12 @@ func (s *MachineResolver) loadFile(name string) (*ResolvedMachine, error) {
 	}
 	recording, err := fs.ReadFile(files, machinedef.RecordingOf(l, filepath.Dir(name)))
 	one.Recording = func() ([]byte, error) {
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil, guideway.Errorf(guideway.CodeNotFound, "the machine %q has no recording", one.Name).
-				WithFix("run it with a model: --model openai:NAME, or --model scripted:FILE")
+				WithFix("run the machine with a model: --model openai:NAME, or --model scripted:FILE")
+		}
+		if err != nil {
+			return nil, guideway.Errorf(guideway.CodeUnavailable, "read the recording of the machine %q: %w", one.Name, err)
 		}
 		return recording, nil
 	}
@@ -181,8 +184,8 @@ func newApprovalCheck(a *app.App, cfg *config.Config) func(*ResolvedMachine) err
 		if records.Approves(MachineApprovalKey(*one.SourceInfo, one.Name), one.Definition.Hash) {
 			return nil
 		}
-		return guideway.Errorf(guideway.CodeForbidden, "the machine %q is from %s, and its current script is not approved", one.Name, one.SourceInfo.Name).
-			WithFix("review and approve it: guideway machine approve %s", one.Name)
+		return guideway.Errorf(guideway.CodeForbidden, "the machine %q is from %s, and its current version is not approved", one.Name, one.SourceInfo.Name).
+			WithFix("review and approve the machine: guideway machine approve %s", one.Name)
 	}
 }
 

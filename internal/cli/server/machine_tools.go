@@ -170,8 +170,12 @@ func (m *MachineTools) Tools(ctx context.Context, f driver.RunScope) ([]engine.T
 	}
 	for _, raw := range m.gateway.CallableTools(ctx, client) {
 		info, name, ok := toolInfo(raw)
-		if !ok || seen[info.Name] {
-			m.log.WarnContext(ctx, "a tool is not available to agents: its name is too long or not unique", "tool", name)
+		if !ok {
+			m.log.WarnContext(ctx, "a tool is not available to agents: its name is empty or too long", "tool", name)
+			continue
+		}
+		if seen[info.Name] {
+			m.log.WarnContext(ctx, "a tool is not available to agents: another tool has the same name", "tool", name)
 			continue
 		}
 		seen[info.Name] = true
@@ -277,7 +281,7 @@ func toolResult(raw json.RawMessage) engine.ToolResult {
 		case "resource_link":
 			said = append(said, c.URI)
 		default:
-			said = append(said, fmt.Sprintf("[%s %s that cannot be shown here]", c.Type, c.MimeType))
+			said = append(said, fmt.Sprintf("[%s %s, not shown]", c.Type, c.MimeType))
 		}
 	}
 	if len(said) == 0 && len(r.Structured) > 0 {

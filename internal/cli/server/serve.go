@@ -26,9 +26,9 @@ func NewServeCmd(a *app.App) *cobra.Command {
 API at /api and the dashboard at /. A bearer token protects /mcp and /api; it is created at
 the first start and stored in a private file. "guideway open" logs a browser in.
 
-With --registry the definitions of this server are served at /registry to servers that
-use it as their registry, without the bundled ones. These
-servers need a token that reads the registry only: guideway token create NAME --scope registry.`,
+With --registry, also serve the definitions of this server, except the bundled ones, at
+/registry to servers that use it as their registry. Those servers need a token of the scope
+"registry": guideway token create NAME --scope registry.`,
 		Example: `  guideway serve
   guideway serve --listen 127.0.0.1:4000
   guideway serve --registry --listen 0.0.0.0:3000 --allowed-host guideway.internal`,
@@ -113,6 +113,6 @@ func writeConnectHelp(a *app.App, cfg *config.Config, addr net.Addr, cat *catalo
 		fmt.Fprintf(out, "\n%s about definitions: guideway doctor\n", app.Plural(n, "diagnostic", "diagnostics"))
 	}
 	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(cfg.AllowedHosts) == 0 {
-		fmt.Fprintf(out, "\nwarning: %s can be reached from outside this machine, but only requests to loopback names are answered; allow others with --allowed-host\n", addr)
+		fmt.Fprintf(out, "\nwarning: %s can be reached from outside this machine, but only requests to loopback names are answered; allow other names with --allowed-host\n", addr)
 	}
 }

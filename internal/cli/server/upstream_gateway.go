@@ -304,7 +304,7 @@ func completeUpstreams(a *app.App, most int) cobra.CompletionFunc {
 func FormatUpstreamState(r *gatewayadmin.Summary) string {
 	switch {
 	case r.Problem != "":
-		return "wrong: " + app.OneLine(r.Problem)
+		return "invalid: " + app.OneLine(r.Problem)
 	case r.Disabled:
 		return "disabled"
 	case r.Waiting > 0:

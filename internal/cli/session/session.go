@@ -64,8 +64,8 @@ func sessionName(word, here string) (session.Name, error) {
 	case 3:
 		n.Project, n.Workflow, n.ID = parts[0], parts[1], parts[2]
 	default:
-		return n, guideway.Errorf(guideway.CodeInvalid, "%q is not the name of a session", word).
-			WithFix("use ID, WORKFLOW/ID or PROJECT/WORKFLOW/ID; guideway sessions list prints them")
+		return n, guideway.Errorf(guideway.CodeInvalid, "%q is not the id of a session document", word).
+			WithFix("use ID, WORKFLOW/ID or PROJECT/WORKFLOW/ID; guideway sessions list prints the ids")
 	}
 	return n, nil
 }
@@ -188,7 +188,7 @@ func NewSessionsShowCmd(a *app.App, run func(context.Context, *SessionsShowOptio
   guideway sessions show DASH-001 --path 'hypotheses[0]'
   guideway sessions show DASH-001 --path '$.hypotheses[?@.status=="active"].name'
   guideway sessions show DASH-001 --log`,
-		Args:              app.ExactArgs(1, "the id of a session", "guideway sessions show DASH-001"),
+		Args:              app.ExactArgs(1, "the id of a session document", "guideway sessions show DASH-001"),
 		ValidArgsFunction: completeSessions(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
@@ -266,7 +266,7 @@ func NewSessionsDeleteCmd(a *app.App, run func(context.Context, *SessionsDeleteO
 another document with that name.`,
 		Example: `  guideway sessions delete DASH-001
   guideway sessions delete --undo 1a2b3c4d5e6f/bug-investigation/DASH-001`,
-		Args:              app.ExactArgs(1, "the id of a session", "guideway sessions delete DASH-001"),
+		Args:              app.ExactArgs(1, "the id of a session document", "guideway sessions delete DASH-001"),
 		ValidArgsFunction: completeSessions(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}

@@ -77,7 +77,7 @@ func RunConnect(ctx context.Context, o *connectOptions) error {
 func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (upstream.BridgeOptions, error) {
 	opts := upstream.BridgeOptions{
 		URL: o.URL, Token: cmp.Or(o.Token, o.app.Host.Getenv("GUIDEWAY_TOKEN")), ParamHeaders: gateway.ParamHeaders,
-		Start: "start it in another terminal: guideway serve; or let the client start its own: guideway mcp",
+		Start: "start the server in another terminal: guideway serve; or let the client start its own: guideway mcp",
 	}
 	if opts.URL == "" {
 		at, ok := server.FindLiveServer(ctx, cfg)
@@ -95,7 +95,7 @@ func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (up
 	}
 	if _, err := os.Stat(cfg.TokenFile); err != nil { // a running server has created the token file
 		if opts.Token != "" {
-			return opts, guideway.Errorf(guideway.CodeUnavailable, "no server has run on this data directory").
+			return opts, guideway.Errorf(guideway.CodeUnavailable, "no server has run on the data directory %s", cfg.DataDir).
 				WithFix("name the server for the token: guideway connect --url %s; or %s", opts.URL, opts.Start)
 		}
 		return opts, nil

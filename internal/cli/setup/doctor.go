@@ -141,7 +141,7 @@ func checkSettings(cfg *config.Config, err error) Check {
 	if err != nil {
 		problems := config.DiagnosticsOf(err)
 		c.Status, c.Diagnostics = CheckFail, append(problems, c.Diagnostics...)
-		c.Message = app.Plural(len(problems), "problem", "problems")
+		c.Message = app.Plural(len(problems), "error", "errors")
 		if len(problems) == 0 {
 			c.Message = err.Error()
 		}

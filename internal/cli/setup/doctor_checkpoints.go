@@ -54,7 +54,7 @@ func (o *DoctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config
 	if locked := opened.Locked(); locked != nil {
 		stats.Store.Note = "" // reported by the encryption check
 		encryption := failCheck(Check{Name: "encryption"}, locked)
-		encryption.Message += "; checkpoints cannot be saved or loaded until it is available"
+		encryption.Message += "; checkpoints cannot be saved or loaded until the key is available"
 		return []Check{checkStorage(cfg, stats), checkLimits(cfg, stats), encryption}
 	}
 	return []Check{
@@ -67,7 +67,7 @@ func checkStorage(cfg *config.Config, stats *checkpoint.Stats) Check {
 	c := Check{Name: "checkpoints", Status: CheckOK, Message: fmt.Sprintf("stored in %s, %s of %s", stats.Store.Mode,
 		app.Plural(stats.Count, "checkpoint", "checkpoints"), app.Plural(stats.Series, "session", "sessions"))}
 	if cfg.Checkpoints.ReadOnly {
-		c.Message += ", read only"
+		c.Message += ", read-only"
 	}
 	if stats.Store.Note != "" {
 		c.Status = CheckWarn
@@ -89,18 +89,18 @@ func checkContents(ctx context.Context, service *checkpoint.Service) Check {
 	case err != nil:
 		return failCheck(c, err)
 	}
-	c.Message = fmt.Sprintf("all of %s are readable", app.FormatBytes(report.Bytes))
+	c.Message = app.FormatBytes(report.Bytes) + ", all readable"
 	if report.Unknown > 0 {
 		c.Status = CheckWarn
-		c.Message += fmt.Sprintf("; missing in the index: %s", app.Plural(report.Unknown, "stored one", "stored ones"))
+		c.Message += fmt.Sprintf("; missing from the index: %s", app.Plural(report.Unknown, "stored checkpoint", "stored checkpoints"))
 		c.Fix = "guideway checkpoint verify --rebuild"
 	}
 	if len(report.Damaged) > 0 {
 		c.Status = CheckFail
 		first := report.Damaged[0]
-		c.Message = fmt.Sprintf("%d of %s are unreadable; %s: %s", len(report.Damaged),
+		c.Message = fmt.Sprintf("%d of %s unreadable; the first is %s: %s", len(report.Damaged),
 			checkpointcmd.VerifiedWords(report), first.Checkpoint, first.Problem)
-		c.Fix = "guideway checkpoint verify, to list them; restore the directory of checkpoints from a backup"
+		c.Fix = "guideway checkpoint verify, to list the damaged checkpoints; then restore the directory of checkpoints from a backup"
 	}
 	return c
 }
@@ -117,7 +117,7 @@ func checkLimits(cfg *config.Config, stats *checkpoint.Stats) Check {
 	if limits.MaxTotal > 0 {
 		c.Message = fmt.Sprintf("%s of %s", app.FormatBytes(stats.Stored), app.FormatBytes(limits.MaxTotal))
 		if exceedsPercent(stats.Stored, limits.MaxTotal, limits.WarnAt) {
-			warn(fmt.Sprintf("at %d %% the least recently used sessions are deleted", limits.CleanAt))
+			warn(fmt.Sprintf("at %d %% of the limit, the least recently used sessions are deleted", limits.CleanAt))
 		}
 	}
 	var full []string
@@ -127,7 +127,7 @@ func checkLimits(cfg *config.Config, stats *checkpoint.Stats) Check {
 		}
 	}
 	if len(full) > 0 {
-		warn(fmt.Sprintf("nearly full, the oldest checkpoints will be deleted: %s", strings.Join(full, ", ")))
+		warn(fmt.Sprintf("the oldest checkpoints of nearly full sessions will be deleted: %s", strings.Join(full, ", ")))
 	}
 	return c
 }
@@ -151,11 +151,13 @@ func checkEncryption(cfg *config.Config, kind string) Check {
 		c.Message += ", and no checkpoint is encrypted yet"
 	case seal.KindFile:
 		c.Message += ", with the key in " + e.KeyFile
+	case seal.KindPassphrase:
+		c.Message += ", with a key derived from the passphrase"
 	default:
 		c.Message += ", with the key in the " + kind
 	}
 	if e.Mode == config.EncryptionEnabled && kind == seal.KindFile {
-		c.Message += ", because no keychain was available when it was created"
+		c.Message += ", because no keychain was available when the key was created"
 	}
 	return c
 }

@@ -97,7 +97,7 @@ func (t *selfTest) checkBundled(ctx context.Context) (string, error) {
 		Diagnostics []guideway.Diagnostic `json:"diagnostics"`
 	}
 	if err := json.Unmarshal(out, &answer); err != nil {
-		return "", err
+		return "", guideway.Errorf(guideway.CodeInternal, "read the list of workflows: %w", err)
 	}
 	if len(answer.Diagnostics) > 0 || len(answer.Definitions) == 0 {
 		return "", guideway.Errorf(guideway.CodeInternal, "%d bundled workflows load, with %s",
@@ -118,13 +118,16 @@ func (t *selfTest) checkSandbox(ctx context.Context) (string, error) {
 	}
 	out, err := cmd.Output()
 	if err != nil {
-		return "", wrapProcessError("a script in the sandbox", err)
+		return "", wrapProcessError("cannot run a script in the sandbox", err)
 	}
 	var answer struct {
 		Outcome  string          `json:"outcome"`
 		Response json.RawMessage `json:"response"`
 	}
-	if err := json.Unmarshal(out, &answer); err != nil || strings.Contains(string(answer.Response), secret) {
+	if err := json.Unmarshal(out, &answer); err != nil {
+		return "", guideway.Errorf(guideway.CodeInternal, "read the result of a script in the sandbox: %w", err)
+	}
+	if strings.Contains(string(answer.Response), secret) {
 		return "", guideway.Errorf(guideway.CodeInternal, "the script did not redact a secret")
 	}
 	return "a script in the sandbox redacted a response, on " + runtime.GOOS + "/" + runtime.GOARCH, nil

@@ -66,7 +66,7 @@ func (c *selfTestClient) sendMessage(message map[string]any) error {
 func (c *selfTestClient) sendRequest(method string, params map[string]any) (json.RawMessage, error) {
 	c.last++
 	if err := c.sendMessage(map[string]any{"jsonrpc": "2.0", "id": c.last, "method": method, "params": params}); err != nil {
-		return nil, wrapProcessError("the server does not listen", err)
+		return nil, wrapProcessError("cannot send "+method+" to the server", err)
 	}
 	for {
 		line, err := c.out.ReadBytes('\n')
@@ -132,7 +132,7 @@ func (c *selfTestClient) callTool(tool string, arguments map[string]any) (selfTe
 // selfTestWorkflow is the bundled workflow that a self-test starts.
 const selfTestWorkflow = "coding-task"
 
-// checkEnforcement submits an empty output, which must be refused.
+// checkEnforcement submits an output that violates the criteria, which must be refused.
 func (t *selfTest) checkEnforcement(ctx context.Context) (string, error) {
 	c, err := t.startServer(ctx)
 	if err != nil {
@@ -144,16 +144,16 @@ func (t *selfTest) checkEnforcement(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if began.refused || began.RunID == "" || began.Position.ID == "" {
-		return "", guideway.Errorf(guideway.CodeInternal, "a run of %s cannot be started", selfTestWorkflow)
+		return "", guideway.Errorf(guideway.CodeInternal, "the server did not start a run of %s", selfTestWorkflow)
 	}
 	cheat, err := c.callTool("workflow_continue", map[string]any{"handle": began.Handle, "output": "ok"})
 	if err != nil {
 		return "", err
 	}
 	if !cheat.refused {
-		return "", guideway.Errorf(guideway.CodeInternal, "an empty output was accepted")
+		return "", guideway.Errorf(guideway.CodeInternal, "an output that violates the criteria was accepted")
 	}
-	return fmt.Sprintf("a client started %s over MCP; an empty output was refused", selfTestWorkflow), nil
+	return fmt.Sprintf("a client started %s over MCP; an output that violates the criteria was refused", selfTestWorkflow), nil
 }
 
 // checkDurability kills the server and finds its run with a new server.

@@ -122,7 +122,7 @@ func checkHeads(ctx context.Context, cfg *config.Config, journal app.JournalStor
 	if err != nil {
 		return failCheck(c, err)
 	}
-	c.Message += ", " + app.Plural(len(known), "run", "runs") + "; guideway runs verify compares them"
+	c.Message += ", " + app.Plural(len(known), "run", "runs") + "; guideway runs verify compares them with the store"
 	return c
 }
 
@@ -134,7 +134,7 @@ func checkPassphrase(h *app.Host, cfg *config.Config) Check {
 	case err != nil:
 		return failCheck(c, err)
 	case !isSet:
-		c.Message = "not set, guideway runs approve is disabled; to set it: guideway runs approve --set-passphrase"
+		c.Message = "not set: guideway runs approve is disabled; to set a passphrase: guideway runs approve --set-passphrase"
 	}
 	return c
 }
@@ -156,11 +156,11 @@ func describeStore(ctx context.Context, journal app.JournalStore) (string, error
 		return fmt.Sprintf("%s, %s, sound (SQLite %s, schema %d)", app.Plural(int(h.Runs), "run", "runs"), app.FormatBytes(h.Bytes), h.SQLite, h.Schema), nil
 	}
 	_, err := journal.Runs(ctx, run.Filter{Limit: 1})
-	return "it answers", err
+	return "reachable", err
 }
 
 // fixDamaged is the fix for a damaged file.
-const fixDamaged = "guideway runs export --salvage DIR, to recover the readable data; then restore %s from a backup, or move it away to start with an empty store"
+const fixDamaged = "guideway runs export --salvage DIR, to recover the readable data; then restore %s from a backup, or move the file away to start with an empty store"
 
 // checkMachineRuns checks the machine run store, as checkRuns checks the store of guided
 // runs.

@@ -31,7 +31,7 @@ func (o *DoctorOptions) checkUpstreams(cfg *config.Config) []Check {
 		switch {
 		case row.Problem != "":
 			c.Status, c.Fix = CheckFail, "fix the upstream in "+u.Origin.String()
-			state = "wrong"
+			state = "invalid"
 		case u.Disabled:
 			counts[state]++
 			continue
@@ -51,13 +51,13 @@ func (o *DoctorOptions) checkUpstreams(cfg *config.Config) []Check {
 		counts[state]++
 		checks = append(checks, c)
 	}
-	for _, state := range []string{"ready", "not queried yet", "waiting for approval", "disabled", "wrong"} {
+	for _, state := range []string{"ready", "not queried yet", "waiting for approval", "disabled", "invalid"} {
 		if n := counts[state]; n > 0 {
 			all.Message += fmt.Sprintf(", %d %s", n, state)
 		}
 	}
 	if !slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
-		all.Message += `; the toolset "gateway" is disabled in the settings, so agents see them only on servers started with it`
+		all.Message += `; agents see upstreams only on servers started with the toolset "gateway", which is disabled in the settings`
 	}
 	all.Message = strings.Replace(all.Message, "configured, ", "configured: ", 1)
 	return append([]Check{all}, checks...)

@@ -141,8 +141,11 @@ func runMigrateWorkrail(ctx context.Context, o *migrateOptions) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(o.From); err != nil {
-		return guideway.Errorf(guideway.CodeNotFound, "there is no WorkRail in %s", o.From).WithFix("guideway migrate workrail --from DIR")
+	switch _, err := os.Stat(o.From); {
+	case errors.Is(err, fs.ErrNotExist):
+		return guideway.Errorf(guideway.CodeNotFound, "there is no WorkRail directory %s", o.From).WithFix("guideway migrate workrail --from DIR")
+	case err != nil:
+		return app.ReadError(o.From, err)
 	}
 	to, err := o.userDir(cfg)
 	if err != nil {
@@ -233,16 +236,18 @@ func (o *migrateOptions) migrateSettings(ctx context.Context, cfg *config.Config
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err == nil {
-		_, err = config.Load(config.Options{File: item.From, Getenv: func(name string) string {
-			if name == "HOME" || name == "USERPROFILE" {
-				return o.app.Host.Getenv(name)
-			}
-			return ""
-		}, Dir: o.From})
-	}
 	if err != nil {
-		item.Outcome, item.Reason, item.Diagnostics = migrate.Broken, "the settings have different names in guideway.json", config.DiagnosticsOf(err)
+		item.Outcome, item.Reason, item.Fix = migrate.Broken, app.ReadError(item.From, err).Error(), "make the file readable for this user"
+		return []migrate.Item{item}
+	}
+	_, err = config.Load(config.Options{File: item.From, Getenv: func(name string) string {
+		if name == "HOME" || name == "USERPROFILE" {
+			return o.app.Host.Getenv(name)
+		}
+		return ""
+	}, Dir: o.From})
+	if err != nil {
+		item.Outcome, item.Reason, item.Diagnostics = migrate.Broken, "guideway.json does not accept all of these settings", config.DiagnosticsOf(err)
 		item.Fix = "copy each setting into " + filepath.Join(cfg.Dirs.Config, "guideway.json")
 		return []migrate.Item{item}
 	}

@@ -51,7 +51,7 @@ func RunOpen(ctx context.Context, o *OpenOptions) error {
 	}
 	address, ok := server.FindLiveServer(ctx, cfg)
 	if !ok {
-		return guideway.Errorf(guideway.CodeUnavailable, "no server is running on %s", cfg.DataDir).WithFix("guideway serve")
+		return guideway.Errorf(guideway.CodeUnavailable, "no server is running on the data directory %s", cfg.DataDir).WithFix("guideway serve")
 	}
 	person := app.NewApprover(o.app.Host, cfg)
 	if err := person.CheckPassphraseIfSet(ctx); err != nil {
@@ -61,8 +61,12 @@ func RunOpen(ctx context.Context, o *OpenOptions) error {
 	if err != nil {
 		return err
 	}
-	if !isAccepted(ctx, link) {
-		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s does not accept a login of %s: it was started with another key file", address, app.UserSecretsDir(cfg)).
+	accepted, err := isAccepted(ctx, link)
+	if err != nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s did not answer: %w", address, err).WithFix("guideway doctor")
+	}
+	if !accepted {
+		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s does not accept a login link made with the secrets in %s: the server was started with another key file", address, app.UserSecretsDir(cfg)).
 			WithFix("use the key file of the server: --journal-key-file, or journal.keyFile in guideway.json for both")
 	}
 	fmt.Fprintf(o.app.Host.Out, "%s\n", link)
@@ -91,11 +95,11 @@ func newLoginLink(cfg *config.Config, address string) (string, error) {
 }
 
 // isAccepted reports whether the server accepts a link. The link stays valid.
-func isAccepted(ctx context.Context, link string) bool {
+func isAccepted(ctx context.Context, link string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, app.ServerProbeTimeout)
 	defer cancel()
 	status, _, err := server.FetchPage(ctx, link)
-	return err == nil && status == http.StatusOK
+	return status == http.StatusOK, err
 }
 
 // startBrowser opens a link in the default browser.
@@ -109,7 +113,7 @@ func startBrowser(ctx context.Context, link string) error {
 	}
 	cmd := exec.CommandContext(ctx, opener[0], append(opener[1:], link)...) //nolint:gosec // G204: Guideway has created the link
 	if err := cmd.Run(); err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "open the browser: %w", err).WithFix("open the link yourself")
+		return guideway.Errorf(guideway.CodeUnavailable, "open the browser: %w", err).WithFix("open the printed link in a browser")
 	}
 	return nil
 }

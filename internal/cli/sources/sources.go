@@ -61,8 +61,8 @@ func RunSources(ctx context.Context, o *app.PlainOptions) error {
 	defer cat.Close()
 	rows := SourceRows(cat)
 	return app.WriteList(o.App.Host, o.JSON, app.Listing[SourceRow]{
-		Items: rows, Answer: rows, Empty: "There are no sources: all of them are disabled. See: guideway help settings",
-		Table: app.NewTable(1, "SOURCE", "LOCATION", "SERVED", "SHADOWED", "PROBLEMS", "TRUST", "STATE").AlignRight(2, 3, 4),
+		Items: rows, Answer: rows, Empty: "All sources are disabled. To enable a source: guideway help settings",
+		Table: app.NewTable(1, "SOURCE", "LOCATION", "SERVED", "SHADOWED", "BROKEN", "TRUST", "STATE").AlignRight(2, 3, 4),
 		Row: func(r SourceRow) []string {
 			location := cmp.Or(app.OneLine(r.Location), "(bundled)")
 			return []string{r.Name, location, fmt.Sprint(r.Served), fmt.Sprint(r.Shadowed), fmt.Sprint(r.Broken), r.trustText(), r.stateText()}

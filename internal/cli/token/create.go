@@ -57,7 +57,7 @@ creating it requires a terminal and your passphrase, if you have set one.`,
 	f.StringSliceVar(&o.Allow.Projects, "project", nil, "allow the upstreams of this project; can be repeated")
 	f.StringSliceVar(&o.Allow.Tools, "tool", nil, "allow this tool, such as files__read or 'github__get_*'; can be repeated")
 	f.StringSliceVar(&o.Allow.Toolsets, "toolset", nil, "allow this toolset of Guideway; can be repeated")
-	f.BoolVar(&o.Allow.All, "all", false, "allow everything")
+	f.BoolVar(&o.Allow.All, "all", false, "allow all upstreams, tools and toolsets")
 	app.AddChoiceFlag(cmd, &o.Exposure, "exposure", "", exposureNames(), "presentation of upstream tools to the client: "+strings.Join(exposureNames(), " or ")+" (default: the setting gateway.exposure)")
 	f.StringVar(&o.Expires, "expires", "", "lifetime, such as 30d or 12h (default: unlimited)")
 	app.AddChangeFlag(cmd, &o.JSON)
@@ -85,7 +85,7 @@ func (o *tokenCreateOptions) checkOptions() error {
 	if o.Expires != "" {
 		var err error
 		if o.lasts, err = config.ParseDuration(o.Expires); err != nil || o.lasts <= 0 {
-			return guideway.Errorf(guideway.CodeInvalid, "--expires %q is not a duration", o.Expires).
+			return guideway.Errorf(guideway.CodeInvalid, "--expires %q is not a duration above zero", o.Expires).
 				WithFix("--expires 30d")
 		}
 	}
@@ -150,7 +150,7 @@ func (o *tokenCreateOptions) accessNotes(cfg *config.Config, token auth.NamedTok
 	}
 	var notes []string
 	if token.Allow.IsEmpty() {
-		notes = append(notes, "the token gives no access: add --upstream, --project, --tool or --toolset, or --all.")
+		notes = append(notes, "the token gives no access: add --upstream, --project, --tool or --toolset, or --all")
 	}
 	for _, name := range token.Allow.Upstreams {
 		if !slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name }) {
@@ -159,7 +159,7 @@ func (o *tokenCreateOptions) accessNotes(cfg *config.Config, token auth.NamedTok
 	}
 	for _, name := range token.Allow.Projects {
 		if !slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Project == name }) {
-			notes = append(notes, fmt.Sprintf("no upstream is in the project %s yet: guideway upstream project list", app.OneLine(name)))
+			notes = append(notes, fmt.Sprintf("no upstream is in the project %s yet; to list projects: guideway upstream project list", app.OneLine(name)))
 		}
 	}
 	return notes

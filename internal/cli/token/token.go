@@ -25,8 +25,9 @@ func NewTokenCmd(a *app.App) *cobra.Command {
 upstreams, projects, single tools and toolsets of Guideway. The other scopes are valid for
 /api: "read" reads your runs, session documents and definitions, "contents" also contexts,
 checkpoints and recorded requests, "approve" answers gates as a human, and "manage" changes
-upstreams, which can start any program. Do not store tokens of the last two scopes where an
-agent can use them. "registry" is valid for /registry only.`,
+upstreams, which can start any program. The scope "registry" is valid for
+/registry only. Do not store tokens of the scopes "approve" and "manage" where an agent can
+use them.`,
 		Example: `  guideway token create laptop --upstream files --tool 'github__get_*' --expires 30d
   guideway token create phone --scope approve
   guideway token list
@@ -74,7 +75,7 @@ func runTokenList(_ context.Context, o *app.PlainOptions) error {
 	host := o.App.Host
 	return app.WriteList(host, o.JSON, app.Listing[auth.NamedToken]{
 		Items: list, Answer: tokenListAnswer{Tokens: app.OrEmpty(list)}, Empty: "There are no named tokens. To create one: guideway token create NAME",
-		Table: app.NewTable(2, "NAME", "SCOPES", "MAY USE", "MADE", "USED", "ENDS"),
+		Table: app.NewTable(2, "NAME", "SCOPES", "MAY USE", "CREATED", "USED", "EXPIRES"),
 		Row: func(t auth.NamedToken) []string {
 			return []string{app.OneLine(t.Name), scopesText(t.Scopes), app.OneLine(allowText(t)), host.FormatAge(t.Created), host.FormatAgeOr(t.Used, "never"), expiryText(host, t)}
 		},
@@ -117,7 +118,7 @@ func expiryText(h *app.Host, t auth.NamedToken) string {
 	case t.Expires == nil:
 		return "never"
 	case t.Expired(h.CurrentTime()):
-		return "has expired"
+		return "expired"
 	}
 	return t.Expires.Local().Format("2006-01-02 15:04")
 }
@@ -150,9 +151,9 @@ func runTokenShow(_ context.Context, o *app.NameOptions) error {
 	line("  user", app.OneLine(token.User))
 	line("  allows", app.OneLine(allowText(token)))
 	line("  tools", exposureText(token.Exposure))
-	line("  made", host.FormatAge(token.Created))
+	line("  created", host.FormatAge(token.Created))
 	line("  used", host.FormatAgeOr(token.Used, "never"))
-	line("  ends", expiryText(host, token))
+	line("  expires", expiryText(host, token))
 	return nil
 }
 

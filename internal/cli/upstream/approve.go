@@ -114,7 +114,7 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 		return err
 	}
 	answer.Action, answer.Changed = "approved", true
-	return host.WriteChange(o.JSON, answer, app.Plural(len(waiting), "tool is", "tools are")+" approved. Running servers apply it immediately.")
+	return host.WriteChange(o.JSON, answer, app.Plural(len(waiting), "tool is", "tools are")+" approved. Running servers apply the approval immediately.")
 }
 
 // confirmApproval asks the user to confirm.

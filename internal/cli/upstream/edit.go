@@ -54,7 +54,7 @@ server that the upstream announces.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
 			if len(args) == 0 || dash > 1 || dash < 0 && len(args) > 1 {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "a name, and a URL or a command after --, are required").
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "one name is required, followed by --url URL, or by -- and a command").
 					WithFix("guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me")}
 			}
 			return nil
@@ -70,7 +70,7 @@ server that the upstream announces.`,
 	f.StringVar(&o.Transport, "transport", "", `"sse" for a server of protocol version 2024-11-05 (default: detected)`)
 	f.StringVar(&o.Bearer, "bearer", "", "bearer token for the server")
 	f.StringVar(&o.OAuth.ClientID, "oauth-client-id", "", "OAuth client id")
-	f.StringVar(&o.OAuth.ClientSecret, "oauth-client-secret", "", "its secret")
+	f.StringVar(&o.OAuth.ClientSecret, "oauth-client-secret", "", "OAuth client secret")
 	f.StringVar(&o.OAuth.Issuer, "oauth-issuer", "", "token issuer (default: the host of the server)")
 	f.StringVar(&o.OAuth.TokenURL, "oauth-token-url", "", "token endpoint (default: discovered)")
 	f.StringSliceVar(&o.OAuth.Scopes, "oauth-scope", nil, "OAuth scope; can be repeated")
@@ -79,12 +79,12 @@ server that the upstream announces.`,
 	f.StringArrayVar(&o.Headers, "header", nil, "header NAME=value of requests to the URL; can be repeated")
 	f.StringVar(&o.Dir, "dir", "", "working directory of the command")
 	f.StringVar(&o.Project, "project", "", "project of the upstream")
-	f.DurationVar(&o.Timeout, "timeout", 0, "maximum time of a call without progress (default 1m)")
-	f.DurationVar(&o.MaxTime, "max-time", 0, "maximum total time of a call (default 1h)")
-	f.StringVar(&o.Pins, "pins", "", "approval that tools require: first-use, approve or off")
-	f.StringVar(&o.Sessions, "sessions", "", "sharing of upstream sessions among clients: auto, shared or client")
-	f.IntVar(&o.Calls, "calls-per-minute", 0, "maximum calls per minute, all tools together")
-	f.IntVar(&o.ToolCalls, "tool-calls-per-minute", 0, "maximum calls per minute of each tool")
+	f.DurationVar(&o.Timeout, "timeout", 0, "maximum time of a call without progress (default: 1m)")
+	f.DurationVar(&o.MaxTime, "max-time", 0, "maximum total time of a call (default: 1h)")
+	f.StringVar(&o.Pins, "pins", "", "approval that tools require: first-use, approve or off (default: first-use)")
+	f.StringVar(&o.Sessions, "sessions", "", "sharing of upstream sessions among clients: auto, shared or client (default: auto)")
+	f.IntVar(&o.Calls, "calls-per-minute", 0, "maximum calls per minute, all tools together (default: no limit)")
+	f.IntVar(&o.ToolCalls, "tool-calls-per-minute", 0, "maximum calls per minute of each tool (default: no limit)")
 	f.BoolVar(&o.Replace, "replace", false, "replace an existing upstream with this name")
 	app.AddChangeFlag(cmd, &o.JSON)
 	return cmd
@@ -101,8 +101,11 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 	if oauth := o.OAuth; !reflect.ValueOf(oauth).IsZero() {
 		u.OAuth = &oauth
 	}
-	if o.Calls < 0 || o.ToolCalls < 0 {
-		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "a limit must not be negative").WithFix("--calls-per-minute 120")}
+	if o.Calls < 0 {
+		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--calls-per-minute %d is negative", o.Calls).WithFix("--calls-per-minute 120")}
+	}
+	if o.ToolCalls < 0 {
+		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--tool-calls-per-minute %d is negative", o.ToolCalls).WithFix("--tool-calls-per-minute 120")}
 	}
 	if len(o.Command) > 0 {
 		u.Command, u.Args = o.Command[0], o.Command[1:]

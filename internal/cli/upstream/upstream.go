@@ -192,7 +192,7 @@ func RuleNotes(rules map[string]config.UpstreamTool, offered []string) []string 
 			continue
 		}
 		if other, taken := first[name]; taken {
-			notes = append(notes, fmt.Sprintf("%s: omitted, because %s is called %s", tool, other, name))
+			notes = append(notes, fmt.Sprintf("%s: omitted, because the tool %s already has the name %s", tool, other, name))
 			continue
 		}
 		first[name] = tool
@@ -243,7 +243,7 @@ func printUpstream(a *app.App, d upstreamDetails) {
 		fmt.Fprintf(out, "\nNot queried yet: guideway upstream show %s --check\n", d.Name)
 		return
 	}
-	line("  server", app.OneLine(d.Server.Server.Name)+" "+app.OneLine(d.Server.Server.Version)+", speaks "+d.Server.Version)
+	line("  server", app.OneLine(d.Server.Server.Name)+" "+app.OneLine(d.Server.Server.Version)+", protocol version "+d.Server.Version)
 	fmt.Fprintf(out, "\n%s:\n", app.Plural(len(d.Offered), "tool", "tools"))
 	for _, name := range d.Offered {
 		fmt.Fprintf(out, "  %s\n", app.OneLine(name)+d.toolMarks(name))
@@ -278,7 +278,7 @@ func newUpstreamLogsCmd(a *app.App, run func(context.Context, *upstreamLogsOptio
 		ValidArgsFunction: server.CompleteUpstreams(a),
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}
-	cmd.Flags().IntVarP(&o.Lines, "lines", "n", 50, "number of lines")
+	cmd.Flags().IntVarP(&o.Lines, "lines", "n", 50, "number of lines to print, from the end of the log")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }

@@ -171,13 +171,19 @@ func FormatValue(v any) string {
 
 // FormatOrdinal returns a number as an ordinal.
 func FormatOrdinal(n int) string {
-	switch n {
-	case 1:
+	switch {
+	case n == 1:
 		return "first"
-	case 2:
+	case n == 2:
 		return "second"
-	case 3:
+	case n == 3:
 		return "third"
+	case n%10 == 1 && n%100 != 11:
+		return fmt.Sprintf("%dst", n)
+	case n%10 == 2 && n%100 != 12:
+		return fmt.Sprintf("%dnd", n)
+	case n%10 == 3 && n%100 != 13:
+		return fmt.Sprintf("%drd", n)
 	default:
 		return fmt.Sprintf("%dth", n)
 	}

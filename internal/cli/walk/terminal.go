@@ -113,7 +113,7 @@ func (t *Terminal) showGate(w *Walk, pos engine.Position) {
 		t.PrintText("  ", fmt.Sprintf("%d. %s", i+1, text))
 	}
 	if w.Workflow.IsDeclinable(pos) {
-		t.PrintText("  ", ":decline skips the question.")
+		t.PrintText("  ", ":decline leaves the question unanswered.")
 	}
 }
 
@@ -339,7 +339,7 @@ func (t *Terminal) runCommand(w *Walk, pos engine.Position, line string) error {
 			fmt.Fprintln(t.Out, "No variables are set.")
 		}
 		for _, name := range slices.Sorted(maps.Keys(t.pending)) {
-			fmt.Fprintf(t.Out, "  %s = %s, with the next output\n", app.OneLine(name), FormatValue(t.pending[name]))
+			fmt.Fprintf(t.Out, "  %s = %s, sent with the next output\n", app.OneLine(name), FormatValue(t.pending[name]))
 		}
 	case "status":
 		t.Position(w, pos)
@@ -369,7 +369,7 @@ func (t *Terminal) addNote(pos engine.Position, text string) {
 	text = strings.TrimSpace(text)
 	switch {
 	case pos.Kind != engine.PositionStep:
-		fmt.Fprintln(t.Out, "Notes go with the output of a step; a note on an answer follows its number.")
+		fmt.Fprintln(t.Out, "Notes are sent with the output of a step; write a note on an answer after the number of the option.")
 		return
 	case text == "":
 		fmt.Fprintln(t.Out, "Write :note text.")
@@ -381,7 +381,7 @@ func (t *Terminal) addNote(pos engine.Position, text string) {
 
 func (t *Terminal) setVariable(w *Walk, pos engine.Position, pair string) {
 	if pos.Kind == engine.PositionGate {
-		fmt.Fprintln(t.Out, "A gate only accepts an answer.")
+		fmt.Fprintln(t.Out, "A gate accepts only an answer.")
 		return
 	}
 	name, text, err := app.ParsePair(pair, "")
@@ -391,5 +391,5 @@ func (t *Terminal) setVariable(w *Walk, pos engine.Position, pair string) {
 	}
 	value := w.Workflow.ParseVariable(name, text)
 	w.Workflow.SetVariable(w.State, t.pending, name, value)
-	fmt.Fprintf(t.Out, "%s = %s, with the next output\n", app.OneLine(name), FormatValue(value))
+	fmt.Fprintf(t.Out, "%s = %s, sent with the next output\n", app.OneLine(name), FormatValue(value))
 }

@@ -48,7 +48,7 @@ Existing files are not changed.`,
   guideway init ~/my-project`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return guideway.Errorf(guideway.CodeInvalid, "%s takes one directory (got %d arguments)", cmd.CommandPath(), len(args)).
+				return guideway.Errorf(guideway.CodeInvalid, "%s takes at most one directory (got %d arguments)", cmd.CommandPath(), len(args)).
 					WithFix("guideway init")
 			}
 			return nil
@@ -102,7 +102,7 @@ func RunInit(_ context.Context, o *InitOptions) error {
 			answer.Existing = append(answer.Existing, file)
 			err = nil
 		default:
-			return guideway.Errorf(guideway.CodeUnavailable, "make %s: %w", file, err).WithFix("run guideway init in a writable directory")
+			return guideway.Errorf(guideway.CodeUnavailable, "create %s: %w", file, err).WithFix("run guideway init in a writable directory")
 		}
 	}
 	if o.JSON {

@@ -159,7 +159,9 @@ func (o *ListOptions) writeText(answer listAnswer) {
 			return []string{row.ID, string(row.Dialect), fmt.Sprint(row.Steps), row.Source, app.OneLine(row.Name + ": " + row.Description)}
 		})
 	case len(o.Query) > 0:
-		fmt.Fprintf(host.Err, "no workflow matches %q; to list all: guideway list\n", strings.Join(o.Query, " "))
+		fmt.Fprintf(host.Err, "No definition matches %q; to list all workflows: guideway list\n", strings.Join(o.Query, " "))
+	case o.Source != "" || o.Dialect != "":
+		fmt.Fprintln(host.Err, "No definition matches the filters; to list all workflows: guideway list")
 	default:
 		fmt.Fprintln(host.Err, "There are no workflows. To create one: guideway init")
 	}

@@ -51,7 +51,7 @@ kind of document.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
 			if o.Name == "config" && o.Kind != "" {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "guideway.json has no kinds").WithFix("guideway schema config")}
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--kind does not apply to the schema config").WithFix("guideway schema config")}
 			}
 			if o.Name != "config" {
 				if err := checkKind(o.Name, o.Kind); err != nil {

@@ -188,7 +188,7 @@ func (v *showText) writeWorkflow(f app.LoadedDefinition) {
 		return
 	}
 	v.PrintList("Preconditions", f.Steps.Preconditions)
-	v.PrintList("Questions to clarify first", f.Steps.ClarificationPrompts)
+	v.PrintList("Questions to ask first", f.Steps.ClarificationPrompts)
 	v.PrintList("Rules for the whole run", f.Steps.MetaGuidance)
 	fmt.Fprintf(v.Out, "\n%s\n", s.Bold("Steps"))
 	for i, step := range newShowAnswer(f).Steps {

@@ -281,7 +281,7 @@ func (v *showText) writePhaseStep(indent, number string, step showPhaseStep) {
 	v.writeHeading(indent, number, step.Name, step.ID)
 	below := indent + strings.Repeat(" ", len(number)+2)
 	if step.Optional {
-		v.writeField(below, "may", "can be skipped with a reason")
+		v.writeField(below, "may", "be skipped with a reason")
 	}
 	v.writeActions(below, "does", step.Actions)
 }
