@@ -57,7 +57,7 @@ func parseInputRequests(result json.RawMessage) (questions []question, state str
 		return json.Unmarshal(members["method"], &questions[len(questions)-1].Method)
 	})
 	if len(questions) > maxQuestions {
-		return nil, "", fmt.Errorf("too many questions in one result: %d", len(questions))
+		return nil, "", fmt.Errorf("the result has %d questions; at most %d are allowed", len(questions), maxQuestions)
 	}
 	return questions, state, err
 }
@@ -109,7 +109,7 @@ func sanitizeQuestion(c *Client, m *member, method string, params json.RawMessag
 		}
 		var address string
 		if json.Unmarshal(members["url"], &address) != nil || !isWebPage(address) {
-			return nil, errors.New("the upstream asks to open a URL that is not a web page")
+			return nil, errors.New("the upstream asks to open a page that is not at an https or local http URL")
 		}
 	}
 	if m.NoPrefix {
@@ -227,7 +227,7 @@ func (c *Client) finalResult(result json.RawMessage, modern bool) (json.RawMessa
 			return nil
 		}
 		return guideway.Errorf(guideway.CodeUnavailable, "the server carried out the call, but its answer is invalid: it asks for input with %q", key).
-			WithFix("check the server before you call again")
+			WithFix("check the effects of the call at the server before you repeat it")
 	})
 	if err != nil {
 		return nil, err

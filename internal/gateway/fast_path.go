@@ -253,7 +253,7 @@ func (g *Gateway) connectFast(c *Client, session *mcp.ServerSession, send func(i
 		case m := <-answer:
 			return m.Result, m.Err
 		case <-ctx.Done():
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the answer is no longer needed"}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the call ended before the client answered"}
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -231,7 +232,7 @@ func checkEntries(entries []Entry) error {
 			return guideway.Errorf(guideway.ErrorCode(err), "the upstream %q: %w", e.Spec.Name, err).WithFix("%s", guideway.ErrorFix(err))
 		}
 		if seen[e.Spec.Name] {
-			return guideway.Errorf(guideway.CodeConflict, "duplicate upstream %q", e.Spec.Name).WithFix("rename one")
+			return guideway.Errorf(guideway.CodeConflict, "duplicate upstream %q", e.Spec.Name).WithFix("rename one of the two upstreams")
 		}
 		seen[e.Spec.Name] = true
 	}
@@ -243,18 +244,18 @@ func (e *Entry) Check() error {
 	if err := e.Spec.Check(); err != nil {
 		return err
 	}
-	invalid := func(what string, given any, allowed ...any) error {
-		return guideway.Errorf(guideway.CodeInvalid, "invalid %[2]s: %[1]q", given, what).WithFix("use one of %v", allowed)
+	invalid := func(what, given string, allowed ...string) error {
+		return guideway.Errorf(guideway.CodeInvalid, "invalid %s %q", what, given).WithFix("use one of: %s", strings.Join(allowed, ", "))
 	}
 	switch e.Sessions {
 	case "", SessionsAuto, SessionsShared, SessionsClient:
 	default:
-		return invalid("sessions mode", e.Sessions, SessionsAuto, SessionsShared, SessionsClient)
+		return invalid("sessions mode", string(e.Sessions), string(SessionsAuto), string(SessionsShared), string(SessionsClient))
 	}
 	switch e.Pins {
 	case "", PinFirstUse, PinApprove, PinOff:
 	default:
-		return invalid("pin mode", e.Pins, PinFirstUse, PinApprove, PinOff)
+		return invalid("pin mode", string(e.Pins), string(PinFirstUse), string(PinApprove), string(PinOff))
 	}
 	if e.Prefix != "" {
 		return upstream.CheckName(e.Prefix)

@@ -117,7 +117,7 @@ func (g *Gateway) afterHooks(ctx context.Context, c *Client, t *tool, r Request,
 	}
 	var name string
 	if json.Unmarshal(members["name"], &name) != nil || name == "" {
-		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook removed the name of the tool")
+		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook returned params without a valid tool name")
 	}
 	if name == t.original && !t.unlisted {
 		return t, r, nil
@@ -217,14 +217,17 @@ func toolsFromHooks(s *surface, m *member, known map[string]*tool, list []json.R
 		members, err := jsonrpc.Members(raw, "name", "description", "inputSchema")
 		original := textMember(raw, "name")
 		if schema := members["inputSchema"]; err != nil || original == "" || len(schema) == 0 || schema[0] != '{' {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a tool without a name or an inputSchema: %s", clipText(string(raw), maxName))
+			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a tool whose name or inputSchema is missing or invalid: %s", clipText(string(raw), maxName))
 		}
 		t := tool{entry: entry{member: m, original: original, name: m.namePrefix() + original}, description: textMember(raw, "description")}
 		if old := known[original]; old != nil {
 			t.name = old.name
-		} else if replaceInvalid(t.name) != t.name || len(t.name) > maxName || s.names.taken[t.name] {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook renamed a tool to %q, which is taken, reserved or invalid", clipText(original, maxName)).
-				WithFix("use a unique name of letters, digits, dots, dashes and underscores")
+		} else if replaceInvalid(t.name) != t.name || len(t.name) > maxName {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook renamed a tool to %q, which is not a valid name", clipText(original, maxName)).
+				WithFix("use letters, digits, dots, dashes and underscores, and at most %d bytes with the upstream's prefix", maxName)
+		} else if s.names.taken[t.name] {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook renamed a tool to %q, a name that is reserved or used by another tool", clipText(original, maxName)).
+				WithFix("use another name")
 		}
 		if seen[t.name] {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook gave two tools the name %q", original)

@@ -130,7 +130,7 @@ func (g *Gateway) checkLimits(c *Client, t *tool) error {
 // boundsOf returns the bounds of every request of a client to an upstream.
 func (g *Gateway) boundsOf(c *Client, m *member) []bound {
 	return []bound{
-		{"client", c.stateOwner() + "\x00" + c.Principal.Client, "too many calls of this client", int(g.clientPerMinute.Load())},
+		{"client", c.stateOwner() + "\x00" + c.Principal.Client, "this client has sent too many calls", int(g.clientPerMinute.Load())},
 		{"upstream", m.Name(), "the upstream " + m.Name() + " was called too often", m.PerMinute},
 	}
 }
@@ -156,6 +156,6 @@ func (l *limits) refuseOver(bounds ...bound) error {
 	if over == nil {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "%s: the limit is %d calls per minute; call again in %s", over.said, over.perMinute, wait).
-		WithFix("call again in %s, or another tool until then", wait)
+	return guideway.Errorf(guideway.CodeUnavailable, "%s: the limit per minute is %d; call again in %s", over.said, over.perMinute, wait).
+		WithFix("wait %s, then call again", wait)
 }

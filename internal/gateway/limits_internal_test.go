@@ -38,7 +38,7 @@ func TestEachClientHasItsOwnLimit(t *testing.T) {
 	for name, c := range clients {
 		again := *c // a limit belongs to the client, not to a connection
 		again.Session = "new"
-		if err := g.checkLimits(&again, called); err == nil || !strings.Contains(err.Error(), "too many calls of this client") {
+		if err := g.checkLimits(&again, called); err == nil || !strings.Contains(err.Error(), "this client has sent too many calls") {
 			t.Errorf("%s: a third call: %v", name, err)
 		}
 		if err := g.checkRequestLimits(&again, m, Request{}); err == nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -181,7 +182,7 @@ func (g *Gateway) askParked(ctx, life context.Context, c *Client, m *member, cal
 		}
 	default:
 	}
-	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the answer is no longer needed"}
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the call ended before the client answered"}
 }
 
 // waitParked waits for the result of a parked call or for its next question.
@@ -203,7 +204,7 @@ func (g *Gateway) waitParked(ctx context.Context, c *Client, call *parkedCall, a
 		call.turn++
 		call.open, call.answered = &q, make(chan struct{})
 		turn := call.turn
-		call.expiry = time.AfterFunc(stateTime, func() { call.cancel(errors.New("no answer in time")) })
+		call.expiry = time.AfterFunc(stateTime, func() { call.cancel(fmt.Errorf("the client did not answer within %s", stateTime)) })
 		call.mu.Unlock()
 		return c.inputResult([]question{q.question}, g.sealer.sealState(state{User: c.stateOwner(), Tool: a.shown, Parked: call.id, Turn: turn}))
 	case <-ctx.Done():

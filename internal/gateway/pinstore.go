@@ -113,7 +113,7 @@ func (p PinStore) Forget(name string) error {
 		return err
 	}
 	if err := os.Remove(p.definitionsPath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("forget the approved tools: %w", err)
+		return fmt.Errorf("remove the approved tools: %w", err)
 	}
 	if records.Find(seenKey(name)) == nil {
 		return nil
@@ -166,7 +166,7 @@ func (p PinStore) addPins(records approval.Records, name string, pins map[string
 }
 
 func (p PinStore) privateFile(path string) atomicfile.File {
-	return atomicfile.File{Path: path, What: "file of approved tools", IfSeen: "this is harmless: the file contains no secret", MaxBytes: maxPins}
+	return atomicfile.File{Path: path, What: "file of approved tools", IfSeen: "nothing else is necessary: the file contains no secret", MaxBytes: maxPins}
 }
 
 func (p PinStore) definitionsPath(name string) string {

@@ -75,7 +75,7 @@ func (s *surface) addResources(m *member, c *upstream.Catalog) {
 			e.name = addressOf(m, e.original)
 		}
 		if s.address[e.name] != nil {
-			s.addNote(m, e.original, "the resource is omitted: its URI is taken")
+			s.addNote(m, e.original, "the resource or template is omitted: its URI is already in use")
 			return nil
 		}
 		e.shown = s.shownAs(m, raw, key, e.name)
@@ -104,16 +104,31 @@ func (s *surface) addResources(m *member, c *upstream.Catalog) {
 			continue
 		}
 		if !claims {
-			s.addNote(m, original, "the resource template is too general or uses Guideway's URIs: it is offered as "+e.name)
+			s.addNote(m, original, "the resource template is offered as "+e.name+": "+s.unclaimedReason(m, literal))
 		}
 		s.addTemplate(m, e, literal)
 	}
 }
 
+// unclaimedReason returns the reason why a template is offered with the upstream's name.
+func (s *surface) unclaimedReason(m *member, literal string) string {
+	switch {
+	case isReservedURI(literal):
+		return "its URIs are reserved for Guideway"
+	case s.isForeignPage(m, literal):
+		return "its URIs contain the name of another upstream"
+	default:
+		return "it is too general"
+	}
+}
+
+// maxTemplate is the maximum length of a template that is matched, in bytes.
+const maxTemplate = 1 << 10
+
 // addTemplate adds a template with the URI that clients use.
 func (s *surface) addTemplate(m *member, e *entry, literal string) {
-	if len(e.name) > 1<<10 {
-		s.addNote(m, e.original, "the template is too long to be matched")
+	if len(e.name) > maxTemplate {
+		s.addNote(m, e.original, fmt.Sprintf("the resources of the template cannot be read: its URI is longer than %d bytes", maxTemplate))
 		return
 	}
 	template, err := uritemplate.New(e.name)

@@ -58,7 +58,7 @@ func TestTakenURIIsOmitted(t *testing.T) {
 	if len(s.resources) != 2 || len(s.templates) != 0 {
 		t.Errorf("%d resources and %d templates are offered", len(s.resources), len(s.templates))
 	}
-	if len(s.notes) != 1 || !strings.Contains(s.notes[0].Message, "its URI is taken") || s.notes[0].Upstream != "b" {
+	if len(s.notes) != 1 || !strings.Contains(s.notes[0].Message, "its URI is already in use") || s.notes[0].Upstream != "b" {
 		t.Errorf("the notes are %v", s.notes)
 	}
 	for uri, want := range map[string]string{"note://one": "a", addressOf(g.members[1], "note://one"): "b"} {

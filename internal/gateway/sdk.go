@@ -258,7 +258,7 @@ func askTyped(ctx context.Context, session *mcp.ServerSession, method string, pa
 	case "roots/list":
 		return session.ListRoots(ctx, nil) //nolint:staticcheck // SA1019: legacy clients have it
 	}
-	return nil, fmt.Errorf("%q cannot be sent to a client", method)
+	return nil, fmt.Errorf("the request %q cannot be sent to a client", method)
 }
 
 // middleware answers requests to upstreams and adds them to lists.

@@ -50,7 +50,7 @@ func lazyTools() []json.RawMessage {
 // lazyCall calls tool_search or tool_call.
 func (g *Gateway) lazyCall(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
 	bad := func(message string) (json.RawMessage, error) {
-		return c.finishResult(toolError(guideway.CodeInvalid, message, `such as {"query": "read a file"}, then {"name": "files__read", "arguments": {…}}`))
+		return c.finishResult(toolError(guideway.CodeInvalid, message, `call tool_search with {"query": "read a file"}, then tool_call with {"name": "files__read", "arguments": {…}}`))
 	}
 	arguments := r.Arguments
 	if arguments == nil {
@@ -77,7 +77,7 @@ func (g *Gateway) lazyCall(ctx context.Context, c *Client, r Request) (json.RawM
 		return bad("query must be a string")
 	}
 	if members["limit"] != nil && (json.Unmarshal(members["limit"], &limit) != nil || limit < 1 || limit > 50) {
-		return bad("limit must be a number from 1 to 50")
+		return bad("limit must be a whole number from 1 to 50")
 	}
 	return c.finishResult(searchResult(g.listedTools(ctx, c), clipText(query, 1<<10), limit))
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 
@@ -80,7 +81,7 @@ func (g *Gateway) addFollower(key subscription, who follower, want upstream.Want
 			}
 		}
 		if n >= maxFollowed {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "too many subscriptions of this client; end some of them"}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("this client already has %d subscriptions, the maximum; end some of them", n)}
 		}
 	}
 	if f == nil {

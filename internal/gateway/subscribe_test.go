@@ -123,7 +123,7 @@ func TestFollowingNeedsAccess(t *testing.T) {
 	for i := 0; err == nil && i < 300; i++ {
 		err = p.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: fmt.Sprintf("note://%d", i)})
 	}
-	if err == nil || !strings.Contains(err.Error(), "too many subscriptions") {
+	if err == nil || !strings.Contains(err.Error(), "256 subscriptions, the maximum") {
 		t.Errorf("the number of subscriptions is not limited: %v", err)
 	}
 }

@@ -130,7 +130,7 @@ func (a *api) diffCheckpoint(c *call) (any, error) {
 		}
 		if from = rec.Parent; from == "" {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "the checkpoint %s is the first one of its series", id).
-				WithFix("name another checkpoint with the parameter from")
+				WithFix("name the checkpoint to compare with in the parameter from")
 		}
 	}
 	diff, err := a.Memory.Diff(c.Context(), c.runCaller(), from, id)

@@ -129,7 +129,7 @@ func (a *api) startPosition(c *call) (after int64, ahead bool, err error) {
 	}
 	after, err = strconv.ParseInt(given, 10, 64)
 	if err != nil || after < 0 {
-		return 0, false, guideway.Errorf(guideway.CodeInvalid, "the %s is %q", name, clipText(given)).
+		return 0, false, guideway.Errorf(guideway.CodeInvalid, "the %s has the invalid value %q", name, clipText(given)).
 			WithFix("pass the id of an event of this stream")
 	}
 	if after > latest {

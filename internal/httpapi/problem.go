@@ -94,7 +94,7 @@ func (a *api) writeError(w http.ResponseWriter, r *http.Request, err error) {
 		p.Fix = run.ApprovalFix(p.RunID, auth.ServerURL(auth.WithServerURL(r))+"/runs/"+p.RunID)
 	}
 	if code >= http.StatusInternalServerError {
-		a.Logger.Error("answer a request", "method", r.Method, "path", r.URL.Path, "error", err)
+		a.Logger.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
 	if code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")

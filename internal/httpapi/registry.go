@@ -16,7 +16,8 @@ func (a *api) mountRegistry(mux *http.ServeMux) {
 	guarded := a.requireCredential(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !auth.GrantFrom(r.Context()).May(auth.RightRegistry):
-			a.writeError(w, r, guideway.Errorf(guideway.CodeForbidden, "this credential cannot read the registry"))
+			a.writeError(w, r, guideway.Errorf(guideway.CodeForbidden, "this token cannot read the registry").
+				WithFix("use a token that was created with guideway token create NAME --scope registry"))
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
 			a.writeError(w, r, guideway.Errorf(guideway.CodeInvalid, "the registry is read-only"))

@@ -157,7 +157,7 @@ func (a *api) readSession(ctx context.Context, ref session.Ref) (session.Documen
 
 func noSession(ref session.Ref) error {
 	return guideway.Errorf(guideway.CodeNotFound, "there is no session %q", clipText(ref.ID)).
-		WithFix("GET /api/sessions lists the sessions")
+		WithFix("list the sessions with GET /api/sessions")
 }
 
 // isValidRef reports whether a reference can belong to a document. Its parts come from a
@@ -199,8 +199,8 @@ func restorePath(ref session.Ref) string {
 func (a *api) restoreSession(c *call) (any, error) {
 	ref := c.sessionRef()
 	if ref.Project == "" {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a deleted session is not listed, so the request must name its project").
-			WithFix("POST to the path that the deletion returned; it has ?project=ID")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the request does not name the project of the deleted session").
+			WithFix("POST to the path that the deletion returned, which ends in ?project=ID")
 	}
 	if !isValidRef(ref) {
 		return nil, noSession(ref)
@@ -245,7 +245,7 @@ func (a *api) bulkDelete(c *call, body bulkBody) (any, error) {
 		if err != nil {
 			code, p := newProblem(err)
 			if code >= http.StatusInternalServerError {
-				a.Logger.Error("delete a session", "error", err)
+				a.Logger.Error("a session could not be deleted", "error", err)
 			}
 			result.Failed = append(result.Failed, bulkError{item, p.Error, p.Code})
 			continue
@@ -257,8 +257,11 @@ func (a *api) bulkDelete(c *call, body bulkBody) (any, error) {
 }
 
 func (a *api) deleteNamed(c *call, item bulkRef) (session.Ref, error) {
-	if item.WorkflowID == "" || item.SessionID == "" {
-		return session.Ref{}, guideway.Errorf(guideway.CodeInvalid, "workflowId or sessionId is missing")
+	switch {
+	case item.WorkflowID == "":
+		return session.Ref{}, guideway.Errorf(guideway.CodeInvalid, "the session %q has no workflowId", clipText(item.SessionID))
+	case item.SessionID == "":
+		return session.Ref{}, guideway.Errorf(guideway.CodeInvalid, "a session of the workflow %q has no sessionId", clipText(item.WorkflowID))
 	}
 	ref, err := a.findNamed(c.Context(), session.Ref{
 		User: c.userName(), Project: item.ProjectID, Workflow: item.WorkflowID, ID: item.SessionID,
@@ -295,7 +298,7 @@ func (a *api) currentProject(c *call) (any, error) {
 	p := a.CurrentProject(c.Context())
 	if p.ID == "" {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "this server was not started in a project").
-			WithFix("GET /api/projects lists the projects")
+			WithFix("list the projects with GET /api/projects")
 	}
 	return object{"project": p}, nil
 }

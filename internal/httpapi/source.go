@@ -54,7 +54,7 @@ func (a *api) workflowSource(c *call) (any, error) {
 	data := entry.Text()
 	if data == nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "cannot read the text of %q", clipText(id)).
-			WithFix("check that %s exists", entry.Path)
+			WithFix("check that %s exists and is readable", entry.Path)
 	}
 	return workflowText{
 		Workflow: summarizeEntry(entry.Entry), Text: string(data), Format: writer.Format(string(data)), Base: writer.Version(data),
@@ -123,7 +123,7 @@ func checkSavable(id, text string) error {
 	}
 	if !fileName().MatchString(id) {
 		return guideway.Errorf(guideway.CodeInvalid, "the id %q cannot name a file", clipText(id)).
-			WithFix("use letters, digits, dots, hyphens and underscores")
+			WithFix("use at most 128 letters, digits, dots, hyphens and underscores, and start with a letter or a digit")
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (a *api) findFile(id string, body saveBody) (catalog.SourceInfo, string, er
 	}
 	if info == nil {
 		return catalog.SourceInfo{}, "", guideway.Errorf(guideway.CodeInvalid, "definitions cannot be saved in %q", clipText(body.Source)).
-			WithFix("choose one of: %s", strings.Join(names, ", "))
+			WithFix("choose one of these sources: %s", strings.Join(names, ", "))
 	}
 	name := id + "." + writer.Format(body.Text)
 	if entry, err := a.Catalog.Get(id); err == nil {

@@ -76,7 +76,8 @@ func (a *api) revokeToken(c *call) (any, error) {
 	}
 	for _, t := range all {
 		if t.Name == name && t.User != c.userName() {
-			return nil, guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", clipText(name))
+			return nil, guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", clipText(name)).
+				WithFix("list the tokens with: guideway token list")
 		}
 	}
 	return nil, a.Tokens.Revoke(name)

@@ -90,7 +90,7 @@ type trialResult struct {
 // keeps the moves, and removes the last one to undo it.
 func (a *api) tryMoves(c *call, body trialBody) (any, error) {
 	if len(body.Moves) > maxTrialMoves {
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "a trial has at most %d moves", maxTrialMoves).WithFix("start a run")
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "a trial has at most %d moves", maxTrialMoves).WithFix("start a run, which has no such limit")
 	}
 	loads, found := workflow.Parse("", []byte(body.Text))
 	if loads == nil {

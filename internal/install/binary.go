@@ -16,13 +16,13 @@ import (
 // has the form of PATH.
 func Binary(executable, pathList string) (string, error) {
 	if executable == "" || !filepath.IsAbs(executable) {
-		return "", guideway.Errorf(guideway.CodeInvalid, "the path of this program is unknown (got %q)", executable).
+		return "", guideway.Errorf(guideway.CodeInvalid, "the absolute path of this program is unknown (got %q)", executable).
 			WithFix("start guideway by its absolute path")
 	}
 	if isTemporary(executable) {
 		return "", guideway.Errorf(guideway.CodeInvalid,
 			"cannot install %s (a temporary binary, such as the output of go run, does not exist when the client starts it)", executable).
-			WithFix("go install github.com/guideway-dev/guideway/cmd/guideway@latest, then guideway install")
+			WithFix("run go install github.com/guideway-dev/guideway/cmd/guideway@latest, then guideway install")
 	}
 	own, err := os.Stat(executable)
 	if err != nil {

@@ -142,7 +142,7 @@ func Plan(env Env, client Client, req Request, f File) (Change, error) {
 	}
 	if found {
 		if !req.Force && name != DefaultName && !looksOurs(env, old, req.Command) {
-			return Change{}, foreignEntry(f.Path, name, old, "--name "+DefaultName+", or --force to replace it")
+			return Change{}, foreignEntry(f.Path, name, old, "use --name "+DefaultName+", or --force to replace the entry")
 		}
 		change.Action, change.OldCommand = ActionUpdated, old.Command
 		want.Env = mergeVariables(old.Env, req.Env)
@@ -284,7 +284,7 @@ func CheckName(name string) error {
 		if !ok {
 			return guideway.Errorf(guideway.CodeInvalid,
 				"%q is not a valid server name (only letters, digits, - and _ work in every client)", name).
-				WithFix("--name %s", DefaultName)
+				WithFix("use --name %s", DefaultName)
 		}
 	}
 	return nil
@@ -300,7 +300,7 @@ func checkRequest(client Client, name string, req Request) error {
 	for k := range req.Env {
 		if k == "" || strings.ContainsAny(k, "=\x00") {
 			return guideway.Errorf(guideway.CodeInvalid, "%q is not a valid name of an environment variable", k).
-				WithFix("--env NAME=value")
+				WithFix("use --env NAME=value")
 		}
 	}
 	return nil

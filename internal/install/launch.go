@@ -47,10 +47,10 @@ func Start(way Launch, executable, pathList string, env map[string]string) (comm
 		command, err = Binary(executable, pathList)
 		return command, mcpArgs(), err
 	case LaunchNPX:
-		command, err = findProgram("npx", pathList, "install Node.js, or --launch binary")
+		command, err = findProgram("npx", pathList, "install Node.js, or use --launch binary")
 		return command, append([]string{"-y", Package}, mcpArgs()...), err
 	case LaunchDocker:
-		command, err = findProgram("docker", pathList, "install Docker, or --launch binary")
+		command, err = findProgram("docker", pathList, "install Docker, or use --launch binary")
 		args = []string{"run", "--rm", "-i", "-v", "guideway:/data"}
 		for _, name := range slices.Sorted(maps.Keys(env)) {
 			args = append(args, "-e", name)
@@ -58,7 +58,7 @@ func Start(way Launch, executable, pathList string, env map[string]string) (comm
 		return command, append(args, Image, "mcp"), err
 	}
 	return "", nil, guideway.Errorf(guideway.CodeInvalid, "unknown launcher %q (auto, binary, npx or docker)", way).
-		WithFix("--launch auto")
+		WithFix("use --launch auto")
 }
 
 func mcpArgs() []string { return []string{"mcp"} }

@@ -61,7 +61,7 @@ func Servers(env Env, client Client, src []byte) ([]Server, error) {
 	}
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "cannot read the configuration of %s: %w", client.Title, err).
-			WithFix("fix the file")
+			WithFix("fix the configuration file of %s", client.Title)
 	}
 	var list []Server
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
@@ -201,7 +201,7 @@ func (s *Server) convertReferences() {
 			case parts[1] == "workspaceFolder" || parts[1] == "userHome" || parts[1] == "file":
 				return ref
 			case parts[2] != "":
-				s.Notes = append(s.Notes, fmt.Sprintf("%s has a default, which is not imported: set %s", ref, parts[1]))
+				s.Notes = append(s.Notes, fmt.Sprintf("the default of %s is not imported: set the environment variable %s", ref, parts[1]))
 			}
 			return "${env:" + parts[1] + "}"
 		})

@@ -162,13 +162,13 @@ func writeQuoted(b *strings.Builder, title, text, runID string) {
 	more := len(runes) - maxQuoted
 	if more > 0 {
 		runes = runes[:maxQuoted]
-		fmt.Fprintf(b, " (%d characters more are not shown here; read all of it with guideway runs approve %s)", more, runID)
+		fmt.Fprintf(b, " (characters that are not shown: %d; to read the full text, run guideway runs approve %s)", more, runID)
 	}
 	for line := range strings.Lines(string(runes)) {
 		b.WriteString("\n> " + strings.TrimSuffix(line, "\n"))
 	}
 	if more > 0 {
-		fmt.Fprintf(b, "\n(%d characters more: guideway runs approve %s)", more, runID)
+		fmt.Fprintf(b, "\n(characters that are not shown: %d; run guideway runs approve %s)", more, runID)
 	}
 }
 
@@ -235,7 +235,7 @@ func (r *runTools) declinedRefusal(ctx context.Context, runID, handle string, by
 	refusal := &run.Refusal{
 		Code: guideway.CodeRefused, Rule: ruleDeclined, RunID: runID,
 		Message: "the person closed the form without an answer; the run waits",
-		Fix:     "talk to the person before you ask for the gate again. Without a form, " + r.approvalFix(ctx, runID),
+		Fix:     "talk to the person before you request an answer to the gate again. Without a form, " + r.approvalFix(ctx, runID),
 	}
 	if action != "" {
 		refusal.Given = shortenValue(action)

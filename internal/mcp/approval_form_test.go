@@ -367,7 +367,7 @@ func TestFormShowsTheSubmission(t *testing.T) {
 	tests := map[string]struct{ output, notes, want string }{
 		"a long output":     {output: strings.Repeat("line\n", 2000) + "DROP the production database", want: "\n> line\n> DROP the production database"},
 		"hidden characters": {output: "\u202eelpmaxe\x1b[2J\u200b", notes: "a\rb", want: "\n> \\u{202E}elpmaxe\\u{001B}[2J\\u{200B}\n\nIts notes:\n> a\\u{000D}b"},
-		"a cut output":      {output: strings.Repeat("x", 20_000), want: "The agent submitted: (4000 characters more are not shown here; read all of it with guideway runs approve r_"},
+		"a cut output":      {output: strings.Repeat("x", 20_000), want: "The agent submitted: (characters that are not shown: 4000; to read the full text, run guideway runs approve r_"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

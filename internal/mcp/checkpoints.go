@@ -32,7 +32,7 @@ func (t *contextTools) listTools() []*tool {
 const exampleCheckpoint = "c_0123456789abcdefghjkmnp"
 
 func runHandleParam() param {
-	return param{name: "handle", kind: kindString, maxLength: maxID, description: "Of a run", example: exampleHandle}
+	return param{name: "handle", kind: kindString, maxLength: maxID, description: "A run's handle", example: exampleHandle}
 }
 
 func seriesParam(description string) param {
@@ -173,7 +173,7 @@ func (t *contextTools) saveTool() *tool {
 		description: "Save your context so that it outlives this conversation: the context of a run by its handle (context is added to the checkpoint only), " +
 			"or any context under a sessionId. Runs save automatically at phase ends and gates.",
 		params: []param{
-			runHandleParam(), seriesParam("Any; created if absent"), workflowParam(), contextParam("What you need to continue"),
+			runHandleParam(), seriesParam("Any id; created if absent"), workflowParam(), contextParam("What you need to continue"),
 			{name: "name", kind: kindString, maxLength: 200},
 			{name: "tags", kind: kindStrings},
 			{name: "agentId", kind: kindString, maxLength: maxID},
@@ -247,9 +247,9 @@ func (t *contextTools) listTool() *tool {
 		description: "Find checkpoints, newest first. Confirm with the user which one is meant.",
 		params: []param{
 			workflowParam(), seriesParam(""),
-			{name: "query", kind: kindString, maxLength: 1000, description: "Words"},
+			{name: "query", kind: kindString, maxLength: 1000, description: "Words to find"},
 			{name: "tags", kind: kindStrings},
-			{name: "since", kind: kindString, maxLength: maxID, description: "Time or date", example: "2026-01-31"},
+			{name: "since", kind: kindString, maxLength: maxID, description: "Earliest time or date", example: "2026-01-31"},
 			{name: "project", kind: kindString, maxLength: maxPath, description: "Path or id; default: all"},
 			{name: "limit", kind: kindInteger},
 			{name: "cursor", kind: kindString, maxLength: maxSeriesName},
@@ -291,7 +291,7 @@ func parseSince(c call) (time.Time, error) {
 			return at, nil
 		}
 	}
-	bad := c.badCall("since", "since is neither a date nor a time")
+	bad := c.badCall("since", "since must be a date or a time")
 	bad.Allowed = []string{"2026-01-31", "2026-01-31T08:00:00Z"}
 	bad.Next.Arguments["since"] = "2026-01-31"
 	return time.Time{}, bad

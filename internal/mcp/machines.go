@@ -70,7 +70,7 @@ func machineSchema() map[string]any {
 func (m *machineTools) listTool() *tool {
 	return &tool{
 		name: "machine_list", title: "Agent machines",
-		description: "List the agent machines: several agents that work on a task together, driven through states by a script.",
+		description: "List the agent machines. In a machine, several agents work on a task together, and a script leads them through states.",
 		output:      members{kindObjects: "machines"}.schema(),
 		handle: func(ctx context.Context, _ arguments) (any, error) {
 			list, err := m.machines.Served(ctx)
@@ -152,7 +152,7 @@ func (m *machineTools) checkOwnRun(ctx context.Context, c run.Caller, id string)
 	}
 	return &run.Refusal{
 		Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: id, Message: "there is no such machine run",
-		Fix: "this client only sees the runs that it has started; machine_start starts one",
+		Fix: "pass a runId that machine_start returned to this client: a client sees only its own runs",
 	}
 }
 
@@ -181,7 +181,7 @@ func (m *machineTools) statusTool() *tool {
 func (m *machineTools) inputTool() *tool {
 	return &tool{
 		name: "machine_input", title: "Answer a machine", effect: effectAdds,
-		description: "Provide the value that a run asks for. It must come from the user, not from you. If a tool's outcome is unknown, report the outcome.",
+		description: "Provide the value that a run asks for. It must come from the user, not from you. If the run asks for the outcome of a tool call, pass outcome instead.",
 		params: []param{
 			machineRunParam(),
 			{name: "value", kind: kindString, description: "The value, as JSON if it is not text"},

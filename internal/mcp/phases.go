@@ -96,7 +96,7 @@ func describeUnloaded(snap *catalog.Snapshot) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	head := "Not all files could be read:\n"
+	head := "Some files have errors:\n"
 	if n := len(lines) - most; n > 0 {
 		lines = append(lines[:most], fmt.Sprintf("and %d more: guideway doctor lists all", n))
 	}
@@ -283,7 +283,7 @@ func findCheckpoint(in arguments, phase *phases.Phase) (*phases.Checkpoint, erro
 	}
 	bad := notFound("Checkpoint", "checkpoint_id", id, ids)
 	if len(ids) == 0 {
-		bad.Fix = fmt.Sprintf("the phase %q has no checkpoints", phase.ID)
+		bad.Fix = fmt.Sprintf("choose a phase with checkpoints: the phase %q has none", phase.ID)
 		bad.Next = &run.Call{Tool: "get_phase", Arguments: map[string]any{"workflow_id": in.textArg("workflow_id"), "phase_id": phase.ID}}
 		return nil, bad
 	}

@@ -340,7 +340,7 @@ func (p *phaseTools) getSkill() *tool {
 			bad := p.explainMissing(lib, library.KindSkill, "get_skill", "skill_id", workflow, id, allowed, in)
 			for _, owner := range lib.Owners() {
 				if lib.Skill(owner, id) != nil {
-					bad.Fix = fmt.Sprintf("only the workflow %q has this skill", owner)
+					bad.Fix = fmt.Sprintf("name the workflow %q: only it has this skill", owner)
 					bad.Next = &run.Call{Tool: "get_skill", Arguments: map[string]any{"skill_id": id, "workflow_id": owner}}
 				}
 			}

@@ -23,7 +23,7 @@ var (
 
 // projectParam names the project of a call.
 func projectParam() param {
-	return param{name: "project", kind: kindString, maxLength: maxPath, description: "Absolute path or id, if not the server's directory"}
+	return param{name: "project", kind: kindString, maxLength: maxPath, description: "Absolute path or id; default: the server's directory"}
 }
 
 // projects finds the projects of clients.
@@ -52,7 +52,7 @@ func (p projects) findProject(ctx context.Context, c call) (run.Project, error) 
 		return run.Project{ID: project.ID(name), Path: name}, nil
 	case !filepath.IsAbs(name):
 		bad := c.badCall("project", fmt.Sprintf("%q is neither an absolute path nor a project's id", shortenValue(name)))
-		bad.Fix = "omit it, or pass the absolute path of your working directory"
+		bad.Fix = "omit project, or pass the absolute path of your working directory"
 		delete(bad.Next.Arguments, "project")
 		return run.Project{}, bad
 	}

@@ -48,14 +48,14 @@ func handleParam(required bool) param {
 func refParams() []param {
 	return []param{
 		handleParam(false),
-		{name: "runId", kind: kindString, maxLength: maxID, description: "Instead of a handle"},
+		{name: "runId", kind: kindString, maxLength: maxID, description: "Run id, instead of a handle"},
 	}
 }
 
 func requestParam() param {
 	return param{
 		name: "requestId", kind: kindString, maxLength: maxID,
-		description: "Any id; repeating the call with it starts no second run",
+		description: "Any id; a repeat with the same id starts no second run",
 	}
 }
 
@@ -111,7 +111,7 @@ func (r *runTools) newBareAnswer(ctx context.Context, req *mcp.CallToolRequest, 
 	case canAsk(req) && r.suggestsForm(a.Declined):
 		copied := *a
 		copied.Next = askCall(a.Handle)
-		return runAnswer{Answer: &copied, Hint: "only a person can open this gate; the call asks them. If the client shows no form, " + r.approvalFix(ctx, a.RunID)}
+		return runAnswer{Answer: &copied, Hint: "only a person can answer this gate; the call in next asks them. If the client shows no form, " + r.approvalFix(ctx, a.RunID)}
 	}
 	return runAnswer{Answer: a, Hint: r.approvalFix(ctx, a.RunID)}
 }
@@ -124,7 +124,7 @@ func (r *runTools) startTool() *tool {
 		params: []param{
 			idParam("workflowId"),
 			{name: "goal", kind: kindString, description: "What the user wants, in a sentence; finds the run later"},
-			{name: "context", kind: kindObject, description: "First variables"},
+			{name: "context", kind: kindObject, description: "Initial variables"},
 			projectParam(),
 			requestParam(),
 		},
@@ -254,10 +254,10 @@ func (r *runTools) resumeTool() *tool {
 	candidate := members{kindString: "runId handle goal status why", kindNumber: "score", kindObject: "next"}.schemaWith(positionSchema())
 	return &tool{
 		name: "workflow_resume", title: "Find a run to continue",
-		description: "Find a run to continue, by words of its goal, notes, workflow, branch or time, or by id; without arguments, the last ones. " +
+		description: "Find a run to continue, by words of its goal, notes, workflow, branch or time, or by id; without arguments, the latest runs. " +
 			"Do this when the user wants to continue earlier work.",
 		params: []param{
-			{name: "query", kind: kindString, description: "Such as: the auth refactoring of last week"},
+			{name: "query", kind: kindString, description: "Words about the run, such as: last week's auth refactoring"},
 			{name: "runId", kind: kindString, maxLength: maxID},
 			{name: "project", kind: kindString, maxLength: maxPath, description: "Absolute path or id; default: all"},
 		},

@@ -329,7 +329,7 @@ func TestSuggestedCallsWork(t *testing.T) {
 		{
 			"a loop", "workflow_validate",
 			map[string]any{"workflowId": "small", "stepId": "each", "output": "x"},
-			`{"arguments":{"output":"the output of the step","stepId":"inner","workflowId":"small"},"tool":"workflow_validate"}`, "check the output of a step in it: inner",
+			`{"arguments":{"output":"the output of the step","stepId":"inner","workflowId":"small"},"tool":"workflow_validate"}`, "check the output of a step in the loop: inner",
 		},
 		{
 			"an output that is not a string", "workflow_validate",

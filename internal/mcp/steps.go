@@ -242,7 +242,7 @@ func (s *stepTools) validateTool() *tool {
 		description: "Check the output of a step against its criteria before you continue. If it is not valid, fix the issues and check again.",
 		params: []param{
 			idParam("workflowId"),
-			{name: "stepId", kind: kindString, required: true, maxLength: maxID, example: "frame-task", description: "Id of the step, also one in a loop"},
+			{name: "stepId", kind: kindString, required: true, maxLength: maxID, example: "frame-task", description: "Id of the step; it may be in a loop"},
 			{name: "output", kind: kindString, required: true, example: "the output of the step", description: "The step's output"},
 			{name: "context", kind: kindObject, description: "Variables that conditional criteria read"},
 		},
@@ -285,7 +285,7 @@ func stepWithOutput(p *engine.Program, in arguments) (*steps.Step, error) {
 		}
 		bad.Code = guideway.CodeInvalid
 		bad.Message = fmt.Sprintf("'%s' is a loop and has no output", id)
-		bad.Fix = "check the output of a step in it: " + strings.Join(ids, ", ")
+		bad.Fix = "check the output of a step in the loop: " + strings.Join(ids, ", ")
 	}
 	bad.Allowed = ids
 	if meant == "" && len(ids) > 0 {
@@ -301,18 +301,18 @@ func stepWithOutput(p *engine.Program, in arguments) (*steps.Step, error) {
 func (s *stepTools) validateJSON() *tool {
 	return &tool{
 		name: "workflow_validate_json", title: "Check a workflow definition",
-		description: "Check a workflow that you write, as JSON or YAML text. Returns every problem with its location and fix. See workflow_get_schema for the schema.",
+		description: "Check a workflow definition. Returns each diagnostic with its location and fix. See workflow_get_schema for the schema.",
 		params: []param{{
 			name: "workflowJson", kind: kindString, required: true, maxLength: 1 << 20,
 			example:     `{"id":"my-workflow","name":"My workflow","description":"What it achieves","version":"0.1.0","steps":[{"id":"first","title":"First","prompt":"Do this."}]}`,
-			description: "The whole definition as text",
+			description: "The definition, as JSON or YAML text",
 		}},
 		output: verdictSchema(),
 		handle: func(_ context.Context, in arguments) (any, error) {
 			def, found := workflow.Check("", []byte(in.textArg("workflowJson")))
 			out := validation{
 				Valid: def != nil && !slices.ContainsFunc(found, isError), Issues: []string{}, Suggestions: []string{},
-				Diagnostics: limitDiagnostics(found, 50, "fix these, then check again"),
+				Diagnostics: limitDiagnostics(found, 50, "fix the listed diagnostics, then check again"),
 			}
 			for _, d := range out.Diagnostics {
 				if isError(d) {

@@ -76,7 +76,7 @@ func (s *Server) readError(ctx context.Context, uri string, err error) error {
 	case guideway.CodeNotFound, guideway.CodeInvalid:
 		return mcp.ResourceNotFoundError(uri)
 	case guideway.CodeInternal:
-		s.logger.ErrorContext(ctx, "resource not readable", "uri", uri, "error", err)
+		s.logger.ErrorContext(ctx, "a resource could not be read", "uri", uri, "error", err)
 		return guideway.Errorf(guideway.CodeInternal, "%s could not be read; see the server's log", uri)
 	default:
 		return err

@@ -149,7 +149,7 @@ func (t Tree) copyFile(ctx context.Context, from *os.Root, name string) Item {
 	if item.Kind == "workflow" && t.Check != nil {
 		item.Diagnostics = t.Check(item.From, data)
 		if i := slices.IndexFunc(item.Diagnostics, func(d guideway.Diagnostic) bool { return d.Severity == guideway.SeverityError }); i >= 0 {
-			item.Outcome, item.Reason, item.Fix = Broken, item.Diagnostics[i].Message, "fix it and migrate again: guideway validate "+item.From
+			item.Outcome, item.Reason, item.Fix = Broken, item.Diagnostics[i].Message, "fix the file, check it with guideway validate "+item.From+", and migrate again"
 			return item
 		}
 	}
@@ -158,7 +158,7 @@ func (t Tree) copyFile(ctx context.Context, from *os.Root, name string) Item {
 		item.Outcome, item.Reason, item.Fix = Broken, err.Error(), guideway.ErrorFix(err)
 	}
 	if item.Outcome == Kept {
-		item.Reason = "another file with that name exists"
+		item.Reason = "another file with this name exists"
 	}
 	return item
 }

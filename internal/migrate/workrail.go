@@ -96,7 +96,7 @@ func Others(dir string) []Item {
 	for _, each := range []struct{ name, reason string }{
 		{"data", "runs of later versions: their events have a different format and cannot be verified"},
 		{"cache", "copies of other files"},
-		{"dashboard.lock", "of a process"},
+		{"dashboard.lock", "the lock of a dashboard process"},
 	} {
 		if _, err := os.Lstat(filepath.Join(dir, each.name)); err == nil {
 			items = append(items, Item{Kind: "other", From: filepath.Join(dir, each.name), Outcome: Left, Reason: each.reason})

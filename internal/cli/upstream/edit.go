@@ -147,7 +147,7 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 func saveUpstream(ctx context.Context, a *app.App, cfg *config.Config, u config.Upstream) (string, error) {
 	text, err := json.Marshal(u)
 	if err != nil {
-		return "", guideway.Errorf(guideway.CodeInternal, "write an upstream: %w", err)
+		return "", guideway.Errorf(guideway.CodeInternal, "encode the upstream: %w", err)
 	}
 	return a.EditConfig(ctx, cfg, func(src []byte) ([]byte, error) {
 		return install.SetMember(src, []string{"upstreams", u.Name}, text)

@@ -32,7 +32,7 @@ func (s *Service) checkNameFree(name string) error {
 	_, err := s.findUpstream(name)
 	switch {
 	case err == nil:
-		return guideway.Errorf(guideway.CodeConflict, "the upstream %q already exists", clipName(name)).WithFix("change the existing one, or use another name")
+		return guideway.Errorf(guideway.CodeConflict, "the upstream %q already exists", clipName(name)).WithFix("change the existing upstream, or use another name")
 	case guideway.ErrorCode(err) != guideway.CodeNotFound:
 		return err
 	}
@@ -47,7 +47,7 @@ const maxProject = 64
 func CheckProject(name string) error {
 	if len(name) > maxProject || strings.TrimSpace(name) != name || strings.ContainsFunc(name, unicode.IsControl) {
 		return guideway.Errorf(guideway.CodeInvalid, "invalid project name %.*q", maxProject, name).
-			WithFix("use at most %d characters", maxProject)
+			WithFix("use at most %d bytes, without control characters and without spaces at the start or the end", maxProject)
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func checkUpstream(u config.Upstream) error {
 		return err
 	}
 	if u.CallsPerMinute < 0 || u.ToolCallsPerMinute < 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "a limit is negative").WithFix("omit it for no limit")
+		return guideway.Errorf(guideway.CodeInvalid, "a limit of calls per minute is negative").WithFix("use a positive number, or omit the limit")
 	}
 	return refuseHidden(u)
 }
@@ -101,7 +101,7 @@ func (s *Service) findVersion(name, base string) (config.Upstream, error) {
 	u, err := s.findUpstream(name)
 	if err == nil && base != s.baseOf(u) {
 		err = guideway.Errorf(guideway.CodeConflict, "the upstream %q has changed since it was read", name).
-			WithFix("read the current version, and change that")
+			WithFix("read the upstream again, and repeat the change")
 	}
 	return u, err
 }
@@ -110,7 +110,7 @@ func (s *Service) findVersion(name, base string) (config.Upstream, error) {
 func (s *Service) writeUpstream(ctx context.Context, u config.Upstream) error {
 	text, err := json.Marshal(u)
 	if err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "write an upstream: %w", err)
+		return guideway.Errorf(guideway.CodeInternal, "encode the upstream: %w", err)
 	}
 	return s.applyWritten(s.Edit(ctx, func(src []byte) ([]byte, error) {
 		return install.SetMember(src, []string{"upstreams", u.Name}, text)
@@ -141,12 +141,33 @@ func (s *Service) SetProject(ctx context.Context, name, base, project string) er
 	})
 }
 
+// checkRule returns an error if the name of a tool or a text of its rule is empty or too
+// long.
+func checkRule(tool string, rule config.UpstreamTool) error {
+	if tool == "" {
+		return guideway.Errorf(guideway.CodeInvalid, "the tool's name is empty").WithFix("name a tool of the upstream")
+	}
+	for _, text := range []struct {
+		what  string
+		bytes int
+		most  int
+	}{
+		{"the tool's name", len(tool), 256},
+		{"the tool's new name", len(rule.Name), 128},
+		{"the tool's new description", len(rule.Description), 4 << 10},
+	} {
+		if text.bytes > text.most {
+			return guideway.Errorf(guideway.CodeInvalid, "%s has %d bytes; at most %d are allowed", text.what, text.bytes, text.most)
+		}
+	}
+	return nil
+}
+
 // SetTool hides, renames or describes a tool; the zero rule restores the upstream's
 // version.
 func (s *Service) SetTool(ctx context.Context, name, base, tool string, rule config.UpstreamTool) error {
-	if tool == "" || len(tool) > 256 || len(rule.Name) > 128 || len(rule.Description) > 4<<10 {
-		return guideway.Errorf(guideway.CodeInvalid, "the tool's name is empty, or one of its texts is too long").
-			WithFix("use names of at most 128 characters, and descriptions of at most 4 kB")
+	if err := checkRule(tool, rule); err != nil {
+		return err
 	}
 	return s.editUpstream(ctx, name, base, func(u config.Upstream) (config.Upstream, error) {
 		tools := map[string]config.UpstreamTool{}

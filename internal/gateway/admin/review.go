@@ -87,7 +87,7 @@ type Seen struct {
 // returns CodeConflict and approves no tool.
 func (s *Service) Approve(name, by string, seen []Seen) error {
 	if len(seen) == 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "no tool is given").WithFix("name the reviewed tools, each with its hash")
+		return guideway.Errorf(guideway.CodeInvalid, "the list of reviewed tools is empty").WithFix("name the reviewed tools, each with its hash")
 	}
 	s.editing.Lock()
 	defer s.editing.Unlock()
@@ -98,7 +98,7 @@ func (s *Service) Approve(name, by string, seen []Seen) error {
 	e := EntryOf(u)
 	c := s.knownCatalog(e)
 	if c == nil {
-		return guideway.Errorf(guideway.CodeConflict, "the tools of the upstream %q are not known yet", name).WithFix("refresh its tools")
+		return guideway.Errorf(guideway.CodeConflict, "the tools of the upstream %q are not known yet", name).WithFix("list the tools of the upstream first")
 	}
 	all, err := s.changedTools(e, c)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Service) Approve(name, by string, seen []Seen) error {
 		i := slices.IndexFunc(all, func(w gateway.Waiting) bool { return w.Tool == each.Tool && w.Hash == each.Hash })
 		if i < 0 {
 			return guideway.Errorf(guideway.CodeConflict, "the tool %.64q has changed since your review", each.Tool).
-				WithFix("review it again")
+				WithFix("review the tool again")
 		}
 		chosen = append(chosen, all[i])
 	}

@@ -108,8 +108,8 @@ func restoreSecrets(next, now config.Upstream) (config.Upstream, error) {
 		next.OAuth = &copied
 	}
 	if kept && !sameServer(next, now) {
-		return next, guideway.Errorf(guideway.CodeInvalid, "the hidden secrets belong to another server").
-			WithFix("enter them again, or use ${env:NAME} or ${keychain:NAME}")
+		return next, guideway.Errorf(guideway.CodeInvalid, "the stored secrets cannot be used for another server").
+			WithFix("enter the secrets again, or use ${env:NAME} or ${keychain:NAME}")
 	}
 	return next, refuseHidden(next)
 }
@@ -121,7 +121,7 @@ func refuseHidden(u config.Upstream) error {
 		texts = append(texts, u.OAuth.ClientSecret)
 	}
 	if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, Hidden) }) {
-		return guideway.Errorf(guideway.CodeInvalid, "%q is a placeholder for a secret that is not stored here", Hidden).
+		return guideway.Errorf(guideway.CodeInvalid, "%q is a placeholder, but no secret is stored for it", Hidden).
 			WithFix("enter the secret, or use ${env:NAME} or ${keychain:NAME}")
 	}
 	return nil

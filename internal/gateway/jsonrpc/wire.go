@@ -115,13 +115,13 @@ func (m *Message) readResponse(failure json.RawMessage) error {
 	case m.ID == nil:
 		return errors.New("the message has neither a method nor an id")
 	case (m.Result == nil) == (failure == nil):
-		return errors.New("a response has either a result or an error")
+		return errors.New("the response must have either a result or an error")
 	case failure == nil && m.Result[0] != '{':
 		return errors.New("the result is not an object")
 	case failure != nil:
 		m.Err = &Error{}
 		if err := json.Unmarshal(failure, m.Err); err != nil {
-			return errors.New("the error has no code and message")
+			return errors.New("the error is not an object with an integer code and a text message")
 		}
 	}
 	return nil

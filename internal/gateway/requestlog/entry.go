@@ -12,6 +12,7 @@ package requestlog
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -184,12 +185,20 @@ type Batch struct {
 	Dropped int64
 }
 
+func statusNames() []string {
+	var names []string
+	for _, s := range Statuses() {
+		names = append(names, string(s))
+	}
+	return names
+}
+
 // ParseStatuses parses statuses; failed adds all statuses of failures.
 func ParseStatuses(words []string, failed bool) ([]Status, error) {
 	var list []Status
 	for _, word := range words {
 		if !slices.Contains(Statuses(), Status(word)) {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "unknown status %.40q", word).WithFix("use values of %v", Statuses())
+			return nil, guideway.Errorf(guideway.CodeInvalid, "unknown status %.40q", word).WithFix("use one of: %s", strings.Join(statusNames(), ", "))
 		}
 		list = append(list, Status(word))
 	}

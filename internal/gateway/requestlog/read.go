@@ -142,7 +142,7 @@ func (l *Log) Get(ctx context.Context, user, id string) (*Entry, error) {
 	e, err := scanEntry(row, &graphs, &request, &response)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "unknown request %q", id).
-			WithFix("guideway requests list prints the ids; old requests are removed")
+			WithFix("list the recorded requests with: guideway requests list; old requests are removed automatically")
 	}
 	if err != nil {
 		return nil, l.wrapError("read the request log", err)
@@ -155,7 +155,7 @@ func (l *Log) Get(ctx context.Context, user, id string) (*Entry, error) {
 			continue
 		}
 		if err := json.Unmarshal([]byte(part.text), part.into); err != nil {
-			return nil, guideway.Errorf(guideway.CodeUnavailable, "the entry %s is damaged: %w", id, err)
+			return nil, guideway.Errorf(guideway.CodeUnavailable, "the entry %s of the request log is damaged: %w", id, err)
 		}
 	}
 	return e, nil

@@ -96,7 +96,7 @@ func jsonText(v any, empty bool) (string, error) {
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
-		return "", fmt.Errorf("write a part of an entry: %w", err)
+		return "", fmt.Errorf("encode an entry: %w", err)
 	}
 	return string(text), nil
 }

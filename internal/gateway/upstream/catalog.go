@@ -136,12 +136,12 @@ func (c *Catalog) fetchList(ctx context.Context, s *Session, l list) error {
 		}
 		members, err := jsonrpc.Members(result, l.member, "nextCursor")
 		if err != nil {
-			return fmt.Errorf("invalid answer: %w", err)
+			return fmt.Errorf("the answer is invalid: %w", err)
 		}
 		var entries []json.RawMessage
 		if members[l.member] != nil {
 			if err := json.Unmarshal(members[l.member], &entries); err != nil {
-				return errors.New("the answer has no list")
+				return fmt.Errorf("the member %q of the answer is not a list", l.member)
 			}
 		}
 		for _, entry := range entries {
@@ -189,7 +189,7 @@ func (c *Catalog) addEntry(l list, entry json.RawMessage, seen map[string]bool) 
 	case !jsonrpc.Within(entry, maxEntryDepth):
 		c.addNote("%s of %s is omitted: it is nested deeper than %d levels", quoteID(id), l.member, maxEntryDepth)
 	case l.member == "tools" && (schema == nil || schema[0] != '{'):
-		c.addNote("the tool %s is omitted: it has no input schema", quoteID(id))
+		c.addNote("the tool %s is omitted: it has no valid input schema", quoteID(id))
 	default:
 		seen["id "+id] = true
 		*l.into = append(*l.into, append(json.RawMessage(nil), entry...))
@@ -241,7 +241,7 @@ func (c *Catalog) save(dir string, spec Spec) error {
 	}
 	text, err := json.Marshal(c)
 	if err != nil {
-		return fmt.Errorf("write the catalog: %w", err)
+		return fmt.Errorf("encode the catalog: %w", err)
 	}
 	return atomicfile.Replace(cachePath(dir, spec.Name), string(text)+"\n")
 }
@@ -252,7 +252,7 @@ func Forget(dir, name string) error {
 		return err
 	}
 	if err := os.Remove(cachePath(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("forget the upstream: %w", err)
+		return fmt.Errorf("remove the cached catalog: %w", err)
 	}
 	return nil
 }

@@ -102,12 +102,12 @@ func (a *authorizer) fetchResource(ctx context.Context, said string) (*resourceM
 			return nil, notDiscovered(giveTokenURL, "the server's metadata names no authorization server")
 		case originOf(m.Issuers[0]) != originOf(a.spec.URL):
 			issuer := plainChallenge(m.Issuers[0])
-			return nil, notDiscovered(`if that is right, set "issuer" in the upstream's oauth (--oauth-issuer '`+issuer+`')`,
-				"the server names another host, %s, which would get the secret", issuer)
+			return nil, notDiscovered(`if you trust that host, set "issuer" in the upstream's oauth (--oauth-issuer '`+issuer+`')`,
+				"the server names an authorization server on another host, %s, which would receive the secret", issuer)
 		}
 		return &m, nil
 	}
-	return nil, notDiscovered(giveTokenURL, "the server has no metadata")
+	return nil, notDiscovered(giveTokenURL, "no metadata was found on the server")
 }
 
 // issuerMetadata is the authorization server metadata (RFC 8414).
@@ -135,7 +135,7 @@ func (a *authorizer) fetchIssuer(ctx context.Context, issuer string) (*issuerMet
 		case strings.TrimRight(m.Issuer, "/") != strings.TrimRight(issuer, "/"):
 			return nil, notDiscovered(giveTokenURL, "the metadata of %s describes another issuer, %q", issuer, plainChallenge(m.Issuer))
 		case len(m.Grants) > 0 && !slices.Contains(m.Grants, "client_credentials"):
-			return nil, notDiscovered("ask its operator for a bearer token", "%s does not support client credentials", issuer)
+			return nil, notDiscovered("ask the operator of the server for a bearer token", "%s does not support client credentials", issuer)
 		}
 		// A secret is sent over plain HTTP only if a person has configured such a URL.
 		u, err := url.Parse(m.TokenEndpoint)
@@ -144,7 +144,7 @@ func (a *authorizer) fetchIssuer(ctx context.Context, issuer string) (*issuerMet
 		}
 		return &m, nil
 	}
-	return nil, notDiscovered(giveTokenURL, "%s has no metadata", issuer)
+	return nil, notDiscovered(giveTokenURL, "no metadata was found on %s", issuer)
 }
 
 // maxMetadata is the maximum size of a metadata document.
@@ -154,7 +154,7 @@ const maxMetadata = 256 << 10
 func (a *authorizer) fetchJSON(ctx context.Context, place string, into any) (ok bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
 	if err != nil {
-		return false, notDiscovered(giveTokenURL, "%q is not a URL", plainChallenge(place))
+		return false, notDiscovered(giveTokenURL, "%q is not a valid URL", plainChallenge(place))
 	}
 	req.Header.Set("Accept", "application/json")
 	resp, err := a.client.Do(req)
@@ -169,8 +169,11 @@ func (a *authorizer) fetchJSON(ctx context.Context, place string, into any) (ok 
 		return false, nil
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxMetadata))
-	if err != nil || json.Unmarshal(text, into) != nil {
-		return false, notDiscovered(giveTokenURL, "the document at %s is not metadata", plainChallenge(place))
+	if err != nil {
+		return false, notDiscovered(giveTokenURL, "read the metadata at %s: %w", plainChallenge(place), rootCause(err))
+	}
+	if json.Unmarshal(text, into) != nil {
+		return false, notDiscovered(giveTokenURL, "the document at %s is not valid metadata", plainChallenge(place))
 	}
 	return true, nil
 }

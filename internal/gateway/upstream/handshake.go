@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -48,8 +49,8 @@ func CheckProtocol(version string) error {
 	if version == "" || slices.Contains(supportedVersions(), version) {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeInvalid, "%q is not a protocol version", version).
-		WithFix("use one of %v", supportedVersions())
+	return guideway.Errorf(guideway.CodeInvalid, "%q is not a supported protocol version", version).
+		WithFix("use one of: %s", strings.Join(supportedVersions(), ", "))
 }
 
 // discoverTime is the time that a stdio server has to answer server/discover before the
@@ -92,7 +93,7 @@ func (s *Session) startModern(ctx context.Context) error {
 		return fmt.Errorf("server/discover: %w", err)
 	}
 	if !slices.Contains(said.Supported, ModernVersion) {
-		return errors.New("server/discover: the server does not speak " + ModernVersion)
+		return errors.New("server/discover: the server does not support " + ModernVersion)
 	}
 	s.info = said.Info
 	s.info.Version, s.info.Server = ModernVersion, said.Meta.Server

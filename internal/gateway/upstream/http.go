@@ -167,8 +167,11 @@ func (w *httpConn) send(ctx context.Context, m outgoing) error {
 	defer resp.Body.Close()
 	if m.method == "initialize" {
 		id := resp.Header.Get("Mcp-Session-Id")
-		if !isSessionID(id) {
-			return guideway.Errorf(guideway.CodeUnavailable, "the server's session id is not a valid header value, or longer than %d bytes", maxSessionID)
+		switch {
+		case len(id) > maxSessionID:
+			return guideway.Errorf(guideway.CodeUnavailable, "the server's session id has %d bytes; at most %d are allowed", len(id), maxSessionID)
+		case !isSessionID(id):
+			return guideway.Errorf(guideway.CodeUnavailable, "the server's session id contains characters that are not allowed in a header")
 		}
 		w.mu.Lock()
 		w.session = id
@@ -196,7 +199,7 @@ func (w *httpConn) sendError(ctx context.Context, err error) error {
 	}
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
 		return &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "reach the server: %w; the call was not sent", &quietError{err}).
-			WithFix("check that an MCP server runs at its URL, then call again")}
+			WithFix("check that an MCP server runs at the URL of the upstream, then call again")}
 	}
 	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the connection to the server was lost, and it is unknown whether the request was carried out: %w", &quietError{err})}
 }

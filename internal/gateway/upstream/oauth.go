@@ -261,9 +261,9 @@ func (s *Spec) refusalError(resp *http.Response) error {
 	}
 	switch {
 	case challenge["error"] == "insufficient_scope" && challenge["scope"] != "":
-		fix = fmt.Sprintf("the token needs the scope %q", plainChallenge(challenge["scope"]))
+		fix = fmt.Sprintf("use a token with the scope %q", plainChallenge(challenge["scope"]))
 	case s.OAuth != nil && resp.StatusCode == http.StatusUnauthorized:
-		fix = `check the upstream's oauth: the scopes, and "resource", which must be the server's own name, because it refuses tokens of another audience`
+		fix = `check the scopes and "resource" in the upstream's oauth; the server refuses tokens for another resource`
 	}
 	return guideway.Errorf(guideway.CodeUnauthorized, "%w%s", &statusError{status: resp.StatusCode}, said).WithFix("%s", fix)
 }

@@ -383,7 +383,7 @@ func TestHostileMetadata(t *testing.T) {
 			i.setResource(i.url+"/mcp", evil.url)
 			evil.setIssuer(evil.url, evil.url+"/token")
 			return config.UpstreamOAuth{}
-		}, "which would get the secret"},
+		}, "which would receive the secret"},
 		"metadata elsewhere": {func(i, evil *tokenIssuer) config.UpstreamOAuth {
 			i.challenge = fmt.Sprintf(`resource_metadata="%s/else"`, evil.url)
 			return config.UpstreamOAuth{}
@@ -408,11 +408,11 @@ func TestHostileMetadata(t *testing.T) {
 		"no JSON": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.documents["/.well-known/oauth-protected-resource/mcp"] = "<p>"
 			return config.UpstreamOAuth{}
-		}, "is not metadata"},
+		}, "is not valid metadata"},
 		"without end": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.documents["/.well-known/oauth-protected-resource/mcp"] = `{"resource":"` + strings.Repeat("x", 1<<20) + `"}`
 			return config.UpstreamOAuth{}
-		}, "is not metadata"},
+		}, "is not valid metadata"},
 		"another issuer": {func(i, evil *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(evil.url, i.url+"/token")
 			return config.UpstreamOAuth{Issuer: i.url}

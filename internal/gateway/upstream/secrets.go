@@ -41,7 +41,7 @@ func (s Secrets) lookUp(kind, name string) (string, error) {
 	if kind == "keychain" {
 		if s.Keychain == nil {
 			return "", guideway.Errorf(guideway.CodeUnavailable, "${keychain:%s} cannot be read: there is no keychain", name).
-				WithFix("use ${env:NAME}")
+				WithFix("use ${env:NAME} instead")
 		}
 		value, err := s.Keychain(name)
 		if err != nil {
@@ -56,7 +56,7 @@ func (s Secrets) lookUp(kind, name string) (string, error) {
 	}
 	value := getenv(name)
 	if value == "" {
-		return "", guideway.Errorf(guideway.CodeUnavailable, "the variable %s is not set", name).
+		return "", guideway.Errorf(guideway.CodeUnavailable, "the environment variable %s is not set or is empty", name).
 			WithFix("set %s in the environment of guideway", name)
 	}
 	return value, nil

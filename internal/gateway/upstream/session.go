@@ -140,7 +140,7 @@ func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 		if errors.Is(err, errSessionLost) || c.Method != "ping" && s.sessionForgotten(ctx, err) {
 			s.ended(errSessionLost)
 			return nil, &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "%w and did not accept the call", errSessionLost).
-				WithFix("call again: this starts a new session")}
+				WithFix("call again to start a new session")}
 		}
 		return nil, err
 	}
@@ -261,7 +261,7 @@ func (e *NoAnswer) Unwrap() error { return e.Err }
 // errTimeout returns the error of a call that is not answered in time.
 func errTimeout(limit time.Duration, what, setting string) error {
 	return &NoAnswer{Late: true, Err: guideway.Errorf(guideway.CodeUnavailable, "the server did not answer within %s%s; it is unknown whether the call was carried out", limit, what).
-		WithFix("increase %s of the upstream, or check its log", setting)}
+		WithFix("increase %s of the upstream, or check the upstream's log", setting)}
 }
 
 func (s *Session) endReason() error {

@@ -61,11 +61,11 @@ func (s *Spec) Check() error {
 		return err
 	}
 	if s.Timeout < 0 || s.MaxTime < 0 {
-		return invalidSpec(`such as "90s"`, "a time limit is negative")
+		return invalidSpec(`use a positive duration, such as "90s"`, `"timeout" or "maxTime" is negative`)
 	}
 	for key := range s.Env {
 		if key == "" || strings.ContainsAny(key, "=\x00") {
-			return invalidSpec("use a name such as API_KEY", "invalid variable name %q", key)
+			return invalidSpec("use a name such as API_KEY", "invalid name of an environment variable: %q", key)
 		}
 	}
 	if err := CheckProtocol(s.Protocol); err != nil {
@@ -79,9 +79,9 @@ func (s *Spec) Check() error {
 	}
 	switch {
 	case s.OAuth.ClientID == "" || s.OAuth.ClientSecret == "":
-		return invalidSpec(`give "clientId" and "clientSecret"`, "OAuth is incomplete")
+		return invalidSpec(`set "clientId" and "clientSecret" in "oauth"`, "OAuth has no client id or no client secret")
 	case s.OAuth.TokenURL != "" && s.OAuth.Issuer != "":
-		return invalidSpec("remove one of the two", "OAuth has both a token URL and an issuer")
+		return invalidSpec(`remove "tokenUrl" or "issuer"`, "OAuth has both a token URL and an issuer")
 	}
 	if err := checkURL(s.OAuth.Issuer); err != nil {
 		return err
@@ -97,11 +97,11 @@ func invalidSpec(fix, format string, args ...any) error {
 func (s *Spec) checkTransport() error {
 	switch {
 	case s.Command == "" && s.URL == "":
-		return invalidSpec(`give "command" or "url"`, "neither a command nor a URL is set")
+		return invalidSpec(`set "command" or "url"`, "neither a command nor a URL is set")
 	case s.Command != "" && s.URL != "":
-		return invalidSpec("remove one of the two", "both a command and a URL are set")
+		return invalidSpec(`remove "command" or "url"`, "both a command and a URL are set")
 	case s.Bearer != "" && s.OAuth != nil:
-		return invalidSpec("remove one of the two", "both a bearer token and OAuth are set")
+		return invalidSpec(`remove "bearer" or "oauth"`, "both a bearer token and OAuth are set")
 	case s.Command != "":
 		if s.Transport != "" && s.Transport != TransportStdio {
 			return invalidSpec(`remove "transport"`, "a command uses stdio, not %s", s.Transport)
@@ -114,7 +114,7 @@ func (s *Spec) checkTransport() error {
 			return invalidSpec(`use "http" or "sse"`, "unknown transport %q for a URL", s.Transport)
 		}
 		if len(s.Args) > 0 || len(s.Env) > 0 || s.Dir != "" {
-			return invalidSpec("remove them", "args, env and dir require a command")
+			return invalidSpec(`remove "args", "env" and "dir"`, "args, env and dir require a command")
 		}
 	}
 	return nil
@@ -128,12 +128,12 @@ func checkURL(text string) error {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return guideway.Errorf(guideway.CodeInvalid, "the URL is not an http or https URL").
-			WithFix("such as https://example.com/mcp")
+		return guideway.Errorf(guideway.CodeInvalid, "the URL of the upstream or of its OAuth server is not an http or https URL").
+			WithFix("use a URL such as https://example.com/mcp")
 	}
 	if u.User != nil {
-		return guideway.Errorf(guideway.CodeInvalid, "the URL holds a password").
-			WithFix(`use "headers" or "bearer" with a reference such as "${env:TOKEN}"`)
+		return guideway.Errorf(guideway.CodeInvalid, "the URL contains a user name or a password").
+			WithFix(`remove them from the URL, and use "headers" or "bearer" with a reference such as "${env:TOKEN}"`)
 	}
 	return nil
 }

@@ -64,11 +64,11 @@ func openSSE(ctx context.Context, spec Spec, client *http.Client, limit int, to 
 func sameOrigin(base, ref string) (string, error) {
 	from, err := url.Parse(base)
 	if err != nil {
-		return "", errors.New("the endpoint of the server is not a URL")
+		return "", errors.New("the URL of the server is invalid")
 	}
 	to, err := from.Parse(ref)
 	if err != nil || to.Scheme != from.Scheme || to.Host != from.Host || to.User != nil {
-		return "", errors.New("the server's endpoint has another origin")
+		return "", errors.New("the server's message endpoint is not a URL with the same origin as the server")
 	}
 	return to.String(), nil
 }

@@ -97,7 +97,7 @@ func awaitEnd(out *os.File, read <-chan error) error {
 func startError(spec Spec, err error) error {
 	if errors.Is(err, exec.ErrNotFound) {
 		return guideway.Errorf(guideway.CodeUnavailable, "the program %q was not found", spec.Command).
-			WithFix("install it, or use its full path in the upstream's command")
+			WithFix("install the program, or use its full path in the upstream's command")
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "start %q: %w", spec.Command, err).
 		WithFix("check that the command runs in a terminal")

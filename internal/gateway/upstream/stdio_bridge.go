@@ -92,7 +92,7 @@ func (b *Bridge) Reach(ctx context.Context) error {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, b.opts.URL, nil)
 	if err != nil {
-		return guideway.Errorf(guideway.CodeInvalid, "%q is not the URL of a server", b.opts.URL).WithFix("such as http://127.0.0.1:3000/mcp")
+		return guideway.Errorf(guideway.CodeInvalid, "%q is not the URL of a server", b.opts.URL).WithFix("use a URL such as http://127.0.0.1:3000/mcp")
 	}
 	resp, err := b.web.client.Do(req)
 	if err != nil {
@@ -113,14 +113,14 @@ func (b *Bridge) explainError(err error) error {
 			WithFix("pass the server's token with --token or in GUIDEWAY_TOKEN")
 	case errors.As(err, new(*statusError)) && b.hasAnswered():
 		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s did not accept the message: %w", b.opts.URL, err).
-			WithFix("check its method and its params")
+			WithFix("check the method and the params of the message")
 	case errors.As(err, new(*statusError)), errors.Is(err, errSessionLost):
 		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s does not answer as an MCP server: %w", b.opts.URL, err).
-			WithFix("check the URL: Guideway's ends in /mcp")
+			WithFix("check the URL; the URL of a Guideway server ends in /mcp")
 	}
 	if dial := (*net.OpError)(nil); !errors.As(err, &dial) || dial.Op != "dial" {
 		return guideway.Errorf(guideway.CodeUnavailable, "the connection to %s was lost: %w; it is unknown whether the request was carried out", b.opts.URL, rootCause(err)).
-			WithFix("check before you repeat it; if the server is gone, %s", b.opts.Start)
+			WithFix("check whether the request was carried out before you repeat it; if the server is gone, %s", b.opts.Start)
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "no server can be reached at %s: %w", b.opts.URL, rootCause(err)).WithFix("%s", b.opts.Start)
 }

@@ -245,7 +245,7 @@ func (u *Upstream) fixOf(err error) string {
 	case fix != "":
 		return fix
 	case u.spec.Command == "": // remote servers have no local log
-		return "check that an MCP server runs at its URL"
+		return "check that an MCP server runs at the URL of the upstream"
 	}
 	return "guideway upstream logs " + u.spec.Name
 }
@@ -506,7 +506,7 @@ var errClosed = errors.New("the upstream was closed")
 var ErrClosed = errors.New("was removed or is being restarted")
 
 func (u *Upstream) describeError(err error) error {
-	wrapped := guideway.Errorf(guideway.CodeUnavailable, "the upstream %s is invalid: %w", u.spec.Name, err)
+	wrapped := guideway.Errorf(guideway.CodeUnavailable, "the upstream %s failed: %w", u.spec.Name, err)
 	if code := guideway.ErrorCode(err); code != guideway.CodeInternal {
 		wrapped.Code = code
 	}

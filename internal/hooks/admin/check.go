@@ -110,7 +110,7 @@ func (v *Verdict) firstError() error {
 		if f.Severity != guideway.SeverityError {
 			continue
 		}
-		err := guideway.Errorf(guideway.CodeInvalidDefinition, "not a valid hook graph: %s", f.Message)
+		err := guideway.Errorf(guideway.CodeInvalidDefinition, "the document is not a valid hook graph: %s", f.Message)
 		if f.Fix != "" {
 			err = err.WithFix("%s", f.Fix)
 		}

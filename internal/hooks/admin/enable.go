@@ -36,7 +36,7 @@ func (d *Service) Enable(ctx context.Context, r EnableRequest) (replaced []strin
 		return nil, err
 	}
 	if r.Pin != record.Hash {
-		return nil, guideway.Errorf(guideway.CodeConflict, "%s has changed since your review", r.ID).
+		return nil, guideway.Errorf(guideway.CodeConflict, "the hook graph %s has changed since your review", r.ID).
 			WithFix("review the new version and enable it")
 	}
 	found, err := runner.Check(ctx, d.opts.Scripts, e.Linked)
@@ -51,8 +51,8 @@ func (d *Service) Enable(ctx context.Context, r EnableRequest) (replaced []strin
 		snapshot := d.opts.Catalog.Snapshot()
 		others := Activate(snapshot, records).Set.Overlapping(e.Graph)
 		if len(others) > 0 && !r.Replace {
-			return nil, guideway.Errorf(guideway.CodeConflict, "%s applies to some of the same requests and is active: %s", r.ID, strings.Join(others, ", ")).
-				WithFix("disable the other graph, or use bindings that do not overlap")
+			return nil, guideway.Errorf(guideway.CodeConflict, "some requests that the hook graph %s applies to already have an active graph: %s", r.ID, strings.Join(others, ", ")).
+				WithFix("disable %s, or use bindings that do not overlap", strings.Join(others, ", "))
 		}
 		replaced = others
 		records = slices.DeleteFunc(slices.Clone(records), func(old approval.Record) bool {

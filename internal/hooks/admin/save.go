@@ -90,7 +90,7 @@ func (r *SaveRequest) newText(was []byte) (string, error) {
 	}
 	root, _ := doc.Parse("", was, doc.Limits{}) // a file with errors is replaced completely
 	if n := findLongNumber(root); n != nil {
-		return "", guideway.Errorf(guideway.CodeInvalid, "the file cannot be saved from a browser: it has the number %s in line %d, which a browser would round", n.Text, n.Line).
+		return "", guideway.Errorf(guideway.CodeInvalid, "the file cannot be saved from a browser: a browser would round the number %s on line %d", n.Text, n.Line).
 			WithFix("edit the file, or write the number as a string in quotes")
 	}
 	text, err := Render(was, r.Graph)
@@ -136,7 +136,7 @@ func checkSavable(m *state, info catalog.SourceInfo, id string, v *Verdict) erro
 	}
 	candidate := Candidate(served)
 	if m.records.Find(candidate.Key()) != nil && len(v.Overlaps) > 0 {
-		return guideway.Errorf(guideway.CodeConflict, "%s is active, and would apply to some of the same requests as %s", id, strings.Join(v.Overlaps, ", ")).
+		return guideway.Errorf(guideway.CodeConflict, "the hook graph %s is active, and would apply to some of the same requests as %s", id, strings.Join(v.Overlaps, ", ")).
 			WithFix("use bindings that do not overlap, or disable one of the graphs first")
 	}
 	return nil
@@ -176,7 +176,7 @@ func (d *Service) removeFile(id, source, base string) error {
 		return err
 	}
 	if c := Candidate(served); c.Source == info.Key() && m.records.Find(c.Key()) != nil {
-		return guideway.Errorf(guideway.CodeConflict, "%s is enabled; without it, matching requests would be refused", id).
+		return guideway.Errorf(guideway.CodeConflict, "the hook graph %s is enabled; without its file, matching requests would be refused", id).
 			WithFix("disable the graph first")
 	}
 	name, err := nameOf(m.snapshot, info, id)
@@ -263,7 +263,7 @@ func (d *Service) GetModule(_ context.Context, id string) (*ModuleText, error) {
 		}
 		text, err := writer.Read(module.Source, name)
 		if err != nil {
-			return nil, guideway.Errorf(guideway.CodeUnavailable, "read %s: %w", module.Path, err).WithFix("check that the graph exists")
+			return nil, guideway.Errorf(guideway.CodeUnavailable, "read %s: %w", module.Path, err).WithFix("check that the file exists and is readable")
 		}
 		out.Script, out.Base = string(text), writer.Version(text)
 		return out, nil

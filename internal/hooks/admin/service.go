@@ -281,7 +281,7 @@ func textOf(e *catalog.HookEntry) (text, base string, err error) {
 		}
 		data, err := writer.Read(e.Source, name)
 		if err != nil {
-			return "", "", guideway.Errorf(guideway.CodeUnavailable, "read %s: %w", e.Path, err).WithFix("check that the graph exists")
+			return "", "", guideway.Errorf(guideway.CodeUnavailable, "read %s: %w", e.Path, err).WithFix("check that the file exists and is readable")
 		}
 		return string(data), writer.Version(data), nil
 	}
@@ -301,7 +301,7 @@ func (d *Service) Export(_ context.Context, id string) ([]byte, error) {
 	}
 	if e.Linked == nil {
 		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s cannot be loaded: %s", e.ID, e.Problem).
-			WithFix("fix the graph; see 'guideway hooks validate %s'", e.ID)
+			WithFix("fix the graph; list its errors with: guideway hooks validate %s", e.ID)
 	}
 	return e.Linked.Export(m.newRow(e).State == hookengine.StateActive)
 }

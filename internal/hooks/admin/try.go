@@ -150,7 +150,7 @@ func WithVariables(linked *hookdef.Linked, values map[string]json.RawMessage) (*
 	for name, value := range values {
 		if _, ok := g.Variables[name]; !ok {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "the hook graph %s has no variable %q", linked.ID, name).
-				WithFix("list its variables with guideway hooks show %s", linked.ID)
+				WithFix("list the variables with: guideway hooks show %s", linked.ID)
 		}
 		g.Variables[name] = value
 	}
@@ -171,7 +171,8 @@ func (s *Sample) readParams(method hookdef.Type) (json.RawMessage, error) {
 	}
 	var got hookdef.Type
 	if json.Unmarshal(said, &got) != nil || got != method {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the request is %s, but the graph applies to %s", said, method)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the method of the request is %s, but the graph applies to %s", said, method).
+			WithFix("set the method to %q, or omit it", method)
 	}
 	return whole["params"], nil
 }

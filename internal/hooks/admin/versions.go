@@ -208,7 +208,7 @@ func (d *Service) Version(_ context.Context, id, version string) (*VersionText, 
 			return &VersionText{Version: kept.toVersion(version, s.Name, ""), Text: kept.Text}, nil
 		}
 	}
-	return nil, guideway.Errorf(guideway.CodeNotFound, "unknown version of the hook graph %s", id)
+	return nil, guideway.Errorf(guideway.CodeNotFound, "the hook graph %s has no saved version %.40q", id, version)
 }
 
 // Restore saves an earlier version again as the newest one. base is the version that the

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -73,15 +74,18 @@ func (s *Store) List() (Records, error) {
 	var f file
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil || f.Form != form {
-		return nil, s.invalidFile("has an unsupported format")
+	if err := d.Decode(&f); err != nil {
+		return nil, s.invalidFile("cannot be parsed")
+	}
+	if f.Form != form {
+		return nil, s.invalidFile(fmt.Sprintf("has the unsupported format %d", f.Form))
 	}
 	mac, err := s.computeMAC(f.Records)
 	if err != nil {
 		return nil, err
 	}
 	if !hmac.Equal([]byte(mac), []byte(f.MAC)) {
-		return nil, s.invalidFile("was edited, or belongs to another key")
+		return nil, s.invalidFile("was edited, or was signed with another key")
 	}
 	return f.Records, nil
 }
@@ -89,7 +93,7 @@ func (s *Store) List() (Records, error) {
 // invalidFile returns the error for a file that is not authentic.
 func (s *Store) invalidFile(why string) error {
 	return guideway.Errorf(guideway.CodeForbidden, "the approval file %s %s; all of it is ignored", s.opts.Path, why).
-		WithFix("restore it from a backup, or move it and approve known content again")
+		WithFix("restore the file from a backup, or move it away and repeat the approvals")
 }
 
 // Put adds an approval, or replaces an earlier one of the same subject. It sets the time.
@@ -147,7 +151,7 @@ func (s *Store) Change(ctx context.Context, edit func(Records) (Records, error))
 		return s.writeError(err)
 	}
 	if len(text) >= maxBytes {
-		return guideway.Errorf(guideway.CodeTooLarge, "the approvals take %d bytes, over the limit of %d", len(text), maxBytes).
+		return guideway.Errorf(guideway.CodeTooLarge, "the approvals would take %d bytes; fewer than %d are allowed", len(text), maxBytes).
 			WithFix("disable approvals that are no longer needed")
 	}
 	if err := atomicfile.Replace(s.opts.Path, string(append(text, '\n'))); err != nil {

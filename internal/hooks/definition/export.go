@@ -148,7 +148,7 @@ func (l *Linked) Copied(c Copy) ([]byte, error) {
 	for name := range c.Variables {
 		if _, ok := l.Variables[name]; !ok {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "the graph %s has no variable %q", l.ID, name).
-				WithFix("list its variables with guideway hooks show %s", l.ID)
+				WithFix("list the variables with: guideway hooks show %s", l.ID)
 		}
 	}
 	root, err := l.decodeMembers()

@@ -66,7 +66,7 @@ func (p *parser) readGraph(at shape.Place) *Graph {
 			g.Edges[i].Branch = NoBranch // an editor can name the only connection point of a node, which has no meaning
 		}
 	}
-	p.NotEmpty(at.Key("bindings"), "remove it: a graph without bindings applies to all requests of its type")
+	p.NotEmpty(at.Key("bindings"), "remove 'bindings': a graph without bindings applies to all requests of its type")
 	p.NotEmpty(at.Key("nodes"), "add at least a start, an mcp-call and an end")
 	p.checkMaxItems(at.Key("nodes"), maxNodes)
 	p.checkMaxItems(at.Key("edges"), maxEdges)
@@ -137,9 +137,12 @@ func editorMembers() []string {
 	}
 }
 
+// editorDataFix is the fix for an unknown member of a node or an edge.
+const editorDataFix = "remove the property, or move it to 'data' if it is for an editor"
+
 // readNode reads a node.
 func (p *parser) readNode(at shape.Place) Node {
-	p.Closed(at, "remove it: put data for editors into 'data'", append([]string{"id", "type", "position", "data"}, editorMembers()...))
+	p.Closed(at, editorDataFix, append([]string{"id", "type", "position", "data"}, editorMembers()...))
 	p.Require(at, "id", "type")
 	n := Node{
 		ID:   p.Text(at.Key("id"), 1, maxID),
@@ -199,7 +202,7 @@ func (p *parser) readHook(at shape.Place) *Hook {
 	module, script := at.Node.Get("hookModuleId") != nil, at.Node.Get("script") != nil
 	switch {
 	case module && script:
-		p.Errorf(at, CodeHookScript, "keep 'hookModuleId' to share the script, or 'script' to use it only here",
+		p.Errorf(at, CodeHookScript, "keep 'hookModuleId' to share the script, or 'script' to use it only in this hook",
 			"The hook %s names a module and also has its own script.", at.Where)
 	case !module && !script:
 		p.Errorf(at, CodeHookScript, `add "script": "...", or "hookModuleId": the name of a module`, "The hook %s has no script.", at.Where)
@@ -221,7 +224,7 @@ func (p *parser) readTimeout(at shape.Place) float64 {
 
 // readEdge reads an edge.
 func (p *parser) readEdge(at shape.Place) Edge {
-	p.Closed(at, "remove it: put data for editors into 'data'",
+	p.Closed(at, editorDataFix,
 		append([]string{"id", "source", "target", "type", "sourceHandle", "targetHandle", "data"}, editorMembers()...))
 	p.Require(at, "source", "target")
 	p.Text(at.Key("id"), 0, 0)

@@ -16,8 +16,8 @@ func (p *parser) checkStructure(at shape.Place, g *Graph) {
 	if g.Type == ToolsList {
 		for i := range g.Bindings {
 			if g.Bindings[i].Tool != "" {
-				p.Errorf(at.Key("bindings").Index(i).Key("tool"), CodeBindingTool, "remove it; bind the graph to 'upstream' alone, and choose the tools in a hook",
-					"tools/list is not a call of a tool: a graph for tools/list cannot be bound to a tool.")
+				p.Errorf(at.Key("bindings").Index(i).Key("tool"), CodeBindingTool, "remove 'tool', and choose the tools in a hook",
+					"A graph for tools/list cannot be bound to a tool: it applies to the whole list of an upstream.")
 			}
 		}
 	}
@@ -238,7 +238,7 @@ func (c *checker) checkContinuation(n int, edges []int, branch Branch) {
 	case len(main) == 0:
 		c.addNodeError(n, CodeWayOpen, "add an edge from it to an mcp-call, a blocking hook, a condition or an end", "No edge leaves node '%s'%s.", c.Nodes[n].ID, where)
 	case len(main) > 1:
-		c.addNodeError(n, CodeOutputMany, "keep one of them, put a condition before them, or set 'blocking' of the hooks to false",
+		c.addNodeError(n, CodeOutputMany, "keep one of the edges, put a condition before them, or set 'blocking' of the hooks to false",
 			"%d edges leave node '%s'%s; only one is allowed, in addition to those to fire-and-forget hooks.", len(main), c.Nodes[n].ID, where)
 	}
 }
@@ -307,7 +307,7 @@ func (c *checker) checkReachability() {
 	reached := c.reachableFrom(starts...)
 	for n := range c.Nodes {
 		if c.isFirstOfID(n) && !reached[n] && c.Nodes[n].Kind != Start {
-			c.addNodeError(n, CodeUnreachable, "add an edge to it, or remove it", "No path leads to node '%s', so it never runs.", c.Nodes[n].ID)
+			c.addNodeError(n, CodeUnreachable, "add an edge to the node, or remove the node", "No path leads to node '%s', so it never runs.", c.Nodes[n].ID)
 		}
 	}
 }
@@ -341,10 +341,10 @@ func (c *checker) checkPaths() {
 			continue
 		case node.Kind == Call && at.called && !told[CodeCallTwice+node.ID]:
 			told[CodeCallTwice+node.ID] = true
-			c.addNodeError(at.node, CodeCallTwice, "keep one of the two nodes: a call is sent at most once", "A path to '%s' has already sent the call.", node.ID)
+			c.addNodeError(at.node, CodeCallTwice, "keep one of the two nodes: a call is sent at most once", "A path to node '%s' has already sent the call.", node.ID)
 		case node.Kind == End && !at.called && !at.answered && !told[CodeCallMissing+node.ID]:
 			told[CodeCallMissing+node.ID] = true
-			c.addNodeError(at.node, CodeCallMissing, "add an mcp-call to the path; or, if a hook on it answers instead of the server, set its 'answers' to true",
+			c.addNodeError(at.node, CodeCallMissing, "add an mcp-call to the path; or, if a hook on the path answers instead of the server, set 'answers' of the hook to true",
 				"A path to the end '%s' has no mcp-call and no hook that answers.", node.ID)
 		}
 		at.called = at.called || node.Kind == Call

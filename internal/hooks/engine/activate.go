@@ -53,7 +53,7 @@ func (c *Candidate) Approval(who string) (approval.Record, error) {
 	switch {
 	case c.Graph == nil:
 		return approval.Record{}, guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s cannot be enabled: %s", c.ID, c.Problem).
-			WithFix("fix the graph; see 'guideway hooks validate %s'", c.ID)
+			WithFix("fix the graph; list its errors with: guideway hooks validate %s", c.ID)
 	case c.Graph.Template:
 		return approval.Record{}, guideway.Errorf(guideway.CodeInvalid, "the hook graph %s is a template, which is never active", c.ID).
 			WithFix("guideway hooks import --template %s --id my-%s", c.ID, c.ID)

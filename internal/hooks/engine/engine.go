@@ -270,7 +270,7 @@ func (x *execution) nodeFailure(what string, n *node, err error) error {
 		place = fmt.Sprintf(" (%s:%d:%d)", script.File, script.Line, script.Column)
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "the %s '%s' of the hook graph %s failed%s: %w%s", what, n.Title(), x.state.graph, x.whetherSent(), err, place).
-		WithFix("ask its owner to fix it, or disable it: guideway hooks disable %s", x.state.graph)
+		WithFix("ask the owner of the hook graph to fix it, or disable it with: guideway hooks disable %s", x.state.graph)
 }
 
 // whetherSent describes whether the call was sent, because a reader of an error needs to

@@ -38,8 +38,11 @@ func Compile(l *hookdef.Linked) (*Program, error) {
 		if n.Kind == hookdef.Start {
 			p.start = i
 		}
-		if n.Kind == hookdef.HookNode && p.nodes[i].script.Text == "" || n.Kind == hookdef.ConditionNode && n.Condition == nil {
-			return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "node %s of the hook graph %s has no script", n.ID, l.ID)
+		if n.Kind == hookdef.HookNode && p.nodes[i].script.Text == "" {
+			return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the hook %s of the hook graph %s has no script", n.ID, l.ID)
+		}
+		if n.Kind == hookdef.ConditionNode && n.Condition == nil {
+			return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the condition node %s of the hook graph %s has no condition", n.ID, l.ID)
 		}
 	}
 	for _, e := range l.Edges {

@@ -210,7 +210,7 @@ func (x *execution) startBackground(ctx context.Context, n *node) {
 	case e.slots <- struct{}{}:
 	default:
 		e.mu.Unlock()
-		drop(fmt.Sprintf("%d fire-and-forget hooks are running already", cap(e.slots)))
+		drop(fmt.Sprintf("%d fire-and-forget hooks, the maximum, are already running", cap(e.slots)))
 		return
 	}
 	e.asides.Add(1)

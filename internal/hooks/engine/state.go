@@ -146,9 +146,13 @@ func (s *state) applyTree(after *tree) ([]Change, error) {
 	request := after.valueOf("request")
 	method := request.valueOf("method")
 	switch {
-	case request == nil || request.kind != '{':
+	case request == nil:
 		return nil, fmt.Errorf("the hook removed context.request")
-	case method == nil || method.text != string(s.method):
+	case request.kind != '{':
+		return nil, fmt.Errorf("the hook set context.request to a value that is not an object")
+	case method == nil:
+		return nil, fmt.Errorf("the hook removed context.request.method, which must stay %q", s.method)
+	case method.text != string(s.method):
 		return nil, fmt.Errorf("the hook changed context.request.method, which must stay %q", s.method)
 	}
 	next, diff := *s, &changes{}

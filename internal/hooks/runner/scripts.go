@@ -94,7 +94,7 @@ func consoleLines(console []sandbox.Line, truncated bool) []hookengine.Line {
 		out = append(out, hookengine.Line{Level: line.Level, Text: line.Text})
 	}
 	if truncated {
-		out = append(out, hookengine.Line{Level: "warn", Text: "(the console output was cut here)"})
+		out = append(out, hookengine.Line{Level: "warn", Text: "(the rest of the console output was omitted)"})
 	}
 	return out
 }

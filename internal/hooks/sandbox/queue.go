@@ -34,7 +34,7 @@ func (p *Pool) acquire(ctx context.Context, owner string) (*process, error) {
 	}
 	if len(p.waiting) >= maxWaiting {
 		p.mu.Unlock()
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "%d scripts are already waiting", maxWaiting)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "%d scripts, the maximum, are already waiting", maxWaiting)
 	}
 	now := time.Now()
 	w := &waiter{owner: owner, came: now, since: now, granted: make(chan grant, 1)}

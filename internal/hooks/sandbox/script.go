@@ -128,7 +128,7 @@ func (c *Call) newRequest(o *Options) (*scriptwire.Request, error) {
 		return nil, rejectCall("the arguments take %d bytes, over the limit of %d", size, MaxInput)
 	}
 	if len(c.Args) > maxArgs {
-		return nil, rejectCall("%d arguments, over the limit of %d", len(c.Args), maxArgs)
+		return nil, rejectCall("the call has %d arguments; at most %d are allowed", len(c.Args), maxArgs)
 	}
 	if c.This != nil {
 		r.This = nonNil(c.This)
@@ -171,9 +171,11 @@ func (m *Module) newRequest(library map[string]string) (*scriptwire.Request, err
 			return nil, rejectCall("invalid argument name %q", p)
 		}
 	}
-	if len(r.Params) > maxArgs || len(library) > maxLibrary {
-		return nil, rejectCall("%d argument names and %d modules, above the limits of %d and %d",
-			len(r.Params), len(library), maxArgs, maxLibrary)
+	if len(r.Params) > maxArgs {
+		return nil, rejectCall("the script has %d argument names; at most %d are allowed", len(r.Params), maxArgs)
+	}
+	if len(library) > maxLibrary {
+		return nil, rejectCall("the library has %d modules; at most %d are allowed", len(library), maxLibrary)
 	}
 	size := 0
 	for name, source := range library {
@@ -196,7 +198,7 @@ func checkSource(name string, size int) error {
 		return rejectCall("invalid module name %q", name)
 	}
 	if size > MaxSource {
-		return rejectCall("the source takes %d bytes with %s, over the limit of %d", size, name, MaxSource)
+		return rejectCall("the source, including %[2]s, takes %[1]d bytes, over the limit of %[3]d", size, name, MaxSource)
 	}
 	return nil
 }

@@ -80,9 +80,9 @@ func TestAuthenticator(t *testing.T) {
 		"expired":                   {short, "has expired"},
 		"revoked":                   {lost, "was revoked"},
 		"unknown":                   {"gdn_" + strings.Repeat("x", 43), "was revoked"},
-		"a token of the API":        {made(auth.NamedToken{Name: "read", Scopes: []auth.Scope{auth.ScopeRead}}), "not valid here"},
-		"a person's":                {made(auth.NamedToken{Name: "phone", Scopes: []auth.Scope{auth.ScopeApprove}}), "not valid here"},
-		"a manager's":               {made(auth.NamedToken{Name: "admin", Scopes: []auth.Scope{auth.ScopeManage, auth.ScopeApprove}}), "not valid here"},
+		"a token of the API":        {made(auth.NamedToken{Name: "read", Scopes: []auth.Scope{auth.ScopeRead}}), "lacks the scope mcp"},
+		"a person's":                {made(auth.NamedToken{Name: "phone", Scopes: []auth.Scope{auth.ScopeApprove}}), "lacks the scope mcp"},
+		"a manager's":               {made(auth.NamedToken{Name: "admin", Scopes: []auth.Scope{auth.ScopeManage, auth.ScopeApprove}}), "lacks the scope mcp"},
 		"a token of another server": {strings.Repeat("y", 48), "does not belong to this server"},
 	} {
 		status, body, _, _ := authenticate(t, d, tt.token)

@@ -29,12 +29,16 @@ type Bearer struct {
 // NewBearer returns an error if the token or the user is missing: an empty token would
 // accept every request.
 func NewBearer(opts BearerOptions) (*Bearer, error) {
-	if !validToken(opts.Token) || isNamed(opts.Token) {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token is shorter than 32 characters, or contains characters that are not allowed in a header").
-			WithFix("create one with LoadOrCreateToken")
+	if !validToken(opts.Token) {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token is not valid").
+			WithFix("use a token of 32 to 512 letters, digits and -._~+/")
+	}
+	if isNamed(opts.Token) {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a named token cannot be the bearer token of the server").
+			WithFix("create a bearer token with LoadOrCreateToken")
 	}
 	if opts.User == "" {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token names no user").WithFix("name one")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token has no user").WithFix("set the user of the token")
 	}
 	return &Bearer{digest: sha256.Sum256([]byte(opts.Token)), user: opts.User}, nil
 }
@@ -58,7 +62,7 @@ func (b *Bearer) Handler(next http.Handler) http.Handler {
 func (b *Bearer) checkRequest(r *http.Request) (guideway.Principal, *guideway.Error) {
 	refused := func(why string) *guideway.Error {
 		return guideway.Errorf(guideway.CodeUnauthorized, "%s", why).
-			WithFix("send the token as the header Authorization: Bearer TOKEN; on the machine of this server, guideway doctor names its file")
+			WithFix("send the token as the header Authorization: Bearer TOKEN; on the machine of this server, guideway doctor shows the path of the token file")
 	}
 	given := r.Header.Values("Authorization")
 	switch {
@@ -74,7 +78,7 @@ func (b *Bearer) checkRequest(r *http.Request) (guideway.Principal, *guideway.Er
 		return guideway.Principal{}, refused("the Authorization header does not use the scheme Bearer")
 	}
 	if isNamed(token) {
-		return guideway.Principal{}, refused("a named token is not valid here")
+		return guideway.Principal{}, refused("the server does not accept named tokens")
 	}
 	// Digests have equal length, so that the time of the comparison does not depend on the
 	// token.

@@ -111,7 +111,7 @@ func (b *BrowserSessions) findLink(code string) (link, error) {
 	}
 	if err != nil || l.User == "" || !b.links.now().Before(l.Expires) {
 		return link{}, guideway.Errorf(guideway.CodeUnauthorized, "this login link was already used or is older than five minutes").
-			WithFix("create a new one with: guideway open")
+			WithFix("create a new link with: guideway open")
 	}
 	return l, nil
 }
@@ -140,7 +140,7 @@ func (b *BrowserSessions) Redeem(r *http.Request, code string) (Login, error) {
 	}
 	if !first { // another request has redeemed the link first
 		return Login{}, guideway.Errorf(guideway.CodeUnauthorized, "this login link was already used").
-			WithFix("create a new one with: guideway open")
+			WithFix("create a new link with: guideway open")
 	}
 	now := b.sessions.now()
 	b.sessions.removeOld(now.Add(-idleTime))
@@ -262,12 +262,12 @@ func fromOwnPage(r *http.Request, proven bool) error {
 	}
 	site := r.Header.Get("Sec-Fetch-Site")
 	if site != "" && site != "same-origin" && site != "none" {
-		return foreign("a login is valid for this server's own pages only")
+		return foreign("the request comes from another site; a login is valid only for pages of this server")
 	}
 	origins := r.Header.Values("Origin")
 	for _, origin := range origins {
 		if !sameOrigin(origin, r.Host) {
-			return foreign("a login is valid for this server's own pages only")
+			return foreign("the request comes from another origin; a login is valid only for pages of this server")
 		}
 	}
 	if proven && site != "same-origin" && (len(origins) != 1 || site == "none") {

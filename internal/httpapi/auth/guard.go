@@ -36,7 +36,7 @@ func NewGuard(opts GuardOptions) (*Guard, error) {
 	for _, h := range opts.AllowedHosts {
 		if h == "" || strings.ContainsAny(h, "/*@ ,") {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "the allowed host %q is neither a name nor name:port", h).
-				WithFix("write it as in the address bar, such as guideway.example.com or 192.0.2.7:3000")
+				WithFix("write the host as in the address bar, such as guideway.example.com or 192.0.2.7:3000")
 		}
 		g.hosts = append(g.hosts, strings.ToLower(h))
 	}
@@ -44,7 +44,7 @@ func NewGuard(opts GuardOptions) (*Guard, error) {
 		u, err := url.Parse(o)
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Contains(u.Host, "*") || u.Scheme+"://"+u.Host != o {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "the allowed origin %q is not of the form scheme://host[:port]", o).
-				WithFix("write it as the browser sends it, such as https://inspector.example.com or http://localhost:6274")
+				WithFix("write the origin as the browser sends it, such as https://inspector.example.com or http://localhost:6274")
 		}
 		g.origins = append(g.origins, strings.ToLower(o))
 	}
@@ -77,12 +77,12 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 func (g *Guard) checkRequest(r *http.Request) *guideway.Error {
 	if !g.allowsHost(r.Host) {
 		return guideway.Errorf(guideway.CodeForbidden, "the host %q is not allowed", clipText(r.Host)).
-			WithFix("use a loopback address, or start the server with --allowed-host")
+			WithFix("use a loopback address, or start the server with --allowed-host HOST")
 	}
 	origins := r.Header.Values("Origin")
 	if len(origins) > 1 {
 		return guideway.Errorf(guideway.CodeForbidden, "the request has %d Origin headers", len(origins)).
-			WithFix("send one or none")
+			WithFix("send at most one Origin header")
 	}
 	if len(origins) == 1 {
 		if g.allowsOrigin(origins[0]) {
@@ -90,7 +90,7 @@ func (g *Guard) checkRequest(r *http.Request) *guideway.Error {
 		}
 		if !sameOrigin(origins[0], r.Host) {
 			return guideway.Errorf(guideway.CodeForbidden, "pages of the origin %q may not call this server", clipText(origins[0])).
-				WithFix("start the server with --allow-origin if that page is yours")
+				WithFix("if you trust this origin, start the server with --allow-origin ORIGIN")
 		}
 	}
 	// A browser sends no Origin with a plain GET, but Sec-Fetch-Site states where the

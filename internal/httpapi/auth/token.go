@@ -32,7 +32,7 @@ func validToken(s string) bool {
 // because a read failed.
 func LoadOrCreateToken(path string) (token string, created bool, err error) {
 	file := atomicfile.File{
-		Path: path, What: "token file", MaxBytes: maxTokenFile, IfSeen: "delete it to have a new token created",
+		Path: path, What: "token file", MaxBytes: maxTokenFile, IfSeen: "delete the file to create a new token",
 	}
 	text, created, err := file.ReadOrCreate(func() string { return newSecret(tokenPrefix, tokenBytes) + "\n" })
 	if err != nil {
@@ -41,12 +41,12 @@ func LoadOrCreateToken(path string) (token string, created bool, err error) {
 	token = strings.TrimSpace(text)
 	if token == "" {
 		return "", false, guideway.Errorf(guideway.CodeInvalid, "the token file %s is empty", path).
-			WithFix("delete it to have a new token created; clients then need the new one")
+			WithFix("delete the file to create a new token; clients then need the new token")
 	}
 	if !validToken(token) {
 		return "", false, guideway.Errorf(guideway.CodeInvalid,
 			"the token file %s does not contain one token: 32 characters or more of letters, digits and -._~+/ on one line", path).
-			WithFix("restore it, or delete it to have a new token created; clients then need the new one")
+			WithFix("restore the file, or delete it to create a new token; clients then need the new token")
 	}
 	return token, created, nil
 }

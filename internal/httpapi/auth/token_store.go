@@ -192,7 +192,7 @@ func (v tokenStore) checkDir() error {
 	// Windows has no permission bits: the user's profile protects the directory.
 	if perm := info.Mode().Perm(); perm&0o022 != 0 && runtime.GOOS != "windows" {
 		return guideway.Errorf(guideway.CodeForbidden, "other users can write to the directory of credentials %s (its mode is %#o)", v.dir, perm).
-			WithFix("check its contents, then run chmod 700 %s", v.dir)
+			WithFix("check the contents of the directory, then run chmod 700 %s", v.dir)
 	}
 	return nil
 }

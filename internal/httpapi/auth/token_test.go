@@ -142,8 +142,8 @@ func TestInvalidTokenFile(t *testing.T) {
 		{name: "two lines", make: writeToken(good+good, 0o600), code: guideway.CodeInvalid, message: "does not contain one token"},
 		{name: "binary", make: writeToken(strings.Repeat("\x00\xff", 40), 0o600), code: guideway.CodeInvalid, message: "does not contain one token"},
 		{name: "huge", make: writeToken(strings.Repeat("a", 1<<20), 0o600), code: guideway.CodeInvalid, message: "does not contain one token"},
-		{name: "readable by the group", make: writeToken(good, 0o640), code: guideway.CodeForbidden, message: "others may read", unix: true},
-		{name: "readable by all", make: writeToken(good, 0o644), code: guideway.CodeForbidden, message: "others may read", unix: true},
+		{name: "readable by the group", make: writeToken(good, 0o640), code: guideway.CodeForbidden, message: "other users have access", unix: true},
+		{name: "readable by all", make: writeToken(good, 0o644), code: guideway.CodeForbidden, message: "other users have access", unix: true},
 		{name: "a directory", make: func(t *testing.T, path string) {
 			t.Helper()
 			if err := os.Mkdir(path, 0o700); err != nil {

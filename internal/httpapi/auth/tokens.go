@@ -40,6 +40,14 @@ func Scopes() []Scope {
 	return []Scope{ScopeMCP, ScopeRead, ScopeContents, ScopeRegistry, ScopeApprove, ScopeManage}
 }
 
+func scopeNames() []string {
+	var names []string
+	for _, s := range Scopes() {
+		names = append(names, string(s))
+	}
+	return names
+}
+
 // Person reports whether a token with the scope counts as a person.
 func (s Scope) Person() bool { return s == ScopeApprove || s == ScopeManage }
 
@@ -119,7 +127,7 @@ func (t *Tokens) Create(token NamedToken) (string, error) {
 	}
 	if slices.ContainsFunc(all, func(o NamedToken) bool { return o.Name == token.Name }) {
 		return "", guideway.Errorf(guideway.CodeConflict, "a token with the name %q already exists", token.Name).
-			WithFix("revoke it, or use another name")
+			WithFix("revoke the existing token, or use another name")
 	}
 	token.Created, token.Used = now, nil
 	secret := newSecret(namedPrefix, tokenBytes)
@@ -134,7 +142,7 @@ func (t *Tokens) Create(token NamedToken) (string, error) {
 func (t *NamedToken) validate(now time.Time) error {
 	if !regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`).MatchString(t.Name) {
 		return guideway.Errorf(guideway.CodeInvalid, "%q is not a valid token name", clipText(t.Name)).
-			WithFix("use up to 64 letters, digits and ._-")
+			WithFix("use at most 64 letters, digits and ._-, and start with a letter or a digit")
 	}
 	if t.User == "" || len(t.Scopes) == 0 {
 		return guideway.Errorf(guideway.CodeInvalid, "a token needs a user and a scope")
@@ -142,7 +150,7 @@ func (t *NamedToken) validate(now time.Time) error {
 	for _, s := range t.Scopes {
 		if !slices.Contains(Scopes(), s) {
 			return guideway.Errorf(guideway.CodeInvalid, "there is no scope %q", clipText(string(s))).
-				WithFix("the scopes are %v", Scopes())
+				WithFix("use one of: %s", strings.Join(scopeNames(), ", "))
 		}
 	}
 	switch {
@@ -154,7 +162,7 @@ func (t *NamedToken) validate(now time.Time) error {
 			WithFix("omit them, or use the scope %s", ScopeMCP)
 	case !t.hasScope(ScopeMCP) && t.Exposure != "":
 		return guideway.Errorf(guideway.CodeInvalid, "only a token with the scope %s can have an exposure of tools", ScopeMCP).
-			WithFix("omit it, or use the scope %s", ScopeMCP)
+			WithFix("omit the exposure, or use the scope %s", ScopeMCP)
 	case t.Exposure != "" && t.Exposure != ExposureAll && t.Exposure != ExposureSearch:
 		return guideway.Errorf(guideway.CodeInvalid, "there is no exposure %q", clipText(string(t.Exposure))).
 			WithFix("use %s or %s", ExposureAll, ExposureSearch)
@@ -189,7 +197,8 @@ func (t *Tokens) Revoke(name string) error {
 		return err
 	})
 	if err == nil && !found {
-		return guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", clipText(name))
+		return guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", clipText(name)).
+			WithFix("list the tokens with: guideway token list")
 	}
 	return err
 }
@@ -250,11 +259,11 @@ func (t *Tokens) findToken(secret string) (NamedToken, error) {
 	}
 	if err != nil || token.User == "" {
 		return NamedToken{}, guideway.Errorf(guideway.CodeUnauthorized, "the bearer token does not belong to this server or was revoked").
-			WithFix("create a new one on the machine of this server")
+			WithFix("create a new token on the machine of this server with: guideway token create NAME")
 	}
 	if token.Expired(t.store.now()) {
 		return NamedToken{}, guideway.Errorf(guideway.CodeUnauthorized, "the bearer token has expired").
-			WithFix("create a new one on the machine of this server")
+			WithFix("create a new token on the machine of this server with: guideway token create NAME")
 	}
 	token.setUsed(touched)
 	token.id = tokenID(hashOf(secret))

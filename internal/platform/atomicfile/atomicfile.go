@@ -67,7 +67,7 @@ func (f File) openFile() (*os.File, error) {
 	info, err := os.Stat(f.Path)
 	if err == nil && !info.Mode().IsRegular() {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the %s %s is not a regular file", f.What, f.Path).
-			WithFix("move it away")
+			WithFix("move the file away")
 	}
 	var file *os.File
 	if err == nil {
@@ -86,7 +86,7 @@ func (f File) openFile() (*os.File, error) {
 	// Windows has no permission bits; the user's profile protects the file there.
 	if perm := info.Mode().Perm(); perm&0o077 != 0 && runtime.GOOS != "windows" {
 		_ = file.Close()
-		return nil, guideway.Errorf(guideway.CodeForbidden, "others may read the %s %s (its mode is %#o)", f.What, f.Path, perm).
+		return nil, guideway.Errorf(guideway.CodeForbidden, "other users have access to the %s %s (its mode is %#o)", f.What, f.Path, perm).
 			WithFix("chmod 600 %s; if others use this machine, %s", f.Path, f.IfSeen)
 	}
 	return file, nil

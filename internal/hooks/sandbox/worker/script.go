@@ -70,7 +70,7 @@ func (s *script) findModule(name string) *module {
 // importNames returns a description of the modules that can be imported.
 func (s *script) importNames() string {
 	if len(s.modules) == 0 {
-		return "modules cannot be imported here"
+		return "no module is available to this script"
 	}
 	names := make([]string, len(s.modules))
 	for i, m := range s.modules {

@@ -136,7 +136,7 @@ func (v *vm) loadModule(name string) (string, error) {
 	if m := v.script.libraryModule(name); m != nil {
 		return m.source, nil
 	}
-	return "", fmt.Errorf("no module '%s'", name)
+	return "", fmt.Errorf("there is no module '%s'", name)
 }
 
 func (v *vm) onReport(args []any) (any, error) {
