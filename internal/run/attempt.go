@@ -52,7 +52,7 @@ func (a attempts) addEvent(e Event) attempts {
 	case KindDeclined, KindUnanswered:
 		a.Declines++
 		a.Last = &Decline{At: e.At, ByClient: e.Kind == KindUnanswered, Count: a.Declines}
-	case KindMarked:
+	case KindMarked, KindAbortConfirmed:
 	default:
 		return attempts{}
 	}
@@ -61,7 +61,7 @@ func (a attempts) addEvent(e Event) attempts {
 
 // isServiceEvent reports whether an event was added by this package and not by the engine.
 func isServiceEvent(kind string) bool {
-	return slices.Contains([]string{KindCreated, KindRefused, KindMarked, KindDeclined, KindUnanswered}, kind)
+	return slices.Contains([]string{KindCreated, KindRefused, KindMarked, KindDeclined, KindUnanswered, KindAbortConfirmed}, kind)
 }
 
 // IsFact reports whether an event was decided by the engine.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"slices"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
@@ -17,7 +18,8 @@ func (s *Service) Status(ctx context.Context, c Caller, ref Ref) (*Answer, error
 	return s.newAnswer(ctx, rec, l, rec.Handle), nil
 }
 
-// Abort ends a run permanently. Aborting an aborted run has no effect.
+// Abort ends a run permanently. Aborting an aborted run has no effect, except that a
+// person's abort is recorded after that of an agent.
 func (s *Service) Abort(ctx context.Context, c Caller, r AbortRequest) (*Answer, error) {
 	if err := checkLimits(sizeLimit{"reason", r.Reason, maxNotes}); err != nil {
 		return nil, err
@@ -28,9 +30,7 @@ func (s *Service) Abort(ctx context.Context, c Caller, r AbortRequest) (*Answer,
 			return nil, err
 		}
 		if rec.Status == engine.StatusAborted {
-			a := s.newAnswer(ctx, rec, l, rec.Handle)
-			a.Replayed = true
-			return a, nil
+			return s.confirmAbort(ctx, c, rec, l, r.Reason)
 		}
 		facts, refusal := l.program.Decide(l.state, engine.Command{Abort: &engine.Abort{Reason: r.Reason}})
 		if refusal != nil {
@@ -42,6 +42,27 @@ func (s *Service) Abort(ctx context.Context, c Caller, r AbortRequest) (*Answer,
 		}
 		return s.newAnswer(ctx, rec, l, rec.Handle), nil
 	})
+}
+
+// confirmAbort records that a person aborts a run that an agent has aborted.
+func (s *Service) confirmAbort(ctx context.Context, c Caller, rec Record, l *loadedRun, reason string) (*Answer, error) {
+	confirmed, err := s.isAbortedByPerson(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	if c.Via.Person() && !confirmed {
+		e, err := newEvent(KindAbortConfirmed, AbortConfirmed{Reason: reason})
+		if err != nil {
+			return nil, err
+		}
+		if rec, l, err = s.commitChange(ctx, ByCaller(c), rec, l, runChange{otherEvents: []Event{e}, words: reason}); err != nil {
+			return nil, err
+		}
+		return s.newAnswer(ctx, rec, l, rec.Handle), nil
+	}
+	a := s.newAnswer(ctx, rec, l, rec.Handle)
+	a.Replayed = true
+	return a, nil
 }
 
 // Fork creates a new run with the events of a run up to one of them. The original run does
@@ -122,24 +143,26 @@ func (s *Service) inheritEntries(ctx context.Context, c Caller, rec Record, entr
 
 // refuseAbortedByPerson refuses to fork a run that a person aborted.
 func (s *Service) refuseAbortedByPerson(ctx context.Context, rec Record) error {
-	if rec.Status != engine.StatusAborted {
-		return nil
-	}
-	entries, err := s.readEntries(ctx, rec, rec.Seq)
-	if err != nil {
+	if by, err := s.isAbortedByPerson(ctx, rec); !by {
 		return err
 	}
-	for _, e := range entries {
-		if e.fact.Kind == engine.EventRunAborted && e.event.By.Via.Person() {
-			return &Refusal{
-				Code: guideway.CodeRefused, Rule: RuleAbortedByPerson, RunID: rec.ID,
-				Message: "a person aborted the run, so an agent cannot continue it in a fork",
-				Fix:     "ask the person; they can fork it in the dashboard or at a terminal (guideway runs fork " + rec.ID + "), or start a new run",
-				Next:    &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": rec.Workflow}},
-			}
-		}
+	return &Refusal{
+		Code: guideway.CodeRefused, Rule: RuleAbortedByPerson, RunID: rec.ID,
+		Message: "a person aborted the run, so an agent cannot continue it in a fork",
+		Fix:     "ask the person; they can fork it in the dashboard or at a terminal (guideway runs fork " + rec.ID + "), or start a new run",
+		Next:    &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": rec.Workflow}},
 	}
-	return nil
+}
+
+// isAbortedByPerson reports whether a person aborted the run, also after an agent did.
+func (s *Service) isAbortedByPerson(ctx context.Context, rec Record) (bool, error) {
+	if rec.Status != engine.StatusAborted {
+		return false, nil
+	}
+	events, err := s.readEvents(ctx, rec, rec.Seq)
+	return slices.ContainsFunc(events, func(e Event) bool {
+		return (e.Kind == string(engine.EventRunAborted) || e.Kind == KindAbortConfirmed) && e.By.Via.Person()
+	}), err
 }
 
 // lastForkable returns the length of the longest prefix of the entries after which there is

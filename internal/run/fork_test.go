@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/engine"
@@ -66,4 +67,48 @@ func TestAgentCannotForkAfterAPersonsAbort(t *testing.T) {
 	if err != nil || fork.Position.Kind != engine.PositionStep {
 		t.Errorf("a person's fork: %+v, %v", fork, err)
 	}
+}
+
+// TestPersonsAbortFollowsAnAgents checks that a person can abort a run that an agent has
+// aborted: after it, an agent cannot fork the run. Repeated aborts record nothing.
+func TestPersonsAbortFollowsAnAgents(t *testing.T) {
+	t.Parallel()
+	b := newTestBench(t)
+	a := startRun(t, b.Service, "guarded", nil)
+	abort := func(c run.Caller, reason string) *run.Answer {
+		t.Helper()
+		out, err := b.Abort(t.Context(), c, run.AbortRequest{Ref: run.Ref{RunID: a.RunID}, Reason: reason})
+		if err != nil || out.Status != engine.StatusAborted {
+			t.Fatalf("abort: %+v, %v", out, err)
+		}
+		return out
+	}
+	abort(agentCaller(), "enough")
+	if out := abort(agentCaller(), "again"); !out.Replayed {
+		t.Error("the second abort of the agent is not a repetition")
+	}
+	if _, err := b.Fork(t.Context(), agentCaller(), run.ForkRequest{Ref: run.Ref{RunID: a.RunID}}); err != nil {
+		t.Fatalf("fork after the agent's own abort: %v", err)
+	}
+	if out := abort(personCaller(run.ViaBrowser), "not like this"); out.Replayed {
+		t.Error("the abort of the person is treated as a repetition")
+	}
+	last := len(b.journal.events[a.RunID])
+	if e := b.journal.events[a.RunID][last-1]; e.Kind != run.KindAbortConfirmed || !e.By.Via.Person() || !strings.Contains(string(e.Data), "not like this") {
+		t.Errorf("the last event is %+v with %s", e, e.Data)
+	}
+	if out := abort(personCaller(run.ViaTerminal), "again"); !out.Replayed || len(b.journal.events[a.RunID]) != last {
+		t.Errorf("another abort of a person records %+v", b.journal.events[a.RunID][last:])
+	}
+	for _, r := range []run.ForkRequest{{Ref: run.Ref{RunID: a.RunID}}, {Ref: run.Ref{RunID: a.RunID}, Seq: 2}, {Ref: run.Ref{Handle: a.Handle}}} {
+		_, err := b.Fork(t.Context(), agentCaller(), r)
+		checkRule(t, err, run.RuleAbortedByPerson)
+	}
+	if fork, err := b.Fork(t.Context(), personCaller(run.ViaTerminal), run.ForkRequest{Ref: run.Ref{RunID: a.RunID}}); err != nil || fork.Position.Kind != engine.PositionStep {
+		t.Errorf("a person's fork: %+v, %v", fork, err)
+	}
+	if report, err := b.Verify(t.Context(), ""); err != nil || len(report.Faults) > 0 {
+		t.Errorf("verify: %+v, %v", report, err)
+	}
+	exportRun(t, b.newService(t), a.RunID)
 }

@@ -127,6 +127,9 @@ const (
 	// Declined.
 	KindDeclined   = "gate_declined"
 	KindUnanswered = "form_unanswered"
+	// KindAbortConfirmed records that a person aborted a run that an agent had aborted. Its
+	// data is an AbortConfirmed.
+	KindAbortConfirmed = "abort_confirmed"
 )
 
 // Created is the data of the first event.
@@ -147,6 +150,11 @@ type Created struct {
 	Marks []Mark `json:"marks,omitempty"`
 	// Imported is the id of the run in the installation that exported it.
 	Imported string `json:"imported,omitempty"`
+}
+
+// AbortConfirmed is the data of a person's abort after that of an agent.
+type AbortConfirmed struct {
+	Reason string `json:"reason,omitempty"`
 }
 
 // Refused is the data of a refused attempt.

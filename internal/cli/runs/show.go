@@ -252,6 +252,10 @@ func (k *runReplay) eventLine(e run.Event) (mark, text string, more []string) {
 			text = "the client declined the form without showing it to a person"
 		}
 		return walk.MarkGate, app.OneLine(declined.Step) + ": " + text, nil
+	case run.KindAbortConfirmed:
+		var confirmed run.AbortConfirmed
+		_ = json.Unmarshal(e.Data, &confirmed)
+		return walk.MarkEnd, strings.TrimSuffix("aborted by a person, too: "+app.OneLine(confirmed.Reason), ": "), nil
 	case run.KindMarked:
 		var marked run.Marked
 		_ = json.Unmarshal(e.Data, &marked)

@@ -276,19 +276,22 @@ func flagOf(budget string) string {
 	return budget
 }
 
-// Cancel ends a run and the runs nested in it. It does nothing if the run is already
-// cancelled.
+// Cancel ends a run and the runs nested in it. If the run is already cancelled, it only
+// records the first cancellation by a person.
 func (s *Service) Cancel(ctx context.Context, c run.Caller, id, reason string) (*Status, error) {
 	var child string
 	status, err := s.changeRun(ctx, c, id, func(l *loaded) error {
-		switch l.state.Status {
-		case machineengine.StatusCancelled:
-			return nil
-		case machineengine.StatusCompleted:
-			return newRefusal(id, RuleEnded, "the run is completed", "there is nothing to cancel")
-		}
 		if p := l.state.Pending; p != nil && p.Kind == machineengine.KindSubIntent {
 			child = p.Run
+		}
+		switch l.state.Status {
+		case machineengine.StatusCancelled:
+			_, events, err := s.loadRun(ctx, c.User, id, 0)
+			if err != nil || !c.Via.Person() || isCancelledByPerson(events) {
+				return err
+			}
+		case machineengine.StatusCompleted:
+			return newRefusal(id, RuleEnded, "the run is completed", "there is nothing to cancel")
 		}
 		return l.addEvent(machineengine.Event{Kind: machineengine.KindCancelled, Reason: run.Truncate(reason, 4<<10)})
 	})

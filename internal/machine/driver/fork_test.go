@@ -3,6 +3,7 @@ package driver_test
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -186,6 +187,48 @@ func TestAgentCannotForkACancelledMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, of := range []string{id, inner} {
+		for seq := range r.runStatus(of).Seq + 2 {
+			_, err := r.Fork(t.Context(), anna, of, seq)
+			checkRefusal(t, "an agent's fork", err, run.RuleAbortedByPerson)
+		}
+	}
+	if s := r.runStatus(r.forkRun(asPerson(), inner, 0)); s.Status != machineengine.StatusWaiting {
+		t.Errorf("a person's fork is %s", s.Status)
+	}
+}
+
+// TestPersonsCancelFollowsAnAgents checks that a person can cancel a machine run that an
+// agent has cancelled: after it, an agent can fork neither the run nor its sub-machine run.
+func TestPersonsCancelFollowsAnAgents(t *testing.T) {
+	t.Parallel()
+	r := newApproved(t)
+	id := r.startRun("outer", map[string]any{"what": "x"})
+	inner := r.driveRun(id).Child.RunID
+	for _, c := range []run.Caller{anna, anna, asPerson(), asPerson()} {
+		if _, err := r.Cancel(t.Context(), c, id, "enough"); err != nil {
+			t.Fatal(err)
+		}
+		if s := r.runStatus(id); s.Status != machineengine.StatusCancelled {
+			t.Fatalf("the run is %s", s.Status)
+		}
+		if c == anna {
+			r.forkRun(anna, inner, 0)
+		}
+	}
+	for _, of := range []string{id, inner} {
+		events, err := r.Events(t.Context(), anna, of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var vias []run.Via
+		for _, e := range events {
+			if e.Kind == string(machineengine.KindCancelled) {
+				vias = append(vias, e.By.Via)
+			}
+		}
+		if want := []run.Via{run.ViaAgent, run.ViaTerminal}; !slices.Equal(vias, want) {
+			t.Errorf("%s is recorded as cancelled by %v, want %v", of, vias, want)
+		}
 		for seq := range r.runStatus(of).Seq + 2 {
 			_, err := r.Fork(t.Context(), anna, of, seq)
 			checkRefusal(t, "an agent's fork", err, run.RuleAbortedByPerson)

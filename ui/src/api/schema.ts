@@ -2187,6 +2187,7 @@ export interface components {
              * @example context_marked
              * @example gate_declined
              * @example form_unanswered
+             * @example abort_confirmed
              * @example phase_entered
              * @example phase_exited
              * @example phase_skipped
