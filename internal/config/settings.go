@@ -269,7 +269,7 @@ func workflowSettings() []Setting {
 		include("project", "the workflows of the working directory", func(c *Config) any { return &c.Workflows.Project }),
 		{
 			Name: "workflows.cacheTtl", Kind: KindDuration, Flag: "cache-ttl", Env: "GUIDEWAY_CACHE_TTL",
-			Aliases: []Alias{{Name: "CACHE_TTL", convert: convertMilliseconds}},
+			Aliases: []Alias{{Name: "CACHE_TTL", convert: convertMilliseconds("GUIDEWAY_CACHE_TTL=5m")}},
 			Usage:   "How long a workflow source that cannot be watched is cached, such as \"5m\".",
 			raise:   func(d time.Duration) time.Duration { return max(d, time.Second) },
 			field:   func(c *Config) any { return &c.Workflows.CacheTTL },
@@ -300,14 +300,17 @@ func convertSwitch(text string) (string, *settingError) {
 	return strconv.FormatBool(text == "true" || text == "1"), nil
 }
 
-// convertMilliseconds converts a duration in milliseconds.
-func convertMilliseconds(text string) (string, *settingError) {
-	ms, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-	if err != nil || ms < 0 || ms > int64(maxDuration/time.Millisecond) {
-		return "", newError(`set milliseconds, such as 300000, or use GUIDEWAY_CACHE_TTL=5m`,
-			"%q is not a number of milliseconds from 0 to %d", text, maxDuration/time.Millisecond)
+// convertMilliseconds returns a function that converts a duration in milliseconds. instead
+// is the variable of Guideway with an example, for the suggestion.
+func convertMilliseconds(instead string) func(text string) (string, *settingError) {
+	return func(text string) (string, *settingError) {
+		ms, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+		if err != nil || ms < 0 || ms > int64(maxDuration/time.Millisecond) {
+			return "", newError("set milliseconds, such as 10000, or use "+instead,
+				"%q is not a number of milliseconds from 0 to %d", text, maxDuration/time.Millisecond)
+		}
+		return (time.Duration(ms) * time.Millisecond).String(), nil
 	}
-	return (time.Duration(ms) * time.Millisecond).String(), nil
 }
 
 // logLevel converts the levels DEBUG, INFO, WARN, ERROR and SILENT.

@@ -118,7 +118,7 @@ func sourceSettings() []Setting {
 		},
 		{
 			Name: "workflows.registryTimeout", Kind: KindDuration, Flag: "registry-timeout", Env: "GUIDEWAY_REGISTRY_TIMEOUT",
-			Aliases: []Alias{{Name: "WORKFLOW_REGISTRY_TIMEOUT", convert: convertMilliseconds}},
+			Aliases: []Alias{{Name: "WORKFLOW_REGISTRY_TIMEOUT", convert: convertMilliseconds("GUIDEWAY_REGISTRY_TIMEOUT=10s")}},
 			Usage:   "Time limit for a response of a registry, such as \"10s\".",
 			field:   func(c *Config) any { return &c.Workflows.RegistryTimeout },
 		},
@@ -142,8 +142,11 @@ func trustLevels() []string { return []string{"trusted", "review", "blocked"} }
 
 func splitTrust(text string) (name, level string, f *settingError) {
 	name, level, ok := strings.Cut(text, "=")
-	if !ok || name == "" || !slices.Contains(trustLevels(), level) {
-		return "", "", newError(`write NAME=LEVEL, such as "project=trusted"; the levels are `+strings.Join(trustLevels(), ", "), "%q is not NAME=LEVEL", text)
+	if !ok || name == "" {
+		return "", "", newError(`write NAME=LEVEL, such as "project=trusted"`, "%q is not NAME=LEVEL", text)
+	}
+	if !slices.Contains(trustLevels(), level) {
+		return "", "", newError("use one of: "+strings.Join(trustLevels(), ", "), "%q is not a trust level", level)
 	}
 	return name, level, nil
 }

@@ -42,8 +42,11 @@ func (s *Service) Mark(ctx context.Context, c run.Caller, r MarkRequest) (*Marke
 	if r.Session == "" {
 		return nil, newInvalid("a run or a session is required").WithFix("pass the handle of a run, or a sessionId")
 	}
-	if len(r.Keys) == 0 || slices.ContainsFunc(r.Keys, func(key string) bool { return key == "" || len(key) > maxMarkKey }) {
-		return nil, newInvalid("keys must contain names of variables, of 1 to %d bytes each", maxMarkKey).WithFix(`pass keys such as ["userGoal"]`)
+	if len(r.Keys) == 0 {
+		return nil, newInvalid("keys is empty").WithFix(`pass keys such as ["userGoal"]`)
+	}
+	if slices.ContainsFunc(r.Keys, func(key string) bool { return key == "" || len(key) > maxMarkKey }) {
+		return nil, newInvalid("keys must contain names of variables, of 1 to %d bytes each", maxMarkKey).WithFix("remove the empty or long names from keys")
 	}
 	if err := checkTags(r.Tags); err != nil {
 		return nil, err

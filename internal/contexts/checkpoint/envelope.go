@@ -102,7 +102,7 @@ func splitBlob(data []byte) (h header, frame, payload []byte, err error) {
 		return h, nil, nil, damagedf("the header cannot be read: %w", err)
 	}
 	if h.ID == "" || h.Session == "" || len(h.Sum) == 0 || h.Bytes < 0 {
-		return h, nil, nil, damagedf("the header is incomplete")
+		return h, nil, nil, damagedf("the header is invalid")
 	}
 	return h, data[:end], data[end:], nil
 }
