@@ -40,6 +40,10 @@ func (d *downstream) notifyChanged(kind Kind) {
 type heldLists struct {
 	client   string
 	versions map[Kind]string
+	// listens counts the subscriptions/listen requests in progress, and outbox sends their
+	// notifications.
+	listens int
+	outbox  outbox
 }
 
 // listVersionOf returns the version of a client's list, which changes with the list.
@@ -67,35 +71,23 @@ func (d *downstream) noteLists(method string, c *Client, req mcp.Request) (end f
 		h = &heldLists{client: c.sharingKey(), versions: map[Kind]string{}}
 		d.held[session] = h
 	}
+	if listens {
+		h.listens++
+	}
 	for kind, list := range map[Kind]string{KindTools: "tools/list", KindPrompts: "prompts/list", KindResources: "resources/list"} {
 		if method == list || h.versions[kind] == "" {
 			h.versions[kind] = d.gateway.listVersionOf(h.client, kind)
 		}
 	}
 	return func() {
-		if listens {
-			d.mu.Lock()
-			defer d.mu.Unlock()
+		if !listens {
+			return
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if h.listens--; h.listens == 0 {
 			delete(d.held, session)
 		}
-	}
-}
-
-// filterChanges drops a notification of a changed list for the sessions whose list has not
-// changed. The SDK notifies all sessions, but a change in the list of one client concerns
-// only that client.
-func (d *downstream) filterChanges(next mcp.MethodHandler) mcp.MethodHandler {
-	kinds := map[string]Kind{
-		"notifications/tools/list_changed":     KindTools,
-		"notifications/prompts/list_changed":   KindPrompts,
-		"notifications/resources/list_changed": KindResources,
-	}
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		session, ok := req.GetSession().(*mcp.ServerSession)
-		if kind, changed := kinds[method]; ok && changed && !d.takeChange(session, kind) {
-			return nil, nil //nolint:nilnil // a notification has no result
-		}
-		return next(ctx, method, req)
 	}
 }
 

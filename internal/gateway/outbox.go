@@ -2,8 +2,8 @@ package gateway
 
 import "sync"
 
-// outbox sends an upstream's notifications to a client in order. If the client does not
-// read, the outbox keeps a limited number and drops the others.
+// outbox sends notifications to a client in order. If the client does not read, the outbox
+// keeps a limited number and drops the others.
 type outbox struct {
 	mu    sync.Mutex
 	queue []parcel
@@ -12,7 +12,9 @@ type outbox struct {
 }
 
 // parcel is one notification. While a named parcel is queued, others with the same name are
-// dropped. A parcel without a name is dropped only if the queue is full.
+// dropped. A parcel without a name is dropped if the queue is full. A named one is not, since
+// the client would never learn of the change: there is one name for each list and for each
+// resource that the client follows.
 type parcel struct {
 	name string
 	size int
@@ -24,7 +26,7 @@ const (
 	maxParcelBytes = 1 << 20
 )
 
-// addParcel adds a notification, unless the queue is full.
+// addParcel adds a notification, unless the queue is full. It does not block.
 func (o *outbox) addParcel(p parcel) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -33,7 +35,7 @@ func (o *outbox) addParcel(p parcel) {
 			return
 		}
 	}
-	if len(o.queue) >= maxParcels || o.bytes+p.size > maxParcelBytes {
+	if p.name == "" && (len(o.queue) >= maxParcels || o.bytes+p.size > maxParcelBytes) {
 		return
 	}
 	o.queue, o.bytes = append(o.queue, p), o.bytes+p.size

@@ -66,3 +66,26 @@ func TestOutboxMergesNamedNotifications(t *testing.T) {
 		t.Errorf("%d notifications wait, want 4", queued)
 	}
 }
+
+// A full queue drops no named notification: without it, the client would keep an outdated
+// list or resource.
+func TestOutboxKeepsNamedNotificationsIfFull(t *testing.T) {
+	t.Parallel()
+	var o outbox
+	reading, blocked, sent := make(chan struct{}), make(chan struct{}), make(chan string, maxParcels+1)
+	o.addParcel(parcel{send: func() { close(blocked); <-reading }})
+	<-blocked
+	for range 2 * maxParcels {
+		o.addParcel(parcel{size: 1, send: func() { sent <- "" }})
+	}
+	o.addParcel(parcel{name: "list", size: 1, send: func() { sent <- "list" }})
+	close(reading)
+	for range maxParcels {
+		if got := <-sent; got != "" {
+			t.Fatalf("%q was sent", got)
+		}
+	}
+	if got := <-sent; got != "list" {
+		t.Errorf("%q was sent", got)
+	}
+}

@@ -43,7 +43,7 @@ func (g *Gateway) Attach(server *mcp.Server, tools []string) {
 	g.mu.Unlock()
 	g.rebuild()
 	server.AddReceivingMiddleware(d.middleware)
-	server.AddSendingMiddleware(d.filterChanges)
+	server.AddSendingMiddleware(d.queueNotifications)
 }
 
 // Reserve reserves prompt names for the server: no upstream can use them from now on. It must
@@ -67,50 +67,14 @@ type downstream struct {
 	sessions map[*mcp.ServerSession]*downstreamSession
 	// held maps each session to the versions of the lists that the session knows.
 	held map[*mcp.ServerSession]*heldLists
-	// updates is the queue of resource updates for all followers.
-	updates outbox
 }
 
 // downstreamSession is a legacy session or a session on stdio.
 type downstreamSession struct {
 	id    string
 	level string
-	logs  *outbox
-}
-
-// forwardNotification forwards notifications that an upstream sends outside of calls.
-func (d *downstream) forwardNotification(client, method string, params json.RawMessage) {
-	ctx := context.Background()
-	if method == "notifications/resources/updated" {
-		var p mcp.ResourceUpdatedNotificationParams
-		if json.Unmarshal(params, &p) == nil {
-			d.updates.addParcel(parcel{name: p.URI, size: len(params), send: func() { _ = d.server.ResourceUpdated(ctx, &p) }})
-		}
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for session, of := range d.sessions {
-		if "session:"+of.id == client {
-			of.logs.addParcel(parcel{size: len(params), send: func() { sendNotification(ctx, session, method, params) }})
-		}
-	}
-}
-
-// sendNotification sends a notification with the response to the request of ctx.
-func sendNotification(ctx context.Context, session *mcp.ServerSession, method string, params json.RawMessage) {
-	switch method {
-	case "notifications/progress":
-		var p mcp.ProgressNotificationParams
-		if json.Unmarshal(params, &p) == nil {
-			_ = session.NotifyProgress(ctx, &p) // The client may have disconnected.
-		}
-	case "notifications/message":
-		var p mcp.LoggingMessageParams //nolint:staticcheck // SA1019: legacy clients listen
-		if json.Unmarshal(params, &p) == nil {
-			_ = session.Log(ctx, &p) //nolint:staticcheck // SA1019: legacy clients listen
-		}
-	}
+	// outbox sends the notifications that belong to no request.
+	outbox *outbox
 }
 
 // request is the interface of all requests of clients.
@@ -185,7 +149,7 @@ func (d *downstream) sessionOf(session *mcp.ServerSession) downstreamSession {
 	of := d.sessions[session]
 	if of == nil {
 		d.next++
-		of = &downstreamSession{id: strconv.Itoa(d.next), logs: &outbox{}}
+		of = &downstreamSession{id: strconv.Itoa(d.next), outbox: &outbox{}}
 		d.sessions[session] = of
 		go func() {
 			_ = session.Wait() // The reason for the end is not needed.

@@ -1,0 +1,115 @@
+package gateway
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// blockableTransport is a server's transport whose writes wait while the client does not
+// read.
+type blockableTransport struct {
+	mcp.Transport
+	// reading is closed while the client reads.
+	reading chan struct{}
+}
+
+func (b *blockableTransport) Connect(ctx context.Context) (mcp.Connection, error) {
+	conn, err := b.Transport.Connect(ctx)
+	return &blockableConnection{conn, b}, err
+}
+
+type blockableConnection struct {
+	mcp.Connection
+	transport *blockableTransport
+}
+
+func (c *blockableConnection) Write(ctx context.Context, m jsonrpc.Message) error {
+	<-c.transport.reading
+	return c.Connection.Write(ctx, m)
+}
+
+// memoryClient is a client that is connected in memory.
+type memoryClient struct {
+	session   *mcp.ClientSession
+	transport *blockableTransport
+	// changed and updated receive a value with each notification.
+	changed, updated chan struct{}
+}
+
+// connectMemoryClient connects a client that follows the lists and note://one.
+func connectMemoryClient(t *testing.T, server *mcp.Server, version string) *memoryClient {
+	t.Helper()
+	here, there := mcp.NewInMemoryTransports()
+	c := &memoryClient{
+		transport: &blockableTransport{Transport: here, reading: make(chan struct{})},
+		changed:   make(chan struct{}, 100), updated: make(chan struct{}, 100),
+	}
+	close(c.transport.reading)
+	if _, err := server.Connect(t.Context(), c.transport, nil); err != nil {
+		t.Fatal(err)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { c.changed <- struct{}{} },
+		ResourceUpdatedHandler: func(context.Context, *mcp.ResourceUpdatedNotificationRequest) { c.updated <- struct{}{} },
+	})
+	session, err := client.Connect(t.Context(), there, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.session = session
+	if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "note://one"}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// newMemoryServer returns a gateway without upstreams and its server, which accepts every
+// subscription.
+func newMemoryServer(t *testing.T) (*Gateway, *mcp.Server) {
+	t.Helper()
+	g, err := New(Options{Key: []byte(strings.Repeat("k", 32))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	so := &mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{}}
+	g.Extend(so)
+	so.SubscribeHandler = func(context.Context, *mcp.SubscribeRequest) error { return nil }
+	so.UnsubscribeHandler = func(context.Context, *mcp.UnsubscribeRequest) error { return nil }
+	server := mcp.NewServer(&mcp.Implementation{Name: "memory", Version: "1"}, so)
+	g.Attach(server, nil)
+	return g, server
+}
+
+// A client that does not read delays the notifications of no other client, neither of lists
+// nor of resources. When it reads again, it gets its own.
+func TestClientThatDoesNotReadDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"2025-11-25", modernVersion} {
+		synctest.Test(t, func(t *testing.T) {
+			g, server := newMemoryServer(t)
+			deaf, other := connectMemoryClient(t, server, version), connectMemoryClient(t, server, version)
+			synctest.Wait()
+			deaf.transport.reading = make(chan struct{})
+			// If the notifications wait for the client that does not read, all goroutines are
+			// blocked, and synctest fails the test.
+			g.Reserve(nil)
+			server.AddTool(&mcp.Tool{Name: "new", InputSchema: map[string]any{"type": "object"}}, nil)
+			<-other.changed
+			if err := server.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: "note://one"}); err != nil {
+				t.Error(err)
+			}
+			<-other.updated
+			close(deaf.transport.reading)
+			<-deaf.changed
+			<-deaf.updated
+			_ = deaf.session.Close()
+			_ = other.session.Close()
+			g.Close(t.Context())
+		})
+	}
+}
