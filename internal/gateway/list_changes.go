@@ -38,7 +38,8 @@ func (d *downstream) notifyChanged(kind Kind) {
 
 // heldLists are the versions of the lists that a session has received or was notified of.
 type heldLists struct {
-	client   string
+	client string
+	// versions holds "" for a list that may be outdated.
 	versions map[Kind]string
 	// listens counts the subscriptions/listen requests in progress, and outbox sends their
 	// notifications.
@@ -55,9 +56,11 @@ func (g *Gateway) listVersionOf(client string, kind Kind) string {
 	return strconv.FormatInt(g.listVersion.Load(), 10) + " " + all.shared.prints[kind] + " " + all.find(client).prints[kind]
 }
 
-// noteLists records the versions of the lists that a session knows. A session that has not
-// listed yet must be notified only of later changes. The session of a modern client is a
-// single request and is recorded only for subscriptions/listen, until end is called.
+// noteLists records the versions of the lists that a session knows, until end is called at
+// the end of the request. If a list changes while it is requested, the session may get either
+// version, and is notified of the next change in any case. A session that has not listed yet
+// must be notified only of later changes. The session of a modern client is a single request
+// and is recorded only for subscriptions/listen.
 func (d *downstream) noteLists(method string, c *Client, req mcp.Request) (end func()) {
 	session, ok := req.GetSession().(*mcp.ServerSession)
 	listens := method == "subscriptions/listen"
@@ -74,17 +77,22 @@ func (d *downstream) noteLists(method string, c *Client, req mcp.Request) (end f
 	if listens {
 		h.listens++
 	}
-	for kind, list := range map[Kind]string{KindTools: "tools/list", KindPrompts: "prompts/list", KindResources: "resources/list"} {
-		if method == list || h.versions[kind] == "" {
+	listed := map[string]Kind{"tools/list": KindTools, "prompts/list": KindPrompts, "resources/list": KindResources}[method]
+	for _, kind := range []Kind{KindTools, KindPrompts, KindResources} {
+		if _, noted := h.versions[kind]; !noted || kind == listed {
 			h.versions[kind] = d.gateway.listVersionOf(h.client, kind)
 		}
 	}
+	before := h.versions[listed]
 	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if listed != "" && before != d.gateway.listVersionOf(h.client, listed) {
+			h.versions[listed] = ""
+		}
 		if !listens {
 			return
 		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
 		if h.listens--; h.listens == 0 {
 			delete(d.held, session)
 		}

@@ -113,3 +113,48 @@ func TestClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 		})
 	}
 }
+
+// A client whose list changed during the request, and changed back afterwards, is notified:
+// the first list asks the upstreams, so the client may have got the version in between. Its
+// other requests do not change that.
+func TestChangeDuringListIsNotLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, server := newMemoryServer(t)
+		setLists := func(version string) {
+			s := &surface{names: newNames(nil), prints: map[Kind]string{KindTools: version}}
+			g.surfaces.Store(&surfaces{shared: s})
+		}
+		var during func()
+		d := g.downstreamOf()
+		list := d.handle["tools/list"]
+		d.handle["tools/list"] = func(ctx context.Context, c *Client, req mcp.Request, own func() (mcp.Result, error)) (mcp.Result, error) {
+			during()
+			return list(ctx, c, req, own)
+		}
+		setLists("first")
+		c := connectMemoryClient(t, server, "2025-11-25")
+		during = func() { setLists("second") }
+		if _, err := c.session.ListTools(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.session.ListPrompts(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		setLists("first")
+		d.notifyChanged(KindTools)
+		<-c.changed
+		// A list without a change is not followed by a notification.
+		during = func() {}
+		if _, err := c.session.ListTools(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		for session := range server.Sessions() {
+			if d.takeChange(session, KindTools) {
+				t.Error("the client is notified of no change")
+			}
+		}
+		_ = c.session.Close()
+		g.Close(t.Context())
+	})
+}
