@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -25,8 +26,13 @@ func (u *Upstream) startSlot(made *slot, key string, want Want) {
 		}
 	case u.closed && u.ctx.Err() != nil:
 		made.err = errClosed
+	case !slices.Contains(u.slots[key], made):
+		if !session.hasEnded() { // The client was released during the start.
+			made.err = errClosed
+		}
 	default:
 		u.lastErr = nil
+		u.closeUnused(key, made)
 	}
 	l := u.listsOf(want.Client)
 	unlisted := err == nil && l != nil && want.Client != lister && !(l.fresh && l.source == want.Client)

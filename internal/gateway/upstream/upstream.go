@@ -300,8 +300,7 @@ func (u *Upstream) removeSlot(key string, s *slot) {
 	}
 }
 
-// giveBack removes a user or a watcher of a slot. An unused session other than the
-// shared one is closed after IdleTime.
+// giveBack removes a user or a watcher of a slot.
 func (u *Upstream) giveBack(s *slot, want *Want) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -317,21 +316,29 @@ func (u *Upstream) giveBack(s *slot, want *Want) {
 	close(u.freed)
 	u.freed = make(chan struct{})
 	for key, slots := range u.slots {
-		if key == (&Want{}).key() || !slices.Contains(slots, s) || s.session == nil || s.watchers > 0 {
-			continue
+		if slices.Contains(slots, s) {
+			u.closeUnused(key, s)
 		}
-		s.idle = time.AfterFunc(u.opts.IdleTime, func() {
-			u.mu.Lock()
-			unused := s.users == 0 && s.watchers == 0
-			if unused {
-				u.removeSlot(key, s)
-			}
-			u.mu.Unlock()
-			if unused {
-				s.session.Close()
-			}
-		})
 	}
+}
+
+// closeUnused closes an unused session other than the shared one after IdleTime. The caller
+// holds mu.
+func (u *Upstream) closeUnused(key string, s *slot) {
+	if key == (&Want{}).key() || s.session == nil || s.users > 0 || s.watchers > 0 {
+		return
+	}
+	s.idle = time.AfterFunc(u.opts.IdleTime, func() {
+		u.mu.Lock()
+		unused := s.users == 0 && s.watchers == 0
+		if unused {
+			u.removeSlot(key, s)
+		}
+		u.mu.Unlock()
+		if unused {
+			s.session.Close()
+		}
+	})
 }
 
 // Release closes the sessions of a client that are not in use.
