@@ -346,12 +346,19 @@ func (u *Upstream) followChanges(s *Session, client string) {
 		return
 	}
 	u.wg.Go(func() {
-		s.keepSubscribed(u.ctx, text, func(method string, params json.RawMessage) { u.handleNotification(client, method, params) })
+		s.keepSubscribed(u.ctx, text, func(method string, params json.RawMessage) { u.handleNotification(client, method, params) },
+			func() { u.listAgain(client) })
 	})
 }
 
-// keepSubscribed keeps a subscription while the session exists.
-func (s *Session) keepSubscribed(ctx context.Context, wants json.RawMessage, notify func(string, json.RawMessage)) {
+// subscribed is the notification with which a server confirms a subscription.
+const subscribed = "notifications/subscriptions/acknowledged"
+
+// keepSubscribed keeps a subscription while the session exists. After each interruption it
+// calls missed, because the server does not report earlier changes: when the server confirms
+// the new subscription, and also before it if the server itself ended the last one. On stdio,
+// a confirmation does not name its subscription.
+func (s *Session) keepSubscribed(ctx context.Context, wants json.RawMessage, notify func(string, json.RawMessage), missed func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -361,24 +368,38 @@ func (s *Session) keepSubscribed(ctx context.Context, wants json.RawMessage, not
 		case <-ctx.Done():
 		}
 	}()
+	interrupted := false
 	for delay := time.Second; ctx.Err() == nil; delay = min(2*delay, time.Minute) {
 		_, err := s.Do(ctx, Call{
-			Method: "subscriptions/listen", Endless: true, Notify: notify,
+			Method: "subscriptions/listen", Endless: true,
+			Notify: func(method string, params json.RawMessage) {
+				if method == subscribed && interrupted {
+					missed()
+				}
+				notify(method, params)
+			},
 			Members: []jsonrpc.Member{{Key: "notifications", Value: wants}},
 		})
 		if failure := asWire(err); failure != nil && failure.Code == jsonrpc.CodeMethodNotFound {
 			return
 		}
+		interrupted = true
 		if ctxsleep.For(ctx, delay) != nil {
 			return
+		}
+		if err == nil {
+			missed()
 		}
 	}
 }
 
-// Subscribe subscribes to the updates of a resource until ctx ends, in a modern session.
+// Subscribe subscribes to the updates of a resource until ctx ends, in a modern session. It
+// reports an update after each interruption.
 func (s *Session) Subscribe(ctx context.Context, uri string, notify func(method string, params json.RawMessage)) {
 	wants := jsonrpc.Object(jsonrpc.Member{Key: "resourceSubscriptions", Value: append(append(json.RawMessage{'['}, jsonrpc.Text(uri)...), ']')})
-	s.keepSubscribed(ctx, wants, notify)
+	s.keepSubscribed(ctx, wants, notify, func() {
+		notify("notifications/resources/updated", jsonrpc.Object(jsonrpc.Member{Key: "uri", Value: jsonrpc.Text(uri)}))
+	})
 }
 
 // asWire returns the server's own error, or nil.

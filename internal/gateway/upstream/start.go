@@ -58,6 +58,9 @@ func (u *Upstream) sessionEnded(key string, s *slot, cause error) {
 		return // This side closed the session.
 	}
 	u.restarts++
+	if l := u.listsOf(clientOf(key)); l != nil {
+		l.fresh = false // The next process may offer other lists.
+	}
 	u.recordFailure(cause, s.began, max(time.Since(s.began), 1))
 	u.opts.Logger.Warn("an upstream exited", "upstream", u.spec.Name, "error", cause)
 }
@@ -209,14 +212,19 @@ func (u *Upstream) openConn(ctx context.Context, s *Session, spec Spec, env []st
 func (u *Upstream) handleNotification(client, method string, params json.RawMessage) {
 	switch method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
-		want := Want{}
-		if client == lister {
-			want = Lister(nil)
-		}
-		u.refreshSoon(client, want)
+		u.listAgain(client)
 	default:
 		if u.opts.Notified != nil {
 			u.opts.Notified(client, method, params)
 		}
 	}
+}
+
+// listAgain fetches the lists that the sessions of a client determine after a delay.
+func (u *Upstream) listAgain(client string) {
+	want := Want{}
+	if client == lister {
+		want = Lister(nil)
+	}
+	u.refreshSoon(client, want)
 }

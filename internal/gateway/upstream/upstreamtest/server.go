@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -55,6 +56,9 @@ const (
 	// Learning offers the tool and the resource "learned" after its tool "echo" was called
 	// with "learn", and reports the change. Other processes of the server do not change.
 	Learning = "learning"
+	// Updated offers the tool "updated" in processes that start after a call of the tool
+	// "count", as after an update of the program. The server reports no change.
+	Updated = "updated"
 	// Talkative writes lines that are not messages.
 	Talkative = "talkative"
 )
@@ -72,6 +76,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	lists   int
+	updated func() bool
 	asks    bool // whether the client can be asked
 	learned bool
 	deaf    bool
@@ -84,10 +89,20 @@ type Server struct {
 
 // New returns a server that writes to out. The modes are separated by commas.
 func New(out io.Writer, modes string) *Server {
-	return &Server{
+	s := &Server{
 		modes: strings.Split(modes, ","), out: out, Crash: func() {}, Count: func() {},
 		waiting: map[string]chan json.RawMessage{}, stopped: map[string]chan struct{}{},
 	}
+	s.updated = sync.OnceValue(func() bool {
+		for _, each := range s.Environ {
+			if path, ok := strings.CutPrefix(each, CountFile+"="); ok {
+				_, err := os.Stat(path)
+				return err == nil
+			}
+		}
+		return false
+	})
+	return s
 }
 
 func (s *Server) hasMode(mode string) bool { return slices.Contains(s.modes, mode) }
@@ -349,6 +364,8 @@ func (s *Server) listTools(m message) {
 		tools = append(tools, `{"name":"choosy",`+schema+`}`)
 	case s.hasMode(Learning) && learned:
 		tools = append(tools, `{"name":"learned",`+schema+`}`)
+	case s.hasMode(Updated) && s.updated():
+		tools = append(tools, `{"name":"updated",`+schema+`}`)
 	case s.hasMode(Hostile):
 		tools = append(tools, hostileTools()...)
 	case s.hasMode(Pages):
