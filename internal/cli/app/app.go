@@ -192,7 +192,7 @@ func ConfigFile(cfg *config.Config) (string, error) {
 	case cfg.File != "":
 		return cfg.File, nil
 	case cfg.Dirs.Config == "":
-		return "", guideway.Errorf(guideway.CodeUnavailable, "the configuration directory is unknown").WithFix("set HOME, or name a file with --config")
+		return "", guideway.Errorf(guideway.CodeUnavailable, "the configuration directory is unknown").WithFix("set HOME (USERPROFILE on Windows), or name a file with --config")
 	}
 	return filepath.Join(cfg.Dirs.Config, "guideway.json"), nil
 }

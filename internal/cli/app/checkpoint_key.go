@@ -102,7 +102,7 @@ func (g *promptedPassphrase) Load(ctx context.Context, salt []byte, create bool)
 			return nil, err
 		}
 		if again != words {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "the two passphrases differ; nothing was encrypted").WithFix("enter the same passphrase twice")
+			return nil, guideway.Errorf(guideway.CodeInvalid, "the passphrases do not match; nothing was encrypted").WithFix("enter the same passphrase twice")
 		}
 	}
 	secret, err := seal.Passphrase{Words: words}.Load(ctx, salt, create)

@@ -60,7 +60,7 @@ func (h *Host) readFile(ctx context.Context, name string, most int64) ([]byte, e
 // inputName returns the name of an input in messages.
 func inputName(name string) string {
 	if name == "-" {
-		return "the standard input"
+		return "standard input"
 	}
 	return name
 }

@@ -31,8 +31,12 @@ are removed; their blocks remain on the disk until they are overwritten.`,
 		Example: `  guideway checkpoint delete c_0dx3k2v9q8f7m5n4p1r6t0w
   guideway checkpoint delete --session login-work`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if (len(args) == 0) == (o.Session == "") {
-				return guideway.Errorf(guideway.CodeInvalid, "name either checkpoints or a session").
+			switch {
+			case len(args) == 0 && o.Session == "":
+				return guideway.Errorf(guideway.CodeInvalid, "the id of a checkpoint, or --session, is required").
+					WithFix("guideway checkpoint delete %s", exampleCheckpoint)
+			case len(args) > 0 && o.Session != "":
+				return guideway.Errorf(guideway.CodeInvalid, "a checkpoint and --session cannot be combined").
 					WithFix("guideway checkpoint delete %s", exampleCheckpoint)
 			}
 			return nil

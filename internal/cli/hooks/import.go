@@ -73,7 +73,7 @@ func RunHooksImport(ctx context.Context, o *HooksImportOptions) error {
 		return err
 	}
 	if d.cfg.Workflows.UserDir == "" {
-		return guideway.Errorf(guideway.CodeInvalid, "the user workflow directory is unknown").WithFix("set HOME")
+		return guideway.Errorf(guideway.CodeInvalid, "the user workflow directory is unknown").WithFix("set HOME (USERPROFILE on Windows)")
 	}
 	if o.Template {
 		e, err := d.Snapshot.Hook(o.Name)

@@ -131,7 +131,7 @@ func (o *hooksTestOptions) readObject(ctx context.Context, what, name, form stri
 	}
 	var whole map[string]json.RawMessage
 	if err := json.Unmarshal(data, &whole); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the %s in %s is not a JSON object: %w", what, name, err).WithFix("write %s", form)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the %s in %s is not a JSON object: %w", what, app.DisplayName(name), err).WithFix("write %s", form)
 	}
 	return json.RawMessage(data), nil
 }

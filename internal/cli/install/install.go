@@ -55,7 +55,7 @@ Without a client, list the clients found.`,
   guideway install cursor --undo`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "too many clients (%d); name one", len(args)).
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "guideway install takes at most one client (got %d arguments)", len(args)).
 					WithFix("guideway install %s", args[0])}
 			}
 			return nil
@@ -101,7 +101,7 @@ func (o *InstallOptions) checkOptions() error {
 			name string
 		}{{o.DryRun, "--dry-run"}, {o.Undo, "--undo"}, {o.Force, "--force"}, {len(o.Env) > 0, "--env"}} {
 			if f.set {
-				return guideway.Errorf(guideway.CodeInvalid, "%s needs a client", f.name).
+				return guideway.Errorf(guideway.CodeInvalid, "%s requires a client", f.name).
 					WithFix("guideway install %s %s", install.Clients()[0].ID, f.name)
 			}
 		}

@@ -95,7 +95,7 @@ func (o *RunOptions) checkOptions() error {
 		return guideway.Errorf(guideway.CodeInvalid, "a definition from standard input requires --answers").
 			WithFix("guideway run - --answers answers.yaml")
 	case !host.InTerminal || !host.OutTerminal:
-		return guideway.Errorf(guideway.CodeInvalid, "input or output is not a terminal").
+		return guideway.Errorf(guideway.CodeInvalid, "the input or the output is not a terminal").
 			WithFix("guideway run %s --answers answers.yaml", o.Name)
 	default:
 		return nil

@@ -47,7 +47,7 @@ With --json, only print the runs found.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Words = args
 			if host := a.Host; !o.JSON && (!host.InTerminal || !host.OutTerminal) {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "input or output is not a terminal").
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "the input or the output is not a terminal").
 					WithFix("guideway runs resume %s--json, to find runs", strings.Join(append(slices.Clone(args), ""), " "))}
 			}
 			return run(cmd.Context(), o)

@@ -129,6 +129,9 @@ func checkSource(r sourcescmd.SourceRow) Check {
 	case r.State == catalog.SourceFailed:
 		c.Status, c.Message = CheckFail, r.Location+": "+r.Error
 		c.Fix = "make the source readable"
+		if r.Trust == catalog.TrustRemote {
+			c.Fix = "guideway sources sync " + r.Name + ", to try again"
+		}
 	case r.State == catalog.SourceMissing && !r.Optional:
 		c.Status, c.Message = CheckFail, r.Location+" does not exist"
 		c.Fix = "create the directory, or remove it from the setting workflows.paths"

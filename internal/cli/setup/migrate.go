@@ -115,7 +115,7 @@ func checkDefinition(file string, data []byte) []guideway.Diagnostic {
 
 func (o *migrateOptions) userDir(cfg *config.Config) (string, error) {
 	if cfg.Workflows.UserDir == "" {
-		return "", guideway.Errorf(guideway.CodeInvalid, "the user workflow directory is unknown").WithFix("set HOME")
+		return "", guideway.Errorf(guideway.CodeInvalid, "the user workflow directory is unknown").WithFix("set HOME (USERPROFILE on Windows)")
 	}
 	return cfg.Workflows.UserDir, nil
 }

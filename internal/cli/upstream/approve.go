@@ -126,7 +126,7 @@ func (o *upstreamApproveOptions) confirmApproval(ctx context.Context, cfg *confi
 		return err
 	}
 	if strings.TrimSpace(said) != "yes" {
-		return guideway.Errorf(guideway.CodeRefused, "nothing was approved").WithFix("type yes to approve")
+		return guideway.Errorf(guideway.CodeRefused, "nothing was approved").WithFix("run the command again and type yes")
 	}
 	return person.CheckPassphraseIfSet(ctx)
 }
@@ -138,7 +138,7 @@ func selectTools(waiting []gateway.Waiting, names []string) ([]gateway.Waiting, 
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(waiting, func(w gateway.Waiting) bool { return w.Tool == name }) {
-			return nil, guideway.Errorf(guideway.CodeNotFound, "no tool %q waits for approval", name).WithFix("omit the names to see all tools")
+			return nil, guideway.Errorf(guideway.CodeNotFound, "no tool %q waits for approval", name).WithFix("omit the names to see all tools that wait")
 		}
 	}
 	return slices.DeleteFunc(waiting, func(w gateway.Waiting) bool { return !slices.Contains(names, w.Tool) }), nil

@@ -287,7 +287,7 @@ func variablePrompt(need engine.Need) string {
 	case need.Exhaustive:
 		ask += " (" + formatValues(need.Allowed) + ")"
 	case len(need.Allowed) > 0:
-		ask += " (" + formatValues(need.Allowed) + ", or something else)"
+		ask += " (" + formatValues(need.Allowed) + ", or another value)"
 	}
 	return app.OneLine(ask)
 }
@@ -311,7 +311,7 @@ const terminalHelp = `  .                  ends the output, on a line of its own
   :set name=value    sets a variable, as JSON or plain text
   :vars              shows the variables
   :status            shows the position and the completed steps
-  :quit              stops here; %s
+  :quit              stops the command; %s
   :help              shows this help (:: starts a text with a single :)
 `
 
@@ -330,9 +330,9 @@ func (t *Terminal) runCommand(w *Walk, pos engine.Position, line string) error {
 	case "note":
 		t.addNote(pos, rest)
 	case "skip":
-		fmt.Fprintln(t.Out, "Nothing can be skipped here.")
+		fmt.Fprintln(t.Out, ":skip is available only at an optional step or phase.")
 	case "decline":
-		fmt.Fprintln(t.Out, "Nothing can be declined here.")
+		fmt.Fprintln(t.Out, ":decline is available only at an optional gate.")
 	case "vars":
 		t.TextView.PrintVariables(w.State.Vars)
 		if len(w.State.Vars)+len(t.pending) == 0 {

@@ -55,7 +55,7 @@ if there are only warnings; --strict treats warnings as errors.`,
   guideway validate --dialect phases --kind skill my-skill.json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return guideway.Errorf(guideway.CodeInvalid, "name a file, a directory, or - for standard input").
+				return guideway.Errorf(guideway.CodeInvalid, "a file, a directory, or - for standard input is required").
 					WithFix("guideway validate .guideway/workflows")
 			}
 			return nil
