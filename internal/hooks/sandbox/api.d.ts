@@ -1,63 +1,63 @@
-// What scripts in Guideway's sandbox can use. A script is an ES module with
-// exports, or the body of an async function. Besides what is declared here there
-// are the built-in objects of the language (ES2023): no files, no network, no
-// timers but sleep, no code from strings.
+// The API of scripts in Guideway's sandbox. A script is an ES module with exports,
+// or the body of an async function. The built-in objects of the language (ES2023)
+// are also available. Scripts have no access to files or the network, no timer
+// except sleep, and cannot run code from strings.
 
-/** A value that JSON can hold. */
+/** A JSON value. */
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
 // ---------------------------------------------------------------------------
 // Hooks: export default async function (context) { ... }, or the body alone.
 
-/** What a hook sees of a call, and may change: request.params, response and variables. */
+/** The context of a request. A hook can change request.params, response and variables. */
 interface HookContext {
   request: {
     /** The MCP method. */
     method: "tools/call" | "tools/list";
-    /** Of a call: the tool's name, as its server has it, and the arguments. */
+    /** For tools/call: the upstream's name of the tool, and the arguments. */
     params: any;
   };
-  /** The answer; behind the MCP call, or once a hook has answered. */
+  /** The response; set after the MCP call, or after a hook has answered. */
   response?: any;
   metadata: HookMetadata;
-  /** The graph's variables, which its hooks share during one request. */
+  /** The variables of the graph, which its hooks share during one request. */
   variables: Record<string, any>;
 }
 
-/** What a hook learns of a call besides; changes of it but for shared mean nothing. */
+/** Metadata of the request. Changes are ignored, except changes of shared. */
 interface HookMetadata {
-  /** Who calls. */
+  /** The client that sent the request. */
   clientId?: string;
   clientName?: string;
-  /** The server that is called. */
+  /** The upstream that receives the request. */
   serverId?: string;
   serverName?: string;
-  /** The graph and the node that run. */
+  /** The running graph and node. */
   workflowId: string;
   nodeId: string;
-  /** When the request came in, in milliseconds since 1970. */
+  /** The time when the request arrived, in milliseconds since 1970. */
   startTime: number;
-  /** How long the MCP call took, in milliseconds; behind it. */
+  /** The duration of the MCP call in milliseconds; set after the call. */
   duration?: number;
-  /** Why the MCP call failed, for the hooks that are told. */
+  /** The error of a failed MCP call, for fire-and-forget hooks after the call. */
   error?: { code: string; message: string };
-  /** Values that the hooks of one request hand on to each other. */
+  /** Values that the hooks of one request share. */
   shared: Record<string, any>;
 }
 
-/** What a hook may return; nothing is { continue: true }. */
+/** The return value of a hook. Returning nothing means { continue: true }. */
 interface HookResult {
-  /** false refuses the call. */
+  /** false refuses the request. */
   continue: boolean;
-  /** Takes the place of the context. */
+  /** Replaces the context. */
   context?: HookContext;
-  /** Why the call is refused. */
+  /** The reason for the refusal. */
   error?: { code: string; message: string };
 }
 
 type Hook = (context: HookContext) => HookResult | void | Promise<HookResult | void>;
 
-/** The context of a hook that is written as a function's body. */
+/** The context of a hook whose script is the body of a function. */
 declare const context: HookContext;
 
 // ---------------------------------------------------------------------------
@@ -78,21 +78,21 @@ interface Conversation {
   clearMessages(): void;
 }
 
-/** this of a handler: the state of the run, and the other handlers. */
+/** The type of this in a handler: the state of the run, and the other handlers. */
 interface HandlerThis {
   /** Values that all states of the machine share. */
   common_data: { [key: string]: any };
   /** The conversations, by name. */
   workflow_contexts: Map<string, Conversation>;
-  /** The model's last answer, as its API gave it. */
+  /** The last answer of the model, unchanged. */
   last_response: any;
-  /** What the machine was started with. */
+  /** The inputs of the machine. */
   input: any;
   [handler: string]: any;
 }
 
 // ---------------------------------------------------------------------------
-// What every script has.
+// For all scripts.
 
 interface SandboxConsole {
   log(...values: any[]): void;
@@ -102,30 +102,30 @@ interface SandboxConsole {
   debug(...values: any[]): void;
 }
 
-/** Lines that stand in the trace of the call. */
+/** Writes lines to the trace of the request. */
 declare const console: SandboxConsole;
 
-/** Waits for ms milliseconds, within the time that the script has. */
+/** Waits for ms milliseconds. The time limit of the script still applies. */
 declare function sleep(ms: number): Promise<void>;
 
-/** Gives a record, as JSON, to whoever keeps the audit. */
+/** Writes a record, as JSON, to the audit file. */
 declare function audit(record: Json): void;
 
-/** A copy of value in which change was applied to every string, keys excepted. */
+/** Returns a copy of value with change applied to every string, except keys. */
 declare function mapStrings<T>(value: T, change: (text: string) => string): T;
 
-/** A deep copy of value. */
+/** Returns a deep copy of value. */
 declare function structuredClone<T>(value: T): T;
 
-/** The SHA-256 of a text (as UTF-8) or bytes, in hexadecimal digits. */
+/** Returns the SHA-256 of a text (as UTF-8) or of bytes, in hexadecimal digits. */
 declare function sha256(input: string | ArrayBuffer | ArrayBufferView): string;
 
 declare const base64: {
-  /** Base64 of a text (as UTF-8) or bytes. */
+  /** Encodes a text (as UTF-8) or bytes. */
   encode(input: string | ArrayBuffer | ArrayBufferView): string;
-  /** The text (from UTF-8) that was encoded. */
+  /** Decodes to a text (from UTF-8). */
   decode(text: string): string;
-  /** The bytes that were encoded. */
+  /** Decodes to bytes. */
   bytes(text: string): Uint8Array;
 };
 
@@ -133,13 +133,13 @@ declare function atob(text: string): string;
 declare function btoa(text: string): string;
 declare function queueMicrotask(task: () => void): void;
 
-/** UTF-8 alone. */
+/** Supports only UTF-8. */
 declare class TextEncoder {
   readonly encoding: "utf-8";
   encode(input?: string): Uint8Array;
 }
 
-/** UTF-8 alone. */
+/** Supports only UTF-8. */
 declare class TextDecoder {
   readonly encoding: "utf-8";
   decode(input?: ArrayBuffer | ArrayBufferView): string;

@@ -50,7 +50,7 @@ export interface paths {
         };
         /**
          * Get the caller and its rights
-         * @description It also reports whether the browser has the key of this origin, which commands need.
+         * @description The answer also reports whether the browser has the key of this origin, which commands need.
          */
         get: operations["getMe"];
         put?: never;
@@ -374,7 +374,7 @@ export interface paths {
         get: operations["getHookModule"];
         /**
          * Save the script of a module
-         * @description Only for a logged-in browser. Active graphs of the user run it immediately.
+         * @description Only for a logged-in browser. Active graphs of the user run the new script immediately.
          */
         put: operations["saveHookModule"];
         post?: never;
@@ -516,7 +516,7 @@ export interface paths {
         };
         /**
          * Export the run as a state document
-         * @description It works for runs of both guided dialects. The document is valid against the schema that `guideway schema state` prints.
+         * @description The export works for runs of both guided dialects. The document is valid against the schema that `guideway schema state` prints.
          */
         get: operations["getRunState"];
         put?: never;
@@ -1039,7 +1039,7 @@ export interface paths {
         put?: never;
         /**
          * Approve tools by their hashes
-         * @description If one has another hash now, none is approved.
+         * @description If a hash differs from the current one, no tool is approved.
          */
         post: operations["approveTools"];
         delete?: never;
@@ -1765,7 +1765,7 @@ export interface components {
             state: "off" | "active" | "changed" | "broken" | "template";
             /** @description Whether it was approved, even if it changed since. */
             enabled: boolean;
-            /** @description Why it does not load, or why it is enabled but not active. */
+            /** @description Why the graph does not load, or why it is enabled but not active. */
             why?: string;
             source: string;
             path: string;
@@ -1775,11 +1775,11 @@ export interface components {
             own: boolean;
             /** @description Whether a person may save it in its source. */
             writable: boolean;
-            /** @description The hash of its behavior, which enabling it needs. */
+            /** @description The hash of the graph's behavior, which is needed to enable the graph. */
             pin?: string;
             /** @description Whether the file does not load any more; this is the last version that did. */
             stale?: boolean;
-            /** @description Active graphs that stand around some of the same requests. */
+            /** @description Active graphs that apply to some of the same requests. */
             overlaps?: string[];
             overrides?: components["schemas"]["Overridden"][];
         };
@@ -1797,7 +1797,7 @@ export interface components {
             success: true;
             graphs: components["schemas"]["Hook"][];
             modules: components["schemas"]["HookModule"][];
-            /** @description Graphs that are enabled but deleted. The requests that they wrapped are refused. */
+            /** @description Graphs that are enabled but deleted. The requests that they applied to are refused. */
             missing: {
                 id: string;
                 source: string;
@@ -1837,7 +1837,7 @@ export interface components {
         HookEnabled: {
             /** @constant */
             success: true;
-            /** @description The graphs that were turned off for it. */
+            /** @description The graphs that were disabled because of the change. */
             replaced: string[];
         };
         HookVersion: {
@@ -2084,7 +2084,7 @@ export interface components {
         Run: {
             runId: string;
             user: string;
-            /** @description The name of the client that started it. */
+            /** @description The name of the client that started the run. */
             client?: string;
             workflowId: string;
             workflowName: string;
@@ -3010,7 +3010,7 @@ export interface components {
             where: string;
             project?: string;
             disabled?: boolean;
-            /** @description Why its configuration is invalid. */
+            /** @description Why the configuration of the upstream is invalid. */
             error?: string;
             /** @description The number of tools; -1 if they were never listed. */
             tools: number;
@@ -3020,7 +3020,7 @@ export interface components {
             askedAt?: string;
             state: components["schemas"]["UpstreamState"];
             health?: components["schemas"]["UpstreamHealth"];
-            /** @description The version of its configuration, which a change needs. */
+            /** @description The version of the upstream's configuration, which a change needs. */
             base: string;
         };
         UpstreamList: {
@@ -3093,7 +3093,7 @@ export interface components {
             where: string;
             project?: string;
             disabled?: boolean;
-            /** @description Why its configuration is invalid. */
+            /** @description Why the configuration of the upstream is invalid. */
             error?: string;
             /** @description The number of tools; -1 if they were never listed. */
             tools: number;
@@ -3103,10 +3103,10 @@ export interface components {
             askedAt?: string;
             state: components["schemas"]["UpstreamState"];
             health?: components["schemas"]["UpstreamHealth"];
-            /** @description The version of its configuration, which a change needs. */
+            /** @description The version of the upstream's configuration, which a change needs. */
             base: string;
             config: components["schemas"]["UpstreamConfig"];
-            /** @description The file that configures it. */
+            /** @description The file that configures the upstream. */
             origin: string;
             /** @description The server's information about itself. */
             server?: {
@@ -3172,7 +3172,7 @@ export interface components {
         };
         ImportRequest: {
             text: string;
-            /** @description Those that are taken over, by the names that they get; all where it is left out. */
+            /** @description The names of the servers to import; by default all. */
             chosen?: string[];
             /** @description Whether to change nothing and only report the servers. */
             look?: boolean;
@@ -3701,7 +3701,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The current content of its file. */
+            /** @description The graph with the current content of its file. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3766,7 +3766,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is deleted. */
+            /** @description The file of the hook graph is deleted. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3825,7 +3825,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is active. */
+            /** @description The hook graph is active. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3856,7 +3856,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is disabled. */
+            /** @description The hook graph is disabled. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4961,7 +4961,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is in effect. */
+            /** @description The upstream is in effect. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -5053,7 +5053,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is deleted. */
+            /** @description The upstream is removed. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5454,7 +5454,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is deleted. */
+            /** @description The token is revoked. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -17,6 +17,6 @@ test("scripts are offered what the declarations have", () => {
   expect(names("console")).toEqual(["log", "info", "warn", "error", "debug"]);
   expect(names("base64")).toEqual(["encode", "decode", "bytes"]);
   expect(names("nothing", "here")).toEqual([]);
-  expect(offered(types, []).find((m) => m.name === "sleep")?.doc).toBe("Waits for ms milliseconds, within the time that the script has.");
-  expect(offered(types, ["context", "request"])[1]).toMatchObject({ type: "any", doc: "Of a call: the tool's name, as its server has it, and the arguments." });
+  expect(offered(types, []).find((m) => m.name === "sleep")?.doc).toBe("Waits for ms milliseconds. The time limit of the script still applies.");
+  expect(offered(types, ["context", "request"])[1]).toMatchObject({ type: "any", doc: "For tools/call: the upstream's name of the tool, and the arguments." });
 });
