@@ -302,7 +302,7 @@ func (w *treeWalk) visitEntry(ctx context.Context, name string, entry fs.DirEntr
 			w.diagnostics = append(w.diagnostics, unreadDiagnostics(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)), name)...)
 		}
 	case !mode.IsRegular():
-		w.rejectFile(name, "file-special", "not a regular file, so it is not opened: "+safeopen.Kind(mode), "replace it with a regular file, or move it elsewhere")
+		w.rejectFile(name, "file-special", "the entry is not a regular file and is not opened: "+safeopen.Kind(mode), "replace it with a regular file, or move it elsewhere")
 	default:
 		info, err := entry.Info()
 		switch {
@@ -360,7 +360,7 @@ func (w *treeWalk) visitLink(name string, wanted bool) {
 // reportLimits reports the limits that the scan reached.
 func (w *treeWalk) reportLimits() {
 	if w.full {
-		w.addWarning(".", "limit-entries", fmt.Sprintf("the directory has more than %d entries; the others were not read", maxVisited),
+		w.addWarning(".", "limit-entries", fmt.Sprintf("the directory has more than %d entries; the remaining entries were not read", maxVisited),
 			"move the workflows to a separate directory")
 	}
 	if len(w.deep) > 0 {
@@ -396,11 +396,11 @@ func unreadDiagnostics(file, name string) []guideway.Diagnostic {
 	case library.IsToon(name):
 		stem := strings.TrimSuffix(path.Base(name), path.Ext(name))
 		return []guideway.Diagnostic{newError("format-toon", file, "the file has the format TOON, which is not supported",
-			fmt.Sprintf("convert it, for example by 'npx @toon-format/cli %s.toon --decode -o %s.json', compare the two, and delete this one: "+
+			fmt.Sprintf("convert the file, for example by 'npx @toon-format/cli %s.toon --decode -o %s.json', compare the two files, and delete the TOON file: "+
 				"TOON loses block texts (|) and lines that are indented too far", stem, stem))}
 	case library.Misnamed(name):
 		return []guideway.Diagnostic{newWarning("file-index", file, "the name of a guide or template must begin with its index; this file is not served",
-			"rename it to 01-"+path.Base(name)+", for example")}
+			"rename the file, for example to 01-"+path.Base(name))}
 	default:
 		return nil
 	}

@@ -189,7 +189,7 @@ func (c *Catalog) parseDefinition(path string, data []byte) (d *workflow.Definit
 
 func parserFailed(path string, failure any) guideway.Diagnostic {
 	return newError("parser-failed", path,
-		fmt.Sprintf("the parser failed on this document, which is a bug: %v", failure), "report it, with the document")
+		fmt.Sprintf("the parser failed on this document, which is a bug: %v", failure), "report the bug, with the document")
 }
 
 // distrustIndex requests a load that reads all documents, because an index or a copy is

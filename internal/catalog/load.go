@@ -240,9 +240,9 @@ func (c *Catalog) fillRecords(ctx context.Context, s *state, l listing, previous
 	}
 	if left > 0 {
 		s.diagnostics = append(s.diagnostics, newError("limit-bytes", s.info.Location,
-			fmt.Sprintf("all documents together are larger than %d bytes; %d not read from the source %q",
-				c.opts.Limits.TotalBytes, left, s.info.Name),
-			"remove documents from this or another source"))
+			fmt.Sprintf("all documents together are larger than %d bytes; documents of the source %q that were not read: %d",
+				c.opts.Limits.TotalBytes, s.info.Name, left),
+			"remove documents from a source"))
 	}
 	return jobs
 }
@@ -406,13 +406,13 @@ func (c *Catalog) readContent(ctx context.Context, document Document) ([]byte, *
 // sizeAdvice returns a way to make a document of its kind smaller.
 func sizeAdvice(name string) string {
 	if hookdef.PlaceOf(name).Kind != "" {
-		return "split it: scripts can be separate modules"
+		return "split the file: scripts can be separate modules"
 	}
 	switch place := library.PlaceOf(name); {
 	case place.IsText():
 		return fmt.Sprintf("split the %s into several, each with its own index", place.Kind)
 	case place.Kind != "":
-		return "move long texts of it to a guide"
+		return "move long texts of the document to a guide"
 	default:
 		return "split the workflow"
 	}
@@ -469,7 +469,7 @@ func (c *Catalog) lintDefinition(parsed *workflow.Definition, data []byte, layou
 	defer func() {
 		if r := recover(); r != nil {
 			found = []guideway.Diagnostic{newWarning("linter-failed", parsed.File,
-				fmt.Sprintf("the linter failed on this definition, which is a bug: %v", r), "report it, with the document")}
+				fmt.Sprintf("the linter failed on this definition, which is a bug: %v", r), "report the bug, with the document")}
 		}
 	}()
 	if c.opts.Lint != nil {

@@ -66,7 +66,7 @@ func (e *MachineEntry) Files() machinedef.Files { return e.loaded.Files() }
 func (e *MachineEntry) Recording() ([]byte, error) {
 	if e.recording == nil {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "the machine %q has no recording", e.Name).
-			WithFix("run it with a model: --model openai:NAME, or --model scripted:FILE")
+			WithFix("run the machine with a model: --model openai:NAME, or --model scripted:FILE")
 	}
 	return e.recording()
 }
@@ -232,8 +232,8 @@ func (s *Snapshot) addMachine(source *state, m *loadedMachine, byName map[string
 	case below == nil:
 	case e.Definition == nil && below.Definition != nil:
 		s.diagnostics = append(s.diagnostics, newWarning("override-broken", e.Path,
-			fmt.Sprintf("the machine %q is served from %s (%s), because this one did not load", e.Name, below.Source.Name, below.Path),
-			"fix this file to serve it"))
+			fmt.Sprintf("the machine %q is served from %s (%s), because this machine did not load", e.Name, below.Source.Name, below.Path),
+			"fix this machine to serve it"))
 		return
 	case below.Definition != nil:
 		e.Overrides = append([]Overridden{{

@@ -94,7 +94,7 @@ func TestAgentCallsHeldTool(t *testing.T) {
 	}
 	machine := machineOf(t, t.TempDir(), `["one__c*", "one__echo"]`)
 	d.wantCommand(app.ExitOK, `"status": "completed"`, "machine run "+machine+" --input task=go --model openai:m --json")
-	if slices.Contains(tools, "one__count") || len(told) != 1 || !strings.Contains(told[0], `There is no tool "one__count"`) {
+	if slices.Contains(tools, "one__count") || len(told) != 1 || !strings.Contains(told[0], `The tool "one__count" is not available`) {
 		t.Errorf("the agent has the tools %v and got the results %q", tools, told)
 	}
 	if _, err := os.Stat(count); !os.IsNotExist(err) {

@@ -164,7 +164,7 @@ func TestAgentCallsUpstream(t *testing.T) {
 	if !slices.Equal(offered, []string{"one__case", "one__count", "one__crash", "one__params"}) {
 		t.Errorf("the agent is offered the tools %v", offered)
 	}
-	if len(answers) != 3 || !strings.Contains(answers[0], "it names a file of secrets") || !strings.Contains(answers[1], "counted") || !strings.Contains(answers[2], `There is no tool "one__echo"`) {
+	if len(answers) != 3 || !strings.Contains(answers[0], "it names a file of secrets") || !strings.Contains(answers[1], "counted") || !strings.Contains(answers[2], `The tool "one__echo" is not available`) {
 		t.Errorf("the tool results are %q", answers)
 	}
 	if text, err := os.ReadFile(count); err != nil || string(text) != "once\n" {

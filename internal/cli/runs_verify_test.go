@@ -17,12 +17,12 @@ func TestVerifyReportsBrokenLinks(t *testing.T) {
 	runscmd.WriteReport(&host, &run.Report{Runs: 3, Events: 20, Faults: []run.Fault{
 		{Kind: run.FaultHeads, Message: "2 lines of the head file were edited"},
 		{Run: "r_a", Seq: 3, Kind: run.FaultEdited, Message: "event 3 (step_completed) is not what was written"},
-		{Run: "r_b", Seq: 5, Kind: run.FaultTruncated, Message: "the run had 6 events and has 4"},
+		{Run: "r_b", Seq: 5, Kind: run.FaultTruncated, Message: "the last event was 6 and is now 4"},
 	}})
 	want := []string{
 		"2 lines of the head file were edited [heads]",
 		"r_a  event 3 (step_completed) is not what was written [edited]",
-		"r_b  event 5: the run had 6 events and has 4 [truncated]",
+		"r_b  event 5: the last event was 6 and is now 4 [truncated]",
 		"",
 		"broken: 3 broken links in 3 runs, 20 events",
 		"If you restored the data from a backup: guideway runs verify --accept-restore",

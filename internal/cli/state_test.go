@@ -211,7 +211,7 @@ func TestInvalidStates(t *testing.T) {
 	const head = `{"workflowId": "flow", "workflowVersion": "1.0.0", "startedAt": "2026-01-22T10:00:00Z", "updatedAt": "2026-01-22T10:05:00Z", `
 	for _, tt := range []struct{ state, want string }{
 		{head + `"currentPhase": 0}`, "state.json:1:142: error: "},
-		{head + `"currentPhase": 9}`, "currentPhase is 9, but the number of phases is 4"},
+		{head + `"currentPhase": 9}`, "currentPhase is 9, but the workflow has 4 phases"},
 		{head + `"currentPhase": 1, "status": "completed"}`, "a run that is completed cannot continue"},
 		{head + `"currentPhase": 1, "colour": "red"}`, "colour"},
 		{strings.Replace(head, `"flow"`, `"steps"`, 1) + `"currentPhase": 1}`, "'steps' is not a phase workflow"},

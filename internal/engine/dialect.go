@@ -72,7 +72,7 @@ func decide(d dialect, s State, c Command) ([]Event, *Refusal) {
 	case !s.Started:
 		return nil, &Refusal{Rule: RuleNotStarted, Message: "the run has not started"}
 	case s.Ended != "":
-		return nil, &Refusal{Rule: RuleEnded, Message: "the run has ended with the status  " + string(s.Ended)}
+		return nil, &Refusal{Rule: RuleEnded, Message: "the run has ended with the status " + string(s.Ended)}
 	case c.Abort != nil:
 		return []Event{{Kind: EventRunAborted, Reason: c.Abort.Reason}}, nil
 	case c.Continue == nil:
@@ -143,7 +143,7 @@ func foldFrom(d dialect, s State, events []Event) (State, error) {
 	for i, e := range events {
 		if !d.acceptsEvent(s, e) {
 			return s, guideway.Errorf(guideway.CodeConflict,
-				"event %d (%s %s) is not possible in the run: it belongs to a different definition or a newer version", i+1, e.Kind, e.Step)
+				"event %d (%s) is not possible in the run: it belongs to a different definition, or a newer version of Guideway wrote it", i+1, describeEvent(e))
 		}
 		s = Apply(s, e)
 	}

@@ -95,7 +95,7 @@ func TestNextReportsSkippedItems(t *testing.T) {
 	}
 	done := []string{"one", "two", "one", "two"}
 	res := callNext(t, p, done, `{"files":["a","b","c","d","e"]}`)
-	if want := "Maximum iterations (2) reached; 3 of its 5 items were not handed out"; !strings.Contains(res.Guidance.Prompt, want) {
+	if want := "Maximum iterations (2) reached; items that were not handed out: 3 of 5"; !strings.Contains(res.Guidance.Prompt, want) {
 		t.Errorf("after the loop: %q", res.Guidance.Prompt)
 	}
 	again, err := p.Next(engine.NextRequest{Completed: append(done, "end-step"), Context: roundTripJSON(t, res.Context)})

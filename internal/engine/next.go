@@ -80,7 +80,7 @@ func (r *replay) warningText() string {
 			}
 			fmt.Fprintf(&b, "\n- Loop '%s': %s", it.step.ID, w)
 			if rest := len(lp.list) - lp.round; rest > 0 && w == maxReachedText(it.step.Loop) {
-				fmt.Fprintf(&b, "; %d of its %d items were not handed out", rest, len(lp.list))
+				fmt.Fprintf(&b, "; items that were not handed out: %d of %d", rest, len(lp.list))
 			} else if lp.round <= 0 {
 				b.WriteString("; the loop was skipped")
 			}

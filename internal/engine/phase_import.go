@@ -48,7 +48,7 @@ func (p *PhaseProgram) checkDocument(d *StateDocument) error {
 	case d.WorkflowID != p.Workflow.ID:
 		return bad("workflowId is %q, not %q", d.WorkflowID, p.Workflow.ID)
 	case d.CurrentPhase < 1 || d.CurrentPhase > n:
-		return bad("currentPhase is %d, but the number of phases is %d", d.CurrentPhase, n)
+		return bad("currentPhase is %d, but the workflow has %s", d.CurrentPhase, shape.Count(n, "phase"))
 	case d.Status == "completed" || d.Status == "aborted":
 		return bad("a run that is %s cannot continue", d.Status)
 	}
@@ -75,29 +75,29 @@ func (p *PhaseProgram) checkNumbers(d *StateDocument) string {
 	n := len(p.Workflow.Phases)
 	for _, number := range slices.Concat(d.CompletedPhases, d.SkippedPhases) {
 		if number < 1 || number > n {
-			return fmt.Sprintf("phase %d is named, but the number of phases is %d", number, n)
+			return fmt.Sprintf("phase %d does not exist: the workflow has %s", number, shape.Count(n, "phase"))
 		}
 	}
 	if has := len(p.Workflow.Phases[d.CurrentPhase-1].Steps); d.CurrentStep > has+1 {
-		return fmt.Sprintf("step %d of phase %d is current, but the number of steps of that phase is %d", d.CurrentStep, d.CurrentPhase, has)
+		return fmt.Sprintf("step %d of phase %d is current, but the phase has %s", d.CurrentStep, d.CurrentPhase, shape.Count(has, "step"))
 	}
 	for _, k := range slices.Sorted(maps.Keys(d.CompletedSteps)) {
 		number, err := strconv.Atoi(k)
 		if err != nil || number < 1 || number > n {
-			return fmt.Sprintf("phase %s is named, but the number of phases is %d", k, n)
+			return fmt.Sprintf("phase %s does not exist: the workflow has %s", k, shape.Count(n, "phase"))
 		}
 		for _, step := range d.CompletedSteps[k] {
 			if has := len(p.Workflow.Phases[number-1].Steps); step < 1 || step > has {
-				return fmt.Sprintf("step %d of phase %d is completed, but the number of steps of that phase is %d", step, number, has)
+				return fmt.Sprintf("step %d of phase %d is completed, but the phase has %s", step, number, shape.Count(has, "step"))
 			}
 		}
 	}
 	for _, loop := range d.ActiveLoops {
 		if loop.PhaseIndex < 1 || loop.PhaseIndex > n {
-			return fmt.Sprintf("a loop of phase %d is active, but the number of phases is %d", loop.PhaseIndex, n)
+			return fmt.Sprintf("a loop of phase %d is active, but the workflow has %s", loop.PhaseIndex, shape.Count(n, "phase"))
 		}
 		if has := len(p.Workflow.Phases[loop.PhaseIndex-1].Loops); loop.LoopIndex < 1 || loop.LoopIndex > has {
-			return fmt.Sprintf("loop %d of phase %d is active, but the number of loops of that phase is %d", loop.LoopIndex, loop.PhaseIndex, has)
+			return fmt.Sprintf("loop %d of phase %d is active, but the phase has %s", loop.LoopIndex, loop.PhaseIndex, shape.Count(has, "loop"))
 		}
 	}
 	return ""
@@ -130,7 +130,7 @@ func (p *PhaseProgram) checkChoices(d *StateDocument) string {
 			return fmt.Sprintf("decision %s takes the branch %q, but '%s' has no such branch", k, o.BranchID, decision.ID)
 		}
 		if !p.validPhases([]int{o.TransitionedTo}) {
-			return fmt.Sprintf("the decision %s leads to a phase that does not exist", k)
+			return fmt.Sprintf("decision %s leads to a phase that does not exist", k)
 		}
 	}
 	return ""

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"maps"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
@@ -29,7 +30,7 @@ func Recheck(f Flow, events []Event) (State, error) {
 				return s, nil
 			}
 			if !sameEvent(want, events[i]) {
-				return s, mismatchError(i, events[i], "expected "+string(want.Kind)+" "+want.Step)
+				return s, mismatchError(i, events[i], "expected "+describeEvent(want))
 			}
 			s = Apply(s, events[i])
 			i++
@@ -39,8 +40,11 @@ func Recheck(f Flow, events []Event) (State, error) {
 }
 
 func mismatchError(i int, e Event, why string) error {
-	return guideway.Errorf(guideway.CodeConflict, "event %d (%s %s) does not follow from those before it: %s", i+1, e.Kind, e.Step, why)
+	return guideway.Errorf(guideway.CodeConflict, "event %d (%s) does not follow from the events before it: %s", i+1, describeEvent(e), why)
 }
+
+// describeEvent returns the kind of an event, and its step if it has one.
+func describeEvent(e Event) string { return strings.TrimSpace(string(e.Kind) + " " + e.Step) }
 
 // sameEvent reports whether events are equal as JSON. It ignores reasons: the engine's
 // reasons may change between versions, and a caller's reason is copied from the event into

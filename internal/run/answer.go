@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -41,7 +42,7 @@ func checkLimits(limits ...sizeLimit) error {
 		if len(l.text) > l.most {
 			return &Refusal{
 				Code: guideway.CodeTooLarge, Rule: RuleTooLarge, Given: len(l.text), Allowed: l.most,
-				Message: l.name + " is too long (bytes)",
+				Message: fmt.Sprintf("%s has %d bytes; at most %d are allowed", l.name, len(l.text), l.most),
 				Fix:     l.shortenFix(),
 			}
 		}
@@ -283,7 +284,7 @@ func (s *Service) newRefusalAt(ctx context.Context, r *engine.Refusal, rec Recor
 		out.Fix = "fork the run to continue from an earlier event, or start a new run"
 		out.Next = &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": rec.Workflow}}
 	case engine.RuleDefinition:
-		out.Fix = "the pinned definition has an error; abort the run, fix the definition and start a new run"
+		out.Fix = "abort the run, fix the error in the definition and start a new run"
 		out.Next = &Call{Tool: "workflow_abort", Arguments: map[string]any{"handle": rec.Handle}}
 	default:
 		if pos.Kind == engine.PositionGate {

@@ -140,7 +140,7 @@ func beforeHumanApproval(entries []entry) []entry {
 
 func parseBundle(data []byte) (*runBundle, error) {
 	if len(data) > MaxBundle {
-		return nil, bundleError("it has %d bytes, over the limit of %d", len(data), MaxBundle)
+		return nil, bundleError("the bundle has %d bytes; at most %d are allowed", len(data), MaxBundle)
 	}
 	var b runBundle
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&b); err != nil {

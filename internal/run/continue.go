@@ -110,7 +110,7 @@ func staleRefusal(rec Record, handle string) *Refusal {
 	return &Refusal{
 		Code: guideway.CodeRefused, Rule: RuleStaleHandle, Given: handle, RunID: rec.ID,
 		Message: "the run has moved since this handle was issued",
-		Fix:     "ask workflow_status for the current position, or workflow_fork to continue differently from this one",
+		Fix:     "call workflow_status for the current position, or workflow_fork to continue differently from the position of this handle",
 		Next:    StatusCall(Ref{Handle: handle}),
 		Allowed: []Call{*StatusCall(Ref{Handle: handle}), {Tool: "workflow_fork", Arguments: map[string]any{"handle": handle}}},
 	}

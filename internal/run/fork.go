@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/guideway-dev/guideway"
@@ -183,9 +184,13 @@ func (p *program) lastForkable(entries []entry) int {
 // unforkableRefusal refuses an event that cannot be forked at and names the last one that
 // can.
 func (s *Service) unforkableRefusal(ctx context.Context, rec Record, p *program, seq int64) error {
+	message := fmt.Sprintf("the run cannot be forked at event %d: nothing is left to do after the event", seq)
+	if seq < 1 || seq > rec.Seq {
+		message = fmt.Sprintf("the run has no event %d: its last event is %d", seq, rec.Seq)
+	}
 	r := &Refusal{
 		Code: guideway.CodeRefused, Rule: RuleUnknownSeq, Given: seq, RunID: rec.ID,
-		Message: "the run cannot be forked at that event: the event does not exist, or nothing is left to do after it",
+		Message: message,
 		Fix:     "guideway runs show " + rec.ID + " --events lists the events",
 		Next:    StatusCall(Ref{RunID: rec.ID}),
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/guideway-dev/guideway"
@@ -237,8 +238,11 @@ func (s *Service) foldEvents(ctx context.Context, r Record, from *loadedRun) (*l
 // run.
 func parseCreated(r Record, e Event) (Created, error) {
 	var c Created
-	if e.Kind != KindCreated || json.Unmarshal(e.Data, &c) != nil {
-		return c, errors.New("the data of the event is invalid")
+	if e.Kind != KindCreated {
+		return c, fmt.Errorf("the first event must be %s", KindCreated)
+	}
+	if json.Unmarshal(e.Data, &c) != nil {
+		return c, errors.New("the event cannot be decoded")
 	}
 	if (runIdentity{e.By.User, c.Workflow, c.Hash}) != r.identityOf() {
 		return c, errors.New("the event does not match the record of the run")

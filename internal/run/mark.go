@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/guideway-dev/guideway"
@@ -70,7 +71,7 @@ func (s *Service) Mark(ctx context.Context, c Caller, r MarkRequest) ([]Mark, er
 		if len(next) > maxMarks {
 			return nil, &Refusal{
 				Code: guideway.CodeRefused, Rule: RuleMarks, Given: len(next), Allowed: maxMarks, RunID: rec.ID,
-				Message: "too many variables would be marked as critical",
+				Message: fmt.Sprintf("%d variables would be marked as critical; at most %d are allowed", len(next), maxMarks),
 				Next:    StatusCall(Ref{RunID: rec.ID}),
 			}
 		}
@@ -90,15 +91,19 @@ func (s *Service) Mark(ctx context.Context, c Caller, r MarkRequest) ([]Mark, er
 func (r MarkRequest) invalidReason() string {
 	switch {
 	case len(r.Keys) == 0:
-		return "keys is empty: it must contain the variables to mark"
+		return "keys is empty; it must have the name of at least one variable"
 	case len(r.Keys) > maxMarks:
-		return "there are too many keys"
+		return fmt.Sprintf("there are %d keys; at most %d are allowed", len(r.Keys), maxMarks)
 	case len(r.Tags) > maxMarkTags:
-		return "there are too many tags"
-	case slices.ContainsFunc(r.Keys, func(key string) bool { return key == "" || len(key) > maxMarkKey }):
-		return "a key is empty or too long"
-	case slices.ContainsFunc(r.Tags, func(tag string) bool { return tag == "" || len(tag) > maxMarkTag }):
-		return "a tag is empty or too long"
+		return fmt.Sprintf("there are %d tags; at most %d are allowed", len(r.Tags), maxMarkTags)
+	case slices.Contains(r.Keys, ""):
+		return "a key is empty"
+	case slices.Contains(r.Tags, ""):
+		return "a tag is empty"
+	case slices.ContainsFunc(r.Keys, func(key string) bool { return len(key) > maxMarkKey }):
+		return fmt.Sprintf("a key has more than %d bytes", maxMarkKey)
+	case slices.ContainsFunc(r.Tags, func(tag string) bool { return len(tag) > maxMarkTag }):
+		return fmt.Sprintf("a tag has more than %d bytes", maxMarkTag)
 	default:
 		return ""
 	}

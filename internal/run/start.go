@@ -67,7 +67,7 @@ func (s *Service) replayStart(ctx context.Context, c Caller, r StartRequest) (*A
 	if rec.Workflow != id || rec.Goal != normalizeGoal(r) {
 		return nil, &Refusal{
 			Code: guideway.CodeRefused, Rule: RuleRequestReused, Given: r.RequestID, RunID: rec.ID,
-			Message: "this request id has started another run", Fix: "use a new request id for each run",
+			Message: "another run was started with this request id", Fix: "use a new request id for each run",
 			Next: StatusCall(Ref{RunID: rec.ID}),
 		}
 	}

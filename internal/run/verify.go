@@ -127,7 +127,7 @@ func (v *Verifier) Verify(ctx context.Context, runID string) (*Report, error) {
 		if !seen[id] {
 			report.Faults = append(report.Faults, Fault{
 				Run: id, Seq: 1, Kind: FaultMissing,
-				Message: fmt.Sprintf("the run is missing; it had %d events", heads[id].Seq),
+				Message: fmt.Sprintf("the run is missing; its last event was %d", heads[id].Seq),
 			})
 		}
 	}
@@ -298,15 +298,15 @@ func (w *chainCheck) checkEvent(e Event) *Fault {
 func (w *chainCheck) checkEnd(now Record, known bool) *Fault {
 	switch {
 	case known && w.seq < w.head.Seq:
-		return w.newFault(w.seq+1, FaultTruncated, "the run had %d events and has %d: its last events were removed, or the database is an older copy", w.head.Seq, w.seq)
+		return w.newFault(w.seq+1, FaultTruncated, "the last event was %d and is now %d: events were removed, or the database is an older copy", w.head.Seq, w.seq)
 	case known && !equalMAC(w.atHead, w.head.MAC):
 		return w.newFault(w.head.Seq, FaultReplaced, "event %d was replaced: the run was continued from an older copy", w.head.Seq)
 	case w.seq < w.rec.Seq:
-		return w.newFault(w.seq+1, FaultTruncated, "the record has %d events, the log has %d", w.rec.Seq, w.seq)
+		return w.newFault(w.seq+1, FaultTruncated, "the last event is %d in the record of the run, but %d in the log", w.rec.Seq, w.seq)
 	case !equalMAC(w.atRecord, w.rec.Head):
 		return w.newFault(w.rec.Seq, FaultRecord, "the record of the run does not match its last event")
 	case now.Seq < w.seq:
-		return w.newFault(now.Seq+1, FaultRecord, "the record of the run has %d events, the log has %d", now.Seq, w.seq)
+		return w.newFault(now.Seq+1, FaultRecord, "the last event is %d in the record of the run, but %d in the log", now.Seq, w.seq)
 	}
 	if now.Seq != w.seq {
 		return nil // events were appended during the check
@@ -340,8 +340,8 @@ func differingField(a, b Record) string {
 		{"version", a.Version == b.Version},
 		{"project", a.Project == b.Project},
 		{"parent", a.Parent == b.Parent && a.ParentSeq == b.ParentSeq},
-		{"beginning", a.Created.Equal(b.Created)},
-		{"last change", a.Updated.Equal(b.Updated)},
+		{"start time", a.Created.Equal(b.Created)},
+		{"time of the last change", a.Updated.Equal(b.Updated)},
 		{"status", a.Status == b.Status},
 		{"position", a.Kind == b.Kind && a.Step == b.Step && a.Title == b.Title && a.Person == b.Person},
 		{"number of completed steps", a.Done == b.Done},

@@ -69,7 +69,7 @@ func parseWorkflow(file string, data []byte) (*Definition, *doc.Node, []guideway
 		}
 		return nil, nil, []guideway.Diagnostic{{
 			Severity: guideway.SeverityError, Code: CodeNoWorkflow, File: file, Line: root.Line, Column: root.Column,
-			Message: fmt.Sprintf("This is %s, not a workflow.", withArticle(document.Kind)),
+			Message: fmt.Sprintf("The document is %s, not a workflow.", withArticle(document.Kind)),
 			Fix:     fix,
 		}}
 	}

@@ -118,7 +118,7 @@ func TestHiddenCharactersInAPrompt(t *testing.T) {
 		"line separator":        {"a\u2028b", "U+2028,"},
 		"paragraph separator":   {"a\u2029b", "U+2029,"},
 		"tag":                   {"a\U000E0041b", "U+E0041,"},
-		"in a later line":       {"one\r\ntwo\nthr\u200bee", "U+200B in line 3,"},
+		"in a later line":       {"one\r\ntwo\nthr\u200bee", "U+200B on line 3,"},
 		"lines":                 {"one\r\ntwo\n\tthree", ""},
 		"other languages":       {"für 日本 👍️", ""},
 		"letters with joiners":  {"نمی\u200cخواهم", ""},

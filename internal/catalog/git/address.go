@@ -71,7 +71,7 @@ func parseAddress(text string) (address, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return address{}, badAddress("the address of the repository cannot be read")
+		return address{}, badAddress("the address of the repository is not a valid URL")
 	}
 	return fromURL(u)
 }
@@ -97,7 +97,7 @@ func fromURL(u *url.URL) (address, error) {
 	case a.scheme != schemeHTTPS && a.scheme != schemeHTTP && a.scheme != schemeSSH:
 		return address{}, badAddress("the scheme of the address is not one of https, http, ssh and file")
 	case !isHost(a.host) || a.path == "" || a.path == "/":
-		return address{}, badAddress("the address of the repository names no host or no path")
+		return address{}, badAddress("the address of the repository has no valid host or no path")
 	case a.scheme == schemeSSH:
 		return checkSSH(a)
 	case a.secret == "" && a.user != "":
@@ -114,8 +114,11 @@ func checkSSH(a address) (address, error) {
 	if a.secret != "" {
 		return address{}, badAddress("an SSH address must not contain a password; use a key")
 	}
-	if strings.HasPrefix(a.path, "-") || a.user != "" && !regexp.MustCompile(`^[A-Za-z0-9_.-]+$`).MatchString(a.user) {
-		return address{}, badAddress("the user or the path of the SSH address is not valid")
+	if strings.HasPrefix(a.path, "-") {
+		return address{}, badAddress("the path of the SSH address starts with a dash")
+	}
+	if a.user != "" && !regexp.MustCompile(`^[A-Za-z0-9_.-]+$`).MatchString(a.user) {
+		return address{}, badAddress("the user of the SSH address has a character other than letters, digits, _, . and -")
 	}
 	return a, nil
 }

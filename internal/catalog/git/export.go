@@ -61,7 +61,8 @@ func (e *export) exportDir(ctx context.Context, commit, dir string) error {
 		}
 		return e.addFiles(ctx)
 	}
-	return guideway.Errorf(guideway.CodeNotFound, "the repository has no directory %q at %s", dir, commit[:12])
+	return guideway.Errorf(guideway.CodeNotFound, "the repository has no directory %q at commit %s", dir, commit[:12]).
+		WithFix("set path to a directory of the repository")
 }
 
 // lookUp returns the hashes of the objects of a type with the given names. The hash is ""
@@ -103,7 +104,7 @@ func (e *export) readListing(out *bufio.Reader) error {
 		meta, name, _ := strings.Cut(strings.TrimSuffix(text, "\x00"), "\t")
 		fields := strings.Fields(meta)
 		if len(fields) != 4 {
-			return fmt.Errorf("the listing of the commit cannot be read")
+			return fmt.Errorf("the listing of the commit cannot be parsed")
 		}
 		size, err := strconv.ParseInt(fields[3], 10, 64)
 		if err != nil {
@@ -151,7 +152,7 @@ func (e *export) collectEntry(f entry) error {
 		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file has %d bytes; the limit is %d", f.size, e.limits.FileBytes), "split the document")
 	case len(e.found) >= e.limits.Files:
 		return guideway.Errorf(guideway.CodeTooLarge, "the repository has more than %d documents", e.limits.Files).
-			WithFix("set path to a directory in it, or raise maxFiles")
+			WithFix("set path to a directory of the repository, or raise maxFiles")
 	default:
 		e.found = append(e.found, f)
 	}

@@ -59,7 +59,7 @@ func (f *Fetcher) errMissing() error {
 	case f.opts.Branch != "" && f.opts.Branch != "main" && f.opts.Branch != "master":
 		return guideway.Errorf(guideway.CodeNotFound, "the repository has no branch %q", f.opts.Branch)
 	default:
-		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commits, or no default branch").WithFix("name a branch")
+		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commits, or no default branch").WithFix("set branch to a branch of the repository")
 	}
 }
 

@@ -173,18 +173,18 @@ var explanations = sync.OnceValue(func() []explanation {
 		{`REMOTE HOST IDENTIFICATION HAS CHANGED`, guideway.CodeForbidden, "the host's key differs from the known key", "find out why before you change known_hosts"},
 		{`Host key verification failed|No \S+ host key is known`, guideway.CodeForbidden, "the key of the host is not known", "log in once with ssh, which adds the key to known_hosts"},
 		{`Permission denied \(`, guideway.CodeForbidden, "the host accepts none of your keys", "start ssh-agent and add a key, or set sshKey"},
-		{`returned error: 30\d`, guideway.CodeForbidden, errRedirect, "use the new address"},
+		{`returned error: 30\d`, guideway.CodeForbidden, errRedirect, "use the new address of the repository"},
 		{
 			`Authentication failed|could not read (Username|Password)|returned error: 40[13]`, guideway.CodeForbidden,
-			"the host rejected the token, or the repository does not exist", "set the environment variable of its token, or give git a credential; see docs/sources.md",
+			"the host rejected the token, or the repository does not exist", "set the environment variable of the host's token, or give git a credential; see docs/sources.md",
 		},
 		{`(?i)repository .*not found|does not appear to be a git repository|returned error: 404`, guideway.CodeNotFound, "the repository does not exist on the host", "check the address; a private repository requires a token"},
-		{`not our ref|unadvertised object`, guideway.CodeUnavailable, "the host only serves commits of branches and tags, and this commit is not one", "follow a branch or a tag"},
+		{`not our ref|unadvertised object`, guideway.CodeUnavailable, "the host serves only commits of branches and tags, and the requested commit is not one of them", "set branch or tag instead of commit"},
 		{`transport '.*' not allowed`, guideway.CodeForbidden, "your git settings select a protocol that is not allowed", "remove or change url.*.insteadOf in your git settings"},
 	}
 })
 
-const errRedirect = "the repository has moved: the host redirects, which is not followed"
+const errRedirect = "the repository has moved: the host redirects to another address, which is not followed"
 
 type explanation struct {
 	pattern      string

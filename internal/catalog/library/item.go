@@ -10,6 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
 // Item is a document of a library that loads. It is immutable.
@@ -90,7 +91,7 @@ func parseRules(item *Item, data []byte) (*Item, []guideway.Diagnostic) {
 	if root.Kind != doc.Object {
 		return nil, []guideway.Diagnostic{{
 			Severity: guideway.SeverityError, Code: CodeRules, File: item.File, Line: root.Line, Column: root.Column,
-			Message: "The rules are an object, but this is " + root.Kind.String() + ".", Fix: "write one object, with a list of sections",
+			Message: "The rules must be an object, but they are " + shape.Describe(root) + ".", Fix: "write one object, with a list of sections",
 		}}
 	}
 	item.Canonical = string(doc.Canonical(root))
@@ -103,7 +104,7 @@ func parseText(item *Item, data []byte) (*Item, []guideway.Diagnostic) {
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
 		return nil, []guideway.Diagnostic{{
 			Severity: guideway.SeverityError, Code: CodeEncoding, File: item.File,
-			Message: fmt.Sprintf("the %s is not UTF-8 text", item.Kind), Fix: "save it as UTF-8",
+			Message: fmt.Sprintf("the %s is not UTF-8 text", item.Kind), Fix: "save the file as UTF-8",
 		}}
 	}
 	item.Text = string(data)

@@ -76,7 +76,7 @@ func (l *Library) Match(goal string) (MatchStatus, []Match) {
 	case len(matches) > 1 && matches[0].Score-matches[1].Score < Apart:
 		return MatchAmbiguous, matches
 	case m.findNegation() != "" && matches[0].Score < scoreExact:
-		matches[0].Why = append(matches[0].Why, fmt.Sprintf("but the words %q may mean the opposite", m.findNegation()))
+		matches[0].Why = append(matches[0].Why, fmt.Sprintf("but %q may mean the opposite", m.findNegation()))
 		return MatchAmbiguous, matches
 	default:
 		return MatchFound, matches
@@ -196,7 +196,7 @@ func (m *matcher) scoreWords(i int) (score float64, why []string) {
 	}
 	score = best
 	if phrase >= 0 {
-		why = append(why, fmt.Sprintf("the phrase %q shares: %s",
+		why = append(why, fmt.Sprintf("the goal and the phrase %q share: %s",
 			m.entries[i].Activity.Recognition[phrase], m.inWords(commonWords(m.goal, p.phrases[phrase]))))
 	}
 	for _, part := range []struct {
@@ -206,7 +206,7 @@ func (m *matcher) scoreWords(i int) (score float64, why []string) {
 	}{{"problem", p.problem, weightProblem}, {"outcome", p.outcome, weightOutcome}} {
 		if shared := commonWords(m.goal, part.words); len(shared) > 0 {
 			score += part.weight * m.sumWeights(shared) / m.sumWeights(m.goal)
-			why = append(why, fmt.Sprintf("its %s shares: %s", part.name, m.inWords(shared)))
+			why = append(why, fmt.Sprintf("the goal and the %s share: %s", part.name, m.inWords(shared)))
 		}
 	}
 	return roundScore(min(score, scoreContained)), why

@@ -149,8 +149,11 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxState {
-		return nil, fmt.Errorf("%s was not written by this program", filepath.Base(path))
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", filepath.Base(path))
+	}
+	if info.Size() > maxState {
+		return nil, fmt.Errorf("%s is larger than %d bytes", filepath.Base(path), maxState)
 	}
 	return os.ReadFile(path)
 }

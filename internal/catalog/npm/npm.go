@@ -219,10 +219,10 @@ func readManifest(dir string) (m manifest, err error) {
 		return m, err
 	}
 	if len(data) > maxManifest {
-		return m, fmt.Errorf("larger than %d bytes", maxManifest)
+		return m, fmt.Errorf("the file is larger than %d bytes", maxManifest)
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
-		return manifest{}, errors.New("the file does not describe a package")
+		return manifest{}, fmt.Errorf("the content is not valid: %w", err)
 	}
 	return m, nil
 }

@@ -79,9 +79,9 @@ func TestFind(t *testing.T) {
 		"declares@4.0.0: declares/one declares/two",
 		"workrail-workflows-a@1.2.3: workrail-workflows-a/workflows",
 		"workrail-workflows-absolute! package.json refers to a directory outside the package",
-		"workrail-workflows-broken! package.json cannot be read: the file does not describe a package",
+		"workrail-workflows-broken! package.json cannot be read: the content is not valid: unexpected end of JSON input",
 		"workrail-workflows-empty! package.json cannot be read: the file does not exist",
-		"workrail-workflows-huge! package.json cannot be read: larger than 262144 bytes",
+		"workrail-workflows-huge! package.json cannot be read: the file is larger than 262144 bytes",
 		"workrail-workflows-out! package.json refers to a directory outside the package",
 		"workrail-workflows-version: workrail-workflows-version/workflows",
 	}

@@ -78,7 +78,7 @@ func New(opts Options) (*Client, error) {
 	const form = "write https://host/path"
 	switch {
 	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
-		return nil, bad("does not use https", form)
+		return nil, bad("is not an http or https URL with a host", form)
 	case u.User != nil:
 		return nil, bad("has a user or a password in it", "set GUIDEWAY_REGISTRY_KEY, or set token")
 	case u.RawQuery != "" || u.Fragment != "":
@@ -112,15 +112,24 @@ func newHTTP(opts Options) *http.Client {
 	return &http.Client{
 		Transport: transport, Timeout: opts.Timeout,
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
-			if len(via) > 3 || req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme {
+			if req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme {
 				return errRedirect
+			}
+			if len(via) > maxRedirects {
+				return errRedirects
 			}
 			return nil
 		},
 	}
 }
 
-var errRedirect = errors.New("the server redirects to another host, which is not followed")
+// maxRedirects limits the redirects of a request.
+const maxRedirects = 3
+
+var (
+	errRedirect  = errors.New("the server redirects to a different host or scheme, which is not followed")
+	errRedirects = fmt.Errorf("the server redirects more than %d times", maxRedirects)
+)
 
 // answer is the answer of a registry.
 type answer struct {
@@ -171,7 +180,7 @@ type statusError struct {
 }
 
 func (e *statusError) Error() string {
-	return fmt.Sprintf("the server responds with %d %s", e.status, http.StatusText(e.status))
+	return fmt.Sprintf("the server responded with %d %s", e.status, http.StatusText(e.status))
 }
 
 // retryDelay returns the pause before an attempt: the pause that the registry requests, or
@@ -213,7 +222,7 @@ func (c *Client) sendRequest(ctx context.Context, path, tag string, limit int64)
 	}
 	a.body, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
+		return nil, fmt.Errorf("read the response: %w", err)
 	}
 	if int64(len(a.body)) > limit {
 		return nil, errTooLarge
@@ -221,7 +230,7 @@ func (c *Client) sendRequest(ctx context.Context, path, tag string, limit int64)
 	return a, nil
 }
 
-var errTooLarge = errors.New("the answer is too large")
+var errTooLarge = errors.New("the response is too large")
 
 // retryAfter reads the pause that a registry requests.
 func retryAfter(text string) time.Duration {
@@ -246,8 +255,8 @@ func (c *Client) requestError(err error) error {
 	switch {
 	case errors.Is(err, ssrf.ErrPrivate):
 		code, fix = guideway.CodeForbidden, "set allowPrivate on the source if the registry is in your own network"
-	case errors.Is(err, errRedirect):
-		code, fix = guideway.CodeForbidden, "use the new address"
+	case errors.Is(err, errRedirect), errors.Is(err, errRedirects):
+		code, fix = guideway.CodeForbidden, "use the new address of the registry"
 	case errors.Is(err, errTooLarge):
 		code, fix = guideway.CodeTooLarge, "raise maxBytes"
 	}
@@ -261,10 +270,10 @@ func (c *Client) requestError(err error) error {
 // statusFix turns a status into an error with a fix.
 func (c *Client) statusFix(a *answer) error {
 	if a.status == http.StatusUnauthorized || a.status == http.StatusForbidden {
-		return guideway.Errorf(guideway.CodeForbidden, "the registry %s rejected the key (%d)", c.base, a.status).
+		return guideway.Errorf(guideway.CodeForbidden, "the registry %s denied access: %d %s", c.base, a.status, http.StatusText(a.status)).
 			WithFix("set GUIDEWAY_REGISTRY_KEY, or the token of the source")
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "the registry %s responds with %d %s", c.base, a.status, http.StatusText(a.status))
+	return guideway.Errorf(guideway.CodeUnavailable, "the registry %s responded with %d %s", c.base, a.status, http.StatusText(a.status))
 }
 
 // sumOf returns the SHA-256 of a text in hexadecimal digits.

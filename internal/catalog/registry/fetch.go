@@ -85,7 +85,7 @@ func (c *Client) fetchIndex(ctx context.Context, have *mirror.Previous, tag stri
 		return got, false, nil // another system may answer every path
 	}
 	if !revisionPattern().MatchString(index.Revision) {
-		return got, true, c.invalidAnswer("the index has no revision")
+		return got, true, c.invalidAnswer("the index has no valid revision")
 	}
 	if len(index.Documents) > c.opts.Limits.Files {
 		return got, true, c.tooMany(len(index.Documents))
@@ -110,7 +110,7 @@ func (c *Client) fetchIndex(ctx context.Context, have *mirror.Previous, tag stri
 func (c *Client) fetchDocument(ctx context.Context, have *mirror.Previous, d Document, to *mirror.Stage) error {
 	switch {
 	case !sumPattern().MatchString(d.SHA256):
-		to.Reject(d.Name, "registry-sum", "the registry does not send the SHA-256 of the document", "fix the registry")
+		to.Reject(d.Name, "registry-sum", "the registry sent no valid SHA-256 of the document", "fix the registry")
 		return nil
 	case !mirror.IsSafe(d.Name) || !catalog.IsDefinitionFile(d.Name):
 		to.Reject(d.Name, "file-name", "the name is not a valid document name", "fix the registry")
@@ -186,7 +186,7 @@ func itemsOf(body []byte) ([]json.RawMessage, error) {
 	}
 	var list struct{ Workflows, Data *[]json.RawMessage }
 	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, fmt.Errorf("the list of workflows is not JSON")
+		return nil, fmt.Errorf("the list of workflows is not a JSON array or object")
 	}
 	switch {
 	case list.Workflows != nil:
@@ -194,7 +194,7 @@ func itemsOf(body []byte) ([]json.RawMessage, error) {
 	case list.Data != nil:
 		return *list.Data, nil
 	}
-	return nil, fmt.Errorf("the list has neither workflows nor data")
+	return nil, fmt.Errorf("the list of workflows has neither the member workflows nor the member data")
 }
 
 // fetchItem returns one workflow of a list: from the list itself or, for a summary, by its
@@ -210,7 +210,7 @@ func (c *Client) fetchItem(ctx context.Context, i int, item json.RawMessage, to 
 		return nil, nil
 	}
 	if json.Unmarshal(item, &head) != nil || !idPattern().MatchString(head.ID) {
-		return refuse(fmt.Sprintf("workflows[%d]", i), "the entry is not a workflow with an id")
+		return refuse(fmt.Sprintf("workflows[%d]", i), "the entry is not a workflow with a valid id")
 	}
 	name := head.ID + ".json"
 	if head.Steps == nil && head.Phases == nil {
@@ -228,7 +228,7 @@ func (c *Client) fetchItem(ctx context.Context, i int, item json.RawMessage, to 
 			ID string `json:"id"`
 		}
 		if json.Unmarshal(a.body, &whole) != nil {
-			return refuse(name, "the response of the registry is not JSON")
+			return refuse(name, "the response of the registry is not a JSON object with an id")
 		}
 		if whole.ID != head.ID {
 			return refuse(name, "the registry sent a workflow with a different id")

@@ -284,8 +284,8 @@ func TestHostileRegistry(t *testing.T) {
 		handle http.HandlerFunc
 		says   string
 	}{
-		{"redirect to a cloud metadata address", http.RedirectHandler("http://169.254.169.254/latest/", http.StatusFound).ServeHTTP, "redirects to another host"},
-		{"redirect to another server", http.RedirectHandler(private.URL, http.StatusFound).ServeHTTP, "redirects to another host"},
+		{"redirect to a cloud metadata address", http.RedirectHandler("http://169.254.169.254/latest/", http.StatusFound).ServeHTTP, "redirects to a different host"},
+		{"redirect to another server", http.RedirectHandler(private.URL, http.StatusFound).ServeHTTP, "redirects to a different host"},
 		{"endless body", func(w http.ResponseWriter, _ *http.Request) {
 			chunk := []byte(strings.Repeat(" ", 1<<16))
 			for {
@@ -294,13 +294,13 @@ func TestHostileRegistry(t *testing.T) {
 				}
 			}
 		}, "too large"},
-		{"a page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `<html>`) }, "not JSON"},
-		{"wrong types", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"workflows": "all"}`) }, "not JSON"},
-		{"nothing", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) }, "neither workflows nor data"},
+		{"a page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `<html>`) }, "not a JSON array or object"},
+		{"wrong types", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"workflows": "all"}`) }, "not a JSON array or object"},
+		{"nothing", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) }, "neither the member workflows"},
 		{"different content", index(`{"name": "x.json", "size": 3, "sha256": "` + sum + `"}`), "does not match its SHA-256"},
 		{"an invalid revision", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"format": %q, "revision": "\u001b[31m", "documents": []}`, registry.Format)
-		}, "no revision"},
+		}, "no valid revision"},
 		{"too many", index(strings.TrimSuffix(strings.Repeat(`{"name": "x.json"},`, 1_500), ",")), "the limit is 1000"},
 		{"silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "request the registry"},
 	}

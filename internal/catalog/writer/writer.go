@@ -119,7 +119,7 @@ func checkBase(root *os.Root, info catalog.SourceInfo, name, base string) (fs.Fi
 	case errors.Is(err, fs.ErrNotExist):
 		if base != "" {
 			return 0, guideway.Errorf(guideway.CodeConflict, "%s was deleted since this change began", name).
-				WithFix("save it as a new file, or discard the change")
+				WithFix("save the document as a new file, or discard the change")
 		}
 	case err != nil:
 		return 0, writeError(info, err)

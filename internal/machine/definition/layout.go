@@ -2,6 +2,7 @@ package definition
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -178,7 +179,7 @@ func loadMachine(text func(name string) ([]byte, error), prefix, config, dir str
 		case err != nil:
 			l.Found = append(l.Found, guideway.Diagnostic{
 				Severity: guideway.SeverityError, Code: CodeFile, File: joinPrefix(prefix, name),
-				Message: "The file cannot be read: " + safeopen.Cause(err).Error() + ".", Fix: "make it a readable file of at most 1 MiB",
+				Message: "The file cannot be read: " + safeopen.Cause(err).Error() + ".", Fix: "replace it with a readable, regular file of at most 1 MiB",
 			})
 			return nil
 		}
@@ -189,7 +190,7 @@ func loadMachine(text func(name string) ([]byte, error), prefix, config, dir str
 		if len(l.Found) == 0 {
 			l.Found = []guideway.Diagnostic{{
 				Severity: guideway.SeverityError, Code: CodeFile, File: l.Path,
-				Message: "There is no such machine.", Fix: "pass a configuration, or a directory with machine.json and script.js",
+				Message: "The configuration of the machine does not exist.", Fix: "pass a configuration, or a directory with machine.json and script.js",
 			}}
 		}
 		return l
@@ -222,11 +223,11 @@ func readFile(fsys fs.FS, name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
+		return nil, errors.New("it is not a regular file")
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(data) > maxFile {
-		err = errors.New("the file is too large")
+		err = fmt.Errorf("it is larger than %d bytes", maxFile)
 	}
 	return data, err
 }

@@ -96,7 +96,7 @@ func (p *parser) readValue(at shape.Place) Input {
 		Default:     p.rawJSON(at.Key("default")),
 		Options:     p.Texts(at.Key("options"), 1, 256),
 	}
-	p.NotEmpty(at.Key("options"), "list the allowed values, or remove it")
+	p.NotEmpty(at.Key("options"), "list the allowed values, or remove 'options'")
 	if required := at.Key("required"); required.Node != nil {
 		in.Optional = !p.Flag(required)
 	}
@@ -110,7 +110,7 @@ func (p *parser) checkDefault(at shape.Place, in Input) {
 		return
 	}
 	if string(in.Type) != at.Node.Kind.String() {
-		p.Errorf(at, CodeDefault, "write a "+string(in.Type)+", or change the type", "The default of '%s' is %s, but its type is %s.", in.Name, shape.Describe(at.Node), in.Type)
+		p.Errorf(at, CodeDefault, "write "+shape.WithArticle(string(in.Type))+", or change the type", "The default of '%s' is %s, but its type is %s.", in.Name, shape.Describe(at.Node), in.Type)
 	}
 }
 

@@ -21,7 +21,7 @@ func (p *parser) checkStructure(at shape.Place, m *Machine) {
 		return
 	}
 	if m.State(StateStart) == nil {
-		p.Errorf(states, CodeNoStart, "name the first state start", "There is no state 'start': a run starts there.")
+		p.Errorf(states, CodeNoStart, "name the first state 'start'", "There is no state 'start', in which a run begins.")
 	}
 	for i := range m.States {
 		p.checkState(states.Index(i), m, &m.States[i])
@@ -46,9 +46,9 @@ func (p *parser) checkState(at shape.Place, m *Machine, s *State) {
 	}
 	switch {
 	case does > 1:
-		p.Errorf(at, CodeStateMixed, "split it into consecutive states", "State '%s' does more than one of agent, input and sub_machine.", s.Name)
+		p.Errorf(at, CodeStateMixed, "split the state into consecutive states", "State '%s' does more than one of agent, input and sub_machine.", s.Name)
 	case s.Name == StateStop && (does > 0 || s.Pre+s.Post+s.Transition+s.OnError+s.Next != ""):
-		p.Errorf(at, CodeStateMixed, "move its actions into a state before it", "The state 'stop' cannot have actions: the run ends there.")
+		p.Errorf(at, CodeStateMixed, "move the actions into an earlier state", "The state 'stop' cannot have actions: the run ends there.")
 	}
 }
 

@@ -90,7 +90,7 @@ func (s *Service) Input(ctx context.Context, c run.Caller, id string, answer Inp
 		}
 		if in.Person && !c.Via.Person() {
 			r := newRefusal(id, RulePerson, "only a person may give this input",
-				"ask the person to enter it in the dashboard, on the page of the run, or at a terminal: guideway machine input "+id)
+				"ask the person to enter the input in the dashboard, on the page of the run, or at a terminal: guideway machine input "+id)
 			r.Next = nil // no call of an agent continues the run
 			s.recordRefusedInput(ctx, c, l, RulePerson, value)
 			return r
@@ -221,7 +221,7 @@ func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits ma
 		st := &l.state
 		switch {
 		case st.Status.Ended():
-			return newRefusal(id, RuleEnded, fmt.Sprintf("the run is %s", st.Status), "fork it, or start a new one")
+			return newRefusal(id, RuleEnded, fmt.Sprintf("the run is %s", st.Status), "fork the run, or start a new run")
 		case st.Status != machineengine.StatusPaused:
 			return nil // a run that is not paused continues without a command
 		case st.Unknown != nil && st.Pause.Code == machineengine.ErrorKindUnknownOutcome:

@@ -57,7 +57,7 @@ func (d *drive) callHandler(ctx context.Context, h *machineengine.Handler) error
 		e.Console = wrong.Console
 		e.Error = &machineengine.RunError{
 			Kind: machineengine.ErrorKindHandler, Message: fmt.Sprintf("the handler %s failed: %s", h.Function, wrong.Message),
-			File: wrong.File, Line: wrong.Line, Column: wrong.Column, Fix: "fix the script and start a new run, or fork this one",
+			File: wrong.File, Line: wrong.Line, Column: wrong.Column, Fix: "fix the script and start a new run, or fork this run",
 		}
 		d.addSourcePlace(e.Error, h.Function)
 		return d.addEvent(e)
@@ -299,7 +299,7 @@ func (d *drive) startSubMachine(ctx context.Context, c *machineengine.SubCall) e
 	st := &d.l.state
 	if st.Depth >= maxDepth {
 		return d.addEvent(machineengine.Event{Kind: machineengine.KindPaused, Pause: &machineengine.Pause{
-			Code: machineengine.ErrorKindSubMachine, Message: fmt.Sprintf("machines can be nested at most %d deep", maxDepth),
+			Code: machineengine.ErrorKindSubMachine, Message: fmt.Sprintf("machines can be nested at most %d levels deep", maxDepth),
 		}})
 	}
 	id := subRunID(d.l.rec.ID, d.l.seq+int64(len(d.l.buffer)))

@@ -87,7 +87,7 @@ func (l *loaded) runScope() RunScope {
 func newEvent(kind string, data any) (run.Event, error) {
 	text, err := jsontext.Marshal(data)
 	if err != nil {
-		return run.Event{}, guideway.Errorf(guideway.CodeInternal, "the %s cannot be written as JSON: %w", kind, err)
+		return run.Event{}, guideway.Errorf(guideway.CodeInternal, "the %s cannot be encoded as JSON: %w", kind, err)
 	}
 	return run.Event{Kind: kind, Data: text}, nil
 }
@@ -265,7 +265,10 @@ func (s *Service) verifyAndFold(l *loaded, e run.Event) error {
 	l.seq, l.head = e.Seq, e.MAC
 	if e.Kind == run.KindCreated {
 		l.noteLease(e)
-		if json.Unmarshal(e.Data, &l.created) != nil || l.created.Hash != l.rec.Hash || e.By.User != l.rec.User {
+		if json.Unmarshal(e.Data, &l.created) != nil {
+			return untrustedEventError(l.rec.ID, e.Seq, "the event cannot be decoded")
+		}
+		if l.created.Hash != l.rec.Hash || e.By.User != l.rec.User {
 			return untrustedEventError(l.rec.ID, e.Seq, "the record of the run differs from the event")
 		}
 		return nil

@@ -51,15 +51,15 @@ func (s *Service) Record(ctx context.Context, c run.Caller, id string) (*Recordi
 		Machine: l.rec.Workflow, Inputs: st.Inputs, Limits: st.Limits, Responses: []json.RawMessage{},
 		Status: st.Status, States: st.Visited, Output: st.Output,
 	}
-	return r, l.program.Definition, s.recordEvents(ctx, c, r, events)
+	return r, l.program.Definition, s.recordEvents(ctx, c, r, id, events)
 }
 
-// recordEvents adds the events of a run and of its sub-machines to the recording.
-func (s *Service) recordEvents(ctx context.Context, c run.Caller, r *Recording, events []run.Event) error {
+// recordEvents adds the events of the run id and of its sub-machines to the recording.
+func (s *Service) recordEvents(ctx context.Context, c run.Caller, r *Recording, id string, events []run.Event) error {
 	for _, e := range events {
 		fact, err := factOf(e)
 		if err != nil {
-			return untrustedEventError(r.Machine, e.Seq, "the event cannot be decoded")
+			return untrustedEventError(id, e.Seq, err.Error())
 		}
 		switch {
 		case fact.Kind == machineengine.KindSubIntent:
@@ -70,7 +70,7 @@ func (s *Service) recordEvents(ctx context.Context, c run.Caller, r *Recording, 
 			if err != nil {
 				return err
 			}
-			if err := s.recordEvents(ctx, c, r, within); err != nil {
+			if err := s.recordEvents(ctx, c, r, fact.Run, within); err != nil {
 				return err
 			}
 		case fact.Kind == machineengine.KindInputGiven:

@@ -90,10 +90,10 @@ func (r *Recording) statusDifferences(s *Status, given int) []string {
 		differs("the output", string(canonicalJSON(r.Output)), string(canonicalJSON(s.Output)))
 	}
 	if calls := s.Usage.Calls; calls != len(r.Responses) && s.Child == nil {
-		differs("the model requests", len(r.Responses), calls)
+		differs("the number of model requests", len(r.Responses), calls)
 	}
 	if given > 0 {
-		out = append(out, fmt.Sprintf("%d of the recorded inputs were not requested", given))
+		out = append(out, fmt.Sprintf("recorded inputs that were not requested: %d", given))
 	}
 	if s.Pause != nil && len(out) > 0 {
 		out = append(out, "the run is paused: "+s.Pause.Message)

@@ -246,7 +246,7 @@ func checkInputs(d *machinedef.Definition, given map[string]json.RawMessage) (ma
 			out[in.Name] = in.Default
 		case !in.Optional:
 			return nil, guideway.Errorf(guideway.CodeInvalid, "the machine %s needs the input %q: %s", d.Name, in.Name, in.Description).
-				WithFix("enter %q, a %s", in.Name, in.Type)
+				WithFix("enter %q as a value of the type %s", in.Name, in.Type)
 		}
 	}
 	for name := range given {
@@ -272,12 +272,12 @@ func checkValue(in *machinedef.Input, value json.RawMessage) (json.RawMessage, e
 	}
 	if string(in.Type) != jsontext.TypeName(v) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q must be of the type %s, but it is %s", in.Name, in.Type, run.Truncate(string(value), 80)).
-			WithFix("%s", in.Description)
+			WithFix("enter a value of the type %s: %s", in.Type, in.Description)
 	}
 	if len(in.Options) == 0 || slices.Contains(in.Options, fmt.Sprint(v)) {
 		return value, nil
 	}
-	return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q must be one of %s", in.Name, strings.Join(in.Options, ", ")).
+	return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q must be one of %s, but it is %s", in.Name, strings.Join(in.Options, ", "), run.Truncate(string(value), 80)).
 		WithFix("use %q", in.Options[0])
 }
 

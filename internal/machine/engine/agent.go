@@ -87,7 +87,7 @@ func (p *Program) nextToolEffect(s *State, role *machinedef.Role, call llm.ToolC
 	}
 	info := lists.Find(env.Tools, func(t *ToolInfo) bool { return t.Name == c.Name })
 	if info == nil || !role.Allows(c.Name) {
-		return refuse("There is no tool %q.", c.Name)
+		return refuse("The tool %q is not available.", c.Name)
 	}
 	if strings.TrimSpace(c.Arguments) == "" {
 		c.Arguments = "{}"

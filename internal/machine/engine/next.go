@@ -266,7 +266,7 @@ func (p *Program) subEffect(s *State, sub *machinedef.Sub) Effect {
 	for _, in := range sub.Inputs {
 		value := Lookup(s.Data, in.Path)
 		if value == nil {
-			return pauseEffect(&RunError{Kind: ErrorKindSubMachine, Message: fmt.Sprintf("the input %q of the machine %q is %s, which is not set", in.Name, sub.Machine, in.Path)})
+			return pauseEffect(&RunError{Kind: ErrorKindSubMachine, Message: fmt.Sprintf("the input %q of the machine %q is read from %s, which is not set", in.Name, sub.Machine, in.Path)})
 		}
 		c.Inputs[in.Name] = value
 	}

@@ -166,7 +166,7 @@ func (j *checker) checkAll(c *Criterion) (verdict, error) {
 // as in WorkRail.
 func (j *checker) checkAny(c *Criterion) (verdict, error) {
 	if len(c.Of) == 0 {
-		return verdict{outcome: failed, issues: []string{"there is no alternative that could hold"}}, nil
+		return verdict{outcome: failed, issues: []string{"'or' has no criteria, so no output can meet it"}}, nil
 	}
 	var result verdict
 	var alternatives []string

@@ -102,7 +102,7 @@ func TestCheck(t *testing.T) {
 			"or fails", `{"or":[` + done + `,{"type":"length","min":9,"message":"len"}]}`, "x", nil,
 			[]string{"Validation composition failed", "At least one must be met: needs DONE; or: len"},
 		},
-		{"empty or", `{"or":[]}`, "x", nil, []string{"Validation composition failed", "there is no alternative that could hold"}},
+		{"empty or", `{"or":[]}`, "x", nil, []string{"Validation composition failed", "'or' has no criteria, so no output can meet it"}},
 		{"empty and", `{"and":[]}`, "x", nil, nil},
 		{"not holds", `{"not":` + done + `}`, "x", nil, nil},
 		{

@@ -153,7 +153,7 @@ func (c *Criterion) patternDiagnostics() []Diagnostic {
 	}
 	p := Diagnostic{
 		Path: "/pattern", Code: "criterion-inline-flags", Warning: true,
-		Message: fmt.Sprintf("the inline flags %s are not JavaScript syntax; they are accepted here, but other tools may refuse them", group),
+		Message: fmt.Sprintf("the inline flags %s are not JavaScript syntax; Guideway accepts them, but other tools may refuse them", group),
 		Fix:     fmt.Sprintf("remove %s and use the rule's flags instead", group),
 	}
 	if letters := strings.Trim(group, "(?)"); strings.HasPrefix(c.Pattern, group) && strings.Trim(letters, "ims") == "" {
@@ -205,14 +205,14 @@ func (c *Criterion) lengthDiagnostics() []Diagnostic {
 		found = append(found, Diagnostic{
 			Path: "/min", Code: "criterion-bound-negative", Warning: true,
 			Message: fmt.Sprintf("min is %s; an output cannot be shorter than 0", formatAmount(*c.Min)),
-			Fix:     "remove min or make it positive",
+			Fix:     "remove min, or set it to 0 or more",
 		})
 	}
 	if c.Max != nil && *c.Max < 0 {
 		found = append(found, Diagnostic{
 			Path: "/max", Code: "criterion-bound-negative",
 			Message: fmt.Sprintf("max is %s, which no output can meet", formatAmount(*c.Max)),
-			Fix:     "make max positive",
+			Fix:     "set max to 0 or more",
 		})
 	}
 	if c.Min != nil && c.Max != nil && *c.Min > *c.Max {
@@ -231,7 +231,7 @@ func (c *Criterion) schemaDiagnostics() []Diagnostic {
 		return []Diagnostic{{
 			Path: "/schema", Code: "criterion-schema-invalid",
 			Message: fmt.Sprintf("invalid JSON schema in validationCriteria: %v", err),
-			Fix:     "fix the schema; draft-07 is assumed, and references outside it are not followed",
+			Fix:     "fix the schema; draft-07 is assumed, and references outside the schema are not followed",
 		}}
 	}
 	return nil

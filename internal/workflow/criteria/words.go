@@ -89,13 +89,13 @@ func (c *Criterion) joinParts(what string) string {
 func (c *Criterion) describeBounds() string {
 	switch {
 	case c.Min != nil && c.Max != nil && *c.Min == *c.Max:
-		return fmt.Sprintf("exactly %s characters", formatAmount(*c.Min))
+		return "exactly " + formatCharacters(*c.Min)
 	case c.Min != nil && c.Max != nil:
-		return fmt.Sprintf("%s to %s characters", formatAmount(*c.Min), formatAmount(*c.Max))
+		return formatAmount(*c.Min) + " to " + formatCharacters(*c.Max)
 	case c.Min != nil:
-		return fmt.Sprintf("at least %s characters", formatAmount(*c.Min))
+		return "at least " + formatCharacters(*c.Min)
 	case c.Max != nil:
-		return fmt.Sprintf("at most %s characters", formatAmount(*c.Max))
+		return "at most " + formatCharacters(*c.Max)
 	default:
 		return "any length"
 	}
@@ -116,3 +116,11 @@ func (c *Criterion) schemaWords() string {
 
 // formatAmount writes a number without an exponent.
 func formatAmount(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// formatCharacters formats a number of characters.
+func formatCharacters(f float64) string {
+	if f == 1 {
+		return "1 character"
+	}
+	return formatAmount(f) + " characters"
+}

@@ -139,14 +139,14 @@ func (j *jsonReader) failSeparator(n *Node, closing byte) {
 	message := fmt.Sprintf("expected ',' or '%c', found %s", closing, j.describeNext())
 	switch rest[0] {
 	case '"', '{', '[':
-		j.failAt(CodeJSONSyntax, j.pos, message, "add a comma before this")
+		j.failAt(CodeJSONSyntax, j.pos, message, "add a comma before "+j.describeNext())
 	case '}', ']':
 		j.failAt(CodeJSONSyntax, j.pos, message, fmt.Sprintf("close the %s that starts on line %d with '%c'", n.Kind, n.Line, closing))
 	default:
 		if n.Kind == Object && len(n.Members) > 0 && n.Members[len(n.Members)-1].Value.Kind == String {
-			j.failAt(CodeJSONSyntax, j.pos, message, `add a comma here; a double quote inside a string is written \"`)
+			j.failAt(CodeJSONSyntax, j.pos, message, `add the missing comma; write a double quote inside a string as \"`)
 		}
-		j.failAt(CodeJSONSyntax, j.pos, message, "add a comma here, or close the "+n.Kind.String())
+		j.failAt(CodeJSONSyntax, j.pos, message, "add the missing comma, or close the "+n.Kind.String())
 	}
 }
 

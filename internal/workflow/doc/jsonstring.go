@@ -39,7 +39,7 @@ func (j *jsonReader) readString() string {
 			j.failControl(open, c)
 		}
 	}
-	j.failAt(CodeJSONSyntax, open, "the string that starts here is not closed", "end it with a double quote")
+	j.failAt(CodeJSONSyntax, open, "the string is not closed", "end the string with a double quote")
 	return ""
 }
 
@@ -47,13 +47,13 @@ func (j *jsonReader) readString() string {
 func (j *jsonReader) failControl(open int, c byte) {
 	switch c {
 	case '\n', '\r':
-		j.failAt(CodeJSONSyntax, open, "the string that starts here is not closed on its line",
-			`end it with a double quote; a line break inside a string is written \n`)
+		j.failAt(CodeJSONSyntax, open, "the string is not closed on its line",
+			`end the string with a double quote; write a line break inside a string as \n`)
 	case '\t':
-		j.failAt(CodeJSONSyntax, j.pos, "there is a tab inside a string", `write it as \t`)
+		j.failAt(CodeJSONSyntax, j.pos, "there is a tab inside a string", `write the tab as \t`)
 	default:
 		j.failAt(CodeJSONSyntax, j.pos, fmt.Sprintf("there is a control character (0x%02x) inside a string", c),
-			fmt.Sprintf(`remove it, or write it as \u%04x`, c))
+			fmt.Sprintf(`remove the character, or write it as \u%04x`, c))
 	}
 }
 

@@ -111,7 +111,7 @@ func (r *reporter) checkText(data []byte, limits Limits) ([]byte, bool) {
 		r.addDiagnostic(Diagnostic{
 			Code:    CodeEmpty,
 			Message: "the file is empty",
-			Fix:     "write a definition into it, or delete it",
+			Fix:     "write a definition into the file, or delete the file",
 		})
 		return nil, false
 	}
@@ -119,7 +119,7 @@ func (r *reporter) checkText(data []byte, limits Limits) ([]byte, bool) {
 		r.addDiagnostic(Diagnostic{
 			Code:    CodeEncoding,
 			Message: "the file is UTF-16, not UTF-8",
-			Fix:     "save it as UTF-8",
+			Fix:     "save the file as UTF-8",
 		})
 		return nil, false
 	}
@@ -128,7 +128,7 @@ func (r *reporter) checkText(data []byte, limits Limits) ([]byte, bool) {
 		r.addDiagnostic(Diagnostic{
 			Code: CodeNUL, Line: line, Column: column,
 			Message: "the file contains a NUL byte, which is not allowed in text",
-			Fix:     "check that it is the right file and save it as UTF-8",
+			Fix:     "check that this is the right file, and save it as UTF-8",
 		})
 		return nil, false
 	}

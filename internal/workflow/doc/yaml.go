@@ -59,7 +59,7 @@ func (y *yamlReader) decodeDocument(data []byte) *yaml.Node {
 	if errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0 {
 		y.addDiagnostic(Diagnostic{
 			Code: CodeEmpty, Message: "the file is empty: it contains no data, only comments or white space",
-			Fix: "write a definition into it, or delete it",
+			Fix: "write a definition into the file, or delete the file",
 		})
 		panic(stopReading{})
 	}

@@ -85,7 +85,7 @@ func joinName(name, part string) string {
 func missingTypeFix(n *doc.Node) string {
 	switch {
 	case n.Get("var") != nil:
-		return `this is how step workflows write conditions: write {"type": "simple", "variable": "...", "operator": "==", "value": ...}`
+		return `write {"type": "simple", "variable": "...", "operator": "==", "value": ...}; only step workflows use "var"`
 	case n.Get("variable") != nil || n.Get("operator") != nil:
 		return `add "type": "simple"`
 	case n.Get("conditions") != nil:
@@ -131,7 +131,7 @@ func (p *parser) checkOperands(at shape.Place, outer string) {
 	}
 	if len(parts.Node.Items) < 2 {
 		p.Errorf(parts, CodeFewConditions, "add a condition, or write the existing one without '"+at.Node.Get("type").Text+"' around it",
-			"Field 'conditions' %s has %d of the at least 2 conditions that '%s' needs.", at.Where, len(parts.Node.Items), at.Node.Get("type").Text)
+			"Field 'conditions' %s must have at least 2 conditions for '%s', but it has %d.", at.Where, at.Node.Get("type").Text, len(parts.Node.Items))
 	}
 	parts.Name = joinName(at.Name, "conditions")
 	for i := range parts.Node.Items {

@@ -14,7 +14,7 @@ func (p *parser) readCheckpoint(at shape.Place) Checkpoint {
 	p.Object(at, "id", "name", "message", "prerequisite", "guide", "options", "required", "blocking", "approval")
 	p.Require(at, "id", "name", "message", "options")
 	if blocking := at.Key("blocking"); !p.readFlag(blocking, true) && blocking.Node.Kind == doc.Bool {
-		p.Errorf(blocking, CodeNotBlocking, "remove it, and write \"required\": false if the user may decline the question",
+		p.Errorf(blocking, CodeNotBlocking, "remove 'blocking', and write \"required\": false if the user may decline the question",
 			"Field 'blocking' %s must be true: a checkpoint always blocks.", at.Where)
 	}
 	options := at.Key("options")
@@ -72,7 +72,7 @@ func (p *parser) readDecision(at shape.Place) Decision {
 	}
 	if branches.Node != nil && branches.Node.Kind == doc.Array && len(branches.Node.Items) < 2 {
 		p.Errorf(branches, CodeFewBranches, "add a branch, or write a transition if there is only one path",
-			"Field 'branches' %s has %d of the at least 2 branches that a decision needs.", at.Where, len(branches.Node.Items))
+			"Field 'branches' %s must have at least 2 branches, but it has %d.", at.Where, len(branches.Node.Items))
 	}
 	return d
 }

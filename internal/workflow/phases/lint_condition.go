@@ -117,7 +117,7 @@ func literalsOf(e *expr.Expr) []any {
 func (l *linter) reportConstant(at shape.Place, value bool, subject string, e *expr.Expr, reason string) {
 	code, verb, fix := CodeConditionNever, "is never true", "compare with a value that the variable can have"
 	if value {
-		code, verb, fix = CodeConditionAlways, "is always true", "remove it, or compare with a value that can differ"
+		code, verb, fix = CodeConditionAlways, "is always true", "remove the condition, or compare with a value that can differ"
 	}
 	said := ""
 	if !strings.Contains(subject, e.String()) {
@@ -132,7 +132,7 @@ func (l *linter) reportConstant(at shape.Place, value bool, subject string, e *e
 // lintComparison reports parts of a comparison that have no effect.
 func (l *linter) lintComparison(at shape.Place, leaf *expr.Expr) {
 	if value := at.Key("value"); value.Node != nil && (leaf.Op == expr.Exists || leaf.Op == expr.NotExists) {
-		l.Warnf(value, CodeConditionIgnored, "remove it, or compare with '=='", "The value has no effect: '%s' takes no value.", leaf)
+		l.Warnf(value, CodeConditionIgnored, "remove the value, or use the operator '=='", "The value has no effect: '%s' takes no value.", leaf)
 	}
 	if strings.HasPrefix(leaf.Var, ".") || strings.HasSuffix(leaf.Var, ".") || strings.Contains(leaf.Var, "..") {
 		l.Warnf(at.Key("variable"), CodeVariablePath, "separate names with single dots: plan.tasks", "The path %s is not valid.", shape.Quote(leaf.Var))

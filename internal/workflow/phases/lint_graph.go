@@ -22,9 +22,9 @@ func (l *linter) lintGraph(at shape.Place) {
 	for i := range l.w.Phases {
 		switch {
 		case !reached[i]:
-			fix := "add a transition, a branch or an answer that leads to it, or remove it"
+			fix := "add a transition, a branch or an answer that leads to the phase, or remove the phase"
 			if i > 0 && l.w.Phases[i-1].Terminal() && reached[i-1] {
-				fix = fmt.Sprintf("phase '%s' before it has no transition: add {\"to\": \"%s\", \"isDefault\": true} there if this phase follows", l.w.Phases[i-1].ID, l.w.Phases[i].ID)
+				fix = fmt.Sprintf("if '%s' follows '%s', add {\"to\": \"%s\", \"isDefault\": true} to the transitions of '%s'", l.w.Phases[i].ID, l.w.Phases[i-1].ID, l.w.Phases[i].ID, l.w.Phases[i-1].ID)
 			}
 			l.Warnf(at.Index(i), CodeUnreachable, fix, "No path leads to phase '%s'.", l.w.Phases[i].ID)
 		case endless[i]:
@@ -78,7 +78,7 @@ func (l *linter) lintExits(at shape.Place, p *Phase) {
 		d, one := &p.Decisions[i], at.Key("decisions").Index(i)
 		l.lintGuide(one.Key("guide"), d.Guide)
 		if moved != "" {
-			l.Warnf(one, CodeShadowed, "move its branches before that decision, or remove it", "Decision '%s' is never reached: decision '%s' before it always takes a branch.", d.ID, moved)
+			l.Warnf(one, CodeShadowed, fmt.Sprintf("move the branches of '%s' before '%s', or remove '%s'", d.ID, moved, d.ID), "Decision '%s' is never reached: decision '%s' before it always takes a branch.", d.ID, moved)
 		}
 		l.lintDecision(one.Key("branches"), d)
 		if moved == "" && l.alwaysMoves(d) {
@@ -150,7 +150,7 @@ func (l *linter) lintDecision(at shape.Place, d *Decision) {
 		what := fmt.Sprintf("branch '%s' of decision '%s'", b.ID, d.ID)
 		if b.Condition == nil {
 			if !b.IsDefault && fallback != "" {
-				l.Warnf(one, CodeBranchNever, "give it a condition, or remove the default of the other branch, so that a person chooses if no condition is true",
+				l.Warnf(one, CodeBranchNever, fmt.Sprintf("give the branch a condition, or remove \"isDefault\" from '%s', so that a person chooses if no condition is true", fallback),
 					"%s is never taken: it has no condition, and '%s' is the default.", shape.Capital(what), fallback)
 			}
 			continue
@@ -174,7 +174,7 @@ func (l *linter) lintTransitions(at shape.Place, p *Phase) {
 		}
 		switch {
 		case taken != "":
-			l.Warnf(one, CodeShadowed, "move it before the other transition, or mark that one as the default",
+			l.Warnf(one, CodeShadowed, fmt.Sprintf("move the transition to '%s' before the transition to '%s', or mark the transition to '%s' as the default", t.To, taken, taken),
 				"%s is never taken: the transition to '%s' before it has no condition and is always taken.", shape.Capital(what), taken)
 		case t.Condition != nil:
 			l.lintConditionalExit(one, t.Condition, before, what, t.IsDefault)
@@ -190,6 +190,6 @@ func (l *linter) lintConditionalExit(at shape.Place, c *expr.Expr, before []*exp
 	if l.lintCondition(at.Key("condition"), c, "the condition of "+what) || isDefault || !l.isShadowed(c, before) {
 		return
 	}
-	l.Warnf(at, CodeShadowed, "move it before the others, or make their conditions narrower",
+	l.Warnf(at, CodeShadowed, "move the condition before the earlier conditions, or make the earlier conditions narrower",
 		"%s is never taken: whenever its condition is true, an earlier condition is also true.", shape.Capital(what))
 }

@@ -19,7 +19,7 @@ func (l *linter) lintLoop(at shape.Place, p *Phase, loop *Loop) {
 		l.Warnf(at, CodeLoopEmpty, "add the steps of an iteration", "%s has no steps, so it ends immediately.", shape.Capital(what))
 	}
 	if loop.Phases != nil {
-		l.Warnf(at.Key("phases"), CodeLoopPhases, "write the steps of an iteration under \"steps\", and remove it", "The 'phases' of %s are ignored.", what)
+		l.Warnf(at.Key("phases"), CodeLoopPhases, "write the steps of an iteration under \"steps\", and remove \"phases\"", "The 'phases' of %s are ignored.", what)
 	}
 	if loop.MaxIterations > longLoop {
 		l.Warnf(at.Key("maxIterations"), CodeLoopLong, "choose a value slightly above what a normal run needs",
@@ -41,7 +41,7 @@ func (l *linter) lintLoop(at shape.Place, p *Phase, loop *Loop) {
 		return
 	}
 	if loop.Over != "" {
-		l.Warnf(at.Key("over"), CodeLoopIgnored, "remove it, or write \"type\": \"forEach\"", "The 'over' of %s has no effect: it is a %s loop.", what, loop.Type)
+		l.Warnf(at.Key("over"), CodeLoopIgnored, "remove \"over\", or write \"type\": \"forEach\"", "The 'over' of %s has no effect: it is a %s loop.", what, loop.Type)
 	}
 	l.lintReadsIn(at.Key("condition"), loop.Condition, "the condition of "+what, loop.Variable)
 	l.lintLoopEnd(at.Key("condition"), p, loop, what)
@@ -50,7 +50,7 @@ func (l *linter) lintLoop(at shape.Place, p *Phase, loop *Loop) {
 // lintForEach checks a forEach loop.
 func (l *linter) lintForEach(at shape.Place, loop *Loop, what string) {
 	if loop.Condition != nil {
-		l.Warnf(at.Key("condition"), CodeLoopIgnored, "remove it, or write \"breakCondition\"", "The condition of %s has no effect: a forEach loop ends with its list.", what)
+		l.Warnf(at.Key("condition"), CodeLoopIgnored, "remove the condition, or write it as \"breakCondition\"", "The condition of %s has no effect: a forEach loop ends with its list.", what)
 	}
 	if loop.Variable == "" {
 		l.Warnf(at, CodeLoopVariableNone, `add "variable": a name for the item of the round`, "%s has no variable, so the agent does not know which item a round is for.", shape.Capital(what))
@@ -81,7 +81,7 @@ func (l *linter) lintLoopEnd(at shape.Place, p *Phase, loop *Loop, what string) 
 		l.Warnf(at, CodeLoopEndless, "compare a variable that changes, or add \"breakCondition\"",
 			"%s ends only after %s, by maxIterations: its condition is always true: %s.", shape.Capital(what), shape.Count(loop.MaxIterations, "round"), loop.Condition)
 	case !constant && loop.BreakCondition == nil && !l.canChange(loop):
-		l.Warnf(at, CodeLoopEndless, "set a variable of the condition by an action of a step in the loop, or let the agent assert one",
+		l.Warnf(at, CodeLoopEndless, "set a variable of the condition by an action of a step in the loop, or let the agent set one",
 			"%s ends only after %s, by maxIterations, once it has started: only the engine sets %s, and no step of the loop does.",
 			shape.Capital(what), shape.Count(loop.MaxIterations, "round"), shape.QuotedAll(loop.Condition.Variables()))
 	}

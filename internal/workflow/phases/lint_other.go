@@ -38,7 +38,7 @@ func LintActivity(a *Activity, root *doc.Node, file string) []guideway.Diagnosti
 	names := []string{a.Skills.Primary}
 	for i, name := range a.Skills.Supporting {
 		if len(names) < shape.MaxNames && slices.Contains(names, name) {
-			l.Warnf(at.Key("skills").Key("supporting").Index(i), CodeSupportsPrimary, "remove it", "The skill '%s' is listed twice.", name)
+			l.Warnf(at.Key("skills").Key("supporting").Index(i), CodeSupportsPrimary, "remove one of the two entries", "The skill '%s' is listed twice.", name)
 		}
 		names = append(names, name)
 	}
@@ -68,7 +68,7 @@ func (l *linter) lintMisspelled(at shape.Place, known ...string) {
 			continue
 		}
 		if guess := spelling.Closest(key.Name, missing); guess != "" {
-			l.Warnf(key, CodeFieldMisspelt, fmt.Sprintf("did you mean '%s'?", guess), "The property '%s' has no effect here; it is preserved but not used.", key.Name)
+			l.Warnf(key, CodeFieldMisspelt, fmt.Sprintf("did you mean '%s'?", guess), "The property '%s' is preserved, but has no effect.", key.Name)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (l *linter) lintOwnedValidate(at shape.Place, a *Action, what string, set v
 			"%s always fails, so a run stops there: only the workflow sets '%s', to %s.", shape.Capital(what), name, formatValues(failing))
 		return
 	}
-	l.Warnf(at, CodeValidateStops, fmt.Sprintf("lead a run with another value to another phase by a decision or a transition, instead of requiring %s", required),
+	l.Warnf(at, CodeValidateStops, fmt.Sprintf("instead of requiring %s, let a decision or a transition lead runs with other values to a different phase", required),
 		"%s stops a run if '%s' is %s: only the workflow sets it, so no call can continue the run.", shape.Capital(what), name, formatValues(failing))
 }
 

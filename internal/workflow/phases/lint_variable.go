@@ -27,9 +27,9 @@ func (l *linter) lintRead(at shape.Place, path, what, loop string, waits bool) {
 	if name == "" || name == loop {
 		return
 	}
-	effect := "a run waits there until the agent asserts it"
+	effect := "a run waits there until the agent sets it"
 	if !waits {
-		effect = "it counts as missing until the agent asserts it"
+		effect = "it counts as missing until the agent sets it"
 	}
 	declared, written := l.vars.declared[name], l.vars.written[name] != nil
 	switch {
@@ -46,7 +46,7 @@ func (l *linter) lintRead(at shape.Place, path, what, loop string, waits bool) {
 		}
 	case !declared.HasDefault && !declared.Required && !l.vars.asked[name]:
 		if l.Once(CodeVariableUnset + name) {
-			l.Warnf(at, CodeVariableUnset, "give it a default, let an answer or a 'set' action set it, or have a step ask for it by a 'validate' action",
+			l.Warnf(at, CodeVariableUnset, "give the variable a default, let an answer or a 'set' action set it, or have a step ask for it by a 'validate' action",
 				"%s reads '%s', which has no default and which no effect or action sets: %s.", shape.Capital(what), name, effect)
 		}
 	}
@@ -116,6 +116,6 @@ func (l *linter) lintLateRead(at shape.Place, name string, phase int, what strin
 	if after[name][phase] || !l.Once(CodeVariableLate+name) {
 		return
 	}
-	l.Warnf(at, CodeVariableLate, "give it a default, or set it in a phase that comes before",
+	l.Warnf(at, CodeVariableLate, "give the variable a default, or set it in an earlier phase",
 		"%s reads '%s' before anything sets it: it is null there, and only the engine may set it.", shape.Capital(what), name)
 }

@@ -184,7 +184,7 @@ func (c *checker) checkEffect(at shape.Place, phase *Phase, e *Effect) {
 	for i, id := range e.SkipPhases {
 		c.checkReference(skips.Index(i), id)
 		if id == phase.ID && id != "" {
-			c.Errorf(skips.Index(i), CodeSkipsItself, "remove it; to leave the phase immediately, write \"transitionTo\"",
+			c.Errorf(skips.Index(i), CodeSkipsItself, "remove the phase from 'skipPhases'; to leave the phase immediately, write \"transitionTo\"",
 				"Phase '%s' cannot be skipped by an answer in it (%s).", id, at.Where)
 		}
 	}

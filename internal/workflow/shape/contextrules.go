@@ -48,7 +48,7 @@ func (r *Report) contextKeys(at Place) []string {
 	if len(at.Node.Items) == 0 {
 		r.Errorf(at, CodeEmptyList, "list the variables that the rule applies to; * matches any characters", "Field '%s' %s is empty: a rule needs at least one key.", at.Name, at.Where)
 	}
-	r.checkMaxItems(at, maxContextKeys, "keys", "use * in a key, or split it into two rules")
+	r.checkMaxItems(at, maxContextKeys, "keys", "use * in a key, or split the rule in two")
 	return r.Texts(at, 1, maxContextKeyLen)
 }
 

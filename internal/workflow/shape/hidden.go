@@ -42,7 +42,7 @@ func (r *Report) reportHidden(at Place, what, text string) {
 	}
 	where := ""
 	if strings.Contains(text, "\n") {
-		where = fmt.Sprintf(" in line %d", line)
+		where = fmt.Sprintf(" on line %d", line)
 	}
 	r.Warnf(at, CodeHidden, hiddenFix(char), "The %s of '%s' has the character U+%04X%s, which a reviewer cannot see.", what, at.Name, char, where)
 }
@@ -65,7 +65,7 @@ func hiddenFix(char rune) string {
 	if char == '\r' {
 		return "end lines with a line feed, or with a carriage return and a line feed"
 	}
-	return fmt.Sprintf(`remove it; in a script, write it in a string as \u{%X}`, char)
+	return fmt.Sprintf(`remove the character; in a script, write it in a string as \u{%X}`, char)
 }
 
 // withoutJoiners returns a text without the joiners between two visible characters outside

@@ -55,7 +55,7 @@ func (r *Report) Findings(severity guideway.Severity) []guideway.Diagnostic {
 	last := r.Found[len(r.Found)-1]
 	return append(r.Found, guideway.Diagnostic{
 		Severity: severity, Code: CodeMore, File: r.File, Line: last.Line, Column: last.Column,
-		Message: fmt.Sprintf("The list of diagnostics is truncated: %d more.", r.dropped), Fix: "fix the ones above first",
+		Message: fmt.Sprintf("The list of diagnostics is truncated: %d more.", r.dropped), Fix: "fix the diagnostics above first",
 	})
 }
 

@@ -130,13 +130,13 @@ func Count(n int, noun string) string {
 // typeFix returns the fix for a wrong type.
 func typeFix(at Place, want string) string {
 	if want == "a string" && (at.Node.Kind == doc.Number || at.Node.Kind == doc.Bool) {
-		return fmt.Sprintf("put it in quotes: %q", plainText(at.Node))
+		return fmt.Sprintf("put the value in quotes: %q", plainText(at.Node))
 	}
 	if want == "a list of texts" && at.Node.Kind == doc.String {
-		return "put it in brackets: [\"...\"]"
+		return "put the text in brackets: [\"...\"]"
 	}
 	if at.Node.Kind == doc.String && fitsUnquoted(at.Node.Text, want) {
-		return "leave out the quotes"
+		return "remove the quotes"
 	}
 	return "replace it with " + want
 }

@@ -2,6 +2,7 @@ package shape
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -15,7 +16,7 @@ func (r *Report) Document(at Place, what, fix string) bool {
 	if at.Node != nil && at.Node.Kind == doc.Object {
 		return true
 	}
-	r.Errorf(at, CodeObject, fix, "%s is an object, but this is %s.", what, Describe(at.Node))
+	r.Errorf(at, CodeObject, fix, "%s must be an object, but it is %s.", what, Describe(at.Node))
 	return false
 }
 
@@ -48,7 +49,7 @@ func (r *Report) Text(at Place, low, high int) string {
 	case size < low && size == 0:
 		r.Errorf(at, CodeLength, r.emptyFix(at.Name), "Field '%s' %s is empty.", at.Name, at.Where)
 	case size < low:
-		r.Errorf(at, CodeLength, "write more", "Field '%s' %s has %s; at least %d are required.", at.Name, at.Where, Count(size, "character"), low)
+		r.Errorf(at, CodeLength, fmt.Sprintf("write at least %s", Count(low, "character")), "Field '%s' %s has %s; at least %d are required.", at.Name, at.Where, Count(size, "character"), low)
 	case high > 0 && size > high:
 		r.Errorf(at, CodeLength, r.tooLongFix(at.Name), "Field '%s' %s has %s; at most %d are allowed.", at.Name, at.Where, Count(size, "character"), high)
 	}
@@ -58,7 +59,7 @@ func (r *Report) Text(at Place, low, high int) string {
 // emptyFix returns the fix for an empty text.
 func (r *Report) emptyFix(name string) string {
 	if strings.HasSuffix(name, "]") {
-		return "remove the entry, or write it"
+		return "enter a text, or remove the entry"
 	}
 	return cmp.Or(callText(r.Dialect.Empty, name), "write it")
 }

@@ -54,7 +54,7 @@ func tooLongFix(name string) string {
 	case name == "prompt":
 		return "split the step in two, or move text that is not needed immediately into another step"
 	case strings.HasPrefix(name, "metaGuidance"):
-		return "split it into several entries"
+		return "split the text into several entries"
 	default:
 		return ""
 	}
@@ -66,7 +66,7 @@ func (p *parser) readID(at shape.Place) string {
 	if at.Node != nil && at.Node.Kind == doc.String && text != "" && !isID(text) {
 		fix := "use only lower-case letters, digits and hyphens"
 		if better := toID(text); len(better) >= 3 {
-			fix = fmt.Sprintf("write it as '%s'", better)
+			fix = fmt.Sprintf("write '%s'", better)
 		}
 		p.Errorf(at, shape.CodePattern, fix, "Field '%s' %s has the value %s; an id consists of lower-case letters, digits and hyphens.", at.Name, at.Where, shape.Quote(text))
 	}

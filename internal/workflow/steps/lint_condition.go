@@ -36,9 +36,9 @@ func (l *linter) lintRunCondition(at shape.Place, step *Step, s scope) {
 func (l *linter) lintConfirmation(at shape.Place, step *Step, s scope) {
 	l.lintIgnored(at)
 	if value, constant := step.Confirm.Constant(); constant && value {
-		l.Warnf(at, CodeConditionAlways, "write true", "The requireConfirmation of %s is always true%s.", stepSubject(step), conditionSuffix(step.Confirm))
+		l.Warnf(at, CodeConditionAlways, "write \"requireConfirmation\": true", "The requireConfirmation of %s is always true%s.", stepSubject(step), conditionSuffix(step.Confirm))
 	} else if constant {
-		l.Warnf(at, CodeConditionNever, "fix the condition, or remove it", "The requireConfirmation of %s is never true%s.", stepSubject(step), conditionSuffix(step.Confirm))
+		l.Warnf(at, CodeConditionNever, "fix or remove the condition", "The requireConfirmation of %s is never true%s.", stepSubject(step), conditionSuffix(step.Confirm))
 	}
 	by := s.order
 	if step.Loop != nil {
@@ -112,14 +112,14 @@ func (l *linter) lintRead(at shape.Place, name, what string, s scope, by int) {
 	case order > by:
 		if l.Once(CodeVariableLate + name) {
 			l.Warnf(at, CodeVariableLate, fmt.Sprintf("explain in an earlier step what '%s' is and when to set it", name),
-				"%s reads the variable '%s', which no text before it mentions: the first is in %s.", shape.Capital(what), name, l.stepAt(order))
+				"%s reads the variable '%s', which no earlier text mentions: the first text that does is in %s.", shape.Capital(what), name, l.stepAt(order))
 		}
 	}
 }
 
 // unsetFix returns the fix for a variable that is never set.
 func (l *linter) unsetFix(name string) string {
-	return l.Suggest(name, l.knownNames(), fmt.Sprintf("explain in an earlier step what '%s' is and when to set it; otherwise a run stops here and asks for it", name))
+	return l.Suggest(name, l.knownNames(), fmt.Sprintf("explain in an earlier step what '%s' is and when to set it; otherwise a run stops at this point and asks for the value", name))
 }
 
 // knownNames returns the variables that conditions and loops read and that a text mentions.
@@ -206,14 +206,14 @@ func (l *linter) lintIgnored(at shape.Place) {
 	name := at.Node.Get("var")
 	switch {
 	case len(at.Node.Members) == 0:
-		l.Errorf(at, CodeConditionEmpty, "remove it, or write the comparison", "The condition is empty, so it tests nothing.")
+		l.Errorf(at, CodeConditionEmpty, "remove the condition, or write a comparison", "The condition is empty, so it tests nothing.")
 	case name == nil && len(operators) > 0:
 		l.Warnf(at, CodeConditionIgnored, `add "var": the variable to compare`, "The condition compares nothing: '%s' has no 'var', so it is never true.", operators[0])
 	case name != nil && name.Text == "":
 		l.Warnf(at.Key("var"), CodeConditionIgnored, "write the name of a variable", "The condition's variable has no name, so the condition is never true.")
 	case len(operators) > 1:
 		l.Errorf(at, CodeConditionOperators, fmt.Sprintf(`write {"and": [{"var": "%s", "%s": ...}, {"var": "%s", "%s": ...}]}`, name.Text, operators[0], name.Text, operators[1]),
-			"A condition has one operator: of %s, only '%s' counts.", strings.Join(operators, ", "), operators[0])
+			"A condition has one operator: of %s, only '%s' is used.", strings.Join(operators, ", "), operators[0])
 	}
 	seen := ""
 	for _, key := range []string{"var", "and", "or", "not"} {
@@ -221,7 +221,7 @@ func (l *linter) lintIgnored(at shape.Place) {
 			continue
 		}
 		if seen != "" {
-			l.Errorf(at.Key(key), CodeConditionOperators, "put both into a list under 'and' or 'or'", "'%s' has no effect next to '%s': a condition has one operator.", key, seen)
+			l.Errorf(at.Key(key), CodeConditionOperators, "put both conditions into a list under 'and' or 'or'", "'%s' has no effect next to '%s': a condition has one operator.", key, seen)
 			continue
 		}
 		seen = key

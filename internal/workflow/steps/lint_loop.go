@@ -104,7 +104,7 @@ func (l *linter) lintLoopNumbers(at shape.Place, step *Step) {
 	for _, key := range []string{"count", "maxIterations"} {
 		n := at.Key(key)
 		if n.Node != nil && n.Node.Kind == doc.Number && n.Node.Num != math.Trunc(n.Node.Num) {
-			l.Warnf(n, CodeLoopFraction, "write a whole number", "The %s of loop '%s' is %s; it counts as %.0f.", key, step.ID, n.Node.Text, math.Ceil(n.Node.Num))
+			l.Warnf(n, CodeLoopFraction, "write a whole number", "The %s of loop '%s' is %s; it is rounded up to %.0f.", key, step.ID, n.Node.Text, math.Ceil(n.Node.Num))
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (l *linter) lintTemplateVariable(at shape.Place, part template.Part, step *
 	case order > s.order:
 		if l.Once(CodeTemplateLate + name) {
 			l.Warnf(at, CodeTemplateLate, fmt.Sprintf("explain in an earlier step what '%s' is and when to set it", name),
-				"%s in %s is not filled in: the first text that mentions '%s' is in %s, after it.", truncateText(part.Text), stepSubject(step), name, l.stepAt(order))
+				"%s in %s is not filled in: the first text that mentions '%s' is in %s, which comes later.", truncateText(part.Text), stepSubject(step), name, l.stepAt(order))
 		}
 	}
 }
@@ -78,7 +78,7 @@ func (l *linter) templateFix(name string) string {
 			continue
 		}
 		if slices.Contains([]string{loop.IterationVar, loop.ItemVar, loop.IndexVar}, name) {
-			return fmt.Sprintf("'%s' is a variable of loop '%s': use it only in the body of that loop", name, l.w.Steps[i].ID)
+			return fmt.Sprintf("use '%s' only in the body of loop '%s', which sets it", name, l.w.Steps[i].ID)
 		}
 	}
 	return l.Suggest(name, l.knownNames(), fmt.Sprintf("explain in an earlier step what '%s' is and when to set it", name))
@@ -105,7 +105,7 @@ func (l *linter) lintFunctionUses(at shape.Place, step *Step, s scope) {
 	for i, reference := range step.References {
 		name := strings.TrimSuffix(reference, "()")
 		if findFunction(s.functions, name) == nil && l.mentions.firstMention(name) > s.order {
-			l.Warnf(at.Key("functionReferences").Index(i), CodeReferenceUnknown, "define it in functionDefinitions, or remove the reference",
+			l.Warnf(at.Key("functionReferences").Index(i), CodeReferenceUnknown, "define the function in functionDefinitions, or remove the reference",
 				"%s refers to %s, which is neither defined nor explained.", shape.Capital(stepSubject(step)), reference)
 		}
 	}
@@ -138,11 +138,11 @@ func (l *linter) lintDefinitions(at shape.Place, functions []Function) {
 	for i := range functions {
 		name := functions[i].Name
 		if seen[name] {
-			l.Warnf(at.Index(i).Key("name"), CodeFunctionTwice, "keep one of the two definitions", "Function '%s' is defined twice here; only the first definition is used.", name)
+			l.Warnf(at.Index(i).Key("name"), CodeFunctionTwice, "keep one of the two definitions", "Function '%s' is defined twice in this list; only the first definition is used.", name)
 		}
 		seen[name] = true
 		if !l.isUsed(name) {
-			l.Warnf(at.Index(i).Key("name"), CodeFunctionUnused, fmt.Sprintf("refer to it with \"functionReferences\": [\"%s()\"], or remove it", name),
+			l.Warnf(at.Index(i).Key("name"), CodeFunctionUnused, fmt.Sprintf("refer to the function with \"functionReferences\": [\"%s()\"], or remove it", name),
 				"No step calls or mentions the function '%s'.", name)
 		}
 	}

@@ -48,7 +48,7 @@ func (p *parser) checkLoopType(at shape.Place) {
 	case kind.Node == nil:
 		p.Errorf(at, shape.CodeRequired, fix, "Missing required field 'type' %s. This field is mandatory and must be provided.", at.Where)
 	case kind.Node.Kind != doc.String || kind.Node.Text != "loop":
-		p.Errorf(kind, shape.CodeEnum, `write "type": "loop" here; the loop's own type belongs inside "loop"`,
+		p.Errorf(kind, shape.CodeEnum, `write "type": "loop" in the step, and while, until, for or forEach as the type inside "loop"`,
 			"Field 'type' %s must be 'loop', but it is %s.", at.Where, shape.Describe(kind.Node))
 	}
 }

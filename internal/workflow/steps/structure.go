@@ -73,7 +73,7 @@ func (p *parser) checkDuplicateID(step shape.Place, where string, seen map[strin
 	if line, ok := seen[id]; ok {
 		fix := "give each step a unique id"
 		if line > 0 {
-			fix = fmt.Sprintf("give each step a unique id; the first is on line %d", line)
+			fix = fmt.Sprintf("give each step a unique id; the first step with this id is on line %d", line)
 		}
 		p.Errorf(step.Key("id"), CodeDuplicateID, fix, "Duplicate step ID '%s'%s", id, where)
 		return
@@ -173,7 +173,7 @@ func (p *parser) checkCalls(at shape.Place, step *Step, scope [][]Function) {
 
 // reportUnknownFunction reports a call of an undefined function.
 func (p *parser) reportUnknownFunction(at shape.Place, name string, scope [][]Function) {
-	fix := "define it in functionDefinitions of the workflow, the loop or the step"
+	fix := "define the function in functionDefinitions of the workflow, the loop or the step"
 	known := func() []string {
 		var names []string
 		for _, functions := range scope {

@@ -209,7 +209,7 @@ func (m *Model) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta
 	}
 	var a answer
 	if err := json.Unmarshal(data, &a); err != nil {
-		return nil, &llm.Error{Kind: llm.Malformed, Message: "the answer cannot be read: " + err.Error(), Err: err}
+		return nil, &llm.Error{Kind: llm.Malformed, Message: "the answer cannot be parsed: " + err.Error(), Err: err}
 	}
 	for _, b := range a.Content {
 		if b.Text != "" {

@@ -111,7 +111,7 @@ func Parse(data []byte) (Script, error) {
 		return s, bad("%w", err)
 	}
 	if len(s.Responses) == 0 && len(s.Rules) == 0 {
-		return s, bad("neither responses nor rules")
+		return s, bad("it has neither responses nor rules")
 	}
 	for i, raw := range s.Responses {
 		if _, _, err := parseResponse(raw); err != nil {
@@ -133,9 +133,9 @@ func (a *Answer) validate() error {
 	}
 	switch {
 	case a.Fault != "":
-		return fmt.Errorf("unknown fault %q; valid: %s", a.Fault, strings.Join(Faults(), ", "))
+		return fmt.Errorf("unknown fault %q; use one of %s", a.Fault, strings.Join(Faults(), ", "))
 	case a.Content == "" && len(a.ToolCalls) == 0:
-		return fmt.Errorf("neither content nor tool_calls")
+		return fmt.Errorf("it has neither content nor tool_calls")
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func (m *Model) selectAnswer(r llm.Request) (*llm.Response, *Answer, error) {
 	if n := len(m.script.Responses); n > 0 {
 		i := r.Purpose.Index
 		if i >= n {
-			return nil, nil, &llm.Error{Kind: llm.Invalid, Message: fmt.Sprintf("the script has %d answers, but this is request %d of the run", n, i+1)}
+			return nil, nil, &llm.Error{Kind: llm.Invalid, Message: fmt.Sprintf("the script has no answer for request %d of the run; its last answer is %d", i+1, n)}
 		}
 		return parseResponse(m.script.Responses[i])
 	}
