@@ -279,6 +279,8 @@ func (c *conversation) answerForm(m message) string {
 	c.forms = append(c.forms, params.Message)
 	reply := strings.ReplaceAll(c.profile.parts["form"], "QUESTION", string(m.ID))
 	if c.person {
+		// The person reads the form for five seconds by the clock of the process.
+		writeFile(c.T, clockFile(c.home), "5s")
 		reply = acceptForm(reply)
 	}
 	return reply

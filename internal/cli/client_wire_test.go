@@ -86,11 +86,15 @@ func newProcess(t *testing.T, home string, args ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, "guideway", args...)
 	cmd.Dir = home
+	cmd.Env = append(cmd.Env, clockVariable+"="+clockFile(home))
 	for name, value := range personalDirectories(home) {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	return cmd
 }
+
+// clockFile returns the file that sets the clock of a process.
+func clockFile(home string) string { return filepath.Join(home, "clock") }
 
 // stdioWire is a process of `guideway mcp`.
 type stdioWire struct {

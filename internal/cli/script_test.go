@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	testscript.Main(m, map[string]func(){
-		"guideway": func() { os.Exit(Main(os.Args[1:], app.NewSystemHost())) },
+		"guideway": func() { os.Exit(Main(os.Args[1:], newProcessHost())) },
 		"curl": func() {
 			if err := runCurl(os.Args[1:]); err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -32,6 +33,23 @@ func TestMain(m *testing.M) {
 			}
 		},
 	})
+}
+
+// clockVariable names a file with the duration by which the clock of a process is ahead.
+const clockVariable = "TEST_CLOCK_FILE"
+
+// newProcessHost returns the host of a process that a test started, with the clock that the
+// test sets.
+func newProcessHost() app.Host {
+	host := app.NewSystemHost()
+	if file := os.Getenv(clockVariable); file != "" {
+		host.Now = func() time.Time {
+			text, _ := os.ReadFile(file) // a test that moves no clock writes no file
+			ahead, _ := time.ParseDuration(string(text))
+			return time.Now().Add(ahead)
+		}
+	}
+	return host
 }
 
 // serveUpstream runs the test binary as an upstream.

@@ -188,7 +188,7 @@ func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolReques
 	if !ok {
 		return nil, formRefusal(handle, ruleFormUnanswered, "the form was returned without an answer")
 	}
-	if response.Action != "accept" {
+	if response.Action != "accept" || r.readingTime(form) < minReadingTime {
 		return nil, r.recordDecline(ctx, c, form, response.Action)
 	}
 	option, _ := response.Content[formOption].(string)
@@ -209,15 +209,20 @@ func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolReques
 }
 
 // minReadingTime is the least time that a person needs to read a form. A form that is
-// closed sooner was declined by the client and not read by a person.
+// closed or answered sooner was not read by a person, so it has no answer.
 const minReadingTime = time.Second
+
+// readingTime returns the time since a form was sent to the client.
+func (r *runTools) readingTime(form formState) time.Duration {
+	return r.forms.now().Sub(time.UnixMilli(form.Asked))
+}
 
 // repeatAfter is the minimum time between a form without an answer and the next form.
 const repeatAfter = time.Minute
 
 // recordDecline records a form without an answer and returns the refusal of the call.
 func (r *runTools) recordDecline(ctx context.Context, c run.Caller, form formState, action string) error {
-	after := r.forms.now().Sub(time.UnixMilli(form.Asked))
+	after := r.readingTime(form)
 	request := run.DeclineRequest{Handle: form.Handle, ByClient: after < minReadingTime}
 	request.Action, request.AfterMS = plainLine(action, maxClient), after.Milliseconds()
 	if !request.ByClient {
@@ -229,7 +234,7 @@ func (r *runTools) recordDecline(ctx context.Context, c run.Caller, form formSta
 	return r.declinedRefusal(ctx, form.Run, form.Handle, request.ByClient, action)
 }
 
-// declinedRefusal refuses a call at a gate whose form was closed without an answer. It
+// declinedRefusal refuses a call at a gate whose form has no answer of a person. It
 // suggests no call: only a person continues the run.
 func (r *runTools) declinedRefusal(ctx context.Context, runID, handle string, byClient bool, action string) *run.Refusal {
 	refusal := &run.Refusal{
@@ -241,7 +246,7 @@ func (r *runTools) declinedRefusal(ctx context.Context, runID, handle string, by
 		refusal.Given = shortenValue(action)
 	}
 	if byClient {
-		refusal.Message = "the client declined the form without showing it to a person; the run waits"
+		refusal.Message = "the form was closed or answered before a person could read it; the run waits"
 		refusal.Fix = r.approvalFix(ctx, runID)
 	}
 	return refusal

@@ -31,8 +31,13 @@ func (p *personClient) clientOptions() *mcp.ClientOptions {
 	}}
 }
 
-func answerWith(action, option, note string) func(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
+// readingTime is the time that the persons of these tests need to read a form.
+const readingTime = 5 * time.Second
+
+// answerWith returns the answer of a person who has read the form.
+func (r *testServer) answerWith(action, option, note string) func(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	return func(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
+		r.advanceClock(readingTime)
 		res := &mcp.ElicitResult{Action: action}
 		if option != "" {
 			res.Content = map[string]any{"option": option, "note": note}
@@ -77,7 +82,7 @@ func TestPersonAnswersForm(t *testing.T) {
 	t.Parallel()
 	forEachTransport(t, func(t *testing.T, transportName, version string) {
 		r := newTestServer(t)
-		p := &personClient{answer: answerWith("accept", engine.OptionRevise, "make it shorter")}
+		p := &personClient{answer: r.answerWith("accept", engine.OptionRevise, "make it shorter")}
 		cs := connectClient(t, r.server, transportName, "ann", version, p.clientOptions())
 		gate := runToGate(t, cs)
 		if p.asked.Load() != 0 {
@@ -97,7 +102,7 @@ func TestPersonAnswersForm(t *testing.T) {
 			t.Errorf("the form asks for %s", schema)
 		}
 
-		p.answer = answerWith("accept", engine.OptionConfirm, "")
+		p.answer = r.answerWith("accept", engine.OptionConfirm, "")
 		again := callTool(t, cs, "workflow_continue", map[string]any{"handle": revised["handle"], "output": "second draft"})
 		next := followNext(t, cs, again, nil) // The next call contains only the handle.
 		if positionID(next) != "step draft" || p.asked.Load() != 2 {
@@ -128,7 +133,7 @@ func TestPersonIsAskedOnlyAtGate(t *testing.T) {
 	t.Parallel()
 	for _, version := range protocolVersions() {
 		r := newTestServer(t)
-		p := &personClient{answer: answerWith("accept", engine.OptionConfirm, "")}
+		p := &personClient{answer: r.answerWith("accept", engine.OptionConfirm, "")}
 		cs := connectClient(t, r.server, "memory", "ann", version, p.clientOptions())
 		begun := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "manned"})
 		callRefused(t, cs, "workflow_continue", map[string]any{"handle": begun["handle"]}, engine.RuleOutputMissing)
@@ -150,18 +155,17 @@ func TestPersonIsAskedOnlyAtGate(t *testing.T) {
 func TestFormWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		answer func(*mcp.ElicitParams) (*mcp.ElicitResult, error)
-		rule   string
+		action, option, rule string
 	}{
-		"declined":                {answer: answerWith("decline", "", ""), rule: "gate-declined"},
-		"closed":                  {answer: answerWith("cancel", "", ""), rule: "gate-declined"},
-		"declined with an answer": {answer: answerWith("decline", engine.OptionConfirm, ""), rule: "gate-declined"},
-		"empty":                   {answer: answerWith("accept", "", ""), rule: "form-unanswered"},
+		"declined":                {action: "decline", rule: "gate-declined"},
+		"closed":                  {action: "cancel", rule: "gate-declined"},
+		"declined with an answer": {action: "decline", option: engine.OptionConfirm, rule: "gate-declined"},
+		"empty":                   {action: "accept", rule: "form-unanswered"},
 	}
 	forEachTransport(t, func(t *testing.T, transportName, version string) {
 		for name, tt := range tests {
 			r := newTestServer(t)
-			p := &personClient{answer: tt.answer}
+			p := &personClient{answer: r.answerWith(tt.action, tt.option, "")}
 			cs := connectClient(t, r.server, transportName, "ann", version, p.clientOptions())
 			gate := runToGate(t, cs)
 			callRefused(t, cs, "workflow_continue", map[string]any{"handle": gate["handle"]}, tt.rule)
@@ -248,13 +252,14 @@ func manualFormOptions() *mcp.ClientOptions {
 	}
 }
 
-// formStateOf returns the state that the form of a gate carries.
-func formStateOf(t *testing.T, cs *mcp.ClientSession, handle any) string {
+// readForm returns the state that the form of a gate carries, after a person has read it.
+func (r *testServer) readForm(t *testing.T, cs *mcp.ClientSession, handle any) string {
 	t.Helper()
 	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "workflow_continue", Arguments: map[string]any{"handle": handle}})
 	if err != nil || !res.NeedsInput() || res.RequestState == "" {
 		t.Fatalf("the client received no form: %+v, %v", res, err)
 	}
+	r.advanceClock(readingTime)
 	return res.RequestState
 }
 
@@ -298,7 +303,7 @@ func TestForgedFormsAreRefused(t *testing.T) {
 				t.Fatalf("%s has moved the run: %v", name, now)
 			}
 		}
-		state := formStateOf(t, maker, handle)
+		state := r.readForm(t, maker, handle)
 		stays("no state", "not made by this server", cs, handle, "")
 		stays("a made-up state", "not made by this server", cs, handle, "e30.e30")
 		for _, i := range []int{0, len(state) / 3, strings.Index(state, ".") + 1, len(state) - 1} {
@@ -309,16 +314,16 @@ func TestForgedFormsAreRefused(t *testing.T) {
 		stays("a state with text appended", "not made by this server", cs, handle, state+"\n")
 		otherServer := newTestServer(t)
 		elsewhere := connectClient(t, otherServer.server, "memory", "ann", "2026-07-28", manualFormOptions())
-		stays("another server's state", "not made by this server", cs, handle, formStateOf(t, elsewhere, runToGate(t, elsewhere)["handle"]))
+		stays("another server's state", "not made by this server", cs, handle, otherServer.readForm(t, elsewhere, runToGate(t, elsewhere)["handle"]))
 		stays("another user's form", "belongs to another call", bob, handle, state)
 		second := runToGate(t, maker)
-		stays("the form of another run", "belongs to another call", cs, handle, formStateOf(t, maker, second["handle"]))
+		stays("the form of another run", "belongs to another call", cs, handle, r.readForm(t, maker, second["handle"]))
 
 		r.advanceClock(10 * time.Minute)
 		stays("an expired form", "expired", cs, handle, state)
 
 		// A declined form cannot be sent again with a confirmation.
-		declined := formStateOf(t, maker, handle)
+		declined := r.readForm(t, maker, handle)
 		no, err := cs.CallTool(t.Context(), &mcp.CallToolParams{
 			Name: "workflow_continue", Arguments: map[string]any{"handle": handle}, RequestState: declined,
 			InputResponses: mcp.InputResponseMap{"gate": &mcp.ElicitResult{Action: "decline"}},
@@ -329,11 +334,11 @@ func TestForgedFormsAreRefused(t *testing.T) {
 		stays("a declined form", "used before", cs, handle, declined)
 		r.advanceClock(time.Minute)
 
-		if res, isError := sendOption(t, cs, handle, formStateOf(t, maker, handle), "skip"); !isError || res["rule"] != engine.RuleUnknownOption {
+		if res, isError := sendOption(t, cs, handle, r.readForm(t, maker, handle), "skip"); !isError || res["rule"] != engine.RuleUnknownOption {
 			t.Errorf("an option that was not offered returns %v", res)
 		}
-		yes := formStateOf(t, maker, handle)
-		old := formStateOf(t, connectNamedClient(t, r.server, "memory", "ann", "other", "2026-07-28", manualFormOptions()), handle)
+		yes := r.readForm(t, maker, handle)
+		old := r.readForm(t, connectNamedClient(t, r.server, "memory", "ann", "other", "2026-07-28", manualFormOptions()), handle)
 		opened, isError := sendFormAnswer(t, cs, handle, yes)
 		if isError || positionID(opened) != "step draft" {
 			t.Fatalf("the form of the gate returns %v", opened)
@@ -373,7 +378,7 @@ func TestFormShowsTheSubmission(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newTestServer(t)
-			p := &personClient{answer: answerWith("accept", engine.OptionConfirm, "")}
+			p := &personClient{answer: r.answerWith("accept", engine.OptionConfirm, "")}
 			cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", p.clientOptions())
 			a := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "manned", "goal": "tidy \u202ethe readme"})
 			input := map[string]any{"handle": a["handle"], "output": tt.output}
@@ -397,19 +402,21 @@ func TestFormShowsTheSubmission(t *testing.T) {
 	}
 }
 
-// Closing a form records an event: by the person, or by the client if the form was closed
-// too quickly to be read. The next calls do not ask again within a minute, and name the terminal
-// and the dashboard.
+// A form without an answer is an event: the person closed it, or the client closed or
+// answered it too quickly for a person to read it. The next calls do not ask again within a
+// minute, and name the terminal and the dashboard.
 func TestDeclinedFormsAreRecorded(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
+		action  string
 		after   time.Duration
 		kind    string
 		message string
 		via     run.Via
 	}{
-		"headless client": {after: 5 * time.Millisecond, kind: run.KindUnanswered, message: "the client declined the form without showing it", via: run.ViaAgent},
-		"person":          {after: 5 * time.Second, kind: run.KindDeclined, message: "the person closed the form", via: run.ViaElicitation},
+		"headless client":               {action: "cancel", after: 5 * time.Millisecond, kind: run.KindUnanswered, message: "closed or answered before a person could read it", via: run.ViaAgent},
+		"headless client that confirms": {action: "accept", after: 990 * time.Millisecond, kind: run.KindUnanswered, message: "closed or answered before a person could read it", via: run.ViaAgent},
+		"person":                        {action: "cancel", after: readingTime, kind: run.KindDeclined, message: "the person closed the form", via: run.ViaElicitation},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -417,7 +424,7 @@ func TestDeclinedFormsAreRecorded(t *testing.T) {
 			p := &personClient{}
 			p.answer = func(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
 				r.advanceClock(tt.after)
-				return &mcp.ElicitResult{Action: "cancel"}, nil
+				return &mcp.ElicitResult{Action: tt.action, Content: map[string]any{"option": "confirm"}}, nil
 			}
 			cs := connectClient(t, r.server, "memory", "ann", "2025-11-25", p.clientOptions())
 			gate := runToGate(t, cs)
@@ -459,7 +466,7 @@ func TestDeclinedFormsAreRecorded(t *testing.T) {
 			for _, e := range d.Events {
 				if e.Kind == tt.kind {
 					events++
-					if e.By.Via != tt.via || !strings.Contains(string(e.Data), `"action":"cancel"`) {
+					if e.By.Via != tt.via || !strings.Contains(string(e.Data), `"action":"`+tt.action+`"`) {
 						t.Errorf("the event is %+v", e)
 					}
 				}

@@ -21,7 +21,9 @@ func newWaitingPerson() (p *personClient, opened chan chan *mcp.ElicitResult) {
 	}}, opened
 }
 
-func confirmResult() *mcp.ElicitResult {
+// readAndConfirm returns the confirmation of a person who has read the form.
+func (r *testServer) readAndConfirm() *mcp.ElicitResult {
+	r.advanceClock(readingTime)
 	return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"option": engine.OptionConfirm}}
 }
 
@@ -68,7 +70,7 @@ func TestParallelCallsOpenOneForm(t *testing.T) {
 				t.Fatal("a second form was opened")
 			}
 		}
-		form <- confirmResult()
+		form <- r.readAndConfirm()
 		if res := <-results; res == nil || res.IsError {
 			t.Errorf("the call with the form: %+v", res)
 		}
@@ -79,7 +81,7 @@ func TestParallelCallsOpenOneForm(t *testing.T) {
 		now := callTool(t, cs, "workflow_status", map[string]any{"handle": gate["handle"]})
 		next := callTool(t, cs, "workflow_continue", map[string]any{"handle": now["handle"], "output": "a second draft"})
 		result := continueAsync(t.Context(), t, cs, map[string]any{"handle": next["handle"]})
-		(<-opened) <- confirmResult()
+		(<-opened) <- r.readAndConfirm()
 		if res := <-result; res == nil || res.IsError {
 			t.Errorf("the form of the next gate: %+v", res)
 		}
@@ -121,7 +123,7 @@ func TestClosedFormsBlockNoGate(t *testing.T) {
 			result := continueAsync(t.Context(), t, cs, input)
 			select {
 			case form := <-opened:
-				form <- confirmResult()
+				form <- r.readAndConfirm()
 				if res := <-result; res == nil || res.IsError {
 					t.Errorf("the second form: %+v", res)
 				}
@@ -138,9 +140,9 @@ func TestClosedFormsBlockNoGate(t *testing.T) {
 		cs := connectClient(t, r.server, "memory", "ann", "2026-07-28", manualFormOptions())
 		other := connectNamedClient(t, r.server, "memory", "ann", "other", "2026-07-28", manualFormOptions())
 		gate, second := runToGate(t, cs), runToGate(t, cs)
-		formStateOf(t, cs, gate["handle"])
-		formStateOf(t, other, gate["handle"])
-		formStateOf(t, cs, second["handle"])
+		r.readForm(t, cs, gate["handle"])
+		r.readForm(t, other, gate["handle"])
+		r.readForm(t, cs, second["handle"])
 		for _, client := range []*mcp.ClientSession{cs, other} {
 			res, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: "workflow_continue", Arguments: map[string]any{"handle": gate["handle"]}})
 			if err != nil {
@@ -149,7 +151,7 @@ func TestClosedFormsBlockNoGate(t *testing.T) {
 			checkOpenForm(t, res, gate)
 		}
 		r.advanceClock(10 * time.Minute)
-		if answer, isError := sendFormAnswer(t, cs, gate["handle"], formStateOf(t, cs, gate["handle"])); isError {
+		if answer, isError := sendFormAnswer(t, cs, gate["handle"], r.readForm(t, cs, gate["handle"])); isError {
 			t.Errorf("the form after ten minutes: %v", answer)
 		}
 	})

@@ -106,7 +106,8 @@ func (s *Service) recordAttempt(ctx context.Context, c Caller, rec Record, l *lo
 // Decline describes the last form at a gate, if it was closed without an answer.
 type Decline struct {
 	At time.Time
-	// ByClient reports whether the client declined without showing the form to a person.
+	// ByClient reports whether the client closed or answered the form before a person could
+	// read it.
 	ByClient bool
 	// Count is the number of forms without an answer at this position.
 	Count int
@@ -115,7 +116,7 @@ type Decline struct {
 // Declined is the data of an event about a form without an answer.
 type Declined struct {
 	Step string `json:"step"`
-	// Action is "decline" or "cancel".
+	// Action is "decline", "cancel", or "accept" if the client answered without a person.
 	Action string `json:"action"`
 	// AfterMS is the time between showing and closing the form, in milliseconds.
 	AfterMS int64 `json:"afterMs"`
@@ -126,13 +127,14 @@ type DeclineRequest struct {
 	// Handle is the handle of the position that the form showed.
 	Handle string
 	Declined
-	// ByClient reports whether the client declined without showing the form to a person.
+	// ByClient reports whether the client closed or answered the form before a person could
+	// read it.
 	ByClient bool
 }
 
 // RecordDecline records that a person closed the form of a gate without an answer, or that
-// the client closed it without showing it to a person. The run does not change. If the run
-// is no longer at the position of the form, nothing is recorded.
+// the client closed or answered it before a person could read it. The run does not change.
+// If the run is no longer at the position of the form, nothing is recorded.
 func (s *Service) RecordDecline(ctx context.Context, c Caller, r DeclineRequest) error {
 	_, err := retryOnConflict(ctx, func() (*Decline, error) {
 		rec, l, err := s.loadByRef(ctx, c, Ref{Handle: r.Handle})

@@ -123,8 +123,8 @@ const (
 	// KindMarked records that variables were marked as critical. Its data is a Marked.
 	KindMarked = "context_marked"
 	// KindDeclined records that a person closed the form of a gate without an answer, and
-	// KindUnanswered that the client did so without showing it to a person. The data is a
-	// Declined.
+	// KindUnanswered that the client closed or answered it before a person could read it.
+	// The data is a Declined.
 	KindDeclined   = "gate_declined"
 	KindUnanswered = "form_unanswered"
 	// KindAbortConfirmed records that a person aborted a run that an agent had aborted. Its

@@ -249,7 +249,7 @@ func (k *runReplay) eventLine(e run.Event) (mark, text string, more []string) {
 		_ = json.Unmarshal(e.Data, &declined)
 		text = "a person closed the form without an answer"
 		if e.Kind == run.KindUnanswered {
-			text = "the client declined the form without showing it to a person"
+			text = "the client closed or answered the form before a person could read it"
 		}
 		return walk.MarkGate, app.OneLine(declined.Step) + ": " + text, nil
 	case run.KindAbortConfirmed:

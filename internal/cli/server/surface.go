@@ -82,7 +82,7 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 		Catalog: cat, Version: app.Version(), Toolsets: cfg.Toolsets, Logger: a.Logger(cfg),
 		Runs: s.store.Runs, Project: project, Memory: s.contexts,
 		Sessions: session.New(session.Options{Store: app.LazyStore{Store: s.store}}), Dashboard: s.dashboard.pageURL, LiveDashboard: s.dashboard.livePageURL,
-		Upstreams: s.Upstreams.asToolset(),
+		Upstreams: s.Upstreams.asToolset(), Now: a.Host.CurrentTime,
 	}
 	s.Tools = &LazyTools{Open: sync.OnceValues(func() (*MachineTools, error) { return newMachineTools(cfg, opts, s.Upstreams) })}
 	s.Machines = newLazyMachines(a, cfg, cat, s.scripts, s.Tools)
