@@ -56,7 +56,7 @@ func Bundle(r Record, d Definition, events []Event, at time.Time) ([]byte, error
 // its definition. Their origin is not verified, so they are recorded with ViaImport. Human
 // approvals in a bundle are not accepted: the imported run waits at that gate again, unless
 // c.Via proves a person. If the gates of new runs require human approval, so do those of the
-// imported run. A bundle that starts with an imported state is subject to the check of
+// imported run. An agent cannot import a run that a person aborted here. A bundle that starts with an imported state is subject to the check of
 // ImportState.
 func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, error) {
 	b, err := parseBundle(data)
@@ -101,6 +101,9 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 		requirePersons(entries)
 	}
 	if !c.Via.Person() {
+		if err := s.refuseAbortedBundle(ctx, c, b.Run.ID); err != nil {
+			return nil, err
+		}
 		entries = beforeHumanApproval(entries)
 	}
 	created := Created{
@@ -108,6 +111,22 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 		Goal: Truncate(b.Run.Goal, maxGoal), Project: b.Run.Project.truncateNames(), Imported: Truncate(b.Run.ID, maxKey),
 	}
 	return s.createRun(ctx, c, p, created, entries, "")
+}
+
+// refuseAbortedBundle refuses the import of a run that a person aborted in this journal. The
+// id is a claim of the bundle.
+func (s *Service) refuseAbortedBundle(ctx context.Context, c Caller, id string) error {
+	if err := s.openJournal(ctx); err != nil {
+		return err
+	}
+	rec, err := s.journal.Run(ctx, id)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != c.User {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.refuseAbortedByPerson(ctx, rec)
 }
 
 // requirePersons changes the entries of a run as if all of its gates required human

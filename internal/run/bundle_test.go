@@ -147,3 +147,47 @@ func TestImportsObeyPersonGates(t *testing.T) {
 		t.Fatalf("the import by a person returned %+v, %v", a, err)
 	}
 }
+
+// TestAgentCannotImportAnAbortedRun checks that an agent cannot continue a run that a person
+// aborted by an import of its bundle, not even without the events at its end. A person can,
+// and so can an agent after its own abort.
+func TestAgentCannotImportAnAbortedRun(t *testing.T) {
+	t.Parallel()
+	b := newTestBench(t)
+	a := startRun(t, b.Service, "guarded", nil)
+	mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "PLAN"})
+	before := exportRun(t, b.Service, a.RunID)
+	imports := func(c run.Caller, bundle []byte) error {
+		_, err := b.Import(t.Context(), c, bundle)
+		return err
+	}
+	abort := func(c run.Caller) {
+		t.Helper()
+		if _, err := b.Abort(t.Context(), c, run.AbortRequest{Ref: run.Ref{RunID: a.RunID}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	abort(agentCaller())
+	if err := imports(agentCaller(), before); err != nil {
+		t.Errorf("after the agent's own abort: %v", err)
+	}
+	abort(personCaller(run.ViaBrowser))
+	after := exportRun(t, b.Service, a.RunID)
+	shortened := editBundle(t, after, func(bundle map[string]any) {
+		events := bundle["events"].([]any)
+		bundle["events"] = events[:len(events)-2]
+	})
+	for name, bundle := range map[string][]byte{"before the abort": before, "after it": after, "shortened": shortened} {
+		if r := requireRefusal(t, imports(agentCaller(), bundle), run.RuleAbortedByPerson); r.Next == nil || r.RunID != a.RunID {
+			t.Errorf("%s: the refusal is %+v", name, r)
+		}
+		if err := imports(personCaller(run.ViaTerminal), bundle); err != nil {
+			t.Errorf("%s, a person: %v", name, err)
+		}
+		bob := agentCaller()
+		bob.User = "bob"
+		if err := imports(bob, bundle); err != nil {
+			t.Errorf("%s, another user, to whom the run is unknown: %v", name, err)
+		}
+	}
+}

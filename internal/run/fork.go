@@ -142,14 +142,14 @@ func (s *Service) inheritEntries(ctx context.Context, c Caller, rec Record, entr
 	return entries, seq, nil
 }
 
-// refuseAbortedByPerson refuses to fork a run that a person aborted.
+// refuseAbortedByPerson refuses to fork or import a run that a person aborted.
 func (s *Service) refuseAbortedByPerson(ctx context.Context, rec Record) error {
 	if by, err := s.isAbortedByPerson(ctx, rec); !by {
 		return err
 	}
 	return &Refusal{
 		Code: guideway.CodeRefused, Rule: RuleAbortedByPerson, RunID: rec.ID,
-		Message: "a person aborted the run, so an agent cannot continue it in a fork",
+		Message: "a person aborted the run, so an agent cannot continue it in a fork or an import",
 		Fix:     "ask the person; they can fork it in the dashboard or at a terminal (guideway runs fork " + rec.ID + "), or start a new run",
 		Next:    &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": rec.Workflow}},
 	}
