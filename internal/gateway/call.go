@@ -101,7 +101,7 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 
 // approveFix returns the next action for a tool or prompt that waits for approval.
 func approveFix(m *member) string {
-	return "ask the user to review the changes with: guideway upstream approve " + m.Name()
+	return "ask the user to review the tools and prompts with: guideway upstream approve " + m.Name()
 }
 
 // sendTool sends a call to the tool to. called is the tool that the client named; to is the

@@ -184,7 +184,7 @@ func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMes
 		e = s.address[textMember(ref, "uri")]
 	}
 	if e == nil || !g.accessOf(ctx).allowsUpstream(e.member) {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown ref"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no prompt or resource with the %s %q", key, clipText(textMember(ref, key), maxName))}
 	}
 	if e.blocked != "" {
 		return nil, e.waitingError()

@@ -159,7 +159,7 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 		old, known := approved[e.name]
 		switch {
 		case err != nil:
-			held[e.name] = "invalid definition"
+			held[e.name] = "its definition is invalid"
 		case first:
 			pin.Approved, pin.By = time.Now(), "first use"
 			fresh[e.name] = pin

@@ -41,7 +41,7 @@ func TestNoPrefixCannotTakeServerPrompts(t *testing.T) {
 			if (err != nil) != ours {
 				t.Errorf("%s: with %v reserved the upstream's completion returned %v", version, reserved, err)
 			}
-			if said := strings.Contains(fmt.Sprint(r.Notes()), "taken or reserved"); said != ours {
+			if said := strings.Contains(fmt.Sprint(r.Notes()), "reserved or already in use"); said != ours {
 				t.Errorf("with %v reserved the notes are %v", reserved, r.Notes())
 			}
 		}

@@ -166,7 +166,7 @@ func (g *Gateway) buildSurface(members []*member, known map[*member]*upstream.Ca
 			original := textMember(raw, "name")
 			name, ok := promptNames.assignName(prefix, original)
 			if !ok {
-				s.addNote(m, original, "the prompt is omitted: its name is taken or reserved")
+				s.addNote(m, original, "the prompt is omitted: its name is reserved or already in use")
 				continue
 			}
 			e := &entry{member: m, name: name, original: original, shown: s.shownAs(m, raw, "name", name)}
@@ -226,7 +226,7 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts 
 		}
 		name, ok := s.names.assignName(prefix, want)
 		if !ok {
-			s.addNote(m, original, "the tool is omitted: its name is taken or reserved")
+			s.addNote(m, original, "the tool is omitted: its name is reserved or already in use")
 			continue
 		}
 		t := &tool{entry: entry{member: m, name: name, original: original}}

@@ -64,7 +64,7 @@ func TestNoPrefix(t *testing.T) {
 		}
 	}
 	notes := fmt.Sprint(r.Notes())
-	if !strings.Contains(notes, "taken or reserved") {
+	if !strings.Contains(notes, "reserved or already in use") {
 		t.Errorf("the notes are %s", notes)
 	}
 }

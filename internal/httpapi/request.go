@@ -195,7 +195,7 @@ func (c *call) timeParam(name string) time.Time {
 func (c *call) failParam(name, given, allowed string) {
 	if c.err == nil {
 		c.err = guideway.Errorf(guideway.CodeInvalid, "the parameter %s has the invalid value %q", name, clipText(given)).
-			WithFix("give %s", allowed)
+			WithFix("use %s", allowed)
 	}
 }
 

@@ -143,7 +143,7 @@ func formText(d *run.Details) string {
 	}
 	writeQuoted(&b, "The agent submitted:", d.Submission.Output, d.ID)
 	if d.Submission.Notes != "" {
-		writeQuoted(&b, "Its notes:", d.Submission.Notes, d.ID)
+		writeQuoted(&b, "Notes of the agent:", d.Submission.Notes, d.ID)
 	}
 	return b.String()
 }

@@ -371,7 +371,7 @@ func TestFormShowsTheSubmission(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ output, notes, want string }{
 		"a long output":     {output: strings.Repeat("line\n", 2000) + "DROP the production database", want: "\n> line\n> DROP the production database"},
-		"hidden characters": {output: "\u202eelpmaxe\x1b[2J\u200b", notes: "a\rb", want: "\n> \\u{202E}elpmaxe\\u{001B}[2J\\u{200B}\n\nIts notes:\n> a\\u{000D}b"},
+		"hidden characters": {output: "\u202eelpmaxe\x1b[2J\u200b", notes: "a\rb", want: "\n> \\u{202E}elpmaxe\\u{001B}[2J\\u{200B}\n\nNotes of the agent:\n> a\\u{000D}b"},
 		"a cut output":      {output: strings.Repeat("x", 20_000), want: "The agent submitted: (characters that are not shown: 4000; to read the full text, run guideway runs approve r_"},
 	}
 	for name, tt := range tests {

@@ -304,7 +304,7 @@ func (w *httpConn) followStream(ctx context.Context, body io.ReadCloser, call st
 		stream = newEvents(next.Body, w.limit)
 		stream.retry, stream.last = retry, last
 	}
-	return brokenOff(errors.New("too often"))
+	return brokenOff(errors.New("the stream was interrupted too often"))
 }
 
 // brokenOff returns the error of a call that was sent, but whose answer is lost. It

@@ -183,7 +183,7 @@ func (s *Session) replyInBackground(id, result json.RawMessage, failure *jsonrpc
 
 func (s *Session) sendReply(id, result json.RawMessage, failure *jsonrpc.Error) {
 	if result == nil && failure == nil {
-		failure = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "no answer"}
+		failure = &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "the client did not answer"}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), defaultTimeout)
 	defer cancel()

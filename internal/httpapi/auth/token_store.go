@@ -187,7 +187,7 @@ func (v tokenStore) checkDir() error {
 		return nil
 	}
 	if err != nil {
-		return v.newError("look into", err)
+		return v.newError("read", err)
 	}
 	// Windows has no permission bits: the user's profile protects the directory.
 	if perm := info.Mode().Perm(); perm&0o022 != 0 && runtime.GOOS != "windows" {
