@@ -2,7 +2,9 @@ package run_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -125,6 +127,22 @@ func TestForkIsRepeatableByItsRequestID(t *testing.T) {
 	first, again, other := fork(b.Service, "one"), fork(b.newService(t), "one"), fork(b.Service, "two")
 	if again.RunID != first.RunID || !again.Replayed || other.RunID == first.RunID || first.RunID == a.RunID {
 		t.Errorf("the forks are %s, %s and %s", first.RunID, again.RunID, other.RunID)
+	}
+	ids := make([]string, 8)
+	var wg sync.WaitGroup
+	for i := range ids {
+		wg.Go(func() {
+			f, err := b.Fork(t.Context(), agentCaller(), run.ForkRequest{Ref: run.Ref{RunID: a.RunID}, RequestID: "at once"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			ids[i] = f.RunID
+		})
+	}
+	wg.Wait()
+	if len(slices.Compact(ids)) != 1 {
+		t.Errorf("concurrent forks with one request id are %v", ids)
 	}
 	if unnamed := fork(b.Service, ""); fork(b.Service, "").RunID == unnamed.RunID {
 		t.Error("two forks without a request id are one run")

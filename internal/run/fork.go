@@ -77,8 +77,8 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 	if err != nil {
 		return nil, err
 	}
+	again := StartRequest{WorkflowID: rec.Workflow, Goal: rec.Goal, RequestID: r.RequestID}
 	if r.RequestID != "" {
-		again := StartRequest{WorkflowID: rec.Workflow, Goal: rec.Goal, RequestID: r.RequestID}
 		if a, err := s.replayStart(ctx, c, again); a != nil || err != nil {
 			return a, err
 		}
@@ -118,7 +118,8 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 		Workflow: rec.Workflow, Name: rec.Name, Version: rec.Version, Hash: rec.Hash, Goal: rec.Goal, Project: rec.Project,
 		Parent: rec.ID, ParentSeq: seq, Marks: now.marks,
 	}
-	return s.createRun(ctx, c, program, created, entries, r.RequestID)
+	a, err := s.createRun(ctx, c, program, created, entries, r.RequestID)
+	return s.orReplayStart(ctx, c, again, a, err)
 }
 
 // inheritEntries returns the entries that a fork of the caller copies, and the number of

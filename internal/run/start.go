@@ -39,10 +39,17 @@ func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer,
 		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash, Source: d.Source, Revision: d.Revision, Goal: normalizeGoal(r), Project: r.Project,
 	}
 	a, err := s.createRun(ctx, c, p, created, factEntries(facts), r.RequestID)
-	if r.RequestID != "" && guideway.ErrorCode(err) == guideway.CodeConflict {
-		if first, again := s.replayStart(ctx, c, r); first != nil {
-			return first, again // a concurrent repeat of the request succeeded first
-		}
+	return s.orReplayStart(ctx, c, r, a, err)
+}
+
+// orReplayStart returns the result of a new run, or, if a concurrent repeat of the request
+// created its run first, the answer of that one.
+func (s *Service) orReplayStart(ctx context.Context, c Caller, r StartRequest, a *Answer, err error) (*Answer, error) {
+	if r.RequestID == "" || guideway.ErrorCode(err) != guideway.CodeConflict {
+		return a, err
+	}
+	if first, again := s.replayStart(ctx, c, r); first != nil || again != nil {
+		return first, again
 	}
 	return a, err
 }

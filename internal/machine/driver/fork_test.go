@@ -1,6 +1,7 @@
 package driver_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
@@ -323,5 +325,40 @@ func TestRefusedInputIsCut(t *testing.T) {
 	last := events[len(events)-1]
 	if last.Kind != string(machineengine.KindInputRefused) || len(last.Data) > 20<<10 || !strings.Contains(string(last.Data), "äää") {
 		t.Errorf("the last event is %s with %d bytes", last.Kind, len(last.Data))
+	}
+}
+
+// lateOutcome is a journal whose first answer about a request is outdated, as if the request
+// were stored right after it.
+type lateOutcome struct {
+	*memory
+	asked int
+}
+
+func (j *lateOutcome) Outcome(ctx context.Context, id, user, key string) (run.Handle, error) {
+	if j.asked++; j.asked == 1 {
+		return run.Handle{}, notFoundError("outcome")
+	}
+	return j.memory.Outcome(ctx, id, user, key)
+}
+
+// TestConcurrentStartsWithOneRequestID checks that a start returns the run of a concurrent
+// start with the same request id.
+func TestConcurrentStartsWithOneRequestID(t *testing.T) {
+	t.Parallel()
+	store := newMemory()
+	r := newRig(t, store, []*machinedef.Definition{parseMachine(t, waiting, smallRoles)}, handlers{}, `{"rules": [{"content": "one"}]}`)
+	start := func() string {
+		s, err := r.Start(t.Context(), anna, driver.StartRequest{Machine: "waiting", Inputs: map[string]json.RawMessage{"topic": json.RawMessage(`"t"`)}, RequestID: "at once"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.RunID
+	}
+	first := start()
+	r.opts.Journal = &lateOutcome{memory: store}
+	r.reopen()
+	if second := start(); second != first {
+		t.Errorf("the second start returned %s, want %s", second, first)
 	}
 }

@@ -126,10 +126,8 @@ type newRun struct {
 
 // Start starts a run and returns its status. It does not drive the run.
 func (s *Service) Start(ctx context.Context, c run.Caller, r StartRequest) (*Status, error) {
-	if r.RequestID != "" {
-		if h, err := s.o.Journal.Outcome(ctx, "", c.User, r.RequestID); err == nil {
-			return s.Status(ctx, c, h.Run)
-		}
+	if s, err := s.replayStart(ctx, c, r); s != nil || err != nil {
+		return s, err
 	}
 	demo := ""
 	if r.Demo {
@@ -139,10 +137,30 @@ func (s *Service) Start(ctx context.Context, c run.Caller, r StartRequest) (*Sta
 		demo: demo, allow: r.Allow, id: newRunID(s.clock()), machine: r.Machine, definition: r.Definition, inputs: r.Inputs, limits: r.Limits, by: run.ByCaller(c), project: r.Project,
 		goal: run.Truncate(strings.ToValidUTF8(strings.TrimSpace(r.Goal), "\uFFFD"), 4<<10), request: r.RequestID,
 	})
+	if guideway.ErrorCode(err) == guideway.CodeConflict { // a repeat of the request may have created its run first
+		if first, again := s.replayStart(ctx, c, r); first != nil || again != nil {
+			return first, again
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	return s.buildStatus(ctx, l)
+}
+
+// replayStart returns the status of the run that a request started before, or nil.
+func (s *Service) replayStart(ctx context.Context, c run.Caller, r StartRequest) (*Status, error) {
+	if r.RequestID == "" {
+		return nil, nil
+	}
+	h, err := s.o.Journal.Outcome(ctx, "", c.User, r.RequestID)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.Status(ctx, c, h.Run)
 }
 
 // createRun stores a new run.
