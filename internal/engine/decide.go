@@ -189,7 +189,21 @@ func checkCriteria(step *steps.Step, output string, vars expr.Lookup) *Refusal {
 	if !res.Valid {
 		return &Refusal{Rule: RuleCriteria, Message: "the output does not meet the step's criteria", Issues: res.Issues}
 	}
+	if isIssueEcho(step, output, vars) {
+		return &Refusal{Rule: RulePlaceholder, Given: map[string]any{"output": output}, Message: "output is an issue of a refusal: replace it with the actual content"}
+	}
 	return nil
+}
+
+// isIssueEcho reports whether an output is an issue or a hint of the refusal of an empty
+// output. An issue contains the text that a rule requires.
+func isIssueEcho(step *steps.Step, output string, vars expr.Lookup) bool {
+	res, err := step.Criteria.Check("", vars)
+	if err != nil {
+		return false
+	}
+	output = trimToWords(output)
+	return slices.ContainsFunc(append(res.Issues, res.Suggestions...), func(text string) bool { return trimToWords(text) == output })
 }
 
 func (p *Program) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {

@@ -82,7 +82,7 @@ func decide(d dialect, s State, c Command) ([]Event, *Refusal) {
 	if c.Continue.Step != "" && c.Continue.Step != pos.ID {
 		return nil, &Refusal{Rule: RuleWrongStep, Given: c.Continue.Step, Allowed: pos.ID, Message: "the step is not active in the run"}
 	}
-	if r := checkPlaceholders(&pos, c.Continue); r != nil {
+	if r := checkPlaceholders(&pos, c.Continue, s.Vars); r != nil {
 		return nil, r
 	}
 	if s.Gate != nil {
@@ -100,7 +100,7 @@ func decideStart(d dialect, s State, c *Start) ([]Event, *Refusal) {
 	if r := d.checkContext(s, c.Context); r != nil {
 		return nil, r
 	}
-	if r := checkPlaceholders(&Position{}, &Continue{Context: c.Context}); r != nil {
+	if r := checkPlaceholders(&Position{}, &Continue{Context: c.Context}, d.defaultVars()); r != nil {
 		return nil, r
 	}
 	vars := c.Context

@@ -33,12 +33,8 @@ func TestPlaceholderOfEachField(t *testing.T) {
 		"notes": {step, func(text string) engine.Command {
 			return engine.Command{Continue: &engine.Continue{Output: content, Notes: text}}
 		}},
-		"skip.reason":  {step, skip},
-		"answer.note":  {gate, func(text string) engine.Command { return answer(text, false) }},
-		"context.name": {step, func(text string) engine.Command { return outputCommand(content, map[string]any{"name": text}) }},
-		"context.a.list": {step, func(text string) engine.Command {
-			return outputCommand(content, map[string]any{"a": map[string]any{"list": []any{content, text}}})
-		}},
+		"skip.reason": {step, skip},
+		"answer.note": {gate, func(text string) engine.Command { return answer(text, false) }},
 	} {
 		for _, text := range []string{"TODO", "...", "<the text>", " `what the\u200b\nuser said` "} {
 			_, r := p.Decide(tt.state, tt.command(text))
@@ -52,6 +48,72 @@ func TestPlaceholderOfEachField(t *testing.T) {
 	}
 	if _, r := p.Decide(gate, answer("TODO", true)); r != nil {
 		t.Errorf("the note of a person: %+v", r)
+	}
+}
+
+// TestPlaceholdersInContext checks that an ellipsis and the texts of the position are no
+// value of a variable, that a variable that the run asks for has no placeholder as value,
+// and that the user's data, the values that the definition tests for, and the run's own
+// values are accepted.
+func TestPlaceholdersInContext(t *testing.T) {
+	t.Parallel()
+	p := engine.CompilePhases(&phases.Workflow{ID: "w", InitialPhase: "a",
+		Variables: []phases.Variable{
+			{Name: "status", Type: phases.TypeString}, {Name: "who", Type: phases.TypeString, Description: "The name of the owner"},
+			{Name: "dir", Type: phases.TypeString, HasDefault: true, DefaultValue: "..."},
+		},
+		Phases: []phases.Phase{{ID: "a", Name: "A", Required: true, Steps: []phases.Step{{ID: "s", Name: "S", Required: true}}, ExitActions: []phases.Action{
+			{Action: phases.ActionValidate, Target: "status", Value: "todo", HasValue: true}, {Action: phases.ActionValidate, Target: "who"},
+		}}},
+	})
+	waits := applyCommands(t, p, engine.State{}, startCommand(nil), outputCommand("x", nil))
+	if pos := p.PositionOf(waits); pos.Kind != engine.PositionContext {
+		t.Fatalf("at %+v", pos)
+	}
+	for _, tt := range []struct {
+		context map[string]any
+		refused bool
+	}{
+		{map[string]any{"status": "todo"}, false},
+		{map[string]any{"status": "TBD"}, true},
+		{map[string]any{"status": "the actual value"}, true},
+		{map[string]any{"other": "todo", "path": "..", "link": "<https://example.com>", "none": "<none>"}, false},
+		{map[string]any{"items": []any{map[string]any{"status": "todo", "text": "."}}}, false},
+		{map[string]any{"items": []any{map[string]any{"text": "..."}}}, true},
+		{map[string]any{"other": "\u200b…"}, true},
+		{map[string]any{"other": "Variables to set"}, true},
+		{map[string]any{"dir": "..."}, false}, // the default of the definition
+	} {
+		_, r := p.Decide(waits, engine.Command{Continue: &engine.Continue{Context: tt.context}})
+		if refused := r != nil && r.Rule == engine.RulePlaceholder; refused != tt.refused {
+			t.Errorf("%v: %+v", tt.context, r)
+		}
+	}
+	if _, r := p.Decide(engine.State{}, startCommand(map[string]any{"dir": "..."})); r != nil {
+		t.Errorf("a run cannot be started with the default: %+v", r)
+	}
+}
+
+// TestTextsOfThePositionAreNoOutput checks that the criteria, the prompt and the issues of a
+// refusal are no output, although they contain the text that the criteria require.
+func TestTextsOfThePositionAreNoOutput(t *testing.T) {
+	t.Parallel()
+	p := compileSteps(t, `[{"id":"one","title":"One","prompt":"Write DONE when it works.","validationCriteria":[
+		{"type":"contains","value":"DONE","message":"Say DONE at the end"}]},
+		{"id":"two","title":"Two","prompt":"Write DONE when it works.","validationCriteria":[{"type":"contains","value":"DONE","message":"The output contains DONE."}]}]`)
+	s := applyToProgram(t, p, engine.State{}, startCommand(nil))
+	for _, id := range []string{"one", "two"} {
+		pos := p.PositionOf(s)
+		if pos.ID != id {
+			t.Fatalf("at %+v", pos)
+		}
+		_, blank := p.Decide(s, outputCommand("nothing", nil))
+		for _, text := range append(append([]string{pos.Prompt, "The step's full output"}, pos.Criteria...), blank.Issues...) {
+			if _, r := p.Decide(s, outputCommand(text, nil)); r == nil {
+				t.Errorf("%s: %q passes", id, text)
+			}
+		}
+		s = applyToProgram(t, p, s, outputCommand("It works: DONE", nil))
 	}
 }
 

@@ -1,10 +1,7 @@
 package engine
 
 import (
-	"maps"
-	"slices"
 	"strings"
-	"unicode"
 )
 
 // Field is an argument of the next call that only the caller can fill in. A suggested call
@@ -32,6 +29,15 @@ const (
 	describeNote     = "what the user said"
 	describeDecline  = "true if the user declines, instead of an option"
 	describeVariable = "the actual value"
+
+	// DescribeSame is the description of an argument that a suggested call leaves out because
+	// it is long.
+	DescribeSame = "the same value as in this call, which stored nothing"
+	// DescribeOutputArgument, DescribeNotesArgument and DescribeContextArgument describe the
+	// arguments of workflow_continue in its schema.
+	DescribeOutputArgument  = "The step's full output"
+	DescribeNotesArgument   = "What was done, decided, left open"
+	DescribeContextArgument = "Variables to set"
 )
 
 // Fields returns what the next call at a position must contain. A position that an agent
@@ -107,94 +113,4 @@ func joinValues(values []any) string {
 		texts[i] = describeValue(v)
 	}
 	return strings.Join(texts, ", ")
-}
-
-// RulePlaceholder refuses text that fills a field of a suggested call without content.
-const RulePlaceholder = "placeholder"
-
-// IsPlaceholder reports whether a text is only a placeholder: dots, a phrase in angle
-// brackets, or TODO. A text that merely contains one is not.
-func IsPlaceholder(text string) bool {
-	visible := dropInvisible(text)
-	if isBlank(visible) {
-		return !isBlank(text)
-	}
-	text = strings.Trim(visible, " \t\r\n\"'`*_")
-	switch strings.ToLower(strings.TrimRight(text, ".:…")) {
-	case "":
-		return text != ""
-	case "todo", "tbd", "fixme", "placeholder":
-		return true
-	}
-	inner, opened := strings.CutPrefix(text, "<")
-	inner, closed := strings.CutSuffix(inner, ">")
-	return opened && closed && !strings.ContainsAny(inner, "<>\n")
-}
-
-// dropInvisible returns the text without invisible characters.
-func dropInvisible(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Cf, r) {
-			return -1
-		}
-		return r
-	}, text)
-}
-
-// trimToWords returns the words of a text, separated by single spaces, without invisible
-// characters and enclosing quotes.
-func trimToWords(text string) string {
-	return strings.Trim(strings.Join(strings.Fields(dropInvisible(text)), " "), "\"'`")
-}
-
-// checkPlaceholders refuses a command that hands in placeholders or the descriptions of
-// fields in place of content.
-func checkPlaceholders(pos *Position, c *Continue) *Refusal {
-	p := placeholderCheck{descriptions: []string{describeOutput, describeWork, describeNotes, describeOption, describeBranch, describeNote, describeVariable}}
-	for _, f := range pos.Fields() {
-		p.descriptions = append(p.descriptions, f.Description)
-	}
-	for i, text := range p.descriptions {
-		p.descriptions[i] = trimToWords(text)
-	}
-	p.checkText("output", c.Output)
-	p.checkText("notes", c.Notes)
-	if c.Skip != nil {
-		p.checkText("skip.reason", c.Skip.Reason)
-	}
-	if c.Answer != nil && !c.Person {
-		p.checkText("answer.note", c.Answer.Note)
-	}
-	p.checkValue("context", c.Context)
-	return p.refusal
-}
-
-// placeholderCheck finds the first placeholder of a command.
-type placeholderCheck struct {
-	descriptions []string
-	refusal      *Refusal
-}
-
-func (p *placeholderCheck) checkText(name, text string) {
-	if p.refusal != nil || text == "" {
-		return
-	}
-	if IsPlaceholder(text) || slices.Contains(p.descriptions, trimToWords(text)) {
-		p.refusal = &Refusal{Rule: RulePlaceholder, Given: map[string]any{name: text}, Message: name + " is a placeholder: replace it with the actual content"}
-	}
-}
-
-func (p *placeholderCheck) checkValue(name string, v any) {
-	switch v := v.(type) {
-	case string:
-		p.checkText(name, v)
-	case []any:
-		for _, item := range v {
-			p.checkValue(name, item)
-		}
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			p.checkValue(name+"."+key, v[key])
-		}
-	}
 }

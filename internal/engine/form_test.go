@@ -11,6 +11,8 @@ func TestIsPlaceholder(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"...": true, " … ": true, "`...`": true, "\"...\"": true, "<output>": true, "<one of: red, blue>": true, "TODO": true, "todo.": true, "TBD": true, "\u200b...": true, ".\u2060..": true, "\u200b": true,
+		"... ...": true, ". . .": true, "[...]": true, "{ … }": true, "\u3164": true, "\u2800": true, "\ufe0f": true, ".": true, "..": true, ":": true, "(...)": true,
+		"[]": false, "{}": false, "<https://example.com/a>": false, "\u2764\ufe0f": false, "./a": false, "...and more": false,
 		"": false, "done": false, "TODO: none left": false, "the list is [...]": false, "<b>bold</b>": false, "a < b and b > c": false, "see <https://example.com>": false, "``": false, "-": false,
 	} {
 		if got := engine.IsPlaceholder(text); got != want {

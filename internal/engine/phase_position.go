@@ -327,7 +327,7 @@ func (p *PhaseProgram) validateNeed(a *phases.Action) Need {
 	if _, isBool := a.Value.(bool); a.HasValue && isBool {
 		need.Allowed = []any{true, false}
 	} else if a.HasValue {
-		need.Type = jsontext.TypeName(a.Value)
+		need.Type, need.Compared = jsontext.TypeName(a.Value), []any{a.Value}
 	}
 	return need
 }

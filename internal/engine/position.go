@@ -123,11 +123,14 @@ type Need struct {
 	Tests []string `json:"tests,omitempty"`
 	// Found describes the current value if it is wrong.
 	Found string `json:"found,omitempty"`
+	// Compared are the values that conditions compare the variable with, also a single one.
+	Compared []any `json:"-"`
 }
 
 // settle removes a single allowed value, because it would reveal the answer. A boolean
 // allows both values.
 func (n *Need) settle() {
+	n.Compared = append(n.Compared, n.Allowed...)
 	if b, ok := singleValue(n.Allowed).(bool); ok {
 		n.Allowed = []any{b, !b}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/run"
-	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -23,10 +22,10 @@ func (r *runTools) continueTool() *tool {
 			handleParam(true),
 			{name: "stepId", kind: kindString, maxLength: maxID, description: "Id of the position, to check it"},
 			{
-				name: "output", kind: kindString, maxLength: 1 << 20, description: "The step's full output", form: true,
+				name: "output", kind: kindString, maxLength: 1 << 20, description: engine.DescribeOutputArgument, form: true,
 			},
-			{name: "notes", kind: kindString, description: "What was done, decided, left open", form: true},
-			{name: "context", kind: kindObject, description: "Variables to set", form: true},
+			{name: "notes", kind: kindString, description: engine.DescribeNotesArgument, form: true},
+			{name: "context", kind: kindObject, description: engine.DescribeContextArgument, form: true},
 			{
 				name: "answer", kind: kindObject, description: "The user's answer to a gate, not yours", form: true,
 				members: []param{
@@ -112,18 +111,23 @@ func withGiven(err error, in arguments) error {
 		keep = []string{"output", "notes"}
 	case engine.RuleValidate, engine.RuleNoGate, engine.RuleStepRequired:
 		keep = []string{"output", "notes", "context"}
+	case engine.RuleWrongStep, engine.RuleContextNeeded:
+		keep = []string{"context"}
 	}
 	next := *refusal.Next
 	next.Arguments = maps.Clone(next.Arguments)
 	for _, name := range keep {
 		v := in[name]
 		if name == "context" {
-			v = withoutFields(in.objectArg(name), next.Fields)
+			v = withoutPaths(in.objectArg(name), contextPaths(refusal, next.Fields))
+		}
+		if isRefusedText(refusal, name) {
+			continue
 		}
 		if text, err := jsontext.Marshal(v); v != nil && err == nil && len(text) <= longest {
 			next.Arguments[name] = v
 		} else if v != nil && err == nil && !slices.ContainsFunc(next.Fields, func(f engine.Field) bool { return f.Name == name }) {
-			next.Fields = append(slices.Clip(next.Fields), engine.Field{Name: name, Description: "the same value as in this call, which stored nothing"})
+			next.Fields = append(slices.Clip(next.Fields), engine.Field{Name: name, Description: engine.DescribeSame})
 		}
 	}
 	next.Fields = slices.DeleteFunc(slices.Clone(next.Fields), func(f engine.Field) bool { return next.Arguments[f.Name] != nil })
@@ -132,19 +136,62 @@ func withGiven(err error, in arguments) error {
 	return &copied
 }
 
-// withoutFields returns the variables that no field of a form asks for, or nil if there are
-// none.
-func withoutFields(context map[string]any, fields []engine.Field) any {
-	out := maps.Clone(context)
+// isRefusedText reports whether a refusal is about the text of an argument.
+func isRefusedText(refusal *run.Refusal, argument string) bool {
+	given, _ := refusal.Given.(map[string]any)
+	return refusal.Rule == engine.RulePlaceholder && given[argument] != nil
+}
+
+// contextPaths returns the paths of the variables that a form asks for, and of the refused
+// ones.
+func contextPaths(refusal *run.Refusal, fields []engine.Field) []string {
+	var names []string
 	for _, f := range fields {
-		if path, ok := strings.CutPrefix(f.Name, "context."); ok {
-			delete(out, expr.Root(path))
+		names = append(names, f.Name)
+	}
+	if given, ok := refusal.Given.(map[string]any); ok && refusal.Rule == engine.RulePlaceholder {
+		names = slices.AppendSeq(names, maps.Keys(given))
+	}
+	var paths []string
+	for _, name := range names {
+		if path, ok := strings.CutPrefix(name, "context."); ok {
+			paths = append(paths, path)
 		}
+	}
+	return paths
+}
+
+// withoutPaths returns the variables without the values at the paths, or nil if none are
+// left. A path is the name of a variable, or leads to a member of an object.
+func withoutPaths(context map[string]any, paths []string) any {
+	out := maps.Clone(context)
+	for _, path := range paths {
+		dropPath(out, path)
 	}
 	if len(out) == 0 {
 		return nil
 	}
 	return out
+}
+
+// dropPath deletes the value at a path, and the objects that are empty without it.
+func dropPath(members map[string]any, path string) {
+	if _, ok := members[path]; ok {
+		delete(members, path)
+		return
+	}
+	name, rest, dotted := strings.Cut(path, ".")
+	inner, ok := members[name].(map[string]any)
+	if !dotted || !ok {
+		delete(members, name) // the value is not an object, or contains a list
+		return
+	}
+	inner = maps.Clone(inner)
+	dropPath(inner, rest)
+	members[name] = inner
+	if len(inner) == 0 {
+		delete(members, name)
+	}
 }
 
 // continueRequest reads the arguments of workflow_continue.

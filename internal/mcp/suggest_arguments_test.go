@@ -92,3 +92,48 @@ func TestNextCallKeepsCallersValues(t *testing.T) {
 		t.Errorf("a bad answer to a human approval suggests %s %v", tool, next)
 	}
 }
+
+// TestRefusalsKeepValidValues checks that the call suggested after a refusal keeps the
+// caller's values, without the refused ones, which it asks for.
+func TestRefusalsKeepValidValues(t *testing.T) {
+	t.Parallel()
+	r := newTestServer(t)
+	writeToCatalog(t, r, "checked.json", `{"id":"checked","title":"Checked","version":"1.0.0","description":"A checked workflow","initialPhase":"a","variables":[{"name":"report","type":"object"}],"phases":[
+		{"id":"a","name":"A","steps":[{"id":"s","name":"S","actions":[{"action":"validate","target":"report.ok","value":true,"message":"report must be ok"}]}],"transitions":[{"to":"b"}]},
+		{"id":"b","name":"B","steps":[{"id":"t","name":"T"}]}]}`)
+	cs := connectClient(t, r.server, "memory", "ann", protocolVersions()[0], nil)
+	guarded := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "guarded"})["handle"]
+	checked := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "checked"})["handle"]
+	for name, tt := range map[string]struct {
+		args map[string]any
+		want map[string]any // the suggested arguments, apart from the handle
+	}{
+		"a placeholder as notes": {
+			map[string]any{"handle": guarded, "output": "PLAN", "notes": "...", "context": map[string]any{"n": 1.0}},
+			map[string]any{"context": map[string]any{"n": 1.0}},
+		},
+		"a placeholder in the context": {
+			map[string]any{"handle": guarded, "output": "PLAN", "context": map[string]any{"n": 1.0, "about": map[string]any{"text": "...", "size": 2.0}}},
+			map[string]any{"context": map[string]any{"n": 1.0, "about": map[string]any{"size": 2.0}}},
+		},
+		"another step": {
+			map[string]any{"handle": guarded, "stepId": "later", "output": "PLAN", "context": map[string]any{"n": 1.0}},
+			map[string]any{"context": map[string]any{"n": 1.0}},
+		},
+		"a member that fails a check": {
+			map[string]any{"handle": checked, "output": "done", "context": map[string]any{"n": 1.0, "report": map[string]any{"ok": false, "files": []any{"x.go"}}}},
+			map[string]any{"output": "done", "context": map[string]any{"n": 1.0, "report": map[string]any{"files": []any{"x.go"}}}},
+		},
+	} {
+		res, isError := callRaw(t, cs, "workflow_continue", tt.args)
+		got, _ := memberAt(res, "next/arguments").(map[string]any)
+		if !isError || got == nil {
+			t.Errorf("%s: %v", name, res)
+			continue
+		}
+		delete(got, "handle")
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Errorf("%s: the suggested arguments (-want +got):\n%s", name, d)
+		}
+	}
+}

@@ -45,7 +45,7 @@ func (d *definition) brokenRules(p place, c command) []string {
 	case c.kind == "abort":
 		return nil
 	}
-	r.addIf(hasPlaceholder([]any{c.output, c.notes, c.context}), rulePlaceholder)
+	r.addIf(isPlaceholder(c.output) || isPlaceholder(c.notes) || hasEllipsis(c.context), rulePlaceholder)
 	r.checkContext(d, p, c.context)
 	c.context = withMembers(p.vars, c.context)
 	r.addIf(c.step != "" && c.step != p.id, ruleStep)
@@ -216,15 +216,21 @@ func withMembers(vars, given map[string]any) map[string]any {
 	return out
 }
 
-// hasPlaceholder reports whether a text in the value is a placeholder.
-func hasPlaceholder(v any) bool {
+// isPlaceholder reports whether an output or notes are one of the generator's placeholders.
+func isPlaceholder(text string) bool {
+	return slices.Contains([]string{"...", "…", "TODO", "<value>"}, text)
+}
+
+// hasEllipsis reports whether a text in the value is an ellipsis. The other placeholders
+// may be data of the user; the generator sends none for a variable that a position asks for.
+func hasEllipsis(v any) bool {
 	switch v := v.(type) {
 	case string:
-		return slices.Contains([]string{"...", "…", "TODO", "<value>"}, v)
+		return v == "..." || v == "…"
 	case []any:
-		return slices.ContainsFunc(v, hasPlaceholder)
+		return slices.ContainsFunc(v, hasEllipsis)
 	case map[string]any:
-		return slices.ContainsFunc(slices.Collect(maps.Values(v)), hasPlaceholder)
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), hasEllipsis)
 	}
 	return false
 }

@@ -14,27 +14,37 @@ import (
 	"github.com/guideway-dev/guideway/workflows"
 )
 
-// formFiller returns the value that an adversary puts into a field of a suggested call, or
-// nil to omit the field.
-type formFiller func(f engine.Field) any
+// formFiller returns the value that an adversary puts into a field of the call suggested at
+// a position, or nil to omit the field.
+type formFiller func(pos engine.Position, f engine.Field) any
 
 // adversaries are the ways to fill in a form without doing the work.
 func adversaries() map[string]formFiller {
 	fillers := map[string]formFiller{
-		"the call unchanged":  func(engine.Field) any { return nil },
-		"the descriptions":    func(f engine.Field) any { return f.Description },
+		"the call unchanged":  func(engine.Position, engine.Field) any { return nil },
+		"the descriptions":    func(_ engine.Position, f engine.Field) any { return f.Description },
+		"the criteria":        echoCriteria,
 		"plausible sentences": fillPlausibly("I completed this step as requested. All tests pass and everything looks good to me."),
 		"long filler":         fillPlausibly(strings.Repeat("The work for this step is complete, it was checked carefully, and there are no open questions. ", 12)),
 	}
 	for _, text := range []string{"...", "…", "<output>", "TODO", "`...`"} {
-		fillers["the placeholder "+text] = func(engine.Field) any { return text }
+		fillers["the placeholder "+text] = func(engine.Position, engine.Field) any { return text }
 	}
 	return fillers
 }
 
+// echoCriteria fills in the first criterion of the position, and a placeholder where there
+// is none.
+func echoCriteria(pos engine.Position, _ engine.Field) any {
+	if len(pos.Criteria) == 0 {
+		return "..."
+	}
+	return pos.Criteria[0]
+}
+
 // fillPlausibly fills in the first choice, a value of the type, or the text.
 func fillPlausibly(text string) formFiller {
-	return func(f engine.Field) any {
+	return func(_ engine.Position, f engine.Field) any {
 		if len(f.Choices) > 0 {
 			return f.Choices[0]
 		}
@@ -46,10 +56,10 @@ func fillPlausibly(text string) formFiller {
 }
 
 // fillForm returns the request of a suggested call.
-func fillForm(next *run.Call, fill formFiller) run.ContinueRequest {
+func fillForm(pos engine.Position, next *run.Call, fill formFiller) run.ContinueRequest {
 	r := run.ContinueRequest{Handle: next.Arguments["handle"].(string)}
 	for _, f := range next.Fields {
-		v := fill(f)
+		v := fill(pos, f)
 		if v == nil || f.Optional {
 			continue
 		}
@@ -91,7 +101,7 @@ func followForms(t *testing.T, s *service, fill formFiller, check func(pos engin
 		if len(next.Arguments) != 1 || !slices.ContainsFunc(next.Fields, func(f engine.Field) bool { return !f.Optional }) {
 			t.Fatalf("at %s %q, the suggested call has no fields to fill in: %+v", pos.Kind, pos.ID, next)
 		}
-		a, err := s.Continue(s.ctx, s.agentCaller(), fillForm(next, fill))
+		a, err := s.Continue(s.ctx, s.agentCaller(), fillForm(pos, next, fill))
 		check(pos, err)
 		if err != nil {
 			r, ok := run.AsRefusal(err)

@@ -421,7 +421,7 @@ func (d *definition) brokenRules(p position, c command) []string {
 	after := maps.Clone(p.vars)
 	c.context = withMembers(p.vars, c.context)
 	maps.Copy(after, c.context)
-	add(hasPlaceholder([]any{c.output, c.notes, c.context}), rulePlaceholder)
+	add(isPlaceholder(c.output) || isPlaceholder(c.notes) || hasEllipsis(c.context), rulePlaceholder)
 	add(len(c.context) > 0 && estimateSize(after) > 256*1024, ruleTooLarge)
 	add(nestingDepth(c.context) > 130, ruleTooDeep)
 	add(c.step != "" && c.step != p.at.id, ruleStep)
@@ -515,15 +515,21 @@ func withMembers(vars, given map[string]any) map[string]any {
 	return out
 }
 
-// hasPlaceholder reports whether a text in the value is a placeholder.
-func hasPlaceholder(v any) bool {
+// isPlaceholder reports whether an output or notes are one of the generator's placeholders.
+func isPlaceholder(text string) bool {
+	return slices.Contains([]string{"...", "…", "TODO", "<value>"}, text)
+}
+
+// hasEllipsis reports whether a text in the value is an ellipsis. The other placeholders
+// may be data of the user; the generator sends none for a variable that a position asks for.
+func hasEllipsis(v any) bool {
 	switch v := v.(type) {
 	case string:
-		return slices.Contains([]string{"...", "…", "TODO", "<value>"}, v)
+		return v == "..." || v == "…"
 	case []any:
-		return slices.ContainsFunc(v, hasPlaceholder)
+		return slices.ContainsFunc(v, hasEllipsis)
 	case map[string]any:
-		return slices.ContainsFunc(slices.Collect(maps.Values(v)), hasPlaceholder)
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), hasEllipsis)
 	}
 	return false
 }
