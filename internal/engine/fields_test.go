@@ -57,9 +57,11 @@ func TestPlaceholderOfEachField(t *testing.T) {
 // values are accepted.
 func TestPlaceholdersInContext(t *testing.T) {
 	t.Parallel()
-	p := engine.CompilePhases(&phases.Workflow{ID: "w", InitialPhase: "a",
+	p := engine.CompilePhases(&phases.Workflow{
+		ID: "w", InitialPhase: "a",
 		Variables: []phases.Variable{
-			{Name: "status", Type: phases.TypeString}, {Name: "who", Type: phases.TypeString, Description: "The name of the owner"},
+			{Name: "status", Type: phases.TypeString},
+			{Name: "who", Type: phases.TypeString, Description: "The name of the owner"},
 			{Name: "dir", Type: phases.TypeString, HasDefault: true, DefaultValue: "..."},
 		},
 		Phases: []phases.Phase{{ID: "a", Name: "A", Required: true, Steps: []phases.Step{{ID: "s", Name: "S", Required: true}}, ExitActions: []phases.Action{
