@@ -243,7 +243,7 @@ func (w *treeWalk) enterDir(ctx context.Context, name string, info fs.FileInfo, 
 		if name == "." {
 			return err
 		}
-		w.addWarning(name, "dir-unreadable", "the directory cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it elsewhere")
+		w.addWarning(name, "dir-unreadable", "the directory cannot be read: "+safeopen.Cause(err).Error(), "make the directory readable, or move it elsewhere")
 	}
 	for _, entry := range entries {
 		if err := w.visitEntry(ctx, path.Join(name, entry.Name()), entry, depth); err != nil {
@@ -308,7 +308,7 @@ func (w *treeWalk) visitEntry(ctx context.Context, name string, entry fs.DirEntr
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // deleted since it was listed
 		case err != nil:
-			w.rejectFile(name, "file-unreadable", "the file cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it elsewhere")
+			w.rejectFile(name, "file-unreadable", "the file cannot be read: "+safeopen.Cause(err).Error(), "make the file readable, or move it elsewhere")
 		default:
 			w.files = append(w.files, foundFile{name: name, info: info})
 		}

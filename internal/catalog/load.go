@@ -175,7 +175,7 @@ func (c *Catalog) newState(ctx context.Context, s *state, l listing, budget *int
 		s.missing, s.records = true, nil
 		if !s.info.Optional {
 			s.diagnostics = append(s.diagnostics, newError("source-missing", s.info.Location,
-				fmt.Sprintf("the source %q does not exist", s.info.Name), "create it, or remove it from the configuration"))
+				fmt.Sprintf("the source %q does not exist", s.info.Name), "create the directory, or remove the source from the configuration"))
 		}
 		return nil
 	case l.err != nil:
@@ -377,7 +377,7 @@ func (c *Catalog) readContent(ctx context.Context, document Document) ([]byte, *
 		return nil, tooLarge()
 	}
 	unreadable := func(err error) *guideway.Diagnostic {
-		d := newError("file-unreadable", document.Path, "the file cannot be read: "+safeopen.Cause(err).Error(), "make it readable, or move it elsewhere")
+		d := newError("file-unreadable", document.Path, "the file cannot be read: "+safeopen.Cause(err).Error(), "make the file readable, or move it elsewhere")
 		if errors.Is(err, fs.ErrNotExist) {
 			d.Message, d.Fix = "the file was deleted while it was read", ""
 		}

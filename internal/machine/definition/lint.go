@@ -66,7 +66,7 @@ func (l *linter) lintContexts(at shape.Place) {
 		name := l.d.Contexts[i].Name
 		used := slices.ContainsFunc(l.d.Agents, func(a Agent) bool { return a.Context == name })
 		if !used && !l.code.mentionsText(name) {
-			l.Warnf(at.Key("contexts").Index(i), CodeContextUnused, "remove it, or give it to an agent", "No agent uses the context '%s'.", name)
+			l.Warnf(at.Key("contexts").Index(i), CodeContextUnused, "remove the context, or give it to an agent", "No agent uses the context '%s'.", name)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (l *linter) lintAgents(at shape.Place) {
 	for i := range l.d.Agents {
 		name := l.d.Agents[i].Role
 		if !slices.ContainsFunc(l.d.States, func(s State) bool { return s.Agent == name }) {
-			l.Warnf(at.Index(i), CodeAgentUnused, "remove it, or add a state for it", "No state calls the agent '%s'.", name)
+			l.Warnf(at.Index(i), CodeAgentUnused, "remove the agent, or add a state for it", "No state calls the agent '%s'.", name)
 		}
 		if r := l.d.Roles[name]; r != nil && len(r.Parsing) > 1 {
 			l.Warnf(at.Index(i).Key("agent_role"), CodeParsingMany, "keep one parsing tool, so that the model is forced to call it",
@@ -92,7 +92,7 @@ func (l *linter) lintRoles(at shape.Place) {
 	}
 	for i := range at.Node.Members {
 		if name := at.Node.Members[i].Key; l.d.Roles[name] == nil {
-			l.Warnf(at.Member(i), CodeRoleUnused, "remove it, or add an agent for it", "No agent has the role '%s'.", name)
+			l.Warnf(at.Member(i), CodeRoleUnused, "remove the role, or add an agent for it", "No agent has the role '%s'.", name)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (l *linter) lintReachability(at shape.Place) {
 	}
 	for i := range l.d.States {
 		if name := l.d.States[i].Name; !reached[name] && name != StateStop {
-			l.Warnf(at.Index(i), CodeUnreachable, "return the state from a transition handler, name it in a next_state, or remove it", "No transition leads to the state '%s'.", name)
+			l.Warnf(at.Index(i), CodeUnreachable, "return the state from a transition handler, name it in a next_state, or remove the state", "No transition leads to the state '%s'.", name)
 		}
 	}
 	if !reached[StateStop] {
@@ -194,7 +194,7 @@ func (l *linter) lintToolPolicies(at shape.Place) {
 			used = used || wildcard.Match(p.Pattern, pattern) || wildcard.Match(pattern, p.Pattern)
 		}
 		if !used {
-			l.Warnf(at.Key(p.Pattern), CodeToolUnused, "remove it, or give a role the tool in includedTools", "No role has a tool that matches '%s'.", p.Pattern)
+			l.Warnf(at.Key(p.Pattern), CodeToolUnused, "remove the entry, or give a role the tool in includedTools", "No role has a tool that matches '%s'.", p.Pattern)
 		}
 	}
 }

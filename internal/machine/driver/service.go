@@ -270,10 +270,18 @@ func checkInputs(d *machinedef.Definition, given map[string]json.RawMessage) (ma
 	for name := range given {
 		if _, ok := out[name]; !ok {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "the machine %s has no input %q", d.Name, name).
-				WithFix("the inputs of the machine: %s", strings.Join(names, ", "))
+				WithFix("%s", inputsFix(names))
 		}
 	}
 	return out, nil
+}
+
+// inputsFix returns the fix for an unknown input: the names of the inputs.
+func inputsFix(names []string) string {
+	if len(names) == 0 {
+		return "pass no inputs: the machine has none"
+	}
+	return "use one of the inputs of the machine: " + strings.Join(names, ", ")
 }
 
 // checkValue checks a value against its type and options. A text, as given on a command
