@@ -229,7 +229,7 @@ func (f *fixture) valuesOfMachine(t *testing.T, o operation) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.waitForRest(t, st.RunID)
+	values["question"] = f.waitForRest(t, st.RunID).Question
 	values["id"] = st.RunID
 	return values
 }
