@@ -87,10 +87,12 @@ func TestShownGraphHasEveryMember(t *testing.T) {
 }
 
 // A script with a character that a reviewer does not see is refused with its position: a
-// line separator ends a comment, but a terminal shows the code behind it in the comment.
+// line separator ends a comment, but a terminal shows the next code in the comment. No
+// character is exempt in a script, even one that forms an emoji in prose: an identifier may
+// contain a selector or a joiner.
 func TestHiddenCharactersAreNotApproved(t *testing.T) {
 	t.Parallel()
-	const shown = "// Notes the time.%scontext.request.params.path = 1"
+	const shown = "// Notes the time…%scontext.request.params.path = 1"
 	for name, tt := range map[string]struct {
 		between, code string
 		ok            bool
@@ -101,6 +103,12 @@ func TestHiddenCharactersAreNotApproved(t *testing.T) {
 		"direction":           {"\u202e", "U+202E", false},
 		"escape":              {"\x1b[2K", "U+001B", false},
 		"zero width":          {"\u200b", "U+200B", false},
+		"emoji selector":      {"\ufe0f", "U+FE0F", false},
+		"text selector":       {"\ufe0e", "U+FE0E", false},
+		"joiner":              {"\u200d", "U+200D", false},
+		"Mongolian selector":  {"\u180b", "U+180B", false},
+		"Khmer vowel":         {"\u17b4", "U+17B4", false},
+		"reserved":            {"\U000E0FFF", "U+E0FFF", false},
 		"line feed":           {"\n", "", true},
 		"both":                {"\r\n", "", true},
 		"tab":                 {"\t", "", true},
@@ -123,7 +131,7 @@ func TestHiddenCharactersAreNotApproved(t *testing.T) {
 			writeFile(t, filepath.Join(machine, "script.js"), "export default {\n  f() { "+strings.Replace(shown, "%s", tt.between, 1)+"\n},\n}\n")
 			if tt.ok {
 				d.wantCommand(app.ExitOK, "Approved own", "machine approve own", "own")
-				for _, part := range []string{"read ~/.ssh/id_rsa", "fs__*", "calls: 7", "next_state: other", "// Notes the time."} {
+				for _, part := range []string{"read ~/.ssh/id_rsa", "fs__*", "calls: 7", "next_state: other", "// Notes the time…"} {
 					d.wantCommand(app.ExitOK, part, "machine show own")
 				}
 			} else {

@@ -11,6 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/visible"
 )
 
 // PinMode sets which tools need approval.
@@ -312,14 +313,15 @@ func flatten(definition json.RawMessage) map[string]string {
 	return out
 }
 
-// escapeHidden escapes hidden characters.
+// escapeHidden escapes hidden characters. None is exempt, so that two texts with different
+// characters are shown as different.
 func escapeHidden(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {
 		case r == '\n':
 			b.WriteString(`\n`)
-		case isHidden(r) || r == '\r' || r == '\t':
+		case visible.IsHidden(r) || r == '\r' || r == '\t':
 			fmt.Fprintf(&b, `\u{%04X}`, r)
 		default:
 			b.WriteRune(r)

@@ -121,6 +121,10 @@ func TestDiff(t *testing.T) {
 	if got, want := w.Diff(), "- /description: a\n+ /description: a\\u{200B}b\\n\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	w = gateway.Waiting{Before: []byte(`{"description":"⚠"}`), After: []byte(`{"description":"⚠\ufe0f"}`)}
+	if got, want := w.Diff(), "- /description: ⚠\n+ /description: ⚠\\u{FE0F}\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 // A prompt that changes after its approval is not listed and cannot be used until a person

@@ -56,7 +56,7 @@ func (c *sanitizer) sanitizeObject(value json.RawMessage, named bool) json.RawMe
 	c.depth++
 	defer func() { c.depth-- }()
 	return rewriteObject(value, func(key string, sub json.RawMessage) json.RawMessage {
-		c.left += hiddenIn(key)
+		c.left += countHiddenCharacters(key)
 		if named {
 			key = ""
 		}
@@ -92,7 +92,7 @@ func (c *sanitizer) sanitizeText(raw json.RawMessage) json.RawMessage {
 	if json.Unmarshal(raw, &text) != nil {
 		return raw
 	}
-	hides := hiddenIn(text)
+	hides := countHiddenCharacters(text)
 	if hides == 0 && len(text) <= maxDescription {
 		return raw
 	}
@@ -121,17 +121,7 @@ func countHidden(raw json.RawMessage) int {
 	if !mayHideText(raw) || json.Unmarshal(raw, &text) != nil {
 		return 0
 	}
-	return hiddenIn(text)
-}
-
-func hiddenIn(text string) int {
-	n := 0
-	for _, r := range text {
-		if isHidden(r) {
-			n++
-		}
-	}
-	return n
+	return countHiddenCharacters(text)
 }
 
 // Flagged returns warnings about texts of a catalog that contain hidden characters or are

@@ -20,6 +20,11 @@ func TestSanitize(t *testing.T) {
 		"nothing":              {`{"description":"é","inputSchema":{"enum":["ü"]}}`, `{"description":"é","inputSchema":{"enum":["ü"]}}`, nil},
 		"white space":          {`{ "description" : "a\n\tb" }`, `{ "description" : "a\n\tb" }`, nil},
 		"title of annotations": {`{"annotations":{"title":"` + bad + `"}}`, `{"annotations":{"title":"abcd"}}`, []string{"hidden characters removed from descriptions: 3"}},
+		"emoji":                {`{"a":{"description":"⚠\ufe0f 1\ufe0f\u20e3","title":"⚠️"}}`, `{"a":{"description":"⚠\ufe0f 1\ufe0f\u20e3","title":"⚠️"}}`, nil},
+		"selectors without a character": {
+			`{"a":{"description":"a\ufe0fb⚠\ufe0f\ufe0e","title":"x\udb40\udfff"}}`, `{"a":{"description":"ab⚠️","title":"x"}}`,
+			[]string{"hidden characters removed from descriptions: 3"},
+		},
 		"parameter": {
 			`{"inputSchema":{"properties":{"p":{"description":"` + bad + `"}}}}`,
 			`{"inputSchema":{"properties":{"p":{"description":"abcd"}}}}`,

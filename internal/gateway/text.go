@@ -10,22 +10,24 @@ import (
 // maxDescription is the maximum length of a tool's description.
 const maxDescription = 4 << 10
 
-// isHidden reports whether a character is invisible to a person but readable for a model.
-func isHidden(r rune) bool { return visible.IsHidden(r) }
+// countHiddenCharacters counts the characters of a text that are invisible to a person but
+// readable for a model.
+func countHiddenCharacters(text string) (n int) {
+	for i := range text {
+		if visible.IsHiddenInProse(text, i) {
+			n++
+		}
+	}
+	return n
+}
 
 // cleanDescription returns a description that is safe to show, and a warning if it was
 // changed.
 func cleanDescription(text string) (string, []string) {
 	var found []string
-	count := 0
-	shown := strings.Map(func(r rune) rune {
-		if isHidden(r) {
-			count++
-			return -1
-		}
-		return r
-	}, text)
-	if count > 0 {
+	shown := text
+	if count := countHiddenCharacters(text); count > 0 {
+		shown = removeHidden(text)
 		found = append(found, fmt.Sprintf("hidden characters removed from the description: %d", count))
 	}
 	if len(shown) > maxDescription {
@@ -33,4 +35,15 @@ func cleanDescription(text string) (string, []string) {
 		shown = strings.ToValidUTF8(shown[:maxDescription-len("…")], "") + "…"
 	}
 	return shown, found
+}
+
+// removeHidden removes the hidden characters of a text.
+func removeHidden(text string) string {
+	var b strings.Builder
+	for i, r := range text {
+		if !visible.IsHiddenInProse(text, i) {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }

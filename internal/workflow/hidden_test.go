@@ -118,11 +118,17 @@ func TestHiddenCharactersInAPrompt(t *testing.T) {
 		"line separator":        {"a\u2028b", "U+2028,"},
 		"paragraph separator":   {"a\u2029b", "U+2029,"},
 		"tag":                   {"a\U000E0041b", "U+E0041,"},
+		"a selector in ASCII":   {"a\ufe0fb", "U+FE0F,"},
+		"two selectors":         {"⚠\ufe0f\ufe0f", "U+FE0F,"},
+		"a reserved character":  {"a\U000E0FFFb", "U+E0FFF,"},
 		"in a later line":       {"one\r\ntwo\nthr\u200bee", "U+200B on line 3,"},
 		"lines":                 {"one\r\ntwo\n\tthree", ""},
 		"other languages":       {"für 日本 👍️", ""},
 		"letters with joiners":  {"نمی\u200cخواهم", ""},
-		"an emoji with joiners": {"👩\u200d💻", ""},
+		"an emoji with joiners": {"👩\u200d💻 ❤\ufe0f\u200d🔥", ""},
+		"emoji with selectors":  {"⚠\ufe0f 1\ufe0f\u20e3", ""},
+		"Hindi with joiners":    {"क्\u200dष", ""},
+		"Hangul":                {"한국어 ᄒ\u1161\u11ab", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,6 +156,30 @@ func TestHiddenCharactersInRoles(t *testing.T) {
 		document, found := workflow.CheckAs("roles.json", fmt.Appendf(nil, roles, at.name, at.message), as)
 		if document == nil || len(found) != 1 || found[0].Code != shape.CodeHidden || found[0].Pointer != at.pointer || found[0].Line != 1 {
 			t.Errorf("%s: %v", at.pointer, found)
+		}
+	}
+}
+
+// TestHiddenCharactersInScripts checks that no character is exempt in the script of a hook
+// graph or of a module, because an identifier may contain a selector or a joiner.
+func TestHiddenCharactersInScripts(t *testing.T) {
+	t.Parallel()
+	const (
+		graph  = "id: own\nname: Own\nworkflowType: tools/call\nnodes:\n  - { id: start, type: start }\n  - { id: h, type: hook, data: { hook: { script: %s } } }\n  - { id: call, type: mcp-call }\n  - { id: end, type: end }\nedges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]\n"
+		module = "id: own\nname: Own\nscript: %s\n"
+	)
+	for _, char := range []string{"\ufe0f", "\ufe0e", "\u200d", "\u200c", "\u180b", "\u17b4", "\U000E0FFF"} {
+		script := strconv.QuoteToASCII("let путь = 1; let путь" + char + "ь = 2")
+		for text, pointer := range map[string]string{graph: "/nodes/1/data/hook/script", module: "/script"} {
+			as := workflow.As{Dialect: guideway.DialectHooks}
+			if text == module {
+				as.Kind = "module"
+			}
+			document, all := workflow.CheckAs("own.yaml", fmt.Appendf(nil, text, script), as)
+			want := fmt.Sprintf("U+%04X", []rune(char)[0])
+			if document == nil || len(all) != 1 || all[0].Code != shape.CodeHidden || all[0].Pointer != pointer || !strings.Contains(all[0].Message, want) {
+				t.Errorf("%s at %s: %v", want, pointer, all)
+			}
 		}
 	}
 }

@@ -212,7 +212,7 @@ func (v *hookText) writeNode(n hookNode) {
 		fmt.Fprintf(v.Out, "    %s %s%s\n", s.Cyan("to"), app.OneLine(way.ID), branch)
 	}
 	if n.Source != "" {
-		for line := range strings.SplitSeq(strings.TrimRight(visible.EscapeText(n.Source), "\n"), "\n") {
+		for line := range strings.SplitSeq(strings.TrimRight(visible.EscapeScript(n.Source), "\n"), "\n") {
 			fmt.Fprintf(v.Out, "    %s %s\n", s.Faint("|"), line)
 		}
 	}

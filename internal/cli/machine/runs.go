@@ -337,7 +337,7 @@ func showMachine(h *app.Host, one *server.ResolvedMachine) error {
 	}
 	writePart(h, "Definition", text)
 	if d.Script != "" {
-		writePart(h, "Script "+app.OneLine(d.ScriptFile), d.Script)
+		writePart(h, "Script "+app.OneLine(d.ScriptFile), visible.EscapeScript(d.Script))
 	}
 	return nil
 }

@@ -3,10 +3,75 @@ package visible_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"strconv"
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/platform/visible"
 )
+
+// sharedCases are the cases that the dashboard's implementation (ui/src/api/hidden.test.ts)
+// passes too.
+type sharedCases struct {
+	// Ignorable are the ranges of Unicode's Default_Ignorable_Code_Point.
+	Ignorable [][2]string
+	// Prose and Script are the escaped text, Reported is the hidden character that a linter
+	// reports in prose.
+	Cases []struct{ Name, Text, Prose, Script, Reported string }
+}
+
+func readSharedCases(t *testing.T) (cases sharedCases) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/cases.json")
+	if err == nil {
+		err = json.Unmarshal(text, &cases)
+	}
+	if err != nil || len(cases.Ignorable) == 0 || len(cases.Cases) == 0 {
+		t.Fatal(err, cases)
+	}
+	return cases
+}
+
+// TestSharedCases checks the escapes of prose and of scripts, and the characters that a
+// linter reports.
+func TestSharedCases(t *testing.T) {
+	t.Parallel()
+	for _, tt := range readSharedCases(t).Cases {
+		if got := visible.EscapeText(tt.Text); got != tt.Prose {
+			t.Errorf("%s: EscapeText(%+q) = %+q, want %+q", tt.Name, tt.Text, got, tt.Prose)
+		}
+		if got := visible.EscapeScript(tt.Text); got != tt.Script {
+			t.Errorf("%s: EscapeScript(%+q) = %+q, want %+q", tt.Name, tt.Text, got, tt.Script)
+		}
+		if _, _, _, ok := visible.FindHidden(tt.Text); ok != (tt.Script != tt.Text) {
+			t.Errorf("%s: FindHidden(%+q) returns %t", tt.Name, tt.Text, ok)
+		}
+		reported := ""
+		if r, _, _, ok := visible.FindHiddenInProse(tt.Text); ok {
+			reported = fmt.Sprintf("U+%04X", r)
+		}
+		if reported != tt.Reported {
+			t.Errorf("%s: FindHiddenInProse(%+q) = %q, want %q", tt.Name, tt.Text, reported, tt.Reported)
+		}
+	}
+}
+
+// TestIgnorableCharactersAreHidden checks every code point that Unicode lists as ignorable.
+func TestIgnorableCharactersAreHidden(t *testing.T) {
+	t.Parallel()
+	for _, bounds := range readSharedCases(t).Ignorable {
+		first, err := strconv.ParseInt(bounds[0], 16, 32)
+		last, lastErr := strconv.ParseInt(bounds[1], 16, 32)
+		if err != nil || lastErr != nil {
+			t.Fatal(err, lastErr)
+		}
+		for r := rune(first); r <= rune(last); r++ {
+			if !visible.IsHidden(r) {
+				t.Errorf("%U is not hidden", r)
+			}
+		}
+	}
+}
 
 // Hidden characters are shown as escapes, and visible ones are unchanged.
 func TestEscape(t *testing.T) {
@@ -59,7 +124,7 @@ func TestEscapeJSON(t *testing.T) {
 func TestFindHidden(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"": "", "a\r\nb\tc\n": "", "für 👍": "",
+		"": "", "a\r\nb\tc\n": "", "für 👍": "", "⚠\ufe0f": "1:2",
 		"a\rb": "1:2", "é\r\nab\u2028c": "2:3", "\n\n\x1b": "3:1", "a\r": "1:2", "\ufeffa": "1:1", "a\r\r\n": "1:2",
 	} {
 		got := ""

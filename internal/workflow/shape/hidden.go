@@ -2,7 +2,6 @@ package shape
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -13,13 +12,21 @@ import (
 // CodeHidden reports a text with a character that a reviewer does not see.
 const CodeHidden = "hidden-character"
 
+// scriptMember is the member of a hook or a module that contains its script.
+const scriptMember = "script"
+
 // LintHidden reports each text and member name of a document with a character that a
-// reviewer does not see, because an agent or an engine reads it.
+// reviewer does not see, because an agent or an engine reads it. In a script no selector or
+// joiner is exempt, as in HiddenCharacter.
 func (r *Report) LintHidden(at Place) {
 	switch n := at.Node; {
 	case n == nil:
 	case n.Kind == doc.String:
-		r.reportHidden(at, "text", n.Text)
+		find := visible.FindHiddenInProse
+		if at.Name == scriptMember {
+			find = visible.FindHidden
+		}
+		r.reportHidden(at, "text", n.Text, find)
 	case n.Kind == doc.Array:
 		for i := range n.Items {
 			r.LintHidden(at.Index(i))
@@ -27,7 +34,7 @@ func (r *Report) LintHidden(at Place) {
 	case n.Kind == doc.Object:
 		for i := range n.Members {
 			member := at.Member(i)
-			r.reportHidden(member, "name", member.Name)
+			r.reportHidden(member, "name", member.Name, visible.FindHiddenInProse)
 			member.setNode(member.Node)
 			r.LintHidden(member)
 		}
@@ -35,8 +42,8 @@ func (r *Report) LintHidden(at Place) {
 }
 
 // reportHidden reports the first hidden character of a text.
-func (r *Report) reportHidden(at Place, what, text string) {
-	char, line, _, ok := visible.FindHidden(withoutJoiners(text))
+func (r *Report) reportHidden(at Place, what, text string, find func(string) (char rune, line, column int, ok bool)) {
+	char, line, _, ok := find(text)
 	if !ok {
 		return
 	}
@@ -66,22 +73,4 @@ func hiddenFix(char rune) string {
 		return "end lines with a line feed, or with a carriage return and a line feed"
 	}
 	return fmt.Sprintf(`remove the character; in a script, write it in a string as \u{%X}`, char)
-}
-
-// withoutJoiners returns a text without the joiners between two visible characters outside
-// ASCII, where they form a letter or an emoji.
-func withoutJoiners(text string) string {
-	isJoiner := func(r rune) bool { return r == '\u200c' || r == '\u200d' }
-	if !strings.ContainsFunc(text, isJoiner) {
-		return text
-	}
-	runes := []rune(text)
-	joins := func(i int) bool { return i >= 0 && i < len(runes) && runes[i] > 0x7F && !visible.IsHidden(runes[i]) }
-	kept := slices.Clone(runes[:0])
-	for i, r := range runes {
-		if !isJoiner(r) || !joins(i-1) || !joins(i+1) {
-			kept = append(kept, r)
-		}
-	}
-	return string(kept)
 }
