@@ -3,6 +3,8 @@ package cli
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -108,7 +110,25 @@ func (o *ownerTest) useEverything(uid uint32) {
 	o.mustRunAs(uid, "", "runs", "list")
 	o.mustRunAs(uid, "", "requests", "list")
 	o.mustRunAs(uid, "", "checkpoint", "list")
+	o.writeOwnFiles(uid)
 	_, _ = o.runAs(uid, "", "doctor")
+}
+
+// writeOwnFiles has commands write files that the user names, and files of the project and
+// of the configuration directory.
+func (o *ownerTest) writeOwnFiles(uid uint32) {
+	o.Helper()
+	module := fmt.Sprintf(`{"id":"module-%d","name":"Module %d","script":"context.a = 1;"}`, uid, uid)
+	for range 2 { // the second time the files exist
+		o.mustRunAs(uid, module, "hooks", "import", "-", "--force")
+		o.mustRunAs(uid, "", "hooks", "import", "--template", "default-argument", "--id", fmt.Sprint("copy-", uid), "--force")
+		o.mustRunAs(uid, "", "init")
+		o.mustRunAs(uid, "", "init", "--dialect", "machines")
+		o.mustRunAs(uid, `{"a":"b"}`, "checkpoint", "save", "-", "--session", "exported")
+		o.mustRunAs(uid, "", "checkpoint", "export", "--session", "exported", "--output", fmt.Sprint("session-", uid, ".json"), "--force")
+		o.mustRunAs(uid, "", "runs", "export", "--salvage", filepath.Join("rescued", strconv.Itoa(int(uid))), "--force")
+		o.mustRunAs(uid, "", "machine", "run", "code-and-review", "--demo", "--record", fmt.Sprint("recording-", uid, ".json"))
+	}
 }
 
 // Files that root creates in the directories of another user belong to that user, so that
@@ -126,6 +146,77 @@ func TestRootKeepsTheOwner(t *testing.T) {
 	}
 }
 
+// readDoctorCheck returns a check of doctor, and the files that it reports below the home
+// directory.
+func (o *ownerTest) readDoctorCheck(name string) (c setupcmd.Check, files []string) {
+	o.Helper()
+	var answer struct {
+		Checks []setupcmd.Check
+	}
+	text, _ := o.command(homeOwner, "doctor", "--json").Output()
+	if err := json.Unmarshal(text, &answer); err != nil {
+		o.Fatalf("%v: %s", err, text)
+	}
+	for _, c := range answer.Checks {
+		if c.Name != name {
+			continue
+		}
+		for _, d := range c.Diagnostics {
+			files = append(files, strings.TrimPrefix(d.File, o.home+"/"))
+		}
+		if (c.Status != setupcmd.CheckOK) != (len(files) > 0) {
+			o.Errorf("the check is %+v", c)
+		}
+		return c, files
+	}
+	o.Fatalf("there is no check of the %s", name)
+	return c, nil
+}
+
+// doctor reports the files of the configuration directory that the user cannot read, or
+// that belong to another user and cannot be changed, with a command that repairs them. A
+// read-only file of the user is none of them.
+func TestDoctorChecksTheConfigDirectory(t *testing.T) {
+	t.Parallel()
+	o := newOwnerTest(t)
+	o.mustRunAs(homeOwner, "", "upstream", "add", "files", "--", "true")
+	o.mustRunAs(homeOwner, "", "hooks", "import", "--template", "default-argument", "--id", "own")
+	const config = ".config/guideway"
+	hooks := filepath.Join(config, "workflows/hooks")
+	if err := os.Chmod(filepath.Join(o.home, hooks, "own.json"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if c, files := o.readDoctorCheck("config directory"); len(files) > 0 {
+		t.Fatalf("doctor reports %+v", c)
+	}
+	for _, step := range []struct {
+		path   string
+		mode   os.FileMode
+		status string
+		want   []string
+	}{
+		{hooks, 0o755, setupcmd.CheckWarn, []string{hooks}},
+		{filepath.Join(config, "guideway.json"), 0o600, setupcmd.CheckFail, []string{filepath.Join(config, "guideway.json"), hooks}},
+	} {
+		path := filepath.Join(o.home, step.path)
+		if err := errors.Join(os.Chown(path, 0, 0), os.Chmod(path, step.mode)); err != nil {
+			t.Fatal(err)
+		}
+		c, files := o.readDoctorCheck("config directory")
+		if diff := cmp.Diff(step.want, files); diff != "" || c.Status != step.status {
+			t.Errorf("the status is %s, want %s; inaccessible (-) and reported (+) files:\n%s", c.Status, step.status, diff)
+		}
+	}
+	c, _ := o.readDoctorCheck("config directory")
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(c.Fix, "sudo ", "")).CombinedOutput()
+	if err != nil || c.Fix == "" {
+		t.Fatalf("%q: %v %s", c.Fix, err, out)
+	}
+	if _, files := o.readDoctorCheck("config directory"); len(files) > 0 {
+		t.Errorf("after %q doctor reports %v", c.Fix, files)
+	}
+}
+
 // doctor reports every file of the data directory that the user cannot read or write, and a
 // command that makes them accessible; it reports nothing if there is none.
 func TestDoctorReportsInaccessibleFiles(t *testing.T) {
@@ -134,27 +225,8 @@ func TestDoctorReportsInaccessibleFiles(t *testing.T) {
 	o.useEverything(homeOwner)
 	data := filepath.Join(o.home, ".local/share/guideway")
 	doctor := func() (message, fix string, files []string) {
-		var answer struct {
-			Checks []setupcmd.Check
-		}
-		text, _ := o.command(homeOwner, "doctor", "--json").Output()
-		if err := json.Unmarshal(text, &answer); err != nil {
-			t.Fatalf("%v: %s", err, text)
-		}
-		for _, check := range answer.Checks {
-			if check.Name != "data directory" {
-				continue
-			}
-			for _, d := range check.Diagnostics {
-				files = append(files, strings.TrimPrefix(d.File, o.home+"/"))
-			}
-			if (check.Status == setupcmd.CheckFail) != (len(files) > 0) {
-				t.Errorf("the check is %+v", check)
-			}
-			return check.Message, check.Fix, files
-		}
-		t.Fatal("there is no check of the data directory")
-		return "", "", nil
+		c, files := o.readDoctorCheck("data directory")
+		return c.Message, c.Fix, files
 	}
 	if _, _, files := doctor(); len(files) > 0 {
 		t.Fatalf("doctor reports %v", files)

@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"golang.org/x/term"
 	"golang.org/x/text/width"
@@ -204,24 +205,41 @@ func Plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// WriteNewFile writes a file. It replaces an existing file only if force is set.
+// WriteNewFile writes a file, with the owner of its directory if root runs the command. It
+// replaces an existing file only if force is set.
 func WriteNewFile(path string, data []byte, mode fs.FileMode, force bool) error {
-	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if force {
-		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
-	file, err := os.OpenFile(path, how, mode)
+	err := createFile(path, data, mode)
 	if errors.Is(err, fs.ErrExist) {
-		return guideway.Errorf(guideway.CodeConflict, "%s already exists", path).WithFix("use another name, or --force to replace the file")
-	}
-	if err == nil {
-		_, err = file.Write(data)
-		err = errors.Join(err, file.Close())
+		if !force {
+			return guideway.Errorf(guideway.CodeConflict, "%s already exists", path).WithFix("use another name, or --force to replace the file")
+		}
+		err = overwriteFile(path, data)
 	}
 	if err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "write %s: %w", path, err)
 	}
 	return nil
+}
+
+// createFile writes a file that does not exist. The error is fs.ErrExist if it does.
+func createFile(path string, data []byte, mode fs.FileMode) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	atomicfile.KeepOwner(file)
+	_, err = file.Write(data)
+	return errors.Join(err, file.Close())
+}
+
+// overwriteFile changes the content of an existing file, which keeps its owner and its mode.
+func overwriteFile(path string, data []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	return errors.Join(err, file.Close())
 }
 
 // WriteBundle writes a bundle to a file or to the output. Only the user may read the file,

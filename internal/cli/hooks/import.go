@@ -7,12 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/guideway-dev/guideway"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
@@ -180,7 +180,7 @@ func (o *HooksImportOptions) importModule(d *HookDeps, m hookdef.Module) error {
 
 // writeFile writes a file. It overwrites an existing one only with --force.
 func (o *HooksImportOptions) writeFile(path string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := atomicfile.MakeDirMode(filepath.Dir(path), 0o755); err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "create the hook directory: %w", err)
 	}
 	err := app.WriteNewFile(path, text, 0o644, o.Force)

@@ -168,8 +168,5 @@ func (d *machineDeps) writeRecording(ctx context.Context, id, file string) error
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "remove the secrets from the recording: %w", err)
 	}
-	if err := os.WriteFile(d.app.Host.Abs(file), append(clean, '\n'), 0o600); err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "write the recording: %w", err)
-	}
-	return nil
+	return app.WriteNewFile(d.app.Host.Abs(file), append(clean, '\n'), 0o600, true)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/store/keyfile"
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
@@ -39,7 +40,7 @@ func (o *RunsExportOptions) salvageStore(ctx context.Context) error {
 		return err
 	}
 	host, dir := o.app.Host, o.app.Host.Abs(o.Salvage)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := atomicfile.MakeDir(dir); err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "create the directory %s: %w", o.Salvage, err)
 	}
 	key := readKey(cfg)

@@ -49,7 +49,7 @@ func (i indented) Write(p []byte) (int, error) {
 // checkDirectories checks the directories of the user.
 func checkDirectories(cfg *config.Config) []Check {
 	return []Check{
-		checkDirectory("config directory", cfg.Dirs.Config, "created on first use"),
+		checkConfigFiles(cfg),
 		checkDataFiles(cfg),
 	}
 }

@@ -4,8 +4,8 @@ package setup
 
 import "io/fs"
 
-// isAccessible returns true: this system has no permission bits to read.
-func isAccessible(string, bool) bool { return true }
+// accessOf returns true: this system has no permission bits to read.
+func accessOf(string, bool) (readable, writable bool) { return true, true }
 
 func describeOwner(fs.DirEntry) (text string, foreign bool) { return "", false }
 

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isAccessible reports whether this user can read and write a file, or list and change a
-// directory.
-func isAccessible(path string, isDir bool) bool {
-	mode := uint32(unix.R_OK | unix.W_OK)
+// accessOf reports whether this user can read and whether it can write a file, or list and
+// change a directory.
+func accessOf(path string, isDir bool) (readable, writable bool) {
+	enter := uint32(0)
 	if isDir {
-		mode |= unix.X_OK
+		enter = unix.X_OK
 	}
-	return unix.Access(path, mode) == nil
+	return unix.Access(path, unix.R_OK|enter) == nil, unix.Access(path, unix.W_OK|enter) == nil
 }
 
 // describeOwner returns the owner and the mode of a file. foreign reports whether the owner

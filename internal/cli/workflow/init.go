@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 	"github.com/spf13/cobra"
 )
 
@@ -89,7 +90,7 @@ func RunInit(_ context.Context, o *InitOptions) error {
 		first, next = dir, nextMachineSteps
 	}
 	answer := initAnswer{Dir: dir, Created: []string{}, Existing: []string{}}
-	err := os.MkdirAll(host.Abs(dir), 0o755)
+	err := atomicfile.MakeDirMode(host.Abs(dir), 0o755)
 	for _, name := range files {
 		file := filepath.Join(dir, name)
 		if err == nil {
