@@ -206,12 +206,16 @@ func Plural(n int, one, many string) string {
 }
 
 // WriteNewFile writes a file, with the owner of its directory if root runs the command. It
-// replaces an existing file only if force is set.
+// replaces an existing file only if force is set. If the mode is private, the replaced file
+// must be a regular file: a link could lead to a file that others may read.
 func WriteNewFile(path string, data []byte, mode fs.FileMode, force bool) error {
 	err := createFile(path, data, mode)
 	if errors.Is(err, fs.ErrExist) {
 		if !force {
 			return guideway.Errorf(guideway.CodeConflict, "%s already exists", path).WithFix("use another name, or --force to replace the file")
+		}
+		if mode&0o077 == 0 {
+			return replacePrivateFile(path, data)
 		}
 		err = overwriteFile(path, data)
 	}
@@ -230,6 +234,21 @@ func createFile(path string, data []byte, mode fs.FileMode) error {
 	atomicfile.KeepOwner(file)
 	_, err = file.Write(data)
 	return errors.Join(err, file.Close())
+}
+
+// replacePrivateFile replaces a regular file with one that only the user may read.
+func replacePrivateFile(path string, data []byte) error {
+	info, err := os.Lstat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return guideway.Errorf(guideway.CodeConflict, "%s is not a regular file", path).WithFix("use another name")
+	}
+	if err == nil {
+		err = atomicfile.Replace(path, string(data))
+	}
+	if err != nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "write %s: %w", path, err)
+	}
+	return nil
 }
 
 // overwriteFile changes the content of an existing file, which keeps its owner and its mode.

@@ -154,7 +154,7 @@ func (o *machineReplayOptions) writeResult(r *driver.ReplayResult) {
 }
 
 // writeRecording writes the recording of a run, without the model keys and probable
-// secrets.
+// secrets. Only the user may read the file.
 func (d *machineDeps) writeRecording(ctx context.Context, id, file string) error {
 	r, _, err := d.runs.Record(ctx, d.caller, id)
 	if err != nil {
