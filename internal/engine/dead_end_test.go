@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/engine"
@@ -30,6 +31,55 @@ func TestStepDeadEnd(t *testing.T) {
 		if pos.DeadEnd {
 			t.Errorf("with the value, or for an optional step: %+v", pos)
 		}
+	}
+}
+
+// TestOptionalPhaseDeadEnd checks that a step that no call completes declares a dead end in
+// an optional phase as long as the phase cannot be skipped, because no condition decides the
+// phase after it. Exactly then all calls are refused.
+func TestOptionalPhaseDeadEnd(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		transition phases.Transition
+		start      map[string]any
+		want       bool
+	}{
+		"undecided": {phases.Transition{To: "b", Condition: equalsCondition("go", true)}, nil, true},
+		"decided":   {phases.Transition{To: "b", Condition: equalsCondition("go", true)}, map[string]any{"go": true}, false},
+		"default":   {phases.Transition{To: "b"}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := engine.CompilePhases(&phases.Workflow{ID: "w", InitialPhase: "a", Phases: []phases.Phase{
+				{
+					ID: "a", Name: "A",
+					EntryActions: []phases.Action{{Action: phases.ActionSet, Target: "agreed", Value: false, HasValue: true}},
+					Steps: []phases.Step{{
+						ID: "s", Name: "S", Required: true,
+						Actions: []phases.Action{{Action: phases.ActionValidate, Target: "agreed", Value: true, HasValue: true}},
+					}},
+					Transitions: []phases.Transition{tt.transition},
+				},
+				{ID: "b", Name: "B", Required: true, Steps: []phases.Step{{ID: "t", Name: "T", Required: true}}},
+			}})
+			s := applyCommands(t, p, engine.State{}, startCommand(tt.start))
+			pos := p.PositionOf(s)
+			if pos.DeadEnd != tt.want || strings.Contains(pos.Prompt, "skip the rest") == tt.want || (len(pos.Fields()) == 0) != tt.want {
+				t.Errorf("the position is %+v", pos)
+			}
+			legal := 0
+			for _, c := range []engine.Continue{
+				{Output: "done", Context: map[string]any{"go": true}}, {Context: map[string]any{"go": true}},
+				{Skip: &engine.Skip{Reason: "n/a"}}, {Skip: &engine.Skip{Reason: "n/a"}, Context: map[string]any{"go": true}},
+			} {
+				if _, refusal := p.Decide(s, engine.Command{Continue: &c}); refusal == nil {
+					legal++
+				}
+			}
+			if (legal == 0) != tt.want {
+				t.Errorf("%d calls are legal", legal)
+			}
+		})
 	}
 }
 

@@ -94,13 +94,15 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 		}
 	}
 	p.describeNeeds(pos.Sets)
-	if step.Required && phase.Required && p.refusesStep(s, step) {
+	_, skippable := p.skippedTarget(s, phase)
+	skippable = skippable && !phase.Required
+	if step.Required && !skippable && p.refusesStep(s, step) {
 		pos.DeadEnd = true
 		pos.Message = "No call can complete this step, because only the workflow sets a variable that it checks: fork the run at an earlier event, or abort it."
 	}
 	if !step.Required {
 		b.WriteString("\nThe step is optional: skip it with a reason, if it does not apply.\n")
-	} else if !phase.Required {
+	} else if skippable {
 		b.WriteString("\nThe phase is optional: skip the rest of it with a reason, if it does not apply.\n")
 	}
 	if s.Steps == 0 {

@@ -30,8 +30,9 @@ type Exploration struct {
 	// Cycling counts the states from which a run moves on without an end, as in a workflow
 	// whose phases lead to each other; such a run waits for nothing.
 	Cycling int
-	// Unmet counts the steps for which no tried value meets all checks. The checks of a step
-	// can contradict each other, which neither the linter nor the position reports.
+	// Unmet counts the steps that check variables of the caller, and for which no tried value
+	// meets all checks. The checks of a step can contradict each other, which neither the
+	// linter nor the position reports.
 	Unmet int
 	// Stuck describes a state that waits and that no legal call moves on, although its position does
 	// not declare a dead end; Escape describes a declared dead end with a way to an end.
@@ -195,7 +196,7 @@ func judgeStates(states []*reachedState) Exploration {
 	for i, at := range states {
 		if !good[i] && (at.moves || strings.HasPrefix(at.pos.Message, "The phases form a cycle")) {
 			result.Cycling++
-		} else if !good[i] && at.pos.Kind == engine.PositionStep {
+		} else if !good[i] && at.pos.Kind == engine.PositionStep && len(at.pos.Sets) > 0 {
 			result.Unmet++
 		} else if !good[i] && result.Stuck == "" {
 			result.Stuck = describeState(states, i)
