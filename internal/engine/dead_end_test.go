@@ -69,8 +69,10 @@ func TestOptionalPhaseDeadEnd(t *testing.T) {
 			}
 			legal := 0
 			for _, c := range []engine.Continue{
-				{Output: "done", Context: map[string]any{"go": true}}, {Context: map[string]any{"go": true}},
-				{Skip: &engine.Skip{Reason: "n/a"}}, {Skip: &engine.Skip{Reason: "n/a"}, Context: map[string]any{"go": true}},
+				{Output: "done", Context: map[string]any{"go": true}},
+				{Context: map[string]any{"go": true}},
+				{Skip: &engine.Skip{Reason: "n/a"}},
+				{Skip: &engine.Skip{Reason: "n/a"}, Context: map[string]any{"go": true}},
 			} {
 				if _, refusal := p.Decide(s, engine.Command{Continue: &c}); refusal == nil {
 					legal++
