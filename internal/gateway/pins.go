@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,18 +48,23 @@ type Pins interface {
 }
 
 // pinOf returns the pin of a tool or prompt. The pin covers everything that is passed on to
-// clients, except for the members of _meta that describe a message and differ each time.
+// clients. A definition with a duplicate member has no pin: it has several readings, and the
+// pin would cover one of them.
 func pinOf(raw json.RawMessage) (Pin, error) {
 	var kept []jsonrpc.Member
 	err := jsonrpc.Each(raw, func(key string, value json.RawMessage) error {
 		if key == "_meta" {
-			if value = withoutVolatile(value); string(value) == "{}" {
-				return nil
-			}
+			value = withoutVolatile(value)
 		}
-		kept = append(kept, jsonrpc.Member{Key: key, Value: canonicalJSON(value)})
+		value = canonicalJSON(value)
+		if key != "_meta" || string(value) != "{}" {
+			kept = append(kept, jsonrpc.Member{Key: key, Value: value})
+		}
 		return nil
 	})
+	if err == nil {
+		err = jsonrpc.CheckUnique(raw)
+	}
 	if err != nil {
 		return Pin{}, err
 	}
@@ -67,22 +73,36 @@ func pinOf(raw json.RawMessage) (Pin, error) {
 	return Pin{Hash: hashOfDefinition(definition), Definition: definition}, nil
 }
 
-// withoutVolatile removes the members of _meta that belong to one message: the trace context
-// and the progress token.
+// withoutVolatile removes the members of _meta that belong to one message, the trace context
+// and the progress token: they differ each time, so a pin cannot cover them. If there are
+// none, it returns the same bytes.
 func withoutVolatile(meta json.RawMessage) json.RawMessage {
 	var kept []jsonrpc.Member
+	removed := false
 	err := jsonrpc.Each(meta, func(key string, value json.RawMessage) error {
 		switch key {
 		case "traceparent", "tracestate", "baggage", "progressToken":
+			removed = true
 		default:
 			kept = append(kept, jsonrpc.Member{Key: key, Value: value})
 		}
 		return nil
 	})
-	if err != nil {
-		return meta // the _meta is not an object and is kept
+	if err != nil || !removed {
+		return meta // A _meta that is not an object is kept.
 	}
 	return jsonrpc.Object(kept...)
+}
+
+// withoutVolatileMeta returns an entry of a list without the members of its _meta that belong
+// to one message. Clients must not get them, because no pin covers them.
+func withoutVolatileMeta(raw json.RawMessage) json.RawMessage {
+	return rewriteObject(raw, func(key string, value json.RawMessage) json.RawMessage {
+		if key == "_meta" {
+			return withoutVolatile(value)
+		}
+		return value
+	})
 }
 
 // canonicalJSON encodes JSON independently of the order of members and white space.
@@ -159,6 +179,8 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 		pin, err := pinOf(e.raw)
 		old, known := approved[e.name]
 		switch {
+		case errors.Is(err, jsonrpc.ErrDuplicate):
+			held[e.name] = "invalid definition: " + err.Error()
 		case err != nil:
 			held[e.name] = "its definition is invalid"
 		case first:

@@ -243,7 +243,7 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts 
 		if t.blocked != "" {
 			s.addNote(m, original, t.blocked)
 		}
-		shown, found := sanitize(raw)
+		shown, found := sanitize(withoutVolatileMeta(raw))
 		for _, text := range found {
 			s.addNote(m, original, text)
 		}
@@ -276,7 +276,7 @@ func shownTool(raw json.RawMessage, name, description string) json.RawMessage {
 
 // shownAs returns a prompt, a resource or a template as clients see it.
 func (s *surface) shownAs(m *member, raw json.RawMessage, key, value string) json.RawMessage {
-	shown, found := sanitizeEntry(raw, key)
+	shown, found := sanitizeEntry(withoutVolatileMeta(raw), key)
 	for _, text := range found {
 		s.addNote(m, textMember(raw, key), text)
 	}
