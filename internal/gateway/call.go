@@ -172,7 +172,9 @@ type route struct {
 	// original is the upstream's name or URI of the target, and shown is the name or URI
 	// that the client uses.
 	original, shown string
-	headers         []headerArgument
+	// prompt reports whether original is the name of a prompt.
+	prompt  bool
+	headers []headerArgument
 }
 
 // send sends a request to its upstream once. It also forwards questions of the upstream to
@@ -217,7 +219,7 @@ func (g *Gateway) send(ctx context.Context, c *Client, a route, r Request) (json
 // findReplacement returns the upstream that has replaced the closed upstream of a request:
 // after the lookup of the name, the upstream was restarted or its configuration changed. It
 // returns nil if err has a different reason, or if the client may not send the request to
-// the replacement.
+// the replacement: its tool or prompt may wait for approval.
 func (g *Gateway) findReplacement(ctx context.Context, c *Client, a route, err error) *member {
 	if !errors.Is(err, upstream.ErrClosed) {
 		return nil
@@ -228,11 +230,12 @@ func (g *Gateway) findReplacement(ctx context.Context, c *Client, a route, err e
 	}
 	s, may := g.readySurface(ctx, c), g.accessOf(ctx)
 	if a.method == methodCall {
-		t := s.findOriginal(next, a.original)
-		if t == nil || t.blocked != "" || !may.allowsTool(t) {
+		if t := s.findOriginal(next, a.original); t == nil || t.blocked != "" || !may.allowsTool(t) {
 			return nil
 		}
-	} else if !may.allowsUpstream(next) {
+		return next
+	}
+	if e := s.findPrompt(next, a.original); a.prompt && (e == nil || e.blocked != "") || !may.allowsUpstream(next) {
 		return nil
 	}
 	return next

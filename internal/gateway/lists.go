@@ -90,7 +90,7 @@ func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.Raw
 	if e.blocked != "" {
 		return o.endUnrouted(ctx, e.waitingError())
 	}
-	return g.sendRouted(ctx, c, o, route{method: "prompts/get", member: e.member, original: e.original, shown: e.name}, r)
+	return g.sendRouted(ctx, c, o, route{method: "prompts/get", member: e.member, original: e.original, shown: e.name, prompt: true}, r)
 }
 
 // waitingError returns the error for a prompt that waits for approval.
@@ -198,24 +198,25 @@ func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMes
 	if err := g.checkRequestLimits(c, e.member, r); err != nil {
 		return o.endUnrouted(ctx, err)
 	}
-	result, err := g.sendCompletion(ctx, c, e, ref, r)
+	a := route{method: "completion/complete", member: e.member, original: e.original, prompt: key == "name"}
+	result, err := g.sendCompletion(ctx, c, a, ref, r)
 	o.endWith(ctx, result, err)
 	return result, err
 }
 
 // sendCompletion sends a completion request to its upstream.
-func (g *Gateway) sendCompletion(ctx context.Context, c *Client, e *entry, ref json.RawMessage, r Request) (json.RawMessage, error) {
+func (g *Gateway) sendCompletion(ctx context.Context, c *Client, a route, ref json.RawMessage, r Request) (json.RawMessage, error) {
 	markSent(ctx)
-	want, _ := g.sessionFor(c, e.member, true)
-	session, done, err := e.member.Session(ctx, want)
-	if next := g.findReplacement(ctx, c, route{method: "completion/complete", member: e.member}, err); next != nil {
+	want, _ := g.sessionFor(c, a.member, true)
+	session, done, err := a.member.Session(ctx, want)
+	if next := g.findReplacement(ctx, c, a, err); next != nil {
 		session, done, err = next.Session(ctx, want)
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	call := c.newCall(route{method: "completion/complete", member: e.member}, Request{trace: r.trace})
+	call := c.newCall(a, Request{trace: r.trace})
 	call.Name = ""
 	call.Members = []jsonrpc.Member{{Key: "ref", Value: ref}}
 	err = jsonrpc.Each(r.Arguments, func(key string, value json.RawMessage) error {

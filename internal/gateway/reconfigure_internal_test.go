@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -62,6 +63,60 @@ func TestCallsDuringReconfiguration(t *testing.T) {
 			result, err := g.Call(t.Context(), c, Request{Name: "one__echo", Arguments: json.RawMessage(`{"text":"x"}`)})
 			if err != nil || !strings.Contains(string(result), step.want) {
 				t.Errorf("%s, %s: the call returned %s, %v; want %s", name, what, result, err, step.want)
+			}
+			g.Close(t.Context())
+		}
+	}
+}
+
+// changingObserver changes the configuration after the lookup of a request.
+type changingObserver struct{ change func() }
+
+func (o *changingObserver) Begin(ctx context.Context, _ *Exchange) context.Context {
+	o.change()
+	return ctx
+}
+
+func (o *changingObserver) End(context.Context, *Exchange) {}
+
+// The use of a prompt, and a completion of its arguments, whose upstream gets another
+// configuration after the lookup go to the replacement only if the prompt of the replacement
+// is approved.
+func TestReplacedPromptNeedsApproval(t *testing.T) {
+	t.Parallel()
+	newUpstream := func(mode, other string) []Entry {
+		return []Entry{{Spec: upstream.Spec{Name: "one", Command: os.Args[0], Env: map[string]string{upstreamtest.Variable: mode, "OTHER": other}}}}
+	}
+	c := &Client{Session: "1"}
+	for method, send := range map[string]func(*Gateway) (json.RawMessage, error){
+		"prompts/get": func(g *Gateway) (json.RawMessage, error) {
+			return g.GetPrompt(t.Context(), c, Request{Name: "one__greet"})
+		},
+		"completion/complete": func(g *Gateway) (json.RawMessage, error) {
+			return g.Complete(t.Context(), c, json.RawMessage(`{"type":"ref/prompt","name":"one__greet"}`), json.RawMessage(`{"argument":{"name":"who","value":"a"}}`))
+		},
+	} {
+		for name, tt := range map[string]struct {
+			next []Entry
+			want string
+		}{
+			"equal prompt":   {newUpstream("good", "1"), "<nil>"},
+			"changed prompt": {newUpstream(upstreamtest.Growing, ""), "was removed or is being restarted"},
+		} {
+			o := &changingObserver{}
+			g, err := New(Options{Upstreams: newUpstream("good", ""), Pins: &memoryPins{}, Observer: o, Key: []byte(strings.Repeat("k", 32))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.change = func() {
+				old := g.findMember("one")
+				if err := g.Configure(Settings{Upstreams: tt.next}); err != nil {
+					t.Error(err)
+				}
+				<-old.Closing()
+			}
+			if result, err := send(g); !strings.Contains(fmt.Sprint(err), tt.want) {
+				t.Errorf("%s, %s: the answer is %s, %v; want %s", method, name, result, err, tt.want)
 			}
 			g.Close(t.Context())
 		}

@@ -211,6 +211,16 @@ func (s *surface) findOriginal(m *member, original string) *tool {
 	return nil
 }
 
+// findPrompt returns the prompt to which an upstream gives a name, or nil.
+func (s *surface) findPrompt(m *member, original string) *entry {
+	for _, e := range s.prompt {
+		if e.member.Upstream == m.Upstream && e.original == original {
+			return e
+		}
+	}
+	return nil
+}
+
 // addTools adds the offered tools of an upstream.
 func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts map[string]string) {
 	prefix := m.namePrefix()
