@@ -9,6 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Client describes the client of one request.
@@ -28,6 +29,9 @@ type Client struct {
 	// Notify sends a notification with the response to the request; if nil, notifications
 	// are dropped. Progress is sent only if Token is set.
 	Notify func(ctx context.Context, method string, params json.RawMessage)
+	// receiver is the session that gets the updates of the resources that the request
+	// subscribes to; nil outside of the SDK.
+	receiver *mcp.ServerSession
 	// Token is the client's progress token.
 	Token json.RawMessage
 	// Logs reports whether the client wants log messages.

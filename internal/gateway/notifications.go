@@ -3,20 +3,41 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"maps"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// forwardNotification forwards notifications that an upstream sends outside of calls.
+// receivers are the sessions that get an update.
+type receivers map[*mcp.ServerSession]bool
+
+// receiversKey is the member of the _meta of an update that passes its receivers from
+// sendUpdate to queueNotifications. No client gets it.
+const receiversKey = "guideway/receivers"
+
+// sendUpdate sends an update of a resource to the receivers. The SDK sends it to all sessions
+// that follow the URI, but the resource may differ from client to client.
+func (d *downstream) sendUpdate(uri string, to receivers) {
+	p := &mcp.ResourceUpdatedNotificationParams{URI: uri, Meta: mcp.Meta{receiversKey: to}}
+	_ = d.server.ResourceUpdated(context.Background(), p) // It does not block, because queueNotifications does not.
+}
+
+// updateFor returns an update for a session without its receivers, or nil if the session is
+// not one of them. An update of the server's own resources has no receivers and is for all
+// sessions.
+func updateFor(session *mcp.ServerSession, p *mcp.ResourceUpdatedNotificationParams) mcp.Request {
+	if to, limited := p.Meta[receiversKey].(receivers); limited && !to[session] {
+		return nil
+	}
+	copied := &mcp.ResourceUpdatedNotificationParams{URI: p.URI, Meta: maps.Clone(p.Meta)} // The sessions share p.
+	delete(copied.Meta, receiversKey)
+	return &mcp.ServerRequest[*mcp.ResourceUpdatedNotificationParams]{Session: session, Params: copied}
+}
+
+// forwardNotification forwards a notification that an upstream sends in the own session of a
+// legacy client, outside of calls.
 func (d *downstream) forwardNotification(client, method string, params json.RawMessage) {
 	ctx := context.Background()
-	if method == "notifications/resources/updated" {
-		var p mcp.ResourceUpdatedNotificationParams
-		if json.Unmarshal(params, &p) == nil {
-			_ = d.server.ResourceUpdated(ctx, &p) // queueNotifications does not block.
-		}
-		return
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for session, of := range d.sessions {
@@ -45,7 +66,8 @@ func sendNotification(ctx context.Context, session *mcp.ServerSession, method st
 // queueNotifications queues the notifications that the SDK sends to several sessions, one
 // after the other: a client that does not read must not block the others. A notification of
 // a changed list is dropped if the list of the session has not changed when it is sent: a
-// change in the list of one client concerns only that client.
+// change in the list of one client concerns only that client. An update of a resource is
+// dropped for sessions that are not among its receivers.
 func (d *downstream) queueNotifications(next mcp.MethodHandler) mcp.MethodHandler {
 	kinds := map[string]Kind{
 		"notifications/tools/list_changed":     KindTools,
@@ -62,6 +84,9 @@ func (d *downstream) queueNotifications(next mcp.MethodHandler) mcp.MethodHandle
 		ctx = context.WithoutCancel(ctx) // The SDK gives all sessions together ten seconds.
 		p := parcel{name: method}
 		if updated {
+			if req = updateFor(session, update); req == nil {
+				return nil, nil //nolint:nilnil // a notification has no result
+			}
 			p.name, p.size = "update of "+update.URI, len(update.URI)
 		}
 		p.send = func() {

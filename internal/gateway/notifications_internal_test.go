@@ -2,6 +2,9 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -69,8 +72,8 @@ func connectMemoryClient(t *testing.T, server *mcp.Server, version string) *memo
 }
 
 // newMemoryServer returns a gateway without upstreams and its server, which accepts every
-// subscription.
-func newMemoryServer(t *testing.T) (*Gateway, *mcp.Server) {
+// subscription and sends the subscribing session to followed.
+func newMemoryServer(t *testing.T) (g *Gateway, server *mcp.Server, followed <-chan *mcp.ServerSession) {
 	t.Helper()
 	g, err := New(Options{Key: []byte(strings.Repeat("k", 32))})
 	if err != nil {
@@ -78,11 +81,15 @@ func newMemoryServer(t *testing.T) (*Gateway, *mcp.Server) {
 	}
 	so := &mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{}}
 	g.Extend(so)
-	so.SubscribeHandler = func(context.Context, *mcp.SubscribeRequest) error { return nil }
+	sessions := make(chan *mcp.ServerSession, 100)
+	so.SubscribeHandler = func(_ context.Context, req *mcp.SubscribeRequest) error {
+		sessions <- req.Session
+		return nil
+	}
 	so.UnsubscribeHandler = func(context.Context, *mcp.UnsubscribeRequest) error { return nil }
-	server := mcp.NewServer(&mcp.Implementation{Name: "memory", Version: "1"}, so)
+	server = mcp.NewServer(&mcp.Implementation{Name: "memory", Version: "1"}, so)
 	g.Attach(server, nil)
-	return g, server
+	return g, server, sessions
 }
 
 // A client that does not read delays the notifications of no other client, neither of lists
@@ -91,7 +98,7 @@ func TestClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"2025-11-25", modernVersion} {
 		synctest.Test(t, func(t *testing.T) {
-			g, server := newMemoryServer(t)
+			g, server, _ := newMemoryServer(t)
 			deaf, other := connectMemoryClient(t, server, version), connectMemoryClient(t, server, version)
 			synctest.Wait()
 			deaf.transport.reading = make(chan struct{})
@@ -120,7 +127,7 @@ func TestClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 func TestChangeDuringListIsNotLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g, server := newMemoryServer(t)
+		g, server, _ := newMemoryServer(t)
 		setLists := func(version string) {
 			s := &surface{names: newNames(nil), prints: map[Kind]string{KindTools: version}}
 			g.surfaces.Store(&surfaces{shared: s})
@@ -155,6 +162,54 @@ func TestChangeDuringListIsNotLost(t *testing.T) {
 			}
 		}
 		_ = c.session.Close()
+		g.Close(t.Context())
+	})
+}
+
+// An update of a resource in the own session of one client reaches only that client, also if
+// others follow the same URI: their sessions with the upstream may have another resource. In
+// a shared session, it reaches all of them.
+func TestUpdateReachesOnlyFollowersOfItsSession(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, server, followed := newMemoryServer(t)
+		var clients []*memoryClient
+		shared := &following{users: map[follower]int{}}
+		follow := func(key subscription, f *following, session *mcp.ServerSession) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			f.users[follower{key.client, "note://one", session}]++
+			g.subscriptions[key] = f
+		}
+		for i, version := range []string{"2025-11-25", modernVersion, "2025-11-25", modernVersion} {
+			clients = append(clients, connectMemoryClient(t, server, version))
+			session := <-followed
+			follow(subscription{"one", "note://one", strconv.Itoa(i)}, &following{users: map[follower]int{}}, session)
+			follow(subscription{"one", "note://one", ""}, shared, session)
+		}
+		synctest.Wait()
+		count := func() (counts []int) {
+			synctest.Wait()
+			for _, c := range clients {
+				counts = append(counts, len(c.updated))
+			}
+			return counts
+		}
+		want := make([]int, len(clients))
+		for i := range clients {
+			g.handleNotification("one", strconv.Itoa(i), "notifications/resources/updated", json.RawMessage(`{"uri":"note://one"}`))
+			want[i]++
+			if got := count(); !slices.Equal(got, want) {
+				t.Errorf("after an update for client %d, the clients have %v updates", i, got)
+			}
+		}
+		g.handleNotification("one", "", "notifications/resources/updated", json.RawMessage(`{"uri":"note://one"}`))
+		if got := count(); !slices.Equal(got, []int{2, 2, 2, 2}) {
+			t.Errorf("after a shared update, the clients have %v updates", got)
+		}
+		for _, c := range clients {
+			_ = c.session.Close()
+		}
 		g.Close(t.Context())
 	})
 }

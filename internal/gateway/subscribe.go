@@ -10,6 +10,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // subscription is a followed resource: in the shared session if client is empty, otherwise
@@ -17,8 +18,12 @@ import (
 // reports changes that clients of that process make.
 type subscription struct{ upstream, uri, client string }
 
-// follower is a client that follows a resource, and the URI that it uses.
-type follower struct{ client, shown string }
+// follower is a client that follows a resource, the URI that it uses, and the session that
+// gets the updates.
+type follower struct {
+	client, shown string
+	session       *mcp.ServerSession
+}
 
 // following is the single subscription that all followers of a resource share in a session
 // with the upstream.
@@ -46,7 +51,7 @@ func (g *Gateway) Subscribe(ctx context.Context, c *Client, uri string) error {
 	modern := m.Known() != nil && m.Known().Info.Version >= modernVersion
 	want, _ := g.sessionFor(c, m, modern)
 	want.Alone, want.Watch, want.Ask = false, true, nil
-	key, who := subscription{m.Name(), original, want.Client}, follower{c.sharingKey(), uri}
+	key, who := subscription{m.Name(), original, want.Client}, follower{c.sharingKey(), uri, c.receiver}
 	f, err := g.addFollower(key, who, want)
 	if err != nil {
 		return err
@@ -74,11 +79,13 @@ func (g *Gateway) addFollower(key subscription, who follower, want upstream.Want
 	if f == nil || f.users[who] == 0 {
 		n := 0
 		for _, each := range g.subscriptions {
+			shown := map[string]bool{} // Several sessions of a modern client count once.
 			for other := range each.users {
 				if other.client == who.client {
-					n++
+					shown[other.shown] = true
 				}
 			}
+			n += len(shown)
 		}
 		if n >= maxFollowed {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("this client already has %d subscriptions, the maximum; end some of them", n)}
@@ -117,7 +124,7 @@ func (g *Gateway) keepFollowing(life context.Context, key subscription, f *follo
 				agreed(nil)
 				return
 			}
-			g.notifyFollowers(key, jsonrpc.Object(jsonrpc.Member{Key: "uri", Value: jsonrpc.Text(key.uri)}))
+			g.notifyFollowers(key)
 		})
 		switch {
 		case first:
@@ -197,7 +204,7 @@ func unfollow(u *upstream.Upstream, s *upstream.Session, uri jsonrpc.Member) {
 
 // Unsubscribe ends a subscription, even if the URI now leads to another upstream.
 func (g *Gateway) Unsubscribe(_ context.Context, c *Client, uri string) {
-	who := follower{c.sharingKey(), uri}
+	who := follower{c.sharingKey(), uri, c.receiver}
 	if all := g.followedBy(func(each follower) bool { return each == who }); len(all) > 0 {
 		g.removeFollower(all[0].subscription, who)
 	}
@@ -246,7 +253,7 @@ func (g *Gateway) followedBy(by func(follower) bool) []followedBy {
 // handleNotification handles notifications that upstreams send outside of calls.
 func (g *Gateway) handleNotification(name, client, method string, params json.RawMessage) {
 	if method == "notifications/resources/updated" {
-		g.notifyFollowers(subscription{name, textMember(params, "uri"), client}, params)
+		g.notifyFollowers(subscription{name, textMember(params, "uri"), client})
 		return
 	}
 	if d := g.downstreamOf(); d != nil && method == "notifications/message" && client != "" {
@@ -254,24 +261,25 @@ func (g *Gateway) handleNotification(name, client, method string, params json.Ra
 	}
 }
 
-// notifyFollowers reports an update under each URI that a follower uses for it.
-func (g *Gateway) notifyFollowers(key subscription, params json.RawMessage) {
+// notifyFollowers reports an update to each follower of a subscription under its own URI.
+func (g *Gateway) notifyFollowers(key subscription) {
 	g.mu.Lock()
 	d := g.downstream
-	shown := map[string]bool{}
+	followers := map[string]receivers{}
 	if f := g.subscriptions[key]; f != nil {
 		for who := range f.users {
-			shown[who.shown] = true
+			if followers[who.shown] == nil {
+				followers[who.shown] = receivers{}
+			}
+			followers[who.shown][who.session] = true
 		}
 	}
 	g.mu.Unlock()
 	if d == nil {
 		return
 	}
-	for uri := range shown {
-		if mine, err := jsonrpc.With(params, jsonrpc.Member{Key: "uri", Value: jsonrpc.Text(uri)}, jsonrpc.Member{Key: "_meta"}); err == nil {
-			d.forwardNotification("", "notifications/resources/updated", mine)
-		}
+	for uri, to := range followers {
+		d.sendUpdate(uri, to)
 	}
 }
 
