@@ -89,6 +89,20 @@ func (c *Client) sharingKey() string {
 	return "user:" + c.stateOwner() + ":" + c.Principal.Client
 }
 
+// listKey returns the key of the lists that a request gets. In the modern protocol, clients
+// of one name may send requests with and without capabilities, and only the former use the
+// client's own session with an upstream if clients without capabilities share one.
+func (c *Client) listKey() string {
+	if c.canAsk() {
+		return c.sharingKey()
+	}
+	return muteKey(c.sharingKey())
+}
+
+// muteKey returns the key of the lists for requests of a client without capabilities. It
+// differs from all sharing keys.
+func muteKey(client string) string { return "mute:" + client }
+
 // stateOwner returns the owner of a request state: the user, and the token if the client
 // has one.
 func (c *Client) stateOwner() string {

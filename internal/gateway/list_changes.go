@@ -49,11 +49,12 @@ type heldLists struct {
 
 // listVersionOf returns the version of a client's list, which changes with the list.
 // Reserve and Relist change the version for all clients, and so does a change of the shared
-// list: in protocol version 2026-07-28, a client with an own session uses the shared session
-// for requests that declare no capabilities.
+// list. In protocol version 2026-07-28, it covers the lists for requests with and without
+// capabilities, because a client may send both.
 func (g *Gateway) listVersionOf(client string, kind Kind) string {
 	all := g.surfaces.Load()
-	return strconv.FormatInt(g.listVersion.Load(), 10) + " " + all.shared.prints[kind] + " " + all.find(client).prints[kind]
+	return strconv.FormatInt(g.listVersion.Load(), 10) + " " + all.shared.prints[kind] +
+		" " + all.find(client).prints[kind] + " " + all.find(muteKey(client)).prints[kind]
 }
 
 // noteLists records the versions of the lists that a session knows, until end is called at

@@ -68,6 +68,32 @@ func TestListsOfOwnSessionsAreSeparate(t *testing.T) {
 	}
 }
 
+// Requests of one client name with and without capabilities get the lists of the sessions
+// that they use: those without capabilities use the shared session, unless each client has
+// its own session.
+func TestListsMatchTheSessionOfTheRequest(t *testing.T) {
+	t.Parallel()
+	for mode, shared := range map[gateway.Sessions]bool{gateway.SessionsAuto: true, gateway.SessionsClient: false} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			e := newEntry(t, "one", upstreamtest.Learning)
+			e.Sessions = mode
+			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}})
+			able := r.connectClient(t, clientSetup{user: "dan", version: modern})
+			mute := r.connectClient(t, clientSetup{user: "dan", version: modern, mute: true})
+			able.toolNames()
+			able.callTool("one__echo", args{"text": "learn"})
+			waitFor(t, func() bool { return slices.Contains(able.toolNames(), "one__learned") })
+			if names := mute.toolNames(); slices.Contains(names, "one__learned") == shared || !slices.Contains(names, "one__echo") {
+				t.Errorf("without capabilities the tools are %v", names)
+			}
+			if got := mute.callTool("one__learned", nil); strings.Contains(got, "unknown tool") != shared {
+				t.Errorf("the call without capabilities returned %s", got)
+			}
+		})
+	}
+}
+
 // A change that concerns all clients reaches all of them.
 func TestSharedListsNotifyAllClients(t *testing.T) {
 	t.Parallel()

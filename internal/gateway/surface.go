@@ -70,7 +70,8 @@ type tool struct {
 // client's own session can contain the client's data, so no other client sees them.
 type surfaces struct {
 	shared *surface
-	// own holds the surfaces of the clients for which an upstream has different lists.
+	// own holds the surfaces of the clients for which an upstream has different lists, by
+	// their list keys.
 	own map[string]*surface
 	// used holds the clients' own catalogs from which the surfaces were built.
 	used map[*upstream.Upstream]map[string]*upstream.Catalog
@@ -82,10 +83,10 @@ func (g *Gateway) surfaceOf(c *Client) *surface {
 	if len(all.own) == 0 {
 		return all.shared
 	}
-	return all.find(c.sharingKey())
+	return all.find(c.listKey())
 }
 
-// find returns the surface of the client with a sharing key.
+// find returns the surface for the key of a client's lists.
 func (all *surfaces) find(client string) *surface {
 	if s := all.own[client]; s != nil {
 		return s
@@ -126,12 +127,18 @@ func (g *Gateway) buildSurfaces(members []*member) *surfaces {
 	for _, m := range members {
 		known[m], used[m.Upstream] = m.Known(), m.Own()
 		for client, c := range used[m.Upstream] {
-			switch {
-			case c == known[m]:
-			case own[client] == nil:
-				own[client] = map[*member]*upstream.Catalog{m: c}
-			default:
-				own[client][m] = c
+			if c == known[m] {
+				continue
+			}
+			keys := []string{client}
+			if m.Sessions == SessionsClient { // Requests without capabilities use the own session too.
+				keys = append(keys, muteKey(client))
+			}
+			for _, key := range keys {
+				if own[key] == nil {
+					own[key] = map[*member]*upstream.Catalog{}
+				}
+				own[key][m] = c
 			}
 		}
 	}
