@@ -113,6 +113,8 @@ type Gateway struct {
 
 	mu      sync.Mutex
 	members []*member
+	// hashed holds the hashes of the catalogs in use; see hashEntries.
+	hashed map[*upstream.Catalog][]hashedEntry
 	// project is a current setting; see Settings.
 	project string
 	own     reservedNames
@@ -153,10 +155,10 @@ func New(opts Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		opts: opts, logger: opts.Logger, sealer: sealer{key: opts.Key, now: time.Now},
-		subscriptions: map[subscription]*following{},
-		parking:       parking{calls: map[string]*parkedCall{}},
-		limits:        limits{buckets: map[string]*bucket{}, answered: map[string]time.Time{}},
-		fastCalls:     fastCalls{calls: map[fastCallID]*fastCall{}, asked: map[fastCallID]chan *jsonrpc.Message{}},
+		subscriptions: map[subscription]*following{}, hashed: map[*upstream.Catalog][]hashedEntry{},
+		parking:   parking{calls: map[string]*parkedCall{}},
+		limits:    limits{buckets: map[string]*bucket{}, answered: map[string]time.Time{}},
+		fastCalls: fastCalls{calls: map[fastCallID]*fastCall{}, asked: map[fastCallID]chan *jsonrpc.Message{}},
 	}
 	g.life, g.end = context.WithCancel(context.Background())
 	if err := g.Configure(Settings{

@@ -159,8 +159,36 @@ func pinnedEntries(c *upstream.Catalog) []pinnedEntry {
 	return list
 }
 
+// hashedEntry is an entry with the hash of its pin, or the reason why it has none.
+type hashedEntry struct {
+	pinnedEntry
+	hash string
+	err  error
+}
+
+// hashEntries returns the tools and the prompts of a catalog with their hashes. It computes
+// the hashes of a catalog once, because they take most of the time to build a surface, and
+// any change of a list builds all surfaces again. The caller holds mu.
+func (g *Gateway) hashEntries(c *upstream.Catalog) []hashedEntry {
+	list, known := g.hashed[c]
+	if known {
+		return list
+	}
+	for _, e := range pinnedEntries(c) {
+		pin, err := pinOf(e.raw)
+		list = append(list, hashedEntry{e, pin.Hash, err})
+	}
+	g.hashed[c] = list
+	return list
+}
+
+// forgetHashes forgets the hashes of catalogs that are not in use. The caller holds mu.
+func (g *Gateway) forgetHashes(used map[*upstream.Catalog]bool) {
+	maps.DeleteFunc(g.hashed, func(c *upstream.Catalog, _ []hashedEntry) bool { return !used[c] })
+}
+
 // checkPins returns the tools and prompts of an upstream that wait for approval, with the
-// reasons.
+// reasons. The caller holds mu.
 func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[string]string {
 	held := map[string]string{}
 	if g.opts.Pins == nil || m.Pins == PinOff {
@@ -175,20 +203,20 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 	}
 	first := approved == nil && m.Pins != PinApprove
 	fresh := map[string]Pin{}
-	for _, e := range pinnedEntries(c) {
-		pin, err := pinOf(e.raw)
+	for _, e := range g.hashEntries(c) {
 		old, known := approved[e.name]
 		switch {
-		case errors.Is(err, jsonrpc.ErrDuplicate):
-			held[e.name] = "invalid definition: " + err.Error()
-		case err != nil:
+		case errors.Is(e.err, jsonrpc.ErrDuplicate):
+			held[e.name] = "its definition is invalid: " + e.err.Error()
+		case e.err != nil:
 			held[e.name] = "its definition is invalid"
 		case first:
+			pin, _ := pinOf(e.raw) // The entry has a hash.
 			pin.Approved, pin.By = time.Now(), "first use"
 			fresh[e.name] = pin
 		case !known:
 			held[e.name] = "new " + e.kind
-		case old.Hash != pin.Hash:
+		case old.Hash != e.hash:
 			held[e.name] = "changed since its approval"
 		}
 	}

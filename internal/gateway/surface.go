@@ -124,9 +124,12 @@ func (g *Gateway) buildSurfaces(members []*member) *surfaces {
 	known := map[*member]*upstream.Catalog{}
 	used := map[*upstream.Upstream]map[string]*upstream.Catalog{}
 	own := map[string]map[*member]*upstream.Catalog{}
+	inUse := map[*upstream.Catalog]bool{}
 	for _, m := range members {
 		known[m], used[m.Upstream] = m.Known(), m.Own()
+		inUse[known[m]] = true
 		for client, c := range used[m.Upstream] {
+			inUse[c] = true
 			if c == known[m] {
 				continue
 			}
@@ -142,6 +145,7 @@ func (g *Gateway) buildSurfaces(members []*member) *surfaces {
 			}
 		}
 	}
+	g.forgetHashes(inUse)
 	all := &surfaces{shared: g.buildSurface(members, known, pins), own: map[string]*surface{}, used: used}
 	for client, differing := range own {
 		catalogs := maps.Clone(known)
