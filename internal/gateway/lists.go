@@ -105,6 +105,9 @@ func (g *Gateway) sendRouted(ctx context.Context, c *Client, o *observation, a r
 		return o.endUnrouted(ctx, err)
 	}
 	result, err := g.send(ctx, c, a, r)
+	if err == nil && a.method == "resources/read" {
+		err = g.checkPage(a.member, a.original, result)
+	}
 	o.endWith(ctx, result, err)
 	if err != nil {
 		return nil, err

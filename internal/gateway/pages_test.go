@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -89,5 +90,64 @@ func TestOnlyUpstreamWithPagesKeepsURIs(t *testing.T) {
 		if err != nil || read.Contents[0].Text != "chart "+uri {
 			t.Errorf("%s gives %s, %v", uri, marshalText(t, read), err)
 		}
+	}
+}
+
+// A page is pinned when it is first read. A page that changes is not returned until a person
+// approves the change, and neither is a new page if every tool needs approval.
+func TestChangedPageNeedsApproval(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []gateway.PinMode{gateway.PinFirstUse, gateway.PinApprove} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			pins := newPins(t, t.TempDir())
+			read := func(content string) (string, error) {
+				e := newEntry(t, "one", upstreamtest.Pages)
+				e.Pins, e.Spec.Env[upstreamtest.PageVariable] = mode, content
+				p := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}, Pins: pins}).connectClient(t, clientSetup{user: "ann", version: legacy})
+				result, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "ui://chart/view.html"})
+				if err != nil {
+					return "", err
+				}
+				return result.Contents[0].Text, nil
+			}
+			approve := func(why string) {
+				t.Helper()
+				waiting, err := gateway.Review(pins, &upstream.Catalog{}, "one")
+				waiting = slices.DeleteFunc(waiting, func(w gateway.Waiting) bool { return w.Tool != "page:ui://chart/view.html" })
+				if err != nil || len(waiting) != 1 || waiting[0].Why != why || !strings.Contains(waiting[0].Diff(), "sha256:") {
+					t.Fatalf("waiting: %+v %v", waiting, err)
+				}
+				if err := gateway.Accept(pins, "one", "ann", waiting); err != nil {
+					t.Fatal(err)
+				}
+			}
+			refused := func(content, why string) {
+				t.Helper()
+				text, err := read(content)
+				if err == nil || !strings.Contains(err.Error(), "waits for approval: "+why) || !strings.Contains(err.Error(), "guideway upstream approve one") {
+					t.Fatalf("reading %s returned %q, %v", content, text, err)
+				}
+			}
+			if mode == gateway.PinApprove {
+				refused("good", "new page")
+				approve("new")
+			}
+			for range 2 {
+				if text, err := read("good"); err != nil || text != "good ui://chart/view.html" {
+					t.Fatalf("the approved page is %q, %v", text, err)
+				}
+			}
+			refused("evil", "changed since its approval")
+			if _, err := read("good"); err != nil {
+				t.Errorf("the approved page is refused after a changed one: %v", err)
+			}
+			refused("evil", "changed since its approval")
+			approve("changed")
+			if text, err := read("evil"); err != nil || text != "evil ui://chart/view.html" {
+				t.Errorf("the newly approved page is %q, %v", text, err)
+			}
+			refused("good", "changed since its approval")
+		})
 	}
 }

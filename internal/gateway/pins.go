@@ -231,7 +231,8 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 // Waiting is the difference between the approved and the current definition of a tool or
 // prompt that waits for human approval.
 type Waiting struct {
-	// Tool is the name of the tool, or the name of the prompt with the prefix "prompt:".
+	// Tool is the name of the tool, the name of the prompt with the prefix "prompt:", or the
+	// URI of the page with the prefix "page:".
 	Tool string `json:"tool"`
 	Why  string `json:"why"`
 	// Before is the approved definition, nil for a new tool; After is the current
@@ -268,6 +269,12 @@ func Review(pins Pins, c *upstream.Catalog, name string) ([]Waiting, error) {
 		}
 	}
 	for _, tool := range slices.Sorted(maps.Keys(approved)) {
+		if isPage(tool) {
+			if page, ok := waitingPage(approved, tool); ok {
+				waiting = append(waiting, page)
+			}
+			continue
+		}
 		if !offered[tool] {
 			waiting = append(waiting, Waiting{Tool: tool, Why: "gone", Before: approved[tool].Definition})
 		}
@@ -282,6 +289,9 @@ func Accept(pins Pins, name, by string, list []Waiting) error {
 		w.pin.Approved, w.pin.By = time.Now(), by
 		if w.After == nil {
 			w.pin = Pin{}
+		}
+		if uri, ok := strings.CutPrefix(w.Tool, pagePin); ok {
+			accepted[pageOffer+uri] = Pin{}
 		}
 		accepted[w.Tool] = w.pin
 	}

@@ -1,0 +1,126 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+)
+
+const (
+	// pagePin is the prefix of the names of pages among the pins, and pageOffer that of the
+	// changed page that waits for approval. It is stored, because no list has the contents
+	// of a page, and the process that approves may not be the one that has read them.
+	pagePin   = "page:"
+	pageOffer = "page-offer:"
+	// maxPages bounds the pinned pages of an upstream.
+	maxPages = 500
+)
+
+// checkPage compares the page that an upstream returned with its pin. Hosts run a page with
+// the tool that names it, so a page needs the same approval as a tool. It is pinned when it
+// is first read.
+func (g *Gateway) checkPage(m *member, uri string, result json.RawMessage) error {
+	if g.opts.Pins == nil || m.Pins == PinOff || !strings.HasPrefix(uri, uiScheme) {
+		return nil
+	}
+	pin, ok := pinOfPage(result)
+	if !ok {
+		return nil // the upstream asks for input first
+	}
+	refuse := func(why string) error {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the page %s waits for approval: %s; %s", clipText(uri, maxAddress), why, approveFix(m))}
+	}
+	approved, err := g.opts.Pins.Approved(m.Name())
+	if err != nil {
+		return refuse("the approvals cannot be read: " + err.Error())
+	}
+	old, known := approved[pagePin+uri]
+	if known && old.Hash == pin.Hash {
+		return nil
+	}
+	pin.Approved, pin.By = time.Now(), "first use"
+	name, why := pagePin+uri, ""
+	switch {
+	case countPages(approved) >= maxPages:
+		return refuse(fmt.Sprintf("the upstream has more than %d pages", maxPages))
+	case known:
+		name, why = pageOffer+uri, "changed since its approval"
+	case m.Pins == PinApprove:
+		name, why = pageOffer+uri, "new page"
+	}
+	if approved[name].Hash != pin.Hash {
+		if err := g.opts.Pins.Approve(m.Name(), map[string]Pin{name: pin}); err != nil {
+			return refuse("it could not be pinned: " + err.Error())
+		}
+	}
+	if why == "" {
+		return nil
+	}
+	return refuse(why)
+}
+
+// pinOfPage returns the pin of a page: the hash of each of its contents, with the members
+// that describe it. It reports false for a result without contents.
+func pinOfPage(result json.RawMessage) (Pin, bool) {
+	members, err := jsonrpc.Members(result, "contents")
+	if err != nil || members["contents"] == nil {
+		return Pin{}, false
+	}
+	var contents []map[string]json.RawMessage
+	if json.Unmarshal(members["contents"], &contents) != nil {
+		contents = []map[string]json.RawMessage{{"text": members["contents"]}}
+	}
+	for _, content := range contents {
+		for _, name := range []string{"text", "blob"} {
+			if text, ok := content[name]; ok {
+				sum := sha256.Sum256(text)
+				content[name] = jsonrpc.Text(fmt.Sprintf("%d bytes, sha256:%s", len(text), hex.EncodeToString(sum[:])))
+			}
+		}
+		if meta, ok := content["_meta"]; ok {
+			content["_meta"] = withoutVolatile(meta)
+		}
+	}
+	definition, err := json.Marshal(contents)
+	if err != nil {
+		return Pin{}, false
+	}
+	definition = canonicalJSON(definition)
+	return Pin{Hash: hashOfDefinition(definition), Definition: definition}, true
+}
+
+func countPages(approved map[string]Pin) int {
+	n := 0
+	for name := range approved {
+		if isPage(name) {
+			n++
+		}
+	}
+	return n
+}
+
+// isPage reports whether the name of a pin belongs to a page, approved or offered.
+func isPage(pin string) bool {
+	return strings.HasPrefix(pin, pagePin) || strings.HasPrefix(pin, pageOffer)
+}
+
+// waitingPage returns the page of an offer among the pins, or false if the pin is no offer
+// that differs from the approved page.
+func waitingPage(approved map[string]Pin, name string) (Waiting, bool) {
+	uri, ok := strings.CutPrefix(name, pageOffer)
+	offer := approved[name]
+	old, known := approved[pagePin+uri]
+	if !ok || known && old.Hash == offer.Hash {
+		return Waiting{}, false
+	}
+	w := Waiting{Tool: pagePin + uri, Why: "new", After: offer.Definition, Hash: offer.Hash, pin: offer}
+	if known {
+		w.Why, w.Before = "changed", old.Definition
+	}
+	return w, true
+}
