@@ -27,8 +27,8 @@ type endpoint struct {
 }
 
 // discoverEndpoint finds the token endpoint of the configured issuer, or else of the issuer
-// that the server names (RFC 9728), which must be on the server's own host. The endpoint
-// gets the secret, so another host is used only if a person configures it.
+// that the server names (RFC 9728). That issuer and its endpoint must be on the server's own
+// host: the endpoint gets the secret, so another host is used only if a person configures it.
 func (a *authorizer) discoverEndpoint(ctx context.Context, challenge map[string]string) (*endpoint, error) {
 	found := &endpoint{resource: a.spec.OAuth.Resource}
 	issuer := a.spec.OAuth.Issuer
@@ -51,6 +51,9 @@ func (a *authorizer) discoverEndpoint(ctx context.Context, challenge map[string]
 	said, err := a.fetchIssuer(ctx, issuer)
 	if err != nil {
 		return nil, err
+	}
+	if a.spec.OAuth.Issuer == "" && originOf(said.TokenEndpoint) != originOf(a.spec.URL) {
+		return nil, notDiscovered(giveTokenURL, "the server names a token endpoint on another host, %s, which would receive the secret", plainChallenge(said.TokenEndpoint))
 	}
 	found.url = said.TokenEndpoint
 	switch methods := said.Methods; {

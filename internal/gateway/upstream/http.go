@@ -96,7 +96,7 @@ func sameHost(req *http.Request, via []*http.Request) error {
 func (w *httpConn) newRequest(ctx context.Context, method, url string, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
-		return nil, fmt.Errorf("make a request: %w", err)
+		return nil, fmt.Errorf("make a request: %w", &quietError{err}) // the URL may contain a secret
 	}
 	for name, value := range w.spec.Headers {
 		req.Header.Set(name, value)

@@ -384,6 +384,11 @@ func TestHostileMetadata(t *testing.T) {
 			evil.setIssuer(evil.url, evil.url+"/token")
 			return config.UpstreamOAuth{}
 		}, "which would receive the secret"},
+		"a token endpoint on another host": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
+			i.setResource(i.url+"/mcp", i.url)
+			i.setIssuer(i.url, "https://evil.example.net/token")
+			return config.UpstreamOAuth{}
+		}, "which would receive the secret"},
 		"metadata elsewhere": {func(i, evil *tokenIssuer) config.UpstreamOAuth {
 			i.challenge = fmt.Sprintf(`resource_metadata="%s/else"`, evil.url)
 			return config.UpstreamOAuth{}

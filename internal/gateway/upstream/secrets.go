@@ -48,19 +48,23 @@ func (s Secrets) lookUp(kind, name string) (string, error) {
 			return "", guideway.Errorf(guideway.CodeUnavailable, "read ${keychain:%s}: %w", name, err).
 				WithFix("store the secret in the system's keychain, service \"guideway\", account %q", name)
 		}
-		return value, nil
+		return trimLineEnds(value), nil
 	}
 	getenv := s.Getenv
 	if getenv == nil {
 		getenv = os.Getenv
 	}
-	value := getenv(name)
+	value := trimLineEnds(getenv(name))
 	if value == "" {
 		return "", guideway.Errorf(guideway.CodeUnavailable, "the environment variable %s is not set or is empty", name).
 			WithFix("set %s in the environment of guideway", name)
 	}
 	return value, nil
 }
+
+// trimLineEnds removes the line breaks at the end of a secret, which files and programs often
+// add.
+func trimLineEnds(value string) string { return strings.TrimRight(value, "\r\n") }
 
 // inheritedVars returns the environment variables that programs cannot work without. An
 // upstream inherits no others, because they may hold other servers' secrets.
@@ -122,6 +126,9 @@ func (s Secrets) resolveSpec(spec Spec) (out Spec, env []string, err error) {
 		copied := *spec.OAuth
 		out.OAuth = &copied
 		each(&copied.ClientID, &copied.ClientSecret)
+	}
+	if err == nil {
+		err = checkURL(out.URL)
 	}
 	if err != nil {
 		return Spec{}, nil, err

@@ -77,6 +77,22 @@ func TestMissingSecret(t *testing.T) {
 	}
 }
 
+// TestSecretInURLStaysHidden checks that an error about a URL does not contain the secret in
+// it, and that a line break at the end of a secret is dropped.
+func TestSecretInURLStaysHidden(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{"hunter2\n": "", "hun\nter2": "is not an http or https URL", "hun\x00ter2": "is not an http or https URL"} {
+		secrets := upstream.Secrets{Getenv: func(string) string { return value }}
+		err := secrets.Check(upstream.Spec{Name: "one", URL: "https://example.invalid/mcp?key=${env:KEY}"})
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%q: %v", value, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ter2")):
+			t.Errorf("%q: the error is %v", value, err)
+		}
+	}
+}
+
 // An invalid answer to one call does not affect other calls.
 func TestInvalidAnswers(t *testing.T) {
 	t.Parallel()
