@@ -17,7 +17,7 @@ func (r *runTools) continueTool() *tool {
 		name: "workflow_continue", title: "Submit and continue", effect: effectAddsOnce,
 		description: "Submit what the position asks for: output (or notes) of a step, answer to a gate, context for variables. " +
 			"Output that fails the criteria is refused with the issues: fix it and call again with the same handle. " +
-			"Continue with the handle and position of the answer until status is completed.",
+			"Continue with the answer's handle until status is completed.",
 		params: []param{
 			handleParam(true),
 			{name: "stepId", kind: kindString, maxLength: maxID, description: "Id of the position, to check it"},
