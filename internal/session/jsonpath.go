@@ -1,7 +1,9 @@
 package session
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -51,6 +53,10 @@ func queryJSONPath(data map[string]any, query string) (value any, found bool, er
 		}
 	}
 	if path.Query().Singular() == nil {
+		if err := checkAnswer(nodes); err != nil {
+			return nil, false, guideway.Errorf(guideway.CodeTooLarge, "the path %q is refused: %w", clipText(query), err).
+				WithFix("select fewer values, and none of them twice")
+		}
 		return nodes, true, nil
 	}
 	if len(nodes) == 0 {
@@ -138,6 +144,22 @@ func (w *queryWalk) applySelector(selector spec.Selector, node any) error {
 	}
 	if w.visits > maxVisits || len(w.nodes) > maxNodes {
 		return errTooMuch
+	}
+	return nil
+}
+
+// checkAnswer refuses a list of values whose JSON would be longer than MaxBytes. The list is
+// short even if it contains a value many times, but each copy is encoded.
+func checkAnswer(nodes []any) error {
+	size := len("[]") - len(",")
+	for _, node := range nodes {
+		text, err := json.Marshal(node)
+		if err != nil {
+			return err
+		}
+		if size += len(text) + len(","); size > MaxBytes {
+			return fmt.Errorf("it selects more than %d bytes of JSON, the maximum", MaxBytes)
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -158,6 +159,28 @@ func TestQueriesThatMultiplyAreRefused(t *testing.T) {
 		if _, _, err := queryJSONPath(data, query); err != nil {
 			t.Errorf("%s: %v", query, err)
 		}
+	}
+}
+
+// A query may select a value many times. The size of the answer is limited, because every
+// copy is encoded.
+func TestQueriesThatRepeatValuesAreRefused(t *testing.T) {
+	t.Parallel()
+	// A list of two items has seven bytes more than its texts: brackets, quotes and a comma.
+	first, second := strings.Repeat("x", MaxBytes/2-4), strings.Repeat("x", MaxBytes/2-3)
+	data := map[string]any{"a": []any{[]any{strings.Repeat("x", 5000)}}, "exact": []any{first, second}, "over": []any{second, second}}
+	zeros := strings.Repeat("0,", 99) + "0"
+	for _, query := range []string{"$.a[" + zeros + "][" + zeros + "]", "$.over[*]", "$.exact[0,1,0]", "$..*"} {
+		_, _, err := queryJSONPath(data, query)
+		wantError(t, err, guideway.CodeTooLarge, strconv.Itoa(MaxBytes), "bytes")
+	}
+	for _, query := range []string{"$.exact[*]", "$.exact[1,0]", "$.over[0:1]", "$"} {
+		if _, _, err := queryJSONPath(data, query); err != nil {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+	if got, _, _ := queryJSONPath(data, "$.exact[*]"); len(encodeJSON(t, got)) != MaxBytes {
+		t.Errorf("the answer has %d bytes", len(encodeJSON(t, got)))
 	}
 }
 
