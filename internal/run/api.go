@@ -53,8 +53,9 @@ type Alternative struct {
 }
 
 // Refusal is the response to an illegal command. It is an error with the code
-// guideway.CodeRefused, CodeInvalid or CodeTooLarge, or CodeNotFound for a run that does
-// not exist or that the caller must not know about. The run does not change.
+// guideway.CodeRefused, CodeInvalid, CodeInvalidDefinition, CodeTooLarge or CodeNotFound.
+// CodeNotFound is also the code for a run that the caller must not know about. The position
+// of the run does not change.
 type Refusal struct {
 	Code    guideway.Code `json:"code"`
 	Rule    string        `json:"rule"`
@@ -99,7 +100,7 @@ const (
 	RuleTooLarge = "input-too-large"
 	// RuleUnknownSeq refuses an event number that the run does not have.
 	RuleUnknownSeq = "seq-unknown"
-	// RuleAbortedByPerson refuses an agent's fork of a run that a person aborted.
+	// RuleAbortedByPerson refuses an agent's fork or import of a run that a person aborted.
 	RuleAbortedByPerson = "run-aborted-by-person"
 )
 

@@ -55,9 +55,9 @@ func Bundle(r Record, d Definition, events []Event, at time.Time) ([]byte, error
 // Import stores an exported run as a new run of the caller. Its events must be valid for
 // its definition. Their origin is not verified, so they are recorded with ViaImport. Human
 // approvals in a bundle are not accepted: the imported run waits at that gate again, unless
-// c.Via proves a person. If the gates of new runs require human approval, so do those of the
-// imported run. An agent cannot import a run that a person aborted here. A bundle that starts with an imported state is subject to the check of
-// ImportState.
+// c.Via proves a person. If the gates of new runs require human approval, so do those of
+// the imported run. An agent cannot import a run that a person aborted in this journal. A
+// bundle that starts with an imported state is subject to the check of ImportState.
 func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, error) {
 	b, err := parseBundle(data)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// The limits of the texts in a record. Lists of runs show these texts.
+// The maximum sizes of the title in a record and of the searchable text of a commit, in
+// bytes.
 const (
 	maxTitle = 200
 	maxWords = 4000

@@ -12,7 +12,7 @@ import (
 
 // Continue submits the input that the position of a handle asks for. Repeating a call with
 // the same handle and input returns the same answer. An earlier handle with other input is
-// refused. If the engine refuses the input, the run and the handle do not change.
+// refused. If the engine refuses the input, the position and the handle do not change.
 func (s *Service) Continue(ctx context.Context, c Caller, r ContinueRequest) (*Answer, error) {
 	err := checkLimits(sizeLimit{"output", r.Output, maxOutput}, sizeLimit{"notes", r.Notes, maxNotes})
 	if err == nil && r.Answer != nil {

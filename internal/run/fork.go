@@ -45,7 +45,8 @@ func (s *Service) Abort(ctx context.Context, c Caller, r AbortRequest) (*Answer,
 	})
 }
 
-// confirmAbort records that a person aborts a run that an agent has aborted.
+// confirmAbort answers the abort of an aborted run. It records a person's abort unless an
+// earlier one is recorded.
 func (s *Service) confirmAbort(ctx context.Context, c Caller, rec Record, l *loadedRun, reason string) (*Answer, error) {
 	confirmed, err := s.isAbortedByPerson(ctx, rec)
 	if err != nil {

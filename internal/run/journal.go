@@ -98,9 +98,9 @@ type Filter struct {
 	Limit int
 }
 
-// Search is a search for runs by stemmed words of goal, workflow, project, branch and
-// notes. A run matches if it contains any of the words. More words and rarer words rank
-// higher. Words are never interpreted as a query language.
+// Search is a search for runs by stemmed words of goal, workflow, project, branch, notes
+// and outputs. A run matches if it contains any of the words. More words and rarer words
+// rank higher. Words are never interpreted as a query language.
 type Search struct {
 	Filter Filter
 	Words  []string

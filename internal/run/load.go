@@ -54,14 +54,14 @@ func compileProgram(d *workflowpkg.Definition) *program {
 	return p
 }
 
-// runCache has the last used runs by id and compiled definitions by hash. Its content is
-// checked against the journal before it is used.
+// runCache caches runs by id and compiled definitions by hash. Runs and handles are checked
+// against the journal before they are used.
 type runCache struct {
 	mu       sync.Mutex
 	runs     map[string]*loadedRun
 	programs map[string]*program
-	// handles has the last issued handles of this process, by token. The run and position
-	// of a handle never change; the record of the run shows whether it is current.
+	// handles has handles that this process issued, by token. The run and position of a
+	// handle never change; the record of the run shows whether it is current.
 	handles map[string]Handle
 }
 

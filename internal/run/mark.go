@@ -42,7 +42,7 @@ const (
 const RuleMarks = "marks-invalid"
 
 // Mark marks variables as critical, even if they are not set yet, and returns all marks.
-// The position and the handle do not change. Existing marks are not recorded again.
+// The position and the handle do not change. If nothing changes, nothing is recorded.
 func (s *Service) Mark(ctx context.Context, c Caller, r MarkRequest) ([]Mark, error) {
 	for i := range r.Keys {
 		r.Keys[i] = toValidUTF8(r.Keys[i])

@@ -24,7 +24,8 @@ type Committed struct {
 	Record Record
 	// By is the author of the command.
 	By By
-	// Facts are the engine's new events. A fork, an import and a refused attempt have none.
+	// Facts are the engine's new events. A fork, an imported bundle, a refused attempt and
+	// a mark have none.
 	Facts []engine.Event
 	// State is the state after the facts, Flow the compiled definition.
 	State engine.State
@@ -33,8 +34,8 @@ type Committed struct {
 	Marks []Mark
 }
 
-// StateAt returns a run of the caller as it was after one of its events. The result equals
-// what an observer received at that time, except that it has no facts.
+// StateAt returns a run of the caller as it was after one of its events. The result is what
+// an observer received at that time, except that it has the current handle and no facts.
 func (s *Service) StateAt(ctx context.Context, c Caller, ref Ref, seq int64) (Committed, error) {
 	_, rec, err := s.findByRef(ctx, c, ref)
 	if err != nil {

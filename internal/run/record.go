@@ -59,7 +59,7 @@ type Project struct {
 	Commit string `json:"commit,omitempty"`
 }
 
-// truncateNames returns the project with names that are short enough for lists.
+// truncateNames returns the project with its names truncated to the limits of input.
 func (p Project) truncateNames() Project {
 	return Project{ID: Truncate(p.ID, maxKey), Path: Truncate(p.Path, maxGoal), Branch: Truncate(p.Branch, maxBranch), Commit: Truncate(p.Commit, maxKey)}
 }
@@ -174,7 +174,7 @@ type Handle struct {
 	// Token has at most 24 characters and cannot be guessed.
 	Token string
 	Run   string
-	// Seq is the last event of the position of the handle.
+	// Seq is the last event of the commit that created the handle.
 	Seq int64
 }
 
@@ -184,7 +184,7 @@ type Snapshot struct {
 	// Seq is the last event that the state includes, Head is the MAC of that event.
 	Seq  int64
 	Head []byte
-	// State is the JSON of an engine.State.
+	// State is the JSON of a snapshotState.
 	State []byte
 	MAC   []byte
 }

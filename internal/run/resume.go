@@ -13,9 +13,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// Resume finds runs of the caller to continue: by id, by words in goal, notes, workflow,
-// project, branch and time, or, without words, the most recently used ones. Each has a
-// handle that is ready to use.
+// Resume finds runs of the caller to continue: by id, by words of goal, notes, outputs,
+// workflow, project and branch, by time, or, without words, the most recently used ones.
+// Each has a handle that is ready to use.
 func (s *Service) Resume(ctx context.Context, c Caller, r ResumeRequest) ([]Candidate, error) {
 	if err := checkLimits(sizeLimit{"query", r.Query, maxGoal}, sizeLimit{"project", r.Project, maxGoal}); err != nil {
 		return nil, err

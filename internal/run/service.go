@@ -48,8 +48,8 @@ type Options struct {
 	Key         Key
 	// Heads may be nil. Then a rollback of the journal is not detected.
 	Heads Heads
-	// Open returns the journal, the key and the heads if they are not set. Every call of
-	// the service calls it. It must return the same values whenever it succeeds.
+	// Open returns the journal, the key and the heads if they are not set. It is called
+	// often, and must return the same values whenever it succeeds.
 	Open func(context.Context) (Journal, Key, Heads, error)
 	// PersonGates makes all gates of new runs require human approval.
 	PersonGates bool
@@ -121,8 +121,8 @@ func ByCaller(c Caller) By {
 	return By{User: c.User, Client: Truncate(c.Client, maxKey), Via: via}
 }
 
-// maxAttempts bounds the retries after conflicts. Each conflict means that another command
-// succeeded, so that all callers make progress.
+// maxAttempts bounds the attempts of a command that conflicts with others. Each conflict
+// means that another command succeeded, so some caller always makes progress.
 const maxAttempts = 100
 
 // retryOnConflict runs a command, and repeats it after a conflict, up to maxAttempts times.

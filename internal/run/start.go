@@ -101,7 +101,8 @@ func startError(id string, err error) error {
 	}
 }
 
-// entry is an event with its author. The events of the current command have no author yet.
+// entry is an event of the engine with its journal event. The journal event has no time and
+// no author if it belongs to the current command.
 type entry struct {
 	fact  engine.Event
 	event Event

@@ -25,7 +25,8 @@ type CheckRequest struct {
 
 // Verdict is the result of a check.
 type Verdict struct {
-	// Valid reports whether the document loads, its modules exist, and its scripts compile.
+	// Valid reports whether the document loads and, if it is a graph, its modules exist and
+	// its scripts compile.
 	Valid bool         `json:"valid"`
 	Kind  hookdef.Kind `json:"kind,omitempty"`
 	ID    string       `json:"id,omitempty"`
@@ -34,7 +35,7 @@ type Verdict struct {
 	// Graph is the document as JSON, if it loads; Module is set for a module.
 	Graph  json.RawMessage `json:"graph,omitempty"`
 	Module *hookdef.Module `json:"module,omitempty"`
-	// Overlaps names the active graphs that apply to some of the same requests as this
+	// Overlaps names the enabled graphs that apply to some of the same requests as this
 	// graph.
 	Overlaps []string `json:"overlaps,omitempty"`
 	// Diagnostics of scripts have the pointer of the script, and line numbers within it.
@@ -43,8 +44,8 @@ type Verdict struct {
 	linked *hookdef.Linked
 }
 
-// Check checks a document: the rules of graphs, probable mistakes, the modules that it
-// names, and the syntax of its scripts.
+// Check checks a document: its structure and, if it is a graph, probable mistakes, the
+// modules that it names, and the syntax of its scripts.
 func (d *Service) Check(ctx context.Context, r CheckRequest) (*Verdict, error) {
 	v := &Verdict{Diagnostics: []guideway.Diagnostic{}}
 	document, found := workflow.CheckAs("", []byte(r.Text), workflow.As{Dialect: guideway.DialectHooks})
@@ -78,7 +79,8 @@ func (d *Service) Check(ctx context.Context, r CheckRequest) (*Verdict, error) {
 	return v, nil
 }
 
-// placeDiagnostics adds the pointers of scripts in the document to their diagnostics.
+// placeDiagnostics sets the pointer of each diagnostic of a script: it points to the script
+// or the module ID in the document.
 func placeDiagnostics(l *hookdef.Linked, found []guideway.Diagnostic) []guideway.Diagnostic {
 	for i := range found {
 		n := slices.IndexFunc(l.Nodes, func(n hookdef.Node) bool { return n.ID == found[i].Node })
@@ -94,7 +96,6 @@ func placeDiagnostics(l *hookdef.Linked, found []guideway.Diagnostic) []guideway
 	return found
 }
 
-// checkScript checks a script.
 func checkScript(ctx context.Context, checker runner.Checker, id, text string) ([]guideway.Diagnostic, error) {
 	graph := &hookdef.Graph{ID: id, Nodes: []hookdef.Node{{ID: id, Kind: hookdef.HookNode, Hook: &hookdef.Hook{Script: text, Blocking: true}}}}
 	linked, found := hookdef.Link(graph, hookdef.Library{})
@@ -110,7 +111,7 @@ func (v *Verdict) firstError() error {
 		if f.Severity != guideway.SeverityError {
 			continue
 		}
-		err := guideway.Errorf(guideway.CodeInvalidDefinition, "the document is not a valid hook graph: %s", f.Message)
+		err := guideway.Errorf(guideway.CodeInvalidDefinition, "the document is not valid: %s", f.Message)
 		if f.Fix != "" {
 			err = err.WithFix("%s", f.Fix)
 		}

@@ -16,9 +16,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Render returns the text of a graph for its file. A YAML file stays YAML, and unchanged
-// parts keep their comments, order and style; otherwise the result is JSON in a readable
-// order.
+// Render returns the text of a graph for its file. If the file is YAML and can be patched,
+// the result is YAML, in which unchanged parts keep their comments, order and style.
+// Otherwise, the result is JSON in a readable order.
 func Render(was []byte, graph json.RawMessage) ([]byte, error) {
 	var value any
 	if err := jsontext.Decode(graph, &value); err != nil {
@@ -74,7 +74,7 @@ func keysOf(object map[string]any) []string {
 	})
 }
 
-// shortLine is the maximum length of an object on one line.
+// shortLine is the maximum length of a flat object or list on one line.
 const shortLine = 100
 
 // writeJSON writes a value with an indent. Short flat values are on one line, so that a
@@ -146,8 +146,8 @@ func writeScalar(b *bytes.Buffer, value any) {
 	}
 }
 
-// patchText returns a YAML text with the changes of a value; or nil if it cannot be
-// patched.
+// patchText changes a YAML text so that it has a new value, and returns the result, or nil
+// if the text cannot be patched.
 func patchText(was []byte, value any) []byte {
 	var document yaml.Node
 	if yaml.Unmarshal(was, &document) != nil || document.Kind != yaml.DocumentNode || len(document.Content) != 1 || hasAlias(&document) {
@@ -217,8 +217,8 @@ func patchMap(n *yaml.Node, value map[string]any) {
 }
 
 // patchList changes the items of a list, and keeps the YAML nodes of items that still
-// exist. A graph's node is identified by its ID, an edge by its ends, and any other item by
-// its position.
+// exist. A graph's node is identified by its ID, an edge by its ends and branch, and any
+// other item by its position.
 func patchList(n *yaml.Node, value []any) {
 	used := make([]bool, len(n.Content))
 	var items []*yaml.Node
@@ -240,7 +240,8 @@ func patchList(n *yaml.Node, value []any) {
 	n.Content = items
 }
 
-// nameOfItem returns the text that identifies a node or an edge.
+// nameOfItem returns the text that identifies a node or an edge, or "" for an item without
+// one.
 func nameOfItem(v any) string {
 	object, _ := v.(map[string]any)
 	text := func(key string) string { s, _ := object[key].(string); return s }
@@ -286,7 +287,8 @@ func hasLines(value any) bool {
 	return false
 }
 
-// newNode returns a new node for a value: in flow style if it is short and flat.
+// newNode returns a new node for a value. A flat object without multi-line strings has the
+// flow style.
 func newNode(value any) *yaml.Node {
 	switch value := value.(type) {
 	case map[string]any:

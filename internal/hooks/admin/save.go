@@ -17,15 +17,15 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// SaveRequest is a new version of a graph.
+// SaveRequest is a new version of a graph or a module.
 type SaveRequest struct {
 	ID string
 	// Source is the name of the source to save the graph in.
 	Source string
 	// Base is the version of the file that the change started from; empty for a new file.
 	Base string
-	// Graph is the document as JSON; it is written so that unchanged lines of the file are
-	// kept. If Graph is empty, Text is written, which is the complete file.
+	// Graph is the document as JSON, which Render writes. If Graph is empty, Text is
+	// written, which is the complete file.
 	Graph json.RawMessage
 	Text  string
 	// Who is the person who saves the graph, and Note the reason; the list of versions
@@ -97,8 +97,8 @@ func (r *SaveRequest) newText(was []byte) (string, error) {
 	return string(text), err
 }
 
-// findLongNumber returns the first integer above 53 bits, or nil: a script and a browser
-// would round it.
+// findLongNumber returns the first number whose absolute value is larger than 2^53-1, or
+// nil. A script and a browser would round it.
 func findLongNumber(n *doc.Node) *doc.Node {
 	if n == nil {
 		return nil
@@ -119,8 +119,8 @@ func findLongNumber(n *doc.Node) *doc.Node {
 	return nil
 }
 
-// checkSavable refuses a graph that would not load, would load under a different ID, or
-// would make two active graphs apply to one request.
+// checkSavable refuses a document that is not a valid graph, has a different ID, or would
+// make two active graphs apply to one request.
 func checkSavable(m *state, info catalog.SourceInfo, id string, v *Verdict) error {
 	switch {
 	case !v.Valid:
@@ -238,7 +238,7 @@ func nameIn(info catalog.SourceInfo, path string) (string, error) {
 type ModuleText struct {
 	Module
 	Script string `json:"script"`
-	// Base is the version of the module's file, if the file is writable.
+	// Base is the version of the module's file, if that is a writable .js file.
 	Base string `json:"base,omitempty"`
 }
 
@@ -271,8 +271,8 @@ func (d *Service) GetModule(_ context.Context, id string) (*ModuleText, error) {
 	return nil, guideway.Errorf(guideway.CodeNotFound, "unknown hook module %q", id).WithFix("guideway hooks list --modules")
 }
 
-// SaveModule writes a module's script to a directory of the user or the project. If an
-// active graph belongs to the user, it uses the new script immediately.
+// SaveModule writes a module's script to a directory of the user or the project. Active
+// graphs of the user that use the module use the new script immediately.
 func (d *Service) SaveModule(ctx context.Context, r SaveRequest) (*ModuleText, error) {
 	text, err := json.Marshal(hookdef.Module{ID: r.ID, Name: r.ID, Script: r.Text})
 	if err != nil {

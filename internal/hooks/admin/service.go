@@ -118,7 +118,7 @@ type Row struct {
 	// Pin is the hash of the graph's behavior; empty if the graph does not load.
 	Pin   string `json:"pin,omitempty"`
 	Stale bool   `json:"stale,omitempty"`
-	// Overlaps names the active graphs that apply to some of the same requests as this
+	// Overlaps names the enabled graphs that apply to some of the same requests as this
 	// graph.
 	Overlaps  []string             `json:"overlaps,omitempty"`
 	Overrides []catalog.Overridden `json:"overrides,omitempty"`

@@ -255,8 +255,8 @@ func TestSaveRefusesInvalidGraphs(t *testing.T) {
 		code                    guideway.Code
 		says                    string
 	}{
-		{"a circle", "mine", "user", cyclic, guideway.CodeInvalidDefinition, "not a valid hook graph"},
-		{"a script with a syntax error", "mine", "user", newGraph("mine", "if ("), guideway.CodeInvalidDefinition, "not a valid hook graph"},
+		{"a circle", "mine", "user", cyclic, guideway.CodeInvalidDefinition, "the document is not valid"},
+		{"a script with a syntax error", "mine", "user", newGraph("mine", "if ("), guideway.CodeInvalidDefinition, "the document is not valid"},
 		{"an unknown module", "mine", "user", strings.Replace(newGraph("mine", "x"), `"script":"x"`, `"hookModuleId":"none"`, 1), guideway.CodeInvalidDefinition, "Module 'none' does not exist"},
 		{"another id", "other", "user", newGraph("mine", "1"), guideway.CodeInvalid, "has the id"},
 		{"a path outside of the directory", "../mine", "user", newGraph("../mine", "1"), guideway.CodeInvalidDefinition, "not a valid file name"},
@@ -416,7 +416,7 @@ func TestTrialShowsEachNode(t *testing.T) {
 		t.Errorf("the trace of the hook is %+v with the input %s and the output %s", n.NodeTrace, n.Input, n.Output)
 	}
 	_, err = r.Try(t.Context(), hookadmin.TryRequest{CheckRequest: hookadmin.CheckRequest{Text: newGraph("g", "if (")}, Sample: hookadmin.Sample{Request: json.RawMessage(`{}`)}})
-	r.checkRefused(guideway.CodeInvalidDefinition, "not a valid hook graph", err)
+	r.checkRefused(guideway.CodeInvalidDefinition, "the document is not valid", err)
 	_, err = r.Try(t.Context(), hookadmin.TryRequest{CheckRequest: hookadmin.CheckRequest{Text: newGraph("g", "1")}, Sample: hookadmin.Sample{Request: json.RawMessage(`{"method":"tools/list"}`)}})
 	r.checkRefused(guideway.CodeInvalid, "the graph applies to", err)
 }

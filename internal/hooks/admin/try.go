@@ -21,13 +21,13 @@ type Sample struct {
 	// Response is the server's answer: a result, {"result": ...}, or {"error": {"message":
 	// ...}} for a failing call; empty means an empty result.
 	Response json.RawMessage
-	// Client and Server are the names that hooks see.
+	// Client and Server are the names and IDs that hooks see.
 	Client, Server string
 	// Variables replace the initial values of the graph's variables.
 	Variables map[string]json.RawMessage
 	// Owner is the user for whom the scripts run.
 	Owner string
-	// Detail adds the input and output of each node.
+	// Detail adds the input and output of each script.
 	Detail bool
 }
 

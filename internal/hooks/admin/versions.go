@@ -101,7 +101,7 @@ func (v *versionStore) addVersion(s versionSet, text, who, note string) error {
 	return nil
 }
 
-// addFound adds the text of a file that was changed by other programs.
+// addFound adds the text found in a file, which another program may have written.
 func (v *versionStore) addFound(s versionSet, text []byte) error {
 	if len(text) == 0 {
 		return nil

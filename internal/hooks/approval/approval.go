@@ -19,11 +19,11 @@ import (
 type Kind string
 
 // KindHookGraph is a hook graph with its scripts; the hash is its pin. A graph is active
-// while it has a record.
+// only while it has a record.
 const KindHookGraph Kind = "hook-graph"
 
 // KindMachine is an agent machine with its script. A machine of a reviewed source can run
-// while it has a record.
+// only while it has a record with its hash.
 const KindMachine Kind = "machine"
 
 const (

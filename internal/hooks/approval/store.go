@@ -53,7 +53,7 @@ func Open(opts Options) (*Store, error) {
 	return &Store{opts: opts}, nil
 }
 
-// file is the content of the file.
+// file is the JSON object in the file.
 type file struct {
 	Form    int     `json:"form"`
 	Records Records `json:"records"`
@@ -90,7 +90,7 @@ func (s *Store) List() (Records, error) {
 	return f.Records, nil
 }
 
-// invalidFile returns the error for a file that is not authentic.
+// invalidFile returns the error for a file that must not be used.
 func (s *Store) invalidFile(why string) error {
 	return guideway.Errorf(guideway.CodeForbidden, "the approval file %s %s; all of it is ignored", s.opts.Path, why).
 		WithFix("restore the file from a backup, or move it away and repeat the approvals")

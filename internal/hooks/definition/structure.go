@@ -9,8 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// checkStructure checks the rules that a schema cannot express: IDs, bindings, and the
-// whole graph.
+// checkStructure checks the rules that a schema cannot express: unique module IDs,
+// bindings, and the structure of the graph.
 func (p *parser) checkStructure(at shape.Place, g *Graph) {
 	p.checkModuleIDs(at.Key("modules"), g)
 	if g.Type == ToolsList {
@@ -35,7 +35,7 @@ func (p *parser) checkModuleIDs(at shape.Place, g *Graph) {
 	for i := range g.Modules {
 		m := &g.Modules[i]
 		if m.ID != "" && (seen[m.ID] || m.ID != m.Name && seen[m.Name]) {
-			p.Errorf(at.Index(i).Key("id"), CodeDuplicateID, "give each module a unique id and name", "Two modules have the name '%s'.", m.ID)
+			p.Errorf(at.Index(i).Key("id"), CodeDuplicateID, "give each module a unique id and name", "Another module already has the id or name of module '%s'.", m.ID)
 		}
 		seen[m.ID], seen[m.Name] = true, true
 	}
@@ -92,8 +92,8 @@ func (c *checker) addEdgeError(e int, key, code, fix, format string, args ...any
 	})
 }
 
-// indexEdges resolves the ends of all edges, and reports duplicate IDs, edges without a
-// target and duplicate edges.
+// indexEdges resolves the ends of all edges. It reports duplicate IDs, fire-and-forget
+// hooks that answer, edges from or to unknown nodes, and duplicate edges.
 func (c *checker) indexEdges() {
 	for n := range c.Nodes {
 		id := c.Nodes[n].ID
@@ -181,7 +181,7 @@ func (c *checker) checkNode(n int) {
 			c.addEdgeError(e, "target", CodeStartInput, "remove the edge", "An edge leads from '%s' to the start '%s', which cannot have incoming edges.", c.Edges[e].Source, node.ID)
 		}
 	case len(c.in[n]) > 1:
-		c.addNodeError(n, CodeInputMany, "keep one of the edges; add a copy of a node that two branches need to each branch",
+		c.addNodeError(n, CodeInputMany, "keep one of the edges; if several branches need the node, add a copy of it to each branch",
 			"%d edges lead to node '%s'; every node except the start has exactly one.", len(c.in[n]), node.ID)
 	}
 	switch {
@@ -254,7 +254,8 @@ func (c *checker) targetsOf(n int) []int {
 	return to
 }
 
-// reachableFrom marks the nodes that are reachable from some nodes.
+// reachableFrom reports for each node whether a path of at least one edge leads to it from
+// one of the starts.
 func (c *checker) reachableFrom(starts ...int) []bool {
 	seen := make([]bool, len(c.Nodes))
 	for queue := starts; len(queue) > 0; queue = queue[1:] {
@@ -268,7 +269,8 @@ func (c *checker) reachableFrom(starts ...int) []bool {
 	return seen
 }
 
-// checkCycles reports each cycle once, at its first node.
+// checkCycles reports each cycle at its first node. Cycles that share a node are reported
+// as one.
 func (c *checker) checkCycles() {
 	told := make([]bool, len(c.Nodes))
 	for n := range c.Nodes {

@@ -36,7 +36,7 @@ const (
 	// StateActive means that the graph runs.
 	StateActive State = "active"
 	// StateChanged means that the graph differs from its approval, StateBroken that it does
-	// not load, and StateTemplate that it is a template, which is never active.
+	// not load or compile, and StateTemplate that it is a template, which is never active.
 	StateChanged  State = "changed"
 	StateBroken   State = "broken"
 	StateTemplate State = "template"
@@ -77,9 +77,10 @@ type Activation struct {
 }
 
 // Activate returns the set of approved graphs. An approved graph that cannot run blocks the
-// calls it applies to: one that does not load, one that differs from its approval, and one
-// that is missing from a present source. present reports whether a source is present; a
-// project's source is present only if its directory is in use.
+// calls that it applied to when it was approved. Such a graph does not load, has become a
+// template, differs from its approval, or is missing from a present source. present reports
+// whether a source is present; a project's source is present only if its directory is in
+// use.
 func Activate(candidates []Candidate, records approval.Records, present func(source string) bool) *Activation {
 	a := &Activation{States: map[approval.Key]State{}}
 	known := map[approval.Key]bool{}

@@ -20,7 +20,8 @@ type Change struct {
 	// Pointer is the JSON pointer (RFC 6901) into the context:
 	// /request/params/arguments/path.
 	Pointer string `json:"pointer"`
-	// Before and After are the values; a long one is a shortened string.
+	// Before and After are the values. A value longer than maxChangeBytes is a string with
+	// the beginning of its JSON.
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
 }
@@ -34,7 +35,8 @@ func (c *changes) addChange(op string, at doc.Pointer, before, after *tree) {
 	}
 }
 
-// traceValue returns a value in the form of a trace.
+// traceValue returns a value as JSON for a trace. For a value of more than maxChangeBytes,
+// it returns a string with the beginning of the value's JSON.
 func traceValue(t *tree) json.RawMessage {
 	if t == nil {
 		return nil

@@ -4,8 +4,8 @@
 // Rules:
 //
 //   - The call is sent at most once.
-//   - A blocking hook that fails or times out stops the call: no request and no
-//     response passes without a hook that applies to it.
+//   - A blocking hook that fails or times out stops the call, so that no request
+//     or response skips a hook that applies to it.
 //   - A fire-and-forget hook gets a copy, and neither delays nor changes the call.
 //   - Everything that no hook has changed is passed on byte for byte.
 //
@@ -23,7 +23,8 @@ import (
 // Scripts runs the scripts of hooks.
 type Scripts interface {
 	// RunHook runs a script on a context value. An error should be a *ScriptError; any
-	// other is reported unchanged. RunHook must return soon after ctx is done.
+	// other error is reported unchanged, unless the timeout has passed. RunHook must return
+	// soon after ctx is done.
 	RunHook(ctx context.Context, call ScriptCall) (*ScriptResult, error)
 }
 
@@ -71,7 +72,7 @@ const (
 
 // ScriptError is the error of a script.
 type ScriptError struct {
-	// Code is CodeScript or CodeTimeout.
+	// Code is CodeScript, CodeTimeout or CodeAudit.
 	Code    string
 	Message string
 	// File, Line and Column are the position in the user's own script, if known.
@@ -113,7 +114,7 @@ type Auditor interface {
 	Audit(ctx context.Context, entry AuditEntry) error
 }
 
-// AuditEntry is an audit record with fields that no script can forge.
+// AuditEntry is a script's audit record, with fields that the script cannot forge.
 type AuditEntry struct {
 	Time     time.Time       `json:"time"`
 	Graph    string          `json:"graph"`
@@ -163,11 +164,12 @@ type Outcome struct {
 	// Response is the result to return; empty for a refused or failed request.
 	Response json.RawMessage
 	// Err is the reason why there is no response: the caller's own error for a failed call,
-	// otherwise a *guideway.Error.
+	// a *Refusal for a refused request, and otherwise a *guideway.Error.
 	Err error
 	// Sent reports whether the call was sent.
 	Sent bool
-	// Node is the node that refused, answered or failed.
+	// Node is the node that refused or failed, or the hook that ended the request with its
+	// own response.
 	Node string
 
 	trace *trace

@@ -12,7 +12,7 @@ type Program struct {
 	start int
 }
 
-// node is a node with its successors by position.
+// node is a node with the indices of its successors.
 type node struct {
 	*hookdef.Node
 	script hookdef.Script

@@ -80,8 +80,8 @@ func (m *member) appliesTo(upstream, tool string) bool {
 	return len(m.bindings) == 0 || slices.ContainsFunc(m.bindings, func(b hookdef.Binding) bool { return b.Has(upstream, tool) })
 }
 
-// Overlapping returns the names of the set's graphs that apply to a request that the given
-// graph also applies to.
+// Overlapping returns the IDs of the set's other graphs that apply to a request that the
+// given graph also applies to.
 func (s *Set) Overlapping(g *hookdef.Graph) []string {
 	if s == nil {
 		return nil

@@ -28,7 +28,7 @@ type state struct {
 	sent    bool
 	took    time.Duration
 	failure error
-	// answered reports whether a hook has set the response.
+	// answered reports whether a hook has answered instead of the server.
 	answered bool
 	// altered reports whether a hook has changed the request or the response.
 	altered bool
@@ -175,7 +175,7 @@ func (s *state) applyTree(after *tree) ([]Change, error) {
 	return diff.list, nil
 }
 
-// orEmpty returns an empty object instead of nil.
+// orEmpty returns t, or an empty object if t is missing or null.
 func orEmpty(t *tree) *tree {
 	if t.isNull() {
 		return &tree{kind: '{', raw: []byte("{}")}
@@ -204,7 +204,8 @@ func (s *state) applyResponse(diff *changes, after *tree) (bool, error) {
 	return changed, nil
 }
 
-// replaceValue applies a value of a kind, and reports whether it has changed.
+// replaceValue applies a value that a script left, and reports whether it has changed.
+// after is nil if the script removed the value; otherwise it must be of the given kind.
 func (v *value) replaceValue(diff *changes, at doc.Pointer, after *tree, kind byte) (bool, error) {
 	before, err := v.decodeTree()
 	if err != nil {

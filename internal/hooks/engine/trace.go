@@ -9,7 +9,8 @@ import (
 type trace struct {
 	mu    sync.Mutex
 	nodes []NodeTrace
-	// pending counts running nodes; done is closed when it reaches zero.
+	// pending counts the request and its running fire-and-forget hooks; done is closed when
+	// it reaches zero.
 	pending int
 	done    chan struct{}
 }

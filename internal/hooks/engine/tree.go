@@ -153,7 +153,7 @@ type treeParser struct {
 	pos  int
 }
 
-// skipSpace skips white space.
+// skipSpace skips white space, commas and colons.
 func (p *treeParser) skipSpace() {
 	for {
 		switch p.data[p.pos] {

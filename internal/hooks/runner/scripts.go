@@ -34,8 +34,9 @@ type Scripts struct {
 
 var _ hookengine.Scripts = (*Scripts)(nil)
 
-// The memory limit of a script is a fixed part that is sufficient for most scripts, and a
-// part proportional to the size of its context.
+// The limits of a script in bytes. The memory limit is memory plus perByte for each byte of
+// the context, but at most mostMemory. The output limit is twice the size of the context,
+// but at least output and at most mostOutput.
 const (
 	memory, mostMemory = 32 << 20, 128 << 20
 	output, mostOutput = 4 << 20, 32 << 20

@@ -18,8 +18,8 @@ import (
 // Time limits of a worker, apart from those of scripts.
 const (
 	startTime = 15 * time.Second // maximum time until a worker is ready
-	// lateTime is the delay after a call's timeout until the worker is killed. The worker's
-	// own watchdog acts earlier.
+	// lateTime is added to a call's timeout and its grace period; after that, the worker is
+	// killed. The worker's own watchdog acts earlier.
 	lateTime = 150 * time.Millisecond
 )
 

@@ -66,7 +66,7 @@ func (p *Pool) acquire(ctx context.Context, owner string) (*process, error) {
 	return nil, guideway.Errorf(guideway.CodeUnavailable, "wait for a script worker: %w", context.Cause(ctx))
 }
 
-// release returns a worker; an unusable one is killed.
+// release returns a worker to the pool. It kills an unusable or surplus worker.
 func (p *Pool) release(owner string, process *process, usable bool) {
 	p.mu.Lock()
 	delete(p.busy, process)

@@ -33,7 +33,7 @@ type Module struct {
 	Source string
 	// Hash, if set, must equal Hash of Source, so that only the approved text runs.
 	Hash string
-	// Params are the parameters of a function body; if empty, there is one, "context".
+	// Params are the parameters of a function body; if nil, there is one, "context".
 	Params []string
 }
 
@@ -52,8 +52,9 @@ type Call struct {
 	Args []json.RawMessage
 	// Limits limit the call.
 	Limits Limits
-	// Owner is the user for whom the script runs. If all workers are busy, the owners are
-	// served in turn, and one owner gets at most half of the workers.
+	// Owner is the user for whom the script runs. If calls wait, an owner with the fewest
+	// running calls is served first. One owner gets at most half of Options.Burst workers,
+	// but at least one.
 	Owner string
 	// Fixed makes the call deterministic; if nil, the call uses the real time and real
 	// random numbers.
@@ -98,9 +99,9 @@ func Types() string { return types }
 
 // Limits of the size of a call.
 const (
-	// MaxSource is the maximum size of a source, and of a library in total.
+	// MaxSource is the maximum size of a source, and of a library in total, in bytes.
 	MaxSource = 1 << 20
-	// MaxInput is the maximum size of the arguments and this in total.
+	// MaxInput is the maximum size of the arguments and this in total, in bytes.
 	MaxInput = 16 << 20
 
 	maxName    = 200

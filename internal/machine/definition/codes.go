@@ -5,7 +5,7 @@ const (
 	// CodeOldDialect reports a machine of the older dialect, which has actions and
 	// conditions in place of handlers.
 	CodeOldDialect = "machine-dialect-old"
-	// CodeInputs reports a machine with both 'input' and 'inputs', or neither.
+	// CodeInputs reports a machine with both 'input' and 'inputs'.
 	CodeInputs = "machine-inputs"
 )
 

@@ -136,8 +136,8 @@ func (p *parser) addRoles(m *Machine, sources map[string]json.RawMessage, roles 
 	}
 }
 
-// checkReferences checks that the script and the roles exist. If a role file is invalid,
-// missing roles are not reported.
+// checkReferences checks that the roles, the script and its handlers exist. If a role file
+// is invalid, missing roles are not reported.
 func (p *parser) checkReferences(at shape.Place, m *Machine, files Files, broken bool) {
 	for i := range m.Agents {
 		if broken || files.Alone {
@@ -178,7 +178,8 @@ func scriptDir(config string) string {
 	return path.Join(dir, stem)
 }
 
-// setCanonical sets the canonical text and the hash, with the roles of the agents.
+// setCanonical sets the canonical text and the hash, and removes the roles that no agent
+// has.
 func (d *Definition) setCanonical(config string, sources map[string]json.RawMessage) {
 	p := pinnedMachine{Machine: json.RawMessage(config), Roles: map[string]json.RawMessage{}, Script: d.Script, ScriptFile: path.Base(path.Dir(d.ScriptFile)) + "/" + path.Base(d.ScriptFile)}
 	if d.ScriptFile == "" {

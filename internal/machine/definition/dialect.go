@@ -130,7 +130,7 @@ func (p *parser) readDuration(at shape.Place) time.Duration {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		p.Errorf(at, CodeDuration, "write a number and a unit: 30s, 10m, 2h", "Field '%s' %s has the value %s, which is not a duration.", at.Name, at.Where, shape.Quote(text))
+		p.Errorf(at, CodeDuration, "write a number and a unit: 30s, 10m, 2h", "Field '%s' %s has the value %s, which is not a positive duration.", at.Name, at.Where, shape.Quote(text))
 		return 0
 	}
 	return d

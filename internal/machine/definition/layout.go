@@ -13,8 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// configStem is the name of a configuration in the machine's own directory, without
-// extension; SynthDev uses config.
+// The names of files in a machine's own directory. configStem and configStemOld are names
+// of the configuration without extension; SynthDev uses config.
 const (
 	configStem    = "machine"
 	configStemOld = "config"
@@ -24,7 +24,7 @@ const (
 	recordingFile = "recording.json"
 )
 
-// The limits of a machine directory.
+// The maximum size of a file in bytes, and the maximum number of machines in a directory.
 const (
 	maxFile     = 1 << 20
 	maxMachines = 1000
@@ -55,7 +55,8 @@ func (l *Loaded) Files() Files { return l.files }
 
 // LoadFiles loads all machines of a directory with the given file names: NAME.json with
 // NAME/script.js and NAME/roles.json, or NAME/machine.json with both in the same directory;
-// roles.json in the directory itself applies to all machines. read returns the content of a
+// roles.json in the directory itself applies to all machines. A configuration may also be a
+// YAML file, and machine.json may also be named config.json. read returns the content of a
 // file, or an error that wraps fs.ErrNotExist. prefix is the path of the directory as
 // diagnostics show it.
 func LoadFiles(names []string, read func(name string) ([]byte, error), prefix string) []Loaded {
@@ -114,7 +115,7 @@ func RecordingOf(l Loaded, prefix string) string {
 	return path.Join(stemOf(name), recordingFile)
 }
 
-// LoadFile loads the machine of one configuration, which may be a directory.
+// LoadFile loads one machine, by the path of its configuration or of its directory.
 func LoadFile(fsys fs.FS, prefix, name string) Loaded {
 	read := func(name string) ([]byte, error) { return readFile(fsys, name) }
 	if info, err := fs.Stat(fsys, name); err == nil && info.IsDir() {

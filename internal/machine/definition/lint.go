@@ -114,7 +114,7 @@ func (l *linter) lintTransitions(at shape.Place) {
 	}
 }
 
-// nextStates returns the states that may follow a state in document order, as far as a
+// nextStates returns, in document order, the states that may follow a state, as far as a
 // static analysis of the script shows. sure reports whether the list is complete.
 func (d *Definition) nextStates(s *State, code scriptIndex) (following []string, sure bool) {
 	set := map[string]bool{}

@@ -74,7 +74,7 @@ type Output struct {
 	Description string
 }
 
-// Variable is a value of common_data.
+// Variable is an initial value of common_data.
 type Variable struct {
 	Name  string
 	Value json.RawMessage
@@ -85,10 +85,11 @@ type Context struct {
 	Name string
 	// Starting are the initial messages in the chat-completions format.
 	Starting []json.RawMessage
-	// MaxLength limits the sent part of the conversation in characters; 0 if MaxTokens is
-	// set.
+	// MaxLength limits the sent part of the conversation in characters. It has no effect if
+	// MaxTokens is set, and is DefaultMaxLength if the machine sets neither.
 	MaxLength int
-	// MaxTokens limits the sent part of the conversation in tokens; 0 if MaxLength is set.
+	// MaxTokens limits the sent part of the conversation in tokens; 0 means that MaxLength
+	// applies.
 	MaxTokens int
 }
 

@@ -22,7 +22,8 @@ const (
 type token struct {
 	kind tokenKind
 	text string
-	// at is the offset in the script; -1 inside a template literal.
+	// at is the offset in the script; -1 inside a template literal, and for a regular
+	// expression.
 	at int
 }
 

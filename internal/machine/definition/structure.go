@@ -28,7 +28,7 @@ func (p *parser) checkStructure(at shape.Place, m *Machine) {
 	}
 }
 
-// checkState checks the references of one state to other parts of the machine.
+// checkState checks the references and the actions of one state.
 func (p *parser) checkState(at shape.Place, m *Machine, s *State) {
 	p.checkKnown(at.Key("agent"), CodeAgentUnknown, "agent", s.Agent, func() []string { return namesOf(m.Agents, agentName) })
 	if s.Next != StateStop {

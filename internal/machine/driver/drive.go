@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// Update reports an event of a run to an observer.
+// Update reports an event of a run, or a part of an agent's answer, to an observer.
 type Update struct {
 	RunID string
 	// Depth is 0 for the driven run, 1 for its sub-machine, 2 for a sub-machine of that
@@ -25,9 +25,9 @@ type Update struct {
 	Usage machineengine.Usage
 }
 
-// Drive executes a run until it ends, waits, or pauses. It returns an error if another
-// process drives the run, or if the driver itself fails; then the run can be driven again.
-// observe may be nil.
+// Drive executes a run until it ends, waits, or pauses. It returns an error if the run is
+// already being driven, or if the driver itself fails; in both cases the run can be driven
+// again. observe may be nil.
 func (s *Service) Drive(ctx context.Context, user, id string, observe func(Update)) error {
 	if observe == nil {
 		observe = func(Update) {}
@@ -216,7 +216,8 @@ func (d *drive) flushEvents(ctx context.Context) error {
 	return guideway.Errorf(guideway.CodeConflict, "the events of run %s could not be appended", d.l.rec.ID)
 }
 
-// flushResults appends a buffered result of a model or tool before the next external call.
+// flushResults appends the buffered events before the next external call, if they contain a
+// result.
 func (d *drive) flushResults(ctx context.Context) error {
 	if d.l.pending == 0 {
 		return nil

@@ -1,7 +1,7 @@
 // Package driver executes the runs of agent machines: it gets the next effect from the
-// engine, calls scripts, models and tools, and appends an intent to the journal before each
-// call and the result after it. An interrupted run continues where it was, and repeats no
-// call whose result was recorded.
+// engine and executes it. Before each call of a model, a tool or a sub-machine it appends
+// an intent to the journal, and after it the result. An interrupted run continues where it
+// was, and repeats no call whose result was recorded.
 //
 // The process that drives a run holds its lease, which is an event of the run. A process
 // that takes the lease over appends its event with the next sequence number, so that later

@@ -189,7 +189,8 @@ func (d *drive) recordFailure(e *machineengine.Event, err *llm.Error, chosen *Se
 	d.scheduleRetry(e, err.RetryAfter)
 }
 
-// scheduleRetry sets the time of the next attempt.
+// scheduleRetry sets the time of the next attempt, or makes the error permanent if the
+// server asks for too long a wait.
 func (d *drive) scheduleRetry(e *machineengine.Event, asked time.Duration) {
 	if !e.Error.Transient {
 		return
@@ -204,8 +205,8 @@ func (d *drive) scheduleRetry(e *machineengine.Event, asked time.Duration) {
 	e.Until = &until
 }
 
-// addResult adds a result of a paid call. It is appended before the next external call, in
-// the same write as the next intent if one follows.
+// addResult adds the result of an external call. It is appended before the next external
+// call, in the same write as the next intent if one follows.
 func (d *drive) addResult(e machineengine.Event) error {
 	if err := d.addEvent(e); err != nil {
 		return err

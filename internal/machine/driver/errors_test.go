@@ -351,7 +351,7 @@ func TestToolErrors(t *testing.T) {
 			results = append(results, m.Content)
 		}
 	}
-	want := []string{"not valid JSON", `"other__x" is not available`, `"s__none" is not available`, "server unavailable"}
+	want := []string{"not a JSON object", `"other__x" is not available`, `"s__none" is not available`, "server unavailable"}
 	for i, part := range want {
 		if i >= len(results) || !strings.Contains(results[i], part) {
 			t.Errorf("the agent got the results %q", results)

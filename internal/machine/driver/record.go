@@ -64,7 +64,7 @@ type loaded struct {
 	state   machineengine.State
 	head    []byte
 	seq     int64
-	// lease is the current lease, seen is the time of its last renewal.
+	// lease is the current lease, or nil; seen is the time of the last event of a driver.
 	lease *Lease
 	seen  time.Time
 	// request is the id of the start request, or "".
@@ -73,7 +73,7 @@ type loaded struct {
 	waitsForChild bool
 	// buffer holds events that were applied to the state but not appended to the journal.
 	buffer []run.Event
-	// pending is the number of buffered events up to the last paid result. These events are
+	// pending is the number of buffered events up to the last result. These events are
 	// appended before the next external call, even after an error.
 	pending int
 }

@@ -232,7 +232,7 @@ func remainingLimits(st *machineengine.State) machineengine.Limits {
 	}
 }
 
-// capLimits caps the limits l by most.
+// capLimits caps the calls, tokens, cost and time of l by those of most.
 func capLimits(l, most machineengine.Limits) machineengine.Limits {
 	less := func(a, b int64) int64 {
 		if b != 0 && (a == 0 || b < a) {
@@ -404,7 +404,7 @@ func (l *loaded) requestedInput() *machinedef.Input {
 
 // question returns the id of the question that the run waits for an answer to, or "". A run
 // requests an input at most once after it enters a state, and asks at most once for the
-// outcome of a tool call.
+// outcome of an attempt of a tool call.
 func (l *loaded) question() string {
 	st := &l.state
 	switch {

@@ -89,7 +89,8 @@ func (b *Background) Fork(ctx context.Context, c run.Caller, id string, seq int6
 	return b.driveAfter(c, "", s, err)
 }
 
-// View is a run without its events: status, conversations, data and definition.
+// View is a run without its events: status, conversations, data, definition, transitions
+// and limits.
 type View struct {
 	Status *Status `json:"status"`
 	// Conversations are the contexts, by name.

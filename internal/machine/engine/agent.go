@@ -13,7 +13,7 @@ import (
 )
 
 // nextAgentEffect returns the next effect of an agent's call: a call of a tool that the
-// model requested, or a request to the model.
+// model requested, a request to the model, or a pause if a budget is used up.
 func (p *Program) nextAgentEffect(s *State, st *machinedef.State, env Env) Effect {
 	role := p.Roles[st.Agent]
 	if t := s.AgentCall; t != nil && t.Done < len(t.Queue) {
@@ -128,7 +128,7 @@ func checkJSONObject(text string) string {
 	dec := json.NewDecoder(strings.NewReader(text))
 	switch err := dec.Decode(&fields); {
 	case err != nil:
-		return "are not valid JSON: " + err.Error()
+		return "are not a JSON object: " + err.Error()
 	case fields == nil:
 		return "are null"
 	case dec.More():

@@ -14,7 +14,7 @@ type Counter interface {
 	Count(text string) int
 }
 
-// messageTokens is the overhead of a message besides its text, in tokens.
+// messageTokens is the overhead of a message or a tool call besides its text, in tokens.
 const messageTokens = 4
 
 // ConversationView returns a conversation as one side sees it, within the limits of its
@@ -61,7 +61,7 @@ func ConversationView(all []llm.Message, c *machinedef.Context, side machinedef.
 	return out
 }
 
-// textSize returns the size of a text in tokens or characters.
+// textSize returns the size of a text in tokens, including messageTokens, or in characters.
 func textSize(text string, tokens bool, counter Counter) int {
 	if tokens {
 		return messageTokens + counter.Count(text)

@@ -45,10 +45,10 @@ type Event struct {
 	Step  Step   `json:"step,omitempty"`
 
 	// Inputs are the inputs of the run. Limits replaces the budgets of the definition.
-	// Index is the number of model answers that the parent run received before it started
-	// this run, or, in the result of a sub-machine, the number that the sub-machine
-	// received. Depth is the nesting depth. Demo is the machine whose recording answers.
-	// Allow restricts the tools and models of the agents.
+	// Index is the number of model answers and errors that the parent run received before
+	// it started this run, or, in the result of a sub-machine, the number that the
+	// sub-machine received. Depth is the nesting depth. Demo is the machine whose recording
+	// answers. Allow restricts the tools and models of the agents.
 	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
 	Limits *Limits                    `json:"limits,omitempty"`
 	Index  int                        `json:"index,omitempty"`
@@ -57,7 +57,8 @@ type Event struct {
 	Allow  json.RawMessage            `json:"allow,omitempty"`
 
 	// Function is the called handler. Set, Unset and Contexts are the changes that it made,
-	// Next is the state that it returned, and Console its output.
+	// Next is the state that it returned, and Console its output. In the result of a
+	// sub-machine, Next is the key of common_data for the output.
 	Function string                     `json:"function,omitempty"`
 	Set      map[string]json.RawMessage `json:"set,omitempty"`
 	Unset    []string                   `json:"unset,omitempty"`
@@ -82,7 +83,8 @@ type Event struct {
 	// Decision is a person's decision on a call whose outcome is unknown.
 	Decision Decision `json:"decision,omitempty"`
 
-	// Run, Machine and Usage belong to a sub-machine.
+	// Run and Machine identify a sub-machine. Usage is the usage of a sub-machine, or of a
+	// failed model request.
 	Run     string `json:"run,omitempty"`
 	Machine string `json:"machine,omitempty"`
 	Usage   *Usage `json:"spent,omitempty"`

@@ -17,7 +17,7 @@ const (
 	StatusRunning Status = "running"
 	// StatusWaiting waits for an input, or for a sub-machine that waits for one.
 	StatusWaiting Status = "waiting"
-	// StatusPaused keeps the run's state; the run continues after a person resumes it.
+	// StatusPaused keeps the run's state; the run continues after it is resumed.
 	StatusPaused    Status = "paused"
 	StatusCompleted Status = "completed"
 	StatusCancelled Status = "cancelled"
@@ -123,7 +123,7 @@ func (p *Program) DefaultLimits() Limits {
 	return Limits{States: b.States, Calls: b.Calls, Tokens: b.Tokens, Cost: b.Cost, Millis: b.Time.Milliseconds(), ToolCalls: b.ToolCalls}
 }
 
-// Apply folds an event into the state. It ignores events that do not fit the state.
+// Apply folds an event into the state.
 func (p *Program) Apply(s *State, e Event) {
 	s.Usage.Millis += e.Took
 	switch e.Kind {

@@ -44,7 +44,7 @@ type Error struct {
 	Kind Kind
 	// Status is the HTTP status; 0 if there is no response.
 	Status int
-	// Message is the server's message without secrets.
+	// Message describes the error, without secrets.
 	Message string
 	// RetryAfter is the wait that the server requests, or 0.
 	RetryAfter time.Duration
@@ -66,7 +66,8 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap returns the cause, or an error with the code for guideway.ErrorCode.
+// Unwrap returns an error with the code for guideway.ErrorCode, and the cause if there is
+// one.
 func (e *Error) Unwrap() []error {
 	code := guideway.CodeUnavailable
 	switch e.Kind {

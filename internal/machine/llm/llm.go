@@ -222,7 +222,8 @@ func (r *Response) Completion() json.RawMessage {
 	return out
 }
 
-// ReadCompletion parses a chat.completion object. A refusal is an *Error.
+// ReadCompletion parses a chat.completion object. A refusal, or an object that is not
+// valid, is an *Error.
 func ReadCompletion(data []byte) (*Response, error) {
 	malformed := func(why string) error {
 		return &Error{Kind: Malformed, Message: "the answer is not a chat completion: " + why}

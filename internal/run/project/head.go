@@ -140,8 +140,7 @@ func (r repository) packedRef(ref string) string {
 	}
 }
 
-// readSmall reads a regular file. It refuses a file that is longer than any that Git
-// writes.
+// readSmall reads a regular file. It refuses a file of more than smallBytes.
 func readSmall(name string) (text string, ok bool) {
 	file, err := safeopen.Open(name)
 	if err != nil {

@@ -3,7 +3,7 @@
 //
 // It reads a few files of a repository and runs no program. These files are untrusted: it
 // reads only regular files of bounded size, and returns nothing of their content except
-// valid names of branches and commits.
+// valid names of branches and commits, and paths of existing directories.
 package project
 
 import (
@@ -26,7 +26,8 @@ type Project struct {
 	// Path is the top of the work tree that contains the directory, or the directory if
 	// there is no work tree. It differs from Root in linked work trees.
 	Path string
-	// Branch is the checked out branch. It is empty on a detached head.
+	// Branch is the checked out branch. It is empty on a detached head, and if the
+	// repository uses reftables.
 	Branch string
 	// Commit is the checked out commit in hexadecimal. It is empty before the first commit,
 	// and if the repository uses reftables.

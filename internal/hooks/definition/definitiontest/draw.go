@@ -88,7 +88,6 @@ func (d *graphDrawer) addNode(kind hookdef.NodeKind) int {
 	return len(d.g.Nodes) - 1
 }
 
-// addEdge adds an edge.
 func (d *graphDrawer) addEdge(from, to int, branch hookdef.Branch) {
 	d.g.Edges = append(d.g.Edges, hookdef.Edge{Source: d.g.Nodes[from].ID, Target: d.g.Nodes[to].ID, Branch: branch})
 }

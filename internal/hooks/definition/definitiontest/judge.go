@@ -121,7 +121,7 @@ func (j *naiveJudge) checkEdges() {
 	}
 }
 
-// checkEdgeCounts counts the edges of a node.
+// checkEdgeCounts checks the number of edges of a node.
 func (j *naiveJudge) checkEdgeCounts(n *hookdef.Node) {
 	in, on := 0, map[hookdef.Branch]int{}
 	for _, e := range j.edges {

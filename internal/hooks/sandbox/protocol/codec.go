@@ -44,8 +44,8 @@ func (e *encoder) putBlocks(blocks [][]byte) {
 	}
 }
 
-// decoder reads the parts of a message. After the first missing part it returns zero
-// values, and end returns an error.
+// decoder reads the parts of a message. After the first missing or invalid part it returns
+// zero values, and checkEnd returns an error.
 type decoder struct {
 	rest   []byte
 	failed bool

@@ -14,8 +14,8 @@ import (
 //
 // The algorithm is the two-level segregated fit of Masmano and others (TLSF, 2004): two bit
 // maps lead to a free block of the right size, adjacent free blocks are merged, and every
-// operation takes constant time, even in a full region. The engine manages blocks below 512
-// bytes itself and allocates runs of them.
+// allocation and release takes constant time, even in a full region. The engine manages
+// blocks below 512 bytes itself and allocates runs of them.
 type heap struct {
 	functions lib.TJSMallocFunctions
 	top, end  uintptr // the used part ends at top, which can grow to end
@@ -103,7 +103,7 @@ func (h *heap) raiseTop(top uintptr) {
 	h.high = max(h.high, top)
 }
 
-// findFree returns a free block from the next larger step, whose blocks are all large
+// findFree returns a free block of the smallest step with free blocks that are all large
 // enough, or 0.
 func (h *heap) findFree(need uintptr) uintptr {
 	rounded := need + (uintptr(1)<<(bits.Len64(uint64(need))-1-stepBits) - 1)

@@ -39,7 +39,7 @@ func (i *Image) Size() int {
 // offsetOfRandom is the offset of Math.random's state in a context.
 const offsetOfRandom = unsafe.Offsetof(lib.TJSContext{}.Frandom_state)
 
-// usedMemory returns the part of the region that the engine has written to.
+// usedMemory returns the used part of the region.
 func (e *Engine) usedMemory() []byte {
 	return bytesAt(e.heap.baseAddress(), e.heap.top-e.heap.baseAddress())
 }

@@ -40,7 +40,7 @@ func (e *Engine) resultOf(v lib.TJSValue) (Value, error) {
 // the lower half.
 func payloadOf(v *lib.TJSValue) *uint64 { return (*uint64)(unsafe.Pointer(v)) }
 
-// fromGo converts a Go value.
+// fromGo converts a string, a float64 or a bool. Any other value becomes undefined.
 func (e *Engine) fromGo(from any) (v lib.TJSValue) {
 	switch from := from.(type) {
 	case string:

@@ -105,9 +105,9 @@ func dataSize() (uint64, bool) {
 	return pages * uint64(os.Getpagesize()), err == nil
 }
 
-// allowedCalls returns the system calls of the Go runtime and of the pipe. All others fail
-// with EPERM: above all open, socket, connect, execve, fork, ptrace and kill of other
-// processes.
+// allowedCalls returns the system calls of the Go runtime and of the pipe. Others fail with
+// EPERM, except clone3 and the calls of allowedArguments: above all open, socket, connect,
+// execve, fork, ptrace and kill of other processes.
 func allowedCalls() []string {
 	return []string{
 		"read", "write", "close", "poll", "ppoll",
@@ -124,7 +124,7 @@ func allowedCalls() []string {
 
 // allowedArguments returns the system calls that are allowed with some arguments only:
 // threads but no processes, signals to its own threads, and the fcntl commands of the Go
-// runtime. Others direct signals at other processes or wait for files.
+// runtime. Other arguments direct signals at other processes or wait for files.
 func allowedArguments() []seccomp.NameWithConditions {
 	allow := func(name string, argument uint32, operation seccomp.Operation, value int) seccomp.NameWithConditions {
 		return seccomp.NameWithConditions{Name: name, Conditions: seccomp.ArgumentConditions{{
@@ -141,7 +141,7 @@ func allowedArguments() []seccomp.NameWithConditions {
 	return calls
 }
 
-// filterCalls forbids all other system calls to all threads permanently.
+// filterCalls permanently forbids all system calls to all threads, except the allowed ones.
 func filterCalls() error {
 	info, err := arch.GetInfo("")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // A number that a script only passes on must not change, so the output gets the digits of
 // the input again.
 
-// maxDigits is the number of digits above which JavaScript may lose some.
+// maxDigits is the length from which a literal may have digits that JavaScript loses.
 const maxDigits = 16
 
 // numbers maps the JavaScript form of a number to the differing literals in the input, in

@@ -78,7 +78,7 @@ func (m *module) originOf(sources *sourcemap.Consumer, line, column int) (string
 // mapComment starts the comment that contains a source map.
 const mapComment = "//# sourceMappingURL=data:application/json"
 
-// maxSourceMap is the maximum size of a source map.
+// maxSourceMap is the maximum size of an encoded source map in bytes.
 const maxSourceMap = 4 << 20
 
 // readSourceMap decodes the source map in the last such comment of a source; nil if there

@@ -13,7 +13,7 @@ import (
 // module is a source for the engine.
 type module struct {
 	name, source string
-	// params are the parameters of a function body; a module has none.
+	// body is set if the source is a function body, which has the parameters params.
 	body   bool
 	params string
 }

@@ -50,7 +50,7 @@ func newStock(memory int64) (*stock, error) {
 
 type scriptKey [sha256.Size]byte
 
-// keyOf returns a cache key of a script; it covers everything that the engine gets.
+// keyOf returns the cache key of a script. It covers everything that the parser gets.
 func keyOf(r *scriptwire.Request) scriptKey {
 	h := sha256.New()
 	var size [8]byte
@@ -79,8 +79,8 @@ func fileTexts(files []scriptwire.File) []string {
 	return texts
 }
 
-// parseNew parses a new script, and restores the engine to the state for the last script, which
-// is likely to run again.
+// parseNew parses the script that addScript recorded, if any. It then restores the engine
+// to the state for the last script, which is likely to run again.
 func (s *stock) parseNew(known forms) {
 	if r := s.next; r != nil {
 		s.next = nil
@@ -99,7 +99,8 @@ func (s *stock) parseNew(known forms) {
 	}
 }
 
-// trimParsed removes the least recently used scripts if there are too many.
+// trimParsed removes the least recently used scripts if there are too many, or if their
+// states are too large.
 func (s *stock) trimParsed() {
 	size := 0
 	for i, p := range slices.Backward(s.parsed) {

@@ -23,7 +23,7 @@ var preludeSource string
 // user code has other names.
 const engineName = "<eval>"
 
-// vm is the engine of a worker and its current call. Except stop, it is not safe for
+// vm is the engine of a worker and its current call. Except stopWith, it is not safe for
 // concurrent use.
 type vm struct {
 	e           *quickjs.Engine

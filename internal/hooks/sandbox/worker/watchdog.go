@@ -25,7 +25,7 @@ type watchdog struct {
 	unstoppable *time.Timer
 }
 
-// startWatchdog watches a script until end. If the engine does not stop soon after an
+// startWatchdog watches a script until endWatch. If the engine does not stop soon after an
 // interrupt, it calls abandon with the answer.
 func startWatchdog(v *vm, limits scriptwire.Limits, before time.Duration, abandon func(*scriptwire.Answer)) *watchdog {
 	d := &watchdog{stopped: make(chan struct{}), v: v, limits: limits, before: before, abandon: abandon}

@@ -67,8 +67,9 @@ type worker struct {
 	out io.Writer
 }
 
-// waitForEnd returns the reason to exit: the end of the input, a script that cannot be
-// ended otherwise, or the exit of the pool during a call.
+// waitForEnd waits until the process must exit, and returns the reason. It checks every
+// second whether the pool has exited, because the end of the input is not noticed during a
+// call.
 func (w *worker) waitForEnd() error {
 	parent := os.Getppid()
 	look := time.NewTicker(time.Second)

@@ -180,7 +180,7 @@ type usage struct {
 	Created int `json:"cache_creation_input_tokens"`
 }
 
-// addUsage adds the usage of a later part of a stream.
+// addUsage updates the usage with that of a later part of a stream.
 func (u *usage) addUsage(v usage) {
 	u.Input, u.Output = max(u.Input, v.Input), max(u.Output, v.Output)
 	u.Read, u.Created = max(u.Read, v.Read), max(u.Created, v.Created)
