@@ -22,7 +22,30 @@ const (
 	MaxDepth = 64
 	// MaxValues is the maximum number of members of objects and items of lists, in total.
 	MaxValues = 50_000
+	// maxPaths is the maximum number of paths in one update.
+	maxPaths = 1000
 )
+
+// checkUpdates refuses updates with too many paths or values, with CodeTooLarge. Updates are
+// applied in a transaction that excludes other writers, so their cost is limited before. A
+// name counts as a path if it is one in an empty document.
+func checkUpdates(updates map[string]any) error {
+	if values := countNodes(updates) - 1; values > MaxValues {
+		return guideway.Errorf(guideway.CodeTooLarge, "the updates have %d values, more than the maximum of %d", values, MaxValues).
+			WithFix("keep summaries in the document; replace growing lists with shorter ones")
+	}
+	paths := 0
+	for key := range updates {
+		if path, err := updatePath(nil, key); path != nil || err != nil {
+			paths++
+		}
+	}
+	if paths > maxPaths {
+		return guideway.Errorf(guideway.CodeTooLarge, "the updates have %d paths, more than the maximum of %d", paths, maxPaths).
+			WithFix(`write members of one object as an object, as in {"dashboard": {"title": "x", "progress": 25}}, or send several updates`)
+	}
+	return nil
+}
 
 // checkLimits refuses a document that exceeds a limit, with CodeTooLarge.
 func checkLimits(data map[string]any) error {

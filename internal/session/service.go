@@ -85,6 +85,9 @@ func (s *Service) Update(ctx context.Context, p guideway.Principal, n Name, upda
 	if err != nil {
 		return nil, addContext("update", ref, err)
 	}
+	if err := checkUpdates(updates); err != nil {
+		return nil, addContext("update", ref, err)
+	}
 	d, err := s.store.UpdateDocument(ctx, ref, func(d Document) (Document, []LogEntry, error) {
 		return s.nextRevision(d, updates)
 	})

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -415,6 +417,48 @@ func TestLimits(t *testing.T) {
 	b.createDocument(projectA, "w", "s", `{"a":"`+half+`"}`)
 	_, err := b.Update(t.Context(), ann, Name{ID: "s"}, map[string]any{"b": half})
 	wantError(t, err, guideway.CodeTooLarge, "update session w/s")
+}
+
+// lockedStore is a store whose documents cannot be updated.
+type lockedStore struct{ Store }
+
+var errLocked = guideway.Errorf(guideway.CodeUnavailable, "a transaction began")
+
+func (lockedStore) UpdateDocument(context.Context, Ref, func(Document) (Document, []LogEntry, error)) (Document, error) {
+	return Document{}, errLocked
+}
+
+// Large updates are refused before a transaction begins, because it blocks other writers.
+func TestLimitsOfUpdates(t *testing.T) {
+	t.Parallel()
+	b := newFixture(t)
+	b.createDocument(projectA, "w", "s", `{}`)
+	b.Service = New(Options{Store: lockedStore{b.store}})
+	paths := func(n int, form string) map[string]any {
+		updates := map[string]any{}
+		for i := range n {
+			updates[fmt.Sprintf(form, i)] = 1
+		}
+		return updates
+	}
+	for _, tt := range []struct {
+		updates map[string]any
+		parts   []string
+	}{
+		{paths(maxPaths+1, "a.k%d"), []string{"1001 paths", "maximum of 1000"}},
+		{paths(20_000, "h.%06d"), []string{"20000 paths", "maximum of 1000"}},
+		{paths(maxPaths+1, "h[%d"), []string{"1001 paths"}},
+		{paths(MaxValues+1, "k%d"), []string{"50001 values", "maximum of 50000"}},
+		{map[string]any{"a": make([]any, MaxValues/2), "b": make([]any, MaxValues/2)}, []string{"50002 values"}},
+	} {
+		_, err := b.Update(t.Context(), ann, Name{ID: "s"}, tt.updates)
+		wantError(t, err, guideway.CodeTooLarge, tt.parts...)
+	}
+	for _, updates := range []map[string]any{paths(maxPaths, "a.k%d"), paths(MaxValues, "k%d"), paths(maxPaths+1, "e.g. no %d...")} {
+		if _, err := b.Update(t.Context(), ann, Name{ID: "s"}, updates); !errors.Is(err, errLocked) {
+			t.Errorf("%d updates: %v", len(updates), err)
+		}
+	}
 }
 
 func TestNumbersKeepTheirDigits(t *testing.T) {

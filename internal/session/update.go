@@ -3,7 +3,6 @@ package session
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +43,8 @@ func applyUpdates(data, updates map[string]any) (map[string]any, error) {
 		places = append(places, placedValue{path: path, key: key, value: value})
 	}
 	slices.SortFunc(places, comparePlaced)
+	// Only this copies the document. A copy for each path would take quadratic time, within
+	// the transaction of the store.
 	result := mergeValues(data, names)
 	for _, p := range places {
 		var err error
@@ -96,11 +97,12 @@ func comparePlaced(a, b placedValue) int {
 	return cmp.Or(order, cmp.Compare(a.key, b.key))
 }
 
-// putValue returns current, the value at path[:done], with a value merged in at the end of
-// the path. A missing value is nil.
+// putValue merges a value in at the end of a path of a document. It changes the objects and
+// lists of current, the value at path[:done], and returns the new value there. A missing
+// value is nil.
 func putValue(current any, path docPath, done int, value any) (any, error) {
 	if done == len(path) {
-		return mergeValues(current, value), nil
+		return mergeInto(current, value), nil
 	}
 	part := path[done]
 	list, isList := current.([]any)
@@ -120,10 +122,11 @@ func putValue(current any, path docPath, done int, value any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		changed := make(map[string]any, len(object)+1)
-		maps.Copy(changed, object)
-		changed[part.name] = member
-		return changed, nil
+		if object == nil {
+			object = map[string]any{}
+		}
+		object[part.name] = member
+		return object, nil
 	}
 	if !isList && current != nil {
 		return nil, wrongKind(current, path[:done], "a list")
@@ -133,16 +136,15 @@ func putValue(current any, path docPath, done int, value any) (any, error) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "%s has the length %d, so there is no index %d", placeName(path[:done]), len(list), part.index).
 			WithFix("use an index from 0 to %d; %d appends", len(list), len(list))
 	}
-	changed := slices.Clone(list)
 	if at == len(list) {
-		changed = append(changed, nil)
+		list = append(list, nil)
 	}
-	item, err := putValue(changed[at], path, done+1, value)
+	item, err := putValue(list[at], path, done+1, value)
 	if err != nil {
 		return nil, err
 	}
-	changed[at] = item
-	return changed, nil
+	list[at] = item
+	return list, nil
 }
 
 // wrongKind returns the error for a path through a value that has no members or items.

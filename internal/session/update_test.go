@@ -51,7 +51,34 @@ func TestUpdates(t *testing.T) {
 			if diff := cmp.Diff(decodeObject(t, tt.data), data); diff != "" {
 				t.Errorf("the document was changed:\n%s", diff)
 			}
+			if diff := cmp.Diff(decodeObject(t, tt.updates), updates); diff != "" {
+				t.Errorf("the updates were changed:\n%s", diff)
+			}
 		})
+	}
+}
+
+// The document is copied once; paths change the copy. To copy an object for each path takes
+// quadratic time, in a transaction that excludes every other writer.
+func TestPathsChangeTheCopyInPlace(t *testing.T) {
+	t.Parallel()
+	inner, list := map[string]any{"k": "old"}, append(make([]any, 0, 2), map[string]any{})
+	root := map[string]any{"a": inner, "h": list}
+	for key, value := range map[string]any{"a.k": "new", "a.more": map[string]any{"b": 1}, "h[0].id": 2, "h[1]": 3, "a": map[string]any{"merged": true}} {
+		path, err := parsePath(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := putValue(root, path, 0, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[string]any{"k": "new", "more": map[string]any{"b": 1}, "merged": true}
+	if diff := cmp.Diff(want, inner); diff != "" {
+		t.Errorf("the object was copied (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]any{map[string]any{"id": 2}, 3}, list[:2]); diff != "" {
+		t.Errorf("the list was copied (-want +got):\n%s", diff)
 	}
 }
 
