@@ -160,8 +160,8 @@ func (c *Catalog) followChanges(ctx context.Context, source int, changes <-chan 
 	}
 }
 
-// refreshPeriodically reloads all sources after their time to live, or when the index is
-// wrong.
+// refreshPeriodically reloads all sources at every TTL, and when an index or a copy was
+// found to be wrong.
 func (c *Catalog) refreshPeriodically(ctx context.Context) {
 	ticker := time.NewTicker(c.opts.TTL)
 	defer ticker.Stop()
@@ -193,8 +193,8 @@ func (c *Catalog) Close() {
 // Snapshot returns the current definitions and diagnostics.
 func (c *Catalog) Snapshot() *Snapshot { return c.current.Load() }
 
-// Get returns the served definition of an id; see Snapshot.Get. If the index was found to
-// be wrong, Get reads the sources again and repeats the search.
+// Get returns the served definition of an id; see Snapshot.Get. If this fails because an
+// index or a copy is wrong, Get reads the sources again and repeats the search.
 func (c *Catalog) Get(id string) (*Opened, error) {
 	opened, err := c.Snapshot().Get(id)
 	if err == nil || !c.distrusted.Load() {
@@ -207,7 +207,7 @@ func (c *Catalog) Get(id string) (*Opened, error) {
 // List returns the served definitions, sorted by id.
 func (c *Catalog) List(filter Filter) []*Entry { return c.Snapshot().List(filter) }
 
-// Diagnostics returns the reasons why documents did not load.
+// Diagnostics returns the diagnostics of reading the sources; see Snapshot.Diagnostics.
 func (c *Catalog) Diagnostics() []guideway.Diagnostic { return c.Snapshot().Diagnostics() }
 
 // Sources returns the status of each source, lowest rank first.

@@ -49,10 +49,12 @@ type DirOptions struct {
 	Revision string
 }
 
-// Dir is a source of the documents in a directory: *.json, *.yaml and *.yml, to a depth of
-// three subdirectories, and the texts of the library (see library.Place). It skips hidden
-// files and directories, testdata and node_modules. It reads nothing outside the directory,
-// not even through links. It follows no links to directories, and only opens regular files.
+// Dir is a source of the documents in a directory, to a depth of three subdirectories:
+// *.json, *.yaml and *.yml, the texts of the library (see library.Place), the scripts of
+// hook graphs (see hookdef.Place), and below machines only the files of agent machines. It
+// skips hidden files and directories, testdata and node_modules. It reads nothing outside
+// the directory, not even through links. It follows no links to directories, and only opens
+// regular files.
 type Dir struct {
 	info SourceInfo
 	opts DirOptions
@@ -138,7 +140,7 @@ type foundFile struct {
 	diagnostic *guideway.Diagnostic
 }
 
-// fingerprintOf returns a hash of everything that a scan finds.
+// fingerprintOf returns a hash of the files and diagnostics of a scan, and of its error.
 func (f *scanResult) fingerprintOf(err error) [sha256.Size]byte {
 	h := sha256.New()
 	if err != nil {
@@ -232,7 +234,8 @@ func (w *treeWalk) rejectFile(name, code, message, fix string) {
 	w.files = append(w.files, foundFile{name: name, diagnostic: &found})
 }
 
-// enterDir reads a directory. It returns an error only for the top directory.
+// enterDir reads a directory. It returns an error only if ctx is done or the top directory
+// cannot be read.
 func (w *treeWalk) enterDir(ctx context.Context, name string, info fs.FileInfo, depth int) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -366,12 +369,12 @@ func (w *treeWalk) reportLimits() {
 	if len(w.deep) > 0 {
 		w.diagnostics = append(w.diagnostics, newWarning("limit-depth",
 			filepath.Join(w.dir.info.Location, filepath.FromSlash(w.deep[0])),
-			fmt.Sprintf("directories more than %d levels deep are not read (%d in all)", maxDepth, len(w.deep)),
+			fmt.Sprintf("directories more than %d levels deep are not read (%d directories)", maxDepth, len(w.deep)),
 			"move the workflows up, or configure their directory as a workflow directory"))
 	}
 }
 
-// isSkipped reports whether an entry is skipped without a diagnostic.
+// isSkipped reports whether an entry is skipped because of its name.
 func isSkipped(base string) bool {
 	return strings.HasPrefix(base, ".") || base == "testdata" || base == "node_modules"
 }
@@ -396,8 +399,8 @@ func unreadDiagnostics(file, name string) []guideway.Diagnostic {
 	case library.IsToon(name):
 		stem := strings.TrimSuffix(path.Base(name), path.Ext(name))
 		return []guideway.Diagnostic{newError("format-toon", file, "the file has the format TOON, which is not supported",
-			fmt.Sprintf("convert the file, for example by 'npx @toon-format/cli %s.toon --decode -o %s.json', compare the two files, and delete the TOON file: "+
-				"TOON loses block texts (|) and lines that are indented too far", stem, stem))}
+			fmt.Sprintf("convert the file, for example by 'npx @toon-format/cli %s.toon --decode -o %s.json'; compare the two files, "+
+				"because TOON loses block texts (|) and lines that are indented too far; and delete the TOON file", stem, stem))}
 	case library.Misnamed(name):
 		return []guideway.Diagnostic{newWarning("file-index", file, "the name of a guide or template must begin with its index; this file is not served",
 			"rename the file, for example to 01-"+path.Base(name))}

@@ -17,7 +17,7 @@ type Embedded struct {
 
 var _ Source = (*Embedded)(nil)
 
-// NewEmbedded returns a source of all documents in fsys, at any depth. They never change
+// NewEmbedded returns a source of the documents in fsys, at any depth. They never change
 // while the program runs.
 func NewEmbedded(info SourceInfo, fsys fs.FS) *Embedded {
 	if info.Kind == "" {

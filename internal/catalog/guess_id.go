@@ -10,7 +10,8 @@ import (
 )
 
 // guessID guesses the id of a document that does not load, so that a diagnostic can name
-// the definition that is served instead. If the text has no id, it returns the file name.
+// the definition that is served instead. If the text has no id, it returns the file name
+// without its extension.
 func guessID(data []byte, name string) string {
 	data = decodeUTF16(data)
 	if id := jsonID(data); id != "" {

@@ -25,8 +25,9 @@ type Head struct {
 	Dialect     guideway.Dialect `json:"dialect"`
 	// Hash is the hash of the definition. Runs are pinned to it.
 	Hash string `json:"hash"`
-	// Steps is the number of steps of a step workflow, where a loop counts as one step.
-	// Phases is the number of phases of a phase workflow.
+	// Steps is the number of steps of a step workflow, or of all phases of a phase
+	// workflow; a loop counts as one step. Phases is the number of phases of a phase
+	// workflow.
 	Steps  int `json:"steps,omitempty"`
 	Phases int `json:"phases,omitempty"`
 	// Size is the number of bytes of the definition as canonical JSON.
@@ -62,7 +63,7 @@ func (h Head) detach() Head {
 type loadedVersion struct {
 	head Head
 	path string
-	// content returns the current text, or nil if the document no longer exists.
+	// content returns the current text, or nil if the document can no longer be read.
 	content func() []byte
 	catalog *Catalog
 
@@ -202,8 +203,8 @@ func (c *Catalog) distrustIndex() {
 	}
 }
 
-// resetDistrusted drops the cached records if the index is distrusted, and reports whether
-// it was.
+// resetDistrusted removes the indexes and the cached hashes if they are distrusted, so that
+// the next load reads all documents. It reports whether it did so.
 func (c *Catalog) resetDistrusted() bool {
 	if !c.distrusted.Swap(false) {
 		return false

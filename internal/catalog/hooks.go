@@ -20,8 +20,8 @@ type HookEntry struct {
 	ID string
 	// Graph is the graph; nil if no version loaded.
 	Graph *hookdef.Graph
-	// Linked is the graph with its scripts; nil if one is missing. Problem is the reason
-	// why Graph or Linked is nil.
+	// Linked is the graph with its scripts; nil if the graph cannot be linked. Problem is
+	// the reason why Graph or Linked is nil.
 	Linked  *hookdef.Linked
 	Problem string
 	Source  SourceInfo
@@ -236,7 +236,7 @@ func (s *Snapshot) addHookModules(source *state) {
 		id := r.hook.module.ID
 		if first, twice := own[id]; twice {
 			s.diagnostics = append(s.diagnostics, newError("id-duplicate", r.path,
-				fmt.Sprintf("the module %q is %s; this file is not found by that name", id, first), "change one of the two ids"))
+				fmt.Sprintf("the module id %q is already used by %s; this file is ignored", id, first), "change one of the two ids"))
 			continue
 		}
 		own[id] = r.path

@@ -55,7 +55,7 @@ type indexHead struct {
 	Head
 }
 
-// indexPath returns the path of a source's index, or "".
+// indexPath returns the path of a source's index, or "" if the source has none.
 func (c *Catalog) indexPath(info SourceInfo) string {
 	if c.opts.Index == "" || info.Level == LevelBlocked {
 		return ""
@@ -64,8 +64,8 @@ func (c *Catalog) indexPath(info SourceInfo) string {
 	return filepath.Join(c.opts.Index, hex.EncodeToString(sum[:12])+indexExt)
 }
 
-// readIndex reads the index of a source. It returns nil if the index is damaged, or belongs
-// to another program version or source.
+// readIndex reads the index of a source. It returns nil if there is no valid index of this
+// program version.
 func (c *Catalog) readIndex(info SourceInfo) index {
 	path := c.indexPath(info)
 	if path == "" {
@@ -171,11 +171,12 @@ func (c *Catalog) sweepIndexes() {
 // removeIndex removes the index of a source.
 func (c *Catalog) removeIndex(info SourceInfo) {
 	if path := c.indexPath(info); path != "" {
-		_ = os.Remove(path) // A remaining index is not read.
+		_ = os.Remove(path) // This process does not read a remaining index.
 	}
 }
 
-// lookUpHead returns the head that an index has for a hash, if the document is a workflow.
+// lookUpHead returns the head that an index has for the record's name and a hash, if the
+// document is a workflow.
 func (r *record) lookUpHead(known index, sum [sha256.Size]byte) (Head, bool) {
 	if r.place.Kind != "" || r.hookPlace.Kind != "" || r.machineFile {
 		return Head{}, false

@@ -10,8 +10,8 @@ type lazyText struct {
 	isPacked bool
 }
 
-// packed returns the compressed text, or the unchanged text if compression does not make it
-// smaller.
+// packed returns the compressed text, or the unchanged text if compression saves less than
+// a quarter.
 func (k lazyText) packed() lazyText {
 	if k.isPacked || k.bytes == nil {
 		return k

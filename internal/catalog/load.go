@@ -51,7 +51,7 @@ type record struct {
 	name, path string
 	// revision is the revision of the source.
 	revision string
-	// place is the location in the layout of a library; empty for a workflow.
+	// place is the location in the layout of a library; empty for other documents.
 	place library.Place
 	// hookPlace is the location in the layout of the hooks dialect.
 	hookPlace hookdef.Place
@@ -62,7 +62,7 @@ type record struct {
 	size        int64
 	stamp       string
 	sum         [sha256.Size]byte
-	// content returns the text, which is not kept, or nil if the document no longer exists.
+	// content returns the current text, or nil if the document can no longer be read.
 	content func() []byte
 	// good is the last version that loaded, or nil.
 	good *loadedVersion
@@ -144,7 +144,7 @@ type listing struct {
 	blocked     bool
 	documents   []Document
 	diagnostics []guideway.Diagnostic
-	index       index // index is set when the source is listed first.
+	index       index // index is set when the source is listed for the first time.
 	err         error
 }
 
@@ -379,7 +379,7 @@ func (c *Catalog) readContent(ctx context.Context, document Document) ([]byte, *
 	unreadable := func(err error) *guideway.Diagnostic {
 		d := newError("file-unreadable", document.Path, "the file cannot be read: "+safeopen.Cause(err).Error(), "make the file readable, or move it elsewhere")
 		if errors.Is(err, fs.ErrNotExist) {
-			d.Message, d.Fix = "the file was deleted while it was read", ""
+			d.Message, d.Fix = "the file no longer exists", ""
 		}
 		return &d
 	}
@@ -414,7 +414,7 @@ func sizeAdvice(name string) string {
 	case place.Kind != "":
 		return "move long texts of the document to a guide"
 	default:
-		return "split the workflow"
+		return "split the document"
 	}
 }
 

@@ -78,9 +78,8 @@ func (e *MachineEntry) HasRecording() bool { return e.recording != nil }
 func (s *Snapshot) Machines() []*MachineEntry { return s.machines }
 
 // Machine returns the machine with a name, or for "name@source" the machine of a source,
-// even if another source's machine is served. An unknown name is an error with
-// CodeInvalidDefinition if a machine with that name did not load, otherwise with
-// CodeNotFound.
+// even if another source's machine is served. The error has CodeInvalidDefinition if the
+// machine did not load, and CodeNotFound if there is none.
 func (s *Snapshot) Machine(name string) (*MachineEntry, error) {
 	if name, source, at := strings.Cut(name, "@"); at {
 		return findBySource(name, source, s.allMachines, func(e *MachineEntry) (string, string) { return e.Name, e.Source.Name },

@@ -79,7 +79,7 @@ func (s *Snapshot) collectPublished(states []state) {
 // contentReader returns a function that reads a document.
 func (c *Catalog) contentReader(document Document) func() []byte {
 	return func() []byte {
-		data, _ := c.readContent(context.Background(), document) // Callers skip a document that no longer exists.
+		data, _ := c.readContent(context.Background(), document) // Callers skip a document that cannot be read.
 		return data
 	}
 }

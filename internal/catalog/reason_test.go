@@ -118,7 +118,7 @@ func TestTooLargeNamesFix(t *testing.T) {
 	}
 	size := ": the file has 200 bytes; the limit is 100; "
 	want := []string{
-		"a.json" + size + "split the workflow",
+		"a.json" + size + "split the document",
 		"hooks/g.json" + size + "split the file: scripts can be separate modules",
 		"meta/skills/01-a.json" + size + "move long texts of the document to a guide",
 		"wp/guides/01-a.md" + size + "split the guide into several, each with its own index",

@@ -22,7 +22,7 @@ type Snapshot struct {
 	entries     []*Entry // sorted by id
 	byID        map[string]*Entry
 	all         map[string][]*Entry // the definitions of each id, the served one last
-	broken      map[string]*record  // broken has broken documents by their guessed ids, if no other document serves the id.
+	broken      map[string]*record  // broken has broken documents by their guessed ids and file names, if no other document serves the id.
 	library     *library.Library
 	hooks       []*HookEntry        // sorted by id
 	allHooks    []*HookEntry        // allHooks are all graphs that loaded, lowest rank first.
@@ -34,7 +34,7 @@ type Snapshot struct {
 	sources     []SourceStatus
 }
 
-// Entry is a served definition in lists.
+// Entry is a definition in lists.
 type Entry struct {
 	Head
 	Source SourceInfo
@@ -63,7 +63,7 @@ type Overridden struct {
 	Hash     string     `json:"hash"`
 }
 
-// Opened is a served definition with its content.
+// Opened is a definition with its content.
 type Opened struct {
 	*Entry
 	Definition *workflow.Definition
@@ -85,7 +85,7 @@ func (e *Entry) Open() (*Opened, error) {
 func (e *Entry) Lint() []guideway.Diagnostic { return e.loaded.lintFor(e.layout) }
 
 // Text returns the current document, which may be newer than the definition, or nil if the
-// document no longer exists.
+// document can no longer be read.
 func (e *Entry) Text() []byte {
 	if e.loaded == nil {
 		return nil
@@ -122,9 +122,9 @@ type SourceStatus struct {
 	State SourceState `json:"state"`
 	// Error is the reason why the source failed.
 	Error string `json:"error,omitempty"`
-	// Documents is the number of documents that were read. Broken is the number of
-	// documents that currently do not load. Served is the number of documents that no other
-	// source overrides.
+	// Documents is the number of documents that were found, and Broken is the number of
+	// those that currently do not load. Served is the number of workflows and agent
+	// machines that are served.
 	Documents int `json:"documents"`
 	Broken    int `json:"broken"`
 	Served    int `json:"served"`
@@ -246,14 +246,14 @@ func (s *Snapshot) List(filter Filter) []*Entry {
 // Library returns the activities, skills, guides, templates and rules.
 func (s *Snapshot) Library() *library.Library { return s.library }
 
-// Diagnostics returns the reasons why documents did not load, sorted by file.
+// Diagnostics returns the errors and warnings of reading the sources, sorted by file.
 func (s *Snapshot) Diagnostics() []guideway.Diagnostic { return s.diagnostics }
 
 // Sources returns the status of each source, lowest rank first.
 func (s *Snapshot) Sources() []SourceStatus { return s.sources }
 
-// Lint returns the style diagnostics of all served definitions. The first call runs the
-// linter. It returns an error only if ctx is done.
+// Lint returns the linter's diagnostics of all served workflows and agent machines. The
+// first call runs the linter. It returns an error only if ctx is done.
 func (s *Snapshot) Lint(ctx context.Context) ([]guideway.Diagnostic, error) {
 	var found []guideway.Diagnostic
 	for _, entry := range s.entries {
@@ -353,8 +353,8 @@ func (s *Snapshot) addDefinitions(source *state) {
 	s.sources = append(s.sources, status)
 }
 
-// explainBroken adds the definition that is served instead to the diagnostics of broken
-// documents.
+// explainBroken records the workflows that did not load, and adds a diagnostic if another
+// definition is served instead.
 func (s *Snapshot) explainBroken(source *state) {
 	for _, r := range source.records {
 		if r.good != nil || r.place.Kind != "" || r.hookPlace.Kind != "" || r.machineFile {

@@ -60,7 +60,7 @@ const (
 	// LevelTrusted means that the content is trusted like files of this user.
 	LevelTrusted Level = "trusted"
 	// LevelReview means that the content is read and served; its scripts run after a person has approved them by
-	// their hash, and its hook graphs never replace others.
+	// their hash, and its hook graphs never replace trusted ones.
 	LevelReview Level = "review"
 	// LevelBlocked means that the source is not read.
 	LevelBlocked Level = "blocked"
@@ -80,7 +80,7 @@ func (i SourceInfo) WithLevel() SourceInfo {
 // Trust is the origin of a source's content, which determines how far it is trusted.
 type Trust string
 
-// The levels of trust.
+// The values of Trust.
 const (
 	// TrustBundled means that the content comes with the program.
 	TrustBundled Trust = "bundled"
@@ -130,12 +130,10 @@ type Document struct {
 	Open func(context.Context) (io.ReadCloser, error)
 }
 
-// newError returns a diagnostic that keeps a document or a source from loading.
 func newError(code, file, message, fix string) guideway.Diagnostic {
 	return guideway.Diagnostic{Severity: guideway.SeverityError, Code: code, File: file, Message: message, Fix: fix}
 }
 
-// newWarning returns a diagnostic for a person to check.
 func newWarning(code, file, message, fix string) guideway.Diagnostic {
 	return guideway.Diagnostic{Severity: guideway.SeverityWarning, Code: code, File: file, Message: message, Fix: fix}
 }

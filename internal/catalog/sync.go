@@ -30,10 +30,10 @@ type Synced struct {
 type SyncState struct {
 	// Revision is the revision of the copy; "" before the first synchronization.
 	Revision string `json:"revision,omitempty"`
-	// Reference is the followed branch or tag.
+	// Reference is the followed branch or tag, "commit" for a fixed commit, or "HEAD".
 	Reference string `json:"reference,omitempty"`
 	// Changed is the time of the last change of the copy, and Checked is the time of the
-	// last answer from the remote side.
+	// last successful check of the remote side.
 	Changed time.Time `json:"changed,omitzero"`
 	Checked time.Time `json:"checked,omitzero"`
 	// Failure is the error of the last attempt; Failures counts the failed attempts since

@@ -170,8 +170,8 @@ func (w *dirWatch) scanAll(ctx context.Context, touched bool) {
 	}
 }
 
-// watchDirs makes the operating system watch exactly these directories. It reports whether
-// any is new.
+// watchDirs makes the operating system watch the first maxWatched of these directories, and
+// no others. It reports whether any is new.
 func (w *dirWatch) watchDirs(dirs []foundFile) bool {
 	if w.events == nil {
 		return false

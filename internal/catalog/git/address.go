@@ -25,21 +25,22 @@ const (
 // address is the parsed address of a repository.
 type address struct {
 	scheme scheme
-	// host has no port; port is "" for the default port of the scheme.
+	// host has no port; port is "" if the address has none.
 	host, port string
 	// path is the path on the host, or the directory.
 	path string
-	// user and secret come from the address itself. They are never shown.
+	// user and secret come from the address. The secret is never shown, and the user only
+	// in ssh addresses.
 	user, secret string
 }
 
-// KnownHosts are the hosts that are always allowed: they are public, so a request to them
-// cannot reach a private network.
+// KnownHosts are public hosts. They and their subdomains are always allowed over https at
+// the default port, because such a request cannot reach a private network.
 func KnownHosts() []string {
 	return []string{"github.com", "gitlab.com", "bitbucket.org", "dev.azure.com", "codeberg.org", "sourceforge.net"}
 }
 
-// scpLike is git@host:path, the short form of an ssh address.
+// scpLike matches host:path and user@host:path, the short forms of an ssh address.
 var scpLike = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:([A-Za-z0-9_.-]+)@)?([A-Za-z0-9._-]+):([^/\\].*|/.*)$`)
 })
@@ -109,7 +110,8 @@ func fromURL(u *url.URL) (address, error) {
 // isHost reports whether a text can be the name or address of a host.
 func isHost(host string) bool { return hostPattern().MatchString(host) || net.ParseIP(host) != nil }
 
-// checkSSH refuses characters that a remote shell could interpret.
+// checkSSH refuses a password, and a path or a user that ssh or a remote shell could
+// misinterpret.
 func checkSSH(a address) (address, error) {
 	if a.secret != "" {
 		return address{}, badAddress("an SSH address must not contain a password; use a key")
@@ -123,7 +125,7 @@ func checkSSH(a address) (address, error) {
 	return a, nil
 }
 
-// hostPort returns the host, with its port unless that is the default.
+// hostPort returns the host, with the port if the address has one.
 func (a address) hostPort() string {
 	switch {
 	case a.port != "":
@@ -190,17 +192,19 @@ func (a address) checkAllowed(hosts []string) error {
 		WithFix("add %q to workflows.hosts if you trust it", a.hostPort())
 }
 
-// refPattern matches the allowed names of branches and tags.
+// refPattern matches names of ASCII letters, digits and a few other characters. git allows
+// more.
 var refPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9/_.+@#-]*$`) })
 
-// checkRef refuses a name that a branch or tag cannot have.
+// checkRef refuses names of branches and tags that git does not accept, and those that
+// refPattern does not match.
 func checkRef(what, name string) error {
 	ok := name == "" || refPattern().MatchString(name) && len(name) <= 250 && !strings.Contains(name, "..") && !strings.Contains(name, "@{") &&
 		!strings.Contains(name, "//") && !strings.HasSuffix(name, "/") && !strings.HasSuffix(name, ".") && !strings.HasSuffix(name, ".lock")
 	if ok {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeInvalid, "%q is not a valid %s name", name, what).WithFix("use a name that git accepts, such as \"main\"")
+	return guideway.Errorf(guideway.CodeInvalid, "%q is not a valid %s name", name, what).WithFix("use a name such as \"main\", of ASCII letters, digits and / _ . + @ # -")
 }
 
 var commitPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{40}$`) })

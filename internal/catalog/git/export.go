@@ -16,7 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
 )
 
-// The bounds of the listing of a commit.
+// maxDepth is the number of levels of subdirectories whose files are exported, and
+// maxListing bounds the bytes of the listing of a commit.
 const (
 	maxDepth   = 6
 	maxListing = 64 << 20
@@ -33,7 +34,8 @@ type export struct {
 // entry is a file in a commit.
 type entry struct {
 	name, mode, hash string
-	// size is negative if the fetch omitted the file because it is too large.
+	// size is negative for a submodule, and for a file that the fetch omitted because it is
+	// too large.
 	size int64
 }
 

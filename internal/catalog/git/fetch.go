@@ -17,7 +17,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
 )
 
-// maxAdvertised bounds the list of references of a host.
+// maxAdvertised bounds the bytes of a host's list of references.
 const maxAdvertised = 1 << 20
 
 // target is a commit to fetch.
@@ -63,7 +63,7 @@ func (f *Fetcher) errMissing() error {
 	}
 }
 
-// findRemote asks a host for the followed commit.
+// findRemote finds the followed commit of a repository on a host.
 func (f *Fetcher) findRemote(ctx context.Context, git program) (target, error) {
 	t := target{url: f.address.gitURL(), hash: f.opts.Commit, ref: f.opts.Commit, reference: "commit"}
 	if f.opts.Commit != "" {
@@ -165,7 +165,7 @@ func gitDir(dir string) (string, error) {
 	}
 	err := guideway.Errorf(guideway.CodeNotFound, "%s is not a repository", dir).WithFix("use the directory that contains .git, or a bare repository")
 	if data, readErr := os.ReadFile(filepath.Join(dir, ".git")); readErr == nil && strings.HasPrefix(string(data), "gitdir:") {
-		err = err.WithFix("the directory is a worktree: use the repository that it belongs to")
+		err = err.WithFix("the directory is a worktree or a submodule: use the repository that its file .git names")
 	}
 	return "", err
 }
@@ -219,7 +219,7 @@ func (f *Fetcher) fetchCommit(ctx context.Context, git program, t target, dir st
 func (f *Fetcher) watchSize(ctx context.Context, dir string, fetch func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	tooLarge := guideway.Errorf(guideway.CodeTooLarge, "the repository is too large: its newest commit has more than %d bytes", f.opts.Limits.Bytes).
+	tooLarge := guideway.Errorf(guideway.CodeTooLarge, "the repository is too large: the followed commit has more than %d bytes", f.opts.Limits.Bytes).
 		WithFix("move the workflows to a separate repository, or raise maxBytes")
 	done := make(chan error, 1)
 	go func() { done <- fetch(ctx) }()

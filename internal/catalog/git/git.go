@@ -1,8 +1,8 @@
-// Package git fetches the definitions of a git repository: over https, over ssh, or from a
-// directory. The git program fetches one commit, without its history, with the credentials,
-// proxies and ssh settings of the user. The package copies the documents out of the commit
-// and removes the rest: no repository is kept, nothing is checked out, and nothing from the
-// repository is ever executed.
+// Package git fetches the definitions of a git repository: over https, http or ssh, or from
+// a directory. The git program fetches one commit, without its history, with the
+// credentials, proxies and ssh settings of the user. The package copies the documents out
+// of the commit and removes the rest: no repository is kept, nothing is checked out, and
+// nothing from the repository is ever executed.
 package git
 
 import (
@@ -20,8 +20,8 @@ import (
 
 // Options name a repository and a commit of it; URL is required.
 type Options struct {
-	// URL is https://host/path, ssh://user@host/path, git@host:path, file:///path or
-	// an absolute path.
+	// URL is https://host/path, http://host/path, ssh://user@host/path, git@host:path,
+	// file:///path or an absolute path.
 	URL string
 	// Branch, Tag or Commit is followed; if all are empty, the default branch. A
 	// branch "main" or "master" that does not exist means the default branch, too.
@@ -31,9 +31,9 @@ type Options struct {
 	Path string
 	// Hosts are allowed in addition to KnownHosts; see address.checkAllowed.
 	Hosts []string
-	// Credentials returns the user and the token for an https host. A nil function or an
-	// empty token means that no credentials are sent. The function is called at every
-	// fetch, and its results are not stored.
+	// Credentials returns the user and the token for a host. It is not used if URL contains
+	// a token. If it is nil or returns no token, git uses the user's own credentials. The
+	// results are not stored.
 	Credentials func(host string) (user, token string)
 	// SSH takes precedence over the user's ssh settings.
 	SSH SSH
@@ -69,7 +69,7 @@ func New(opts Options) (*Fetcher, error) {
 		return nil, err
 	}
 	if opts.Commit != "" && !commitPattern().MatchString(opts.Commit) {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not a commit", opts.Commit).WithFix("give all 40 digits of its hash")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not a full commit hash", opts.Commit).WithFix("use all 40 lowercase hexadecimal digits of the hash")
 	}
 	if named := len(slices.DeleteFunc([]string{opts.Branch, opts.Tag, opts.Commit}, func(s string) bool { return s == "" })); named > 1 {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "only one of branch, tag and commit can be set").WithFix("set only one of branch, tag and commit")
@@ -79,7 +79,7 @@ func New(opts Options) (*Fetcher, error) {
 		opts.Path = ""
 	}
 	if opts.Path != "" && (path.Clean(opts.Path) != opts.Path || !mirror.IsSafe(opts.Path)) {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not a directory of a repository", opts.Path).WithFix("use a path from the root of the repository, such as \"team/workflows\"")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not a valid path of a directory in the repository", opts.Path).WithFix("use a path from the root of the repository such as \"team/workflows\", without . or .., and only with names that are valid on every system")
 	}
 	opts.Limits = opts.Limits.WithDefaults()
 	return &Fetcher{opts: opts, address: a}, nil
@@ -88,7 +88,7 @@ func New(opts Options) (*Fetcher, error) {
 // Location returns the address of the repository without secrets.
 func (f *Fetcher) Location() string { return f.address.String() }
 
-// Name returns a name for the repository: the last part of its path.
+// Name returns a name for the repository, made from the last part of its path.
 func (f *Fetcher) Name() string {
 	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(f.address.path, `\`, "/")), ".git")
 	name = strings.ToLower(strings.Map(func(r rune) rune {
@@ -117,8 +117,8 @@ func (f *Fetcher) Fetch(ctx context.Context, have *mirror.Previous, stage func()
 	return got, nil
 }
 
-// addAddress adds the address to an error that git printed. It adds only as much of the
-// address as String shows.
+// addAddress adds the address, without secrets, to an internal error, and removes the token
+// from the message.
 func (f *Fetcher) addAddress(err error) error {
 	if guideway.ErrorCode(err) != guideway.CodeInternal {
 		return err
@@ -130,7 +130,8 @@ func (f *Fetcher) addAddress(err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "fetch %s: %s", f.address, message)
 }
 
-// readCredentials returns the user and the token for an https host.
+// readCredentials returns the user and the token for the host; the token is "" if there is
+// none.
 func (f *Fetcher) readCredentials() (user, token string) {
 	if f.address.secret != "" {
 		return cmp.Or(f.address.user, userFor(f.address.host)), f.address.secret

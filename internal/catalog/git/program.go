@@ -95,9 +95,10 @@ func safeSettings() [][2]string {
 	}
 }
 
-// makeEnvironment returns the environment of git. It contains the environment of this
-// process without git's own variables, except the variables that configure access to a
-// host, and adds safeSettings and the settings in more.
+// makeEnvironment returns the environment of git: that of this process, safeSettings, and
+// the settings in more. It omits the variables that begin with GIT_, except those for ssh,
+// TLS and HTTP, for the directory of git's programs, and for the files of the user's and
+// the system's settings.
 func makeEnvironment(protocols string, more [][2]string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")
@@ -158,7 +159,7 @@ func (p program) runCommand(ctx context.Context, input string, read func(out *bu
 	}
 }
 
-// head keeps the first 16 kB written to it.
+// head keeps the first 16 KiB written to it.
 type head struct{ bytes.Buffer }
 
 // Write implements io.Writer.
@@ -176,7 +177,7 @@ var explanations = sync.OnceValue(func() []explanation {
 		{`returned error: 30\d`, guideway.CodeForbidden, errRedirect, "use the new address of the repository"},
 		{
 			`Authentication failed|could not read (Username|Password)|returned error: 40[13]`, guideway.CodeForbidden,
-			"the host rejected the token, or the repository does not exist", "set the environment variable of the host's token, or give git a credential; see docs/sources.md",
+			"the host denied access, or the repository does not exist", "set the environment variable of the host's token, or give git a credential; see docs/sources.md",
 		},
 		{`(?i)repository .*not found|does not appear to be a git repository|returned error: 404`, guideway.CodeNotFound, "the repository does not exist on the host", "check the address; a private repository requires a token"},
 		{`not our ref|unadvertised object`, guideway.CodeUnavailable, "the host serves only commits of branches and tags, and the requested commit is not one of them", "set branch or tag instead of commit"},

@@ -25,11 +25,10 @@ const (
 	KindStart Kind = "start"
 	KindEnd   Kind = "end"
 	KindStep  Kind = "step"
-	// KindGate waits for a person's answer.
+	// KindGate is a point that needs an answer.
 	KindGate Kind = "gate"
-	// KindChoice is the evaluation of a condition; the labels of its edges are the results.
-	// The node itself has a label only if it is a decision of a phase (its name) or a
-	// condition of a hook graph (the condition).
+	// KindChoice is the evaluation of a condition. The node has a label only if it is a
+	// decision of a phase (its name) or a condition of a hook graph (the condition).
 	KindChoice Kind = "choice"
 )
 
@@ -41,7 +40,7 @@ type Node struct {
 	Kind Kind
 	// Label is the displayed text; most choices have none.
 	Label string
-	// Ref is the id of the step that the node draws.
+	// Ref is the id of the part of the definition that the node draws.
 	Ref string
 	// Frame is the id of the frame around the node, or "".
 	Frame string
@@ -61,16 +60,17 @@ type Frame struct {
 // Edge connects two nodes or frames.
 type Edge struct {
 	From, To string
-	// Label is the condition as text, or the answer at a gate.
+	// Label is a condition, the answer at a gate, or one of the texts below; it may be
+	// empty.
 	Label string
-	// Skip marks an edge around a step that does not apply, and Back an edge to the next
-	// round or to a step that is repeated.
+	// Skip marks an edge past a part that is not executed, and an edge to a fire-and-forget
+	// hook. Back marks an edge to the next round or to a step that is repeated.
 	Skip, Back bool
 	// Frame is the id of the frame that contains the edge, or "".
 	Frame string
 }
 
-// Labels of the edges without a condition.
+// Labels of edges that are not conditions.
 const (
 	labelSkip    = "otherwise"
 	labelRound   = "next round"

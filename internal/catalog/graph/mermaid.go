@@ -9,9 +9,9 @@ import (
 
 func formatInt(n int) string { return strconv.Itoa(n) }
 
-// Mermaid writes the graph as a Mermaid flowchart. Texts of the document are quoted, and
-// everything is escaped that Mermaid would read as its own language, Markdown, HTML or a
-// formula; so they cannot leave their label.
+// Mermaid returns the graph as a Mermaid flowchart. Texts of the document are quoted, and
+// everything is escaped or removed that Mermaid would read as its own language, Markdown,
+// HTML or a formula; so they cannot leave their label.
 func (g *Graph) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart TB\n")

@@ -8,15 +8,15 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// Labels of the edges between phases without a condition.
+// Labels of the edges that leave a declined checkpoint or lead past a skipped phase.
 const (
 	labelDecline = "decline"
 	labelSkipped = "if skipped"
 )
 
 // Phases draws a phase workflow: a frame for each phase with its steps, loops, checkpoints
-// and decisions in order, and the transitions that the engine can take. It omits
-// transitions that are never taken.
+// and decisions in order, and the transitions between the phases. It omits branches and
+// transitions that can never be taken because of the others.
 func Phases(w *phases.Workflow) *Graph {
 	d := &phaseDrawing{builder: builder{graph: &Graph{}}, w: w, entries: make([]string, len(w.Phases))}
 	d.addNode(Node{ID: "start", Kind: KindStart, Label: "Start"})
@@ -41,7 +41,8 @@ func Phases(w *phases.Workflow) *Graph {
 type phaseDrawing struct {
 	builder
 	w *phases.Workflow
-	// entries are the ids of the first nodes of the phases, by the index of the phase.
+	// entries are the ids of the first node or frame in each phase, by the index of the
+	// phase.
 	entries []string
 	// transitions connect the phases; they are drawn last, outside of all frames.
 	transitions []transition
@@ -207,8 +208,8 @@ func EffectWords(e *phases.Effect) string {
 	return strings.Join(words, ", ")
 }
 
-// addDecision draws a decision. An edge leads past the decision only if it has neither a
-// default branch nor an unconditional branch.
+// addDecision draws a decision, unless every path before it leaves the phase. An edge leads
+// past the decision only if it has neither a default branch nor an unconditional branch.
 func (d *phaseDrawing) addDecision(i int, dec *phases.Decision) {
 	if d.entries[i] != "" && len(d.pending) == 0 {
 		return
@@ -286,7 +287,7 @@ func (d *phaseDrawing) addTransitions(i int, phase *phases.Phase) {
 }
 
 // canBeSkipped reports whether a phase can be skipped: by an answer, or because it is
-// optional.
+// optional and has steps.
 func (d *phaseDrawing) canBeSkipped(phase *phases.Phase) bool {
 	if !phase.Required && len(phase.Steps) > 0 {
 		return true
@@ -320,7 +321,7 @@ func nextPhase(w *phases.Workflow, phase *phases.Phase) (to int, ok bool) {
 	return end, phase.Terminal()
 }
 
-// joinTexts appends b to a.
+// joinTexts joins two texts with a comma; one of them may be empty.
 func joinTexts(a, b string) string {
 	if a == "" || b == "" {
 		return a + b

@@ -86,7 +86,7 @@ func (b *builder) addSource(source Source) {
 			orphans[k.workflow] = true
 			b.addDiagnostic(guideway.SeverityWarning, CodeOwnerUnknown, item.File,
 				fmt.Sprintf("the folder %q has %ss, but there is no workflow %q", item.Place.Workflow, item.Kind, k.workflow),
-				fmt.Sprintf("put the workflow into %s/%s.yaml, or give the folder the name of the workflow", item.Place.Workflow, item.Place.Workflow))
+				fmt.Sprintf("put the workflow into %s/%s.yaml, or rename the folder to the id of its workflow", item.Place.Workflow, item.Place.Workflow))
 		}
 		b.lib.byKey[k] = &Entry{Item: item, Source: source.Name, Workflow: k.workflow}
 	}
@@ -95,16 +95,15 @@ func (b *builder) addSource(source Source) {
 // reportDuplicate reports a document that is not served because another document of the
 // same source has the same key.
 func (b *builder) reportDuplicate(item, first *Item) {
-	code, what := CodeIDDuplicate, fmt.Sprintf("the id %q", item.ID)
+	code, what, fix := CodeIDDuplicate, fmt.Sprintf("the id %q", item.ID), "change one of the two ids, or delete one of the two files"
 	if item.IsText() {
-		code, what = CodeIndexDuplicate, "the index "+item.Digits
+		code, what, fix = CodeIndexDuplicate, "the index "+item.Digits, "change the index of one of the two files, or delete one"
 	}
 	if item.Kind == KindRules {
-		what = "the path of the rules"
+		what, fix = "the name meta/rules", "merge the two files into one"
 	}
 	b.addDiagnostic(guideway.SeverityError, code, item.File,
-		fmt.Sprintf("%s is already used by %s, which is served; this file is not", what, first.File),
-		"change or delete one of the two files")
+		fmt.Sprintf("%s is already used by %s, which is served; this file is not", what, first.File), fix)
 }
 
 // reportFallbacks reports which documents are served in place of those that do not load.
@@ -126,7 +125,7 @@ func (b *builder) reportFallbacks(source Source) {
 	}
 }
 
-// buildLists builds the lists.
+// buildLists groups the served documents by kind and workflow.
 func (b *builder) buildLists() {
 	owners := map[string]bool{}
 	for k, entry := range b.lib.byKey {

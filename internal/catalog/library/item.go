@@ -91,14 +91,14 @@ func parseRules(item *Item, data []byte) (*Item, []guideway.Diagnostic) {
 	if root.Kind != doc.Object {
 		return nil, []guideway.Diagnostic{{
 			Severity: guideway.SeverityError, Code: CodeRules, File: item.File, Line: root.Line, Column: root.Column,
-			Message: "The rules must be an object, but they are " + shape.Describe(root) + ".", Fix: "write one object, with a list of sections",
+			Message: "The rules must be an object, but they are " + shape.Describe(root) + ".", Fix: "write the rules as one object",
 		}}
 	}
 	item.Canonical = string(doc.Canonical(root))
 	return item, nil
 }
 
-// parseText returns a text unchanged.
+// parseText checks that a text is UTF-8, and removes its byte order mark.
 func parseText(item *Item, data []byte) (*Item, []guideway.Diagnostic) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {

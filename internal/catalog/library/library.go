@@ -44,7 +44,8 @@ type Entry struct {
 }
 
 // key identifies a document: of all documents with the same key, only one is served. id is
-// the number in the file name for guides and templates, and the id for other documents.
+// the number in the file name for guides and templates, the id for activities and skills,
+// and empty for the rules.
 type key struct {
 	kind         phases.EntryKind
 	workflow, id string

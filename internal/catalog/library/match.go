@@ -15,7 +15,8 @@ type MatchStatus string
 const (
 	// MatchFound means that the first match fits best.
 	MatchFound MatchStatus = "matched"
-	// MatchAmbiguous means that the first matches fit equally well.
+	// MatchAmbiguous means that the first matches fit about equally well, or that the goal
+	// may be negated.
 	MatchAmbiguous MatchStatus = "ambiguous"
 	// MatchNone means that no activity fits; the matches are the closest ones.
 	MatchNone MatchStatus = "none"
@@ -32,9 +33,10 @@ type Match struct {
 
 // The limits of matches.
 const (
-	// minScore is the minimum score of a match.
+	// minScore is the minimum score of the first match; below it, no activity fits.
 	minScore = 0.35
-	// Apart is the minimum lead of the first match over the second.
+	// Apart is the minimum lead of the first match over the second; below it, the result is
+	// ambiguous.
 	Apart = 0.08
 	// maxMatches is the maximum number of matches returned.
 	maxMatches = 5
@@ -42,9 +44,10 @@ const (
 	maxGoal = 200
 )
 
-// The scores of a phrase that equals the goal (scoreExact), that the goal contains
-// (scoreContained), and whose words the goal contains in order with other words between
-// them (scoreSpread); and the weights of the parts of an activity.
+// scoreExact is the score of a phrase that equals the goal. scoreContained is the lowest
+// score of a phrase that the goal contains, and scoreSpread that of a phrase whose words
+// the goal contains in order with other words between them. The other constants are the
+// weights of the parts of an activity.
 const (
 	scoreExact     = 1.0
 	scoreContained = 0.8
@@ -58,8 +61,8 @@ const (
 // with a recognition phrase that equals the goal comes first, then one with a phrase that
 // the goal contains. The other activities are ranked by the words that the goal shares with
 // their recognition phrases, problem and outcome; rare words count more. Words that may
-// negate the goal make the result ambiguous, unless a phrase also contains them. The same
-// goal always has the same result.
+// negate the goal make the result ambiguous, unless a phrase equals the goal. The same goal
+// always has the same result.
 func (l *Library) Match(goal string) (MatchStatus, []Match) {
 	m := newMatcher(l.Activities(), goal)
 	var matches []Match
@@ -130,7 +133,8 @@ func newMatcher(entries []*Entry, goal string) *matcher {
 	for word, n := range count {
 		m.weights[word] = wordWeight(n, len(entries))
 	}
-	// A word that no activity contains counts as much as a word that half of them contain.
+	// A word that no activity contains counts at most as much as a word that half of them
+	// contain.
 	m.unknown = min(math.Ln2, wordWeight(1, len(entries)))
 	return m
 }
@@ -283,8 +287,8 @@ func isFiller(word string) bool {
 	return strings.Contains(fillers, " "+word+" ")
 }
 
-// stemWord removes the usual English endings of a word. The stem is the same for all its
-// forms but may not be a word.
+// stemWord removes the usual English endings of a word, so that most of its forms have the
+// same stem. The stem may not be a word.
 func stemWord(word string) string {
 	const shortest = 3
 	for _, ending := range []string{"ings", "ing", "ied", "ies", "edly", "ed", "es", "s", "ly", "e", "y"} {

@@ -1,6 +1,6 @@
 // Package library contains the documents that supplement phase workflows: activities that
-// lead from a goal to a workflow, skills, guides, templates and rules. It knows their paths
-// in a source and finds them; it reads no files.
+// lead from a goal to a workflow, skills, guides, templates and rules. It parses them and
+// finds them; it reads no files.
 package library
 
 import (
@@ -36,8 +36,8 @@ type Place struct {
 }
 
 // PlaceOf returns the place of a document by its path in a source, with slashes. Its kind
-// is "" if it is not a document of the library. Guides and templates can have any text
-// format.
+// is "" if it is not a document of the library. Guides and templates can have each of the
+// formats.
 func PlaceOf(name string) Place {
 	stem, format := splitFormat(name)
 	if format == "" {

@@ -16,7 +16,8 @@ func Headings(text string) []string {
 
 // Section returns a section of a Markdown text: its heading and the text up to the next
 // heading of the same or a higher level. The heading is found regardless of case and
-// punctuation; if no heading is equal, the only one that contains the words is used.
+// punctuation. If no heading equals name, Section uses a heading that contains its words,
+// if there is only one.
 func Section(text, name string) (string, bool) {
 	wanted := plainWords(name)
 	if wanted == "" {
@@ -56,7 +57,8 @@ type heading struct {
 	title     string
 }
 
-// findHeadings returns the lines that start with number signs, except those in code.
+// findHeadings returns the Markdown headings that start with number signs, except those in
+// code.
 func findHeadings(text string) []heading {
 	var list []heading
 	fence := ""

@@ -72,7 +72,7 @@ type Options struct {
 	// Fetcher fetches the documents.
 	Fetcher Fetcher
 	// Interval is the time between synchronizations: a minute. After a failure the pause is
-	// longer, up to an hour.
+	// 15 seconds, and it doubles with each further failure, up to an hour or Interval.
 	Interval time.Duration
 	// Timeout bounds one synchronization: 2 minutes.
 	Timeout time.Duration
@@ -141,7 +141,7 @@ func (s *Source) Documents(ctx context.Context) ([]catalog.Document, []guideway.
 	if st.Failure != "" {
 		found = append(found, guideway.Diagnostic{
 			Severity: guideway.SeverityWarning, Code: "source-offline", File: s.info.Location,
-			Message: fmt.Sprintf("the source %q could not be updated: %s; the copy fetched at %s is still served",
+			Message: fmt.Sprintf("the source %q could not be updated: %s; the copy that was current at %s is still served",
 				s.info.Name, st.Failure, st.Checked.Local().Format("2006-01-02 15:04")),
 			Fix: cmp.Or(st.Fix, "guideway sources sync "+s.info.Name),
 		})
@@ -177,7 +177,7 @@ func (s *Source) displayPath(name string) string {
 }
 
 // openFile opens a file of a version. If the version was removed because a newer one
-// replaced it, openFile opens the same file of the newer version.
+// replaced it, openFile opens the file in the newer version if it is unchanged there.
 func (s *Source) openFile(version string, f File) (io.ReadCloser, error) {
 	file, err := s.openIn(version, f.Name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -225,7 +225,8 @@ func (s *Source) SyncState() catalog.SyncState {
 	}
 }
 
-// fingerprint returns a text that changes whenever the result of Documents changes.
+// fingerprint returns a text that changes whenever the documents, their revision or the
+// failure changes.
 func (st state) fingerprint() string { return st.Version + "\x00" + st.Revision + "\x00" + st.Failure }
 
 // nextAttempt returns when the next attempt is due.
@@ -391,7 +392,7 @@ func oneLine(text string) string {
 }
 
 // Changes implements catalog.Watcher: it synchronizes whenever a synchronization is due,
-// and reports every new version, including versions that other processes have fetched.
+// and reports changes of the copy, including those by other processes.
 func (s *Source) Changes(ctx context.Context) (<-chan struct{}, error) {
 	out := make(chan struct{}, 1)
 	var parts sync.WaitGroup

@@ -45,7 +45,7 @@ const (
 	gracePeriod = 10 * time.Minute
 	// lockRetry is the interval of attempts to get a lock that another process holds.
 	lockRetry = 20 * time.Millisecond
-	// maxState bounds the metadata files of a copy.
+	// maxState bounds the bytes of each metadata file of a copy.
 	maxState = 16 << 20
 )
 
@@ -99,7 +99,7 @@ type store struct {
 	dir, origin string
 }
 
-// readState reads the current state. If there is no copy, it returns the zero state.
+// readState reads the current state. If there is no usable copy, it returns the zero state.
 func (s *store) readState() (state, error) {
 	data, err := readFile(filepath.Join(s.dir, currentFile))
 	if errors.Is(err, fs.ErrNotExist) {

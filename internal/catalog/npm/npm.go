@@ -53,8 +53,8 @@ type Root struct {
 	Project string
 }
 
-// Find finds the packages below roots, sorted by name. If several roots have a package, the
-// last one counts.
+// Find finds the packages below roots, sorted by name, and returns the first 50. If several
+// roots have a package, the last one counts.
 func Find(roots []Root) []Package {
 	byName := map[string]Package{}
 	for _, root := range roots {
@@ -181,7 +181,7 @@ func (r Root) readPackage(name string) *Package {
 	return p
 }
 
-// clipVersion makes the version of a package safe to show.
+// clipVersion returns the version of a package, or "" if it is not safe to show.
 func clipVersion(version string) string {
 	if len(version) > 64 || strings.ContainsFunc(version, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return ""
@@ -189,7 +189,8 @@ func clipVersion(version string) string {
 	return version
 }
 
-// leadsOut reports whether the path name leads to a target outside the directory home.
+// leadsOut reports whether the path name leads to a target outside the directory home, or
+// cannot be resolved.
 func leadsOut(home, name string) bool {
 	target, err := filepath.EvalSymlinks(name)
 	home, homeErr := filepath.EvalSymlinks(home)

@@ -5,11 +5,11 @@
 //
 //	index             {format, revision, documents: [{name, size, sha256}]}
 //	documents/{sum}   one document, by its SHA-256
-//	workflows         {workflows: [...]} or {data: [...]}: whole workflows as JSON
+//	workflows         a list of workflows as JSON: [...], {workflows: [...]} or {data: [...]}
 //	workflows/{id}    one workflow, by its id
 //
 // The first two paths are Guideway's own and transfer only changed documents. If a registry
-// answers 404 to them, the client uses the last two, which other systems also have.
+// has no such index, the client uses the last two, which other systems also have.
 package registry
 
 import (
@@ -38,7 +38,7 @@ import (
 type Options struct {
 	URL string
 	// Key returns the key for the registry. A nil function or an empty key means that no
-	// key is sent. The function is called at every fetch, and the key is not stored.
+	// key is sent. The function is called for every request, and the key is not stored.
 	Key func() string
 	// AllowPrivate allows a registry at a private address, or without encryption.
 	// Link-local addresses, where clouds keep their secrets, are never allowed.
@@ -256,9 +256,9 @@ func (c *Client) requestError(err error) error {
 	case errors.Is(err, ssrf.ErrPrivate):
 		code, fix = guideway.CodeForbidden, "set allowPrivate on the source if the registry is in your own network"
 	case errors.Is(err, errRedirect), errors.Is(err, errRedirects):
-		code, fix = guideway.CodeForbidden, "use the new address of the registry"
+		code, fix = guideway.CodeForbidden, "use the address that the registry redirects to"
 	case errors.Is(err, errTooLarge):
-		code, fix = guideway.CodeTooLarge, "raise maxBytes"
+		code, fix = guideway.CodeTooLarge, "raise maxBytes, or maxFileSize for a single document"
 	}
 	wrapped := guideway.Errorf(code, "request the registry %s: %w", c.base, err)
 	if fix != "" {

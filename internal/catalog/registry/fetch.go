@@ -198,7 +198,8 @@ func itemsOf(body []byte) ([]json.RawMessage, error) {
 }
 
 // fetchItem returns one workflow of a list: from the list itself or, for a summary, by its
-// id. An error in one workflow is a diagnostic and does not affect the other workflows.
+// id. A workflow that is missing or not valid is a diagnostic; another error fails the
+// fetch.
 func (c *Client) fetchItem(ctx context.Context, i int, item json.RawMessage, to *mirror.Stage) ([]byte, error) {
 	var head struct {
 		ID     string          `json:"id"`

@@ -71,8 +71,9 @@ func (s *server) currentEdition() *edition {
 	return e
 }
 
-// isNotModified answers 304 if the client has the edition, and reports whether it did.
-func isNotModified(w http.ResponseWriter, r *http.Request, e *edition) bool {
+// isModified reports whether the client needs the edition. If the client has it, isModified
+// answers 304.
+func isModified(w http.ResponseWriter, r *http.Request, e *edition) bool {
 	tag := `"` + e.revision + `"`
 	w.Header().Set("ETag", tag)
 	w.Header().Set("Cache-Control", "private, no-cache")
@@ -92,7 +93,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // the client has disconnected
+	_, _ = w.Write(data) // an error means that the client has disconnected
 }
 
 func notFound(w http.ResponseWriter) {
@@ -108,7 +109,7 @@ func writeUnavailable(w http.ResponseWriter) {
 
 func (s *server) serveIndex(w http.ResponseWriter, r *http.Request) {
 	e := s.currentEdition()
-	if !isNotModified(w, r, e) {
+	if !isModified(w, r, e) {
 		return
 	}
 	index := Index{Format: Format, Revision: e.revision, Documents: []Document{}}
@@ -132,12 +133,12 @@ func (s *server) serveDocument(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
-	_, _ = w.Write(data) // the client has disconnected
+	_, _ = w.Write(data) // an error means that the client has disconnected
 }
 
 func (s *server) serveWorkflows(w http.ResponseWriter, r *http.Request) {
 	e := s.currentEdition()
-	if !isNotModified(w, r, e) {
+	if !isModified(w, r, e) {
 		return
 	}
 	list := []json.RawMessage{}
@@ -164,7 +165,7 @@ type summary struct {
 
 func (s *server) serveSummaries(w http.ResponseWriter, r *http.Request) {
 	e := s.currentEdition()
-	if !isNotModified(w, r, e) {
+	if !isModified(w, r, e) {
 		return
 	}
 	list := []summary{}

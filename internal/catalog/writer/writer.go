@@ -19,7 +19,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// maxBytes bounds a file. No document of a catalog may be larger.
+// maxBytes is the default size limit of a document. A larger file is not read completely.
 const maxBytes = 1 << 20
 
 // IsWritable reports whether a source is a directory of the user or the project.
@@ -86,7 +86,7 @@ func Remove(info catalog.SourceInfo, name, base string) error {
 	return inSourceDir(info, func(root *os.Root) error {
 		if base == "" {
 			return guideway.Errorf(guideway.CodeInvalid, "the version of %s to delete is missing", name).
-				WithFix("set the version that you reviewed")
+				WithFix("set the version of the text that you reviewed")
 		}
 		if _, err := checkBase(root, info, name, base); err != nil {
 			return err
@@ -124,7 +124,7 @@ func checkBase(root *os.Root, info catalog.SourceInfo, name, base string) (fs.Fi
 	case err != nil:
 		return 0, writeError(info, err)
 	case base == "":
-		return 0, guideway.Errorf(guideway.CodeConflict, "%s has a file %s already", info.Name, name).
+		return 0, guideway.Errorf(guideway.CodeConflict, "the source %s already has a file %s", info.Name, name).
 			WithFix("open that file, or choose a different id")
 	case Version(now) != base:
 		return 0, guideway.Errorf(guideway.CodeConflict, "%s was changed since this change began", name).
@@ -146,8 +146,8 @@ func readIn(root *os.Root, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxBytes+1))
 }
 
-// replaceFile writes a temporary file and renames it. Its name begins with a dot, so that
-// sources skip it.
+// replaceFile writes a temporary file and renames it. The name of the temporary file begins
+// with a dot, so that sources skip it.
 func replaceFile(root *os.Root, name, text string, mode fs.FileMode) error {
 	beside := filepath.Join(filepath.Dir(name), ".saving-"+filepath.Base(name))
 	_ = root.Remove(beside) // left by a killed program

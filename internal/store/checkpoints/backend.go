@@ -120,8 +120,8 @@ func (o Options) useSQLite(ctx context.Context, p *backend) error {
 	}
 }
 
-// trySQLite opens SQLite and reads a part of the file, because a damaged file can often be
-// opened.
+// trySQLite opens SQLite and checks the tables of checkpoints, because a damaged file can
+// often be opened.
 func (o Options) trySQLite(ctx context.Context, p *backend) error {
 	index, closer, err := o.openIndex(ctx)
 	if err != nil {
@@ -138,7 +138,8 @@ func (o Options) trySQLite(ctx context.Context, p *backend) error {
 // which takes a few tenths of a second.
 const maxChecked = 20_000
 
-// checkTables returns an error if the tables of checkpoints are damaged.
+// checkTables returns an error if the tables of checkpoints are damaged. If they are too
+// large for a complete check, it only reads one checkpoint.
 func (o Options) checkTables(ctx context.Context, index checkpoint.Index) error {
 	totals, err := index.Totals(ctx)
 	if err != nil {
@@ -155,7 +156,7 @@ func (o Options) checkTables(ctx context.Context, index checkpoint.Index) error 
 }
 
 // useFiles keeps the metadata in files next to the blobs. If the storage is read-only and
-// the files are missing, the metadata is kept in memory.
+// the files are missing or cannot be opened, the metadata is kept in memory.
 func (o Options) useFiles(p *backend, why string) error {
 	dir := filepath.Join(o.contentDir(), indexDir)
 	if o.ReadOnly {

@@ -102,8 +102,8 @@ type backend struct {
 // Open opens the checkpoints. If SQLite cannot be opened, the metadata is stored in files
 // next to the blobs; the first call creates these files from the blobs. If the directory
 // cannot be written, new checkpoints are stored in memory and existing checkpoints remain
-// readable. Every result reports both cases. If PostgreSQL cannot be opened, no other
-// storage is used, because the checkpoints of other machines would seem to be lost.
+// readable. In both cases, Store returns the reason. If PostgreSQL cannot be opened, no
+// other storage is used, because the checkpoints of other machines would seem to be lost.
 //
 // It returns CodeUnavailable if PostgreSQL is unreachable or if the master key is missing
 // or wrong; nothing is changed then. It returns CodeInvalid for invalid options.
@@ -173,7 +173,7 @@ func joinNotes(note, more string) string {
 	return note + "; " + more
 }
 
-// openKeys opens the master key. If nothing can be stored permanently and nothing is
+// openKeys opens the master key. If the storage is read-only or in memory, and nothing is
 // encrypted yet, it neither requires nor creates a key.
 func (o Options) openKeys(ctx context.Context, p *backend) (*seal.Keys, error) {
 	if o.Encryption == nil {

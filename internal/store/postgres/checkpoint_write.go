@@ -35,7 +35,7 @@ func (s *Store) Apply(ctx context.Context, c checkpoint.Change) error {
 }
 
 // changeApplied reports whether a change whose response was lost was applied. It looks for
-// the effects of the change.
+// one effect of the change.
 func (s *Store) changeApplied(ctx context.Context, c checkpoint.Change) (done bool, err error) {
 	switch {
 	case c.Add != nil:
@@ -84,7 +84,7 @@ func applyChange(ctx context.Context, tx pgx.Tx, c checkpoint.Change) error {
 // lockLine locks the row of the series until the end of the transaction and returns the
 // number of its last checkpoint. It creates the row if a checkpoint is added.
 func lockLine(ctx context.Context, tx pgx.Tx, c checkpoint.Change) (last int64, err error) {
-	const most = 100 // an attempt fails only if another transaction has just deleted the row
+	const most = 100 // a later attempt fails only if another transaction has just deleted the row
 	for range most {
 		err = tx.QueryRow(ctx, `select last from checkpoint_lines where user_id = $1 and session = $2 for update`,
 			byteString(c.Series.User), byteString(c.Series.Session)).Scan(&last)
@@ -106,7 +106,8 @@ func lockLine(ctx context.Context, tx pgx.Tx, c checkpoint.Change) (last int64, 
 const checkpointColumns = `c.id, c.user_id, c.session, c.run, c.run_seq, c.parent, c.branch, c.number, c.link, c.workflow, c.project,
 	c.agent, c.name, c.tags, c.kind, c.created, c.bytes, c.tokens, c.sum, c.blob, c.stored, c.base, c.key, c.problem`
 
-// addCheckpoint adds a record if the series has not changed since the caller read it.
+// addCheckpoint adds a record. It returns a conflict if the series has changed since the
+// caller read it, unless the change adopts the record.
 func addCheckpoint(ctx context.Context, tx pgx.Tx, c checkpoint.Change, last int64) error {
 	r := *c.Add
 	if r.Kind == checkpoint.KindFragment {
@@ -194,7 +195,8 @@ func removeCheckpoints(ctx context.Context, tx pgx.Tx, c checkpoint.Change) erro
 	return err
 }
 
-// updateLine recalculates the totals of a series in its row.
+// updateLine updates the row of a series, and deletes it if the series has no checkpoints
+// left.
 func updateLine(ctx context.Context, tx pgx.Tx, c checkpoint.Change) error {
 	user, session := byteString(c.Series.User), byteString(c.Series.Session)
 	if r := c.Add; r != nil && r.Kind != checkpoint.KindFragment {

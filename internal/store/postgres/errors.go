@@ -13,7 +13,7 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// The error codes of the server (SQLSTATE) that are handled.
+// The error codes and classes of the server (SQLSTATE) that are handled.
 const (
 	codeUniqueViolation        = "23505"
 	codeReadOnly               = "25006"
@@ -57,7 +57,7 @@ func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 type outcome int
 
 const (
-	// outcomeFailed means that nothing was done, and a retry would fail as well.
+	// outcomeFailed means that nothing was done, and the call is not retried.
 	outcomeFailed outcome = iota
 	// outcomeTransient means that nothing was done, and a retry may succeed.
 	outcomeTransient
@@ -133,7 +133,7 @@ type errorHelp struct {
 	fix     string
 }
 
-// errorHelps returns the help for the error codes that an operator can fix.
+// errorHelps returns the help for the error codes that a person can fix.
 func errorHelps() map[string]errorHelp {
 	const unavailable, invalid = guideway.CodeUnavailable, guideway.CodeInvalid
 	return map[string]errorHelp{

@@ -9,9 +9,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// sqlChangesAfter reads a page of the feed, its oldest position, and whether there are
-// changes without a position, all in one snapshot. If a reader's position is after the end
-// of the feed, the feed was rolled back since, and the reader starts again.
+// sqlChangesAfter reads a page of the feed, the last position that was pruned, the last
+// position, and whether there are changes without a position, all in one snapshot. If a
+// reader's position is after the end of the feed, the feed was rolled back since, and the
+// reader starts again.
 const sqlChangesAfter = `
 select f.pruned, f.last, exists (select from outbox), c.pos, c.at, c.subject, c.op, c.user_id, c.item, c.workflow, c.project, c.seq
 from feed f left join lateral (

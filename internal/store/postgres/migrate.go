@@ -69,9 +69,8 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// schemaVersion returns the version of the tables, or 0 if there are no tables. It returns
-// an error for tables of a newer version, of a version before the first release, or of
-// another program.
+// schemaVersion returns the version of the tables, or 0 if there are none. It returns an
+// error for tables of a newer version, and for the tables of foreignTablesError.
 func (s *Store) schemaVersion(ctx context.Context, q querier, newest int) (int, error) {
 	var own, other bool
 	// to_regclass would use a cache that is older than the lock.
@@ -110,6 +109,6 @@ func (s *Store) foreignTablesError(ctx context.Context, q querier) error {
 			WithFix("rename the schema, or add search_path=NEW to the URL of the store, to start a new store; to keep runs, first export them with the guideway that created the tables (guideway runs export RUN)")
 	default:
 		return guideway.Errorf(guideway.CodeUnavailable, "the schema %s at %s contains the tables of another program", s.schema, s.where).
-			WithFix("use a different schema: add search_path=guideway to the URL of the store")
+			WithFix("use a different schema: add search_path=NAME to the URL of the store")
 	}
 }

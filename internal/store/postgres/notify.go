@@ -33,7 +33,7 @@ func newNotifier(s *Store) *notifier {
 	return &notifier{store: s, wakeup: make(chan struct{}, 1), closing: make(chan struct{})}
 }
 
-// afterCommit counts a commit of this process and wakes the notifier.
+// afterCommit notifies the watchers of this process, and wakes the notifier.
 func (s *Store) afterCommit() {
 	s.hub.NotifyAll()
 	s.notifier.commits.Add(1)

@@ -27,7 +27,7 @@ func (s *Store) retryWrite(ctx context.Context, what string, f callAttempt) erro
 		return err
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "%w; it is unknown whether the call succeeded", err).
-		WithFix("after the server answers again, check the run or document before you repeat the call")
+		WithFix("after the server answers again, check whether the call succeeded before you repeat it")
 }
 
 // retryRead runs a call that only reads, with the same retries as retryWrite.

@@ -1,6 +1,6 @@
-// Package postgres keeps runs and session documents in PostgreSQL, for installations on
-// more than one machine. It passes the same contract tests as package sqlite; see package
-// storetest.
+// Package postgres keeps runs, session documents and checkpoints in PostgreSQL, for
+// installations on more than one machine. It passes the same contract tests as package
+// sqlite; see package storetest.
 package postgres
 
 import (
@@ -38,15 +38,15 @@ type Options struct {
 	// Patience is how long a call retries while the server is unreachable or starting. The
 	// default is 5 s; a negative value disables retries.
 	Patience time.Duration
-	// CallTimeout bounds one round trip to the server, so that a network that drops packets
-	// does not block a call forever. The default is 15 s.
+	// CallTimeout bounds one attempt of a call, so that a network that drops packets does
+	// not block the call forever. The default is 15 s.
 	CallTimeout time.Duration
 	// KeepChanges is how many changes the feed keeps. The default is 100,000.
 	KeepChanges int
 }
 
-// Store is a run journal and a session document store. It is safe for concurrent use, and
-// processes on several machines can use the same database.
+// Store is a run journal, a session document store and a checkpoint index. It is safe for
+// concurrent use, and processes on several machines can use the same database.
 type Store struct {
 	pool        *pgxpool.Pool
 	log         *slog.Logger
@@ -66,7 +66,7 @@ type Store struct {
 }
 
 // Open connects to a database and creates or migrates the tables. Tables of a newer version
-// are refused. Errors have CodeUnavailable or CodeInvalid and a fix, and contain no secret.
+// are refused. Errors contain no secret.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	cfg, err := parseOptions(o)
 	if err != nil {
@@ -90,7 +90,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// setUpDatabase checks the server and migrates the tables.
+// setUpDatabase checks the server, migrates the tables and maintains the feed.
 func (s *Store) setUpDatabase(ctx context.Context) error {
 	if err := s.retryWrite(ctx, "check the server", s.checkServer); err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// maxNote bounds one row of words. The excerpt of a hit comes from one row.
+	// maxNote bounds the bytes of one row of words. The excerpt of a hit comes from one
+	// row.
 	maxNote = 8 << 10
 	// maxToken is the maximum length of an indexed word, longer than any useful search
 	// word. The server's limit is 2046.
@@ -29,7 +30,7 @@ func userLexeme(user string) string {
 	return "u!" + hex.EncodeToString(sum[:8])
 }
 
-// toValidText removes characters that a text column cannot store.
+// toValidText replaces characters that a text column cannot store.
 func toValidText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", " ")
 }

@@ -3,10 +3,9 @@
 // this file, and editing it requires the key.
 //
 // A line is "run seq mac tag": the tag authenticates the rest of the line. Lines that begin
-// with
-// # record when the file was created, compacted or restored. Lines are only appended, and not
-// synced: the journal is always at least as new, and losing a head in a power failure only
-// means that one rollback would go unnoticed.
+// with a number sign record when the file was created, compacted or restored. New lines are
+// appended without a sync: the journal is always at least as new, and losing a head in a
+// power failure only means that one rollback would go unnoticed.
 package rollbackguard
 
 import (
@@ -65,8 +64,8 @@ func Open(path string, key run.Key) (*File, error) {
 	return &File{path: path, key: key, now: time.Now, compactFrom: compactFrom}, nil
 }
 
-// Record implements run.Heads. Its cost does not depend on the length of the file, and
-// concurrent calls share one write.
+// Record implements run.Heads. Its cost does not depend on the length of the file, unless
+// it compacts the file. Concurrent calls share one write.
 func (f *File) Record(id string, seq int64, mac []byte) error {
 	b, first := f.joinBatch(f.headLine(id, run.Head{Seq: seq, MAC: mac}))
 	if !first {
@@ -166,7 +165,7 @@ func readEnd(file *os.File) (size int64, torn bool, err error) {
 	return info.Size(), last[0] != '\n', err
 }
 
-// createFile creates the file.
+// createFile creates the file, unless another process has created it.
 func (f *File) createFile() error {
 	err := atomicfile.Create(f.path, f.noteLine("begun", 0))
 	if errors.Is(err, fs.ErrExist) { // another process created the file first

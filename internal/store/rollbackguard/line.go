@@ -21,12 +21,13 @@ const tagBytes = 16
 
 // content is the parsed content of a head file.
 type content struct {
+	// heads has the head with the highest number of each run.
 	heads map[string]run.Head
 	// last has the most recent head of each run, in the order of the file.
 	last map[string]run.Head
 	// notes are the lines that record restores.
 	notes []string
-	// damaged has the numbers of the lines with an invalid tag.
+	// damaged has the numbers of the lines that are not valid.
 	damaged []int
 }
 
@@ -80,7 +81,7 @@ func (f *File) parseContent(text string) *content {
 	return c
 }
 
-// parseLine parses a line and reports whether its tag is valid.
+// parseLine parses a line and reports whether it is valid.
 func (f *File) parseLine(c *content, line string) bool {
 	cutAt := strings.LastIndexByte(line, ' ')
 	if cutAt < 0 {

@@ -12,7 +12,8 @@ import (
 // DeletedRetention is how long a store remembers the id of a deleted checkpoint.
 const DeletedRetention = 45 * 24 * time.Hour
 
-// CheckCommit returns an error for a commit that would leave a gap in the journal.
+// CheckCommit returns an error for a commit without events, one that would leave a gap in
+// the journal, or one whose record does not end at its last event.
 func CheckCommit(c run.Commit) error {
 	for i, e := range c.Events {
 		if e.Seq != c.Expected+int64(i)+1 {

@@ -109,7 +109,8 @@ func (t *txn) rowExists(ctx context.Context, text string, args ...any) (bool, er
 	return err == nil, err
 }
 
-// addCheckpoint adds a record if the series has not changed since the caller read it.
+// addCheckpoint adds a record. It returns a conflict if the series has changed since the
+// caller read it, unless the change adopts the record.
 func (t *txn) addCheckpoint(ctx context.Context, c checkpoint.Change) error {
 	r := *c.Add
 	if r.Kind == checkpoint.KindFragment {
@@ -225,7 +226,8 @@ func (t *txn) removeCheckpoints(ctx context.Context, c checkpoint.Change) error 
 	return nil
 }
 
-// updateLine recalculates the totals of a series in its row.
+// updateLine updates the row of a series, and deletes it if the series has no checkpoints
+// left.
 func (t *txn) updateLine(ctx context.Context, c checkpoint.Change) error {
 	user, session := c.Series.User, c.Series.Session
 	var touched int64

@@ -150,7 +150,7 @@ func (s *Store) setDeleted(ctx context.Context, doing string, ref session.Ref, a
 	})
 }
 
-// putSummary stores the summary of a document that lists show.
+// putSummary stores the summary of a document, which lists show.
 func (t *txn) putSummary(ctx context.Context, document int64, d session.Document) error {
 	summary, err := d.Summary()
 	if err != nil {

@@ -29,8 +29,8 @@ func isInvalidValue(err error) bool {
 	return errors.Is(err, errInvalidValue) || (err != nil && strings.Contains(err.Error(), "sql: Scan error"))
 }
 
-// wrapError adds the operation, a code and a fix to an error. Errors that have a code are
-// returned unchanged.
+// wrapError adds the operation to an error and, if the cause is known, a code and a fix.
+// Errors that have a code are returned unchanged.
 func (s *Store) wrapError(doing string, err error) error {
 	return wrapStoreError(s.o.Path, doing, err)
 }

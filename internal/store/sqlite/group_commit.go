@@ -24,7 +24,7 @@ var errPanicked = errors.New("the transaction panicked")
 // change is a request of a caller to change the database in a transaction.
 type change struct {
 	do func(*txn) error
-	// done is closed after err is set and the change is durable.
+	// done is closed after err is set. If err is nil, the change is then durable.
 	done chan struct{}
 	err  error
 }

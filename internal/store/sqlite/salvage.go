@@ -24,14 +24,14 @@ type Salvaged struct {
 	// Events has the events of each run in order, with possible gaps, including the events
 	// of runs whose record is lost.
 	Events map[string][]run.Event
-	// Problems describe the rows that could not be read.
+	// Problems describe the rows that could not be read, and a replaced schema table.
 	Problems []string
 }
 
 // Salvage reads the readable rows of a damaged file without changing the file. It skips
 // rows on lost pages. If SQLite's schema table is lost, Salvage copies the file and
-// replaces the schema table of the copy by the schema table of a new store. It returns an
-// error if nothing is readable.
+// replaces the schema table of the copy by the schema table of a new store. If nothing is
+// readable even then, it returns an error.
 func Salvage(ctx context.Context, path string) (*Salvaged, error) {
 	switch err := checkHeader(path); {
 	case errors.Is(err, fs.ErrNotExist):
