@@ -1,5 +1,5 @@
 // Package release_test tests the release artifacts: npm packages, the root file system of
-// the container, the systemd unit.
+// the container, the systemd unit and the Homebrew formula.
 package release_test
 
 import (

@@ -14,7 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// langgraph is the output of the script: milliseconds, and bytes of all files.
+// langgraph is the output of the script. The lists contain milliseconds; Bytes is the size
+// of all files.
 type langgraph struct {
 	Version     string    `json:"version"`
 	Synchronous int       `json:"synchronous"`

@@ -25,7 +25,7 @@ const (
 	clients  = 8
 )
 
-// level is a service level, with its budget.
+// level has the times that seed 003 requires of a row, and the budget of the design.
 type level struct{ seed, budget string }
 
 // owner returns the owner of all checkpoints.
@@ -131,7 +131,7 @@ func (b *bench) measureSaves(ctx context.Context, t *table) error {
 	return nil
 }
 
-// callFresh measures the first call of a process.
+// callFresh measures opening the store and making one call, as a new process does.
 func (b *bench) callFresh(ctx context.Context, dir string, took *measure.Times, do func(*checkpoints.Checkpoints) error) error {
 	var c *checkpoints.Checkpoints
 	err := took.Call(func() (err error) {

@@ -26,7 +26,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	b := &bench{Options: measure.Options{Stdout: stdout, Stderr: stderr}}
 	flags := flag.NewFlagSet("checkpoints", flag.ContinueOnError)
 	flags.BoolVar(&b.langgraph, "langgraph", true, "measure LangGraph's SQLite checkpointer too")
-	flags.BoolVar(&b.install, "install", false, "install it by npm first; it compiles SQLite, which takes a few minutes")
+	flags.BoolVar(&b.install, "install", false, "install LangGraph's packages by npm first; this compiles SQLite, which takes a few minutes")
 	remove, err := b.Parse(flags, args)
 	if err != nil {
 		return err

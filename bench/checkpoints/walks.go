@@ -24,7 +24,7 @@ import (
 	"github.com/guideway-dev/guideway/workflows"
 )
 
-// walked is a run of a bundled workflow, exported after each of its steps.
+// walked is a run of a bundled workflow, exported at its start and after each step.
 type walked struct {
 	name    string
 	exports []json.RawMessage

@@ -49,8 +49,8 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// reportCPU adds the processor time of each call, the collector's included, to a
-// benchmark.
+// reportCPU adds the average CPU time of a call to a benchmark, including garbage
+// collection.
 func reportCPU(b *testing.B, before time.Duration) {
 	b.ReportMetric(float64((cpuTime()-before).Microseconds())/float64(b.N)/1000, "cpu-ms/op")
 }

@@ -35,7 +35,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	b := &bench{Options: measure.Options{Stdout: stdout, Stderr: stderr}}
 	role, to, only, at := "", "", "", ""
 	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
-	flags.IntVar(&b.calls, "calls", 0, "make this many calls of 1 KB for each row, and a quarter of 64 KB (default 400, with -short 100)")
+	flags.IntVar(&b.calls, "calls", 0, "make this many calls of 1 KB for each row, and a quarter as many of 64 KB (default 400, with -short 100)")
 	flags.StringVar(&only, "only", "", "measure only the direct calls and subjects with a name that matches this `pattern`")
 	flags.StringVar(&at, "at", "", "measure only at levels that match this `pattern`, such as \"64 KB, 1 client\"")
 	flags.StringVar(&b.peer, "peer", "", "measure this `program` too, a build of TBXark/mcp-proxy")

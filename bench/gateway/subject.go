@@ -19,7 +19,7 @@ import (
 	"github.com/guideway-dev/guideway/bench/measure"
 )
 
-// The subjects with budgets.
+// The names of the subjects that the budgets compare.
 const (
 	direct = "direct, no gateway"
 	plain  = "Guideway, no graph"

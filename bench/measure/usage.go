@@ -39,8 +39,8 @@ func (c CPUClock) PerCall(n int) *float64 {
 }
 
 // TreeUsage sums the CPU time and the resident memory of a process and of its descendants.
-// It omits a descendant, with its own descendants, if skip reports true for its command
-// line. It returns zeros if the platform does not report them.
+// It omits a process, with its descendants, if skip reports true for its command line. It
+// returns zeros if the platform does not report them.
 func TreeUsage(pid int, skip func(command []byte) bool) (cpu time.Duration, memory int64) {
 	if skip(commandLine(pid)) {
 		return 0, 0

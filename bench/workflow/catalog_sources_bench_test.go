@@ -15,8 +15,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
 )
 
-// The catalog of a large team: 2,000 definitions in six sources, three of which are copies
-// of remote sources.
+// The catalog of a large team: about 2,000 definitions in six sources, three of which are
+// copies of remote sources.
 const (
 	teamSources     = 6
 	teamDefinitions = 2_000
@@ -136,8 +136,8 @@ func BenchmarkTeamStart(b *testing.B) {
 	runtime.KeepAlive(c)
 }
 
-// BenchmarkTeamReload measures a check of all sources after one of 2,000 definitions has
-// changed: the budget is a second, including the detection.
+// BenchmarkTeamReload measures a check of all sources after one definition has changed: the
+// budget is a second, including the detection.
 func BenchmarkTeamReload(b *testing.B) {
 	start, dir := writeTeamSources(b)
 	c := loadTeam(b, start(), b.TempDir())

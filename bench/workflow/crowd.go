@@ -34,7 +34,7 @@ type answered struct {
 	err    error
 }
 
-// newShared reads the output of a server until the server ends.
+// newShared returns a client of a server, and reads the server's output until it ends.
 func newShared(s *server) *shared {
 	c := &shared{server: s, waiting: map[int]chan answered{}}
 	go c.readAnswers()

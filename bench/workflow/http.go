@@ -72,7 +72,8 @@ func (h *httpServer) stop() {
 	_ = h.cmd.Wait()
 }
 
-// openSession opens a session with a protocol version.
+// openSession opens a session with the legacy protocol version. The modern one has no
+// sessions.
 func (h *httpServer) openSession(ctx context.Context, v protocolVersion) error {
 	h.version, h.session = v, ""
 	if v == modern {

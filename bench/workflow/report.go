@@ -38,7 +38,7 @@ const (
 
 // figure is a measurement in the unit of its row.
 type figure struct {
-	// Value is the median of a latency, or the value of a size.
+	// Value is the median of a latency, another percentile of it if P50 is set, or a size.
 	Value float64 `json:"value"`
 	// N is the number of samples of a latency.
 	N   int      `json:"n,omitempty"`

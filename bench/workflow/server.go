@@ -106,6 +106,7 @@ func (s *server) callTool(_ context.Context, method string, params map[string]an
 }
 
 // initializeSession sends the first messages of a client of protocol version 2025-11-25.
+// Later versions have none.
 func (s *server) initializeSession(ctx context.Context) error {
 	if s.version == modern {
 		return nil

@@ -68,7 +68,7 @@ func (g *generator) randomHeading() string {
 	return sampleHeadings()[g.random.IntN(len(sampleHeadings()))]
 }
 
-// goodOutput meets the criteria of every generated step.
+// goodOutput returns an output that meets the criteria of every generated step.
 func goodOutput() string {
 	var b strings.Builder
 	for _, heading := range sampleHeadings() {

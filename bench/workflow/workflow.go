@@ -67,8 +67,8 @@ type loop struct {
 // workflowCount is the number of workflows in the measured catalog.
 const workflowCount = 50
 
-// generateWorkflows returns the documents: two to walk, and others of 10 to 60 kB with all
-// constructs of workflows.
+// generateWorkflows returns the documents: two to walk, and others of about 10 to 60 kB
+// with conditions, a confirmation and all kinds of loops.
 func generateWorkflows() []document {
 	docs := []document{loopDocument("bench-loop", loopRounds), loopDocument("bench-long", longRounds)}
 	for i := len(docs); i < workflowCount; i++ {

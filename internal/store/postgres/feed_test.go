@@ -138,8 +138,8 @@ func TestWatchPolls(t *testing.T) {
 	}
 }
 
-// TestConcurrentReaders checks that concurrent readers of the feed see each change at one
-// position, without gaps.
+// TestConcurrentReaders checks that the feed contains each change once, without gaps, after
+// writers and readers of the feed have run concurrently.
 func TestConcurrentReaders(t *testing.T) {
 	t.Parallel()
 	u := newSchemaURL(t)

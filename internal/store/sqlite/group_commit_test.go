@@ -224,7 +224,7 @@ func (m journalModel) checkStore(ctx context.Context, t rapid.TB, s *Store, star
 func drawSubmission(t *rapid.T, m journalModel, walk, number int) *submission {
 	id := fmt.Sprintf("r_%d_%d", walk, rapid.IntRange(0, 2).Draw(t, "run"))
 	at := int64(rapid.IntRange(0, 5).Draw(t, "behind")) - 1
-	if at < 0 { // most commits are valid for the current state
+	if at < 0 { // a valid commit for the current state
 		at = int64(len(m.runs[id]))
 	}
 	c := newTestCommit(id, at+1, fmt.Sprint("commit ", number))

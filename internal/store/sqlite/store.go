@@ -1,5 +1,5 @@
-// Package sqlite keeps runs and session documents in one SQLite file. Several processes can
-// use the file at the same time, without a coordinator.
+// Package sqlite keeps runs, session documents and the index of checkpoints in one SQLite
+// file. Several processes can use the file at the same time, without a coordinator.
 //
 // Only SQLite may open the file: on some systems, if other code in this process opens and
 // closes the file, the system drops SQLite's locks.
@@ -67,7 +67,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Store is an open file. It implements run.Journal and session.Store.
+// Store is an open file. It implements run.Journal, session.Store and checkpoint.Index.
 type Store struct {
 	o Options
 	// writer has one connection, readers has several.

@@ -12,8 +12,8 @@ import (
 // concurrency is the number of concurrent goroutines.
 const concurrency = 8
 
-// conflictTests cover conflicting callers: one of them succeeds, the others get an error,
-// and no commit is stored in part.
+// conflictTests cover conflicting and concurrent callers: a conflict returns an error, and
+// no commit is stored in part.
 func conflictTests() []subtest {
 	return []subtest{
 		{"a run can be created only once", testCreateTwice},

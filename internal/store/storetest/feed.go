@@ -213,7 +213,7 @@ func followFeed(ctx context.Context, s run.Feed, woken <-chan struct{}, most int
 	for {
 		list, reset, err := s.Changes(ctx, after, 10)
 		if err != nil || reset {
-			return seen, fmt.Errorf("behind %d: reset %v, %w", after, reset, err)
+			return seen, fmt.Errorf("after position %d: reset %v, %w", after, reset, err)
 		}
 		seen = append(seen, list...)
 		if len(seen) >= most {

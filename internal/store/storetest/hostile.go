@@ -11,7 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// hostileTests cover malicious input.
+// hostileTests cover unusual and malicious input, large data, and cancelled calls.
 func hostileTests() []subtest {
 	return []subtest{
 		{"texts are stored unchanged or refused", testHostileRuns},

@@ -280,8 +280,8 @@ func (m *modelTest) addDocumentChange(op string, d session.Document, at time.Tim
 	})
 }
 
-// checkStore compares the complete content of a store with the model, in about one of five
-// calls.
+// checkStore compares the runs, documents and feed of a store with the model, in about one
+// of five calls.
 func (m *modelTest) checkStore(t *rapid.T) {
 	if rapid.IntRange(0, 4).Draw(t, "look") > 0 {
 		return

@@ -61,7 +61,7 @@ func testEmptyStore(t *testing.T, f *fixture) {
 	}
 }
 
-// fullRecord returns a record with a different value in every field.
+// fullRecord returns a record with a value in every field.
 func fullRecord() run.Record {
 	r := newRecord("r_full", "ada")
 	r.Status, r.Kind, r.Step, r.Title, r.Person = engine.StatusWaiting, engine.PositionGate, "approve", "Approve it", true

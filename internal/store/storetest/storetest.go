@@ -82,7 +82,7 @@ func (f *fixture) openStore(t *testing.T) Store {
 	return s
 }
 
-// startTime returns the time of the first event. It has microseconds.
+// startTime returns the time at which runs and documents are created. It has microseconds.
 func startTime() time.Time { return time.Date(2026, 11, 20, 9, 30, 0, 123456000, time.UTC) }
 
 // minutesAfter returns a time some minutes after startTime.
