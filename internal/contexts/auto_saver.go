@@ -53,7 +53,7 @@ type AutoSaver struct {
 	// slow are jobs that wait for other services; they run in a second goroutine.
 	slow   chan func(context.Context)
 	giveUp context.CancelFunc
-	// walks are the hashes of the last saved contexts of walks, by user and session.
+	// walks are the hashes of the latest contexts of walks, by user and session.
 	walks map[string][sha256.Size]byte
 }
 
@@ -64,7 +64,7 @@ type Health struct {
 	// Off reports that automatic saves are disabled.
 	Off bool `json:"off,omitempty"`
 	// Saved and Failed count the checkpoints that were saved or could not be saved, Dropped
-	// the checkpoints that were dropped because the queue was full, and Waiting the queued
+	// the checkpoints that were dropped because the queue was full, and Waiting the pending
 	// ones.
 	Saved   int64 `json:"saved"`
 	Failed  int64 `json:"failed,omitempty"`
@@ -118,7 +118,8 @@ func NewAutoSaver(o AutoSaverOptions) (*AutoSaver, error) {
 	return k, nil
 }
 
-// Close finishes the pending jobs and stops. Later jobs are dropped.
+// Close finishes the pending jobs, except the slow ones, which it cancels. Later jobs are
+// dropped.
 func (k *AutoSaver) Close() error {
 	k.mu.Lock()
 	already := k.closed
@@ -140,8 +141,10 @@ func (k *AutoSaver) Health() Health {
 	return k.health
 }
 
-// setPrepare sets the function that is called in the background for a run whose context has
-// at least threshold tokens. A threshold of 0 disables these calls.
+// setPrepare sets the function that prepares the brief of a run in the background. It is
+// called if the run's context has at least threshold tokens, and after a part of the run
+// has ended if a model writes summaries. With a threshold of 0 the size of the context is
+// ignored.
 func (k *AutoSaver) setPrepare(threshold int, prepare func(context.Context, run.Caller, string) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -181,7 +184,7 @@ func (k *AutoSaver) setWritten(written func(id string) map[string]string) {
 	k.written = written
 }
 
-// enqueueJob queues a job if the queue is not full.
+// enqueueJob queues a job unless the queue is full or closed, and reports whether it did.
 func (k *AutoSaver) enqueueJob(j job) (taken bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -297,8 +300,8 @@ func (k *AutoSaver) requestSummary(rec run.Record) {
 	k.enqueueJob(job{what: "the summary of " + rec.ID, do: func(ctx context.Context) error { return prepare(ctx, caller, rec.ID) }})
 }
 
-// checkSize queues the preparation of a run's brief if the run's context has at least
-// threshold tokens.
+// checkSize records the token count of a run's context if it is at least threshold, and
+// queues the preparation of the run's brief.
 func (k *AutoSaver) checkSize(c run.Committed) {
 	if len(c.Facts) == 0 {
 		return
@@ -402,8 +405,9 @@ func saveTriggers(facts []engine.Event) (names, tags []string) {
 	return names, tags
 }
 
-// Walked saves the context of a stateless walk if it names a session and differs from the
-// last saved one. vars is the context of the answer.
+// Walked queues a checkpoint of a stateless walk if its context names a session that is not
+// a run, and differs from the latest context of that session. vars is the context of the
+// answer.
 func (k *AutoSaver) Walked(who guideway.Principal, workflow string, completed []string, vars map[string]any) {
 	session, _ := vars[keySession].(string)
 	if k.o.Off || session == "" || isRun(session) {
@@ -446,7 +450,8 @@ func (k *AutoSaver) Walked(who guideway.Principal, workflow string, completed []
 	}})
 }
 
-// isNewContext reports whether a walk's context differs from the last saved one.
+// isNewContext reports whether a context differs from the latest one with the same key, and
+// records it.
 func (k *AutoSaver) isNewContext(key string, doc json.RawMessage) bool {
 	sum := sha256.Sum256(doc)
 	k.mu.Lock()

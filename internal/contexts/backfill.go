@@ -20,8 +20,8 @@ import (
 // after the newest one are saved.
 
 const (
-	// maxWaiting bounds the runs that wait for a backfill, maxChecked the runs that are
-	// remembered as done.
+	// maxWaiting bounds the runs that wait for a backfill, maxChecked the runs in
+	// backfillQueue.looked.
 	maxWaiting = 256
 	maxChecked = 10_000
 	// maxMissing bounds the checkpoints that are backfilled per run, maxSearched the events
@@ -41,8 +41,8 @@ type backfillQueue struct {
 
 	mu sync.Mutex
 	of Runs
-	// waiting are the runs to check; looked are the runs that were checked or are being
-	// checked.
+	// waiting are the runs to check; looked are the runs that were queued before, so that
+	// no run is queued twice.
 	waiting map[string]run.Record
 	looked  map[string]bool
 	// busy reports that a run is being checked.
@@ -81,7 +81,9 @@ func (k *AutoSaver) Seen(_ context.Context, r run.Record) {
 	l.looked[r.ID], l.waiting[r.ID] = true, r
 }
 
-// takeRun removes a run from the waiting runs and returns it.
+// takeRun removes a run from the waiting runs and returns it with the source of its events.
+// It returns false if the run does not wait. The caller must call finishRun when the check
+// has ended.
 func (l *backfillQueue) takeRun(id string) (run.Record, Runs, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +107,7 @@ func (l *backfillQueue) finishRun() {
 	l.busy = false
 }
 
-// backfillWaiting backfills a waiting run.
+// backfillWaiting backfills a run if it is waiting.
 func (k *AutoSaver) backfillWaiting(id string) {
 	rec, runs, ok := k.late.takeRun(id)
 	if !ok {
@@ -115,7 +117,7 @@ func (k *AutoSaver) backfillWaiting(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), jobTime)
 	defer cancel()
 	if err := k.backfill(ctx, runs, rec); err != nil {
-		k.o.Logger.Warn("the missing checkpoints of a run could not be determined", "run", id, "error", err)
+		k.o.Logger.Warn("the missing checkpoints of a run could not be saved", "run", id, "error", err)
 	}
 }
 
@@ -158,8 +160,8 @@ func (k *AutoSaver) waitForSaves(ctx context.Context, id string) {
 	}
 }
 
-// flushSaves waits for the pending saves of the run with the given id, or of all runs if id
-// is not the id of a run. It does not wait for a run of another user.
+// flushSaves waits for the pending saves of the run with the given id, or for all pending
+// saves if id is not the id of a run. It does not wait for a run of another user.
 func (s *Service) flushSaves(ctx context.Context, c run.Caller, id string) {
 	if s.o.AutoSaver == nil || s.o.Runs == nil {
 		return

@@ -2,9 +2,9 @@
 // checkpoints and with the compression of package compress.
 //
 // It does not affect the position of a run. A checkpoint of a run refers to one of its
-// events; continuing from it forks the run at that event. The stored context is for people
-// and agents to read. Therefore no checkpoint, even a forged one, answers a gate or sets a
-// variable.
+// events. If the run has later events, continuing from the checkpoint forks the run at that
+// event. The stored context is for people and agents to read. Therefore no checkpoint, even
+// a forged one, answers a gate or sets a variable.
 package contexts
 
 import (
@@ -64,8 +64,8 @@ type Level string
 const (
 	// LevelBasic summarizes by extracts.
 	LevelBasic Level = "basic"
-	// LevelAdvanced uses Options.Summarizer for the summaries of runs. Without one, it is
-	// the same as LevelBasic, and the log reports that once.
+	// LevelAdvanced uses Options.Summarizer for the summaries of runs. Without a Summarizer
+	// and an AutoSaver, it is the same as LevelBasic, and New logs a warning.
 	LevelAdvanced Level = "advanced"
 )
 
@@ -91,7 +91,8 @@ type Options struct {
 	// AnswerTokens is the maximum size of a run's context in an answer; the default is
 	// 4000. A larger context is reduced to it.
 	AnswerTokens int
-	// ReadOnly reports that nothing can be stored. Then no value is omitted from a context.
+	// ReadOnly reports that nothing can be stored. Then values are omitted only from the
+	// Brief of a run.
 	ReadOnly bool
 	// Counter counts tokens; the default is a cached compress.Tokenizer, which loads its
 	// vocabulary at the first count.
@@ -136,7 +137,7 @@ type Service struct {
 	briefs map[string]*cachedBrief
 }
 
-// maxCached bounds the cached runs and definitions.
+// maxCached bounds each of the caches of runs, definitions and walks.
 const maxCached = 64
 
 // New returns a service.

@@ -50,7 +50,7 @@ type Layers struct {
 	AnswerOf int              `json:"answerTokens"`
 }
 
-// shownBytes is the maximum length of a shown value.
+// shownBytes is the maximum length of a shown value in bytes.
 const shownBytes = 400
 
 // Layers returns a run's context by layer, for the dashboard.

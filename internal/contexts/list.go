@@ -47,7 +47,7 @@ func (s *Service) List(ctx context.Context, c run.Caller, r checkpoint.ListReque
 	}
 	if err := s.rankByMeaning(ctx, c, r.Query, page.Checkpoints); err != nil {
 		s.o.Logger.WarnContext(ctx, "a search was not ranked by meaning", "error", err)
-		out.addNote("found by keywords only, because the embeddings API failed; see the server's log")
+		out.addNote("found by keywords only, because the ranking by meaning failed; see the server's log")
 	} else {
 		out.Ranked = "meaning"
 	}

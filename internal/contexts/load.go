@@ -42,7 +42,7 @@ type Loaded struct {
 	NotSet []string `json:"notSetInRun,omitempty"`
 	// Completed are the completed steps of a walk by workflow_next.
 	Completed []string `json:"completedSteps,omitempty"`
-	// Next is the call that continues the run or walk.
+	// Next is the call that continues the run.
 	Next *run.Call `json:"next,omitempty"`
 	// Note is a remark for the agent.
 	Note    string     `json:"note,omitempty"`
@@ -102,7 +102,8 @@ func (s *Service) Show(ctx context.Context, c run.Caller, id string) (*Loaded, e
 	return out, nil
 }
 
-// readCheckpoint reads a checkpoint without changes.
+// readCheckpoint reads a checkpoint, selects the requested variables and reduces them to
+// the budget. It does not change the run.
 func (s *Service) readCheckpoint(ctx context.Context, c run.Caller, r LoadRequest) (*Loaded, *checkpoint.Loaded, *storedContext, error) {
 	if r.ID == "" {
 		s.flushSaves(ctx, c, r.Session)

@@ -34,7 +34,7 @@ const (
 )
 
 // Mark marks variables of a run or session as critical: compression never changes or omits
-// them. For a session it saves a checkpoint.
+// them. For a session it saves a checkpoint if the marks change.
 func (s *Service) Mark(ctx context.Context, c run.Caller, r MarkRequest) (*Marked, error) {
 	if ref, ok := refOf(r.Handle, r.Session); ok {
 		return s.markRun(ctx, c, ref, r)

@@ -151,7 +151,7 @@ func (s *Service) materialOf(ctx context.Context, c run.Caller, d *run.Details) 
 	}, nil
 }
 
-// questionOf returns the prompt of a position.
+// questionOf returns the title, the prompt and the message of a position.
 func questionOf(pos engine.Position) string {
 	text := pos.Title + "\n" + pos.Prompt + "\n" + pos.Message
 	const most = 4000

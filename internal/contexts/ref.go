@@ -31,8 +31,8 @@ var (
 	partRef    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(o_[0-9a-z]{1,60})\.([0-9]{1,6})$`) })
 )
 
-// refForms describes the forms of references.
-const refForms = "pass a ref from omitted of workflow_context_compress, workflow_context_prioritize, workflow_status or workflow_resume, or from a note that replaces an omitted value"
+// refForms is the fix for a ref that has no value.
+const refForms = "pass a ref that workflow_context_compress, workflow_context_prioritize, workflow_status or workflow_resume returned, or a ref from a note that replaces an omitted value"
 
 func valueHash(value []byte) string {
 	sum := sha256.Sum256(value)

@@ -16,7 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// runHistory is the cached history of a run: the step at which each variable was last set,
+// runHistory is the cached history of a run: the step at which each variable last changed,
 // and the sections of the run, each summarized when it ends. The history stays in memory,
 // and a later call reads only the new events, so that a process reads a long run once.
 type runHistory struct {
@@ -137,8 +137,8 @@ func (st *runHistory) readEvents(ctx context.Context, runs Runs, c run.Caller, d
 type historySnapshot struct {
 	// seq is the sequence number of the last event that was read.
 	seq int64
-	// steps counts the completed steps; set has the count at which each variable was last
-	// set, and a hash of its value.
+	// steps counts the completed steps; set has the count at which each variable last
+	// changed, and a hash of its value.
 	steps int
 	set   map[string]lastSet
 	// sections are the ended parts of the run, open the passages after the last of them,

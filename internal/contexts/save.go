@@ -33,7 +33,8 @@ type Saved struct {
 	Session string `json:"sessionId"`
 	RunID   string `json:"runId,omitempty"`
 	Parent  string `json:"parentId,omitempty"`
-	// Head is the last checkpoint of the session, if that is not ExpectedHead.
+	// Head is the last checkpoint of the session before this one, if this one began a
+	// branch.
 	Head     string               `json:"head,omitempty"`
 	Bytes    int64                `json:"bytes"`
 	Stored   int64                `json:"storedBytes"`

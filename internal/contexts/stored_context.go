@@ -30,9 +30,8 @@ func placeOf(rec run.Record, status engine.Status, pos engine.Position) runPlace
 	}
 }
 
-// encodeRun encodes a run's variables for storage: the unchanged variables, the variables
-// that the caller added, and the run's place. The loop state is not stored, since it
-// follows from the run's events.
+// encodeRun encodes a run's variables, the variables that the caller added, and the run's
+// place for storage. It removes keyNext, which only a walk has.
 func encodeRun(vars, added map[string]any, at runPlace) (json.RawMessage, error) {
 	doc := withoutKeys(vars)
 	maps.Copy(doc, added)

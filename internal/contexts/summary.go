@@ -104,7 +104,7 @@ func (s *Service) Notice(id string) string {
 	return fmt.Sprintf("the run's context has about %d tokens (limit: %d): set variables that you no longer need to null or to a path; workflow_status returns the reduced context", tokens, s.o.LimitTokens)
 }
 
-// prepareBrief prepares the brief of a run whose context has grown above the threshold.
+// prepareBrief makes and caches the brief of a run in the background.
 func (s *Service) prepareBrief(ctx context.Context, c run.Caller, id string) error {
 	_, err := s.Brief(ctx, c, id)
 	return err

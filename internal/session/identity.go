@@ -97,7 +97,8 @@ func checkID(field, id string) error {
 	return err.WithFix("use %s", rule)
 }
 
-// foreign matches the characters that ids cannot contain.
+// foreign matches the characters that proposeID replaces: those that ids cannot contain,
+// and dots.
 var foreign = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_:-]+`) })
 
 // proposeID returns a valid id similar to an invalid one, or "".

@@ -25,8 +25,8 @@ const (
 	patternVisits = 250
 )
 
-// errTooMuch is returned for a query that selects too many values.
-var errTooMuch = errors.New("too many values are selected")
+// errTooMuch is returned for a query that reads or selects too many values.
+var errTooMuch = errors.New("it reads or selects too many values")
 
 // queryJSONPath evaluates a JSONPath query. A query that consists of names and indices
 // returns the selected value, any other query returns a list. Members are in the order of
@@ -193,8 +193,9 @@ func countNodes(value any) int {
 }
 
 // checkFilters refuses a query whose filters may cost more than the size of the value that
-// they filter: a query with $ for more than one value in a filter, with several selectors
-// in one pair of brackets in a filter, or with .. more than once. The query must parse.
+// they filter. That is so if a filter selects more than one value with $, if it has several
+// selectors in one pair of brackets, or if the filters use .. more than once. The query
+// must parse.
 func checkFilters(query string) error {
 	var open []byte
 	descents := 0

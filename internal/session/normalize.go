@@ -49,9 +49,10 @@ var (
 )
 
 // normalizeDocument returns a document in the form that dashboards read. It changes three
-// members of the dashboard: status becomes one of three words, progress and confidence
-// become numbers in their range. In rootCause, fix, ruledOut and hypotheses it copies a
-// member with another name to its usual name. Everything else is unchanged.
+// members of the dashboard: a status that is a string becomes one of three words, and a
+// progress or confidence that states a number becomes a number in its range. In rootCause,
+// fix, ruledOut and hypotheses it copies a member with another name to its usual name.
+// Everything else is unchanged.
 //
 // before is the document before the update, or nil if the document is new. If an update
 // changes the member with the other name, the copy is updated too.
@@ -123,7 +124,8 @@ var quantity = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // inRange returns the number in value, clamped to the range from 0 to most. The value may
-// be a string. Any other value is returned unchanged. message describes the change, if any.
+// be a string that states a number. Any other value is returned unchanged. message is not
+// empty if the number was clamped.
 func inRange(value any, most float64) (number any, message string) {
 	var given float64
 	number = value

@@ -68,7 +68,8 @@ func (p docPath) findValue(root any) (value any, found bool) {
 	return current, true
 }
 
-// getName returns a member of an object, or the member of every item that has it.
+// getName returns a member of an object, or an item of a list whose index is the name. With
+// many it returns the member of every item that has it.
 func getName(value any, name string, many bool) (any, bool) {
 	list, isList := value.([]any)
 	if many {

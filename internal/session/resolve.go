@@ -60,7 +60,7 @@ func (s *Service) resolveName(ctx context.Context, p guideway.Principal, n Name)
 	return d.Ref, nil
 }
 
-// checkRef refuses an incomplete reference.
+// checkRef refuses an incomplete or invalid reference.
 func checkRef(ref Ref) error {
 	if err := checkUser(ref.User); err != nil {
 		return err

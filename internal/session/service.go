@@ -18,8 +18,8 @@ type Options struct {
 // Service stores the session documents of users. It is safe for use by several goroutines,
 // and by several processes on one store. Every method acts for the principal's user and
 // sees only that user's documents. Errors have a code and often a fix: CodeInvalid and
-// CodeTooLarge for errors of the caller, CodeNotFound, CodeConflict, and the codes of the
-// store.
+// CodeTooLarge for errors of the caller, CodeUnauthorized for a caller without a user,
+// CodeNotFound, CodeConflict, and the codes of the store.
 type Service struct {
 	store Store
 	now   func() time.Time

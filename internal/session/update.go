@@ -18,11 +18,11 @@ import (
 //   - any other name with brackets is a path, and refused if it does not parse;
 //   - any other name with dots is a path if it parses as one, otherwise a name, such as
 //     "e.g. this";
-//   - a path may start with "$.", as in JSONPath.
+//   - a path may start with "$." or "$[", as in JSONPath.
 //
 // Names within the values are never paths. A value is merged with the existing value:
 // objects are merged member by member, everything else is replaced. A path creates missing
-// objects; an index that equals the length of its list appends an item. A path through a
+// objects and lists; an index that equals the length of its list appends an item. A path through a
 // value that is neither an object nor a list is refused, and so are filters and [*],
 // because a mistake would overwrite data.
 //

@@ -11,9 +11,9 @@ import (
 // maxRemarks is the maximum number of log entries of one update.
 const maxRemarks = 50
 
-// validateDocument returns remarks about content that dashboards cannot display. The
-// remarks are logged; no document is refused because of them. The document must be
-// normalized.
+// validateDocument returns remarks about content that dashboards cannot display, and about
+// members that a bug investigation lacks. The remarks are logged; no document is refused
+// because of them. The document must be normalized.
 func validateDocument(workflow string, data map[string]any) []remark {
 	v := validator{}
 	v.checkDashboard(data)

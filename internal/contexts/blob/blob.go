@@ -25,8 +25,8 @@ const DefaultMaxBytes = 64 << 20
 // maxSlotBytes bounds a slot: slots are for keys, not for content.
 const maxSlotBytes = 4 << 10
 
-// ErrCorrupt marks a blob whose content does not match its name. Errors that wrap it have
-// the code CodeInternal.
+// ErrCorrupt marks a blob whose content does not match its name. The error of Get wraps it
+// and has the code CodeInternal.
 var ErrCorrupt = errors.New("the content does not match its checksum")
 
 // Name is the address of a blob: the SHA-256 of its bytes in 64 hexadecimal
@@ -56,14 +56,15 @@ type Info struct {
 type Swept struct {
 	Blobs int   `json:"blobs"`
 	Bytes int64 `json:"bytes"`
-	// Leftovers counts unfinished writes.
+	// Leftovers counts the removed files of abandoned writes.
 	Leftovers int `json:"leftovers"`
 }
 
-// Store stores blobs and slots. A successful write survives the end of the process and of
-// the machine, and a name always has its original content. Methods are safe for concurrent
-// use by many goroutines and processes. Errors have a code: CodeNotFound, CodeTooLarge,
-// CodeConflict, CodeUnavailable (a full disk, a directory that is not writable; a retry may
+// Store stores blobs and slots. A successful write to a directory or a database survives
+// the end of the process and of the machine. Methods are safe for concurrent use by many
+// goroutines, and a directory or a database by many processes. Errors have a code:
+// CodeNotFound, CodeInvalid (the key of a slot), CodeTooLarge, CodeConflict (the slot
+// exists), CodeUnavailable (a full disk, a directory that is not writable; a retry may
 // succeed) or CodeInternal. IsFull detects a full disk.
 type Store interface {
 	Blobs
@@ -81,7 +82,7 @@ type Blobs interface {
 	Delete(ctx context.Context, names ...Name) error
 	// Each visits every blob, in any order, until visit returns an error.
 	Each(ctx context.Context, visit func(Info) error) error
-	// Sweep removes the blobs for which keep returns false, and the files of unfinished
+	// Sweep removes the blobs for which keep returns false, and the files of abandoned
 	// writes.
 	Sweep(ctx context.Context, keep func(Info) bool) (Swept, error)
 }
@@ -118,13 +119,15 @@ type fullError struct{ cause error }
 func (e fullError) Error() string   { return e.cause.Error() }
 func (e fullError) Unwrap() []error { return []error{ErrFull, e.cause} }
 
-// IsFull reports whether an error was caused by a full disk.
+// IsFull reports whether an error was caused by a full disk, an exceeded disk quota or the
+// size limit of a file.
 func IsFull(err error) bool {
 	return errors.Is(err, ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
-// SystemError converts a system error of a directory to an error with a code and a fix. It
-// is for implementations.
+// SystemError converts an error of an operation on a directory to an error with
+// CodeUnavailable, and with a fix unless the operation was canceled. It returns nil for
+// nil. It is for implementations.
 func SystemError(doing, dir string, err error) error {
 	switch {
 	case err == nil:
@@ -179,8 +182,8 @@ func Corrupt(name Name, where string) error {
 		WithFix("restore the blob from a backup; `guideway checkpoint verify` lists the damaged checkpoints")
 }
 
-// TooLarge returns the error for a blob of size bytes if at most most bytes are allowed. It
-// is for implementations.
+// TooLarge returns the error for a blob of size bytes if most is the limit. It is for
+// implementations.
 func TooLarge(size, most int64) error {
 	return guideway.Errorf(guideway.CodeTooLarge, "a blob of %d bytes exceeds the limit of %d", size, most)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
-// The names of the subdirectories. A blob is in blobs/ab/abcdef…, a slot in slots/key.
+// The layout of the directory. A blob is in blobs/ab/abcdef…, a slot in slots/key.
 const (
 	blobsDir = "blobs"
 	slotsDir = "slots"
@@ -50,7 +50,8 @@ type Files struct{ o FilesOptions }
 
 var _ Store = (*Files)(nil)
 
-// OpenFiles opens a directory. It returns CodeUnavailable if the directory is not writable.
+// OpenFiles opens a directory. It returns CodeUnavailable if the directory is not writable,
+// or with ReadOnly not readable.
 func OpenFiles(o FilesOptions) (*Files, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxBytes
@@ -80,7 +81,7 @@ func OpenFiles(o FilesOptions) (*Files, error) {
 	return f, nil
 }
 
-// checkReadable returns the error of reading the directory.
+// checkReadable returns an error if the directory exists and cannot be read.
 func (f *Files) checkReadable() error {
 	for _, dir := range []string{blobsDir, slotsDir} {
 		_, err := os.ReadDir(filepath.Join(f.o.Dir, dir))
@@ -193,7 +194,8 @@ func (f *Files) syncDir(dir string) error {
 	return d.Close()
 }
 
-// readFile reads a file of at most the maximum size.
+// readFile reads a file. It returns ErrCorrupt if the file is not regular or has more than
+// MaxBytes bytes.
 func (f *Files) readFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -264,7 +266,7 @@ func (f *Files) walkFiles(ctx context.Context, blob func(path string, info Info)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, fs.ErrNotExist):
-			return nil // another process has just removed the file
+			return nil // another process has removed the file, or the directory does not exist
 		case err != nil:
 			return err
 		case entry.IsDir():

@@ -19,7 +19,7 @@ type Memory struct {
 	slots map[string]heldBlob
 }
 
-// heldBlob is the content of a blob and the time of its write.
+// heldBlob is the content of a blob or a slot, and the time of its write.
 type heldBlob struct {
 	data []byte
 	at   time.Time

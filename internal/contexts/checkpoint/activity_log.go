@@ -17,9 +17,8 @@ const (
 	touchEvery = time.Minute
 )
 
-// activityLog writes the side effects of loads in the background: entries of the audit log,
-// and the time of the last activity of a series. Pending entries are lost if the process is
-// killed.
+// activityLog writes entries of the audit log and the time of the last activity of a series
+// in the background. Pending entries are lost if the process is killed.
 type activityLog struct {
 	index    Index
 	log      *slog.Logger
@@ -46,7 +45,8 @@ func newActivityLog(index Index, log *slog.Logger, readOnly bool) *activityLog {
 	return l
 }
 
-// addEntry queues an entry. With touch it also updates the last activity of the series.
+// addEntry queues an entry. With touch it also updates the last activity of the series, but
+// not more often than touchEvery.
 func (l *activityLog) addEntry(e Entry, touch bool) {
 	if l.readOnly {
 		return // nothing is written in read-only mode
@@ -102,7 +102,7 @@ func (l *activityLog) flushEntries() {
 	defer cancel()
 	if len(entries) > 0 {
 		if err := l.index.Note(ctx, entries); err != nil {
-			l.log.WarnContext(ctx, "loads of checkpoints could not be written to the audit log", "entries", len(entries), "error", err)
+			l.log.WarnContext(ctx, "entries could not be written to the audit log", "entries", len(entries), "error", err)
 		}
 	}
 	for key, at := range touches {

@@ -19,7 +19,7 @@ const (
 	ModeMemory Mode = "memory"
 )
 
-// Store describes where checkpoints are stored. Every result contains it.
+// Store describes where checkpoints are stored. Most results contain it.
 type Store struct {
 	Mode Mode `json:"mode"`
 	// Note is the reason why the mode is not the configured one.
@@ -78,7 +78,7 @@ type SaveRequest struct {
 	created time.Time
 }
 
-// Saved is a checkpoint that was stored durably.
+// Saved is a stored checkpoint.
 type Saved struct {
 	Record
 	// Head is the last checkpoint of the series before this one, if this one began a
@@ -96,7 +96,7 @@ type LoadRequest struct {
 	Keys []string
 }
 
-// Loaded is a context as it was saved.
+// Loaded is a saved context, or the requested keys of it.
 type Loaded struct {
 	Record
 	Context json.RawMessage `json:"context"`
@@ -142,7 +142,8 @@ type Page struct {
 	// Partial reports that no checkpoint matches all words of the query. The results then
 	// match some of the words, the best matches first.
 	Partial bool `json:"partial,omitempty"`
-	// Wordless reports that the store encrypts checkpoints, so that no query matches them.
+	// Wordless reports that the store encrypts new checkpoints, so that no query matches
+	// them.
 	Wordless bool   `json:"-"`
 	Next     string `json:"nextCursor,omitempty"`
 	Store    Store  `json:"store"`
@@ -159,8 +160,8 @@ type Deleted struct {
 	Checkpoints []string `json:"checkpoints"`
 	Stored      int64    `json:"storedBytes"`
 	// Erased reports that the data keys were destroyed, so that no copy of the encrypted
-	// content can be read. Otherwise files were unlinked; their blocks and backups may
-	// still contain the content.
+	// content can be read. Otherwise only the blobs were removed; the disk and backups may
+	// still contain them.
 	Erased bool  `json:"erased"`
 	Store  Store `json:"store"`
 }
@@ -203,7 +204,8 @@ type Cleaned struct {
 	Sessions    int   `json:"sessions"`
 	Checkpoints int   `json:"checkpoints"`
 	Stored      int64 `json:"storedBytes"`
-	// Kept counts the selected sessions that were kept because their runs are active.
+	// Kept counts the selected sessions whose last checkpoint was kept because their runs
+	// are active.
 	Kept   int  `json:"kept"`
 	DryRun bool `json:"dryRun,omitempty"`
 }
@@ -217,7 +219,8 @@ type Report struct {
 	Damaged   []Finding `json:"damaged"`
 	// Healed are checkpoints that were marked as damaged and can be read again.
 	Healed []string `json:"healed,omitempty"`
-	// Unknown counts readable blobs that are not in the index; Rebuild adds them.
+	// Unknown counts the checkpoints that readable blobs contain and the index does not;
+	// Rebuild adds those that were not deleted.
 	Unknown int   `json:"unknown"`
 	Store   Store `json:"store"`
 }
@@ -244,8 +247,8 @@ type Maintained struct {
 	Rebuilt
 	Swept  Swept `json:"swept"`
 	Folded int   `json:"folded"`
-	// Checked counts the checkpoints that were read, Damaged the checkpoints that could not
-	// be read.
+	// Checked counts the checkpoints and fragments that were checked, Damaged the damaged
+	// ones among them.
 	Checked int     `json:"checked"`
 	Damaged int     `json:"damagedCheckpoints"`
 	Retired Cleaned `json:"retired"`
@@ -268,9 +271,11 @@ type Stats struct {
 	Limit int64 `json:"limitBytes"`
 	// Sessions are the 20 largest sessions.
 	Sessions []Series `json:"sessions"`
-	// Growth lists up to 30 days with checkpoints, the latest one last.
+	// Growth has an entry for each day with checkpoints in the last 30 days, the latest day
+	// last.
 	Growth []Day `json:"growth"`
-	// Oldest and Newest are the times of the first and the last activity.
+	// Oldest and Newest are the earliest and the latest time at which a session was last
+	// active.
 	Oldest time.Time `json:"oldest,omitzero"`
 	Newest time.Time `json:"newest,omitzero"`
 	Store  Store     `json:"store"`

@@ -59,7 +59,7 @@ type ExportRequest struct {
 type ImportRequest struct {
 	Data []byte
 	// Session is the target session. If it is empty, each checkpoint goes to its original
-	// session, which must contain no other checkpoints.
+	// session. A session to which checkpoints are added must have none.
 	Session string
 }
 
@@ -123,7 +123,8 @@ func (s *Service) Export(ctx context.Context, who guideway.Principal, r ExportRe
 }
 
 // Import adds the checkpoints of a bundle for the caller. It skips checkpoints that already
-// exist with the same context. A checkpoint whose id is already used gets a new id.
+// exist in the target session with the same context. A checkpoint whose id is invalid or
+// already used gets a new id.
 func (s *Service) Import(ctx context.Context, who guideway.Principal, r ImportRequest) (*Imported, error) {
 	if err := s.requireWritable("import checkpoints"); err != nil {
 		return nil, err
@@ -177,8 +178,8 @@ func readBundle(data []byte) (*Bundle, error) {
 	return &b, nil
 }
 
-// importTargets selects the new checkpoints. It returns an error if one of them would
-// follow a newer checkpoint.
+// importTargets returns the checkpoints to import, and counts the others in out.Skipped. It
+// returns an error if a target session already has checkpoints.
 func (s *Service) importTargets(ctx context.Context, who guideway.Principal, b *Bundle, session string, out *Imported) ([]Bundled, error) {
 	var targets []Bundled
 	into := map[string]bool{}
@@ -206,15 +207,15 @@ func (s *Service) importTargets(ctx context.Context, who guideway.Principal, b *
 			return nil, err
 		}
 		if series.Count > 0 {
-			return nil, guideway.Errorf(guideway.CodeConflict, "the session %s already has checkpoints, and imported checkpoints would be newer", name).
+			return nil, guideway.Errorf(guideway.CodeConflict, "the session %s already has checkpoints; checkpoints can be imported only into a session without any", name).
 				WithFix("use --session to import into a different session")
 		}
 	}
 	return targets, nil
 }
 
-// importOne saves a checkpoint of a bundle. It keeps the id if it is not used, and the time
-// unless it is before the time of the predecessor.
+// importOne saves a checkpoint of a bundle. It keeps the id if it is valid and not used,
+// and the time unless it is in the future or before the time of the last checkpoint.
 func (s *Service) importOne(ctx context.Context, who guideway.Principal, item Bundled, renamed map[string]string) (*Saved, error) {
 	kind := item.Kind
 	if kind != KindAuto {

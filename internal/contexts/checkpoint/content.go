@@ -136,8 +136,8 @@ type wordList struct {
 	seen map[string]bool
 }
 
-// addWords adds the first words of a text. It skips long tokens such as numbers and hashes,
-// since users do not search for parts of them.
+// addWords adds the first words of a text. It skips words of more than maxWord bytes, such
+// as hashes, since users do not search for parts of them.
 func (w *wordList) addWords(text string) {
 	if len(text) > maxFromText {
 		text = strings.ToValidUTF8(text[:maxFromText], "")

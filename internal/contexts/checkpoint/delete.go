@@ -101,7 +101,7 @@ func (s *Service) deleteOne(ctx context.Context, who guideway.Principal, id stri
 }
 
 // removeLinked removes a checkpoint and, in the same change, stores the checkpoints that
-// depend on it as deltas against its base, or whole if it has no base.
+// depend on it as deltas against its base, or whole if it has no readable base.
 func (s *Service) removeLinked(ctx context.Context, who guideway.Principal, rec Record) error {
 	unlock := s.locks.lockSeries(rec.SeriesKey)
 	defer unlock()

@@ -21,7 +21,8 @@ const (
 	maxDelta = 32 << 20
 )
 
-// windowSize returns the smallest window that covers size bytes.
+// windowSize returns the smallest power of two that covers size bytes, but at least
+// minWindow and at most maxWindow.
 func windowSize(size int) int {
 	return min(max(1<<bits.Len(uint(max(size, 1)-1)), minWindow), maxWindow)
 }

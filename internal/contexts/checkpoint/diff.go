@@ -14,8 +14,8 @@ import (
 
 const (
 	maxChanges = 500
-	// maxShown is the maximum length of a shown value; a longer value is shown as truncated
-	// text.
+	// maxShown is the maximum length of a shown value in bytes; a longer value is shown as
+	// truncated text.
 	maxShown = 400
 )
 

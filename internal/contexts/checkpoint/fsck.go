@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// grace is the age from which no process is assumed to be still working on a blob.
+	// grace is the age from which a blob is assumed not to belong to a save in progress.
 	grace = 15 * time.Minute
 	// defaultSettle is the default of Options.Settle.
 	defaultSettle = 2 * time.Second
@@ -38,8 +38,8 @@ type surveyResult struct {
 	numbers map[seriesNumber]bool
 }
 
-// surveyBlobs reads all records and the names of all blobs. It skips unknown blobs younger than
-// age. A deep survey also reads the headers of known blobs.
+// surveyBlobs reads all records, the names of all blobs, and the headers of the unknown
+// blobs that are not younger than age. A deep survey also reads the headers of known blobs.
 func (s *Service) surveyBlobs(ctx context.Context, age time.Duration, deep bool) (*surveyResult, error) {
 	v := &surveyResult{
 		records: map[string]Record{}, existing: map[blob.Name]blob.Info{}, orphans: map[string][]Record{}, numbers: map[seriesNumber]bool{},
@@ -122,8 +122,8 @@ func (s *Service) eachRecord(ctx context.Context, f Filter, visit func(Record)) 
 }
 
 // Rebuild adds to the index the checkpoints that only the blobs have: after a database was
-// lost or restored from an older backup, or another kind of store was used for a while.
-// Deleted checkpoints stay deleted.
+// lost or restored from an older backup, or another kind of store was used for a while. It
+// also replaces records that do not match their blobs. Deleted checkpoints stay deleted.
 func (s *Service) Rebuild(ctx context.Context) (Rebuilt, error) {
 	if err := s.requireWritable("rebuild the index"); err != nil {
 		return Rebuilt{}, err

@@ -36,7 +36,7 @@ func fragmentID(key SeriesKey, sum []byte) string {
 	return piecePrefix + shortid.Spell(h.Sum(nil)[:15])
 }
 
-// idPattern matches ids: letters, digits, dashes and underscores.
+// idPattern matches ids: 1 to 96 letters, digits, dashes and underscores.
 var idPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,96}$`) })
 
 // newIDPattern matches the ids that newID returns.
@@ -44,9 +44,9 @@ var newIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustComp
 
 var badInSession = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_-]+`) })
 
-// SessionID returns a session id of letters, digits, dashes and underscores. If other
-// characters were removed, it appends a hash of the original, so that different ids stay
-// different.
+// SessionID returns a session id of at most 96 letters, digits, dashes and underscores. It
+// returns a valid id unchanged. Otherwise it replaces other characters by dashes, shortens
+// a long id, and appends a hash of the original, so that different ids stay different.
 func SessionID(given string) string {
 	if idPattern().MatchString(given) {
 		return given

@@ -7,10 +7,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 )
 
-// Index stores the metadata of checkpoints. A successful change survives the end of the
-// process and of the machine. Methods are safe for concurrent use by many goroutines and
-// processes. Errors have a code, like the errors of run.Journal; blob.IsFull detects the
-// errors of a full disk.
+// Index stores the metadata of checkpoints. A successful change to files or a database
+// survives the end of the process and of the machine. Methods are safe for concurrent use
+// by many goroutines and processes. Errors have a code, like the errors of run.Journal;
+// blob.IsFull detects the errors of a full disk.
 //
 // It does not read blobs and does not depend on their encoding. Package indextest contains
 // the test suite of every implementation.
@@ -29,9 +29,10 @@ type Finder interface {
 	// records: the records needed to read a checkpoint. The chain ends before a missing
 	// record, and is empty if the first record is missing.
 	Chain(ctx context.Context, id string, most int) ([]Record, error)
-	// Checkpoints returns records, the last added first.
+	// Checkpoints returns records, the last added first unless f.Any is set.
 	Checkpoints(ctx context.Context, f Filter) ([]Record, error)
-	// History returns the checkpoints of a series in the order of their numbers.
+	// History returns the checkpoints of a series, the highest number first unless h.Oldest
+	// is set.
 	History(ctx context.Context, key SeriesKey, h History) ([]Record, error)
 	// Series returns a series. If it does not exist, only the key of the result is set.
 	Series(ctx context.Context, key SeriesKey) (Series, error)
@@ -56,8 +57,9 @@ type Auditor interface {
 // series has changed since, Apply returns CodeConflict and changes nothing.
 type Change struct {
 	Series SeriesKey
-	// Add is a new record. Its id must be free, and its number must be the last number of
-	// the series plus one; with Adopt only the id must be free. A fragment has no number.
+	// Add is a new record. Its id must be free, its parent must exist, and its number must
+	// be the last number of the series plus one. With Adopt the parent may be missing, and
+	// any unused number is allowed. A fragment has no number.
 	Add   *Record
 	Adopt bool
 	// Words are the search words of Add, in addition to its name, tags and workflow. With

@@ -85,7 +85,7 @@ func (r ListRequest) toFilter(who guideway.Principal) (Filter, error) {
 	return f, nil
 }
 
-// queryWords splits a query into words. It has no operators.
+// queryWords returns the distinct words of a query in lower case. A query has no operators.
 func queryWords(query string) []string {
 	var list []string
 	for word := range strings.FieldsFuncSeq(strings.ToLower(query), notInWord) {

@@ -150,7 +150,7 @@ func (s *Service) readContent(ctx context.Context, rec Record) ([]byte, error) {
 	}
 	if problem != rec.Problem && !s.o.ReadOnly {
 		if err := s.o.Index.Apply(ctx, Change{Series: rec.SeriesKey, Marks: []Mark{{ID: rec.ID, Problem: problem}}}); err != nil {
-			s.o.Logger.WarnContext(ctx, "a checkpoint could not be marked", "checkpoint", rec.ID, "error", err)
+			s.o.Logger.WarnContext(ctx, "a checkpoint could not be marked as damaged or readable", "checkpoint", rec.ID, "error", err)
 		}
 	}
 	if problem != "" {
@@ -159,7 +159,7 @@ func (s *Service) readContent(ctx context.Context, rec Record) ([]byte, error) {
 	return raw, err
 }
 
-// errMoved is returned if a checkpoint was stored again while it was read.
+// errMoved is returned if a checkpoint was stored again or deleted while it was read.
 var errMoved = errors.New("the checkpoint was stored again")
 
 // readRetrying reads a checkpoint; it retries if the checkpoint was stored again during the read.

@@ -15,8 +15,9 @@ import (
 const maxFolds = 500
 
 // Maintain runs in the background after a start: it adds checkpoints missing from the
-// index, sweeps unused blobs, compacts whole checkpoints, and removes inactive sessions. It
-// may take a while; canceling the context stops it at any point.
+// index, sweeps unused blobs and data keys, compacts whole checkpoints, checks the
+// checkpoints of recently used sessions, and removes inactive sessions. It may take a
+// while; canceling the context stops it at any point.
 func (s *Service) Maintain(ctx context.Context) (Maintained, error) {
 	var out Maintained
 	if err := s.prepareChange(ctx, "maintain checkpoints"); err != nil {
@@ -49,8 +50,9 @@ func (s *Service) Maintain(ctx context.Context) (Maintained, error) {
 // maxInspected bounds the bytes of blobs that one maintenance reads.
 const maxInspected = 64 << 20
 
-// inspectRecent reads the checkpoints of the most recently touched sessions and marks damaged
-// ones. It stops if a key is missing.
+// inspectRecent reads the checkpoints of the most recently touched sessions and marks
+// damaged ones. It stops if a checkpoint cannot be read for another reason, such as a
+// missing key.
 func (s *Service) inspectRecent(ctx context.Context) (checked, damaged int, err error) {
 	seriesList, err := s.o.Index.ListSeries(ctx, SeriesFilter{})
 	if err != nil {

@@ -60,8 +60,8 @@ func (s *Service) MergeFallback(ctx context.Context, other FallbackIndex) error 
 	return other.Discard(ctx)
 }
 
-// followDeletions removes the records that the other index removed. If a remaining record
-// depends on such a record, the record is kept and counts as damaged.
+// followDeletions removes the records that the other index removed. A record is kept if a
+// remaining record depends on it; it then counts as damaged.
 func (s *Service) followDeletions(ctx context.Context, v *surveyResult, gone map[string]bool) error {
 	seriesList := map[SeriesKey][]Record{}
 	for id := range gone {

@@ -11,15 +11,16 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 )
 
-// quotaPlan lists the removals that make room for a save.
+// quotaPlan has the removals that make room for a save, and the warnings about the limits.
 type quotaPlan struct {
 	// oldest are the oldest checkpoints of the series, to be removed with the save.
 	oldest   []Record
 	warnings []Warning
 }
 
-// makeRoom enforces the limits for a save of more bytes. It returns CodeUnavailable if there is
-// no room even after the least recently touched sessions were removed.
+// makeRoom enforces the limits for a save of more bytes. It returns CodeTooLarge if the
+// save exceeds the limit of the session, and CodeUnavailable if there is no room even after
+// the least recently touched sessions were removed.
 func (s *Service) makeRoom(ctx context.Context, key SeriesKey, series Series, more int64) (*quotaPlan, error) {
 	rm, err := s.makeRoomInSeries(ctx, key, series, more)
 	if err != nil || s.o.Limits.TotalBytes <= 0 {
@@ -343,8 +344,8 @@ func (s *Service) eraseUnused(ctx context.Context, key SeriesKey, names map[stri
 	return all, nil
 }
 
-// Cleanup removes all but the last checkpoints of inactive sessions. It keeps the last
-// checkpoint of an active run.
+// Cleanup removes the checkpoints of the selected sessions, except the last KeepLast of
+// each. It keeps the last checkpoint of an active run.
 func (s *Service) Cleanup(ctx context.Context, r CleanupRequest) (Cleaned, error) {
 	if err := s.requireWritable("clean up"); err != nil && !r.DryRun {
 		return Cleaned{}, err

@@ -49,7 +49,7 @@ func (h *quotaCache) setUsed(now time.Time, l Limits, used int64) {
 }
 
 // usedWith returns the total size after a save of more bytes. matters is false, and the
-// size is not computed, if the total is far below the limit.
+// size is not computed, if the total was recently far below the limit.
 func (s *Service) usedWith(ctx context.Context, more int64) (used int64, matters bool, err error) {
 	now := s.o.Now()
 	if more <= s.o.Limits.CheckpointBytes && s.headroom.takeSave(now) {

@@ -13,8 +13,7 @@ type Kind string
 const (
 	// KindManual is a checkpoint that a user or agent requested.
 	KindManual Kind = "manual"
-	// KindAuto is a checkpoint that was saved automatically: at the end of a phase or a
-	// loop, or at a gate.
+	// KindAuto is a checkpoint that was saved automatically.
 	KindAuto Kind = "auto"
 	// KindFragment is not a checkpoint but an omitted part of a compressed context. Lists of
 	// checkpoints exclude it.
@@ -27,7 +26,7 @@ type SeriesKey struct {
 	Session string `json:"sessionId"`
 }
 
-// Record is the metadata of a checkpoint. Only Parent, Form and Problem change.
+// Record is the metadata of a checkpoint. Only Parent, Form, Problem and Followed change.
 type Record struct {
 	// ID is "c_" and 23 letters and digits; the id of a fragment begins with "o_".
 	ID string `json:"checkpointId"`
@@ -44,7 +43,7 @@ type Record struct {
 	// Number counts the checkpoints of the series from 1, across branches. It is 0 for a
 	// fragment.
 	Number int64 `json:"number"`
-	// Link counts the ancestors.
+	// Link counts the ancestors, including removed ones.
 	Link     int64    `json:"link,omitempty"`
 	Workflow string   `json:"workflowId,omitempty"`
 	Project  string   `json:"projectId,omitempty"`

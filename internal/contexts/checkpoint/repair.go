@@ -71,7 +71,7 @@ func sameCheckpoint(a, b Record) bool {
 }
 
 // markOrphaned adds to mismatched the records without a blob, if another blob contains a
-// different checkpoint with the same id or number.
+// different checkpoint with the same id.
 func (v *surveyResult) markOrphaned() {
 	for id, forms := range v.orphans {
 		rec, known := v.records[id]

@@ -46,10 +46,11 @@ type saveDraft struct {
 // Save stores a context as a new checkpoint. A returned checkpoint is durable, unless the
 // store is ModeMemory.
 //
-// Errors have CodeInvalid if the context is not an object or a name is too long,
-// CodeTooLarge if a hard limit is exceeded, CodeNotFound if the expected head is not in the
-// session, CodeForbidden in read-only mode, and CodeUnavailable if there is no room even
-// after a cleanup, a key is missing, or another process holds a lock.
+// Errors have CodeInvalid if the request is invalid, CodeTooLarge if a limit of size is
+// exceeded, CodeNotFound if the expected head is not in the session, CodeRefused if
+// SaveRequest.Once forbids the save, and CodeForbidden in read-only mode. They have
+// CodeUnavailable if there is no room even after a cleanup, a key is missing, or another
+// process holds a lock.
 func (s *Service) Save(ctx context.Context, who guideway.Principal, r SaveRequest) (*Saved, error) {
 	if err := s.requireWritable("save a checkpoint"); err != nil {
 		return nil, err
@@ -143,7 +144,8 @@ func tooLarge(what string, size, most int64) error {
 		WithFix("compress the context with workflow_context_compress, or omit values that can be read again")
 }
 
-// checkLimits rejects values that are too long for lists.
+// checkLimits returns an error if a field other than the context is too long or otherwise
+// invalid.
 func (r SaveRequest) checkLimits() error {
 	for _, field := range []struct {
 		name, value string
@@ -415,7 +417,8 @@ func (s *Service) foldParent(ctx context.Context, next Record, raw []byte, p *sa
 }
 
 // foldInto packs a checkpoint as a delta against its successor, whose content is given. It
-// returns nil if that would save little space, or the checkpoint is a keyframe.
+// returns nil if the checkpoint is a delta already or a keyframe, if both contents together
+// are too large, or if a delta would save little space.
 func (s *Service) foldInto(ctx context.Context, old, next Record, nextRaw []byte) (*foldedParent, error) {
 	if old.Base != "" || old.Link%keyframeEvery == keyframeEvery-1 || old.Bytes+next.Bytes > maxDelta {
 		return nil, nil

@@ -40,7 +40,7 @@ type Options struct {
 	Settle time.Duration
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
-	// Logger logs errors of background work; it may be nil.
+	// Logger logs errors and repairs; it may be nil.
 	Logger *slog.Logger
 }
 
@@ -130,7 +130,8 @@ func (s *Service) currentTime() time.Time { return s.o.Now().UTC().Truncate(time
 // Store describes where checkpoints are stored.
 func (s *Service) Store() Store { return s.o.Store }
 
-// Encryption returns the source of the master key; "" if checkpoints are not encrypted.
+// Encryption returns the kind of source of the master key; "" if new checkpoints are not
+// encrypted.
 func (s *Service) Encryption() string {
 	if s.o.Keys == nil {
 		return ""
@@ -158,7 +159,7 @@ func (s *Service) requireWritable(doing string) error {
 		WithFix("set checkpoints.readOnly to false")
 }
 
-// requireUnlocked returns an error if the master key is missing.
+// requireUnlocked returns an error if the master key is missing or wrong.
 func (s *Service) requireUnlocked(doing string) error {
 	if s.o.Locked == nil {
 		return nil
@@ -183,8 +184,8 @@ func (s *Service) prepareChange(ctx context.Context, doing string) error {
 }
 
 // ensureIndex rebuilds the index if it is empty and the blobs are not, or if it reports a
-// loss because a file was deleted or moved away as damaged. The first call and each call
-// after a loss check the index.
+// loss because a file was deleted or moved away as damaged. In read-only mode it rebuilds
+// only an index in memory. The first call and each call after a loss check the index.
 func (s *Service) ensureIndex(ctx context.Context) error {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()

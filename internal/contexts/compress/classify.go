@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Hints are what the caller knows about a context. The zero value has no hints.
+// Hints are facts about a context that only the caller knows. The zero value has no hints.
 type Hints struct {
 	// Marks are the keys that an agent marked critical.
 	Marks []string
@@ -24,11 +24,12 @@ type Hints struct {
 //  2. a key that the agent marked: critical;
 //  3. the definition's contextRules;
 //  4. a variable that the definition reads: critical;
-//  5. the table of keys, by whole words at the beginning or end of the key; an
+//  5. the table of keys, by whole words of the key; an
 //     ephemeral name whose value has an error, a decision or a demand is useful;
-//  6. the content: errors and locations are important, decisions and demands
+//  6. the content: errors, locations and ids are important, decisions and demands
 //     critical, times ephemeral;
-//  7. the form of the name: completed work and answers are important;
+//  7. the form of the name: completed work and answers are important, answers
+//     about a stakeholder critical, dates ephemeral;
 //  8. otherwise: useful.
 type Classifier struct {
 	hints   Hints

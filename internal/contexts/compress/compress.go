@@ -14,7 +14,8 @@ import (
 type Options struct {
 	// Budget is the maximum number of tokens. If it is zero, Ratio applies.
 	Budget int
-	// Ratio is the factor by which the context shrinks. A value below 1 is replaced by 2.
+	// Ratio is the factor by which the context shrinks. A value below 1 is replaced by 2,
+	// except in Prioritise.
 	Ratio float64
 	// Question is the prompt of the current step. Pieces that match the question are kept
 	// first.
@@ -26,7 +27,8 @@ type Options struct {
 	// Ref returns the reference of an omitted value; the default is RefOf. For the passages
 	// of Summarize the key is empty.
 	Ref func(key string, value []byte) string
-	// NoBlobs reports that the caller cannot store omitted values. Then nothing is omitted.
+	// NoBlobs reports that the caller cannot store omitted values. Then Compress and
+	// Prioritise omit nothing.
 	NoBlobs bool
 }
 
@@ -216,8 +218,8 @@ func (c *compression) reduceItems(critical int) {
 	c.trimToBudget(s, room, critical)
 }
 
-// minimalSlack is the share of the budget that may stay unused. If more is unused, the
-// pieces are chosen again with a corrected limit.
+// minimalSlack is the share of the budget that may stay unused. If more is unused, or the
+// budget is exceeded, the pieces are chosen again with a corrected limit.
 const minimalSlack = 0.04
 
 // correctionFactor returns the factor by which to correct the limit for a second choice,
@@ -231,7 +233,8 @@ func (s *selection) correctionFactor(room, used float64) float64 {
 	return min(max(1/off, 0.5), 2) * 0.995
 }
 
-// trimToBudget drops the pieces that were chosen last until the result fits the budget.
+// trimToBudget drops the pieces that were chosen last, and then notes, until the result
+// fits the budget.
 func (c *compression) trimToBudget(s *selection, room, critical int) {
 	for over := c.countTokens() - critical - room; over > 0 && len(s.chooser.order) > 0; over = c.countTokens() - critical - room {
 		freed := 0.0
@@ -391,7 +394,7 @@ func (c *compression) renderReduced(i int, n *node, r *renderer, left int) *rend
 func (c *compression) maskItem(i int, n *node, room int) int {
 	item := c.items[i]
 	c.values[i], c.tokens[i] = nil, 0
-	c.reason[i] = fmt.Sprintf("dropped: %s, and the budget is used up", item.Layer)
+	c.reason[i] = "dropped: the budget is used up"
 	if item.Tokens < minMaskedTokens {
 		return 0
 	}

@@ -93,8 +93,8 @@ func containsAny(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
-// reportsError reports whether the text reports an error. A long text must be a log or begin with
-// a stack trace, since prose also mentions errors.
+// reportsError reports whether the text reports an error. A long text must be a log or
+// report the error near its beginning, since prose also mentions errors.
 func reportsError(text string) bool {
 	switch {
 	case len(text) <= 4*shortNote:
@@ -141,7 +141,8 @@ func looksLikeCode(text string) bool {
 	return marks >= 2
 }
 
-// logLines returns the share of lines that look like log lines.
+// logLines returns the share of lines that look like log lines. It returns 0 for fewer than
+// 5 lines.
 func logLines(text string) float64 {
 	lines, logs := 0, 0
 	for line := range strings.SplitSeq(text, "\n") {

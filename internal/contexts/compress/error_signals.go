@@ -6,8 +6,9 @@ import "strings"
 // regular expression that tries all words at every position is about a hundred times
 // slower, and a context can have a hundred kilobytes.
 
-// hasErrorSignal reports whether the text reports an error that happened: an exception, a panic, a
-// failed test, a system error name, or a line that begins with "error:".
+// hasErrorSignal reports whether the text reports an error that happened, such as an
+// exception, a panic, a failed test, a system error name, the word ERROR, or a line that
+// begins with "error:".
 func hasErrorSignal(text string) bool {
 	return matchAnywhere(text, "rror", func(at int) bool { return isError(text, at) }) ||
 		matchAnywhere(text, "ERROR", func(at int) bool { return isWord(text, at, len("ERROR")) }) ||
@@ -93,7 +94,7 @@ func isFailedTest(text string, at int) bool {
 	return beginsLine(text, at) && endsWord(text, at+len("FAIL"))
 }
 
-// isSystemError reports whether the word is the name of a system error.
+// isSystemError reports whether the word is the name of a common system error.
 func isSystemError(text string, at int) bool {
 	if !beginsWord(text, at) {
 		return false

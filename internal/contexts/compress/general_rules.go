@@ -4,8 +4,8 @@ import "strings"
 
 // The rules in this file match parts of names: a word for a state before or after the noun
 // ("pendingTasks", "changesMade"), or a word for the kind of work before a word for a text
-// ("designNotes"). They apply if no rule for a specific name matches. The vaguest rules
-// assign at most the layer important.
+// ("designNotes"). The generalRules apply if no rule for a specific name matches; the
+// vaguest of them assign at most the layer important.
 
 // joinPairs joins each of the first words with each of the second words.
 func joinPairs(firsts, seconds string) string {
@@ -18,8 +18,8 @@ func joinPairs(firsts, seconds string) string {
 	return strings.Join(out, "|")
 }
 
-// taskRules match names that describe the task. They come before the rules for written
-// texts, because "taskDescription" is the task.
+// taskRules match names that describe the task or contain the words of a stakeholder. They
+// come before the rules for written texts, because "taskDescription" is the task.
 func taskRules() []keyRule {
 	return []keyRule{
 		{

@@ -30,8 +30,8 @@ type keyRule struct {
 	why   string
 }
 
-// keyTable returns the rules in their order; the first match decides. Rules for the last
-// word come before rules for the first word, since the last word of a key is its kind.
+// keyTable returns the rules in their order; the first match decides. Most rules for the
+// last word come before rules for the first word, since the last word of a key is its kind.
 func keyTable() []keyRule {
 	return slices.Concat(transientRules(), taskRules(), workRules(), materialRules(), requirementRules(), patternRules(), artifactRules(), generalRules())
 }
@@ -49,7 +49,7 @@ func transientRules() []keyRule {
 	}
 }
 
-// workRules match keys for results of the work.
+// workRules match keys for choices, results of the work, open work and errors.
 func workRules() []keyRule {
 	return []keyRule{
 		// A word for a choice takes precedence over the words for the kind of value.
@@ -109,8 +109,8 @@ func requirementRules() []keyRule {
 	}
 }
 
-// patternRules match prefixes of keys for ephemeral values, and prefixes of keys for
-// critical and important values if no rule matches the last word.
+// patternRules match keys for logs, caches and temporary values. They also match prefixes
+// of keys for critical and important values, if no rule matches the last word.
 func patternRules() []keyRule {
 	return []keyRule{
 		{keyStart, "debug|debugging|log|logs|temp|tmp|temporary|scratch|cached|heartbeat|spinner", Ephemeral, "debug output, a log or a temporary value"},

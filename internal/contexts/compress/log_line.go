@@ -68,7 +68,7 @@ func beginsWithTime(head string) bool {
 	return digits >= 4 && marks >= 2
 }
 
-// shapeOf replaces every word that contains a digit by #.
+// shapeOf replaces every word that contains a digit by #, and of name=value only the value.
 func shapeOf(line string) string {
 	var b strings.Builder
 	b.Grow(len(line))

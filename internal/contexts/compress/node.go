@@ -159,7 +159,8 @@ func (b *treeBuilder) addArray(key, raw string, depth int) *node {
 	return n
 }
 
-// addTable splits an array of objects with the same keys into rows.
+// addTable splits an array of objects with the same keys into rows. It returns nil if the
+// array has fewer than tableRows elements, long elements, or elements with different keys.
 func (b *treeBuilder) addTable(key, raw string, elements []string) *node {
 	if len(elements) < tableRows {
 		return nil

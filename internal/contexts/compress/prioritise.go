@@ -27,10 +27,11 @@ type Priority struct {
 
 // Prioritise fits the items into a token budget by keeping or dropping whole items.
 // Critical items are always kept; OverReason is set if the critical items alone exceed the
-// budget. Ephemeral items are always dropped, since Prioritise is called between two steps.
-// The other items are ranked by layer, relevance to the question of the current step, and
-// age. Important and useful items may use the shares of their layers, and the unused share
-// of the other layer. With a budget of zero or less only ephemeral items are dropped.
+// budget. Ephemeral items are dropped, since Prioritise is called between two steps. The
+// other items are ranked by layer, relevance to the question of the current step, and age.
+// Important and useful items may use the shares of their layers, and the unused share of
+// the other layer. Without a budget and with a ratio below 1, only ephemeral items are
+// dropped. With NoBlobs all items are kept.
 func Prioritise(items []Item, options Options) Priority {
 	before := totalTokens(items)
 	if options.Budget <= 0 && options.Ratio < 1 {

@@ -15,7 +15,7 @@ const (
 	changeWeight   = 0.8
 	nameWeight     = 1.7  // a name, path or number that no kept piece contains
 	wordWeight     = 2.3  // a word that no kept piece contains
-	maxNames       = 3.0  // in bits; bounds the value of a list of numbers below a decision
+	maxNames       = 3.0  // in bits; so a long list of numbers has a lower value than a decision
 	repeatFactor   = 0.1  // a log line whose message is already kept
 	debugFactor    = 0.3  // a log line of level debug
 	usefulFactor   = 0.8  // an item of the layer useful

@@ -96,7 +96,7 @@ func isTraceLine(line string) bool {
 // maxBlock bounds the lines of a block of code.
 const maxBlock = 8
 
-// splitCode splits code at empty lines.
+// splitCode splits code at empty lines and after maxBlock lines.
 func splitCode(text string) []span {
 	var out []span
 	open, length := false, 0
@@ -114,7 +114,7 @@ func splitCode(text string) []span {
 	return out
 }
 
-// longSentence is the length after which a sentence is split at the next line end or space.
+// longSentence is the length after which a sentence is split at the next space.
 const longSentence = 600
 
 // splitProse splits prose into sentences and list entries.
@@ -151,7 +151,8 @@ func splitProse(text string) []span {
 // longestLabel bounds the label before a colon at the beginning of a line.
 const longestLabel = 32
 
-// beginsEntry reports whether a line begins a list entry, a heading or a table row.
+// beginsEntry reports whether a line begins a list entry, a heading, a table row or another
+// separate part of a text.
 func beginsEntry(line string) bool {
 	trimmed := strings.TrimLeft(line, " \t")
 	if trimmed == "" {

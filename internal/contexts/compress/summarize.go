@@ -11,7 +11,8 @@ type Passage struct {
 	Text    string
 }
 
-// Summary is the result of Summarize. It contains only unchanged sentences of the passages.
+// Summary is the result of Summarize. Its sentences are sentences of the passages; only
+// white space is changed.
 type Summary struct {
 	Text        string
 	TokensAfter int
@@ -22,10 +23,10 @@ type Summary struct {
 // minSummaryTokens is the minimum budget of a summary: headings and a few sentences.
 const minSummaryTokens = 60
 
-// Summarize summarizes the passages, in their order and within the budget or ratio of the
-// options. The first sentence of each passage is its topic and is preferred; the other
-// sentences are valued as in Compress. The summary of a run is made from the summaries of
-// its phases.
+// Summarize summarizes the passages in their order. It aims at the budget or ratio of the
+// options, but at minSummaryTokens or more. The first sentence of each passage is its topic
+// and is preferred; the other sentences are valued as in Compress. The summary of a run is
+// made from the summaries of its phases.
 func Summarize(heading string, passages []Passage, options Options) Summary {
 	if options.Counter == nil {
 		options.Counter = Estimator{}

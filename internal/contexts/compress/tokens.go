@@ -124,7 +124,7 @@ type Cache struct {
 
 	mu     sync.Mutex
 	byHash map[[sha256.Size]byte]*list.Element
-	recent *list.List // elements are of type counted, the most recently used first
+	recent *list.List // elements are of type cacheEntry, the most recently used first
 }
 
 type cacheEntry struct {

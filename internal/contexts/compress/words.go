@@ -27,8 +27,8 @@ type term struct {
 	kind termKind
 }
 
-// lexicon numbers the terms of one call and stems each word once. It must be closed, since
-// it holds a read lock on the shared stems.
+// lexicon numbers the terms of one call and stems each word once. Its user must call
+// unlockStems, since it holds a read lock on the shared stems.
 type lexicon struct {
 	shared *StemCache
 	// local maps the number of a shared stem to 1 plus its term in this lexicon; 0 means
@@ -98,11 +98,12 @@ func (x *lexicon) addStem(stem string) int32 {
 	return id
 }
 
-// longestWord bounds the words that are stemmed; a longer one is a name.
+// longestWord is the maximum length of a stemmed word in bytes; a longer run of letters is
+// ignored.
 const longestWord = 40
 
 // addWord returns the term of a plain word, which is the term of its stem. It returns false
-// for a stop word.
+// for a stop word that is not a cue word.
 func (x *lexicon) addWord(word string) (int32, bool) {
 	number, ok := x.shared.known[word]
 	if ok && number >= 0 {

@@ -1,6 +1,5 @@
 // Package embed requests embedding vectors from a service with the OpenAI API. It is used
-// only if the user has configured a service; no other package sends contexts to other
-// hosts.
+// only if the user has configured a service.
 package embed
 
 import (
@@ -37,7 +36,7 @@ type Client struct {
 	url string
 }
 
-// maxAnswer bounds the size of an answer: 50 vectors of 4096 numbers.
+// maxAnswer bounds the size of an answer in bytes.
 const maxAnswer = 8 << 20
 
 // New returns a client.

@@ -13,7 +13,7 @@ type hint struct {
 	// marks are lower-case strings, one of which must be present.
 	marks   []string
 	pattern func() *regexp.Regexp
-	// random reports that the value must not look like a word.
+	// random reports that the value must contain a digit.
 	random bool
 }
 

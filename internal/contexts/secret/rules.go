@@ -22,7 +22,7 @@ const (
 	after  = `(?:$|[^A-Za-z0-9_-])`
 )
 
-// rules are the formats with a recognizable prefix. All scanners share them.
+// rules are the recognizable formats. All scanners share them.
 var rules = sync.OnceValue(func() []rule {
 	type shape struct {
 		name    string
@@ -88,7 +88,7 @@ var placeholder = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // isAssignment reports whether a key names a credential and its value may be a credential:
-// a single word that is not a placeholder.
+// a single word of 8 to 4096 bytes that is not a placeholder.
 func isAssignment(key, value string) bool {
 	if len(value) < 8 || len(value) > 4096 || strings.ContainsAny(value, " \t\n") {
 		return false

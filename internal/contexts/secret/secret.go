@@ -1,6 +1,6 @@
-// Package secret finds likely secrets in a context. It reports the rule and the location,
-// never the value. Its rules match only credentials with a recognizable format, so that
-// warnings are rarely false; values that only look random are ignored.
+// Package secret finds and redacts likely secrets. A finding has the rule and the location,
+// never the value. The rules match only credentials with a recognizable format or key, so
+// that warnings are rarely false; values that only look random are ignored.
 package secret
 
 import (
@@ -125,7 +125,8 @@ func Join(path, key string) string {
 func JoinIndex(path string, i int) string { return path + "/" + strconv.Itoa(i) }
 
 // Redact returns the text without likely credentials, and reports whether there were any.
-// The text around them is unchanged.
+// The text around them is unchanged, but the text after the first header of a private key
+// is removed.
 func (s *Scanner) Redact(text string) (string, bool) {
 	found := false
 	for _, r := range s.rules {

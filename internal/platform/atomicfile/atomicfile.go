@@ -1,5 +1,6 @@
 // Package atomicfile reads and writes files that are private to one user, such as token and
-// key files. Writes are atomic, and a file that cannot be read is never replaced.
+// key files. Replace writes atomically, and so does Create if the file system supports hard
+// links.
 package atomicfile
 
 import (
@@ -21,7 +22,7 @@ type File struct {
 	What string
 	// IfSeen is the suggested action if other users may have read the secret.
 	IfSeen string
-	// MaxBytes is the maximum size of the file.
+	// MaxBytes is the maximum number of bytes that are read.
 	MaxBytes int64
 }
 
@@ -47,8 +48,9 @@ func (f File) ReadOrCreate(generate func() string) (text string, created bool, e
 	return text, true, nil
 }
 
-// Read returns the text of a regular file that only its owner can read. The error is
-// fs.ErrNotExist if the file does not exist, otherwise a *guideway.Error.
+// Read returns the text of a regular file. It refuses a file to which other users have
+// access, except on Windows. The error is fs.ErrNotExist if the file does not exist,
+// otherwise a *guideway.Error.
 func (f File) Read() (string, error) {
 	file, err := f.openFile()
 	if err != nil {
@@ -97,9 +99,9 @@ func (f File) readError(err error) error {
 		WithFix("make %s readable for this user only, with chown and chmod 600", f.Path)
 }
 
-// Create atomically and durably creates a file. The error is fs.ErrExist if the file
-// exists. The file is a link to a complete temporary file, so a process that sees the name
-// sees the whole content.
+// Create durably creates a file. The error is fs.ErrExist if the file exists. If the file
+// system supports hard links, the file is a link to a complete temporary file, so that a
+// process that sees the name sees the whole content.
 func Create(path, text string) error {
 	temp, err := writeTemp(path, text)
 	if err != nil {
@@ -149,8 +151,8 @@ func writeTemp(path, text string) (name string, err error) {
 	return temp.Name(), nil
 }
 
-// createInPlace creates a file without hard links. If two processes start at the same time,
-// one may see an empty file, but never a different text.
+// createInPlace creates a file without hard links. Another process may see an incomplete
+// file, but never a different text.
 func createInPlace(path, text string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package jsontext encodes JSON with as few escapes as possible. Answers for agents stay
-// short and readable (scripts and prompts often contain < and &), and the same value always
-// has the same bytes, as hashes require.
+// Package jsontext encodes JSON without HTML escapes. Answers for agents stay short and
+// readable (scripts and prompts often contain < and &), and the same value always has the
+// same bytes, as hashes require.
 package jsontext
 
 import (

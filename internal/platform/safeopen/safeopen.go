@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 )
 
-// ErrSpecial is returned for a file that is not regular.
+// ErrSpecial is wrapped by the error for a file that is not regular.
 var ErrSpecial = errors.New("not a regular file")
 
 // Open opens a regular file for reading. For any other file it returns an fs.PathError that
@@ -79,7 +79,7 @@ func (s special) Error() string { return "is " + s.kind + ", not a regular file"
 // Is reports whether target is ErrSpecial.
 func (s special) Is(target error) bool { return target == ErrSpecial }
 
-// Kind returns the noun for a kind of file, with its article.
+// Kind returns the noun for a kind of file that is not regular, with its article.
 func Kind(mode fs.FileMode) string {
 	switch {
 	case mode.IsDir():

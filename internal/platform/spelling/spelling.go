@@ -5,8 +5,9 @@ package spelling
 import "strings"
 
 // Closest returns the known word closest to the text, or "" if no word is close. The limit
-// is one edit for every three letters, at most three edits. Case, hyphens and underscores
-// are ignored. It never returns the text itself.
+// is one edit for every three bytes of the text, at most three edits. A word that differs
+// only in case, hyphens, underscores and spaces is always close. Closest never returns the
+// text unchanged.
 func Closest(text string, known []string) string {
 	best, bestDistance := "", 1+min(3, len(text)/3)
 	for _, word := range known {
@@ -26,7 +27,7 @@ func Closest(text string, known []string) string {
 	return best
 }
 
-// normalizeWord returns the word without case, hyphens and underscores.
+// normalizeWord returns the word in lower case without hyphens, underscores and spaces.
 func normalizeWord(word string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(word))
 }

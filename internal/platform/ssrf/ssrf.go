@@ -9,13 +9,14 @@ import (
 	"syscall"
 )
 
-// ErrPrivate is returned for a connection to a private address.
+// ErrPrivate is wrapped by the error for an address that is not allowed.
 var ErrPrivate = errors.New("private address not allowed")
 
-// Control returns a function for net.Dialer that refuses connections to private addresses.
-// It checks the address after the name was resolved, so that DNS rebinding has no effect.
-// With allowPrivate it allows private addresses, except those of the metadata services of
-// clouds.
+// Control returns a function for net.Dialer that refuses connections to addresses that are
+// not public. It checks the address after the name was resolved, so that DNS rebinding has
+// no effect. With allowPrivate it allows private and loopback addresses. It always refuses
+// link-local, multicast, unspecified and reserved addresses, and the addresses of cloud
+// metadata services.
 func Control(allowPrivate bool) func(network, address string, _ syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(address)
@@ -53,8 +54,8 @@ func isAllowed(addr netip.Addr, allowPrivate bool) bool {
 	return true
 }
 
-// metadataRanges returns the ranges that are never allowed, because clouds serve the
-// credentials of virtual machines there.
+// metadataRanges returns the ranges that are never allowed: the addresses at which clouds
+// serve the credentials of virtual machines, and reserved addresses.
 func metadataRanges() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("100.100.100.200/32"),
@@ -62,8 +63,8 @@ func metadataRanges() []netip.Prefix {
 	}
 }
 
-// privateRanges returns the private ranges that netip does not report: carrier-grade NAT,
-// test networks, and ranges that embed an IPv4 address.
+// privateRanges returns further ranges that are not public: carrier-grade NAT, protocol
+// assignments, test networks, and ranges that embed an IPv4 address.
 func privateRanges() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),

@@ -9,10 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// IsHidden reports whether a person cannot see a character as it is: control characters,
-// direction marks, line separators, private-use characters and all characters that Unicode
-// lists as Default_Ignorable_Code_Point (zero-width characters, fillers, tags, variation
-// selectors and reserved ones). Line breaks and tabs are not hidden.
+// IsHidden reports whether a person cannot see a character as it is: control and format
+// characters such as direction marks, line separators, private-use characters and all
+// characters that Unicode lists as Default_Ignorable_Code_Point (zero-width characters,
+// fillers, tags, variation selectors and reserved ones). Line breaks and tabs are not
+// hidden.
 func IsHidden(r rune) bool {
 	if r == '\n' || r == '\t' || r == '\r' || r >= ' ' && r <= '~' {
 		return false
@@ -80,9 +81,9 @@ func findHidden(text string, isExempt func(i int) bool) (r rune, line, column in
 	return 0, 0, 0, false
 }
 
-// EscapeText returns a text for people with each hidden character as \u{…}. Line breaks and
-// tabs stay. A carriage return is escaped unless a line feed follows it, because it would
-// overwrite its line.
+// EscapeText returns a text for people with each hidden character as \u{…}. Line breaks
+// and tabs stay. A carriage return is escaped, because it would overwrite its line; before
+// a line feed it is removed. Invalid bytes become U+FFFD.
 func EscapeText(text string) string { return escapeHidden(text, IsHiddenInProse) }
 
 // EscapeScript is like EscapeText for a script, in which no selector is exempt.
@@ -109,8 +110,8 @@ func escapeHidden(text string, isHidden func(text string, i int) bool) string {
 	return b.String()
 }
 
-// EscapeLine returns text as one line with each hidden character as \u{…}: spaces and line
-// breaks become single spaces.
+// EscapeLine returns text as one line with each hidden character as \u{…}. White space
+// becomes single spaces.
 func EscapeLine(text string) string {
 	return strings.Join(strings.Fields(EscapeText(text)), " ")
 }

@@ -51,12 +51,11 @@ func Amount(t testing.TB, name string, little, short int) int {
 	return n
 }
 
-// SkipIfShort skips a test in short mode, which is used with the race detector: a test with
-// worker processes has no concurrency within one process.
+// SkipIfShort skips a slow test in short mode, which is used with the race detector.
 func SkipIfShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("skipped in short mode: the test is slow and gives the race detector nothing to find; .ci/run crash runs it")
+		t.Skip("skipped in short mode: the test is slow; .ci/run crash runs it")
 	}
 }
 

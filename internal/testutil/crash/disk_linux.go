@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Disk is a directory to which a worker may be confined.
+// Disk is a directory whose size or access may be limited for a worker.
 type Disk struct {
 	Dir string
 	// Room limits the size of the directory in bytes if it is not 0: the worker mounts a

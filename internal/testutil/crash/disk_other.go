@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// Disk is a directory to which a worker may be confined, on Linux only.
+// Disk is a directory whose size or access may be limited for a worker, on Linux only.
 type Disk struct {
 	Dir      string
 	Room     int64
 	ReadOnly bool
 }
 
-var errNoMounts = errors.New("the size of a directory can be limited on Linux only")
+var errNoMounts = errors.New("the size of a directory and the access to it can be limited on Linux only")
 
 // prepareCmd does nothing on this platform.
 func (Disk) prepareCmd(*exec.Cmd) {}
 
-// hasRoom reports whether a directory in memory has enough space.
+// hasRoom returns false: this platform has no directory in memory.
 func hasRoom(string) bool { return false }
 
 // NeedMounts skips a test.

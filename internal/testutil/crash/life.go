@@ -25,8 +25,8 @@ type WorkerLife[O any, R Reply] struct {
 // maxOpening bounds the time until a worker is killed while it opens its store.
 const maxOpening = 40 * time.Millisecond
 
-// Run runs a worker until it is killed. Every eighth worker is killed while it opens its
-// store; otherwise opened is true.
+// Run runs a worker until it is killed. One in eight workers, chosen at random, is killed
+// while it opens its store. opened reports whether the store was opened.
 func (l WorkerLife[O, R]) Run(w *Worker[O, R]) (opened bool, err error) {
 	defer w.Kill()
 	if l.Random.IntN(8) == 0 {

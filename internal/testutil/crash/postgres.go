@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// EmptyPostgres returns the URL of a new schema, which it drops after the test. It skips
-// the test if there is no server.
+// EmptyPostgres returns a URL with the name of a schema that does not exist. It drops the
+// schema after the test, and skips the test if there is no server.
 func EmptyPostgres(t testing.TB) string {
 	t.Helper()
 	text := os.Getenv("GUIDEWAY_TEST_POSTGRES")

@@ -43,7 +43,7 @@ func ReplyNumber(text []byte) (n int, ok bool) {
 
 // Place describes what a worker opens. It is sent as JSON.
 type Place interface {
-	// Disk returns the directory to which the worker is confined.
+	// Disk returns the directory of the worker and its limits.
 	Disk() Disk
 }
 
@@ -137,7 +137,8 @@ func (w *Worker[O, R]) readReplies(out io.Reader) {
 	_ = w.cmd.Wait() // a killed process returns an error
 }
 
-// waitReply waits for the reply to an order. It returns ErrDied if the worker ended.
+// waitReply waits for the reply to an order. It returns ErrDied if the worker ended or did
+// not reply in time.
 func (w *Worker[O, R]) waitReply(number int, answer chan R) (reply R, err error) {
 	late := time.NewTimer(replyTimeout)
 	defer late.Stop()
@@ -228,7 +229,7 @@ func (w *Worker[O, R]) WaitReplies(replies int) {
 	}
 }
 
-// Kill kills the process.
+// Kill kills the process and waits for its end.
 func (w *Worker[O, R]) Kill() {
 	_ = w.cmd.Process.Kill()
 	<-w.ended

@@ -17,8 +17,8 @@ type Change struct {
 	Texts []string
 }
 
-// ChangesOf returns the changes of all texts, numbers and flags of a document. options are
-// further values for a path, for members with a fixed set of values.
+// ChangesOf returns the changes of all values of a document except objects and lists.
+// options are further values for a path, for members with a fixed set of values.
 func ChangesOf(t *testing.T, document string, options map[string][]any) []Change {
 	t.Helper()
 	var root any
@@ -56,7 +56,7 @@ func ChangesOf(t *testing.T, document string, options map[string][]any) []Change
 	return changes
 }
 
-// otherValue returns a different value of the same type.
+// otherValue returns a different value of the same type, or a string for null.
 func otherValue(value any) any {
 	switch v := value.(type) {
 	case string:

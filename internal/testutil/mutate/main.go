@@ -203,8 +203,8 @@ func (f *finder) addNode(n ast.Node) bool {
 	return true
 }
 
-// addStatements adds mutants that drop a call or an assignment. Calls that log, and results
-// that are discarded, are skipped.
+// addStatements adds mutants that drop a call or an assignment. It skips calls that log or
+// panic, and results that are discarded.
 func (f *finder) addStatements(list []ast.Stmt) {
 	for _, s := range list {
 		text := strings.ToLower(f.source(s))

@@ -247,7 +247,7 @@ func slotOnce(t *testing.T, open Opener) {
 			case err == nil && made == "":
 				made = value
 			case guideway.ErrorCode(err) != guideway.CodeConflict:
-				t.Errorf("several calls created the slot, or an error: %v", err)
+				t.Errorf("a second call created the slot, or failed with another code: %v", err)
 			}
 		})
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// FirstOf chooses among sources: the one that has the master key of the store; for a new
-// store, the first one that can store a key. The choice is stored with the key, so that a
-// later failure of the source is an error, and never selects another source.
+// FirstOf chooses among sources: for a new store, the first one that can load or create a
+// secret. The kind of that source is stored with the identification of the key. Later only
+// the source of that kind is used, and its failure is an error.
 type FirstOf []Source
 
 var _ Source = FirstOf{}
@@ -61,7 +61,8 @@ func loadInitial(ctx context.Context, source Source, salt []byte) (kind string, 
 	return source.Kind(), secret, err
 }
 
-// ofKind returns the source of a kind.
+// ofKind returns the source with the kind if source is a FirstOf that contains one,
+// otherwise source.
 func ofKind(source Source, kind string) Source {
 	several, _ := source.(FirstOf)
 	for _, one := range several {

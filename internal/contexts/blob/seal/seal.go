@@ -35,7 +35,7 @@ const (
 
 // Source holds a master secret.
 type Source interface {
-	// Kind is the name of the source in the store and in messages.
+	// Kind returns the name of the source in the store and in messages.
 	Kind() string
 	// Load returns the secret. It creates one only if create is set and none exists; a
 	// failed read is an error.
@@ -61,8 +61,8 @@ type masterNote struct {
 }
 
 // Open loads the master key of a store. For a new store it uses the key of the source, and
-// creates it if needed. A wrong or missing key returns CodeUnavailable with a fix, and
-// changes nothing.
+// creates it if needed. If the key is wrong or missing, Open returns an error with a fix,
+// and changes nothing.
 func Open(ctx context.Context, slots blob.Slots, source Source) (*Keys, error) {
 	for range 3 {
 		known, err := readMaster(ctx, slots)
@@ -80,8 +80,8 @@ func Open(ctx context.Context, slots blob.Slots, source Source) (*Keys, error) {
 	return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key keeps changing").WithFix("try again")
 }
 
-// Initialized reports whether a store has a master key: then its encrypted blobs can be read only
-// with that key.
+// Initialized reports whether a store has the slot of a master key, or wrapped data keys:
+// then its encrypted blobs can be read only with that master key.
 func Initialized(ctx context.Context, slots blob.Slots) (bool, error) {
 	_, err := slots.Slot(ctx, masterSlot)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
@@ -217,8 +217,8 @@ func (k *Keys) New(ctx context.Context) (*Key, error) {
 	return &Key{Name: name, aead: aead}, err
 }
 
-// Key returns a data key. The error has CodeNotFound if the key was erased, and wraps
-// ErrTampered if a different master key wrapped it.
+// Key returns a data key. The error has CodeNotFound if the key does not exist, usually
+// because it was erased, and wraps ErrTampered if the master key cannot decrypt it.
 func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
 	if !strings.HasPrefix(name, keyPrefix) {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "%.40q is not a valid data key name", name)

@@ -94,7 +94,7 @@ func (Passphrase) Fix() string {
 	return "use the original passphrase; without it, the stored checkpoints cannot be read"
 }
 
-// minPassphrase is the minimum length of a passphrase in characters.
+// minPassphrase is the minimum length of a new passphrase in characters.
 const minPassphrase = 8
 
 // Load implements Source.
@@ -113,10 +113,10 @@ func (p Passphrase) Load(_ context.Context, salt []byte, create bool) ([]byte, e
 
 // Keychain stores the master key in the system's keychain.
 type Keychain struct {
-	// Service and Account name the entry.
+	// Service and Account name the entry. Load appends a part of the salt to Account.
 	Service, Account string
 	// Timeout bounds the wait, since a locked keychain may ask a person; the default is 20
-	// s.
+	// seconds.
 	Timeout time.Duration
 
 	// get and set access the keychain; the default is the system's.

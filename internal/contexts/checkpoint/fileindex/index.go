@@ -267,7 +267,8 @@ func (x *Index) Apply(ctx context.Context, c checkpoint.Change) error {
 	return x.appendEntries(c.Audit)
 }
 
-// writeSeries writes a series durably. The caller holds the lock and mu.
+// writeSeries writes a series durably, or removes its file if nothing is left. The caller
+// holds the lock and mu.
 func (x *Index) writeSeries(l *seriesData) error {
 	if x.o.Dir == "" {
 		return nil

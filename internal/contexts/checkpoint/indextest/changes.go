@@ -54,7 +54,7 @@ func numberOnce(t *testing.T, f *fixture) {
 	taken := newRecord(testSeries(), 3)
 	taken.ID = newRecord(testSeries(), 1).ID
 	wantCode(t, x.Apply(t.Context(), addChange(taken, "")), guideway.CodeConflict, "an id that is already used")
-	// The numbers of a different series are checked in the same way.
+	// An id must be unique among all series and users.
 	elsewhere := newRecord(checkpoint.SeriesKey{User: "bob", Session: "work"}, 1)
 	elsewhere.ID = taken.ID
 	wantCode(t, x.Apply(t.Context(), addChange(elsewhere, "")), guideway.CodeConflict, "an id that another user has")
@@ -110,7 +110,7 @@ func testConcurrentAdds(t *testing.T, f *fixture) {
 	}
 }
 
-// seriesState returns the observable state of a series.
+// seriesState returns all records, the totals of the test series, and the audit log.
 func seriesState(t *testing.T, x Index) []any {
 	t.Helper()
 	list, err := x.Checkpoints(t.Context(), checkpoint.Filter{All: true})
@@ -230,7 +230,7 @@ func testRemoves(t *testing.T, f *fixture) {
 	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Remove: []string{list[0].ID, list[3].ID}, At: minuteTime(10)}))
 	series, err := x.Series(t.Context(), testSeries())
 	mustSucceed(t, err)
-	wantEqual(t, "the line", series, checkpoint.Series{SeriesKey: testSeries()})
+	wantEqual(t, "the series", series, checkpoint.Series{SeriesKey: testSeries()})
 	again := newRecord(testSeries(), 1)
 	again.ID = "c_new_beginning"
 	mustSucceed(t, x.Apply(t.Context(), addChange(again, "")))
@@ -266,7 +266,7 @@ func testFragments(t *testing.T, f *fixture) {
 	wantList(t, x, checkpoint.Filter{All: true}, "o_two", "o_one", list[0].ID)
 	series, err := x.Series(t.Context(), testSeries())
 	mustSucceed(t, err)
-	wantEqual(t, "the line", [2]int64{int64(series.Count), series.Stored}, [2]int64{1, 180})
+	wantEqual(t, "the series", [2]int64{int64(series.Count), series.Stored}, [2]int64{1, 180})
 	history, err := x.History(t.Context(), testSeries(), checkpoint.History{})
 	mustSucceed(t, err)
 	wantEqual(t, "the history", recordIDs(history), []string{list[0].ID})

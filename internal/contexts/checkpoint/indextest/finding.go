@@ -137,7 +137,7 @@ func testSeriesLists(t *testing.T, f *fixture) {
 	work := checkpoint.Series{
 		SeriesKey: testSeries(), Run: "r_work", Workflow: "coding-task", Project: "0123456789ab", Last: 3, Count: 3, Stored: 300, Bytes: 3000, Touched: minuteTime(3),
 	}
-	wantEqual(t, "the line", got, work)
+	wantEqual(t, "the series", got, work)
 	totals, err := x.Totals(t.Context())
 	mustSucceed(t, err)
 	wantEqual(t, "the totals", totals, checkpoint.Totals{Series: 2, Count: 4, Bytes: 4000, Stored: 400})

@@ -72,7 +72,7 @@ func (f *fixture) openIndex(t *testing.T) Index {
 	return x
 }
 
-// startTime returns the time of the first checkpoint. It has microseconds.
+// startTime returns the time from which the tests count minutes. It has microseconds.
 func startTime() time.Time { return time.Date(2026, 11, 20, 9, 30, 0, 123456000, time.UTC) }
 
 func minuteTime(minutes int) time.Time { return startTime().Add(time.Duration(minutes) * time.Minute) }
