@@ -124,9 +124,9 @@ func settingsHelp() string {
 	var b strings.Builder
 	b.WriteString(`Settings are read from the flags, then from the environment, then from
 guideway.json, which is in the user's configuration directory unless --config or
-` + config.EnvConfig + ` names another file. "guideway doctor" shows the current values
-and their origin; "guideway schema config" prints the JSON Schema of
-the file.
+` + config.EnvConfig + ` names another file. If there is no such file, config.json in the
+data directory is read. "guideway doctor" shows the current values and their origin;
+"guideway schema config" prints the JSON Schema of the file.
 `)
 	for _, s := range config.Settings() {
 		fmt.Fprintf(&b, "\n%s\n", s.Name)

@@ -51,7 +51,7 @@ serves MCP on standard input and output, as "guideway mcp" does.`,
   guideway run coding-task           run it interactively
   guideway init                      create a workflow
   guideway validate .guideway        check it
-  guideway install                   add them to an MCP client
+  guideway install                   add Guideway to an MCP client
   guideway runs resume auth          continue a run that an agent has started`,
 		Version:           app.Version(),
 		SilenceErrors:     true,
@@ -143,7 +143,7 @@ func Main(args []string, host app.Host) int {
 	return Run(ctx, args, host)
 }
 
-// Run runs one command line until it ends or ctx is done.
+// Run runs one command line until it ends or ctx is done, and returns the exit code.
 func Run(ctx context.Context, args []string, host app.Host) int {
 	root := newRootCmd(&host)
 	if args == nil {

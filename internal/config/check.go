@@ -15,8 +15,7 @@ import (
 // maxDuration is the default maximum of a duration.
 const maxDuration = day
 
-// defaultCacheTTL is the default cache TTL of the other systems, whose variables are
-// aliases.
+// defaultCacheTTL is the default of the setting workflows.cacheTtl.
 const defaultCacheTTL = 5 * time.Minute
 
 func checkListen(text string) *settingError {
@@ -65,8 +64,8 @@ func checkHost(text string) *settingError {
 	return nil
 }
 
-// checkStore accepts "sqlite" and the URL of a PostgreSQL database. Its messages never
-// contain the text, which may contain a password.
+// checkStore accepts "sqlite", "files" and the URL of a PostgreSQL database. Its messages
+// never contain the URL, which may contain a password.
 func checkStore(text string) *settingError {
 	const fix = `write "sqlite", "files", or a URL such as "postgres://user@host/guideway"`
 	if text == StoreSQLite || text == StoreFiles {
@@ -111,7 +110,7 @@ func redactStore(text string) string {
 	return u.String()
 }
 
-// checkValue applies the rules of the setting to the texts of v.
+// checkValue checks v by the rules of the setting, and parses its number, size or duration.
 func (s *Setting) checkValue(v value) (value, *settingError) {
 	switch s.Kind {
 	case KindBool:

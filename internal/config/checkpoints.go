@@ -16,7 +16,7 @@ type Checkpoints struct {
 	// WarnAt is the percentage of a limit at which saves warn. CleanAt is the percentage of
 	// MaxTotal at which the least recently used sessions are removed.
 	WarnAt, CleanAt int
-	// Retention is how long a session is kept without activity.
+	// Retention is how long the checkpoints of a session are kept without activity.
 	Retention time.Duration
 	// ReadOnly refuses changes of checkpoints.
 	ReadOnly bool

@@ -1,8 +1,9 @@
-// Package config loads the settings. The layers are, lowest first: built-in defaults,
-// guideway.json, the environment, and flags. Load reports all errors together, each with
-// its line or variable, and records the origin of each value.
+// Package config loads the settings. The layers are, lowest first: built-in defaults, the
+// configuration file, the environment, and flags. Load reports all errors together, each
+// with its line, variable or flag, and records the origin of each value.
 //
-// A higher layer replaces a setting completely; lists are not merged.
+// A higher layer replaces a setting completely; lists are not merged. Only the sources in
+// variables are added to those of the file.
 package config
 
 import (

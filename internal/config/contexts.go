@@ -34,8 +34,9 @@ type Embeddings struct {
 type Encryption struct {
 	// Mode is the mode of the encryption, such as EncryptionEnabled.
 	Mode string
-	// KeyFile contains the key of EncryptionKeyFile. PassphraseFile contains the passphrase
-	// of EncryptionPassphrase; it is not used if Passphrase is set.
+	// KeyFile contains the key of EncryptionKeyFile, and of EncryptionEnabled if there is
+	// no keychain. PassphraseFile contains the passphrase of EncryptionPassphrase; it is
+	// not used if Passphrase is set.
 	KeyFile, PassphraseFile string
 	// Passphrase is the passphrase from the environment, or "".
 	Passphrase string
@@ -90,8 +91,8 @@ func contextSettings() []Setting {
 	}
 }
 
-// checkEmbeddings accepts the URL of an API. It refuses a URL with credentials, because the
-// URL is shown.
+// checkEmbeddings accepts the URL of an API. It refuses a user name, a password, a query
+// and a fragment, because they may contain a secret and the URL is shown.
 func checkEmbeddings(text string) *settingError {
 	const fix = `write a URL such as "https://api.openai.com/v1"`
 	u, err := url.Parse(text)
@@ -126,7 +127,7 @@ func encryptionSettings() []Setting {
 	}
 }
 
-// encryptionSwitch converts a switch to a mode.
+// encryptionSwitch converts a switch to a mode. It returns any other text unchanged.
 func encryptionSwitch(text string) (string, *settingError) {
 	switch text {
 	case "true", "1", "on", "yes":

@@ -54,8 +54,8 @@ func (f *fileReader) readEntries(at int, e namedEntries) {
 	f.nextToken()
 }
 
-// decodeEntry decodes one member into a struct. It returns an error and the offset of the
-// error in text. of is the description of the member in messages, such as `the source
+// decodeEntry decodes one member into a struct. If that fails, it returns the error and its
+// offset in text. of is the description of the member in messages, such as `the source
 // "team"`.
 func decodeEntry(text []byte, into any, of string) (offset int, invalid *settingError) {
 	dec := json.NewDecoder(bytes.NewReader(text))

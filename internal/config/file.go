@@ -26,7 +26,8 @@ const (
 	maxFileBytes = 1 << 20
 )
 
-// readFile applies the configuration file, if it exists.
+// readFile applies the configuration file. If the user named none and guideway.json does
+// not exist, it applies that of the data directory, if any.
 func (l *loader) readFile() {
 	path, named := l.filePath()
 	if path == "" {
@@ -56,9 +57,9 @@ func (l *loader) readFile() {
 // other configuration file.
 const dataFileName = "config.json"
 
-// readDataFile applies the configuration file of the data directory if it has a Guideway
-// setting. Any directory may be a data directory, and may have an unrelated file of that
-// name.
+// readDataFile applies the configuration file of the data directory. It ignores a JSON
+// object without a Guideway setting: any directory may be a data directory, and may have an
+// unrelated file of that name.
 func (l *loader) readDataFile() {
 	dir := l.statedDataDir()
 	if dir == "" {
@@ -121,7 +122,8 @@ func (l *loader) filePath() (path string, named bool) {
 	return path, true
 }
 
-// readRegular reads a file of bounded size. Only a file that the user named may be a pipe.
+// readRegular reads a file of bounded size. Only a file that the user named may be a
+// special file, such as a pipe.
 func readRegular(path string, named bool) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -164,7 +166,7 @@ func (l *loader) applyFile(path string, data []byte) {
 	f.readObject("")
 }
 
-// fileReader reads the tokens of a file that is valid JSON.
+// fileReader reads a configuration file.
 type fileReader struct {
 	*loader
 	path string
@@ -290,7 +292,8 @@ func (l *loader) isGroup(key string) bool {
 	return false
 }
 
-// unknownKey returns an error for an unknown key, with the key that was probably meant.
+// unknownKey returns an error for an unknown key. The fix is the key that was probably
+// meant, or lists the allowed keys.
 func (f *fileReader) unknownKey(prefix, key string, decoded any) *settingError {
 	if prefix == "" && key == "mcpServers" {
 		return f.explainClientFile(decoded)
@@ -332,7 +335,7 @@ func (f *fileReader) nextToken() json.Token {
 	return token
 }
 
-// skipValue reads the next value completely.
+// skipValue reads the next value completely and returns it.
 func (f *fileReader) skipValue() any {
 	var v any
 	_ = f.dec.Decode(&v)

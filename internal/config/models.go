@@ -16,9 +16,9 @@ type Model struct {
 	BaseURL string `json:"baseUrl,omitempty"`
 	// KeyEnv is the variable that contains the key. "" means the provider's usual variable.
 	KeyEnv string `json:"keyEnv,omitempty"`
-	// MaxTokens is the maximum length of an answer. 0 is the adapter's default.
+	// MaxTokens is the maximum length of an answer in tokens. 0 is the adapter's default.
 	MaxTokens int `json:"maxTokens,omitempty"`
-	// OldMaxTokens is for servers that support only max_tokens.
+	// OldMaxTokens sends MaxTokens as max_tokens, for servers that support no other name.
 	OldMaxTokens bool `json:"oldMaxTokens,omitempty"`
 	// Timeout is the time limit of a request. 0 is ten minutes.
 	Timeout UpstreamTime `json:"timeout,omitempty"`

@@ -99,7 +99,7 @@ func membersText(document map[string]any) string {
 		if group, is := document[key].(map[string]any); is {
 			text = "{" + membersText(group) + "}"
 		} else {
-			encoded, _ := json.Marshal(document[key]) // Strings, numbers and lists of strings always marshal.
+			encoded, _ := json.Marshal(document[key]) // The values of settings always marshal.
 			text = string(encoded)
 		}
 		members = append(members, fmt.Sprintf("%q: %s", key, text))
@@ -126,7 +126,8 @@ func (l *loader) explainName(key string, decoded any) *settingError {
 }
 
 // groupSwitch returns an error with the correct text for a group that is written as a
-// single value, such as "encryption": "enabled".
+// single value, such as "encryption": "enabled". It returns nil for a group without a mode,
+// and for a value that is not a mode.
 func (l *loader) groupSwitch(group string, decoded any) *settingError {
 	for i := range l.table {
 		s := &l.table[i]

@@ -33,7 +33,7 @@ const (
 	KindPaths Kind = "paths"
 )
 
-// Setting describes a setting for the command line and the documentation.
+// Setting describes a setting.
 type Setting struct {
 	// Name is the position in guideway.json, such as "log.level".
 	Name string
@@ -71,7 +71,8 @@ type Setting struct {
 // Alias is a variable of another system.
 type Alias struct {
 	Name string
-	// convert converts the variable's value to a value of the setting.
+	// convert converts the variable's value to a value of the setting. Nil means no
+	// conversion.
 	convert func(string) (string, *settingError)
 }
 
@@ -150,7 +151,7 @@ func newError(fix, format string, args ...any) *settingError {
 	return &settingError{message: fmt.Sprintf(format, args...), fix: fix}
 }
 
-// The variables that are not settings.
+// Variables without a setting.
 const (
 	// EnvConfig names the configuration file.
 	EnvConfig = "GUIDEWAY_CONFIG"
@@ -222,7 +223,7 @@ func runSettings() []Setting {
 	return []Setting{
 		{
 			Name: "store", Kind: KindText, Flag: "store", Env: "GUIDEWAY_STORE",
-			Usage:  "Where runs, session documents and checkpoints are stored: \"sqlite\", a file in the data directory; \"files\", the same, but checkpoints in separate files; or a URL postgres://….",
+			Usage:  "Where runs, session documents and checkpoints are stored: \"sqlite\", a database in the data directory; \"files\", the same, but checkpoints without a database; or a URL postgres://….",
 			check:  checkStore,
 			redact: redactStore,
 			field:  func(c *Config) any { return &c.Store },

@@ -89,7 +89,7 @@ const (
 // The variables of sources that are not settings.
 const (
 	// EnvGitRepos lists repositories: URLs separated by commas, each with an optional
-	// "#branch", or a JSON list of objects.
+	// "#branch", or a JSON list of URLs and objects.
 	EnvGitRepos = "GUIDEWAY_GIT_REPOS"
 	// EnvRegistryURL is the URL of a registry.
 	EnvRegistryURL = "GUIDEWAY_REGISTRY_URL"
@@ -202,7 +202,7 @@ func (s *Source) validate() *settingError {
 	case !sourceName().MatchString(s.Name):
 		return newError("use at most 40 lower-case letters, digits, dots, dashes and underscores, with a letter or a digit first", "%q is not a valid source name", s.Name)
 	case reservedName(s.Name):
-		return newError("choose another name", "%q is the name of a built-in source", s.Name)
+		return newError("choose another name", "%q is reserved for a built-in source", s.Name)
 	case s.Git == "" && s.Registry == "":
 		return newError(`add "git" or "registry"`, "the source %q needs the URL of a repository or of a registry", s.Name)
 	case s.Git != "" && s.Registry != "":
@@ -275,7 +275,7 @@ func (l *loader) readRepositories(name, text string) {
 	}
 }
 
-// repository is an element of WORKFLOW_GIT_REPOS, which has more members than a Source.
+// repository is an element of a JSON list of repositories in the form of the other system.
 type repository struct {
 	URL         string   `json:"repositoryUrl"`
 	Branch      string   `json:"branch"`

@@ -15,7 +15,8 @@ type Gateway struct {
 	Project string
 	// CallsPerMinute is the maximum number of calls of one client. Zero means no limit.
 	CallsPerMinute int
-	// Health is how often running upstreams are pinged. Zero means never.
+	// Health is how often running upstreams are pinged and failed ones retried. Zero means
+	// never.
 	Health time.Duration
 }
 
@@ -40,7 +41,8 @@ type UpstreamServer struct {
 	Args    []string          `json:"args,omitempty"`
 	Dir     string            `json:"dir,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
-	// URL is the endpoint of a server over HTTP; Transport is "http" if it is empty.
+	// URL is the endpoint of a server over HTTP. Transport is "http" or "sse"; empty means
+	// that it is detected.
 	URL       string            `json:"url,omitempty"`
 	Transport string            `json:"transport,omitempty"`
 	Headers   map[string]string `json:"headers,omitempty"`
@@ -87,7 +89,9 @@ type UpstreamOAuth struct {
 	ClientID     string   `json:"clientId"`
 	ClientSecret string   `json:"clientSecret"`
 	Scopes       []string `json:"scopes,omitempty"`
-	// Resource is sent if it is set, or if TokenURL is not (RFC 8707).
+	// Resource is the resource indicator (RFC 8707). If it is empty, it is sent only if
+	// TokenURL is also empty: the resource of the server's metadata, or the URL of the
+	// server.
 	Resource string `json:"resource,omitempty"`
 }
 

@@ -1,6 +1,6 @@
-// Package migrate copies definitions and session documents from another system. It reports
-// what it copies, only reads the files of the other system, and never replaces existing
-// data. A second run changes nothing.
+// Package migrate copies definitions, texts and session documents from another system. It
+// reports what it copies, only reads the files of the other system, and never replaces
+// existing data. A second run changes nothing.
 package migrate
 
 import (
@@ -31,7 +31,7 @@ const (
 	Kept Outcome = "kept"
 	// Broken means that the item cannot be copied, for the given reason.
 	Broken Outcome = "broken"
-	// Left means that the item has no equivalent in Guideway.
+	// Left means that such an item is never copied, for the given reason.
 	Left Outcome = "left"
 )
 
@@ -65,7 +65,7 @@ const (
 	maxFile = 1 << 20
 	// maxSession is the maximum size of a session document's file.
 	maxSession = 16 << 20
-	// maxFiles is the maximum number of files in a directory.
+	// maxFiles is the maximum number of files below a directory.
 	maxFiles = 20_000
 )
 
@@ -99,7 +99,8 @@ func (t Tree) Copy(ctx context.Context) ([]Item, error) {
 	return items, nil
 }
 
-// listFiles returns the regular files that can be copied, and reports the others.
+// listFiles returns the regular files that can be copied, and reports the others. It skips
+// hidden directories and node_modules.
 func (t Tree) listFiles(ctx context.Context, from *os.Root) (files []string, others []Item, err error) {
 	err = fs.WalkDir(from.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		shown := filepath.Join(t.From, filepath.FromSlash(name))
@@ -114,7 +115,7 @@ func (t Tree) listFiles(ctx context.Context, from *os.Root) (files []string, oth
 		case d.IsDir():
 			return nil
 		case kindOf(name) == "":
-			others = append(others, Item{Kind: "other", From: shown, Outcome: Left, Reason: "neither a definition nor a text file"})
+			others = append(others, Item{Kind: "other", From: shown, Outcome: Left, Reason: "not a JSON, YAML or Markdown file"})
 		case !d.Type().IsRegular():
 			others = append(others, Item{Kind: kindOf(name), From: shown, Outcome: Left, Reason: "not a regular file; links are not followed"})
 		default:

@@ -27,7 +27,7 @@ type Session struct {
 }
 
 // Sessions calls put with each session document below a directory of WorkRail. put stores
-// it and returns the outcome.
+// it and returns the outcome and the destination.
 func Sessions(ctx context.Context, dir string, put func(context.Context, Session) (Outcome, string, error)) ([]Item, error) {
 	root, err := os.OpenRoot(filepath.Join(dir, "sessions"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,7 +90,7 @@ func readSession(ctx context.Context, root *os.Root, name string) (Session, erro
 	return s, nil
 }
 
-// Others lists the files in WorkRail's directory that cannot be migrated, with the reason.
+// Others lists the files in WorkRail's directory that are not migrated, with the reason.
 func Others(dir string) []Item {
 	var items []Item
 	for _, each := range []struct{ name, reason string }{

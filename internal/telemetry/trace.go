@@ -24,7 +24,8 @@ type Context struct {
 // maxState is the maximum length of a tracestate that is passed on.
 const maxState = 512
 
-// Parse parses the texts of traceparent and tracestate. It returns false for invalid ones.
+// Parse parses the texts of traceparent and tracestate. It returns false for an invalid
+// traceparent, and drops a tracestate that is longer than maxState.
 func Parse(parent, state string) (Context, bool) {
 	var c Context
 	parts := strings.Split(parent, "-")

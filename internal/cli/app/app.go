@@ -26,14 +26,15 @@ type App struct {
 	Flags *SettingFlags
 }
 
-// SettingFlags holds the flags of the settings, keyed by the name of the setting.
+// SettingFlags holds the configuration file and the flags of the settings, keyed by the
+// name of the setting.
 type SettingFlags struct {
 	File   string
 	values map[string]*[]string
 	flags  map[string][]*pflag.Flag
 }
 
-// AddSettingFlags adds a flag for each setting to fs.
+// AddSettingFlags adds --config and a flag for each setting to fs.
 func AddSettingFlags(fs *pflag.FlagSet) *SettingFlags {
 	f := &SettingFlags{values: map[string]*[]string{}, flags: map[string][]*pflag.Flag{}}
 	fs.StringVar(&f.File, "config", "", "configuration file (default: guideway.json in the user's configuration directory)")
@@ -156,7 +157,7 @@ func buildID() string {
 	return fmt.Sprintf("%s %d %d", Version(), info.Size(), info.ModTime().UnixNano())
 }
 
-// CatalogSources returns the sources that the configuration names.
+// CatalogSources returns the sources that the configuration enables.
 func (a *App) CatalogSources(cfg *config.Config) []catalog.Source {
 	layout := catalog.Layout{Custom: cfg.Workflows.Paths, More: append(a.npmSources(cfg), a.remoteSources(cfg)...), Levels: map[string]catalog.Level{}}
 	for name, level := range cfg.Workflows.Trust {

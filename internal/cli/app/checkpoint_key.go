@@ -51,7 +51,7 @@ func (k MasterKey) passphraseSource(e config.Encryption) (seal.Source, error) {
 	}
 	text, err := atomicfile.File{
 		Path: e.PassphraseFile, What: "passphrase file", MaxBytes: 4 << 10,
-		IfSeen: "note that anyone who has read the key can decrypt your checkpoints",
+		IfSeen: "note that anyone who has read the passphrase can decrypt your checkpoints",
 	}.Read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase file %s does not exist", e.PassphraseFile).
@@ -72,7 +72,7 @@ type promptedPassphrase struct {
 
 var _ seal.Source = (*promptedPassphrase)(nil)
 
-// Kind implements seal.Source. So do the methods below.
+// Kind implements seal.Source. So do Fix and Load.
 func (*promptedPassphrase) Kind() string { return seal.KindPassphrase }
 
 // Fix returns the hint for a wrong passphrase.

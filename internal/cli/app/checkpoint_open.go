@@ -67,8 +67,8 @@ func (c *CheckpointStore) Open(ctx context.Context) (*checkpoints.Checkpoints, e
 }
 
 // OpenListed returns the checkpoints for listing and counting, which needs no master key.
-// If the key is not available, all other calls on the checkpoints fail with the reason. The
-// caller must call done.
+// If the key is not available, all other calls on the checkpoints fail with the reason. If
+// err is nil, the caller must call done.
 func (c *CheckpointStore) OpenListed(ctx context.Context) (opened *checkpoints.Checkpoints, done func(), err error) {
 	opened, err = c.Open(ctx)
 	var locked *checkpoints.Locked

@@ -214,8 +214,8 @@ func RejectUnknownCommand(cmd *cobra.Command, args []string) error {
 	return UnknownCommandError(cmd, args[0])
 }
 
-// UnknownCommandError returns the error for a word that is not a command, with the most
-// similar command as the fix.
+// UnknownCommandError returns the error for a word that is not a command, with similar
+// commands as the fix.
 func UnknownCommandError(cmd *cobra.Command, word string) error {
 	err := guideway.Errorf(guideway.CodeInvalid, "unknown command %q for %q", word, cmd.CommandPath()).
 		WithFix("%s --help", cmd.CommandPath())

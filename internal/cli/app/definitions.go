@@ -58,7 +58,7 @@ func IsPath(name string) bool {
 }
 
 // FindDefinition loads the definition with an id or at a path. If the file is invalid, it
-// prints the diagnostics on the error output.
+// prints the errors on the error output.
 func (a *App) FindDefinition(ctx context.Context, name string) (LoadedDefinition, error) {
 	if !IsPath(name) {
 		return a.findByID(ctx, name)
@@ -166,8 +166,9 @@ func HasDefinitionExt(base string) bool {
 	return slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(base)))
 }
 
-// IsRecording reports whether a file is the recording of a machine in the same directory,
-// which is not a definition.
+// IsRecording reports whether a file is the recording of a machine, which is not a
+// definition. The machine is in the same directory, or next to that directory with the same
+// name.
 func IsRecording(path string) bool {
 	dir := filepath.Dir(path)
 	if filepath.Base(path) != "recording.json" {

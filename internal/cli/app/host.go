@@ -35,10 +35,10 @@ type Host struct {
 	Dir string
 	// InTerminal, OutTerminal and ErrTerminal report whether the streams are terminals.
 	InTerminal, OutTerminal, ErrTerminal bool
-	// ReadSecret reads a line from the terminal without echo. It is nil if there is no
-	// terminal.
+	// ReadSecret reads a line from the terminal without echo. It is nil if the input is not
+	// a terminal.
 	ReadSecret func(ctx context.Context) (string, error)
-	// Now returns the current time. The default is time.Now.
+	// Now returns the current time. Nil means time.Now.
 	Now func() time.Time
 	// PassphraseCost is the hashing cost of a new passphrase. Zero means the default.
 	PassphraseCost passphrase.Cost

@@ -89,7 +89,7 @@ func InterruptedError(err error) error {
 	return &guideway.Error{Code: guideway.CodeUnavailable, Message: "interrupted", Err: err}
 }
 
-// ParsePair parses NAME=VALUE. The error has a fix.
+// ParsePair parses NAME=VALUE. fix is the fix of its error.
 func ParsePair(pair, fix string) (name, value string, err error) {
 	name, value, ok := strings.Cut(pair, "=")
 	if name = strings.TrimSpace(name); !ok || name == "" {
@@ -111,7 +111,8 @@ func ParsePairs(list []string, fix string) (map[string]string, error) {
 	return out, nil
 }
 
-// ParseValue parses JSON. Text that is not JSON is returned as a string.
+// ParseValue parses JSON. Text that is not JSON is returned as a string without surrounding
+// space.
 func ParseValue(text string) any {
 	var value any
 	if json.Unmarshal([]byte(text), &value) == nil {

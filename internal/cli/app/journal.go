@@ -45,7 +45,7 @@ func OpenKey(ctx context.Context, cfg *config.Config, journal JournalStore) (run
 		if err != nil {
 			return nil, err
 		}
-		// Another process may have created the key since the first attempt.
+		// Another process may have created the key since the first check.
 		if chained && isMissing(path) {
 			return nil, MissingKeyError(path)
 		}

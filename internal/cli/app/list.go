@@ -36,7 +36,8 @@ func WriteRows[T any](h *Host, t *Table, items []T, row func(T) []string) {
 	t.Write(h.Out, h.TerminalWidth(), h.OutStyles())
 }
 
-// MoreText returns the line after a list that has reached its limit.
+// MoreText returns the line after a list that has reached its limit, or "" for a shorter
+// list.
 func MoreText(listed, limit int, command string) string {
 	if listed < limit {
 		return ""

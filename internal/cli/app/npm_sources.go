@@ -12,7 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 )
 
-// npmSources returns the sources of npm packages: one for each directory of definitions.
+// npmSources returns the sources of npm packages: one for each directory of definitions,
+// and one that fails for each package with a problem.
 func (a *App) npmSources(cfg *config.Config) []catalog.Source {
 	if !cfg.Workflows.Plugins || cfg.Workflows.Trust["plugins"] == string(catalog.LevelBlocked) {
 		return nil
@@ -42,8 +43,8 @@ func (a *App) npmSources(cfg *config.Config) []catalog.Source {
 	return sources
 }
 
-// globalModuleRoots returns the directories of globally installed packages: from the npm
-// variables, and relative to each node executable in PATH.
+// globalModuleRoots returns the directories of globally installed packages: in %APPDATA% on
+// Windows, relative to each node executable in PATH, and from the npm variables.
 func (a *App) globalModuleRoots() []npm.Root {
 	below := func(prefix string) string {
 		if runtime.GOOS == "windows" {

@@ -173,7 +173,7 @@ func runeWidth(r rune) int {
 	}
 }
 
-// Truncate shortens a text to n columns, the last of which is an ellipsis.
+// Truncate shortens a text to at most n columns, with an ellipsis at the end.
 func Truncate(text string, n int) string {
 	if TextWidth(text) <= n || n < 1 {
 		return text

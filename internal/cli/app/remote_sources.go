@@ -135,8 +135,9 @@ func (a *App) expandPath(path string) string {
 	return a.Host.Abs(path)
 }
 
-// findGitToken returns the token for a repository, or "" if it is not set or
-// its reference does not resolve.
+// findGitToken returns the token of the source or, if it has none, a token for the host
+// from the environment. It returns "" if there is none, or if the reference of the source
+// does not resolve.
 func (a *App) findGitToken(s config.Source, host string) string {
 	if s.Token != "" {
 		token, err := a.secretResolver().Resolve(s.Token)

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ChangeResult is the --json output of a command that changes an object of the gateway. A
-// command may embed it and add members.
+// ChangeResult is the --json output of a command that changes an object. A command may
+// embed it and add members.
 type ChangeResult struct {
 	// Action is a participle such as "added". If Changed is false, the object was in
 	// that state before.

@@ -19,7 +19,7 @@ func (h *Host) CurrentTime() time.Time {
 	return h.Now()
 }
 
-// FormatAge returns the age of t in words.
+// FormatAge returns the age of t in words, or the date if t is at least 30 days ago.
 func (h *Host) FormatAge(t time.Time) string {
 	const day = 24 * time.Hour
 	switch d := h.CurrentTime().Sub(t); {
@@ -44,7 +44,7 @@ func (h *Host) FormatAgeOr(at *time.Time, otherwise string) string {
 	return h.FormatAge(*at)
 }
 
-// ParseTime parses a date, a time or an age such as 7d.
+// ParseTime parses a date, a time or an age such as 7d. It returns the zero time for "".
 func (h *Host) ParseTime(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -83,7 +83,7 @@ func OrDash(text string) string {
 	return cmp.Or(text, "-")
 }
 
-// ShortRevision shortens a commit hash to 12 digits.
+// ShortRevision shortens a commit hash to 12 digits, and escapes any other text.
 func ShortRevision(revision string) string {
 	if len(revision) == 40 && !strings.ContainsFunc(revision, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) {
 		return revision[:12]

@@ -15,8 +15,8 @@ import (
 // directory, one without a passphrase or with a different one, it therefore also selects a
 // different key and different credentials, which the running server does not accept.
 
-// UserSecretsDir returns the directory of the passphrase, the browser sessions and the
-// named tokens. A symbolic link to the key file does not change the result: it is the
+// UserSecretsDir returns the directory of the passphrase, the browser sessions, the named
+// tokens and the key of the approvals. If the key file is a symbolic link, it is the
 // directory of the link's target.
 func UserSecretsDir(cfg *config.Config) string {
 	path := cfg.Journal.KeyFile

@@ -8,7 +8,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// ValidateAnswer is the output of guideway validate --json.
+// ValidateAnswer is the output of guideway validate --json and guideway hooks validate
+// --json.
 type ValidateAnswer struct {
 	Valid   bool           `json:"valid"`
 	Files   []ValidateFile `json:"files"`
@@ -33,7 +34,7 @@ type ValidateFile struct {
 	Kind        phases.Kind           `json:"kind,omitempty"`
 	Hash        string                `json:"hash,omitempty"`
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
-	// Error is set if the file could not be read.
+	// Error is set if the file could not be read, or the graph was not found.
 	Error string `json:"error,omitempty"`
 }
 

@@ -2,8 +2,9 @@ package app
 
 import "strings"
 
-// Wrap breaks a text at spaces into lines of at most n columns. It keeps line breaks and
-// indentation, indents the continuation of a list item, and does not change fenced code.
+// Wrap breaks a text at spaces into lines of at most n columns. A longer word has its own
+// line. Wrap keeps line breaks and indentation, indents the continuation of a list item,
+// and does not change fenced code.
 func Wrap(text string, n int) []string {
 	var out []string
 	fenced := false

@@ -68,8 +68,8 @@ func newCheckpointImportCmd(a *app.App, run func(context.Context, *checkpointImp
 		Use:   "import FILE",
 		Short: "Import exported checkpoints",
 		Long: `Import the checkpoints of a bundle; you become their owner. Existing checkpoints are
-skipped. They are added to their original sessions, which must have no other checkpoints,
-or to the one of --session. FILE is the bundle, or - for standard input.`,
+skipped. The others are added to their original sessions, which must have no other
+checkpoints, or to the session of --session. FILE is the bundle, or - for standard input.`,
 		Example: `  guideway checkpoint import login-work.json
   guideway checkpoint import login-work.json --session login-work-copy`,
 		Args: app.ExactArgs(1, "one bundle", "guideway checkpoint import login-work.json"),

@@ -58,8 +58,7 @@ func byIDOrSession(command string, session *string) cobra.PositionalArgs {
 	}
 }
 
-// userError replaces the fix of an error, which is written for agents, with a fix for the
-// command line.
+// userError replaces a fix that names a tool for agents with a fix for the command line.
 func userError(err error) error {
 	var known *guideway.Error
 	if !errors.As(err, &known) || !strings.Contains(guideway.ErrorFix(err), "workflow_") {

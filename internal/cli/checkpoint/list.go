@@ -113,8 +113,8 @@ func (o *checkpointListOptions) writePage(page *checkpoint.Page) error {
 	})
 }
 
-// checkpointTitle returns the name of a checkpoint with its tags and a mark if it is
-// damaged.
+// checkpointTitle returns the name of a checkpoint with its tags, and marks for damage and
+// for a branch. Without any of these, it returns the kind.
 func checkpointTitle(r checkpoint.Record) string {
 	var parts []string
 	if r.Problem != "" {

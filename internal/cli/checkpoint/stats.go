@@ -41,7 +41,7 @@ func writeStats(host *app.Host, stats *checkpoint.Stats) {
 		stored += fmt.Sprintf(", ratio %.1f", stats.Ratio)
 	}
 	if stats.Limit > 0 {
-		stored += fmt.Sprintf(", %.1f %% of %s", 100*float64(stats.Stored)/float64(stats.Limit), app.FormatBytes(stats.Limit))
+		stored += fmt.Sprintf(", %.1f %% of the limit of %s", 100*float64(stats.Stored)/float64(stats.Limit), app.FormatBytes(stats.Limit))
 	}
 	fmt.Fprintf(host.Out, "On disk     %s\n", stored)
 	if stats.Count == 0 {

@@ -81,7 +81,7 @@ func (a *checkpointVerifyAnswer) writeText(host *app.Host) {
 	checked := fmt.Sprintf("%s, %s of contexts", VerifiedWords(a.Report), app.FormatBytes(a.Bytes))
 	if len(a.Damaged) > 0 {
 		fmt.Fprintf(host.Out, "%s: %d damaged of %s\n", s.Red("damaged"), len(a.Damaged), checked)
-		fmt.Fprintln(host.Out, "Restore the checkpoint directory from a backup and verify again. Until then, to load the latest undamaged checkpoint before a damaged one: guideway checkpoint load ID --older")
+		fmt.Fprintln(host.Out, "Restore the directory of checkpoints, or the database, from a backup, and verify again. Until then, to load the latest undamaged checkpoint before a damaged one: guideway checkpoint load ID --older")
 	} else {
 		fmt.Fprintf(host.Out, "%s: %s verified\n", s.Green("ok"), checked)
 	}
@@ -90,8 +90,8 @@ func (a *checkpointVerifyAnswer) writeText(host *app.Host) {
 	}
 }
 
-// VerifiedWords returns the result of a verification as text: the number of checkpoints and
-// their size.
+// VerifiedWords returns the number of checkpoints and of reduced contexts in a report as
+// text.
 func VerifiedWords(r *checkpoint.Report) string {
 	said := app.Plural(r.Checkpoints, "checkpoint", "checkpoints")
 	if r.Fragments > 0 {

@@ -32,10 +32,10 @@ func newHooksEnableCmd(a *app.App, run func(context.Context, *hooksEnableOptions
 	cmd := &cobra.Command{
 		Use:   "enable ID",
 		Short: "Enable a hook graph",
-		Long: `Enable a hook graph. A bundled graph or one of your own directories stays enabled when you
-edit it. For a graph from a project, the command shows its scripts and asks for
-confirmation at a terminal; if the graph or a script changes, the requests that it wraps
-are refused until you enable it again.
+		Long: `Enable a hook graph. A graph of a trusted source, such as your own directory, stays
+enabled when it changes. For a graph of any other source, such as a project, the command
+shows its scripts and asks for confirmation at a terminal; if the graph or a script
+changes, the requests that it wraps are refused until you enable it again.
 
 Of two graphs that wrap the same request, only one can be active: the second is refused,
 unless --replace disables the first. If you have set a passphrase with
@@ -116,9 +116,10 @@ func (d *HookDeps) checkScripts(ctx context.Context, e *catalog.HookEntry) error
 	})
 }
 
-// confirmApproval asks the user to confirm the approval of a graph from a project and, if a
-// passphrase is set, any change of the graphs that wrap calls. If onErr is set, standard
-// output is reserved for the answer and the graph is shown on standard error.
+// confirmApproval asks for the passphrase if one is set. For a graph of a source that is
+// not trusted, it first requires a terminal and shows the graph, and then also asks for its
+// id. If onErr is set, standard output is reserved for the answer and the graph is shown on
+// standard error.
 func (d *HookDeps) confirmApproval(ctx context.Context, e *catalog.HookEntry, onErr bool) error {
 	person := app.NewApprover(d.app.Host, d.cfg)
 	if e.Own() {
@@ -155,8 +156,8 @@ func (d *HookDeps) checkPassphrase(ctx context.Context, person *app.Approver) er
 	return person.CheckPassphrase(ctx)
 }
 
-// disableGraph removes the approvals of a graph from all sources; ok reports whether the
-// graph had an approval.
+// disableGraph removes the approvals of a graph for the sources of the catalog; ok reports
+// whether there was one.
 func (d *HookDeps) disableGraph(ctx context.Context, store *approval.Store, id string) (ok bool, err error) {
 	present := func(r approval.Record) bool {
 		return slices.ContainsFunc(d.Snapshot.Sources(), func(s catalog.SourceStatus) bool { return s.Key() == r.Source })

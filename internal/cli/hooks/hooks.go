@@ -124,7 +124,7 @@ func (d *HookDeps) readGraph(ctx context.Context, file, path string, data []byte
 }
 
 // loadLibrary returns the modules for a graph in a file: those in the folder "modules" next
-// to it, then those of the user.
+// to it, then those of trusted sources.
 func (d *HookDeps) loadLibrary(ctx context.Context, path string) hookdef.Library {
 	var modules []hookdef.Module
 	if path != "-" {

@@ -72,8 +72,8 @@ func runHooksValidate(ctx context.Context, o *hooksValidateOptions) error {
 	return answer.Finish(o.app.Host, o.Strict, o.JSON)
 }
 
-// validateGraph checks a graph by its id or file. The error is set if the graph could not
-// be checked.
+// validateGraph checks a graph by its id or file. If the graph is not found or cannot be
+// read, the result has the reason in Error.
 func (d *HookDeps) validateGraph(ctx context.Context, pool *sandbox.Pool, name string) (app.ValidateFile, error) {
 	if app.IsPath(name) {
 		return d.validateFile(ctx, pool, name)

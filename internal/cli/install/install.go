@@ -46,12 +46,12 @@ func NewInstallCmdWith(host *app.Host, run func(context.Context, *InstallOptions
 
 Only the entry of Guideway changes; comments, order and layout of the file are kept. The
 previous content is saved in a backup next to the file, and --undo removes the entry.
-Without a client, list the clients found.`,
+Without a client, list all clients with their states.`,
 		Example: `  guideway install
   guideway install claude-desktop --dry-run
   guideway install vscode --scope project
   guideway install cursor --launch npx
-  guideway install codex --env GUIDEWAY_LOG=debug
+  guideway install codex --env GUIDEWAY_LOG_LEVEL=debug
   guideway install cursor --undo`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -130,7 +130,7 @@ func installEnv(pairs []string) (map[string]string, error) {
 	return app.ParsePairs(pairs, "--env NAME=value")
 }
 
-// Request returns the installation request. The binary may be empty if nothing is written.
+// Request returns the installation request. A listing or an undo may ignore its error.
 func (o *InstallOptions) Request() (install.Request, error) {
 	req := install.Request{Name: o.Name, Force: o.Force}
 	var err error

@@ -22,7 +22,8 @@ func NewMachineCmd(a *app.App) *cobra.Command {
 		Short: "Run and inspect agent machines",
 		Long: `An agent machine is a state machine of several agents with roles and shared
 conversations; the functions of a script choose the transitions. Each step of a run is
-recorded: after a crash the run resumes at the last step, and no model call is repeated.
+recorded: after a crash the run resumes at the first unfinished step, and no recorded
+answer of a model is requested again.
 
 A machine is a file NAME.json with NAME/script.js and NAME/roles.json next to it, or a
 directory NAME with machine.json, script.js and roles.json, in the directory "machines"

@@ -79,8 +79,8 @@ GUIDEWAY_MODEL_FAST and GUIDEWAY_MODEL, in this order. A model is openai:NAME,
 anthropic:NAME or scripted:FILE. API keys are read from OPENAI_API_KEY and
 ANTHROPIC_API_KEY, other base URLs from OPENAI_BASE_URL and ANTHROPIC_BASE_URL.
 
-A scripted model answers from a file: a list of chat completions, or rules. --demo runs
-the bundled recording of a machine, without an API key.`,
+A scripted model answers from a file: a list of chat completions, rules, or a recording
+of --record. --demo runs the bundled recording of a machine, without an API key.`,
 		Example: `  guideway machine run code-and-review --demo
   guideway machine run grocery_store_test --input initial_customer_request="Hi" --model scripted:responses.json
   guideway machine run ./machines/desk.json --input request=Hello --model openai:gpt-4.1-nano --json`,
@@ -112,8 +112,7 @@ func valuePairs(list []string, fix string) (map[string]json.RawMessage, error) {
 	pairs, err := app.ParsePairs(list, fix)
 	out := map[string]json.RawMessage{}
 	for name, value := range pairs {
-		// Keep the value a string: the type of the input determines whether it is parsed as
-		// a number.
+		// Keep the value a string: the type of the input determines how it is parsed.
 		out[name] = quoteJSON(value)
 	}
 	return out, err
@@ -172,8 +171,8 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 	})
 }
 
-// askInputs asks at the terminal for missing inputs of the machine. Without a terminal,
-// starting the run returns the error about missing inputs.
+// askInputs asks at the terminal for missing inputs of the machine. With --json or without
+// a terminal, starting the run returns the error about missing inputs.
 func (o *machineRunOptions) askInputs(ctx context.Context, one *server.ResolvedMachine, inputs map[string]json.RawMessage) error {
 	host := o.app.Host
 	if o.JSON || !host.InTerminal || !host.OutTerminal {
@@ -226,7 +225,8 @@ func (o *machineRunOptions) useDemonstration(one *server.ResolvedMachine, models
 	return nil
 }
 
-// driveRun executes a run until it needs an input that is not in answers.
+// driveRun executes a run until it stops, or needs an input that neither answers nor the
+// user supplies.
 func (d *machineDeps) driveRun(ctx context.Context, id string, answers map[string]json.RawMessage, quiet bool) (*driver.Status, error) {
 	host := d.app.Host
 	view := &machineView{out: host.Out, styles: host.OutStyles()}
@@ -272,7 +272,7 @@ func (d *machineDeps) driveRun(ctx context.Context, id string, answers map[strin
 	}
 }
 
-// waitingRun returns the run that waits for an input: s itself, or a nested run.
+// waitingRun returns the run that waits for an input: s itself, a nested run, or nil.
 func waitingRun(s *driver.Status) *driver.Status {
 	for s != nil && s.Asks == nil {
 		s = s.Child

@@ -171,8 +171,9 @@ func newMachineResumeCmd(a *app.App, do func(context.Context, *machineRefOptions
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "resume RUN", Short: "Resume a paused or interrupted run",
-		Long: `Resume a run: after a crash at the first unfinished step, after a pause with another
-attempt. To raise a budget that is used up, set its flag to the new total.`,
+		Long: `Resume a run. After a crash, the run continues at the first unfinished step. After a
+pause, it continues where it paused, and retries what failed. To raise an exhausted
+budget, set its flag to the new total.`,
 		Example: "  guideway machine resume m_0123456789abcdefghjkmnp --states 400",
 		Args:    app.ExactArgs(1, "one run", "guideway machine status"),
 		RunE:    app.RunWithArg(do, o, &o.Run),

@@ -17,8 +17,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// VerifyMachines verifies the machine journal. If there is no journal, the report is
-// empty. If restored is set, the current state is first accepted as the valid history.
+// VerifyMachines verifies the machine journal. If there is no journal, it returns an empty
+// report, or an error for an id. If restored is set, the current state is first accepted as
+// the valid history.
 func VerifyMachines(ctx context.Context, a *app.App, cfg *config.Config, id string, restored bool) (*run.Report, error) {
 	own := server.MachineConfig(cfg)
 	switch there := HasMachineStore(own); {
@@ -40,8 +41,8 @@ func VerifyMachines(ctx context.Context, a *app.App, cfg *config.Config, id stri
 	return store.Runs.Verify(ctx, id)
 }
 
-// HasMachineStore reports whether a machine journal exists or existed. It also returns true
-// if only the head file is left, so that verifying reports the missing journal.
+// HasMachineStore reports whether there may be a machine journal. It also returns true if
+// only the head file is left, so that verifying reports the missing journal.
 func HasMachineStore(own *config.Config) bool {
 	if own.UsesPostgres() {
 		return true

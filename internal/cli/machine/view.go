@@ -122,9 +122,9 @@ func errorText(f *engine.RunError) string {
 // usageText returns the usage of a run as text.
 func usageText(s engine.Usage) string {
 	const millionths = 1e6
-	text := fmt.Sprintf("%s, %d + %d tokens", app.Plural(s.Calls, "call", "calls"), s.Tokens.Input, s.Tokens.Output)
+	text := fmt.Sprintf("%s, %d input and %d output tokens", app.Plural(s.Calls, "call", "calls"), s.Tokens.Input, s.Tokens.Output)
 	if s.Cost > 0 {
-		text += fmt.Sprintf(", %.4f", float64(s.Cost)/millionths)
+		text += fmt.Sprintf(", cost %.4f", float64(s.Cost)/millionths)
 	}
 	return text
 }
@@ -164,7 +164,7 @@ func writeStatus(h *app.Host, s *driver.Status) {
 	if len(s.States) > 0 {
 		fmt.Fprintf(h.Out, "States: %s\n", app.OneLine(strings.Join(s.States, " → ")))
 	}
-	used := fmt.Sprintf("%s, %d + %d tokens", app.Plural(s.Usage.Calls, "call", "calls"), s.Usage.Input, s.Usage.Output)
+	used := fmt.Sprintf("%s, %d input and %d output tokens", app.Plural(s.Usage.Calls, "call", "calls"), s.Usage.Input, s.Usage.Output)
 	if s.Usage.ToolCalls > 0 {
 		used += ", " + app.Plural(s.Usage.ToolCalls, "tool call", "tool calls")
 	}
@@ -227,7 +227,7 @@ func nextCommand(s *driver.Status) string {
 	return ""
 }
 
-// stoppedRun returns the most deeply nested run that a run waits for.
+// stoppedRun returns the most deeply nested run that a run waits for, or the run itself.
 func stoppedRun(s *driver.Status) *driver.Status {
 	for s.Child != nil {
 		s = s.Child

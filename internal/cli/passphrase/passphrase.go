@@ -1,7 +1,7 @@
-// Package passphrase stores the passphrase that a person types at a terminal to open a
-// gate. An agent could run the same command, but does not know the passphrase. The package
-// stores an Argon2id hash in a private file. It counts wrong guesses; after a few of them
-// the wait before each further guess grows. The passphrase is no protection against
+// Package passphrase stores the passphrase that a person types at a terminal to approve
+// something. An agent could run the same command, but does not know the passphrase. The
+// package stores an Argon2id hash in a private file. It counts wrong guesses; after a few
+// of them the wait before each further guess grows. The passphrase is no protection against
 // programs of the same user, which can replace the file; see docs/security.md.
 package passphrase
 

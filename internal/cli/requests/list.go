@@ -113,7 +113,7 @@ func toolText(e *requestlog.Entry) string {
 	return strings.TrimSpace(what)
 }
 
-// formatMilliseconds returns a duration with a precision that fits its size.
+// formatMilliseconds returns a number of milliseconds with a precision that fits its size.
 func formatMilliseconds(ms float64) string {
 	switch {
 	case ms < 10:

@@ -187,7 +187,7 @@ func (r *answersReader) readNote(id string, n *doc.Node, same bool) {
 func (r *answersReader) readSkip(id string, n *doc.Node, same bool) {
 	switch {
 	case !r.course.ExpectedInput(id).Skippable:
-		r.addError(n, "write the output of the step in \"outputs\"", "%q cannot be skipped: it is required", id)
+		r.addError(n, "write the output of the step in \"outputs\"", "%q cannot be skipped: it is not an optional step or phase", id)
 	case n.Kind != doc.String:
 		r.addError(n, "write the reason as a string", "the reason for skipping %q is a value of type %s", id, n.Kind)
 	default:

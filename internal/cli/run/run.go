@@ -1,5 +1,4 @@
-// Package run implements the command that executes a workflow at the terminal without
-// saving a run.
+// Package run implements the command that executes a workflow without saving the run.
 package run
 
 import "github.com/guideway-dev/guideway/internal/cli/app"

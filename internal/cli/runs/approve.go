@@ -31,11 +31,11 @@ func NewRunsApproveCmd(a *app.App, do func(context.Context, *RunsApproveOptions)
 		Use:   "approve {RUN|--set-passphrase}",
 		Short: "Answer the gate of a run as a human",
 		Long: `Answer the gate that a run waits at. The command shows the gate and asks
-for your passphrase, an answer and a note. Gates that require human approval can only
-be answered this way: an answer of an agent is refused.
+for your passphrase, an answer and a note. If the gate requires human approval, an
+answer of an agent is refused.
 
-Approval is disabled until you set a passphrase with --set-passphrase; changing it
-requires the current one. The passphrase is read only from a terminal, never from a
+Approval at a terminal is disabled until you set a passphrase with --set-passphrase;
+changing it requires the current one. The passphrase is read only from a terminal, never from a
 flag, a variable or a file. Wrong attempts delay the next one.`,
 		Example: `  guideway runs approve --set-passphrase
   guideway runs list --needs-approval
@@ -62,7 +62,7 @@ func runRunsApprove(ctx context.Context, o *RunsApproveOptions) error {
 	if o.SetPassphrase {
 		return person.SetPassphrase(ctx)
 	}
-	// Without a passphrase, no gate can be answered at a terminal.
+	// Without a passphrase, this command can answer no gate.
 	if err := person.Passphrase.CheckUsable(); err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func writeAnswer(a *app.App, answer *run.Answer, did string, inJSON bool) error 
 	return nil
 }
 
-// positionText returns the position of a run as text.
+// positionText returns the status of a run as text, with its position if it has not ended.
 func positionText(answer *run.Answer) string {
 	if answer.Position.Kind == engine.PositionEnd {
 		return string(answer.Status)

@@ -196,7 +196,8 @@ func answerOf(d *run.Details) *run.Answer {
 	return &run.Answer{RunID: d.ID, Handle: d.Current, WorkflowID: d.Workflow, Status: d.Status, Position: d.Position}
 }
 
-// submitUntilAccepted submits input for the position until it is not refused.
+// submitUntilAccepted submits input for the position until it is accepted, or the run has
+// moved on.
 func (r *resumedRun) submitUntilAccepted(ctx context.Context) error {
 	t := r.person.view
 	for {

@@ -153,7 +153,7 @@ func (r *rescuedRun) truncateAtBreak(key run.Key, events []run.Event) string {
 	r.events = events
 	switch {
 	case len(events) == 0:
-		return fmt.Sprintf("all events of the run are lost (%d)", r.record.Seq)
+		return fmt.Sprintf("all events of the run are lost (%s)", app.Plural(int(r.record.Seq), "event", "events"))
 	case r.definition.Text == "":
 		return "the workflow of the run is lost"
 	case int64(len(events)) < r.record.Seq:

@@ -311,7 +311,7 @@ func hiddenEventText(fact engine.Event) (mark, text string) {
 	return mark, text
 }
 
-// principalText returns the principal of an event and how it was authenticated.
+// principalText returns how the caller of an event was authenticated, and the client.
 func principalText(by run.By) string {
 	who := map[run.Via]string{
 		run.ViaAgent: "agent", run.ViaServer: "server", run.ViaElicitation: "person, in the client",

@@ -76,7 +76,7 @@ func callUser(ctx context.Context) string {
 	return principal.User
 }
 
-// Close waits for fire-and-forget hooks until ctx is done.
+// Close stops following changes, and waits for fire-and-forget hooks until ctx is done.
 func (h *ActiveHooks) Close(ctx context.Context) {
 	h.stop()
 	h.done.Wait()

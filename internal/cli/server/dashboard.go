@@ -136,7 +136,8 @@ func reachableAddress(addr net.Addr) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
 }
 
-// listenNearPort listens on an address, or on the next free port.
+// listenNearPort listens on an address. If its port is in use, it tries the next ports, and
+// then any free port.
 func listenNearPort(ctx context.Context, address string) (net.Listener, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {

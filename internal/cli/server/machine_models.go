@@ -19,12 +19,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// MachineModels implements driver.Models. The model of --model applies to all agents. Without
-// --model, a demonstration uses the recording of the machine, and other runs use the
-// configuration and the environment.
+// MachineModels implements driver.Models. A fixed model applies to all agents. Without one,
+// a demonstration uses the recording of the machine, and other runs use the configuration
+// and the environment.
 type MachineModels struct {
 	Host *app.Host
-	// Fixed is the model of --model, or nil.
+	// Fixed is the model of --model or of --demo, or nil.
 	Fixed *driver.SelectedModel
 	// entries are the models of the configuration, by level or name.
 	entries map[string]config.Model
@@ -78,7 +78,7 @@ func (m *MachineModels) Model(f driver.RunScope, level machinedef.Level, name st
 		return m.parseSpec(spec)
 	}
 	return driver.SelectedModel{}, guideway.Errorf(guideway.CodeInvalid, "no model is set for the level %q", level).
-		WithFix("set GUIDEWAY_MODEL=openai:NAME or anthropic:NAME, add it to \"models\" in guideway.json, or use --demo or --model scripted:FILE")
+		WithFix("set GUIDEWAY_MODEL=openai:NAME or anthropic:NAME, add a model to \"models\" in guideway.json, or use --demo or --model scripted:FILE")
 }
 
 // recordedModel returns a model that replays the recording of a machine.
@@ -146,7 +146,7 @@ func ScriptedModel(data []byte) (llm.Model, error) {
 	return answering.New(s), nil
 }
 
-// maxFileBytes limits the size of a file of scripted answers.
+// maxFileBytes limits the size of a file of scripted answers or of a recording.
 const maxFileBytes = 16 << 20
 
 // ReadBoundedFile reads a regular file of at most maxFileBytes.

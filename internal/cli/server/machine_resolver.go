@@ -166,8 +166,8 @@ func MachineApprovalKey(from catalog.SourceInfo, name string) approval.Key {
 	return approval.Key{Kind: approval.KindMachine, Source: from.Key(), Subject: name}
 }
 
-// newApprovalCheck returns a function that returns an error if a machine of a project or a
-// remote source is not approved.
+// newApprovalCheck returns a function that returns an error if a machine needs an approval
+// and its current version has none.
 func newApprovalCheck(a *app.App, cfg *config.Config) func(*ResolvedMachine) error {
 	return func(one *ResolvedMachine) error {
 		if !NeedsApproval(*one.SourceInfo) {
@@ -196,7 +196,7 @@ func NeedsApproval(from catalog.SourceInfo) bool {
 	return from.WithLevel().Level == catalog.LevelReview
 }
 
-// CheckApproval returns an error if the script of a machine may not run.
+// CheckApproval returns an error if a machine may not run.
 func (s *MachineResolver) CheckApproval(one *ResolvedMachine) error {
 	if s.checkApproval == nil || one.SourceInfo == nil || one.Definition == nil {
 		return nil

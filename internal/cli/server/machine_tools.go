@@ -109,7 +109,7 @@ func (m *MachineTools) withPrincipal(ctx context.Context, f driver.RunScope) (co
 			return nil, nil, err
 		}
 		h := &auth.TokenLease{ID: "machine:" + f.Run, Name: p.Client, Allow: lent.Allow}
-		if !valid { // the token was revoked, so its runs have no permissions
+		if !valid { // the token was revoked or has expired, so its runs have no permissions
 			h.Allow = auth.Allow{}
 		}
 		ctx, client.Holder = auth.WithTokenLease(ctx, h), h.ID

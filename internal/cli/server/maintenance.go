@@ -43,7 +43,7 @@ type Maintenance struct {
 	done     sync.WaitGroup
 }
 
-// Start runs the tasks after the first answer. Close stops them.
+// Start runs the tasks after the first answer, or after Idle. Close stops them.
 func (u *Maintenance) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	u.answered, u.cancel = make(chan struct{}), cancel

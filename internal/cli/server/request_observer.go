@@ -24,7 +24,8 @@ import (
 func RequestLogPath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "requests.db") }
 
 const (
-	// recordCloseTimeout limits the time for writing pending entries when the process ends.
+	// recordCloseTimeout limits the time for writing pending entries, and that for sending
+	// pending spans, when the process ends.
 	recordCloseTimeout = 300 * time.Millisecond
 	// backgroundHookTimeout limits how long an entry waits for fire-and-forget hooks.
 	backgroundHookTimeout = 2 * time.Minute

@@ -21,8 +21,8 @@ type Summarizer struct {
 
 var _ contexts.Summarizer = (*Summarizer)(nil)
 
-// NewSummarizer returns a Summarizer that uses the model of the level fast, or else base. If
-// neither is available, it returns an error.
+// NewSummarizer returns a Summarizer that uses the model of the level fast, or else of
+// base, or else of GUIDEWAY_MODEL. If none is set, it returns an error.
 func NewSummarizer(host *app.Host, cfg *config.Config) (contexts.Summarizer, error) {
 	models := &MachineModels{Host: host, entries: cfg.Models}
 	model, err := models.Model(driver.RunScope{}, machinedef.LevelFast, "")

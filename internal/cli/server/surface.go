@@ -103,7 +103,7 @@ func (s *Surface) notifyAnswered() {
 	s.memory.Answered()
 }
 
-// Close stops the services. The store is closed last.
+// Close stops the services.
 func (s *Surface) Close() {
 	s.memory.Close()
 	s.dashboard.closeServer()

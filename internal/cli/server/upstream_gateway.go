@@ -308,7 +308,7 @@ func FormatUpstreamState(r *gatewayadmin.Summary) string {
 	case r.Disabled:
 		return "disabled"
 	case r.Waiting > 0:
-		return app.Plural(r.Waiting, "tool waits", "tools wait") + " for approval"
+		return app.Plural(r.Waiting, "change waits", "changes wait") + " for approval"
 	case r.Tools < 0:
 		return "not queried yet"
 	}

@@ -19,7 +19,7 @@ func NewSessionsCmd(a *app.App) *cobra.Command {
 		Use:   "sessions",
 		Short: "Inspect the session documents of agents",
 		Long: `A session document is free-form JSON in which an agent records its progress for you. It is
-not a run: its content is not validated.
+not a run: unusual content is never refused, only logged.
 
 SESSION is the id of a document. If it is not unique, add the workflow, or the project and
 the workflow: WORKFLOW/ID or PROJECT/WORKFLOW/ID.`,
@@ -199,7 +199,7 @@ func NewSessionsShowCmd(a *app.App, run func(context.Context, *SessionsShowOptio
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Path, "path", "", "print only the value at this `path`, such as dashboard.progress, or JSONPath after $")
+	f.StringVar(&o.Path, "path", "", "print only the value at this `path`, dotted, such as dashboard.progress, or a JSONPath that starts with $")
 	f.BoolVar(&o.Log, "log", false, "show the warnings from writing the document")
 	f.BoolVar(&o.JSON, "json", false, "print JSON (the document is always JSON)")
 	return cmd

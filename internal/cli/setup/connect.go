@@ -72,8 +72,8 @@ func RunConnect(ctx context.Context, o *connectOptions) error {
 }
 
 // findServer returns the options of the bridge. A token that the user passed together with
-// a URL is sent without a proof. In all other cases the server must first prove that it is
-// the server of this data directory, because any program may listen on its port.
+// a URL is sent without a proof. Any other token is sent only after the server has proven
+// that it is the server of this data directory, because any program may listen on its port.
 func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (upstream.BridgeOptions, error) {
 	opts := upstream.BridgeOptions{
 		URL: o.URL, Token: cmp.Or(o.Token, o.app.Host.Getenv("GUIDEWAY_TOKEN")), ParamHeaders: gateway.ParamHeaders,

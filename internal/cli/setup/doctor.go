@@ -30,7 +30,7 @@ func NewDoctorCmd(a *app.App, run func(context.Context, *DoctorOptions) error) *
 		Long: `Check this installation: directories, settings and their origin, sources, definitions, the
 store of runs with its key and heads, checkpoints, the git program, the script sandbox,
 the token, the server, and the clients that start Guideway. Every check prints ok, warn or
-fail, and the next step. The exit code is 1 if any check fails.
+fail, and a next step if one is known. The exit code is 1 if any check fails.
 
 With --selftest, test the program in a temporary directory instead: the bundled definitions
 load, a script runs in its sandbox, a client starts a run over standard input and output,
@@ -59,7 +59,7 @@ type Check struct {
 	Name    string `json:"name"`
 	Status  string `json:"status"`
 	Message string `json:"message"`
-	// Fix is the next step; empty if the check is ok.
+	// Fix is the next step, if one is known.
 	Fix string `json:"fix,omitempty"`
 	// Diagnostics are the details of the status.
 	Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
@@ -130,7 +130,7 @@ func (o *DoctorOptions) checkInstallation(ctx context.Context, answer *doctorAns
 
 // checkSettings checks the configuration file, the environment and the flags.
 func checkSettings(cfg *config.Config, err error) Check {
-	c := Check{Name: "settings", Status: CheckOK, Message: "defaults; there is no configuration file"}
+	c := Check{Name: "settings", Status: CheckOK, Message: "there is no configuration file"}
 	if cfg.File != "" {
 		c.Message = "read from " + cfg.File
 	}

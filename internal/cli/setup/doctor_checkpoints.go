@@ -100,7 +100,7 @@ func checkContents(ctx context.Context, service *checkpoint.Service) Check {
 		first := report.Damaged[0]
 		c.Message = fmt.Sprintf("%d of %s unreadable; the first is %s: %s", len(report.Damaged),
 			checkpointcmd.VerifiedWords(report), first.Checkpoint, first.Problem)
-		c.Fix = "guideway checkpoint verify, to list the damaged checkpoints; then restore the directory of checkpoints from a backup"
+		c.Fix = "guideway checkpoint verify, to list the damaged checkpoints; then restore the directory of checkpoints, or the database, from a backup"
 	}
 	return c
 }
@@ -123,7 +123,7 @@ func checkLimits(cfg *config.Config, stats *checkpoint.Stats) Check {
 	var full []string
 	for _, line := range stats.Sessions {
 		if exceedsPercent(int64(line.Count), int64(limits.Max), limits.WarnAt) || exceedsPercent(line.Stored, limits.MaxSession, limits.WarnAt) {
-			full = append(full, fmt.Sprintf("%s (%d, %s)", line.Session, line.Count, app.FormatBytes(line.Stored)))
+			full = append(full, fmt.Sprintf("%s (%s, %s)", line.Session, app.Plural(line.Count, "checkpoint", "checkpoints"), app.FormatBytes(line.Stored)))
 		}
 	}
 	if len(full) > 0 {

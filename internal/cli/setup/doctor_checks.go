@@ -243,7 +243,8 @@ func CheckServer(ctx context.Context, cfg *config.Config) Check {
 	return c
 }
 
-// refusedConnection reports whether an error means that no program listens on the address.
+// refusedConnection reports whether no connection was opened, usually because no program
+// listens on the address.
 func refusedConnection(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout()

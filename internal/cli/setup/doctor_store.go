@@ -139,7 +139,7 @@ func checkPassphrase(h *app.Host, cfg *config.Config) Check {
 	return c
 }
 
-// storeTimeout is the timeout for a store that is unreachable or locked.
+// storeTimeout is the timeout for the checks of a store.
 const storeTimeout = 20 * time.Second
 
 // describeStore returns a summary of an open store.

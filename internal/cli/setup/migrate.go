@@ -189,7 +189,8 @@ func (o *migrateOptions) migrateSessions(ctx context.Context, cfg *config.Config
 	return items, err
 }
 
-// saveSession creates a document with its original times.
+// saveSession creates a document with its original times. An existing document with the
+// same creation time counts as already copied.
 func (o *migrateOptions) saveSession(ctx context.Context, s *app.Opened, p guideway.Principal, doc migrate.Session) (migrate.Outcome, string, error) {
 	at := doc.CreatedAt
 	service := session.New(session.Options{Store: s, Now: func() time.Time {
@@ -228,8 +229,8 @@ func (o *migrateOptions) saveSession(ctx context.Context, s *app.Opened, p guide
 	return migrate.Copied, shown, nil
 }
 
-// migrateSettings copies settings that Guideway accepts, and otherwise reports how to write
-// them.
+// migrateSettings copies the settings if Guideway accepts all of them, and otherwise
+// reports how to write them.
 func (o *migrateOptions) migrateSettings(ctx context.Context, cfg *config.Config) []migrate.Item {
 	item := migrate.Item{Kind: "settings", From: filepath.Join(o.From, "config.json")}
 	data, err := os.ReadFile(item.From)
@@ -298,6 +299,6 @@ func (o *migrateOptions) writeText(items []migrate.Item) {
 	if o.DryRun {
 		did = "to be copied (nothing was written)"
 	}
-	fmt.Fprintf(host.Out, "\n%d %s, %d already copied, %d kept unchanged, %d invalid, %d skipped\n", migrate.Count(items, migrate.Copied), did,
+	fmt.Fprintf(host.Out, "\n%d %s, %d already copied, %d kept unchanged, %d failed, %d skipped\n", migrate.Count(items, migrate.Copied), did,
 		migrate.Count(items, migrate.Same), migrate.Count(items, migrate.Kept), migrate.Count(items, migrate.Broken), migrate.Count(items, migrate.Left))
 }

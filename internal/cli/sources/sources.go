@@ -70,7 +70,8 @@ func RunSources(ctx context.Context, o *app.PlainOptions) error {
 	})
 }
 
-// trustText returns the owner of the source and, for remote sources, whether it is trusted.
+// trustText returns the owner of the source, with its level if the source is remote or the
+// level is not the default.
 func (r SourceRow) trustText() string {
 	if r.Level == (catalog.SourceInfo{Trust: r.Trust}).WithLevel().Level && r.Trust != catalog.TrustRemote {
 		return string(r.Trust)

@@ -29,18 +29,19 @@ type upstreamApproveOptions struct {
 // upstreamApproved is the answer of guideway upstream approve --json.
 type upstreamApproved struct {
 	app.ChangeResult
-	// Tools are the reviewed tools with their differences.
+	// Tools are the reviewed tools, prompts and pages with their differences.
 	Tools []gatewayadmin.Waiting `json:"tools"`
 }
 
 func newUpstreamApproveCmd(a *app.App, run func(context.Context, *upstreamApproveOptions) error) *cobra.Command {
 	o := &upstreamApproveOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "approve NAME [TOOL...]", Short: "Review and approve changed tools",
-		Long: `Start an upstream, show the differences between its tools and the approved ones, and
-approve them after confirmation. Invisible characters are escaped. With --diff, only show
-the differences. With --json, the differences are in the result, and the confirmation
-is still requested at the terminal.`,
+		Use: "approve NAME [TOOL...]", Short: "Review and approve changed tools, prompts and pages",
+		Long: `Start an upstream, show the differences between its tools, prompts and pages and the
+approved ones, and approve them after confirmation. To select some, name the tools, the
+prompts as prompt:NAME, and the pages as page:URI. Invisible characters are escaped. With
+--diff, only show the differences. With --json, the differences are in the result, and the
+confirmation is still requested at the terminal.`,
 		Example: "  guideway upstream approve files --diff\n  guideway upstream approve files read_file",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -88,7 +89,7 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 		answer.Tools = append(answer.Tools, gatewayadmin.WaitingOf(u.Name, w))
 	}
 	if len(waiting) == 0 {
-		return host.WriteChange(o.JSON, answer, "No differences from the approved tools.")
+		return host.WriteChange(o.JSON, answer, "No differences from the approved versions.")
 	}
 	out := host.Out
 	if o.JSON {
@@ -114,14 +115,14 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 		return err
 	}
 	answer.Action, answer.Changed = "approved", true
-	return host.WriteChange(o.JSON, answer, app.Plural(len(waiting), "tool is", "tools are")+" approved. Running servers apply the approval immediately.")
+	return host.WriteChange(o.JSON, answer, app.Plural(len(waiting), "change is", "changes are")+" approved. Running servers apply the approval immediately.")
 }
 
 // confirmApproval asks the user to confirm.
-func (o *upstreamApproveOptions) confirmApproval(ctx context.Context, cfg *config.Config, tools int) error {
+func (o *upstreamApproveOptions) confirmApproval(ctx context.Context, cfg *config.Config, changes int) error {
 	host := o.app.Host
 	person := app.NewApprover(host, cfg)
-	said, err := person.AskLine(ctx, fmt.Sprintf("Approve %s? Type yes: ", app.Plural(tools, "tool", "tools")))
+	said, err := person.AskLine(ctx, fmt.Sprintf("Approve %s? Type yes: ", app.Plural(changes, "change", "changes")))
 	if err != nil {
 		return err
 	}
@@ -131,14 +132,14 @@ func (o *upstreamApproveOptions) confirmApproval(ctx context.Context, cfg *confi
 	return person.CheckPassphraseIfSet(ctx)
 }
 
-// selectTools returns the named tools, or all tools if no name is given.
+// selectTools returns the changes with these names, or all changes if no name is given.
 func selectTools(waiting []gateway.Waiting, names []string) ([]gateway.Waiting, error) {
 	if len(names) == 0 {
 		return waiting, nil
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(waiting, func(w gateway.Waiting) bool { return w.Tool == name }) {
-			return nil, guideway.Errorf(guideway.CodeNotFound, "no tool %q waits for approval", name).WithFix("omit the names to see all tools that wait")
+			return nil, guideway.Errorf(guideway.CodeNotFound, "no change of %q waits for approval", name).WithFix("omit the names to see everything that waits")
 		}
 	}
 	return slices.DeleteFunc(waiting, func(w gateway.Waiting) bool { return !slices.Contains(names, w.Tool) }), nil

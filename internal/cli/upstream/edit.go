@@ -53,7 +53,7 @@ server that the upstream announces.`,
   guideway upstream add crm --url https://example.com/mcp --oauth-client-id me --oauth-client-secret '${keychain:crm}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
-			if len(args) == 0 || dash > 1 || dash < 0 && len(args) > 1 {
+			if len(args) == 0 || dash == 0 || dash > 1 || dash < 0 && len(args) > 1 {
 				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "one name is required, followed by --url URL, or by -- and a command").
 					WithFix("guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me")}
 			}
@@ -71,7 +71,7 @@ server that the upstream announces.`,
 	f.StringVar(&o.Bearer, "bearer", "", "bearer token for the server")
 	f.StringVar(&o.OAuth.ClientID, "oauth-client-id", "", "OAuth client id")
 	f.StringVar(&o.OAuth.ClientSecret, "oauth-client-secret", "", "OAuth client secret")
-	f.StringVar(&o.OAuth.Issuer, "oauth-issuer", "", "token issuer (default: the host of the server)")
+	f.StringVar(&o.OAuth.Issuer, "oauth-issuer", "", "token issuer (default: discovered)")
 	f.StringVar(&o.OAuth.TokenURL, "oauth-token-url", "", "token endpoint (default: discovered)")
 	f.StringSliceVar(&o.OAuth.Scopes, "oauth-scope", nil, "OAuth scope; can be repeated")
 	f.StringVar(&o.OAuth.Resource, "oauth-resource", "", "resource indicator of the server, the audience of its tokens")
@@ -135,7 +135,11 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 	if d.File, err = saveUpstream(ctx, o.app, cfg, u); err != nil {
 		return err
 	}
-	said := fmt.Sprintf("Added %s to %s. To test it: guideway upstream show %s --check", u.Name, d.File, u.Name)
+	said := fmt.Sprintf("Added %s to %s.", u.Name, d.File)
+	if d.Action == "replaced" {
+		said = fmt.Sprintf("Replaced %s in %s.", u.Name, d.File)
+	}
+	said += " To test it: guideway upstream show " + u.Name + " --check"
 	if why := toolsetNote(cfg); why != "" {
 		d.Notes = append(d.Notes, why)
 		said += "\n\n" + why

@@ -175,8 +175,8 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 	return o.app.Host.WriteJSONOr(o.JSON, d, func() { printUpstream(o.app, d) })
 }
 
-// RuleNotes returns a note for each rule of the configuration that has no effect: its tool
-// does not exist, or it would rename a tool to the name of another tool.
+// RuleNotes returns notes on rules for tools that do not exist, and on tools that are
+// omitted because another tool already has their name.
 func RuleNotes(rules map[string]config.UpstreamTool, offered []string) []string {
 	var notes []string
 	for _, tool := range slices.Sorted(maps.Keys(rules)) {
@@ -252,7 +252,7 @@ func printUpstream(a *app.App, d upstreamDetails) {
 		fmt.Fprintf(out, "note: %s\n", app.OneLine(note))
 	}
 	if len(d.Held) > 0 {
-		fmt.Fprintf(out, "\n%s for your approval: guideway upstream approve %s\n", app.Plural(len(d.Held), "tool waits", "tools wait"), d.Name)
+		fmt.Fprintf(out, "\n%s for your approval: guideway upstream approve %s\n", app.Plural(len(d.Held), "change waits", "changes wait"), d.Name)
 	}
 }
 

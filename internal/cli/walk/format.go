@@ -189,7 +189,7 @@ func FormatOrdinal(n int) string {
 	}
 }
 
-// The labels of events that a walk does not show.
+// Further labels of events. A walk shows only MarkSet.
 const (
 	MarkStart   = "start"
 	MarkSet     = "set"

@@ -193,8 +193,8 @@ func ListSteps(phase *phases.Phase) []phases.Step {
 	return list
 }
 
-// ParseVariable returns the typed text for a string variable, because a version such as 1.4
-// is not a number.
+// ParseVariable parses a value like app.ParseValue, but keeps the text for a string
+// variable: a version such as 1.4 is not a number.
 func (c phasesView) ParseVariable(name, text string) any {
 	value := app.ParseValue(text)
 	if _, isText := value.(string); !isText {

@@ -10,7 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// TextView prints one line for each event of a walk, and a summary at the end.
+// TextView prints a line for each event that a walk shows, and a summary at the end.
 type TextView struct{ app.TextPrinter }
 
 var _ View = (*TextView)(nil)
@@ -83,7 +83,8 @@ type JSONView struct {
 
 var _ View = (*JSONView)(nil)
 
-// runLine is one line of guideway run --json. Type is the name of the member that is set.
+// runLine is one line of guideway run --json. Type is the name of the member that is set. A
+// position also has a status.
 type runLine struct {
 	Type     string           `json:"type"`
 	Start    *runStart        `json:"start,omitempty"`

@@ -1,4 +1,5 @@
-// Package walk shows a run at a terminal and asks for its inputs.
+// Package walk executes a run step by step and shows it. The inputs come from the user at a
+// terminal or from a script.
 package walk
 
 import (

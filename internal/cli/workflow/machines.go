@@ -57,8 +57,8 @@ func (o *ListOptions) machineRows(snap *catalog.Snapshot) []listRow {
 	return rows
 }
 
-// showMachine shows a machine if the name is a file of a machine, or the id of a machine in
-// the catalog that is not also the id of a workflow.
+// showMachine shows a machine if the name is the file or the directory of a machine, or the
+// id of a machine in the catalog that is not also the id of a workflow.
 func (o *ShowOptions) showMachine(ctx context.Context) (is bool, err error) {
 	if o.Name == "-" {
 		return false, nil // standard input can be read only once; it is read as a workflow
@@ -71,7 +71,7 @@ func (o *ShowOptions) showMachine(ctx context.Context) (is bool, err error) {
 		case !info.IsDir():
 			data, err := o.app.Host.ReadDefinition(ctx, o.Name)
 			if err != nil || !isMachine(o.Name, data, workflow.As{}) {
-				return false, nil //nolint:nilerr // who looks for a workflow says so
+				return false, nil //nolint:nilerr // the search for a workflow reports the error
 			}
 		}
 	}

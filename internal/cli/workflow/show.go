@@ -277,7 +277,7 @@ func (o *ShowOptions) showHook(ctx context.Context) (isHook bool, err error) {
 	if app.IsPath(o.Name) {
 		data, err := o.app.Host.ReadDefinition(ctx, o.Name)
 		if err != nil {
-			return false, nil //nolint:nilerr // who looks for a workflow says so
+			return false, nil //nolint:nilerr // the search for a workflow reports the error
 		}
 		root, _ := doc.Parse(o.Name, data, doc.Limits{})
 		if hookdef.Guess(root) != hookdef.KindGraph {
@@ -290,7 +290,7 @@ func (o *ShowOptions) showHook(ctx context.Context) (isHook bool, err error) {
 	}
 	if !app.IsPath(o.Name) {
 		if _, err := d.Snapshot.HookOf(o.Name); err != nil {
-			return false, nil //nolint:nilerr // who looks for a workflow says so
+			return false, nil //nolint:nilerr // the search for a workflow reports the error
 		}
 		if _, err := d.Snapshot.Get(o.Name); guideway.ErrorCode(err) != guideway.CodeNotFound {
 			return false, nil

@@ -41,8 +41,8 @@ func NewValidateCmd(a *app.App, run func(context.Context, *ValidateOptions) erro
 		Use:   "validate FILE...",
 		Short: "Check definitions for errors",
 		Long: `Check definitions and print every error and warning with its location and a fix.
-FILE is a definition in YAML or JSON, a directory (its .yaml, .yml and .json files at
-any depth), or - for standard input. Conditions, states, skills and activities of the
+FILE is a definition in YAML or JSON, a directory (the definitions that a source reads
+below it), or - for standard input. Conditions, states, skills and activities of the
 phases dialect and graphs and modules of hooks are checked, too. Agent machines are
 checked together with the script and the roles in their directory.
 
@@ -183,8 +183,9 @@ func validateFile(ctx context.Context, h *app.Host, name string, as workflow.As)
 	return file
 }
 
-// listGuides returns the guides that belong to a workflow file, in the directory guides next
-// to it or in the directory of its name; nil if there is no such directory.
+// listGuides returns the guides that belong to a workflow file NAME, in the directory
+// NAME/guides next to it, or in guides next to it if its own directory is NAME; nil if
+// there is no such directory.
 func listGuides(file string) []string {
 	dir, base := filepath.Split(file)
 	name := strings.TrimSuffix(base, filepath.Ext(base))
@@ -255,8 +256,8 @@ func isSkipped(base string) bool {
 	return strings.HasPrefix(base, ".") && base != ".guideway" || base == "testdata" || base == "node_modules"
 }
 
-// isAuxiliaryFile reports whether a file is in a directory of rules or guides of phase
-// workflows or of recordings of machines, which are not definitions.
+// isAuxiliaryFile reports whether a file is the recording of a machine, or is in a
+// directory of rules or guides of phase workflows. Such files are not definitions.
 func isAuxiliaryFile(file string) bool {
 	if app.IsRecording(file) {
 		return true

@@ -103,7 +103,8 @@ func (s *Set) Collect(kind, name, help string, labels []string, collect func(emi
 	s.addFamily(&family{name: name, help: help, kind: kind, labels: labels, collect: collect})
 }
 
-// findSeries returns a series. The caller must hold mu.
+// findSeries returns the series with these label values, and adds it if it does not exist.
+// The caller must hold mu.
 func (f *family) findSeries(values []string) *series {
 	key := strings.Join(values, "\xff")
 	found := f.series[key]

@@ -43,7 +43,8 @@ func (s *Set) AddRuntime(began time.Time) {
 	}
 }
 
-// residentBytes returns the resident memory. ok is false on systems other than Linux.
+// residentBytes returns the resident memory. ok is false if it is unknown, as on systems
+// other than Linux.
 func residentBytes() (bytes float64, ok bool) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
