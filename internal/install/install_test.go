@@ -251,6 +251,19 @@ func TestPlanEnv(t *testing.T) {
 			"codex", "[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\nenv = { A = \"1\" }\n",
 			"[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\nenv = { A = \"1\", B = \"x=\\\"y\\\"\" }\n",
 		},
+		// A value that is not a string is kept, or replaced if the request sets it.
+		{
+			"codex", "[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\n[mcp_servers.guideway.env]\nPORT = 8080\n",
+			"[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\n[mcp_servers.guideway.env]\nPORT = 8080\nB = \"x=\\\"y\\\"\"\n",
+		},
+		{
+			"codex", "[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\nenv = { B = 1, A = \"1\" }\n",
+			"[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\nenv = { A = \"1\", B = \"x=\\\"y\\\"\" }\n",
+		},
+		{
+			"codex", "[mcp_servers.guideway]\ncommand = \"O\"\nargs = [\"mcp\"]\nenv = { PORT = 8080, B = 'x=\"y\"' }\n",
+			"[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\nenv = { PORT = 8080, B = 'x=\"y\"' }\n",
+		},
 	} {
 		got := mustPlan(t, findClient(t, tt.client), Request{Command: "C", Env: map[string]string{"B": `x="y"`}}, existingFile(tt.before))
 		if diff := cmp.Diff(tt.want, string(got.After)); diff != "" || got.Action != ActionUpdated {
@@ -289,6 +302,25 @@ func TestPlanRefuses(t *testing.T) {
 				t.Errorf("no snippet in the fix: %q", fix)
 			}
 		})
+	}
+}
+
+// An inline table is rewritten as a whole, with texts only. An edit that would lose another
+// value is refused, and the fix does not suggest to lose it.
+func TestPlanKeepsVariables(t *testing.T) {
+	t.Parallel()
+	for _, before := range []string{
+		"[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\nenv = { PORT = 8080, A = \"1\" }\n",
+		"[mcp_servers]\nguideway = { command = \"C\", args = [\"mcp\"], env = { PORT = 8080, A = \"1\" } }\n",
+		"[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\nenv = { PORT = true }\n",
+	} {
+		change, err := Plan(Env{}, findClient(t, "codex"), Request{Command: "C", Env: map[string]string{"B": "2"}}, existingFile(before))
+		if err == nil || !strings.Contains(err.Error(), "form that cannot be edited") {
+			t.Errorf("%s: %v\n%s", before, err, change.After)
+		}
+		if fix := guideway.ErrorFix(err); strings.Contains(fix, `PORT = ""`) || !strings.Contains(fix, "B") {
+			t.Errorf("the fix is %s", fix)
+		}
 	}
 }
 

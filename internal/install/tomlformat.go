@@ -43,7 +43,10 @@ func (t tomlFormat) lookupEntry(src []byte, name string) (Entry, bool, error) {
 	if env, ok := table["env"].(map[string]any); ok && len(env) > 0 {
 		e.Env = make(map[string]string, len(env))
 		for k, v := range env {
-			e.Env[k], _ = v.(string)
+			// Other values are not variables that Entry can hold; they stay in the file.
+			if text, ok := v.(string); ok {
+				e.Env[k] = text
+			}
 		}
 	}
 	return e, true, nil
@@ -199,7 +202,7 @@ func (t tomlFormat) setLeaf(src []byte, name string, leaf []string, text string,
 		case !item.header && slices.Equal(item.path, full):
 			return applyEdits(src, edit{item.value, item.end, text}), nil
 		case !item.header && slices.Equal(item.path, slices.Concat(entry, []string{"env"})) && leaf[0] == "env":
-			return applyEdits(src, edit{item.value, item.end, inlineTOML(e.Env)}), nil
+			return t.replaceInlineEnv(src, item, name, e)
 		case !item.header && slices.Equal(item.path, entry):
 			return t.replaceInline(src, item, name, e)
 		case item.header:
@@ -226,14 +229,48 @@ func (t tomlFormat) replaceInline(src []byte, item tomlItem, name string, e Entr
 	if err != nil {
 		return nil, err
 	}
-	servers, _ := tree[t.key].(map[string]any)
-	table, _ := servers[name].(map[string]any)
+	table := t.entryTable(tree, name)
 	for k := range table {
 		if k != "command" && k != "args" && k != "env" {
 			return nil, errTOMLForm
 		}
 	}
+	if losesVariable(table, e) {
+		return nil, errTOMLForm
+	}
 	return applyEdits(src, edit{item.value, item.end, inlineEntry(e)}), nil
+}
+
+// replaceInlineEnv rewrites variables that are an inline table, unless that would lose a value.
+func (t tomlFormat) replaceInlineEnv(src []byte, item tomlItem, name string, e Entry) ([]byte, error) {
+	tree, err := parseTOML(src)
+	if err != nil {
+		return nil, err
+	}
+	if losesVariable(t.entryTable(tree, name), e) {
+		return nil, errTOMLForm
+	}
+	return applyEdits(src, edit{item.value, item.end, inlineTOML(e.Env)}), nil
+}
+
+// entryTable returns the table of an entry, or nil.
+func (t tomlFormat) entryTable(tree map[string]any, name string) map[string]any {
+	servers, _ := tree[t.key].(map[string]any)
+	table, _ := servers[name].(map[string]any)
+	return table
+}
+
+// losesVariable reports whether the table of an entry has a variable that is not a string and
+// that e does not replace.
+func losesVariable(table map[string]any, e Entry) bool {
+	env, _ := table["env"].(map[string]any)
+	for k, v := range env {
+		_, isText := v.(string)
+		if _, replaced := e.Env[k]; !isText && !replaced {
+			return true
+		}
+	}
+	return false
 }
 
 func hasHeader(items []tomlItem, path []string) bool {
