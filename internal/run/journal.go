@@ -139,8 +139,8 @@ type Change struct {
 	Op      string `json:"op"`
 	// User is the only user who may see the change.
 	User string `json:"-"`
-	// ID is the id of the run or of the session document. Workflow and Project are set for
-	// a session document.
+	// ID is the id of the run or of the session document. Workflow and Project may be empty
+	// for a run.
 	ID       string `json:"id"`
 	Workflow string `json:"workflowId,omitempty"`
 	Project  string `json:"projectId,omitempty"`

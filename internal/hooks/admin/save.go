@@ -205,7 +205,7 @@ func findSource(snapshot *catalog.Snapshot, source string) (catalog.SourceInfo, 
 		}
 		names = append(names, s.Name)
 	}
-	return catalog.SourceInfo{}, guideway.Errorf(guideway.CodeInvalid, "hook graphs cannot be saved in %q", source).
+	return catalog.SourceInfo{}, guideway.Errorf(guideway.CodeInvalid, "hook graphs and modules cannot be saved in %q", source).
 		WithFix("choose one of these sources: %s", strings.Join(names, ", "))
 }
 

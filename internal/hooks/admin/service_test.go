@@ -259,7 +259,7 @@ func TestSaveRefusesInvalidGraphs(t *testing.T) {
 		{"a script with a syntax error", "mine", "user", newGraph("mine", "if ("), guideway.CodeInvalidDefinition, "the document is not valid"},
 		{"an unknown module", "mine", "user", strings.Replace(newGraph("mine", "x"), `"script":"x"`, `"hookModuleId":"none"`, 1), guideway.CodeInvalidDefinition, "Module 'none' does not exist"},
 		{"another id", "other", "user", newGraph("mine", "1"), guideway.CodeInvalid, "has the id"},
-		{"a path outside of the directory", "../mine", "user", newGraph("../mine", "1"), guideway.CodeInvalidDefinition, "not a valid file name"},
+		{"a path outside of the directory", "../mine", "user", newGraph("../mine", "1"), guideway.CodeInvalidDefinition, "not a valid id"},
 		{"a bundled source", "mine", "bundled", newGraph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
 		{"a directory", "mine", "../elsewhere", newGraph("mine", "1"), guideway.CodeInvalid, "cannot be saved"},
 		{"a module", "mark", "user", `{"id":"mark","name":"mark","script":"1"}`, guideway.CodeInvalid, "module"},
@@ -445,5 +445,5 @@ func TestModulesAreSaved(t *testing.T) {
 	_, err = save("", "if (")
 	r.checkRefused(guideway.CodeInvalidDefinition, "", err)
 	_, err = r.SaveModule(t.Context(), hookadmin.SaveRequest{ID: "../mark", Source: "user", Text: "1"})
-	r.checkRefused(guideway.CodeInvalidDefinition, "file", err)
+	r.checkRefused(guideway.CodeInvalidDefinition, "not a valid id", err)
 }

@@ -163,7 +163,7 @@ func (s *Sample) readParams(method hookdef.Type) (json.RawMessage, error) {
 	var whole map[string]json.RawMessage
 	if err := json.Unmarshal(s.Request, &whole); err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the request is not a JSON object: %w", err).
-			WithFix(`write {"name": "a_tool", "arguments": {...}}`)
+			WithFix("write the params of %s as one JSON object", method)
 	}
 	said, isRequest := whole["method"]
 	if !isRequest {

@@ -27,10 +27,11 @@ const KindHookGraph Kind = "hook-graph"
 const KindMachine Kind = "machine"
 
 const (
-	// KindUpstreamTool is a tool of an upstream; the hash is the hash of its description.
+	// KindUpstreamTool is a tool, a prompt or a page of an upstream; the hash is the hash of
+	// what is approved.
 	KindUpstreamTool Kind = "upstream-tool"
-	// KindUpstream records that the tools of an upstream were reviewed, so tools that the
-	// upstream adds later are treated as new.
+	// KindUpstream records that an upstream was pinned before. What the upstream adds later
+	// then waits for approval.
 	KindUpstream Kind = "upstream"
 )
 
@@ -40,8 +41,7 @@ type Record struct {
 	// Source is the origin of the subject, so that an approval for one project is not valid
 	// for another.
 	Source string `json:"source"`
-	// Subject is the name of the approved graph, machine, tool or upstream, which is unique
-	// within the source.
+	// Subject is the name of what was approved, which is unique within the source.
 	Subject string `json:"subject"`
 	// Hash is the hash of the approved content.
 	Hash string `json:"hash"`

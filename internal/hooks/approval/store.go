@@ -162,7 +162,7 @@ func (s *Store) Change(ctx context.Context, edit func(Records) (Records, error))
 
 func (s *Store) writeError(err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "write the approval file %s: %w", s.opts.Path, err).
-		WithFix("make the directory %s writable for this user", filepath.Dir(s.opts.Path))
+		WithFix("make the directory %s writable for this user, or try again if another process is changing the file", filepath.Dir(s.opts.Path))
 }
 
 func (s *Store) privateFile() atomicfile.File {

@@ -141,7 +141,7 @@ type Copy struct {
 	Variables map[string]json.RawMessage
 }
 
-// Copied returns an independent copy of the graphas JSON. The copy is not a template and
+// Copied returns an independent copy of the graph as JSON. The copy is not a template and
 // contains its modules. A variable that the graph does not declare is an error.
 func (l *Linked) Copied(c Copy) ([]byte, error) {
 	for name := range c.Variables {

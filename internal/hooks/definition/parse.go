@@ -77,8 +77,8 @@ func (p *parser) readGraph(at shape.Place) *Graph {
 func (p *parser) readFileID(at shape.Place) string {
 	text := p.Text(at, 1, maxID)
 	if text != "" && at.Node.Kind == doc.String && !isFileID(text) {
-		p.Errorf(at, shape.CodePattern, "use letters, digits, hyphens, underscores and dots, and start with a letter or digit",
-			"Field '%s' %s has the value %s, which is not a valid file name on every system.", at.Name, at.Where, shape.Quote(text))
+		p.Errorf(at, shape.CodePattern, "use letters, digits, hyphens, underscores and dots, and start with a letter or digit: the id is also a file name",
+			"Field '%s' %s has the value %s, which is not a valid id.", at.Name, at.Where, shape.Quote(text))
 	}
 	return text
 }

@@ -24,8 +24,8 @@ type Options struct {
 	// Background is the maximum number of concurrent fire-and-forget hooks; if 0, it is 32.
 	// Additional hooks are dropped, and their traces report it.
 	Background int
-	// OnBackground is called with the trace of each fire-and-forget hook after it has
-	// ended.
+	// OnBackground is called with the trace of each fire-and-forget hook after it has ended
+	// or was dropped. It may be nil.
 	OnBackground func(graph string, node NodeTrace)
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time

@@ -61,8 +61,8 @@ const (
 	CodeTimeout = "TIMEOUT"
 	// CodeRefused is the default code of a refusal.
 	CodeRefused = "REFUSED"
-	// CodeDropped is the code of a fire-and-forget hook that was dropped because too many
-	// were running.
+	// CodeDropped is the code of a fire-and-forget hook that was not started, because too
+	// many were running or the engine was closed.
 	CodeDropped = "DROPPED"
 	// CodeAudit is the code of an audit record that could not be stored.
 	CodeAudit = "AUDIT_ERROR"

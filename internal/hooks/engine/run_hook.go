@@ -50,8 +50,8 @@ func (x *execution) runHook(ctx context.Context, n *node, entry *NodeTrace) *Out
 	return nil
 }
 
-// applyContext applies the context that a blocking hook left, compared to the context that
-// the hook got.
+// applyContext applies the context that a blocking hook left, if it differs from the one
+// that the hook got.
 func (x *execution) applyContext(given, left json.RawMessage) ([]Change, error) {
 	if bytes.Equal(given, left) {
 		return nil, nil // unchanged, as for most hooks

@@ -7,7 +7,8 @@ import (
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 )
 
-// Set is an immutable set of active graphs. A nil Set is empty.
+// Set is an immutable set of enabled graphs: the active ones, and those that cannot run. A
+// nil Set is empty.
 type Set struct {
 	byType map[hookdef.Type][]member
 }

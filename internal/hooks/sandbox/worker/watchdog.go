@@ -66,9 +66,8 @@ func (d *watchdog) stopScript(reason string) {
 	d.keepStopping(reason, time.Now().Add(scriptwire.Grace))
 }
 
-// keepStopping repeats the interrupt until the end, because the engine loses an interrupt
-// that arrives between two calls into it. If the script does not end, keepStopping abandons
-// the engine.
+// keepStopping repeats the interrupt until the given time. If the script has not ended then,
+// keepStopping abandons the engine.
 func (d *watchdog) keepStopping(reason string, end time.Time) {
 	d.unstoppable = time.AfterFunc(scriptwire.Grace/6, func() {
 		d.mu.Lock()
