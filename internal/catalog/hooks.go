@@ -56,11 +56,11 @@ func (e *HookEntry) isCopyOf(other *HookEntry) bool {
 	return e.Linked != nil && other.Linked != nil && e.Graph.Canonical == other.Graph.Canonical && e.Linked.Pin == other.Linked.Pin
 }
 
-// Own reports whether the graph is trusted like this user's: it is bundled, or in a
-// directory of the user, or its source is trusted.
+// Own reports whether the source of the graph has the level trusted.
 func (e *HookEntry) Own() bool { return e.Source.Own() }
 
-// Own reports whether the content of the source is trusted like this user's.
+// Own reports whether the source has the level trusted: its content is trusted like files of
+// this user.
 func (i SourceInfo) Own() bool { return i.WithLevel().Level == LevelTrusted }
 
 // Key identifies a source uniquely: by its name and, if it has one, its location.

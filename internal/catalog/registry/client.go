@@ -41,7 +41,7 @@ type Options struct {
 	// key is sent. The function is called for every request, and the key is not stored.
 	Key func() string
 	// AllowPrivate allows a registry at a private address, or without encryption.
-	// Link-local addresses, where clouds keep their secrets, are never allowed.
+	// Link-local addresses and the metadata services of clouds are never allowed.
 	AllowPrivate bool
 	// Timeout bounds one answer: 10 seconds.
 	Timeout time.Duration

@@ -41,7 +41,8 @@ type Options struct {
 	// CallTimeout bounds one attempt of a call, so that a network that drops packets does
 	// not block the call forever. The default is 15 s.
 	CallTimeout time.Duration
-	// KeepChanges is how many changes the feed keeps. The default is 100,000.
+	// KeepChanges is the approximate number of changes that the feed keeps. The default is
+	// 100,000.
 	KeepChanges int
 }
 
