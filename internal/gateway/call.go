@@ -22,7 +22,8 @@ type Request struct {
 	Arguments json.RawMessage
 	// Meta is the client's _meta.
 	Meta json.RawMessage
-	// Responses and State are the answers to an input request in the modern protocol.
+	// Responses are the answers to an input request of the modern protocol, and State is
+	// the request state that came with it.
 	Responses json.RawMessage
 	State     string
 	// Header holds the HTTP headers of the request, which must match its body. If nil, they
@@ -31,11 +32,12 @@ type Request struct {
 
 	// trace, if set, replaces the client's trace context.
 	trace Trace
-	// delivery, if set, records whether the call was sent.
+	// delivery, if set, records whether the call was sent and why it failed.
 	delivery *delivery
 }
 
-// HasTool reports whether a name belongs to an upstream's tool that the client can see.
+// HasTool reports whether Call handles a name: it is a tool of an upstream, a tool of tool
+// search, or a name to which a hook applies. It does not check the client's access.
 func (g *Gateway) HasTool(c *Client, name string) bool {
 	return g.surfaceOf(c).byName[name] != nil || isLazy(name) || g.unlistedTool(c, name) != nil
 }
@@ -62,8 +64,8 @@ func (g *Gateway) callTool(ctx context.Context, c *Client, r Request) (json.RawM
 	return result, err
 }
 
-// callFound calls a tool that the client may call, unless a pin or a limit refuses the
-// call.
+// callFound calls a tool. It refuses the call if its headers are wrong, if the tool waits
+// for approval, or if a limit is reached.
 func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, o *observation) (json.RawMessage, error) {
 	if c.Modern && r.Header != nil {
 		if failure := checkHeaders(t.headers, r.Header, r.Arguments); failure != nil {
@@ -99,9 +101,10 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 	return g.toolAnswer(c, t, result, err)
 }
 
-// approveFix returns the next action for a tool or prompt that waits for approval.
+// approveFix returns the next action for a tool, a prompt or a page that waits for
+// approval.
 func approveFix(m *member) string {
-	return "ask the user to review the tools and prompts with: guideway upstream approve " + m.Name()
+	return "ask the user to review the changes with: guideway upstream approve " + m.Name()
 }
 
 // sendTool sends a call to the tool to. called is the tool that the client named; to is the
@@ -110,7 +113,8 @@ func (g *Gateway) sendTool(ctx context.Context, c *Client, called, to *tool, r R
 	return g.send(ctx, c, route{method: methodCall, member: to.member, original: to.original, shown: called.name, headers: to.headers}, r)
 }
 
-// toolAnswer turns errors of the gateway into tool errors, which a model can read.
+// toolAnswer turns an error into a tool error, which a model can read. It returns protocol
+// errors and the errors of a cancelled call unchanged.
 func (g *Gateway) toolAnswer(c *Client, t *tool, result json.RawMessage, err error) (json.RawMessage, error) {
 	var failure *jsonrpc.Error
 	switch {
@@ -177,8 +181,8 @@ type route struct {
 	headers []headerArgument
 }
 
-// send sends a request to its upstream once. It also forwards questions of the upstream to
-// the client in a way that the protocol versions of both allow.
+// send sends a request to its upstream. It also forwards questions of the upstream to the
+// client in a way that the protocol versions of both allow.
 func (g *Gateway) send(ctx context.Context, c *Client, a route, r Request) (json.RawMessage, error) {
 	markSent(ctx)
 	var st state
@@ -289,8 +293,8 @@ func asksLogs(meta []jsonrpc.Member) bool {
 // protocol.
 const metaLevel = "io.modelcontextprotocol/logLevel"
 
-// forwardedMeta returns the members of a client's _meta to forward. It omits the members
-// that describe the connection between the client and the gateway.
+// forwardedMeta returns the members of a client's _meta to forward. It omits the progress
+// token and the members of the protocol, except the log level.
 func forwardedMeta(meta json.RawMessage) []jsonrpc.Member {
 	if meta == nil {
 		return nil
@@ -308,11 +312,11 @@ func forwardedMeta(meta json.RawMessage) []jsonrpc.Member {
 	return kept
 }
 
-// maxRounds is the maximum number of times that an upstream may ask for input in one call.
+// maxRounds is the maximum number of requests that exchange sends for one call.
 const maxRounds = 10
 
-// exchange makes a call in a suitable session. If a modern upstream asks for input, it asks
-// a legacy client directly.
+// exchange makes a call in a session. If a modern upstream asks for input, it asks a legacy
+// client directly, and returns the questions to a modern client.
 func (g *Gateway) exchange(ctx context.Context, c *Client, s *upstream.Session, a route, r Request, upstreamState string) (json.RawMessage, error) {
 	responses := r.Responses
 	for range maxRounds {
@@ -357,7 +361,7 @@ func (g *Gateway) exchange(ctx context.Context, c *Client, s *upstream.Session, 
 	return nil, guideway.Errorf(guideway.CodeUnavailable, "the server asked for input %d times and still asks for more", maxRounds)
 }
 
-// notifier returns a function that forwards the notifications of a call.
+// notifier returns a function that forwards the progress and the log messages of a call.
 func (c *Client) notifier(ctx context.Context) func(string, json.RawMessage) {
 	if c.Notify == nil {
 		return nil

@@ -18,7 +18,7 @@ type Client struct {
 	// session.
 	Session   string
 	Principal guideway.Principal
-	// Holder is the name of the client's token; empty for the token of the token file.
+	// Holder is the ID of the client's named token; empty for the token of the token file.
 	Holder string
 	// Modern reports whether the request uses the modern protocol.
 	Modern bool
@@ -36,7 +36,7 @@ type Client struct {
 	Token json.RawMessage
 	// Logs reports whether the client wants log messages.
 	Logs bool
-	// Level is the minimum level of the log messages that a legacy client asked for; empty
+	// Level is the minimum level of the log messages that the client asked for; empty
 	// disables them.
 	Level string
 	// Trace is the trace context from the HTTP headers of the request.

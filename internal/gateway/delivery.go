@@ -24,7 +24,7 @@ func (g *Gateway) CallableTools(ctx context.Context, c *Client) []json.RawMessag
 
 // Names holds the tool names that are known without asking an upstream.
 type Names struct {
-	// Tools lists all known tools, regardless of access.
+	// Tools lists the tools in the lists that clients share, regardless of access.
 	Tools     []string
 	Upstreams []UpstreamNames
 }
@@ -69,9 +69,9 @@ type delivery struct {
 	err  error
 }
 
-// Do calls a tool like Call. For a failed call it returns an error and the delivery status,
-// while Call returns an error result for the model. The status is meaningful only with an
-// error.
+// Do calls a tool like Call. If the upstream or a hook fails, Do returns the error and the
+// delivery status, while Call returns an error result for the model. The status is
+// meaningful only with an error.
 func (g *Gateway) Do(ctx context.Context, c *Client, r Request) (result json.RawMessage, fate DeliveryStatus, err error) {
 	r.delivery = &delivery{}
 	result, err = g.callTool(ctx, c, r)

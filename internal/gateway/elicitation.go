@@ -21,7 +21,7 @@ type question struct {
 	Params json.RawMessage
 }
 
-// resultType marks a result in the modern protocol.
+// resultType is the member of a result that contains its type in the modern protocol.
 const resultType = "resultType"
 
 // parseInputRequests parses a result that asks for input. For any other result it returns
@@ -109,7 +109,7 @@ func sanitizeQuestion(c *Client, m *member, method string, params json.RawMessag
 		}
 		var address string
 		if json.Unmarshal(members["url"], &address) != nil || !isWebPage(address) {
-			return nil, errors.New("the upstream asks to open a page that is not at an https or local http URL")
+			return nil, errors.New("the upstream asks to open a page that is not at an https or local http URL without a user name")
 		}
 	}
 	if m.NoPrefix {
@@ -128,8 +128,8 @@ func sanitizeQuestion(c *Client, m *member, method string, params json.RawMessag
 	return jsonrpc.With(params, jsonrpc.Member{Key: "message", Value: jsonrpc.Text(fmt.Sprintf("The MCP server %q asks: %s", m.Name(), message))})
 }
 
-// withoutServerContext removes includeContext from a sampling request. To the client all
-// upstreams are one server, and no upstream may receive messages of another.
+// withoutServerContext sets includeContext of a sampling request to "none". To the client
+// all upstreams are one server, and no upstream may receive messages of another.
 func withoutServerContext(params json.RawMessage) (json.RawMessage, error) {
 	members, err := jsonrpc.Members(params, "includeContext")
 	if err != nil {

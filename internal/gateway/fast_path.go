@@ -38,11 +38,12 @@ type fastCallID struct {
 	id      string
 }
 
-// errCancelled is returned for a call that the client has cancelled.
+// errCancelled is the cancellation cause of a call that the client has cancelled.
 var errCancelled = errors.New("the client cancelled the call")
 
-// Accept implements the transport's FastPath: it accepts well-formed calls of upstream
-// tools and answers to the gateway's questions, and nothing else.
+// Accept implements the transport's FastPath. It accepts calls of upstream tools that
+// clients see, and answers to questions of the fast path. It leaves all other messages to
+// the SDK.
 func (g *Gateway) Accept(ctx context.Context, session *mcp.ServerSession, header http.Header, text []byte, send func(int, ...[]byte) error) func(context.Context) {
 	if len(text) > maxFastCall {
 		return nil
@@ -172,8 +173,8 @@ const (
 )
 
 // setFromMeta sets the fields of the client from the _meta of a modern request, and returns
-// the client. It returns nil if a member is invalid or differs from its header; the SDK
-// then refuses the request.
+// the client. It returns nil if the SDK must handle the request, for example because a
+// member is invalid or differs from its header.
 func (c *Client) setFromMeta(header http.Header, has map[string]json.RawMessage, tool string) *Client {
 	var version string
 	if json.Unmarshal(has[metaVersion], &version) != nil || version != upstream.ModernVersion {

@@ -2,8 +2,7 @@
 // resources under unique names, routes requests to the right upstream, and forwards an
 // upstream's questions to the client whose call caused them.
 //
-// Messages are forwarded as bytes. The gateway reads the name, the _meta and the members
-// that a policy needs; arguments and results are decoded only if a hook needs them.
+// Messages are forwarded as bytes: the gateway decodes only the members that it needs.
 package gateway
 
 import (
@@ -40,7 +39,7 @@ type Entry struct {
 	Tools map[string]config.UpstreamTool
 	// Sessions sets which clients share a session.
 	Sessions Sessions
-	// Pins sets which tools need approval.
+	// Pins sets which tools, prompts and pages need approval.
 	Pins PinMode
 	// PerMinute limits the calls to the upstream per minute, and ToolPerMinute the calls to
 	// each tool; zero means unlimited.
@@ -52,8 +51,9 @@ type Sessions string
 
 // The ways to share sessions.
 const (
-	// SessionsAuto creates a session for each client that the upstream could ask for input;
-	// all other clients share one. It is the default.
+	// SessionsAuto creates a session for each client that a legacy upstream could ask for
+	// input. All other clients share a session, and so do all clients of a modern upstream.
+	// It is the default.
 	SessionsAuto Sessions = "auto"
 	// SessionsShared uses one session for all clients, without input requests.
 	SessionsShared Sessions = "shared"
@@ -72,14 +72,14 @@ type Options struct {
 	Lazy bool
 	// Project, if set, limits the gateway to the upstreams of that project.
 	Project string
-	// Pins stores the approved tools; if nil, all tools are approved.
+	// Pins stores the approvals; if nil, everything is approved.
 	Pins Pins
 	// ClientPerMinute limits the calls of one client per minute; zero means unlimited.
 	ClientPerMinute int
 	// ListTime is the maximum time that a list waits for unknown upstreams, 15 seconds if
 	// zero.
 	ListTime time.Duration
-	// Hooks runs before and after calls; may be nil.
+	// Hooks runs before and after calls and lists of tools; may be nil.
 	Hooks Hooks
 	// Observer observes every request; may be nil.
 	Observer Observer
@@ -125,7 +125,7 @@ type Gateway struct {
 	wg         sync.WaitGroup
 	// subscriptions holds the followers of each resource.
 	subscriptions map[subscription]*following
-	life          context.Context //nolint:containedctx // that of what is followed
+	life          context.Context //nolint:containedctx // the life of the subscriptions
 	end           context.CancelFunc
 }
 
@@ -179,9 +179,9 @@ type Settings struct {
 
 // Configure applies new settings. If one upstream is invalid, nothing changes. An upstream
 // with an unchanged configuration keeps running. Calls in progress to a removed or changed
-// upstream finish; new calls go to its replacement. If tools are now offered by tool search
-// instead of the full list, or the reverse, clients are notified. The names of the previous
-// list stay valid for clients that have not listed again.
+// upstream finish; new calls go to its replacement. Clients are notified of changed lists.
+// If tool search replaces the list of tools, or the reverse, clients can call the tools of
+// both.
 func (g *Gateway) Configure(s Settings) error {
 	if err := checkEntries(s.Upstreams); err != nil {
 		return err
@@ -316,7 +316,7 @@ func (g *Gateway) findMember(name string) *member {
 // Several upstreams that start together cause one notification.
 const changeTime = 100 * time.Millisecond
 
-// scheduleRebuild rebuilds the surface after changeTime.
+// scheduleRebuild rebuilds the surfaces after changeTime.
 func (g *Gateway) scheduleRebuild() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -223,10 +223,10 @@ func toolsFromHooks(s *surface, m *member, known map[string]*tool, list []json.R
 		if old := known[original]; old != nil {
 			t.name = old.name
 		} else if replaceInvalid(t.name) != t.name || len(t.name) > maxName {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook renamed a tool to %q, which is not a valid name", clipText(original, maxName)).
+			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook gave a tool the invalid name %q", clipText(original, maxName)).
 				WithFix("use letters, digits, dots, dashes and underscores, and at most %d bytes with the upstream's prefix", maxName)
 		} else if s.names.taken[t.name] {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook renamed a tool to %q, a name that is reserved or used by another tool", clipText(original, maxName)).
+			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook gave a tool the name %q, which is reserved or used by another tool", clipText(original, maxName)).
 				WithFix("use another name")
 		}
 		if seen[t.name] {

@@ -15,7 +15,8 @@ import (
 type limits struct {
 	mu      sync.Mutex
 	buckets map[string]*bucket
-	// answered maps the request states that clients have returned to their expiry.
+	// answered maps the hashes of the request states that clients have returned to the
+	// times of their return.
 	answered map[string]time.Time
 }
 
@@ -117,8 +118,8 @@ func (l *limits) removeIdle(now time.Time) {
 	}
 }
 
-// checkLimits refuses a call that exceeds a limit, with the time when the call is allowed
-// again. A refused call does not count.
+// checkLimits refuses a call that exceeds a limit. The error contains the time to wait. A
+// refused call does not count.
 func (g *Gateway) checkLimits(c *Client, t *tool) error {
 	bounds := g.boundsOf(c, t.member)
 	if !t.unlisted { // For an unlisted tool, the tool that the hooks choose is counted instead.

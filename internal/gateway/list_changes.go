@@ -49,19 +49,19 @@ type heldLists struct {
 
 // listVersionOf returns the version of a client's list, which changes with the list.
 // Reserve and Relist change the version for all clients, and so does a change of the shared
-// list. In protocol version 2026-07-28, it covers the lists for requests with and without
-// capabilities, because a client may send both.
+// list. The version covers the lists for requests with and without capabilities, because a
+// client of protocol version 2026-07-28 may send both.
 func (g *Gateway) listVersionOf(client string, kind Kind) string {
 	all := g.surfaces.Load()
 	return strconv.FormatInt(g.listVersion.Load(), 10) + " " + all.shared.prints[kind] +
 		" " + all.find(client).prints[kind] + " " + all.find(muteKey(client)).prints[kind]
 }
 
-// noteLists records the versions of the lists that a session knows, until end is called at
-// the end of the request. If a list changes while it is requested, the session may get either
-// version, and is notified of the next change in any case. A session that has not listed yet
-// must be notified only of later changes. The session of a modern client is a single request
-// and is recorded only for subscriptions/listen.
+// noteLists records the versions of the lists that a session knows. The caller must call
+// end at the end of the request. If a list changes while it is requested, the session may
+// get either version, and is notified of the next change in any case. A session that has
+// not listed yet must be notified only of later changes. The session of a modern client is
+// a single request and is recorded only for subscriptions/listen.
 func (d *downstream) noteLists(method string, c *Client, req mcp.Request) (end func()) {
 	session, ok := req.GetSession().(*mcp.ServerSession)
 	listens := method == "subscriptions/listen"

@@ -98,7 +98,8 @@ func (e *entry) waitingError() error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the prompt %s waits for approval: %s; %s", e.name, e.blocked, approveFix(e.member))}
 }
 
-// sendRouted sends an observed request to its upstream, unless a limit refuses it.
+// sendRouted sends an observed request to its upstream, unless a limit refuses it, and
+// checks the pin of a page.
 func (g *Gateway) sendRouted(ctx context.Context, c *Client, o *observation, a route, r Request) (json.RawMessage, error) {
 	ctx = o.setTarget(ctx, a.member, a.original, &r)
 	if err := g.checkRequestLimits(c, a.member, r); err != nil {
@@ -144,7 +145,7 @@ func (g *Gateway) ReadResource(ctx context.Context, c *Client, r Request) (json.
 	return c.withCacheHints(g.sendRouted(ctx, c, o, route{method: "resources/read", member: m, original: original, shown: r.Name}, r))
 }
 
-// withCacheHints adds cache hints to a resource of a legacy upstream. A modern client
+// withCacheHints adds the cache hints that the result of a read lacks. A modern client
 // requires them.
 func (c *Client) withCacheHints(result json.RawMessage, err error) (json.RawMessage, error) {
 	if err != nil || !c.Modern {
@@ -171,7 +172,7 @@ func (g *Gateway) HasResource(ctx context.Context, c *Client, uri string) bool {
 }
 
 // Complete completes an argument of a prompt or a template. ref is the params' member
-// "ref", and rest holds the other members.
+// "ref", and rest holds the params, whose members "ref" and "_meta" are ignored.
 func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMessage) (json.RawMessage, error) {
 	members, err := jsonrpc.Members(ref, "type", "name", "uri")
 	if err != nil {

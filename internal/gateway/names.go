@@ -28,9 +28,9 @@ func newNames(reserved []string) *names {
 // reservedNames holds the names of this server's own tools and prompts.
 type reservedNames struct{ tools, prompts []string }
 
-// assignName assigns a name to a tool. A name that had to be changed gets a hash of the
-// original, so that no upstream can take another upstream's name, and no name depends on
-// the other upstreams.
+// assignName assigns a name to a tool or a prompt. ok is false if the name is taken. A name
+// that had to be changed gets a hash of the original, so that it does not depend on other
+// names.
 func (n *names) assignName(prefix, original string) (name string, ok bool) {
 	name = prefix + replaceInvalid(original)
 	if len(name) > maxName || name != prefix+original {

@@ -47,7 +47,8 @@ func (d *downstream) forwardNotification(client, method string, params json.RawM
 	}
 }
 
-// sendNotification sends a notification with the response to the request of ctx.
+// sendNotification sends progress or a log message. If ctx is the context of a request, it
+// sends them with the response to the request.
 func sendNotification(ctx context.Context, session *mcp.ServerSession, method string, params json.RawMessage) {
 	switch method {
 	case "notifications/progress":

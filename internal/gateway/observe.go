@@ -17,9 +17,9 @@ import (
 // Observer observes each request to an upstream. It is called within every request, so it
 // must not block.
 type Observer interface {
-	// Begin is called when the upstream of a request is known, before anything is sent. The
-	// upstream gets the Trace that Begin sets; the returned context applies to the rest of
-	// the request, hooks included.
+	// Begin is called when the upstream of a request is known, before anything is sent, or
+	// right before End for a request without an upstream. The upstream gets the Trace that
+	// Begin sets; the returned context applies to the rest of the request, hooks included.
 	Begin(ctx context.Context, x *Exchange) context.Context
 	// End is called with the outcome of the request. x does not change afterwards.
 	End(ctx context.Context, x *Exchange)
@@ -142,7 +142,7 @@ func (o *observation) setRefused(why string) {
 	}
 }
 
-// endUnrouted ends a request that belongs to no upstream.
+// endUnrouted ends a request that the gateway refuses.
 func (o *observation) endUnrouted(ctx context.Context, err error) (json.RawMessage, error) {
 	o.setRefused(err.Error())
 	o.endWith(ctx, nil, err)
@@ -206,7 +206,7 @@ func failureOf(ctx context.Context, err error) Outcome {
 	return OutcomeError
 }
 
-// firstText returns the first text of an answer, shortened.
+// firstText returns the text of the first block of an answer, shortened.
 func firstText(result json.RawMessage) string {
 	const most = 1 << 10
 	members, err := jsonrpc.Members(result)

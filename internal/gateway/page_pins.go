@@ -12,18 +12,19 @@ import (
 )
 
 const (
-	// pagePin is the prefix of the names of pages among the pins, and pageOffer that of the
-	// changed page that waits for approval. It is stored, because no list has the contents
-	// of a page, and the process that approves may not be the one that has read them.
+	// pagePin is the prefix of the names of pins of approved pages. pageOffer is the prefix
+	// for new and changed pages that wait for approval. A waiting page is stored, because
+	// no list has the contents of a page, and the process that approves may not be the one
+	// that has read them.
 	pagePin   = "page:"
 	pageOffer = "page-offer:"
-	// maxPages bounds the pinned pages of an upstream.
+	// maxPages is the maximum number of approved and waiting pages of an upstream.
 	maxPages = 500
 )
 
 // checkPage compares the page that an upstream returned with its pin. Hosts run a page with
-// the tool that names it, so a page needs the same approval as a tool. It is pinned when it
-// is first read.
+// the tool that names it, so a page needs the same approval as a tool. PinFirstUse pins a
+// page when it is first read.
 func (g *Gateway) checkPage(m *member, uri string, result json.RawMessage) error {
 	if g.opts.Pins == nil || m.Pins == PinOff || !strings.HasPrefix(uri, uiScheme) {
 		return nil
@@ -47,7 +48,7 @@ func (g *Gateway) checkPage(m *member, uri string, result json.RawMessage) error
 	name, why := pagePin+uri, ""
 	switch {
 	case countPages(approved) >= maxPages:
-		return refuse(fmt.Sprintf("the upstream has more than %d pages", maxPages))
+		return refuse(fmt.Sprintf("the upstream has %d approved and waiting pages, the maximum", maxPages))
 	case known:
 		name, why = pageOffer+uri, "changed since its approval"
 	case m.Pins == PinApprove:
@@ -109,8 +110,8 @@ func isPage(pin string) bool {
 	return strings.HasPrefix(pin, pagePin) || strings.HasPrefix(pin, pageOffer)
 }
 
-// waitingPage returns the page of an offer among the pins, or false if the pin is no offer
-// that differs from the approved page.
+// waitingPage returns the page that waits for approval under the name of a pin. ok is false
+// if the pin does not have the prefix pageOffer, or equals the approved page.
 func waitingPage(approved map[string]Pin, name string) (Waiting, bool) {
 	uri, ok := strings.CutPrefix(name, pageOffer)
 	offer := approved[name]

@@ -15,21 +15,22 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/visible"
 )
 
-// PinMode sets which tools need approval.
+// PinMode sets which tools, prompts and pages need approval.
 type PinMode string
 
 // The pin modes.
 const (
-	// PinFirstUse approves all tools when the upstream is first used; later changes and
-	// additions wait for human approval. It is the default.
+	// PinFirstUse approves all tools and prompts when the upstream is first used, and each
+	// page when it is first read. Changes, and tools and prompts that are added later, wait
+	// for human approval. It is the default.
 	PinFirstUse PinMode = "first-use"
-	// PinApprove requires human approval for every tool.
+	// PinApprove requires human approval for every tool, prompt and page.
 	PinApprove PinMode = "approve"
 	// PinOff approves everything.
 	PinOff PinMode = "off"
 )
 
-// Pin is the approved state of one tool or prompt.
+// Pin is the stored state of a tool, a prompt or a page.
 type Pin struct {
 	Hash string `json:"hash"`
 	// Definition is the definition that Hash identifies.
@@ -38,18 +39,18 @@ type Pin struct {
 	By         string          `json:"by"`
 }
 
-// Pins stores the approved tools and prompts of upstreams.
+// Pins stores the pins of upstreams.
 type Pins interface {
-	// Approved returns the pins of an upstream by the names of its tools and prompts; nil
-	// if nothing was ever approved.
+	// Approved returns the pins of an upstream by their names; nil if nothing was ever
+	// pinned.
 	Approved(upstream string) (map[string]Pin, error)
 	// Approve adds pins. A pin with an empty hash removes the stored one.
 	Approve(upstream string, pins map[string]Pin) error
 }
 
 // pinOf returns the pin of a tool or prompt. The pin covers everything that is passed on to
-// clients. A definition with a duplicate member has no pin: it has several readings, and the
-// pin would cover one of them.
+// clients. An invalid definition has no pin, and neither has one with a duplicate member:
+// it has several readings, and the pin would cover one of them.
 func pinOf(raw json.RawMessage) (Pin, error) {
 	var kept []jsonrpc.Member
 	err := jsonrpc.Each(raw, func(key string, value json.RawMessage) error {
@@ -188,7 +189,7 @@ func (g *Gateway) forgetHashes(used map[*upstream.Catalog]bool) {
 }
 
 // checkPins returns the tools and prompts of an upstream that wait for approval, with the
-// reasons. The caller holds mu.
+// reasons. At the first use it pins the others. The caller holds mu.
 func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[string]string {
 	held := map[string]string{}
 	if g.opts.Pins == nil || m.Pins == PinOff {
@@ -228,15 +229,15 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 	return held
 }
 
-// Waiting is the difference between the approved and the current definition of a tool or
-// prompt that waits for human approval.
+// Waiting is the difference between the approved and the current definition of a tool, a
+// prompt or a page.
 type Waiting struct {
 	// Tool is the name of the tool, the name of the prompt with the prefix "prompt:", or the
 	// URI of the page with the prefix "page:".
 	Tool string `json:"tool"`
 	Why  string `json:"why"`
-	// Before is the approved definition, nil for a new tool; After is the current
-	// definition, nil for a removed tool.
+	// Before is the approved definition, nil for a new one; After is the current
+	// definition, nil for a removed one.
 	Before json.RawMessage `json:"before,omitempty"`
 	After  json.RawMessage `json:"after,omitempty"`
 	// Hash is the hash of After. The approval checks it, so that the approved definition is
@@ -245,7 +246,8 @@ type Waiting struct {
 	pin  Pin
 }
 
-// Review returns the differences between a catalog and the approved tools.
+// Review returns the tools and prompts of a catalog that differ from their pins, the pins
+// that the catalog lacks, and the pages that wait for approval.
 func Review(pins Pins, c *upstream.Catalog, name string) ([]Waiting, error) {
 	approved, err := pins.Approved(name)
 	if err != nil {
@@ -282,7 +284,7 @@ func Review(pins Pins, c *upstream.Catalog, name string) ([]Waiting, error) {
 	return waiting, nil
 }
 
-// Accept approves reviewed tools.
+// Accept approves reviewed changes, removals included.
 func Accept(pins Pins, name, by string, list []Waiting) error {
 	accepted := map[string]Pin{}
 	for _, w := range list {
@@ -300,7 +302,8 @@ func Accept(pins Pins, name, by string, list []Waiting) error {
 
 // Change is one difference between definitions. Hidden characters are escaped.
 type Change struct {
-	// Path is a JSON pointer such as "/inputSchema/properties/path/type".
+	// Path contains the keys and indexes that lead to the value, such as
+	// "/inputSchema/properties/path/type".
 	Path   string `json:"path"`
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
@@ -325,7 +328,7 @@ func (w Waiting) Changes() []Change {
 	return list
 }
 
-// Diff formats Changes for a terminal, one line per member.
+// Diff formats Changes for a terminal, one line for each value.
 func (w Waiting) Diff() string {
 	var b strings.Builder
 	for _, c := range w.Changes() {
@@ -373,8 +376,8 @@ func flatten(definition json.RawMessage) map[string]string {
 	return out
 }
 
-// escapeHidden escapes hidden characters. None is exempt, so that two texts with different
-// characters are shown as different.
+// escapeHidden escapes line breaks, tabs and hidden characters. Unlike in cleanDescription,
+// no hidden character is exempt.
 func escapeHidden(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -40,9 +40,9 @@ var _ Pins = PinStore{}
 const (
 	// maxPins is the maximum size of a file with definitions.
 	maxPins = 64 << 20
-	// lockTime is the maximum wait for another process that holds the lock.
+	// lockTime is the time limit of a change, including the wait for another process.
 	lockTime = 5 * time.Second
-	// pinned is the content of a record that only marks an upstream as pinned.
+	// pinned is the hash in a record that only marks an upstream as pinned.
 	pinned = "pinned"
 )
 
@@ -113,7 +113,7 @@ func (p PinStore) Forget(name string) error {
 		return err
 	}
 	if err := os.Remove(p.definitionsPath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the approved tools: %w", err)
+		return fmt.Errorf("remove the approved definitions: %w", err)
 	}
 	if records.Find(seenKey(name)) == nil {
 		return nil
@@ -133,7 +133,7 @@ func (p PinStore) updateRecords(edit func(approval.Records) (approval.Records, e
 		return edit(slices.Clone(records))
 	})
 	if err != nil {
-		return fmt.Errorf("store the approved tools: %w", err)
+		return fmt.Errorf("store the approvals of the upstream: %w", err)
 	}
 	return nil
 }
@@ -166,15 +166,15 @@ func (p PinStore) addPins(records approval.Records, name string, pins map[string
 }
 
 func (p PinStore) privateFile(path string) atomicfile.File {
-	return atomicfile.File{Path: path, What: "file of approved tools", IfSeen: "nothing else is necessary: the file contains no secret", MaxBytes: maxPins}
+	return atomicfile.File{Path: path, What: "file of approved definitions", IfSeen: "nothing else is necessary: the file contains no secret", MaxBytes: maxPins}
 }
 
 func (p PinStore) definitionsPath(name string) string {
 	return filepath.Join(p.Dir, "definitions", name+".json")
 }
 
-// readDefinitions returns the stored definitions of an upstream's tools. It ignores a
-// damaged file: no decision depends on it.
+// readDefinitions returns the stored definitions of an upstream by the names of their pins.
+// It ignores a damaged file: no decision depends on it.
 func (p PinStore) readDefinitions(name string) (map[string]json.RawMessage, error) {
 	found := map[string]json.RawMessage{}
 	text, err := p.privateFile(p.definitionsPath(name)).Read()

@@ -17,7 +17,7 @@ type sealer struct {
 }
 
 // state is the request state that a client returns with its answer. It is valid for one
-// owner (see Client.stateOwner) and one tool.
+// owner (see Client.stateOwner) and one tool, prompt or resource.
 type state struct {
 	User string `json:"u"`
 	Tool string `json:"t"`
@@ -32,7 +32,7 @@ type state struct {
 // stateTime is the lifetime of a question.
 const stateTime = 30 * time.Minute
 
-var errState = errors.New("the requestState belongs to another call or has expired")
+var errState = errors.New("the requestState is invalid, belongs to another call or has expired")
 
 func (s sealer) signText(text string) string {
 	mac := hmac.New(sha256.New, s.key)
@@ -47,7 +47,8 @@ func (s sealer) sealState(st state) string {
 	return body + "." + s.signText(body)
 }
 
-// openState verifies and returns a state that was sealed for a user and a tool.
+// openState verifies and returns a state that was sealed for a user and a tool, prompt or
+// resource.
 func (s sealer) openState(sealed, user, tool string) (state, error) {
 	body, mac, _ := strings.Cut(sealed, ".")
 	if !hmac.Equal([]byte(mac), []byte(s.signText(body))) {

@@ -10,7 +10,7 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 )
 
-// scheme is the prefix of a URI that names its upstream.
+// scheme is the prefix of a URI that contains the name of its upstream.
 const scheme = "guideway-upstream:"
 
 // uiScheme is the prefix of the URI of a page that a host shows with a tool. Hosts accept
@@ -65,8 +65,9 @@ func isReservedURI(uri string) bool {
 // maxAddress is the maximum length of a URI that is matched against templates.
 const maxAddress = 4 << 10
 
-// addResources adds resources and templates. A URI that an earlier upstream also has, or
-// that is reserved, is offered with the upstream's name in it.
+// addResources adds resources and templates. A URI that an earlier upstream also has, that
+// is reserved, or that is too general is offered with the upstream's name in it, and so is
+// a page whose URI contains the name of another upstream.
 func (s *surface) addResources(m *member, c *upstream.Catalog) {
 	add := func(raw json.RawMessage, key string, claims bool) *entry {
 		e := &entry{member: m, original: textMember(raw, key)}
@@ -128,7 +129,7 @@ const maxTemplate = 1 << 10
 // addTemplate adds a template with the URI that clients use.
 func (s *surface) addTemplate(m *member, e *entry, literal string) {
 	if len(e.name) > maxTemplate {
-		s.addNote(m, e.original, fmt.Sprintf("the resources of the template cannot be read: its URI is longer than %d bytes", maxTemplate))
+		s.addNote(m, e.original, fmt.Sprintf("the resource template is omitted: its URI is longer than %d bytes", maxTemplate))
 		return
 	}
 	template, err := uritemplate.New(e.name)
@@ -170,8 +171,8 @@ func isPublicScheme(scheme string) bool {
 }
 
 // realmOf returns the part that a URI shares with other URIs of the same upstream: its
-// scheme, and for public schemes also the authority. If these contain variables, it returns
-// "".
+// scheme, and for public schemes also the authority. It returns "" for a reserved URI, and
+// if one of these parts is missing or contains variables.
 func realmOf(uri string) string {
 	name, rest, ok := strings.Cut(uri, ":")
 	if !ok || name == "" || strings.Contains(name, "{") || isReservedURI(uri) {
@@ -195,11 +196,11 @@ func realmOf(uri string) string {
 }
 
 // findRoute returns the upstream of a URI, and the upstream's URI for it; the upstream is
-// nil if there is none. A URI with scheme names its upstream. For other URIs the upstream
-// is, in this order: the upstream that lists the URI; the upstream with the most specific
-// matching template, by precedence among equals; the upstream that the URI of a page names;
-// the only upstream that uses the realm of the URI. A URI is never sent to several
-// upstreams, because it may be a secret.
+// nil if there is none. A URI that begins with guideway-upstream: names its upstream. For
+// other URIs the upstream is, in this order: the upstream that lists the URI; the upstream
+// with the most specific matching template, by precedence among equals; the upstream that
+// the URI of a page names; the only upstream that uses the realm of the URI. A URI is never
+// sent to several upstreams, because it may be a secret.
 func (s *surface) findRoute(g *Gateway, uri string) (*member, string) {
 	if rest, ok := strings.CutPrefix(uri, scheme); ok {
 		name, original, _ := strings.Cut(rest, "/")

@@ -8,9 +8,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
-// rewriteURIs changes the resource URIs in a result that would lead to a different upstream
-// than the one that returned them: two servers of the same kind have the same URIs. Links
-// to web pages and texts that are not resource URIs stay unchanged, and a result without
+// rewriteURIs changes the resource URIs in a result that would not lead back to the
+// upstream that returned them: two servers of the same kind have the same URIs. Links to
+// web pages and texts that are not resource URIs stay unchanged, and a result without
 // resource URIs is returned byte for byte.
 func (g *Gateway) rewriteURIs(c *Client, m *member, result json.RawMessage) json.RawMessage {
 	if !bytes.Contains(result, []byte(`"uri"`)) && !bytes.Contains(result, []byte(`"_meta"`)) {

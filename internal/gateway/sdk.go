@@ -143,7 +143,7 @@ func capabilitiesOf(caps *mcp.ClientCapabilities) Capabilities {
 	return can
 }
 
-// sessionOf returns the ID of a session, and releases the session's state when it ends.
+// sessionOf returns the state of a session. The state is released when the session ends.
 func (d *downstream) sessionOf(session *mcp.ServerSession) downstreamSession {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -226,7 +226,7 @@ func askTyped(ctx context.Context, session *mcp.ServerSession, method string, pa
 	return nil, fmt.Errorf("the request %q cannot be sent to a client", method)
 }
 
-// middleware answers requests to upstreams and adds them to lists.
+// middleware answers requests to upstreams, and adds the entries of upstreams to lists.
 func (d *downstream) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		handle, ok := d.handle[method]
@@ -394,7 +394,7 @@ func (d *downstream) isOwnTool(name string) bool {
 	})
 }
 
-// newRequest builds a Request from SDK params.
+// newRequest builds a Request from SDK params, and sets the client's progress token.
 func (d *downstream) newRequest(c *Client, name string, meta mcp.Meta, responses mcp.InputResponseMap, state string) (Request, error) {
 	r := Request{Name: name, State: state}
 	var err error

@@ -38,8 +38,8 @@ func lazyTools() []json.RawMessage {
 	return []json.RawMessage{
 		json.RawMessage(`{"name":"tool_search","title":"Find tools","description":"Find tools of the connected MCP servers for a task. ` +
 			`Returns names, descriptions and input schemas, best match first; call one with tool_call.",` +
-			`"inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What you want to do, in a few words; empty lists all"},` +
-			`"limit":{"type":"integer","minimum":1,"maximum":50,"description":"Default 8"}},"required":["query"]},` +
+			`"inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"What you want to do, in a few words; if empty, all tools by name, up to limit"},` +
+			`"limit":{"type":"integer","minimum":1,"maximum":50,"description":"Maximum number of tools, default 8"}},"required":["query"]},` +
 			`"annotations":{"readOnlyHint":true}}`),
 		json.RawMessage(`{"name":"tool_call","title":"Call a found tool","description":"Call a tool that tool_search has found.",` +
 			`"inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"Name from tool_search"},` +
@@ -112,7 +112,7 @@ const (
 )
 
 // rankTools returns the tools that match a query, best first (BM25 over names and
-// descriptions). For an empty query it returns all tools by name.
+// descriptions). For a query without words it returns all tools by name.
 func rankTools(tools []*tool, query string) []*tool {
 	wanted := splitWords(query)
 	if len(wanted) == 0 {
@@ -166,8 +166,9 @@ func rankTools(tools []*tool, query string) []*tool {
 	return out
 }
 
-// splitWords splits a text at characters other than letters and digits, and at capitals
-// within a word. It turns plurals into singulars.
+// splitWords splits a text at characters other than letters and digits, and before a
+// capital that follows a small letter. It removes the final s of longer words, so that
+// plurals match.
 func splitWords(text string) []string {
 	var out []string
 	var word []rune

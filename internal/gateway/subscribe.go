@@ -42,7 +42,7 @@ type following struct {
 // at an upstream.
 const maxFollowed = 256
 
-// Subscribe follows a resource for a client. Each call needs an Unsubscribe.
+// Subscribe follows a resource for a client. Each successful call needs an Unsubscribe.
 func (g *Gateway) Subscribe(ctx context.Context, c *Client, uri string) error {
 	m, original, err := g.findOwner(ctx, c, uri)
 	if err != nil {
@@ -101,8 +101,7 @@ func (g *Gateway) addFollower(key subscription, who follower, want upstream.Want
 	return f, nil
 }
 
-// The minimum and maximum delays before the gateway subscribes again after the upstream has
-// exited.
+// The minimum and maximum delays before the gateway renews a subscription that has ended.
 const (
 	minRefollow = 500 * time.Millisecond
 	maxRefollow = time.Minute

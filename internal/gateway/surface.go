@@ -60,7 +60,7 @@ type entry struct {
 type tool struct {
 	entry
 	description string
-	// headers are the arguments that are also sent as headers, by path.
+	// headers are the arguments that are also sent as headers.
 	headers []headerArgument
 	// unlisted marks a name that no upstream has; see Gateway.unlistedTool.
 	unlisted bool
@@ -232,7 +232,8 @@ func (s *surface) findPrompt(m *member, original string) *entry {
 	return nil
 }
 
-// addTools adds the offered tools of an upstream.
+// addTools adds the tools of an upstream that the configuration does not hide. Tools that
+// wait for approval are only in byName.
 func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts map[string]string) {
 	prefix := m.namePrefix()
 	for _, raw := range c.Tools {
@@ -277,8 +278,8 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts 
 	}
 }
 
-// shownTool returns a tool as clients see it. Members other than the texts stay unchanged;
-// hidden characters are removed from texts that a person reads.
+// shownTool returns a tool as clients see it: with its name and description for clients,
+// and with a title that is safe to show.
 func shownTool(raw json.RawMessage, name, description string) json.RawMessage {
 	set := []jsonrpc.Member{{Key: "name", Value: jsonrpc.Text(name)}}
 	if description != "" {
@@ -343,7 +344,7 @@ func textMember(raw json.RawMessage, key string) string {
 }
 
 // setPrints computes the fingerprints of the lists, which show changes. lazy reports
-// whether most clients get tool search.
+// whether clients get tool search by default.
 func (s *surface) setPrints(lazy bool) {
 	mark := func(kind Kind, lists ...[]*entry) {
 		hash := sha256.New()

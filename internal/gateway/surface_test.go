@@ -121,8 +121,8 @@ func TestPoisonedDescription(t *testing.T) {
 		t.Errorf("%q contains hidden characters", all)
 	}
 	notes := fmt.Sprint(r.Notes())
-	if !strings.Contains(notes, "hidden characters removed from the description: 3") || !strings.Contains(notes, "truncated to") ||
-		!strings.Contains(notes, "hidden characters removed from descriptions: 2") || !strings.Contains(notes, "greet hidden characters removed from the description: 1") {
+	if !strings.Contains(notes, "hidden characters removed: 3") || !strings.Contains(notes, "truncated to") ||
+		!strings.Contains(notes, "hidden characters removed from descriptions: 2") || !strings.Contains(notes, "greet hidden characters removed: 1") {
 		t.Errorf("the notes are %s", notes)
 	}
 }

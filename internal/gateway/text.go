@@ -7,7 +7,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/visible"
 )
 
-// maxDescription is the maximum length of a tool's description.
+// maxDescription is the maximum length of a description or a title in bytes.
 const maxDescription = 4 << 10
 
 // countHiddenCharacters counts the characters of a text that are invisible to a person but
@@ -21,17 +21,17 @@ func countHiddenCharacters(text string) (n int) {
 	return n
 }
 
-// cleanDescription returns a description that is safe to show, and a warning if it was
-// changed.
+// cleanDescription returns a description or a title that is safe to show, and a warning for
+// each kind of change.
 func cleanDescription(text string) (string, []string) {
 	var found []string
 	shown := text
 	if count := countHiddenCharacters(text); count > 0 {
 		shown = removeHidden(text)
-		found = append(found, fmt.Sprintf("hidden characters removed from the description: %d", count))
+		found = append(found, fmt.Sprintf("hidden characters removed: %d", count))
 	}
 	if len(shown) > maxDescription {
-		found = append(found, fmt.Sprintf("the description was truncated to %d of %d bytes", maxDescription, len(shown)))
+		found = append(found, fmt.Sprintf("the text was truncated to %d of %d bytes", maxDescription, len(shown)))
 		shown = strings.ToValidUTF8(shown[:maxDescription-len("…")], "") + "…"
 	}
 	return shown, found

@@ -27,7 +27,7 @@ type follower struct {
 	include func(run.Change) bool
 	// send adds a change to the stream.
 	send func(ctx context.Context, c run.Change) error
-	// sendReset reports that the changes before a position are no longer in the feed.
+	// sendReset reports that changes before a position are missing in the stream.
 	sendReset func(ctx context.Context, pos int64) error
 	// newRequests receives a value after new requests were recorded. It may be nil.
 	newRequests <-chan struct{}
@@ -111,10 +111,10 @@ func (f *follower) restartFeed(ctx context.Context, list []run.Change) error {
 	return f.sendReset(ctx, f.after)
 }
 
-// startPosition returns the position at which a stream starts: after the header
-// Last-Event-ID, which a browser sends when it reconnects, or after the parameter after, or
-// else at the end of the feed. ahead is true if the requested position is past the end of
-// the feed, because the store was restored or replaced.
+// startPosition returns the position at which a stream starts: that of the header
+// Last-Event-ID, which a browser sends when it reconnects, that of the parameter after, or
+// else the end of the feed. ahead is true if the requested position is past the end of the
+// feed, because the store was restored or replaced.
 func (a *api) startPosition(c *call) (after int64, ahead bool, err error) {
 	latest, err := a.Feed.Latest(c.Context())
 	if err != nil {
@@ -207,7 +207,8 @@ func (a *api) streamFeed(c *call, prepare func(ctx context.Context, f *follower)
 	return responseWritten{}, nil
 }
 
-// streamEvents streams every change of the user's runs and session documents.
+// streamEvents streams every change of the user's runs and session documents, and reports
+// new entries in the log of requests and changes of the catalog.
 func (a *api) streamEvents(c *call) (any, error) {
 	defined, cancel := a.watchCatalog()
 	defer cancel()

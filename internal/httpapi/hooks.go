@@ -9,8 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// hookRoutes returns the routes of hook graphs. Only a person may run a script, write a
-// graph or enable one, because hook graphs guard against agents.
+// hookRoutes returns the routes of hook graphs. Only a person may change, enable, disable
+// or test a graph, or change a module, because hook graphs guard against agents.
 func (a *api) hookRoutes() []route {
 	return []route{
 		{"GET", "/api/hooks", auth.RightRead, a.listHooks},
@@ -35,7 +35,7 @@ func (a *api) hookRoutes() []route {
 func requirePerson(handle handler) handler {
 	return func(c *call) (any, error) {
 		if c.authGrant().Proof != auth.ProofBrowser {
-			return nil, guideway.Errorf(guideway.CodeForbidden, "only a person can change hook graphs").
+			return nil, guideway.Errorf(guideway.CodeForbidden, "only a person can change or test hook graphs and modules").
 				WithFix("use a browser that is logged in, or 'guideway hooks' at a terminal")
 		}
 		return handle(c)
@@ -130,7 +130,7 @@ func (a *api) saveHookModule(c *call, body saveModuleBody) (any, error) {
 // hookTypes returns the TypeScript declarations of the script API.
 func (a *api) hookTypes(*call) (any, error) { return object{"types": sandbox.Types()}, nil }
 
-// hookDocument is a graph that need not be valid, as JSON or as text.
+// hookDocument is a graph or a module that need not be valid, as JSON or as text.
 type hookDocument struct {
 	Graph  json.RawMessage `json:"graph"`
 	Text   string          `json:"text"`
@@ -149,7 +149,7 @@ func (a *api) checkHook(c *call, body hookDocument) (any, error) {
 	return a.Hooks.Check(c.Context(), body.checkRequest())
 }
 
-// testHookBody is a sample request for a graph.
+// testHookBody is a graph and a sample request for it.
 type testHookBody struct {
 	hookDocument
 

@@ -178,7 +178,7 @@ func (a *api) startMachine(c *call, body startMachineBody) (any, error) {
 	return c.answerCreatedMachineRun(s, err)
 }
 
-// demoInputs adds the inputs of a machine's recording to the given ones.
+// demoInputs returns the inputs of a machine's recording. The given ones take precedence.
 func (a *api) demoInputs(name string, given map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	e, err := a.Machines.Entry(name)
 	if err != nil {

@@ -12,8 +12,8 @@ type Metrics interface {
 	Metrics(w io.Writer) error
 }
 
-// getMetrics answers /metrics. The metrics name upstreams and tools, so the caller must
-// have the right to read everything.
+// getMetrics answers /metrics. The metrics name upstreams and tools, so the route requires
+// RightRead.
 func (a *api) getMetrics(c *call) (any, error) {
 	var text bytes.Buffer
 	if err := a.Metrics.Metrics(&text); err != nil {

@@ -42,9 +42,9 @@ var referenceFuncs = template.FuncMap{
 	"join": func(types any) string { return strings.ReplaceAll(strings.Trim(fmt.Sprint(types), "[]"), " ", " or ") },
 }
 
-// getReference renders the OpenAPI document for callers that may read the API and, because
-// it contains no data and a link sends no key, for browsers that are logged in. Other
-// browsers get the page that explains how to log in.
+// getReference renders the OpenAPI document for callers that may read the API. A browser
+// that is logged in needs no key, because the document contains no data and a link sends no
+// key. Other callers get the page that explains how to log in.
 func (p *pages) getReference(c *call) (any, error) {
 	grant, err := p.access.Check(c.Request)
 	if (err != nil || !grant.May(auth.RightRead)) && p.Browsers.Renew(c.Request) == nil {

@@ -81,7 +81,7 @@ func (p *pages) getConfirmPage(c *call) (any, error) {
 	// Without a referrer a browser sends a form with the origin null.
 	c.w.Header().Set("Referrer-Policy", "same-origin")
 	if !p.Browsers.LinkIsValid(c.PathValue("code")) {
-		return p.renderPage(c, http.StatusUnauthorized, "outside.html", "This link was already used or is older than five minutes.")
+		return p.renderPage(c, http.StatusUnauthorized, "outside.html", "This link is invalid, was already used or is older than five minutes.")
 	}
 	return p.renderPage(c, http.StatusOK, "confirm.html", nil)
 }
@@ -91,7 +91,7 @@ func (p *pages) getConfirmPage(c *call) (any, error) {
 func (p *pages) postLogin(c *call) (any, error) {
 	login, err := p.Browsers.Redeem(c.Request, c.PathValue("code"))
 	if guideway.ErrorCode(err) == guideway.CodeUnauthorized {
-		return p.renderPage(c, http.StatusUnauthorized, "outside.html", "This link was already used or is older than five minutes.")
+		return p.renderPage(c, http.StatusUnauthorized, "outside.html", "This link is invalid, was already used or is older than five minutes.")
 	}
 	if err != nil {
 		return nil, err

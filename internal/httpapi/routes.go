@@ -127,8 +127,8 @@ func (a *api) mountRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("/", a.notFound)
 }
 
-// rejectUncleanPaths answers paths with dots or double slashes with an error in JSON.
-// http.ServeMux would redirect them in HTML.
+// rejectUncleanPaths answers paths with dot segments or double slashes with an error in
+// JSON. http.ServeMux would redirect them in HTML.
 func (a *api) rejectUncleanPaths(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		given := r.URL.EscapedPath()
@@ -208,7 +208,7 @@ func checkRight(g auth.Grant, right auth.Right) error {
 		return guideway.Errorf(guideway.CodeForbidden, "this token cannot read contexts, checkpoints or the bodies of requests").
 			WithFix("use a token that was created with guideway token create NAME --scope contents")
 	case right == auth.RightManage:
-		return guideway.Errorf(guideway.CodeForbidden, "only a person can change what agents may use").
+		return guideway.Errorf(guideway.CodeForbidden, "this credential cannot change what agents may use").
 			WithFix("use a browser that is logged in, or a token that was created with guideway token create NAME --scope manage")
 	default:
 		return guideway.Errorf(guideway.CodeForbidden, "the scopes of this token do not allow this request").

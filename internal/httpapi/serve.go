@@ -25,8 +25,8 @@ const (
 )
 
 // Serve serves handler on listener until ctx is done, and then returns nil within a second.
-// Streams, which are GET requests, end immediately; other answers get half a second; then
-// the remaining connections are closed. Serve closes the listener.
+// GET requests, which include streams, end immediately; other answers get half a second;
+// then the remaining connections are closed. Serve closes the listener.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	srv := &http.Server{
 		Handler:           endStreams(ctx, handler),
@@ -52,7 +52,8 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	return nil
 }
 
-// endStreams cancels GET requests when ctx is done, because they only wait for events.
+// endStreams cancels GET requests when ctx is done. Streams are GET requests, and no GET
+// request changes anything.
 func endStreams(ctx context.Context, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {

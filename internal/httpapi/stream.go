@@ -75,8 +75,7 @@ func newStream(w http.ResponseWriter) *stream {
 	return s
 }
 
-// addEvent adds an event. Its id is the feed position after the event; its name may be
-// empty.
+// addEvent adds an event; its name may be empty.
 func (s *stream) addEvent(name string, id int64, data any) error {
 	text, err := json.Marshal(data) // The format requires JSON on one line.
 	if err != nil {

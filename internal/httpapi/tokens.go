@@ -42,9 +42,8 @@ type tokenBody struct {
 	Expires  *time.Time    `json:"expiresAt"`
 }
 
-// makeToken creates a token for a client or a token with a scope that reads. Tokens that
-// act for a person, or that read more than the scope manage does, can only be created at a
-// terminal, which asks for the passphrase.
+// makeToken creates a token with the scope mcp, read or registry. Tokens that act for a
+// person or read contents can only be created at a terminal, which asks for the passphrase.
 func (a *api) makeToken(c *call, body tokenBody) (any, error) {
 	if body.Scope == "" {
 		body.Scope = auth.ScopeMCP

@@ -253,7 +253,8 @@ func locateCodex(e Env) Location {
 	return Location{Path: e.joinPath(dir, "config.toml"), Markers: []string{dir}}
 }
 
-// syntaxError is the position of an error in a file.
+// syntaxError is an error in a file and its position. The line is 0 if the position is
+// unknown.
 type syntaxError struct {
 	line, column int
 	message      string

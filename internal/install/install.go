@@ -31,7 +31,8 @@ type Request struct {
 	Args    []string
 	// Env sets variables of the server. Other variables of an earlier entry stay.
 	Env map[string]string
-	// Force replaces or removes an entry of the same name that starts another program.
+	// Force replaces or removes an entry that starts another program, under a name other
+	// than DefaultName.
 	Force bool
 }
 
@@ -70,7 +71,7 @@ const (
 	ActionInstalled Action = "installed"
 	// ActionUpdated changes an existing entry.
 	ActionUpdated Action = "updated"
-	// ActionNone changes nothing, because the entry exists.
+	// ActionNone changes nothing, because the entry is up to date.
 	ActionNone Action = "already installed"
 	// ActionRemoved removes the entry.
 	ActionRemoved Action = "removed"
@@ -223,8 +224,8 @@ func unwindBackups(form format, name string, f *File, change *Change) bool {
 	return true
 }
 
-// isResultOf reports whether state is the result of adding the entry that state has to
-// before.
+// isResultOf reports whether adding the entry that state contains to before results in
+// state.
 func isResultOf(form format, name string, before, state []byte) bool {
 	entry, found, err := form.lookupEntry(state, name)
 	if err != nil || !found || bytes.Equal(before, state) {

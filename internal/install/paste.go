@@ -62,7 +62,7 @@ func badPaste(err error) error {
 		return nil
 	}
 	return guideway.Errorf(guideway.CodeInvalid, "cannot read the text: %w", err).
-		WithFix("paste the whole object, with its braces")
+		WithFix("paste the whole JSON object with its braces, or the whole TOML table")
 }
 
 // entriesOf returns the entries in an object.

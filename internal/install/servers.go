@@ -34,7 +34,7 @@ type Server struct {
 	Hidden []string
 	// Timeout is the time limit of a call. Zero means not set.
 	Timeout time.Duration
-	// Notes are the settings that were not imported.
+	// Notes are warnings about settings that were not imported or that must be changed.
 	Notes []string
 }
 
@@ -192,7 +192,8 @@ var (
 	})
 )
 
-// convertReferences converts references to the form of Guideway.
+// convertReferences converts references to the form of Guideway, and moves a bearer token
+// from Headers to Bearer.
 func (s *Server) convertReferences() {
 	each := func(text string) string {
 		text = shellReference().ReplaceAllStringFunc(text, func(ref string) string {

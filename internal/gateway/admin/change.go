@@ -52,7 +52,7 @@ func CheckProject(name string) error {
 	return nil
 }
 
-// checkUpstream returns an error if a gateway cannot use an upstream.
+// checkUpstream returns an error if the configuration of an upstream is invalid.
 func checkUpstream(u config.Upstream) error {
 	e := EntryOf(u)
 	if err := e.Check(); err != nil {
@@ -141,8 +141,8 @@ func (s *Service) SetProject(ctx context.Context, name, base, project string) er
 	})
 }
 
-// checkRule returns an error if the name of a tool or a text of its rule is empty or too
-// long.
+// checkRule returns an error if the name of a tool is empty, or if the name or a text of
+// its rule is too long.
 func checkRule(tool string, rule config.UpstreamTool) error {
 	if tool == "" {
 		return guideway.Errorf(guideway.CodeInvalid, "the tool's name is empty").WithFix("name a tool of the upstream")

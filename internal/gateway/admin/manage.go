@@ -19,7 +19,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/install"
 )
 
-// Pins stores the approved tools. Forget removes the approved tools of an upstream.
+// Pins stores the pins of upstreams. Forget removes all pins of one upstream.
 type Pins interface {
 	gateway.Pins
 	Forget(name string) error
@@ -27,7 +27,7 @@ type Pins interface {
 
 var _ Pins = gateway.PinStore{}
 
-// Options configure a Service. All but Gateway and Apply are required.
+// Options configure a Service. All but Gateway, Apply and CacheDir are required.
 type Options struct {
 	// Load reads the current configuration.
 	Load func() (*config.Config, error)
@@ -38,7 +38,7 @@ type Options struct {
 	Gateway *gateway.Gateway
 	// Apply applies the current configuration to the gateway; nil if there is no gateway.
 	Apply func() error
-	// Pins stores the approved tools.
+	// Pins stores the approvals.
 	Pins Pins
 	// CacheDir holds the catalogs of the upstreams; if empty, they are not cached.
 	CacheDir string

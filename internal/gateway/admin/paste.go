@@ -101,7 +101,8 @@ func UpstreamOf(s install.Server) (config.Upstream, []string) {
 	return u, notes
 }
 
-// nameOf returns a valid upstream name.
+// nameOf returns a valid upstream name made of a server's name, or "" if it has no letters
+// and digits.
 func nameOf(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {

@@ -9,26 +9,26 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// Waiting is a tool that waits for human approval, with its changes.
+// Waiting is a tool, a prompt or a page that differs from its approval, with its changes.
 type Waiting struct {
 	Upstream string `json:"upstream"`
 	Tool     string `json:"tool"`
 	// Why is "new", "changed" or "gone".
 	Why string `json:"why"`
-	// Hash is the hash of the definition to approve; empty for a removed tool.
+	// Hash is the hash of the definition to approve; empty for a removed tool or prompt.
 	Hash    string           `json:"hash,omitempty"`
 	Changes []gateway.Change `json:"changes"`
 }
 
-// waitingTools returns the tools of an upstream that need approval under its pin mode. It
-// omits removed tools.
+// waitingTools returns the tools, prompts and pages of an upstream that need approval under
+// its pin mode. It omits removed ones.
 func (s *Service) waitingTools(e gateway.Entry, c *upstream.Catalog) ([]gateway.Waiting, error) {
 	all, err := s.changedTools(e, c)
 	return slices.DeleteFunc(all, func(w gateway.Waiting) bool { return w.After == nil }), err
 }
 
-// Held returns the tools of an upstream that wait for approval, as far as its catalog is
-// known.
+// Held returns the tools, prompts and pages of an upstream that wait for approval, as far
+// as its catalog is known.
 func (s *Service) Held(u config.Upstream) []gateway.Waiting {
 	e := EntryOf(u)
 	c := s.knownCatalog(e)
@@ -39,8 +39,9 @@ func (s *Service) Held(u config.Upstream) []gateway.Waiting {
 	return list
 }
 
-// changedTools returns the tools of an upstream that differ from the approved ones, removed
-// tools included. It returns nil if pins are off, or if the first use approves all tools.
+// changedTools returns the tools, prompts and pages of an upstream that differ from the
+// approved ones, removed ones included. It returns nil if pins are off, or if the first use
+// approves everything.
 func (s *Service) changedTools(e gateway.Entry, c *upstream.Catalog) ([]gateway.Waiting, error) {
 	if e.Pins == gateway.PinOff {
 		return nil, nil
@@ -72,22 +73,22 @@ func (s *Service) Review(name string) ([]Waiting, error) {
 	return list, err
 }
 
-// WaitingOf converts a reviewed tool.
+// WaitingOf converts a reviewed change.
 func WaitingOf(name string, w gateway.Waiting) Waiting {
 	return Waiting{Upstream: name, Tool: w.Tool, Why: w.Why, Hash: w.Hash, Changes: w.Changes()}
 }
 
-// Seen is a reviewed tool with the hash of its definition.
+// Seen is a reviewed tool, prompt or page with the hash of its definition.
 type Seen struct {
 	Tool string `json:"tool"`
 	Hash string `json:"hash"`
 }
 
-// Approve approves reviewed tools. If one of the tools has changed since the review, it
-// returns CodeConflict and approves no tool.
+// Approve approves reviewed changes. If one of them has changed since the review, it
+// returns CodeConflict and approves nothing.
 func (s *Service) Approve(name, by string, seen []Seen) error {
 	if len(seen) == 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "the list of reviewed tools is empty").WithFix("name the reviewed tools, each with its hash")
+		return guideway.Errorf(guideway.CodeInvalid, "the list of reviewed changes is empty").WithFix("name the reviewed tools, prompts and pages, each with its hash")
 	}
 	s.editing.Lock()
 	defer s.editing.Unlock()
@@ -98,7 +99,7 @@ func (s *Service) Approve(name, by string, seen []Seen) error {
 	e := EntryOf(u)
 	c := s.knownCatalog(e)
 	if c == nil {
-		return guideway.Errorf(guideway.CodeConflict, "the tools of the upstream %q are not known yet", name).WithFix("list the tools of the upstream first")
+		return guideway.Errorf(guideway.CodeConflict, "the lists of the upstream %q are not known yet", name).WithFix("list the tools of the upstream first")
 	}
 	all, err := s.changedTools(e, c)
 	if err != nil {
@@ -108,8 +109,8 @@ func (s *Service) Approve(name, by string, seen []Seen) error {
 	for _, each := range seen {
 		i := slices.IndexFunc(all, func(w gateway.Waiting) bool { return w.Tool == each.Tool && w.Hash == each.Hash })
 		if i < 0 {
-			return guideway.Errorf(guideway.CodeConflict, "the tool %.64q has changed since your review", each.Tool).
-				WithFix("review the tool again")
+			return guideway.Errorf(guideway.CodeConflict, "%.64q has changed since your review, or does not wait for approval", each.Tool).
+				WithFix("review the changes of the upstream again")
 		}
 		chosen = append(chosen, all[i])
 	}

@@ -22,7 +22,7 @@ const (
 	StateWrong     State = "wrong"
 	StateDisabled  State = "disabled"
 	StateElsewhere State = "elsewhere"
-	// StateIdle: not started, because it was not needed yet. StateRunning: has a session.
+	// StateIdle: has no session, because none is needed. StateRunning: has a session.
 	// StateFailed: has failed and will be retried.
 	StateIdle    State = "idle"
 	StateRunning State = "running"

@@ -53,11 +53,11 @@ type Message struct {
 // IsResponse reports whether the message is a response.
 func (m *Message) IsResponse() bool { return m.Method == "" }
 
-// The errors of Parse.
+// Errors of invalid messages.
 var (
 	errNotUTF8   = errors.New("the message is not UTF-8")
 	errNotJSON   = errors.New("the message is not JSON")
-	errNotObject = errors.New("the message is not an object")
+	errNotObject = errors.New("the JSON is not an object")
 	errTooDeep   = fmt.Errorf("the message is nested deeper than %d levels", messageDepth)
 	errTooWide   = fmt.Errorf("an object in the message has more than %d members", maxMembers)
 )
@@ -174,10 +174,10 @@ func Extract(text []byte, wanted ...Field) error {
 func duplicateError(key string) error { return fmt.Errorf("duplicate member %q", key) }
 
 func otherCase(key, name string) error {
-	return fmt.Errorf("the message has a member %q that differs from %q in case", key, name)
+	return fmt.Errorf("the member %q differs from %q in case", key, name)
 }
 
-// unknownKeys are the keys that are not extracted. There are rarely more than a few.
+// unknownKeys is a set of the keys of one object. There are rarely more than a few.
 type unknownKeys struct {
 	few  []string
 	many map[string]bool
@@ -249,7 +249,7 @@ func Each(text []byte, visit func(key string, value json.RawMessage) error) erro
 	}
 }
 
-// scanner scans valid JSON.
+// scanner finds the values in JSON. It does not validate them.
 type scanner struct {
 	text []byte
 	pos  int
@@ -462,8 +462,8 @@ func OneLine(text []byte) []byte {
 	}, text)
 }
 
-// With returns an object with members set: existing ones are replaced, new ones come first.
-// A nil value removes a member. The object must be valid JSON.
+// With returns an object with members set. They come first and replace existing ones. A nil
+// value removes a member. The object must be valid JSON.
 func With(object json.RawMessage, set ...Member) (json.RawMessage, error) {
 	var kept []Member
 	err := Each(object, func(key string, value json.RawMessage) error {

@@ -130,7 +130,8 @@ type Filter struct {
 	Statuses []Status
 	// Since and Until limit the time of the requests.
 	Since, Until time.Time
-	// Words are searched in names and errors; an entry must contain all of them.
+	// Words are searched in the names, the errors, the methods and the IDs of hook graphs,
+	// or are IDs of entries; an entry must match all of them.
 	Words []string
 	// Slower selects requests with at least this duration.
 	Slower time.Duration

@@ -20,7 +20,7 @@ func newNodeStats(graph string) *nodeStats {
 	return &nodeStats{graph: graph, nodes: map[string]*nodeSamples{}}
 }
 
-// addGraphs adds the effects of the graphs on one request. It skips other graphs, and nodes
+// addGraphs adds the effects of the graph on one request. It skips other graphs, and nodes
 // that were skipped or have not ended.
 func (s *nodeStats) addGraphs(graphs []Graph) {
 	found := false

@@ -49,7 +49,7 @@ func Open(ctx context.Context, path string) (*Log, error) {
 	return l, nil
 }
 
-// Exists reports whether the file exists.
+// Exists reports whether the file exists and is not empty.
 func Exists(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Size() > 0
@@ -120,7 +120,7 @@ func hasCode(err error, codes ...int) bool {
 }
 
 // prepareTables creates the tables of a new file, and returns an error for a file of
-// another program.
+// another program or of an incompatible version.
 func (l *Log) prepareTables(ctx context.Context) error {
 	var id, version int
 	if err := l.db.QueryRowContext(ctx, "SELECT a.application_id, u.user_version FROM pragma_application_id a, pragma_user_version u").Scan(&id, &version); err != nil {

@@ -38,7 +38,8 @@ const (
 	maxWaiting = 16 << 20
 )
 
-// Recorder writes entries after the answers were sent. Its methods never block.
+// Recorder writes entries after the answers were sent. Its methods other than Close never
+// block.
 type Recorder struct {
 	opts  RecorderOptions
 	queue chan item

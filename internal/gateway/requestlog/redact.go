@@ -17,7 +17,7 @@ type Redactor struct {
 	most    int
 }
 
-// Limits of the parts of an entry other than bodies.
+// Limits of the parts of an entry.
 const (
 	maxError   = 2 << 10
 	maxConsole = 100

@@ -89,7 +89,7 @@ func (c *Catalog) Clone() *Catalog {
 	return &copied
 }
 
-// Merge adds to c the entries that only o has, the catalog of another session.
+// Merge adds to c the entries of o, the catalog of another session, that c does not have.
 func (c *Catalog) Merge(o *Catalog) {
 	for _, l := range []struct {
 		id   string
@@ -167,7 +167,7 @@ func (c *Catalog) fetchList(ctx context.Context, s *Session, l list) error {
 	}
 }
 
-// addEntry adds an entry if it has a new name.
+// addEntry adds an entry if it is valid and its name is new.
 func (c *Catalog) addEntry(l list, entry json.RawMessage, seen map[string]bool) {
 	if len(*l.into) >= maxEntries {
 		return
@@ -257,5 +257,5 @@ func Forget(dir, name string) error {
 	return nil
 }
 
-// Cached returns the catalog that an earlier process has cached, or nil.
+// Cached returns the cached catalog of a spec, or nil.
 func Cached(dir string, spec Spec) *Catalog { return loadCatalog(dir, spec) }

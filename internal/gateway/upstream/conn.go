@@ -64,8 +64,8 @@ func deliverMessage(to receiver, text []byte, call string) {
 	to.receive(m, call)
 }
 
-// The usual positions of an id in a server's message: near the beginning, or at the very
-// end.
+// The usual beginnings and ends of a server's message: an id near the beginning, the method
+// of a notification or a request, or an id at the very end.
 var (
 	idAtBegin = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*[,}]`)
 	noAnswer  = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"method"\s*:`)

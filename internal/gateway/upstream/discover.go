@@ -143,7 +143,7 @@ func (a *authorizer) fetchIssuer(ctx context.Context, issuer string) (*issuerMet
 		// A secret is sent over plain HTTP only if a person has configured such a URL.
 		u, err := url.Parse(m.TokenEndpoint)
 		if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && originOf(m.TokenEndpoint) != originOf(issuer) {
-			return nil, notDiscovered(giveTokenURL, "the token endpoint of %s, %q, is not an https URL", issuer, plainChallenge(m.TokenEndpoint))
+			return nil, notDiscovered(giveTokenURL, "the token endpoint of %s, %q, is not an https URL without a user name", issuer, plainChallenge(m.TokenEndpoint))
 		}
 		return &m, nil
 	}

@@ -142,8 +142,8 @@ func (s *Session) startLegacy(ctx context.Context, pinned string) error {
 	return nil
 }
 
-// sanitizeTexts shortens the texts that a person may see, and removes terminal control
-// sequences.
+// sanitizeTexts shortens the texts of the server, and removes control characters from its
+// names and version.
 func (i *Info) sanitizeTexts() {
 	for _, text := range []*string{&i.Server.Name, &i.Server.Title, &i.Server.Version} {
 		*text = plainText(clipText(*text, 200))

@@ -78,7 +78,7 @@ func hostileAnswers(inside string) map[string]struct {
 		"a batch": {func(w http.ResponseWriter, _ *http.Request, id string) {
 			object(w)
 			fmt.Fprintf(w, `[{"jsonrpc":"2.0","id":%s,"result":{}}]`, id)
-		}, "the message is not an object"},
+		}, "the JSON is not an object"},
 		"nothing": {func(w http.ResponseWriter, _ *http.Request, _ string) { object(w) }, "without a result"},
 		"a redirect to an internal host": {func(w http.ResponseWriter, _ *http.Request, _ string) {
 			w.Header().Set("Location", inside)

@@ -80,11 +80,11 @@ func (u *Upstream) httpClient(spec Spec) *http.Client {
 	return newHTTPClient(u.authorizer)
 }
 
-// sameHost refuses redirects to another host, because headers with secrets would be sent
-// there.
+// sameHost refuses redirects to another host or scheme, because headers with secrets would
+// be sent there. It also limits the number of redirects.
 func sameHost(req *http.Request, via []*http.Request) error {
 	if first := via[0].URL; req.URL.Host != first.Host || req.URL.Scheme != first.Scheme {
-		return errors.New("the server redirects to another host")
+		return errors.New("the server redirects to another host or scheme")
 	}
 	if len(via) > 5 {
 		return errors.New("too many redirects")
@@ -188,7 +188,8 @@ func isSessionID(id string) bool {
 	return len(id) <= maxSessionID && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// sendError removes URLs, which may contain keys, from errors.
+// sendError returns the error for a request without a response. It contains no URL, which
+// may contain keys.
 func (w *httpConn) sendError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -335,7 +336,8 @@ func (w *httpConn) readStream(stream *events, call string) error {
 	}
 }
 
-// resumeStream opens a stream again; if last is empty, it opens the notification stream.
+// resumeStream opens a stream again after the event last; if last is empty, it opens the
+// notification stream.
 func (w *httpConn) resumeStream(ctx context.Context, last string) (*http.Response, error) {
 	req, err := w.newRequest(ctx, http.MethodGet, w.spec.URL, nil)
 	if err != nil {

@@ -242,7 +242,7 @@ func unquote(text string) (value, rest string) {
 	return b.String(), ""
 }
 
-// statusFailure returns the error for a response with an error status.
+// statusFailure returns the error for a response with an unexpected status or content type.
 func (s *Spec) statusFailure(resp *http.Response) error {
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
 		return s.refusalError(resp)

@@ -186,7 +186,7 @@ func (s *Session) awaitAnswer(ctx context.Context, c Call, p *pending) (*jsonrpc
 			if p.open.Load() == 0 && time.Since(wait.began) < wait.max {
 				return nil, errTimeout(wait.idle, "", "timeout")
 			}
-			if err := wait.reset(); err != nil { // With an open question, a person has unlimited time to answer.
+			if err := wait.reset(); err != nil { // With an open question, only the total time is limited.
 				return nil, err
 			}
 		}

@@ -21,7 +21,7 @@ const (
 type Pinged struct {
 	// At is the time of the last ping.
 	At time.Time `json:"at"`
-	// Took is the duration of the last answered ping in milliseconds.
+	// Took is the duration of the last ping in milliseconds; 0 if it was not answered.
 	Took float64 `json:"ms"`
 	// Missed is the number of consecutive unanswered pings.
 	Missed int `json:"missed"`

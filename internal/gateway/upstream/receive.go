@@ -83,8 +83,9 @@ func (s *Session) passProgress(params json.RawMessage) {
 	p.addNote(note{"notifications/progress", params})
 }
 
-// passNotification passes a notification to the call in whose response it came, or to the
-// session's listener.
+// passNotification passes a notification to the call in whose response it came, a log
+// message also to the only call that requested log messages, and any other notification to
+// the session's listener.
 func (s *Session) passNotification(m *jsonrpc.Message, call string) {
 	s.mu.Lock()
 	p := s.calls[call]

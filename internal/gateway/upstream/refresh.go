@@ -51,9 +51,9 @@ func newLists(c *Catalog) *lists {
 // lister is the client name of the session that Lister describes.
 const lister = "lists"
 
-// Lister returns the want of a session that belongs to no client, makes no calls and answers
-// no questions. It declares the capabilities, or all of them if nil, because a server may
-// offer more to a client with capabilities.
+// Lister returns the want of a session that belongs to no client and answers no questions.
+// It declares the capabilities, or all of them if nil, because a server may offer more to a
+// client with capabilities.
 func Lister(capabilities json.RawMessage) Want {
 	if capabilities == nil {
 		capabilities = json.RawMessage(`{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`)
@@ -290,8 +290,8 @@ func (c *Catalog) equal(o *Catalog) bool {
 	return err == nil && err2 == nil && string(left) == string(right)
 }
 
-// refreshSoon fetches the lists that the sessions of a client determine after a delay.
-// Several calls within the delay cause one fetch.
+// refreshSoon fetches the lists that the sessions of a client determine. It starts after a
+// delay, in the background; several calls within the delay cause one fetch.
 func (u *Upstream) refreshSoon(client string, want Want) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

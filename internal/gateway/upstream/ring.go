@@ -67,7 +67,7 @@ func (r *Ring) Last(n int) []string {
 	return lines[max(0, len(lines)-n):]
 }
 
-// plainText removes terminal control sequences.
+// plainText removes control characters other than tabs, and replaces invalid UTF-8.
 func plainText(line string) string {
 	return strings.Map(func(c rune) rune {
 		if c < ' ' && c != '\t' || c == 0x7f || c >= 0x80 && c < 0xa0 {

@@ -150,8 +150,8 @@ func (s *Session) Do(ctx context.Context, c Call) (json.RawMessage, error) {
 	return answer.Result, nil
 }
 
-// dispatchCall sends a call in the background. p gets the messages of the call; end cancels
-// the sending.
+// dispatchCall sends a call in the background. If sending fails, p gets the error; end
+// cancels the sending.
 func (s *Session) dispatchCall(ctx context.Context, m outgoing, params []jsonrpc.Member, p *pending) (end func()) {
 	m.text = jsonrpc.Request(json.RawMessage(m.call), m.method, jsonrpc.Object(params...))
 	ctx, cancel := context.WithCancel(ctx)
@@ -197,8 +197,9 @@ func (s *Session) unregister(id string) {
 	delete(s.calls, id)
 }
 
-// GoneError is the error of a call that was not carried out: the session had ended before,
-// or the server had lost the session and did not accept the call.
+// GoneError is the error of a call that was not carried out: the server could not be
+// reached, the session had ended before, or the server had lost the session and did not
+// accept the call.
 type GoneError struct{ Reason error }
 
 // Error implements error.
@@ -245,9 +246,10 @@ const (
 	defaultMaxTime = time.Hour
 )
 
-// NoAnswer is the error of a call that was not answered.
+// NoAnswer is the error of a call that was not answered, or of a server that did not start.
 type NoAnswer struct {
-	// Late reports a timeout; otherwise the server was unreachable or exited.
+	// Late reports a timeout; otherwise the server was unreachable, exited, or cut off its
+	// answer.
 	Late bool
 	Err  error
 }

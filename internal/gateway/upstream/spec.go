@@ -32,11 +32,13 @@ const MaxNameLength = 40
 
 var nameForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9.-]|_[a-zA-Z0-9.-])*$`) })
 
-// CheckName returns an error for a name that would make tool names ambiguous.
+// CheckName returns an error unless a name has at most MaxNameLength letters, digits, dots,
+// dashes and single underscores, and begins with a letter or a digit. A double underscore
+// would make the names of tools ambiguous.
 func CheckName(name string) error {
 	if len(name) > MaxNameLength || !nameForm().MatchString(name) {
 		return guideway.Errorf(guideway.CodeInvalid, "invalid upstream name %q", name).
-			WithFix("use at most %d letters, digits, dots, dashes and single underscores, such as \"github\"", MaxNameLength)
+			WithFix("use at most %d letters, digits, dots, dashes and single underscores, and begin with a letter or a digit, such as \"github\"", MaxNameLength)
 	}
 	return nil
 }
@@ -93,7 +95,8 @@ func invalidSpec(fix, format string, args ...any) error {
 	return guideway.Errorf(guideway.CodeInvalid, format, args...).WithFix("%s", fix)
 }
 
-// checkTransport returns an error for settings that do not fit the transport.
+// checkTransport returns an error if settings of the transport are missing or do not fit
+// together.
 func (s *Spec) checkTransport() error {
 	switch {
 	case s.Command == "" && s.URL == "":
@@ -120,8 +123,8 @@ func (s *Spec) checkTransport() error {
 	return nil
 }
 
-// checkURL returns an error unless a text is an http or https URL without a password,
-// because URLs are logged.
+// checkURL returns an error unless a text is empty, or an http or https URL without a user
+// name and a password: URLs are logged.
 func checkURL(text string) error {
 	if text == "" {
 		return nil
@@ -138,8 +141,8 @@ func checkURL(text string) error {
 	return nil
 }
 
-// Hash returns a hash of all settings that identify the server. Data that was stored for a
-// different hash is not reused.
+// Hash returns a hash of all settings of the server. Data that was stored for a different
+// hash is not reused.
 func (s *Spec) Hash() string {
 	text, _ := json.Marshal(s) // strings, lists and maps always marshal
 	sum := sha256.Sum256(text)

@@ -48,7 +48,8 @@ func (u *Upstream) startSlot(made *slot, key string, want Want) {
 	}
 }
 
-// sessionEnded removes a session that has ended.
+// sessionEnded removes a session that has ended, and records its end as a failure unless
+// this side closed it.
 func (u *Upstream) sessionEnded(key string, s *slot, cause error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -220,7 +221,7 @@ func (u *Upstream) handleNotification(client, method string, params json.RawMess
 	}
 }
 
-// listAgain fetches the lists that the sessions of a client determine after a delay.
+// listAgain schedules a fetch of the lists that the sessions of a client determine.
 func (u *Upstream) listAgain(client string) {
 	want := Want{}
 	if client == lister {

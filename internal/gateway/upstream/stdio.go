@@ -162,8 +162,8 @@ func (p *process) close() {
 	<-p.exited
 }
 
-// readMessages delivers the lines of a server until its output ends. A line that is not an
-// object is a log line.
+// readMessages delivers the lines of a server until its output ends. A line that does not
+// begin like an object or a list is a log line.
 func readMessages(out io.Reader, limit int, log *Ring, to receiver) error {
 	in := bufio.NewReaderSize(out, 64<<10)
 	for {

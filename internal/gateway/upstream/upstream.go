@@ -169,7 +169,7 @@ func (u *Upstream) Session(ctx context.Context, want Want) (s *Session, done fun
 			case <-full:
 				continue
 			case <-patience.C:
-				return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "the call was not sent: all sessions of this client with the upstream %s are busy or wait for answers", u.spec.Name).
+				return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "the call was not sent: all sessions that this client may use with the upstream %s are busy or wait for answers", u.spec.Name).
 					WithFix("answer the open questions, or call again later")
 			case <-ctx.Done():
 				return nil, nil, context.Cause(ctx)
@@ -456,7 +456,7 @@ type Condition string
 
 // The conditions.
 const (
-	// ConditionIdle: never started, because it was not needed yet.
+	// ConditionIdle: has no session, because none is needed.
 	ConditionIdle Condition = "idle"
 	// ConditionRunning: has a session.
 	ConditionRunning Condition = "running"

@@ -54,8 +54,8 @@ type Grant struct {
 // May reports whether the grant has a right.
 func (g Grant) May(r Right) bool { return slices.Contains(g.Rights, r) }
 
-// Person reports whether the request counts as a person's: it comes from a logged in
-// browser or has a token that acts for a person.
+// Person reports whether an answer of the request counts as a person's: it comes from a
+// page of a logged in browser or has a token of ScopeApprove.
 func (g Grant) Person() bool {
 	return (g.Proof == ProofBrowser || g.Proof == ProofToken) && g.May(RightAnswer)
 }

@@ -22,7 +22,7 @@ type Authenticator struct {
 
 // ErrRevoked is the cancellation cause of a request after its token was revoked or has
 // expired.
-var ErrRevoked = errors.New("the token of the client was revoked")
+var ErrRevoked = errors.New("the token of the client was revoked or has expired")
 
 // TokenLease is the access of a client with a named token, as long as the token is valid.
 type TokenLease struct {

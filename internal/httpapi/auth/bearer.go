@@ -26,8 +26,8 @@ type Bearer struct {
 	user   string
 }
 
-// NewBearer returns an error if the token or the user is missing: an empty token would
-// accept every request.
+// NewBearer returns an error if the token is malformed or a named token, or if the user is
+// missing.
 func NewBearer(opts BearerOptions) (*Bearer, error) {
 	if !validToken(opts.Token) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token is not valid").

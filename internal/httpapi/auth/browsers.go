@@ -110,7 +110,7 @@ func (b *BrowserSessions) findLink(code string) (link, error) {
 		return link{}, err
 	}
 	if err != nil || l.User == "" || !b.links.now().Before(l.Expires) {
-		return link{}, guideway.Errorf(guideway.CodeUnauthorized, "this login link was already used or is older than five minutes").
+		return link{}, guideway.Errorf(guideway.CodeUnauthorized, "this login link is invalid, was already used or is older than five minutes").
 			WithFix("create a new link with: guideway open")
 	}
 	return l, nil

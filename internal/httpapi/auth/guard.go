@@ -51,9 +51,9 @@ func NewGuard(opts GuardOptions) (*Guard, error) {
 	return g, nil
 }
 
-// Handler wraps next. A request with a foreign Host or Origin gets 403 and a JSON body that
-// explains how to allow the host or the origin. Handler answers a preflight of an allowed
-// origin, because it carries no credential.
+// Handler wraps next. A request with a foreign Host or Origin, or that a browser sends for
+// another page, gets 403 and a JSON body with a fix. Handler answers a preflight of an
+// allowed origin, because it carries no credential.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.checkRequest(r); err != nil {

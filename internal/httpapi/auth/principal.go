@@ -58,8 +58,8 @@ func SystemUser() (string, error) {
 	return systemUserName(u, err, os.Getuid())
 }
 
-// systemUserName returns the name of a user, or a name made of its number, which is
-// negative on Windows.
+// systemUserName returns the name of a user, or a name made of uid if the user has none.
+// uid is negative on Windows; without a name, systemUserName then returns an error.
 func systemUserName(u *user.User, err error, uid int) (string, error) {
 	switch {
 	case err == nil && u.Username != "":

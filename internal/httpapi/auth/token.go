@@ -45,7 +45,7 @@ func LoadOrCreateToken(path string) (token string, created bool, err error) {
 	}
 	if !validToken(token) {
 		return "", false, guideway.Errorf(guideway.CodeInvalid,
-			"the token file %s does not contain one token: 32 characters or more of letters, digits and -._~+/ on one line", path).
+			"the token file %s does not contain one token: 32 to 512 letters, digits and -._~+/ on one line", path).
 			WithFix("restore the file, or delete it to create a new token; clients then need the new token")
 	}
 	return token, created, nil

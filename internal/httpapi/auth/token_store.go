@@ -46,7 +46,7 @@ func newTokenStore(dir string, now func() time.Time) tokenStore {
 	return tokenStore{dir: dir, now: now}
 }
 
-// newSecret returns a secret of n random bytes.
+// newSecret returns a prefix and n random bytes in base64.
 func newSecret(prefix string, n int) string {
 	secret := make([]byte, n)
 	_, _ = rand.Read(secret) // never returns an error: the process ends instead

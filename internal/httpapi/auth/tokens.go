@@ -48,7 +48,8 @@ func scopeNames() []string {
 	return names
 }
 
-// Person reports whether a token with the scope counts as a person.
+// Person reports whether a token with the scope decides for a person: about gates, or about
+// what agents may use.
 func (s Scope) Person() bool { return s == ScopeApprove || s == ScopeManage }
 
 // Exposure is how upstream tools are exposed to a client.

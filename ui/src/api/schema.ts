@@ -50,7 +50,7 @@ export interface paths {
         };
         /**
          * Get the caller and its rights
-         * @description The answer also reports whether the browser has the key of this origin, which commands need.
+         * @description The rights of a browser include commands only if the request is known to come from a page of this server.
          */
         get: operations["getMe"];
         put?: never;
@@ -693,7 +693,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Stream the events of a run */
+        /** Stream the state of a run and the messages of its agents */
         get: operations["streamMachineRun"];
         put?: never;
         post?: never;
@@ -1018,7 +1018,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the tools that wait for approval, with their changes */
+        /** List the tools, prompts and pages that wait for approval, with their changes */
         get: operations["getUpstreamWaiting"];
         put?: never;
         post?: never;
@@ -1038,8 +1038,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Approve tools by their hashes
-         * @description If a hash differs from the current one, no tool is approved.
+         * Approve tools, prompts and pages by their hashes
+         * @description If a hash differs from the current one, nothing is approved.
          */
         post: operations["approveTools"];
         delete?: never;
@@ -1217,7 +1217,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Validate a session document; errors never block an agent */
+        /** List the results of the validations of a session document */
         get: operations["getSessionValidation"];
         put?: never;
         post?: never;
@@ -1309,7 +1309,7 @@ export interface paths {
         };
         /**
          * Get request counts, error counts and durations by tool
-         * @description Of the last day, unless since or until is given.
+         * @description Of the last day, unless since is given.
          */
         get: operations["getRequestStats"];
         put?: never;
@@ -1403,7 +1403,7 @@ export interface components {
             /** @enum {unknown} */
             proof: "bearer" | "browser" | "token";
             rights: ("read" | "contents" | "registry" | "work" | "answer" | "manage")[];
-            /** @description Whether the caller answers gates as a person. */
+            /** @description True if the caller's answers to gates count as a person's. */
             person: boolean;
         };
         /** @description The metadata of a stored context. */
@@ -1415,9 +1415,9 @@ export interface components {
             /** @description The run's last event at that time. */
             runSeq?: number;
             parentId?: string;
-            /** @description Whether its parent had another successor already. */
+            /** @description True if the parent already had another successor. */
             branch?: boolean;
-            /** @description Whether no checkpoint follows it. */
+            /** @description True if no checkpoint follows this one. */
             head: boolean;
             /** @description The number of the checkpoint in its session. */
             number: number;
@@ -1512,7 +1512,7 @@ export interface components {
                 /** @description The value afterwards; a long one as a truncated text. */
                 after?: unknown;
             }[];
-            /** @description Whether there are more changes. */
+            /** @description True if there are more changes. */
             more?: boolean;
         };
         RunContext: {
@@ -1555,7 +1555,7 @@ export interface components {
                 steps: number;
                 /** @description The reference that workflow_checkpoint_load reads. */
                 ref: string;
-                /** @description Whether a model wrote the text. */
+                /** @description True if a model wrote the text. */
                 written?: boolean;
                 sections?: {
                     title: string;
@@ -1632,7 +1632,7 @@ export interface components {
             path: string;
             /** @description The revision of the source, such as a commit. */
             revision?: string;
-            /** @description Whether the file does not load any more; this is the last version that did. */
+            /** @description True if the file no longer loads; this is the last version that did. */
             stale?: boolean;
         };
         WorkflowList: {
@@ -1666,7 +1666,7 @@ export interface components {
             rank: number;
             trust: string;
             /**
-             * @description The uses of the content that need no review by a person.
+             * @description The limit on the use of the content; by default it follows from trust.
              * @enum {unknown}
              */
             level?: "trusted" | "review" | "blocked";
@@ -1679,7 +1679,7 @@ export interface components {
             rank: number;
             trust: string;
             /**
-             * @description The uses of the content that need no review by a person.
+             * @description The limit on the use of the content; by default it follows from trust.
              * @enum {unknown}
              */
             level?: "trusted" | "review" | "blocked";
@@ -1714,7 +1714,7 @@ export interface components {
             served: number;
             /** Format: date-time */
             loaded: string;
-            /** @description Whether a person may save definitions in it. */
+            /** @description True if a person may save definitions in the source. */
             writable: boolean;
         };
         Diagnostic: {
@@ -1763,7 +1763,7 @@ export interface components {
             bindings?: components["schemas"]["HookBinding"][];
             /** @enum {unknown} */
             state: "off" | "active" | "changed" | "broken" | "template";
-            /** @description Whether it was approved, even if it changed since. */
+            /** @description True if the graph was approved, even if it has changed since. */
             enabled: boolean;
             /** @description Why the graph does not load, or why it is enabled but not active. */
             why?: string;
@@ -1771,13 +1771,13 @@ export interface components {
             path: string;
             /** @description The revision of the source, such as a commit. */
             revision?: string;
-            /** @description Whether the source belongs to the user and not to a project. */
+            /** @description True if the source belongs to the user and not to a project. */
             own: boolean;
-            /** @description Whether a person may save it in its source. */
+            /** @description True if a person may save the graph in its source. */
             writable: boolean;
             /** @description The hash of the graph's behavior, which is needed to enable the graph. */
             pin?: string;
-            /** @description Whether the file does not load any more; this is the last version that did. */
+            /** @description True if the file no longer loads; this is the last version that did. */
             stale?: boolean;
             /** @description Active graphs that apply to some of the same requests. */
             overlaps?: string[];
@@ -1831,7 +1831,7 @@ export interface components {
         HookEnable: {
             /** @description The pin of the reviewed version. */
             pin: string;
-            /** @description Whether to disable the active graphs that wrap the same requests. */
+            /** @description True to disable the active graphs that wrap the same requests. */
             replace?: boolean;
         };
         HookEnabled: {
@@ -1848,7 +1848,7 @@ export interface components {
             who?: string;
             note?: string;
             base: string;
-            /** @description Whether it is the content of the file. */
+            /** @description True if this version is the content of the file. */
             current: boolean;
         };
         HookVersions: {
@@ -1989,7 +1989,7 @@ export interface components {
                 code: string;
                 message: string;
                 node?: string;
-                /** @description Whether the call was sent. */
+                /** @description True if the call was sent. */
                 sent: boolean;
             };
             nodes: components["schemas"]["HookNodeTrace"][];
@@ -2004,7 +2004,7 @@ export interface components {
             format: "json" | "yaml";
             /** @description The version of the text. */
             base: string;
-            /** @description Whether a person may save it in its source. */
+            /** @description True if a person may save the definition in its source. */
             writable: boolean;
             diagnostics: components["schemas"]["Diagnostic"][];
         };
@@ -2097,7 +2097,7 @@ export interface components {
             kind: components["schemas"]["PositionKind"];
             step?: string;
             title?: string;
-            /** @description Whether it waits at a gate that only a person can open. */
+            /** @description True if the run waits at a gate that only a person can open. */
             person?: boolean;
             /** @description The number of completed steps. */
             done: number;
@@ -2236,11 +2236,11 @@ export interface components {
             loop?: components["schemas"]["LoopPosition"];
             message?: string;
             options?: components["schemas"]["Option"][];
-            /** @description Whether only a person can answer the gate. */
+            /** @description True if only a person can answer the gate. */
             person?: boolean;
-            /** @description Whether the gate accepts decline instead of an option. */
+            /** @description True if the gate accepts decline instead of an option. */
             declinable?: boolean;
-            /** @description Whether the step requires notes. */
+            /** @description True if the step requires notes. */
             needsNotes?: boolean;
             /** @description Guides that the prompt names. */
             guides?: {
@@ -2429,7 +2429,7 @@ export interface components {
             status: components["schemas"]["RunStatus"];
             position: components["schemas"]["Position"];
             next?: components["schemas"]["Call"];
-            /** @description Whether the command was executed before. */
+            /** @description True if the command was executed before. */
             replayed?: boolean;
         };
         /** @description An input of a machine or of a state. */
@@ -2454,7 +2454,7 @@ export interface components {
             hash?: string;
             source: string;
             path: string;
-            /** @description Whether it has a recording. */
+            /** @description True if the machine has a recording. */
             demo: boolean;
             /** @description The revision of the source, such as a commit. */
             revision?: string;
@@ -2472,7 +2472,7 @@ export interface components {
             from: string;
             to: string;
             sure: boolean;
-            /** @description Whether the transition is the error handler's. */
+            /** @description True if the transition is the error handler's. */
             failed?: boolean;
         };
         /** @description The parts of a machine's pin. */
@@ -2505,7 +2505,7 @@ export interface components {
             status: string;
             state?: string;
             parent?: string;
-            /** @description Whether it waits for a person. */
+            /** @description True if the run waits for a person. */
             person?: boolean;
             /** Format: date-time */
             createdAt: string;
@@ -2524,7 +2524,7 @@ export interface components {
                 [key: string]: unknown;
             };
             goal?: string;
-            /** @description Whether the recording of the machine answers instead of models. */
+            /** @description True if the recording of the machine answers instead of models. */
             demo?: boolean;
         };
         MachineInput: {
@@ -2599,7 +2599,7 @@ export interface components {
             question?: string;
             pause?: components["schemas"]["MachinePause"];
             unknown?: string;
-            /** @description The result. */
+            /** @description The result of the run. */
             output?: unknown;
             states: string[];
             usage: components["schemas"]["MachineUsage"];
@@ -2685,7 +2685,7 @@ export interface components {
             /** @constant */
             success: true;
             count: number;
-            /** @description Whether it has the documents of all projects. */
+            /** @description True if the list has the documents of all projects. */
             unified: boolean;
             sessions: components["schemas"]["SessionSummary"][];
         };
@@ -2831,7 +2831,7 @@ export interface components {
             /** @description JSON; only the beginning if it was truncated. */
             text: string;
             cut?: boolean;
-            /** @description Whether secrets were redacted. */
+            /** @description True if secrets were removed. */
             redacted?: boolean;
         };
         RequestGraph: {
@@ -2847,11 +2847,11 @@ export interface components {
             label?: string;
             type: string;
             ms: number;
-            /** @description Whether it is a fire-and-forget hook. */
+            /** @description True if the node belongs to a fire-and-forget hook. */
             fireAndForget?: boolean;
-            /** @description Whether it was still running. */
+            /** @description True if the node was still running. */
             pending?: boolean;
-            /** @description Whether the call was skipped because a hook answered. */
+            /** @description True if the call was skipped because a hook answered. */
             skipped?: boolean;
             branch?: string;
             error?: {
@@ -2894,7 +2894,7 @@ export interface components {
             /** @description The recording of requests on this server. */
             recording: {
                 on: boolean;
-                /** @description Whether arguments and answers are recorded. */
+                /** @description True if arguments and answers are recorded. */
                 bodies: boolean;
                 /** @description The error of the last write. */
                 error?: string;
@@ -2978,7 +2978,7 @@ export interface components {
         };
         /**
          * @description wrong has an invalid configuration, elsewhere belongs to another project than the
-         *     server, idle was not used yet, failed is retried later, off means that the
+         *     server, idle has no session, failed is retried later, off means that the
          *     toolset "gateway" is off.
          * @enum {unknown}
          */
@@ -3014,7 +3014,7 @@ export interface components {
             error?: string;
             /** @description The number of tools; -1 if they were never listed. */
             tools: number;
-            /** @description The number of tools that wait for approval. */
+            /** @description The number of tools */
             waiting: number;
             /** Format: date-time */
             askedAt?: string;
@@ -3026,7 +3026,7 @@ export interface components {
         UpstreamList: {
             /** @constant */
             success: true;
-            /** @description Whether agents see the upstreams. */
+            /** @description True if agents can use the upstreams. */
             on: boolean;
             upstreams: components["schemas"]["UpstreamSummary"][];
         };
@@ -3097,7 +3097,7 @@ export interface components {
             error?: string;
             /** @description The number of tools; -1 if they were never listed. */
             tools: number;
-            /** @description The number of tools that wait for approval. */
+            /** @description The number of tools */
             waiting: number;
             /** Format: date-time */
             askedAt?: string;
@@ -3144,10 +3144,11 @@ export interface components {
         };
         WaitingTool: {
             upstream: string;
+            /** @description The name of the tool, prompt: and the name of the prompt, or page: and the URI of the page. */
             tool: string;
             /** @enum {unknown} */
             why: "new" | "changed" | "gone";
-            /** @description The hash to approve; absent for a tool that is no longer offered. */
+            /** @description The hash to approve; absent if the upstream no longer offers it. */
             hash?: string;
             /** @description The changed values. Invisible characters are escaped. */
             changes: {
@@ -3174,7 +3175,7 @@ export interface components {
             text: string;
             /** @description The names of the servers to import; by default all. */
             chosen?: string[];
-            /** @description Whether to change nothing and only report the servers. */
+            /** @description True to change nothing and only report the servers. */
             look?: boolean;
         };
         ImportAnswer: {
@@ -3263,7 +3264,7 @@ export interface components {
                 "application/json": components["schemas"]["Problem"];
             };
         };
-        /** @description The credential does not allow it, the origin is foreign, or only a person can open the gate. */
+        /** @description The credential does not allow the request, the origin is foreign, or only a person can open the gate. */
         Forbidden: {
             headers: {
                 [name: string]: unknown;
@@ -3272,7 +3273,7 @@ export interface components {
                 "application/json": components["schemas"]["Problem"];
             };
         };
-        /** @description It does not exist or is not yours. */
+        /** @description The named object does not exist or is not yours. */
         NotFound: {
             headers: {
                 [name: string]: unknown;
@@ -3588,7 +3589,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description steps, phases or hooks. */
+                /** @description steps, phases, hooks or machines. */
                 dialect: string;
             };
             cookie?: never;
@@ -4446,7 +4447,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The result. */
+            /** @description The machines. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4470,7 +4471,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The result. */
+            /** @description The machine. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4500,7 +4501,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The result. */
+            /** @description A page of runs. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4561,7 +4562,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The result. */
+            /** @description The run. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4578,8 +4579,8 @@ export interface operations {
     listMachineEvents: {
         parameters: {
             query?: {
-                /** @description Replaces Last-Event-ID for clients that cannot send headers. */
-                after?: components["parameters"]["After"];
+                /** @description Only events after this number. */
+                after?: number;
                 /** @description The maximum number of results. */
                 limit?: number;
             };
@@ -4592,7 +4593,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The result. */
+            /** @description A page of events. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4719,7 +4720,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The new state of the run, which continues in the background. */
+            /** @description The new state of the run. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5226,7 +5227,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The current tools. */
+            /** @description The upstream with its current tools. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5288,7 +5289,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The tools of the last listing. */
+            /** @description The changes since the approvals, as far as the lists of the upstream are known. */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Hostile is a server with hostile tools and lists; see HostileTools.
+// Hostile is a server with hostile tools and lists; see hostileTools.
 const Hostile = "vile"
 
 // The additional tools of a hostile server.
@@ -17,8 +17,8 @@ const (
 	Strangers = "strangers"
 	// Shout sends notifications of 10 MB each, and answers.
 	Shout = "shout"
-	// Abyss answers with deeper nesting than any reader supports, Wide with a message of
-	// too many members, Latin with invalid UTF-8.
+	// Abyss answers with nesting deeper than a message may have, Wide with a message of too
+	// many members, Latin with invalid UTF-8.
 	Abyss = "abyss"
 	Wide  = "wide"
 	Latin = "latin"

@@ -24,23 +24,26 @@ const (
 	// Modern also supports 2026-07-28; Old supports only 2024-11-05.
 	Modern = "modern"
 	Old    = "old"
-	// ExitsOnUnknown exits at the first message other than initialize.
+	// ExitsOnUnknown exits at server/discover.
 	ExitsOnUnknown = "shy"
-	// NeverAnswers never answers; ExitsAfterInit exits right after the handshake.
+	// NeverAnswers answers no handshake; ExitsAfterInit exits right after the handshake.
 	NeverAnswers   = "mute"
 	ExitsAfterInit = "dying"
-	// Endless has lists without an end; CyclicPages returns the same page again.
+	// Endless has a list of tools without an end; CyclicPages returns the same page of
+	// tools again.
 	Endless     = "endless"
 	CyclicPages = "circle"
-	// Poisoned hides instructions in descriptions; Colliding has colliding, reserved and
-	// overlong names; CaseVariant has members whose names differ in case.
+	// Poisoned hides text in descriptions and titles; Colliding has colliding, reserved,
+	// overlong and invalid tools; CaseVariant has a tool with two members whose names
+	// differ only in case.
 	Poisoned    = "poisoned"
 	Colliding   = "colliding"
 	CaseVariant = "casevariant"
-	// Changing changes a description at each list, Growing adds a tool and a prompt.
+	// Changing changes a tool and a prompt from the second list on, Growing adds a tool and
+	// a prompt.
 	Changing = "changing"
 	Growing  = "growing"
-	// Flood reports changes endlessly.
+	// Flood reports thousands of changes after the handshake.
 	Flood = "flood"
 	// Phishing asks by URL, regardless of the client's capabilities.
 	Phishing = "phishing"
@@ -67,11 +70,12 @@ const (
 type Server struct {
 	modes []string
 	out   io.Writer
-	// Environ is the result of the tool "env".
+	// Environ is the environment of the server, which the tool "env" returns.
 	Environ []string
 	// Crash runs for the tool "crash".
 	Crash func()
-	// Count runs for the tool "count".
+	// Count runs for the tools "count" and "work", and for events that tests count, such as
+	// a cancellation.
 	Count func()
 
 	mu      sync.Mutex
@@ -115,7 +119,7 @@ type message struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// Serve answers messages until the input ends.
+// Serve answers messages until the input ends or the server exits.
 func (s *Server) Serve(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
@@ -479,7 +483,7 @@ func (s *Server) learnTool(text string) {
 	s.writeLine(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 }
 
-// callBroken runs the tools with invalid answers.
+// callBroken runs the tools with invalid or unusual answers.
 func (s *Server) callBroken(tool string, m message) {
 	id := string(m.ID)
 	switch tool {
@@ -502,7 +506,7 @@ func (s *Server) callBroken(tool string, m message) {
 	}
 }
 
-// askPerson sends an elicitation.
+// askPerson answers the tool "ask" after an elicitation.
 func (s *Server) askPerson(m message, what string, responses json.RawMessage, state string) {
 	form := `{"mode":"form","message":` + string(quoteText(what)) + `,"requestedSchema":{"type":"object","properties":{"ok":{"type":"string"}}}}`
 	if s.hasMode(Phishing) {
