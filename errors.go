@@ -40,7 +40,7 @@ type Error struct {
 	Code Code
 	// Message describes the error and its cause, in lower case and without a full stop.
 	Message string
-	// Fix is the next step: a call or a command that works.
+	// Fix describes how to correct the error. It may be empty.
 	Fix string
 	// Err is the cause, for errors.Is and errors.As. It may be nil.
 	Err error
@@ -54,7 +54,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf returns an Error with a code. A %w in the format wraps its cause.
+// Errorf returns an Error with a code. A single %w in the format sets its cause.
 func Errorf(code Code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: err.Error(), Err: errors.Unwrap(err)}

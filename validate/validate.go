@@ -17,7 +17,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// Options describe a document. Empty fields are detected.
+// Options describe a document. An empty Dialect or Kind is detected.
 type Options struct {
 	// File is the name of the document in diagnostics. Its extension distinguishes YAML
 	// from JSON if the text does not.
@@ -61,7 +61,7 @@ type Error struct {
 	Diagnostics []guideway.Diagnostic
 }
 
-// Error returns the errors, one per line with its fix.
+// Error returns the errors with their fixes, without the warnings.
 func (e *Error) Error() string {
 	var lines []string
 	for _, d := range e.Diagnostics {

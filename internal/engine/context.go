@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// The context keys that the engine writes. All other keys belong to the caller and are
-// returned unchanged.
+// The engine's keys of a context. All other keys are variables of the caller or of the
+// current loop.
 const (
 	keyCurrentLoop = "_currentLoop"
 	keyLoopState   = "_loopState"
@@ -32,7 +32,8 @@ type loopHint struct {
 	warnings  []string
 }
 
-// readLoopState decodes _loopState and ignores invalid values.
+// readLoopState decodes _loopState. It ignores invalid values, and all but the first 10
+// warnings of a loop.
 func readLoopState(context map[string]any) map[string]loopHint {
 	states, _ := context[keyLoopState].(map[string]any)
 	out := make(map[string]loopHint, len(states))
@@ -104,8 +105,8 @@ func (r *replay) buildContext(current *item) map[string]any {
 	return out
 }
 
-// encodeLoopState returns _loopState, the minimum that the engine needs for the next call.
-// It omits a loop that was skipped without a round, so the loop is evaluated again.
+// encodeLoopState returns _loopState. It omits a loop without a round, unless the caller
+// has reported the loop as done; an omitted loop is evaluated again.
 func (r *replay) encodeLoopState() map[string]any {
 	states := make(map[string]any)
 	for id, lp := range r.loops {

@@ -29,15 +29,14 @@ type Start struct {
 
 // Continue submits the input that the position asks for.
 type Continue struct {
-	// Output is checked by the step's criteria. If the step has none, Output or Notes must
-	// not be blank.
+	// At a step, Output or Notes must not be blank. The step's criteria check only Output.
 	Output string
 	Notes  string
 	// Context sets variables.
 	Context map[string]any
-	// Answer answers a gate with the ID of an option.
+	// Answer answers or declines a gate.
 	Answer *Answer
-	// Skip skips a step that is not required.
+	// Skip skips an optional step, or the rest of an optional phase.
 	Skip *Skip
 	// Step, if set, must be the ID of the position; the command is refused if the run is at
 	// a different step.
@@ -55,7 +54,7 @@ type Answer struct {
 	Note    string
 }
 
-// Skip skips a step that is not required.
+// Skip skips an optional step, or the rest of an optional phase.
 type Skip struct{ Reason string }
 
 // Abort ends a run permanently.
@@ -67,7 +66,8 @@ type Refusal struct {
 	Rule string `json:"rule"`
 	// Message describes the violation.
 	Message string `json:"message"`
-	// Given is the rejected value, Allowed the accepted ones.
+	// Given and Allowed depend on the rule. Given is usually the rejected value, and
+	// Allowed the accepted values or the limit.
 	Given   any `json:"given,omitempty"`
 	Allowed any `json:"allowed,omitempty"`
 	// Issues are the criteria that an output does not meet.
@@ -77,7 +77,7 @@ type Refusal struct {
 // Error implements error.
 func (r *Refusal) Error() string { return r.Message }
 
-// The rules that a command can violate.
+// Rules that a command can violate.
 const (
 	RuleNotStarted      = "run-not-started"
 	RuleStarted         = "run-started"
@@ -120,7 +120,7 @@ func (p *Program) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
 	return addConsequences(p, s, done), nil
 }
 
-// decideWait accepts the variables that a run waits for, and no other input.
+// decideWait accepts variables, and no other input.
 func (p *Program) decideWait(s State, c *Continue) ([]Event, *Refusal) {
 	handedIn := !isBlank(c.Output) || !isBlank(c.Notes)
 	if len(c.Context) > 0 && !handedIn {
@@ -133,7 +133,8 @@ func (p *Program) decideWait(s State, c *Continue) ([]Event, *Refusal) {
 	return nil, r
 }
 
-// newWaitRefusal refuses an input that does not set the variables that the run waits for.
+// newWaitRefusal returns the refusal of an input other than variables, when the run waits
+// for variables.
 func newWaitRefusal(needs []Need) *Refusal {
 	names := make([]string, len(needs))
 	for i, n := range needs {
@@ -176,8 +177,8 @@ func (p *Program) judgeOutput(s State, step *steps.Step, c *Continue) (Event, *R
 // isBlank reports whether a text consists of white space, as defined for criteria.
 func isBlank(text string) bool { return strings.TrimFunc(text, expr.IsSpace) == "" }
 
-// checkCriteria refuses an output that does not meet the step's criteria. A step without
-// criteria accepts notes in place of an output.
+// checkCriteria refuses an output that does not meet the step's criteria, or that repeats
+// one of their issues or suggestions. A step without criteria accepts any output.
 func checkCriteria(step *steps.Step, output string, vars expr.Lookup) *Refusal {
 	if step.Criteria == nil {
 		return nil
@@ -190,13 +191,14 @@ func checkCriteria(step *steps.Step, output string, vars expr.Lookup) *Refusal {
 		return &Refusal{Rule: RuleCriteria, Message: "the output does not meet the step's criteria", Issues: res.Issues}
 	}
 	if isIssueEcho(step, output, vars) {
-		return &Refusal{Rule: RulePlaceholder, Given: map[string]any{"output": output}, Message: "output is an issue of a refusal: replace it with the actual content"}
+		return &Refusal{Rule: RulePlaceholder, Given: map[string]any{"output": output}, Message: "output repeats the text of a refusal: replace it with the actual content"}
 	}
 	return nil
 }
 
-// isIssueEcho reports whether an output is an issue or a hint of the refusal of an empty
-// output. An issue contains the text that a rule requires.
+// isIssueEcho reports whether an output repeats an issue or a suggestion that the criteria
+// return for an empty output. Such an output could meet the criteria, because an issue
+// quotes the text that a rule requires.
 func isIssueEcho(step *steps.Step, output string, vars expr.Lookup) bool {
 	res, err := step.Criteria.Check("", vars)
 	if err != nil {
@@ -215,7 +217,7 @@ func (p *Program) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {
 	}), nil
 }
 
-// checkAnswer refuses an input that does not answer the open gate with one of its options.
+// checkAnswer refuses an input that is not a permitted answer to the open gate.
 func checkAnswer(s State, c *Continue, options []Option, declinable bool) *Refusal {
 	ids := make([]string, len(options))
 	for i, o := range options {
@@ -237,8 +239,8 @@ func checkAnswer(s State, c *Continue, options []Option, declinable bool) *Refus
 	return nil
 }
 
-// checkContext refuses variables that only the server sets, and a context that is too
-// large.
+// checkContext refuses variables that only the server sets, and a context that is nested
+// too deep or too large.
 func (p *Program) checkContext(s State, context map[string]any) *Refusal {
 	if r := checkOwned(context, p.isServerVar); r != nil {
 		return r
@@ -264,7 +266,10 @@ func checkContextBounds(s State, context map[string]any) *Refusal {
 		return nil
 	}
 	text, err := jsontext.Marshal(mergeVars(s.Vars, context))
-	if n := len(text); err != nil || n > maxContextSize {
+	if err != nil {
+		return &Refusal{Rule: RuleContextTooLarge, Allowed: maxContextSize, Message: "the size of the context cannot be measured: " + err.Error()}
+	}
+	if n := len(text); n > maxContextSize {
 		return &Refusal{
 			Rule: RuleContextTooLarge, Given: n, Allowed: maxContextSize,
 			Message: fmt.Sprintf("the variables of the run have %d bytes as JSON, more than the %d that are allowed", n, maxContextSize),
@@ -327,7 +332,7 @@ func (p *Program) nextLoopEvent(s State, it *item) (Event, bool) {
 	x := resolveBounds(l, vars)
 	if x.reason != "" {
 		if p.isServerVar(expr.Root(boundsVar(l))) {
-			return Event{Kind: EventStepSkipped, Step: it.step.ID, Reason: x.reason + ", which only a loop sets"}, true
+			return Event{Kind: EventStepSkipped, Step: it.step.ID, Reason: x.reason + "; only a loop sets this variable"}, true
 		}
 		return Event{}, false
 	}

@@ -24,9 +24,9 @@ var (
 )
 
 // Decide returns the events of a legal command in the order in which to apply them, or a
-// refusal. It is pure: equal states and commands lead to equal results. The state may be
-// any prefix of a run's events; pending consequences of the prefix come first in the
-// result.
+// refusal. It is pure: equal states and commands lead to equal results. The state may
+// result from any prefix of a run's events; pending consequences of the prefix come first
+// in the result.
 func (p *Program) Decide(s State, c Command) ([]Event, *Refusal) { return decide(p, s, c) }
 
 // Decide returns the events of a legal command, or a refusal, as Program.Decide does.
@@ -35,8 +35,8 @@ func (p *PhaseProgram) Decide(s State, c Command) ([]Event, *Refusal) { return d
 // FoldFrom is like Fold for the events that follow a state of the same program.
 func (p *Program) FoldFrom(s State, events []Event) (State, error) { return foldFrom(p, s, events) }
 
-// FoldFrom is like Program.FoldFrom. Automatic events must equal those that the engine
-// derives.
+// FoldFrom is like Program.FoldFrom. Automatic events must match those that the engine
+// derives, except for texts and values.
 func (p *PhaseProgram) FoldFrom(s State, events []Event) (State, error) {
 	return foldFrom(p, s, events)
 }
@@ -111,9 +111,8 @@ func decideStart(d dialect, s State, c *Start) ([]Event, *Refusal) {
 	return addConsequences(d, s, Event{Kind: EventRunStarted, Vars: vars, Person: c.Person}), nil
 }
 
-// addConsequences appends the events that follow automatically from the given ones: skipped
-// steps, actions, start and end of loops and rounds, decisions, transitions, the end of the
-// run.
+// addConsequences appends the events that follow automatically from the given ones, such as
+// skipped steps, actions, rounds of loops, transitions and the end of the run.
 func addConsequences(d dialect, s State, events ...Event) []Event {
 	for _, e := range events {
 		s = Apply(s, e)

@@ -134,7 +134,7 @@ func (p *Program) recordEvent(d *StateDocument, e TimedEvent, s State) {
 	d.recordVars(e)
 }
 
-// positionNumber returns the 1-based number of a step: its index in the body of the current
+// positionNumber returns the 1-based number of a step or loop: in the body of the current
 // loop, or else among the top-level items.
 func (p *Program) positionNumber(id string, s State) int {
 	if s.Frame != nil {

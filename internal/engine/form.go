@@ -12,7 +12,7 @@ type Field struct {
 	Description string `json:"description,omitempty"`
 	// Type is the JSON type, if only one is accepted and it is not a string.
 	Type string `json:"type,omitempty"`
-	// Choices are the accepted values, if only these are.
+	// Choices are the accepted values, if no other value is accepted.
 	Choices []any `json:"choices,omitempty"`
 	// Optional is set if the call is complete without the field.
 	Optional bool `json:"optional,omitempty"`

@@ -19,7 +19,7 @@ func (p *PhaseProgram) Admit(s State, context map[string]any) *Refusal {
 	return p.checkContext(s, context)
 }
 
-// readSet collects the variables that a definition reads.
+// readSet collects the variables that a definition uses.
 type readSet map[string]bool
 
 func (r readSet) addCondition(e *expr.Expr) {

@@ -12,7 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
 )
 
-// loopBounds are the bounds of a counting loop, read from its variables.
+// loopBounds are the number of rounds and the list of a loop.
 type loopBounds struct {
 	// rounds is the number of rounds that the count or the list allows, or -1 for while and
 	// until.
@@ -87,8 +87,8 @@ func parseCount(v any) (int, bool) {
 	return int(f), true
 }
 
-// typeName returns the name of a JSON value's type as JavaScript's typeof does, because
-// WorkRail's messages use these names.
+// typeName returns the type name that WorkRail's messages use: that of JavaScript's typeof,
+// but "undefined" for null.
 func typeName(v any) string {
 	switch name := jsontext.TypeName(v); name {
 	case "null":

@@ -136,8 +136,8 @@ func (r *replay) findStep() (at *steps.Step, loop *item, unmet []*expr.Expr) {
 	return nil, nil, unmet
 }
 
-// activeLoop returns the loop that asks for a step and that the last completed step belongs
-// to, or that the caller's loop state names as started.
+// activeLoop returns the first loop that asks for a step and is active: the last completed
+// step belongs to it, or the caller's loop state contains a round of it.
 func (r *replay) activeLoop() *item {
 	var last string
 	if len(r.completed) > 0 {

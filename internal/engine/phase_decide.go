@@ -133,8 +133,8 @@ func (p *PhaseProgram) decideAssert(s State, ph PhaseState, c *Continue) ([]Even
 	return addConsequences(p, s, e), nil
 }
 
-// decideWait accepts the variables that a run waits for, and no other input. If the run
-// waits for a validate action, the variables must meet it.
+// decideWait accepts variables, and no other input. If the run waits for a validate action,
+// the variables must meet it.
 func (p *PhaseProgram) decideWait(s State, c *Continue) ([]Event, *Refusal) {
 	if len(c.Context) == 0 || !isBlank(c.Output) || !isBlank(c.Notes) {
 		return nil, newWaitRefusal(p.PositionOf(s).Needs)
@@ -235,7 +235,7 @@ func (p *PhaseProgram) omittedItems(ph PhaseState) []string {
 }
 
 // checkContext refuses variables that only the server sets, values of another type than
-// declared, and a context that is too large.
+// declared, and a context that is nested too deep or too large.
 func (p *PhaseProgram) checkContext(s State, context map[string]any) *Refusal {
 	if r := checkOwned(context, func(name string) bool { return slices.Contains(p.owned, name) }); r != nil {
 		return r

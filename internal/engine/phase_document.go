@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// StateDocument is a run of a phase workflow in the format of the state schema: 1-based
-// numbers instead of IDs.
+// StateDocument is a run in the format of the state schema of phase workflows. It refers to
+// phases and their items by 1-based numbers instead of IDs.
 type StateDocument struct {
 	WorkflowID      string `json:"workflowId"`
 	WorkflowVersion string `json:"workflowVersion"`
@@ -167,7 +167,7 @@ func (p *PhaseProgram) currentStep(s State) int {
 	}
 }
 
-// addPosition adds the current position to the document.
+// addPosition adds the variables, the current position and the status to the document.
 func (p *PhaseProgram) addPosition(d *StateDocument, s State, started map[int]time.Time) {
 	maps.Copy(d.Variables, s.Vars)
 	ph := p.currentState(s)

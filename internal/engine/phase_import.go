@@ -17,7 +17,7 @@ import (
 
 // Import returns the event that starts a run at the position of a state document, which
 // must be valid against the state schema. It trusts the document about completed work. A
-// document that does not match the workflow or has ended is an error with
+// document that does not match the workflow, or whose run has ended, is an error with
 // guideway.CodeInvalid.
 func (p *PhaseProgram) Import(document []byte) (Event, error) {
 	var d StateDocument
@@ -38,7 +38,8 @@ func (p *PhaseProgram) Import(document []byte) (Event, error) {
 	return Event{Kind: EventStateImported, Vars: vars, Value: value, Count: count, State: p.importPosition(&d, vars)}, nil
 }
 
-// checkDocument returns an error if a document does not match the workflow.
+// checkDocument returns an error if a document does not match the workflow or its run has
+// ended.
 func (p *PhaseProgram) checkDocument(d *StateDocument) error {
 	bad := func(format string, args ...any) error {
 		return guideway.Errorf(guideway.CodeInvalid, "the state does not match the workflow: "+format, args...)
@@ -103,8 +104,8 @@ func (p *PhaseProgram) checkNumbers(d *StateDocument) string {
 	return ""
 }
 
-// checkChoices describes an answer or branch of a document that does not exist, or returns
-// "".
+// checkChoices describes an answer or branch of a document that does not exist or leads to
+// a phase that does not exist, or returns "".
 func (p *PhaseProgram) checkChoices(d *StateDocument) string {
 	for _, k := range slices.Sorted(maps.Keys(d.CheckpointResponses)) {
 		phase, i := p.findPhaseItem(k)
@@ -331,7 +332,7 @@ func (s State) applyImport(e Event) State {
 }
 
 // importedDocument returns the document that a run was imported from, without its variables
-// and active loops, which later events replace.
+// and active loops, which addPosition adds.
 func importedDocument(d StateDocument, e Event) StateDocument {
 	text, err := json.Marshal(e.Value)
 	if err != nil {

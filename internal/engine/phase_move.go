@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
+	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
 // nextEvent returns the next event that follows automatically from the state, if any.
@@ -45,7 +47,8 @@ func (p *PhaseProgram) nextEvent(s State) (Event, bool) {
 	}
 }
 
-// missingVars returns the names of required variables that are not set.
+// missingVars returns the names of the required variables that the caller must set and has
+// not set.
 func (p *PhaseProgram) missingVars(s State) []string {
 	var names []string
 	for _, v := range p.Workflow.Variables {
@@ -56,8 +59,8 @@ func (p *PhaseProgram) missingVars(s State) []string {
 	return names
 }
 
-// runAction runs the next action of a list. The run stops at a validate action that does
-// not hold or that only the caller can judge.
+// runAction runs the next action of a list. At an entry or exit, the run stops at a
+// validate action that does not hold or that only the caller can judge.
 func (p *PhaseProgram) runAction(s State, ph PhaseState, actions []phases.Action) (Event, bool) {
 	if ph.Act >= len(actions) {
 		return Event{}, false
@@ -220,15 +223,17 @@ func (p *PhaseProgram) loopItems(s State, loop *phases.Loop) (list []any, proble
 		return nil, "" // only the workflow can set the list, and it has not done so yet
 	case !found:
 		return nil, "'" + loop.Over + "' is not set, but the loop iterates over it"
+	case value == nil:
+		return nil, "'" + loop.Over + "' must be a list for the loop, but it is null"
 	case !ok:
-		return nil, "'" + loop.Over + "' must be a list for the loop, but it is " + typeName(value)
+		return nil, "'" + loop.Over + "' must be a list for the loop, but it is " + shape.WithArticle(jsontext.TypeName(value))
 	}
 	return slices.Clone(list), ""
 }
 
-// nextDecisionEvent takes the first branch whose condition holds, or else the default.
-// Otherwise it offers the branches without a condition. If there are no such branches, it
-// moves to the next item.
+// nextDecisionEvent takes the branch that chooseBranch returns. If there is none, it offers
+// the branches without a condition, or else moves to the next item. The run waits if a
+// condition is undecided, or if the phase has no other exit.
 func (p *PhaseProgram) nextDecisionEvent(s State, ph PhaseState, d *phases.Decision) (Event, bool) {
 	e := Event{Phase: ph.Phase, Item: ph.Index + 1, Step: d.ID}
 	if !ph.Started {
@@ -343,9 +348,10 @@ func (p *PhaseProgram) leavePhase(s State, ph PhaseState) (Event, bool) {
 	return Event{Kind: EventPhaseSkipped, Phase: ph.To, Step: phase.ID, To: to, Reason: "an answer skips the phase"}, true
 }
 
-// skippedTarget returns the phase that follows a skipped phase: the default branch or
-// transition, or else the first one whose condition holds. A terminal phase leads to the
-// end of the run. ok is false if the target is undecided.
+// skippedTarget returns the phase that follows a skipped phase: that of the default branch,
+// or of a transition that is the default or has no condition, or else of the first branch
+// or transition whose condition holds. A terminal phase leads to the end of the run. ok is
+// false if the phase has no such target yet.
 func (p *PhaseProgram) skippedTarget(s State, phase *phases.Phase) (to int, ok bool) {
 	for i := range phase.Decisions {
 		for _, b := range phase.Decisions[i].Branches {

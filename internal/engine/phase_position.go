@@ -13,7 +13,7 @@ import (
 )
 
 // PositionOf returns the position of the run. It contains only items that the run has
-// reached. The state may be any prefix of a run's events.
+// reached. The state may result from any prefix of a run's events.
 func (p *PhaseProgram) PositionOf(s State) Position {
 	s = applyConsequences(p, s)
 	pos := p.positionAt(s)
@@ -288,7 +288,7 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 	p.describeNeeds(pos.Needs)
 	if noWay && !p.canLeave(s, exits) || !slices.ContainsFunc(pos.Needs, func(n Need) bool { return p.canSet(n.Variable) }) {
 		pos.DeadEnd = true
-		pos.Message = strings.TrimRight(pos.Message, ".") + ". No caller can set these variables: fork the run at an earlier event, or abort it."
+		pos.Message = strings.TrimRight(pos.Message, ".") + ". No caller can change this: fork the run at an earlier event, or abort it."
 	}
 	return pos
 }

@@ -38,10 +38,10 @@ type PhaseLoop struct {
 	Items []any
 }
 
-// Part is one part of a phase, in the order of execution.
+// Part is a part of a phase.
 type Part string
 
-// The parts of a phase.
+// The parts of a phase, in the order of execution.
 const (
 	PartEntry       Part = "entry"
 	PartSteps       Part = "steps"
@@ -67,7 +67,7 @@ func applyPhases(s State, e Event) State {
 		s.Vars = mergeVars(s.Vars, e.Vars)
 	}
 	if s.isCommandEvent(e) {
-		ph.Passed = 0 // Passed counts only skips, which applySkip counts
+		ph.Passed = 0
 	}
 	switch e.Kind {
 	case EventLoopCompleted:
@@ -111,7 +111,8 @@ func applyPhases(s State, e Event) State {
 	return s
 }
 
-// isCommandEvent reports whether an event results from a command and is not automatic.
+// isCommandEvent reports whether an event results from a command that continues the run. It
+// counts every assertion, although those at a step are automatic.
 func (s State) isCommandEvent(e Event) bool {
 	switch e.Kind {
 	case EventContextSet, EventStepCompleted, EventStepSkipped, EventCheckpointAnswer, EventAsserted:

@@ -13,8 +13,8 @@ import (
 const RulePlaceholder = "placeholder"
 
 // IsPlaceholder reports whether a text is only a placeholder: dots, also in brackets, a
-// phrase in angle brackets that is not a URL, or TODO. A text that merely contains one is
-// not.
+// phrase in angle brackets that is not a URL, or a word such as TODO. A text that merely
+// contains one is not.
 func IsPlaceholder(text string) bool {
 	if isDots(text) {
 		return true
@@ -29,8 +29,8 @@ func IsPlaceholder(text string) bool {
 	return opened && closed && !strings.ContainsAny(inner, "<>\n") && !strings.Contains(inner, "://")
 }
 
-// isDots reports whether a text that is not blank has only dots and invisible characters,
-// apart from spaces, quotes and brackets.
+// isDots reports whether a text has only dots, colons and invisible characters, apart from
+// white space, quotes, brackets and Markdown marks.
 func isDots(text string) bool {
 	if isBlank(text) {
 		return false
@@ -44,7 +44,7 @@ func isDots(text string) bool {
 	return rest != "" && strings.Trim(dropInvisible(rest), ".…:") == ""
 }
 
-// dropInvisible returns the text without characters that have no ink.
+// dropInvisible returns the text without invisible characters, such as zero-width spaces.
 func dropInvisible(text string) string {
 	const blankBraille = '\u2800'
 	return strings.Map(func(r rune) rune {
@@ -102,7 +102,7 @@ func checkPlaceholders(pos *Position, c *Continue, vars map[string]any) *Refusal
 
 // placeholderCheck finds the first placeholder of a command.
 type placeholderCheck struct {
-	// texts are the descriptions that a caller could send back.
+	// texts are the descriptions, criteria and messages that a caller could send back.
 	texts []string
 	// accepted are the values that the definition tests a variable for, by the field of
 	// each variable that the position asks for.
@@ -118,7 +118,7 @@ func (p *placeholderCheck) addTexts(texts ...string) {
 	}
 }
 
-// isText reports whether a text is one of the texts of the position.
+// isText reports whether a text repeats one of the texts.
 func (p *placeholderCheck) isText(text string) bool {
 	return slices.Contains(p.texts, trimToWords(text))
 }

@@ -18,7 +18,7 @@ const (
 	PositionStep PositionKind = "step"
 	// PositionGate asks for an answer.
 	PositionGate PositionKind = "gate"
-	// PositionContext asks for variables that a condition or a loop reads.
+	// PositionContext asks for variables.
 	PositionContext PositionKind = "context"
 	// PositionEnd asks for nothing.
 	PositionEnd PositionKind = "end"
@@ -34,7 +34,7 @@ type Position struct {
 	Guides []GuideText `json:"guides,omitempty"`
 	// NeedsNotes is set if the step requires notes.
 	NeedsNotes bool `json:"needsNotes,omitempty"`
-	// Criteria describe the requirements for the output.
+	// Criteria describe the requirements for output, notes and context.
 	Criteria []string `json:"criteria,omitempty"`
 	// MetaGuidance applies to the whole run; it is included until the first step is done.
 	MetaGuidance []string `json:"metaGuidance,omitempty"`
@@ -46,7 +46,7 @@ type Position struct {
 	// Loop is the loop and the round that the step belongs to.
 	Loop *LoopPosition `json:"loop,omitempty"`
 	// Message is the question of a gate, the reason why a run waits, or the note of the
-	// person who sent a step back.
+	// person who sent a step back. It also reports loops that maxIterations ended early.
 	Message string   `json:"message,omitempty"`
 	Options []Option `json:"options,omitempty"`
 	// Declinable is set if the gate can be declined.
@@ -106,11 +106,10 @@ type Option struct {
 	Description string `json:"description,omitempty"`
 }
 
-// Need is a variable that a run waits for. It never names only the value that would pass a
-// check.
+// Need is a variable that a run waits for, or that a step's next call must set.
 type Need struct {
 	Variable string `json:"variable"`
-	// Description and Type are those of the declaration. A string has no Type.
+	// Description and Type describe the variable, if they are known. A string has no Type.
 	Description string `json:"description,omitempty"`
 	Type        string `json:"type,omitempty"`
 	// Allowed are the values that conditions compare the variable with, if there are
@@ -127,8 +126,8 @@ type Need struct {
 	Compared []any `json:"-"`
 }
 
-// settle removes a single allowed value, because it would reveal the answer. A boolean
-// allows both values.
+// settle replaces a single allowed value by a test, because it would look like the expected
+// answer. A boolean allows both values.
 func (n *Need) settle() {
 	n.Compared = append(n.Compared, n.Allowed...)
 	if b, ok := singleValue(n.Allowed).(bool); ok {

@@ -18,7 +18,7 @@ type Guidance struct {
 	MetaGuidance []string `json:"metaGuidance,omitempty"`
 	// Functions are the function definitions that the step refers to.
 	Functions []steps.Function `json:"functionDefinitions,omitempty"`
-	// Confirmation is set if a person must confirm the step.
+	// Confirmation is the request for a person's confirmation. It may be empty.
 	Confirmation string `json:"confirmation,omitempty"`
 }
 

@@ -69,7 +69,7 @@ type LoopRest struct {
 	Steps int
 }
 
-// addRest notes a loop that ends after done of its rounds.
+// addRest records a loop that ends after some, but not all, of its rounds.
 func (s State) addRest(loop string, done, rounds int) State {
 	if done > 0 && done < rounds {
 		s.Rest = append(slices.Clip(s.Rest), LoopRest{Loop: loop, Done: done, Rounds: rounds, Steps: s.Steps})
@@ -153,7 +153,8 @@ const (
 // Event is an immutable fact of a run.
 type Event struct {
 	Kind EventKind `json:"kind"`
-	// Step is the step or loop that the event is about.
+	// Step is the ID of the step, loop, phase, checkpoint or decision that the event is
+	// about.
 	Step string `json:"step,omitempty"`
 	// Round is the loop's round, 1-based.
 	Round int `json:"round,omitempty"`
@@ -161,10 +162,11 @@ type Event struct {
 	// the completion event, so that no prefix of a run has the variables without the
 	// output.
 	Vars map[string]any `json:"vars,omitempty"`
-	// Output and Notes are the agent's claim.
+	// Output and Notes are the agent's claim. Notes is also the note on an answer.
 	Output string `json:"output,omitempty"`
 	Notes  string `json:"notes,omitempty"`
-	// Rounds and List pin the bounds of a loop; Rounds is -1 for while and until.
+	// Rounds and List pin the bounds of a loop; Rounds is -1 if neither a count nor a list
+	// bounds it.
 	Rounds int   `json:"rounds,omitempty"`
 	List   []any `json:"list,omitempty"`
 	// Gate is set if the completed step must be confirmed. It is part of the completion
@@ -173,7 +175,7 @@ type Event struct {
 	// Person is set if the gate requires human approval; for a start event, if
 	// all gates of the run do.
 	Person bool `json:"person,omitempty"`
-	// Option is the answer to a gate.
+	// Option is the ID of the chosen option or branch.
 	Option string `json:"option,omitempty"`
 	// Reason explains a skip, an end or an abort.
 	Reason string `json:"reason,omitempty"`
@@ -186,7 +188,7 @@ type Event struct {
 	To    int   `json:"to,omitempty"`
 	Skips []int `json:"skips,omitempty"`
 	// Part is the list that an action belongs to. Count is the number of actions that an
-	// assertion covers.
+	// assertion covers, or the number of completed steps of an imported run.
 	Part  Part `json:"part,omitempty"`
 	Count int  `json:"count,omitempty"`
 	// Message, Target and Value belong to an action. Value is also the item of a round or
@@ -364,7 +366,7 @@ func (p *Program) isServerVar(name string) bool {
 	return p.owners[name] != nil || slices.Contains(engineKeys(), name)
 }
 
-// currentVars returns the variables for conditions and texts.
+// currentVars returns the variables for conditions and criteria.
 func (p *Program) currentVars(s State) expr.Lookup {
 	if s.Frame == nil || s.Frame.Round == 0 {
 		return p.lookupVars(s)

@@ -13,7 +13,7 @@ import (
 )
 
 // AgentTools are the tools of this server for the agents of machines: the tools that
-// clients have, except those that start machines or open something for a person.
+// clients have, except those for machines and the one that opens the dashboard.
 type AgentTools struct {
 	tools   map[string]*tool
 	toolset map[string]string

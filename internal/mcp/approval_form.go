@@ -18,8 +18,8 @@ import (
 
 // The rules of refusals of forms.
 const (
-	// ruleForm refuses a form that does not belong to the call: changed, used, expired or
-	// of another user.
+	// ruleForm refuses a form that is not valid for the call, such as one that was changed,
+	// was used, has expired or belongs to another user.
 	ruleForm = "form-invalid"
 	// ruleFormUnanswered refuses a form without an answer.
 	ruleFormUnanswered = "form-unanswered"
@@ -27,7 +27,8 @@ const (
 	ruleFormOpen = "form-open"
 	// ruleFormFailed refuses a call if the client could not show the form.
 	ruleFormFailed = "form-failed"
-	// ruleDeclined refuses a call if the person declined or cancelled the form.
+	// ruleDeclined refuses a call if a form at the gate was closed without an answer of a
+	// person.
 	ruleDeclined = "gate-declined"
 )
 
@@ -84,7 +85,8 @@ func (r *runTools) refuseAgentAnswer(ctx context.Context, form bool, runID, hand
 	return refusal
 }
 
-// addGateOptions adds the options of this client to a refusal at a human approval.
+// addGateOptions adds the options of this client to a refusal at a human approval, and a
+// call for the status to other errors.
 func (r *runTools) addGateOptions(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, handle string, err error) error {
 	refusal, ok := run.AsRefusal(err)
 	if !ok || refusal.Next != nil || refusal.Rule != engine.RulePerson && refusal.Rule != engine.RuleGateUnanswered {
@@ -128,8 +130,8 @@ func (r *runTools) newQuestion(ctx context.Context, d *run.Details, state string
 	}
 }
 
-// formText returns the text of the form. It quotes text of agents, so that a person cannot
-// mistake it for the server's own text.
+// formText returns the text of the form. It quotes the agent's output and notes, so that a
+// person cannot mistake them for the server's own text.
 func formText(d *run.Details) string {
 	const longest = 500
 	var b strings.Builder
@@ -260,9 +262,9 @@ func (r *runTools) canRepeatForm(last *run.Decline) bool {
 	return last == nil || last.Count < maxForms && r.forms.now().Sub(last.At) >= repeatAfter
 }
 
-// suggestsForm reports whether an answer at a human approval suggests the call that shows the
-// form. An agent that follows the suggestions of a client that declines every form would
-// otherwise repeat that call forever.
+// suggestsForm reports whether an answer at a human approval suggests the call that shows
+// the form. If a client closes every form at once, an agent that follows the suggestions
+// would otherwise repeat that call forever.
 func (r *runTools) suggestsForm(last *run.Decline) bool {
 	return r.canRepeatForm(last) && (last == nil || !last.ByClient)
 }

@@ -19,7 +19,7 @@ type param struct {
 	name, description string
 	kind              valueKind
 	required          bool
-	// acceptsNumber accepts a whole number in place of a string: 1 for "1".
+	// acceptsNumber accepts a number in place of a string: 1 for "1".
 	acceptsNumber bool
 	enum          []string
 	// members are the allowed members of an object; nil allows any.
@@ -64,7 +64,7 @@ func (k valueKind) jsonSchema() map[string]any {
 }
 
 const (
-	// maxText bounds every string argument, in characters.
+	// maxText bounds a string argument without a maxLength, in characters.
 	maxText = 1 << 18
 	// maxList bounds every list argument. It leaves room for completedSteps of a workflow
 	// with thousands of loop rounds.

@@ -13,8 +13,8 @@ import (
 // maxClient bounds the name of a client, in characters.
 const maxClient = 64
 
-// withClient adds the name that the client sends to the caller. The name is only a label: a
-// client may send any.
+// withClient labels the caller with the name in the client's request. The name is only a
+// label: a client may send any.
 func withClient(ctx context.Context, req *mcp.CallToolRequest) context.Context {
 	p, ok := auth.PrincipalFrom(ctx)
 	info := req.ClientInfo()

@@ -48,7 +48,7 @@ func contextParam(description string) param {
 
 func workflowParam() param { return param{name: "workflowId", kind: kindString, maxLength: maxID} }
 
-// explained returns a handler that adds a call that works to the errors of do.
+// explained returns a handler that explains the errors of do with explainRefusal.
 func explained(do func(context.Context, call) (any, error)) func(context.Context, call) (any, error) {
 	return func(ctx context.Context, c call) (any, error) {
 		out, err := do(ctx, c)
@@ -59,8 +59,8 @@ func explained(do func(context.Context, call) (any, error)) func(context.Context
 	}
 }
 
-// explainRefusal adds the argument in question and a call that works to an error of a
-// service.
+// explainRefusal adds the argument in question and a next call to an error of a service, if
+// a call can help.
 func (t *tool) explainRefusal(in arguments, err error) error {
 	if _, ok := run.AsRefusal(err); ok {
 		return withNext(err, &run.Call{Tool: "workflow_resume", Arguments: map[string]any{}})

@@ -15,9 +15,8 @@ import (
 // maxCompletions is the protocol's limit on the number of completions.
 const maxCompletions = 100
 
-// completeArgument suggests values for the parameters of the resource templates: workflow
-// ids, and ids of the caller's runs and sessions. It suggests nothing if a list cannot be
-// read.
+// completeArgument suggests values for the parameters of the resource templates. It
+// suggests nothing if a list cannot be read.
 func (s *Server) completeArgument(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	var values []string
 	if ref := req.Params.Ref; ref != nil && ref.Type == "ref/resource" {

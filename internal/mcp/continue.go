@@ -93,8 +93,8 @@ func (r *runTools) legalCall(ctx context.Context, suggested *run.Call) *run.Call
 }
 
 // withGiven adds the caller's other arguments to the call that a refusal suggests: a
-// refused call stores nothing, and a caller that copies the suggestion would lose them. As
-// in other suggestions, long arguments are omitted.
+// refused call stores nothing, and a caller that copies the suggestion would lose them. A
+// long argument becomes a field of the suggested call.
 func withGiven(err error, in arguments) error {
 	const longest = 512
 	refusal, ok := run.AsRefusal(err)
@@ -215,8 +215,8 @@ func continueRequest(c call) (run.ContinueRequest, error) {
 }
 
 // askAtGate returns a question to the person if the run is at a gate with human approval
-// and the client can show a form; otherwise nil. It skips a call with output, which the
-// engine judges.
+// and the client can show a form; otherwise nil. It ignores a call with other input than an
+// answer, which the engine judges.
 func (r *runTools) askAtGate(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in run.ContinueRequest) (*question, error) {
 	if !canAsk(req) || in.Output != "" || in.Notes != "" || len(in.Context) > 0 || in.Skip != nil {
 		return nil, nil

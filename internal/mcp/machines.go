@@ -35,7 +35,7 @@ type MachineInfo struct {
 	Inputs      []MachineInput `json:"inputs"`
 }
 
-// MachineInput is the input of a new run.
+// MachineInput is an input that a new run accepts.
 type MachineInput struct {
 	Name        string          `json:"name"`
 	Type        string          `json:"type"`

@@ -84,7 +84,7 @@ func (p *phaseTools) listWorkflows() *tool {
 	}
 }
 
-// describeUnloaded returns a short list of the files that did not load, or "".
+// describeUnloaded returns the first errors of the catalog's files, or "" if there is none.
 func describeUnloaded(snap *catalog.Snapshot) string {
 	const most = 5
 	var lines []string
@@ -214,8 +214,8 @@ func notFound(what, field, id string, allowed []string) *callError {
 	return bad
 }
 
-// suggestRetry sets the next call to the caller's call with the closest known value, or to
-// a list call if there is no such value.
+// suggestRetry sets the next call to the caller's call with the closest known value, or
+// else the first one. If no value is known, it suggests list_resources.
 func (e *callError) suggestRetry(toolName string, in arguments) {
 	allowed, _ := e.Allowed.([]string)
 	if len(allowed) == 0 {

@@ -12,9 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// textAnswer is an answer in the form of the original server: its text is indented JSON or
-// the content of a file. The structured content wraps a value that is not an object in an
-// object.
+// textAnswer is an answer whose text differs from its structured content. Text for phase
+// workflows is that of the original server: indented JSON or the content of a file.
 type textAnswer struct {
 	// text is the text of the answer. "" means the indented structure, unless verbatim is
 	// set, since a file may be empty.

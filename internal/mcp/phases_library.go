@@ -118,6 +118,9 @@ func entryIDs(entries []*library.Entry) []string {
 	return list
 }
 
+// fixFile is the fix of an error about a file that did not load.
+const fixFile = "correct the file, as the diagnostic describes"
+
 // explainMissing returns the error about an unknown document, with the reason if its file
 // did not load.
 func (p *phaseTools) explainMissing(lib *library.Library, kind phases.EntryKind, toolName, field, workflow, id string, allowed []string, in arguments) *callError {
@@ -126,6 +129,7 @@ func (p *phaseTools) explainMissing(lib *library.Library, kind phases.EntryKind,
 	if why := lib.Why(kind, workflow, id); why != nil {
 		bad.Code, bad.Diagnostics = guideway.CodeInvalidDefinition, []guideway.Diagnostic{*why}
 		bad.Message = fmt.Sprintf("%s: the file did not load: %s", bad.Message, why.Message)
+		bad.Fix = fixFile
 	}
 	bad.suggestRetry(toolName, in)
 	return bad
@@ -177,8 +181,8 @@ func (p *phaseTools) matchActivity() *tool {
 	}
 }
 
-// askWhichActivity returns a question to the user about which of the activities that fit
-// equally well to choose.
+// askWhichActivity returns the instruction to let the user choose among the activities
+// whose scores are close to the best.
 func askWhichActivity(found []library.Match) string {
 	best := found[0].Score
 	var lines []string
@@ -207,6 +211,7 @@ func (p *phaseTools) getRules() *tool {
 			}
 			if why := lib.Why(library.KindRules, "", ""); why != nil {
 				bad.Code, bad.Diagnostics = guideway.CodeInvalidDefinition, []guideway.Diagnostic{*why}
+				bad.Message, bad.Fix = "the file of the global rules did not load: "+why.Message, fixFile
 			}
 			return nil, bad
 		},
@@ -340,7 +345,7 @@ func (p *phaseTools) getSkill() *tool {
 			bad := p.explainMissing(lib, library.KindSkill, "get_skill", "skill_id", workflow, id, allowed, in)
 			for _, owner := range lib.Owners() {
 				if lib.Skill(owner, id) != nil {
-					bad.Fix = fmt.Sprintf("name the workflow %q: only it has this skill", owner)
+					bad.Fix = fmt.Sprintf("set workflow_id to %q, which has this skill", owner)
 					bad.Next = &run.Call{Tool: "get_skill", Arguments: map[string]any{"skill_id": id, "workflow_id": owner}}
 				}
 			}

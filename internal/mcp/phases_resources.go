@@ -50,7 +50,7 @@ func (s *Server) readText(prefix string, kind phases.EntryKind) mcp.ResourceHand
 var mimeTypes = map[string]string{"markdown": "text/markdown", "json": mimeJSON, "yaml": "application/yaml"}
 
 // textParts suggests parts of the URI of a guide or template: the ids of workflows that
-// have some, and their indices.
+// have such texts, and the indices of the texts.
 func (s *Server) textParts(p *mcp.CompleteParams, kind phases.EntryKind) []string {
 	lib := s.catalog.Snapshot().Library()
 	var values []string

@@ -116,7 +116,7 @@ func (p *phaseTools) explainMissingText(lib *library.Library, kind phases.EntryK
 	return bad
 }
 
-// textCounts counts a workflow's texts of one kind.
+// textCounts counts the guides, the templates or the skills of a workflow.
 type textCounts struct {
 	Count int    `json:"count"`
 	Tool  string `json:"tool"`

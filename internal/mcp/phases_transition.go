@@ -25,7 +25,8 @@ type transition struct {
 	// Condition is the text of the condition.
 	Condition string `json:"condition,omitempty"`
 	Default   bool   `json:"isDefault,omitempty"`
-	// Holds is the value of the condition; absent if the condition was not evaluated.
+	// Holds is the value of the condition; absent if there is none or it was not evaluated.
+	// An option of an answered checkpoint does not hold.
 	Holds string `json:"holds,omitempty"`
 	// Skipped are the phases before the target that an answer has skipped.
 	Skipped []string `json:"past,omitempty"`

@@ -27,7 +27,7 @@ func workflowResource(e *catalog.Entry) *mcp.Resource {
 	}
 }
 
-// addFixedResources adds the resources that do not depend on the catalog.
+// addFixedResources adds the schema and the resource templates.
 func (s *Server) addFixedResources() {
 	s.mcp.AddResource(&mcp.Resource{
 		URI: stepsSchemaURI, Name: "steps-schema", Title: "Schema of step workflows",

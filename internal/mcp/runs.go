@@ -143,7 +143,7 @@ func (r *runTools) startTool() *tool {
 				again := c.tool.nextCall(c.arguments, "")
 				if again.Arguments["context"] != nil {
 					delete(again.Arguments, "context")
-					again.Fields = append(again.Fields, engine.Field{Name: "context", Type: "object", Description: "the variables, without those that the refusal names"})
+					again.Fields = append(again.Fields, engine.Field{Name: "context", Type: "object", Description: "the variables, without any that the refusal names"})
 				}
 				return nil, withNext(err, again)
 			}

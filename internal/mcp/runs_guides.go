@@ -36,7 +36,8 @@ func withGuides(lib *library.Library, a *run.Answer) *run.Answer {
 }
 
 // guideText returns the named section of a guide, or the whole guide. It truncates a long
-// text and appends the URI of the whole guide.
+// text and appends the URI of the whole guide. If the guide or the section is missing, the
+// text says so.
 func guideText(lib *library.Library, workflow string, g *engine.GuideText) string {
 	base := path.Base(g.Path)
 	entry := lib.Text(library.KindGuide, workflow, strings.TrimSuffix(base, path.Ext(base)))

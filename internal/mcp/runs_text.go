@@ -12,7 +12,8 @@ import (
 )
 
 // textAnswer returns the answer as text, which an agent reads at each step of a workflow
-// (ADR 10). The text repeats no member of the structured content, which is complete.
+// (ADR 10). The text omits members that follow from others; the structured content is
+// complete.
 func (a runAnswer) textAnswer() (textAnswer, error) {
 	var b answerText
 	a.writeText(&b)
@@ -173,7 +174,8 @@ func areTexts(values []any) bool {
 	return !slices.ContainsFunc(values, func(v any) bool { _, text := v.(string); return !text })
 }
 
-// writeNext writes the next call with its fields, or else the handle.
+// writeNext writes the next call with its fields, and the handle if the call does not
+// contain it.
 func writeNext(b *answerText, next *run.Call, handle string) {
 	if next == nil {
 		if handle != "" {

@@ -78,7 +78,7 @@ type Options struct {
 	Project func(ctx context.Context) run.Project
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
-	// Logger receives errors; nil discards them.
+	// Logger receives errors and warnings; nil discards them.
 	Logger *slog.Logger
 	// Upstreams are the MCP servers of the toolset "gateway".
 	Upstreams Upstreams

@@ -21,7 +21,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
 )
 
-// stepTools is the toolset "steps": the six tools of a step workflow.
+// stepTools is the toolset "steps": tools that list, describe, follow and check workflows
+// without a run.
 type stepTools struct {
 	catalog Catalog
 	// runs reports whether the toolset "runs" is offered too.
@@ -44,7 +45,7 @@ func (s *stepTools) listTools() []*tool {
 
 const (
 	exampleID = "coding-task"
-	// maxID bounds a workflow id, in characters. No definition has a longer one.
+	// maxID bounds an id, in characters. No workflow has a longer one.
 	maxID = 128
 )
 
@@ -91,8 +92,8 @@ func (s *stepTools) listTool() *tool {
 // maxDiagnosticBytes bounds the size of the diagnostics in an answer.
 const maxDiagnosticBytes = 24 << 10
 
-// limitDiagnostics returns at most limit diagnostics and maxDiagnosticBytes. The last
-// diagnostic has the number of omitted ones and the call that returns them.
+// limitDiagnostics returns at most limit diagnostics and maxDiagnosticBytes of text. If it
+// omits some, it adds a diagnostic with their number and the fix rest.
 func limitDiagnostics(list []guideway.Diagnostic, limit int, rest string) []guideway.Diagnostic {
 	size := 0
 	for i, d := range list {
@@ -352,7 +353,7 @@ func (s *stepTools) schemaTool() *tool {
 	}
 }
 
-// commonPatterns returns small definitions to start from.
+// commonPatterns returns small examples to start from.
 func commonPatterns() map[string]any {
 	step := map[string]any{
 		"id": "reproduce", "title": "Reproduce the failure",

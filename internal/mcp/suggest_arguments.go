@@ -14,8 +14,7 @@ import (
 )
 
 // suggestArguments returns the arguments that the caller most likely meant, with the names
-// and types of the parameters. They are only for the call that an error suggests, and keep
-// the caller's values.
+// and types of the parameters. They are only for the call that an error suggests.
 func (t *tool) suggestArguments(in arguments) arguments {
 	out := maps.Clone(in)
 	for _, name := range sortedKeys(in) {
@@ -43,9 +42,9 @@ func (t *tool) suggestArguments(in arguments) arguments {
 	return out
 }
 
-// guessParam returns the parameter that an unknown name most likely means. If the name is
-// that of a parameter's member, it returns the parameter and the member. It returns nil if
-// the name is ambiguous or the call already has that parameter.
+// guessParam returns the parameter that an unknown name most likely means. If the name
+// resembles that of a parameter's member, it returns the parameter and the member. It
+// returns nil if the name is known or ambiguous, or if the call already has that parameter.
 func (t *tool) guessParam(in arguments, name string) (p *param, member string) {
 	var free []param
 	for _, p := range t.params {

@@ -24,7 +24,8 @@ type tool struct {
 	// output is the schema of the answer. The schema requires no member, because errors
 	// have different members.
 	output map[string]any
-	// handle answers a call with valid arguments. The answer must marshal to a JSON object.
+	// handle answers a call with valid arguments. The answer is a textAnswer, or must
+	// marshal to a JSON object.
 	handle func(ctx context.Context, in arguments) (any, error)
 	// serve replaces handle if the tool acts for a caller. The answer may be a *question to
 	// the person at the client.
@@ -82,7 +83,7 @@ func (t *tool) mcpTool() *mcp.Tool {
 }
 
 // newHandler returns a handler that checks the arguments, makes the call and writes the
-// answer as structured content and as the same compact text.
+// answer as structured content and as text.
 func (t *tool) newHandler(logger *slog.Logger) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		ctx = withClient(ctx, req)
@@ -167,8 +168,7 @@ func newTextResult(text string, structure []byte) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: json.RawMessage(structure)}
 }
 
-// callError is the error of a bad call. It has the given value, the allowed values and a
-// call that works.
+// callError is the error of a bad call.
 type callError struct {
 	Code    guideway.Code `json:"code"`
 	Message string        `json:"error"`
@@ -235,7 +235,7 @@ func (m members) schemaWith(more map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties}
 }
 
-// shortenValue cuts a caller's value, so that an error never echoes a large input.
+// shortenValue cuts a long string of a caller, so that an error never echoes a large input.
 func shortenValue(v any) any {
 	s, ok := v.(string)
 	if !ok {

@@ -14,7 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
 )
 
-// CodeNoWorkflow reports a document that is not a workflow.
+// CodeNoWorkflow reports a document that is not a workflow, or that has a kind unknown to
+// its dialect.
 const CodeNoWorkflow = "document-kind"
 
 // Document is a valid document of any kind. It is immutable. Only workflows are definitions

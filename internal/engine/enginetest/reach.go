@@ -27,16 +27,16 @@ type Exploration struct {
 	// States counts the states, Ends the ends and DeadEnds the declared dead ends among
 	// them; Open counts the states that were not explored.
 	States, Ends, DeadEnds, Open int
-	// Cycling counts the states from which a run moves on without an end, as in a workflow
-	// whose phases lead to each other; such a run waits for nothing.
+	// Cycling counts the states from which the run can move but no end is reachable, as in
+	// a workflow whose phases lead to each other.
 	Cycling int
-	// Unmet counts the steps that check variables of the caller, and for which no tried value
-	// meets all checks. The checks of a step can contradict each other, which neither the
-	// linter nor the position reports.
+	// Unmet counts the states that wait at a step with checks of the caller's variables,
+	// and from which no tried call leads on. The checks of a step can contradict each
+	// other, which neither the linter nor the position reports.
 	Unmet int
-	// Stuck describes a state that waits and that no legal call moves on, although its position does
-	// not declare a dead end; Escape describes a declared dead end with a way to an end.
-	// Both are empty if there is none.
+	// Stuck describes a state that no tried call moves on, that does not declare a dead
+	// end, and that Unmet does not count. Escape describes a declared dead end from which
+	// an end is reachable. Both are empty if there is none.
 	Stuck, Escape string
 }
 
@@ -50,7 +50,7 @@ type reachedState struct {
 	before []int
 	call   string
 	open   bool
-	// moves is set if some call completes a step, answers a gate or leads to another place.
+	// moves is set if some call succeeds at a step or a gate, or leads to another place.
 	// Calls that only set variables do not count.
 	moves bool
 }

@@ -125,9 +125,9 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isModern reports whether a request has a modern protocol version. The version header
-// decides if it is present; the body is read (up to the limit, and restored) only for a
-// request with neither that header nor a session.
+// isModern reports whether a request has a modern protocol version. A modern version header
+// makes it modern, and otherwise a session header makes it legacy. Only a request with
+// neither is read (up to the limit) to decide; its body is restored.
 func (h *HTTPHandler) isModern(w http.ResponseWriter, r *http.Request) (bool, error) {
 	if r.Method != http.MethodPost {
 		return false, nil

@@ -176,7 +176,7 @@ func (c *lineConn) waitForCalls() {
 	}
 }
 
-// writeLine writes one line in parts.
+// writeLine writes the parts as one line.
 func (c *lineConn) writeLine(parts ...[]byte) error {
 	text := bytes.Join(append(parts, []byte{'\n'}), nil)
 	c.writeMu.Lock()

@@ -5,10 +5,9 @@
 // two HTTP handlers on one URL, and reads and writes lines. A handler gets the caller from
 // its context, by auth.PrincipalFrom, on both transports.
 //
-// An mcp.Server that is served here should set its capabilities
-// (ServerOptions.Capabilities; the SDK's default claims logging) and set
-// ServerOptions.SetCacheable to the scope "private" (the default is "public", for answers
-// that differ by user).
+// An mcp.Server that is served here should set ServerOptions.Capabilities, because the
+// SDK's default claims logging. It should set ServerOptions.SetCacheable to the scope
+// "private", because the default is "public" and the answers differ by user.
 package transport
 
 // MaxMessageBytes is the default limit of one message: a line on stdio, a body

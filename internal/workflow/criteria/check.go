@@ -194,8 +194,8 @@ func (j *checker) checkAny(c *Criterion) (verdict, error) {
 	return result, nil
 }
 
-// checkNot checks a "not": it passes if its part fails. A skipped or undecided part has the
-// same outcome.
+// checkNot checks a "not": it passes if its part fails. If the part is skipped or
+// undecided, so is the "not".
 func (j *checker) checkNot(c *Criterion) (verdict, error) {
 	var part *Criterion
 	if len(c.Of) > 0 {

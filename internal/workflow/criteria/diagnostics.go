@@ -131,7 +131,7 @@ func (c *Criterion) flagDiagnostics() []Diagnostic {
 	return []Diagnostic{{
 		Path: "/flags", Code: "criterion-flags-invalid",
 		Message: fmt.Sprintf("invalid flags %q: %v", c.Flags, err),
-		Fix:     "use each of i, m, s, u, g, y at most once",
+		Fix:     "use each of i, m, s, u, g, y, d at most once",
 	}}
 }
 

@@ -10,8 +10,8 @@ import (
 
 // Parse parses validationCriteria from decoded JSON: a list of rules, one rule, a
 // composition, or a bare text, which is a regex (WorkRail's legacy form). It returns nil
-// for null or an empty value. It never fails: Check refuses invalid criteria and
-// Diagnostics explains them.
+// for null, an empty text or an empty list. It never fails: Check refuses invalid criteria
+// and Diagnostics explains them.
 func Parse(v any) *Criterion {
 	switch value := v.(type) {
 	case nil:

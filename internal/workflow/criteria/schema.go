@@ -153,7 +153,7 @@ func describeError(err *jsonschema.ValidationError) string {
 	return strings.Join(errs, "; ")
 }
 
-// flattenErrors returns the errors of an output that have no causes of their own.
+// flattenErrors returns the errors of an output, or the output itself if it has none.
 func flattenErrors(out *jsonschema.OutputUnit) []jsonschema.OutputUnit {
 	if len(out.Errors) == 0 {
 		return []jsonschema.OutputUnit{*out}

@@ -8,8 +8,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// maxSchemaWords is the maximum length of a schema in a description. It is large enough for
-// most schemas, because the agent needs the complete schema.
+// maxSchemaWords is the maximum length of a schema in a description, in bytes. It is large
+// enough for most schemas, because the agent needs the complete schema.
 const maxSchemaWords = 2000
 
 // Describe describes the criteria for an agent, with one line for each rule of a list: the

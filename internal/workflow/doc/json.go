@@ -286,8 +286,8 @@ func (j *jsonReader) skipDigits() int {
 	return j.pos - begin
 }
 
-// wordLength returns the length of the letters, digits and underscores at the start of a
-// text.
+// wordLength returns the length of the word of letters, digits, underscores and dollar
+// signs at the start of a text.
 func wordLength(text string) int {
 	for i := 0; i < len(text); i++ {
 		c := text[i]

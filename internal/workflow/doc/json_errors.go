@@ -36,7 +36,7 @@ func (j *jsonReader) describeNext() string {
 	return fmt.Sprintf("'%c'", char)
 }
 
-// failUnexpected fails if the next token is not a value.
+// failUnexpected fails at a token that is not the expected one.
 func (j *jsonReader) failUnexpected(expected string) {
 	if len(j.path) == 0 && j.pos < len(j.text) {
 		j.failNotJSON()
@@ -46,7 +46,7 @@ func (j *jsonReader) failUnexpected(expected string) {
 	j.failAt(CodeJSONSyntax, j.pos, message, "write a string in double quotes, a number, true, false, null, an array or an object")
 }
 
-// failNotJSON fails if the text does not start like JSON.
+// failNotJSON fails at a start of the text that is not JSON.
 func (j *jsonReader) failNotJSON() {
 	if wordLength(j.text[j.pos:]) == 0 {
 		j.failCommonMistake()
@@ -97,7 +97,7 @@ func (j *jsonReader) failWord(word string) {
 	j.failAt(CodeJSONSyntax, j.pos, message, "put a text in double quotes")
 }
 
-// failKey fails if the next token is not a key.
+// failKey fails at a token that is not a key.
 func (j *jsonReader) failKey(n *Node) {
 	if j.pos >= len(j.text) {
 		j.failUnclosed(n, '}')
@@ -110,7 +110,7 @@ func (j *jsonReader) failKey(n *Node) {
 	j.failAt(CodeJSONSyntax, j.pos, "expected a key in double quotes or '}', found "+j.describeNext(), `write a member as "key": value`)
 }
 
-// failColon fails if no colon follows a key.
+// failColon fails at a token after a key that is not a colon.
 func (j *jsonReader) failColon(key string) {
 	message := fmt.Sprintf("expected ':' after the key %s, found %s", excerpt(key), j.describeNext())
 	fix := `write a member as "key": value`
@@ -127,7 +127,7 @@ func (j *jsonReader) failUnclosed(n *Node, closing byte) {
 		fmt.Sprintf("add '%c'; is part of the file missing?", closing))
 }
 
-// failSeparator fails if the next token is neither a comma nor the closing bracket.
+// failSeparator fails at a token that is neither a comma nor the closing bracket.
 func (j *jsonReader) failSeparator(n *Node, closing byte) {
 	if j.pos >= len(j.text) {
 		j.failUnclosed(n, closing)

@@ -96,7 +96,7 @@ func isYAML(file string, data []byte) bool {
 	return trimmed[0] != '{' && trimmed[0] != '['
 }
 
-// checkText checks the encoding and removes the byte order mark.
+// checkText checks the size and the encoding, and removes the byte order mark.
 func (r *reporter) checkText(data []byte, limits Limits) ([]byte, bool) {
 	if len(data) > limits.MaxBytes {
 		r.addDiagnostic(Diagnostic{

@@ -16,8 +16,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlReader converts the tree of yaml.v3. It rejects features without a JSON equivalent:
-// merge keys, custom tags, binary data, infinities, keys that are not scalars.
+// yamlReader converts the tree of yaml.v3. It rejects features without a JSON equivalent,
+// such as merge keys, custom tags, infinities and keys that are not scalars.
 type yamlReader struct {
 	*reporter
 	limits  Limits

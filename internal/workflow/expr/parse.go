@@ -13,12 +13,12 @@ func operatorOrder() []Op {
 }
 
 // Parse parses a condition of a step workflow from decoded JSON. It never fails, as in
-// WorkRail: a missing, empty or non-object condition always holds, and an invalid object
-// never does.
+// WorkRail: a missing or empty condition and a text, number or boolean always hold; an
+// invalid object and a list with elements never do.
 //
-// Invalid objects are those with only unknown keys, with an "and" or "or" that is not a
-// list, or with a "var" that is not a name. The negation of an invalid condition is invalid
-// too, and never holds.
+// An object is invalid if it has neither a name as "var" nor "and", "or" or "not", or if
+// its "and" or "or" is not a list. The negation of an invalid condition is invalid too, and
+// never holds.
 func Parse(v any) *Expr {
 	switch value := v.(type) {
 	case map[string]any:
@@ -102,7 +102,7 @@ func parseList(op Op, v any) (*Expr, bool) {
 }
 
 // compilePattern compiles the pattern of a matches comparison; it returns nil if v is not a
-// text. The pattern always ignores case, as in WorkRail.
+// text or not a valid pattern. The pattern always ignores case, as in WorkRail.
 func compilePattern(v any) *pattern.Pattern {
 	source, ok := v.(string)
 	if !ok {

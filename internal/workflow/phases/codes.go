@@ -1,6 +1,6 @@
 package phases
 
-// The codes of schema errors: the published schema of the kind reports them too.
+// The codes of errors that the published schema of the kind also detects.
 const (
 	CodeVersion        = "version-format"
 	CodeFewBranches    = "decision-branches"

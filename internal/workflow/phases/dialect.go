@@ -23,7 +23,7 @@ func newParser(file string) parser {
 	}}}
 }
 
-// otherNames returns the members of the dialect that a wrong name, such as a name of the
+// otherNames returns the names of the dialect that a wrong name, such as a name of the
 // steps dialect, may mean.
 func otherNames(name string) []string {
 	var names []string

@@ -71,8 +71,8 @@ func KindAt(file string) Kind {
 var schemas embed.FS
 
 // Schema returns the published JSON Schema (draft-07) of a kind, or nil for an unknown
-// kind. It accepts what the parser of the kind accepts, except for rules that a schema
-// cannot express.
+// kind. It accepts every document that the parser of the kind accepts; the parser also
+// checks rules that a schema cannot express.
 func Schema(kind Kind) []byte {
 	text, err := schemas.ReadFile("schema/" + string(kind) + ".schema.json")
 	if err != nil {

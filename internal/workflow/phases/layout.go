@@ -22,8 +22,8 @@ const (
 	EntryTemplate EntryKind = "template"
 )
 
-// Meta is the directory of shared files: activities, universal skills and rules. It is also
-// a workflow.
+// Meta is the directory of shared files: activities, universal skills and rules. Like any
+// directory of the layout, it can also contain a workflow, guides and templates.
 const Meta = "meta"
 
 // Entry is a file of the layout:
@@ -36,7 +36,7 @@ const Meta = "meta"
 //	meta/activities/01-{name}.json     an activity
 //	meta/rules.json                    the rules
 //
-// Definitions may be YAML as well.
+// A .json file may be .yaml or .yml instead; a guide may be any of these as well.
 type Entry struct {
 	Kind EntryKind
 	// Workflow is the id of the workflow, derived from the path.
@@ -94,7 +94,7 @@ func cutIndex(name string) (index int, rest string, ok bool) {
 	return index, rest, ok && numbered && rest != ""
 }
 
-// Index parses the number of a guide or template: 1, 01 and 001 are equal.
+// Index parses a number of at most six digits: 1, 01 and 001 are equal.
 func Index(text string) (int, bool) {
 	const most = 6
 	if !isDigits(text) || len(text) > most {

@@ -9,7 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// The codes of warnings.
+// The codes of the linter. Most diagnostics with these codes are warnings.
 const (
 	CodeIDForm             = "id-form"
 	CodeUnreachable        = "phase-unreachable"
@@ -69,7 +69,7 @@ func Lint(w *Workflow, root *doc.Node, file string, layout Layout) []guideway.Di
 	return l.Findings(guideway.SeverityWarning)
 }
 
-// linter collects warnings.
+// linter collects warnings and errors.
 type linter struct {
 	parser
 	w      *Workflow

@@ -27,13 +27,14 @@ const (
 )
 
 // lintCondition checks a condition and the variables that it reads. It returns true if the
-// condition is constant.
+// condition or one of its comparisons is constant.
 func (l *linter) lintCondition(at shape.Place, e *expr.Expr, what string) bool {
 	l.lintReads(at, e, what)
 	return l.lintConstant(at, e, what)
 }
 
-// lintConstant reports comparisons and conditions that always or never hold.
+// lintConstant reports comparisons and conditions that always or never hold, and returns
+// true if there are any.
 func (l *linter) lintConstant(at shape.Place, e *expr.Expr, what string) bool {
 	found := false
 	l.visitComparisons(at, e, func(at shape.Place, leaf *expr.Expr) {
@@ -83,7 +84,8 @@ func onlyPath(e *expr.Expr) (path string, ok bool) {
 	return paths[0], true
 }
 
-// constantIn evaluates a condition for the sample values of the one path that it reads.
+// constantIn evaluates a condition for the sample values of the one path that it reads; ok
+// is false if the results differ.
 func constantIn(e *expr.Expr, d domain) (value, ok bool) {
 	literals := literalsOf(e)
 	if len(literals) > maxLeaves {

@@ -8,7 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// lintGraph reports unreachable phases, and phases that no run leaves.
+// lintGraph reports unreachable phases, and phases from which a run never ends.
 func (l *linter) lintGraph(at shape.Place) {
 	first, ok := l.graph.numbers[l.w.InitialPhase]
 	if !ok {
@@ -62,7 +62,7 @@ func (l *linter) lintSkips(at shape.Place) {
 		p := &l.w.Phases[i]
 		if !p.Terminal() && l.graph.defaultTarget(p) < 0 {
 			l.Warnf(at.Index(i), CodeSkipEnds, "give one of its transitions or branches \"isDefault\": true",
-				"Phase '%s' can be skipped and has no default transition: if none of its conditions is true, the run ends.", p.ID)
+				"Phase '%s' can be skipped and has no default transition: if none of its conditions is true, a run that skips it waits for a variable to change.", p.ID)
 		}
 	}
 	if circle := l.graph.skipCycle(skipped); circle != nil && !alone {

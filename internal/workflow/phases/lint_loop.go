@@ -11,7 +11,7 @@ import (
 // longLoop is the number of rounds above which a limit is probably a mistake.
 const longLoop = 1000
 
-// lintLoop checks the limit and the end of a loop.
+// lintLoop checks a loop.
 func (l *linter) lintLoop(at shape.Place, p *Phase, loop *Loop) {
 	what := fmt.Sprintf("loop '%s'", loop.ID)
 	l.lintSteps(at.Key("steps"), p, loop.Steps)

@@ -44,7 +44,7 @@ type member struct {
 	read func(shape.Place)
 }
 
-// skillMembers returns the members of a skill that Skill does not have.
+// skillMembers returns the known members of a skill that are not fields of Skill.
 func (p *parser) skillMembers() []member {
 	text := func(at shape.Place) { p.readText(at) }
 	texts := func(at shape.Place) { p.Texts(at, 0, 0) }

@@ -141,7 +141,7 @@ func (d domain) sampleValues(literals []any) []any {
 }
 
 // domainOf returns the domain of a path. A variable that the engine writes has only the
-// written values, and is null before; see Workflow.Owned.
+// written values, and before them its default or null; see Workflow.Owned.
 func (v *variableIndex) domainOf(path string) domain {
 	root := expr.Root(path)
 	declared := v.declared[root]

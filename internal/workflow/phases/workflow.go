@@ -17,8 +17,8 @@ import (
 // DefaultMaxIterations limits a loop without a limit.
 const DefaultMaxIterations = 100
 
-// Workflow is a parsed phase workflow. It is immutable: all ids are unique, and all
-// references are valid.
+// Workflow is a parsed phase workflow. It is immutable. The ids of its phases are unique,
+// and all references to phases are valid.
 type Workflow struct {
 	ID, Version, Title, Description, Author string
 	Tags                                    []string
@@ -57,7 +57,7 @@ type Variable struct {
 	Type        VariableType
 	Description string
 	// DefaultValue is the initial value, as decoded from JSON, if HasDefault is set. It is
-	// of the variable's type.
+	// null or of the variable's type.
 	DefaultValue any
 	HasDefault   bool
 	// Required is set if a run needs the variable.
@@ -99,7 +99,7 @@ type Step struct {
 
 // Guide refers to a text with instructions.
 type Guide struct {
-	// Path is a URL, or the name of a guide of the workflow.
+	// Path is a URL, the name of a guide of the workflow, or the path of another file.
 	Path string
 	// Section is the heading of the relevant part.
 	Section string

@@ -16,8 +16,8 @@ const CodeHidden = "hidden-character"
 const scriptMember = "script"
 
 // LintHidden reports each text and member name of a document with a character that a
-// reviewer does not see, because an agent or an engine reads it. In a script no selector or
-// joiner is exempt, as in HiddenCharacter.
+// reviewer does not see, because an agent or an engine reads it. Some variation selectors
+// and joiners are allowed in prose, but not in a script.
 func (r *Report) LintHidden(at Place) {
 	switch n := at.Node; {
 	case n == nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
-// The codes of warnings.
+// The codes of the linter. Most diagnostics with these codes are warnings.
 const (
 	CodeUnreachable        = "step-unreachable"
 	CodeConditionAlways    = "condition-always"
@@ -43,8 +43,8 @@ const (
 // every round of a loop.
 const longPrompt = 2000
 
-// Lint reports legal but probably unintended parts of a workflow, and the patterns and
-// schemas that do not compile: those are errors, although the workflow loads. root contains
+// Lint reports legal but probably unintended parts of a workflow. Some of them are errors
+// although the workflow loads, such as a pattern that does not compile. root contains
 // the positions; without it the diagnostics only have pointers.
 //
 // The dialect has no declarations, so a variable counts as set if its name occurs in a text
@@ -63,7 +63,7 @@ func Lint(w *Workflow, root *doc.Node, file string) []guideway.Diagnostic {
 	return l.Findings(guideway.SeverityWarning)
 }
 
-// linter collects warnings.
+// linter collects warnings and errors.
 type linter struct {
 	parser
 	w        *Workflow

@@ -13,7 +13,7 @@ import (
 // longLoop is the number of rounds above which a maximum is probably a mistake.
 const longLoop = 100
 
-// lintLoop checks the count and the end of a loop.
+// lintLoop checks the members of a loop that a step does not have.
 func (l *linter) lintLoop(at shape.Place, step *Step, s scope) {
 	loop, config := step.Loop, at.Key("loop")
 	l.lintLoopNumbers(config, step)
@@ -109,7 +109,8 @@ func (l *linter) lintLoopNumbers(at shape.Place, step *Step) {
 	}
 }
 
-// lintLoopNames reports loop variables that have the same name.
+// lintLoopNames reports a loop variable that has the name of another one, or of the
+// variable with the list or the count.
 func (l *linter) lintLoopNames(at shape.Place, step *Step) {
 	loop := step.Loop
 	type named struct{ key, name string }

@@ -118,8 +118,7 @@ func isLoop(n *doc.Node) bool {
 	return n.Get("loop") != nil || n.Get("body") != nil
 }
 
-// readStep reads a standard step. hint is the fix for unknown members of a step in a loop's
-// body.
+// readStep reads a standard step. hint, if it is not empty, is the fix for unknown members.
 func (p *parser) readStep(at shape.Place, hint string) Step {
 	if at.Node.Kind != doc.Object {
 		p.WrongType(at, "an object")

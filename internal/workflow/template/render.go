@@ -10,7 +10,7 @@ import (
 )
 
 // Render joins the parts and replaces placeholders with the values of variables: strings
-// unchanged, numbers in plain digits, lists and objects as compact JSON. A placeholder
+// unchanged, other values as compact JSON. A placeholder
 // without a value, or with an offset for a value that is not a number, is kept as written.
 // Values are not searched for placeholders.
 func Render(parts []Part, lookup func(name string) (any, bool)) string {

@@ -1,6 +1,6 @@
 // Package template parses and renders placeholders in texts for agents: {{name}},
 // {{a.b[0].c}}, {{items.length}}, and {{n + 1}} or {{n - 1}} for a number. Any other text
-// in braces stays as written, and so does a placeholder without a value. Nothing is
+// in braces stays as written, and so does a placeholder without a value. Nothing else is
 // evaluated.
 package template
 

@@ -56,8 +56,9 @@ func (a *Agreement) checkAgreement(t *testing.T, root *doc.Node, what string) {
 	}
 }
 
-// Each calls try with about damages mutations of every kind, drawn from all nodes with a
-// fixed seed; short tests draw fewer. A mutation returns a function that undoes it.
+// Each calls try with about damages mutations, drawn from all mutations of all nodes with a
+// fixed seed; short tests draw at most about 20. A mutation returns a function that undoes
+// it.
 func (a *Agreement) Each(root *doc.Node, damages int, try func(what string, mutate func() func())) {
 	if testing.Short() {
 		damages = min(damages, 20)
@@ -187,7 +188,8 @@ func Compile(t *testing.T, text []byte) *jsonschema.Schema {
 	return schema
 }
 
-// Explained checks that every property of a schema has a description for editors.
+// Explained checks that the properties of a schema's root and definitions have a
+// description for editors. Constants need none.
 func Explained(t *testing.T, schema []byte) {
 	t.Helper()
 	var document map[string]any
