@@ -22,6 +22,9 @@ type LoadRequest struct {
 	Keys []string
 	// Budget reduces the context to that many tokens; 0 means no limit.
 	Budget int
+	// NoRuns reports that the caller may not use runs. Then references to runs are refused
+	// with CodeForbidden, and no run is continued.
+	NoRuns bool
 }
 
 // Loaded is a loaded context, and for a run the handle to continue from the checkpoint.
@@ -70,6 +73,10 @@ func (s *Service) Load(ctx context.Context, c run.Caller, r LoadRequest) (*Loade
 		if r.ID != "" || r.Session != "" {
 			return nil, newInvalid("a ref cannot be combined with a checkpoint").WithFix("omit checkpointId and sessionId")
 		}
+		if r.NoRuns && isRun(r.Ref) {
+			return nil, guideway.Errorf(guideway.CodeForbidden, "the token does not allow the toolset runs, to which the ref %.80q belongs", r.Ref).
+				WithFix("use a token that allows the toolset runs")
+		}
 		return s.loadRef(ctx, c, r.Ref)
 	}
 	out, loaded, back, err := s.readCheckpoint(ctx, c, r)
@@ -77,6 +84,8 @@ func (s *Service) Load(ctx context.Context, c run.Caller, r LoadRequest) (*Loade
 		return nil, err
 	}
 	switch {
+	case loaded.Run != "" && r.NoRuns:
+		out.Note = "the token does not allow the toolset runs, so the run " + loaded.Run + " is not continued and only its context is returned"
 	case loaded.Run != "" && s.o.Runs != nil:
 		err = s.continueFrom(ctx, c, loaded, back, out)
 	case back.walk != nil:
@@ -136,7 +145,7 @@ func (s *Service) readCheckpoint(ctx context.Context, c run.Caller, r LoadReques
 // noneYet returns a refusal that suggests workflow_status if the request names a run that
 // has no checkpoint yet, otherwise err.
 func (s *Service) noneYet(ctx context.Context, c run.Caller, r LoadRequest, err error) error {
-	if r.ID != "" || !isRun(r.Session) || s.o.Runs == nil || guideway.ErrorCode(err) != guideway.CodeNotFound {
+	if r.ID != "" || r.NoRuns || !isRun(r.Session) || s.o.Runs == nil || guideway.ErrorCode(err) != guideway.CodeNotFound {
 		return err
 	}
 	ref := run.Ref{RunID: r.Session}

@@ -30,6 +30,9 @@ type Fit struct {
 type ReduceRequest struct {
 	Handle, Session, Workflow string
 	Context                   map[string]any
+	// NoRuns reports that the caller may not use runs, and so cannot load an omitted value of
+	// a run. Then no value of a run is omitted.
+	NoRuns bool
 	Fit
 }
 
@@ -96,7 +99,12 @@ type material struct {
 	// small. Values may then be omitted even if nothing can be stored, so store must be
 	// nil.
 	brief bool
+	// noRefs marks a context of a run whose references the caller may not load.
+	noRefs bool
 }
+
+// keptForToken is the reason why a context with noRefs exceeds the budget.
+const keptForToken = "nothing was omitted because the token does not allow the toolset runs, which loads omitted values of a run"
 
 // findMaterial returns the context of a request.
 func (s *Service) findMaterial(ctx context.Context, c run.Caller, r ReduceRequest) (*material, error) {
@@ -105,7 +113,11 @@ func (s *Service) findMaterial(ctx context.Context, c run.Caller, r ReduceReques
 	case ok && len(r.Context) > 0:
 		return nil, newInvalid("both a run and a context are given").WithFix("pass only one of them")
 	case ok:
-		return s.runMaterial(ctx, c, ref)
+		m, err := s.runMaterial(ctx, c, ref)
+		if err == nil {
+			m.noRefs = r.NoRuns
+		}
+		return m, err
 	case r.Context == nil:
 		return nil, newInvalid("a context is required").WithFix("pass context, or the handle of a run")
 	}
@@ -285,7 +297,7 @@ func (s *Service) classifyItems(m *material) []compress.Item {
 func (s *Service) compressOptions(m *material, f Fit) compress.Options {
 	o := compress.Options{
 		Budget: f.Budget, Ratio: f.Ratio, Question: f.Question, Counter: s.o.Counter, Stems: s.stems, Ref: m.ref,
-		NoBlobs: s.o.ReadOnly && !m.brief,
+		NoBlobs: m.noRefs || s.o.ReadOnly && !m.brief,
 	}
 	if o.Question == "" {
 		o.Question = m.question
@@ -304,6 +316,9 @@ func (s *Service) compressMaterial(ctx context.Context, m *material, f Fit) (*Co
 			result = compress.Compress(items, o)
 			result.OverReason = problem
 		}
+	}
+	if m.noRefs && result.OverReason != "" {
+		result.OverReason = keptForToken
 	}
 	if result.Omitted == nil {
 		result.Omitted = []Omission{}
@@ -337,6 +352,9 @@ func (s *Service) prioritizeMaterial(ctx context.Context, m *material, f Fit) (*
 			p = compress.Prioritise(items, o)
 			p.OverReason = problem
 		}
+	}
+	if m.noRefs && p.OverReason != "" {
+		p.OverReason = keptForToken
 	}
 	return &Prioritized{
 		Context: p.Context, Items: p.Items, Before: p.TokensBefore, After: p.TokensAfter, Critical: p.CriticalTokens,

@@ -214,7 +214,7 @@ func (t *contextTools) loadTool() *tool {
 		serve: explained(func(ctx context.Context, c call) (any, error) {
 			r := contexts.LoadRequest{
 				ID: c.textArg("checkpointId"), Session: c.textArg("sessionId"), Ref: c.textArg("ref"), Keys: c.textsArg("keys"),
-				Budget: int(c.intArg("budgetTokens")),
+				Budget: int(c.intArg("budgetTokens")), NoRuns: !mayUse(ctx, ToolsetRuns),
 			}
 			if r.ID == "" && r.Session == "" && r.Ref == "" {
 				bad := c.badCall("checkpointId", "checkpointId, sessionId or ref is required")

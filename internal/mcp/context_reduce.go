@@ -18,10 +18,11 @@ func reduceParams(more ...param) []param {
 }
 
 // reduceRequest reads the arguments of either reducing tool.
-func reduceRequest(c call) (contexts.ReduceRequest, error) {
+func reduceRequest(ctx context.Context, c call) (contexts.ReduceRequest, error) {
 	r := contexts.ReduceRequest{
 		Handle: c.textArg("handle"), Session: c.textArg("sessionId"), Workflow: c.textArg("workflowId"), Context: c.objectArg("context"),
-		Fit: contexts.Fit{Budget: int(c.intArg("budgetTokens")), Ratio: c.floatArg("ratio"), Question: c.textArg("question")},
+		Fit:    contexts.Fit{Budget: int(c.intArg("budgetTokens")), Ratio: c.floatArg("ratio"), Question: c.textArg("question")},
+		NoRuns: !mayUse(ctx, ToolsetRuns),
 	}
 	switch {
 	case r.Handle == "" && r.Session == "" && r.Context == nil:
@@ -53,7 +54,7 @@ func (t *contextTools) compressTool() *tool {
 		params:      reduceParams(param{name: "ratio", kind: kindNumber, description: "Reduction factor such as 4, instead of budgetTokens", example: 4}),
 		output:      members{kindInteger: "tokensBefore tokensAfter", kindObject: "context", kindList: "omitted"}.schema(),
 		serve: explained(func(ctx context.Context, c call) (any, error) {
-			r, err := reduceRequest(c)
+			r, err := reduceRequest(ctx, c)
 			if err != nil {
 				return nil, err
 			}
@@ -69,7 +70,7 @@ func (t *contextTools) prioritizeTool() *tool {
 		params:      reduceParams(),
 		output:      members{kindObject: "context", kindList: "items"}.schema(),
 		serve: explained(func(ctx context.Context, c call) (any, error) {
-			r, err := reduceRequest(c)
+			r, err := reduceRequest(ctx, c)
 			if err != nil {
 				return nil, err
 			}

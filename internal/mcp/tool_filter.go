@@ -41,6 +41,13 @@ func (a *toolFilter) wrapHandler(next mcp.MethodHandler) mcp.MethodHandler {
 // allowedToolsets are the toolsets that a client may use.
 type allowedToolsets []string
 
+// mayUse reports whether the client of ctx may use a toolset. A client without its own token
+// may use all.
+func mayUse(ctx context.Context, toolset string) bool {
+	holder := auth.TokenLeaseFrom(ctx)
+	return holder == nil || holder.Allow.All || allowedToolsets(holder.Allow.Toolsets).hasAny(toolset)
+}
+
 // hasAny reports whether the client may use one of the toolsets.
 func (m allowedToolsets) hasAny(toolsets ...string) bool {
 	return slices.ContainsFunc(toolsets, func(t string) bool { return slices.Contains(m, t) })

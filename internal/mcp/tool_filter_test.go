@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
+	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -110,5 +112,69 @@ func checkVisible(t *testing.T, cs *mcp.ClientSession, workflows, runs bool) {
 	})
 	if (err == nil) != runs {
 		t.Errorf("ids of runs are completed: %v", err)
+	}
+}
+
+// A token without the toolset runs loads contexts, but reads no outputs of a run and
+// continues none, neither by a handle nor by a fork.
+func TestContextTokensUseNoRuns(t *testing.T) {
+	t.Parallel()
+	r := newTestServer(t, func(o *mcpserver.Options) { o.Toolsets = mcpserver.Toolsets() })
+	owner := connectWithToken(t, r, auth.Allow{Toolsets: []string{"runs", "context"}})
+	a := callTool(t, owner, "workflow_start", map[string]any{"workflowId": "guarded", "goal": "Move the login", "context": map[string]any{"log": longText("login")}})
+	saved := callTool(t, owner, "workflow_checkpoint_save", map[string]any{"handle": a["handle"]})
+	load := map[string]any{"checkpointId": saved["checkpointId"]}
+	cs := connectWithToken(t, r, auth.Allow{Toolsets: []string{"context"}})
+	for _, moved := range []bool{false, true} {
+		if moved {
+			callTool(t, owner, "workflow_continue", map[string]any{"handle": a["handle"], "output": "the PLAN"})
+		}
+		loaded := callTool(t, cs, "workflow_checkpoint_load", load)
+		for _, name := range []string{"handle", "runId", "forked", "position", "next"} {
+			if loaded[name] != nil {
+				t.Errorf("a run that has moved %v: %s is %v", moved, name, loaded[name])
+			}
+		}
+		if loaded["context"].(map[string]any)["log"] == nil || !strings.Contains(textMember(loaded, "note"), "toolset runs") {
+			t.Errorf("a run that has moved %v: the answer is %v", moved, loaded)
+		}
+	}
+	if list, err := r.runs.List(t.Context(), newCaller("ann"), run.Filter{User: "ann"}); err != nil || len(list) != 1 {
+		t.Errorf("the runs are %v, %v", list, err)
+	}
+
+	// A reduced context of a run has no reference that the token cannot load.
+	reduce := map[string]any{"sessionId": a["runId"], "budgetTokens": 50}
+	reduced := callTool(t, cs, "workflow_context_compress", reduce)
+	if len(reduced["omitted"].([]any)) != 0 || !strings.Contains(textMember(reduced, "over"), "toolset runs") {
+		t.Errorf("the reduced context is %v", reduced)
+	}
+	for _, item := range callTool(t, cs, "workflow_context_prioritize", reduce)["items"].([]any) {
+		if item.(map[string]any)["kept"] != true {
+			t.Errorf("the prioritized context lacks %v", item)
+		}
+	}
+	refs := []string{textMember(a, "runId") + ".1-99"}
+	for _, omitted := range callTool(t, owner, "workflow_context_compress", reduce)["omitted"].([]any) {
+		refs = append(refs, textMember(omitted.(map[string]any), "ref"))
+	}
+	if len(refs) < 2 {
+		t.Fatal("nothing was omitted")
+	}
+	for _, ref := range refs {
+		callTool(t, owner, "workflow_checkpoint_load", map[string]any{"ref": ref})
+		bad := callInvalid(t, cs, "workflow_checkpoint_load", map[string]any{"ref": ref})
+		if bad["code"] != string(guideway.CodeForbidden) || !strings.Contains(textMember(bad, "error"), "toolset runs") {
+			t.Errorf("%s: the refusal is %v", ref, bad)
+		}
+	}
+
+	// The omitted parts of a session remain available.
+	session := callTool(t, cs, "workflow_context_compress", map[string]any{"context": map[string]any{"log": longText("disk")}, "budgetTokens": 50})
+	callTool(t, cs, "workflow_checkpoint_load", map[string]any{"ref": session["omitted"].([]any)[0].(map[string]any)["ref"]})
+	// A run without a checkpoint suggests no call that the token cannot make.
+	other := callTool(t, owner, "workflow_start", map[string]any{"workflowId": "guarded"})
+	if bad := callInvalid(t, cs, "workflow_checkpoint_load", map[string]any{"sessionId": other["runId"]}); strings.Contains(fmt.Sprint(bad["next"]), "workflow_status") {
+		t.Errorf("a run without a checkpoint: %v", bad)
 	}
 }
