@@ -3,8 +3,8 @@
 // a user, a project and a workflow.
 //
 // Updates are merged into a document, and a few names and values that dashboards read are
-// normalized. Unusual content is recorded in a log and not refused. Only the size of a
-// document is limited.
+// normalized. Unusual content is recorded in a log and not refused. An update is refused
+// only if it exceeds a limit or has an invalid path.
 //
 // Everything except the Service is pure: no clock, no I/O.
 package session

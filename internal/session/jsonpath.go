@@ -148,8 +148,9 @@ func (w *queryWalk) applySelector(selector spec.Selector, node any) error {
 	return nil
 }
 
-// checkAnswer refuses a list of values whose JSON would be longer than MaxBytes. The list is
-// short even if it contains a value many times, but each copy is encoded.
+// checkAnswer refuses a list of values whose JSON would be longer than MaxBytes. A list
+// that contains a long value many times takes little memory, but its JSON contains every
+// copy.
 func checkAnswer(nodes []any) error {
 	size := len("[]") - len(",")
 	for _, node := range nodes {

@@ -13,8 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// The limits of a document. They are far above the size of documents that agents write, and
-// stop a faulty agent from filling the store.
+// The limits of a document and of an update. They are far above the size of documents that
+// agents write, and stop a faulty agent from filling the store.
 const (
 	// MaxBytes is the maximum size of a document's JSON.
 	MaxBytes = 1 << 20

@@ -8,6 +8,6 @@
 //
 // Package internal/store/checkpoints opens a Service on the configured stores.
 //
-// A checkpoint is immutable. It has a parent. A save whose parent is not the last
-// checkpoint begins a branch, which lists show.
+// A checkpoint is immutable. Each checkpoint except the first has a parent. A save whose
+// parent already has a successor begins a branch, which lists show.
 package checkpoint

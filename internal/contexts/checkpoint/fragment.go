@@ -141,7 +141,7 @@ func (s *Service) LoadFragment(ctx context.Context, who guideway.Principal, ref 
 	rec, err := s.o.Index.Checkpoint(ctx, ref)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound || (err == nil && (rec.User != who.User || rec.Kind != KindFragment)) {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no omitted part %.80q", ref).
-			WithFix("use a ref that workflow_context_compress returned; the refs of a deleted session no longer exist")
+			WithFix("use a ref that workflow_context_compress or workflow_context_prioritize returned; the refs of a deleted session no longer exist")
 	}
 	if err != nil {
 		return nil, err

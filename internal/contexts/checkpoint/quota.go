@@ -44,7 +44,7 @@ func (s *Service) makeRoom(ctx context.Context, key SeriesKey, series Series, mo
 		used -= cleaned.Stored
 		if cleaned.Sessions > 0 {
 			rm.warnings = append(rm.warnings, Warning{Code: WarnCleaned, Message: fmt.Sprintf(
-				"the least recently used sessions were removed (%d), because all checkpoints together took more than %.0f%% of %s", cleaned.Sessions, 100*s.o.Limits.Clean, formatBytes(most))})
+				"the least recently used sessions were removed (count: %d), because all checkpoints together took more than %.0f%% of %s", cleaned.Sessions, 100*s.o.Limits.Clean, formatBytes(most))})
 		}
 	}
 	switch {

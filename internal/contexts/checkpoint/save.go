@@ -21,7 +21,7 @@ const (
 	// only the older checkpoints up to the next whole one.
 	keyframeEvery = 32
 	// attempts bounds the retries of a save after a conflict. Each conflict means that
-	// another save succeeded, so concurrent saves always make progress.
+	// another change succeeded, so concurrent changes always make progress.
 	attempts = 200
 
 	maxName   = 200

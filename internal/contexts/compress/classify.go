@@ -78,7 +78,7 @@ func (c *Classifier) matchDeclared(key string) (Verdict, bool) {
 		return Verdict{Critical, "marked critical by the agent", FromMark}, true
 	}
 	if rule, pattern, ok := c.hints.Rules.findRule(key); ok {
-		why := fmt.Sprintf("the workflow's contextRules match %q", pattern)
+		why := fmt.Sprintf("the pattern %q of the workflow's contextRules matches", pattern)
 		if rule.Why != "" {
 			why += ": " + rule.Why
 		}

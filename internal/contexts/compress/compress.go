@@ -12,7 +12,7 @@ import (
 
 // Options set how far Compress, Prioritise and Summarize shrink a context.
 type Options struct {
-	// Budget is the maximum number of tokens. If it is zero, Ratio applies.
+	// Budget is the maximum number of tokens. If it is zero or less, Ratio applies.
 	Budget int
 	// Ratio is the factor by which the context shrinks. A value below 1 is replaced by 2,
 	// except in Prioritise.

@@ -17,7 +17,7 @@ import (
 type Context map[string]json.RawMessage
 
 // Layer is the importance of an item: the most important items are never reduced, the least
-// important ones are dropped after each step.
+// important ones are dropped first.
 type Layer string
 
 // The layers.
@@ -39,8 +39,9 @@ func (l Layer) layerIndex() int {
 	return len(Layers())
 }
 
-// Shares are the guaranteed shares of a token budget per layer. Tokens that a layer does
-// not use are available to the other layers.
+// Shares are the shares of a token budget per layer. A reduction uses only the ratio of the
+// shares of important and useful items: critical items are always kept, and ephemeral items
+// are dropped first.
 type Shares map[Layer]float64
 
 // DefaultShares returns 30, 40, 20 and 10 percent, for the layers from Critical to

@@ -6,7 +6,7 @@ import "slices"
 const (
 	staleTerms    = 40   // maximum number of terms of a piece that states one fact
 	staleShared   = 0.5  // minimum share of common words
-	staleCommon   = 0.25 // a word in a larger share of the pieces is ignored
+	staleCommon   = 0.25 // a word in a larger share of the pieces, and in more than 8, is ignored
 	staleCompared = 200  // maximum comparisons per piece
 )
 

@@ -45,7 +45,7 @@ type scorer struct {
 	cueOf     []cue
 	relevance []float64 // indexed by piece, from 0 to 1
 	stale     []bool    // indexed by piece; true if a newer piece contradicts it
-	// kindBits is the information of a term kind in bits: near zero if every second
+	// kindBits is the information of a term kind in bits: near zero if nearly every
 	// sentence has a term of that kind.
 	kindBits  [termKinds]float64
 	cueValues []float64 // indexed by piece, summed over its cues
@@ -196,10 +196,10 @@ func (s *scorer) informationBits(n int) float64 {
 	return math.Log2((all + smoothing) / (float64(n) + smoothing))
 }
 
-// setTermValues sets the value of each term by its frequency. The rarity is 1 for a term in a
-// single piece and approaches 0 for a term in all pieces. The value of a name also depends
-// on its kind and grows with its frequency, since a repeated name is likely to be needed
-// again.
+// setTermValues sets the value of each term by its frequency. The rarity is 1 for a term in
+// a single piece and approaches 0 for a term in all pieces. For a name it is multiplied by
+// the information of the name's kind, and by a factor that grows with the frequency, since
+// a repeated name is likely to be needed again.
 func (s *scorer) setTermValues() {
 	s.termValues = make([]float64, len(s.frequency))
 	n := float64(len(s.pieces))

@@ -22,7 +22,7 @@ const (
 	maskedFactor   = 0.8  // an old and bulky item
 	agePerStep     = 0.05 // loss of value per step of age
 	noteShare      = 0.15 // share of the note's cost charged to the first piece of an item
-	recurFactor    = 0.2  // a name that occurs in twice as many pieces
+	recurFactor    = 0.2  // increase of a name's value per doubling of its pieces
 	costExponent   = 1.25 // above 1 favors short sentences
 )
 

@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// hint detects a credential by the text before it. The first group of the pattern is kept,
-// the second group is hidden. Hints have more false positives than rules. They are used to
-// redact texts, where a false positive costs one word, but not for warnings.
+// hint detects a credential by the text before it or by its prefix. The first group of the
+// pattern is kept, the second group is hidden. Hints have more false positives than rules.
+// They are used to redact texts, where a false positive costs one word, but not for
+// warnings.
 type hint struct {
 	// marks are lower-case strings, one of which must be present.
 	marks   []string

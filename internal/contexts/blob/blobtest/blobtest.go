@@ -34,11 +34,11 @@ func Exercise(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"blobs have a size limit", testLimits},
 		{"a deleted blob is missing and can be stored again", testDelete},
 		{"each blob is visited", testEach},
-		{"a sweep removes the refused blobs", testSweep},
+		{"a sweep removes only the blobs that are not kept", testSweep},
 		{"concurrent calls", testConcurrent},
 		{"a name is not a path", testNames},
 		{"a slot is written once", testSlots},
-		{"one of concurrent calls creates a slot", slotOnce},
+		{"only one of several concurrent calls creates a slot", slotOnce},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -225,7 +225,7 @@ func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
 	}
 	wrapped, err := k.slots.Slot(ctx, name)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "the data key was erased: its data can no longer be decrypted")
+		return nil, guideway.Errorf(guideway.CodeNotFound, "the data key %s is missing, usually because it was erased: its data can no longer be decrypted", name)
 	}
 	if err != nil {
 		return nil, err
