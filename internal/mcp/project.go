@@ -50,11 +50,12 @@ func (p projects) findProject(ctx context.Context, c call) (run.Project, error) 
 		return run.Project{ID: name}, nil
 	case isForeignPath(name, runtime.GOOS):
 		return run.Project{ID: project.ID(name), Path: name}, nil
+	case project.IsNetworkPath(name, runtime.GOOS):
+		return run.Project{}, badProject(c, fmt.Sprintf("%q is a path on a network or of a device, which is not accessed", shortenValue(name)),
+			"omit project, or pass the project's id, or a path with the drive to which the share is mapped")
 	case !filepath.IsAbs(name):
-		bad := c.badCall("project", fmt.Sprintf("%q is neither an absolute path nor a project's id", shortenValue(name)))
-		bad.Fix = "omit project, or pass the absolute path of your working directory"
-		delete(bad.Next.Arguments, "project")
-		return run.Project{}, bad
+		return run.Project{}, badProject(c, fmt.Sprintf("%q is neither an absolute path nor a project's id", shortenValue(name)),
+			"omit project, or pass the absolute path of your working directory")
 	}
 	found, err := project.Detect(name)
 	if err != nil {
@@ -62,6 +63,14 @@ func (p projects) findProject(ctx context.Context, c call) (run.Project, error) 
 		return run.Project{ID: project.ID(clean), Path: clean}, nil //nolint:nilerr // it is another machine's directory
 	}
 	return run.Project{ID: found.ID, Path: found.Path, Branch: found.Branch, Commit: found.Commit}, nil
+}
+
+// badProject returns an error about the project of a call, with a call without it.
+func badProject(c call, message, fix string) error {
+	bad := c.badCall("project", message)
+	bad.Fix = fix
+	delete(bad.Next.Arguments, "project")
+	return bad
 }
 
 // isForeignPath reports whether a path is a Windows path and system is not Windows. On

@@ -1,6 +1,11 @@
 package mcp
 
-import "testing"
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+)
 
 // A path with a drive belongs to another machine, except on Windows, where all spellings of a
 // directory are one project.
@@ -14,6 +19,22 @@ func TestForeignPaths(t *testing.T) {
 	for _, path := range []string{"/work/app", `C:work`, `\\server\share`, "work"} {
 		if isForeignPath(path, "linux") || isForeignPath(path, "windows") {
 			t.Errorf("%s: a path of this machine", path)
+		}
+	}
+}
+
+// A call cannot make the server access a path on a network: Windows would send the user's
+// name and a hash of the password to its server.
+func TestNetworkPathsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{`\\attacker\share`, `\\?\UNC\attacker\share`, `\??\UNC\attacker\share`} {
+		c := call{tool: &tool{name: "workflow_start", params: []param{projectParam()}}, arguments: arguments{"project": path}}
+		_, err := projects{}.findProject(t.Context(), c)
+		var bad *callError
+		if !errors.As(err, &bad) || bad.Field != "project" || bad.Given != path || bad.Fix == "" || bad.Next.Arguments["project"] != nil {
+			t.Errorf("%s: %v", path, err)
+		} else if runtime.GOOS == "windows" && !strings.Contains(bad.Message, "network") {
+			t.Errorf("%s: %s", path, bad.Message)
 		}
 	}
 }

@@ -372,3 +372,17 @@ func TestNetworkPathsAreNotAccessed(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestNetworkPaths(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{`\\server\share`, `//server/share`, `\/server\share\app`, `\\server`, `\\?\UNC\server\share`, `\\.\UNC\server\share`, `\??\UNC\server\share`, `/??/UNC/server/share`} {
+		if !IsNetworkPath(path, "windows") || IsNetworkPath(path, "linux") || IsNetworkPath(path, "darwin") {
+			t.Errorf("%s: wrong", path)
+		}
+	}
+	for _, path := range []string{"", `\`, `\work`, `C:\work`, `C:/work`, `C:\\work`, `work\\app`, "work", `\?`, `.\x`} {
+		if IsNetworkPath(path, "windows") {
+			t.Errorf("%s: a path of this machine", path)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package project
 
 import (
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 )
@@ -57,14 +58,22 @@ func resolvePath(dir, line string) string {
 		return ""
 	}
 	line = filepath.FromSlash(line)
-	// Accessing a network share would send the user's name to its server.
-	if strings.HasPrefix(filepath.VolumeName(line), `\\`) {
+	if IsNetworkPath(line, runtime.GOOS) {
 		return ""
 	}
 	if filepath.IsAbs(line) {
 		return line
 	}
 	return filepath.Join(dir, line)
+}
+
+// IsNetworkPath reports whether a path is a network share or a device path, which may name a
+// share, on the operating system with a name of GOOS. A path that others chose must not be
+// accessed then: Windows would send the user's name and a hash of the password to the share's
+// server.
+func IsNetworkPath(path, system string) bool {
+	path = strings.ReplaceAll(path, "/", `\`)
+	return system == "windows" && (strings.HasPrefix(path, `\\`) || strings.HasPrefix(path, `\??\`))
 }
 
 // openRepository returns the repository in a directory, if the directory is one.
