@@ -73,7 +73,7 @@ func (m *Model) validate(of string) *settingError {
 	case !slices.Contains(Providers(), m.Provider):
 		return newError("use one of: "+strings.Join(Providers(), ", "), "%s has the unknown provider %q", of, m.Provider)
 	case m.Model == "":
-		return newError(`add "model", the name that the server uses`, "%s has no model name", of)
+		return newError(`add "model": the name that the server uses, or the file of a scripted model`, "%s has no model name", of)
 	case m.MaxTokens < 0:
 		return newError("write a number of at least 0", "%s has a negative maxTokens", of)
 	case m.Price.Input < 0 || m.Price.Cached < 0 || m.Price.Output < 0:

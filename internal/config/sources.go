@@ -42,7 +42,8 @@ type Source struct {
 	// Interval is how often the source is polled. Nil means the setting
 	// workflows.syncInterval.
 	Interval *SourceTime `json:"interval,omitempty"`
-	// Trust is trusted, review or blocked. Empty means review.
+	// Trust is trusted, review or blocked. Empty means review. The setting
+	// workflows.trust takes precedence.
 	Trust string `json:"trust,omitempty"`
 	// AllowPrivate allows a registry at a private address.
 	AllowPrivate bool `json:"allowPrivate,omitempty"`

@@ -37,7 +37,7 @@ type SettingFlags struct {
 // AddSettingFlags adds --config and a flag for each setting to fs.
 func AddSettingFlags(fs *pflag.FlagSet) *SettingFlags {
 	f := &SettingFlags{values: map[string]*[]string{}, flags: map[string][]*pflag.Flag{}}
-	fs.StringVar(&f.File, "config", "", "configuration file (default: guideway.json in the user's configuration directory)")
+	fs.StringVar(&f.File, "config", "", "configuration file (default: guideway.json in the user's configuration directory, or config.json in the data directory)")
 	for _, s := range config.Settings() {
 		list := new([]string)
 		fs.StringArrayVar(list, s.Flag, nil, settingUsage(s))

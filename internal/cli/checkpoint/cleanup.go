@@ -28,10 +28,10 @@ func NewCleanupCmd(a *app.App, run func(context.Context, *cleanupOptions) error)
 	cmd := &cobra.Command{
 		Use:   "cleanup {--older-than AGE|--keep-last N} [flags]",
 		Short: "Delete old checkpoints",
-		Long: `Delete your checkpoints of inactive sessions (--older-than), all but the latest of each
-session (--keep-last), or both: of inactive sessions, all but the latest. A session is
-inactive if nothing was saved to it or loaded from it. The last checkpoint of a running
-run is always kept. Deletion is permanent; --dry-run only lists the checkpoints.
+		Long: `Delete your checkpoints of inactive sessions (--older-than), all but the latest N of each
+session (--keep-last N), or both: of inactive sessions, all but the latest N. A session is
+inactive if nothing was saved to it or loaded from it. The last checkpoint of an active
+run is always kept. Deletion is permanent; --dry-run only counts the checkpoints.
 
 Servers automatically delete sessions older than the setting checkpoints.retention.`,
 		Example: `  guideway cleanup --older-than 7d --dry-run
@@ -47,7 +47,7 @@ Servers automatically delete sessions older than the setting checkpoints.retenti
 	f := cmd.Flags()
 	f.StringVar(&olderThan, "older-than", "", "delete checkpoints of sessions inactive for this `age`, such as 7d or 12h")
 	f.IntVar(&o.KeepLast, "keep-last", 0, "number of checkpoints to keep in each session")
-	f.BoolVar(&o.DryRun, "dry-run", false, "list the checkpoints without deleting them")
+	f.BoolVar(&o.DryRun, "dry-run", false, "count the checkpoints without deleting them")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -89,7 +89,7 @@ func RunCleanup(ctx context.Context, o *cleanupOptions) error {
 			text += fmt.Sprintf("; %s as a whole", app.Plural(cleaned.Sessions, "session", "sessions"))
 		}
 		if cleaned.Kept > 0 {
-			text += "\nKept: the last checkpoint of " + app.Plural(cleaned.Kept, "running run", "running runs")
+			text += "\nKept: the last checkpoint of " + app.Plural(cleaned.Kept, "active run", "active runs")
 		}
 		return host.WriteResult(o.JSON, cleaned, text)
 	})

@@ -23,7 +23,7 @@ func newCheckpointDiffCmd(a *app.App, run func(context.Context, *checkpointDiffO
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Compare two checkpoints",
-		Long: `Show the changes from checkpoint A to checkpoint B, one value per line with its JSON
+		Long: `Show the changes from checkpoint A to checkpoint B: each changed value with its JSON
 pointer. The checkpoints may be of different sessions.`,
 		Example:           "  guideway checkpoint diff c_0dx3k2v9q8f7m5n4p1r6t0w c_0dx3k9a2b4c6d8e0f1g3h5j",
 		Args:              app.ExactArgs(2, "two checkpoints, by their ids", "guideway checkpoint diff A B; guideway checkpoint list prints the ids"),

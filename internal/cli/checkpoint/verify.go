@@ -68,7 +68,7 @@ func (a *checkpointVerifyAnswer) writeText(host *app.Host) {
 	if r := a.Rebuilt; r != nil {
 		fmt.Fprintf(host.Out, "rebuilt: %d added, %d repaired", r.Adopted, r.Mended)
 		if r.Damaged > 0 {
-			fmt.Fprintf(host.Out, "; %s", app.Plural(r.Damaged, "unknown blob", "unknown blobs"))
+			fmt.Fprintf(host.Out, "; %s", app.Plural(r.Damaged, "unreadable blob", "unreadable blobs"))
 		}
 		fmt.Fprintln(host.Out)
 	}

@@ -30,7 +30,7 @@ func newHooksValidateCmd(a *app.App, run func(context.Context, *hooksValidateOpt
 		Short: "Check hook graphs and their scripts",
 		Long: `Check hook graphs: the rules of the graph, its modules and the syntax of its scripts.
 Print each diagnostic with its location, node and fix. Without a name, check all graphs of
-all sources. FILE is a graph in YAML or JSON, or - for standard input.
+all sources. FILE is a graph or a module in YAML or JSON, or - for standard input.
 
 The exit code is 3 if a graph has an error, 1 if a file cannot be read, and 0 if there are
 only warnings; --strict treats warnings as errors.`,

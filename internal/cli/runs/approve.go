@@ -35,8 +35,8 @@ for your passphrase, an answer and a note. If the gate requires human approval, 
 answer of an agent is refused.
 
 Approval at a terminal is disabled until you set a passphrase with --set-passphrase;
-changing it requires the current one. The passphrase is read only from a terminal, never from a
-flag, a variable or a file. Wrong attempts delay the next one.`,
+changing it requires the current one. The passphrase is read only from a terminal, never
+from a flag, a variable or a file. Wrong attempts delay the next one.`,
 		Example: `  guideway runs approve --set-passphrase
   guideway runs list --needs-approval
   guideway runs approve r_06bmyb2ad4ft47c6abwmtxs`,

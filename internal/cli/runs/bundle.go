@@ -75,8 +75,8 @@ func NewRunsImportCmd(a *app.App, run func(context.Context, *RunsImportOptions) 
 		Use:   "import FILE",
 		Short: "Import a run or a state document",
 		Long: `Import a run that was exported by "guideway runs export". You become its owner and it
-gets a new id; its events are checked as if they happened now. FILE is the bundle, or -
-for standard input.
+gets a new id. Its events must be valid for its definition, and human approvals must be
+given again. FILE is the bundle, or - for standard input.
 
 FILE may also be a state document of a phase workflow, in JSON or YAML, as described by
 "guideway schema phases --kind state". A new run of the served workflow starts at the

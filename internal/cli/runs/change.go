@@ -80,7 +80,7 @@ func NewRunsAbortCmd(a *app.App, run func(context.Context, *RunsAbortOptions) er
 	cmd := &cobra.Command{
 		Use:   "abort RUN",
 		Short: "Abort a run",
-		Long: `Abort a run permanently. Its events are kept; "guideway runs fork" continues from any
+		Long: `Abort a run permanently. Its events are kept; "guideway runs fork" continues from one
 of them in a new run. A command at a terminal is recorded as a person's, and an agent
 cannot fork the run afterwards.`,
 		Example:           `  guideway runs abort r_06bmyb2ad4ft47c6abwmtxs --reason "done by hand"`,

@@ -104,7 +104,7 @@ func (o *syncOptions) selectSources(sources []catalog.Source) ([]catalog.Source,
 	}
 	for _, name := range o.Names {
 		if !known[name] {
-			return nil, guideway.Errorf(guideway.CodeNotFound, "there is no remote source %q", name).WithFix("guideway sources")
+			return nil, guideway.Errorf(guideway.CodeNotFound, "there is no remote source %q, or it is blocked", name).WithFix("guideway sources")
 		}
 	}
 	return chosen, nil

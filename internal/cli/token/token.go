@@ -22,7 +22,7 @@ func NewTokenCmd(a *app.App) *cobra.Command {
 		Short:   "Create and revoke access tokens",
 		Long: `A named token authenticates one client, optionally until it expires. A token of the scope
 "mcp" is valid for /mcp, where the client sees and calls only what the token allows:
-upstreams, projects, single tools and toolsets of Guideway. The other scopes are valid for
+upstreams, projects, single tools and toolsets of Guideway. These scopes are valid for
 /api: "read" reads your runs, session documents and definitions, "contents" also contexts,
 checkpoints and recorded requests, "approve" answers gates as a human, and "manage" changes
 upstreams, which can start any program. The scope "registry" is valid for
