@@ -90,7 +90,8 @@ const (
 	// RuleStaleHandle refuses a handle of an earlier position with input that differs from
 	// its original input.
 	RuleStaleHandle = "handle-stale"
-	// RuleUnknownRun refuses a run that does not exist or belongs to another user.
+	// RuleUnknownRun refuses a run that does not exist or belongs to another user, and a
+	// handle together with the id of a different run.
 	RuleUnknownRun = "run-unknown"
 	// RuleUnknownWorkflow refuses a workflow that is not in the catalog.
 	RuleUnknownWorkflow = "workflow-unknown"
@@ -98,7 +99,8 @@ const (
 	RuleRequestReused = "request-reused"
 	// RuleTooLarge refuses input over a limit.
 	RuleTooLarge = "input-too-large"
-	// RuleUnknownSeq refuses an event number that the run does not have.
+	// RuleUnknownSeq refuses an event number that the run does not have, or after which
+	// nothing is left to do.
 	RuleUnknownSeq = "seq-unknown"
 	// RuleAbortedByPerson refuses an agent's fork or import of a run that a person aborted.
 	RuleAbortedByPerson = "run-aborted-by-person"

@@ -133,8 +133,9 @@ type DeclineRequest struct {
 }
 
 // RecordDecline records that a person closed the form of a gate without an answer, or that
-// the client closed or answered it before a person could read it. The run does not change.
-// If the run is no longer at the position of the form, nothing is recorded.
+// the client closed or answered it before a person could read it. The position does not
+// change. If the run is no longer at the position of the form, or maxDeclinesRecorded is
+// reached, nothing is recorded.
 func (s *Service) RecordDecline(ctx context.Context, c Caller, r DeclineRequest) error {
 	_, err := retryOnConflict(ctx, func() (*Decline, error) {
 		rec, l, err := s.loadByRef(ctx, c, Ref{Handle: r.Handle})

@@ -124,7 +124,7 @@ func searchText(facts []engine.Event) string {
 	return string(words)
 }
 
-// Truncate shortens a text to a number of bytes, at the end of a character.
+// Truncate shortens a text to at most a number of bytes, at the end of a character.
 func Truncate(text string, most int) string {
 	if len(text) <= most {
 		return text

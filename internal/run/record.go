@@ -148,7 +148,8 @@ type Created struct {
 	ParentSeq int64  `json:"parentSeq,omitempty"`
 	// Marks are the marks that a fork copies from its parent.
 	Marks []Mark `json:"marks,omitempty"`
-	// Imported is the id of the run in the installation that exported it.
+	// Imported is the id that an imported run had where it was exported, or the version of
+	// an imported state.
 	Imported string `json:"imported,omitempty"`
 }
 

@@ -32,7 +32,7 @@ const (
 
 // Loaded is the result of loading one configuration of a directory.
 type Loaded struct {
-	// Path is the path of the configuration, relative to the directory.
+	// Path is the path of the configuration, as diagnostics show it.
 	Path string
 	// Definition is nil if the machine does not load.
 	Definition *Definition

@@ -99,7 +99,8 @@ const DefaultMaxLength = 50_000
 // Side is the side of a conversation that an agent takes.
 type Side string
 
-// The sides. The user's side sees the conversation with swapped sides.
+// The sides. An agent on the user's side gets the conversation with the roles user and
+// assistant exchanged.
 const (
 	SideUser      Side = "user"
 	SideAssistant Side = "assistant"
@@ -120,8 +121,8 @@ type State struct {
 	// Pre, Post and Transition are script functions: before and after the agent's call, and
 	// the one that returns the next state.
 	Pre, Post, Transition string
-	// OnError is the function that returns the next state if the agent's call failed
-	// permanently.
+	// OnError is the function that returns the next state after a permanent error of the
+	// state: of a handler, the agent's call or the sub-machine.
 	OnError string
 	// MaxRetries is the maximum number of retries of a failed call; the default is
 	// DefaultRetries.

@@ -70,7 +70,7 @@ func newRefusal(id, rule, message, fix string) *run.Refusal {
 type InputAnswer struct {
 	// Question is the Status.Question that the answer belongs to. An answer that only a
 	// person may give must have it: the person approves what was shown, and not a question
-	// that the run asks since.
+	// that the run has asked since.
 	Question string
 	// Value is the input; empty means the default.
 	Value json.RawMessage

@@ -108,7 +108,7 @@ type SelectedModel struct {
 	Timeout time.Duration
 }
 
-// requestCost returns the cost of a request in millionths.
+// requestCost returns the cost of a request in millionths of the currency.
 func (c *SelectedModel) requestCost(u llm.Usage) int64 {
 	const million = 1_000_000
 	return (int64(u.Input-u.Cached)*c.InputPrice + int64(u.Cached)*c.CachedPrice + int64(u.Output)*c.OutputPrice) / million

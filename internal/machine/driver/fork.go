@@ -119,7 +119,7 @@ func (s *Service) isHumanApproval(ctx context.Context, l *loaded, e run.Event) (
 	return false, nil
 }
 
-// isCancelledByPerson reports whether a person cancelled the run with the events.
+// isCancelledByPerson reports whether the events contain a cancellation by a person.
 func isCancelledByPerson(events []run.Event) bool {
 	for _, e := range events {
 		if e.Kind == string(machineengine.KindCancelled) && e.By.Via.Person() {

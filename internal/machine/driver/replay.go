@@ -78,8 +78,8 @@ func (r *Recording) statusDifferences(s *Status, given int) []string {
 	differs := func(what string, then, now any) {
 		out = append(out, fmt.Sprintf("%s: recorded %v, now %v", what, then, now))
 	}
-	// A run whose sub-machine waits has the status running in its state, but waiting for
-	// its owner.
+	// If a sub-machine waits, the recorded status of the run is running, but its owner sees
+	// the status waiting.
 	if then := r.Status; then != s.Status && (then != machineengine.StatusRunning || s.Status != machineengine.StatusWaiting) {
 		differs("the status", then, s.Status)
 	}

@@ -208,7 +208,8 @@ type Usage struct {
 	Calls  int       `json:"calls"`
 	Tools  int       `json:"tools"`
 	Tokens llm.Usage `json:"usage"`
-	// Cost is in millionths, Millis the execution time.
+	// Cost is in millionths of the currency of the prices, Millis the execution time in
+	// milliseconds.
 	Cost   int64 `json:"cost"`
 	Millis int64 `json:"millis"`
 }

@@ -153,7 +153,7 @@ func (s *stock) addScript(r *scriptwire.Request) {
 }
 
 // parseAhead makes the engine load the script's modules without evaluating them: compiling
-// a module loads its imports. It reports whether the VM is usable.
+// a module loads its imports. It reports whether that succeeded.
 func (v *vm) parseAhead(r *scriptwire.Request, known forms) bool {
 	v.armCall(r)
 	known.setForm(v, v.script.main)
