@@ -129,7 +129,7 @@ func (a *api) findNamed(ctx context.Context, ref session.Ref) (session.Ref, erro
 		}
 		several.candidates = append(several.candidates, path)
 	}
-	several.err = guideway.Errorf(guideway.CodeConflict, "%d sessions have the id %q", len(docs), clipText(ref.ID)).
+	several.err = guideway.Errorf(guideway.CodeConflict, "several sessions have the id %q", clipText(ref.ID)).
 		WithFix("use /api/sessions/:workflow/:id, such as %s", several.candidates[0])
 	return session.Ref{}, several
 }
