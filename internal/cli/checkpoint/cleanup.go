@@ -33,7 +33,8 @@ session (--keep-last N), or both: of inactive sessions, all but the latest N. A 
 inactive if nothing was saved to it or loaded from it. The last checkpoint of an active
 run is always kept. Deletion is permanent; --dry-run only counts the checkpoints.
 
-Servers automatically delete sessions older than the setting checkpoints.retention.`,
+Servers automatically delete the checkpoints of sessions that are inactive for longer than
+the setting checkpoints.retention.`,
 		Example: `  guideway cleanup --older-than 7d --dry-run
   guideway cleanup --older-than 7d --keep-last 5`,
 		Args: app.NoArgs,
