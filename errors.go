@@ -11,8 +11,8 @@ type Code string
 
 // The error codes.
 const (
-	// CodeInternal is a defect or an environment failure. Its detail goes to the log, never
-	// to a caller.
+	// CodeInternal is a defect or an environment failure. A server logs its detail and does
+	// not send it to a caller.
 	CodeInternal Code = "internal"
 	// CodeInvalid is input that the caller can correct.
 	CodeInvalid Code = "invalid"
@@ -21,7 +21,7 @@ const (
 	// CodeNotFound is for something that does not exist, or that the caller may not know
 	// about.
 	CodeNotFound Code = "not_found"
-	// CodeConflict is a change that conflicts with an earlier one.
+	// CodeConflict is a request that conflicts with the current state.
 	CodeConflict Code = "conflict"
 	// CodeTooLarge is input above a stated limit.
 	CodeTooLarge Code = "too_large"
@@ -31,7 +31,7 @@ const (
 	CodeForbidden Code = "forbidden"
 	// CodeUnavailable is a temporary failure, such as a full disk.
 	CodeUnavailable Code = "unavailable"
-	// CodeRefused is an illegal command in a run.
+	// CodeRefused is a request that a rule forbids, such as an illegal command in a run.
 	CodeRefused Code = "refused"
 )
 

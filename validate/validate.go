@@ -19,8 +19,8 @@ import (
 
 // Options describe a document. An empty Dialect or Kind is detected.
 type Options struct {
-	// File is the name of the document in diagnostics. Its extension distinguishes YAML
-	// from JSON if the text does not.
+	// File is the name of the document in diagnostics. Its extension selects JSON or YAML;
+	// without a known extension, the text selects it.
 	File string
 	// Dialect is the dialect of the document.
 	Dialect guideway.Dialect

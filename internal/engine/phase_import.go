@@ -51,7 +51,7 @@ func (p *PhaseProgram) checkDocument(d *StateDocument) error {
 	case d.CurrentPhase < 1 || d.CurrentPhase > n:
 		return bad("currentPhase is %d, but the workflow has %s", d.CurrentPhase, shape.Count(n, "phase"))
 	case d.Status == "completed" || d.Status == "aborted":
-		return bad("a run that is %s cannot continue", d.Status)
+		return guideway.Errorf(guideway.CodeInvalid, "the state cannot be imported: a run that is %s cannot continue", d.Status)
 	}
 	if problem := p.checkNumbers(d); problem != "" {
 		return bad("%s", problem)
@@ -60,7 +60,7 @@ func (p *PhaseProgram) checkDocument(d *StateDocument) error {
 		return bad("%s", problem)
 	}
 	if r := checkContextBounds(State{}, d.Variables); r != nil {
-		return bad("%s", r.Message)
+		return guideway.Errorf(guideway.CodeInvalid, "the state cannot be imported: %s", r.Message)
 	}
 	for name, value := range d.Variables {
 		if v := p.Workflow.Variable(name); v != nil && value != nil && !fitsType(v.Type, value) {

@@ -2,9 +2,11 @@ package mcp
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -156,8 +158,8 @@ func (a arguments) objectArg(name string) map[string]any {
 	return m
 }
 
-// readArguments decodes and checks the arguments of a call to t. An error has a next call
-// that works.
+// readArguments decodes and checks the arguments of a call to t. An error suggests a
+// corrected call.
 func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 	in := arguments{}
 	if len(raw) > 0 && string(raw) != "null" {
@@ -234,8 +236,12 @@ func (p param) checkValue(v any) string {
 }
 
 func (p param) checkNumber(n json.Number) string {
-	if _, err := n.Int64(); p.kind == kindInteger && err != nil {
-		return p.name + " must be a whole number"
+	_, err := n.Int64()
+	if p.kind == kindInteger && err != nil && !errors.Is(err, strconv.ErrRange) {
+		return p.name + " must be a whole number, without a decimal point or an exponent"
+	}
+	if p.kind == kindInteger && err != nil {
+		return p.name + " is out of range"
 	}
 	if _, err := n.Float64(); err != nil {
 		return p.name + " is out of range"
@@ -297,7 +303,7 @@ func (p param) checkObject(m map[string]any) string {
 	return ""
 }
 
-// badCall returns an error about one field of a call, with a call that works.
+// badCall returns an error about one field of a call, with a suggested call.
 func (t *tool) badCall(in arguments, field, message string) *callError {
 	e := &callError{Code: guideway.CodeInvalid, Message: message, Field: field, Next: t.nextCall(in, field)}
 	if given := in[field]; given != nil {

@@ -10,9 +10,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// explainError adds the known documents and a call that works to an error about a document:
-// an existing document can be read, a missing one created. Only a read suggests a document
-// with a similar name: a write to BUG-18 must not suggest BUG-17.
+// explainError adds the known documents and a suggested call to the error about a document
+// that exists already or is missing: the existing one can be read, and the missing one
+// created. Only a read suggests a document with a similar name: a write to BUG-18 must not
+// suggest BUG-17.
 func (s *sessionTools) explainError(ctx context.Context, c call, err error) error {
 	const most = 20
 	code, creates := guideway.ErrorCode(err), c.tool.name == "workrail_create_session"

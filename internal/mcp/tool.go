@@ -119,7 +119,7 @@ type call struct {
 	arguments
 }
 
-// badCall returns an error about one field of the call, with a call that works.
+// badCall returns an error about one field of the call, with a suggested call.
 func (c call) badCall(field, message string) *callError {
 	return c.tool.badCall(c.arguments, field, message)
 }
@@ -177,7 +177,7 @@ type callError struct {
 	Allowed any           `json:"allowed,omitempty"`
 	// Fix describes how to correct the call.
 	Fix string `json:"fix,omitempty"`
-	// Next is a call that works.
+	// Next is a suggested call. It works if the objects that it names exist.
 	Next *run.Call `json:"next,omitempty"`
 	// Diagnostics explain why a definition did not load.
 	Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -90,8 +91,12 @@ func (a *toolFilter) rejectForbidden(m allowedToolsets, req mcp.Request) error {
 			return mcp.ResourceNotFoundError(r.Params.URI)
 		}
 	case *mcp.CompleteRequest:
-		if ref := r.Params.Ref; ref == nil || ref.Type == "ref/prompt" && !m.hasWorkflows() || ref.Type != "ref/prompt" && !m.canReadURI(ref.URI) {
-			return missing("reference", "")
+		ref := r.Params.Ref
+		switch {
+		case ref == nil:
+			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request has no reference"}
+		case ref.Type == "ref/prompt" && !m.hasWorkflows(), ref.Type != "ref/prompt" && !m.canReadURI(ref.URI):
+			return missing("reference", cmp.Or(ref.URI, ref.Name))
 		}
 	}
 	return nil

@@ -22,7 +22,8 @@ type yamlReader struct {
 	*reporter
 	limits  Limits
 	columns columnIndex
-	// depth, nodes and texts are the totals so far, after the expansion of aliases.
+	// depth is the current depth. nodes and texts are the totals so far, after the
+	// expansion of aliases.
 	depth, nodes, texts int
 	path                pathSteps
 	// open holds the anchors that are being expanded, to detect an anchor that contains

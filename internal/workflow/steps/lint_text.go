@@ -48,7 +48,7 @@ func (l *linter) lintTemplate(at shape.Place, text string, step *Step, s scope) 
 		what += fmt.Sprintf(" and %d more", len(kept)-named)
 	}
 	l.Warnf(at, CodeTemplateExpression, "write a variable: {{name}}, {{a.b[0]}} or {{n + 1}}; have a step compute the value and store it in a variable",
-		"%s in %s %s as written: only variables are filled in, nothing is computed.", what, stepSubject(step), verb)
+		"%s in %s %s as written: only variables and sums with an integer are filled in.", what, stepSubject(step), verb)
 }
 
 // lintTemplateVariable checks that a placeholder's variable is set before the step.
