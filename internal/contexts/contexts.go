@@ -154,8 +154,10 @@ func New(o Options) (*Service, error) {
 	switch {
 	case o.Level != LevelAdvanced:
 		s.o.Summarizer = nil
-	case o.Summarizer == nil || o.AutoSaver == nil:
+	case o.Summarizer == nil:
 		o.Logger.Warn("runs are summarized by extracts: no model is configured for summaries")
+	case o.AutoSaver == nil:
+		o.Logger.Warn("runs are summarized by extracts: contexts are not saved automatically")
 	default:
 		o.AutoSaver.setWritten(s.writing.forCheckpoint)
 	}

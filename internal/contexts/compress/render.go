@@ -127,9 +127,17 @@ func (r *renderer) appendObject(out []byte, n *node, note string) []byte {
 	if note != "" {
 		out = jsontext.AppendString(appendKey(out, from, r.gapKey(n)), note)
 	} else if left > 0 {
-		out = jsontext.AppendString(appendKey(out, from, r.gapKey(n)), strconv.Itoa(left)+" more fields")
+		out = jsontext.AppendString(appendKey(out, from, r.gapKey(n)), countFields(left))
 	}
 	return append(out, '}')
+}
+
+// countFields returns the text for fields that are left out.
+func countFields(n int) string {
+	if n == 1 {
+		return "1 more field"
+	}
+	return strconv.Itoa(n) + " more fields"
 }
 
 // gapKey returns a key that the object does not contain.

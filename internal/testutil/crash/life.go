@@ -33,8 +33,12 @@ func (l WorkerLife[O, R]) Run(w *Worker[O, R]) (opened bool, err error) {
 		l.killAfter(w, maxOpening)
 		return false, nil
 	}
-	if r, err := w.Opened(); err != nil || !r.OK() {
-		return false, fmt.Errorf("a worker cannot open its store: %w %+v", err, r)
+	r, err := w.Opened()
+	if err != nil {
+		return false, fmt.Errorf("a worker cannot open its store: %w", err)
+	}
+	if !r.OK() {
+		return false, fmt.Errorf("a worker cannot open its store: %+v", r)
 	}
 	if err := l.Check(w); err != nil {
 		return true, err
