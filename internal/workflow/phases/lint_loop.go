@@ -95,7 +95,7 @@ func (l *linter) canChange(loop *Loop) bool {
 			return true
 		}
 		return slices.ContainsFunc(loop.Steps, func(s Step) bool {
-			return slices.ContainsFunc(s.Actions, func(a Action) bool { return a.Action == ActionSet && a.Target == name })
+			return slices.ContainsFunc(s.Actions, func(a Action) bool { return a.Action == ActionSet && expr.Root(a.Target) == name })
 		})
 	})
 }

@@ -3,6 +3,7 @@ package phases_test
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,6 +70,7 @@ func TestLint(t *testing.T) {
 		{"no path to the second phase", twoPhases("", ""), []string{"/phases/1 phase-unreachable"}},
 		{"a loop that only the engine could end", twoPhases(`{"name":"x","type":"boolean","defaultValue":true}`, setX+fmt.Sprintf(loopX, "")+`,"transitions":[{"to":"b"}]`), []string{"/phases/0/loops/0/condition loop-never-ends"}},
 		{"a loop that an action of a step ends", twoPhases(`{"name":"x","type":"boolean","defaultValue":true}`, fmt.Sprintf(loopX, `,"actions":[{"action":"set","target":"x","value":false}]`)+`,"transitions":[{"to":"b"}]`), nil},
+		{"a loop that an action on a member ends", twoPhases(`{"name":"x","type":"object","defaultValue":{"on":true}}`, strings.ReplaceAll(fmt.Sprintf(loopX, `,"actions":[{"action":"set","target":"x.on","value":false}]`), `"variable":"x"`, `"variable":"x.on"`)+`,"transitions":[{"to":"b"}]`), nil},
 		{"a loop that the agent ends", twoPhases(`{"name":"x","type":"boolean","defaultValue":true}`, fmt.Sprintf(loopX, "")+`,"transitions":[{"to":"b"}]`), nil},
 		{"an id with a slash", workflowText("", `,"steps":[{"id":"s","name":"S"}]`), nil},
 		{"branches that become a gate", twoPhases(flag, `,"decisions":[{"id":"d","name":"D","branches":[{"id":"p","label":"P","transitionTo":"b"},{"id":"q","label":"Q","transitionTo":"a"}]}]`), nil},

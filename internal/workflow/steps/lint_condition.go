@@ -208,7 +208,11 @@ func (l *linter) lintIgnored(at shape.Place) {
 	case len(at.Node.Members) == 0:
 		l.Errorf(at, CodeConditionEmpty, "remove the condition, or write a comparison", "The condition is empty, so it tests nothing.")
 	case name == nil && len(operators) > 0:
-		l.Warnf(at, CodeConditionIgnored, `add "var": the variable to compare`, "The condition compares nothing: '%s' has no 'var', so it is never true.", operators[0])
+		effect := "so it is never true"
+		if at.Node.Get("and") != nil || at.Node.Get("or") != nil || at.Node.Get("not") != nil {
+			effect = "so it has no effect"
+		}
+		l.Warnf(at, CodeConditionIgnored, `add "var": the variable to compare`, "The condition compares nothing: '%s' has no 'var', %s.", operators[0], effect)
 	case name != nil && name.Text == "":
 		l.Warnf(at.Key("var"), CodeConditionIgnored, "write the name of a variable", "The condition's variable has no name, so the condition is never true.")
 	case len(operators) > 1:
