@@ -377,13 +377,16 @@ func flatten(definition json.RawMessage) map[string]string {
 }
 
 // escapeHidden escapes line breaks, tabs and hidden characters. Unlike in cleanDescription,
-// no hidden character is exempt.
+// no hidden character is exempt. It also escapes the backslash, so that different texts stay
+// different.
 func escapeHidden(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {
 		case r == '\n':
 			b.WriteString(`\n`)
+		case r == '\\':
+			b.WriteString(`\\`)
 		case visible.IsHidden(r) || r == '\r' || r == '\t':
 			fmt.Fprintf(&b, `\u{%04X}`, r)
 		default:

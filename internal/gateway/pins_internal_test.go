@@ -239,6 +239,10 @@ func TestDifferencesAreComplete(t *testing.T) {
 	if got := (Waiting{After: []byte(`{"a\u200bb":1}`)}).Changes(); len(got) != 1 || got[0] != (Change{Path: `/a\u{200B}b`, After: "1"}) {
 		t.Errorf("a new tool: %+v", got)
 	}
+	w = Waiting{Before: []byte(`{"a":"b\nc\u200b","d\n":1}`), After: []byte(`{"a":"b\\nc\\u{200B}","d\\n":1}`)}
+	if got, want := w.Diff(), `- /a: b\nc\u{200B}`+"\n"+`+ /a: b\\nc\\u{200B}`+"\n"+`- /d\n: 1`+"\n"+`+ /d\\n: 1`+"\n"; got != want {
+		t.Errorf("text that looks like an escape:\n%s", cmp.Diff(want, got))
+	}
 	if got := (Waiting{Before: w.Before, After: w.Before}).Diff(); got != "" {
 		t.Errorf("two equal definitions differ by %q", got)
 	}
