@@ -84,6 +84,9 @@ func (p *parking) closeAll() {
 var errParkedFull = guideway.Errorf(guideway.CodeUnavailable, "the call was not sent: too many calls wait for answers").
 	WithFix("answer the open questions, or call again later")
 
+var errParkedOver = guideway.Errorf(guideway.CodeUnavailable, "the call was not sent: the gateway is closing").
+	WithFix("call again when the gateway has started again")
+
 func (p *parking) addCall(call *parkedCall) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +96,10 @@ func (p *parking) addCall(call *parkedCall) error {
 			own++
 		}
 	}
-	if p.over || len(p.calls) >= maxParked || own >= maxParkedOf {
+	if p.over {
+		return errParkedOver
+	}
+	if len(p.calls) >= maxParked || own >= maxParkedOf {
 		return errParkedFull
 	}
 	p.calls[call.id] = call
