@@ -35,6 +35,16 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the server answered %d %s", e.status, http.StatusText(e.status))
 }
 
+// notStreamError is a response with the content type kind instead of a stream of events.
+type notStreamError struct{ kind string }
+
+func (e *notStreamError) Error() string {
+	if e.kind == "" {
+		return "the server answered without a content type, and not with a stream of events"
+	}
+	return fmt.Sprintf("the server answered with %q, which is not a stream of events", e.kind)
+}
+
 // httpConn is a connection over streamable HTTP.
 type httpConn struct {
 	spec   Spec
@@ -352,9 +362,13 @@ func (w *httpConn) resumeStream(ctx context.Context, last string) (*http.Respons
 		return nil, w.sendError(ctx, err)
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
+	if resp.StatusCode != http.StatusOK {
 		_ = resp.Body.Close()
 		return nil, w.spec.statusFailure(resp)
+	}
+	if kind != "text/event-stream" {
+		_ = resp.Body.Close()
+		return nil, &notStreamError{kind: kind}
 	}
 	return resp, nil
 }
@@ -376,7 +390,7 @@ func (w *httpConn) listenLoop() {
 	for w.ctx.Err() == nil {
 		resp, err := w.resumeStream(w.ctx, last)
 		var status *statusError
-		if errors.As(err, &status) && status.status < 500 {
+		if errors.As(err, &status) && status.status < 500 || errors.As(err, new(*notStreamError)) {
 			return // the server has no such stream, or no longer
 		}
 		if err == nil {

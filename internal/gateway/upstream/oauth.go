@@ -242,7 +242,7 @@ func unquote(text string) (value, rest string) {
 	return b.String(), ""
 }
 
-// statusFailure returns the error for a response with an unexpected status or content type.
+// statusFailure returns the error for a response with an unexpected status.
 func (s *Spec) statusFailure(resp *http.Response) error {
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
 		return s.refusalError(resp)

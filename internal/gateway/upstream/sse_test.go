@@ -281,3 +281,24 @@ func TestHandshakeOnClosedConnection(t *testing.T) {
 	})
 	openSession(t, u, upstream.Want{})
 }
+
+// A stream that is not one of events is refused with its content type, not with its status.
+func TestSSEWrongContentType(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]string{
+		"text/html; charset=utf-8": `the server answered with "text/html", which is not a stream of events`,
+		"":                         "the server answered without a content type, and not with a stream of events",
+	} {
+		srv := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = nil // An empty list prevents a guess from the content.
+			if kind != "" {
+				w.Header().Set("Content-Type", kind)
+			}
+			fmt.Fprint(w, "<p>")
+		}))
+		up := openUpstream(t, upstream.Spec{Name: "old", URL: srv.URL, Transport: upstream.TransportSSE}, upstream.Options{})
+		if _, _, err := up.Session(t.Context(), upstream.Want{}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "200") {
+			t.Errorf("%q: %v", kind, err)
+		}
+	}
+}
