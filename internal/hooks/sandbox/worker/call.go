@@ -176,11 +176,7 @@ func (v *vm) newAnswer(r *scriptwire.Request) *scriptwire.Answer {
 }
 
 func restoreNumbers(a *scriptwire.Answer, r *scriptwire.Request) {
-	given := numbers{}
-	given.addLiterals(r.This)
-	for _, arg := range r.Args {
-		given.addLiterals(arg)
-	}
+	given := collectLiterals(append([][]byte{r.This}, r.Args...)...)
 	a.Value, a.This = given.restoreLiterals(a.Value), given.restoreLiterals(a.This)
 	for i := range a.Args {
 		a.Args[i] = given.restoreLiterals(a.Args[i])

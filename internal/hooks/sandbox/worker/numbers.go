@@ -12,21 +12,41 @@ import (
 // maxDigits is the length from which a literal may have digits that JavaScript loses.
 const maxDigits = 16
 
-// numbers maps the JavaScript form of a number to the differing literals in the input, in
-// their order.
+// numbers maps the JavaScript form of a number to the literals in the input that have it, in
+// their order. It lacks the forms of which every literal keeps its digits.
 type numbers map[string][]string
 
-// addLiterals adds the literals of a JSON text.
-func (n numbers) addLiterals(text []byte) {
-	eachNumber(text, func(start, end int) {
-		if end-start < maxDigits {
-			return
-		}
-		literal := string(text[start:end])
-		if written := asWritten(literal); written != literal {
-			n[written] = append(n[written], literal)
-		}
-	})
+// collectLiterals returns the literals of JSON texts.
+func collectLiterals(texts ...[]byte) numbers {
+	n := numbers{}
+	for _, text := range texts {
+		eachNumber(text, func(start, end int) {
+			if end-start < maxDigits {
+				return
+			}
+			literal := string(text[start:end])
+			if written := asWritten(literal); written != literal {
+				n[written] = nil
+			}
+		})
+	}
+	if len(n) == 0 {
+		return n
+	}
+	for _, text := range texts {
+		eachNumber(text, func(start, end int) {
+			literal := string(text[start:end])
+			if written := asWritten(literal); n.has(written) {
+				n[written] = append(n[written], literal)
+			}
+		})
+	}
+	return n
+}
+
+func (n numbers) has(written string) bool {
+	_, ok := n[written]
+	return ok
 }
 
 // restoreLiterals replaces JavaScript's forms in a text with the original literals. If
