@@ -172,7 +172,7 @@ func (p *parser) checkReferences(at shape.Place, m *Machine, files Files, broken
 func scriptDir(config string) string {
 	dir, base := path.Split(config)
 	stem := base[:len(base)-len(path.Ext(base))]
-	if stem == configStem {
+	if stem == configStem || stem == configStemOld {
 		return path.Clean(dir)
 	}
 	return path.Join(dir, stem)

@@ -155,6 +155,32 @@ func TestDiagnostics(t *testing.T) {
 	}
 }
 
+// The fix for a missing script names a file that the loader reads.
+func TestFixNamesAScriptThatLoads(t *testing.T) {
+	t.Parallel()
+	config := &fstest.MapFile{Data: fullConfig(t)}
+	for name, script := range map[string]string{
+		"one.json": "one/script.js", "dir/machine.json": "dir/script.js", "dir/config.json": "dir/script.js", "dir/config.yaml": "dir/script.js",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fsys := fstest.MapFS{name: config}
+			l := LoadFile(fsys, "", name)
+			i := slices.IndexFunc(l.Found, func(f guideway.Diagnostic) bool { return f.Code == CodeScriptMissing })
+			if i < 0 || !strings.HasPrefix(l.Found[i].Fix, "write "+script+" with") {
+				t.Fatalf("without a script: %v", l.Found)
+			}
+			fsys[script] = &fstest.MapFile{Data: []byte(fullScript)}
+			read := func(name string) ([]byte, error) { return fsys.ReadFile(name) }
+			for _, l := range append(LoadFiles(slices.Collect(maps.Keys(fsys)), read, ""), LoadFile(fsys, "", name)) {
+				if l.Definition == nil || l.Files().Script == nil {
+					t.Errorf("with %s: %v", script, l.Found)
+				}
+			}
+		})
+	}
+}
+
 // TestLint checks the warnings.
 func TestLint(t *testing.T) {
 	t.Parallel()
