@@ -148,8 +148,11 @@ func (a *api) findFile(id string, body saveBody) (catalog.SourceInfo, string, er
 		}
 	}
 	if info == nil {
-		return catalog.SourceInfo{}, "", guideway.Errorf(guideway.CodeInvalid, "definitions cannot be saved in %q", clipText(body.Source)).
-			WithFix("choose one of these sources: %s", strings.Join(names, ", "))
+		err := guideway.Errorf(guideway.CodeInvalid, "definitions cannot be saved in %q", clipText(body.Source))
+		if len(names) == 0 {
+			return catalog.SourceInfo{}, "", err.WithFix("no source is writable; set workflows.user or workflows.project to true in the configuration and restart the server")
+		}
+		return catalog.SourceInfo{}, "", err.WithFix("choose one of these sources: %s", strings.Join(names, ", "))
 	}
 	name := id + "." + writer.Format(body.Text)
 	if entry, err := a.Catalog.Get(id); err == nil {

@@ -104,6 +104,26 @@ func TestSaveRefuses(t *testing.T) {
 	}
 }
 
+// A refused save lists the sources that accept it, or states that there is none.
+func TestRefusedSaveNamesSources(t *testing.T) {
+	t.Parallel()
+	const path = "/api/workflows/flow/source"
+	s, _, _ := newSources(t)
+	_, person := s.loginBrowser(t, "ann")
+	if p := s.wantCode(t, 400, guideway.CodeInvalid, person, "PUT", path, saveRequestJSON(t, "bundled", flowText, "")); p.Fix != "choose one of these sources: user, project, project-guideway" {
+		t.Errorf("with sources: %q", p.Fix)
+	}
+	c := catalog.New(catalog.Standard(catalog.Layout{Bundled: fstest.MapFS{"flow.json": {Data: []byte(flowText)}}}), catalog.Options{})
+	if err := c.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s = newRig(t, func(o *httpapi.Options) { o.Catalog = c })
+	_, person = s.loginBrowser(t, "ann")
+	if p := s.wantCode(t, 400, guideway.CodeInvalid, person, "PUT", path, saveRequestJSON(t, "bundled", flowText, "")); !strings.HasPrefix(p.Fix, "no source is writable") {
+		t.Errorf("without sources: %q", p.Fix)
+	}
+}
+
 // A save does not follow a symbolic link out of the directory.
 func TestSaveDoesNotFollowLinksOut(t *testing.T) {
 	t.Parallel()
