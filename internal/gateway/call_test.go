@@ -15,7 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Many legacy and modern clients of many upstreams each receive their own answers.
+// TestConcurrentCallsGetTheirOwnAnswers checks that each of several legacy and modern
+// clients that call two upstreams concurrently receives its own answers.
 func TestConcurrentCallsGetTheirOwnAnswers(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "old"), newEntry(t, "new", upstreamtest.Modern)}})
@@ -38,7 +39,8 @@ func TestConcurrentCallsGetTheirOwnAnswers(t *testing.T) {
 	wg.Wait()
 }
 
-// A failed call is never sent again.
+// TestFailedCallIsNotRetried checks that a call that crashes its upstream returns an error,
+// and that no earlier call is repeated afterwards.
 func TestFailedCallIsNotRetried(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{legacy, modern} {
@@ -155,7 +157,8 @@ func TestListChanged(t *testing.T) {
 	}
 }
 
-// A changed configuration is applied while calls are in progress.
+// TestApply checks that a changed configuration is applied without interrupting a call in
+// progress, and that a rejected configuration changes nothing.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	one, two := newEntry(t, "one"), newEntry(t, "two")
@@ -190,9 +193,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// Eight clients have calls in progress while upstreams are added, changed and removed, and
-// one configuration is rejected: each call is answered by the server that received it, and
-// clients are notified of new tools.
+// TestApplyKeepsCallsInProgress checks that calls of eight clients succeed while upstreams
+// are added, changed and removed. A client is notified of the tools of the added upstream.
 func TestApplyKeepsCallsInProgress(t *testing.T) {
 	t.Parallel()
 	one, two, three := newEntry(t, "one"), newEntry(t, "two"), newEntry(t, "three")

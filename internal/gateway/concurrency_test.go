@@ -106,8 +106,8 @@ func TestListsWaitOnceForSilentUpstream(t *testing.T) {
 	}
 }
 
-// A client that makes sequential calls uses one process of a server, however much state the
-// server keeps between the calls.
+// TestSequentialCallsUseOneProcess checks that 200 sequential calls of a client start at
+// most one additional process of the upstream.
 func TestSequentialCallsUseOneProcess(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})
@@ -126,7 +126,8 @@ func TestSequentialCallsUseOneProcess(t *testing.T) {
 	}
 }
 
-// callAsk posts a modern call of the tool that asks, with an answer if state is set.
+// callAsk posts a modern call of the tool "ask". If state is set, the call contains an
+// answer to the question with this request state.
 func (r *fixture) callAsk(t *testing.T, user, state string) string {
 	t.Helper()
 	if state != "" {
@@ -173,8 +174,9 @@ func TestRepeatedAnswersCountForLimits(t *testing.T) {
 	}
 }
 
-// A call that waits for an answer is lost if the gateway exits. The next gateway does not
-// repeat the call, and reports the loss.
+// TestParkedCallIsLostOnRestart checks that a second gateway with the same key does not
+// repeat a call that waits in the first gateway, and reports the loss. The first gateway
+// accepts the answer once.
 func TestParkedCallIsLostOnRestart(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one")

@@ -30,8 +30,8 @@ func forEachVersionPair(t *testing.T, f func(t *testing.T, client, mode, way str
 	}
 }
 
-// For every pair of protocol versions, everything that an upstream offers reaches the
-// client.
+// TestAllListsAndCallsPassThrough checks that tools, prompts, resources and completions of
+// an upstream reach the client, for every pair of protocol versions.
 func TestAllListsAndCallsPassThrough(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
@@ -62,7 +62,8 @@ func TestAllListsAndCallsPassThrough(t *testing.T) {
 	})
 }
 
-// checkOtherLists checks all lists except the tools.
+// checkOtherLists checks that the client can get a prompt, read resources and complete an
+// argument.
 func checkOtherLists(t *testing.T, p *testClient) {
 	t.Helper()
 	prompt, err := p.session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "two__greet", Arguments: map[string]string{"who": "you"}})
@@ -124,7 +125,8 @@ func TestQuestions(t *testing.T) {
 	})
 }
 
-// A client without the capability gets no question, and the upstream gets an error.
+// TestQuestionToClientWithoutCapability checks that a call of a tool that asks a question
+// returns an error if the client does not support questions.
 func TestQuestionToClientWithoutCapability(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
@@ -170,8 +172,8 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// An upstream can ask a client to open a web page, but no other URL, and only if the client
-// supports it.
+// TestOnlyWebPagesAreOpened checks that an upstream can ask a client to open an HTTPS URL
+// without a user name if the client supports it, and no other URL.
 func TestOnlyWebPagesAreOpened(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Phishing)}})

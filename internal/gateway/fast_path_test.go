@@ -75,7 +75,7 @@ func openSession(t *testing.T, r *fixture) map[string]string {
 var serverInfo = regexp.MustCompile(`"_meta":\{"io.modelcontextprotocol/serverInfo":\{[^}]*\}\},?|,"_meta":\{"io.modelcontextprotocol/serverInfo":\{[^}]*\}\}`)
 
 // normalizeAnswer returns an answer without the parts that may differ: white space, the
-// order of members, and the server's name.
+// order of members, the server's name, and the message of an error.
 func normalizeAnswer(t *testing.T, status int, body string) string {
 	t.Helper()
 	body = serverInfo.ReplaceAllString(body, "")
@@ -93,7 +93,8 @@ func normalizeAnswer(t *testing.T, status int, body string) string {
 	return fmt.Sprint(status, " ", body)
 }
 
-// Every message has the same outcome on the fast path and through the SDK.
+// TestFastPathEqualsSDK checks that the fast path and the SDK answer the same messages
+// equally, with and without hooks.
 func TestFastPathEqualsSDK(t *testing.T) {
 	t.Parallel()
 	for name, pairs := range map[string]map[string][]string{
@@ -112,8 +113,8 @@ func TestFastPathEqualsSDK(t *testing.T) {
 	}
 }
 
-// comparePaths compares the answers and the calls that the hooks saw on both paths. pairs
-// are the texts that the hooks replace; see replaceHooks.
+// comparePaths sends the same messages on both paths, and compares the answers and the
+// calls that the hooks saw. pairs are the texts that the hooks replace; nil means no hooks.
 func comparePaths(t *testing.T, pairs map[string][]string) {
 	t.Helper()
 	e := newEntry(t, "one")
@@ -276,7 +277,8 @@ func (s *stdioClient) receiveLine() string {
 	return ""
 }
 
-// On stdio, calls, questions, progress and cancellation use the fast path too.
+// TestFastPathOnStdio checks calls, questions, progress and cancellation on the fast path
+// over stdio.
 func TestFastPathOnStdio(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"", upstreamtest.Modern} {

@@ -63,10 +63,10 @@ type fixture struct {
 	*gateway.Gateway
 	server *mcp.Server
 	url    string
-	// allow maps users with their own token to the access of the token. It must be set
-	// before they connect.
+	// allow maps a user to the access that the user's token allows. It must be set before
+	// the user connects.
 	allow map[string]auth.Allow
-	// exposure maps users to the exposure of their token.
+	// exposure maps a user to the exposure of the user's token.
 	exposure map[string]auth.Exposure
 }
 
@@ -116,7 +116,6 @@ func newFixture(t *testing.T, opts gateway.Options, change ...string) *fixture {
 	return r
 }
 
-// testClient is a connected client.
 type testClient struct {
 	t       *testing.T
 	session *mcp.ClientSession

@@ -16,8 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// replaceHooks replace texts in messages. They map "METHOD TOOL" to pairs of an old and a
-// new text, for the request and the response.
+// replaceHooks replaces texts in requests and responses. pairs maps "METHOD TOOL" to old
+// and new texts, in turn. If the first text is "fail", the hook returns an error.
 type replaceHooks struct {
 	pairs map[string][]string
 
@@ -48,8 +48,8 @@ func (h *replaceHooks) seenCalls() []string {
 	return slices.Clone(h.calls)
 }
 
-// A tools/list hook renames a tool, and a tools/call hook maps the new name back, on both
-// call paths and with tool search.
+// TestRenamedByHooks checks that a tools/list hook can rename a tool and a tools/call hook
+// can map the new name back, in both protocol versions.
 func TestRenamedByHooks(t *testing.T) {
 	t.Parallel()
 	for name, version := range map[string]string{"legacy": legacy, "modern": modern} {
@@ -84,7 +84,8 @@ func TestRenamedByHooks(t *testing.T) {
 	}
 }
 
-// Tool search finds tools under the names that hooks gave them.
+// TestRenamedByHooksAndSearched checks that tool search finds a tool under the name that a
+// hook gave it, and that tool_call calls it.
 func TestRenamedByHooksAndSearched(t *testing.T) {
 	t.Parallel()
 	hooks := &replaceHooks{pairs: map[string][]string{"tools/list ": {`"echo"`, `"parrot"`}, "tools/call parrot": {`"parrot"`, `"echo"`}}}
@@ -98,8 +99,8 @@ func TestRenamedByHooksAndSearched(t *testing.T) {
 	}
 }
 
-// Each change of a call by a hook is applied or reported, and no call is sent that the
-// client may not make.
+// TestHookChangesAreAppliedOrReported checks that an invalid change of a call by a hook is
+// reported, and so is a call of a hidden or denied tool.
 func TestHookChangesAreAppliedOrReported(t *testing.T) {
 	t.Parallel()
 	hidden := newEntry(t, "one")
@@ -175,7 +176,8 @@ func TestHookCannotRedirectToUnapprovedTool(t *testing.T) {
 	}
 }
 
-// If hooks refuse a list or make it invalid, only that upstream is omitted.
+// TestListHooksFailClosed checks that an upstream is omitted if a hook refuses its list or
+// makes it invalid. Other upstreams are still offered.
 func TestListHooksFailClosed(t *testing.T) {
 	t.Parallel()
 	for name, pairs := range map[string][]string{
@@ -198,7 +200,7 @@ func TestListHooksFailClosed(t *testing.T) {
 	}
 }
 
-// upstreamHooks apply to one upstream.
+// upstreamHooks applies hooks to one upstream only.
 type upstreamHooks struct {
 	upstream string
 	gateway.Hooks

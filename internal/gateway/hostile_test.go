@@ -16,9 +16,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// For every misbehavior of an upstream during a call, the call returns an answer or an
-// error with the reason, another client's calls in the same upstream process are answered,
-// and memory and goroutines stay bounded.
+// TestHostileUpstreams checks that a call of a misbehaving tool returns an answer or an
+// error with the reason. A call of another client in the same upstream process is answered,
+// and the number of goroutines stays bounded.
 func TestHostileUpstreams(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ tool, want string }{
@@ -65,8 +65,8 @@ func TestHostileUpstreams(t *testing.T) {
 	}
 }
 
-// A legacy server cannot ask a modern client by a fake input request in an answer, which
-// would bypass the checks of questions.
+// TestFakeInputRequest checks that an upstream cannot ask a client by a fake input request
+// in an answer, which would bypass the checks of questions.
 func TestFakeInputRequest(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
@@ -82,7 +82,8 @@ func TestFakeInputRequest(t *testing.T) {
 	})
 }
 
-// Invalid entries do not break a list: they are left out and reported.
+// TestHostileLists checks that hostile entries do not break a list or a search, that hidden
+// characters are removed, and that the problems are reported.
 func TestHostileLists(t *testing.T) {
 	t.Parallel()
 	for _, lazy := range []bool{false, true} {

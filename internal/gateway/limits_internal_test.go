@@ -136,8 +136,9 @@ func TestRepeatedAnswersCount(t *testing.T) {
 	}
 }
 
-// The limit of a tool counts the calls of a listed tool when they arrive. For an unlisted
-// tool, which hooks may redirect, it counts when the tool that is called is known.
+// TestLimitOfAnUnlistedTool checks that a call of a listed tool counts against the tool's
+// limit when it arrives. A call of an unlisted tool, which hooks may redirect, counts only
+// after the hooks.
 func TestLimitOfAnUnlistedTool(t *testing.T) {
 	t.Parallel()
 	g, err := New(Options{Key: []byte(strings.Repeat("k", 32))})

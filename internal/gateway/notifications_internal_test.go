@@ -121,9 +121,9 @@ func TestClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 	}
 }
 
-// A client whose list changed during the request, and changed back afterwards, is notified:
-// the first list asks the upstreams, so the client may have got the version in between. Its
-// other requests do not change that.
+// TestChangeDuringListIsNotLost checks that a client is notified if a list changes during
+// its request and later changes back, because the client may have received the changed
+// list. A request for another list does not prevent the notification.
 func TestChangeDuringListIsNotLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -166,9 +166,9 @@ func TestChangeDuringListIsNotLost(t *testing.T) {
 	})
 }
 
-// An update of a resource in the own session of one client reaches only that client, also if
-// others follow the same URI: their sessions with the upstream may have another resource. In
-// a shared session, it reaches all of them.
+// TestUpdateReachesOnlyFollowersOfItsSession checks that an update in an upstream session
+// of one client reaches only that client, even if others follow the same URI. An update in
+// a shared session reaches all followers.
 func TestUpdateReachesOnlyFollowersOfItsSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

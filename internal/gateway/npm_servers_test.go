@@ -51,8 +51,7 @@ type realServer struct {
 	} `json:"cancel"`
 }
 
-// realServers reads the plan of one directory; it skips the test if the servers are not
-// installed.
+// realServers returns the servers in the test plan, with dir and url inserted.
 func realServers(t *testing.T, dir, url string) map[string]realServer {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "real", "calls.json"))
@@ -66,7 +65,8 @@ func realServers(t *testing.T, dir, url string) map[string]realServer {
 	return servers
 }
 
-// newSpec returns the spec that starts the server.
+// newSpec returns the spec that starts the server. It skips the test if node or the server
+// is not installed.
 func (s *realServer) newSpec(t *testing.T, name string) upstream.Spec {
 	t.Helper()
 	node, err := exec.LookPath("node")
@@ -146,7 +146,7 @@ func realClient(dir string, h *transcript) *mcp.Client {
 	return client
 }
 
-// varies matches the parts that differ between two answers to the same question.
+// varies matches the parts that differ between two answers to the same request.
 var varies = regexp.MustCompile(`\b\d{1,2}:\d{2}:\d{2}( [AP]M)?|\w{3} \w{3} \d{2} \d{4}|GMT[+-]\d{4} \([^)]*\)|\\"date\\": \\"[^,]*|"blob":"UmVz[^"]*"|(created|modified|accessed): [^\\]*|"etag[^,]*|127.0.0.1:\d+`)
 
 // normalizeReal returns an answer without the parts that differ between two runs.
@@ -169,7 +169,7 @@ func normalizeReal(t *testing.T, prefix, dir string, answer any, err error) stri
 	return varies.ReplaceAllString(text, "")
 }
 
-// askEverything sends all requests, and maps each request to its answer.
+// askEverything sends the requests of the test plan, and maps each request to its answer.
 func (s *realServer) askEverything(t *testing.T, session *mcp.ClientSession, prefix, dir string, h *transcript) map[string]string {
 	t.Helper()
 	ctx, answers := t.Context(), map[string]string{}
@@ -259,7 +259,8 @@ func (s *realServer) checkNotifications(t *testing.T, session *mcp.ClientSession
 	}
 }
 
-// listAll maps each list of a server to its entries, whose names have a prefix.
+// listAll maps the kind and name of each entry in the lists of a server to the entry. It
+// removes prefix from names and omits tools and prompts without it.
 func listAll(t *testing.T, session *mcp.ClientSession, prefix string) map[string]string {
 	t.Helper()
 	ctx, offered := t.Context(), map[string]string{}

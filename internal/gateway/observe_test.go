@@ -18,7 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// recorder records exchanges.
+// recorder is an observer that records exchanges.
 type recorder struct {
 	parent string
 
@@ -131,8 +131,8 @@ func (*refusingHooks) Around(_ context.Context, call gateway.HookCall, _ func(co
 	return json.RawMessage(`{"content":[]}`), nil
 }
 
-// The observer gets the outcomes of a call that the client cancels, that waits for
-// approval, and that exceeds a limit.
+// TestOutcomesOfTheGateway checks the outcomes that the observer gets for a call that the
+// client cancels, a call over a limit, and a call that asks a question.
 func TestOutcomesOfTheGateway(t *testing.T) {
 	t.Parallel()
 	w := newWatcher("")
@@ -219,8 +219,9 @@ func TestOtherRequestsAreObserved(t *testing.T) {
 
 const theirs = "00-11111111111111111111111111111111-2222222222222222-01"
 
-// The observer gets the client's trace, from the _meta or the headers, and the upstream
-// gets the observer's trace, once.
+// TestTraceContext checks that the observer gets the client's trace from the _meta. The
+// upstream gets the observer's trace, or the client's trace if the observer has none,
+// exactly once.
 func TestTraceContext(t *testing.T) {
 	t.Parallel()
 	const ours = "00-11111111111111111111111111111111-3333333333333333-01"
@@ -254,7 +255,8 @@ func TestTraceContext(t *testing.T) {
 	}
 }
 
-// Over HTTP the trace is also in the headers, in both directions.
+// TestTraceHeaders checks that an HTTP upstream gets the observer's trace in the headers,
+// in both protocol versions.
 func TestTraceHeaders(t *testing.T) {
 	t.Parallel()
 	const ours = "00-11111111111111111111111111111111-3333333333333333-01"

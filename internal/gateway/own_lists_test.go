@@ -68,9 +68,9 @@ func TestListsOfOwnSessionsAreSeparate(t *testing.T) {
 	}
 }
 
-// Requests of one client name with and without capabilities get the lists of the sessions
-// that they use: those without capabilities use the shared session, unless each client has
-// its own session.
+// TestListsMatchTheSessionOfTheRequest checks the lists of two connections of one client,
+// of which one has no capabilities. That one uses the shared session and its lists, unless
+// each client has its own session.
 func TestListsMatchTheSessionOfTheRequest(t *testing.T) {
 	t.Parallel()
 	for mode, shared := range map[gateway.Sessions]bool{gateway.SessionsAuto: true, gateway.SessionsClient: false} {

@@ -86,8 +86,8 @@ func TestPinCoversEveryMember(t *testing.T) {
 	}
 }
 
-// A definition that is not an object has no pin, so it is never approved: neither at the
-// first use nor by a review.
+// TestInvalidDefinitionHasNoPin checks that a definition that is not a JSON object has no
+// pin, so the first use does not approve it.
 func TestInvalidDefinitionHasNoPin(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{``, `[]`, `"text"`, `{"name":"a",}`} {
@@ -292,8 +292,9 @@ type unstored struct{ err error }
 func (unstored) Approved(string) (map[string]Pin, error) { return nil, nil }
 func (u unstored) Approve(string, map[string]Pin) error  { return u.err }
 
-// A definition with a duplicate member at any level waits, also if its last reading was
-// approved: clients get all members.
+// TestDuplicateMembersPassNoPin checks that a definition with a duplicate member at any
+// level waits for approval. Clients get all members, so it waits even if a parser that
+// keeps the last member would read the approved definition.
 func TestDuplicateMembersPassNoPin(t *testing.T) {
 	t.Parallel()
 	const approved = `{"name":"a","inputSchema":{"type":"object","properties":{"t":{"description":"good"}}}}`
@@ -317,8 +318,8 @@ func TestDuplicateMembersPassNoPin(t *testing.T) {
 	}
 }
 
-// Clients get no member of a tool or prompt that its pin does not cover: the definitions that
-// they get of two entries with one hash are equal.
+// TestClientsGetNoUnpinnedMember checks that clients do not get the members of _meta that a
+// pin ignores, neither of tools nor of prompts.
 func TestClientsGetNoUnpinnedMember(t *testing.T) {
 	t.Parallel()
 	g, err := New(Options{Key: []byte(strings.Repeat("k", 32))})

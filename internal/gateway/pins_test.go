@@ -16,8 +16,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A tool that changes after its approval is not listed and cannot be called until a person
-// approves the change.
+// TestChangedToolNeedsApproval checks that a changed or new tool is not listed and cannot
+// be called until a person approves it.
 func TestChangedToolNeedsApproval(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ mode, tool, why, diff string }{
@@ -67,7 +67,8 @@ func TestApproveAll(t *testing.T) {
 	}
 }
 
-// Unreadable or edited approvals are an error, not an empty set.
+// TestDamagedPins checks that no tool of an upstream is offered if the approvals were
+// edited.
 func TestDamagedPins(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -127,8 +128,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// A prompt that changes after its approval is not listed and cannot be used until a person
-// approves the change; the same holds for a new prompt.
+// TestChangedPromptNeedsApproval checks that a changed or new prompt is not listed and
+// cannot be used until a person approves it.
 func TestChangedPromptNeedsApproval(t *testing.T) {
 	t.Parallel()
 	for mode, c := range map[string]struct{ prompt, why, diff string }{

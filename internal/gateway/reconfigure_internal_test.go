@@ -79,9 +79,9 @@ func (o *changingObserver) Begin(ctx context.Context, _ *Exchange) context.Conte
 
 func (o *changingObserver) End(context.Context, *Exchange) {}
 
-// The use of a prompt, and a completion of its arguments, whose upstream gets another
-// configuration after the lookup go to the replacement only if the prompt of the replacement
-// is approved.
+// TestReplacedPromptNeedsApproval checks a prompts/get or completion/complete request whose
+// upstream gets another configuration after the lookup. It goes to the replacement only if
+// the prompt of the replacement is approved.
 func TestReplacedPromptNeedsApproval(t *testing.T) {
 	t.Parallel()
 	newUpstream := func(mode, other string) []Entry {

@@ -92,9 +92,10 @@ func TestMostSpecificTemplateWins(t *testing.T) {
 	}
 }
 
-// A URI in a result leads to the upstream that returned it, even if another upstream has
-// the same URI. Web pages and the URIs of the upstream with the highest precedence stay
-// unchanged.
+// TestURIsInResultsLeadToTheirUpstream checks that a URI in a result leads to the upstream
+// that returned it, even if another upstream has the same URI. Web pages stay unchanged,
+// and so do the URIs of the upstream with the highest precedence, except those with the
+// scheme "guideway".
 func TestURIsInResultsLeadToTheirUpstream(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Hostile), newEntry(t, "two", upstreamtest.Hostile)}})

@@ -69,7 +69,7 @@ func TestNoPrefix(t *testing.T) {
 	}
 }
 
-// Hidden, renamed and newly described tools are consistent in lists and calls.
+// TestRules checks that hidden and renamed tools are consistent in lists and calls.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one")
@@ -92,7 +92,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// Hidden characters in a description are removed and reported.
+// TestPoisonedDescription checks that hidden characters in descriptions are removed and
+// long descriptions are truncated, and that both are reported.
 func TestPoisonedDescription(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Poisoned)}})
@@ -259,7 +260,7 @@ func TestLimitsOfAllRequests(t *testing.T) {
 	}
 }
 
-// With tool search, two tools replace all others.
+// TestLazy checks that with tool search, two tools replace all tools of upstreams.
 func TestLazy(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one"), newEntry(t, "two", upstreamtest.Poisoned)}, Lazy: true})
@@ -289,8 +290,8 @@ func TestLazy(t *testing.T) {
 	}
 }
 
-// An upstream that does not answer delays lists only once, and the others are offered
-// without it.
+// TestListsWithoutSilentUpstream checks that an upstream is offered although one of the
+// others does not answer and another cannot start.
 func TestListsWithoutSilentUpstream(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{
@@ -305,8 +306,8 @@ func TestListsWithoutSilentUpstream(t *testing.T) {
 	}
 }
 
-// A server may offer more to clients that it can ask for input. They see it from the first
-// list on, and the lists stay the same for all sessions.
+// TestListsOfClientsWithCapabilities checks that a client with capabilities sees a tool
+// that its upstream offers only to such clients, in the first list and after each refresh.
 func TestListsOfClientsWithCapabilities(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{legacy, modern} {

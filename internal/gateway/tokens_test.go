@@ -14,9 +14,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Two clients of one user, each with its own token and the same access, make all kinds of
-// requests concurrently. Neither sees the other's answers, progress or questions, although
-// both use the same client name.
+// TestTokensAreIsolated checks that two clients of one user with separate tokens, which
+// make requests concurrently, do not see each other's answers, progress, questions or logs.
+// Both use the same client name.
 func TestTokensAreIsolated(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
@@ -55,7 +55,8 @@ func TestTokensAreIsolated(t *testing.T) {
 	})
 }
 
-// runExchange makes a call, follows its progress and answers its question.
+// runExchange calls tools that return a text, report progress and ask a question. It uses a
+// prompt, a resource and the log too if the token allows them.
 func runExchange(t *testing.T, p *testClient, name string, i int) {
 	text := fmt.Sprintf("%s %d %s", name, i, strings.Repeat("x", i*50))
 	if got := p.callTool("one__echo", args{"text": text}); got != text {
@@ -87,8 +88,8 @@ func runExchange(t *testing.T, p *testClient, name string, i int) {
 	p.callTool("one__log", args{"text": text})
 }
 
-// With a token for one tool of one upstream, a client cannot reach anything else by any
-// method, path or name.
+// TestAccessOutsideTokenIsRefused checks that clients see and reach nothing that their
+// tokens do not allow, in both protocol versions and on both call paths.
 func TestAccessOutsideTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
@@ -185,9 +186,9 @@ func TestSearchRespectsToken(t *testing.T) {
 	}
 }
 
-// A list or an unknown name does not start a server that the client may not use, and no
-// such server can ask the client for input. An upstream that a token's pattern may match is
-// asked, because its tools are unknown until then.
+// TestServersWithoutAccessAreNotStarted checks that a list or an unknown name does not
+// start an upstream that the client may not use. An upstream whose tools a token's pattern
+// may match is started, because its tools are unknown until then.
 func TestServersWithoutAccessAreNotStarted(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -225,8 +226,8 @@ func TestServersWithoutAccessAreNotStarted(t *testing.T) {
 	}
 }
 
-// A client cannot take over a subscription, session or question of another client by its
-// name or id, even with another token of the same user.
+// TestTokensCannotTakeOverState checks that a client cannot use the session or answer the
+// question of another client, even with another token of the same user.
 func TestTokensCannotTakeOverState(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}})

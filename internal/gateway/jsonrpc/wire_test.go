@@ -14,7 +14,8 @@ import (
 
 const manyMembers = `"m10":0,"m11":0,"m12":0,"m13":0,"m14":0,"m15":0,"m16":0,"m17":0,"m18":0,"m19":0,`
 
-// Parse rejects messages that two readers could understand differently.
+// TestParse checks that Parse accepts valid messages, and rejects invalid ones and those
+// that two readers could understand differently.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{

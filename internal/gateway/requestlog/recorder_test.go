@@ -61,8 +61,8 @@ func TestRecorderNeverWaits(t *testing.T) {
 	}
 }
 
-// Entries that arrive together are written together. If a write fails, they are lost,
-// counted and reported once the log works again.
+// TestRecorderSurvivesFailures checks that entries are lost and counted while the log
+// cannot be opened, and that the number is reported once the log works again.
 func TestRecorderSurvivesFailures(t *testing.T) {
 	t.Parallel()
 	log, _ := newLog(t)
@@ -151,8 +151,8 @@ func hostileEntry() *requestlog.Entry {
 	}
 }
 
-// Arguments and results are not stored unless enabled, in any part of an entry; secrets are
-// never stored, whether recognized by key or by shape.
+// TestSecretsAreRedacted checks that arguments and results are stored only if enabled, and
+// that no part of an entry contains a secret, whether it is recognized by key or by shape.
 func TestSecretsAreRedacted(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int{0, 1 << 10} {

@@ -313,7 +313,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// Several processes write to one file, which the first of them creates.
+// TestSeveralWriters checks that several logs can be opened on one new file and write to it
+// concurrently.
 func TestSeveralWriters(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "requests.db")
@@ -340,8 +341,8 @@ func TestSeveralWriters(t *testing.T) {
 	}
 }
 
-// A file that is foreign, damaged or of a later version is not changed, and the error has a
-// next action.
+// TestForeignFilesAreRefused checks that a file that is not a database is not changed, and
+// that the error has a fix.
 func TestForeignFilesAreRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "requests.db")
