@@ -41,7 +41,7 @@ func BenchmarkLoad50(b *testing.B) {
 	}
 }
 
-// BenchmarkReload50 measures a check of 50 unchanged workflows.
+// BenchmarkReload50 measures a reload of 50 unchanged workflows.
 func BenchmarkReload50(b *testing.B) {
 	dir := manyWorkflows(b, 50)
 	old := mustStat(b, filepath.Join(dir, "w0.json")).ModTime().Add(-3_600_000_000_000)
@@ -54,7 +54,6 @@ func BenchmarkReload50(b *testing.B) {
 	}
 }
 
-// BenchmarkGet measures one call of Get.
 func BenchmarkGet(b *testing.B) {
 	c := loadAll(b, catalog.Options{}, newFake("user", 1, map[string]string{"a.json": definitionText("a", "1")}))
 	b.ReportAllocs()

@@ -215,7 +215,8 @@ func TestReload(t *testing.T) {
 	expect("back, unsubscribed", catalog.Change{}, "a@2 user", "c@1 user", "d@1 user")
 }
 
-// An edit breaks an override, and a second edit fixes it.
+// A broken override keeps its last good version. After its file was removed, the overridden
+// definition is served.
 func TestOverrideIsBrokenAndFixed(t *testing.T) {
 	t.Parallel()
 	low := newFake("bundled", 1, map[string]string{"a.json": definitionText("a", "1")})
@@ -248,7 +249,6 @@ func TestOneFailingSource(t *testing.T) {
 	}
 }
 
-// panickingSource is a source that panics.
 type panickingSource struct{}
 
 func (panickingSource) Info() catalog.SourceInfo {
@@ -366,7 +366,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// A source that reports no changes is checked after its time to live, until Close.
+// A source that reports no changes is read again after five minutes, and not before.
 func TestTimeToLive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -404,7 +404,8 @@ func TestCanceledLoad(t *testing.T) {
 	c.Close()
 }
 
-// The race detector checks reads during reloads.
+// Goroutines read the catalog while it reloads, so that the race detector finds
+// unsynchronized access.
 func TestReadersDuringReloads(t *testing.T) {
 	t.Parallel()
 	f := newFake("user", 1, map[string]string{"a.json": definitionText("a", "1")})

@@ -13,7 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 )
 
-// newDir makes a source of a directory with short polls.
+// newDir returns a source of a directory with the default options.
 func newDir(path string) *catalog.Dir {
 	return catalog.NewDir(catalog.SourceInfo{Name: "dir", Location: path}, catalog.DirOptions{})
 }
@@ -68,7 +68,7 @@ func TestDirMissing(t *testing.T) {
 	}
 }
 
-// Each hostile file causes at most a diagnostic.
+// Empty, large and binary files are reported, and a valid file is still served.
 func TestDirHostileFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -76,7 +76,7 @@ func TestDirHostileFiles(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "empty.json"), "")
 	writeFile(t, filepath.Join(dir, "large.json"), strings.Repeat(" ", 2<<20))
 	writeFile(t, filepath.Join(dir, "binary.yaml"), "\x00\xff\xfe")
-	// The real parser must handle them too.
+	// This catalog uses the real parser.
 	c := catalog.New([]catalog.Source{newDir(dir)}, catalog.Options{})
 	checkError(t, c.Load(context.Background()))
 	files := map[string]bool{}

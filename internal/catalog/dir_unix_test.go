@@ -15,7 +15,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 )
 
-// The test would block if a pipe were opened.
+// Pipes, sockets and links to pipes are reported and not opened. Opening a pipe would block
+// the test.
 func TestDirSpecialFiles(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "catalog") // a socket's path must be short
@@ -38,7 +39,7 @@ func TestDirSpecialFiles(t *testing.T) {
 	}
 }
 
-// A file is replaced by a pipe before it is opened.
+// A file that was replaced by a pipe or by a link out of the directory is not opened.
 func TestDirFileReplacedByPipe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -56,7 +56,7 @@ type fakeSource struct {
 	stamp bool // use the text as stamp
 	sums  bool // set the hash of the text
 	opens int
-	// forged texts differ from the listed ones.
+	// forged contains the texts that Open returns in place of the listed ones.
 	forged map[string]string
 }
 
@@ -163,7 +163,6 @@ func writeFile(t testing.TB, path, content string) {
 	}
 }
 
-// checkError fails the test on an error.
 func checkError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -111,8 +111,8 @@ func TestCopiedProjectHooks(t *testing.T) {
 	}
 }
 
-// A broken graph is reported and hides no other graph. It stays enabled, and its last good
-// version stays served.
+// A broken graph is reported and hides no other graph. If an edit breaks a graph, its last
+// good version is served.
 func TestBrokenHooks(t *testing.T) {
 	t.Parallel()
 	user := hookSource("user", 0, catalog.TrustUser, map[string]string{

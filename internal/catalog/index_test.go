@@ -27,8 +27,8 @@ func (c *countingParser) parseCounted(file string, data []byte) (*workflow.Defin
 	return parseTest(file, data)
 }
 
-// startCatalog opens a catalog as a program does at its start, and returns the number of
-// workflows that it read.
+// startCatalog loads a catalog with an index and returns it with the parser that counts the
+// workflows that were read.
 func startCatalog(t testing.TB, index string, sources ...catalog.Source) (*catalog.Catalog, *countingParser) {
 	t.Helper()
 	reader := &countingParser{}
@@ -84,8 +84,8 @@ func TestIndexAvoidsReads(t *testing.T) {
 	}
 }
 
-// Damaged indexes and those of other programs or sources are ignored without a message, and
-// written again.
+// Damaged indexes and those of other programs or sources are ignored without a diagnostic,
+// and written again.
 func TestInvalidIndexIsIgnored(t *testing.T) {
 	t.Parallel()
 	replaced := func(data string) func(testing.TB, string) {
@@ -163,7 +163,8 @@ func rewriteIndex(t testing.TB, path string, change func(string) string) {
 	checkError(t, os.WriteFile(path, []byte(hex.EncodeToString(sum[:])+"\n"+changed), 0o600))
 }
 
-// With a wrong index, the catalog returns the text's definition or an error.
+// If an index is wrong, the catalog returns the definition in the file or an error, and
+// corrects the index.
 func TestIndexIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -270,7 +271,7 @@ func TestLastGoodVersionFromIndex(t *testing.T) {
 	}
 }
 
-// A copy with changed content is refused.
+// A file whose text does not match its hash is refused and reported.
 func TestContentMismatch(t *testing.T) {
 	t.Parallel()
 	index, f := t.TempDir(), newTwoFiles()
@@ -292,7 +293,8 @@ func TestContentMismatch(t *testing.T) {
 	}
 }
 
-// A changed copy is reported under its expected id, even with another file name.
+// A file whose text does not match its hash is refused under its id in the index, even if
+// the file has another name.
 func TestForgedCopyKeepsItsID(t *testing.T) {
 	t.Parallel()
 	index := t.TempDir()
@@ -364,7 +366,7 @@ func TestIndexDoesNotChangeResults(t *testing.T) {
 	})
 }
 
-// Old indexes, such as those of removed projects, are removed.
+// Old indexes, such as those of removed projects, are removed. Other files stay.
 func TestOldIndexesAreRemoved(t *testing.T) {
 	t.Parallel()
 	index := t.TempDir()

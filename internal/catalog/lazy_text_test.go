@@ -16,8 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// Compressed definitions are served unchanged, and so is the last good version of a broken
-// text.
+// TestPack checks that definitions are served after a call of Pack, and that the last good
+// version is served if a text breaks later.
 func TestPack(t *testing.T) {
 	t.Parallel()
 	long := func(id string) string { return definitionText(id, "1") + strings.Repeat(" ", 10_000) }
@@ -53,8 +53,8 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// A start without an index reads every workflow, and afterwards keeps no more of them in
-// memory than a start with an index.
+// A start without an index reads every workflow and does not keep the definitions in
+// memory.
 func TestFirstStartReleasesDefinitions(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -17,7 +17,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/library"
 )
 
-// phasesText is a phase workflow with a reference to a guide.
+// phasesText returns a phase workflow with a reference to a guide.
 func phasesText(id, version, guide string) string {
 	if guide == "" {
 		guide = "https://example.com/guide.md"
@@ -98,7 +98,7 @@ func TestLayout(t *testing.T) {
 		t.Errorf("%v", found)
 	}
 
-	// Embedded documents have the same layout.
+	// An embedded source has the same layout.
 	embedded := catalog.New([]catalog.Source{catalog.NewEmbedded(catalog.SourceInfo{Name: "bundled"}, os.DirFS(dir))}, catalog.Options{})
 	checkError(t, embedded.Load(t.Context()))
 	if diff := cmp.Diff(want, libraryList(embedded.Snapshot().Library())); diff != "" {
@@ -245,7 +245,7 @@ func TestLibraryReloads(t *testing.T) {
 	}
 }
 
-// The linter of a workflow gets the guides next to it.
+// The linter finds a guide in the workflow's folder and reports a missing one.
 func TestLintFindsGuides(t *testing.T) {
 	t.Parallel()
 	source := newFake("s", 1, map[string]string{"wp/wp.json": phasesText("wp", "1.0.0", "01-plan.md"), "wp/guides/01-plan.md": "plan"})
@@ -272,7 +272,7 @@ func TestLintFindsGuides(t *testing.T) {
 	}
 }
 
-// Embedded texts can be broken, too.
+// An embedded guide that is not valid UTF-8 is reported.
 func TestEmbeddedTexts(t *testing.T) {
 	t.Parallel()
 	c := catalog.New([]catalog.Source{catalog.NewEmbedded(catalog.SourceInfo{Name: "bundled"}, fstest.MapFS{

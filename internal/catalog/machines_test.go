@@ -102,8 +102,8 @@ func TestMachinesOfSources(t *testing.T) {
 	}
 }
 
-// Edits of all files of a machine are detected, and after an edit that breaks the machine
-// its last good version stays served.
+// An edit of a machine's script is detected. After an edit that breaks the machine, its
+// last good version stays served.
 func TestMachineEdits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -12,9 +12,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// contract checks answers against the OpenAPI document. An object that the API declares
-// must have no members that the document does not name: a member that is added to an answer
-// must also be added to the document.
+// contract checks answers against the OpenAPI document. An answer must not have members
+// that the document does not name.
 type contract struct {
 	mu       sync.Mutex
 	document map[string]any
@@ -125,8 +124,8 @@ func memberAt(value any, path ...string) map[string]any {
 	return m
 }
 
-// checkAnswer checks an answer against the document, and also the request if it was
-// accepted. An unknown path or method must be answered with a Problem.
+// checkAnswer checks an answer against the OpenAPI document. It also checks the body of a
+// request that was accepted. An unknown path or method must be answered with a Problem.
 func (c *contract) checkAnswer(t *testing.T, r *http.Request, sent string, resp *http.Response, got []byte) {
 	t.Helper()
 	template, known := c.findRoute(r.URL.EscapedPath())
@@ -145,9 +144,8 @@ func (c *contract) checkAnswer(t *testing.T, r *http.Request, sent string, resp 
 	status := strconv.Itoa(resp.StatusCode)
 	answers := memberAt(operation, "responses", status)
 	if answers == nil && (resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusNotFound) {
-		// Every path may answer with a Problem: because the guard refuses the request,
-		// because the page has another origin, or because the server does not have that
-		// part.
+		// Every path may answer 403 or 404 with a Problem: the guard refuses the request,
+		// or the server lacks the part that serves the path.
 		c.checkSchema(t, c.componentSchema(t, "Problem"), got, template)
 		return
 	}
@@ -179,7 +177,8 @@ func (c *contract) checkSchema(t *testing.T, schema *jsonschema.Schema, text []b
 	}
 }
 
-// The checker detects wrong answers; otherwise the other tests would prove nothing.
+// TestContractDetectsDrift checks that invalid answers do not match the schema Problem.
+// Otherwise the other tests would accept wrong answers.
 func TestContractDetectsDrift(t *testing.T) {
 	t.Parallel()
 	c := newContract(t, newHandler(t, nil))
@@ -197,7 +196,8 @@ func TestContractDetectsDrift(t *testing.T) {
 	}
 }
 
-// Every schema of the document compiles and every reference resolves.
+// Every schema of the OpenAPI document compiles, every reference resolves, and every
+// component is used.
 func TestContractCompiles(t *testing.T) {
 	t.Parallel()
 	c := newContract(t, newHandler(t, nil))

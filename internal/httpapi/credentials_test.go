@@ -13,8 +13,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Every credential is tried at every endpoint. A credential that works on /mcp answers no
-// human approval, and one that answers them does not work on /mcp.
+// TestCredentialsAtEveryEndpoint tries each credential at /mcp, at the API and at gates. A
+// credential that works on /mcp cannot answer a human approval, and a credential that can
+// answer one does not work on /mcp.
 func TestCredentialsAtEveryEndpoint(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -86,8 +87,8 @@ func TestCredentialsAtEveryEndpoint(t *testing.T) {
 	}
 }
 
-// tryGate answers a gate and checks that it is answered by the expected caller, or still
-// waits.
+// tryGate sends an answer to a gate and checks the status. If the answer is accepted, it
+// must be recorded with via. Otherwise the gate must still wait.
 func (s *rig) tryGate(t *testing.T, who credential, workflow string, status int, via run.Via) {
 	t.Helper()
 	a := s.startAtGate(t, callerAnn(), workflow, "")
@@ -156,8 +157,8 @@ func TestMe(t *testing.T) {
 	}
 }
 
-// A page whose origin --allow-origin names can read answers with its own token. It may
-// never send the cookie.
+// A page whose origin --allow-origin names can read answers with its own token. CORS never
+// allows it to send the cookie or the key of a login.
 func TestCORS(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)

@@ -45,7 +45,6 @@ type reader struct {
 	stop context.CancelFunc
 }
 
-// openStream opens a stream.
 func (s *rig) openStream(t *testing.T, who credential, path string, header ...string) *reader {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -72,7 +71,7 @@ func (s *rig) openStream(t *testing.T, who credential, path string, header ...st
 	return &reader{resp: resp, in: bufio.NewReader(resp.Body), stop: stop}
 }
 
-// nextEvent returns the next event. It waits until the deadline of the test.
+// nextEvent returns the next event. It waits until an event arrives or the stream ends.
 func (r *reader) nextEvent() (event, error) {
 	var e event
 	for {
@@ -100,7 +99,7 @@ func (r *reader) nextEvent() (event, error) {
 	}
 }
 
-// wantEvent returns the next event, which must have a type and match the document.
+// wantEvent returns the next event. The event must have the type kind and match the schema.
 func (r *reader) wantEvent(t *testing.T, s *rig, schema, kind string) event {
 	t.Helper()
 	e, err := r.nextEvent()
@@ -138,7 +137,7 @@ func TestEvents(t *testing.T) {
 		}
 		last = e.id
 	}
-	// The reader reconnects from the middle, by header and by parameter.
+	// A new stream continues after the position in the header or the query parameter.
 	for _, again := range []*reader{
 		s.openStream(t, page, "/api/events", "Last-Event-ID", strconv.FormatInt(last-1, 10)),
 		s.openStream(t, page, "/api/events?after="+strconv.FormatInt(last-1, 10)),
@@ -153,7 +152,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// The position is past the end of the feed if the store was restored from an old copy.
+// A reader whose position is past the end of the feed receives a reset and then the new
+// changes. The position is too high if the store was restored from an old copy.
 func TestEventsAheadOfTheFeed(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -169,8 +169,8 @@ func TestEventsAheadOfTheFeed(t *testing.T) {
 	}
 }
 
-// Eight writers write to two stores in one directory, and one of the readers keeps
-// reconnecting. Each reader must receive every change of the user once and in order.
+// Eight writers write to one database through two stores, and one of the readers keeps
+// reconnecting. Each reader must receive every change of its user once and in order.
 func TestEventsExactlyOnce(t *testing.T) {
 	t.Parallel()
 	const writers, each, readers = 8, 25, 3
@@ -276,8 +276,7 @@ func TestSessionStream(t *testing.T) {
 	s.openStream(t, asAgent, "/api/sessions/bug/one/stream?project="+projectB).wantEvent(t, s, "SessionEvent", "connected")
 }
 
-// A client that does not read its stream delays neither other readers nor writers nor the
-// shutdown.
+// A client that does not read its stream delays neither another reader nor the shutdown.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	const changes = 20_000 // The socket buffers hold fewer changes.
@@ -307,7 +306,7 @@ func TestSlowReader(t *testing.T) {
 	s.wantShutdown(t)
 }
 
-// If a feed is pruned before or while a stream follows it, the reader receives a reset and
+// A stream that is opened at a position before the oldest change starts with a reset and
 // continues at the oldest change.
 func TestPrunedFeed(t *testing.T) {
 	t.Parallel()

@@ -8,9 +8,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// Every route of the OpenAPI document refuses requests without a credential, requests from
-// pages of other origins, and requests for host names that resolve to this machine (DNS
-// rebinding). The routes come from the document, so that none is missed.
+// Every route of the OpenAPI document except the health check refuses requests without a
+// credential. Every route refuses requests from pages of other origins and requests with a
+// foreign host name (DNS rebinding).
 func TestEveryRouteIsGuarded(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -29,7 +29,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		name   string
 		who    credential
 		status int
-		// open reports whether the health check also answers.
+		// open reports whether the health check answers the request.
 		open bool
 	}{
 		{"no credential", withoutCredential, 401, true},
@@ -69,9 +69,9 @@ func withKey(who credential, key string) credential {
 	return func(r *http.Request) { who(r); r.Header.Set(auth.KeyHeader, key) }
 }
 
-// A browser sends the cookie of a login to every port of the host, so the cookie alone
-// reads nothing: no operation of the OpenAPI document, no metrics and no registry. With the
-// key each operation that reads is answered.
+// A browser sends the cookie of a login to every port of the host. The cookie alone must
+// read nothing: no operation of the OpenAPI document, no metrics and no registry. With the
+// page's key none of these paths is refused.
 func TestLoginCookieAloneReadsNothing(t *testing.T) {
 	t.Parallel()
 	s, _ := newScopeRig(t)
@@ -100,7 +100,8 @@ func TestLoginCookieAloneReadsNothing(t *testing.T) {
 	}
 }
 
-// requestStatus sends a request and returns the status.
+// requestStatus sends a request and returns the status. It fails the test if a request with
+// a page's key succeeds, except HEAD and the health check.
 func (s *rig) requestStatus(t *testing.T, who credential, method, path string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), strings.ToUpper(method), s.url+path, nil)

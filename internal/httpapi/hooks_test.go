@@ -88,13 +88,14 @@ type hookAnswer struct {
 	Diagnostics []guideway.Diagnostic
 }
 
-// saveHookJSON returns the body of a save.
+// saveHookJSON returns the body of a request that saves a graph.
 func saveHookJSON(source, base, graph string) string {
 	return `{"source":"` + source + `","base":"` + base + `","graph":` + graph + `}`
 }
 
-// A person creates a graph, tests it, enables it, changes it and restores it. Every answer
-// matches the document.
+// TestHookGraphLifecycle checks that a person can save, test, enable, change, restore,
+// disable and delete a graph through the API. The rig compares each answer with the OpenAPI
+// document.
 func TestHookGraphLifecycle(t *testing.T) {
 	t.Parallel()
 	s, user, _ := newHooks(t)
@@ -154,8 +155,8 @@ func TestHookGraphLifecycle(t *testing.T) {
 	s.wantStatus(t, 200, person, "PUT", "/api/hook-modules/mark", `{"source":"user","script":"context.variables.a = 1;"}`)
 }
 
-// No credential of an agent can save, test, enable or disable a graph. Neither can a token
-// that answers gates or a browser without the page's key.
+// The token of /mcp and a token of scope approve cannot save, delete, test, enable, disable
+// or restore a graph, and cannot save a module.
 func TestHookGraphsRequireAPerson(t *testing.T) {
 	t.Parallel()
 	s, user, _ := newHooks(t)
@@ -194,8 +195,8 @@ func TestHookGraphsRequireAPerson(t *testing.T) {
 	}
 }
 
-// A project's graph runs only after its exact content was approved, and stops running after
-// a change.
+// A graph of a project can be enabled only with the pin of its current content. After a
+// change its state is "changed", and the old pin is refused.
 func TestProjectGraphsRequireTheirPin(t *testing.T) {
 	t.Parallel()
 	s, _, project := newHooks(t)

@@ -180,7 +180,7 @@ func TestNewHandlerRequiresGuardAndBearer(t *testing.T) {
 	}
 }
 
-// A stream that a client has opened ends immediately when the server shuts down.
+// When the server shuts down, an open stream ends within a second.
 func TestServeEndsOpenStreams(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})

@@ -29,7 +29,8 @@ const deskMachine = `{"workflow_name":"desk","description":"Writes, and asks.",
 {"name":"approve","input":{"name":"verdict","type":"string","description":"May it go?","options":["yes","no"],"approval":"human"}},
 {"name":"stop","input":"common_data.reply"}]}`
 
-// testMachines are machines with their runs.
+// testMachines runs the machines of a catalog with a scripted model. It also serves as
+// their handler.
 type testMachines struct {
 	*driver.Background
 	catalog *catalog.Catalog
@@ -49,7 +50,7 @@ func (d testMachines) Machine(_ context.Context, name string) (*machinedef.Defin
 	return e.Definition, nil
 }
 
-// Call stores the agent's answer, as a script would.
+// Call stores the model's answer as reply, in place of the machine's script.
 func (d testMachines) Call(_ context.Context, c driver.HandlerCall) (*driver.HandlerResult, error) {
 	r, err := llm.ReadCompletion(c.This.Last)
 	if err != nil {
@@ -66,7 +67,8 @@ func (d testMachines) Model(driver.RunScope, machinedef.Level, string) (driver.S
 	return driver.SelectedModel{Model: scripted.New(s), Name: "scripted"}, err
 }
 
-// newTestMachines returns the machines of a rig.
+// newTestMachines returns testMachines with the machine "desk" and a machine that does not
+// load.
 func newTestMachines(t *testing.T) testMachines {
 	t.Helper()
 	dir := t.TempDir()
@@ -110,7 +112,7 @@ func (s *rig) waitForRest(t *testing.T, id string) driver.Status {
 	return *st
 }
 
-// The list of machines includes those that do not load. Every answer matches the contract.
+// The list of machines includes those that do not load.
 func TestMachines(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)

@@ -25,13 +25,13 @@ var refusedOperations = map[string]int{
 	"restartUpstream": http.StatusConflict, "askUpstream": http.StatusConflict, "approveTools": http.StatusConflict,
 }
 
-// operation is an operation of the document.
+// operation is an operation of the OpenAPI document.
 type operation struct {
 	id, method, path string
 	described        map[string]any
 }
 
-// listOperations returns the operations of the document in the order of their ids.
+// listOperations returns the operations of the OpenAPI document in the order of their ids.
 func (c *contract) listOperations() []operation {
 	var list []operation
 	for path, methods := range c.paths {
@@ -53,8 +53,8 @@ func (c *contract) resolveRef(value any) map[string]any {
 	return m
 }
 
-// minimalValue returns a value with the required members of a schema. It takes them from
-// given if they are there.
+// minimalValue returns a value that matches a schema. An object has the required members
+// and those that given contains. The values in given take precedence.
 func (c *contract) minimalValue(value any, given map[string]any) any {
 	schema := c.resolveRef(value)
 	if enum, ok := schema["enum"].([]any); ok {
@@ -83,8 +83,8 @@ func (c *contract) minimalValue(value any, given map[string]any) any {
 	}
 }
 
-// requestOf returns the target and the body of a minimal request. It omits an
-// optional body without members.
+// requestOf returns the target and the body of a minimal request of an operation. It omits
+// an optional body without members.
 func (c *contract) requestOf(t *testing.T, o operation, given map[string]any) (target, body string) {
 	t.Helper()
 	target = o.path
@@ -118,7 +118,7 @@ func (c *contract) requestOf(t *testing.T, o operation, given map[string]any) (t
 	return target, body
 }
 
-// fixture creates the objects that requests name.
+// fixture creates the objects that requests name, such as runs and upstreams.
 type fixture struct {
 	*rig
 
@@ -140,8 +140,8 @@ func newFixture(t *testing.T) *fixture {
 	return &fixture{s, person}
 }
 
-// valuesOf creates the objects of a request and returns the values of its parameters and
-// members. Each operation gets its own objects.
+// valuesOf creates the objects that a request of the operation names and returns the values
+// of its parameters and members.
 func (f *fixture) valuesOf(t *testing.T, o operation) map[string]any {
 	t.Helper()
 	own := strings.ToLower(o.id)
@@ -245,8 +245,9 @@ func (f *fixture) wantDocumented(t *testing.T, o operation, who credential, targ
 	return got.StatusCode
 }
 
-// Every operation of the document answers a minimal request with a status and a body that
-// the document describes. TestRoutesMatchTheDocument checks that no other route exists.
+// Every operation of the OpenAPI document answers a minimal request with a status and a
+// body that the document describes. TestRoutesMatchTheDocument checks that no other route
+// exists.
 func TestDocumentedRequests(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -275,7 +276,7 @@ func TestDocumentedRequests(t *testing.T) {
 }
 
 // A request without a credential, with an agent's token, with unknown names or without a
-// body is answered as the document describes.
+// body is answered as the OpenAPI document describes.
 func TestDocumentedRefusals(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

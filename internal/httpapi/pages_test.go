@@ -16,7 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// A person opens the link, submits the form, gets the cookie, opens the page and logs out.
+// A person opens the login link, submits its form, receives the cookie, opens pages and
+// logs out.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, func(o *httpapi.Options) { o.UI = newAppFiles() })
@@ -31,7 +32,7 @@ func TestLogin(t *testing.T) {
 		if len(got.Cookies()) != 0 || !strings.Contains(string(got.body), `method="post"`) {
 			t.Errorf("the link returns %v: %s", got.Cookies(), got.body)
 		}
-		// Otherwise the browser sends the form with the origin null.
+		// Without this policy the browser may send the form with the origin null.
 		if got.Header.Get("Referrer-Policy") != "same-origin" {
 			t.Errorf("Referrer-Policy %q", got.Header.Get("Referrer-Policy"))
 		}
@@ -75,7 +76,7 @@ func TestPagesWithoutALogin(t *testing.T) {
 			t.Errorf("%s does not explain how to log in: %s", page, got.body)
 		}
 	}
-	// The token of /mcp does not open a page, and must not be sent to one.
+	// The token of /mcp does not open a page.
 	s.wantStatus(t, 401, asAgent, "GET", "/", "")
 	for _, page := range []string{"/none", "/assets/none.js", "/assets/confirm.html", "/assets/..%2fopenapi.yaml", "/dashboard", "/login/"} {
 		s.wantCode(t, 404, guideway.CodeNotFound, withoutCredential, "GET", page, "")
@@ -139,8 +140,8 @@ func TestPagesAreStrict(t *testing.T) {
 	}
 }
 
-// The reference contains each operation and each schema of the document, and every link
-// leads to one of them.
+// TestAPIReference checks that the page /api/docs requires a credential, contains each
+// operation of the OpenAPI document, and has no link to a missing element.
 func TestAPIReference(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -214,8 +215,8 @@ func TestDashboardIsServed(t *testing.T) {
 	s.wantCode(t, 404, guideway.CodeNotFound, cookie, "GET", "/runs/r_1/none", "")
 }
 
-// routesOfTheApplication returns the paths that the application knows. Each must be served,
-// so that a page can be opened by its address.
+// routesOfTheApplication returns the paths of the dashboard's router. The server must serve
+// each, so that a page can be opened by its address.
 func routesOfTheApplication(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../ui/src/App.tsx")

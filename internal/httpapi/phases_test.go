@@ -12,8 +12,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// wantState requests the state of a run. It checks the state against the published schema
-// as well as the OpenAPI document.
+// wantState requests the state of a run and checks it against the published schema. The rig
+// checks it against the OpenAPI document.
 func (s *rig) wantState(t *testing.T, who credential, id string) engine.StateDocument {
 	t.Helper()
 	got := s.wantStatus(t, 200, who, "GET", "/api/runs/"+id+"/state", "")
@@ -73,7 +73,7 @@ func TestPhaseWorkflow(t *testing.T) {
 	if d := s.wantState(t, asAgent, a.RunID); d.Status != "paused" {
 		t.Errorf("%+v", d)
 	}
-	// Only a person can answer the checkpoint, over the API too.
+	// The agent's token cannot answer the checkpoint, because only a person may.
 	s.wantCode(t, 403, guideway.CodeRefused, asAgent, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"good"}`)
 	s.wantStatus(t, 200, browser, "POST", "/api/runs/"+a.RunID+"/answer", `{"optionId":"good","note":"it is","stepId":"word"}`).decodeInto(t, &a)
 	if a.Position.Loop == nil || a.Position.Loop.Item != "a" || a.Position.Phase.ID != "work" {
@@ -93,7 +93,8 @@ func TestPhaseWorkflow(t *testing.T) {
 	}
 }
 
-// The state of a step workflow is one phase. The run of another user is hidden.
+// The state of a run of a step workflow is in phase 1. The state of another user's run is
+// hidden.
 func TestStepWorkflowState(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)

@@ -63,8 +63,8 @@ func (s textOnlyStore) Summaries(ctx context.Context, f session.Filter) ([]sessi
 	return s.Store.Summaries(ctx, f)
 }
 
-// A document's name with control characters, invalid UTF-8 or of 1 KiB or more does not
-// reach the store.
+// A name of a session document with control characters, with invalid UTF-8 or of at least 1
+// KiB does not reach the store.
 func TestSessionNames(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, func(o *httpapi.Options) { o.Sessions = textOnlyStore{o.Sessions, t} })
@@ -97,7 +97,7 @@ func TestSessionNames(t *testing.T) {
 	s.wantStatus(t, 200, asAgent, "GET", "/api/sessions/bug/one", "")
 }
 
-// bulkyMachines have runs with large events.
+// bulkyMachines returns events of the given sizes.
 type bulkyMachines struct {
 	testMachines
 

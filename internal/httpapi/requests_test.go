@@ -15,7 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi"
 )
 
-// fakeRequests is a log in a file. It is nil before the first entry.
+// fakeRequests returns a request log, or nil as before the first entry.
 type fakeRequests struct{ log *requestlog.Log }
 
 func (r *fakeRequests) Reader(context.Context) (*requestlog.Log, error) {
@@ -60,7 +60,7 @@ func recordedEntry(i int) *requestlog.Entry {
 }
 
 // A user can read the log in pages, filtered, as one entry with its hooks, and as
-// statistics. The rig checks the answers against the document.
+// statistics. The rig checks the answers against the OpenAPI document.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	s, log := newRequestsRig(t)
@@ -124,7 +124,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Before the first entry everything is empty and nothing is an error.
+// Before the first entry, the lists and statistics are answered without an error.
 func TestRequestsEmpty(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, func(o *httpapi.Options) { o.Requests = &fakeRequests{} })
@@ -134,7 +134,8 @@ func TestRequestsEmpty(t *testing.T) {
 	s.wantStatus(t, 404, asAgent, "GET", "/api/requests/q_1", "")
 }
 
-// A stream reports new requests, at most once a second, whichever process logged them.
+// A stream reports new requests. Five entries that are written at once cause at most two
+// events.
 func TestRequestsEvent(t *testing.T) {
 	t.Parallel()
 	s, log := newRequestsRig(t)
@@ -150,7 +151,8 @@ func TestRequestsEvent(t *testing.T) {
 	}
 }
 
-// readStream opens the stream of changes. read returns its text up to and including want.
+// readStream opens the stream of changes. read waits until the text of the stream contains
+// want and returns all text so far.
 func readStream(t *testing.T, s *rig) (read func(want string) string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"/api/events", nil)

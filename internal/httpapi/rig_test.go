@@ -278,7 +278,7 @@ func (r reply) decodeInto(t *testing.T, into any) {
 }
 
 // sendRequest sends a request with a JSON body, if it is not empty, and checks the answer
-// against the contract.
+// against the OpenAPI document.
 func (s *rig) sendRequest(t *testing.T, who credential, method, path, body string, header ...string) reply {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
@@ -315,7 +315,8 @@ func (s *rig) wantStatus(t *testing.T, status int, who credential, method, path,
 	return r
 }
 
-// wantCode sends a request and checks that it is answered with a Problem.
+// wantCode sends a request and checks that the answer is a Problem with the status and the
+// code.
 func (s *rig) wantCode(t *testing.T, status int, code guideway.Code, who credential, method, path, body string, header ...string) httpapi.Problem {
 	t.Helper()
 	var p httpapi.Problem
@@ -347,7 +348,6 @@ func (s *rig) startAtGate(t *testing.T, who run.Caller, workflowID, goal string)
 	return got
 }
 
-// createDocument creates a session document.
 func (s *rig) createDocument(t *testing.T, user, project, workflowID, id string) {
 	t.Helper()
 	_, err := s.sessions.Create(t.Context(), guideway.Principal{User: user}, session.CreateRequest{

@@ -26,8 +26,8 @@ func newFullAPI() *api {
 	}}
 }
 
-// The route table and the document must have the same routes with the same path parameters,
-// and no operation of the document may accept a browser without the page's key.
+// The route table and the OpenAPI document must have the same routes with the same path
+// parameters, and no operation of the document may accept a browser without the page's key.
 func TestRoutesMatchTheDocument(t *testing.T) {
 	t.Parallel()
 	text, err := openAPIJSON()
@@ -76,7 +76,8 @@ func TestRoutesMatchTheDocument(t *testing.T) {
 	}
 }
 
-// Only the health check is open, and no GET changes anything.
+// Only the health check is open. A GET requires a right to read or to manage, and every
+// other method except logout requires more than the right to read.
 func TestRoutesAreGuarded(t *testing.T) {
 	t.Parallel()
 	for _, r := range newFullAPI().routeTable() {

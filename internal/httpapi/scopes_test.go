@@ -137,8 +137,8 @@ func TestNarrowReadScopes(t *testing.T) {
 	}
 }
 
-// A token of scope manage opens no gate, makes no token that could, and finds neither login
-// links nor the passphrase at any route.
+// A token of scope manage opens no gate, creates no token that could open one, and receives
+// neither a login link nor the passphrase from any route.
 func TestManageOpensNoGate(t *testing.T) {
 	t.Parallel()
 	s, tokens := newScopeRig(t)

@@ -66,7 +66,7 @@ func TestSaveWorkflow(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || string(text) != changed {
 		t.Fatalf("the file has %s, %v", text, err)
 	}
-	// A second save with the same base would overwrite the first one.
+	// Of two saves with the same base, the second is refused.
 	again := strings.Replace(flowText, "1.0.0", "1.2.0", 1)
 	s.wantStatus(t, 200, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", again, got.Base))
 	s.wantCode(t, 409, guideway.CodeConflict, person, "PUT", "/api/workflows/flow/source", saveRequestJSON(t, "user", changed, got.Base))
@@ -262,7 +262,7 @@ func TestTry(t *testing.T) {
 	bad(413, guideway.CodeTooLarge, `{"text":"{}","moves":[`+strings.Repeat(`{},`, 500)+`{}]}`)
 }
 
-// A stream reports changed definitions, whoever changed them.
+// A stream reports that a definition was saved.
 func TestDefinitionsEvent(t *testing.T) {
 	t.Parallel()
 	s, _, _ := newSources(t)

@@ -267,7 +267,8 @@ func TestUpstreamSecrets(t *testing.T) {
 	}
 }
 
-// An import makes the changes that its preview showed.
+// A preview of an import shows no secret and changes nothing. The import adds only the
+// chosen server.
 func TestImportUpstreams(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)

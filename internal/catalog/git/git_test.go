@@ -18,8 +18,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
 )
 
-// A fetch uses the default branch, even if it is not main, and finds a new commit. The copy
-// stays served without the repository.
+// If the repository has no branch main, the source follows the default branch. It finds new
+// commits, and it serves the copy after the repository is gone.
 func TestLocalRepository(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -80,7 +80,8 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-// Branches, tags, commits and directories can be followed.
+// A source can follow a branch, a tag, a commit and a directory. A reference that does not
+// exist is an error.
 func TestFollowedReference(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -122,7 +123,8 @@ func TestFollowedReference(t *testing.T) {
 	}
 }
 
-// A token is sent only to its host, and the copy is kept if the host fails.
+// A wrong token is refused, and the copy is served if the host fails. No error, address or
+// file contains the token.
 func TestOverHTTP(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -145,7 +147,7 @@ func TestOverHTTP(t *testing.T) {
 	}
 	given = token
 
-	// A forced push is fetched too.
+	// A forced push is fetched.
 	r.runGit("commit", "-q", "--amend", "--allow-empty", "-m", "rewritten")
 	r.writeFile("workflows/one.json", workflowText("one", "3.0.0"))
 	r.runGit("commit", "-q", "-a", "--amend", "-m", "rewritten")
@@ -160,7 +162,7 @@ func TestOverHTTP(t *testing.T) {
 	if diff := cmp.Diff([]string{"one@3.0.0"}, servedNames(t, s)); diff != "" {
 		t.Error(diff)
 	}
-	// A token in the address is used too, and never shown.
+	// A token in the address is not shown.
 	f, err := git.New(git.Options{URL: strings.Replace(server.URL, "http://", "http://"+token+"@", 1) + "/repo", Hosts: opts.Hosts})
 	checkError(t, err)
 	if strings.Contains(f.Location()+f.Origin(), token) {
@@ -238,7 +240,7 @@ func TestNewCommitIsFetched(t *testing.T) {
 	wait("2.0.0")
 }
 
-// TestRefusedOptions checks that invalid options are refused before any host is contacted.
+// TestRefusedOptions checks that New refuses invalid options and accepts valid ones.
 func TestRefusedOptions(t *testing.T) {
 	t.Parallel()
 	const url = "https://github.com/acme/workflows"

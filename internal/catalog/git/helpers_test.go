@@ -66,8 +66,7 @@ func newRepo(t testing.TB) *repo {
 	return r
 }
 
-// runGit runs the program in the repository, without the settings of
-// this user.
+// runGit runs git in the repository without the user's settings and returns the output.
 func (r *repo) runGit(args ...string) string {
 	r.t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(r.t.Context()), "git", append([]string{"-c", "user.name=T", "-c", "user.email=t@example.com", "-c", "protocol.file.allow=always"}, args...)...)
@@ -146,7 +145,7 @@ func servedBy(_ testing.TB, c *catalog.Catalog) []string {
 	return ids
 }
 
-// loadCatalog makes a catalog of sources.
+// loadCatalog returns a loaded catalog of sources.
 func loadCatalog(t testing.TB, sources ...catalog.Source) *catalog.Catalog {
 	t.Helper()
 	c := catalog.New(sources, catalog.Options{})

@@ -27,8 +27,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/git"
 )
 
-// TestHostileRepository checks a repository with hostile files: one good workflow is
-// served, nothing outside is read, and every refusal is reported.
+// TestHostileRepository checks that a repository with hostile files serves only its good
+// workflow, that refused files are reported, and that no program of the repository is
+// executed.
 func TestHostileRepository(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -90,7 +91,8 @@ func TestHostileRepository(t *testing.T) {
 	}
 }
 
-// TestHandwrittenTree checks names that the git program would not commit.
+// TestHandwrittenTree checks that files with unsafe names, which the git program would not
+// commit, are reported and not written.
 func TestHandwrittenTree(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -152,8 +154,8 @@ func TestHandwrittenTree(t *testing.T) {
 	}))
 }
 
-// TestTooLarge checks that repositories above the limits are refused, and so are small
-// files that decompress to large ones.
+// TestTooLarge checks that repositories above the limits are refused. A small file that
+// decompresses to a large one is reported and not served.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)
@@ -182,7 +184,8 @@ func TestTooLarge(t *testing.T) {
 	if _, err := newSource(t, t.TempDir(), few).Sync(t.Context()); guideway.ErrorCode(err) != guideway.CodeTooLarge {
 		t.Errorf("many documents: %v", err)
 	}
-	// 80 MB in 80 kB are never decompressed: git reports the size.
+	// The file has 80 MB, compressed to 80 kB. It must not be decompressed: git reports its
+	// size.
 	r.writeFile("workflows/bomb.json", strings.Repeat("\x00", 80<<20))
 	r.commitAll()
 	for _, filter := range []string{"false", "true"} {
@@ -199,7 +202,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestHostileHost checks that each broken host causes an error in bounded time.
+// TestHostileHost checks that each broken host causes an error without the token, and that
+// no redirect to another host is followed.
 func TestHostileHost(t *testing.T) {
 	t.Parallel()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -364,7 +368,8 @@ func TestOverSSH(t *testing.T) {
 	}
 }
 
-// TestSilentHost checks hosts that accept a connection and never answer.
+// TestSilentHost checks that Sync returns an error after its time limit if a host accepts a
+// connection but never answers.
 func TestSilentHost(t *testing.T) {
 	t.Parallel()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -43,8 +43,8 @@ func writeScript(t *testing.T, name, text string) string {
 	return path
 }
 
-// No process of a fetch has the token in its arguments, and no helper of the user gets the
-// token to store.
+// No process of a fetch has the token in its arguments, and no credential helper of the
+// user is started.
 func TestTokenNotInArguments(t *testing.T) {
 	const token = "s3cret-token-of-the-team"
 	r := newRepo(t)
@@ -106,8 +106,8 @@ func TestUserSettingsAreUsed(t *testing.T) {
 	}
 }
 
-// TestNoHookIsExecuted checks all places where git looks for a program to start, in the
-// user's settings and in a local repository.
+// TestNoHookIsExecuted checks that git starts no program that the user's settings or a
+// local repository name.
 func TestNoHookIsExecuted(t *testing.T) {
 	r := newRepo(t)
 	touched := filepath.Join(t.TempDir(), "touched")
@@ -174,8 +174,8 @@ func TestNoHookIsExecuted(t *testing.T) {
 	}
 }
 
-// TestWorkingDirectoryIsNotRead checks a process that was started in a hostile repository,
-// or by a hook of a hostile repository.
+// TestWorkingDirectoryIsNotRead checks that a fetch ignores a hostile repository in the
+// working directory, and the variables that its hooks would set.
 func TestWorkingDirectoryIsNotRead(t *testing.T) {
 	r := newRepo(t)
 	server := smartHTTP(t, filepath.Dir(r.dir), "token")
@@ -199,7 +199,8 @@ func TestWorkingDirectoryIsNotRead(t *testing.T) {
 	}
 }
 
-// If a host never answers, git and all processes that it has started end after the timeout.
+// If the context is canceled while a host does not answer, git and the processes that it
+// has started end.
 func TestHangIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	pid := filepath.Join(dir, "pid")

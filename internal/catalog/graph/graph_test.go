@@ -62,8 +62,9 @@ func TestMermaidGolden(t *testing.T) {
 	}
 }
 
-// A drawing is complete: each node except the start is reached, each except the end is
-// left, and edges name existing nodes. A phase is reached and left by its nodes.
+// checkComplete checks that an edge leads to each node except the start, that an edge
+// leaves each node except the end, and that edges name existing nodes. Edges may lead to a
+// phase's nodes in place of the phase.
 func checkComplete(t testing.TB, g *graph.Graph) {
 	t.Helper()
 	known, reached, left := map[string]bool{}, map[string]bool{}, map[string]bool{}

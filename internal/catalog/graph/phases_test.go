@@ -57,7 +57,8 @@ func TestPhaseWithTransitionToItself(t *testing.T) {
 	}
 }
 
-// The drawing of a real workflow has each phase, step, checkpoint and decision.
+// The drawing of a real workflow is complete, and it contains each of the listed elements
+// once.
 func TestWorkPackageIsComplete(t *testing.T) {
 	t.Parallel()
 	const file = "../../../../shared/corpus/phases/work-package/work-package.json"

@@ -197,7 +197,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// The references of an activity must exist.
+// An activity with references to missing documents is reported and still served.
 func TestBuildChecksActivities(t *testing.T) {
 	t.Parallel()
 	lost := strings.Replace(start, `"flow"`, `"mandatory_guide":{"workflow_id":"w","index":"00"},"flow"`, 1)
@@ -369,8 +369,7 @@ func formatMatches(matches []library.Match) string {
 	return b.String()
 }
 
-// Match returns the same sorted result for a goal every time, and finds a phrase regardless
-// of case and punctuation.
+// Match returns the same sorted result each time for the same goal.
 func TestMatchIsDeterministic(t *testing.T) {
 	t.Parallel()
 	lib, _ := library.Build([]library.Source{{Name: "s", Items: []*library.Item{

@@ -22,7 +22,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
 )
 
-// childDir makes a test program write versions into a directory until it is killed.
+// childDir is an environment variable with a directory. If it is set, the test binary
+// writes versions into the directory until it is killed.
 const childDir = "GUIDEWAY_TEST_MIRROR"
 
 func TestMain(m *testing.M) {
@@ -112,8 +113,8 @@ func readWhole(t testing.TB, s *mirror.Source) string {
 	return content
 }
 
-// Reads during updates, in this process and from a second source on the same copy, see one
-// version.
+// Reads during updates see one version, from the updating source and from a second source
+// of the same copy.
 func TestReadersSeeOneVersion(t *testing.T) {
 	t.Parallel()
 	dir, f := t.TempDir(), &numberedFetcher{}
@@ -141,8 +142,7 @@ func TestReadersSeeOneVersion(t *testing.T) {
 	}
 }
 
-// Of several concurrent synchronizations, in one or in several processes, only one does the
-// work.
+// Eight sources of one copy that synchronize at the same time make at most two fetches.
 func TestConcurrentSyncs(t *testing.T) {
 	t.Parallel()
 	dir, f := t.TempDir(), &numberedFetcher{n: 1}
@@ -195,7 +195,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A new revision of the same documents is recorded, and nothing is written.
+// A new revision of the same documents is recorded, but not written as a second version.
 func TestSameContent(t *testing.T) {
 	t.Parallel()
 	dir, f := t.TempDir(), &numberedFetcher{n: 1, same: true}
@@ -217,7 +217,7 @@ func TestSameContent(t *testing.T) {
 	}
 }
 
-// A changed copy is fetched again, and nothing outside of it is read.
+// After a copy was damaged, the next synchronization replaces it with a complete version.
 func TestChangedCopyIsFetchedAgain(t *testing.T) {
 	t.Parallel()
 	for name, meddle := range map[string]func(dir, version string) error{
@@ -309,8 +309,8 @@ func writeForever(dir string) {
 	}
 }
 
-// After a process that writes versions is killed, the copy is one complete version, and
-// incomplete ones are removed.
+// After a process that writes versions is killed, the copy is one complete version. The
+// next synchronization removes incomplete versions.
 func TestKilledWhileWriting(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()

@@ -109,8 +109,8 @@ func (c *requestCounter) takeCounts() map[string]int {
 	return seen
 }
 
-// Between Guideway's server and client, all dialects are transferred unchanged, unchanged
-// documents are not sent again, and one change is one document.
+// Between Guideway's server and client, an unchanged registry costs one request of the
+// index. Each new or changed document costs one request more.
 func TestGuidewayRegistry(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -155,8 +155,8 @@ func TestGuidewayRegistry(t *testing.T) {
 	}
 }
 
-// Registries of other systems are read: whole workflows in a list, summaries that need one
-// request each, one broken workflow among them, and a key.
+// A registry of another system is read with a key. Its list contains complete workflows,
+// summaries that need one request each, and invalid items, which are reported.
 func TestOtherRegistry(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -358,7 +358,8 @@ func (f indexClient) Fetch(ctx context.Context, have *mirror.Previous, stage fun
 	return f.Client.Fetch(ctx, have, stage)
 }
 
-// Names of documents that lead out of the directory are diagnostics.
+// Documents with an unsafe name, an invalid hash or a size above the limit are reported and
+// not requested.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	names := []string{`../x.json`, `/etc/x.json`, `a/../../x.json`, `.git/config.json`, `x\\y.json`, `CON.json`, `x.exe`, `a\u0000.json`}
@@ -384,7 +385,8 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// URLs are refused before or during a connection.
+// New refuses invalid URLs. Fetch refuses a private address unless AllowPrivate is set, and
+// always refuses the cloud metadata address.
 func TestRefusedURLs(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"", "registry", "ftp://x/y", "https://user:secret@host/x", "https://host/x?key=1", "http://registry.example.com"} {

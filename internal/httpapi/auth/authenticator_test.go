@@ -99,7 +99,7 @@ func TestAuthenticator(t *testing.T) {
 	}
 }
 
-// A client's token is not valid at the API.
+// A client's token has no rights at the API.
 func TestClientTokensAreNotForTheAPI(t *testing.T) {
 	t.Parallel()
 	tokens := newTokens(t, t.TempDir())
@@ -137,7 +137,8 @@ func TestInvalidTokens(t *testing.T) {
 	}
 }
 
-// The time of the last use of a token is known to a minute. A new token has none.
+// TestLastUseIsRecorded checks that a new token has no last use, and that the recorded last
+// use is at most one minute old.
 func TestLastUseIsRecorded(t *testing.T) {
 	t.Parallel()
 	clock := newClock()

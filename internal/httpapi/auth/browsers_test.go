@@ -133,7 +133,8 @@ func TestLinkExpires(t *testing.T) {
 	}
 }
 
-// If several processes redeem one link at the same time, one of them logs in.
+// If several BrowserSessions of one directory redeem a link at the same time, exactly one
+// succeeds.
 func TestLinkRace(t *testing.T) {
 	t.Parallel()
 	c, dir := newClock(), t.TempDir()
@@ -310,7 +311,8 @@ func withKey(k string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(auth.KeyHeader, k) }
 }
 
-// A login lasts while it is used, but not longer than its full lifetime.
+// TestLoginLasts checks that a login in regular use is valid for 176 days but not for 180,
+// and that a login expires after 30 days without use.
 func TestLoginLasts(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -379,7 +381,7 @@ func TestDirectoryWritableByOthers(t *testing.T) {
 	}
 }
 
-// Nothing is created before the first login.
+// NewBrowserSessions and requests without a login do not create the directory.
 func TestNewBrowserSessionsDoesNotAccessDisk(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "access")

@@ -8,7 +8,8 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// A user without an entry in the list of users and without $USER has a name too.
+// TestSystemUserWithoutName checks that the name contains the user id if the operating
+// system has no user name, and that a missing user id is an error.
 func TestSystemUserWithoutName(t *testing.T) {
 	t.Parallel()
 	unknown := errors.New("user: Current requires cgo or $USER set in environment")

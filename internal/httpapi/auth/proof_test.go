@@ -40,7 +40,7 @@ func newProvingServer(t *testing.T, token string) *httptest.Server {
 	return s
 }
 
-// getProven sends a request with a token over proven connections.
+// getProven sends a request with a token through DialProven and returns the body.
 func getProven(t *testing.T, token, url string) (string, error) {
 	t.Helper()
 	trip := &http.Transport{DialContext: auth.DialProven(token)}
@@ -71,9 +71,8 @@ func TestDialProvenReachesTheServer(t *testing.T) {
 	}
 }
 
-// A program on the server's port that does not have the token gets neither the token nor
-// anything from which a later request could be made, even if it forwards the challenge to
-// the real server.
+// A program on the server's port that does not have the token receives neither the token
+// nor an Authorization header, even if it forwards the challenge to the real server.
 func TestDialProvenSendsNoTokenToOthers(t *testing.T) {
 	t.Parallel()
 	real := newProvingServer(t, secret)
@@ -141,7 +140,7 @@ func TestDialProvenEndsWithContext(t *testing.T) {
 	}
 }
 
-// A challenge that is too short or too long has no proof.
+// Prove refuses a challenge that is too short or too long, and a missing address.
 func TestProveRefusesOddChallenges(t *testing.T) {
 	t.Parallel()
 	bearer, err := auth.NewBearer(auth.BearerOptions{Token: secret, User: "ann"})
@@ -159,8 +158,8 @@ func TestProveRefusesOddChallenges(t *testing.T) {
 	}
 }
 
-// A response that ends too early proves nothing, even if it contains the right proof: what a
-// server meant to add is unknown.
+// A response that is shorter than its Content-Length is refused, even if it contains the
+// right proof.
 func TestCutOffProofIsRefused(t *testing.T) {
 	t.Parallel()
 	bearer, err := auth.NewBearer(auth.BearerOptions{Token: secret, User: "ann"})

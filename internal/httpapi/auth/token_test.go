@@ -15,8 +15,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// tokenPathVariable makes this test binary a process that loads or creates the token at
-// that path and prints it.
+// tokenPathVariable is an environment variable with a path. If it is set, the test binary
+// loads or creates the token at that path and prints it.
 const tokenPathVariable = "AUTHN_TEST_TOKEN_PATH"
 
 func TestMain(m *testing.M) {
@@ -202,7 +202,7 @@ func checkRefused(t *testing.T, path string, code guideway.Code, message string)
 	}
 }
 
-// No token is created because an existing one cannot be read.
+// If an existing token file cannot be read, no new token replaces it.
 func TestTokenFileUnreadable(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -104,7 +104,8 @@ func readFiles(t *testing.T, dir string) string {
 	return all.String()
 }
 
-// A person's credential does not work at the endpoints of agents.
+// Bearer refuses the credentials of a person: a token of scope approve, a login cookie and
+// a page's key.
 func TestBearerRefusesPersonCredentials(t *testing.T) {
 	t.Parallel()
 	tokens := newTokens(t, t.TempDir())
@@ -195,7 +196,8 @@ func TestDamagedToken(t *testing.T) {
 	}
 }
 
-// Delegated access ends when its token is revoked by any process, or expires.
+// Delegated access ends when its token expires or is revoked. A new token of the same name
+// does not restore it.
 func TestDelegationEndsWithTheToken(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "tokens")

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// TestWatchCredentialEndsOnlyARunningRequest checks that a request is ended once its token is no
-// longer valid, and that nothing ends a request that has stopped its watch: a later request
-// on the same connection would be cut.
+// TestWatchCredentialEndsOnlyARunningRequest checks that a request continues while its
+// token is valid, and is ended once after the token was revoked.
 func TestWatchCredentialEndsOnlyARunningRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -31,8 +30,8 @@ func TestWatchCredentialEndsOnlyARunningRequest(t *testing.T) {
 	})
 }
 
-// TestStoppedWatch stops a watch at the moment of its check, in which the check may already
-// wait for the lock.
+// TestStoppedWatch checks that a watch does not end a request after stop has returned, even
+// if stop is called at the time of the check.
 func TestStoppedWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
