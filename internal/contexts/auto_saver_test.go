@@ -41,7 +41,8 @@ func TestAutomaticSaves(t *testing.T) {
 				if rec.Kind != checkpoint.KindAuto || rec.Run != a.RunID || rec.RunSeq == 0 || rec.Tokens == 0 || len(rec.Tags) == 0 {
 					t.Errorf("saved %+v", rec)
 				}
-				// Each checkpoint has the position that the run had at that time.
+				// A checkpoint of a gate is loaded at the gate, and each checkpoint is
+				// loaded with a handle.
 				loaded, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{ID: rec.ID})
 				mustSucceed(t, err)
 				if strings.Contains(rec.Name, "gate") && loaded.Position.Kind != engine.PositionGate {
@@ -128,8 +129,8 @@ func TestQueueIsBounded(t *testing.T) {
 	k.Walked(testCaller().Principal, "move", nil, map[string]any{"_sessionId": "line", "late": true})
 }
 
-// TestWalked checks that a walk that names a session is saved once per context and keeps
-// the session's marks.
+// TestWalked checks that a walk with a session id is saved once per context and keeps the
+// marks of the session, and that a walk without a valid session id is not saved.
 func TestWalked(t *testing.T) {
 	t.Parallel()
 	r := setupRig(t)
@@ -155,8 +156,8 @@ func TestWalked(t *testing.T) {
 	}
 }
 
-// TestLargeContextIsReported checks that answers report a context above the threshold, and
-// that its brief is prepared before an agent asks.
+// TestLargeContextIsReported checks that a context above the threshold has a notice until it
+// is small again, and that its brief omits the large variable.
 func TestLargeContextIsReported(t *testing.T) {
 	t.Parallel()
 	r := setupRig(t, func(p *parts) { p.memory.LimitTokens, p.memory.AnswerTokens = 4000, 1000 })
@@ -213,9 +214,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestTagsOfMarks checks that checkpoints have the tags of marked variables, so that lists
-// can filter by them: the checkpoints of a run after the mark, whether saved automatically
-// or by an agent, and the checkpoints of a session and of a walk.
+// TestTagsOfMarks checks that lists find checkpoints by the tags of marked variables, and
+// that these tags do not count against the limit for the tags of a caller.
 func TestTagsOfMarks(t *testing.T) {
 	t.Parallel()
 	r := setupRig(t)

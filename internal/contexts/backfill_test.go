@@ -21,8 +21,8 @@ import (
 
 const childSteps, childSaves = "GUIDEWAY_MEMORY_TEST_STEPS", "GUIDEWAY_MEMORY_TEST_SAVES"
 
-// runHastyServer is a server that is killed between an answer and its background save: it executes
-// the given number of commands, saves the given number of checkpoints, and then blocks.
+// runHastyServer runs a server that executes the given number of commands, saves the given
+// number of checkpoints, and then blocks until it is killed.
 func runHastyServer(dir, flow string) error {
 	ctx := context.Background()
 	steps, err := strconv.Atoi(os.Getenv(childSteps))
@@ -159,7 +159,7 @@ func TestKilledBeforeSave(t *testing.T) {
 	}
 }
 
-// expectedNames returns the checkpoints of a run whose server was not killed.
+// expectedNames returns the checkpoint names of a run whose server was not killed.
 func expectedNames(t *testing.T, flow string, steps int) []string {
 	t.Helper()
 	r := setupRig(t)
@@ -169,8 +169,8 @@ func expectedNames(t *testing.T, flow string, steps int) []string {
 	return checkpointNames(t, r, a.RunID)
 }
 
-// TestLoadWaitsForSaves checks that a load of the last checkpoint of a run waits for a
-// pending save.
+// TestLoadWaitsForSaves checks that Load by session loads a checkpoint that the killed
+// server did not save, and that another user cannot load it.
 func TestLoadWaitsForSaves(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -188,8 +188,8 @@ func TestLoadWaitsForSaves(t *testing.T) {
 }
 
 // TestBackfillOnce checks that several processes backfill a run once, that deleted
-// checkpoints are not saved again, that a fork does not get the checkpoints of its parent,
-// and that no backfilled checkpoint follows a newer one.
+// checkpoints are not saved again, and that a fork does not get the checkpoints of its
+// parent.
 func TestBackfillOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -247,8 +247,8 @@ func TestOldRunsAreNotBackfilled(t *testing.T) {
 	}
 }
 
-// TestRefusedOnce checks that a save with Once is refused if the checkpoint exists or
-// existed.
+// TestRefusedOnce checks that a save with Once returns the checkpoint if it exists, and is
+// refused if the checkpoint was deleted or a later one exists.
 func TestRefusedOnce(t *testing.T) {
 	t.Parallel()
 	r := setupRig(t)

@@ -95,8 +95,8 @@ func checkDecided(t *testing.T, r *rig, id string) {
 	}
 }
 
-// TestLoadOfFinishedRun checks that a finished run cannot be continued from its last
-// checkpoint, and that the error names a call that succeeds.
+// TestLoadOfFinishedRun checks that the last checkpoint of a finished run is loaded with a
+// handle, the status completed and no next step.
 func TestLoadOfFinishedRun(t *testing.T) {
 	t.Parallel()
 	r := setupRig(t)

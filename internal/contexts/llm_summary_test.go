@@ -71,9 +71,9 @@ func withSummarizer(a *author, log *syncedLog) func(*parts) {
 	}
 }
 
-// TestModelSummaries checks that answers contain the extract until the model-written
-// summaries are available, without waiting; that each part is requested once; and that the
-// run's next checkpoint passes them to the next process.
+// TestModelSummaries checks that a brief contains the extract until the model has answered,
+// and then the summary that the model wrote. The summary has a reference to the whole
+// outputs, and another process has the same summary.
 func TestModelSummaries(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,7 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// meaning is an embedder that returns one of two vectors.
+// meaning is an embedder whose vectors depend on the number of the words "password" and
+// "login".
 type meaning struct {
 	err   error
 	calls int
@@ -84,8 +85,8 @@ func TestRanking(t *testing.T) {
 	}
 }
 
-// TestSearchOfEncrypted checks the note of a word search among encrypted
-// checkpoints.
+// TestSearchOfEncrypted checks that a word search finds no encrypted checkpoint and returns
+// a note.
 func TestSearchOfEncrypted(t *testing.T) {
 	t.Parallel()
 	r := setupRig(t, func(p *parts) {

@@ -181,8 +181,8 @@ func TestOldValuesCanBeLoaded(t *testing.T) {
 	}
 }
 
-// TestRunSummary checks that a long run has a summary of unchanged sentences in the order
-// of its phases, with references to the omitted sentences, and that its size is bounded.
+// TestRunSummary checks that the summary of a long run has headings for its phases and a
+// bounded size, and that its reference loads the outputs of the steps.
 func TestRunSummary(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -224,9 +224,8 @@ func TestRunSummary(t *testing.T) {
 	}
 }
 
-// TestBudgetKeepsCritical checks that a checkpoint of a run that is
-// loaded within a budget contains all variables that the run's marks and pinned rules make
-// critical.
+// TestBudgetKeepsCritical checks that a checkpoint of a run that is loaded within a budget
+// contains all variables that the run's marks and pinned rules make critical.
 func TestBudgetKeepsCritical(t *testing.T) {
 	t.Parallel()
 	r := setupRig(t)
@@ -249,8 +248,9 @@ func TestBudgetKeepsCritical(t *testing.T) {
 	}
 }
 
-// TestSessions checks that a branch is reported, that keys select variables, and that an
-// older checkpoint replaces a damaged one.
+// TestSessions checks that a branch is reported, that keys select variables, that a value
+// that was omitted within a budget can be loaded, and that Diff reports the changed
+// variable.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	r := setupRig(t)

@@ -42,7 +42,7 @@ type savedState struct {
 	Variables               map[string]any
 }
 
-// runVictim is the server that is killed: it runs a workflow into a loop, saves a
+// runVictim runs the server that is killed: it runs a workflow into a loop, saves a
 // checkpoint, continues, and blocks.
 func runVictim(dir, flow string) error {
 	ctx := context.Background()
@@ -113,7 +113,7 @@ func TestKilledAndResumed(t *testing.T) {
 			if report, err := r.runs.Verify(t.Context(), ""); err != nil || len(report.Faults) > 0 {
 				t.Errorf("verify: %+v, %v", report, err)
 			}
-			// The original run is unchanged too: no acknowledged command is lost.
+			// The original run keeps the command that was acknowledged after the checkpoint.
 			if old, err := r.runs.Status(t.Context(), testCaller(), run.Ref{RunID: was.Run}); err != nil || old.Handle == was.Handle {
 				t.Errorf("the status of the original run is %+v, %v", old, err)
 			}
@@ -144,8 +144,8 @@ func runAndKill(t *testing.T, dir, flow string, env ...string) savedState {
 	return was
 }
 
-// TestLoopRoundTrip checks that prepare and restore round-trip in the middle of a loop,
-// whether or not the run has continued.
+// TestLoopRoundTrip checks that a checkpoint that is saved in the middle of a loop is loaded
+// with the same position and context, whether or not the run has continued.
 func TestLoopRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, flow := range []string{"move", "release"} {

@@ -30,7 +30,7 @@ const stepsFlow = `{"id":"move","name":"Move","description":"d","version":"1.0.0
 		{"id":"check","title":"Check","prompt":"Check {{file}}.","runCondition":{"var":"strict","equals":true}}]},
 	{"id":"report","title":"Report","prompt":"Report."}]}`
 
-// phasesFlow has phases, a loop, a gate and a variable that its answer sets.
+// phasesFlow has phases, a loop, a gate, and a variable that the answer to the gate sets.
 const phasesFlow = `{"id":"release","version":"1.0.0","title":"Release","initialPhase":"prepare",
 	"contextRules":[{"keys":["buildLog"],"layer":"ephemeral"}],
 	"variables":[{"name":"parts","type":"array"},{"name":"approved","type":"boolean","defaultValue":false}],
@@ -191,7 +191,7 @@ func finishRun(ctx context.Context, r *rig, a *run.Answer) (ids []string, err er
 	return ids, err
 }
 
-// longText returns text of a few thousand tokens with distinct sentences.
+// longText returns a text of n different sentences.
 func longText(about string, n int) string {
 	var b strings.Builder
 	for i := range n {

@@ -159,7 +159,7 @@ func TestSweepLeftovers(t *testing.T) {
 	}
 }
 
-// TestErased checks that an erased slot is overwritten before it is unlinked.
+// TestErased checks that the bytes of an erased slot are overwritten with zeros.
 func TestErased(t *testing.T) {
 	t.Parallel()
 	f := openFiles(t, FilesOptions{})
@@ -178,7 +178,7 @@ func TestErased(t *testing.T) {
 	}
 }
 
-// TestReserve checks that the disk space is reserved once, and that it can be released.
+// TestReserve checks that the disk space can be reserved and released, both repeatedly.
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	f := openFiles(t, FilesOptions{})
@@ -200,9 +200,8 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// TestEachReportsErrors checks that listing the blobs reports a directory that cannot be
-// read, so that a sweep does not take it for an empty one, and that the error of a visit
-// comes with a code, its cause and a fix.
+// TestEachReportsErrors checks that Each returns the error of its callback with a code and a
+// fix, and that Each and Sweep fail if the directory cannot be read.
 func TestEachReportsErrors(t *testing.T) {
 	t.Parallel()
 	f := openFiles(t, FilesOptions{Dir: filepath.Join(t.TempDir(), "contexts")})

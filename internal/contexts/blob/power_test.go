@@ -13,8 +13,8 @@ import (
 )
 
 // durableDisk keeps what survives a power failure: the content that a file had when it was
-// synced, and the names that a directory had when it was synced. Directories survive;
-// atomicfile.MakeDir syncs their parents.
+// synced, and the names that a directory had when it was synced. Directories always survive,
+// since atomicfile.MakeDir syncs their parents.
 type durableDisk struct {
 	mu    sync.Mutex
 	files []durableFile
@@ -149,8 +149,8 @@ func TestPowerLoss(t *testing.T) {
 	check("the erased slot")
 }
 
-// TestPutAgainSyncs checks that a blob that another writer may not have synced survives a
-// power failure after a second Put.
+// TestPutAgainSyncs checks that a second Put of a blob syncs the name of the blob, since the
+// first writer may not have synced it.
 func TestPutAgainSyncs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

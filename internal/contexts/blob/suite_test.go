@@ -104,7 +104,7 @@ func TestNoDirectory(t *testing.T) {
 	}
 }
 
-// TestCancelled checks that a call with a canceled context has no effect.
+// TestCancelled checks that Put with a canceled context stores nothing.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	f, err := blob.OpenFiles(blob.FilesOptions{Dir: t.TempDir()})

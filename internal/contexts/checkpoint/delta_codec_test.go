@@ -9,9 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/conversation"
 )
 
-// TestDeltaCodecIsReusable checks that reused encoders do not affect the next content:
-// contents of one and of several blocks, with and without a base, round-trip concurrently
-// and have the same size as with new encoders.
+// TestDeltaCodecIsReusable checks that a codec in concurrent use encodes contents like a new
+// codec, with and without a base, that they round-trip, and that a wrong length is refused.
 func TestDeltaCodecIsReusable(t *testing.T) {
 	t.Parallel()
 	var s deltaCodec

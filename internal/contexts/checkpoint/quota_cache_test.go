@@ -30,9 +30,8 @@ func setupAddedUp(t *testing.T, l checkpoint.Limits) (*rig, *countingIndex) {
 	return r, x
 }
 
-// TestQuotaCache checks that far below the limit only few saves, and the first save after a
-// while, compute the total. Near the limit, or if the size of a checkpoint is not limited,
-// every save computes it.
+// TestQuotaCache checks how many saves compute the total: few saves far below the limit, and
+// most or all saves near the limit, after a pause, or if a checkpoint has no maximum size.
 func TestQuotaCache(t *testing.T) {
 	t.Parallel()
 	const saves = 99
@@ -67,7 +66,8 @@ func TestQuotaCache(t *testing.T) {
 	}
 }
 
-// TestQuotaCacheConcurrent checks that the total limit holds with many concurrent processes.
+// TestQuotaCacheConcurrent checks that the total limit holds if several services save in
+// turn, with a warning before, and that not every save computes the total.
 func TestQuotaCacheConcurrent(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -68,8 +68,8 @@ func TestSeriesLimitOfOne(t *testing.T) {
 	}
 }
 
-// TestHardLimits checks that a too large context is refused with a clear error and leaves
-// no data.
+// TestHardLimits checks that a too large context is refused with a fix and leaves no blob,
+// and that a session does not exceed its maximum size.
 func TestHardLimits(t *testing.T) {
 	t.Parallel()
 	r := openRig(t, checkpoint.ModeFiles, withLimits(checkpoint.Limits{CheckpointBytes: 5_000, RawBytes: 50_000, SeriesBytes: 12_000}))
@@ -98,9 +98,9 @@ func TestHardLimits(t *testing.T) {
 	}
 }
 
-// TestTotal checks the total limit: a warning from 80 percent; from 90 percent the least
-// recently touched sessions are removed, but never the last checkpoint of an active run; a
-// save that does not fit is refused.
+// TestTotal checks that near the total limit saves return warnings and the least recently
+// touched sessions are removed, but not the last checkpoint of an active run. A save that
+// does not fit is refused.
 func TestTotal(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, mode checkpoint.Mode) {
@@ -141,9 +141,9 @@ func TestTotal(t *testing.T) {
 	})
 }
 
-// TestRetention checks that inactive sessions are removed at start-up. A load counts as
-// activity. A run that is active, or whose state is unknown, keeps its last checkpoint. A
-// clock that goes backwards removes nothing.
+// TestRetention checks that Maintain removes inactive sessions. A load counts as activity. A
+// run that is active, or whose state is unknown, keeps its last checkpoint. If the clock
+// goes backwards, nothing is removed.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, mode checkpoint.Mode) {
@@ -265,8 +265,8 @@ func historyIDs(t *testing.T, r *rig, session string) []string {
 	return ids
 }
 
-// TestClockBackwards checks that numbers and times increase within a session even if the
-// clock goes backwards.
+// TestClockBackwards checks that the order of the saves is kept and that times increase
+// within a session even if the clock goes backwards.
 func TestClockBackwards(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, mode checkpoint.Mode) {

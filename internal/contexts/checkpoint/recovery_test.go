@@ -45,9 +45,9 @@ func saveForty(t *testing.T, r *rig) []string {
 	return ids
 }
 
-// TestDamagedBlob checks that a damaged blob never yields a wrong context. It makes its
-// checkpoint and the older ones up to the next whole one unreadable; Load then returns the
-// newest older readable checkpoint with Degraded set.
+// TestDamagedBlob checks that a damaged blob never yields a wrong context. Its checkpoint
+// and the older checkpoints that depend on it cannot be read. Load then returns the newest
+// older readable checkpoint with Degraded set.
 func TestDamagedBlob(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"flipped", "gone", "empty", "another's"} {
@@ -117,7 +117,8 @@ func checkDegraded(t *testing.T, r *rig, ids []string, i int, id string, lost ma
 	}
 }
 
-// TestReadableIsUnmarked checks that a checkpoint that can be read again is unmarked.
+// TestReadableIsUnmarked checks that Verify removes the damage mark of a checkpoint that can
+// be read again.
 func TestReadableIsUnmarked(t *testing.T) {
 	t.Parallel()
 	r := openRig(t, checkpoint.ModeSQLite)
@@ -224,8 +225,8 @@ func removeIndex(t *testing.T, r *rig) {
 	}
 }
 
-// TestRolledBackIndex checks that an index restored from an older copy adds the missing
-// checkpoints and forms, and that deleted checkpoints stay deleted.
+// TestRolledBackIndex checks that Rebuild adds the checkpoints and forms that an older copy
+// of the index lacks, and that deleted checkpoints stay deleted.
 func TestRolledBackIndex(t *testing.T) {
 	t.Parallel()
 	r := openRig(t, checkpoint.ModeFiles)
@@ -318,7 +319,8 @@ func mustRecord(t *testing.T, r *rig, id string) checkpoint.Record {
 	return rec
 }
 
-// copyForeignBlob saves a checkpoint to a second store and copies its blob.
+// copyForeignBlob saves a checkpoint to a second store, copies its blob to the rig, and
+// returns the id of the checkpoint.
 func copyForeignBlob(t *testing.T, to *rig, session, context string) string {
 	t.Helper()
 	from := openRig(t, checkpoint.ModeMemory)
@@ -391,8 +393,9 @@ func wholeForm(t *testing.T, r *rig, rec checkpoint.Record, context string) chec
 	return form
 }
 
-// TestBitFlips flips bits in every kind of file and checks that each load returns the right
-// context, an older one with Degraded set, or an error. GUIDEWAY_CRASH_SEED repeats a run.
+// TestBitFlips flips bits in blobs, indexes and slots and checks that each load returns the
+// right context, an older one with Degraded set, or an error. GUIDEWAY_CRASH_SEED repeats a
+// run.
 func TestBitFlips(t *testing.T) {
 	t.Parallel()
 	for _, seed := range crash.Seeds(t) {
@@ -403,7 +406,7 @@ func TestBitFlips(t *testing.T) {
 	}
 }
 
-// flipBits flips random bits of the files of random stores.
+// flipBits flips one random bit in each of several stores and checks every load.
 func flipBits(t *testing.T, rng *rand.Rand) {
 	t.Helper()
 	dirs := []string{"contexts/blobs", "contexts/index", "contexts/slots"}

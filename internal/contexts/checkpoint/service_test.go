@@ -59,7 +59,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestCanonical checks that the loaded JSON has sorted keys and unchanged numbers.
+// TestCanonical checks that the loaded JSON has sorted keys and unchanged numbers, and that
+// a context that is not a JSON object is refused.
 func TestCanonical(t *testing.T) {
 	t.Parallel()
 	r := openRig(t, checkpoint.ModeMemory)
@@ -297,8 +298,8 @@ func TestDeleteSession(t *testing.T) {
 	})
 }
 
-// TestFragments checks that a part is stored byte for byte and once, and does not appear among
-// the checkpoints.
+// TestFragments checks that a part is stored byte for byte and once per session, and does
+// not appear among the checkpoints.
 func TestFragments(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, mode checkpoint.Mode) {
@@ -365,8 +366,8 @@ func TestReadOnly(t *testing.T) {
 	mustSucceed(t, err)
 }
 
-// TestBundle checks that an imported session equals the exported one, and that a second
-// import changes nothing.
+// TestBundle checks that an imported session equals the exported one, that a second import
+// changes nothing, and that conflicting and invalid imports are refused.
 func TestBundle(t *testing.T) {
 	t.Parallel()
 	from := openRig(t, checkpoint.ModeSQLite)

@@ -195,8 +195,9 @@ func TestPiecesCoverValue(t *testing.T) {
 	})
 }
 
-// TestPrioritiseInvariants checks that only whole items are kept, that all critical and no
-// ephemeral items are kept, and that the result fits the budget or OverReason is set.
+// TestPrioritiseInvariants checks that only whole items are kept, that all critical items
+// are kept, that ephemeral items are omitted unless NoBlobs is set, and that OverReason is
+// set if the result exceeds the budget.
 func TestPrioritiseInvariants(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -234,8 +235,8 @@ func TestPrioritiseInvariants(t *testing.T) {
 	})
 }
 
-// TestLoopContextRoundTrips checks that a context inside a loop round-trips through
-// compression at every budget.
+// TestLoopContextRoundTrips checks at several budgets that the variables of a loop are not
+// changed and that the context can be restored.
 func TestLoopContextRoundTrips(t *testing.T) {
 	t.Parallel()
 	c := Context{
@@ -281,7 +282,7 @@ func TestRestoreRejectsWrongBytes(t *testing.T) {
 	}
 }
 
-// TestPrecedence checks the order of the rules for one key.
+// TestPrecedence checks which rule decides the layer if several rules match a key.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	hints := Hints{
@@ -313,8 +314,8 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// TestCompressLog checks that a compressed log has the first line of each message with the
-// number of omitted lines of that message, and each error with its stack trace.
+// TestCompressLog checks that a compressed log contains the error with its stack trace, and
+// notes for the omitted lines.
 func TestCompressLog(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
@@ -338,8 +339,8 @@ func TestCompressLog(t *testing.T) {
 	}
 }
 
-// TestCompressTable checks that similar objects become rows below one header, with the
-// number of omitted rows.
+// TestCompressTable checks that similar objects become rows below one header, with a note
+// for the omitted rows, and that the row in the question is kept.
 func TestCompressTable(t *testing.T) {
 	t.Parallel()
 	value := []byte(longValueOf(t, "@rows"))
@@ -377,9 +378,8 @@ func TestNewestStatementIsKept(t *testing.T) {
 	}
 }
 
-// TestSummarize checks that a summary consists of unchanged sentences in the order of the
-// passages, contains the reference of the passages, keeps decisions and errors, and that
-// summaries of phases can be summarized again.
+// TestSummarize checks that a summary fits the budget, contains the headings, a decision, an
+// error and the reference of the passages, and that it can be summarized again.
 func TestSummarize(t *testing.T) {
 	t.Parallel()
 	filler := strings.Repeat("There was some talk about this and that. ", 12)
@@ -428,8 +428,7 @@ func TestSummarizeSummaries(t *testing.T) {
 	}
 }
 
-// TestSummarizeIsExtractive checks that a summary contains no new sentence and fits the
-// budget.
+// TestSummarizeIsExtractive checks that a summary contains no new sentence, for any budget.
 func TestSummarizeIsExtractive(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -449,8 +448,8 @@ func TestSummarizeIsExtractive(t *testing.T) {
 	})
 }
 
-// TestHostileInputIsLinear checks that the time for a megabyte of hostile input grows linearly
-// with its length.
+// TestHostileInputIsLinear checks that megabytes of hostile input can be compressed and
+// restored. With quadratic work the test would exceed its timeout.
 func TestHostileInputIsLinear(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

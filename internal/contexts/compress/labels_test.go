@@ -18,8 +18,8 @@ type label struct {
 	value string
 }
 
-// heldOut reports whether the row belongs to the third of the labels that are not used to
-// tune the rules. The split depends on the row alone, so that it never changes.
+// heldOut reports whether the row belongs to the held-out third, which is not used to tune
+// the rules. It depends on the row alone, so that the split never changes.
 func (l label) heldOut() bool {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s\x00%s", l.key, l.value)
@@ -154,9 +154,8 @@ func TestClassifyLabels(t *testing.T) {
 }
 
 // TestClassifyUnknownNames uses names that the rules do not contain, labelled by another
-// author, so that fewer verdicts are right. The test checks that wrong verdicts are safe:
-// an item with an unknown name is classified as useful, and hardly any important item is
-// dropped.
+// author, so that fewer verdicts are right. A wrong verdict must be the layer useful, and at
+// most one may be ephemeral.
 func TestClassifyUnknownNames(t *testing.T) {
 	t.Parallel()
 	c := NewClassifier(Hints{})
@@ -179,8 +178,8 @@ func TestClassifyUnknownNames(t *testing.T) {
 }
 
 // TestClassifyThirdLabelSet uses a third set of labels, which was written before the rules
-// for it. The accuracy must be at least the accuracy in docs/context.md. For the held-out
-// third it prints only the count.
+// were tuned on it. The accuracy must be at least the accuracy in docs/context.md. For the
+// held-out third the test prints only the count.
 func TestClassifyThirdLabelSet(t *testing.T) {
 	t.Parallel()
 	c := NewClassifier(Hints{})
@@ -209,9 +208,9 @@ func TestClassifyThirdLabelSet(t *testing.T) {
 	}
 }
 
-// TestClassifyFourthLabelSet uses a fourth set of labels, which was written before the
-// rules for it. The accuracy must be at least the accuracy in docs/context.md. For the
-// held-out third it prints only the count.
+// TestClassifyFourthLabelSet uses a fourth set of labels, which was written before the rules
+// were tuned on it. The accuracy must be at least the accuracy in docs/context.md. For the
+// held-out third the test prints only the count.
 func TestClassifyFourthLabelSet(t *testing.T) {
 	t.Parallel()
 	c := NewClassifier(Hints{})

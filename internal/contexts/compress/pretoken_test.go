@@ -62,7 +62,8 @@ func TestPiecesMatchTokenizerOnRealTexts(t *testing.T) {
 	}
 }
 
-// TestPiecesAreBounded checks that the cache is bounded and safe for concurrent use.
+// TestPiecesAreBounded checks that the cache is bounded, keeps no long piece, and is safe
+// for concurrent use.
 func TestPiecesAreBounded(t *testing.T) {
 	t.Parallel()
 	var p pieceCache
@@ -89,7 +90,7 @@ func TestPiecesAreBounded(t *testing.T) {
 	}
 }
 
-// spellNumber returns the number in letters.
+// spellNumber returns a different word for each number.
 func spellNumber(n int) string {
 	word := []byte("word")
 	for ; n > 0; n /= 26 {

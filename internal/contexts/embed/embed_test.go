@@ -42,8 +42,9 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
-// TestEmbedFailures checks that for any answer the client does not hang, returns an error
-// with a code, and does not leak the key.
+// TestEmbedFailures checks that for invalid, missing and endless answers the client returns
+// an error with a code that does not contain the key, and that incomplete options are
+// refused.
 func TestEmbedFailures(t *testing.T) {
 	t.Parallel()
 	hangs := make(chan struct{})

@@ -64,8 +64,9 @@ func TestKnownFormatsAreRedacted(t *testing.T) {
 	}
 }
 
-// TestNamedSecretsAreHidden checks that short credentials are detected by the text
-// before them: in settings, headers, command lines and URLs.
+// TestNamedSecretsAreHidden checks that credentials of unknown formats are detected by the
+// text before them: in settings, headers, command lines and URLs. It also checks which keys
+// name a secret.
 func TestNamedSecretsAreHidden(t *testing.T) {
 	t.Parallel()
 	s := secret.NewScanner()
@@ -109,8 +110,7 @@ func TestWordsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestRedactedTextIsExact checks that exactly the credential is replaced: the characters
-// around the credential stay, and no character of the credential does.
+// TestRedactedTextIsExact checks the exact text that Redact returns.
 func TestRedactedTextIsExact(t *testing.T) {
 	t.Parallel()
 	s := secret.NewScanner()

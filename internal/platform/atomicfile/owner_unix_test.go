@@ -13,7 +13,7 @@ import (
 
 const otherUser = 54321
 
-// newForeignDir returns a directory of another user, and a file of root in the parent
+// newForeignDir returns a directory of another user, and a file of root outside that
 // directory.
 func newForeignDir(t *testing.T) (dir, rootFile string) {
 	t.Helper()

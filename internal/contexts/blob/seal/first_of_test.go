@@ -57,7 +57,7 @@ func TestFirstOf(t *testing.T) {
 	if begun, _ := Initialized(t.Context(), none); err == nil || begun || !strings.Contains(err.Error(), "locked") || !strings.Contains(err.Error(), "too short") {
 		t.Errorf("without a keychain or a file, Open returned %v", err)
 	}
-	// The error for a wrong kind names the setting.
+	// If the source is of a different kind than the store, the fix names the setting.
 	_, err = Open(t.Context(), slots, Passphrase{"four words in a row"})
 	if want := `set encryption.mode to "key-file"`; guideway.ErrorFix(err) != want {
 		t.Errorf("the fix is %q, want %q", guideway.ErrorFix(err), want)

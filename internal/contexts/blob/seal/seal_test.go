@@ -24,7 +24,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeKeychain is a fake keychain.
 type fakeKeychain struct {
 	mu      sync.Mutex
 	entries map[string]string
@@ -55,8 +54,8 @@ func (c *fakeKeychain) newSource() Keychain {
 	}
 }
 
-// TestSources checks for each source that another process can decrypt data, and that data
-// cannot be decrypted with a different key.
+// TestSources checks for each source that data can be decrypted after another Open, that
+// Open with a different key fails and creates no key, and that an erased key is not found.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	keychain, other := &fakeKeychain{entries: map[string]string{}}, &fakeKeychain{entries: map[string]string{}}
@@ -129,8 +128,8 @@ func TestOtherKind(t *testing.T) {
 	}
 }
 
-// TestLostMasterSlot checks that no new master key is created if wrapped keys exist without a
-// master slot.
+// TestLostMasterSlot checks that Open fails if wrapped keys exist but the master slot is
+// missing or incomplete.
 func TestLostMasterSlot(t *testing.T) {
 	t.Parallel()
 	slots := blob.NewMemory(0)
@@ -156,8 +155,8 @@ func TestLostMasterSlot(t *testing.T) {
 	}
 }
 
-// TestBrokenKeychain checks that an entry is created only if the keychain reports a missing
-// entry.
+// TestBrokenKeychain checks that no entry is created if the keychain returns an error other
+// than a missing entry.
 func TestBrokenKeychain(t *testing.T) {
 	t.Parallel()
 	for _, broken := range []error{errors.New("dbus-launch: not found"), errors.New("locked"), fmt.Errorf("no: %w", os.ErrNotExist)} {
@@ -186,7 +185,7 @@ func TestSlowKeychain(t *testing.T) {
 	})
 }
 
-// TestConcurrentOpen checks that processes that turn encryption on concurrently agree on one key.
+// TestConcurrentOpen checks that concurrent first calls of Open agree on one master key.
 func TestConcurrentOpen(t *testing.T) {
 	t.Parallel()
 	keychain := &fakeKeychain{entries: map[string]string{}}
@@ -223,7 +222,7 @@ func TestConcurrentOpen(t *testing.T) {
 	}
 }
 
-// TestTampered checks that any changed byte of a ciphertext or its context is detected.
+// TestTampered checks that any changed bit of a ciphertext or its header is detected.
 func TestTampered(t *testing.T) {
 	t.Parallel()
 	keys, err := Open(t.Context(), blob.NewMemory(0), Passphrase{"correct horse"})
@@ -408,7 +407,7 @@ func TestUnstoredKey(t *testing.T) {
 }
 
 // TestDataKeyNames checks that only slots whose names begin with keyPrefix are read and
-// erased as data keys.
+// erased as data keys, and that a wrapped key cannot be read in a different slot.
 func TestDataKeyNames(t *testing.T) {
 	t.Parallel()
 	slots := blob.NewMemory(0)

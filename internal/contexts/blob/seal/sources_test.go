@@ -23,8 +23,8 @@ var noKeys = map[string]string{
 	"another prefix": "gdwmaster2_" + strings.Repeat("ab", keyBytes),
 }
 
-// TestSourcesWithoutAKey checks that a key file or a keychain entry that contains no key is
-// refused with a fix and is not replaced, also if a key may be created, and that a text with
+// TestSourcesWithoutAKey checks that a key file or a keychain entry without a key is refused
+// with a fix and is not replaced, whether or not a key may be created. A keychain entry with
 // a key is accepted.
 func TestSourcesWithoutAKey(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestSourcesWithoutAKey(t *testing.T) {
 	}
 }
 
-// checkNoKey fails the test unless an error reports a source without a key.
+// checkNoKey checks that an error has the code unavailable or invalid, and a fix.
 func checkNoKey(t *testing.T, what string, err error) {
 	t.Helper()
 	if guideway.ErrorCode(err) != guideway.CodeUnavailable && guideway.ErrorCode(err) != guideway.CodeInvalid {

@@ -13,9 +13,9 @@ import (
 // room is the size of a bounded directory.
 const room = 16 << 20
 
-// TestFullDisk checks workers whose disk has various amounts of free space. A save removes
-// the least recently touched sessions with a warning, or returns a clear error, and loads
-// succeed. After space is freed, all calls succeed, and only the removed sessions are lost.
+// TestFullDisk checks saves with various amounts of free disk space. A save removes old
+// sessions with a warning, or returns an error with a fix. The session in use keeps all its
+// checkpoints, and after space is freed saves succeed.
 func TestFullDisk(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()

@@ -41,7 +41,7 @@ func writeFaults() []fault {
 	}
 }
 
-// trap makes the write with the number at fail.
+// trap makes one write fail; the field at is the number of that write.
 type trap struct {
 	fault
 
@@ -188,7 +188,7 @@ func (b *faultBench) saveText(session string, n int) bool {
 	return true
 }
 
-// wantClearError checks that an error contains a fix.
+// wantClearError checks that an error has the code unavailable and a fix.
 func (b *faultBench) wantClearError(what string, err error) {
 	b.t.Helper()
 	if guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
@@ -240,7 +240,8 @@ func (b *faultBench) runAllWrites() {
 	}
 }
 
-// compareAll checks that all listed and all expected checkpoints have their contexts.
+// compareAll checks that all listed checkpoints can be loaded, that acknowledged ones have
+// their contexts, and that Verify finds no damage.
 func (b *faultBench) compareAll() {
 	b.t.Helper()
 	ctx := b.t.Context()
@@ -279,8 +280,7 @@ func (b *faultBench) compareAll() {
 	}
 }
 
-// checkNewest checks that the last acknowledged save of a session is the session's last
-// checkpoint, or precedes a checkpoint whose save was stored but returned an error.
+// checkNewest checks that the newest checkpoint of a session has the context of save n.
 func (b *faultBench) checkNewest(session string, n int) {
 	b.t.Helper()
 	last, err := b.service.Load(b.t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: session})
@@ -296,9 +296,9 @@ func contextOf(l *checkpoint.Loaded) string {
 	return string(l.Context)
 }
 
-// TestEveryWriteFails causes every kind of failure in each write of runAllWrites, one per
-// trial. Acknowledged checkpoints must exist, a failed save must return a clear error, and
-// later calls must work.
+// TestEveryWriteFails causes every kind of failure in a sample of the writes of
+// runAllWrites, one per trial. A failed save must return a clear error, no listed checkpoint
+// may be damaged, and later saves must succeed.
 func TestEveryWriteFails(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()

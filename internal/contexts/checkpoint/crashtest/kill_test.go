@@ -60,9 +60,9 @@ type workerSlot struct {
 	place  place
 	random *rand.Rand
 	lanes  []*sessionState
-	// opened counts workers that were killed after they had opened the store, midst the
-	// orders that were in progress when they were killed, and saves the saves among these
-	// orders.
+	// opened is the number of workers that were killed after they had opened the store.
+	// midst is the number of orders in progress at these kills. saves is the number of saves
+	// among these orders.
 	opened, midst, saves int
 }
 

@@ -26,8 +26,8 @@ type filled struct {
 	pieces map[string]text
 }
 
-// fillPlace creates a place with some sessions. killed kills the last process, so that a
-// database has a write-ahead log.
+// fillPlace creates a place with some sessions. If killed is set, it kills the worker, so
+// that a database has a write-ahead log.
 func fillPlace(t *testing.T, p place, killed bool) *filled {
 	t.Helper()
 	f := &filled{dir: t.TempDir(), known: map[string]text{}, lasts: map[string]text{}, pieces: map[string]text{}}
@@ -262,8 +262,8 @@ func (f *filled) loadAll(t *testing.T, w *worker, all bool) {
 	}
 }
 
-// TestGone checks missing files: without its database or index everything can be loaded;
-// without a key access is refused, and no key is created.
+// TestGone checks missing files. Without the database or the index everything can be loaded.
+// Without a key access is refused, and no key is created.
 func TestGone(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()
@@ -312,8 +312,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestAnotherKey checks that with a wrong key no checkpoint can be opened and no file
-// changes, and that with the right key all checkpoints can be loaded.
+// TestAnotherKey checks that with a wrong key the store cannot be opened and the key file
+// does not change, and that with the right key all checkpoints can be loaded.
 func TestAnotherKey(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()

@@ -112,8 +112,7 @@ type reply struct {
 	Warnings []string           `json:"warnings,omitempty"`
 	Mode     string             `json:"mode,omitempty"`
 	List     []listedCheckpoint `json:"list,omitempty"`
-	// Damaged and Total are the result of a verification, and Stored and Bytes are the sums
-	// over all checkpoints.
+	// Damaged and Total are the result of a verification.
 	Damaged []string `json:"damaged,omitempty"`
 	Total   int      `json:"total,omitempty"`
 	Crowd   []saved  `json:"crowd,omitempty"`

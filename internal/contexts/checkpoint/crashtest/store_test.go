@@ -7,7 +7,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// kind is a kind of store.
 type kind struct {
 	name string
 	// place creates an empty place.

@@ -13,7 +13,7 @@ import (
 )
 
 // plainText returns the text of all items, the oldest first, for the methods that are
-// compared with Compress. They pay no tokens for keys or quotes.
+// compared with Compress. These methods need no tokens for keys or quotes.
 func plainText(t testing.TB, items []compress.Item) string {
 	t.Helper()
 	var b strings.Builder
@@ -57,8 +57,8 @@ func contextText(t testing.TB, c compress.Context) string {
 	return b.String()
 }
 
-// headOf returns as many of the first words as fit into the tokens; tailOf returns the last
-// words.
+// headOf returns the beginning of the text that approximately fits into the tokens, and
+// tailOf the end.
 func headOf(counter compress.Counter, text string, tokens int) string {
 	return text[:largestFit(len(text), func(n int) bool { return counter.Count(text[:n]) <= tokens })]
 }

@@ -115,7 +115,7 @@ func TestQualityTuned(t *testing.T) {
 
 // TestQualityReported measures the kinds that no weight was tuned on. At a quarter of the
 // tokens, the recall must exceed the recall of a random selection and of keeping only the
-// beginning or the end.
+// beginning or the end, except for plain facts.
 func TestQualityReported(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -132,8 +132,7 @@ func makeSession(t testing.TB, r *rand.Rand, f filler, counter compress.Counter,
 	return s
 }
 
-// sessionQuestion returns a question about the subjects of the asked facts and about other
-// subjects.
+// sessionQuestion returns a question about the subjects of the asked facts.
 func sessionQuestion(s session) string {
 	var b strings.Builder
 	b.WriteString("Write the hand-over of this work. Say what is known of")
