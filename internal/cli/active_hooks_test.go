@@ -48,7 +48,8 @@ func newActiveHooks(t *testing.T, d *hookProject) *server.ActiveHooks {
 	return h
 }
 
-// callThroughHooks sends a call of the tool through the hooks.
+// callThroughHooks calls the tool read of the upstream files through the hooks. answer is
+// the answer of the upstream, and sent contains the parameters that it received.
 func callThroughHooks(h *server.ActiveHooks, t *testing.T, params, answer string) (result string, sent string, err error) {
 	t.Helper()
 	raw, err := h.Around(t.Context(), gateway.HookCall{
@@ -92,7 +93,7 @@ func TestActiveHooksOnCalls(t *testing.T) {
 	})
 }
 
-// waitFor waits until holds returns true, which depends on another goroutine.
+// waitFor calls holds until it returns true. It fails the test after a minute.
 func waitFor(t *testing.T, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

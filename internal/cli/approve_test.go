@@ -21,7 +21,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// typeSecrets types secrets at the terminal of a host, which does not echo them.
+// typeSecrets makes the host read its secrets from the lines of in, without an echo. "^D"
+// is the end of the input.
 func typeSecrets(host *app.Host, in *fakeTerminal) {
 	host.ReadSecret = func(context.Context) (string, error) {
 		if len(in.lines) == 0 {

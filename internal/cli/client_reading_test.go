@@ -46,8 +46,8 @@ func (r reading) at() string {
 	return r.id
 }
 
-// read returns what the client shows its model of a result: the text, the structured content
-// or both.
+// read returns the parts of a result that the client shows its model, by the settings
+// answers and refusals of the profile.
 func (p *clientProfile) read(result json.RawMessage) (reading, error) {
 	var r struct {
 		Content           []struct{ Type, Text string } `json:"content"`

@@ -42,7 +42,8 @@ func readClientProfile(t *testing.T, file string) *clientProfile {
 	return p
 }
 
-// modern reports whether the client repeats a call with the answer to a form.
+// modern reports whether the client uses a modern protocol version. Such a client repeats a
+// call with the answer to a form.
 func (p *clientProfile) modern() bool { return p.settings["version"] >= "2026-07-28" }
 
 // upload is a workflow with every kind of position: a step with a criterion, a gate that the

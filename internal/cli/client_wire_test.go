@@ -48,7 +48,8 @@ func requestID(t *testing.T, frame string) string {
 	return string(m.ID)
 }
 
-// receive handles a message of the server. It returns the message that answers it, if any.
+// receive handles a message of the server. It returns the client's answer to a request, or
+// "" for another message.
 func receive(t *testing.T, line []byte, into map[string]json.RawMessage, answer func(message) string) string {
 	t.Helper()
 	var m message

@@ -74,8 +74,8 @@ func TestConnectSendsNoTokenToOthers(t *testing.T) {
 	}
 }
 
-// startSquatter starts a program that answers everything like an unknown server. seen
-// returns what it has received.
+// startSquatter starts a program that answers each request like a healthy server, but
+// proves nothing. seen returns the text that it has received.
 func startSquatter(t *testing.T) (address string, seen func() string) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -16,9 +16,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/mcp/transport"
 )
 
-// A client that starts programs uses a server over HTTP through the bridge: lists, calls,
-// templates, and notifications of changed lists. After a restart of the server it
-// continues, and no call is repeated.
+// TestConnect checks that a client that starts programs can use a server over HTTP through
+// the bridge: it lists tools and templates, calls tools, and is notified of a changed list.
+// It continues after a restart of the server.
 func TestConnect(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayProject(t)

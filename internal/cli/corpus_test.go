@@ -19,8 +19,8 @@ import (
 // corpusWorkflow is an unmodified phase workflow from the corpus.
 const corpusWorkflow = "../../../shared/corpus/phases/work-package/work-package.json"
 
-// corpusPath is one path through the workflow: the answers that differ from the default,
-// the variables to set, and the expected output of the walk.
+// corpusPath is one path through corpusWorkflow: the answers that differ from the default,
+// the skips, the variables to set, and the texts that the output must and must not contain.
 type corpusPath struct {
 	name    string
 	answers map[string]any
@@ -151,7 +151,8 @@ func recordedAnswers(t *testing.T, flow *phases.Workflow, w corpusPath) string {
 	return string(text)
 }
 
-// Each document of the corpus is valid, and its kind is recognized.
+// TestCorpusDocumentsValidate checks that validate accepts each phases document of the
+// corpus.
 func TestCorpusDocumentsValidate(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../../../shared/corpus/phases")

@@ -119,8 +119,9 @@ func getURL(t *testing.T, url string) (status int, body string) {
 	return answer.StatusCode, string(text)
 }
 
-// If no server is alive, the client's own process becomes the server while the client
-// lives; another process links to the existing one.
+// TestDashboardUsesLiveServer checks that the process of the first client serves the
+// dashboard until the client ends, and that the process of a second client links to it.
+// After that, the second process serves the dashboard.
 func TestDashboardUsesLiveServer(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -136,7 +137,7 @@ func TestDashboardUsesLiveServer(t *testing.T) {
 	if status, body := getURL(t, first+"api/health"); status != http.StatusOK {
 		t.Errorf("%d %s", status, body)
 	}
-	// An address that an agent gets does not log in a browser.
+	// The address that an agent gets requires a login.
 	for _, path := range []string{"", "api/runs", "dashboard/DASH-1"} {
 		if status, body := getURL(t, first+path); status != http.StatusUnauthorized {
 			t.Errorf("/%s answers %d without a login: %s", path, status, body)

@@ -27,8 +27,8 @@ type page struct {
 	blocks []block
 }
 
-// block is a fenced block: its language, its text, its first line and the comment directly
-// above it.
+// block is a fenced block: its language, its text, the number of its first line and the
+// comment directly above it.
 type block struct {
 	language, text, note string
 	line                 int
@@ -121,7 +121,8 @@ func TestDocumentationCommands(t *testing.T) {
 	}
 }
 
-// Every package that the documentation tests or runs exists.
+// TestDocumentationPackages checks that each package in a go command of the documentation
+// exists.
 func TestDocumentationPackages(t *testing.T) {
 	t.Parallel()
 	named := regexp.MustCompile(`go (?:-C bench )?(?:test|run|build|install)((?: +[^ \n` + "`" + `|]+)+)`)

@@ -62,7 +62,8 @@ func TestDoctorFindsServer(t *testing.T) {
 	}
 }
 
-// If the kernel does not confine scripts, doctor does not report confinement.
+// TestDoctorReportsIsolation checks that doctor reports full isolation of scripts only on
+// Linux.
 func TestDoctorReportsIsolation(t *testing.T) {
 	t.Parallel()
 	for system, full := range map[string]bool{"linux": true, "darwin": false, "windows": false} {
@@ -72,8 +73,8 @@ func TestDoctorReportsIsolation(t *testing.T) {
 	}
 }
 
-// The doctor reports a container that weakens the script sandbox, and one in which no
-// sandbox starts.
+// TestDoctorReportsSandbox checks that doctor warns of a sandbox without full isolation,
+// and reports a sandbox that does not start as failed. Both reports have a fix.
 func TestDoctorReportsSandbox(t *testing.T) {
 	t.Parallel()
 	ok := setupcmd.Check{Name: "script sandbox", Status: setupcmd.CheckOK}
@@ -89,7 +90,8 @@ func TestDoctorReportsSandbox(t *testing.T) {
 	}
 }
 
-// TestDoctorWithoutGit checks that git is reported as missing only if a source needs it.
+// TestDoctorWithoutGit checks that a missing git is a warning, or a failure if a source
+// needs git.
 func TestDoctorWithoutGit(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	cfg := &config.Config{}

@@ -21,7 +21,7 @@ nodes:
 edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
 `
 
-// hookProject is a person in a project with a hook graph.
+// hookProject is a project with a hook graph, and a person at a terminal in it.
 type hookProject struct {
 	*testing.T
 	host app.Host
@@ -59,9 +59,9 @@ func (d *hookProject) wantCommand(code int, text, command string, typed ...strin
 	}
 }
 
-// A project's hook graph does not run until a person has seen its scripts and typed its id.
-// The approval is for this version: after an edit the graph is off, and the calls that it
-// guarded are refused until it is approved again.
+// TestProjectHooksNeedApproval checks that a project's hook graph is off until a person has
+// seen its scripts and typed its id. An edited graph needs a new approval. A deleted graph
+// is reported as missing and can be disabled.
 func TestProjectHooksNeedApproval(t *testing.T) {
 	t.Parallel()
 	d := newHookProject(t)
@@ -89,7 +89,9 @@ func TestProjectHooksNeedApproval(t *testing.T) {
 	d.wantCommand(app.ExitFailed, "is not enabled", "hooks disable theirs")
 }
 
-// If a passphrase is set, enabling or disabling a hook graph needs it.
+// TestHookApprovalNeedsPassphrase checks that, if a passphrase is set, a wrong passphrase
+// does not disable a hook graph, and hook graphs cannot be enabled or disabled without a
+// terminal.
 func TestHookApprovalNeedsPassphrase(t *testing.T) {
 	t.Parallel()
 	d := newHookProject(t)

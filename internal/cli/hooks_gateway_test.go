@@ -107,9 +107,9 @@ nodes:
 edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
 `
 
-// The bundled graphs work in the running gateway: a response is redacted, a call is refused
-// by its argument, a call is audited in the background, tools are renamed, and a hook that
-// fails blocks the call. Each call is sent once.
+// TestGatewayRunsHookGraphs checks hook graphs in the running gateway: a response is
+// redacted, a call is refused by its argument, a call is audited in the background, tools
+// are renamed, and a hook that fails blocks the call. The audited call is sent once.
 func TestGatewayRunsHookGraphs(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayProject(t)

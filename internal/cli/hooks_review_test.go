@@ -72,7 +72,7 @@ func TestShownGraphHasEveryMember(t *testing.T) {
 		case c.Path == "name", strings.HasPrefix(c.Path, "modules/1"), c.Path == "modules/0/name": // these members have no effect
 		case strings.HasSuffix(c.Path, "/id"), strings.HasSuffix(c.Path, "/type"), c.Path == "id": // references need these members
 		case strings.HasSuffix(c.Path, "/blocking"), strings.HasSuffix(c.Path, "/answers"): // the edges require these members
-		case strings.HasPrefix(c.Path, "edges/"), c.Path == "workflowType": // tested below, because one change alone is invalid
+		case strings.HasPrefix(c.Path, "edges/"), c.Path == "workflowType": // one change alone is invalid; the branches are tested below
 		default:
 			check(c.Path, c.Texts)
 		}

@@ -81,7 +81,7 @@ func TestInputIsCancellable(t *testing.T) {
 	}
 }
 
-// firstReadSignal is an input that closes a channel at the first read.
+// firstReadSignal is an input that calls waits before each read.
 type firstReadSignal struct {
 	io.Reader
 	waits func()

@@ -121,8 +121,8 @@ func TestAgentsUseTokenPermissions(t *testing.T) {
 	}
 }
 
-// A client starts machines of the catalog by their names: it cannot start a file by its
-// path, not even in the working directory, or a machine that is not approved.
+// TestClientsCannotStartFiles checks that a client cannot start a machine that is not in
+// the catalog by its name or path, not even in the working directory.
 func TestClientsCannotStartFiles(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayProject(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 )
 
-// corpusMachines is the directory of the SynthDev machines, unmodified.
+// corpusMachines is the directory of the unmodified SynthDev machines.
 const corpusMachines = "../../../shared/corpus/agents"
 
 // groceryMachine is the sample machine in its own directory, with handlers for Guideway and

@@ -28,9 +28,9 @@ func TestMachinePromptsForInputs(t *testing.T) {
 	}
 }
 
-// A client that waits for a run with a progress token is notified of its states, the
-// answers of its agents and its end, with legacy and modern protocols. Without a token, it
-// gets only the answer.
+// TestMachineProgress checks that a client that waits for a run with a progress token is
+// notified of the answer of its agent and of its end, with legacy and modern protocols.
+// Without a token, it gets only the answer to its call.
 func TestMachineProgress(t *testing.T) {
 	t.Parallel()
 	for _, era := range []string{"legacy", "modern"} {

@@ -18,7 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/wildcard"
 )
 
-// modelMessage is a message of a conversation in the form for a model.
+// modelMessage is a message in a request to a model.
 type modelMessage struct {
 	Role    string
 	Content string
@@ -128,8 +128,9 @@ steps:
 	}
 }
 
-// A tool of an upstream is called like a client would: a blocking hook refuses the call and
-// nothing is sent, a quarantined tool is not offered, and any other tool is called once.
+// TestAgentCallsUpstream checks that an agent calls the tools of an upstream through the
+// gateway: a blocking hook refuses a call, another tool is called once, and a tool that is
+// not in the role is neither offered nor called.
 func TestAgentCallsUpstream(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayProject(t)
@@ -172,7 +173,7 @@ func TestAgentCallsUpstream(t *testing.T) {
 	}
 }
 
-// The tool patterns of a role match the names under which models see the tools.
+// TestModelToolNames checks the names under which models see the tools of upstreams.
 func TestModelToolNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"one__a": "one__a", "fs.read": "fs_read", "a/b": "a_b"} {

@@ -89,8 +89,9 @@ func tracedRun(t *testing.T, more map[string]string) (spans map[string][]sentSpa
 	return spans, strings.Join(bodies, "\n")
 }
 
-// A run is one trace: the run contains its states, a state its model requests and tool
-// calls, and a tool call the gateway's span. They have the usage, but no message content.
+// TestMachineTraces checks that a run is one trace: the run contains its states, a state
+// its model requests and tool calls, and a tool call the gateway's span. The spans have the
+// usage, but no message content.
 func TestMachineTraces(t *testing.T) {
 	t.Parallel()
 	spans, sent := tracedRun(t, nil)

@@ -19,8 +19,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// Maintenance at startup starts a while after the first answer, or without a request after
-// a longer time; never earlier, and not at all if the process ends first.
+// TestMaintenanceWaitsForFirstAnswer checks that maintenance starts a while after the first
+// answer, or after a longer time without a request. It does not start if the process ends
+// first.
 func TestMaintenanceWaitsForFirstAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +85,7 @@ func TestMaintenanceStopsWithProcess(t *testing.T) {
 		u.Start()
 		u.NotifyAnswered()
 		synctest.Wait()
-		u.Close() // without this the test deadlocks on failure
+		u.Close() // if maintenance does not stop, Close blocks and the test fails with a deadlock
 	})
 }
 

@@ -38,7 +38,8 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// No word is lost or added, and no line is longer than necessary.
+// TestWrapKeepsEveryWord checks that no word is lost or added, and that a line with more
+// than two words is not longer than the width.
 func TestWrapKeepsEveryWord(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -166,10 +166,10 @@ func countLines(t *testing.T, file string) int {
 	return strings.Count(string(text), "\n")
 }
 
-// The program serves a gateway with hooks over HTTP, and connects clients that start
-// programs to it: calls, questions, progress, cancellation, templates and notifications of
-// changed lists, with legacy and modern protocols and by both transports. If the server is
-// killed, the client gets an error; after a restart the same client continues.
+// TestServeAndConnect checks a server process with a gateway and hooks, with legacy and
+// modern protocols, over HTTP and through guideway connect: calls, questions, progress,
+// cancellation and templates. Legacy clients are notified of changed lists. If the server
+// is killed, a bridged client gets an error; after a restart the same client continues.
 func TestServeAndConnect(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayProject(t)
@@ -245,8 +245,9 @@ nodes:
 edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
 `
 
-// A process killed during a call by SIGKILL is reported, and no call is repeated. This
-// holds for an upstream, a script's worker (whose call was not sent) and the gateway.
+// TestServerKilledDuringCall checks that, if a process is killed by SIGKILL during a call,
+// the client gets an error and the call is not repeated. It kills an upstream, a script
+// worker (whose call is not sent) and the gateway.
 func TestServerKilledDuringCall(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayProject(t)

@@ -16,9 +16,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 )
 
-// If OTEL_EXPORTER_OTLP_ENDPOINT is set, a call is a child span of its client's span, and
-// the hook is a child of the call. The upstream gets the span as its parent, and the log
-// gets the trace id.
+// TestCallTraces checks that, if OTEL_EXPORTER_OTLP_ENDPOINT is set, a call is a child span
+// of its client's span, and its hook has a span in the same trace. The upstream gets the
+// span of the call as its parent, and the request log gets the trace id.
 func TestCallTraces(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -82,8 +82,8 @@ func TestCallTraces(t *testing.T) {
 	}
 }
 
-// Metrics have a bounded set of labels: all unknown tools share one value, and so do all
-// resource URIs.
+// TestMetrics checks that metrics have a bounded set of labels: all unknown tools share one
+// value, and resource URIs do not appear.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	d := newHookProject(t)

@@ -173,9 +173,10 @@ func (o *ownerTest) readDoctorCheck(name string) (c setupcmd.Check, files []stri
 	return c, nil
 }
 
-// doctor reports the files of the configuration directory that the user cannot read, or
-// that belong to another user and cannot be changed, with a command that repairs them. A
-// read-only file of the user is none of them.
+// TestDoctorChecksTheConfigDirectory checks that doctor reports the files of the
+// configuration directory that the user cannot read, or that belong to another user and
+// cannot be changed, with a command that repairs them. A read-only file of the user is not
+// reported.
 func TestDoctorChecksTheConfigDirectory(t *testing.T) {
 	t.Parallel()
 	o := newOwnerTest(t)
@@ -217,8 +218,9 @@ func TestDoctorChecksTheConfigDirectory(t *testing.T) {
 	}
 }
 
-// doctor reports every file of the data directory that the user cannot read or write, and a
-// command that makes them accessible; it reports nothing if there is none.
+// TestDoctorReportsInaccessibleFiles checks that doctor reports each data file that the
+// user cannot read or write, with a command that makes these files accessible. A link is
+// not reported.
 func TestDoctorReportsInaccessibleFiles(t *testing.T) {
 	t.Parallel()
 	o := newOwnerTest(t)

@@ -44,7 +44,7 @@ func newProcessHost() app.Host {
 	host := app.NewSystemHost()
 	if file := os.Getenv(clockVariable); file != "" {
 		host.Now = func() time.Time {
-			text, _ := os.ReadFile(file) // a test that moves no clock writes no file
+			text, _ := os.ReadFile(file) // the file does not exist if the test does not move the clock
 			ahead, _ := time.ParseDuration(string(text))
 			return time.Now().Add(ahead)
 		}

@@ -22,7 +22,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// machineOfTeam is the name of a machine in a source; it has all four files of a machine.
+// machineOfTeam is the bundled machine that writeMachine copies. It has all four files of a
+// machine.
 const machineOfTeam = "code-and-review"
 
 // sourceUser is one user on one machine, whose commands are separate processes.
@@ -367,7 +368,8 @@ func (h *sourceUser) wantApproval(machine, source string) {
 	}
 }
 
-// TestSyncedMachinesAreComplete syncs machines from a repository and from a package.
+// TestSyncedMachinesAreComplete checks that machines from a repository and from a package
+// have all their files, and need approval.
 func TestSyncedMachinesAreComplete(t *testing.T) {
 	t.Parallel()
 	repo := filepath.Join(t.TempDir(), "repo")

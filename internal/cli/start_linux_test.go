@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// A server releases memory that only the start needed after its first answer: a second
-// later it has less private memory, and still answers.
+// TestServersReleaseStartMemory checks that a server releases memory that only its start
+// needed: within a minute after its first answer it has a tenth less private memory, and it
+// still answers.
 func TestServersReleaseStartMemory(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

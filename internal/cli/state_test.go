@@ -159,8 +159,8 @@ func TestImportStateOfOtherVersion(t *testing.T) {
 	}
 }
 
-// If a workflow has a human approval, a state that claims its answer needs the passphrase,
-// and cannot be imported otherwise.
+// TestImportedStateNeedsHumanApproval checks that a state after a human approval can be
+// imported only at a terminal and with the passphrase.
 func TestImportedStateNeedsHumanApproval(t *testing.T) {
 	t.Parallel()
 	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})
@@ -202,7 +202,7 @@ completedPhases: [1]
 	}
 }
 
-// Errors in a state are reported with their position, and no run is started.
+// TestInvalidStates checks the error for each invalid state. No run is started.
 func TestInvalidStates(t *testing.T) {
 	t.Parallel()
 	host, out := newTerminal(t, map[string]string{"NO_COLOR": "1"})

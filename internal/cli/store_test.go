@@ -9,8 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
-// While one call opens the store, which may take as long as another program locks it, the
-// other calls wait only until their own deadline.
+// TestWaitingForStoreIsCancellable checks that a call that waits while another call opens
+// the store can be cancelled. The next call opens the store.
 func TestWaitingForStoreIsCancellable(t *testing.T) {
 	t.Parallel()
 	host, _ := newTerminal(t, nil)

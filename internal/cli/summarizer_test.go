@@ -16,10 +16,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// TestSummarizer checks that the quick model writes summaries, or the default model if
-// there is none; that the system prompt forbids following instructions in the input; that a
-// failure or an answer that is too long is an error; and that the error for a missing model
-// has a reason.
+// TestSummarizer checks that the fast model writes summaries, or the base model if there is
+// no fast one. A failure of the model, a summary that is too long and a missing model are
+// errors. The system prompt forbids following instructions in the input.
 func TestSummarizer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

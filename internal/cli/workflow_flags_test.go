@@ -66,7 +66,7 @@ func TestCommandLines(t *testing.T) {
 		"sources --json":                     app.PlainOptions{JSON: true},
 		"doctor --lint --json":               setupcmd.DoctorOptions{Lint: true, JSON: true},
 		"version --json":                     app.PlainOptions{JSON: true},
-		"list --log-level debug --workflows": nil, // --log-level has no value
+		"list --log-level debug --workflows": nil, // --workflows has no value
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()

@@ -73,7 +73,8 @@ func TestForcedPrivateFiles(t *testing.T) {
 	}
 }
 
-// A public file keeps its mode and its link, as a file of an editor does.
+// TestForcedPublicFiles checks that overwriting a public file follows a link, and keeps the
+// mode of the target.
 func TestForcedPublicFiles(t *testing.T) {
 	t.Parallel()
 	target := filepath.Join(t.TempDir(), "target")

@@ -15,7 +15,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 )
 
-// Every written amount is parsed as the same amount.
+// TestAmountsRoundTrip checks that a size or duration that is written as text is parsed as
+// the same value.
 func TestAmountsRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -55,7 +56,8 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-// In the file, the settings of contexts are in groups and numbers are JSON numbers.
+// TestContextSettingsInFile checks that the groups context, checkpoints and encryption of
+// the file are loaded.
 func TestContextSettingsInFile(t *testing.T) {
 	t.Parallel()
 	file := writeConfig(t, `{
@@ -88,8 +90,8 @@ func TestContextSettingsInFile(t *testing.T) {
 	}
 }
 
-// A setting with the name or the form of another system is refused with the text that the
-// file should have.
+// TestRewrites checks that the error about a misnamed or wrongly typed setting suggests a
+// correction.
 func TestRewrites(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -117,7 +119,7 @@ func TestRewrites(t *testing.T) {
 			t.Errorf("%s: %v\nwant %s", text, err, want)
 			continue
 		}
-		// The suggested text is accepted.
+		// Text that the error tells the user to write is accepted.
 		_, instead, ok := strings.Cut(err.Error(), "write \"")
 		if !ok {
 			if _, instead, ok = strings.Cut(err.Error(), "in its place \""); !ok {
@@ -128,8 +130,8 @@ func TestRewrites(t *testing.T) {
 	}
 }
 
-// A data directory may contain the configuration file. A file of that name with other
-// content is ignored.
+// TestDataFile checks that config.json in the data directory is read as the configuration
+// file. A config.json with other content is ignored with a warning.
 func TestDataFile(t *testing.T) {
 	t.Parallel()
 	dir, home := t.TempDir(), t.TempDir()
@@ -184,7 +186,8 @@ func TestDataFile(t *testing.T) {
 	}
 }
 
-// Settings that have no effect, or an unexpected one, are reported.
+// TestConflictingSettings checks the warnings about settings that have no effect or
+// contradict each other. No warning or value shows the passphrase.
 func TestConflictingSettings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -261,7 +264,8 @@ func TestSeedExamples(t *testing.T) {
 				c.DataDir != "/custom/path/to/data" || c.Encryption.Mode != "enabled" {
 				t.Errorf("the advanced example results in %+v, %+v, %q, %q", c.Context, c.Checkpoints, c.DataDir, c.Encryption.Mode)
 			}
-			// The same example in the file is refused with the text that it should have.
+			// If the example is the configuration file of Guideway, it is refused, and the
+			// error contains the equivalent settings.
 			_, err := config.Load(config.Options{File: writeConfig(t, string(block[1])), Getenv: environment(), GOOS: "linux", Dir: "/work"})
 			const want = `replace "mcpServers" with "checkpoints": {"autoSave": true, "max": 50}, "context": {"compression": "advanced"}, "dataDir": "/custom/path/to/data", "encryption": {"mode": "enabled"}`
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -274,8 +278,8 @@ func TestSeedExamples(t *testing.T) {
 	}
 }
 
-// The example of the documentation loads, and every setting, variable and flag that it
-// mentions exists.
+// TestDocumentedConfiguration checks that each example in docs/configuration.md loads
+// without warnings, and that each setting, variable and flag that the page mentions exists.
 func TestDocumentedConfiguration(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))

@@ -8,8 +8,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 )
 
-// Invalid sources, upstreams and models are reported in the same wording with their
-// position, and the valid ones are still read.
+// TestEntries checks that invalid sources, upstreams and models are reported in the same
+// wording, and that a valid one is loaded.
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	good := map[string]string{
@@ -42,8 +42,8 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// A misspelled member of an entry is reported with the names that are valid at that
-// position.
+// TestEntriesWithin checks that the error about a misspelled or wrongly typed member of an
+// upstream suggests the correct name or type.
 func TestEntriesWithin(t *testing.T) {
 	t.Parallel()
 	for entry, want := range map[string]string{

@@ -30,7 +30,8 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// An invalid model is reported with its position and a fix, and so is a key in the file.
+// TestInvalidModels checks the error about each kind of invalid model, including a model
+// with an API key.
 func TestInvalidModels(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

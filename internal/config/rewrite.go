@@ -159,8 +159,9 @@ func convertAlias(alias Alias, decoded any) any {
 	return decoded
 }
 
-// explainClientFile returns an error with the settings of the variables and flags in a
-// client's configuration.
+// explainClientFile returns the error for a file that contains the "mcpServers" of an MCP
+// client. Its fix suggests the settings that are equivalent to the variables and flags found
+// there, if there are any.
 func (l *loader) explainClientFile(decoded any) *settingError {
 	servers, _ := decoded.(map[string]any)
 	document := map[string]any{}

@@ -81,7 +81,7 @@ func TestSchemaDescribesEverySetting(t *testing.T) {
 	}
 }
 
-// textOf returns a default in the form of Values.
+// textOf returns a default of the schema in the form of Config.Values.
 func textOf(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -305,8 +305,8 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
-// An inline table is rewritten as a whole, with texts only. An edit that would lose another
-// value is refused, and the fix does not suggest to lose it.
+// An inline table is rewritten as a whole, with string values only. An edit that would lose
+// a value of another type is refused, and the fix does not replace that value with "".
 func TestPlanKeepsVariables(t *testing.T) {
 	t.Parallel()
 	for _, before := range []string{

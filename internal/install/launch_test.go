@@ -23,8 +23,8 @@ func newProgram(t *testing.T, elem ...string) string {
 	return path
 }
 
-// Each way to start Guideway works on the machine. A missing program is an error that names
-// what to install.
+// TestLaunch checks the command of each way to start Guideway. A missing program and an
+// unknown way are errors.
 func TestLaunch(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -69,8 +69,8 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
-// An entry that starts Guideway by npx or in a container is recognized: it can be updated
-// and removed, and is not imported as a server.
+// TestLaunchEntriesAreRecognized checks that an entry that starts Guideway by npx or in a
+// container is not imported as a server.
 func TestLaunchEntriesAreRecognized(t *testing.T) {
 	t.Parallel()
 	client, err := install.Find("cursor")

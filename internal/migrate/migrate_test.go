@@ -134,8 +134,8 @@ func TestLinksInDestination(t *testing.T) {
 	}
 }
 
-// Each document is passed on with the names in its path. A broken file is reported and does
-// not affect others.
+// TestSessions checks that each session document is passed on with the project, workflow
+// and id of its path. A broken file is reported and does not affect others.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

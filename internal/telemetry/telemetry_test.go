@@ -154,8 +154,8 @@ func TestSpansArrive(t *testing.T) {
 	}
 }
 
-// Without the environment variables there is no tracer, and the methods of the nil tracer
-// do nothing.
+// TestTracerIsOff checks that Open returns nil unless the environment variables configure a
+// supported export. The methods of the nil tracer do nothing.
 func TestTracerIsOff(t *testing.T) {
 	t.Parallel()
 	for _, env := range []map[string]string{

@@ -69,7 +69,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// A killed server cannot remove its file. Find ignores and removes it.
+// A killed server cannot remove its file. Find ignores the server and removes the file.
 func TestFindIgnoresKilledServers(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "servers")

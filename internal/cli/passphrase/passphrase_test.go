@@ -107,8 +107,9 @@ func TestChangePassphrase(t *testing.T) {
 	}
 }
 
-// Waits grow with each guess, also after a restart, and the correct passphrase does not
-// shorten them.
+// TestGuessesAreDelayed checks that the wait after a wrong passphrase doubles up to five
+// minutes, also for a new File of the same path. During the wait, the correct passphrase is
+// refused as well.
 func TestGuessesAreDelayed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -138,7 +139,7 @@ func TestGuessesAreDelayed(t *testing.T) {
 	}
 }
 
-// Concurrent programs together get no more guesses than one.
+// Concurrent checks together get no more guesses than consecutive ones.
 func TestConcurrentGuessesAreCounted(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -92,8 +92,8 @@ func checkpointListQuery(f checkpoint.Filter) (text string, args []any) {
 		if match == "" {
 			return "", nil
 		}
-		// The query starts at the words. Without Any, SQLite reads the rows that contain
-		// them from the newest to the oldest and stops at the limit.
+		// CROSS JOIN makes SQLite scan the full-text index first. Without Any, SQLite reads
+		// the matching rows from the newest to the oldest and stops at the limit.
 		from, order = ` FROM checkpoint_words w CROSS JOIN checkpoints c ON c.num = w.rowid`, ` ORDER BY w.rowid DESC`
 		c.Add("w.checkpoint_words MATCH %s", match)
 		if f.Any {

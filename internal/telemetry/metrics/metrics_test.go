@@ -28,7 +28,8 @@ func parseMetrics(t *testing.T, s *metrics.Set) map[string]*dto.MetricFamily {
 	return families
 }
 
-// The Prometheus parser accepts the output for all names.
+// TestPrometheusFormat checks that the Prometheus parser reads each kind of metric, and
+// label values with special characters.
 func TestPrometheusFormat(t *testing.T) {
 	t.Parallel()
 	var s metrics.Set
