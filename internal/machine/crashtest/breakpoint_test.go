@@ -13,9 +13,9 @@ import (
 )
 
 // breakpoint counts the points of one run at which its worker may end: before and after
-// each write of the journal and each call of a model or a tool. At one point the run halts,
-// so that killing or stopping the worker interrupts many runs, each at a different point;
-// or the worker kills itself immediately while other runs continue.
+// each write of the journal and each call of a model or a tool. At one of them, the run
+// halts or the worker kills itself. Because runs halt, a worker can be killed or stopped
+// with each of its runs at a different point.
 type breakpoint struct {
 	at int
 	// kills is set if the worker kills itself at the point.
@@ -28,8 +28,8 @@ type breakpoint struct {
 
 	mu sync.Mutex
 	n  int
-	// within is set if the run halted between the decision on a call and the call, when the
-	// driver no longer controls it.
+	// within is set if the run halted after the driver decided on a call and before the
+	// call was sent.
 	within  bool
 	resumed bool
 }
@@ -43,7 +43,7 @@ func (f *breakpoint) passPoint(within bool) {
 	f.mu.Lock()
 	f.n++
 	now, halts := f.n == f.at, f.at > 0 && f.n >= f.at && !f.resumed
-	// The point may have been a lease renewal, concurrent with a call.
+	// If the run halted at a lease renewal, a concurrent call may set within later.
 	f.within = f.within || halts && within
 	f.mu.Unlock()
 	if now && f.kills {
@@ -65,7 +65,7 @@ func (f *breakpoint) resumeRun() {
 	close(f.goOn)
 }
 
-// fillReply sets the number of points and the kind of the breakpoint.
+// fillReply adds the number of points and the value of within to a reply.
 func (f *breakpoint) fillReply(r *reply) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

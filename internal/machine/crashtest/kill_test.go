@@ -13,9 +13,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
-// TestEveryPoint kills workers before and after each write and each call of a run. A worker
-// drives many runs concurrently, each to a different point, and is killed when all runs
-// have reached their points. The runs are killed again at random points, and then finished.
+// TestEveryPoint kills workers at the points of a run, before and after writes and calls.
+// GUIDEWAY_CRASH_EVERY is the step from one tested point to the next. A worker drives many
+// runs concurrently, each to a different point, and is killed when all runs have reached
+// their points. The runs are killed again at random points, and then finished.
 func TestEveryPoint(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()
@@ -97,8 +98,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// killAtRandom starts a worker that kills itself at a random point of one run, or is
-// killed. It returns the number of interrupted runs.
+// killAtRandom starts a worker that kills itself at a random point of one run, or is killed
+// at a random time. It returns the number of interrupted runs.
 func (c batch) killAtRandom(t *testing.T, p location, random *rand.Rand) (int, error) {
 	t.Helper()
 	before := c.countDeaths()

@@ -54,8 +54,9 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// haltAtPoints stops a worker with its runs at their points. It returns the number of runs
-// that reached their point.
+// haltAtPoints stops a worker with its runs at their points, lets another worker finish the
+// runs, and continues the first worker. It returns the number of runs that reached their
+// point.
 func (c batch) haltAtPoints(t *testing.T, p location, ends []int) int {
 	t.Helper()
 	w := startWorker(t, p).MustOpen()
@@ -109,8 +110,8 @@ func (c batch) forEach(do func(j *trackedRun) error) {
 	side.Wait()
 }
 
-// continueHalted lets the stopped worker continue the run, and checks its writes through
-// another worker.
+// continueHalted lets the stopped worker continue the run, and checks through another
+// worker that no event was written.
 func (j *trackedRun) continueHalted(w, other *worker) error {
 	if !j.halted {
 		return nil
@@ -167,9 +168,8 @@ func (j *trackedRun) tryDrive(w *worker) error {
 	return err
 }
 
-// TestTogether drives the same runs from several processes concurrently: each run is driven
-// by one process, every model and tool call is made once, and the other processes get a
-// conflict.
+// TestTogether drives the same runs from several processes concurrently, and checks that
+// every model and tool call is made once. A process may get a conflict.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	const processes, runs = 3, 4

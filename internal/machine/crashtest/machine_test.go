@@ -13,8 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// machineName is the name of the machine of all runs: two rounds of an agent, each with
-// four requests that end in tool calls and one with a text.
+// machineName is the name of the machine of all runs. It has two rounds, each with four
+// answers of the model that contain tool calls, and one that contains a text.
 const machineName = "ten"
 
 const config = `{
@@ -32,8 +32,8 @@ const config = `{
 
 const roles = `{"worker": {"systemMessage": "Work.", "includedTools": ["s__*"], "reminder": "Go on."}}`
 
-// source is the script of the machine. It counts its calls in common_data, so that a
-// handler whose result counted twice is visible.
+// source is the script of the machine. It counts its calls in common_data, so that the
+// output shows if the result of a handler is applied twice.
 const source = `export default {
   ask() {
     this.common_data.round = (this.common_data.round ?? 0) + 1;

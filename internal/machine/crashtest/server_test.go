@@ -32,7 +32,8 @@ type callCounts struct {
 	// tools counts executions by the key of the call, names maps keys to tools.
 	tools map[string]int
 	names map[string]string
-	// kept contains the keys that the idempotent tool has seen.
+	// kept contains the keys of all calls so far. The idempotent tool executes no call
+	// whose key is in it.
 	kept map[string]bool
 }
 

@@ -151,8 +151,8 @@ func (j *trackedRun) checkRun() {
 	j.checkTools(facts)
 }
 
-// checkRequests checks that each model call has one answer and was not sent more often than
-// it was intended.
+// checkRequests checks that each model call has one answer, and was not sent more often
+// than its intent was recorded.
 func (j *trackedRun) checkRequests(facts []machineengine.Event) {
 	j.t.Helper()
 	sent, _, _ := j.outside.copyCounts(j.task, j.id)
@@ -223,10 +223,10 @@ func countPoints(t *testing.T, o *fakeServers, p location) int {
 	}
 	w.Shutdown()
 	j.checkRun()
-	// The writes are one that creates the run, one that acquires the lease, one per call
-	// for its intent and the previous result, one for each of two states that flushes the
-	// previous result before its handlers, and one that ends the run. Each write and each
-	// call has one point before and one after.
+	// One write creates the run, one takes the lease, and one ends the run. Each call has a
+	// write for its intent and the previous result. Each of the two states has a write for
+	// the previous result before its handlers. Each write and each call has one point
+	// before and one after it.
 	if want := 2*(3+requests+calls+2) + 2*(requests+calls); r.Points != want {
 		t.Errorf("a run has %d points, want %d: an intent must be written before its call, and a result before any other action", r.Points, want)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLintAvailableTools checks that patterns without a matching tool are reported with a
-// similar name, and that patterns that may match an unknown tool are not.
+// TestLintAvailableTools checks that a pattern that matches no tool is reported with a fix,
+// and that a pattern that may match a tool of an unasked server is not reported.
 func TestLintAvailableTools(t *testing.T) {
 	t.Parallel()
 	offers := AvailableTools{
@@ -65,8 +65,9 @@ func TestLintAvailableTools(t *testing.T) {
 	}
 }
 
-// TestLintAvailableToolsEmpty checks that the built-in tools are available without a
-// configuration, and that a server without a prefix may have any tool.
+// TestLintAvailableToolsEmpty checks that an unknown tool is reported if no tool is
+// available, but not if an unasked server without a prefix may have it. For an invalid
+// machine, nothing is reported.
 func TestLintAvailableToolsEmpty(t *testing.T) {
 	t.Parallel()
 	f := Files{

@@ -43,7 +43,8 @@ func machineFiles(config, script string) Files {
 	return f
 }
 
-// parseConfig parses only a configuration, as the schema does.
+// parseConfig parses a configuration without a script and roles, which the schema does not
+// cover.
 func parseConfig(root *doc.Node) []guideway.Diagnostic {
 	p, at := newParser(""), shape.Root(root, "machine")
 	if !p.Document(at, "A machine", "write one") {
@@ -54,8 +55,8 @@ func parseConfig(root *doc.Node) []guideway.Diagnostic {
 	return p.Findings(guideway.SeverityError)
 }
 
-// TestAgreement checks that the parser and the published schema agree on a complete
-// document and on thousands of mutated ones.
+// TestAgreement checks that the parser and the published schema agree on a complete machine
+// and on many changed copies of it.
 func TestAgreement(t *testing.T) {
 	t.Parallel()
 	a := &shapetest.Agreement{
@@ -76,7 +77,8 @@ func TestAgreement(t *testing.T) {
 	shapetest.Explained(t, Schema(KindMachine))
 }
 
-// TestParse checks that the pinned text of the complete machine loads with the same hash.
+// TestParse checks the warnings for the complete machine, that its pinned text loads with
+// the same hash, and that a different script changes the hash.
 func TestParse(t *testing.T) {
 	t.Parallel()
 	d, found := Check(machineFiles(string(fullConfig(t)), fullScript))
@@ -155,7 +157,8 @@ func TestDiagnostics(t *testing.T) {
 	}
 }
 
-// The fix for a missing script names a file that the loader reads.
+// TestFixNamesAScriptThatLoads checks that the fix for a missing script names a file that
+// the loader reads.
 func TestFixNamesAScriptThatLoads(t *testing.T) {
 	t.Parallel()
 	config := &fstest.MapFile{Data: fullConfig(t)}
@@ -181,7 +184,6 @@ func TestFixNamesAScriptThatLoads(t *testing.T) {
 	}
 }
 
-// TestLint checks the warnings.
 func TestLint(t *testing.T) {
 	t.Parallel()
 	text := string(fullConfig(t))
@@ -269,8 +271,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestOldDialectIsReportedFirst checks that the first diagnostic of a machine of the older
-// dialect describes the conversion.
+// TestOldDialectIsReportedFirst checks that a machine of the older dialect has one
+// diagnostic, which reports the dialect.
 func TestOldDialectIsReportedFirst(t *testing.T) {
 	t.Parallel()
 	f := Files{

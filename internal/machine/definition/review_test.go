@@ -51,8 +51,8 @@ func reviewText(t *testing.T, config, roles, script string) (text, hash string, 
 	return text + d.Script, d.Hash, true
 }
 
-// An approval covers everything: a change of any value of the machine, of its roles or of
-// its script changes the hash and the text that a reviewer reads.
+// TestApprovalCoversEveryMember checks that a change of any value of the machine, of its
+// roles or of its script changes the hash and the text that a reviewer reads.
 func TestApprovalCoversEveryMember(t *testing.T) {
 	t.Parallel()
 	text, hash, ok := reviewText(t, wholeMachine, wholeRoles, wholeScript)

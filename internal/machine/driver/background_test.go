@@ -10,8 +10,8 @@ import (
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 )
 
-// TestBackground tests that Start returns immediately while the run continues, and that
-// Wait continues a run whose server ended.
+// TestBackground checks that Start and Wait return while the run continues, and that Wait
+// continues the run in a new Background after the first one was closed.
 func TestBackground(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
-// tenCalls is the configuration of a machine with ten model calls and six tool calls.
+// tenCalls is the configuration of a machine that makes ten model calls and twelve tool
+// calls with the answers of tenScript.
 const tenCalls = `{
   "workflow_name": "ten", "description": "Ten calls.", "input": {"name": "task", "type": "string", "description": "What to do."},
   "output": {"name": "done", "type": "string", "description": "What was done."},
@@ -33,7 +34,7 @@ const tenCalls = `{
 const tenRoles = `{"worker": {"systemMessage": "Work.", "includedTools": ["s__*"], "reminder": "Go on."}}`
 
 // tenHandlers returns handlers that run two rounds and count their calls in common_data, so
-// that a handler whose result counted twice is visible.
+// that the output shows if the result of a handler is applied twice.
 func tenHandlers() handlers {
 	return handlers{
 		"ask": func(t *this) (any, error) {
@@ -56,8 +57,8 @@ func tenHandlers() handlers {
 	}
 }
 
-// tenScript returns the answers of the model: in each round a response with two tool calls,
-// one with one tool call, and a text.
+// tenScript returns the answers of the model. Each of its two rounds has four answers with
+// one or two tool calls, and then a text.
 func tenScript() string {
 	call := func(names ...string) string {
 		var calls []string
@@ -123,9 +124,10 @@ func (c crash) arm(r *rig, journal *memory) {
 	}
 }
 
-// TestCrash checks a process that is killed at every write and around every call, and
-// restarted: the outcome is the same, no recorded answer is requested again, and each tool
-// runs once, unless its outcome is unknown and its policy allows a retry.
+// TestCrash kills the process at every write and before and after every call, and restarts
+// it. It checks that the outcome does not change, that no recorded answer is requested
+// again, and that a tool call is repeated only if its outcome is unknown and its policy
+// allows a retry.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	whole := newTen(t, newMemory())
@@ -144,13 +146,14 @@ func TestCrash(t *testing.T) {
 	for n := 1; n <= 12; n++ {
 		points = append(points, crash{"before-tool", n}, crash{"after-tool", n})
 	}
-	// One write creates the run, one takes the lease, each call writes its intent together
-	// with the previous result, a handler first flushes the previous result, and the last
-	// write ends the run.
+	// One write creates the run, one takes the lease, and one ends the run. Each call has a
+	// write for its intent and the previous result. Each of the two states has a write for
+	// the previous result before its handlers.
 	if calls, states := 10+12, 2; writes != 3+calls+states {
 		t.Errorf("%d writes for %d calls and %d handlers", writes, calls, states)
 	}
-	// Two crashes in one run: the second at every third write after the first.
+	// Each first crash is tested alone, and, without -short, with a second crash at every
+	// third write after it.
 	for _, first := range points {
 		seconds := []crash{{}}
 		for n := len(points) % 3; n < writes-1 && !testing.Short(); n += 3 {
@@ -226,7 +229,7 @@ func TestWriteErrors(t *testing.T) {
 				journal.fails = n
 			}
 			err := r.Drive(t.Context(), anna.User, id, nil)
-			// The last write releases the lease, so its loss is not reported.
+			// The last write releases the lease. Its failure is not reported.
 			if lost != (err == nil) && n < writes {
 				t.Errorf("write %d, lost %v: %v", n, lost, err)
 			}
@@ -238,8 +241,8 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// TestInterruptedResult checks that an answer or a result is recorded, and its call not
-// repeated, if the drive is stopped as soon as it arrives.
+// TestInterruptedResult checks that the answer of a model or the result of a tool is
+// recorded if the drive is stopped when it arrives, and that the call is not repeated.
 func TestInterruptedResult(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 10+12; n++ {
@@ -264,8 +267,8 @@ func TestInterruptedResult(t *testing.T) {
 	}
 }
 
-// TestRetryDecisionIsValidOnce checks that the run asks for a decision again if the process
-// is also killed during the requested retry of a call whose outcome is unknown.
+// TestRetryDecisionIsValidOnce checks that a decision to retry a tool call allows one
+// attempt. If the process is killed during the retry, the run asks for another decision.
 func TestRetryDecisionIsValidOnce(t *testing.T) {
 	t.Parallel()
 	journal := newMemory()

@@ -50,8 +50,8 @@ func smallHandlers() handlers {
 	}
 }
 
-// TestModelErrors tests that every model error results in a retry, in the error handler, or
-// in a pause with the reason, and that an earlier answer is never used instead.
+// TestModelErrors checks that a model error leads to a retry, to the error handler, or to a
+// pause with a message, and that the content of a failed answer is never the output.
 func TestModelErrors(t *testing.T) {
 	t.Parallel()
 	const good = `{"content": "fine"}`
@@ -62,7 +62,7 @@ func TestModelErrors(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				script := func(n int) string { return "[" + strings.Repeat(fault(kind)+",", n) + good + "]" }
-				// One error is retried if it is transient.
+				// A transient error is retried, any other pauses the run.
 				r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(), script(1))
 				s := r.driveRun(r.startRun("small", nil))
 				if transient && (s.Status != machineengine.StatusCompleted || string(s.Output) != `"fine"`) {
@@ -71,7 +71,7 @@ func TestModelErrors(t *testing.T) {
 				if !transient && (s.Status != machineengine.StatusPaused || len(r.model.requests) != 1 || s.Pause.Error == nil || s.Output != nil) {
 					t.Errorf("after one %s error, the run is %+v", kind, s)
 				}
-				// A permanent error pauses the run, which continues later.
+				// Repeated errors pause the run, which completes after enough resumes.
 				r = newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine(`, "max_retries": 1`, ""), smallRoles)}, smallHandlers(), script(5))
 				id := r.startRun("small", nil)
 				s = r.driveRun(id)
@@ -100,8 +100,8 @@ func TestModelErrors(t *testing.T) {
 
 const smallRoles = `{"worker": {"systemMessage": "Work."}}`
 
-// TestRetryAfter tests that a retry waits as long as the server requests, but not for
-// hours.
+// TestRetryAfter checks that a retry waits as long as the server requests, and that the run
+// pauses if the server requests two hours.
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,8 +119,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestHandlerErrors tests that a failing handler pauses the run with the place of the error
-// or with the invalid answer.
+// TestHandlerErrors checks that the run pauses with the position of the error if a handler
+// fails, and with the returned value if a handler returns no known state.
 func TestHandlerErrors(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ more, code, message string }{
@@ -141,8 +141,8 @@ func TestHandlerErrors(t *testing.T) {
 	}
 }
 
-// TestBudgets tests that a budget pauses an endless machine, that its state is kept, and
-// that it continues after the budget is raised.
+// TestBudgets checks that each budget pauses an endless machine, that the run does not
+// resume without a higher limit, and that it continues up to the raised limit.
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	rules := `{"rules": [{"content": "again", "usage": {"input": 100, "output": 50}}]}`
@@ -170,7 +170,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// A machine that requests an input, and one that runs it as a sub-machine.
+// waiting requests an input, and outer runs waiting as a sub-machine.
 const (
 	waiting = `{
   "workflow_name": "waiting", "description": "d", "inputs": [{"name": "topic", "type": "string", "description": "d"}],
@@ -195,8 +195,8 @@ const (
   ]}`
 )
 
-// TestInput tests that a run waits for a person, refuses input from others, and continues
-// in another process.
+// TestInput checks that a run waits for a person, refuses the answers of an agent and of
+// another user, and continues in another process.
 func TestInput(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, waiting, smallRoles), parseMachine(t, outer, smallRoles)}, handlers{},
@@ -233,7 +233,8 @@ func TestInput(t *testing.T) {
 	}
 }
 
-// TestFork tests that a fork at an event repeats no request that was answered before it.
+// TestFork checks that a fork at an event has the outcome of the original run, and repeats
+// no request that was answered before the event.
 func TestFork(t *testing.T) {
 	t.Parallel()
 	whole := newTen(t, newMemory())
@@ -274,9 +275,9 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// TestLease tests that two processes cannot drive one run: the second process gets a
-// conflict, the lease of a dead process is taken over, and a process that lost the lease
-// writes nothing.
+// TestLease checks that a second process cannot drive a run while the first one holds the
+// lease. If the second process assumes that the first one is dead, it takes over the lease,
+// and the first one writes nothing more.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -359,7 +360,7 @@ func TestToolErrors(t *testing.T) {
 	}
 }
 
-// TestInterrupted tests that a drive stops immediately when its context ends, and that the
+// TestInterrupted checks that Drive returns an error when its context ends, and that the
 // run continues later.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
@@ -384,8 +385,8 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
-// StartRequest.Allow also restricts sub-machines: their models and tools are requested with
-// the same value.
+// TestBoundsApplyToSubMachines checks that the model of a sub-machine is requested with the
+// same StartRequest.Allow as the model of its parent.
 func TestBoundsApplyToSubMachines(t *testing.T) {
 	t.Parallel()
 	asked := map[string]string{}
@@ -405,7 +406,7 @@ func TestBoundsApplyToSubMachines(t *testing.T) {
 	}
 }
 
-// wanted records the restrictions that each machine runs with.
+// wanted records the value of Allow with which each machine requests its model.
 type wanted struct {
 	driver.Models
 	asked map[string]string
@@ -416,8 +417,8 @@ func (w wanted) Model(f driver.RunScope, level machinedef.Level, name string) (d
 	return w.Models.Model(f, level, name)
 }
 
-// TestAnswersNameTheirQuestion checks that an answer to an earlier question, or to none,
-// does not answer the human approval that the run asks for since.
+// TestAnswersNameTheirQuestion checks that an input is refused if it names no question or
+// an earlier one.
 func TestAnswersNameTheirQuestion(t *testing.T) {
 	t.Parallel()
 	twice := strings.Replace(waiting, `"approval": "human"}},

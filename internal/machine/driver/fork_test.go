@@ -22,7 +22,7 @@ func newApproved(t *testing.T) *rig {
 		`{"rules": [{"content": "one"}]}`)
 }
 
-// asPerson returns anna at a terminal, with the passphrase.
+// asPerson returns anna as a person at a terminal.
 func asPerson() run.Caller {
 	c := anna
 	c.Via = run.ViaTerminal
@@ -48,8 +48,8 @@ func (r *rig) forkRun(c run.Caller, id string, seq int64) string {
 	return s.RunID
 }
 
-// forksOf returns the ids of an agent's forks of a run: one fork without an event number,
-// and one at every event that leaves work to do.
+// forksOf forks a run as an agent, once without an event number and once at every event
+// that leaves work to do. It returns the ids of the forks.
 func (r *rig) forksOf(id string) []string {
 	r.t.Helper()
 	forks := []string{r.forkRun(anna, id, 0)}
@@ -100,10 +100,10 @@ func checkRefusal(t *testing.T, name string, err error, rule string) {
 	}
 }
 
-// TestAgentForksOfMachinesInheritNoApproval checks that a fork by an agent stops before a
-// human approval that the original run has passed, whatever event it names: of a run in
-// progress, of a finished run, of a fork, and of a run that an agent cancelled. A person's
-// fork keeps the approval.
+// TestAgentForksOfMachinesInheritNoApproval checks that a fork by an agent at any event
+// stops before a human approval that the original run has passed. The original is a run in
+// progress, a finished run, a fork, or a run that an agent cancelled. A person's fork keeps
+// the approval.
 func TestAgentForksOfMachinesInheritNoApproval(t *testing.T) {
 	t.Parallel()
 	r := newApproved(t)
@@ -142,8 +142,8 @@ func TestAgentForksOfMachinesInheritNoApproval(t *testing.T) {
 }
 
 // TestAgentForksInheritNoApprovalOfSubMachines checks that a fork by an agent inherits no
-// human approval that was given to a sub-machine, before, while and after the sub-machine
-// waits for it.
+// human approval that was given to a sub-machine. It forks the run while the sub-machine
+// waits, after the approval, and after the end of the run.
 func TestAgentForksInheritNoApprovalOfSubMachines(t *testing.T) {
 	t.Parallel()
 	r := newApproved(t)
@@ -200,7 +200,8 @@ func TestAgentCannotForkACancelledMachine(t *testing.T) {
 }
 
 // TestPersonsCancelFollowsAnAgents checks that a person can cancel a machine run that an
-// agent has cancelled: after it, an agent can fork neither the run nor its sub-machine run.
+// agent has cancelled. Afterwards, an agent can fork neither the run nor its sub-machine
+// run.
 func TestPersonsCancelFollowsAnAgents(t *testing.T) {
 	t.Parallel()
 	r := newApproved(t)
@@ -328,8 +329,8 @@ func TestRefusedInputIsCut(t *testing.T) {
 	}
 }
 
-// lateOutcome is a journal whose first answer about a request is outdated, as if the request
-// were stored right after it.
+// lateOutcome is a journal whose first call of Outcome does not find the request, as if
+// another start stored it right after the call.
 type lateOutcome struct {
 	*memory
 	asked int

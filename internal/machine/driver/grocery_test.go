@@ -44,8 +44,8 @@ func groceryHandlers() handlers {
 	}
 }
 
-// TestGrocery checks that SynthDev's example, with its recorded responses, has the recorded
-// outcome and requests, if the corpus is available.
+// TestGrocery runs SynthDev's example with its recorded responses. It checks the output,
+// the states, and the tools of each request. It is skipped if the corpus is not available.
 func TestGrocery(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("..", "..", "..", "..", "shared", "corpus", "agents")

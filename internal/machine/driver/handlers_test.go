@@ -32,15 +32,15 @@ func scriptedMachine(t *testing.T, name, kind, source string) *machinedef.Defini
 	return d
 }
 
-// TestHandlersOnWorkers checks that handlers that fail on real workers pause the run with a
-// message, the file, and a line and column in it, and enter no state. Async handlers that
-// succeed do not pause the run.
+// TestHandlersOnWorkers checks that a handler that fails on a real worker pauses the run in
+// the first state, with a message, the file, a line and a column. An async handler that
+// succeeds does not pause the run.
 func TestHandlersOnWorkers(t *testing.T) {
 	t.Parallel()
 	scripts := newScripts(t)
 	tests := []struct {
 		name, kind, source, message string
-		line, column                int // 0 matches any line
+		line, column                int // column 0 matches any column
 	}{
 		{"throws", "pre_handler", "export default {\n  f() {\n    throw new Error('no way');\n  },\n};", "no way", 3, 0},
 		{"throws within", "pre_handler", "const g = () => {\n  null.x;\n};\nexport default { f() { g(); } };", "null", 2, 0},

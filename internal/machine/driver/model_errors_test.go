@@ -16,8 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm/scripted"
 )
 
-// failingMachine returns the machine with ten requests, and adds text to each state that
-// has an agent.
+// failingMachine returns the machine of tenCalls with a text added to each state that has
+// an agent, and with a state "mended".
 func failingMachine(t *testing.T, more string) *machinedef.Definition {
 	t.Helper()
 	config := strings.ReplaceAll(tenCalls, `"transition_handler": "more"}`, `"transition_handler": "more"`+more+`}`)
@@ -56,10 +56,9 @@ func failingScript(t *testing.T, at, times int, fault string) string {
 // slow is an answer that takes longer than the request's timeout.
 const slow = "slow"
 
-// TestEveryErrorAtEveryCall tests each error of the scripted model at each of ten requests,
-// once and permanently, with and without an error handler: each results in a retry, the
-// error handler, or a pause with the reason. Tool calls and states of a failed answer are
-// never executed.
+// TestEveryErrorAtEveryCall injects each error of the scripted model and a timeout at each
+// of ten requests, once and permanently. It checks that the run retries, calls the error
+// handler, or pauses with the reason, and that no tool call of a failed answer is executed.
 func TestEveryErrorAtEveryCall(t *testing.T) {
 	t.Parallel()
 	whole := newTen(t, newMemory())
@@ -106,8 +105,8 @@ func (f faultAt) newRig(t *testing.T, more string, times int) (*rig, string) {
 	return r, r.startRun("ten", map[string]any{"task": "x"})
 }
 
-// checkOnce tests one error: the request is retried if that may help, otherwise the run
-// pauses, and after a resume the outcome is the same.
+// checkOnce checks that a transient error is retried, and that any other pauses the run
+// until it is resumed. The outcome is the same as without the error.
 func (f faultAt) checkOnce(t *testing.T) {
 	t.Helper()
 	r, id := f.newRig(t, "", 1)
@@ -156,7 +155,8 @@ func (f faultAt) checkPaused(t *testing.T, r *rig, s *driver.Status, attempts in
 // toolsBefore returns the number of tool calls before each request.
 func toolsBefore() []int { return []int{0, 2, 3, 4, 6, 6, 8, 9, 10, 12} }
 
-// checkErrorHandler checks that the error handler runs once.
+// checkErrorHandler checks that, after a permanent error, the run continues in the state
+// that the error handler returns.
 func (f faultAt) checkErrorHandler(t *testing.T) {
 	t.Helper()
 	r, id := f.newRig(t, `, "max_retries": 1, "error_handler": "mend"`, 20)
@@ -166,10 +166,9 @@ func (f faultAt) checkErrorHandler(t *testing.T) {
 	}
 }
 
-// TestMalformedArguments checks truncated arguments of a call at each request that calls
-// tools: no tool is called, the agent gets an error, and the run continues. If the error is
-// permanent, the tool call budget pauses the run. Malformed arguments of a parsing tool are
-// an invalid answer.
+// TestMalformedArguments checks that no tool call with truncated arguments is executed, and
+// that the run continues after one such answer. After many, the budget of tool calls pauses
+// the run. If the arguments of a parsing tool are truncated, the request is repeated.
 func TestMalformedArguments(t *testing.T) {
 	t.Parallel()
 	for at := range 10 {
@@ -199,9 +198,9 @@ func TestMalformedArguments(t *testing.T) {
 	})
 }
 
-// TestBudgetEdges tests that each budget stops the run exactly when it is exhausted, that
-// the state is kept, that resuming requires a higher limit, and that a limit raised by one
-// allows one more step. The outcome equals the outcome of a run that was never stopped.
+// TestBudgetEdges checks that each budget pauses the run when it is exhausted, that the run
+// resumes only with a higher limit, and that a limit raised by one allows one more step.
+// The outcome equals the outcome of a run without pauses.
 func TestBudgetEdges(t *testing.T) {
 	t.Parallel()
 	whole := newTen(t, newMemory())
@@ -274,7 +273,7 @@ func TestBudgetEdges(t *testing.T) {
 	}
 }
 
-// otherBudgets returns high limits for all budgets except the tested one.
+// otherBudgets returns a high limit for one budget that is not the tested one.
 func otherBudgets(budget string) machineengine.Limits {
 	if budget == "toolCalls" {
 		return machineengine.Limits{States: 900}
@@ -307,7 +306,7 @@ func TestBudgetWithin(t *testing.T) {
 	}
 }
 
-// delayedScript returns the script of the model with every answer delayed by a few seconds.
+// delayedScript returns the answers of tenScript, each with a delay.
 func delayedScript(t *testing.T, seconds int) string {
 	t.Helper()
 	var all []map[string]any

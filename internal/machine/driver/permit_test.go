@@ -61,8 +61,8 @@ func TestPermitEnds(t *testing.T) {
 	}
 }
 
-// Permit is called before each request: the answer to the first is kept, and the second is
-// not sent.
+// TestPermitEndsDuringRun checks that Permit is called before each request: after the
+// permission is lost during the first request, its retry is not sent.
 func TestPermitEndsDuringRun(t *testing.T) {
 	t.Parallel()
 	var gone atomic.Bool

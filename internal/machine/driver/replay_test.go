@@ -84,7 +84,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestReplayDiffers tests that every kind of difference from the recording is reported.
+// TestReplayDiffers checks that each difference from the recording is reported.
 func TestReplayDiffers(t *testing.T) {
 	t.Parallel()
 	r := newTen(t, newMemory())

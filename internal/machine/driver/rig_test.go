@@ -140,8 +140,8 @@ type tools struct {
 	mu    sync.Mutex
 	infos []machineengine.ToolInfo
 	calls []machineengine.ToolCall
-	// call returns the result of a tool call. If call is nil, the result of each tool call
-	// is "done".
+	// call returns the result of a tool call. If call is nil, the result is "done" with the
+	// arguments of the tool call.
 	call          func(machineengine.ToolCall) (machineengine.ToolResult, error)
 	before, after func()
 }
@@ -247,7 +247,6 @@ func handlerNames(config string) string {
 	return b.String() + "}\n"
 }
 
-// startRun starts a run.
 func (r *rig) startRun(name string, inputs map[string]any) string {
 	r.t.Helper()
 	given := map[string]json.RawMessage{}

@@ -63,8 +63,8 @@ func handlerState() machineengine.This {
 	}
 }
 
-// TestScripts calls handlers as SynthDev's documentation describes them: the values that
-// they see and the changes that they make.
+// TestScripts checks the values that handlers see and the changes that they make, as
+// SynthDev's documentation describes them.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	s := newScripts(t)
@@ -146,8 +146,8 @@ export default {
 	}
 }
 
-// TestScriptErrors runs failing scripts: each ends in an error with the place in the user's
-// file.
+// TestScriptErrors checks that each failing script returns an error with its message and
+// the user's file, and, for some of them, with the line.
 func TestScriptErrors(t *testing.T) {
 	t.Parallel()
 	s := newScripts(t)

@@ -40,8 +40,9 @@ func (r *rig) resumeRun(id string) *driver.Status {
 	return r.driveRun(id)
 }
 
-// A run whose sub-machine ended while the run was not driven resumes. The sub-machine was
-// resumed by its own id, was cancelled, or ended right before a crash.
+// TestResumeAfterSubMachineEnded checks that a run resumes if its sub-machine ended while
+// the run was not driven: the sub-machine was resumed by its own id, was cancelled, or
+// ended right before a crash.
 func TestResumeAfterSubMachineEnded(t *testing.T) {
 	t.Parallel()
 	script := `[{"content": "one"}, {"fault": "401"}, {"content": "two"}, {"content": "three"}, {"content": "four"}]`
@@ -71,7 +72,7 @@ func TestResumeAfterSubMachineEnded(t *testing.T) {
 		if s = r.resumeRun(id); s.Status != machineengine.StatusPaused || !strings.Contains(s.Pause.Message, "no longer needed") {
 			t.Fatalf("%+v", s)
 		}
-		// Resumed once more, it runs the sub-machine again.
+		// After another resume, the run starts the sub-machine again.
 		if s = r.resumeRun(id); s.Status != machineengine.StatusCompleted || string(s.Output) != `"two"` {
 			t.Errorf("%+v", s)
 		}
@@ -103,7 +104,9 @@ func TestResumeAfterSubMachineEnded(t *testing.T) {
 	})
 }
 
-// The next call of a run whose sub-machine is paused continues the whole run.
+// TestPausedSubMachineIsResumedByItsParent checks that the next call of a run whose
+// sub-machine is paused names the run, and that resuming the run also resumes the
+// sub-machine.
 func TestPausedSubMachineIsResumedByItsParent(t *testing.T) {
 	t.Parallel()
 	r := newNested(t, "", "", `[{"content": "one"}, {"fault": "401"}, {"content": "two"}, {"content": "three"}]`)
@@ -116,8 +119,9 @@ func TestPausedSubMachineIsResumedByItsParent(t *testing.T) {
 	}
 }
 
-// The error handler of a state with a sub-machine runs if the sub-machine fails
-// permanently, and the failed run is cancelled. At any crash the outcome is the same.
+// TestErrorHandlerOfSubMachine checks that the error handler of a state runs if its
+// sub-machine fails permanently, and that both runs end. The result is the same if the
+// process is killed at any write.
 func TestErrorHandlerOfSubMachine(t *testing.T) {
 	t.Parallel()
 	const more = `, "error_handler": "mendOuter"`
@@ -160,8 +164,8 @@ func TestErrorHandlerOfSubMachine(t *testing.T) {
 	}
 }
 
-// An error that a person can correct (an exhausted budget) waits for the person, even if
-// the state has an error handler.
+// TestPausedSubMachineIsNotAnError checks that the run waits for a person if the budget of
+// its sub-machine is exhausted, even if the state has an error handler.
 func TestPausedSubMachineIsNotAnError(t *testing.T) {
 	t.Parallel()
 	r := newNested(t, `, "error_handler": "mendOuter"`, `, "transition_handler": "loop"`, `{"rules": [{"content": "again"}]}`)
@@ -176,8 +180,8 @@ func TestPausedSubMachineIsNotAnError(t *testing.T) {
 	}
 }
 
-// A run is loaded only if each event and the record agree with the chain: after an edit it
-// is not driven.
+// TestEditedRunIsNotDriven checks that a run is neither resumed nor driven after an edit of
+// its events or its record.
 func TestEditedRunIsNotDriven(t *testing.T) {
 	t.Parallel()
 	const script = `[{"content": "one"}, {"fault": "401"}, {"content": "two"}]`
@@ -242,8 +246,8 @@ func TestEditedRunIsNotDriven(t *testing.T) {
 	}
 }
 
-// Values of the input's type are accepted, at the start and at a request; null and values
-// of other types are refused.
+// TestInputTypes checks that values of the declared type are accepted, and that null and
+// values of other types are refused, at the start and as the answer to a question.
 func TestInputTypes(t *testing.T) {
 	t.Parallel()
 	values := map[machinedef.Type]string{

@@ -42,8 +42,8 @@ func inEveryPosition(t *testing.T, journal *memory) (*rig, string) {
 	return r, id
 }
 
-// TestVerify tests that an unchanged journal is accepted, and that every kind of change is
-// detected.
+// TestVerify checks that Verify reports no fault in an unchanged journal, and the kind of
+// each change.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	clean, _ := inEveryPosition(t, newMemory())

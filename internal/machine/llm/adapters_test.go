@@ -23,7 +23,7 @@ type served struct {
 	status int
 	header map[string]string
 	body   string
-	// got and header are the body and the header that the adapter sent.
+	// got, head and path are the body, the header and the path of the request.
 	got  string
 	head http.Header
 	path string
@@ -239,7 +239,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestRefusal checks that a refusal of the model is distinguished from a failed request.
+// TestRefusal checks the errors for a refusal of the model, for an error in the middle of a
+// stream, and for a server that is not available.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	o := startServer(t, &served{body: `{"choices":[{"message":{"role":"assistant","content":null,"refusal":"I will not."},"finish_reason":"stop"}],"usage":{"prompt_tokens":4}}`})
@@ -252,7 +253,7 @@ func TestRefusal(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// The server refuses after a part of the answer.
+	// The server reports an error after a part of the answer.
 	late := startServer(t, &served{header: map[string]string{"Content-Type": openaiStream}, body: eventStream(
 		`{"choices":[{"delta":{"content":"half"}}]}`, `{"error":{"code":"rate_limit_exceeded","message":"slow down"}}`)})
 	_, err := openai.New(openai.Options{BaseURL: late}).Complete(t.Context(), newRequest(), nil)

@@ -78,7 +78,8 @@ func TestEndOfStream(t *testing.T) {
 	}
 }
 
-// TestOnePiece checks answers that are not streamed, also to a request for a stream.
+// TestOnePiece checks responses that are not streamed, although the request asks for a
+// stream.
 func TestOnePiece(t *testing.T) {
 	t.Parallel()
 	out, parts, err := complete(t, "application/json", `{"error":null,"choices":[{"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}]}`)
