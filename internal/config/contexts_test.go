@@ -163,7 +163,7 @@ func TestDataFile(t *testing.T) {
 	if c := loadConfig(t, opts); c.File != "" || len(c.Warnings) != 1 || c.Warnings[0].Code != "config-not-ours" {
 		t.Errorf("read %q, warned of %+v", c.File, c.Warnings)
 	}
-	// A file with only upstreams, models or sources is accepted too.
+	// A file that contains only upstreams, models or sources is accepted.
 	for _, text := range []string{
 		`{"upstreams": {"files": {"command": "files"}}}`, `{"models": {"base": {"provider": "openai", "model": "m"}}}`,
 		`{"sources": {"team": {"git": "https://github.com/acme/flows"}}}`,
