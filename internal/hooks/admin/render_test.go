@@ -22,8 +22,7 @@ func canonicalText(t interface{ Fatalf(string, ...any) }, text string) string {
 	return d.Canonical
 }
 
-// A change in the editor affects few lines of a YAML file: comments, order and style are
-// kept.
+// Render changes only the edited lines of a YAML file: comments, order and style are kept.
 func TestRenderKeepsStyle(t *testing.T) {
 	t.Parallel()
 	changed := strings.NewReplacer(`"mark = 2`, `"mark = 9`, `params.mark = 2;\n`, `params.mark = 9;\nconst b = 1;\n`, `"name":"Theirs"`, `"name":"Ours"`).

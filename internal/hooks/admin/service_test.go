@@ -143,7 +143,7 @@ func (r *fixture) saveGraph(source, base, id, text string) *hookadmin.Detail {
 	return d
 }
 
-// checkRefused checks that an error has a code.
+// checkRefused checks that an error has a code and contains a text.
 func (r *fixture) checkRefused(code guideway.Code, says string, err error) {
 	r.t.Helper()
 	if guideway.ErrorCode(err) != code || !strings.Contains(err.Error(), says) {
@@ -156,8 +156,8 @@ func (r *fixture) enableGraph(id, pin string, replace bool) error {
 	return err
 }
 
-// A graph is created, changed based on the version that was read, restored to an earlier
-// version, and deleted; each version is kept.
+// A graph is created, changed, restored to an earlier version, and deleted. A change that
+// is based on an old version is refused, and each version is kept.
 func TestGraphLifecycle(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t)
@@ -218,8 +218,8 @@ func TestGraphLifecycle(t *testing.T) {
 	}
 }
 
-// A browser rounds integers above 53 bits, so a save from a browser would change numbers
-// that the user did not edit, in JSON and in YAML.
+// A graph with an integer above 53 bits cannot be saved, in JSON or in YAML, because a
+// browser rounds such integers. With the integer as a string it can be saved.
 func TestSaveRefusesLongNumbers(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t)
@@ -275,8 +275,8 @@ func TestSaveRefusesInvalidGraphs(t *testing.T) {
 	}
 }
 
-// Exactly the reviewed version is enabled. A change disables a project's graph; a user's
-// own graph stays enabled.
+// Only the reviewed version of a graph can be enabled, and a changed graph of a project
+// requires a new review. A graph that overlaps with an enabled graph can only replace it.
 func TestEnableReviewedVersion(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t)
@@ -390,7 +390,8 @@ func TestProjectModulesAreNotShared(t *testing.T) {
 	}
 }
 
-// A trial shows the input and output of each node, and does not call a server.
+// A trial returns the changed request, the response, and the input and output of each hook.
+// A graph or request that is not valid is refused.
 func TestTrialShowsEachNode(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t)

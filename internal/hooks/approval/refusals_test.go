@@ -35,8 +35,7 @@ func openStoreWithRecord(t *testing.T) (s *approval.Store, path string, content 
 	return s, path, content
 }
 
-// A change is refused if the file was edited, and does not give the edited file a valid
-// MAC.
+// A change is refused if the file was edited, and the edited file is not replaced.
 func TestChangeKeepsAnEditedFile(t *testing.T) {
 	t.Parallel()
 	s, path, good := openStoreWithRecord(t)
@@ -101,7 +100,7 @@ func TestFailedChange(t *testing.T) {
 	}
 }
 
-// A store needs a path and a key, and an approval a kind, a subject, a hash and a person.
+// A store needs a path and a key. An approval needs a kind, a subject, a hash and a person.
 func TestIncompleteApprovals(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "approvals.json")
@@ -133,9 +132,8 @@ func TestIncompleteApprovals(t *testing.T) {
 	}
 }
 
-// The MAC of a file is computed from its records and a purpose. A file of an earlier
-// version is accepted. A MAC of the same records with the same key for a different purpose
-// is not.
+// The MAC of a file covers a purpose and the records. A MAC of the same records with the
+// same key for another purpose is refused.
 func TestMACOfTheRecords(t *testing.T) {
 	t.Parallel()
 	const records = `[{"kind":"hook-graph","source":"project:/p","subject":"a","hash":"1","who":"me","when":"2026-01-02T03:04:05Z"}]`

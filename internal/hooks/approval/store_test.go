@@ -35,8 +35,8 @@ func newRecord(subject, hash string) approval.Record {
 	}
 }
 
-// A record is returned unchanged, and only for its subject. An approval of new content
-// replaces it.
+// A record is stored unchanged, and it approves only the same content of the same source.
+// An approval of new content replaces it.
 func TestPutAndRemove(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data", "approvals.json")

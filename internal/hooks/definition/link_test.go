@@ -44,8 +44,9 @@ func redact(script string) hookdef.Module {
 	return hookdef.Module{ID: "redact", Name: "Redact", Script: script}
 }
 
-// A pin covers the behavior of a graph: it changes with every script, edge and binding, but
-// not with labels or positions, which do not affect execution.
+// A pin changes with the id, type, bindings, variables, timeouts and scripts of a graph. It
+// does not change with names, labels, positions or the order of edges, which do not affect
+// execution.
 func TestPin(t *testing.T) {
 	t.Parallel()
 	pin := linkGraph(t, parseGraph(t, small), redact("1")).Pin

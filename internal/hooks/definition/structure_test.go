@@ -52,7 +52,7 @@ func TestCheckerAgreesWithJudge(t *testing.T) {
 			}
 		})
 	})
-	// A valid graph with one edge added, removed or reversed is invalid, and both
+	// For a valid graph with one edge added, removed, reversed or redirected, both
 	// implementations report the same errors.
 	t.Run("damaged", func(t *testing.T) {
 		t.Parallel()

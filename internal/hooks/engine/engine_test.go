@@ -269,7 +269,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// A response that asks for input is returned unchanged, and must not also contain a result.
+// A response that asks for input is returned unchanged, and no hook runs. If it also
+// contains a result, it is an error.
 func TestInputRequest(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, "start > call > a > end", map[string]script{"a": throwScript})

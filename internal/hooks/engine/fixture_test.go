@@ -73,7 +73,7 @@ func (s *scripts) ranScripts() string {
 	return strings.Join(s.ran, " ")
 }
 
-// server counts its calls.
+// server records its calls and returns a response and an error.
 type server struct {
 	mu       sync.Mutex
 	calls    []hookengine.Call
@@ -235,7 +235,7 @@ func valueAt(v any, path ...string) any {
 	return v
 }
 
-// throwScript returns a script that throws.
+// throwScript is a script that throws an error.
 func throwScript(context.Context, map[string]any) (any, error) {
 	return nil, &hookengine.ScriptError{Code: hookengine.CodeScript, Message: "boom", File: "graph/a.js", Line: 3, Column: 7}
 }

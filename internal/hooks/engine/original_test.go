@@ -224,8 +224,8 @@ func (f scriptsFunc) RunHook(ctx context.Context, c hookengine.ScriptCall) (*hoo
 	return f(ctx, c)
 }
 
-// Difference 7: a failed call is not sent again; its error is returned unchanged, and only
-// hooks that log calls run.
+// Difference 7: a failed call is not sent again, and its error is returned unchanged. Of
+// the later hooks, only fire-and-forget hooks directly after the call run.
 func TestOriginal7FailureIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the pipe broke")
@@ -325,7 +325,7 @@ func TestOriginal10ConflictIsAnError(t *testing.T) {
 	}
 }
 
-// Difference 11: every node has a trace: its duration, console, error and changes.
+// Difference 11: every node has a trace with its console, error and changes.
 func TestOriginal11Trace(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, "start > a > call > end; a > x*", map[string]script{

@@ -138,7 +138,7 @@ func (a attack) testLimits() sandbox.Limits {
 	return l
 }
 
-// overrun is the maximum time that a call may exceed its timeout.
+// overrun is the maximum time by which a call may exceed its timeout.
 const overrun = 250 * time.Millisecond
 
 // Every attack ends within its limits with an allowed error, and does not affect the next

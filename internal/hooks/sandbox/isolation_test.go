@@ -7,7 +7,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 )
 
-// A script has no access to files, the network, the environment or the process.
+// A script has exactly the listed globals. None gives access to files, the network, the
+// environment or the process, and none creates code from strings.
 func TestScriptsHaveNoAccessOutside(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
@@ -104,7 +105,8 @@ func TestMessagesCannotBeForged(t *testing.T) {
 	}
 }
 
-// Console lines are formatted as in a browser, and their size is limited.
+// Console lines show the contents of values, and their size is limited. An error has the
+// lines that were written before it.
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})

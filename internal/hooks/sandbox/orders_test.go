@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// programs returns scripts that may run in any order. The last five fail.
+// programs are scripts that may run in any order. The last five fail.
 var programs = []string{
 	`export default (n) => [n, typeof globalThis.left, Object.keys(globalThis).length, new Date().getTime(), Math.random()]`,
 	`let calls = 0; const seen = new Map(); export default (n) => { seen.set(n, ++calls); return [...seen] }`,

@@ -172,13 +172,13 @@ func TestCancelledCall(t *testing.T) {
 	if _, err := p.Run(t.Context(), newCall(`return 1`)); err != nil {
 		t.Error(err)
 	}
-	// A waiting call returns immediately.
+	// A call with a cancelled context is refused.
 	if _, err := p.Run(ctx, newCall(`return 1`)); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}
 }
 
-// Close waits for running calls until its context ends.
+// Close waits for running calls until its context ends. Later calls are refused.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	p, err := NewPool(Options{Workers: 1, Burst: 1})
@@ -209,7 +209,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// If no worker can be started, calls return that error.
+// If no worker can be started, calls return an error.
 func TestNoWorker(t *testing.T) {
 	t.Parallel()
 	for _, command := range [][]string{{"/does/not/exist"}, {"/bin/false"}, {"/bin/echo", "hello, hello, hello"}} {
@@ -220,8 +220,8 @@ func TestNoWorker(t *testing.T) {
 	}
 }
 
-// A call is refused with the worker's own error if workers fail slowly at their start; they
-// are not started again and again.
+// If workers fail at their start, even slowly, a call returns the worker's own error, and
+// at most 16 workers are started.
 func TestSlowlyFailingWorker(t *testing.T) {
 	t.Parallel()
 	for _, delay := range []string{"0", "0.05", "0.2"} {

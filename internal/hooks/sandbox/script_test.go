@@ -74,7 +74,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// Changes to the arguments are returned. Unchanged arguments are returned byte for byte.
+// Changes to the arguments are returned. Numbers that the script did not change keep all
+// digits.
 func TestArgumentsAreReturned(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})
@@ -91,7 +92,7 @@ func TestArgumentsAreReturned(t *testing.T) {
 	}
 }
 
-// Errors have the position in the user's own file.
+// Errors have a kind and a message, and most have the position in the user's own file.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	p := newPool(t, sandbox.Options{})

@@ -33,7 +33,8 @@ func someRequest(t *rapid.T) *Request {
 	}
 }
 
-// A decoded request equals the encoded one, and a truncated request is an error.
+// A decoded request equals the encoded one. A request that is truncated or has a further
+// byte is an error.
 func TestRequestsRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -107,7 +108,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// A frame with a false length takes no more memory than its data.
+// Read allocates at most 4 MiB for a frame that has a length of 1 GiB but no data.
 func TestFalseLength(t *testing.T) {
 	frame := frameOf(t, 1, nil)
 	binary.BigEndian.PutUint32(frame[len(mark):], 1<<30)
@@ -123,7 +124,8 @@ func TestFalseLength(t *testing.T) {
 	}
 }
 
-// Any input decodes to a message or returns an error, on both sides.
+// Any input is an error or decodes to a message that stays equal when it is encoded and
+// decoded again.
 func FuzzRead(f *testing.F) {
 	f.Add(frameOf(f, 1, (&Request{Name: "a", Source: "b", Args: [][]byte{[]byte("{}")}}).Append(nil)))
 	f.Add(frameOf(f, 2, (&Answer{Kind: Timeout, Console: []Line{{"log", "x"}}}).Append(nil)))

@@ -184,7 +184,7 @@ func TestDeadlineAndInterrupt(t *testing.T) {
 	}
 }
 
-// Jobs run until none is left, until Finish, or until a job throws an uncaught error.
+// RunJobs runs jobs until none is left, or until the job that calls Finish has ended.
 func TestRunJobs(t *testing.T) {
 	t.Parallel()
 	var e *Engine

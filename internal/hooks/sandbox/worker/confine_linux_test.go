@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tryToEscape tries forbidden actions, and prints each one that succeeds.
+// tryToEscape prints each forbidden action that the process may do, and each allowed one
+// that it may not.
 func tryToEscape() {
 	if _, err := confineProcess(scriptwire.Setup{Memory: 16 << 20, CPUSeconds: 10}); err != nil {
 		fmt.Fprintln(os.Stdout, "confine:", err)
