@@ -31,7 +31,7 @@ func (p *personClient) clientOptions() *mcp.ClientOptions {
 	}}
 }
 
-// readingTime is the time that the persons of these tests need to read a form.
+// readingTime is the time that a person in these tests takes to read a form.
 const readingTime = 5 * time.Second
 
 // answerWith returns the answer of a person who has read the form.
@@ -46,7 +46,7 @@ func (r *testServer) answerWith(action, option, note string) func(*mcp.ElicitPar
 	}
 }
 
-// cancelForm cancels a form.
+// cancelForm returns the error of a client that cannot show a form.
 func cancelForm(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	return nil, errors.New("the form cannot be shown")
 }
@@ -150,8 +150,9 @@ func TestPersonIsAskedOnlyAtGate(t *testing.T) {
 	}
 }
 
-// A form that is declined, cancelled, empty or not shown does not move the run; nor does an
-// option that was not offered.
+// TestFormWithoutAnswer checks that a form that is declined, closed or empty does not move
+// the run. If the client cannot show the form, the refusal names the command for an
+// approval at a terminal.
 func TestFormWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -232,8 +233,8 @@ func TestHumanApprovalWithoutForms(t *testing.T) {
 	})
 }
 
-// wantApprovalHelp checks that a refusal names how a person can answer at a terminal, which
-// needs a passphrase.
+// wantApprovalHelp checks that a text for the agent names the command that sets the
+// passphrase for approvals at a terminal.
 func wantApprovalHelp(t *testing.T, said string) {
 	t.Helper()
 	if !strings.Contains(said, "guideway runs approve --set-passphrase") {
@@ -252,7 +253,8 @@ func manualFormOptions() *mcp.ClientOptions {
 	}
 }
 
-// readForm returns the state that the form of a gate carries, after a person has read it.
+// readForm opens the form of a gate and returns its request state, after the time that a
+// person takes to read it.
 func (r *testServer) readForm(t *testing.T, cs *mcp.ClientSession, handle any) string {
 	t.Helper()
 	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "workflow_continue", Arguments: map[string]any{"handle": handle}})
@@ -402,9 +404,9 @@ func TestFormShowsTheSubmission(t *testing.T) {
 	}
 }
 
-// A form without an answer is an event: the person closed it, or the client closed or
-// answered it too quickly for a person to read it. The next calls do not ask again within a
-// minute, and name the terminal and the dashboard.
+// TestDeclinedFormsAreRecorded checks that an event records a form that the person closed,
+// or that the client closed or answered too quickly for a person to read it. Calls within
+// the next minute open no form, and name the command for an approval at a terminal.
 func TestDeclinedFormsAreRecorded(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -98,7 +98,7 @@ func TestCheckpointBypassesNoGate(t *testing.T) {
 		t.Errorf("the state of the run is %v, %v", details.Variables, err)
 	}
 
-	// A person answers the gate, and the run completes; the checkpoint is still at the
+	// A person answers the gate, and the run continues; the checkpoint is still at the
 	// gate.
 	person := newCaller("ann")
 	person.Via = run.ViaTerminal
@@ -208,7 +208,8 @@ func omittedRefs(answer map[string]any) map[string]string {
 	return refs
 }
 
-// The error of every bad call suggests a call that works.
+// TestContextToolErrors checks that the error of a bad call names the field and has a fix
+// or a next call.
 func TestContextToolErrors(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
@@ -326,8 +327,8 @@ func TestWorkflowNextSavesNamedSession(t *testing.T) {
 	}
 }
 
-// workflow_status returns the context of a run within a budget, references to the omitted
-// items, and the completed work.
+// TestStatusIncludesContext checks that workflow_status and workflow_resume return the
+// context of a run within a budget, with references to the omitted items.
 func TestStatusIncludesContext(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)

@@ -82,7 +82,8 @@ func TestFormsConcurrently(t *testing.T) {
 	}
 }
 
-// Of many concurrent calls exactly one opens a form at a place, and only that form closes it.
+// TestOneFormIsOpen checks that exactly one of many concurrent calls opens a form for a
+// user, client and handle. Only that form, or its expiry, closes it.
 func TestOneFormIsOpen(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)

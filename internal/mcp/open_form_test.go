@@ -10,8 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// newWaitingPerson returns a person who reads each form until it is answered: opened
-// receives the channel for the answer.
+// newWaitingPerson returns a person who waits with each form. For each form, opened
+// receives a channel that takes the answer of the person.
 func newWaitingPerson() (p *personClient, opened chan chan *mcp.ElicitResult) {
 	opened = make(chan chan *mcp.ElicitResult, 16)
 	return &personClient{answer: func(*mcp.ElicitParams) (*mcp.ElicitResult, error) {
@@ -102,9 +102,9 @@ func checkOpenForm(t *testing.T, res *mcp.CallToolResult, gate map[string]any) {
 	}
 }
 
-// A form that was answered, declined or lost does not block the gate: a legacy client loses
-// it with its call, a modern one after ten minutes. Another client of the user has its own
-// form, and so has another gate.
+// TestClosedFormsBlockNoGate checks that a lost form does not block its gate: a legacy
+// client loses it with its call, a modern client after ten minutes. Another client of the
+// user has its own form, and so has another gate.
 func TestClosedFormsBlockNoGate(t *testing.T) {
 	t.Parallel()
 	t.Run("legacy, cancelled", func(t *testing.T) {

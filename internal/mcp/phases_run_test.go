@@ -10,7 +10,7 @@ import (
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 )
 
-// phasesWithRoute is a workflow whose second phase has the given name.
+// phasesWithRoute returns a workflow whose second phase has the given id.
 func phasesWithRoute(second string) string {
 	return fmt.Sprintf(`{"id":"routed","version":"1.0.0","title":"Routed","initialPhase":"a","variables":[{"name":"big","type":"boolean","required":false}],
 "phases":[
@@ -21,8 +21,9 @@ func phasesWithRoute(second string) string {
  {"id":"z","name":"Z","required":true,"steps":[{"id":"u","name":"End","required":true}]}]}`, second, second)
 }
 
-// A position includes the texts of its guides, for agents that cannot read them otherwise;
-// a gate names the steps before it and whether it can be declined.
+// TestPositionsIncludeGuides checks that a position includes the texts of its guides, for
+// agents that cannot read them otherwise. A gate names its prerequisite and whether it can
+// be declined.
 func TestPositionsIncludeGuides(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
@@ -74,7 +75,8 @@ func TestPositionsNameMissingGuides(t *testing.T) {
 	}
 }
 
-// A run uses its pinned definition, not the current one of the catalog.
+// TestRunTransitionsUsePinnedDefinition checks that validate_transition uses the pinned
+// definition of a run if it has a handle, and otherwise the definition in the catalog.
 func TestRunTransitionsUsePinnedDefinition(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t, func(o *mcpserver.Options) { o.Toolsets = append(mcpserver.DefaultToolsets(), mcpserver.ToolsetPhases) })
@@ -104,8 +106,8 @@ func writeToCatalog(t *testing.T, r *testServer, name, text string) {
 	}
 }
 
-// skippingPhases is a workflow with two checkpoints in its first phase. An answer to the
-// first skips the second phase, or all other phases.
+// skippingPhases is a workflow with two checkpoints in its first phase. Answers to the
+// first skip different phases.
 const skippingPhases = `{"id":"skipping","version":"1.0.0","title":"Skipping","initialPhase":"a","variables":[{"name":"big","type":"boolean","required":false}],
 "phases":[
  {"id":"a","name":"A","required":true,

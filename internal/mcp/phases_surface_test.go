@@ -60,7 +60,8 @@ func TestStepToolsKnowPhaseWorkflows(t *testing.T) {
 	}
 }
 
-// The phase tools serve the complete directory of the original server.
+// TestCorpusByPhaseTools checks transitions, the number of guides and the recognition of
+// goals in the directory of the original server.
 func TestCorpusByPhaseTools(t *testing.T) {
 	t.Parallel()
 	const corpus = "../../../shared/corpus/phases"
@@ -96,7 +97,6 @@ func TestCorpusByPhaseTools(t *testing.T) {
 	}
 }
 
-// enableAllToolsets offers all toolsets.
 func enableAllToolsets(o *mcpserver.Options) { o.Toolsets = mcpserver.Toolsets() }
 
 // The bundled skills and activities only name existing tools and parameters, so that the
@@ -116,7 +116,7 @@ func TestBundledSkillsMatchTools(t *testing.T) {
 	}
 	lib := c.Snapshot().Library()
 	name := regexp.MustCompile(`\b(?:get|list|match|validate|health|workflow|workrail)_[a-z_]+\b`)
-	// These words of the documents look like tool names, but are not.
+	// These words in skills and activities look like tool names, but are not.
 	other := []string{"workflow_id", "workflow_not_found"}
 	documents := append(lib.Activities(), lib.Skills("")...)
 	if len(documents) < 9 {
@@ -154,7 +154,8 @@ func TestBundledSkillsMatchTools(t *testing.T) {
 	}
 }
 
-// Clients that only have the toolset "runs" can read guides as resources.
+// TestGuidesAreResources checks that a client without the toolset "phases" can read guides
+// and templates as resources, and complete the URIs of guides.
 func TestGuidesAreResources(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)

@@ -28,8 +28,8 @@ const manyTransitions = `{"id":"ways","version":"1.0.0","title":"Ways","descript
 		{"id":"skip","label":"Skip","effect":{"skipPhases":["e"]}}]}]},
 	{"id":"b","name":"B"},{"id":"c","name":"C"},{"id":"d","name":"D","transitions":[{"to":"e"}]},{"id":"e","name":"E"},{"id":"f","name":"F"}]}`
 
-// phaseServer serves a directory with the layout of the original server by the toolset
-// phases.
+// phaseServer writes the files to a directory, and connects a client to a server that
+// offers the directory by the toolset "phases".
 func phaseServer(t *testing.T, files map[string]string) *mcp.ClientSession {
 	t.Helper()
 	dir := t.TempDir()
@@ -102,8 +102,8 @@ func callText(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]
 	return out
 }
 
-// The text of each tool is the original server's, byte for byte: indented JSON, or an
-// unchanged file.
+// TestPhaseToolsMatchOriginal checks that the texts of the phase tools equal those of the
+// original server, byte for byte: indented JSON, or an unchanged file.
 func TestPhaseToolsMatchOriginal(t *testing.T) {
 	t.Parallel()
 	cs := phaseServer(t, libraryFiles())
@@ -147,7 +147,8 @@ func withMember(base map[string]any, name string, value any) map[string]any {
 	return out
 }
 
-// get_workflow returns the complete workflow, in memberOrder and with defaults.
+// TestGetWorkflow checks that get_workflow returns the complete workflow with defaults, and
+// its members in the order of the original server.
 func TestGetWorkflow(t *testing.T) {
 	t.Parallel()
 	cs := phaseServer(t, libraryFiles())
@@ -295,8 +296,8 @@ func TestMatchActivity(t *testing.T) {
 	}
 }
 
-// Every error has the wording of the original server, the allowed values, and a call that
-// works; no path leaves the directory.
+// TestPhaseToolErrors checks the message of each error, and that the call suggested for an
+// unknown name does not fail in the same way. No path leads out of the directory.
 func TestPhaseToolErrors(t *testing.T) {
 	t.Parallel()
 	cs := phaseServer(t, libraryFiles())
@@ -363,8 +364,9 @@ func TestPhaseToolErrors(t *testing.T) {
 	}
 }
 
-// A document that has a number is found by the number, given as text or as a number, and by
-// its file name if a workflow uses that.
+// TestDocumentsAreFoundByNumber checks that phases, checkpoints, guides, templates, skills
+// and activities are found by their number, given as text or as a number. Guides and
+// templates are also found by file name.
 func TestDocumentsAreFoundByNumber(t *testing.T) {
 	t.Parallel()
 	files := libraryFiles()

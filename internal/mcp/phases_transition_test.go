@@ -82,7 +82,9 @@ func TestValidateTransition(t *testing.T) {
 	}
 }
 
-// Once a checkpoint is answered or a transition is chosen, no other is valid.
+// TestValidateTransitionAfterAnswers checks that once an answer or a decision has chosen
+// the next phase, no other phase is valid. An answered checkpoint does not offer its other
+// options.
 func TestValidateTransitionAfterAnswers(t *testing.T) {
 	t.Parallel()
 	cs := phaseServer(t, libraryFiles())
@@ -114,7 +116,8 @@ func TestValidateTransitionAfterAnswers(t *testing.T) {
 	}
 }
 
-// offeringDecision has a decision without conditions.
+// offeringDecision is a workflow with a branch without a condition, and with a default
+// transition that is not the last of its list.
 const offeringDecision = `{"id":"offering","version":"1.0.0","title":"Offering","initialPhase":"a","phases":[
 	{"id":"a","name":"A","decisions":[{"id":"d","name":"D","branches":[
 		{"id":"one","label":"One","transitionTo":"b","condition":{"type":"simple","variable":"y","operator":"==","value":1}},

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A path with a drive belongs to another machine, except on Windows, where all spellings of a
-// directory are one project.
+// TestForeignPaths checks that a path with a drive belongs to another machine, except on
+// Windows.
 func TestForeignPaths(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{`C:\work\app`, `c:/work/app`, `Z:\`} {
@@ -23,8 +23,9 @@ func TestForeignPaths(t *testing.T) {
 	}
 }
 
-// A call cannot make the server access a path on a network: Windows would send the user's
-// name and a hash of the password to its server.
+// TestNetworkPathsAreRefused checks that a call cannot make the server access a path on a
+// network. Windows would send the user's name and a hash of the password to the host in the
+// path.
 func TestNetworkPathsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{`\\attacker\share`, `\\?\UNC\attacker\share`, `\??\UNC\attacker\share`} {

@@ -16,8 +16,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A run completes over every transport with both protocol versions, and every illegal call
-// is refused. The test makes the suggested next calls.
+// TestRunFromStartToEnd checks that a run completes by the suggested next calls, over every
+// transport and with both protocol versions, and that illegal calls are refused.
 func TestRunFromStartToEnd(t *testing.T) {
 	t.Parallel()
 	for _, version := range protocolVersions() {
@@ -82,8 +82,9 @@ func TestRunFromStartToEnd(t *testing.T) {
 	}
 }
 
-// Another conversation finds a run by words of its goal and continues it; a fork takes
-// another branch, and an aborted run stays aborted.
+// TestResumeForkAbort checks that another conversation can find a run by words of its goal
+// and continue it, that a fork is a new run at the position of its handle, and that an
+// aborted run cannot continue.
 func TestResumeForkAbort(t *testing.T) {
 	t.Parallel()
 	for _, version := range protocolVersions() {
@@ -209,7 +210,8 @@ func completeArgument(t *testing.T, cs *mcp.ClientSession, uri, name, value stri
 	return res.Completion.Values
 }
 
-// The error of a bad call names the field and a call that works.
+// TestRunToolErrors checks that the error of a bad call names the field and suggests a next
+// call, and that no bad call moves the run.
 func TestRunToolErrors(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
@@ -338,8 +340,8 @@ type failingJournal struct {
 
 func (f failingJournal) Create(context.Context, run.Definition, run.Commit) error { return f.err }
 
-// The answer has the error of a failing store with its fix; an internal error is only in
-// the log.
+// TestFailingService checks that the answer has the error of a failing store, but not the
+// text of an internal error.
 func TestFailingService(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[guideway.Code]string{
@@ -363,8 +365,9 @@ func TestFailingService(t *testing.T) {
 	}
 }
 
-// A refused context keeps the output in the suggested call, and names the limit in bytes and
-// what to do; a text of several bytes per character counts by its bytes.
+// TestLargeContextKeepsOutput checks that the refusal of a context that is too large names
+// its size and the limit in bytes and what to do, and keeps the output in the suggested
+// call.
 func TestLargeContextKeepsOutput(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)

@@ -62,8 +62,8 @@ func connectToServer(t *testing.T, server *mcpserver.Server, version string, opt
 	return cs
 }
 
-// A client that asks for the protocol version with batches gets the newest legacy version
-// without them.
+// TestNoVersionWithBatches checks that a client that asks for 2025-03-26, which has
+// batches, gets the newest legacy version. Other legacy versions are accepted.
 func TestNoVersionWithBatches(t *testing.T) {
 	t.Parallel()
 	for asked, want := range map[string]string{"2024-11-05": "2024-11-05", "2025-03-26": "2025-11-25", "2025-06-18": "2025-06-18"} {
@@ -241,8 +241,8 @@ func TestValidateJSON(t *testing.T) {
 	}
 }
 
-// A bad call returns a tool error with the field, the given value, the allowed values and a
-// call that works; the server continues.
+// TestBadCalls checks that a bad call returns a short tool error with the field and the
+// reason, and that workflow_list names the files that did not load.
 func TestBadCalls(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -352,7 +352,8 @@ func TestSuggestedCallsWork(t *testing.T) {
 	}
 }
 
-// A definition with very many errors gets a short answer that contains their number.
+// TestManyDiagnosticsStayShort checks that a definition with thousands of errors gets a
+// short answer, which states that more diagnostics exist.
 func TestManyDiagnosticsStayShort(t *testing.T) {
 	t.Parallel()
 	cs := connectToDir(t, t.TempDir(), "2026-07-28", nil)
@@ -387,7 +388,7 @@ func TestLargeNumbersAreExact(t *testing.T) {
 	}
 }
 
-// panickingCatalog is a catalog that panics once the server has started.
+// panickingCatalog is a catalog that panics while broken is set.
 type panickingCatalog struct {
 	mcpserver.Catalog
 	broken atomic.Bool
@@ -429,7 +430,8 @@ func TestPanicEndsOnlyOneCall(t *testing.T) {
 	}
 }
 
-// The list of the steps tools stays small, and every answer matches its output schema.
+// TestToolsListIsSmall checks that tools/list has at most 7000 bytes for the toolset
+// "steps", and that caches must not share it between users.
 func TestToolsListIsSmall(t *testing.T) {
 	t.Parallel()
 	cs := connectToDir(t, t.TempDir(), "2026-07-28", nil)

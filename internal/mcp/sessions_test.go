@@ -78,8 +78,8 @@ func sortedMembers(m map[string]any) []string {
 	return out
 }
 
-// An invalid name and an incomplete call return an error with the field or the fix, and
-// write nothing.
+// TestSessionToolErrors checks that an invalid or incomplete call returns an error with a
+// fix or a next call, and writes nothing.
 func TestSessionToolErrors(t *testing.T) {
 	t.Parallel()
 	nowhere := func(o *mcpserver.Options) { o.Project = func(context.Context) run.Project { return run.Project{} } }

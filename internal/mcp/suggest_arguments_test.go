@@ -94,7 +94,7 @@ func TestNextCallKeepsCallersValues(t *testing.T) {
 }
 
 // TestRefusalsKeepValidValues checks that the call suggested after a refusal keeps the
-// caller's values, without the refused ones, which it asks for.
+// caller's values, without the refused ones.
 func TestRefusalsKeepValidValues(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The details of an internal error are in the log and not in the answer.
+// TestInternalErrorsAreOnlyLogged checks that the details of an internal error are not in
+// the answer, and that the log names the tool.
 func TestInternalErrorsAreOnlyLogged(t *testing.T) {
 	t.Parallel()
 	failing := []*tool{

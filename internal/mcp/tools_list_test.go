@@ -47,8 +47,8 @@ func TestDefaultToolsAreSmall(t *testing.T) {
 	}
 }
 
-// Clients ask the person before destructive calls, and repeat idempotent ones; the hints
-// mark both kinds.
+// TestHints checks the hints of each tool. Clients ask the person before destructive calls,
+// and may repeat idempotent ones.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
@@ -109,8 +109,8 @@ func TestPositionsAreSmall(t *testing.T) {
 	}
 }
 
-// With the toolset gateway only, the instructions are about upstreams, and name no missing
-// tool.
+// TestGatewayOnlyInstructions checks that with only the toolset "gateway", the instructions
+// are about upstreams and do not mention workflows.
 func TestGatewayOnlyInstructions(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t, func(o *mcpserver.Options) {
@@ -130,7 +130,7 @@ type promptRecorder struct {
 
 func (r promptRecorder) Reserve(prompts []string) { r.reserved.Store(&prompts) }
 
-// A gateway receives the names of the server's prompts before its own prompts are offered,
+// TestPromptsAreReserved checks that a gateway receives the names of the server's prompts,
 // and again after a definition is added.
 func TestPromptsAreReserved(t *testing.T) {
 	t.Parallel()
@@ -261,7 +261,7 @@ func TestAnswersMatchSchemas(t *testing.T) {
 	for _, c := range calls {
 		tool := list[slices.IndexFunc(list, func(tool *mcp.Tool) bool { return tool.Name == c.tool })]
 		schema := compileSchema(t, tool)
-		// Only members in the schema are checked, so the schema must name all of them.
+		// A schema that names no member of the answer would accept any answer.
 		properties, _ := tool.OutputSchema.(map[string]any)["properties"].(map[string]any)
 		answer := callTool(t, cs, c.tool, c.args)
 		if err := schema.Validate(answer); err != nil {

@@ -33,7 +33,8 @@ func TestCatalogIsCached(t *testing.T) {
 	}
 }
 
-// A list may be endless or invalid.
+// TestInvalidLists checks that an endless or invalid list yields a limited number of valid
+// tools and a note.
 func TestInvalidLists(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -66,7 +67,8 @@ func TestInvalidLists(t *testing.T) {
 
 func mustBytes(text []byte, _ error) []byte { return text }
 
-// A flood of changes causes two fetches, not twenty thousand.
+// TestFloodOfChanges checks that calls are answered during a flood of list-changed
+// notifications, and that the flood causes at most three reports of a change.
 func TestFloodOfChanges(t *testing.T) {
 	t.Parallel()
 	changed := make(chan struct{}, 100)

@@ -154,8 +154,8 @@ func TestInvalidSessionIDs(t *testing.T) {
 	}
 }
 
-// For a client that does not read, a limited number of notifications is kept, however many
-// the server sends, and the client's call is answered.
+// TestNotificationsAreBounded checks that a call is answered although the server sends
+// notifications of 10 MB, and that the caller gets at most 1 MiB of them.
 func TestNotificationsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := openSession(t, openUpstream(t, ownSpec(t, "vile"), upstream.Options{}), upstream.Want{})

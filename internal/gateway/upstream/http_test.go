@@ -61,7 +61,8 @@ func serverHandlers(server *mcp.Server) map[string]http.Handler {
 	}
 }
 
-// Each kind of HTTP server works.
+// TestHTTP checks the protocol version, a call, the catalog and progress with each kind of
+// HTTP server.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{"stateful": "2025-11-25", "json": "2025-11-25", "stateless": "2026-07-28", "sse": "2025-11-25"}
@@ -94,7 +95,8 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// A server's question during a call over HTTP belongs to that call.
+// TestQuestionOverHTTP checks that a question during a call over HTTP reaches the client,
+// and that the answer reaches the server.
 func TestQuestionOverHTTP(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"stateful", "sse"} {
@@ -116,7 +118,8 @@ func TestQuestionOverHTTP(t *testing.T) {
 	}
 }
 
-// scriptedServer returns an HTTP server with the given answers.
+// scriptedServer returns a handler that accepts notifications, answers initialize and
+// passes all other requests to answer.
 func scriptedServer(answer func(w http.ResponseWriter, r *http.Request, method, id string)) http.Handler {
 	return acceptNotifications(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -205,7 +208,8 @@ func TestBadHTTPAnswers(t *testing.T) {
 	}
 }
 
-// acceptNotifications accepts notifications.
+// acceptNotifications returns a handler that accepts notifications and passes all other
+// requests to h.
 func acceptNotifications(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -356,8 +360,8 @@ func TestDetectedSSECatalogIsCached(t *testing.T) {
 	}
 }
 
-// If the stream of a call breaks and cannot be resumed because the server has ended, the
-// error states that the call was sent.
+// TestBrokenOffForGood checks that the error states that the outcome is unknown if the
+// stream of a call breaks and cannot be resumed because the server has ended.
 func TestBrokenOffForGood(t *testing.T) {
 	t.Parallel()
 	var srv *httptest.Server

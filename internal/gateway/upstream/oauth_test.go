@@ -39,7 +39,8 @@ type tokenIssuer struct {
 	challenge string
 	// refuse, if set, is the status for every token.
 	refuse int
-	// documents are the documents at other paths.
+	// documents maps a path to the JSON document, or to the URL of a redirect, that is
+	// returned for it.
 	documents map[string]string
 	hang      chan struct{}
 }
@@ -80,7 +81,7 @@ func (i *tokenIssuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// handleToken returns a token.
+// handleToken answers a token request with a new token or an error.
 func (i *tokenIssuer) handleToken(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -138,7 +139,7 @@ func (i *tokenIssuer) lastRequest() map[string][]string {
 	return i.asked[len(i.asked)-1]
 }
 
-// openUpstream returns the server as an upstream.
+// openUpstream returns an upstream for the issuer's MCP server that authenticates by o.
 func (i *tokenIssuer) openUpstream(o config.UpstreamOAuth) *upstream.Upstream {
 	i.t.Helper()
 	if o.ClientID == "" {
@@ -151,7 +152,8 @@ func (i *tokenIssuer) openUpstream(o config.UpstreamOAuth) *upstream.Upstream {
 	return u
 }
 
-// Tokens are requested by client credentials, and an error has a next action.
+// TestOAuth checks that a token is requested by client credentials, and that the error of a
+// failed token request has the reason but not the URL.
 func TestOAuth(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -177,7 +179,7 @@ func TestOAuth(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Without any token the error contains the server's refusal.
+	// Without OAuth settings, the refusal of the server is an error with CodeUnauthorized.
 	_, _, err := openUpstream(t, upstream.Spec{Name: "x", URL: i.url}, upstream.Options{}).Session(t.Context(), upstream.Want{})
 	if guideway.ErrorCode(err) != guideway.CodeUnauthorized {
 		t.Errorf("without a token: %v", err)
@@ -235,8 +237,8 @@ func TestTokenExpires(t *testing.T) {
 	}
 }
 
-// A request that is refused with a new token too is an error with the server's text,
-// without endless retries.
+// TestRefusedToken checks that a request that is refused even with a new token returns an
+// error with the server's text and a fix, and is not repeated endlessly.
 func TestRefusedToken(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -263,7 +265,8 @@ func TestRefusedToken(t *testing.T) {
 	}
 }
 
-// A caller whose timeout has expired does not wait for an authorization server.
+// TestTokenRequestTimesOut checks that a cancelled call does not wait for an authorization
+// server that does not answer.
 func TestTokenRequestTimesOut(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)

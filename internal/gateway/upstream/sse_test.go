@@ -21,8 +21,8 @@ import (
 type sseServer struct {
 	// first is the first event of a stream; "" sends an endpoint.
 	first string
-	// took is called for each posted message and returns the HTTP status. say sends an
-	// event on the stream, and cut closes the stream.
+	// took is called for each tool call and returns an HTTP status, or 0 for "202
+	// Accepted". say sends an event on the stream, and cut closes the stream.
 	took func(method, id string, say func(string), cut func()) int
 
 	mu      sync.Mutex
@@ -170,8 +170,8 @@ func TestSSERefusesMessage(t *testing.T) {
 	}
 }
 
-// An invalid stream is refused, and so is a stream that names another origin for posting at
-// any time.
+// TestHostileSSEServers checks that a stream is refused if its first event is not an
+// endpoint on its own origin. A later event with another endpoint is ignored.
 func TestHostileSSEServers(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]string{
@@ -282,7 +282,8 @@ func TestHandshakeOnClosedConnection(t *testing.T) {
 	openSession(t, u, upstream.Want{})
 }
 
-// A stream that is not one of events is refused with its content type, not with its status.
+// TestSSEWrongContentType checks that a response that is not an event stream is refused
+// with an error that names its content type, and not its status.
 func TestSSEWrongContentType(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]string{

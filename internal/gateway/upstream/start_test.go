@@ -11,8 +11,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
-// A session that nobody uses when its start is over is closed: immediately if the client was
-// released in the meantime, otherwise after the idle time.
+// TestSessionUnusedAfterItsStartIsClosed checks that a session is closed if its call was
+// cancelled during the start: immediately if the client was released, otherwise after the
+// idle time.
 func TestSessionUnusedAfterItsStartIsClosed(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

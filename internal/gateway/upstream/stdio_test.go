@@ -221,7 +221,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// A server that exits repeatedly is restarted with increasing delays.
+// TestBackOff checks that the start of a server that exits repeatedly is refused after at
+// most five restarts, with the time until the next attempt.
 func TestBackOff(t *testing.T) {
 	t.Parallel()
 	u := openUpstream(t, ownSpec(t, upstreamtest.ExitsAfterInit), upstream.Options{})
@@ -350,7 +351,7 @@ func TestAloneSessions(t *testing.T) {
 	}
 }
 
-// The stderr of a server is kept without terminal control sequences.
+// TestLog checks that the stderr of a server is kept without terminal control characters.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	u := openUpstream(t, ownSpec(t, upstreamtest.Talkative), upstream.Options{})

@@ -93,7 +93,8 @@ func checkAsk(t *testing.T, session *mcp.ClientSession) {
 	}
 }
 
-// Clients with different protocol versions and users share one URL at the same time.
+// TestHTTPProtocolVersions checks that clients with different protocol versions and users
+// can use the same URL.
 func TestHTTPProtocolVersions(t *testing.T) {
 	t.Parallel()
 	url := startHTTP(t, newTestServer(t), transport.HTTPOptions{})
@@ -151,7 +152,8 @@ func sendRequest(t *testing.T, url string, req httpRequest) (status int, session
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 
-// A session belongs to its user: its id is no credential.
+// TestHTTPSessionIsBoundToItsUser checks that the id of a session gives other users no
+// access.
 func TestHTTPSessionIsBoundToItsUser(t *testing.T) {
 	t.Parallel()
 	url := startHTTP(t, newTestServer(t), transport.HTTPOptions{})
@@ -212,7 +214,8 @@ func TestHTTPRejections(t *testing.T) {
 	}
 }
 
-// A body of unknown length is cut off at the limit too.
+// TestHTTPHugeChunkedBody checks that a body of unknown length is refused if it exceeds the
+// limit.
 func TestHTTPHugeChunkedBody(t *testing.T) {
 	t.Parallel()
 	url := startHTTP(t, newTestServer(t), transport.HTTPOptions{MaxBodyBytes: 4096})

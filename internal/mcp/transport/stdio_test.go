@@ -105,7 +105,7 @@ type testServer struct {
 	started chan struct{}
 	// cancelled receives a value when the tool "park" is cancelled.
 	cancelled chan struct{}
-	// release lets the tools "stubborn" and "slow" return.
+	// release lets the tool "stubborn" return.
 	release chan struct{}
 }
 
