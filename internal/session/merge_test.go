@@ -45,8 +45,8 @@ func orderedObject(depth int) *rapid.Generator[map[string]any] {
 	})
 }
 
-// Merging several updates together equals merging them one after the other, unless a name
-// is an object in one document and a string in the next.
+// TestMergeIsAssociativeIfKindsAgree checks that merging several updates together equals
+// merging them one after the other, if each name has the same kind of value in all of them.
 func TestMergeIsAssociativeIfKindsAgree(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -67,7 +67,8 @@ func TestNormalize(t *testing.T) {
 	}
 }
 
-// A copied member must not keep an outdated value of the member that it was copied from.
+// TestAddedNameFollowsItsSource checks that a member that was added as a copy changes with
+// its source, unless the member is written explicitly.
 func TestAddedNameFollowsItsSource(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, data, updates, want string }{
@@ -206,7 +207,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// The schema and the validator must agree.
+// TestSchemaAgreesWithTheValidator checks that the schema and the validator accept the same
+// documents, and that both accept the examples in the schema.
 func TestSchemaAgreesWithTheValidator(t *testing.T) {
 	t.Parallel()
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))

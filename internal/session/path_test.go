@@ -114,7 +114,8 @@ func TestBadPathsExplainTheForm(t *testing.T) {
 	}
 }
 
-// Queries with a multiplying cost are refused.
+// TestQueriesThatMultiplyAreRefused checks that queries whose cost multiplies are refused
+// with a fix, and that similar cheap queries are accepted.
 func TestQueriesThatMultiplyAreRefused(t *testing.T) {
 	t.Parallel()
 	chain := any(map[string]any{})
@@ -162,8 +163,8 @@ func TestQueriesThatMultiplyAreRefused(t *testing.T) {
 	}
 }
 
-// A query may select a value many times. The size of the answer is limited, because every
-// copy is encoded.
+// TestQueriesThatRepeatValuesAreRefused checks that the size of an answer is limited,
+// because a query may select a value many times and every copy is encoded.
 func TestQueriesThatRepeatValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	// A list of two items has seven bytes more than its texts: brackets, quotes and a comma.

@@ -189,7 +189,7 @@ func TestRead(t *testing.T) {
 	}
 	_, err := b.Read(t.Context(), ann, Name{ID: "s"}, "a[")
 	wantError(t, err, guideway.CodeInvalid, "read session w/s", "hypotheses[0].status")
-	// The schema exists without any document.
+	// The schema can be read without a document.
 	got, err := b.Read(t.Context(), bob, Name{ID: "none"}, "$schema")
 	if err != nil || !got.Found || !strings.Contains(encodeJSON(t, got.Data), "json-schema.org/draft/2020-12") {
 		t.Errorf("$schema: %+v, %v", got, err)
@@ -258,7 +258,7 @@ func TestDocumentsOfOtherUsersAreHidden(t *testing.T) {
 	if list, err := b.List(ctx, bob, Filter{}); err != nil || len(list) != 0 {
 		t.Errorf("bob lists %v, %v", list, err)
 	}
-	// A caller without a name sees no documents.
+	// A caller without a user is refused.
 	nobody := guideway.Principal{}
 	_, errList := b.List(ctx, nobody, Filter{})
 	_, errGet := b.Get(ctx, nobody, Name{ID: "s"})
@@ -428,7 +428,8 @@ func (lockedStore) UpdateDocument(context.Context, Ref, func(Document) (Document
 	return Document{}, errLocked
 }
 
-// Large updates are refused before a transaction begins, because it blocks other writers.
+// TestLimitsOfUpdates checks that large updates are refused before a transaction begins,
+// because a transaction blocks other writers.
 func TestLimitsOfUpdates(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -492,7 +493,8 @@ func TestErrorsOfTheStoreKeepTheirCode(t *testing.T) {
 	}
 }
 
-// If the clock goes back, the time of the last change of a document does not.
+// TestTimesNeverDecrease checks that the time of the last change of a document does not
+// decrease if the clock goes back.
 func TestTimesNeverDecrease(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)

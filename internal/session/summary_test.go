@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The dashboard of a summary is bounded and keeps its short members.
+// TestDashboardSummary checks that the dashboard of a summary is bounded and keeps its short
+// members.
 func TestDashboardSummary(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", MaxDashboard)
@@ -42,8 +43,8 @@ func TestDashboardSummary(t *testing.T) {
 	}
 }
 
-// A summary never exceeds its maximum size. It is an object of unchanged members, and
-// always the same for a document.
+// TestSummaryIsBounded checks that the dashboard of a summary never exceeds its maximum
+// size, has unchanged members, keeps the short ones, and is always the same for a document.
 func TestSummaryIsBounded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

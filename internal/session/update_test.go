@@ -58,8 +58,9 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// The document is copied once; paths change the copy. To copy an object for each path takes
-// quadratic time, in a transaction that excludes every other writer.
+// TestPathsChangeTheCopyInPlace checks that paths change objects and lists in place. To copy
+// an object for each path would take quadratic time, in a transaction that blocks other
+// writers.
 func TestPathsChangeTheCopyInPlace(t *testing.T) {
 	t.Parallel()
 	inner, list := map[string]any{"k": "old"}, append(make([]any, 0, 2), map[string]any{})
@@ -112,7 +113,8 @@ func TestDestructiveUpdatesAreRefused(t *testing.T) {
 	}
 }
 
-// A written value can be read at its path, and nothing else changes.
+// TestUpdatedValueCanBeRead checks that a written value can be read at its path, and that no
+// other top-level member changes.
 func TestUpdatedValueCanBeRead(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -147,7 +149,8 @@ func TestUpdatedValueCanBeRead(t *testing.T) {
 	})
 }
 
-// An update at a path equals an update with nested objects.
+// TestPathsEqualNestedObjects checks that an update at a path equals an update with nested
+// objects.
 func TestPathsEqualNestedObjects(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -42,8 +42,8 @@ func uidOf(t *testing.T, path string) uint32 {
 	return info.Sys().(*syscall.Stat_t).Uid
 }
 
-// The other user creates links to files of root at the names where root creates files. No
-// linked file changes its owner.
+// TestOwnerOfLinkedFilesIsKept checks that no file of root changes its owner if another user
+// has created links to it at the names where root creates files.
 func TestOwnerOfLinkedFilesIsKept(t *testing.T) {
 	t.Parallel()
 	dir, secret := newForeignDir(t)
@@ -88,8 +88,8 @@ func TestOwnerOfLinkedFilesIsKept(t *testing.T) {
 	}
 }
 
-// An existing directory of root keeps its owner, and so does everything in a directory of
-// root.
+// TestOwnerOfRootsDirectoryIsKept checks that a directory of root in the directory of
+// another user keeps its owner, and that everything that root creates in it belongs to root.
 func TestOwnerOfRootsDirectoryIsKept(t *testing.T) {
 	t.Parallel()
 	dir, _ := newForeignDir(t)
@@ -110,8 +110,8 @@ func TestOwnerOfRootsDirectoryIsKept(t *testing.T) {
 	}
 }
 
-// Files and directories that root creates in the directory of another user belong to that
-// user.
+// TestNewFilesHaveTheOwnerOfTheirDirectory checks that files and directories that root
+// creates in the directory of another user belong to that user.
 func TestNewFilesHaveTheOwnerOfTheirDirectory(t *testing.T) {
 	t.Parallel()
 	dir, _ := newForeignDir(t)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestCreateInPlace checks that on a file system without hard links the file is the same:
-// it has the text, only its owner can read it, and an existing file is kept.
+// TestCreateInPlace checks the creation of a file on a file system without hard links: the
+// file has the text, only its owner can read it, and an existing file is kept.
 func TestCreateInPlace(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")

@@ -19,9 +19,9 @@ func secretFile(path string) atomicfile.File {
 
 func noText() string { return "generated" }
 
-// TestRead checks that only regular files that no other user can read are read. The error
-// for a missing file is fs.ErrNotExist. Any other error has a fix, and the file is
-// unchanged.
+// TestRead checks that only regular files that no other user can read are read, up to the
+// maximum size. The error for a missing file is fs.ErrNotExist. Any other error has a fix,
+// and no file is created.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -67,7 +67,7 @@ func TestRead(t *testing.T) {
 }
 
 // TestReadOrCreate checks that a missing file is created once, together with its
-// directories, and that the error for a directory that cannot be created has a fix.
+// directories, and that a dangling link is kept.
 func TestReadOrCreate(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a", "b", "c", "file")
@@ -99,7 +99,8 @@ func TestReadOrCreate(t *testing.T) {
 	}
 }
 
-// TestUnusableDirectory checks that no function reports success if the directory is a file.
+// TestUnusableDirectory checks that no function reports success for a directory that is a
+// file or is missing.
 func TestUnusableDirectory(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")

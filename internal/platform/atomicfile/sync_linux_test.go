@@ -59,9 +59,9 @@ func TestUnsyncedNameIsAnError(t *testing.T) {
 	}
 }
 
-// TestUnsyncedParentIsAnError checks that MakeDir reports a parent that it cannot make
-// durable, even if it could sync other parents. The parent in this test is the name before
-// a link to another directory.
+// TestUnsyncedParentIsAnError checks that MakeDir reports a parent that it cannot sync, even
+// if the directory exists. The path in this test contains a link, so that its cleaned form
+// has a parent that does not exist.
 func TestUnsyncedParentIsAnError(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -72,7 +72,7 @@ func TestUnsyncedParentIsAnError(t *testing.T) {
 	if err := atomicfile.MakeDir(at("real", "y", "x")); err != nil {
 		t.Errorf("the directory itself: %v", err)
 	}
-	// The new directory is real/y/x, but by its name the parents are y and root.
+	// The path leads to real/y/x, but its cleaned form leads to a missing directory.
 	if err := atomicfile.MakeDir(at("link", "..", "..", "y", "x")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a parent that is not there: %v", err)
 	}
@@ -117,8 +117,8 @@ func TestUnwritableName(t *testing.T) {
 	}
 }
 
-// TestErrorHasItsCause checks that the error of a file that cannot be opened names the
-// reason of the system.
+// TestErrorHasItsCause checks that the errors for files and directories that cannot be
+// opened wrap the error of the system.
 func TestErrorHasItsCause(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")

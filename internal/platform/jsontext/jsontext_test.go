@@ -14,7 +14,7 @@ import (
 )
 
 // TestAppendString checks the escapes of RFC 8785, that U+2028 and U+2029 are not escaped,
-// and that invalid UTF-8 never reaches a document.
+// and that invalid UTF-8 is replaced.
 func TestAppendString(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -6,7 +6,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
-// Find returns a pointer to the element, so that changing it changes the list.
+// TestFind checks that Find returns a pointer to the first matching element, or nil.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	list := []string{"a", "b", "b"}

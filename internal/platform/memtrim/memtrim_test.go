@@ -48,8 +48,8 @@ func (c *testTrimmer) wantReleases(t *testing.T, when string, times int64) {
 // sleepFor advances the time of a synctest bubble.
 func sleepFor(d time.Duration) { <-time.After(d) }
 
-// The memory of the start is released once, a while after the first answer, even if there
-// are more answers.
+// TestStartMemoryIsReleased checks that the memory of the start is released once, a while
+// after the first answer, even if there are more answers.
 func TestStartMemoryIsReleased(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,8 @@ func TestStartMemoryIsReleased(t *testing.T) {
 	})
 }
 
-// Without an answer, the memory is released after the idle time.
+// TestStartMemoryIsReleasedWithoutAnswers checks that without an answer the memory of the
+// start is released after a minute.
 func TestStartMemoryIsReleasedWithoutAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,8 +79,8 @@ func TestStartMemoryIsReleasedWithoutAnswers(t *testing.T) {
 	})
 }
 
-// TuneStartupGC prevents garbage collections during a usual start, and the process collects
-// garbage again after the start. A setting of the user is not changed.
+// TestTuneStartupGCEnds checks that TuneStartupGC changes GOGC until the memory of the start
+// is released, and that a setting of the user is not changed.
 func TestTuneStartupGCEnds(t *testing.T) {
 	percent := func() uint64 {
 		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
@@ -114,7 +115,8 @@ func TestTuneStartupGCEnds(t *testing.T) {
 	}
 }
 
-// After a burst that has allocated enough memory, memory is released once.
+// TestMemoryIsReleasedAfterBurst checks that memory is released once after bursts that have
+// allocated enough memory.
 func TestMemoryIsReleasedAfterBurst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -142,7 +144,7 @@ func TestMemoryIsReleasedAfterBurst(t *testing.T) {
 	})
 }
 
-// Close ends the trimmer immediately in every state.
+// TestCloseEndsTrimmer checks that Close ends the trimmer immediately in every state.
 func TestCloseEndsTrimmer(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]func(*testTrimmer){
@@ -166,7 +168,7 @@ func TestCloseEndsTrimmer(t *testing.T) {
 	}
 }
 
-// The memory of a real process can be released at any time.
+// TestRealProcess checks that a trimmer works with the memory of a real process.
 func TestRealProcess(t *testing.T) {
 	t.Parallel()
 	c := Start(Options{Settle: time.Nanosecond, Quiet: time.Nanosecond, Enough: 1})

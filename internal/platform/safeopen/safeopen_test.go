@@ -58,8 +58,8 @@ func TestOpensFiles(t *testing.T) {
 	}
 }
 
-// TestReadEndsWithItsContext checks that Read returns when its context is done, so that a
-// signal ends a command that reads the standard input.
+// TestReadEndsWithItsContext checks that Read returns when its context is done, and that it
+// reads at most one byte more than its limit.
 func TestReadEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	silent, other := io.Pipe()

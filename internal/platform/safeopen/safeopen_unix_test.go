@@ -15,8 +15,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// TestRefusesSpecialFiles checks that an open never blocks: opening a named pipe waits for
-// its other end, and reading a device may never end.
+// TestRefusesSpecialFiles checks that named pipes, sockets and devices are refused. Opening
+// a named pipe waits for its other end, and reading a device may never end.
 func TestRefusesSpecialFiles(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "gw") // a socket's path must be short

@@ -15,8 +15,8 @@ import (
 type sharedCases struct {
 	// Ignorable are the ranges of Unicode's Default_Ignorable_Code_Point.
 	Ignorable [][2]string
-	// Prose and Script are the escaped text, Reported is the hidden character that a linter
-	// reports in prose.
+	// Prose and Script are the results of EscapeText and EscapeScript. Reported is the
+	// hidden character that a linter reports in prose.
 	Cases []struct{ Name, Text, Prose, Script, Reported string }
 }
 
@@ -56,7 +56,8 @@ func TestSharedCases(t *testing.T) {
 	}
 }
 
-// TestIgnorableCharactersAreHidden checks every code point that Unicode lists as ignorable.
+// TestIgnorableCharactersAreHidden checks that every code point that Unicode lists as
+// ignorable is hidden.
 func TestIgnorableCharactersAreHidden(t *testing.T) {
 	t.Parallel()
 	for _, bounds := range readSharedCases(t).Ignorable {
@@ -73,7 +74,7 @@ func TestIgnorableCharactersAreHidden(t *testing.T) {
 	}
 }
 
-// Hidden characters are shown as escapes, and visible ones are unchanged.
+// TestEscape checks that hidden characters are escaped and visible ones are unchanged.
 func TestEscape(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ text, want, line string }{
@@ -99,7 +100,7 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// Escaped JSON has no hidden characters and the same value.
+// TestEscapeJSON checks that escaped JSON has no hidden characters and the same value.
 func TestEscapeJSON(t *testing.T) {
 	t.Parallel()
 	want := "a\u009b\u202e\u200b\U000E0041\u2028\x7f👍️\n"
@@ -119,8 +120,8 @@ func TestEscapeJSON(t *testing.T) {
 	}
 }
 
-// The position of a hidden character is the position that editors show: lines end with a
-// line feed, and columns count characters.
+// TestFindHidden checks that the position of a hidden character is the position that editors
+// show: lines end with a line feed, and columns count characters.
 func TestFindHidden(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
