@@ -127,8 +127,9 @@ func checkStory(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// The packed npm packages work without a network, even with npx, and return the exit code
-// of the program.
+// TestNPM checks that the packed npm packages work without a network, even with npx, and
+// return the exit code of the program. Without the package of the platform, the program
+// reports that it is not installed.
 func TestNPM(t *testing.T) {
 	t.Parallel()
 	path := builtProgram(t)
@@ -191,9 +192,9 @@ func dockerLine(t *testing.T, word string) string {
 	return found[1]
 }
 
-// The files that the image adds to its base, started as in the Dockerfile, are sufficient
-// for Guideway without repositories as sources: it serves a client and stores its data in
-// /data. The base image contains git and ssh.
+// TestContainer starts Guideway as in the Dockerfile, with only the files that the image
+// adds to its base. It checks that Guideway serves a client and stores the run in the
+// volume, and that the image installs git and ssh.
 func TestContainer(t *testing.T) {
 	t.Parallel()
 	path := builtProgram(t)
@@ -252,7 +253,7 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// systemd accepts the unit, if systemd is installed.
+// TestUnit checks that systemd accepts the unit, if systemd is installed.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
@@ -272,7 +273,8 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// The formula has each archive with its checksum.
+// TestFormula checks that the formula contains each archive with its checksum, and that
+// none is created without the checksums of its version.
 func TestFormula(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

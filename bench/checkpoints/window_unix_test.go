@@ -10,8 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 )
 
-// BenchmarkCompress measures the row "compress to a quarter, one client" in CPU time and
-// allocations.
+// BenchmarkCompress measures the CPU time and the allocations of the report's row "compress
+// to a quarter, one client".
 func BenchmarkCompress(b *testing.B) {
 	tokenizer := compress.NewTokenizer()
 	tokenizer.Count("loaded")

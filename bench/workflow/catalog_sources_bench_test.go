@@ -112,9 +112,9 @@ func loadTeam(b *testing.B, sources []catalog.Source, index string) *catalog.Cat
 	return c
 }
 
-// BenchmarkTeamStart measures the catalog's part of a start from copies: the budget is 100
-// ms. It also reports the memory of the catalog, and the CPU time, which does not depend on
-// other work of the machine.
+// BenchmarkTeamStart measures the time that the catalog takes at a start of the program if
+// the index exists: the budget is 100 ms. It also reports the memory of the catalog, and
+// the CPU time, which does not depend on other work of the machine.
 func BenchmarkTeamStart(b *testing.B) {
 	start, _ := writeTeamSources(b)
 	index := b.TempDir()

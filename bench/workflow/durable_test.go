@@ -27,7 +27,8 @@ func durableProgram(tb testing.TB) (*workflow.Definition, *engine.Program) {
 	return def, engine.Compile(def.Steps)
 }
 
-// The long run has a step 5,000, and the client's outputs meet every criterion.
+// TestDurableWorkflow checks that the workflow has more steps than the measurements need,
+// and that the outputs of the client meet every criterion.
 func TestDurableWorkflow(t *testing.T) {
 	t.Parallel()
 	_, p := durableProgram(t)

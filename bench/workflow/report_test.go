@@ -67,7 +67,8 @@ func TestReportCells(t *testing.T) {
 	}
 }
 
-// A platform without figures also gets a table.
+// TestReportWithoutFigures checks that the table of a platform without figures marks its
+// rows as not measured.
 func TestReportWithoutFigures(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

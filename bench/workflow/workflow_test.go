@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// There are 50 generated workflows, of realistic sizes, without diagnostics and equal in
-// both formats.
+// TestWorkflows checks that there are 50 generated workflows of realistic sizes, without
+// diagnostics, and with the same hash in both formats.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
 	docs := generateWorkflows()

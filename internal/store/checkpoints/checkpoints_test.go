@@ -67,7 +67,8 @@ func checkMode(t *testing.T, c *Checkpoints, mode checkpoint.Mode, noted bool) {
 	}
 }
 
-// TestStores checks that each store returns saved checkpoints to the next process.
+// TestStores checks for each store that a second service loads the saved checkpoints. An
+// unknown store is refused.
 func TestStores(t *testing.T) {
 	t.Parallel()
 	for store, mode := range map[string]checkpoint.Mode{"": checkpoint.ModeSQLite, StoreSQLite: checkpoint.ModeSQLite, StoreFiles: checkpoint.ModeFiles} {
@@ -167,8 +168,8 @@ func blockedDir(t *testing.T) string {
 	return dir
 }
 
-// TestMemory checks that if the directory cannot be written, everything works until the
-// process ends, and that every answer reports it.
+// TestMemory checks that checkpoints are kept in memory if the directory cannot be written,
+// that the answer to a save reports it, and that no key is created.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	for _, source := range []seal.Source{nil, seal.File{Path: filepath.Join(t.TempDir(), "key")}} {
@@ -220,8 +221,8 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestKeys checks in each mode that encrypted checkpoints cannot be opened with a missing
-// or wrong key.
+// TestKeys checks that no store with encrypted checkpoints can be opened without the key,
+// and that the missing key is not replaced.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	dir, keys := t.TempDir(), t.TempDir()
@@ -249,8 +250,8 @@ func TestKeys(t *testing.T) {
 }
 
 // TestListedWithoutTheKey checks that a store without its key can be listed and counted,
-// that contents are neither returned nor stored, and that nothing changes: no key is
-// created or erased, and everything is readable with the key again.
+// but that its contents can be neither read nor changed. No key is created or erased, and
+// everything is readable with the key again.
 func TestListedWithoutTheKey(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{StoreSQLite, StoreFiles} {
@@ -393,7 +394,7 @@ func TestBackFromFiles(t *testing.T) {
 }
 
 // TestOldIndexFile checks that a file index of an old format is refused and not replaced by
-// an index in memory, and that the fix of the error restores the checkpoints.
+// an index in memory. After the file is moved away, Rebuild restores the checkpoints.
 func TestOldIndexFile(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir(), Store: StoreFiles}

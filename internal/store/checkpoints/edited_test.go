@@ -11,9 +11,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// TestEditedRows changes single values of the index. If the last context of a session that
-// is loaded is not the newest, this is always reported, and all contexts are available
-// again.
+// TestEditedRows edits or deletes rows of the index. It checks that the last context of a
+// session is still loaded, and that all contexts are available after Rebuild.
 func TestEditedRows(t *testing.T) {
 	t.Parallel()
 	const last, middle = ` WHERE number = 12 AND session = 'work'`, ` WHERE number = 5 AND session = 'work'`

@@ -151,8 +151,8 @@ func TestDirectoryInTheWay(t *testing.T) {
 	}
 }
 
-// TestFingerprint compares a fingerprint with a known answer: it is stored, so it must not
-// change, and it must differ from the root of every chain.
+// TestFingerprint compares a fingerprint with a known answer, because stored fingerprints
+// must stay valid.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	key := make(run.Key, run.KeySize)

@@ -36,8 +36,8 @@ func TestBlobs(t *testing.T) {
 	})
 }
 
-// TestOtherMachine checks that a checkpoint saved on one machine can be loaded on another
-// that only has the database.
+// TestOtherMachine checks that two services that share only a database load the checkpoints
+// of each other.
 func TestOtherMachine(t *testing.T) {
 	t.Parallel()
 	u := newSchemaURL(t)

@@ -145,9 +145,9 @@ func (a acks) addAck(run string, seq int64, text string) {
 	}{run, seq}
 }
 
-// checkJournal fails the test unless the journal contains every acknowledged commit once,
-// completely and at its position, every run has no gap, and no commit is stored in part. It
-// returns the number of stored commits.
+// checkJournal fails the test unless each acknowledged commit is stored once, completely
+// and at its position, no other commit is stored in part, and the runs and the feed have no
+// gaps. It returns the number of stored commits.
 func (a acks) checkJournal(tb testing.TB, s *postgres.Store, u string) int {
 	tb.Helper()
 	ctx := context.Background()

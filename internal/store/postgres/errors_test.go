@@ -41,7 +41,8 @@ func checkError(tb testing.TB, err error, code guideway.Code, word string) {
 	}
 }
 
-// TestOpenReadsURLs checks that the error for an invalid URL does not quote the URL.
+// TestOpenReadsURLs checks that the error for an invalid URL or search_path has a fix and
+// does not contain the password.
 func TestOpenReadsURLs(t *testing.T) {
 	t.Parallel()
 	for name, u := range map[string]string{
@@ -159,7 +160,8 @@ func TestServerErrors(t *testing.T) {
 	}
 }
 
-// TestNetworkErrors checks that the error for an unreachable server names the server.
+// TestNetworkErrors checks the errors for a server that is not reachable, for a server that
+// never answers, and for a cancelled context.
 func TestNetworkErrors(t *testing.T) {
 	t.Parallel()
 	l := listenLocal(t)
@@ -220,8 +222,8 @@ func TestRoleErrors(t *testing.T) {
 	checkError(t, err, guideway.CodeUnavailable, "no free connection")
 }
 
-// TestCommitsAreSynchronous checks that acknowledged commits are on disk regardless of the
-// settings of the role.
+// TestCommitsAreSynchronous checks that the store sets synchronous_commit to on, unless the
+// URL sets a stricter value.
 func TestCommitsAreSynchronous(t *testing.T) {
 	t.Parallel()
 	u := withParameter(t, newSchemaURL(t), "synchronous_commit", "off")

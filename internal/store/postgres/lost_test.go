@@ -98,8 +98,8 @@ func TestLostCommitAgainstAnother(t *testing.T) {
 	}
 }
 
-// TestLostDocument checks that a document update whose response was lost is not applied
-// again, even if its change is not idempotent.
+// TestLostDocument checks that each change of a document is applied exactly once if its
+// response or its request is lost, even if the change is not idempotent.
 func TestLostDocument(t *testing.T) {
 	t.Parallel()
 	for _, l := range lossCases() {
@@ -148,8 +148,8 @@ func TestLostDocument(t *testing.T) {
 	}
 }
 
-// TestLostUpdateInDoubt checks that the error reports an unknown outcome if the response to
-// an update is lost and another client then changes the document.
+// TestLostUpdateInDoubt checks that the error reports an unknown outcome if another client
+// has changed the document and the connection is lost during the update.
 func TestLostUpdateInDoubt(t *testing.T) {
 	t.Parallel()
 	u := newSchemaURL(t)

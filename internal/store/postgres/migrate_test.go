@@ -33,7 +33,7 @@ func TestMigrateConcurrently(t *testing.T) {
 }
 
 // TestMigrateOlder checks that older tables are migrated with their content, and that a
-// failed migration changes nothing.
+// failed migration changes nothing. The tables of a later version are refused.
 func TestMigrateOlder(t *testing.T) {
 	t.Parallel()
 	u := newSchemaURL(t)

@@ -127,7 +127,6 @@ func requireNoError(tb testing.TB, err error) {
 	}
 }
 
-// createTestRun creates a run.
 func createTestRun(tb testing.TB, s run.Writer, id string) run.Record {
 	tb.Helper()
 	d, c := newTestRun(id, "ada", "an aim")

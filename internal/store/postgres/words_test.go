@@ -14,7 +14,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/postgres"
 )
 
-// TestPlainWords checks that only words are indexed, for any text.
+// TestPlainWords checks the indexed words of texts with punctuation, accents, other
+// scripts, invalid bytes and very long words.
 func TestPlainWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{
@@ -54,14 +55,15 @@ func TestNotes(t *testing.T) {
 			t.Fatalf("words (-text +rows):\n%s", diff)
 		}
 	})
-	// A very long word is split across rows and cannot be searched.
+	// A word that is longer than a row is not stored.
 	if texts, plain := postgres.Notes(strings.Repeat("é", 2*postgres.MaxNote)); len(texts) != 0 || len(plain) != 0 {
 		t.Errorf("%d rows", len(texts))
 	}
 }
 
-// TestSearchOfCommonWords checks that a search for a word that very many runs contain finds
-// the newest runs that match the filter.
+// TestSearchOfCommonWords checks a search for a word that very many runs contain: the
+// filters for the user and the project apply, at most 100 runs are returned, and a run that
+// also has a rare word is the first.
 func TestSearchOfCommonWords(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, postgres.Options{URL: newSchemaURL(t)})

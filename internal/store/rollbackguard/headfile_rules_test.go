@@ -14,8 +14,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// TestHeldLock checks that every call ends if another process holds the lock, that the
-// error names the file to release, and that the calls work after it is released.
+// TestHeldLock checks that every call returns an error after a timeout if another process
+// holds the lock, and that the fix names the lock file. After the lock is released, the
+// heads can be read.
 func TestHeldLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,7 +44,7 @@ func TestHeldLock(t *testing.T) {
 }
 
 // TestOtherErrorsNameNoProcess checks that the fix for an error that no lock has caused
-// suggests permissions, and does not mention a process that holds a lock.
+// names the permissions of the file.
 func TestOtherErrorsNameNoProcess(t *testing.T) {
 	t.Parallel()
 	f := newFile(t)
@@ -117,8 +118,7 @@ func TestUnusualFirstLine(t *testing.T) {
 	}
 }
 
-// TestCompactionIsRare checks that a file is rewritten only after it has grown to a
-// multiple of its size after the last compaction.
+// TestCompactionIsRare checks that 400 records cause between 2 and 20 rewrites of the file.
 func TestCompactionIsRare(t *testing.T) {
 	t.Parallel()
 	f := newFile(t)

@@ -23,8 +23,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// childVariable is the environment variable that names the run whose heads a child process
-// records, in the file childFile of its directory.
+// childVariable is the environment variable with the id of the run whose heads a child
+// process records. The child writes them to childFile in its directory.
 const (
 	childVariable = "GUIDEWAY_TEST_HEADS"
 	childFile     = "heads"
@@ -104,7 +104,7 @@ func ignoreWitnesses() cmp.Option {
 
 // TestWitnessesOfARollback checks that a head that was followed by a lower number is kept
 // as evidence of a rollback, even after the run has more events again and the file was
-// compacted.
+// compacted. Replace removes it.
 func TestWitnessesOfARollback(t *testing.T) {
 	t.Parallel()
 	f := newFile(t)
@@ -182,8 +182,8 @@ func TestHighestHeadOfEachRun(t *testing.T) {
 	checkHeads(t, again, map[string]int64{"r_a": 5, "r_b": 3, "odd id\n# é": 1})
 }
 
-// TestFirstOfTwoStays checks that a journal that was rolled back and continued differently
-// does not replace the recorded head.
+// TestFirstOfTwoStays checks that a different event with the number of the recorded head
+// does not replace the head.
 func TestFirstOfTwoStays(t *testing.T) {
 	t.Parallel()
 	f := newFile(t)

@@ -105,8 +105,8 @@ func BenchmarkWriters(b *testing.B) {
 	}
 }
 
-// BenchmarkSearch searches 20,000 runs with two rows of words each: for words that nearly
-// all of them, some of them and few of them contain.
+// BenchmarkSearch searches 20,000 runs, each with two rows of words, for rare and common
+// words.
 func BenchmarkSearch(b *testing.B) {
 	s := openBench(b)
 	fillForSearch(b, s, 20_000)

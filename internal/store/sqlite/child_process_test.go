@@ -311,8 +311,8 @@ func openStore(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// TestFirstProcesses checks that processes can open a store at the same time that does not
-// exist yet.
+// TestFirstProcesses checks that several processes can create the same store at the same
+// time.
 func TestFirstProcesses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -145,8 +145,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestCorrupted checks that if pages are overwritten with garbage, no call panics, errors
-// are clear, and salvaged events are unchanged or can be recognized as changed.
+// TestCorrupted overwrites pages with garbage. It checks that no call panics, that errors
+// are clear, and that Salvage reports a large loss of events.
 func TestCorrupted(t *testing.T) {
 	t.Parallel()
 	data := soundFile(t)
@@ -184,7 +184,8 @@ func TestCorrupted(t *testing.T) {
 			for _, list := range salvaged.Events {
 				events += len(list)
 			}
-			// A page holds a few dozen rows. All other rows must be salvaged.
+			// A page holds a few dozen rows. If more events are lost, a problem must be
+			// reported.
 			if lost := soundRuns*soundEvents - events; lost > 100*pages && len(salvaged.Problems) == 0 {
 				t.Errorf("%d events are lost and not reported", lost)
 			}
@@ -292,8 +293,8 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 }
 
-// TestCheckFindsRenamedColumns checks that a flipped bit in the name of a column is found
-// before a save fails on it. No check of the pages finds it.
+// TestCheckFindsRenamedColumns checks that CheckCheckpoints finds a flipped bit in the name
+// of a column, which no check of the pages finds.
 func TestCheckFindsRenamedColumns(t *testing.T) {
 	t.Parallel()
 	data := soundFile(t)

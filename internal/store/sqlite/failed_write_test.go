@@ -144,9 +144,9 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// TestPollingWarnsOnce checks that a watch that cannot poll for changes of other processes
-// notifies at each interval, so that no change is missed, and logs one warning; and that a
-// watch that can poll logs none.
+// TestPollingWarnsOnce checks that a watch that cannot poll for the changes of other
+// processes still notifies at each interval, and logs one warning. A watch that can poll
+// logs none.
 func TestPollingWarnsOnce(t *testing.T) {
 	t.Parallel()
 	for _, works := range []bool{true, false} {

@@ -218,9 +218,9 @@ func (m journalModel) checkStore(ctx context.Context, t rapid.TB, s *Store, star
 	}
 }
 
-// drawSubmission draws a valid commit or one that must be refused: with the wrong expected
-// event, with the key of an earlier commit, or with a known handle, which is detected only
-// after most of the commit is written.
+// drawSubmission draws a valid commit, or one that must be refused because of its expected
+// event, its key or its handle. A known handle is detected only after most of the commit is
+// written.
 func drawSubmission(t *rapid.T, m journalModel, walk, number int) *submission {
 	id := fmt.Sprintf("r_%d_%d", walk, rapid.IntRange(0, 2).Draw(t, "run"))
 	at := int64(rapid.IntRange(0, 5).Draw(t, "behind")) - 1
@@ -294,8 +294,7 @@ func TestSharedCommits(t *testing.T) {
 	})
 }
 
-// TestOneTransaction checks that up to maxBatch waiting commits share one transaction, and
-// that a single commit is not delayed.
+// TestOneTransaction checks that up to maxBatch waiting commits share one transaction.
 func TestOneTransaction(t *testing.T) {
 	t.Parallel()
 	for callers, transactions := range map[int]int{1: 1, 2: 1, maxBatch: 1, maxBatch + 1: 2, 3*maxBatch - 1: 3} {

@@ -31,7 +31,8 @@ func execStatements(t *testing.T, path string, statements ...string) {
 	}
 }
 
-// checkRefused fails the test if a file can be opened or if the attempt changes it.
+// checkRefused fails the test if a file can be opened, if the attempt changes it, or if the
+// error lacks one of the words.
 func checkRefused(t *testing.T, path string, words ...string) {
 	t.Helper()
 	before, err := os.ReadFile(path)
@@ -100,8 +101,8 @@ func TestNewerFile(t *testing.T) {
 	checkRefused(t, path, "schema 99", "9.8.7", "or a later one")
 }
 
-// TestOlderFile checks that a file of an earlier version is migrated with its content, by
-// one of several processes, and that each migration is applied completely or not at all.
+// TestOlderFile checks that a file of an earlier version is migrated with its content while
+// several callers open it, and that a failing migration changes nothing.
 func TestOlderFile(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -210,8 +211,8 @@ func TestFeedIsPruned(t *testing.T) {
 	}
 }
 
-// TestLockIsBounded checks that a writer waits at most the timeout while another process
-// holds the lock, and that a reader does not wait.
+// TestLockIsBounded checks that a write fails with a fix if another process holds the lock
+// for longer than the timeout, and that a read succeeds.
 func TestLockIsBounded(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), testFile)

@@ -8,8 +8,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 )
 
-// TestListsAreIndexed checks that the database has a write-ahead log and that an index
-// answers every list of checkpoints in its order: no query scans or sorts all checkpoints.
+// TestListsAreIndexed checks that the database has a write-ahead log, and that each list of
+// checkpoints uses an index and neither scans nor sorts all checkpoints.
 func TestListsAreIndexed(t *testing.T) {
 	t.Parallel()
 	s := openTestStore(t, Options{Path: filepath.Join(t.TempDir(), testFile)})

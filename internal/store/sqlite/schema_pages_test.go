@@ -11,8 +11,8 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// TestSalvageWithoutTheListOfTables checks that all rows are salvaged if the pages of the
-// schema table are lost, and that the problem is reported.
+// TestSalvageWithoutTheListOfTables checks that all rows are salvaged if any page of the
+// schema table is lost, and that the problem is reported.
 func TestSalvageWithoutTheListOfTables(t *testing.T) {
 	t.Parallel()
 	data := soundFile(t)

@@ -9,7 +9,8 @@ import (
 )
 
 // TestWordsOfABatch checks that the changes of one transaction create one entry in the word
-// index, in any order of their runs, and that words of refused changes are not found.
+// index, even if their runs are not in order, and that the words of a refused change are
+// not found.
 func TestWordsOfABatch(t *testing.T) {
 	t.Parallel()
 	d := openFaulty(t)
