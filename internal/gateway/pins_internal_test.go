@@ -221,8 +221,9 @@ func TestReviewShowsEveryDifference(t *testing.T) {
 	}
 }
 
-// A difference has one line for each value that was removed, added or changed, also for
-// empty objects and lists, and escapes every character that a terminal would not show.
+// TestDifferencesAreComplete checks that a difference has a line for each removed value and
+// each added value, also for empty objects and lists, and that it escapes every character
+// that a terminal would not show.
 func TestDifferencesAreComplete(t *testing.T) {
 	t.Parallel()
 	w := Waiting{

@@ -46,8 +46,8 @@ func TestGeneralTemplateClaimsNoRealm(t *testing.T) {
 	}
 }
 
-// An entry is omitted with a note if its URI is taken even after the upstream's name was
-// added to it. It never replaces another entry.
+// TestTakenURIIsOmitted checks that an entry is omitted with a note if its URI is in use,
+// even after the upstream's name was added to the URI. It never replaces another entry.
 func TestTakenURIIsOmitted(t *testing.T) {
 	t.Parallel()
 	same := &upstream.Catalog{

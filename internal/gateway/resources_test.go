@@ -11,10 +11,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// An upstream is asked for the resources that it lists, for resources that match one of its
-// sufficiently specific templates, and for other resources of its realm. It never gets any
-// other URI, even with the highest precedence: it could fake the contents of URIs of other
-// upstreams, of the web or of this server.
+// TestUpstreamGetsOnlyItsOwnURIs checks that an upstream is asked for the resources that it
+// lists, for those that match one of its specific templates, and for others in its realm
+// (see realmOf). It gets no other URI, even with the highest precedence, because it could
+// fake the contents of other upstreams, of the web or of this server.
 func TestUpstreamGetsOnlyItsOwnURIs(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "grasping", upstreamtest.ClaimsForeignResources), newEntry(t, "good")}})

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Descriptions are sanitized everywhere in a schema, under any property name; texts that
-// programs depend on stay unchanged and are reported.
+// TestSanitize checks that descriptions and titles are sanitized everywhere in a schema.
+// Names and values, on which programs depend, stay unchanged and are reported.
 func TestSanitize(t *testing.T) {
 	t.Parallel()
 	const bad = `a\u200bb` + "\U000E0041" + `c\u202Ed`

@@ -11,8 +11,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// An upstream without a prefix cannot take the names of the server's own prompts, including
-// later ones. It may use a name again when the server drops the prompt.
+// TestNoPrefixCannotTakeServerPrompts checks that an upstream without a prefix cannot take
+// the name of a prompt of the server, also if the server adds the prompt later. When the
+// server drops the prompt, the upstream may use the name again.
 func TestNoPrefixCannotTakeServerPrompts(t *testing.T) {
 	t.Parallel()
 	bare := newEntry(t, "bare")
@@ -103,8 +104,8 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
-// A token sets the exposure of its client regardless of the settings. With tool search or
-// the full list, the client reaches only the tools that the token allows.
+// TestExposureOfTokens checks that the exposure in a token replaces the one in the
+// settings. With either, the client reaches only the tools that the token allows.
 func TestExposureOfTokens(t *testing.T) {
 	t.Parallel()
 	for _, lazy := range []bool{false, true} {

@@ -55,8 +55,8 @@ func TestTokensAreIsolated(t *testing.T) {
 	})
 }
 
-// runExchange calls tools that return a text, report progress and ask a question. It uses a
-// prompt, a resource and the log too if the token allows them.
+// runExchange calls tools that return a text, report progress and ask a question. A client
+// other than "laptop" also uses a prompt, a resource and the log.
 func runExchange(t *testing.T, p *testClient, name string, i int) {
 	text := fmt.Sprintf("%s %d %s", name, i, strings.Repeat("x", i*50))
 	if got := p.callTool("one__echo", args{"text": text}); got != text {
@@ -249,7 +249,7 @@ func TestTokensCannotTakeOverState(t *testing.T) {
 			}
 		}
 	}
-	// The answer to a question in the other client's call.
+	// A client with another token answers the question of a call.
 	asked := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__ask","arguments":{"text":"who?"},%s` + modernMeta + `}}`
 	header := map[string]string{"Mcp-Protocol-Version": modern, "Mcp-Method": "tools/call", "Mcp-Name": "one__ask"}
 	_, text := r.postAs(t, "laptop", fmt.Sprintf(asked, ""), header)

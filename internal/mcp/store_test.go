@@ -25,7 +25,8 @@ func newStore(t *testing.T) *sqlite.Store {
 	return store
 }
 
-// newCheckpoints opens checkpoints in a store, with the blobs in files.
+// newCheckpoints opens a checkpoint service with its index in a store and its blobs in
+// files.
 func newCheckpoints(t *testing.T, store *sqlite.Store, now func() time.Time) *checkpoint.Service {
 	t.Helper()
 	blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: t.TempDir()})

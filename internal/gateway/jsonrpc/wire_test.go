@@ -70,7 +70,8 @@ func wideMembers(n int) string {
 	return b.String()
 }
 
-// Parse finds the same parts of a message as the standard decoder.
+// FuzzParse checks that Parse accepts only valid JSON and finds the same id, params and
+// result as encoding/json, and that OneLine returns an equal message on one line.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":[1,{"y":"}\\\""}],"z":null}}`)
 	f.Add(`{"jsonrpc":"2.0","id":"q","result":{"a":-1.5e3,"b":[[],{}]}}`)

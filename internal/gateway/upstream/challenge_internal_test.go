@@ -31,6 +31,6 @@ func TestBearerParams(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		bearerParams(rapid.StringMatching(`([Bb]earer|Basic|,| |=|"|\\|a|:)*`).Draw(t, "header")) // terminates for any input
+		bearerParams(rapid.StringMatching(`([Bb]earer|Basic|,| |=|"|\\|a|:)*`).Draw(t, "header")) // The parser terminates for any input.
 	})
 }

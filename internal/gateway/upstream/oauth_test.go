@@ -214,7 +214,7 @@ func TestTokenExpiresInUse(t *testing.T) {
 	}
 	calls.Wait()
 	given, done := i.counts()
-	// Each session has a notification stream, which may arrive late.
+	// Each session also opens a notification stream, possibly after the calls.
 	if done -= before; given != 2 || done < 8 || done > 10 {
 		t.Errorf("8 calls made %d requests with %d tokens", done, given)
 	}

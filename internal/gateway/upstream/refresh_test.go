@@ -53,9 +53,10 @@ func TestNextProcessIsAskedForItsLists(t *testing.T) {
 	waitForTool(u, "updated", changed)
 }
 
-// After the connection to a server of 2026-07-28 was interrupted, its lists are fetched
-// again, and followed resources are reported as updated: the server does not repeat what it
-// has reported in the meantime. This holds too if the server itself ended the subscription.
+// TestInterruptedSubscriptionIsCaughtUp checks that after the connection to a server of
+// protocol version 2026-07-28 was interrupted, its lists are fetched again and followed
+// resources are reported as updated, because the server does not repeat lost notifications.
+// The same holds if the server ended the subscription.
 func TestInterruptedSubscriptionIsCaughtUp(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(w http.ResponseWriter, id json.RawMessage){
