@@ -222,7 +222,7 @@ func TestEachReportsErrors(t *testing.T) {
 		t.Errorf("an error with a code: %v", err)
 	}
 	if runtime.GOOS == "windows" {
-		return // the system reports a file in place of the directory like a missing directory
+		return // Windows reports a missing directory if a file is in its place
 	}
 	if err := errors.Join(os.Rename(f.Dir(), f.Dir()+"-moved"), os.WriteFile(f.Dir(), nil, 0o600)); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func setupAddedUp(t *testing.T, l checkpoint.Limits) (*rig, *countingIndex) {
 	t.Helper()
 	x := &countingIndex{}
 	r := openRig(t, checkpoint.ModeMemory, withLimits(l), func(o *checkpoint.Options) { x.Index = o.Index; o.Index = x })
-	r.mustSave(t, "first", bulkyContext(0)) // the first save calls Totals once for a different reason
+	r.mustSave(t, "first", bulkyContext(0)) // the first save of a service calls Totals one more time
 	return r, x
 }
 
@@ -73,7 +73,7 @@ func TestQuotaCacheConcurrent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the saves are sequential, so there is nothing for the race detector to find")
 	}
-	const most, saves = 200_000, 105 // the first five saves skip the sum
+	const most, saves = 200_000, 105 // enough saves to approach the limit
 	change := withLimits(checkpoint.Limits{PerSeries: 10_000, TotalBytes: most, CheckpointBytes: 2000, Clean: 1})
 	x := &countingIndex{}
 	first := openRig(t, checkpoint.ModeMemory, change, func(o *checkpoint.Options) { x.Index = o.Index; o.Index = x })

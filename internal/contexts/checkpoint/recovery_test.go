@@ -307,7 +307,7 @@ func TestSweep(t *testing.T) {
 	r.clock.Add(60 * 24 * time.Hour)
 	done, err = r.Maintain(t.Context())
 	mustSucceed(t, err)
-	if done.Swept.Blobs != 1 { // a blob without a readable header, after a month
+	if done.Swept.Blobs != 1 { // a blob without a readable header is kept for a month
 		t.Errorf("the later sweep returned %+v", done.Swept)
 	}
 }
