@@ -76,7 +76,8 @@ func mustNext(t testing.TB, p *engine.Program, completed []string, context map[s
 	return res
 }
 
-// Engine keys with invalid values from the caller still lead to a valid answer.
+// TestInvalidEngineKeysAreIgnored checks that a walk starts at its first step even if the
+// caller sends invalid values of the engine's keys.
 func TestInvalidEngineKeysAreIgnored(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, bigLoop)

@@ -8,9 +8,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// TestStepDeadEnd checks that a required step declares a dead end if it checks a variable
-// that only the workflow sets and that does not have the required value. In all other cases
-// it does not.
+// TestStepDeadEnd checks that a required step is a dead end if its validate action requires
+// a different value of a variable that only the workflow sets. The step is not a dead end
+// if the variable has the required value or the step is optional.
 func TestStepDeadEnd(t *testing.T) {
 	t.Parallel()
 	w := func(agreed, required bool) engine.Position {
@@ -34,9 +34,9 @@ func TestStepDeadEnd(t *testing.T) {
 	}
 }
 
-// TestOptionalPhaseDeadEnd checks that a step that no call completes declares a dead end in
-// an optional phase as long as the phase cannot be skipped, because no condition decides the
-// phase after it. Exactly then all calls are refused.
+// TestOptionalPhaseDeadEnd checks a step of an optional phase that no output completes. The
+// step is a dead end, and all calls are refused, only if no transition of the phase is
+// decided.
 func TestOptionalPhaseDeadEnd(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -85,8 +85,8 @@ func TestOptionalPhaseDeadEnd(t *testing.T) {
 	}
 }
 
-// TestExitDeadEnd checks that a phase declares a dead end if no value of the variable's
-// declared type leaves the phase, and does not if there is one.
+// TestExitDeadEnd checks that the exit of a phase is a dead end if its transition requires
+// a value that does not have the declared type of the variable.
 func TestExitDeadEnd(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[any]bool{"done": false, true: true} {

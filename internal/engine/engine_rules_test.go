@@ -223,7 +223,8 @@ func TestStepWithoutActiveCriteriaNeedsOutput(t *testing.T) {
 	}
 }
 
-// Events that are not possible are an error, never a panic or a silent change.
+// TestFoldRejectsMismatchedEvents checks that Fold returns a conflict for events that no
+// legal commands result in.
 func TestFoldRejectsMismatchedEvents(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, guarded)
@@ -311,7 +312,8 @@ func TestRevisedStepIsRepeated(t *testing.T) {
 	}
 }
 
-// An output that is blank for criteria is also blank for a step without criteria.
+// TestBlankOutputIsRefused checks that a step without criteria refuses an output that is
+// empty or only white space.
 func TestBlankOutputIsRefused(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, `[{"id":"one","title":"One","prompt":"p"}]`)
@@ -323,7 +325,8 @@ func TestBlankOutputIsRefused(t *testing.T) {
 	}
 }
 
-// Outside its loop a loop's variable is unset, and its placeholder remains.
+// TestLoopVariableIsUnsetOutsideLoop checks that a loop's variable is unset before the
+// loop, so that its placeholder remains in the prompt.
 func TestLoopVariableIsUnsetOutsideLoop(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, `[{"id":"before","title":"B","prompt":"Round {{currentIteration}} of {{name}}."},
@@ -338,7 +341,8 @@ func TestLoopVariableIsUnsetOutsideLoop(t *testing.T) {
 	}
 }
 
-// A loop ends after its maximum of iterations and waits for no variable.
+// TestMaximumIterationsEndLoopBeforeCondition checks that a loop that has reached its
+// maximum of iterations ends without waiting for a variable of its condition.
 func TestMaximumIterationsEndLoopBeforeCondition(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, `[{"id":"loop","type":"loop","title":"L","loop":{"type":"while","maxIterations":2,

@@ -11,8 +11,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// An agent's placeholder is refused in every field, and content in the same field is not. A
-// person may write what they like.
+// TestPlaceholderOfEachField checks that an agent's output, notes, skip reason and answer
+// note are refused if they are a placeholder, and not if they have content. A person's note
+// may be a placeholder.
 func TestPlaceholderOfEachField(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, guarded)
@@ -51,10 +52,10 @@ func TestPlaceholderOfEachField(t *testing.T) {
 	}
 }
 
-// TestPlaceholdersInContext checks that an ellipsis and the texts of the position are no
-// value of a variable, that a variable that the run asks for has no placeholder as value,
-// and that the user's data, the values that the definition tests for, and the run's own
-// values are accepted.
+// TestPlaceholdersInContext checks which values of variables are refused as placeholders:
+// an ellipsis and a text of the position for any variable, and any placeholder for a
+// variable that the run asks for. Values that the definition tests for, default values and
+// other data of the user are accepted.
 func TestPlaceholdersInContext(t *testing.T) {
 	t.Parallel()
 	p := engine.CompilePhases(&phases.Workflow{
@@ -96,8 +97,9 @@ func TestPlaceholdersInContext(t *testing.T) {
 	}
 }
 
-// TestTextsOfThePositionAreNoOutput checks that the criteria, the prompt and the issues of a
-// refusal are no output, although they contain the text that the criteria require.
+// TestTextsOfThePositionAreNoOutput checks that the prompt, the description of the output
+// field, the criteria and the issues of a refusal are refused as output, although some of
+// them contain the text that the criteria require.
 func TestTextsOfThePositionAreNoOutput(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, `[{"id":"one","title":"One","prompt":"Write DONE when it works.","validationCriteria":[
@@ -119,8 +121,9 @@ func TestTextsOfThePositionAreNoOutput(t *testing.T) {
 	}
 }
 
-// The variables that a workflow reads are known to the compression of a context: those of
-// conditions, texts, loops and confirmations, with the variables of the loops' rounds.
+// TestHintsNameTheVariablesThatAreRead checks that Hints names the variables that a
+// workflow reads in conditions, texts, loops, confirmations and actions, and the variables
+// of its loops.
 func TestHintsNameTheVariablesThatAreRead(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, `[
@@ -154,9 +157,9 @@ func TestHintsNameTheVariablesThatAreRead(t *testing.T) {
 	}
 }
 
-// The form of a step lists each variable that fails a check of the step, with the
-// description and the type of its declaration. It never lists only the value that would
-// pass the check.
+// TestFormDescribesDeclaredVariables checks that the form of a step lists each variable
+// that fails a validate action of the step, with its declared description and type. The
+// form does not offer only the value that would pass.
 func TestFormDescribesDeclaredVariables(t *testing.T) {
 	t.Parallel()
 	validate := func(name string, value any) phases.Action {
@@ -182,7 +185,8 @@ func TestFormDescribesDeclaredVariables(t *testing.T) {
 	}
 }
 
-// A gate shows what must be known before the question is asked.
+// TestGateShowsItsPrerequisite checks that the prompt of a checkpoint contains its
+// prerequisite, and is empty for a checkpoint without one.
 func TestGateShowsItsPrerequisite(t *testing.T) {
 	t.Parallel()
 	w := reviewWorkflow()
@@ -199,8 +203,8 @@ func TestGateShowsItsPrerequisite(t *testing.T) {
 	}
 }
 
-// A list without items passes its loop, and what follows begins from its start: the next
-// loop, the checkpoint or the decision.
+// TestEmptyLoopIsPassed checks that a run skips a loop over an empty list and continues
+// with the next loop, checkpoint or decision.
 func TestEmptyLoopIsPassed(t *testing.T) {
 	t.Parallel()
 	loop := func(id, over string) phases.Loop {
@@ -240,8 +244,8 @@ func TestEmptyLoopIsPassed(t *testing.T) {
 	}
 }
 
-// Recheck and FoldFrom refuse an event of a legal walk if its phase, its item, its step, its round or
-// its target was changed: the numbers of an event cannot lead a run elsewhere.
+// TestRecheckComparesNumbers checks that Recheck and FoldFrom refuse the events of a legal
+// walk if the phase, item, step, round or target of one event is changed.
 func TestRecheckComparesNumbers(t *testing.T) {
 	t.Parallel()
 	p := engine.CompilePhases(reviewWorkflow())

@@ -7,7 +7,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// FuzzNext checks that Next accepts any input, and its own answer as the next input.
+// FuzzNext checks that Next does not panic, and that it accepts the context of its own
+// answer.
 func FuzzNext(f *testing.F) {
 	for _, seed := range []string{
 		`{"completed":[],"context":{}}`,

@@ -59,8 +59,8 @@ func allClients() []client { return []client{echo, own} }
 // walker walks a program to its end.
 type walker struct {
 	client client
-	// vars are set before the first step. sets are set after a step, by its ID and its
-	// number of completions.
+	// vars are set before the first step. sets is called after each step with the ID of the
+	// step, the number of its completions, and the variables of the next call.
 	vars map[string]any
 	sets func(id string, nth int, vars map[string]any)
 	most int

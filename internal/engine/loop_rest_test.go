@@ -38,8 +38,9 @@ func TestLoopRestIsReported(t *testing.T) {
 	}
 }
 
-// TestPhaseLoopRestIsReported checks that a phase workflow reports such a loop too: in its
-// rounds, and at the gate that follows it.
+// TestPhaseLoopRestIsReported checks that a run of a phase workflow reports a loop that
+// maxIterations ends before the end of its list: in the rounds of the loop, and at the gate
+// after it.
 func TestPhaseLoopRestIsReported(t *testing.T) {
 	t.Parallel()
 	p := engine.CompilePhases(&phases.Workflow{ID: "w", InitialPhase: "a", Phases: []phases.Phase{{
@@ -80,8 +81,8 @@ func TestLoopPrompt(t *testing.T) {
 	}
 }
 
-// TestNextReportsSkippedItems checks that the prompt of a stateless call names a loop
-// without a list, and a loop that leaves out items, once.
+// TestNextReportsSkippedItems checks that the prompt of a stateless call reports a loop
+// that was skipped because it has no list. A loop that left out items is reported once.
 func TestNextReportsSkippedItems(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, eachFile)
@@ -104,9 +105,9 @@ func TestNextReportsSkippedItems(t *testing.T) {
 	}
 }
 
-// TestOptionalPhaseSaysSo checks that the prompt of every required step of an optional
-// phase states that the rest of the phase can be skipped, and that the skip leaves the
-// phase.
+// TestOptionalPhaseSaysSo checks that the prompt of a required step of an optional phase
+// states that the rest of the phase can be skipped, and that the skip leaves the phase. A
+// required phase cannot be skipped.
 func TestOptionalPhaseSaysSo(t *testing.T) {
 	t.Parallel()
 	step := func(id string) phases.Step { return phases.Step{ID: id, Name: id, Required: true} }

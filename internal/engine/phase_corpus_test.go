@@ -9,8 +9,10 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// Every allowed combination of checkpoint answers leads to a terminal phase of each corpus
-// definition. Unset variables are set to true, and a bounded number of times to false.
+// TestPhasesCorpusCompletesWithEveryAnswer explores the runs of a corpus workflow with
+// every answer to every gate. No command is refused, every path is bounded, and at least
+// one path reaches the end. Each path sets the variables that it waits for to true, and up
+// to twice to false.
 func TestPhasesCorpusCompletesWithEveryAnswer(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "corpus", "phases", "work-package", "work-package.json"))
@@ -51,7 +53,8 @@ type answerExplorer struct {
 	ends int
 }
 
-// exploreFrom continues from a state; it sets at most falses variables to false.
+// exploreFrom explores the runs that continue from a state. It sets variables to false at
+// most falses times.
 func (w *answerExplorer) exploreFrom(s engine.State, falses, depth int) {
 	seq := s.Seq
 	s.Seq, s.Steps = 0, 0 // counters do not change the next events
@@ -104,8 +107,8 @@ func (w *answerExplorer) exploreFrom(s engine.State, falses, depth int) {
 	}
 }
 
-// assertNeeds sets the variables that a run waits for: lists for loops, and value for all
-// other variables.
+// assertNeeds returns a command that sets the variables that a run waits for: a list for
+// each loop, and value for all other variables.
 func (w *answerExplorer) assertNeeds(pos engine.Position, value bool) []engine.Command {
 	vars := map[string]any{}
 	for _, n := range pos.Needs {

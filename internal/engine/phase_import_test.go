@@ -75,8 +75,8 @@ func TestImportRejectsUnknownItems(t *testing.T) {
 	}
 }
 
-// Before its first phase a run is at the initial phase, which may differ from the first of
-// the list.
+// TestDocumentBeforeFirstPhase checks that the state document of a run before its first
+// phase has the number of the initial phase, which is not the first phase of the list here.
 func TestDocumentBeforeFirstPhase(t *testing.T) {
 	t.Parallel()
 	w := reviewWorkflow()

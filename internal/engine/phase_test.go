@@ -18,7 +18,8 @@ func equalsCondition(name string, value any) *expr.Expr {
 	return expr.ParseStrict(map[string]any{"type": "simple", "variable": name, "operator": "==", "value": value})
 }
 
-// reviewWorkflow returns a workflow with every construct of the dialect.
+// reviewWorkflow returns a workflow with every part of a phase: actions, steps, a loop, a
+// decision, checkpoints and transitions.
 func reviewWorkflow() *phases.Workflow {
 	step := func(id string) phases.Step { return phases.Step{ID: id, Name: "Do " + id, Required: true} }
 	optional := phases.Step{ID: "optional", Name: "Maybe"}
@@ -248,7 +249,8 @@ func TestPhasesSkipsAndReturns(t *testing.T) {
 	}
 }
 
-// A break ends a loop between two steps; the maximum ends it regardless of its condition.
+// TestPhasesLoops checks how many rounds a loop has, depending on its condition, its list,
+// its maximum and its break condition.
 func TestPhasesLoops(t *testing.T) {
 	t.Parallel()
 	loop := func(l phases.Loop) *engine.PhaseProgram {
@@ -290,8 +292,10 @@ func TestPhasesLoops(t *testing.T) {
 	}
 }
 
-// At every prefix of a command's events the position equals that of the whole command, and
-// the imported document of the run has the same position.
+// TestPhasesPrefixesAndDocuments checks that a run that is cut off after the first event of
+// a command has the same position as after the whole command. The import of the run's state
+// document leads to the same position, and the history of the document has the expected
+// kinds of events.
 func TestPhasesPrefixesAndDocuments(t *testing.T) {
 	t.Parallel()
 	p := engine.CompilePhases(reviewWorkflow())
@@ -362,8 +366,8 @@ func TestPhasesPrefixesAndDocuments(t *testing.T) {
 	}
 }
 
-// With any legal answers a run ends or waits for a named input; it never loops without
-// input.
+// TestPhasesRandomWalksEnd checks that no random legal command is refused, and that a
+// waiting run names the variables that it needs.
 func TestPhasesRandomWalksEnd(t *testing.T) {
 	t.Parallel()
 	p := engine.CompilePhases(reviewWorkflow())
@@ -396,7 +400,8 @@ func TestPhasesRandomWalksEnd(t *testing.T) {
 	}
 }
 
-// A state document of a step workflow has one phase and numbers its items.
+// TestStepsDocument checks that the state document of a step workflow has one phase, in
+// which steps and loops are numbered together.
 func TestStepsDocument(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, guarded)
@@ -427,7 +432,8 @@ func TestStepsDocument(t *testing.T) {
 	}
 }
 
-// Recheck decides unauthenticated events again and detects every edit.
+// TestRecheckDetectsForgedEvents checks that Recheck accepts every prefix of the events of
+// a legal run, and refuses the events if one of them is edited or removed.
 func TestRecheckDetectsForgedEvents(t *testing.T) {
 	t.Parallel()
 	walks := map[string]struct {
@@ -496,7 +502,8 @@ func TestRecheckDetectsForgedEvents(t *testing.T) {
 	}
 }
 
-// A cycle of phases without work stops the run, not the server.
+// TestPhasesCycleWithoutWorkStops checks that a run in a cycle of phases without steps
+// waits for the variable that ends the cycle.
 func TestPhasesCycleWithoutWorkStops(t *testing.T) {
 	t.Parallel()
 	p := engine.CompilePhases(&phases.Workflow{ID: "w", Title: "W", InitialPhase: "a", Phases: []phases.Phase{

@@ -12,9 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
-// An imported run is at the position of its document: before the first phase only if
-// nothing has happened, at the entry of a phase if nothing has happened in the phase,
-// otherwise at its step, in its loop or after its completed steps.
+// TestImportedPosition checks where the import of a state document places a run: before the
+// first phase, at the entry of a phase, at a step, in a loop, or at a checkpoint.
 func TestImportedPosition(t *testing.T) {
 	t.Parallel()
 	p := engine.CompilePhases(reviewWorkflow())
@@ -73,9 +72,10 @@ func entryWorkflow(entry, exit []phases.Action) *phases.Workflow {
 	}
 }
 
-// At the entry and the exit of a phase, a run asks only for the conditions that the engine
-// cannot evaluate, all of them together. The engine evaluates the conditions on variables
-// itself, in their order. The title states whether the phase is entered or left.
+// TestConditionsOfEntryAndExit checks that a run asks in one step for consecutive entry or
+// exit conditions that the engine cannot evaluate, and that it waits for the variable of a
+// condition on a variable. The title of the step states whether the phase is entered or
+// left.
 func TestConditionsOfEntryAndExit(t *testing.T) {
 	t.Parallel()
 	ask := func(what string) phases.Action {
@@ -117,8 +117,8 @@ func TestConditionsOfEntryAndExit(t *testing.T) {
 	}
 }
 
-// A validate action without a value asks for a variable to be set to any value. A validate
-// action with a value asks for that value.
+// TestConditionWithoutAValue checks that a validate action without a value requires any
+// value except null, and that one with a value requires that value.
 func TestConditionWithoutAValue(t *testing.T) {
 	t.Parallel()
 	exists := phases.Action{Action: phases.ActionValidate, Target: "owner", Message: "somebody owns it"}
@@ -142,7 +142,8 @@ func TestConditionWithoutAValue(t *testing.T) {
 	}
 }
 
-// A run that has not started is at no step and shows no instruction.
+// TestRunBeforeItsStart checks that the position of a run that has not started has the kind
+// of the end and no other fields.
 func TestRunBeforeItsStart(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]engine.Flow{"steps": compileSteps(t, threeSteps), "phases": engine.CompilePhases(reviewWorkflow())} {
@@ -152,9 +153,9 @@ func TestRunBeforeItsStart(t *testing.T) {
 	}
 }
 
-// A function is defined once, even if a step names it several times. A caller of
-// workflow_next gets the step's own functions with the step, and only the others as
-// guidance; a run gets all of them with its position.
+// TestEachFunctionIsDefinedOnce checks that an answer defines a function once, even if a
+// step names it several times. workflow_next returns a step's own functions with the step
+// and the others as guidance; the position of a run contains all of them.
 func TestEachFunctionIsDefinedOnce(t *testing.T) {
 	t.Parallel()
 	p := compileAll(t, `{"id":"probe","name":"P","description":"d","version":"1.0.0",
@@ -178,9 +179,9 @@ func TestEachFunctionIsDefinedOnce(t *testing.T) {
 	}
 }
 
-// A list of completed steps is divided into rounds in its order: a step that applies in a
-// round belongs to it, also if its condition reads the round and a variable of the caller,
-// and would hold in a later round too.
+// TestCompletedStepsBelongToTheirRound checks that Next assigns completed steps to the
+// rounds of a loop in the order of the list. The condition of one step reads the round
+// number and a variable of the caller.
 func TestCompletedStepsBelongToTheirRound(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, `[

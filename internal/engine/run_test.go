@@ -56,7 +56,9 @@ func humanAnswer(id string) engine.Command {
 	return engine.Command{Continue: &engine.Continue{Answer: &engine.Answer{OptionID: id}, Person: true}}
 }
 
-// A gate with human approval is marked as such, and accepts a person's answer.
+// TestHumanApprovalGate checks that a gate with human approval is marked as such and
+// accepts a person's answer, and that a variable set with an output does not disable the
+// gate.
 func TestHumanApprovalGate(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, personal)
@@ -147,8 +149,9 @@ func TestRunThroughGatesWaitsAndLoops(t *testing.T) {
 	}
 }
 
-// A waiting run lists all values that the workflow compares the variable with, and suggests
-// none of several, because an agent would take the first one.
+// TestWaitingRunListsAllValues checks the needs and the form of a run that waits for a
+// text, a list, a number or a boolean. The texts that the workflow compares a variable with
+// are listed but are not choices, because an agent would take the first one.
 func TestWaitingRunListsAllValues(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, `[
@@ -313,7 +316,8 @@ func TestIllegalCommandsAreRefused(t *testing.T) {
 	}
 }
 
-// A loop's list and count are pinned at its start.
+// TestLoopKeepsInitialList checks that later changes of a loop's list do not affect the
+// loop.
 func TestLoopKeepsInitialList(t *testing.T) {
 	t.Parallel()
 	p := compileSteps(t, `[{"id":"the-loop","type":"loop","title":"L","loop":{"type":"forEach","items":"list","maxIterations":9},"body":[{"id":"work","title":"W","prompt":"w"}]}]`)
@@ -328,8 +332,8 @@ func TestLoopKeepsInitialList(t *testing.T) {
 	}
 }
 
-// Every random run ends after legal commands; no legal command is refused; the state is the
-// fold of the events; repeated decisions are equal.
+// TestRandomLegalRunsEnd checks that random runs with legal commands end, that no legal
+// command is refused, and that a repeated decision results in the same events.
 func TestRandomLegalRunsEnd(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -366,8 +370,8 @@ func TestRandomLegalRunsEnd(t *testing.T) {
 	})
 }
 
-// checkFolds folds the events and every prefix of them, as read from a journal. Each prefix
-// must allow a next command.
+// checkFolds folds the events and a random prefix of them, as read from a journal. The
+// prefix must allow a next command.
 func checkFolds(t *rapid.T, p *engine.Program, log []engine.Event, want engine.State) {
 	stored, err := json.Marshal(log)
 	if err != nil {

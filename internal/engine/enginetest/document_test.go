@@ -16,7 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// stateSchema is the published schema of state documents.
+// stateSchema compiles the published schema of state documents.
 func stateSchema(t testing.TB) *jsonschema.Schema {
 	t.Helper()
 	text, err := jsonschema.UnmarshalJSON(bytes.NewReader(phases.Schema(phases.KindState)))
@@ -154,8 +154,8 @@ type importedRun struct {
 	text string
 }
 
-// sendToImports sends a command to the imported runs too. After an exit an imported run
-// decides the transition again, because a document does not contain it.
+// sendToImports sends a command of the original run to its imported copies. After an exit,
+// an imported run decides the transition again, because a document does not contain it.
 func (d *documentChecker) sendToImports(c command) {
 	d.Helper()
 	c.person = true

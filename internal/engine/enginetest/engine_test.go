@@ -22,11 +22,10 @@ type flowEngine struct {
 type engineView struct {
 	status   string
 	position engine.Position
-	// whole is the answer as JSON.
+	// whole is the position as JSON.
 	whole string
 }
 
-// refusalView is a refusal.
 type refusalView struct {
 	rule, message string
 	whole         string

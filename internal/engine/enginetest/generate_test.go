@@ -56,7 +56,6 @@ func drawValue(d randomSource, name string) any {
 	return drawFrom[any](d, "large", 1.0, true, nil, []any{"a"}, object{"done": true})
 }
 
-// drawDefinition draws a definition.
 func drawDefinition(d randomSource) *definition {
 	g := &generator{randomSource: d, def: &definition{id: "random", rules: oneIn(d, 2)}, serial: 100 * d.intBelow(90)}
 	for _, name := range variableNames() {

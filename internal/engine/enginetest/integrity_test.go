@@ -88,7 +88,8 @@ func TestIllegalCommandsAreRefused(t *testing.T) {
 	forEachWorkflow(t, 120, (*walk).runWalk)
 }
 
-// The same test with rapid, because it shrinks failing cases.
+// TestIllegalCommandsAreRefusedRapid runs the walks of TestIllegalCommandsAreRefused with
+// rapid, which shrinks failing cases.
 func TestIllegalCommandsAreRefusedRapid(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

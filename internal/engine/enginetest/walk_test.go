@@ -42,7 +42,6 @@ func (n *counts) totalIllegal() int {
 	return sum
 }
 
-// writeTo writes the counts.
 func (n *counts) writeTo(w io.Writer) {
 	fmt.Fprintf(w, "%d workflows (%d more have cycles of skipped phases and do not load), %d runs (%d completed, %d stuck by their workflow, the rest aborted), %d legal commands, none refused; %d illegal commands, all refused\n",
 		n.definitions, n.refused, n.runs, n.completed, n.stuck, n.legal, n.totalIllegal())
@@ -148,7 +147,6 @@ func (w *walk) startRun() {
 	w.accepted = []command{start}
 }
 
-// sendLegal sends a legal command.
 func (w *walk) sendLegal(p place, c command) {
 	w.Helper()
 	s, d := w.engine.sendCommand(c)
