@@ -19,7 +19,7 @@ steps:
     prompt: Read the whole diff.
 `
 
-// A valid document is returned with its kind and the hash that pins its meaning.
+// Parse returns a valid document with its dialect, its kind and the hash of its content.
 func ExampleParse() {
 	document, err := validate.Parse([]byte(note), validate.Options{File: "release-note.yaml"})
 	if err != nil {
@@ -33,7 +33,7 @@ func ExampleParse() {
 	// sha256:5f89
 }
 
-// All errors are reported together, each with its position and its fix.
+// Parse reports all errors of a document together, each with its line and its code.
 func ExampleParse_invalid() {
 	_, err := validate.Parse([]byte("id: x\nsteps: []\n"), validate.Options{Dialect: guideway.DialectSteps})
 	var invalid *validate.Error
@@ -50,7 +50,7 @@ func ExampleParse_invalid() {
 	// 2 list-empty
 }
 
-// Safe is for editors: it never returns an error, and reports warnings too.
+// Safe returns warnings in addition to errors, for example for an editor.
 func ExampleSafe_warnings() {
 	result := validate.Safe([]byte(note+"    runCondition: { var: size, equals: large }\n"), validate.Options{File: "release-note.yaml"})
 	fmt.Println(result.Valid())
@@ -73,7 +73,7 @@ func ExampleSafe_hooks() {
 	// Output: error call-missing end
 }
 
-// The schema of a kind of document is for editors.
+// Schema returns the JSON Schema of a kind of document, and nil for an unknown dialect.
 func ExampleSchema() {
 	schema := validate.Schema(guideway.DialectPhases, "workflow")
 	fmt.Println(len(schema) > 0, validate.Schema("nothing", "") == nil)

@@ -204,7 +204,7 @@ func TestGateShowsItsPrerequisite(t *testing.T) {
 }
 
 // TestEmptyLoopIsPassed checks that a run skips a loop over an empty list and continues
-// with the next loop, checkpoint or decision.
+// with the next loop, the checkpoint or the next phase.
 func TestEmptyLoopIsPassed(t *testing.T) {
 	t.Parallel()
 	loop := func(id, over string) phases.Loop {

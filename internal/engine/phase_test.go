@@ -433,7 +433,8 @@ func TestStepsDocument(t *testing.T) {
 }
 
 // TestRecheckDetectsForgedEvents checks that Recheck accepts every prefix of the events of
-// a legal run, and refuses the events if one of them is edited or removed.
+// a legal run, and refuses the events if one of them is edited or one before the last is
+// removed.
 func TestRecheckDetectsForgedEvents(t *testing.T) {
 	t.Parallel()
 	walks := map[string]struct {

@@ -30,8 +30,9 @@ func listRefused(t *testing.T, s *run.Service, runID string) []run.Refused {
 	return list
 }
 
-// A flood of one refusal is bounded and does not hide another refusal, even if other
-// processes send it. At a new position, the count starts at zero.
+// TestAFloodHidesNoRefusal checks that a position records at most 100 refusals by one rule,
+// even of several processes, and still records a refusal by another rule. At the next
+// position, the count starts at zero.
 func TestAFloodHidesNoRefusal(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -101,10 +102,10 @@ func TestRefusedOutputsAreKept(t *testing.T) {
 	}
 }
 
-// A form that was closed without an answer is recorded as an event, whose kind depends on
-// whether a person saw the form. The event does not change the position, the number of such
-// events is limited for each position, and none is recorded at another position or for
-// another user.
+// TestRecordDecline checks that a form that was closed without an answer is recorded as an
+// event that does not change the position. The kind of the event depends on whether a
+// person saw the form. A position records at most 20 of these events; none is recorded for
+// an earlier position or another user.
 func TestRecordDecline(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)

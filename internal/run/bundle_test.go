@@ -87,9 +87,9 @@ func TestForgedStateInABundleIsRefused(t *testing.T) {
 	}
 }
 
-// TestImportsObeyPersonGates checks that all gates of an imported run require human
-// approval if those of new runs do, and that an agent imports no approval of a run without
-// this rule.
+// TestImportsObeyPersonGates checks imports by a service whose gates all require human
+// approval. The gates of the imported run require it too, and an agent's import does not
+// keep answers that were given without it. A person's import keeps them.
 func TestImportsObeyPersonGates(t *testing.T) {
 	t.Parallel()
 	lenient := newTestBench(t)
@@ -148,9 +148,10 @@ func TestImportsObeyPersonGates(t *testing.T) {
 	}
 }
 
-// TestAgentCannotImportAnAbortedRun checks that an agent cannot continue a run that a person
-// aborted by an import of its bundle, not even without the events at its end. A person can,
-// and so can an agent after its own abort.
+// TestAgentCannotImportAnAbortedRun checks that an agent cannot import a bundle of a run
+// that a person aborted, even if the bundle is older than the abort or lacks its last
+// events. A person and another user can import it. After its own abort, an agent can import
+// the run.
 func TestAgentCannotImportAnAbortedRun(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// TestGet checks that Get returns the same as GetWithEvents except for the events, that
-// Events returns the events, and that neither returns anything to another user.
+// TestGet checks that Get returns the same as GetWithEvents except for the events, and that
+// Events returns the last event. Get and Events return an error to another user.
 func TestGet(t *testing.T) {
 	t.Parallel()
 	b, ctx := newTestBench(t), t.Context()

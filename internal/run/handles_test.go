@@ -43,7 +43,7 @@ func TestIssuedHandles(t *testing.T) {
 		t.Errorf("another's handle: %v", err)
 	}
 
-	// After another process continues the run, the first handle is stale and refused.
+	// After another process continues the run, the handle of this process is stale.
 	moved, err := other.Continue(t.Context(), agentCaller(), run.ContinueRequest{Handle: a.Handle, Output: "agreed"})
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func TestMarksMoveNothing(t *testing.T) {
 	if d, err := b.Get(t.Context(), agentCaller(), run.Ref{Handle: forked.Handle}); err != nil || cmp.Diff(want, d.Marks) != "" {
 		t.Errorf("the fork has the marks %v, %v", d, err)
 	}
-	// Marks survive many commands and snapshots.
+	// The marks remain after further commands and a snapshot.
 	h := mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "PLAN " + strings.Repeat("x", 9000)}).Handle
 	h = mustContinue(t, b.Service, run.ContinueRequest{Handle: h, Output: "ok"}).Handle
 	mustContinue(t, b.Service, run.ContinueRequest{Handle: h, Answer: confirmAnswer()})
@@ -95,7 +95,8 @@ func TestMarksAreRefused(t *testing.T) {
 	checkRule(t, err, run.RuleUnknownHandle)
 }
 
-// TestAdmitSetsNothing checks that Admit applies the rules of Continue and sets nothing.
+// TestAdmitSetsNothing checks that Admit accepts a variable, refuses one that only the
+// server sets, and changes neither the variables nor the handle.
 func TestAdmitSetsNothing(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)

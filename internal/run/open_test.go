@@ -13,7 +13,8 @@ import (
 func errorOf[T any](_ T, err error) error { return err }
 
 // TestEveryFirstCallOpensTheStore checks that any call can be the first one of a service:
-// it opens the store and returns its error, and the next call retries.
+// the call opens the store and returns the error of opening it, and the next call tries
+// again.
 func TestEveryFirstCallOpensTheStore(t *testing.T) {
 	t.Parallel()
 	source := newTestBench(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// shippingWorkflow is a phase workflow with every element that an agent might try to
-// bypass.
+// shippingWorkflow is a phase workflow with required and optional steps, a checkpoint, a
+// decision and a human approval.
 const shippingWorkflow = `{"id":"shipping","version":"1.0.0","title":"Ship it","initialPhase":"make",
 "variables":[{"name":"approved","type":"boolean","required":false,"defaultValue":false},
   {"name":"tests","type":"number","required":false},{"name":"urgent","type":"boolean","required":false}],
@@ -28,9 +28,9 @@ const shippingWorkflow = `{"id":"shipping","version":"1.0.0","title":"Ship it","
   "transitions":[{"to":"ship","condition":{"type":"simple","variable":"approved","operator":"==","value":true}}]},
  {"id":"ship","name":"Ship","required":true,"steps":[{"id":"send","name":"SECRET LAST STEP","required":true}]}]}`
 
-// TestPhaseRunsCannotBeCheated makes each illegal move at each position of a phase
-// workflow. Each is refused by its rule and leaves the run unchanged, also in another
-// process, and the legal move works.
+// TestPhaseRunsCannotBeCheated tries illegal moves at each position of a phase workflow,
+// each time in a new process. Each move is refused by its rule and leaves the run
+// unchanged, and then the legal move is accepted.
 func TestPhaseRunsCannotBeCheated(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)

@@ -230,8 +230,8 @@ func fillForm(t testing.TB, next *run.Call, values map[string]any) run.ContinueR
 	return r
 }
 
-// TestNextIsLegal checks that the call that an answer suggests is legal with its fields
-// filled in, at every position where the input is known, and refused without them.
+// TestNextIsLegal checks that, at every position of a run, the call that the answer
+// suggests is legal with its fields filled in, and refused without them.
 func TestNextIsLegal(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -277,9 +277,9 @@ func TestRefusalsKeepTheRunWhereItIs(t *testing.T) {
 	mustContinue(t, b.Service, run.ContinueRequest{Handle: a.Handle, Output: "PLAN"})
 }
 
-// TestRepeatsAreIdempotent checks that the same handle with the same input returns the same
-// answer and adds no event: immediately, later, and in another process. Other input is
-// refused.
+// TestRepeatsAreIdempotent checks that a repeated command with an earlier handle returns
+// the same answer and adds no event, also in another process. Different input with this
+// handle is refused.
 func TestRepeatsAreIdempotent(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)

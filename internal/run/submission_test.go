@@ -27,9 +27,9 @@ func requireSubmission(t *testing.T, b *testBench, runID, step, output string) *
 	return got
 }
 
-// The output that a gate asks about is found by its event. Later events, such as marks and
-// refused attempts, do not hide it, neither in the process of the agent nor in another
-// process.
+// TestLaterEventsDoNotHideTheSubmission checks that the details of a run contain the output
+// that its gate asks about, even after many marks and refused attempts. This process and a
+// new one return the same output.
 func TestLaterEventsDoNotHideTheSubmission(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -69,8 +69,9 @@ func TestLaterEventsDoNotHideTheSubmission(t *testing.T) {
 	requireSubmission(t, b, fork.RunID, "plan", output)
 }
 
-// The checkpoint of a phase asks about the last output of the phase. A phase without an
-// output and a loop that has not started have none.
+// TestSubmissionOfCheckpointsAndLoops checks that a checkpoint asks about the last output
+// of its phase. A checkpoint of a phase without an output and the gate of a loop that has
+// not started ask about none.
 func TestSubmissionOfCheckpointsAndLoops(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)

@@ -16,7 +16,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// TestHumanApprovalIsNotImported checks that a human approval in a bundle is not accepted.
+// TestHumanApprovalIsNotImported checks that a human approval in a bundle is kept only if a
+// person imports the bundle.
 func TestHumanApprovalIsNotImported(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -40,8 +41,8 @@ func TestHumanApprovalIsNotImported(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreRecordedUpToABound checks that an agent that retries forever does not fill
-// the journal.
+// TestRefusalsAreRecordedUpToABound checks that 300 refused calls at one position add at
+// most 120 events to the journal.
 func TestRefusalsAreRecordedUpToABound(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -56,8 +57,7 @@ func TestRefusalsAreRecordedUpToABound(t *testing.T) {
 }
 
 // TestRecordedRefusalsOfAPosition checks that exactly the first 100 refusals of a rule at a
-// position are recorded, and that the count starts at zero at the next position, also in
-// another process.
+// position are recorded, and that the count starts at zero at the next position.
 func TestRecordedRefusalsOfAPosition(t *testing.T) {
 	t.Parallel()
 	const most = 100
@@ -234,7 +234,8 @@ func (d damagedHeads) Heads() (map[string]run.Head, error) {
 	return known, guideway.Errorf(guideway.CodeInvalid, "1 line of the head file is damaged")
 }
 
-// TestEventsByThePage checks that each page of events is verified.
+// TestEventsByThePage checks that pages of events are parts of the whole list, and that a
+// page with an edited event is refused.
 func TestEventsByThePage(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -348,7 +349,8 @@ func TestRecordMatchesTheEndOfItsChain(t *testing.T) {
 	}
 }
 
-// TestAFailedWriteChangesNothing checks that a command that cannot be stored has no effect.
+// TestAFailedWriteChangesNothing checks that a command that cannot be stored has no effect
+// and can be repeated.
 func TestAFailedWriteChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)
@@ -391,7 +393,7 @@ func TestAnAnswerOpensTheGateThatWasShown(t *testing.T) {
 }
 
 // TestTheCallersValuesAreCopied checks that changing the input after the call does not
-// change the run.
+// change the run, and that invalid UTF-8 in a goal is replaced.
 func TestTheCallersValuesAreCopied(t *testing.T) {
 	t.Parallel()
 	b := newTestBench(t)

@@ -256,8 +256,9 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// A directory may come from a malicious archive. It must not block, exhaust memory, cause
-// an endless search or disclose the text of another file.
+// TestHostileRepositories checks that Detect ignores a damaged or malicious repository: the
+// project is the directory itself, without a branch or a commit. The text of another file
+// is not disclosed.
 func TestHostileRepositories(t *testing.T) {
 	t.Parallel()
 	secret := "secret-of-another-file"

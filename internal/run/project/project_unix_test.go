@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Opening a pipe without a writer blocks.
+// TestPipesDoNotBlock checks that Detect does not open pipes in a repository, because
+// opening a pipe without a writer blocks.
 func TestPipesDoNotBlock(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"app/.git", "repo/.git/HEAD", "repo/.git/refs/heads/main", "repo/.git/packed-refs"} {

@@ -118,7 +118,8 @@ func TestCheckByHand(t *testing.T) {
 	}
 }
 
-// FuzzCheck checks random outputs against random JSON as criteria.
+// FuzzCheck checks that Check returns an error only for criteria that have an error
+// diagnostic, and issues only for invalid outputs.
 func FuzzCheck(f *testing.F) {
 	f.Add(`[{"type":"contains","value":"a","message":"m"},{"type":"length","min":1,"max":2,"message":"m"}]`, "a")
 	f.Add(`{"or":[{"type":"regex","pattern":"^(a+)+$","flags":"i"},{"not":{"type":"schema","schema":{"type":"object"}}}]}`, "{}")

@@ -23,7 +23,7 @@ func sampleValues() []any {
 	}
 }
 
-// variableNames are the variables of random conditions.
+// variableNames returns the variables of random conditions.
 func variableNames() []string { return []string{"x", "y"} }
 
 // drawCondition returns a condition as decoded JSON, which may be invalid if wild is true.
@@ -76,7 +76,8 @@ func drawVars(t *rapid.T, all bool) map[string]any {
 	return vars
 }
 
-// TestDecideAgreesWithHolds tests conditions whose variables are all set.
+// TestDecideAgreesWithHolds checks that Decide and Holds agree on conditions whose
+// variables are all set.
 func TestDecideAgreesWithHolds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -108,7 +109,7 @@ func TestDecideIsMonotone(t *testing.T) {
 	})
 }
 
-// TestDeMorgan tests De Morgan's laws in both logics.
+// TestDeMorgan checks De Morgan's laws for Holds and for Decide.
 func TestDeMorgan(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -123,7 +124,7 @@ func TestDeMorgan(t *testing.T) {
 	})
 }
 
-// TestConstantIsSound tests that Constant agrees with Holds for all variables.
+// TestConstantIsSound checks that Constant agrees with Holds for random variables.
 func TestConstantIsSound(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -181,7 +182,8 @@ func TestWordsAreUnambiguous(t *testing.T) {
 	})
 }
 
-// FuzzParse parses and evaluates any JSON as a condition, with any JSON as variables.
+// FuzzParse checks that no condition and no variables cause a panic, that Constant agrees
+// with Holds, and that Decide agrees with Holds if all variables are set.
 func FuzzParse(f *testing.F) {
 	f.Add(`{"var":"x","equals":1}`, `{"x":"1"}`)
 	f.Add(`{"and":[{"var":"x","gt":"0x"},{"not":{"or":[]}}]}`, `{"x":[1,{}]}`)

@@ -54,7 +54,7 @@ func loopText(members string) string {
 	return workflowText("", `,"loops":[{"id":"l","name":"L",`+members+`}]`)
 }
 
-// transitionText returns a minimal workflow with a condition.
+// transitionText returns a minimal workflow with a transition that has a condition.
 func transitionText(condition string) string {
 	return workflowText("", `,"transitions":[{"to":"p1","condition":`+condition+`}]`)
 }
@@ -166,8 +166,7 @@ func TestConformance(t *testing.T) {
 }
 
 // TestOriginalExamples parses the complete examples of the dialect's specification, if it
-// is available. Only the example with an empty list of phases violates the schema in the
-// same document.
+// is available. Only the first example is invalid: its list of phases is empty.
 func TestOriginalExamples(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../../shared/seeds/002_1ad3c5cb6ce7647a.txt")

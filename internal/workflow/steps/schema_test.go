@@ -49,8 +49,7 @@ func stepsAgreement(t *testing.T) *shapetest.Agreement {
 	}
 }
 
-// sampleDocuments returns the complete document, the invalid ones in testdata, and the
-// corpus.
+// sampleDocuments returns the documents in testdata and in the corpus.
 func sampleDocuments(t *testing.T) []string {
 	t.Helper()
 	var files []string
@@ -88,9 +87,9 @@ func mutationCount(file string) int {
 	return 40
 }
 
-// TestSeedSchemaAgrees compares Guideway's schema with WorkRail's schema, if the corpus is
-// available. Guideway's schema accepts four more operators and a loop's prompt. WorkRail's
-// schema does not check the parts of a rule's condition.
+// TestSeedSchemaAgrees checks that Guideway's schema and WorkRail's schema accept the same
+// documents, if the corpus is available. It leaves out what only Guideway's schema accepts,
+// and conditions, because WorkRail's schema does not check their parts.
 func TestSeedSchemaAgrees(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(corpusPath("spec/workflow.schema.json"))
@@ -124,7 +123,8 @@ func TestSeedSchemaAgrees(t *testing.T) {
 	}
 }
 
-// withoutOurs returns a document without the members that only Guideway's schema accepts.
+// withoutOurs removes what only Guideway's schema accepts from a document: approvals,
+// context rules and four operators.
 func withoutOurs(root *doc.Node) {
 	shapetest.Walk(root, "", func(n *doc.Node, _ doc.Pointer) {
 		n.Members = slices.DeleteFunc(n.Members, func(m doc.Member) bool { return m.Key == "approval" || m.Key == "contextRules" })
