@@ -84,7 +84,7 @@ func TestProjectHooksNeedApproval(t *testing.T) {
 	if err := os.Remove(d.file); err != nil {
 		t.Fatal(err)
 	}
-	d.wantCommand(app.ExitOK, "theirs is enabled but missing from project:", "hooks list --active")
+	d.wantCommand(app.ExitOK, "the hook graph theirs is enabled but missing from the source project:", "hooks list --active")
 	d.wantCommand(app.ExitOK, "Disabled theirs.", "hooks disable theirs")
 	d.wantCommand(app.ExitFailed, "is not enabled", "hooks disable theirs")
 }

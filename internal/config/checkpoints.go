@@ -14,7 +14,7 @@ type Checkpoints struct {
 	// the maximum size of all checkpoints, in bytes.
 	MaxContext, MaxSize, MaxSession, MaxTotal int64
 	// WarnAt is the percentage of a limit at which saves warn. CleanAt is the percentage of
-	// MaxTotal at which the least recently used sessions are removed.
+	// MaxTotal at which the checkpoints of the least recently used sessions are deleted.
 	WarnAt, CleanAt int
 	// Retention is how long the checkpoints of a session are kept without activity.
 	Retention time.Duration
@@ -90,7 +90,7 @@ func checkpointSettings() []Setting {
 		},
 		{
 			Name: "checkpoints.cleanAt", Kind: KindPercent, Flag: "checkpoints-clean-at", Env: "GUIDEWAY_CHECKPOINTS_CLEAN_AT",
-			Usage: "Percentage of the limit of all checkpoints at which the least recently used sessions are removed.",
+			Usage: "Percentage of the limit of all checkpoints at which the checkpoints of the least recently used sessions are deleted.",
 			field: func(c *Config) any { return &c.Checkpoints.CleanAt },
 		},
 	}

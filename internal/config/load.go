@@ -193,7 +193,7 @@ func (l *loader) warnAboutConflicts() {
 	if k.CleanAt < k.WarnAt {
 		l.addWarning(guideway.Diagnostic{
 			Code: "config-order", File: l.config.Origin("checkpoints.cleanAt").Name,
-			Message: fmt.Sprintf("sessions are removed at %d%% of the limit of all checkpoints, before the warning at %d%%", k.CleanAt, k.WarnAt),
+			Message: fmt.Sprintf("checkpoints of sessions are deleted at %d%% of the limit of all checkpoints, before the warning at %d%%", k.CleanAt, k.WarnAt),
 			Fix:     "set checkpoints.warnAt lower than checkpoints.cleanAt",
 		})
 	}

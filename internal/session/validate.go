@@ -60,7 +60,7 @@ func (v *validator) checkDashboard(data map[string]any) {
 	for name, most := range map[string]int{"progress": 100, "confidence": 10} {
 		if value := dashboard[name]; value != nil {
 			if _, ok := value.(json.Number); !ok {
-				v.addRemark("/dashboard/"+name, "found %s, %v; expected a number from 0 to %d", kindOf(value), clipText(fmt.Sprint(value)), most)
+				v.addRemark("/dashboard/"+name, "found %s, %q; expected a number from 0 to %d", kindOf(value), clipText(fmt.Sprint(value)), most)
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func (v *validator) checkDashboard(data map[string]any) {
 		if value := dashboard[name]; value != nil {
 			text, _ := value.(string)
 			if _, err := time.Parse(time.RFC3339, text); err != nil {
-				v.addRemark("/dashboard/"+name, "%v is not a time such as 2026-01-31T12:00:00Z", clipText(fmt.Sprint(value)))
+				v.addRemark("/dashboard/"+name, "found %s, %q; expected a time such as 2026-01-31T12:00:00Z", kindOf(value), clipText(fmt.Sprint(value)))
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func (v *validator) checkWord(pointer string, value any, allowed ...string) {
 		return
 	}
 	if word, ok := value.(string); !ok || !slices.Contains(allowed, word) {
-		v.addRemark(pointer, "%v is not one of %s", clipText(fmt.Sprint(value)), strings.Join(allowed, ", "))
+		v.addRemark(pointer, "found %s, %q; expected one of %s", kindOf(value), clipText(fmt.Sprint(value)), strings.Join(allowed, ", "))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -65,6 +66,11 @@ func inputName(name string) string {
 	return name
 }
 
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
 // ReadError returns the error for a file that cannot be read, in which the file name occurs
 // only once.
 func ReadError(name string, err error) error {
@@ -72,6 +78,8 @@ func ReadError(name string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		code = guideway.CodeNotFound
+	case isDir(name):
+		fix = "pass the path of a file in the directory"
 	case errors.Is(err, safeopen.ErrSpecial):
 		fix = "copy the content to a regular file, or pipe it to the standard input and pass - as the file name"
 	}

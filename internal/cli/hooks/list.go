@@ -152,7 +152,7 @@ func (o *hooksListOptions) writeText(d *HookDeps, answer hooksListAnswer) {
 		fmt.Fprintln(host.Err, "No hook graphs found.")
 	}
 	for _, m := range answer.Missing {
-		fmt.Fprintf(host.Err, "%s %s is enabled but missing from %s; the requests that it wrapped are refused (guideway hooks disable %s)\n",
+		fmt.Fprintf(host.Err, "%s the hook graph %s is enabled but missing from the source %s; the requests that it wrapped are refused: restore its file, or run guideway hooks disable %s\n",
 			s.Yellow("warning:"), m.ID, app.OneLine(m.Source), m.ID)
 	}
 	if len(answer.Diagnostics) > 0 {

@@ -117,7 +117,7 @@ func checkLimits(cfg *config.Config, stats *checkpoint.Stats) Check {
 	if limits.MaxTotal > 0 {
 		c.Message = fmt.Sprintf("%s of %s", app.FormatBytes(stats.Stored), app.FormatBytes(limits.MaxTotal))
 		if exceedsPercent(stats.Stored, limits.MaxTotal, limits.WarnAt) {
-			warn(fmt.Sprintf("at %d %% of the limit, the least recently used sessions are deleted", limits.CleanAt))
+			warn(fmt.Sprintf("at %d %% of the limit, the checkpoints of the least recently used sessions are deleted", limits.CleanAt))
 		}
 	}
 	var full []string

@@ -44,13 +44,13 @@ func (s *Service) makeRoom(ctx context.Context, key SeriesKey, series Series, mo
 		used -= cleaned.Stored
 		if cleaned.Sessions > 0 {
 			rm.warnings = append(rm.warnings, Warning{Code: WarnCleaned, Message: fmt.Sprintf(
-				"the least recently used sessions were removed (count: %d), because all checkpoints together took more than %.0f%% of %s", cleaned.Sessions, 100*s.o.Limits.Clean, formatBytes(most))})
+				"the checkpoints of the least recently used sessions were deleted (sessions: %d), because all checkpoints together took more than %.0f%% of %s", cleaned.Sessions, 100*s.o.Limits.Clean, formatBytes(most))})
 		}
 	}
 	switch {
 	case used > most:
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "all checkpoints together would take %s, above the limit of %s", formatBytes(used), formatBytes(most)).
-			WithFix("delete sessions with `guideway cleanup`, or raise checkpoints.maxTotal; nothing was saved")
+			WithFix("delete checkpoints with `guideway cleanup`, or raise checkpoints.maxTotal; nothing was saved")
 	case used > fractionOf(most, s.o.Limits.Warn):
 		rm.warnings = append(rm.warnings, Warning{Code: WarnTotal, Message: fmt.Sprintf("all checkpoints together take %s of %s", formatBytes(used), formatBytes(most))})
 	}
@@ -163,7 +163,7 @@ func (s *Service) freeFullDisk(ctx context.Context, keep SeriesKey) (gone int, a
 		return 0, again
 	}
 	s.compactIndex(ctx)
-	s.o.Logger.ErrorContext(ctx, "the disk is full: the least recently used sessions were removed",
+	s.o.Logger.ErrorContext(ctx, "the disk is full: the checkpoints of the least recently used sessions were deleted",
 		"sessions", cleaned.Sessions, "checkpoints", cleaned.Checkpoints, "bytes", cleaned.Stored)
 	return max(cleaned.Sessions, 1), true
 }

@@ -87,7 +87,7 @@ func (s *Service) saveRetrying(ctx context.Context, d *saveDraft) (*Saved, error
 			}
 			saved.Warnings = slices.Concat(s.memoryWarning(), saved.Warnings, d.warnings)
 			if gone > 0 {
-				saved.Warnings = append(saved.Warnings, Warning{Code: WarnCleaned, Message: "the disk was full: the least recently used sessions were removed"})
+				saved.Warnings = append(saved.Warnings, Warning{Code: WarnCleaned, Message: "the disk was full: the checkpoints of the least recently used sessions were deleted"})
 			}
 			return saved, nil
 		case blob.IsFull(err) && !cleaned:

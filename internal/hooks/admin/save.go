@@ -205,8 +205,11 @@ func findSource(snapshot *catalog.Snapshot, source string) (catalog.SourceInfo, 
 		}
 		names = append(names, s.Name)
 	}
-	return catalog.SourceInfo{}, guideway.Errorf(guideway.CodeInvalid, "hook graphs and modules cannot be saved in %q", source).
-		WithFix("choose one of these sources: %s", strings.Join(names, ", "))
+	bad := guideway.Errorf(guideway.CodeInvalid, "hook graphs and modules cannot be saved in %q", source)
+	if len(names) == 0 {
+		return catalog.SourceInfo{}, bad.WithFix("no source is writable; set workflows.user or workflows.project to true in the configuration and restart the server")
+	}
+	return catalog.SourceInfo{}, bad.WithFix("choose one of these sources: %s", strings.Join(names, ", "))
 }
 
 // nameOf returns the name of a graph's file in a source: the name of the existing file, or

@@ -229,7 +229,7 @@ func (c *checker) checkContinuation(n int, edges []int, branch Branch) {
 	}
 	where := ""
 	if branch != NoBranch {
-		where = ", where the condition is " + string(branch)
+		where = " for the branch " + string(branch)
 	}
 	switch {
 	case len(main) == 0 && len(edges) > 0:

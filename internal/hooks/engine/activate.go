@@ -104,7 +104,7 @@ func Activate(candidates []Candidate, records approval.Records, present func(sou
 		}
 		a.Missing = append(a.Missing, r)
 		c := Candidate{ID: r.Subject, Source: r.Source}
-		blocked = append(blocked, c.newBlocked(&r, "enabled, but missing from "+r.Source))
+		blocked = append(blocked, c.newBlocked(&r, "enabled, but missing from the source "+r.Source))
 	}
 	a.Set = NewSet(programs, blocked)
 	return a

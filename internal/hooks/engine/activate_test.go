@@ -46,8 +46,8 @@ func TestActivate(t *testing.T) {
 		"broken, off":  {[]hookengine.Candidate{broken}, nil, hookengine.StateBroken, ""},
 		"template":     {[]hookengine.Candidate{template}, nil, hookengine.StateTemplate, ""},
 		"became one":   {[]hookengine.Candidate{template}, approval.Records{record}, hookengine.StateTemplate, "changed into a template"},
-		"elsewhere":    {[]hookengine.Candidate{other}, approval.Records{record}, hookengine.StateOff, "missing from project:/p"},
-		"gone":         {nil, approval.Records{record}, "", "missing from project:/p"},
+		"elsewhere":    {[]hookengine.Candidate{other}, approval.Records{record}, hookengine.StateOff, "missing from the source project:/p"},
+		"gone":         {nil, approval.Records{record}, "", "missing from the source project:/p"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
