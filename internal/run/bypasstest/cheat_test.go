@@ -69,9 +69,10 @@ func TestTheEngineCannotBeCheated(t *testing.T) {
 	}
 }
 
-// TestTheServiceCannotBeCheated checks the same for the service. It also sends forged and
-// stale handles, handles of other users, repeats, races and forks, and tries gates with
-// human approval through every channel.
+// TestTheServiceCannotBeCheated checks for the service what TestTheEngineCannotBeCheated
+// checks for the engine. It also sends forged and stale handles, handles of other users,
+// repeats, races and forks, and answers human approvals through channels that do not prove
+// a person.
 func TestTheServiceCannotBeCheated(t *testing.T) {
 	t.Parallel()
 	for name, seed := range testSeeds(t) {
@@ -102,8 +103,8 @@ func attackService(ctx context.Context, t failer, d randomSource, n *tally) {
 	h.tryForks()
 }
 
-// TestTheEngineCannotBeCheatedAtItsSimplest draws the cases with rapid, which shrinks
-// failures.
+// TestTheEngineCannotBeCheatedAtItsSimplest makes the checks of
+// TestTheEngineCannotBeCheated with rapid, which shrinks failing cases.
 func TestTheEngineCannotBeCheatedAtItsSimplest(t *testing.T) {
 	t.Parallel()
 	n := newTally()

@@ -285,7 +285,7 @@ func honestCommand(d randomSource, def *definition, p position) command {
 	return c
 }
 
-// validOutput draws an output that meets the criteria.
+// validOutput draws an output that meets the criteria. It returns "" if there is none.
 func validOutput(d randomSource, p position, vars map[string]any) string {
 	var fit []string
 	for _, text := range sampleOutputs() {

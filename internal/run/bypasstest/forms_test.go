@@ -18,7 +18,7 @@ import (
 // a position, or nil to omit the field.
 type formFiller func(pos engine.Position, f engine.Field) any
 
-// adversaries are the ways to fill in a form without doing the work.
+// adversaries returns the ways to fill in a form without doing the work.
 func adversaries() map[string]formFiller {
 	fillers := map[string]formFiller{
 		"the call unchanged":  func(engine.Position, engine.Field) any { return nil },
@@ -115,7 +115,8 @@ func followForms(t *testing.T, s *service, fill formFiller, check func(pos engin
 }
 
 // TestBundledWorkflowsResistForms lets each adversary follow the suggested calls of each
-// bundled workflow: none of them passes a criterion or completes a workflow without input.
+// bundled workflow. Only plausible text may advance a run, and no adversary passes the
+// criteria of a step in a step workflow.
 func TestBundledWorkflowsResistForms(t *testing.T) {
 	t.Parallel()
 	c := catalog.New(catalog.Standard(catalog.Layout{Bundled: workflows.FS()}), catalog.Options{})
@@ -145,8 +146,8 @@ func TestBundledWorkflowsResistForms(t *testing.T) {
 	}
 }
 
-// checkFiller fails the test if an adversary without input advances the run, or if
-// plausible text passes the criteria of a step.
+// checkFiller fails the test if an adversary without plausible text advances the run, or if
+// any adversary passes the criteria of a step in a step workflow.
 func checkFiller(t *testing.T, name string, pos engine.Position, err error) {
 	t.Helper()
 	if err != nil {
@@ -162,9 +163,9 @@ func checkFiller(t *testing.T, name string, pos engine.Position, err error) {
 	}
 }
 
-// TestGeneratedWorkflowsResistForms lets each adversary follow the suggested calls of
-// generated step workflows, with the same checks as for bundled ones. Some of the workflows
-// require human approval for all gates.
+// TestGeneratedWorkflowsResistForms lets a random adversary follow the suggested calls of
+// each generated step workflow. Only plausible text may advance a run. Some of the
+// workflows require human approval for all gates.
 func TestGeneratedWorkflowsResistForms(t *testing.T) {
 	t.Parallel()
 	for seedName, seed := range testSeeds(t) {

@@ -18,8 +18,8 @@ type handleAttacks struct {
 	on *service
 }
 
-// attackHandles is the hook of a walk: it tries forged and stale handles and handles of
-// other users, and repeats accepted commands.
+// attackHandles attacks a run at a position: it tries forged and stale handles and handles
+// of other users, repeats accepted commands, and aborts an ended run.
 func (h *handleAttacks) attackHandles(p position) {
 	h.Helper()
 	h.tryForged(p)
@@ -170,9 +170,9 @@ func (h *handleAttacks) tryRepeats(p position) {
 	}
 }
 
-// raceCommands sends commands of several clients with one handle concurrently: one command
-// twice, and a different legal one. One of the two commands succeeds. Its repetition gets
-// the same answer, and the other command is refused as stale.
+// raceCommands sends three commands with one handle concurrently: the same command to two
+// services, and a different legal command. One of the two commands succeeds. Its repetition
+// gets the same answer, and the other command is refused as stale.
 func (h *handleAttacks) raceCommands(p position, c command) {
 	h.Helper()
 	other, ok := legalCommand(h.randomSource, h.def, p)
@@ -230,8 +230,9 @@ func (h *handleAttacks) raceCommands(p position, c command) {
 	h.checkSeen(positionAfter(h.def, h.accepted), s)
 }
 
-// tryForks forks the run at every event. A fork has the position and the variables that the
-// run had at the event, and its gates need the same approval.
+// tryForks forks the run at every event, except for many refusals. Each fork has a
+// position, with its approval and variables, that the run had before. A fork at a missing
+// event is refused.
 func (h *handleAttacks) tryForks() {
 	h.Helper()
 	var stood []string

@@ -228,7 +228,7 @@ func (w *walker) walkStep(s *step) bool {
 			w.reached = append(w.reached, s)
 		}
 		p := position{kind: "step", status: "running", at: s, in: w.in, round: w.round, rounds: w.rounds, prompt: w.fillTemplate(s.promptText())}
-		if repeated { // what a person sent back needs another answer, by the rules that applied at first
+		if repeated { // the criteria from before the first output still apply
 			p.first = before.lookUpVar
 		}
 		confirm := repeated || s.needsConfirmation(w.lookUpVar)

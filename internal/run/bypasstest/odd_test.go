@@ -27,8 +27,8 @@ func nestedValue(levels int) any {
 	return v
 }
 
-// TestOddContextsAreRefusedOrKept checks that a context of any form is either refused by a
-// rule or stored so that another process reads the same.
+// TestOddContextsAreRefusedOrKept checks that a context of any form is either refused or
+// stored so that another process reads the same.
 func TestOddContextsAreRefusedOrKept(t *testing.T) {
 	t.Parallel()
 	wide := map[string]any{}
@@ -37,8 +37,8 @@ func TestOddContextsAreRefusedOrKept(t *testing.T) {
 	}
 	tests := map[string]struct {
 		value any
-		// rule is the rule of the expected refusal: with "", the command may also be
-		// accepted; with "no", any refusal is allowed.
+		// rule is the rule of the required refusal. With "no", any refusal is sufficient.
+		// With "", the context may be accepted or refused.
 		rule string
 	}{
 		"null":                                {value: nil},

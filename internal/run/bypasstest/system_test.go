@@ -9,7 +9,6 @@ import (
 
 // system is the service or the engine alone, with one run.
 type system interface {
-	// start starts the run.
 	start(vars map[string]any) (seen, *denial)
 	// send sends a command with the current handle.
 	send(c command) (seen, *denial)

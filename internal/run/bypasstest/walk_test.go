@@ -31,7 +31,6 @@ func (n *tally) totalCount() int {
 	return sum
 }
 
-// printCounts prints the counts.
 func (n *tally) printCounts(w io.Writer) {
 	fmt.Fprintf(w, "%d definitions, %d runs (%d completed, the rest aborted), %d legal commands, none refused; %d illegal commands, all refused\n",
 		n.definitions, n.runs, n.completed, n.legal, n.totalCount())
@@ -126,7 +125,6 @@ func (w *attackedRun) startRun() {
 	w.accepted = []command{{kind: "start", context: vars, person: w.people}}
 }
 
-// sendLegal sends a legal command.
 func (w *attackedRun) sendLegal(p position, c command) {
 	w.Helper()
 	s, d := w.rig.send(c)

@@ -47,7 +47,7 @@ type crashFS struct {
 	fds  map[int64]*handle
 	// careless is a suffix of file names whose syncs are ignored.
 	careless string
-	// under maps the calls in progress to the effects of their ends.
+	// under maps each call in progress to the function that completes it.
 	under map[*call]func()
 }
 
@@ -289,7 +289,7 @@ func (c naming) applyTo(names map[string]*node) {
 	}
 }
 
-// beginChange begins a change and returns the effect of its end.
+// beginChange begins a change and returns the function that completes it.
 func (n *node) beginChange(ch change) func() {
 	n.changes = append(n.changes, &ch)
 	if ch.cut {
@@ -300,8 +300,8 @@ func (n *node) beginChange(ch change) func() {
 	return func() { ch.done = true }
 }
 
-// beginSync returns the effect of the end of a sync that begins now: everything completed
-// so far becomes durable.
+// beginSync begins a sync and returns the function that completes it: the changes that were
+// complete at the beginning become durable.
 func (n *node) beginSync() func() {
 	if n.dir {
 		until := n.named + len(n.naming)
@@ -447,7 +447,7 @@ func mixSectors(content []byte, writes []*change, least, kept int, random *rand.
 			size = max(size, end)
 		}
 	}
-	strays := random.IntN(3) // about this many of four sectors differ from the others
+	strays := random.IntN(3) // about this many of four sectors keep a different number of writes
 	for _, s := range slices.Sorted(maps.Keys(touched)) {
 		until := kept
 		if random.IntN(4) < strays {

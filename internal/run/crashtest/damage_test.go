@@ -107,7 +107,7 @@ func damageFile(t *testing.T, name string, random *rand.Rand) string {
 	return how
 }
 
-// useDamaged makes a worker execute all calls on a damaged journal.
+// useDamaged makes a worker open a damaged journal and execute several orders for each run.
 func useDamaged(t *testing.T, p workerPlace, l *modelClient) {
 	t.Helper()
 	w := startWorker(t, p)
@@ -175,7 +175,7 @@ func (led *runLedger) isPrefix(events []run.Event) (whole bool, err error) {
 // attempts.
 func (led *runLedger) eventCount() int { return 1 + len(led.facts) + led.refused }
 
-// mustSayWhatToDo checks the answer to an order on a damaged journal.
+// mustSayWhatToDo checks that an error on a damaged journal is a refusal or has a fix.
 func mustSayWhatToDo(t *testing.T, what op, r reply) {
 	t.Helper()
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// TestHeadsMayBeBehind checks that missing heads are not an error, and that edited heads
-// are one.
+// TestHeadsMayBeBehind checks that missing or truncated heads are not an error, and that
+// edited heads are one.
 func TestHeadsMayBeBehind(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

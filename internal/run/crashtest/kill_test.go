@@ -196,7 +196,8 @@ func (j *killTest) checkFinal() {
 	j.t.Logf("%d workers were killed, with %d commands in progress; %d commands, %d runs, %d events", opened, midst, commands, runs, events)
 }
 
-// TestComparisonFindsLossAndDoubling tests the comparison itself.
+// TestComparisonFindsLossAndDoubling checks that compareEvents finds lost, duplicated and
+// partly stored commands.
 func TestComparisonFindsLossAndDoubling(t *testing.T) {
 	t.Parallel()
 	shelf, err := newShelf()

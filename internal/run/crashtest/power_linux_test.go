@@ -258,8 +258,8 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// TestPowerLossFindsMissingSyncs tests crashFS itself: a journal that does not sync loses
-// acknowledged commands.
+// TestPowerLossFindsMissingSyncs tests crashFS itself: if the syncs of the write-ahead log
+// are ignored, a power failure loses acknowledged commands.
 func TestPowerLossFindsMissingSyncs(t *testing.T) {
 	t.Parallel()
 	r := recordWorkers(t, 1, 20)

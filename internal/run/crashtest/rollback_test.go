@@ -30,7 +30,8 @@ func copyFiles(t *testing.T, files []string, dir string) {
 	}
 }
 
-// TestRollbackIsFound checks that a restored older copy of the database is detected.
+// TestRollbackIsFound checks that a restored older copy of the database is detected, also
+// after further commands, until the restore is accepted.
 func TestRollbackIsFound(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

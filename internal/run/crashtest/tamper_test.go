@@ -248,8 +248,8 @@ func TestEditsAreFound(t *testing.T) {
 	}
 }
 
-// TestEditedRecordsAreFound checks that edits of a record are detected: the edited fields
-// are shown by lists and searches and are derived from the events.
+// TestEditedRecordsAreFound checks that an edit of each field of a record is detected,
+// because lists and searches show these fields.
 func TestEditedRecordsAreFound(t *testing.T) {
 	t.Parallel()
 	for _, set := range []string{

@@ -9,8 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
-// The workflows of all runs. No test reaches their end. The step workflow is a loop over a
-// step with a criterion, a step with a gate, and a plain step.
+// The workflows of all runs, whose end no test reaches. The step workflow has a plain step,
+// and a loop over a step with a criterion, a step with a gate, and a plain step.
 const (
 	workflowID    = "crash-loop"
 	crashWorkflow = `
@@ -44,8 +44,9 @@ steps:
 	refusedOutput = "not yet"
 )
 
-// The phase workflow alternates between two phases, with a checkpoint that has effects, an
-// optional step, a loop over a list from the caller, actions and guarded transitions.
+// The phase workflow returns from its build phase to its plan phase. It has a checkpoint
+// with effects, an optional step, a loop over a list from the caller, actions and guarded
+// transitions.
 const (
 	phasesID = "crash-circle"
 	circle   = `
