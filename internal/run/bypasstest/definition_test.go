@@ -52,8 +52,8 @@ type loop struct {
 	ref bool
 }
 
-// test is a condition. The kinds and, or and not have operands; every other kind has a
-// variable.
+// test is a condition. The operators and, or and not have operands; all others except
+// always have a variable.
 type test struct {
 	op       string
 	variable string

@@ -40,7 +40,6 @@ func listValues() []any {
 	return []any{[]any{}, []any{"a.go"}, []any{"a.go", "b.go"}, []any{map[string]any{"name": "a"}, "b", 3.0}}
 }
 
-// drawDefinition draws a definition.
 func drawDefinition(d randomSource) *definition { return drawWith(d, false) }
 
 // drawWith draws a definition. In a tame definition no condition outside of a loop reads

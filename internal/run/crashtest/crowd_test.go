@@ -96,8 +96,8 @@ func (c *crowdClient) sendStep(ctx context.Context, a *run.Answer) (*run.Answer,
 	return next, text, err
 }
 
-// raceForRun tries to advance a shared run. A late command is refused by a rule for
-// conflicts.
+// raceForRun tries to advance a shared run. A late command is refused because its handle is
+// stale.
 func (c *crowdClient) raceForRun(ctx context.Context, id string) {
 	a, err := c.d.service.Status(ctx, testCaller(), run.Ref{RunID: id})
 	if err != nil {

@@ -152,7 +152,7 @@ func (c *tamperTest) verifyJournal() []run.Fault {
 	return report.Faults
 }
 
-// checkFaults compares the result of a verification with the edits.
+// checkFaults verifies the journal and compares the reported faults with the expected ones.
 func (c *tamperTest) checkFaults(want ...run.Fault) {
 	c.t.Helper()
 	byRun := func(a, b run.Fault) int { return strings.Compare(a.Run, b.Run) }

@@ -21,8 +21,7 @@ func newGit(t *testing.T) gitRunner {
 	return gitRunner{newTree(t)}
 }
 
-// runGit runs git in a directory and returns its output. ok is false if this version does
-// not have the command.
+// runGit runs git in a directory and returns its output. ok is false if the command fails.
 func (g gitRunner) runGit(dir string, args ...string) (output string, ok bool) {
 	g.t.Helper()
 	cmd := exec.CommandContext(g.t.Context(), "git", args...)
@@ -39,7 +38,7 @@ func (g gitRunner) runGit(dir string, args ...string) (output string, ok bool) {
 	return strings.TrimSpace(string(out)), err == nil
 }
 
-// mustRun runs a command that every version has.
+// mustRun runs a git command that must succeed.
 func (g gitRunner) mustRun(dir string, args ...string) string {
 	g.t.Helper()
 	out, ok := g.runGit(dir, args...)

@@ -45,7 +45,6 @@ func (x tree) makeDir(name string) string {
 	return x.pathOf(name)
 }
 
-// writeFile writes a file.
 func (x tree) writeFile(name, content string) {
 	x.t.Helper()
 	x.makeDir(filepath.Dir(name))
