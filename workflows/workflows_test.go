@@ -68,7 +68,7 @@ func eachWorkflow(t *testing.T, f func(t *testing.T, def *workflow.Definition, f
 	}
 }
 
-// eachWorkflow checks that they have no diagnostics.
+// TestIDIsName checks that the id of each bundled workflow is the name of its file.
 func TestIDIsName(t *testing.T) {
 	t.Parallel()
 	eachWorkflow(t, func(t *testing.T, def *workflow.Definition, _ fixture) {

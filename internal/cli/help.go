@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// addHelp sets the texts of the help, the help command and its topic.
+// addHelp sets the usage and help texts of root, and adds the help command and the help topic
+// "settings".
 func addHelp(root *cobra.Command) {
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		_, err := io.WriteString(cmd.OutOrStderr(), formatUsage(cmd))

@@ -355,7 +355,7 @@ func TestIDs(t *testing.T) {
 			_, err := b.Create(t.Context(), ann, r)
 			wantError(t, err, guideway.CodeInvalid, proposal)
 			if r.Workflow == "" {
-				continue // An empty workflow is resolved, not refused.
+				continue // Update accepts a name without a workflow, and looks the document up by its other parts.
 			}
 			_, err = b.Update(t.Context(), ann, Name{Project: r.Project, Workflow: r.Workflow, ID: r.ID}, nil)
 			wantError(t, err, guideway.CodeInvalid)

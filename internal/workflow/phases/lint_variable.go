@@ -103,7 +103,7 @@ func (l *linter) lintLateReads(at shape.Place) {
 	}
 }
 
-// lintLateRead checks the reads of one variable. A write in the same phase may precede the
+// lintLateRead checks one read of a variable. A write in the same phase may precede the
 // read.
 func (l *linter) lintLateRead(at shape.Place, name string, phase int, what string, after map[string][]bool) {
 	declared, writers := l.vars.declared[name], l.vars.writers[name]

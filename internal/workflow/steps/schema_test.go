@@ -30,7 +30,8 @@ func TestAgreement(t *testing.T) {
 	}
 }
 
-// stepsAgreement compares the parser and the schema of the steps dialect.
+// stepsAgreement returns the Agreement that compares the parser of the steps dialect with its
+// schema.
 func stepsAgreement(t *testing.T) *shapetest.Agreement {
 	t.Helper()
 	return &shapetest.Agreement{
