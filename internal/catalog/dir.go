@@ -342,7 +342,10 @@ func (w *treeWalk) visitLink(name string, wanted bool) {
 		// Other links, such as one to a README, are ignored. A linked directory may be
 		// meant to be read.
 		outside, outsideErr := os.Stat(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)))
-		if wanted || (outsideErr == nil && outside.IsDir()) {
+		switch {
+		case wanted && errors.Is(outsideErr, fs.ErrNotExist):
+			tell(name, "file-link", "the target of the link does not exist", "restore the target, or remove the link")
+		case wanted, outsideErr == nil && outside.IsDir():
 			tell(name, "file-link", "the link is not followed: "+safeopen.Cause(err).Error(),
 				"replace the link with a copy of its target, or configure the target's directory as a workflow directory")
 		}

@@ -110,7 +110,7 @@ func (p *PhaseProgram) checkChoices(d *StateDocument) string {
 	for _, k := range slices.Sorted(maps.Keys(d.CheckpointResponses)) {
 		phase, i := p.findPhaseItem(k)
 		if phase == nil || i >= len(phase.Checkpoints) {
-			return fmt.Sprintf("checkpoint %s is answered, but does not exist", k)
+			return fmt.Sprintf("checkpointResponses has the checkpoint %s, which does not exist in the workflow", k)
 		}
 		c, r := &phase.Checkpoints[i], d.CheckpointResponses[k]
 		known := slices.ContainsFunc(c.Options, func(o phases.Option) bool { return o.ID == r.OptionID })
@@ -124,7 +124,7 @@ func (p *PhaseProgram) checkChoices(d *StateDocument) string {
 	for _, k := range slices.Sorted(maps.Keys(d.DecisionOutcomes)) {
 		phase, i := p.findPhaseItem(k)
 		if phase == nil || i >= len(phase.Decisions) {
-			return fmt.Sprintf("decision %s is made, but does not exist", k)
+			return fmt.Sprintf("decisionOutcomes has the decision %s, which does not exist in the workflow", k)
 		}
 		o, decision := d.DecisionOutcomes[k], &phase.Decisions[i]
 		if !slices.ContainsFunc(decision.Branches, func(b phases.Branch) bool { return b.ID == o.BranchID }) {

@@ -236,7 +236,7 @@ type bulkError struct {
 
 func (a *api) bulkDelete(c *call, body bulkBody) (any, error) {
 	if n := len(body.Sessions); n == 0 || n > bulkLimit {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the body names %d sessions", n).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the body must name 1 to %d sessions, but it names %d", bulkLimit, n).
 			WithFix(`name 1 to %d sessions: {"sessions": [{"workflowId": …, "sessionId": …}]}`, bulkLimit)
 	}
 	result := bulkResult{Deleted: []deletion{}, Failed: []bulkError{}}

@@ -92,7 +92,7 @@ func countValues(value any, depth int, values *int) error {
 }
 
 func tooDeep() error {
-	return guideway.Errorf(guideway.CodeTooLarge, "the values are nested more than %d deep", MaxDepth).
+	return guideway.Errorf(guideway.CodeTooLarge, "the values are nested more than %d levels deep", MaxDepth).
 		WithFix("nest the values less deeply")
 }
 

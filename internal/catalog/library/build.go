@@ -155,7 +155,7 @@ func (b *builder) checkActivities() {
 		}
 		if g := a.Guide; g != nil && b.lib.Text(KindGuide, g.WorkflowID, g.Index) == nil {
 			b.addDiagnostic(guideway.SeverityWarning, CodeGuideUnknown, entry.File,
-				fmt.Sprintf("the activity refers to guide %q of the workflow %q, which does not exist", g.Index, g.WorkflowID),
+				fmt.Sprintf("the activity refers to the guide %q, which does not exist in the workflow %q", g.Index, g.WorkflowID),
 				suggestIDs(b.lib.Texts(KindGuide, g.WorkflowID)))
 		}
 		for _, phrase := range a.Recognition {

@@ -76,7 +76,7 @@ func parseDocument(item *Item, data []byte) (*Item, []guideway.Diagnostic) {
 	for _, mark := range []string{"|", ">"} {
 		if strings.Contains(item.Canonical, `:"`+mark+`"`) {
 			warn(CodeLost, "rewrite the text, or copy it from the original, unconverted file",
-				"a text of the %s is only %q: a conversion may have lost a block text", item.Kind, mark)
+				"a field of the %s has only the text %q: a conversion from YAML may have lost its multi-line text", item.Kind, mark)
 		}
 	}
 	return item, found

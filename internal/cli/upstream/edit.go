@@ -78,7 +78,7 @@ server that the upstream announces.`,
 	f.StringArrayVar(&o.Env, "env", nil, "environment variable NAME=value of the command; can be repeated")
 	f.StringArrayVar(&o.Headers, "header", nil, "header NAME=value of requests to the URL; can be repeated")
 	f.StringVar(&o.Dir, "dir", "", "working directory of the command")
-	f.StringVar(&o.Project, "project", "", "project of the upstream")
+	f.StringVar(&o.Project, "project", "", "add the upstream to this `project` (a group of upstreams)")
 	f.DurationVar(&o.Timeout, "timeout", 0, "maximum time of a call without progress (default: 1m)")
 	f.DurationVar(&o.MaxTime, "max-time", 0, "maximum total time of a call (default: 1h)")
 	f.StringVar(&o.Pins, "pins", "", "approval of tools, prompts and pages: first-use, approve or off (default: first-use)")
