@@ -95,6 +95,16 @@ func (c *sdkClient) addEvent(event string) {
 	}
 }
 
+// waitWorking waits for the progress of a call. It fails the test if the call ends before.
+func (c *sdkClient) waitWorking(done <-chan string) {
+	c.t.Helper()
+	select {
+	case <-c.working:
+	case got := <-done:
+		c.t.Fatalf("the call ended without progress: %s", got)
+	}
+}
+
 func (c *sdkClient) hasEvent(event string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +210,7 @@ func TestServeAndConnect(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan string, 1)
 			go func() { done <- c.callTool(ctx, "one__sleep", map[string]any{"ms": 600_000}) }()
-			<-c.working
+			c.waitWorking(done)
 			cancel()
 			if got := <-done; !strings.Contains(got, "canceled") {
 				t.Errorf("%s: the cancelled call returned %s", name, got)
@@ -216,7 +226,7 @@ func TestServeAndConnect(t *testing.T) {
 	bridged := all[1]
 	done := make(chan string, 1)
 	go func() { done <- bridged.callTool(t.Context(), "one__work", map[string]any{"ms": 600_000}) }()
-	<-bridged.working
+	bridged.waitWorking(done)
 	s.killProcess()
 	if got := <-done; !strings.HasPrefix(got, "error: ") || !strings.Contains(got, "unknown whether") {
 		t.Errorf("during the kill of the server, the call returned %s", got)
@@ -263,7 +273,7 @@ func TestServerKilledDuringCall(t *testing.T) {
 		work := func(tool string) { done <- c.callTool(t.Context(), tool, map[string]any{"ms": 600_000}) }
 
 		go work("one__work")
-		<-c.working
+		c.waitWorking(done)
 		killChildren(t, s.cmd.Process.Pid, os.Args[0])
 		if got := <-done; !strings.HasPrefix(got, "isError: ") || !strings.Contains(got, "unknown whether") {
 			t.Errorf("%s: during the kill of the upstream, the call returned %s", version, got)
@@ -301,7 +311,7 @@ func TestServerKilledDuringCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { done <- c.callTool(ctx, "one__work", map[string]any{"ms": 600_000}) }()
-	<-c.working
+	c.waitWorking(done)
 	upstreams := childProcesses(t, s.cmd.Process.Pid, os.Args[0])
 	s.killProcess()
 	again := d.startServer(strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/mcp"))
