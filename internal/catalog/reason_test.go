@@ -44,7 +44,7 @@ func TestReasonsAreReported(t *testing.T) {
 	s := openDir(t, dir).Snapshot()
 
 	for id, code := range map[string]string{
-		"dangling": "the link is not followed", "leak": "the link is not followed", "directory": "not followed",
+		"dangling": "the target of the link does not exist", "leak": "the link is not followed", "directory": "not followed",
 		"wide": "UTF-16", "sixteen": "UTF-16", "end": "UTF-16", "umlaut": "not valid UTF-8", "latin": "not valid UTF-8",
 	} {
 		_, err := s.Get(id)
