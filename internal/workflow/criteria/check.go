@@ -30,6 +30,35 @@ type Result struct {
 	Valid       bool
 	Issues      []string
 	Suggestions []string
+	// Pending are the checks whose results decide the verdict, if Valid is false and there
+	// are no issues.
+	Pending []PendingCheck
+}
+
+// PendingCheck is a check that has no result yet.
+type PendingCheck struct {
+	// Key is the JSON pointer of the rule in its criteria.
+	Key  string
+	Rule *CheckRule
+}
+
+// CheckOutcome is the outcome of a check.
+type CheckOutcome struct {
+	Passed bool
+	// Undefined is set for a check that the project does not define: the rule is skipped.
+	Undefined bool
+	// Issue describes why the check failed.
+	Issue string
+}
+
+// Input is the input of a judgment.
+type Input struct {
+	Output string
+	// Vars are the variables of the rules' conditions.
+	Vars expr.Lookup
+	// Checks are the outcomes of checks by their keys. If it is nil, checks are skipped, for
+	// callers that cannot execute them.
+	Checks map[string]CheckOutcome
 }
 
 // Check checks an output. vars are the variables of the rules' conditions: a rule whose
@@ -43,16 +72,26 @@ type Result struct {
 // not compile, a rule without its required field. Its code is
 // guideway.CodeInvalidDefinition.
 func (c *Criterion) Check(output string, vars expr.Lookup) (Result, error) {
+	return c.Judge(Input{Output: output, Vars: vars})
+}
+
+// Judge checks an output like Check, with the outcomes of checks. It returns the
+// pending checks if the verdict depends on them: rules over the output are checked first,
+// and an alternative that holds needs no check after it.
+func (c *Criterion) Judge(in Input) (Result, error) {
 	if c == nil {
-		if strings.TrimFunc(output, expr.IsSpace) == "" {
+		if strings.TrimFunc(in.Output, expr.IsSpace) == "" {
 			return Result{Issues: []string{issueBlank}, Suggestions: []string{suggestContent}}, nil
 		}
 		return Result{Valid: true, Issues: []string{}, Suggestions: []string{}}, nil
 	}
-	j := &checker{output: output, vars: vars}
-	f, err := j.checkCriterion(c)
+	j := &checker{output: in.Output, vars: in.Vars, checks: in.Checks}
+	f, err := j.checkCriterion(c, "")
 	if err != nil {
 		return Result{}, err
+	}
+	if f.outcome == pending {
+		return Result{Issues: []string{}, Suggestions: []string{}, Pending: f.pending}, nil
 	}
 	if f.isAccepted() {
 		return Result{Valid: true, Issues: []string{}, Suggestions: []string{}}, nil
@@ -69,6 +108,8 @@ type outcome uint8
 const (
 	skipped outcome = iota
 	passed
+	// pending is the outcome of a check without a result.
+	pending
 	failed
 	// undecided is the outcome of a rule whose pattern reached its time limit: neither the
 	// rule nor its negation passes.
@@ -80,6 +121,7 @@ type verdict struct {
 	outcome outcome
 	issues  []string
 	hints   []string
+	pending []PendingCheck
 }
 
 // isAccepted reports whether the criterion lets the output pass.
@@ -98,12 +140,13 @@ func (f verdict) listIssues(c *Criterion) []string {
 type checker struct {
 	output string
 	vars   expr.Lookup
+	checks map[string]CheckOutcome
 	// timeouts counts the patterns that reached their time limit.
 	timeouts int
 }
 
-// checkCriterion checks one criterion.
-func (j *checker) checkCriterion(c *Criterion) (verdict, error) {
+// checkCriterion checks one criterion; at is its JSON pointer.
+func (j *checker) checkCriterion(c *Criterion, at string) (verdict, error) {
 	if c == nil {
 		return verdict{outcome: passed}, nil
 	}
@@ -115,11 +158,11 @@ func (j *checker) checkCriterion(c *Criterion) (verdict, error) {
 	}
 	switch c.Type {
 	case All, And:
-		return j.checkAll(c)
+		return j.checkAll(c, at)
 	case Or:
-		return j.checkAny(c)
+		return j.checkAny(c, at)
 	case Not:
-		return j.checkNot(c)
+		return j.checkNot(c, at)
 	case Contains:
 		return c.ruleVerdict(strings.Contains(j.output, c.Value),
 			fmt.Sprintf("Output must include %q", c.Value)), nil
@@ -130,25 +173,51 @@ func (j *checker) checkCriterion(c *Criterion) (verdict, error) {
 	case Schema:
 		return j.checkSchema(c)
 	default:
+		if c.CheckRule != nil {
+			return j.lookUpCheck(c, at), nil
+		}
 		return verdict{}, guideway.Errorf(guideway.CodeInvalidDefinition,
 			"Unsupported validation rule type: %s", c.Type).
-			WithFix("use contains, regex, length or schema")
+			WithFix("use contains, regex, length or schema, or a check")
+	}
+}
+
+// lookUpCheck returns the verdict of a check.
+func (j *checker) lookUpCheck(c *Criterion, at string) verdict {
+	if j.checks == nil {
+		return verdict{outcome: skipped}
+	}
+	result, ok := j.checks[at]
+	switch {
+	case !ok:
+		return verdict{outcome: pending, pending: []PendingCheck{{Key: at, Rule: c.CheckRule}}}
+	case result.Undefined:
+		return verdict{outcome: skipped}
+	case result.Passed:
+		return verdict{outcome: passed}
+	default:
+		f := c.failWith(result.Issue)
+		if c.Message != "" {
+			f.hints = []string{result.Issue}
+		}
+		return f
 	}
 }
 
 // checkAll checks a list or an "and". It always checks all parts, so that all issues are
 // reported.
-func (j *checker) checkAll(c *Criterion) (verdict, error) {
+func (j *checker) checkAll(c *Criterion, at string) (verdict, error) {
 	var all verdict
 	if len(c.Of) == 0 {
 		all.outcome = passed
 	}
-	for _, part := range c.Of {
-		f, err := j.checkCriterion(part)
+	for i, part := range c.Of {
+		f, err := j.checkCriterion(part, at+c.pathTo(i))
 		if err != nil {
 			return verdict{}, err
 		}
 		all.outcome = max(all.outcome, f.outcome)
+		all.pending = append(all.pending, f.pending...)
 		if f.isAccepted() {
 			continue
 		}
@@ -164,14 +233,14 @@ func (j *checker) checkAll(c *Criterion) (verdict, error) {
 
 // checkAny checks an "or": it passes at the first part that passes. Without parts it fails,
 // as in WorkRail.
-func (j *checker) checkAny(c *Criterion) (verdict, error) {
+func (j *checker) checkAny(c *Criterion, at string) (verdict, error) {
 	if len(c.Of) == 0 {
 		return verdict{outcome: failed, issues: []string{"'or' has no criteria, so no output can meet it"}}, nil
 	}
-	var result verdict
+	var result, waits verdict // waits is the first alternative that needs a check
 	var alternatives []string
-	for _, part := range c.Of {
-		f, err := j.checkCriterion(part)
+	for i, part := range c.Of {
+		f, err := j.checkCriterion(part, at+c.pathTo(i))
 		switch {
 		case err != nil:
 			return verdict{}, err
@@ -179,10 +248,18 @@ func (j *checker) checkAny(c *Criterion) (verdict, error) {
 			return f, nil
 		case f.outcome == skipped:
 			continue
+		case f.outcome == pending:
+			if waits.outcome != pending {
+				waits = f
+			}
+			continue
 		}
 		result.outcome = max(result.outcome, f.outcome)
 		result.hints = append(result.hints, f.hints...)
 		alternatives = append(alternatives, strings.Join(f.issues, " and "))
+	}
+	if waits.outcome == pending {
+		return waits, nil
 	}
 	switch len(alternatives) {
 	case 0:
@@ -196,12 +273,12 @@ func (j *checker) checkAny(c *Criterion) (verdict, error) {
 
 // checkNot checks a "not": it passes if its part fails. If the part is skipped or
 // undecided, so is the "not".
-func (j *checker) checkNot(c *Criterion) (verdict, error) {
+func (j *checker) checkNot(c *Criterion, at string) (verdict, error) {
 	var part *Criterion
 	if len(c.Of) > 0 {
 		part = c.Of[0]
 	}
-	f, err := j.checkCriterion(part)
+	f, err := j.checkCriterion(part, at+c.pathTo(0))
 	if err != nil {
 		return verdict{}, err
 	}

@@ -27,6 +27,9 @@ type Criterion struct {
 	Min, Max       *float64       // for length, in UTF-16 units
 	Schema         map[string]any // for schema
 
+	// CheckRule is the specification of a rule that the server executes; nil for other rules.
+	CheckRule *CheckRule
+
 	// Of are the parts of All, And, Or (any number) or Not (one).
 	Of []*Criterion
 

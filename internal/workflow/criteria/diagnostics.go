@@ -101,10 +101,13 @@ func (c *Criterion) shapeDiagnostics() []Diagnostic {
 		}
 	case Contains, Schema, All, Not:
 	default:
+		if c.Type.IsCheck() {
+			return nil // reported by Parse
+		}
 		return []Diagnostic{{
 			Path: "/type", Code: "criterion-type-unknown",
 			Message: fmt.Sprintf("Unsupported validation rule type: %s", c.Type),
-			Fix:     "use contains, regex, length or schema",
+			Fix:     "use contains, regex, length or schema, or a check: " + joinTypes(CheckTypes()),
 		}}
 	}
 	return nil

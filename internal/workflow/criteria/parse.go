@@ -110,6 +110,10 @@ func parseRule(object map[string]any) *Criterion {
 		if c.Schema, ok = readField[map[string]any](c, object, "schema"); !ok {
 			c.addMissingField("schema", "the JSON schema that the output must fit")
 		}
+	default:
+		if c.Type.IsCheck() {
+			parseCheck(c, object)
+		}
 	}
 	c.prepareCompile()
 	return c

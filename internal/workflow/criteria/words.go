@@ -72,6 +72,9 @@ func (c *Criterion) describeRule() string {
 	case Not:
 		return c.joinParts("not")
 	default:
+		if c.CheckRule != nil {
+			return c.CheckRule.describe()
+		}
 		return "unknown rule " + string(c.Type)
 	}
 }

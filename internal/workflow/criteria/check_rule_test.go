@@ -1,0 +1,112 @@
+package criteria_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	criteriapkg "github.com/guideway-dev/guideway/internal/workflow/criteria"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+)
+
+// TestJudgeChecks checks which checks decide a verdict, and the verdict with their outcomes.
+// Rules over the output are checked first.
+func TestJudgeChecks(t *testing.T) {
+	t.Parallel()
+	const test = `{"type":"check","check":"test","message":"the tests pass"}`
+	const lint = `{"type":"check","check":"lint","message":"the linter is clean"}`
+	const done = `{"type":"contains","value":"DONE","message":"say DONE"}`
+	pass, fail, undefined := criteriapkg.CheckOutcome{Passed: true}, criteriapkg.CheckOutcome{Issue: "exit 1"}, criteriapkg.CheckOutcome{Undefined: true}
+	type outcomes = map[string]criteriapkg.CheckOutcome
+	for name, tt := range map[string]struct {
+		criteria, output string
+		checks           outcomes
+		valid            bool
+		pending          []string
+		issues           []string
+	}{
+		"all are pending":                      {`[` + test + `,` + lint + `]`, "x", outcomes{}, false, []string{"/0", "/1"}, nil},
+		"a failed text rule needs no check":    {`[` + test + `,` + done + `]`, "x", outcomes{}, false, nil, []string{"say DONE"}},
+		"one is left":                          {`[` + test + `,` + lint + `]`, "x", outcomes{"/0": pass}, false, []string{"/1"}, nil},
+		"a failed check needs no other":        {`[` + test + `,` + lint + `]`, "x", outcomes{"/0": fail}, false, nil, []string{"the tests pass"}},
+		"both pass":                            {`[` + test + `,` + lint + `]`, "x", outcomes{"/0": pass, "/1": pass}, true, nil, nil},
+		"an alternative without a check holds": {`{"or":[` + test + `,` + done + `]}`, "DONE", outcomes{}, true, nil, nil},
+		"the first alternative is tried first": {`{"or":[` + test + `,` + lint + `,` + done + `]}`, "x", outcomes{}, false, []string{"/or/0"}, nil},
+		"the second alternative is next":       {`{"or":[` + test + `,` + lint + `]}`, "x", outcomes{"/or/0": fail}, false, []string{"/or/1"}, nil},
+		"a negation passes on failure":         {`{"not":` + test + `}`, "x", outcomes{"/not": fail}, true, nil, nil},
+		"a negation waits":                     {`{"and":[{"not":` + test + `}]}`, "x", outcomes{}, false, []string{"/and/0/not"}, nil},
+		"an undefined check is skipped":        {`[` + test + `,` + done + `]`, "DONE", outcomes{"/0": undefined}, true, nil, nil},
+		"nobody executes checks":               {`[` + test + `]`, "x", nil, true, nil, nil},
+	} {
+		got, err := criteriapkg.Parse(decodeJSON(t, tt.criteria)).Judge(criteriapkg.Input{Output: tt.output, Vars: expr.Map(nil), Checks: tt.checks})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var pending []string
+		for _, p := range got.Pending {
+			pending = append(pending, p.Key)
+		}
+		if got.Valid != tt.valid || !slices.Equal(pending, tt.pending) || !slices.Equal(got.Issues[:min(1, len(got.Issues))], tt.issues) {
+			t.Errorf("%s: %+v, want valid %v, pending %v, issues %v", name, got, tt.valid, tt.pending, tt.issues)
+		}
+	}
+}
+
+// TestParseChecks checks the diagnostics of each type of check, and that a valid rule keeps
+// its fields.
+func TestParseChecks(t *testing.T) {
+	t.Parallel()
+	for rule, want := range map[string]string{
+		`{"type":"check"}`:                                               "has no check",
+		`{"type":"check","check":"Test All"}`:                            "is not the name of a check",
+		`{"type":"check","check":"test","argv":["x"]}`:                   `no field "argv"`,
+		`{"type":"command","argv":[]}`:                                   "has no argv",
+		`{"type":"command","argv":"go test ./..."}`:                      `"argv" cannot be a text`,
+		`{"type":"command","argv":["go"],"timeout":"2h"}`:                "time limit of at most",
+		`{"type":"command","argv":["go"],"dir":"../else"}`:               "leaves the workspace",
+		`{"type":"command","argv":["go"],"matches":"("}`:                 "invalid pattern",
+		`{"type":"file"}`:                                                "has no path",
+		`{"type":"file","path":"/etc/passwd"}`:                           "leaves the workspace",
+		`{"type":"file","path":"a","minBytes":3,"maxBytes":2}`:           "is above maxBytes",
+		`{"type":"git"}`:                                                 "requires nothing",
+		`{"type":"http","status":200}`:                                   "has no url",
+		`{"type":"tool","arguments":{}}`:                                 "has no tool",
+		`{"type":"check","check":"test","with":{"package":"{{pkg}}"}}`:   "",
+		`{"type":"command","argv":["go","test","./..."],"exitCode":0}`:   "",
+		`{"type":"file","path":"a/b.md","exists":false}`:                 "",
+		`{"type":"git","clean":true,"inside":["src/**"]}`:                "",
+		`{"type":"http","url":"http://127.0.0.1:80/","matches":"ok"}`:    "",
+		`{"type":"tool","tool":"a__b","result":{"var":"ok","equals":1}}`: "",
+	} {
+		c := criteriapkg.Parse(decodeJSON(t, rule))
+		var found []string
+		for _, d := range c.Diagnostics() {
+			found = append(found, d.Message)
+			if d.Fix == "" {
+				t.Errorf("%s: %q has no fix", rule, d.Message)
+			}
+		}
+		if text := strings.Join(found, "; "); (want == "") != (text == "") || !strings.Contains(text, want) {
+			t.Errorf("%s: %q, want %q", rule, text, want)
+		}
+		if want == "" && c.CheckRule == nil {
+			t.Errorf("%s: no check", rule)
+		}
+	}
+}
+
+// TestFillCheckTemplates checks that a value stays one argument, and that the rule of the
+// definition does not change.
+func TestFillCheckTemplates(t *testing.T) {
+	t.Parallel()
+	rule := criteriapkg.Parse(decodeJSON(t, `{"type":"command","argv":["go","test","{{pkg}}"]}`)).CheckRule
+	got := rule.FillTemplates(func(s string) string { return strings.ReplaceAll(s, "{{pkg}}", "./a; rm -rf /") })
+	if d := cmp.Diff([]string{"go", "test", "./a; rm -rf /"}, got.Argv); d != "" {
+		t.Error(d)
+	}
+	if rule.Argv[2] != "{{pkg}}" {
+		t.Errorf("the rule is now %v", rule.Argv)
+	}
+}
