@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
+	"github.com/guideway-dev/guideway/internal/workflow/template"
 )
 
 // Command is a request to change a run. Exactly one field is set.
@@ -41,6 +43,10 @@ type Continue struct {
 	// Step, if set, must be the ID of the position; the command is refused if the run is at
 	// a different step.
 	Step string
+	// Checks are the outcomes of the step's checks, by their keys. If it is nil, the caller
+	// cannot execute checks, and they are skipped. If a check is missing that decides the
+	// verdict, the command is refused with RuleChecksPending.
+	Checks map[string]criteria.CheckOutcome
 	// Person is set if a person sent the command, as far as the server can know. Some gates
 	// require a person.
 	Person bool
@@ -72,6 +78,8 @@ type Refusal struct {
 	Allowed any `json:"allowed,omitempty"`
 	// Issues are the criteria that an output does not meet.
 	Issues []string `json:"issues,omitempty"`
+	// Pending are the checks whose outcomes decide the command.
+	Pending []criteria.PendingCheck `json:"-"`
 }
 
 // Error implements error.
@@ -92,6 +100,7 @@ const (
 	RuleOutputMissing   = "output-missing"
 	RuleCriteria        = "criteria-failed"
 	RuleDefinition      = "definition-broken"
+	RuleChecksPending   = "checks-pending"
 	RuleWrongStep       = "step-not-reached"
 	RuleStepRequired    = "step-required"
 	RuleGateRequired    = "gate-required"
@@ -164,12 +173,20 @@ func (p *Program) judgeOutput(s State, step *steps.Step, c *Continue) (Event, *R
 	if len(c.Context) > 0 {
 		scopes = append(scopes, p.currentVars(Apply(s, Event{Kind: EventContextSet, Vars: c.Context})))
 	}
+	var waits *Refusal
 	for _, vars := range scopes {
-		if r := checkCriteria(step, c.Output, vars); r != nil {
+		switch r := checkCriteria(step, c, vars); {
+		case r != nil && r.Rule == RuleChecksPending:
+			waits = r
+		case r != nil:
 			return Event{}, r
 		}
 		e.Gate = e.Gate || needsConfirmation(step.Confirm, vars)
 	}
+	if waits != nil {
+		return Event{}, waits
+	}
+	e.Evidence = evidenceOf(c.Checks)
 	e.Person = e.Gate && (step.Person || s.Person)
 	return e, nil
 }
@@ -179,15 +196,23 @@ func isBlank(text string) bool { return strings.TrimFunc(text, expr.IsSpace) == 
 
 // checkCriteria refuses an output that does not meet the step's criteria, or that repeats
 // one of their issues or suggestions. A step without criteria accepts any output.
-func checkCriteria(step *steps.Step, output string, vars expr.Lookup) *Refusal {
+func checkCriteria(step *steps.Step, c *Continue, vars expr.Lookup) *Refusal {
 	if step.Criteria == nil {
 		return nil
 	}
-	res, err := step.Criteria.Check(output, vars)
-	if err != nil {
+	output := c.Output
+	res, err := step.Criteria.Judge(criteria.Input{Output: output, Vars: vars, Checks: c.Checks})
+	switch {
+	case err != nil:
 		return &Refusal{Rule: RuleDefinition, Message: err.Error()}
-	}
-	if !res.Valid {
+	case len(res.Pending) > 0:
+		r := &Refusal{Rule: RuleChecksPending, Message: "checks of the step have no result"}
+		for _, p := range res.Pending {
+			filled := p.Rule.FillTemplates(func(text string) string { return template.Render(template.Parse(text), vars) })
+			r.Pending = append(r.Pending, criteria.PendingCheck{Key: p.Key, Rule: filled})
+		}
+		return r
+	case !res.Valid:
 		return &Refusal{Rule: RuleCriteria, Message: "the output does not meet the step's criteria", Issues: res.Issues}
 	}
 	if isIssueEcho(step, output, vars) {

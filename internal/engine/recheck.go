@@ -65,7 +65,7 @@ func commandOf(f Flow, e Event) Command {
 	case EventContextSet:
 		c.Context = e.Vars
 	case EventStepCompleted:
-		c.Output, c.Notes, c.Context = e.Output, e.Notes, e.Vars
+		c.Output, c.Notes, c.Context, c.Checks = e.Output, e.Notes, e.Vars, outcomesOf(e.Evidence)
 	case EventAsserted:
 		c.Notes, c.Context = e.Notes, e.Vars
 	case EventStepSkipped, EventPhaseSkipped:

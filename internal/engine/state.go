@@ -162,6 +162,8 @@ type Event struct {
 	// the completion event, so that no prefix of a run has the variables without the
 	// output.
 	Vars map[string]any `json:"vars,omitempty"`
+	// Evidence are the outcomes of the checks of a completed step.
+	Evidence []Evidence `json:"evidence,omitempty"`
 	// Output and Notes are the agent's claim. Notes is also the note on an answer.
 	Output string `json:"output,omitempty"`
 	Notes  string `json:"notes,omitempty"`
