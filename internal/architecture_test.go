@@ -42,7 +42,7 @@ func layers() []layer {
 			"workflows",
 		}},
 		// Definitions are parsed and checked documents.
-		{"definitions", []string{"internal/hooks/definition", "internal/machine/definition", "internal/workflow"}},
+		{"definitions", []string{"internal/evidence", "internal/evidence/attest", "internal/evidence/checksfile", "internal/hooks/definition", "internal/machine/definition", "internal/workflow"}},
 		// Engines decide about runs of definitions, without a clock or I/O.
 		{"engines", []string{
 			"internal/catalog/graph", "internal/catalog/library", "internal/engine", "internal/hooks/engine", "internal/hooks/runner",
@@ -50,7 +50,7 @@ func layers() []layer {
 		}},
 		// Services have state: definitions, runs, connections to other servers.
 		{"services", []string{
-			"internal/catalog", "internal/contexts", "internal/contexts/checkpoint", "internal/gateway", "internal/gateway/requestlog",
+			"internal/catalog", "internal/contexts", "internal/contexts/checkpoint", "internal/evidence/execute", "internal/gateway", "internal/gateway/requestlog",
 			"internal/gateway/upstream", "internal/hooks/admin", "internal/machine/crashtest", "internal/machine/driver", "internal/run",
 			"internal/session", "internal/store",
 		}},
@@ -73,6 +73,9 @@ func exceptions() map[string][]string {
 		"internal/workflow":           {"internal/hooks/definition", "internal/machine/definition"},
 		"internal/hooks/definition":   {"internal/workflow"},
 		"internal/machine/definition": {"internal/workflow"},
+		// An attestation and the checks file use the types of package evidence.
+		"internal/evidence/attest":     {"internal/evidence"},
+		"internal/evidence/checksfile": {"internal/evidence", "internal/workflow"},
 		// The runner calls the sandbox for the engine.
 		"internal/hooks/runner": {"internal/hooks/engine"},
 		// The gateway offers many upstreams as one surface, and records their requests.

@@ -209,7 +209,7 @@ func checkCriteria(step *steps.Step, c *Continue, vars expr.Lookup) *Refusal {
 		r := &Refusal{Rule: RuleChecksPending, Message: "checks of the step have no result"}
 		for _, p := range res.Pending {
 			filled := p.Rule.FillTemplates(func(text string) string { return template.Render(template.Parse(text), vars) })
-			r.Pending = append(r.Pending, criteria.PendingCheck{Key: p.Key, Rule: filled})
+			r.Pending = append(r.Pending, criteria.PendingCheck{Key: p.Key, Template: p.Rule, Rule: filled})
 		}
 		return r
 	case !res.Valid:

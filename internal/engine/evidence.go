@@ -15,13 +15,15 @@ type Evidence struct {
 	// Undefined is set for a check that the project does not define: the step is a claim
 	// there.
 	Undefined bool `json:"undefined,omitempty"`
+	// Inconclusive is set for a check that did not run to its end.
+	Inconclusive bool `json:"inconclusive,omitempty"`
 }
 
 // evidenceOf returns the outcomes of checks in the order of their keys.
 func evidenceOf(checks map[string]criteria.CheckOutcome) []Evidence {
 	var list []Evidence
 	for _, key := range slices.Sorted(maps.Keys(checks)) {
-		list = append(list, Evidence{Key: key, Passed: checks[key].Passed, Undefined: checks[key].Undefined})
+		list = append(list, Evidence{Key: key, Passed: checks[key].Passed, Undefined: checks[key].Undefined, Inconclusive: checks[key].Inconclusive})
 	}
 	return list
 }
@@ -33,7 +35,7 @@ func outcomesOf(list []Evidence) map[string]criteria.CheckOutcome {
 	}
 	checks := map[string]criteria.CheckOutcome{}
 	for _, e := range list {
-		checks[e.Key] = criteria.CheckOutcome{Passed: e.Passed, Undefined: e.Undefined}
+		checks[e.Key] = criteria.CheckOutcome{Passed: e.Passed, Undefined: e.Undefined, Inconclusive: e.Inconclusive}
 	}
 	return checks
 }

@@ -38,17 +38,22 @@ type Result struct {
 // PendingCheck is a check that has no result yet.
 type PendingCheck struct {
 	// Key is the JSON pointer of the rule in its criteria.
-	Key  string
-	Rule *CheckRule
+	Key string
+	// Template is the rule of the definition. Rule is the rule with the variables of the run
+	// filled in; package engine sets it.
+	Template, Rule *CheckRule
 }
 
 // CheckOutcome is the outcome of a check.
 type CheckOutcome struct {
-	Passed bool
+	Passed bool `json:"passed"`
 	// Undefined is set for a check that the project does not define: the rule is skipped.
-	Undefined bool
+	Undefined bool `json:"undefined,omitempty"`
+	// Inconclusive is set for a check that could not run to its end, for example because of
+	// its time limit: neither the rule nor its negation passes.
+	Inconclusive bool `json:"inconclusive,omitempty"`
 	// Issue describes why the check failed.
-	Issue string
+	Issue string `json:"issue,omitempty"`
 }
 
 // Input is the input of a judgment.
@@ -190,7 +195,7 @@ func (j *checker) lookUpCheck(c *Criterion, at string) verdict {
 	result, ok := j.checks[at]
 	switch {
 	case !ok:
-		return verdict{outcome: pending, pending: []PendingCheck{{Key: at, Rule: c.CheckRule}}}
+		return verdict{outcome: pending, pending: []PendingCheck{{Key: at, Template: c.CheckRule, Rule: c.CheckRule}}}
 	case result.Undefined:
 		return verdict{outcome: skipped}
 	case result.Passed:
@@ -199,6 +204,9 @@ func (j *checker) lookUpCheck(c *Criterion, at string) verdict {
 		f := c.failWith(result.Issue)
 		if c.Message != "" {
 			f.hints = []string{result.Issue}
+		}
+		if result.Inconclusive {
+			f.outcome = undecided
 		}
 		return f
 	}

@@ -22,10 +22,12 @@ const (
 	Git        Type = "git"
 	HTTP       Type = "http"
 	Tool       Type = "tool"
+	// Protect is a rule on files that must equal the commit at the start of the run.
+	Protect Type = "protect"
 )
 
 // CheckTypes returns the types of checks.
-func CheckTypes() []Type { return []Type{NamedCheck, Command, File, Git, HTTP, Tool} }
+func CheckTypes() []Type { return []Type{NamedCheck, Command, File, Git, HTTP, Tool, Protect} }
 
 // IsCheck reports whether the server executes rules of the type.
 func (t Type) IsCheck() bool { return slices.Contains(CheckTypes(), t) }
@@ -68,6 +70,8 @@ type CheckRule struct {
 	Commit  string   `json:"commit,omitempty"`
 	Inside  []string `json:"inside,omitempty"`
 	Outside []string `json:"outside,omitempty"`
+	// Paths are globs of the files that must not change.
+	Paths []string `json:"paths,omitempty"`
 
 	// URL is requested with GET. Status is the expected status; 0 means 200.
 	URL    string `json:"url,omitempty"`
@@ -90,6 +94,7 @@ func checkFields() map[Type][]string {
 		Git:        {"clean", "commit", "inside", "outside"},
 		HTTP:       {"url", "status", "timeout", "matches", "excludes"},
 		Tool:       {"tool", "arguments", "result"},
+		Protect:    {"paths"},
 	}
 }
 
@@ -154,7 +159,7 @@ func (c *Criterion) addCheckError(path, code, message, fix string) {
 func (c *Criterion) validateCheck(r *CheckRule) {
 	required := checkFields()[r.Type][0]
 	missing := map[Type]bool{
-		NamedCheck: r.Check == "", Command: len(r.Argv) == 0 || r.Argv[0] == "", File: r.Path == "", HTTP: r.URL == "", Tool: r.Tool == "",
+		NamedCheck: r.Check == "", Command: len(r.Argv) == 0 || r.Argv[0] == "", File: r.Path == "", HTTP: r.URL == "", Tool: r.Tool == "", Protect: len(r.Paths) == 0,
 		Git: !r.Clean && r.Commit == "" && len(r.Inside) == 0 && len(r.Outside) == 0,
 	}[r.Type]
 	switch {
@@ -165,6 +170,7 @@ func (c *Criterion) validateCheck(r *CheckRule) {
 		c.addMissingField(required, map[Type]string{
 			NamedCheck: "the name of a check in .guideway/checks.yaml", Command: `the command and its arguments, such as ["go", "test", "./..."]`,
 			File: "the path of a file below the workspace", HTTP: "the URL to request", Tool: "the name of a tool of the gateway",
+			Protect: `globs of the files that must not change, such as ["**/*_test.go"]`,
 		}[r.Type])
 	case r.Check != "" && !checkName.MatchString(r.Check):
 		c.addCheckError("/check", "criterion-check-name", fmt.Sprintf("%q is not the name of a check", r.Check), "use lower-case letters, digits and hyphens")
@@ -235,6 +241,8 @@ func (r *CheckRule) describe() string {
 			status = 200
 		}
 		return fmt.Sprintf("%s answers with the status %d%s", r.URL, status, r.describePatterns("its answer"))
+	case Protect:
+		return "no file in " + strings.Join(r.Paths, ", ") + " differs from the start of the run"
 	default:
 		words := "the tool " + r.Tool + " succeeds"
 		if r.Result != nil {
