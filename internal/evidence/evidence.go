@@ -18,6 +18,10 @@ type Workspace struct {
 	// Commit is the checked out commit, or empty without a commit. Tree is its tree.
 	Commit string `json:"commit,omitempty"`
 	Tree   string `json:"tree,omitempty"`
+	// WorkTree is the tree that a commit of all files would have, apart from ignored ones. It
+	// equals Tree if no file differs from the commit. An attestation is refused if it
+	// differs from the tree of the attested commit.
+	WorkTree string `json:"workTree,omitempty"`
 	// Dirty are the paths that differ from the commit, sorted, at most MaxDirty of them.
 	// DirtyCount counts all of them. DirtyHash is a hash of all these paths and their content.
 	Dirty      []string `json:"dirty,omitempty"`
