@@ -114,8 +114,11 @@ func joinTypes(types []Type) string {
 // checkName is the form of the name of a check.
 var checkName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
 
-// maxTimeout is the longest time limit of a check.
-const maxTimeout = time.Hour
+// IsCheckName reports whether a text can be the name of a check.
+func IsCheckName(text string) bool { return checkName.MatchString(text) }
+
+// MaxTimeout is the longest time limit of a check.
+const MaxTimeout = time.Hour
 
 // parseCheck reads the fields of a check. It records the fields that cannot be used.
 func parseCheck(c *Criterion, object map[string]any) {
@@ -172,14 +175,14 @@ func (c *Criterion) validateCheck(r *CheckRule) {
 			File: "the path of a file below the workspace", HTTP: "the URL to request", Tool: "the name of a tool of the gateway",
 			Protect: `globs of the files that must not change, such as ["**/*_test.go"]`,
 		}[r.Type])
-	case r.Check != "" && !checkName.MatchString(r.Check):
+	case r.Check != "" && !IsCheckName(r.Check):
 		c.addCheckError("/check", "criterion-check-name", fmt.Sprintf("%q is not the name of a check", r.Check), "use lower-case letters, digits and hyphens")
 	}
-	if d, err := time.ParseDuration(r.Timeout); r.Timeout != "" && (err != nil || d <= 0 || d > maxTimeout) {
-		c.addCheckError("/timeout", "criterion-timeout", fmt.Sprintf("%q is not a time limit of at most %v", r.Timeout, maxTimeout), `write it as "90s" or "5m"`)
+	if d, err := time.ParseDuration(r.Timeout); r.Timeout != "" && (err != nil || d <= 0 || d > MaxTimeout) {
+		c.addCheckError("/timeout", "criterion-timeout", fmt.Sprintf("%q is not a time limit of at most %v", r.Timeout, MaxTimeout), `write it as "90s" or "5m"`)
 	}
 	for field, path := range map[string]string{"path": r.Path, "dir": r.Dir} {
-		if path != "" && !isBelow(path) {
+		if path != "" && !IsBelow(path) {
 			c.addCheckError("/"+field, "criterion-path", fmt.Sprintf("the path %q leaves the workspace", path), "use a relative path without ..")
 		}
 	}
@@ -193,8 +196,8 @@ func (c *Criterion) validateCheck(r *CheckRule) {
 	}
 }
 
-// isBelow reports whether a slash-separated path stays below its base.
-func isBelow(path string) bool {
+// IsBelow reports whether a slash-separated path stays below its base.
+func IsBelow(path string) bool {
 	if strings.HasPrefix(path, "/") || strings.Contains(path, `\`) || strings.Contains(path, ":") {
 		return false
 	}
