@@ -2,20 +2,18 @@ package git
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/gitrun"
 )
 
 // program runs git with an environment and settings in which it executes nothing
@@ -69,103 +67,24 @@ func findProgram() (program, error) {
 	return program{path: path, dir: os.DevNull, env: makeEnvironment("", nil)}, nil
 }
 
-// safeSettings returns settings that override the user's, the system's and a local
-// repository's settings. Without them, git could execute a program of a repository's
-// choice, fetch more than one commit, follow a redirect to another host, or need much
-// memory.
-func safeSettings() [][2]string {
-	return [][2]string{
-		{"core.hooksPath", os.DevNull},
-		{"core.fsmonitor", "false"},
-		{"core.alternateRefsCommand", "false"},
-		{"submodule.recurse", "false"},
-		{"fetch.recurseSubmodules", "false"},
-		{"fetch.uriProtocols", ""},
-		{"transfer.bundleURI", "false"},
-		{"http.followRedirects", "false"},
-		{"credential.interactive", "false"},
-		{"gc.auto", "0"},
-		{"maintenance.auto", "false"},
-		{"fetch.writeCommitGraph", "false"},
-		{"fetch.unpackLimit", "1"}, // The fetched objects stay in one file, whose size is watched.
-		{"pack.threads", "1"},
-		{"core.bigFileThreshold", "1m"},
-		{"core.packedGitLimit", "256m"},
-		{"core.packedGitWindowSize", "16m"},
-	}
-}
-
-// makeEnvironment returns the environment of git: that of this process, safeSettings, and
+// makeEnvironment returns the environment of git with the settings of package gitrun and
 // the settings in more. It omits the variables that begin with GIT_, except those for ssh,
 // TLS and HTTP, for the directory of git's programs, and for the files of the user's and
 // the system's settings.
 func makeEnvironment(protocols string, more [][2]string) []string {
-	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")
-		kept := regexp.MustCompile(`^GIT_(SSH|SSL_|PROXY_SSL_|HTTP_|EXEC_PATH$|CONFIG_(GLOBAL|SYSTEM|NOSYSTEM)$)`)
-		return strings.HasPrefix(name, "GIT_") && !kept.MatchString(name)
-	})
-	env = append(
-		env, "LC_ALL=C", "LANGUAGE=", "GIT_ALLOW_PROTOCOL="+protocols, "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_OPTIONAL_LOCKS=0",
-		// Git must not prompt: there may be no person, and several processes fetch.
-		"GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=", "SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never",
-	)
-	all := append(safeSettings(), more...)
-	for i, s := range all {
-		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))
-	}
-	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(len(all)))
+	kept := regexp.MustCompile(`^GIT_(SSH|SSL_|PROXY_SSL_|HTTP_|EXEC_PATH$|CONFIG_(GLOBAL|SYSTEM|NOSYSTEM)$)`)
+	return gitrun.MakeEnvironment(kept, protocols, more)
 }
 
 // runCommand runs a git command with a text as its input, and passes its output to read. If
 // read fails or ctx ends, git is killed with all processes that it has started.
 func (p program) runCommand(ctx context.Context, input string, read func(out *bufio.Reader) error, args ...string) error {
-	killable, cancel := context.WithCancel(ctx)
-	defer cancel()
-	name, all := boundMemory(p.path, args)
-	cmd := exec.CommandContext(killable, name, all...) //nolint:gosec // G204: git, with arguments that this package makes
-	cmd.Env = append(slices.Clip(p.env), "GIT_DIR="+p.dir)
-	cmd.Dir = os.TempDir()
-	cmd.Stdin = strings.NewReader(input)
-	var messages head
-	cmd.Stderr = &messages
-	ownSession(cmd)
-	cmd.Cancel = func() error { return killSession(cmd) }
-	cmd.WaitDelay = 2 * time.Second
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
+	err := gitrun.Program{Path: p.path, Dir: p.dir, Env: p.env}.Run(ctx, strings.NewReader(input), read, args...)
+	var failure *gitrun.Failure
+	if errors.As(err, &failure) {
+		return explainFailure(failure)
 	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start git: %w", err)
-	}
-	readErr := read(bufio.NewReader(out))
-	if readErr != nil {
-		cancel()
-	}
-	err = cmd.Wait()
-	var exit *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.As(err, &exit) && exit.Exited():
-		return explainMessages(messages.String())
-	case readErr != nil:
-		return fmt.Errorf("read from git %s: %w", args[0], readErr)
-	case errors.Is(err, exec.ErrWaitDelay):
-		return nil // Processes that outlive git, such as a credential cache, keep its output open.
-	default:
-		return err
-	}
-}
-
-// head keeps the first 16 KiB written to it.
-type head struct{ bytes.Buffer }
-
-// Write implements io.Writer.
-func (h *head) Write(p []byte) (int, error) {
-	h.Buffer.Write(p[:min(len(p), max(0, 16<<10-h.Len()))])
-	return len(p), nil
+	return err
 }
 
 // explanations are the common failures, by the output of git and ssh.
@@ -193,20 +112,13 @@ type explanation struct {
 	message, fix string
 }
 
-// explainMessages converts the output of git to an error with a fix. The error shows no
-// user and no password of an address.
-func explainMessages(text string) error {
+// explainFailure converts a failure of git to an error with a fix. The error shows no user
+// and no password of an address.
+func explainFailure(failure *gitrun.Failure) error {
 	for _, e := range explanations() {
-		if regexp.MustCompile(e.pattern).MatchString(text) {
+		if regexp.MustCompile(e.pattern).MatchString(failure.Messages) {
 			return guideway.Errorf(e.code, "%s", e.message).WithFix("%s", e.fix)
 		}
 	}
-	message := "git failed"
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && !regexp.MustCompile(`^(warning|remote|hint):`).MatchString(line) {
-			message = strings.TrimPrefix(line, "fatal: ")
-			break
-		}
-	}
-	return errors.New(regexp.MustCompile(`://[^/@\s']*@`).ReplaceAllString(message, "://"))
+	return errors.New(failure.Error())
 }
