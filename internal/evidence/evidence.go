@@ -27,6 +27,9 @@ type Workspace struct {
 	Dirty      []string `json:"dirty,omitempty"`
 	DirtyCount int      `json:"dirtyCount,omitempty"`
 	DirtyHash  string   `json:"dirtyHash,omitempty"`
+	// DirtyStates are the mode and the hash of the content of each path of Dirty, or
+	// "absent". Rules on changed files compare with them.
+	DirtyStates []string `json:"dirtyStates,omitempty"`
 }
 
 // MaxDirty is the maximum number of paths in Workspace.Dirty.
@@ -77,6 +80,8 @@ type Result struct {
 	Workspace *Workspace `json:"workspace,omitempty"`
 	// Instance identifies the server.
 	Instance string `json:"instance,omitempty"`
+	// Killed is the number of processes that outlived the command and were killed.
+	Killed int `json:"killed,omitempty"`
 	// Reused is set if the result is of an earlier execution for the same tree.
 	Reused bool `json:"reused,omitempty"`
 	// Sandboxed is set if the command ran in a sandbox.

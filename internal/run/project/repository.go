@@ -2,9 +2,13 @@ package project
 
 import (
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+
+	"github.com/guideway-dev/guideway"
 )
 
 // repository is a Git repository, seen from one of its work trees. Both directories are
@@ -13,6 +17,49 @@ type repository struct {
 	// dir contains the head of the work tree, common the files that all work trees share.
 	dir, common string
 }
+
+// Repository is the repository of a directory. All paths are absolute, with symbolic links
+// resolved.
+type Repository struct {
+	// Top is the top of the work tree, or empty in a bare repository.
+	Top string
+	// Dir contains the head and the index of the work tree, Common the objects and the files
+	// that all work trees share.
+	Dir, Common string
+	// Commit is the checked out commit. It is empty before the first commit, and if the
+	// repository uses reftables.
+	Commit string
+	// Reftables and SHA256 are the formats of references and objects.
+	Reftables, SHA256 bool
+}
+
+// FindRepository returns the repository of a directory. ok is false if there is none. The
+// error has CodeInvalid and means that the directory does not exist.
+func FindRepository(dir string) (r Repository, ok bool, err error) {
+	start, err := resolveDir(dir)
+	if err != nil {
+		return Repository{}, false, guideway.Errorf(guideway.CodeInvalid, "find the repository of %s: %w", dir, err).
+			WithFix("pass an existing directory")
+	}
+	repo, top, ok := discoverRepository(start)
+	if !ok {
+		return Repository{}, false, nil
+	}
+	r = Repository{Top: top, Dir: repo.dir, Common: repo.common}
+	if top == repo.dir {
+		r.Top = ""
+	}
+	_, r.Commit = repo.checkedOut()
+	if text, found := readSmall(filepath.Join(repo.common, "config")); found {
+		r.Reftables, r.SHA256 = reftables().MatchString(text), sha256Objects().MatchString(text)
+	}
+	return r, true, nil
+}
+
+var (
+	reftables     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?mi)^\s*refstorage\s*=\s*"?reftable`) })
+	sha256Objects = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?mi)^\s*objectformat\s*=\s*"?sha256`) })
+)
 
 // discoverRepository finds the repository of a directory in its parents, and returns the
 // top of the work tree. Like Git, it ignores an invalid .git.
