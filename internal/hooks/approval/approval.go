@@ -1,5 +1,5 @@
 // Package approval stores approvals that people give: the hash of the approved content, its
-// source, the person and the time. Hook graphs, machines and upstream tools use it.
+// source, the person and the time. Hook graphs, machines, upstream tools and checks use it.
 //
 // A record belongs to one subject of one source. Approving new content replaces the record,
 // and only the approved content passes. A MAC protects the file: editing it without the key
@@ -25,6 +25,11 @@ const KindHookGraph Kind = "hook-graph"
 // KindMachine is an agent machine with its script. A machine of a reviewed source can run
 // only while it has a record with its hash.
 const KindMachine Kind = "machine"
+
+// KindCheck is a check of a workspace: a command with the files that define it, or an
+// address or a tool that a rule of a workflow uses. The server executes it only while it has
+// a record with its hash. The source is the root of the workspace.
+const KindCheck Kind = "check"
 
 const (
 	// KindUpstreamTool is a tool, a prompt or a page of an upstream; the hash is the hash of
