@@ -186,7 +186,7 @@ func (p *Program) judgeOutput(s State, step *steps.Step, c *Continue) (Event, *R
 	if waits != nil {
 		return Event{}, waits
 	}
-	e.Evidence = evidenceOf(c.Checks)
+	e.Evidence = evidenceOf(step.Criteria, criteria.Input{Output: c.Output, Checks: c.Checks}, scopes)
 	e.Person = e.Gate && (step.Person || s.Person)
 	return e, nil
 }

@@ -31,6 +31,8 @@ type Answer struct {
 	Next *Call `json:"next,omitempty"`
 	// State is the run as a state document, if the caller asked for it.
 	State *engine.StateDocument `json:"state,omitempty"`
+	// Checks are the checks that the server executed for the submitted output.
+	Checks []CheckSummary `json:"checks,omitempty"`
 	// Replayed reports whether the command was executed before and this is its original
 	// answer.
 	Replayed bool `json:"replayed,omitempty"`
@@ -64,6 +66,8 @@ type Refusal struct {
 	Allowed any           `json:"allowed,omitempty"`
 	// Issues are the criteria that an output failed.
 	Issues []string `json:"issues,omitempty"`
+	// Checks are the checks that the server executed for the output.
+	Checks []CheckSummary `json:"checks,omitempty"`
 	// Fix describes what to do.
 	Fix string `json:"fix,omitempty"`
 	// Next is a call that is legal now.
@@ -128,6 +132,8 @@ type ContinueRequest struct {
 	Context map[string]any
 	Answer  *engine.Answer
 	Skip    *engine.Skip
+	// Progress, if set, receives what the checks of the step do.
+	Progress func(message string) `json:"-"`
 }
 
 // Ref identifies a run by one of its handles, old or current, or by its id.

@@ -52,7 +52,7 @@ func (a attempts) addEvent(e Event) attempts {
 	case KindDeclined, KindUnanswered:
 		a.Declines++
 		a.Last = &Decline{At: e.At, ByClient: e.Kind == KindUnanswered, Count: a.Declines}
-	case KindMarked, KindAbortConfirmed:
+	case KindMarked, KindAbortConfirmed, KindCheckRun:
 	default:
 		return attempts{}
 	}
@@ -61,7 +61,7 @@ func (a attempts) addEvent(e Event) attempts {
 
 // isServiceEvent reports whether an event was added by this package and not by the engine.
 func isServiceEvent(kind string) bool {
-	return slices.Contains([]string{KindCreated, KindRefused, KindMarked, KindDeclined, KindUnanswered, KindAbortConfirmed}, kind)
+	return slices.Contains([]string{KindCreated, KindRefused, KindMarked, KindDeclined, KindUnanswered, KindAbortConfirmed, KindCheckRun}, kind)
 }
 
 // IsFact reports whether an event was decided by the engine.
@@ -80,7 +80,7 @@ func cutText(text string) string {
 
 // recordRefusal records a refused attempt with its input for observers. The refusal is valid
 // even if it cannot be stored.
-func (s *Service) recordRefusal(ctx context.Context, c Caller, rec Record, l *loadedRun, cmd engine.Continue, r *engine.Refusal) {
+func (s *Service) recordRefusal(ctx context.Context, c Caller, rec Record, l *loadedRun, cmd engine.Continue, r *engine.Refusal, checks []Event) {
 	if isEnded(l.state.Ended) || l.attempts.Rules[r.Rule] >= maxRefusalsOfRule {
 		return
 	}
@@ -88,18 +88,19 @@ func (s *Service) recordRefusal(ctx context.Context, c Caller, rec Record, l *lo
 	if l.attempts.Outputs < maxRefusedOutputs {
 		refused.Output, refused.Notes = cutText(cmd.Output), cutText(cmd.Notes)
 	}
-	if err := s.recordAttempt(ctx, c, rec, l, KindRefused, refused); err != nil && guideway.ErrorCode(err) != guideway.CodeConflict {
+	if err := s.recordAttempt(ctx, c, rec, l, KindRefused, refused, checks...); err != nil && guideway.ErrorCode(err) != guideway.CodeConflict {
 		s.log.WarnContext(ctx, "cannot record a refused attempt", "run", rec.ID, "error", err)
 	}
 }
 
-// recordAttempt records an event that does not change the position.
-func (s *Service) recordAttempt(ctx context.Context, c Caller, rec Record, l *loadedRun, kind string, data any) error {
+// recordAttempt records an event that does not change the position, after the events of its
+// checks.
+func (s *Service) recordAttempt(ctx context.Context, c Caller, rec Record, l *loadedRun, kind string, data any, checks ...Event) error {
 	e, err := newEvent(kind, data)
 	if err != nil {
 		return err
 	}
-	_, _, err = s.commitChange(ctx, ByCaller(c), rec, l, runChange{otherEvents: []Event{e}})
+	_, _, err = s.commitChange(ctx, ByCaller(c), rec, l, runChange{checks: checks, otherEvents: []Event{e}})
 	return err
 }
 

@@ -109,6 +109,7 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 	created := Created{
 		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash,
 		Goal: Truncate(b.Run.Goal, maxGoal), Project: b.Run.Project.truncateNames(), Imported: Truncate(b.Run.ID, maxKey),
+		Workspace: s.startWorkspace(ctx, p, b.Run.Project.Path),
 	}
 	return s.createRun(ctx, c, p, created, entries, "")
 }

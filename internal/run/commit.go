@@ -18,8 +18,9 @@ const (
 
 // runChange is the change that a command makes to a run.
 type runChange struct {
-	// facts are the engine's events. otherEvents are appended after them.
+	// facts are the engine's events. checks are appended before them, otherEvents after them.
 	facts       []engine.Event
+	checks      []Event
 	otherEvents []Event
 	// extraFacts are facts that only the observer receives.
 	extraFacts []engine.Event
@@ -34,7 +35,7 @@ type runChange struct {
 // commitChange appends a change to a run.
 func (s *Service) commitChange(ctx context.Context, by By, r Record, l *loadedRun, ch runChange) (Record, *loadedRun, error) {
 	next := *l
-	events := make([]Event, 0, len(ch.facts)+len(ch.otherEvents))
+	events := slices.Grow(slices.Clone(ch.checks), len(ch.facts)+len(ch.otherEvents))
 	for _, fact := range ch.facts {
 		e, err := newFactEvent(fact)
 		if err != nil {

@@ -32,6 +32,8 @@ func (s *Service) Continue(ctx context.Context, c Caller, r ContinueRequest) (*A
 		return nil, err
 	}
 	r.Output, r.Notes = toValidUTF8(r.Output), toValidUTF8(r.Notes)
+	checked := s.newCheckedCall(r.Progress)
+	defer checked.end()
 	a, err := retryOnConflict(ctx, func() (*Answer, error) {
 		h, rec, err := s.findByHandle(ctx, c, r.Handle)
 		if err != nil {
@@ -40,7 +42,7 @@ func (s *Service) Continue(ctx context.Context, c Caller, r ContinueRequest) (*A
 		if h.Token != rec.Handle {
 			return s.replayAnswer(ctx, rec, h, key)
 		}
-		return s.decideAndCommit(ctx, c, rec, key, engine.Continue{
+		return s.decideAndCommit(ctx, c, rec, key, checked, engine.Continue{
 			Step: r.Step, Output: r.Output, Notes: r.Notes, Context: r.Context, Answer: r.Answer, Skip: r.Skip,
 			Person: c.Via.Person(),
 		})
@@ -69,26 +71,43 @@ func (s *Service) Answer(ctx context.Context, c Caller, r AnswerRequest) (*Answe
 			return nil, staleRefusal(rec, h.Token)
 		}
 		r.Handle = h.Token
-		return s.decideAndCommit(ctx, c, rec, "", engine.Continue{Step: r.Step, Answer: &r.Answer, Person: c.Via.Person()})
+		return s.decideAndCommit(ctx, c, rec, "", s.newCheckedCall(nil), engine.Continue{Step: r.Step, Answer: &r.Answer, Person: c.Via.Person()})
 	})
 }
 
-// decideAndCommit lets the engine decide a command and stores the resulting facts.
-func (s *Service) decideAndCommit(ctx context.Context, c Caller, rec Record, key string, cmd engine.Continue) (*Answer, error) {
+// decideAndCommit lets the engine decide a command, and stores the results of its checks and
+// the resulting facts in one commit.
+func (s *Service) decideAndCommit(ctx context.Context, c Caller, rec Record, key string, checked *checkedCall, cmd engine.Continue) (*Answer, error) {
 	l, err := s.loadRun(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
-	facts, refusal := l.program.Decide(l.state, engine.Command{Continue: &cmd})
-	if refusal != nil {
-		s.recordRefusal(ctx, c, rec, l, cmd, refusal)
-		return nil, s.newRefusalAt(ctx, refusal, rec, l)
+	facts, refusal, err := checked.decide(ctx, rec, l, cmd)
+	if waits, ok := AsRefusal(err); ok {
+		refusal = &engine.Refusal{Rule: waits.Rule, Message: waits.Message}
+	} else if err != nil {
+		return nil, err
 	}
-	rec, l, err = s.commitChange(ctx, ByCaller(c), rec, l, runChange{facts: facts, key: key, words: searchText(facts), moves: true})
+	checks, eventErr := checked.events()
+	if eventErr != nil {
+		return nil, eventErr
+	}
+	if refusal != nil {
+		s.recordRefusal(ctx, c, rec, l, cmd, refusal, checks)
+		if err != nil {
+			return nil, err
+		}
+		r := s.newRefusalAt(ctx, refusal, rec, l)
+		r.Checks = checked.summaries()
+		return nil, r
+	}
+	rec, l, err = s.commitChange(ctx, ByCaller(c), rec, l, runChange{checks: checks, facts: facts, key: key, words: searchText(facts), moves: true})
 	if err != nil {
 		return nil, err
 	}
-	return s.newAnswer(ctx, rec, l, rec.Handle), nil
+	a := s.newAnswer(ctx, rec, l, rec.Handle)
+	a.Checks = checked.summaries()
+	return a, nil
 }
 
 // replayAnswer answers a call with a handle of an earlier position: with the original

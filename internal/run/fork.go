@@ -115,8 +115,13 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 	if seq > rec.Seq || last == 0 || last < len(entries) {
 		return nil, s.unforkableRefusal(ctx, rec, program, seq)
 	}
+	origin, err := s.readCreated(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
 	created := Created{
-		Workflow: rec.Workflow, Name: rec.Name, Version: rec.Version, Hash: rec.Hash, Goal: rec.Goal, Project: rec.Project,
+		Workspace: origin.Workspace,
+		Workflow:  rec.Workflow, Name: rec.Name, Version: rec.Version, Hash: rec.Hash, Goal: rec.Goal, Project: rec.Project,
 		Parent: rec.ID, ParentSeq: seq, Marks: now.marks,
 	}
 	a, err := s.createRun(ctx, c, program, created, entries, r.RequestID)

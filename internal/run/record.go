@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/evidence"
 )
 
 // Record is the part of a run that is available without reading its events. It is derived
@@ -130,6 +131,9 @@ const (
 	// KindAbortConfirmed records that a person aborted a run that an agent had aborted. Its
 	// data is an AbortConfirmed.
 	KindAbortConfirmed = "abort_confirmed"
+	// KindCheckRun records that the server executed a check. Its data is an evidence.Result.
+	// It precedes the event of the command that needed the check.
+	KindCheckRun = "check_run"
 )
 
 // Created is the data of the first event.
@@ -143,6 +147,9 @@ type Created struct {
 	Revision string  `json:"revision,omitempty"`
 	Goal     string  `json:"goal,omitempty"`
 	Project  Project `json:"project"`
+	// Workspace is the workspace at the start, if the definition has checks and the server had
+	// access to it. A fork has the workspace of its parent.
+	Workspace *evidence.Workspace `json:"workspace,omitempty"`
 	// Parent and ParentSeq are set in a fork.
 	Parent    string `json:"parent,omitempty"`
 	ParentSeq int64  `json:"parentSeq,omitempty"`

@@ -55,6 +55,9 @@ type Options struct {
 	PersonGates bool
 	// Observer receives the commands of runs. It may be nil.
 	Observer Observer
+	// Checker executes the checks of steps. If it is nil, checks are skipped, and their steps
+	// are labeled claims.
+	Checker Checker
 	// Now is the clock. The default is time.Now.
 	Now func() time.Time
 	// Logger gets errors that no caller receives. If it is nil, they are discarded.
@@ -73,6 +76,8 @@ type Service struct {
 	opened      sync.Once
 	personGates bool
 	observer    Observer
+	checker     Checker
+	checking    runLocks
 	now         func() time.Time
 	log         *slog.Logger
 	cache       *runCache
@@ -85,7 +90,7 @@ func New(o Options) (*Service, error) {
 	}
 	s := &Service{
 		journal: o.Journal, definitions: o.Definitions, key: o.Key, heads: o.Heads, openStore: o.Open,
-		personGates: o.PersonGates, observer: o.Observer, now: o.Now, log: o.Logger, cache: newRunCache(),
+		personGates: o.PersonGates, observer: o.Observer, checker: o.Checker, now: o.Now, log: o.Logger, cache: newRunCache(),
 	}
 	if s.now == nil {
 		s.now = time.Now

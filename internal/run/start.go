@@ -37,6 +37,7 @@ func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer,
 	}
 	created := Created{
 		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash, Source: d.Source, Revision: d.Revision, Goal: normalizeGoal(r), Project: r.Project,
+		Workspace: s.startWorkspace(ctx, p, r.Project.Path),
 	}
 	a, err := s.createRun(ctx, c, p, created, factEntries(facts), r.RequestID)
 	return s.orReplayStart(ctx, c, r, a, err)
