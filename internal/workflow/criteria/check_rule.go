@@ -3,14 +3,12 @@ package criteria
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
-	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 )
 
 // The types of checks: rules that the server executes in the workspace of a run.
@@ -103,6 +101,15 @@ func CheckFields(t Type) []string {
 	return append([]string{"type", "message", "condition"}, checkFields()[t]...)
 }
 
+// RequiredField returns the field that a rule of a type of check must have, or "" for Git,
+// which needs one of several.
+func RequiredField(t Type) string {
+	if t == Git {
+		return ""
+	}
+	return checkFields()[t][0]
+}
+
 func joinTypes(types []Type) string {
 	names := make([]string, len(types))
 	for i, t := range types {
@@ -110,15 +117,6 @@ func joinTypes(types []Type) string {
 	}
 	return strings.Join(names, ", ")
 }
-
-// checkName is the form of the name of a check.
-var checkName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
-
-// IsCheckName reports whether a text can be the name of a check.
-func IsCheckName(text string) bool { return checkName.MatchString(text) }
-
-// MaxTimeout is the longest time limit of a check.
-const MaxTimeout = time.Hour
 
 // parseCheck reads the fields of a check. It records the fields that cannot be used.
 func parseCheck(c *Criterion, object map[string]any) {
@@ -158,66 +156,89 @@ func (c *Criterion) addCheckError(path, code, message, fix string) {
 	c.diagnostics = append(c.diagnostics, Diagnostic{Path: path, Code: code, Message: message, Fix: fix})
 }
 
-// validateCheck reports the errors in the fields of a check.
-func (c *Criterion) validateCheck(r *CheckRule) {
-	required := checkFields()[r.Type][0]
-	missing := map[Type]bool{
-		NamedCheck: r.Check == "", Command: len(r.Argv) == 0 || r.Argv[0] == "", File: r.Path == "", HTTP: r.URL == "", Tool: r.Tool == "", Protect: len(r.Paths) == 0,
-		Git: !r.Clean && r.Commit == "" && len(r.Inside) == 0 && len(r.Outside) == 0,
-	}[r.Type]
-	switch {
-	case missing && r.Type == Git:
-		c.unusable = "validation rule of type git requires nothing"
-		c.addCheckError("", "criterion-field-missing", c.unusable, `add "clean", "commit", "inside" or "outside"`)
-	case missing:
-		c.addMissingField(required, map[Type]string{
-			NamedCheck: "the name of a check in .guideway/checks.yaml", Command: `the command and its arguments, such as ["go", "test", "./..."]`,
-			File: "the path of a file below the workspace", HTTP: "the URL to request", Tool: "the name of a tool of the gateway",
-			Protect: `globs of the files that must not change, such as ["**/*_test.go"]`,
-		}[r.Type])
-	case r.Check != "" && !IsCheckName(r.Check):
-		c.addCheckError("/check", "criterion-check-name", fmt.Sprintf("%q is not the name of a check", r.Check), "use lower-case letters, digits and hyphens")
-	}
-	if d, err := time.ParseDuration(r.Timeout); r.Timeout != "" && (err != nil || d <= 0 || d > MaxTimeout) {
-		c.addCheckError("/timeout", "criterion-timeout", fmt.Sprintf("%q is not a time limit of at most %v", r.Timeout, MaxTimeout), `write it as "90s" or "5m"`)
-	}
-	for field, path := range map[string]string{"path": r.Path, "dir": r.Dir} {
-		if path != "" && !IsBelow(path) {
-			c.addCheckError("/"+field, "criterion-path", fmt.Sprintf("the path %q leaves the workspace", path), "use a relative path without ..")
-		}
-	}
-	for field, source := range map[string]string{"matches": r.Matches, "excludes": r.Excludes} {
-		if _, err := pattern.Compile(source, ""); source != "" && err != nil {
-			c.addCheckError("/"+field, "criterion-pattern-invalid", fmt.Sprintf("invalid pattern %s (%v)", source, err), "fix the pattern; it is a JavaScript regular expression")
-		}
-	}
-	if r.MinBytes != nil && r.MaxBytes != nil && *r.MinBytes > *r.MaxBytes {
-		c.addCheckError("/minBytes", "criterion-bounds-crossed", fmt.Sprintf("minBytes %d is above maxBytes %d, which no file can meet", *r.MinBytes, *r.MaxBytes), "swap minBytes and maxBytes")
-	}
-}
-
-// IsBelow reports whether a slash-separated path stays below its base.
-func IsBelow(path string) bool {
-	if strings.HasPrefix(path, "/") || strings.Contains(path, `\`) || strings.Contains(path, ":") {
-		return false
-	}
-	return !slices.Contains(strings.Split(path, "/"), "..")
-}
-
-// FillTemplates returns the rule with the variables in its texts filled in. Each argument of
-// a command stays one argument: a value is data and never read by a shell.
+// FillTemplates returns the rule with the variables in its texts filled in; see Texts. Each
+// argument of a command stays one argument: a value is data and never read by a shell.
 func (r *CheckRule) FillTemplates(fill func(string) string) *CheckRule {
+	return r.mapTexts(func(_, text string) string { return fill(text) })
+}
+
+// Text is a text of a check that may have variables.
+type Text struct {
+	// Path is the JSON pointer of the text in the rule.
+	Path, Text string
+}
+
+// Texts returns the texts of the check that FillTemplates fills in.
+func (r *CheckRule) Texts() []Text {
+	var texts []Text
+	r.mapTexts(func(path, text string) string {
+		if text != "" {
+			texts = append(texts, Text{path, text})
+		}
+		return text
+	})
+	return texts
+}
+
+// mapTexts returns a copy of the rule in which each text that may have variables is
+// replaced.
+func (r *CheckRule) mapTexts(replace func(path, text string) string) *CheckRule {
 	out := *r
 	out.Argv = slices.Clone(r.Argv)
-	for i := range out.Argv {
-		out.Argv[i] = fill(out.Argv[i])
+	for i, argument := range r.Argv {
+		out.Argv[i] = replace("/argv/"+strconv.Itoa(i), argument)
 	}
 	out.With = maps.Clone(r.With)
-	for name, value := range out.With {
-		out.With[name] = fill(value)
+	for _, name := range slices.Sorted(maps.Keys(r.With)) {
+		out.With[name] = replace("/with/"+escapePointer(name), r.With[name])
 	}
-	out.Path, out.Commit, out.URL = fill(r.Path), fill(r.Commit), fill(r.URL)
+	out.Path, out.Commit, out.URL = replace("/path", r.Path), replace("/commit", r.Commit), replace("/url", r.URL)
+	if r.Arguments != nil {
+		out.Arguments, _ = mapValue(r.Arguments, "/arguments", replace).(map[string]any)
+	}
 	return &out
+}
+
+// mapValue returns a copy of a decoded JSON value in which each text is replaced.
+func mapValue(v any, path string, replace func(path, text string) string) any {
+	switch v := v.(type) {
+	case string:
+		return replace(path, v)
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			list[i] = mapValue(v[i], path+"/"+strconv.Itoa(i), replace)
+		}
+		return list
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			object[name] = mapValue(v[name], path+"/"+escapePointer(name), replace)
+		}
+		return object
+	default:
+		return v
+	}
+}
+
+// escapePointer escapes a name for a JSON pointer.
+func escapePointer(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
+// ResultCondition returns the condition on the result of a tool, or nil. It has the form of
+// the dialect of its definition.
+func (r *CheckRule) ResultCondition() *expr.Expr { return parseCondition(r.Result) }
+
+// parseCondition parses a condition in the form of either guided dialect: in phase workflows
+// each condition has a type.
+func parseCondition(v any) *expr.Expr {
+	if object, ok := v.(map[string]any); ok {
+		if _, strict := object["type"].(string); strict {
+			return expr.ParseStrict(v)
+		}
+	}
+	return expr.Parse(v)
 }
 
 // describe describes the check in a few words.
@@ -249,7 +270,7 @@ func (r *CheckRule) describe() string {
 	default:
 		words := "the tool " + r.Tool + " succeeds"
 		if r.Result != nil {
-			words += " with " + expr.Parse(r.Result).String()
+			words += " with " + r.ResultCondition().String()
 		}
 		return words
 	}

@@ -1,6 +1,7 @@
 package criteria_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -59,26 +60,67 @@ func TestJudgeChecks(t *testing.T) {
 func TestParseChecks(t *testing.T) {
 	t.Parallel()
 	for rule, want := range map[string]string{
-		`{"type":"check"}`:                                               "has no check",
-		`{"type":"check","check":"Test All"}`:                            "is not the name of a check",
-		`{"type":"check","check":"test","argv":["x"]}`:                   `no field "argv"`,
-		`{"type":"command","argv":[]}`:                                   "has no argv",
-		`{"type":"command","argv":"go test ./..."}`:                      `"argv" cannot be a text`,
-		`{"type":"command","argv":["go"],"timeout":"2h"}`:                "time limit of at most",
-		`{"type":"command","argv":["go"],"dir":"../else"}`:               "leaves the workspace",
-		`{"type":"command","argv":["go"],"matches":"("}`:                 "invalid pattern",
-		`{"type":"file"}`:                                                "has no path",
-		`{"type":"file","path":"/etc/passwd"}`:                           "leaves the workspace",
-		`{"type":"file","path":"a","minBytes":3,"maxBytes":2}`:           "is above maxBytes",
-		`{"type":"git"}`:                                                 "requires nothing",
-		`{"type":"http","status":200}`:                                   "has no url",
-		`{"type":"tool","arguments":{}}`:                                 "has no tool",
-		`{"type":"check","check":"test","with":{"package":"{{pkg}}"}}`:   "",
-		`{"type":"command","argv":["go","test","./..."],"exitCode":0}`:   "",
-		`{"type":"file","path":"a/b.md","exists":false}`:                 "",
-		`{"type":"git","clean":true,"inside":["src/**"]}`:                "",
-		`{"type":"http","url":"http://127.0.0.1:80/","matches":"ok"}`:    "",
-		`{"type":"tool","tool":"a__b","result":{"var":"ok","equals":1}}`: "",
+		`{"type":"check"}`:                                                                                       "has no check",
+		`{"type":"check","check":"Test All"}`:                                                                    "is not the name of a check",
+		`{"type":"check","check":"test","argv":["x"]}`:                                                           `no field "argv"`,
+		`{"type":"command","argv":[]}`:                                                                           "has no argv",
+		`{"type":"command","argv":"go test ./..."}`:                                                              `"argv" cannot be a text`,
+		`{"type":"command","argv":["go"],"timeout":"2h"}`:                                                        "time limit of at most",
+		`{"type":"command","argv":["go"],"dir":"../else"}`:                                                       "leaves the workspace",
+		`{"type":"command","argv":["go"],"matches":"("}`:                                                         "invalid pattern",
+		`{"type":"file"}`:                                                                                        "has no path",
+		`{"type":"file","path":"/etc/passwd"}`:                                                                   "leaves the workspace",
+		`{"type":"file","path":"a","minBytes":3,"maxBytes":2}`:                                                   "is above maxBytes",
+		`{"type":"git"}`:                                                                                         "requires nothing",
+		`{"type":"http","status":200}`:                                                                           "has no url",
+		`{"type":"tool","arguments":{}}`:                                                                         "has no tool",
+		`{"type":"command","argv":["go"],"exitCode":256}`:                                                        "from 0 to 255",
+		`{"type":"command","argv":["go"],"dir":"{{dir}}"}`:                                                       "is not filled in",
+		`{"type":"command","argv":["{{tool}}","test"]}`:                                                          "which program",
+		`{"type":"command","argv":["sh","-ec","go test {{ pkg }}"]}`:                                             "which program",
+		`{"type":"command","argv":["/usr/bin/python3.12","-E","-c","{{code}}"]}`:                                 "which program",
+		`{"type":"command","argv":["python3","{{script}}","a"]}`:                                                 "which program",
+		`{"type":"command","argv":["perl","-ne","1","-e","{{code}}"]}`:                                           "which program",
+		`{"type":"command","argv":["node","--eval={{code}}"]}`:                                                   "which program",
+		`{"type":"command","argv":["env","-i","A=1","bash","-lc","{{code}}"]}`:                                   "which program",
+		`{"type":"command","argv":["sudo","-u","me","sh","{{script}}"]}`:                                         "which program",
+		`{"type":"command","argv":["timeout","5s","{{tool}}"]}`:                                                  "which program",
+		`{"type":"file","path":"a","minBytes":-1}`:                                                               "at least 0 bytes",
+		`{"type":"file","path":"a","exists":false,"matches":"x"}`:                                                "has no content",
+		`{"type":"file","path":"a","exists":false,"schema":{}}`:                                                  "has no content",
+		`{"type":"file","path":"a","schema":{"type":"objekt"}}`:                                                  "invalid JSON schema",
+		`{"type":"git","inside":["{{dir}}/**"]}`:                                                                 "is not filled in",
+		`{"type":"git","inside":["src/"]}`:                                                                       "only a directory",
+		`{"type":"git","outside":[""]}`:                                                                          "it is empty",
+		`{"type":"protect","paths":["a","../b"]}`:                                                                "leaves the workspace",
+		`{"type":"protect","paths":["./a"]}`:                                                                     "dot as a segment",
+		`{"type":"protect","paths":["a\\b"]}`:                                                                    "no backslashes",
+		`{"type":"protect","paths":[".git/config"]}`:                                                             "its own directory",
+		`{"type":"protect","paths":["[a"]}`:                                                                      "unclosed bracket",
+		`{"type":"protect","paths":["{a,b"]}`:                                                                    "unclosed bracket",
+		`{"type":"http","url":"ftp://a/"}`:                                                                       "does not begin with http",
+		`{"type":"http","url":"http://{{host}}/"}`:                                                               "does not begin with http",
+		`{"type":"http","url":"http://a/","status":99}`:                                                          "from 100 to 599",
+		`{"type":"tool","tool":"{{tool}}"}`:                                                                      "is not filled in",
+		`[{"not":{"type":"protect","paths":["a"]}}]`:                                                             "any edit of them passes",
+		`{"or":[{"type":"check","check":"test"},{"type":"contains","value":"x"}]}`:                               "lets a claim pass",
+		`[{"or":[{"type":"check","check":"a"},{"and":[{"type":"length","min":1}]}]}]`:                            "lets a claim pass",
+		`{"not":{"and":[{"type":"check","check":"a"},{"type":"contains","value":"x"}]}}`:                         "lets a claim pass",
+		`{"not":{"or":[{"type":"check","check":"a"},{"type":"contains","value":"x"}]}}`:                          "",
+		`{"or":[{"type":"check","check":"a"},{"and":[{"type":"length","min":1},{"type":"check","check":"b"}]}]}`: "",
+		`{"and":[{"not":{"type":"protect","paths":["a/**"]}},{"type":"check","check":"test"}]}`:                  "",
+		`{"type":"command","argv":["sh","-c","docker ps --format '{{json .}}'"]}`:                                "",
+		`{"type":"command","argv":["sh","-e","test.sh","{{pkg}}"]}`:                                              "",
+		`{"type":"command","argv":["python","-m","pytest","{{path}}"]}`:                                          "",
+		`{"type":"command","argv":["timeout","5","go","test","{{pkg}}"]}`:                                        "",
+		`{"type":"http","url":"http://127.0.0.1:80/{{id}}"}`:                                                     "",
+		`{"type":"protect","paths":["**/*_test.go","{a,b}/[cd].go",".github/**"]}`:                               "",
+		`{"type":"check","check":"test","with":{"package":"{{pkg}}"}}`:                                           "",
+		`{"type":"command","argv":["go","test","./..."],"exitCode":0}`:                                           "",
+		`{"type":"file","path":"a/b.md","exists":false}`:                                                         "",
+		`{"type":"git","clean":true,"inside":["src/**"]}`:                                                        "",
+		`{"type":"http","url":"http://127.0.0.1:80/","matches":"ok"}`:                                            "",
+		`{"type":"tool","tool":"a__b","result":{"var":"ok","equals":1}}`:                                         "",
 	} {
 		c := criteriapkg.Parse(decodeJSON(t, rule))
 		var found []string
@@ -91,8 +133,26 @@ func TestParseChecks(t *testing.T) {
 		if text := strings.Join(found, "; "); (want == "") != (text == "") || !strings.Contains(text, want) {
 			t.Errorf("%s: %q, want %q", rule, text, want)
 		}
-		if want == "" && c.CheckRule == nil {
+		if want == "" && !c.HasCheck() {
 			t.Errorf("%s: no check", rule)
+		}
+	}
+}
+
+// TestCheckConditions checks that a condition has the form of its dialect.
+func TestCheckConditions(t *testing.T) {
+	t.Parallel()
+	for _, condition := range []string{`{"var":"ok","equals":true}`, `{"type":"simple","variable":"ok","operator":"==","value":true}`} {
+		rule := `{"type":"tool","tool":"a__b","result":` + condition + `,"condition":` + condition + `}`
+		c := criteriapkg.Parse(decodeJSON(t, rule))
+		for value, want := range map[bool]bool{true: true, false: false} {
+			vars := expr.Map(map[string]any{"ok": value})
+			if got := c.CheckRule.ResultCondition().Holds(vars); got != want {
+				t.Errorf("%s: the result is %v", condition, got)
+			}
+			if got := c.Condition.Holds(vars); got != want {
+				t.Errorf("%s: the condition is %v", condition, got)
+			}
 		}
 	}
 }
@@ -108,5 +168,22 @@ func TestFillCheckTemplates(t *testing.T) {
 	}
 	if rule.Argv[2] != "{{pkg}}" {
 		t.Errorf("the rule is now %v", rule.Argv)
+	}
+}
+
+// TestCheckTexts checks which texts of a check may have variables.
+func TestCheckTexts(t *testing.T) {
+	t.Parallel()
+	rule := criteriapkg.Parse(decodeJSON(t, `{"type":"tool","tool":"t","arguments":{"b/c":["x",{"d":"y"}],"n":1},"result":{"var":"z"}}`)).CheckRule
+	want := []criteriapkg.Text{{Path: "/arguments/b~1c/0", Text: "x"}, {Path: "/arguments/b~1c/1/d", Text: "y"}}
+	if d := cmp.Diff(want, rule.Texts()); d != "" {
+		t.Error(d)
+	}
+	filled := rule.FillTemplates(strings.ToUpper)
+	if d := cmp.Diff(map[string]any{"b/c": []any{"X", map[string]any{"d": "Y"}}, "n": json.Number("1")}, filled.Arguments); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(want, rule.Texts()); d != "" {
+		t.Errorf("the rule changed: %s", d)
 	}
 }

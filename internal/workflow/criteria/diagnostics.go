@@ -27,17 +27,18 @@ type Diagnostic struct {
 // every definition at each start. Diagnostics also reports errors in patterns and schemas,
 // and Check returns them as its error.
 func (c *Criterion) Errors() []Diagnostic {
-	return c.collectDiagnostics(func(c *Criterion) []Diagnostic {
+	found := c.collectDiagnostics(func(c *Criterion) []Diagnostic {
 		if c.unusable != "" {
 			return nil
 		}
 		return slices.DeleteFunc(c.shapeDiagnostics(), func(p Diagnostic) bool { return p.Warning })
 	})
+	return append(found, c.changeDiagnostics()...)
 }
 
 // Diagnostics returns all errors and warnings in document order.
 func (c *Criterion) Diagnostics() []Diagnostic {
-	return c.collectDiagnostics(func(c *Criterion) []Diagnostic {
+	found := c.collectDiagnostics(func(c *Criterion) []Diagnostic {
 		var found []Diagnostic
 		if c.unusable == "" {
 			found = append(c.shapeDiagnostics(), c.deepDiagnostics()...)
@@ -54,6 +55,7 @@ func (c *Criterion) Diagnostics() []Diagnostic {
 		}
 		return found
 	})
+	return slices.Concat(found, c.changeDiagnostics(), c.avoidableDiagnostics("", false))
 }
 
 // collectDiagnostics returns, for the criterion and all its parts, the diagnostics that
@@ -121,6 +123,9 @@ func (c *Criterion) deepDiagnostics() []Diagnostic {
 	case Schema:
 		return c.schemaDiagnostics()
 	default:
+		if c.CheckRule != nil {
+			return c.CheckRule.deepDiagnostics()
+		}
 		return nil
 	}
 }

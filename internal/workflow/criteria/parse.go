@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 )
 
@@ -79,12 +78,12 @@ func parseObject(object map[string]any) *Criterion {
 	}
 	return newUnusable("", "criterion-not-understood",
 		"a validation criterion has neither a type nor and, or or not",
-		`give a rule a "type": contains, regex, length or schema`)
+		`give a rule a "type": contains, regex, length or schema, or a check`)
 }
 
 // parseRule parses a rule. Fields of the wrong type count as missing.
 func parseRule(object map[string]any) *Criterion {
-	c := &Criterion{Condition: expr.Parse(object["condition"])}
+	c := &Criterion{Condition: parseCondition(object["condition"])}
 	if name, ok := object["type"].(string); ok {
 		c.Type = Type(name)
 	} else {

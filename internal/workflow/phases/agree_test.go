@@ -13,6 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/guideway-dev/guideway/internal/workflow/shape/shapetest"
+	"github.com/guideway-dev/guideway/internal/workflow/steps"
 )
 
 // TestAgreement checks that the parsers and the published schemas agree on valid documents
@@ -64,15 +65,15 @@ func kindAgreement(t *testing.T, kind phases.Kind) *shapetest.Agreement {
 			return slices.Contains([]string{
 				phases.CodePhaseUnknown, phases.CodeSkipsItself, phases.CodeSkipCycle, phases.CodeDuplicateID,
 				phases.CodeVariableDuplicate, phases.CodeVariableType,
-			}, code)
+			}, code) || strings.HasPrefix(code, "criterion-")
 		},
 		Values: shapetest.Texts(
 			"", "x", "simple", "and", "or", "not", "==", "exists", "forEach", "while", "doWhile", "until", "log", "message", "number", "integer",
 			"1.0", "1.0.0", "01.2.3", "1.0.0-rc1", "v1.0.0", "1.0.0\n", "10-15m", "90", "1 hour", "1\thours", "2H", "2 weeks", "1-2-3h", "-5m", "5-m", "hour", "1-2 d",
 			"2026-01-22", "2026-01-22T10:00:00Z", "2026-01-22T10:00:00.5+01:00", "2026-01-22T10:00:00,5Z", "2026-1-22T10:00:00Z", "2026-02-30T10:00:00Z",
-			"2026-01-22T25:00:00Z", "2026-01-22t10:00:00z", "2026-01-22T10:00:00", "2026-01-22T1:00:00Z", "human", "running", "workflow_started",
+			"2026-01-22T25:00:00Z", "2026-01-22t10:00:00z", "2026-01-22T10:00:00", "2026-01-22T1:00:00Z", "human", "running", "workflow_started", "check", "command", "git", "protect", "contains",
 		),
-		Keys:  []string{"extra", "type", "condition", "over", "value", "approval", "blocking", "defaultValue", "0", "1", "1-1", "01-1", "1-1-1", "description"},
+		Keys:  []string{"extra", "type", "condition", "over", "value", "approval", "blocking", "defaultValue", "argv", "validationCriteria", "0", "1", "1-1", "01-1", "1-1-1", "description"},
 		Value: &doc.Node{Kind: doc.String, Text: "simple"},
 	}
 }
@@ -82,8 +83,9 @@ func corpusPath(pattern string) string {
 	return filepath.Join("..", "..", "..", "..", "shared", "corpus", "phases", pattern)
 }
 
-// TestSchemas checks that every property has a description, and that the schema of
-// workflows and the schema of conditions define conditions in the same way.
+// TestSchemas checks that every property has a description, that the schema of workflows and
+// the schema of conditions define conditions in the same way, and that both dialects have the
+// same rules.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	definitions := func(kind phases.Kind) map[string]any {
@@ -108,6 +110,18 @@ func TestSchemas(t *testing.T) {
 		t.Error("Schema returned a schema for an unknown kind")
 	}
 	workflow := definitions(phases.KindWorkflow)
+	var other struct {
+		Definitions map[string]any `json:"definitions"`
+	}
+	if err := json.Unmarshal(steps.Schema(), &other); err != nil {
+		t.Fatal(err)
+	}
+	for name, definition := range other.Definitions {
+		isRule := name == "criteria" || name == "criterion" || strings.HasPrefix(name, "rule") || strings.HasSuffix(name, "Rule") || strings.HasSuffix(name, "Check")
+		if diff := cmp.Diff(definition, workflow[name]); isRule && diff != "" {
+			t.Errorf("%s differs (-steps +phases):\n%s", name, diff)
+		}
+	}
 	for name, definition := range definitions(phases.KindCondition) {
 		if diff := cmp.Diff(definition, workflow[name]); diff != "" {
 			t.Errorf("%s differs (-condition +workflow):\n%s", name, diff)

@@ -7,13 +7,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/rules"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
 // parser collects the diagnostics of one document.
 type parser struct {
 	shape.Report
+	criteria rules.Reader
 }
 
 // newParser returns a parser for a document of a file.
@@ -47,6 +50,7 @@ func aliasTable() []alias {
 		{"message", "prompt details text question"},
 		{"transitionTo", "goto target next nextphase transition"},
 		{"to", "goto target next nextphase transition"},
+		{"validationCriteria", "validation criteria"},
 		{"isDefault", "default fallback"},
 		{"defaultValue", "default"},
 		{"condition", "runcondition when if"},
@@ -81,6 +85,8 @@ func sampleValue(key string) string {
 		return `"1.0.0"`
 	case "phases", "options", "branches", "conditions", "recognition", "outcome", "flow":
 		return "[...]"
+	case "argv", "paths":
+		return `["..."]`
 	case "skills", "condition":
 		return "{...}"
 	case "currentPhase", "phaseIndex", "loopIndex", "transitionedTo":
@@ -147,6 +153,12 @@ func idOf(n *doc.Node) string {
 		}
 	}
 	return ""
+}
+
+// readCriteria reads the criteria of a step.
+func (p *parser) readCriteria(at shape.Place) *criteria.Criterion {
+	p.criteria.Report, p.criteria.CheckCondition = &p.Report, func(when shape.Place) { p.checkCondition(when) }
+	return p.criteria.Read(at)
 }
 
 // readID reads a text that must not be empty.

@@ -6,7 +6,10 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/rules"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
+	"github.com/guideway-dev/guideway/internal/workflow/template"
 )
 
 // The codes of the linter. Most diagnostics with these codes are warnings.
@@ -98,7 +101,7 @@ func (l *linter) lintPhase(at shape.Place, p *Phase) {
 	}
 	l.lintGuide(at.Key("guide"), p.Guide)
 	l.lintActions(at.Key("entryActions"), p.EntryActions, "an entry action of phase '"+p.ID+"'", false)
-	l.lintSteps(at.Key("steps"), p, p.Steps)
+	l.lintSteps(at.Key("steps"), p, p.Steps, "")
 	for i := range p.Loops {
 		l.lintLoop(at.Key("loops").Index(i), p, &p.Loops[i])
 	}
@@ -109,13 +112,41 @@ func (l *linter) lintPhase(at shape.Place, p *Phase) {
 	l.lintActions(at.Key("exitActions"), p.ExitActions, "an exit action of phase '"+p.ID+"'", false)
 }
 
-// lintSteps checks steps of a phase.
-func (l *linter) lintSteps(at shape.Place, p *Phase, steps []Step) {
+// lintSteps checks steps of a phase; loop is the name of the iteration variable of their
+// loop, or "".
+func (l *linter) lintSteps(at shape.Place, p *Phase, steps []Step, loop string) {
 	for i := range steps {
 		one := at.Index(i)
+		l.lintCriteria(one.Key("validationCriteria"), &steps[i], loop)
 		l.lintGuide(one.Key("guide"), steps[i].Guide)
 		l.lintActions(one.Key("actions"), steps[i].Actions, "an action of step '"+steps[i].ID+"'", !p.Required || !steps[i].Required)
 	}
+}
+
+// lintCriteria checks the criteria of a step, and the variables in their conditions and
+// checks.
+func (l *linter) lintCriteria(at shape.Place, step *Step, loop string) {
+	rules.Lint(&l.Report, at, step.Criteria, step.ID)
+	rules.VisitConditions(at, func(at shape.Place) {
+		if at.Name == "result" { // a condition on the result of a tool reads no variables of the run
+			return
+		}
+		what := fmt.Sprintf("the condition of a rule of step '%s'", step.ID)
+		e := expr.ParseStrict(at.Node.Any())
+		l.visitComparisons(at, e, func(at shape.Place, leaf *expr.Expr) {
+			l.lintRead(at.Key("variable"), leaf.Var, what, loop, false)
+		})
+		if _, constant := e.Constant(); !constant {
+			l.lintConstant(at, e, what)
+		}
+	})
+	rules.VisitTexts(at, func(at shape.Place, text string) {
+		for _, part := range template.Parse(text) {
+			if part.Path != nil {
+				l.lintRead(at, part.Path[0], fmt.Sprintf("a check of step '%s'", step.ID), loop, true)
+			}
+		}
+	})
 }
 
 // lintGuide checks that a referenced guide exists.

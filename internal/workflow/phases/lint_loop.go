@@ -14,7 +14,7 @@ const longLoop = 1000
 // lintLoop checks a loop.
 func (l *linter) lintLoop(at shape.Place, p *Phase, loop *Loop) {
 	what := fmt.Sprintf("loop '%s'", loop.ID)
-	l.lintSteps(at.Key("steps"), p, loop.Steps)
+	l.lintSteps(at.Key("steps"), p, loop.Steps, loop.Variable)
 	if len(loop.Steps) == 0 {
 		l.Warnf(at, CodeLoopEmpty, "add the steps of an iteration", "%s has no steps, so it ends immediately.", shape.Capital(what))
 	}

@@ -20,6 +20,7 @@ func Parse(file string, root *doc.Node) (*Workflow, []guideway.Diagnostic) {
 	w.Canonical = p.Canonical
 	p.checkStructure(at, w)
 	if len(p.Found) > 0 {
+		p.criteria.ReportDeepErrors()
 		return nil, p.Findings(guideway.SeverityError)
 	}
 	return w, nil
@@ -145,7 +146,7 @@ func (p *parser) readAction(at shape.Place) Action {
 
 // readStep parses a step.
 func (p *parser) readStep(at shape.Place) Step {
-	p.Object(at, "id", "name", "description", "guide", "required", "actions")
+	p.Object(at, "id", "name", "description", "guide", "required", "validationCriteria", "actions")
 	p.Require(at, "id", "name")
 	return Step{
 		ID:          p.readID(at.Key("id")),
@@ -153,6 +154,7 @@ func (p *parser) readStep(at shape.Place) Step {
 		Description: p.readText(at.Key("description")),
 		Guide:       p.readGuide(at.Key("guide")),
 		Required:    p.readFlag(at.Key("required"), true),
+		Criteria:    p.readCriteria(at.Key("validationCriteria")),
 		Actions:     readList(p, at.Key("actions"), "action", p.readAction),
 	}
 }

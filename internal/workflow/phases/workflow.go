@@ -11,6 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/platform/lists"
+	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
@@ -94,6 +95,9 @@ type Step struct {
 	Guide                 *Guide
 	// Required defaults to true.
 	Required bool
+	// Criteria are the rules on the output of the step; nil without any. They are an
+	// extension of the original dialect.
+	Criteria *criteria.Criterion
 	Actions  []Action
 }
 

@@ -9,7 +9,6 @@ const (
 	CodeLoopCondition = "loop-condition-missing"
 	CodeLoopCount     = "loop-count"
 	CodeLoopItems     = "loop-items"
-	CodeComposition   = "criteria-composition"
 	CodeNested        = "loop-nested"
 )
 

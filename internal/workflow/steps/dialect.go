@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/rules"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
 // parser collects the diagnostics of one document.
 type parser struct {
 	shape.Report
-	// criteria are the criteria that were read.
-	criteria []placedCriteria
+	criteria rules.Reader
 }
 
 // newParser returns a parser for a document of a file.
@@ -31,6 +32,8 @@ func sampleValue(key string) string {
 		return `"an-id"`
 	case "steps", "body":
 		return "[...]"
+	case "argv", "paths":
+		return `["..."]`
 	case "loop", "args":
 		return "{...}"
 	case "maxIterations":
@@ -58,6 +61,12 @@ func tooLongFix(name string) string {
 	default:
 		return ""
 	}
+}
+
+// readCriteria reads the criteria of a step.
+func (p *parser) readCriteria(at shape.Place) *criteria.Criterion {
+	p.criteria.Report, p.criteria.CheckCondition = &p.Report, func(when shape.Place) { p.checkCondition(when) }
+	return p.criteria.Read(at)
 }
 
 // readID reads a member that is the ID of a workflow or step.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
+	"github.com/guideway-dev/guideway/internal/workflow/rules"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
@@ -135,16 +136,11 @@ func (l *linter) lintStep(at shape.Place, step *Step, s scope) {
 }
 
 // lintCriteria reports the diagnostics of package criteria, and checks the variables in the
-// conditions of criteria.
+// conditions and in the checks of criteria.
 func (l *linter) lintCriteria(at shape.Place, step *Step, s scope) {
-	for _, d := range step.Criteria.Diagnostics() {
-		report := l.Warnf
-		if !d.Warning {
-			report = l.Errorf
-		}
-		report(at.Below(d.Path), d.Code, d.Fix, "%s (step '%s')", d.Message, step.ID)
-	}
+	rules.Lint(&l.Report, at, step.Criteria, step.ID)
 	l.lintRuleConditions(at, step, s)
+	rules.VisitTexts(at, func(at shape.Place, text string) { l.lintTemplate(at, text, step, s) })
 }
 
 // lintSharedBodies reports a step that is the body of two loops.

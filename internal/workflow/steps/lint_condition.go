@@ -7,6 +7,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	exprpkg "github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/rules"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
@@ -50,16 +51,15 @@ func (l *linter) lintConfirmation(at shape.Place, step *Step, s scope) {
 
 // lintRuleConditions checks the conditions of a step's rules.
 func (l *linter) lintRuleConditions(at shape.Place, step *Step, s scope) {
-	if at.Node == nil {
-		return
-	}
-	visitConditions(at, func(at shape.Place) {
+	rules.VisitConditions(at, func(at shape.Place) {
 		l.lintIgnored(at)
 		expr := exprpkg.Parse(at.Node.Any())
 		if value, constant := expr.Constant(); constant && value {
 			l.Warnf(at, CodeConditionAlways, "remove the condition", "The condition of a rule of %s is always true%s.", stepSubject(step), conditionSuffix(expr))
 		}
-		l.lintReads(at, expr, "the condition of a rule of "+stepSubject(step), s, s.order)
+		if at.Name != "result" { // a condition on the result of a tool reads no variables of the run
+			l.lintReads(at, expr, "the condition of a rule of "+stepSubject(step), s, s.order)
+		}
 	})
 }
 
@@ -70,25 +70,6 @@ func conditionSuffix(expr *exprpkg.Expr) string {
 		return ""
 	}
 	return ": " + expr.String()
-}
-
-// visitConditions calls visit with the conditions of rules at any depth.
-func visitConditions(at shape.Place, visit func(shape.Place)) {
-	if at.Node == nil {
-		return
-	}
-	if at.Node.Kind == doc.Array {
-		for i := range at.Node.Items {
-			visitConditions(at.Index(i), visit)
-		}
-		return
-	}
-	if when := at.Key("condition"); when.Node != nil {
-		visit(when)
-	}
-	for _, key := range []string{"and", "or", "not"} {
-		visitConditions(at.Key(key), visit)
-	}
 }
 
 // lintReads checks that a text mentions each variable of a condition in time, so that the

@@ -20,7 +20,7 @@ func Parse(file string, root *doc.Node) (*Workflow, []guideway.Diagnostic) {
 	w.Canonical = p.Canonical
 	p.checkStructure(at, w)
 	if len(p.Found) > 0 {
-		p.reportDeepErrors()
+		p.criteria.ReportDeepErrors()
 		return nil, p.Findings(guideway.SeverityError)
 	}
 	p.resolveBodies(at.Key("steps"), w)

@@ -65,7 +65,7 @@ func TestWorkflow(t *testing.T) {
 	if w.ID != "full-workflow" || w.Version != "1.2.3-beta.1+build.5" || len(w.Preconditions) != 2 || len(w.MetaGuidance) != 2 || len(w.Steps) != 8 {
 		t.Errorf("got %+v", w)
 	}
-	if !first.AskForFiles || !first.HasValidation || first.Confirm.Op != expr.Always || first.RunCondition != nil || len(first.Criteria.Of) != 4 || first.AgentRole == "" || len(first.Guidance) != 2 {
+	if !first.AskForFiles || !first.HasValidation || first.Confirm.Op != expr.Always || first.RunCondition != nil || len(first.Criteria.Of) != 12 || first.AgentRole == "" || len(first.Guidance) != 2 {
 		t.Errorf("got %+v", first)
 	}
 	if second.Confirm.Op != expr.Equals || second.RunCondition.Op != expr.Or || second.Criteria.Type != "and" {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/shape/shapetest"
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
@@ -41,11 +42,12 @@ func stepsAgreement(t *testing.T) *shapetest.Agreement {
 			return found
 		},
 		Beyond: beyondSchema,
-		Values: append(shapetest.Numbers(1000, 1000.5, 1001), shapetest.Texts(
+		Values: append(shapetest.Numbers(99, 256, 600, 1000, 1000.5, 1001), shapetest.Texts(
+			"check", "command", "file", "git", "http", "tool", "protect",
 			"", "x", "ab", "abc", "A b", "a_b", "loop", "while", "until", "for", "forEach", "1.0", "1.0.0", "01.0.0", "1.0.0-01", "1.0.0-a..b", "1.0.0+", "name()", "ends\n",
 			strings.Repeat("é", 9), strings.Repeat("é", 10), strings.Repeat("a", 64), strings.Repeat("é", 128), strings.Repeat("é", 256), strings.Repeat("é", 257), strings.Repeat("😀", 8192), strings.Repeat("😀", 8193),
 		)...),
-		Keys:  []string{"extra", "type", "loop", "body", "and", "not", "prompt", "condition"},
+		Keys:  []string{"extra", "type", "loop", "body", "and", "not", "prompt", "condition", "argv", "path", "clean", "result"},
 		Value: &doc.Node{Kind: doc.String, Text: "loop"},
 	}
 }
@@ -125,15 +127,32 @@ func TestSeedSchemaAgrees(t *testing.T) {
 }
 
 // withoutOurs removes what only Guideway's schema accepts from a document: approvals,
-// context rules and four operators.
+// context rules, checks and four operators.
 func withoutOurs(root *doc.Node) {
 	shapetest.Walk(root, "", func(n *doc.Node, _ doc.Pointer) {
 		n.Members = slices.DeleteFunc(n.Members, func(m doc.Member) bool { return m.Key == "approval" || m.Key == "contextRules" })
 		n.Items = slices.DeleteFunc(n.Items, func(item *doc.Node) bool {
+			if hasCheck(item) {
+				return true
+			}
 			return item.Get("var") != nil && (item.Get("contains") != nil || item.Get("startsWith") != nil ||
 				item.Get("endsWith") != nil || item.Get("matches") != nil)
 		})
 	})
+}
+
+// hasCheck reports whether a rule or a composition is or contains a check.
+func hasCheck(n *doc.Node) bool {
+	if kind := n.Get("type"); kind != nil && criteria.Type(kind.Text).IsCheck() {
+		return true
+	}
+	for _, key := range []string{"and", "or"} {
+		if list := n.Get(key); list != nil && slices.ContainsFunc(list.Items, hasCheck) {
+			return true
+		}
+	}
+	part := n.Get("not")
+	return part != nil && hasCheck(part)
 }
 
 // TestSchemaIsWellFormed checks that every property has a description for editors.
