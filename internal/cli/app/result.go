@@ -31,6 +31,7 @@ const (
 	KindToken      = "token"
 	KindHookGraph  = "hook graph"
 	KindHookModule = "hook module"
+	KindSigningKey = "signing key"
 )
 
 // AddChangeFlag adds --json to a command that changes something.

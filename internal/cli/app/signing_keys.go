@@ -1,0 +1,142 @@
+package app
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/evidence/attest"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+)
+
+// SigningKeys are the user's keys for attestations: a private file for each.
+type SigningKeys struct{ Dir string }
+
+// SigningKey is a key with its name.
+type SigningKey struct {
+	Name string
+	attest.PrivateKey
+}
+
+// OpenSigningKeys returns the signing keys. They are in UserSecretsDir.
+func OpenSigningKeys(cfg *config.Config) SigningKeys {
+	return SigningKeys{Dir: filepath.Join(UserSecretsDir(cfg), "attestation-keys")}
+}
+
+const (
+	signingKeySuffix  = ".pem"
+	createKeyCommand  = "guideway attest keys create NAME"
+	maxSigningKeyFile = 4 << 10
+)
+
+var signingKeyName = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`)
+
+// file returns the file of a key. The name must be valid.
+func (k SigningKeys) file(name string) (atomicfile.File, error) {
+	if !signingKeyName.MatchString(name) {
+		return atomicfile.File{}, guideway.Errorf(guideway.CodeInvalid, "%q is not the name of a key", name).
+			WithFix("use lower-case letters, digits, dots, hyphens and underscores")
+	}
+	return atomicfile.File{
+		Path: filepath.Join(k.Dir, name+signingKeySuffix), What: "signing key", MaxBytes: maxSigningKeyFile,
+		IfSeen: "remove the key, and create another one: anyone who has read it can sign in your name",
+	}, nil
+}
+
+// Create creates a key. The name must be new.
+func (k SigningKeys) Create(name string) (SigningKey, error) {
+	file, err := k.file(name)
+	if err != nil {
+		return SigningKey{}, err
+	}
+	key := attest.NewPrivateKey()
+	err = atomicfile.Create(file.Path, key.PEM())
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return SigningKey{}, guideway.Errorf(guideway.CodeConflict, "there is already a key named %s", name).WithFix("use another name, or remove the key: guideway attest keys remove %s", name)
+	case err != nil:
+		return SigningKey{}, guideway.Errorf(guideway.CodeUnavailable, "write the key: %w", err)
+	}
+	return SigningKey{Name: name, PrivateKey: key}, nil
+}
+
+// Get returns the key with a name.
+func (k SigningKeys) Get(name string) (SigningKey, error) {
+	file, err := k.file(name)
+	if err != nil {
+		return SigningKey{}, err
+	}
+	text, err := file.Read()
+	if errors.Is(err, fs.ErrNotExist) {
+		return SigningKey{}, missingSigningKey(name)
+	}
+	if err != nil {
+		return SigningKey{}, err
+	}
+	key, ok := attest.ParsePrivateKey(text)
+	if !ok {
+		return SigningKey{}, guideway.Errorf(guideway.CodeInvalid, "the file %s does not contain a signing key", file.Path).
+			WithFix("restore the file from a backup, or remove the key: guideway attest keys remove %s", name)
+	}
+	return SigningKey{Name: name, PrivateKey: key}, nil
+}
+
+// missingSigningKey returns the error for a name without a key.
+func missingSigningKey(name string) error {
+	return guideway.Errorf(guideway.CodeNotFound, "there is no key named %q", name).WithFix("guideway attest keys list")
+}
+
+// Remove removes a key.
+func (k SigningKeys) Remove(name string) error {
+	file, err := k.file(name)
+	if err != nil {
+		return err
+	}
+	err = os.Remove(file.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return missingSigningKey(name)
+	case err != nil:
+		return guideway.Errorf(guideway.CodeUnavailable, "remove the key: %w", err)
+	}
+	return nil
+}
+
+// Names returns the names of the keys, sorted.
+func (k SigningKeys) Names() ([]string, error) {
+	entries, err := os.ReadDir(k.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "list the keys: %w", err)
+	}
+	var names []string
+	for _, entry := range entries {
+		if name, ok := strings.CutSuffix(entry.Name(), signingKeySuffix); ok && signingKeyName.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Choose returns the key with a name, or the only key if name is "".
+func (k SigningKeys) Choose(name string) (SigningKey, error) {
+	if name != "" {
+		return k.Get(name)
+	}
+	names, err := k.Names()
+	switch {
+	case err != nil:
+		return SigningKey{}, err
+	case len(names) == 0:
+		return SigningKey{}, guideway.Errorf(guideway.CodeNotFound, "there is no key to sign with").WithFix(createKeyCommand)
+	case len(names) > 1:
+		return SigningKey{}, guideway.Errorf(guideway.CodeInvalid, "there are several keys: %s", strings.Join(names, ", ")).WithFix("--key %s", names[0])
+	}
+	return k.Get(names[0])
+}

@@ -1,0 +1,204 @@
+package attest
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/workflow/doc"
+)
+
+// MaxFile is the maximum size of the file of a statement.
+const MaxFile = 16 << 20
+
+// maxNodes is the maximum number of values in a statement.
+const maxNodes = 1 << 20
+
+var errSignature = errors.New("the signature does not match")
+
+// Sign returns the file of a signed statement. A statement that Open would refuse is an
+// error.
+func Sign(s *Statement, key PrivateKey) ([]byte, error) {
+	if contradiction := s.validate(); contradiction != "" {
+		return nil, guideway.Errorf(guideway.CodeInternal, "the statement is invalid: %s", contradiction)
+	}
+	payload, err := s.encode()
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInternal, "encode the statement: %w", err)
+	}
+	envelopeSigner, err := dsse.NewEnvelopeSigner(signer{key})
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInternal, "sign the statement: %w", err)
+	}
+	envelope, err := envelopeSigner.SignPayload(context.Background(), PayloadType, payload)
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInternal, "sign the statement: %w", err)
+	}
+	file, err := jsontext.Indent(envelope)
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInternal, "encode the envelope: %w", err)
+	}
+	if len(file) >= MaxFile {
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "the statement has %d bytes; the limit is %d", len(file), MaxFile)
+	}
+	return append(file, '\n'), nil
+}
+
+// Open verifies a file with trusted keys and returns its statement and the ids of the keys
+// that signed it. An error is a *Refusal. Unknown members are ignored in the envelope, which
+// is not signed as a whole, and refused in the statement.
+func Open(file []byte, trusted []PublicKey) (s *Statement, signedBy []string, err error) {
+	envelope, refusal := parseEnvelope(file)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	if signedBy, refusal = verifySignatures(envelope, trusted); refusal != nil {
+		return nil, nil, refusal
+	}
+	payload, _ := base64.StdEncoding.DecodeString(envelope.Payload) // parseEnvelope has decoded it
+	if s, refusal = parseStatement(payload); refusal != nil {
+		return nil, nil, refusal
+	}
+	return s, signedBy, nil
+}
+
+// parseEnvelope parses a file. The names of its members are case-sensitive.
+func parseEnvelope(file []byte) (*dsse.Envelope, *Refusal) {
+	if len(file) > MaxFile {
+		return nil, refuse(ReasonTooLarge, "the file is larger than %d bytes", MaxFile)
+	}
+	var raw json.RawMessage
+	if err := json.NewDecoder(bytes.NewReader(file)).Decode(&raw); errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return nil, refuse(ReasonTruncated, "the file ends before its JSON object does").withFix("copy the file again")
+	}
+	root, refusal := parseJSON("the file", file)
+	if refusal != nil {
+		return nil, refusal
+	}
+	envelope := &dsse.Envelope{PayloadType: stringOf(root.Get("payloadType")), Payload: stringOf(root.Get("payload"))}
+	if envelope.PayloadType != PayloadType {
+		return nil, refuse(ReasonPayloadType, "the payload type is %q, not %q", envelope.PayloadType, PayloadType)
+	}
+	payload, err := base64.StdEncoding.DecodeString(envelope.Payload)
+	if err != nil || base64.StdEncoding.EncodeToString(payload) != envelope.Payload {
+		return nil, refuse(ReasonFile, "the payload is not base64")
+	}
+	if list := root.Get("signatures"); list != nil {
+		for _, item := range list.Items {
+			envelope.Signatures = append(envelope.Signatures, dsse.Signature{KeyID: stringOf(item.Get("keyid")), Sig: stringOf(item.Get("sig"))})
+		}
+	}
+	return envelope, nil
+}
+
+func stringOf(n *doc.Node) string {
+	if n == nil || n.Kind != doc.String {
+		return ""
+	}
+	return n.Text
+}
+
+// parseJSON parses an object without duplicate members.
+func parseJSON(name string, text []byte) (*doc.Node, *Refusal) {
+	root, found := doc.Parse("statement.json", text, doc.Limits{MaxBytes: MaxFile, MaxNodes: maxNodes})
+	for _, d := range found {
+		if d.Code == doc.CodeDuplicateKey {
+			return nil, refuse(ReasonDuplicate, "%s: %s", name, d.Message)
+		}
+	}
+	switch {
+	case len(found) > 0:
+		return nil, refuse(ReasonFile, "%s: %s", name, found[0].Message)
+	case root.Kind != doc.Object:
+		return nil, refuse(ReasonFile, "%s is not a JSON object", name)
+	}
+	return root, nil
+}
+
+// verifySignatures returns the ids of the trusted keys that signed an envelope.
+func verifySignatures(envelope *dsse.Envelope, trusted []PublicKey) ([]string, *Refusal) {
+	if len(envelope.Signatures) == 0 {
+		return nil, refuse(ReasonUnsigned, "the file has no signature")
+	}
+	var verifiers []dsse.Verifier
+	known := map[string]bool{}
+	for _, key := range trusted {
+		if !known[key.id] {
+			known[key.id] = true
+			verifiers = append(verifiers, verifier{key})
+		}
+	}
+	check, err := dsse.NewEnvelopeVerifier(verifiers...)
+	if err != nil {
+		return nil, refuse(ReasonKey, "no key is trusted").withFix("name the file of a public key with --key")
+	}
+	accepted, err := check.Verify(context.Background(), envelope)
+	if err == nil {
+		signedBy := make([]string, len(accepted))
+		for i, key := range accepted {
+			signedBy[i] = key.KeyID
+		}
+		return signedBy, nil
+	}
+	var ids []string
+	for _, s := range envelope.Signatures {
+		if known[s.KeyID] {
+			return nil, refuse(ReasonSignature, "the signature of the key %s does not match the content: the file was changed after it was signed", shortID(s.KeyID)).
+				withFix("get the file from its author again")
+		}
+		ids = append(ids, shortID(s.KeyID))
+	}
+	slices.Sort(ids)
+	return nil, refuse(ReasonKey, "no trusted key signed the file; it names the keys %s", strings.Join(ids, ", ")).
+		withFix("get the public key from the author over a channel that you trust, and name its file with --key")
+}
+
+// shortID returns the beginning of the id of a key, quoted because it may be any text.
+func shortID(id string) string {
+	const few = 16
+	if len(id) > few {
+		return fmt.Sprintf("%q…", id[:few])
+	}
+	return fmt.Sprintf("%q", id)
+}
+
+// parseStatement parses a payload. It must be the text that Sign writes.
+func parseStatement(payload []byte) (*Statement, *Refusal) {
+	root, refusal := parseJSON("the statement", payload)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if kind := stringOf(root.Get("_type")); kind != StatementType {
+		return nil, refuse(ReasonStatementType, "the type of the statement is %q, not %q", kind, StatementType)
+	}
+	if kind := stringOf(root.Get("predicateType")); kind != PredicateType {
+		return nil, refuse(ReasonPredicateType, "the type of the predicate is %q, not %q", kind, PredicateType).
+			withFix("verify it with the program that made it, or with a newer Guideway")
+	}
+	s := &Statement{}
+	dec := json.NewDecoder(bytes.NewReader(payload))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(s); err != nil {
+		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			return nil, refuse(ReasonMember, "the statement has the unknown member %s", name).withFix("verify it with a newer Guideway")
+		}
+		return nil, refuse(ReasonPayload, "the statement cannot be read: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if text, err := s.encode(); err != nil || !bytes.Equal(text, payload) {
+		return nil, refuse(ReasonPayload, "the statement is not encoded as Guideway encodes it")
+	}
+	if contradiction := s.validate(); contradiction != "" {
+		return nil, refuse(ReasonPayload, "%s", contradiction)
+	}
+	return s, nil
+}
