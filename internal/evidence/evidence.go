@@ -30,6 +30,9 @@ type Workspace struct {
 	// DirtyStates are the mode and the hash of the content of each path of Dirty, or
 	// "absent". Rules on changed files compare with them.
 	DirtyStates []string `json:"dirtyStates,omitempty"`
+	// IgnoreFiles are the untracked .gitignore files that ignore themselves, each as mode,
+	// hash and path, at most MaxDirty of them: a new one can hide added files.
+	IgnoreFiles []string `json:"ignoreFiles,omitempty"`
 }
 
 // MaxDirty is the maximum number of paths in Workspace.Dirty.

@@ -1,0 +1,347 @@
+package worktree
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/evidence"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
+)
+
+// Change is a path that differs from the start of a run.
+type Change struct {
+	Path string
+	// Start and Now describe the versions of the file in the work tree, as in
+	// evidence.Workspace.DirtyStates.
+	Start, Now string
+	// Elsewhere is set if the file in the work tree is unchanged, but another version is
+	// committed or staged. Now is that version then.
+	Elsewhere bool
+}
+
+// String describes the change.
+func (c Change) String() string {
+	switch {
+	case c.Elsewhere:
+		return c.Path + " (committed or staged)"
+	case c.Start == absent:
+		return c.Path + " (added)"
+	case c.Now == absent:
+		return c.Path + " (deleted)"
+	}
+	from, _, _ := strings.Cut(c.Start, " ")
+	if to, _, _ := strings.Cut(c.Now, " "); from != to {
+		return fmt.Sprintf("%s (mode %s, was %s)", c.Path, to, from)
+	}
+	return c.Path + " (modified)"
+}
+
+var absent = Entry{}.String()
+
+// Changes returns the paths that changed since the start of a run and that one of the globs
+// matches: committed, staged, unstaged and untracked changes all count, and so do added files
+// that only a change of a .gitignore hides. Without globs, all changed paths are returned
+// except hidden ones. A file that was dirty at the start must be as it was then; its
+// content may have been committed.
+//
+// The error has the code guideway.CodeInvalid if the start is not known well enough.
+func (r *Reader) Changes(ctx context.Context, s *State, start *evidence.Workspace, globs []string) ([]Change, error) {
+	if err := checkStart(s, start); err != nil {
+		return nil, err
+	}
+	repo, closeRepo, err := r.open(ctx, s.repo.Repository)
+	if err != nil {
+		return nil, err
+	}
+	defer closeRepo()
+	ctx, cancel := context.WithTimeoutCause(ctx, gitLimit, errors.New("git took more than "+gitLimit.String()))
+	defer cancel()
+	base, err := repo.findTree(ctx, start.Commit)
+	if errors.Is(err, errMissing) {
+		return nil, unknownStart("the commit %s, at which the run started, is no longer in the repository", start.Commit)
+	}
+	if err != nil {
+		return nil, explain(err, s.Root)
+	}
+	recorded := map[string]string{}
+	for i, p := range start.Dirty {
+		recorded[p] = start.DirtyStates[i]
+	}
+	ignores := map[string]string{}
+	for _, line := range start.IgnoreFiles {
+		mode, rest, _ := strings.Cut(line, " ")
+		hash, p, _ := strings.Cut(rest, " ")
+		ignores[p] = mode + " " + hash
+	}
+	c := &comparison{now: s, base: base.files, recorded: recorded, ignores: ignores}
+	changes := c.list(globs)
+	if len(globs) > 0 && c.ignoresChanged() {
+		hidden, err := repo.findHidden(ctx, c, globs)
+		if err != nil {
+			return nil, explain(err, s.Root)
+		}
+		changes = append(changes, hidden...)
+	}
+	if len(changes) > 0 && start.DirtyCount > len(start.Dirty) && s.dirtyHash() == start.DirtyHash && s.Commit == start.Commit {
+		return nil, nil
+	}
+	return changes, nil
+}
+
+func unknownStart(format string, args ...any) error {
+	return guideway.Errorf(guideway.CodeInvalid, format, args...).WithFix("start a new run in the work tree")
+}
+
+// checkStart returns an error if the state cannot be compared with the start of a run.
+func checkStart(s *State, start *evidence.Workspace) error {
+	switch {
+	case !s.Git:
+		return unknownStart("%s is not a work tree of Git, so changed files are unknown", s.Root)
+	case start == nil:
+		return unknownStart("the state of the work tree at the start of the run was not recorded")
+	case len(start.Dirty) != len(start.DirtyStates):
+		return unknownStart("the state of the dirty files at the start of the run was not recorded")
+	}
+	return nil
+}
+
+// comparison compares a state with the start of a run.
+type comparison struct {
+	now  *State
+	base map[string]Entry
+	// recorded are the states of the paths that were dirty at the start.
+	recorded map[string]string
+	// ignores are the states of the .gitignore files at the start that ignored themselves.
+	ignores map[string]string
+}
+
+// ignoresChanged reports whether a list of ignored files changed.
+func (c *comparison) ignoresChanged() bool {
+	for p, e := range c.now.ignores {
+		if c.ignores[p] != e.String() {
+			return true
+		}
+	}
+	return len(c.list([]string{"**/.gitignore"})) > 0
+}
+
+// list returns the changed paths that one of the globs matches.
+func (c *comparison) list(globs []string) (changes []Change) {
+	for _, p := range sortedKeys(c.base, c.now.head, c.now.index, c.now.disk) {
+		change, changed := c.compare(p)
+		if changed && (len(globs) == 0 || MatchesAny(globs, p) || c.isRepository(p) && mayContain(globs, p)) {
+			changes = append(changes, change)
+		}
+	}
+	return changes
+}
+
+// compare compares one path.
+func (c *comparison) compare(p string) (change Change, changed bool) {
+	committed := c.base[p].String()
+	before, staged := committed, committed
+	if state, ok := c.recorded[p]; ok {
+		before, staged, ok = strings.Cut(state, ", index ")
+		if !ok {
+			staged = before
+		}
+	}
+	change = Change{Path: p, Start: before, Now: c.now.disk[p].String()}
+	if change.Now != before {
+		return change, true
+	}
+	for _, e := range []Entry{c.now.head[p], c.now.index[p]} {
+		if text := e.String(); text != committed && text != before && text != staged {
+			return Change{Path: p, Start: before, Now: text, Elsewhere: true}, true
+		}
+	}
+	return change, false
+}
+
+// isRepository reports whether a path is or was a repository in the work tree.
+func (c *comparison) isRepository(p string) bool {
+	return c.base[p].Mode == modeRepository || c.now.disk[p].Mode == modeRepository
+}
+
+// MatchesAny reports whether a glob matches a path: ** matches directories, and braces and
+// brackets have their usual meaning.
+func MatchesAny(globs []string, p string) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool { return doublestar.MatchUnvalidated(glob, p) })
+}
+
+// mayContain reports whether a glob can match a path below a directory.
+func mayContain(globs []string, dir string) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool {
+		if strings.Contains(glob, "{") { // braces can contain slashes
+			return true
+		}
+		parts := strings.Split(glob, "/")
+		for i, name := range strings.Split(dir, "/") {
+			switch {
+			case i >= len(parts):
+				return false
+			case strings.Contains(parts[i], "**"):
+				return true
+			case !doublestar.MatchUnvalidated(parts[i], name):
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// findHidden returns the added files that one of the globs matches and that only a change of
+// a .gitignore since the start of the run hides.
+func (r *repository) findHidden(ctx context.Context, c *comparison, globs []string) ([]Change, error) {
+	list, err := r.listFiles(ctx, "--") // without lists of ignored files
+	if err != nil {
+		return nil, err
+	}
+	candidates := slices.DeleteFunc(append(list.untracked, list.nested...), func(p string) bool {
+		return c.now.disk[p] != Entry{} || len(globs) > 0 && !MatchesAny(globs, p)
+	})
+	ignored, err := r.listIgnored(ctx, c, candidates)
+	if err != nil {
+		return nil, err
+	}
+	var changes []Change
+	for _, p := range candidates {
+		if _, known := c.recorded[p]; !ignored[p] && !known && c.base[p] == (Entry{}) {
+			changes = append(changes, Change{Path: p, Start: absent, Now: "hidden by a changed .gitignore"})
+		}
+	}
+	return changes, nil
+}
+
+// listIgnored returns the paths that the lists of ignored files at the start of the run
+// ignore. A list that was dirty at the start counts only if it is unchanged.
+func (r *repository) listIgnored(ctx context.Context, c *comparison, paths []string) (ignored map[string]bool, err error) {
+	dir, err := os.MkdirTemp("", "guideway-ignore-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	for _, p := range slices.Concat(sortedKeys(c.base), sortedKeys(c.recorded), sortedKeys(c.ignores)) {
+		if path.Base(p) != ".gitignore" {
+			continue
+		}
+		text, err := r.readStart(ctx, c, p)
+		if err != nil {
+			return nil, err
+		}
+		name := filepath.FromSlash(p)
+		if err := errors.Join(root.MkdirAll(filepath.Dir(name), 0o700), root.WriteFile(name, text, 0o600)); err != nil {
+			return nil, err
+		}
+	}
+	git := r.git
+	git.Env = append(slices.Clip(git.Env), "GIT_WORK_TREE="+dir, "GIT_INDEX_FILE="+filepath.Join(git.Dir, "no-index"))
+	ignored = map[string]bool{}
+	var input strings.Builder
+	for _, p := range paths {
+		input.WriteString("./" + p + "\x00") // a path that begins with a colon has another meaning
+	}
+	err = git.Run(ctx, strings.NewReader(input.String()), func(out *bufio.Reader) error {
+		text, err := io.ReadAll(io.LimitReader(out, maxListing))
+		for name := range strings.SplitSeq(string(text), "\x00") {
+			ignored[strings.TrimPrefix(name, "./")] = true
+		}
+		return err
+	}, "check-ignore", "-z", "--no-index", "--stdin")
+	if len(ignored) <= 1 { // git exits with 1 if no path is ignored
+		err = nil
+	}
+	return ignored, err
+}
+
+// readStart returns the content of a file at the start of the run, or nil if it is unknown.
+func (r *repository) readStart(ctx context.Context, c *comparison, p string) ([]byte, error) {
+	committed := c.base[p]
+	state, dirty := c.recorded[p]
+	switch {
+	case c.ignores[p] != "" && c.now.ignores[p].String() == c.ignores[p], dirty && c.now.disk[p].String() == strings.Split(state, ", ")[0]:
+		root, err := os.OpenRoot(r.Top)
+		if err != nil {
+			return nil, err
+		}
+		defer root.Close()
+		return root.ReadFile(filepath.FromSlash(p))
+	case committed.Mode == modeFile || committed.Mode == modeExecutable:
+		return r.readBlob(ctx, committed.Hash)
+	}
+	return nil, nil
+}
+
+// readBlob returns the content of a file in a commit.
+func (r *repository) readBlob(ctx context.Context, hash string) (text []byte, err error) {
+	err = r.git.Run(ctx, strings.NewReader(hash+"\n"), func(out *bufio.Reader) error {
+		text, err = r.readObject(out, hash, "blob")
+		return err
+	}, "cat-file", "--batch")
+	return text, err
+}
+
+// maxContent is the maximum size of a file whose content is returned.
+const maxContent = 1 << 20
+
+// Content returns the contents of a changed file at the start of the run and now. Either is
+// nil if the file was absent, is no regular file, is too large, or its content is not in the
+// repository.
+func (r *Reader) Content(ctx context.Context, s *State, c Change) (before, now []byte, err error) {
+	repo, closeRepo, err := r.open(ctx, s.repo.Repository)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer closeRepo()
+	if before, err = repo.readVersion(ctx, c.Start); err != nil {
+		return nil, nil, err
+	}
+	if c.Elsewhere {
+		now, err = repo.readVersion(ctx, c.Now)
+		return before, now, err
+	}
+	root, err := os.OpenRoot(s.Root)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer root.Close()
+	file, err := safeopen.OpenIn(root, c.Path)
+	if err != nil {
+		return before, nil, nil
+	}
+	defer file.Close()
+	now, err = safeopen.Read(ctx, file, maxContent)
+	if len(now) > maxContent {
+		now = nil
+	}
+	return before, now, err
+}
+
+// readVersion returns the content of a version of a file, or nil.
+func (r *repository) readVersion(ctx context.Context, version string) ([]byte, error) {
+	mode, hash, _ := strings.Cut(version, " ")
+	if mode != modeFile && mode != modeExecutable {
+		return nil, nil
+	}
+	text, err := r.readBlob(ctx, hash)
+	if errors.Is(err, errMissing) || len(text) > maxContent {
+		return nil, nil
+	}
+	return text, err
+}
