@@ -146,8 +146,10 @@ func (s *Service) loadPassages(ctx context.Context, c run.Caller, id string, fro
 		return nil, err
 	}
 	type passage struct {
-		Seq    int64  `json:"seq"`
-		Step   string `json:"step"`
+		Seq  int64  `json:"seq"`
+		Step string `json:"step"`
+		// Label is "evidence" or "claim" for a completed step.
+		Label  string `json:"label,omitempty"`
 		Round  int    `json:"round,omitempty"`
 		Output string `json:"output,omitempty"`
 		Notes  string `json:"notes,omitempty"`
@@ -168,7 +170,7 @@ func (s *Service) loadPassages(ctx context.Context, c run.Caller, id string, fro
 			if !isFact(e) || json.Unmarshal(e.Data, &fact) != nil || fact.Output == "" && fact.Notes == "" && fact.Option == "" {
 				continue
 			}
-			list = append(list, passage{Seq: e.Seq, Step: fact.Step, Round: fact.Round, Output: fact.Output, Notes: fact.Notes, Option: fact.Option})
+			list = append(list, passage{Seq: e.Seq, Step: fact.Step, Label: e.Label, Round: fact.Round, Output: fact.Output, Notes: fact.Notes, Option: fact.Option})
 		}
 	}
 	if len(list) == 0 {

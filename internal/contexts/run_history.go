@@ -188,7 +188,7 @@ func (st *runHistory) addEvent(id string, e run.Event) {
 			}
 		}
 	}
-	st.addPassage(e.Seq, fact)
+	st.addPassage(e, fact)
 	switch fact.Kind {
 	case engine.EventPhaseExited, engine.EventLoopEnded:
 		st.closeSection(id, fact.Step, e.Seq)
@@ -200,8 +200,9 @@ func (st *runHistory) addEvent(id string, e run.Event) {
 	}
 }
 
-// addPassage adds the output of an event to the open passages.
-func (st *runHistory) addPassage(seq int64, fact engine.Event) {
+// addPassage adds the output of an event to the open passages. The heading of a step with
+// checks has its label.
+func (st *runHistory) addPassage(e run.Event, fact engine.Event) {
 	text := truncateText(fact.Output, passageBytes)
 	if fact.Notes != "" {
 		text = strings.TrimSpace(text + "\n" + truncateText(fact.Notes, passageBytes))
@@ -216,8 +217,11 @@ func (st *runHistory) addPassage(seq int64, fact engine.Event) {
 	if fact.Round > 0 {
 		heading = fmt.Sprintf("%s, round %d", fact.Step, fact.Round)
 	}
+	if len(fact.Evidence) > 0 {
+		heading += " (" + e.Label + ")"
+	}
 	if len(st.open) == 0 {
-		st.openFrom = seq
+		st.openFrom = e.Seq
 	}
 	st.open = append(st.open, compress.Passage{Heading: heading, Text: text})
 }

@@ -143,11 +143,31 @@ func formText(d *run.Details) string {
 		b.WriteString("\n\nNo output belongs to this gate.")
 		return b.String()
 	}
+	writeCheckResults(&b, d.Submission.Checks)
 	writeQuoted(&b, "The agent submitted:", d.Submission.Output, d.ID)
 	if d.Submission.Notes != "" {
 		writeQuoted(&b, "Notes of the agent:", d.Submission.Notes, d.ID)
 	}
 	return b.String()
+}
+
+// writeCheckResults lists the checks that the server executed for the output. Without them,
+// the output is only a claim of the agent.
+func writeCheckResults(b *strings.Builder, checks []run.CheckSummary) {
+	const longest = 300
+	for i, c := range checks {
+		if i == 0 {
+			b.WriteString("\n\nChecks that Guideway executed:")
+		}
+		result := "failed"
+		switch {
+		case c.Undefined:
+			result = "not executed: the project does not define it"
+		case c.Passed:
+			result = "passed"
+		}
+		fmt.Fprintf(b, "\n- %s: %s", plainLine(c.Check, longest), result)
+	}
 }
 
 // maxQuoted is the maximum number of characters of an output in a form.

@@ -54,6 +54,7 @@ func (r *runTools) continueTool() *tool {
 			} else if q != nil {
 				return q, nil
 			}
+			request.Progress = progressOf(ctx, c.req)
 			a, err := r.runs.Continue(ctx, c.caller, request)
 			if err != nil {
 				return nil, r.addGateOptions(ctx, c.req, c.caller, request.Handle, withGiven(err, c.arguments))

@@ -20,8 +20,7 @@ func waitParam() param {
 // elapsed. Until then it sends progress if the client asked for it.
 func (m *machineTools) waitForRun(ctx context.Context, c call, id string) (*driver.Status, error) {
 	patience := time.Duration(min(max(c.intArg("wait"), 0), maxWaitSeconds)) * time.Second
-	token := c.req.Params.GetProgressToken()
-	if token == nil || c.req.Session == nil || patience == 0 {
+	if progressOf(ctx, c.req) == nil || patience == 0 {
 		return m.machines.Wait(ctx, c.caller, id, patience)
 	}
 	// Wait checks that the run belongs to the caller.
@@ -32,7 +31,7 @@ func (m *machineTools) waitForRun(ctx context.Context, c call, id string) (*driv
 	defer cancel()
 	done := make(chan struct{})
 	var sending sync.WaitGroup
-	sending.Go(func() { sendProgress(ctx, c.req, token, updates, done) })
+	sending.Go(func() { sendProgress(ctx, c.req, updates, done) })
 	s, err := m.machines.Wait(ctx, c.caller, id, patience)
 	close(done)
 	sending.Wait()
@@ -41,16 +40,12 @@ func (m *machineTools) waitForRun(ctx context.Context, c call, id string) (*driv
 
 // sendProgress sends the updates of a run. After done is closed it sends the remaining ones
 // and returns.
-func sendProgress(ctx context.Context, req *mcp.CallToolRequest, token any, updates <-chan driver.Update, done <-chan struct{}) {
-	n := 0.0
+func sendProgress(ctx context.Context, req *mcp.CallToolRequest, updates <-chan driver.Update, done <-chan struct{}) {
+	send := progressOf(ctx, req)
 	tell := func(u driver.Update) {
-		message := progressText(u)
-		if message == "" {
-			return
+		if message := progressText(u); message != "" {
+			send(message)
 		}
-		n++
-		// The client may have disconnected; the run continues.
-		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: message})
 	}
 	for {
 		select {
@@ -62,6 +57,21 @@ func sendProgress(ctx context.Context, req *mcp.CallToolRequest, token any, upda
 			}
 			return
 		}
+	}
+}
+
+// progressOf returns a function that sends progress messages to the client, or nil if the
+// client did not ask for them. The function must not be called concurrently.
+func progressOf(ctx context.Context, req *mcp.CallToolRequest) func(message string) {
+	token := req.Params.GetProgressToken()
+	if token == nil || req.Session == nil {
+		return nil
+	}
+	n := 0.0
+	return func(message string) {
+		n++
+		// The client may have disconnected; the command continues or is cancelled with its call.
+		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: message})
 	}
 }
 

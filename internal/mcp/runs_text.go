@@ -34,6 +34,7 @@ func (a runAnswer) writeText(b *answerText) {
 	if a.Replayed {
 		b.WriteString("This call was made before; this is its answer.\n")
 	}
+	writeChecks(b, a.Checks)
 	writePosition(b, &a.Position, a.Status)
 	if a.Hint != "" {
 		fmt.Fprintf(b, "(%s)\n", a.Hint)
@@ -45,6 +46,20 @@ func (a runAnswer) writeText(b *answerText) {
 	writeNext(b, a.Next, a.Handle)
 	if a.State != nil {
 		writeJSON(b, "State: ", a.State)
+	}
+}
+
+// writeChecks writes the checks that the server executed for the submitted output.
+func writeChecks(b *answerText, checks []run.CheckSummary) {
+	for _, c := range checks {
+		switch {
+		case c.Undefined:
+			fmt.Fprintf(b, "Not checked: %s; the project does not define it, so the step is a claim\n", c.Check)
+		case c.Passed:
+			fmt.Fprintf(b, "Checked: %s\n", c.Check)
+		default:
+			fmt.Fprintf(b, "Check failed: %s\n", c.Check)
+		}
 	}
 }
 

@@ -2,7 +2,9 @@ package run
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/guideway-dev/guideway"
@@ -176,11 +178,50 @@ const maxCheckOutput = 2000
 func (c *checkedCall) summaries() []CheckSummary {
 	var list []CheckSummary
 	for _, r := range c.results {
-		one := CheckSummary{Check: r.Describe, Passed: r.Passed, Undefined: r.Undefined, ExitCode: r.ExitCode, DurationMS: r.DurationMS}
-		if output := r.Head + r.Tail; !r.Passed && !r.Undefined {
-			one.Output = toValidUTF8(output[max(0, len(output)-maxCheckOutput):])
+		list = append(list, summarizeCheck(r))
+	}
+	return list
+}
+
+func summarizeCheck(r evidence.Result) CheckSummary {
+	one := CheckSummary{Check: r.Describe, Passed: r.Passed, Undefined: r.Undefined, ExitCode: r.ExitCode, DurationMS: r.DurationMS}
+	if output := r.Head + r.Tail; !r.Passed && !r.Undefined {
+		one.Output = toValidUTF8(output[max(0, len(output)-maxCheckOutput):])
+	}
+	return one
+}
+
+// summariesBefore returns the checks of the command of the last event. Their events directly
+// precede it.
+func summariesBefore(events []Event) []CheckSummary {
+	var list []CheckSummary
+	for i := len(events) - 2; i >= 0 && events[i].Kind == KindCheckRun; i-- {
+		var r evidence.Result
+		if json.Unmarshal(events[i].Data, &r) == nil {
+			list = append(list, summarizeCheck(r))
 		}
-		list = append(list, one)
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// withLabels returns a copy of events with the labels of those that complete steps. The
+// results of checks in an imported bundle are claims of the bundle.
+func withLabels(events []Event) []Event {
+	list := slices.Clone(events)
+	for i := range list {
+		e := &list[i]
+		if e.Kind != string(engine.EventStepCompleted) {
+			continue
+		}
+		e.Label = engine.LabelClaim
+		if e.By.Via == ViaImport {
+			continue
+		}
+		var fact struct{ Evidence []engine.Evidence }
+		if json.Unmarshal(e.Data, &fact) == nil {
+			e.Label = engine.Event{Evidence: fact.Evidence}.Label()
+		}
 	}
 	return list
 }

@@ -48,7 +48,7 @@ func (s *Service) Events(ctx context.Context, c Caller, ref Ref, after int64, li
 		}
 		head = e.MAC
 	}
-	return events, nil
+	return withLabels(events), nil
 }
 
 // GetWithEvents returns the details of a run of the caller with all its events.
@@ -57,10 +57,11 @@ func (s *Service) GetWithEvents(ctx context.Context, c Caller, ref Ref) (*Detail
 	if err != nil {
 		return nil, err
 	}
-	d.Events, err = s.readEvents(ctx, d.Record, d.Seq)
+	events, err := s.readEvents(ctx, d.Record, d.Seq)
 	if err != nil {
 		return nil, err
 	}
+	d.Events = withLabels(events)
 	return d, nil
 }
 

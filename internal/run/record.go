@@ -111,6 +111,9 @@ type Event struct {
 	By   By     `json:"by"`
 	// Data is the JSON of the fact. Journals store it byte for byte.
 	Data json.RawMessage `json:"data,omitempty"`
+	// Label is engine.LabelEvidence or engine.LabelClaim for the completion of a step. It is
+	// derived from the data when the event is read.
+	Label string `json:"label,omitempty"`
 	// MAC chains the event to the previous one. See Key.Chain.
 	MAC []byte `json:"-"`
 }

@@ -14,6 +14,10 @@ type Submission struct {
 	Step   string `json:"step"`
 	Output string `json:"output"`
 	Notes  string `json:"notes,omitempty"`
+	// Label is engine.LabelEvidence or engine.LabelClaim. Checks are the checks that the
+	// server executed for the output.
+	Label  string         `json:"label"`
+	Checks []CheckSummary `json:"checks,omitempty"`
 }
 
 // nextSubmission returns the number of the event whose output the next gate asks about: the
@@ -37,16 +41,21 @@ func (s *Service) readSubmission(ctx context.Context, c Caller, rec Record, l *l
 	if l.submission == 0 {
 		return nil, nil
 	}
-	events, err := s.Events(ctx, c, Ref{RunID: rec.ID}, l.submission-1, 1)
+	const most = 32 // checks before the event
+	events, err := s.Events(ctx, c, Ref{RunID: rec.ID}, max(0, l.submission-1-most), int(min(l.submission, most+1)))
 	if err != nil {
 		return nil, err
 	}
-	if len(events) == 0 {
+	if len(events) == 0 || events[len(events)-1].Seq != l.submission {
 		return nil, untrustedEventError(rec.ID, l.submission, "the event is missing")
 	}
-	fact, _, err := parseFact(events[0])
+	last := events[len(events)-1]
+	fact, _, err := parseFact(last)
 	if err != nil {
 		return nil, untrustedEventError(rec.ID, l.submission, err.Error())
 	}
-	return &Submission{Seq: l.submission, Step: fact.Step, Output: fact.Output, Notes: fact.Notes}, nil
+	return &Submission{
+		Seq: l.submission, Step: fact.Step, Output: fact.Output, Notes: fact.Notes,
+		Label: last.Label, Checks: summariesBefore(events),
+	}, nil
 }

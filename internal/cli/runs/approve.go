@@ -140,9 +140,24 @@ func (p *gateApprover) showOutput(k *runReplay) {
 		return
 	}
 	fmt.Fprintf(p.Out, "\n%s\n", p.Styles.Bold("Output of "+app.OneLine(submitted.Step)))
+	for _, c := range submitted.Checks {
+		fmt.Fprintln(p.Out, "  "+app.OneLine(describeCheck(c)))
+	}
 	p.PrintText("  ", submitted.Output)
 	if submitted.Notes != "" {
 		p.PrintText("  ", "Notes: "+submitted.Notes)
+	}
+}
+
+// describeCheck returns a check that the server executed for the output, with its result.
+func describeCheck(c run.CheckSummary) string {
+	switch {
+	case c.Undefined:
+		return "not checked: " + c.Check + ": the project does not define it"
+	case c.Passed:
+		return "checked by Guideway: " + c.Check
+	default:
+		return "check failed: " + c.Check
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/evidence"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/spf13/cobra"
@@ -256,6 +257,8 @@ func (k *runReplay) eventLine(e run.Event) (mark, text string, more []string) {
 		var confirmed run.AbortConfirmed
 		_ = json.Unmarshal(e.Data, &confirmed)
 		return walk.MarkEnd, strings.TrimSuffix("aborted by a person, too: "+app.OneLine(confirmed.Reason), ": "), nil
+	case run.KindCheckRun:
+		return checkLine(e)
 	case run.KindMarked:
 		var marked run.Marked
 		_ = json.Unmarshal(e.Data, &marked)
@@ -275,10 +278,34 @@ func (k *runReplay) eventLine(e run.Event) (mark, text string, more []string) {
 		more = append(more, "sets: "+walk.FormatValue(fact.Vars))
 	}
 	if mark, text = walk.DescribeEvent(&k.Walk, fact); text != "" {
+		if e.Label != "" {
+			text += " [" + e.Label + "]"
+		}
 		return mark, text, more
 	}
 	mark, text = hiddenEventText(fact)
 	return mark, text, more
+}
+
+// checkLine returns the line of a check that the server executed, with what a person needs to
+// repeat it.
+func checkLine(e run.Event) (mark, text string, more []string) {
+	var r evidence.Result
+	_ = json.Unmarshal(e.Data, &r) // an event that cannot be decoded has no text
+	mark, result := walk.MarkRefused, "failed: "+app.OneLine(r.Issue)
+	switch {
+	case r.Undefined:
+		mark, result = walk.MarkChecked, "not executed: the project does not define it"
+	case r.Passed:
+		mark, result = walk.MarkChecked, "passed"
+	}
+	if len(r.Argv) > 0 {
+		more = append(more, fmt.Sprintf("command: %s, %d ms", app.OneLine(strings.Join(r.Argv, " ")), r.DurationMS))
+	}
+	if w := r.Workspace; w != nil && w.Commit != "" {
+		more = append(more, fmt.Sprintf("commit %s, %s", app.OneLine(w.Commit)[:min(12, len(app.OneLine(w.Commit)))], app.Plural(w.DirtyCount, "changed file", "changed files")))
+	}
+	return mark, app.OneLine(r.Step) + ": check: " + app.OneLine(r.Describe) + ": " + result, more
 }
 
 // hiddenEventText returns the text of the events that a walk does not show because the next
