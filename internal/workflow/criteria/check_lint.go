@@ -7,19 +7,26 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 )
 
+// compileOnce returns a function that compiles a pattern at its first call, so that the start
+// of the program does not pay for it.
+func compileOnce(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
 // checkName is the form of the name of a check.
-var checkName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
+var checkName = compileOnce(`^[a-z][a-z0-9-]{0,63}$`)
 
 // IsCheckName reports whether a text can be the name of a check.
-func IsCheckName(text string) bool { return checkName.MatchString(text) }
+func IsCheckName(text string) bool { return checkName().MatchString(text) }
 
 // variable is a placeholder of a variable; see package template.
-var variable = regexp.MustCompile(`\{\{\s*[A-Za-z_$][\w$]*([.\[][^{}\s]*)?\s*([+-]\s*\d+\s*)?\}\}`)
+var variable = compileOnce(`\{\{\s*[A-Za-z_$][\w$]*([.\[][^{}\s]*)?\s*([+-]\s*\d+\s*)?\}\}`)
 
 // MaxTimeout is the longest time limit of a check.
 const MaxTimeout = time.Hour
@@ -168,7 +175,7 @@ func (c *Criterion) validateLiterals(r *CheckRule) {
 		name  string
 		texts []string
 	}{{"check", []string{r.Check}}, {"dir", []string{r.Dir}}, {"env", r.Env}, {"tool", []string{r.Tool}}, {"inside", r.Inside}, {"outside", r.Outside}, {"paths", r.Paths}} {
-		if i := slices.IndexFunc(f.texts, variable.MatchString); i >= 0 {
+		if i := slices.IndexFunc(f.texts, variable().MatchString); i >= 0 {
 			c.addCheckError("/"+f.name, "criterion-field-variable", fmt.Sprintf("the variable in %q is not filled in: %q is the same in each run", f.texts[i], f.name), "write the value out")
 		}
 	}
@@ -186,10 +193,10 @@ func (c *Criterion) validateLiterals(r *CheckRule) {
 // script. wrappers are programs that run the program in their arguments; a wrapperLimit,
 // such as the time limit of timeout, may precede it.
 var (
-	interpreters = regexp.MustCompile(`^(sh|bash|dash|ash|zsh|ksh|fish|python[\d.]*|node|nodejs|deno|bun|perl|ruby|php|lua|pwsh|powershell|cmd|tclsh|osascript|Rscript|awk|gawk|sed|eval)(\.exe)?$`)
-	wrappers     = regexp.MustCompile(`^(env|nice|nohup|timeout|sudo|doas|setsid|stdbuf|time|xargs|busybox|ionice|exec|command)(\.exe)?$`)
-	wrapperLimit = regexp.MustCompile(`^[\d.]+[smhd]?$`)
-	codeOption   = regexp.MustCompile(`^(-[A-Za-z]*[cCeEprk]|/[cCkK]|--(eval|print|command)|-(Command|EncodedCommand|command))$`)
+	interpreters = compileOnce(`^(sh|bash|dash|ash|zsh|ksh|fish|python[\d.]*|node|nodejs|deno|bun|perl|ruby|php|lua|pwsh|powershell|cmd|tclsh|osascript|Rscript|awk|gawk|sed|eval)(\.exe)?$`)
+	wrappers     = compileOnce(`^(env|nice|nohup|timeout|sudo|doas|setsid|stdbuf|time|xargs|busybox|ionice|exec|command)(\.exe)?$`)
+	wrapperLimit = compileOnce(`^[\d.]+[smhd]?$`)
+	codeOption   = compileOnce(`^(-[A-Za-z]*[cCeEprk]|/[cCkK]|--(eval|print|command)|-(Command|EncodedCommand|command))$`)
 )
 
 // variableInProgram returns the index of an argument in which a variable decides which
@@ -200,17 +207,17 @@ func variableInProgram(argv []string) int {
 	}
 	name := path.Base(strings.ReplaceAll(argv[0], `\`, "/"))
 	switch {
-	case variable.MatchString(argv[0]):
+	case variable().MatchString(argv[0]):
 		return 0
-	case interpreters.MatchString(name):
+	case interpreters().MatchString(name):
 		return variableInScript(argv)
-	case !wrappers.MatchString(name):
+	case !wrappers().MatchString(name):
 		return -1
 	}
 	program := false // whether an argument was the program
 	for i := 1; i < len(argv); i++ {
-		isOption := strings.HasPrefix(argv[i], "-") || strings.Contains(argv[i], "=") || wrapperLimit.MatchString(argv[i])
-		if isOption || program && !interpreters.MatchString(path.Base(argv[i])) {
+		isOption := strings.HasPrefix(argv[i], "-") || strings.Contains(argv[i], "=") || wrapperLimit().MatchString(argv[i])
+		if isOption || program && !interpreters().MatchString(path.Base(argv[i])) {
 			continue
 		}
 		program = true
@@ -226,11 +233,11 @@ func variableInProgram(argv []string) int {
 // scripts, each after a codeOption.
 func variableInScript(argv []string) int {
 	for i := 1; i < len(argv); i++ {
-		isOption := strings.HasPrefix(argv[i], "-") || codeOption.MatchString(argv[i])
+		isOption := strings.HasPrefix(argv[i], "-") || codeOption().MatchString(argv[i])
 		switch {
-		case variable.MatchString(argv[i]):
+		case variable().MatchString(argv[i]):
 			return i
-		case !isOption && (i+1 == len(argv) || !codeOption.MatchString(argv[i-1]) || !codeOption.MatchString(argv[i+1])):
+		case !isOption && (i+1 == len(argv) || !codeOption().MatchString(argv[i-1]) || !codeOption().MatchString(argv[i+1])):
 			return -1
 		}
 	}
