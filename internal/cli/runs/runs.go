@@ -30,7 +30,7 @@ RUN is the id of a run; "guideway runs list" prints the ids.`,
 		NewRunsListCmd(a, runRunsList), NewRunsShowCmd(a, runRunsShow),
 		NewRunsResumeCmd(a, runRunsResume), NewRunsForkCmd(a, runRunsFork),
 		NewRunsApproveCmd(a, runRunsApprove), NewRunsAbortCmd(a, runRunsAbort),
-		NewRunsVerifyCmd(a, runRunsVerify),
+		NewRunsVerifyCmd(a, runRunsVerify), NewRunsAttestCmd(a, runRunsAttest),
 		NewRunsExportCmd(a, runRunsExport), NewRunsImportCmd(a, runRunsImport),
 	)
 }

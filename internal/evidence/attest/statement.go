@@ -58,6 +58,8 @@ type Predicate struct {
 	Start *Workspace `json:"start,omitempty"`
 	// Steps are the completed steps in order. A repeated step is listed each time.
 	Steps []Step `json:"steps"`
+	// Skipped are the ids of the skipped steps in order.
+	Skipped []string `json:"skipped,omitempty"`
 	// Approvals are the answers to gates in order.
 	Approvals []Approval `json:"approvals"`
 	// Refused counts the refused attempts by rule.
