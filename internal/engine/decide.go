@@ -10,7 +10,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
-	"github.com/guideway-dev/guideway/internal/workflow/template"
 )
 
 // Command is a request to change a run. Exactly one field is set.
@@ -101,6 +100,7 @@ const (
 	RuleCriteria        = "criteria-failed"
 	RuleDefinition      = "definition-broken"
 	RuleChecksPending   = "checks-pending"
+	RuleCheckVariable   = "check-variable"
 	RuleWrongStep       = "step-not-reached"
 	RuleStepRequired    = "step-required"
 	RuleGateRequired    = "gate-required"
@@ -173,65 +173,20 @@ func (p *Program) judgeOutput(s State, step *steps.Step, c *Continue) (Event, *R
 	if len(c.Context) > 0 {
 		scopes = append(scopes, p.currentVars(Apply(s, Event{Kind: EventContextSet, Vars: c.Context})))
 	}
-	var waits *Refusal
+	evidence, r := judgeCriteria(step.Criteria, c, scopes)
+	if r != nil {
+		return Event{}, r
+	}
+	e.Evidence = evidence
 	for _, vars := range scopes {
-		switch r := checkCriteria(step, c, vars); {
-		case r != nil && r.Rule == RuleChecksPending:
-			waits = r
-		case r != nil:
-			return Event{}, r
-		}
 		e.Gate = e.Gate || needsConfirmation(step.Confirm, vars)
 	}
-	if waits != nil {
-		return Event{}, waits
-	}
-	e.Evidence = evidenceOf(step.Criteria, criteria.Input{Output: c.Output, Checks: c.Checks}, scopes)
 	e.Person = e.Gate && (step.Person || s.Person)
 	return e, nil
 }
 
 // isBlank reports whether a text consists of white space, as defined for criteria.
 func isBlank(text string) bool { return strings.TrimFunc(text, expr.IsSpace) == "" }
-
-// checkCriteria refuses an output that does not meet the step's criteria, or that repeats
-// one of their issues or suggestions. A step without criteria accepts any output.
-func checkCriteria(step *steps.Step, c *Continue, vars expr.Lookup) *Refusal {
-	if step.Criteria == nil {
-		return nil
-	}
-	output := c.Output
-	res, err := step.Criteria.Judge(criteria.Input{Output: output, Vars: vars, Checks: c.Checks})
-	switch {
-	case err != nil:
-		return &Refusal{Rule: RuleDefinition, Message: err.Error()}
-	case len(res.Pending) > 0:
-		r := &Refusal{Rule: RuleChecksPending, Message: "checks of the step have no result"}
-		for _, p := range res.Pending {
-			filled := p.Rule.FillTemplates(func(text string) string { return template.Render(template.Parse(text), vars) })
-			r.Pending = append(r.Pending, criteria.PendingCheck{Key: p.Key, Template: p.Rule, Rule: filled})
-		}
-		return r
-	case !res.Valid:
-		return &Refusal{Rule: RuleCriteria, Message: "the output does not meet the step's criteria", Issues: res.Issues}
-	}
-	if isIssueEcho(step, output, vars) {
-		return &Refusal{Rule: RulePlaceholder, Given: map[string]any{"output": output}, Message: "output repeats the text of a refusal: replace it with the actual content"}
-	}
-	return nil
-}
-
-// isIssueEcho reports whether an output repeats an issue or a suggestion that the criteria
-// return for an empty output. Such an output could meet the criteria, because an issue
-// quotes the text that a rule requires.
-func isIssueEcho(step *steps.Step, output string, vars expr.Lookup) bool {
-	res, err := step.Criteria.Check("", vars)
-	if err != nil {
-		return false
-	}
-	output = trimToWords(output)
-	return slices.ContainsFunc(append(res.Issues, res.Suggestions...), func(text string) bool { return trimToWords(text) == output })
-}
 
 func (p *Program) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {
 	if r := checkAnswer(s, c, gateOptions(s.Gate), false); r != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
+	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
@@ -58,6 +59,7 @@ func (p *Program) Hints() compress.Hints {
 func (r readSet) addStep(step *steps.Step) {
 	r.addCondition(step.RunCondition)
 	r.addCondition(step.Confirm)
+	r.addCriteria(step.Criteria)
 	r.addText(step.Title, step.Prompt, step.AgentRole)
 	r.addText(step.Guidance...)
 	l := step.Loop
@@ -71,6 +73,22 @@ func (r readSet) addStep(step *steps.Step) {
 	}
 	for i := range l.Body {
 		r.addStep(&l.Body[i])
+	}
+}
+
+// addCriteria adds the variables of the conditions and checks of criteria.
+func (r readSet) addCriteria(c *criteria.Criterion) {
+	if c == nil {
+		return
+	}
+	r.addCondition(c.Condition)
+	if c.CheckRule != nil {
+		for _, text := range c.CheckRule.Texts() {
+			r.addText(text.Text)
+		}
+	}
+	for _, part := range c.Of {
+		r.addCriteria(part)
 	}
 }
 
@@ -106,6 +124,9 @@ func (r readSet) addPhase(phase *phases.Phase) {
 		r.addCondition(l.BreakCondition)
 		r[expr.Root(l.Over)] = true
 		r[l.Variable] = true
+		for j := range l.Steps {
+			r.addCriteria(l.Steps[j].Criteria)
+		}
 	}
 	actions := func(list []phases.Action) {
 		for i := range list {
@@ -118,5 +139,6 @@ func (r readSet) addPhase(phase *phases.Phase) {
 	actions(phase.ExitActions)
 	for i := range phase.Steps {
 		actions(phase.Steps[i].Actions)
+		r.addCriteria(phase.Steps[i].Criteria)
 	}
 }

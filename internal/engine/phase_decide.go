@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
@@ -44,8 +45,10 @@ func (p *PhaseProgram) decideContinue(s State, c *Continue) ([]Event, *Refusal) 
 	}
 }
 
-// decideStep accepts a step's output. Validate actions on variables are evaluated with the
-// variables of the call; those that only the caller can judge require a note.
+// decideStep accepts a step's output that meets its criteria. Validate actions on variables
+// are evaluated with the variables of the call; those that only the caller can judge require
+// a note. The criteria are evaluated with the variables before and after the call, so that a
+// call cannot disable its own rules.
 func (p *PhaseProgram) decideStep(s State, ph PhaseState, step *phases.Step, c *Continue) ([]Event, *Refusal) {
 	if isBlank(c.Output) && isBlank(c.Notes) {
 		return nil, &Refusal{Rule: RuleOutputMissing, Message: "the step requires an output, or notes on the work"}
@@ -75,6 +78,16 @@ func (p *PhaseProgram) decideStep(s State, ph PhaseState, step *phases.Step, c *
 		case !a.Holds(p.lookupVars(after)):
 			return nil, p.refuseValidate(a, p.lookupVars(after))
 		}
+	}
+	scopes := []expr.Lookup{p.lookupVars(s)}
+	if len(c.Context) > 0 {
+		now := s
+		now.Vars = mergeVars(s.Vars, c.Context)
+		scopes = append(scopes, p.lookupVars(now))
+	}
+	var r *Refusal
+	if e.Evidence, r = judgeCriteria(step.Criteria, c, scopes); r != nil {
+		return nil, r
 	}
 	return addConsequences(p, s, e), nil
 }

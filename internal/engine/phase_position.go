@@ -10,6 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
+	"github.com/guideway-dev/guideway/internal/workflow/template"
 )
 
 // PositionOf returns the position of the run. It contains only items that the run has
@@ -93,6 +94,11 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 			}
 		}
 	}
+	vars := withoutNull(p.lookupVars(s))
+	for _, line := range step.Criteria.Describe() {
+		pos.Criteria = append(pos.Criteria, template.Render(template.Parse(line), vars))
+	}
+	pos.addChecks(step.Criteria, p.lookupVars(s))
 	p.describeNeeds(pos.Sets)
 	_, skippable := p.skippedTarget(s, phase)
 	skippable = skippable && !phase.Required

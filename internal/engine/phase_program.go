@@ -44,6 +44,15 @@ func (p *PhaseProgram) AsksPersons() bool {
 	})
 }
 
+// HasChecks implements Flow.
+func (p *PhaseProgram) HasChecks() bool {
+	hasCheck := func(step phases.Step) bool { return step.Criteria.HasCheck() }
+	return slices.ContainsFunc(p.Workflow.Phases, func(phase phases.Phase) bool {
+		return slices.ContainsFunc(phase.Steps, hasCheck) ||
+			slices.ContainsFunc(phase.Loops, func(l phases.Loop) bool { return slices.ContainsFunc(l.Steps, hasCheck) })
+	})
+}
+
 // phaseAt returns the current phase, or nil before the first one.
 func (p *PhaseProgram) phaseAt(ph PhaseState) *phases.Phase {
 	if ph.Phase < 1 || ph.Phase > len(p.Workflow.Phases) {

@@ -36,6 +36,8 @@ type Position struct {
 	NeedsNotes bool `json:"needsNotes,omitempty"`
 	// Criteria describe the requirements for output, notes and context.
 	Criteria []string `json:"criteria,omitempty"`
+	// Checks are the checks among the criteria; Criteria describes them, too.
+	Checks []CheckInfo `json:"checks,omitempty"`
 	// MetaGuidance applies to the whole run; it is included until the first step is done.
 	MetaGuidance []string `json:"metaGuidance,omitempty"`
 	// Functions are the function definitions that the step refers to, Calls its calls.
@@ -229,6 +231,7 @@ func (p *Program) stepPosition(s State, step *steps.Step) Position {
 	if sc.loop != nil {
 		pos.Loop = sc.loopPosition(s.Frame)
 	}
+	pos.addChecks(step.Criteria, p.currentVars(s))
 	return pos
 }
 

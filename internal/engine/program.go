@@ -26,6 +26,8 @@ type Flow interface {
 	FoldFrom(s State, events []Event) (State, error)
 	// Admit refuses a context that a caller must not set.
 	Admit(s State, context map[string]any) *Refusal
+	// HasChecks reports whether a step of the definition has a check.
+	HasChecks() bool
 	// Hints returns the definition's hints for compressing a context.
 	Hints() compress.Hints
 }
@@ -121,6 +123,16 @@ func (p *Program) StepIDs() []string {
 		}
 	}
 	return ids
+}
+
+// HasChecks implements Flow.
+func (p *Program) HasChecks() bool {
+	for _, s := range p.byID {
+		if s.Criteria.HasCheck() {
+			return true
+		}
+	}
+	return false
 }
 
 // TotalSteps returns the number of top-level steps; a loop counts as one.

@@ -110,7 +110,7 @@ func withGiven(err error, in arguments) error {
 		keep = []string{"output", "context"}
 	case engine.RuleContextTooLarge, engine.RuleContextTooDeep, engine.RuleServerVariable, engine.RuleVariableType:
 		keep = []string{"output", "notes"}
-	case engine.RuleValidate, engine.RuleNoGate, engine.RuleStepRequired:
+	case engine.RuleValidate, engine.RuleNoGate, engine.RuleStepRequired, engine.RuleCheckVariable:
 		keep = []string{"output", "notes", "context"}
 	case engine.RuleWrongStep, engine.RuleContextNeeded:
 		keep = []string{"context"}

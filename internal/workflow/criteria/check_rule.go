@@ -226,6 +226,32 @@ func escapePointer(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
+// PlacedCheck is a check in criteria.
+type PlacedCheck struct {
+	// Key is the JSON pointer of the rule in its criteria.
+	Key  string
+	Rule *CheckRule
+}
+
+// Checks returns the checks of the criteria in document order, without those whose condition
+// does not hold.
+func (c *Criterion) Checks(vars expr.Lookup) []PlacedCheck {
+	if c == nil || !c.Condition.Holds(vars) {
+		return nil
+	}
+	if c.CheckRule != nil {
+		return []PlacedCheck{{Rule: c.CheckRule}}
+	}
+	var list []PlacedCheck
+	for i, part := range c.Of {
+		for _, check := range part.Checks(vars) {
+			check.Key = c.pathTo(i) + check.Key
+			list = append(list, check)
+		}
+	}
+	return list
+}
+
 // ResultCondition returns the condition on the result of a tool, or nil. It has the form of
 // the dialect of its definition.
 func (r *CheckRule) ResultCondition() *expr.Expr { return parseCondition(r.Result) }
@@ -241,8 +267,8 @@ func parseCondition(v any) *expr.Expr {
 	return expr.Parse(v)
 }
 
-// describe describes the check in a few words.
-func (r *CheckRule) describe() string {
+// Describe describes the check in a few words.
+func (r *CheckRule) Describe() string {
 	switch r.Type {
 	case NamedCheck:
 		return "the check " + r.Check + " of the project passes"

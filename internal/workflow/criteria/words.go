@@ -73,7 +73,7 @@ func (c *Criterion) describeRule() string {
 		return c.joinParts("not")
 	default:
 		if c.CheckRule != nil {
-			return c.CheckRule.describe()
+			return c.CheckRule.Describe()
 		}
 		return "unknown rule " + string(c.Type)
 	}

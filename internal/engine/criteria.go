@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/workflow/criteria"
+	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/template"
+)
+
+// judgeCriteria refuses an output that does not meet the criteria of a step with each of
+// the scopes, or whose checks have no outcome yet. Otherwise it returns the outcomes of its
+// checks. scopes are the variables with which the output is judged; the last ones are those
+// after the call, with which the texts of checks are filled in.
+func judgeCriteria(rules *criteria.Criterion, c *Continue, scopes []expr.Lookup) ([]Evidence, *Refusal) {
+	if rules == nil {
+		return nil, nil
+	}
+	var pending []criteria.PendingCheck
+	for _, vars := range scopes {
+		now, r := checkCriteria(rules, c, vars)
+		if r != nil {
+			return nil, r
+		}
+		for _, p := range now {
+			if !slices.ContainsFunc(pending, func(known criteria.PendingCheck) bool { return known.Key == p.Key }) {
+				pending = append(pending, p)
+			}
+		}
+	}
+	if len(pending) > 0 {
+		return nil, fillChecks(pending, scopes[len(scopes)-1])
+	}
+	return evidenceOf(rules, criteria.Input{Output: c.Output, Checks: c.Checks}, scopes), nil
+}
+
+// checkCriteria refuses an output that does not meet the criteria, or that repeats one of
+// their issues or suggestions. It returns the checks that decide and have no outcome.
+func checkCriteria(rules *criteria.Criterion, c *Continue, vars expr.Lookup) ([]criteria.PendingCheck, *Refusal) {
+	res, err := rules.Judge(criteria.Input{Output: c.Output, Vars: vars, Checks: c.Checks})
+	switch {
+	case err != nil:
+		return nil, &Refusal{Rule: RuleDefinition, Message: err.Error()}
+	case len(res.Pending) > 0:
+		return res.Pending, nil
+	case !res.Valid:
+		return nil, &Refusal{Rule: RuleCriteria, Message: "the output does not meet the step's criteria", Issues: res.Issues}
+	case isIssueEcho(rules, c.Output, vars):
+		return nil, &Refusal{Rule: RulePlaceholder, Given: map[string]any{"output": c.Output}, Message: "output repeats the text of a refusal: replace it with the actual content"}
+	}
+	return nil, nil
+}
+
+// isIssueEcho reports whether an output repeats an issue or a suggestion that the criteria
+// return for an empty output. Such an output could meet the criteria, because an issue
+// quotes the text that a rule requires.
+func isIssueEcho(rules *criteria.Criterion, output string, vars expr.Lookup) bool {
+	res, err := rules.Check("", vars)
+	if err != nil {
+		return false
+	}
+	output = trimToWords(output)
+	return slices.ContainsFunc(append(res.Issues, res.Suggestions...), func(text string) bool { return trimToWords(text) == output })
+}
+
+// fillChecks returns the refusal that asks for the outcomes of checks. It refuses an unset
+// variable, and a value that would turn an argument of a command into an option.
+func fillChecks(pending []criteria.PendingCheck, vars expr.Lookup) *Refusal {
+	r := &Refusal{Rule: RuleChecksPending, Message: "checks of the step have no result"}
+	for _, p := range pending {
+		if unset := unsetVariables(p.Template, vars); len(unset) > 0 {
+			return &Refusal{
+				Rule: RuleCheckVariable, Allowed: unset,
+				Message: fmt.Sprintf("%s: the check needs variables that are not set: %s", p.Template.Describe(), strings.Join(unset, ", ")),
+			}
+		}
+		filled := p.Template.FillTemplates(func(text string) string { return template.Render(template.Parse(text), vars) })
+		for i, argument := range filled.Argv {
+			if strings.HasPrefix(argument, "-") && !strings.HasPrefix(p.Template.Argv[i], "-") {
+				return &Refusal{
+					Rule: RuleCheckVariable, Given: argument,
+					Message: fmt.Sprintf("%s: the value of %s begins with a hyphen, so the program would read it as an option", p.Template.Describe(), p.Template.Argv[i]),
+				}
+			}
+		}
+		r.Pending = append(r.Pending, criteria.PendingCheck{Key: p.Key, Template: p.Template, Rule: filled})
+	}
+	return r
+}
+
+// unsetVariables returns the variables in the texts of a check that have no value.
+func unsetVariables(rule *criteria.CheckRule, vars expr.Lookup) []string {
+	var names []string
+	for _, text := range rule.Texts() {
+		for _, part := range template.Parse(text.Text) {
+			if part.Path == nil {
+				continue
+			}
+			name := strings.Join(part.Path, ".")
+			value := template.Render([]template.Part{part}, withoutNull(vars))
+			if (value == part.Text || value == "null") && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// withoutNull returns a lookup in which a variable with the value null is unset.
+func withoutNull(vars expr.Lookup) expr.Lookup {
+	return func(name string) (any, bool) {
+		value, ok := vars(name)
+		return value, ok && value != nil
+	}
+}
+
+// CheckInfo describes a check of a step.
+type CheckInfo struct {
+	// Key is the JSON pointer of the rule in the criteria of the step.
+	Key  string        `json:"key"`
+	Type criteria.Type `json:"type"`
+	// Name is the name of a check of the project.
+	Name string `json:"name,omitempty"`
+	// Describe describes the check in words.
+	Describe string `json:"describe"`
+}
+
+// The limits of Position.Checks.
+const (
+	maxCheckInfos    = 10
+	maxCheckDescribe = 160
+)
+
+// addChecks adds the checks of a step to its position, and asks for the variables that they
+// need.
+func (pos *Position) addChecks(rules *criteria.Criterion, vars expr.Lookup) {
+	for _, check := range rules.Checks(vars) {
+		for _, name := range unsetVariables(check.Rule, vars) {
+			need := Need{Variable: name, Description: "needed by a check: " + check.Rule.Describe()}
+			if !slices.ContainsFunc(pos.Sets, func(n Need) bool { return n.Variable == name }) {
+				pos.Sets = append(pos.Sets, need)
+			}
+		}
+		if len(pos.Checks) == maxCheckInfos {
+			continue
+		}
+		words := template.Render(template.Parse(check.Rule.Describe()), withoutNull(vars))
+		if len(words) > maxCheckDescribe {
+			words = strings.ToValidUTF8(words[:maxCheckDescribe], "") + "…"
+		}
+		pos.Checks = append(pos.Checks, CheckInfo{Key: check.Key, Type: check.Rule.Type, Name: check.Rule.Check, Describe: words})
+	}
+}
