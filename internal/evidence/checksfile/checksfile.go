@@ -39,8 +39,8 @@ const CodeUnreadable = "checks-file-unreadable"
 type Check struct {
 	Name        string
 	Description string
-	// Command is the command with its expected result. Its arguments may contain
-	// placeholders for parameters.
+	// Command is the command with its expected result, or a rule of type criteria.Protect.
+	// The arguments of a command may contain placeholders for parameters.
 	Command criteria.CheckRule
 	// Parameters are the parameters in the order of the file.
 	Parameters []Parameter

@@ -57,7 +57,7 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := parse(t, string(text))
-	if diff := cmp.Diff([]string{"test", "lint-2"}, f.Names()); diff != "" {
+	if diff := cmp.Diff([]string{"test", "lint-2", "protected-tests"}, f.Names()); diff != "" {
 		t.Fatal(diff)
 	}
 	all, two := "./...", 2
@@ -75,6 +75,10 @@ func TestParse(t *testing.T) {
 	}
 	if c.Line != 4 || c.Description != "run the tests" || !c.CacheTree || !c.Sandbox || !c.Network || !slices.Equal(c.Files, []string{"Makefile", "scripts/test.sh"}) {
 		t.Errorf("%+v", c)
+	}
+	protected := criteria.CheckRule{Type: criteria.Protect, Paths: []string{"**/*_test.go"}, AllowNew: true}
+	if diff := cmp.Diff(protected, f.Checks[2].Command); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -22,9 +22,11 @@ type ProposedCheck struct {
 	Ecosystem   string   `json:"ecosystem"`
 	From        string   `json:"from"`
 	Description string   `json:"description"`
-	Argv        []string `json:"argv"`
-	Timeout     string   `json:"timeout,omitempty"`
-	Excludes    string   `json:"excludes,omitempty"`
+	Argv        []string `json:"argv,omitempty"`
+	// Protect are globs of files that must not change, in place of a command.
+	Protect  []string `json:"protect,omitempty"`
+	Timeout  string   `json:"timeout,omitempty"`
+	Excludes string   `json:"excludes,omitempty"`
 	// Parameter is the default value of the parameter that replaces the last argument.
 	Parameter string `json:"parameter,omitempty"`
 	Pattern   string `json:"pattern,omitempty"`
@@ -45,6 +47,7 @@ const (
 	nameLint   = "lint"
 	nameBuild  = "build"
 	nameFormat = "format"
+	nameTests  = "protected-tests"
 )
 
 // detector reads the files of a workspace.
@@ -66,6 +69,7 @@ func Propose(root string) (p *Proposal, err error) {
 	d.detectPython()
 	d.detectRust()
 	d.detectMake()
+	d.protectTests()
 	d.findElsewhere()
 	return &d.Proposal, nil
 }
@@ -177,6 +181,31 @@ func (d *detector) detectNode() {
 			break
 		}
 	}
+}
+
+// protectTests adds a check that protects the existing tests of the ecosystems, and the files
+// of CI. An agent that weakens one of them would make the other checks pass.
+func (d *detector) protectTests() {
+	var globs, from []string
+	for _, e := range []struct {
+		manifests, globs []string
+	}{
+		{[]string{"go.mod"}, []string{"**/*_test.go"}},
+		{[]string{"package.json"}, []string{"**/*.{test,spec}.{js,jsx,ts,tsx,mjs,cjs,mts,cts}", "**/__tests__/**"}},
+		{[]string{"pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "tox.ini", "noxfile.py", "Pipfile", "pytest.ini"}, []string{"**/test_*.py", "**/*_test.py", "**/conftest.py"}},
+		{[]string{"Cargo.toml"}, []string{"**/tests/**/*.rs"}},
+	} {
+		if found := d.find(e.manifests...); found != "" {
+			globs, from = append(globs, e.globs...), append(from, found)
+		}
+	}
+	if len(globs) == 0 {
+		return
+	}
+	d.add(ProposedCheck{
+		Name: nameTests, From: strings.Join(from, ", "), Description: "the existing tests and the files of CI are unchanged",
+		Protect: append(globs, ".github/workflows/**", ".gitlab-ci.yml"),
+	})
 }
 
 var (

@@ -113,7 +113,10 @@ func (p *parser) readChecks(at shape.Place) (checks []Check, unreadable bool) {
 }
 
 func (p *parser) readCheck(at shape.Place) Check {
-	if !p.Object(at, "description", "argv", "parameters", "dir", "env", "timeout", "exitCode", "matches", "excludes", "files", "cache", "sandbox", "network") {
+	if at.Node != nil && at.Node.Get("protect") != nil {
+		return p.readProtect(at)
+	}
+	if !p.Object(at, "description", "argv", "protect", "parameters", "dir", "env", "timeout", "exitCode", "matches", "excludes", "files", "cache", "sandbox", "network") {
 		return Check{}
 	}
 	p.Require(at, "argv")
@@ -141,6 +144,31 @@ func (p *parser) readCheck(at shape.Place) Check {
 	}
 	c.Parameters = p.readParameters(at.Key("parameters"))
 	p.checkPlaceholders(at, &c)
+	return c
+}
+
+// readProtect reads a check that protects files instead of executing a command.
+func (p *parser) readProtect(at shape.Place) Check {
+	if !p.Object(at, "description", "protect", "allowNew") {
+		return Check{}
+	}
+	globs := at.Key("protect")
+	c := Check{
+		Description: p.Text(at.Key("description"), 0, maxDescription),
+		Command:     criteria.CheckRule{Type: criteria.Protect, AllowNew: p.Flag(at.Key("allowNew"))},
+		definition:  p.Source(at),
+	}
+	if !p.Array(globs, "a list of globs") {
+		return c
+	}
+	p.NotEmpty(globs, `add a glob, such as "**/*_test.go"`)
+	p.checkCount(globs, maxListed)
+	c.Command.Paths = p.Texts(globs, 1, maxArgument)
+	for i, glob := range c.Command.Paths {
+		if reason, fix := criteria.ExplainGlob(glob); glob != "" && reason != "" {
+			p.Errorf(globs.Index(i), CodePath, fix, "Field '%s' %s has the glob %s, which matches no file: %s.", globs.Index(i).Name, at.Where, shape.Quote(glob), reason)
+		}
+	}
 	return c
 }
 

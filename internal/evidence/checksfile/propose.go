@@ -14,7 +14,8 @@ import (
 const header = `# yaml-language-server: $schema=https://guideway.dev/schemas/checks.schema.json
 #
 # The checks of this project: commands that Guideway executes for itself, so that a step is
-# proved and not only claimed. Workflows use the names test, lint, build and format.
+# proved and not only claimed. Workflows use the names test, lint, build, format and
+# protected-tests.
 #
 # A check runs with the powers of the Guideway process. A person approves it before its first
 # execution, and again after a change of this file or of a file that defines the command,
@@ -32,6 +33,9 @@ const header = `# yaml-language-server: $schema=https://guideway.dev/schemas/che
 #   files: [scripts/run.sh]  further files that define the command
 #   cache: tree              reuse a result while no file changed
 #   sandbox: true            no writes outside the project, no network (network: true allows it)
+#
+# A check with protect in place of argv requires that the files that match equal the commit at
+# the start of the run; allowNew: true allows new files. A person can approve a change.
 `
 
 // example is the rest of a proposed file without checks.
@@ -77,15 +81,15 @@ func (p *Proposal) Text() string {
 
 // write writes the check in YAML.
 func (c *ProposedCheck) write(b *strings.Builder) {
+	if len(c.Protect) > 0 {
+		fmt.Fprintf(b, "  # for %s\n  %s:\n    description: %s\n    protect: [%s]\n    allowNew: true\n", visible.EscapeLine(c.From), c.Name, quoteYAML(c.Description), quoteWordsYAML(c.Protect))
+		return
+	}
 	argv := slices.Clone(c.Argv)
-	words := make([]string, len(argv))
 	if c.Parameter != "" {
 		argv[len(argv)-1] = "{{" + c.Parameter + "}}"
 	}
-	for i, word := range argv {
-		words[i] = quoteYAML(word)
-	}
-	fmt.Fprintf(b, "  # from %s\n  %s:\n    description: %s\n    argv: [%s]\n", visible.EscapeLine(c.From), c.Name, quoteYAML(c.Description), strings.Join(words, ", "))
+	fmt.Fprintf(b, "  # from %s\n  %s:\n    description: %s\n    argv: [%s]\n", visible.EscapeLine(c.From), c.Name, quoteYAML(c.Description), quoteWordsYAML(argv))
 	if c.Parameter != "" {
 		fmt.Fprintf(b, "    # A rule of a workflow may pass another value: with: {%s: ...}\n    parameters:\n      %s: {default: %s, pattern: %s}\n",
 			c.Parameter, c.Parameter, quoteYAML(c.Argv[len(c.Argv)-1]), quoteYAML(c.Pattern))
@@ -94,6 +98,15 @@ func (c *ProposedCheck) write(b *strings.Builder) {
 		fmt.Fprintf(b, "    excludes: %s\n", quoteYAML(c.Excludes))
 	}
 	fmt.Fprintf(b, "    timeout: %s\n", c.Timeout)
+}
+
+// quoteWordsYAML returns texts as the elements of a YAML list.
+func quoteWordsYAML(list []string) string {
+	words := make([]string, len(list))
+	for i, word := range list {
+		words[i] = quoteYAML(word)
+	}
+	return strings.Join(words, ", ")
 }
 
 // plainYAML matches a text that needs no quotes in a YAML list.

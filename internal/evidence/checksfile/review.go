@@ -35,6 +35,14 @@ func (s *Subject) Text(most int64) string {
 	case criteria.Tool:
 		line("tool", "%s", s.Rule.Tool)
 		line("arguments", "%s", toJSON(s.Rule.Arguments))
+	case criteria.Protect:
+		if s.Description != "" {
+			line("description", "%s", s.Description)
+		}
+		line("protects", "%s", toJSON(s.Rule.Paths))
+		if s.Rule.AllowNew {
+			line("new files", "allowed")
+		}
 	default:
 		s.writeCommand(line)
 	}

@@ -128,7 +128,7 @@ func (c *Criterion) validatePaths(r *CheckRule) {
 		globs []string
 	}{{"inside", r.Inside}, {"outside", r.Outside}, {"paths", r.Paths}} {
 		for i, glob := range f.globs {
-			if reason, fix := explainGlob(glob); reason != "" {
+			if reason, fix := ExplainGlob(glob); reason != "" {
 				c.addCheckError("/"+f.name+"/"+strconv.Itoa(i), "criterion-glob", fmt.Sprintf("the glob %q matches no file: %s", glob, reason), fix)
 			}
 		}
@@ -143,9 +143,9 @@ func IsBelow(path string) bool {
 	return !slices.Contains(strings.Split(path, "/"), "..")
 }
 
-// explainGlob returns the reason why a glob can match no file of a workspace, with a fix, or
+// ExplainGlob returns the reason why a glob can match no file of a workspace, with a fix, or
 // "".
-func explainGlob(glob string) (reason, fix string) {
+func ExplainGlob(glob string) (reason, fix string) {
 	segments := strings.Split(glob, "/")
 	_, err := path.Match(glob, "")
 	switch {

@@ -70,6 +70,8 @@ type CheckRule struct {
 	Outside []string `json:"outside,omitempty"`
 	// Paths are globs of the files that must not change.
 	Paths []string `json:"paths,omitempty"`
+	// AllowNew allows new files that match Paths, for example new tests.
+	AllowNew bool `json:"allowNew,omitempty"`
 
 	// URL is requested with GET. Status is the expected status; 0 means 200.
 	URL    string `json:"url,omitempty"`
@@ -92,7 +94,7 @@ func checkFields() map[Type][]string {
 		Git:        {"clean", "commit", "inside", "outside"},
 		HTTP:       {"url", "status", "timeout", "matches", "excludes"},
 		Tool:       {"tool", "arguments", "result"},
-		Protect:    {"paths"},
+		Protect:    {"paths", "allowNew"},
 	}
 }
 
@@ -292,7 +294,11 @@ func (r *CheckRule) Describe() string {
 		}
 		return fmt.Sprintf("%s answers with the status %d%s", r.URL, status, r.describePatterns("its answer"))
 	case Protect:
-		return "no file in " + strings.Join(r.Paths, ", ") + " differs from the start of the run"
+		words := "no file in " + strings.Join(r.Paths, ", ") + " differs from the start of the run"
+		if r.AllowNew {
+			words += ", apart from new ones"
+		}
+		return words
 	default:
 		words := "the tool " + r.Tool + " succeeds"
 		if r.Result != nil {

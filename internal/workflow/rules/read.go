@@ -231,7 +231,7 @@ func (r *Reader) readField(at shape.Place, low int) {
 		r.readInteger(at, criteria.MinStatus, criteria.MaxStatus)
 	case "minBytes", "maxBytes":
 		r.readInteger(at, 0, math.MaxInt)
-	case "exists", "clean":
+	case "exists", "clean", "allowNew":
 		r.Report.Flag(at)
 	case "argv", "env", "inside", "outside", "paths":
 		r.Report.Texts(at, 0, 0)
