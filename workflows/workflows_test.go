@@ -8,12 +8,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/steps"
 	"github.com/guideway-dev/guideway/workflows"
 	"go.yaml.in/yaml/v3"
 )
@@ -103,6 +106,75 @@ func TestCriteriaDistinguishGoodFromLazy(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestNamedChecks checks the named checks of the bundled workflows: each must have its
+// outcome for a good output to be accepted, and a project without checks is not stopped.
+func TestNamedChecks(t *testing.T) {
+	t.Parallel()
+	want := map[string][]string{
+		"coding-task change-small":            {"build", "test", "lint", "protected-tests"},
+		"coding-task hand-over":               {"build", "test", "lint", "protected-tests"},
+		"bug-investigation write-red-test":    {"not one-test"},
+		"bug-investigation fix-bug":           {"one-test", "test", "protected-tests"},
+		"test-case-generation break-source":   {"not test"},
+		"test-case-generation restore-source": {"test"},
+	}
+	var mu sync.Mutex
+	got := map[string][]string{}
+	t.Run("all", func(t *testing.T) {
+		eachWorkflow(t, func(t *testing.T, def *workflow.Definition, fix fixture) {
+			p := engine.Compile(def.Steps)
+			for _, id := range p.StepIDs() {
+				step, _ := p.Step(id)
+				names := checkStep(t, step, fix)
+				mu.Lock()
+				if len(names) > 0 {
+					got[def.ID+" "+id] = names
+				}
+				mu.Unlock()
+			}
+		})
+	})
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// checkStep returns the named checks of a step, after it checked that each of them decides.
+func checkStep(t *testing.T, step *steps.Step, fix fixture) []string {
+	t.Helper()
+	in := criteria.Input{Output: fix.Outputs[step.ID].Good, Vars: expr.Map(fix.Context), Checks: map[string]criteria.CheckOutcome{}}
+	first, err := step.Criteria.Judge(in)
+	if err != nil || len(first.Pending) == 0 {
+		return nil
+	}
+	var names []string
+	undefined := criteria.Input{Output: in.Output, Vars: in.Vars, Checks: map[string]criteria.CheckOutcome{}}
+	for _, p := range first.Pending {
+		passed, name := !strings.HasSuffix(p.Key, "/not"), p.Template.Check
+		if !passed {
+			name = "not " + name
+		}
+		names = append(names, name)
+		in.Checks[p.Key] = criteria.CheckOutcome{Passed: passed}
+		undefined.Checks[p.Key] = criteria.CheckOutcome{Undefined: true}
+	}
+	for _, all := range []criteria.Input{in, undefined} {
+		if res, err := step.Criteria.Judge(all); err != nil || !res.Valid {
+			t.Errorf("%s: %+v is refused: %v %v", step.ID, all.Checks, res.Issues, err)
+		}
+	}
+	for key, outcome := range in.Checks {
+		for _, other := range []criteria.CheckOutcome{{Passed: !outcome.Passed}, {Inconclusive: true}} {
+			flipped := maps.Clone(in.Checks)
+			flipped[key] = other
+			if res, err := step.Criteria.Judge(criteria.Input{Output: in.Output, Vars: in.Vars, Checks: flipped}); err != nil || res.Valid {
+				t.Errorf("%s: a good output is accepted although the check %s is %+v (%v)", step.ID, key, other, err)
+			}
+		}
+	}
+	return names
 }
 
 // Both kinds of stateless clients can complete every path.

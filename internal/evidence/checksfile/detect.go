@@ -27,7 +27,8 @@ type ProposedCheck struct {
 	Protect  []string `json:"protect,omitempty"`
 	Timeout  string   `json:"timeout,omitempty"`
 	Excludes string   `json:"excludes,omitempty"`
-	// Parameter is the default value of the parameter that replaces the last argument.
+	// Parameter is the parameter that replaces the last argument, which is its default. If
+	// the last argument is empty, the parameter is required.
 	Parameter string `json:"parameter,omitempty"`
 	Pattern   string `json:"pattern,omitempty"`
 }
@@ -48,6 +49,7 @@ const (
 	nameBuild  = "build"
 	nameFormat = "format"
 	nameTests  = "protected-tests"
+	nameOne    = "one-test"
 )
 
 // detector reads the files of a workspace.
@@ -129,6 +131,7 @@ func (d *detector) detectGo() {
 		add(nameLint, "report suspicious code", "go", "vet", "./...")
 	}
 	add(nameBuild, "compile all packages", "go", "build", "./...")
+	d.addOneTest("go", "go.mod", "go", "test", "./...", "-run")
 	d.add(ProposedCheck{
 		Name: nameFormat, Ecosystem: "go", From: "go.mod", Description: "gofmt lists no file", Argv: []string{"gofmt", "-l", "."}, Timeout: "2m", Excludes: `\S`,
 	})
@@ -178,9 +181,20 @@ func (d *detector) detectNode() {
 				argv = []string{manager, "test"}
 			}
 			d.add(ProposedCheck{Name: kind.name, Ecosystem: "node", From: "package.json", Description: kind.description, Argv: argv, Timeout: "10m"})
+			if kind.name == nameTest {
+				d.addOneTest("node", "package.json", append(argv, "--")...)
+			}
 			break
 		}
 	}
+}
+
+// addOneTest adds a check that runs the tests that a workflow names.
+func (d *detector) addOneTest(ecosystem, from string, argv ...string) {
+	d.add(ProposedCheck{
+		Name: nameOne, Ecosystem: ecosystem, From: from, Description: "run the tests of a name", Argv: append(slices.Clip(argv), ""), Timeout: "10m",
+		Parameter: "test", Pattern: `[A-Za-z0-9_./:\[\]-]+`,
+	})
 }
 
 // protectTests adds a check that protects the existing tests of the ecosystems, and the files
@@ -265,12 +279,14 @@ func (d *detector) detectPython() {
 	switch nox, tox, pytest := d.find("noxfile.py"), uses("tox", "tox.ini", "tox.toml"), uses("pytest", "pytest.ini", "conftest.py"); {
 	case pytest != "":
 		add(nameTest, "run the tests", pytest, run("pytest")...)
+		d.addOneTest("python", pytest, run("pytest")...)
 	case nox != "":
 		add(nameTest, "run the sessions of nox", nox, run("nox")...)
 	case tox != "":
 		add(nameTest, "run the environments of tox", tox, run("tox")...)
 	case d.hasTests():
 		add(nameTest, "run the tests", "tests", "python3", "-m", "unittest", "discover")
+		d.addOneTest("python", "tests", "python3", "-m", "unittest")
 	}
 	if from := uses("ruff", "ruff.toml", ".ruff.toml"); from != "" {
 		add(nameLint, "run the linter", from, run("ruff", "check", ".")...)
@@ -306,6 +322,7 @@ func (d *detector) detectRust() {
 		d.add(ProposedCheck{Name: name, Ecosystem: "rust", From: "Cargo.toml", Description: description, Argv: argv, Timeout: "20m"})
 	}
 	add(nameTest, "run the tests", "cargo", "test")
+	d.addOneTest("rust", "Cargo.toml", "cargo", "test")
 	add(nameLint, "run clippy", "cargo", "clippy", "--all-targets", "--", "-D", "warnings")
 	add(nameBuild, "compile the crate", "cargo", "build")
 	add(nameFormat, "check the format", "cargo", "fmt", "--check")

@@ -14,8 +14,8 @@ import (
 const header = `# yaml-language-server: $schema=https://guideway.dev/schemas/checks.schema.json
 #
 # The checks of this project: commands that Guideway executes for itself, so that a step is
-# proved and not only claimed. Workflows use the names test, lint, build, format and
-# protected-tests.
+# proved and not only claimed. Workflows use the names test, lint, build, format,
+# one-test and protected-tests.
 #
 # A check runs with the powers of the Guideway process. A person approves it before its first
 # execution, and again after a change of this file or of a file that defines the command,
@@ -90,7 +90,9 @@ func (c *ProposedCheck) write(b *strings.Builder) {
 		argv[len(argv)-1] = "{{" + c.Parameter + "}}"
 	}
 	fmt.Fprintf(b, "  # from %s\n  %s:\n    description: %s\n    argv: [%s]\n", visible.EscapeLine(c.From), c.Name, quoteYAML(c.Description), quoteWordsYAML(argv))
-	if c.Parameter != "" {
+	if c.Parameter != "" && c.Argv[len(c.Argv)-1] == "" {
+		fmt.Fprintf(b, "    parameters:\n      %s: {pattern: %s}\n", c.Parameter, quoteYAML(c.Pattern))
+	} else if c.Parameter != "" {
 		fmt.Fprintf(b, "    # A rule of a workflow may pass another value: with: {%s: ...}\n    parameters:\n      %s: {default: %s, pattern: %s}\n",
 			c.Parameter, c.Parameter, quoteYAML(c.Argv[len(c.Argv)-1]), quoteYAML(c.Pattern))
 	}
