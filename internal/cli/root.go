@@ -50,7 +50,7 @@ serves MCP on standard input and output, as "guideway mcp" does.`,
 		Example: `  guideway list                      list the workflows
   guideway show coding-task          show the steps of a workflow
   guideway run coding-task           run it interactively
-  guideway init                      create a workflow
+  guideway init                      propose checks and create a workflow
   guideway validate .guideway        check it
   guideway install                   add Guideway to an MCP client
   guideway runs resume auth          continue a run that an agent has started`,

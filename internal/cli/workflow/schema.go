@@ -11,6 +11,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/evidence/checksfile"
 	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/spf13/cobra"
@@ -24,18 +25,25 @@ type SchemaOptions struct {
 }
 
 // schemaNames returns the names of all JSON Schemas.
-func schemaNames() []string { return append(dialectNames(), "config") }
+func schemaNames() []string { return append(dialectNames(), schemaChecks, schemaConfig) }
+
+// The schemas of files that are no definitions.
+const (
+	schemaChecks = "checks"
+	schemaConfig = "config"
+)
 
 func NewSchemaCmd(a *app.App, run func(context.Context, *SchemaOptions) error) *cobra.Command {
 	o := &SchemaOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "schema {" + strings.Join(schemaNames(), "|") + "}",
-		Short: "Print the JSON Schema of a dialect or of guideway.json",
-		Long: `Print the JSON Schema (draft-07) of a dialect's definitions or of guideway.json, for
-editors and other tools. The dialects phases, hooks and machines have a schema for each
+		Short: "Print the JSON Schema of a dialect, of checks.yaml or of guideway.json",
+		Long: `Print the JSON Schema (draft-07) of a dialect's definitions, of .guideway/checks.yaml or of
+guideway.json, for editors and other tools. The dialects phases, hooks and machines have a schema for each
 kind of document.`,
 		Example: `  guideway schema steps > steps.schema.json
   guideway schema phases --kind activity > activity.schema.json
+  guideway schema checks > checks.schema.json
   guideway schema config > guideway.schema.json`,
 		ValidArgs: schemaNames(),
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -50,10 +58,11 @@ kind of document.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
-			if o.Name == "config" && o.Kind != "" {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--kind does not apply to the schema config").WithFix("guideway schema config")}
+			isDialect := slices.Contains(dialectNames(), o.Name)
+			if !isDialect && o.Kind != "" {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--kind does not apply to the schema %s", o.Name).WithFix("guideway schema %s", o.Name)}
 			}
-			if o.Name != "config" {
+			if isDialect {
 				if err := checkKind(o.Name, o.Kind); err != nil {
 					return err
 				}
@@ -67,8 +76,13 @@ kind of document.`,
 }
 
 func RunSchema(_ context.Context, o *SchemaOptions) error {
-	text := config.Schema()
-	if o.Name != "config" {
+	var text []byte
+	switch o.Name {
+	case schemaConfig:
+		text = config.Schema()
+	case schemaChecks:
+		text = checksfile.Schema()
+	default:
 		text = workflow.Schema(workflow.As{Dialect: guideway.Dialect(o.Name), Kind: phases.Kind(o.Kind)})
 	}
 	fmt.Fprintf(o.app.Host.Out, "%s\n", bytes.TrimSpace(text))

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/evidence/checksfile"
 	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/spf13/cobra"
@@ -44,7 +45,8 @@ func NewValidateCmd(a *app.App, run func(context.Context, *ValidateOptions) erro
 FILE is a definition in YAML or JSON, a directory (the definitions that a source reads
 below it), or - for standard input. Conditions, states, skills and activities of the
 phases dialect and graphs and modules of hooks are checked, too. Agent machines are
-checked together with the script and the roles in their directory.
+checked together with the script and the roles in their directory, and the checks of a
+project in .guideway/checks.yaml.
 
 The exit code is 3 if a definition has an error, 1 if a file cannot be read, and 0
 if there are only warnings; --strict treats warnings as errors.`,
@@ -166,6 +168,11 @@ func validateFile(ctx context.Context, h *app.Host, name string, as workflow.As)
 		return file
 	}
 	shown := app.DisplayName(name)
+	if strings.HasSuffix(filepath.ToSlash(h.Abs(name)), "/"+checksfile.Path) && as.Dialect == "" {
+		found := checksfile.Parse(shown, data).Diagnostics
+		file.Diagnostics, file.Valid = app.OrEmpty(found), len(app.FilterErrors(found)) == 0
+		return file
+	}
 	if name != "-" && isMachine(shown, data, as) {
 		return validateMachine(h, name, file)
 	}
