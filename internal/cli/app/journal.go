@@ -31,6 +31,10 @@ func OpenJournal(ctx context.Context, cfg *config.Config, log *slog.Logger) (Jou
 // StorePath returns the path of the SQLite store.
 func StorePath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "guideway.db") }
 
+// HasStore reports whether the configured store exists, as far as it can be known without
+// opening it. A command that only reads runs does not create a store.
+func HasStore(cfg *config.Config) bool { return cfg.UsesPostgres() || !isMissing(StorePath(cfg)) }
+
 // IsDamaged reports whether a store failed to open because its file is damaged.
 func IsDamaged(err error) bool { return sqlite.IsDamaged(err) }
 

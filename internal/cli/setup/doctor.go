@@ -28,9 +28,10 @@ func NewDoctorCmd(a *app.App, run func(context.Context, *DoctorOptions) error) *
 		Use:   "doctor",
 		Short: "Check this installation",
 		Long: `Check this installation: directories, settings and their origin, sources, definitions, the
-store of runs with its key and heads, checkpoints, the git program, the script sandbox,
-the token, the server, and the clients that start Guideway. Every check prints ok, warn or
-fail, and a next step if one is known. The exit code is 1 if any check fails.
+store of runs with its key and heads, checkpoints, the checks of the project, the git
+program, the script sandbox, the token, the server, and the clients that start Guideway.
+Every check prints ok, warn or fail, and a next step if one is known. The exit code is 1 if
+any check fails.
 
 With --selftest, test the program in a temporary directory instead: the bundled definitions
 load, a script runs in its sandbox, a client starts a run over standard input and output,
@@ -123,6 +124,7 @@ func (o *DoctorOptions) checkInstallation(ctx context.Context, answer *doctorAns
 	answer.addChecks(o.checkMachineRuns(ctx, cfg)...)
 	answer.addChecks(o.checkCheckpoints(ctx, cfg)...)
 	answer.addChecks(o.checkUpstreams(cfg)...)
+	answer.addChecks(o.checkChecksFile(cfg)...)
 	answer.addChecks(CheckGit(ctx, cfg), checkSandbox(ctx), checkToken(cfg), CheckServer(ctx, cfg))
 	answer.addChecks(checkClients(ctx, o.app.Host)...)
 	return nil

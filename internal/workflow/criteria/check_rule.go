@@ -335,3 +335,17 @@ func (r *CheckRule) describeGit() string {
 	}
 	return strings.Join(words, ", and ")
 }
+
+// CheckRules returns the checks of the criterion at any depth, in their order.
+func (c *Criterion) CheckRules() (list []*CheckRule) {
+	if c == nil {
+		return nil
+	}
+	if c.CheckRule != nil {
+		list = append(list, c.CheckRule)
+	}
+	for _, part := range c.Of {
+		list = append(list, part.CheckRules()...)
+	}
+	return list
+}
