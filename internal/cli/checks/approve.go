@@ -22,7 +22,9 @@ type approveOptions struct {
 	app   *app.App
 	Names []string
 	All   bool
-	JSON  bool
+	// Run is the id of the run whose changes of protected files are reviewed.
+	Run  string
+	JSON bool
 }
 
 // approveAnswer is the answer of guideway checks approve --json.
@@ -49,13 +51,24 @@ Without names, all checks that wait are reviewed: those of .guideway/checks.yaml
 commands, tools and addresses of this machine that active runs of this project use. With
 --all, one confirmation is for all of them. If you have set a passphrase with
 "guideway runs approve --set-passphrase", the command asks for it. An approval is valid only
-for this directory.`,
+for this directory.
+
+With --run, the changes of the files that the workflow of a run protects are reviewed instead,
+such as a test that has to change with the task. The approval is for these versions of the
+files in this run.`,
 		Example: `  guideway checks approve
-  guideway checks approve test lint`,
+  guideway checks approve test lint
+  guideway checks approve --run r_06bmyb2ad4ft47c6abwmtxs`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeNames(a, 100),
-		RunE:              app.RunWithArgs(run, o, &o.Names, a.Host.RequireTerminal),
+		RunE: app.RunWithArgs(run, o, &o.Names, a.Host.RequireTerminal, func() error {
+			if o.Run != "" && (o.All || len(o.Names) > 0) {
+				return guideway.Errorf(guideway.CodeInvalid, "--run cannot be used with --all or the names of checks").WithFix("guideway checks approve --run %s", o.Run)
+			}
+			return nil
+		}),
 	}
+	cmd.Flags().StringVar(&o.Run, "run", "", "review the changes of protected files in a `RUN`")
 	cmd.Flags().BoolVar(&o.All, "all", false, "ask once for all checks")
 	app.AddChangeFlag(cmd, &o.JSON)
 	cmd.Flags().Lookup("json").Usage = "print the names of the approved, declined and removed checks as JSON"
@@ -63,6 +76,9 @@ for this directory.`,
 }
 
 func runApprove(ctx context.Context, o *approveOptions) error {
+	if o.Run != "" {
+		return approveChanges(ctx, o)
+	}
 	w, err := loadWorkspace(ctx, o.app)
 	if err != nil {
 		return err
@@ -179,9 +195,13 @@ func reviewItems(ctx context.Context, person *app.Approver, w *workspace, select
 		}
 	}
 	if len(accepted) == 0 {
-		return nil, guideway.Errorf(guideway.CodeRefused, "nothing was approved").WithFix("run the command again and type yes")
+		return nil, nothingApproved()
 	}
 	return accepted, person.CheckPassphraseIfSet(ctx)
+}
+
+func nothingApproved() error {
+	return guideway.Errorf(guideway.CodeRefused, "nothing was approved").WithFix("run the command again and type yes")
 }
 
 // show prints the check, or its differences from the approved version.

@@ -47,13 +47,15 @@ type item struct {
 	Name        string        `json:"name"`
 	Type        criteria.Type `json:"type"`
 	Description string        `json:"description,omitempty"`
-	// Argv is the command, URL the address, and Tool the tool.
-	Argv  []string                  `json:"argv,omitempty"`
-	URL   string                    `json:"url,omitempty"`
-	Tool  string                    `json:"tool,omitempty"`
-	State checksfile.State          `json:"state"`
-	Hash  string                    `json:"hash,omitempty"`
-	Files []checksfile.DefiningFile `json:"files,omitempty"`
+	// Argv is the command, URL the address, Tool the tool, and Protect the globs of protected
+	// files.
+	Argv    []string                  `json:"argv,omitempty"`
+	URL     string                    `json:"url,omitempty"`
+	Tool    string                    `json:"tool,omitempty"`
+	Protect []string                  `json:"protect,omitempty"`
+	State   checksfile.State          `json:"state"`
+	Hash    string                    `json:"hash,omitempty"`
+	Files   []checksfile.DefiningFile `json:"files,omitempty"`
 	// ApprovedBy and ApprovedAt describe the last approval, also of another version.
 	ApprovedBy string     `json:"approvedBy,omitempty"`
 	ApprovedAt *time.Time `json:"approvedAt,omitempty"`
@@ -84,9 +86,9 @@ type workspace struct {
 	approved    approval.Records
 }
 
-// loadWorkspace reads the checks of the workspace of the working directory, and those that
-// the active runs there use.
-func loadWorkspace(ctx context.Context, a *app.App) (*workspace, error) {
+// loadChecks reads the checks file of the workspace of the working directory and the
+// approvals.
+func loadChecks(a *app.App) (*workspace, error) {
 	cfg, err := a.Load()
 	if err != nil {
 		return nil, err
@@ -97,19 +99,27 @@ func loadWorkspace(ctx context.Context, a *app.App) (*workspace, error) {
 	}
 	w := &workspace{Root: root, cfg: cfg, file: checksfile.Load(root), Checks: []item{}}
 	w.File, w.Exists, w.Diagnostics = w.file.Path, w.file.Exists, app.OrEmpty(w.file.Diagnostics)
-	if w.approved, err = app.ReadApprovals(cfg, a.Host.CurrentTime); err != nil {
+	w.approved, err = app.ReadApprovals(cfg, a.Host.CurrentTime)
+	return w, err
+}
+
+// loadWorkspace is like loadChecks, and adds the subjects of the checks and of the rules that
+// the active runs use.
+func loadWorkspace(ctx context.Context, a *app.App) (*workspace, error) {
+	w, err := loadChecks(a)
+	if err != nil {
 		return nil, err
 	}
 	for i := range w.file.Checks {
 		c := &w.file.Checks[i]
-		subject, err := checksfile.NewSubject(root, c)
-		w.add(item{Name: c.Name, Type: criteria.NamedCheck, Description: c.Description, Argv: c.Command.Argv}, subject, err)
+		subject, err := checksfile.NewSubject(w.Root, c)
+		w.add(item{Name: c.Name, Type: criteria.NamedCheck, Description: c.Description, Argv: c.Command.Argv, Protect: c.Command.Paths}, subject, err)
 	}
 	for _, name := range w.file.Broken {
 		_, err := w.file.Find(name)
 		w.add(item{Name: name, Type: criteria.NamedCheck}, nil, err)
 	}
-	for _, name := range w.file.Removed(root, w.approved) {
+	for _, name := range w.file.Removed(w.Root, w.approved) {
 		w.Checks = append(w.Checks, item{
 			Name: name, Type: criteria.NamedCheck, State: stateRemoved,
 			Error: "it was approved, but " + checksfile.Path + " no longer defines it", Fix: "restore it, or confirm the removal: guideway checks approve " + name,
@@ -200,6 +210,8 @@ func (i *item) subjectText() string {
 		return i.URL
 	case i.Tool != "":
 		return i.Tool
+	case len(i.Protect) > 0:
+		return "unchanged " + strings.Join(i.Protect, ", ")
 	default:
 		return strings.Join(i.Argv, " ")
 	}
