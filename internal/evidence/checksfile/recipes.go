@@ -142,15 +142,20 @@ func parseMakefile(text string) *makefile {
 	return m
 }
 
-// expand replaces variables by their values.
+// expand replaces variables by their values, as far as the result stays bounded.
 func (m *makefile) expand(text string) string {
 	for range 5 {
+		size := len(text)
 		text = makeUse.ReplaceAllStringFunc(text, func(use string) string {
 			name := makeUse.FindStringSubmatch(use)[1]
-			if value, ok := m.variables[name]; ok && len(text) < maxDefining {
-				return value
+			value := m.variables[name]
+			if name == "MAKE" {
+				value = "make"
 			}
-			return map[string]string{"MAKE": "make"}[name]
+			if size += len(value); size > maxDefining {
+				return ""
+			}
+			return value
 		})
 	}
 	return text

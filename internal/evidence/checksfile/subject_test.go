@@ -1,6 +1,7 @@
 package checksfile_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -372,5 +373,40 @@ file:         Makefile (sha256 `
 		if !slices.Contains(strings.Split(got, "\n"), line) {
 			t.Errorf("%q is not in\n%s", line, got)
 		}
+	}
+}
+
+// Makefiles and scripts that include or call themselves, or whose variables grow without
+// bound, end the search for files.
+func TestHostileRecipes(t *testing.T) {
+	t.Parallel()
+	checks := "checks: {a: {argv: [make, -f, x.mk, a]}, b: {argv: [npm, test]}}"
+	for name, files := range map[string]map[string]string{
+		"growing variables": {"Makefile": "A = $(B)\nB = " + strings.Repeat("$(A)$(A)", 50_000) + "\na: $(A)\n\t$(A)\n"},
+		"own include":       {"x.mk": "include x.mk Makefile\na: a b\n\t$(MAKE) -f x.mk a b\nb: a\n", "Makefile": "include x.mk\n"},
+		"own script":        {"package.json": `{"scripts": {"test": "npm test && make a && npm run pretest", "pretest": "npm t", "posttest": 1}}`, "Makefile": "a:\n\tnpm test\n"},
+		"long line":         {"Makefile": "a: " + strings.Repeat("b ", 200_000) + "\n", "package.json": strings.Repeat("[", 200_000)},
+		"no text":           {"Makefile": "a:\n\t\x00\xff ./\x00\n", "package.json": "\x00"},
+	} {
+		files[checksfile.Path] = checks
+		root := writeFiles(t, files)
+		for _, check := range []string{"a", "b"} {
+			if s := newSubject(t, root, check); s.Hash == "" {
+				t.Errorf("%s: the check %s has no hash", name, check)
+			}
+		}
+	}
+	many := map[string]string{checksfile.Path: checks, "Makefile": "a:\n"}
+	for i := range 120 {
+		many["Makefile"] += fmt.Sprintf("\tbash s%d\n", i)
+		many[fmt.Sprintf("s%d", i)] = ""
+	}
+	root := writeFiles(t, many)
+	c, err := checksfile.Load(root).Get("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := checksfile.NewSubject(root, c); guideway.ErrorCode(err) != guideway.CodeTooLarge || guideway.ErrorFix(err) == "" {
+		t.Errorf("with too many scripts: %v", err)
 	}
 }
