@@ -134,8 +134,12 @@ const (
 )
 
 // addChecks adds the checks of a step to its position, and asks for the variables that they
-// need.
+// need. The last criteria of the position are those of the step.
 func (pos *Position) addChecks(rules *criteria.Criterion, vars expr.Lookup) {
+	first := len(pos.Criteria) - len(rules.Describe())
+	for _, line := range rules.CheckedLines() {
+		pos.Checked = append(pos.Checked, first+line)
+	}
 	for _, check := range rules.Checks(vars) {
 		for _, name := range unsetVariables(check.Rule, vars) {
 			need := Need{Variable: name, Description: "needed by a check: " + check.Rule.Describe()}

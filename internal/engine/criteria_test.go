@@ -150,8 +150,8 @@ func TestCheckedPosition(t *testing.T) {
 		if !slices.Equal(fields, []string{"output", "context.package"}) {
 			t.Errorf("%s: the fields are %v", dialect, fields)
 		}
-		if len(pos.Criteria) != 3 || pos.Criteria[0] != `say DONE (contains "DONE")` {
-			t.Errorf("%s: the criteria are %v", dialect, pos.Criteria)
+		if len(pos.Criteria) != 3 || pos.Criteria[0] != `say DONE (contains "DONE")` || !slices.Equal(pos.Checked, []int{1, 2}) {
+			t.Errorf("%s: the criteria are %v, with checks in %v", dialect, pos.Criteria, pos.Checked)
 		}
 		s = applyCommands(t, flow, engine.State{}, startCommand(map[string]any{"package": "./a"}))
 		want := []engine.CheckInfo{
@@ -161,6 +161,12 @@ func TestCheckedPosition(t *testing.T) {
 		if d := cmp.Diff(want, flow.PositionOf(s).Checks); d != "" {
 			t.Errorf("%s: %s", dialect, d)
 		}
+	}
+	composed := checkedFlow(t, "phases", `{"or":[{"type":"check","check":"test"},{"type":"contains","value":"DONE","message":"say DONE"}]},
+		"actions":[{"action":"validate","message":"Check the result"}]`)
+	pos := composed.PositionOf(applyCommands(t, composed, engine.State{}, startCommand(nil)))
+	if len(pos.Criteria) != 2 || !slices.Equal(pos.Checked, []int{1}) {
+		t.Errorf("the criteria are %v, with checks in %v", pos.Criteria, pos.Checked)
 	}
 	rule := `{"type":"command","argv":["go","` + strings.Repeat("x", 5000) + `"]}`
 	for dialect, flow := range checkedFlows(t, "["+strings.Repeat(rule+",", 30)+rule+"]") {

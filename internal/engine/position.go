@@ -38,6 +38,9 @@ type Position struct {
 	Criteria []string `json:"criteria,omitempty"`
 	// Checks are the checks among the criteria; Criteria describes them, too.
 	Checks []CheckInfo `json:"checks,omitempty"`
+	// Checked are the indexes of the criteria that contain checks, in increasing order. The
+	// other criteria are about what the agent claims.
+	Checked []int `json:"checkedCriteria,omitempty"`
 	// MetaGuidance applies to the whole run; it is included until the first step is done.
 	MetaGuidance []string `json:"metaGuidance,omitempty"`
 	// Functions are the function definitions that the step refers to, Calls its calls.

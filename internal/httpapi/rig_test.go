@@ -57,6 +57,7 @@ func newFakeCatalog(t *testing.T) fakeCatalog {
 			{"id":"rest","name":"Rest","transitions":[{"to":"work"}]},
 			{"id":"work","name":"Work","loops":[{"id":"parts","name":"Parts","type":"forEach","variable":"part","over":"list","steps":[{"id":"make","name":"Make"}]}],"transitions":[{"to":"end"}]},
 			{"id":"end","name":"End","steps":[{"id":"tell","name":"Tell"}]}]}`,
+		checkedWorkflow,
 	} {
 		d, found := workflow.Check("", []byte(text))
 		if d == nil {
@@ -169,7 +170,7 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	shelf := newFakeCatalog(t)
 	r.memory, r.keeper = newMemory(t, r.store, dir)
 	var err error
-	r.runs, err = run.New(run.Options{Journal: r.store, Definitions: shelf, Key: bytes.Repeat([]byte{7}, run.KeySize), Observer: r.keeper})
+	r.runs, err = run.New(run.Options{Journal: r.store, Definitions: shelf, Key: bytes.Repeat([]byte{7}, run.KeySize), Observer: r.keeper, Checker: testChecker{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -307,7 +307,7 @@ func TestWorkflows(t *testing.T) {
 	s := newRig(t)
 	var list struct{ Workflows []struct{ ID, Source string } }
 	s.wantStatus(t, 200, asAgent, "GET", "/api/workflows", "").decodeInto(t, &list)
-	if len(list.Workflows) != 3 || list.Workflows[0].Source != "test" {
+	if len(list.Workflows) != 4 || list.Workflows[0].Source != "test" {
 		t.Errorf("workflows: %+v", list)
 	}
 	got := s.wantStatus(t, 200, asAgent, "GET", "/api/workflows/plain", "")

@@ -28,6 +28,25 @@ func (c *Criterion) Describe() []string {
 	return lines
 }
 
+// CheckedLines returns the indexes of the lines of Describe that are about rules with checks.
+func (c *Criterion) CheckedLines() (lines []int) {
+	if c == nil {
+		return nil
+	}
+	if c.Type != All {
+		if len(c.CheckRules()) > 0 {
+			lines = []int{0}
+		}
+		return lines
+	}
+	for i, part := range c.Of {
+		if len(part.CheckRules()) > 0 {
+			lines = append(lines, i)
+		}
+	}
+	return lines
+}
+
 // String describes the criteria in one line.
 func (c *Criterion) String() string {
 	if c == nil {

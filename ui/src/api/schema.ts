@@ -2163,6 +2163,26 @@ export interface components {
             step: string;
             output: string;
             notes?: string;
+            label: components["schemas"]["StepLabel"];
+            checks?: components["schemas"]["CheckSummary"][];
+        };
+        /**
+         * @description evidence if a check that the server executed decided that the step is done; claim if only the agent reports it.
+         * @enum {string}
+         */
+        StepLabel: "evidence" | "claim";
+        /** @description A check that the server executed for an output. */
+        CheckSummary: {
+            /** @description What the check requires. */
+            check: string;
+            passed: boolean;
+            /** @description True if the project does not define the check. */
+            undefined?: boolean;
+            exitCode?: number;
+            /** @description In milliseconds. */
+            durationMs: number;
+            /** @description The end of the output of a check that did not pass. */
+            output?: string;
         };
         /** @description An immutable fact of a run. */
         Event: {
@@ -2188,6 +2208,7 @@ export interface components {
              * @example gate_declined
              * @example form_unanswered
              * @example abort_confirmed
+             * @example check_run
              * @example phase_entered
              * @example phase_exited
              * @example phase_skipped
@@ -2212,8 +2233,85 @@ export interface components {
              */
             kind: string;
             by: components["schemas"]["By"];
-            /** @description The data of the kind. */
+            label?: components["schemas"]["StepLabel"];
+            /** @description The data of the kind. The data of check_run is a CheckResult. */
             data?: unknown;
+        };
+        /**
+         * @description The result of a check that the server executed: the data of an event check_run. The events of an
+         *     output's checks directly precede the event that completes the step or refuses the output. An event of
+         *     an imported bundle (by.via import) contains what the bundle claims; nothing was executed here.
+         */
+        CheckResult: {
+            step: string;
+            /** @description The JSON pointer of the rule in the criteria of the step. */
+            key: string;
+            type: components["schemas"]["CheckType"];
+            /** @description The name of a check of the project, for the type check. */
+            name?: string;
+            /** @description What the check requires. */
+            describe: string;
+            /** @description The hash of the definition of the check that a person approved, or of the rule if its type needs no approval. */
+            hash?: string;
+            passed: boolean;
+            /** @description True if the project does not define the check. It is skipped. */
+            undefined?: boolean;
+            /** @description True if the check did not run to its end, for example because of its time limit. Neither its rule nor the negation of it passes. */
+            inconclusive?: boolean;
+            /** @description The reason why the check did not pass. */
+            issue?: string;
+            /** @description The command with its arguments. */
+            argv?: string[];
+            /** @description The working directory of the command. */
+            dir?: string;
+            /** @description It is absent if the command did not end by itself. */
+            exitCode?: number;
+            /** @description In milliseconds. */
+            durationMs: number;
+            /** @description The SHA-256 of the whole output. */
+            outputHash?: string;
+            /** @description The size of the whole output. */
+            outputBytes?: number;
+            /** @description The beginning of the output. */
+            head?: string;
+            /** @description The end of the output. It is absent if head is the whole output. */
+            tail?: string;
+            workspace?: components["schemas"]["Workspace"];
+            /** @description The server that executed the check. */
+            instance?: string;
+            /** @description The number of processes that outlived the command and were killed. */
+            killed?: number;
+            /** @description True if the result is of an earlier execution for the same tree. */
+            reused?: boolean;
+            /** @description True if the command ran in a sandbox. */
+            sandboxed?: boolean;
+        };
+        /**
+         * @description The kind of a check; check is a check that the project names in .guideway/checks.yaml.
+         * @enum {string}
+         */
+        CheckType: "check" | "command" | "file" | "git" | "http" | "tool" | "protect";
+        /** @description The directory in which a check was executed, with its state after the check. */
+        Workspace: {
+            /** @description The absolute path on the host. */
+            root: string;
+            host?: string;
+            /** @description The checked out commit. */
+            commit?: string;
+            /** @description The tree of the commit. */
+            tree?: string;
+            /** @description The tree that a commit of all files would have, without ignored files. */
+            workTree?: string;
+            /** @description The paths that differ from the commit, sorted; at most 100. */
+            dirty?: string[];
+            /** @description The number of all paths that differ from the commit. */
+            dirtyCount?: number;
+            /** @description A hash of these paths and their content. */
+            dirtyHash?: string;
+            /** @description The mode and the hash of each path of dirty, or absent. */
+            dirtyStates?: string[];
+            /** @description Untracked .gitignore files that ignore themselves, each as mode, hash and path. */
+            ignoreFiles?: string[];
         };
         /** @description The originator of an event and the evidence for it. */
         By: {
@@ -2228,7 +2326,12 @@ export interface components {
             id?: string;
             title?: string;
             prompt?: string;
+            /** @description The requirements in words. */
             criteria?: string[];
+            /** @description The indexes of the criteria with checks that the server executes for itself. The other criteria are about claims. */
+            checkedCriteria?: number[];
+            /** @description The checks among the criteria that apply now; at most 10. */
+            checks?: components["schemas"]["CheckInfo"][];
             metaGuidance?: string[];
             functionDefinitions?: components["schemas"]["Function"][];
             functionCalls?: components["schemas"]["FunctionCall"][];
@@ -2248,6 +2351,16 @@ export interface components {
             }[];
             phase?: components["schemas"]["PhasePosition"];
             needs?: components["schemas"]["Need"][];
+        };
+        /** @description A check that the server executes for the output of the step. */
+        CheckInfo: {
+            /** @description The JSON pointer of the rule in the criteria of the step. */
+            key: string;
+            type: components["schemas"]["CheckType"];
+            /** @description The name of a check of the project, for the type check. */
+            name?: string;
+            /** @description What the check requires. */
+            describe: string;
         };
         Function: {
             name: string;
