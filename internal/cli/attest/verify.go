@@ -191,4 +191,9 @@ func WriteStatement(host *app.Host, p *attest.Predicate) {
 	for _, a := range p.Approvals {
 		line("approval", app.OneLine(fmt.Sprintf("%s: %s, by %s via %s", a.Gate, a.Option, a.By, a.Via)))
 	}
+	if p.Protected != nil {
+		for _, c := range p.Protected.Changes {
+			line("approval", app.OneLine(fmt.Sprintf("change of the protected file %s, by %s", c.Path, p.Protected.By)))
+		}
+	}
 }

@@ -12,13 +12,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/evidence"
 	"github.com/guideway-dev/guideway/internal/evidence/attest"
+	"github.com/guideway-dev/guideway/internal/evidence/checksfile"
 	"github.com/guideway-dev/guideway/internal/evidence/execute/worktree"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/spf13/cobra"
@@ -94,7 +95,7 @@ func runRunsAttest(ctx context.Context, o *RunsAttestOptions) error {
 		if err != nil {
 			return userError(err)
 		}
-		s, err := o.makeStatement(ctx, d, details)
+		s, err := o.makeStatement(ctx, cfg, d, details)
 		if err != nil {
 			return err
 		}
@@ -108,7 +109,7 @@ func runRunsAttest(ctx context.Context, o *RunsAttestOptions) error {
 
 // makeStatement returns the statement about a run. It refuses if the run is not completed,
 // its record cannot be trusted, or the workspace differs from what the last checks saw.
-func (o *RunsAttestOptions) makeStatement(ctx context.Context, d *app.RunDeps, details *run.Details) (*attest.Statement, error) {
+func (o *RunsAttestOptions) makeStatement(ctx context.Context, cfg *config.Config, d *app.RunDeps, details *run.Details) (*attest.Statement, error) {
 	if details.Status != engine.StatusCompleted {
 		return nil, guideway.Errorf(guideway.CodeRefused, "the run %s is %s, not completed", details.ID, statusText(details.Record)).
 			WithFix("complete it: guideway runs resume %s", details.ID)
@@ -126,6 +127,9 @@ func (o *RunsAttestOptions) makeStatement(ctx context.Context, d *app.RunDeps, d
 		return nil, err
 	}
 	p.Guideway, p.AttestedAt = app.Version(), o.app.Host.CurrentTime().UTC().Truncate(time.Second)
+	if p.Protected, err = o.readProtectedApproval(cfg, root, details.ID); err != nil {
+		return nil, err
+	}
 	state, err := worktree.NewReader(o.app.Host.CurrentTime).Read(ctx, root)
 	if err != nil {
 		return nil, err
@@ -137,7 +141,7 @@ func (o *RunsAttestOptions) makeStatement(ctx context.Context, d *app.RunDeps, d
 	if refusals := s.Check(attest.Requirements{}); len(refusals) > 0 {
 		return nil, refusals[0]
 	}
-	if dirty := slices.DeleteFunc(state.Dirty(), isAttestation); len(dirty) > 0 {
+	if dirty := slices.DeleteFunc(state.Dirty(), attest.IsFile); len(dirty) > 0 {
 		return nil, guideway.Errorf(guideway.CodeRefused, "%s in the workspace %s, such as %s, so the commit %s is not what the workspace contains",
 			app.Plural(len(dirty), "file differs from the commit", "files differ from the commit"), root, dirty[0], state.Commit).
 			WithFix("commit or stash the files; if a check depends on them, run its step again")
@@ -145,13 +149,26 @@ func (o *RunsAttestOptions) makeStatement(ctx context.Context, d *app.RunDeps, d
 	return s, nil
 }
 
-// AttestationsDir is the directory of a repository in which guideway ci verify looks for
-// attestations.
-const AttestationsDir = ".guideway/attestations"
-
-// isAttestation reports whether a path of a workspace is that of an attestation, which is
-// never a part of its own subject.
-func isAttestation(path string) bool { return strings.HasPrefix(path, AttestationsDir+"/") }
+// readProtectedApproval returns the approval of changes of protected files in a run, or nil.
+func (o *RunsAttestOptions) readProtectedApproval(cfg *config.Config, root, id string) (*attest.ProtectedApproval, error) {
+	store, err := app.OpenApprovals(cfg, o.app.Host.CurrentTime)
+	if err != nil {
+		return nil, err
+	}
+	records, err := store.List()
+	if err != nil {
+		return nil, err
+	}
+	record := checksfile.FindChangesRecord(root, id, records)
+	if record == nil {
+		return nil, nil
+	}
+	approved := &attest.ProtectedApproval{By: record.Who, At: record.When}
+	for _, c := range checksfile.ApprovedChanges(root, id, records) {
+		approved.Changes = append(approved.Changes, attest.ProtectedChange(c))
+	}
+	return approved, nil
+}
 
 func (o *RunsAttestOptions) writeFile(s *attest.Statement, file []byte, keyID string) error {
 	host := o.app.Host

@@ -324,6 +324,18 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestIsFile(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		".guideway/attestations/a.json": true, ".guideway/attestations/a.sh": false, ".guideway/attestations/b/a.json": false,
+		".guideway/attestations/../a.json": false, ".guideway/attestations": false, "x/.guideway/attestations/a.json": false,
+	} {
+		if got := attest.IsFile(name); got != want {
+			t.Errorf("IsFile(%q) returned %v", name, got)
+		}
+	}
+}
+
 func TestSignRefusesContradictions(t *testing.T) {
 	t.Parallel()
 	s := newStatement()

@@ -7,6 +7,7 @@ package attest
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"path"
 	"regexp"
 	"time"
 
@@ -24,6 +25,15 @@ const (
 	// reader must know changes it.
 	PredicateType = "https://guideway.dev/attestation/run/v1"
 )
+
+// Directory is the directory of a repository that contains attestations.
+const Directory = ".guideway/attestations"
+
+// IsFile reports whether a path in a repository is that of an attestation. An attestation is
+// not a part of its own subject.
+func IsFile(name string) bool {
+	return path.Dir(name) == Directory && path.Ext(name) == ".json"
+}
 
 // The names of the digests of Git objects in in-toto.
 const (
@@ -62,6 +72,8 @@ type Predicate struct {
 	Skipped []string `json:"skipped,omitempty"`
 	// Approvals are the answers to gates in order.
 	Approvals []Approval `json:"approvals"`
+	// Protected is the approval of changes of protected files, if there is one.
+	Protected *ProtectedApproval `json:"protected,omitempty"`
 	// Refused counts the refused attempts by rule.
 	Refused map[string]int `json:"refused,omitempty"`
 }
@@ -187,6 +199,21 @@ type Approval struct {
 	By     string `json:"by,omitempty"`
 	Via    string `json:"via"`
 	Person bool   `json:"person"`
+}
+
+// ProtectedApproval is the approval of changes of protected files in a run.
+type ProtectedApproval struct {
+	By      string            `json:"by,omitempty"`
+	At      time.Time         `json:"at"`
+	Changes []ProtectedChange `json:"changes"`
+}
+
+// ProtectedChange is a change of a protected file: its path, and its mode and hash at the
+// start of the run and when it was approved.
+type ProtectedChange struct {
+	Path  string `json:"path"`
+	Start string `json:"start"`
+	Now   string `json:"now"`
 }
 
 // NewStatement returns a statement about a run with a commit and its tree as the subject.

@@ -38,10 +38,15 @@ func NewChangesRecord(root, run, who string, changes []ProtectedChange) (approva
 	return approval.Record{Kind: k.Kind, Source: k.Source, Subject: k.Subject, Hash: hashText(string(scope)), Who: who, Scope: scope}, nil
 }
 
+// FindChangesRecord returns the approval of changes of protected files in a run, or nil.
+func FindChangesRecord(root, run string, approved approval.Records) *approval.Record {
+	return approved.Find(protectedKey(root, run))
+}
+
 // ApprovedChanges returns the changes of protected files that a person approved for a run in
 // a workspace. A change is approved only with the same path and the same two versions.
 func ApprovedChanges(root, run string, approved approval.Records) []ProtectedChange {
-	r := approved.Find(protectedKey(root, run))
+	r := FindChangesRecord(root, run, approved)
 	if r == nil {
 		return nil
 	}
