@@ -164,12 +164,13 @@ func (p *Program) judgeOutput(s State, step *steps.Step, c *Continue) (Event, *R
 	if s.Frame != nil {
 		e.Round = s.Frame.Round
 	}
-	scopes := []expr.Lookup{p.currentVars(s)}
+	var scopes []expr.Lookup
 	if s.Again {
 		first := s
 		first.Vars = s.Before
 		scopes = append(scopes, p.currentVars(first))
 	}
+	scopes = append(scopes, p.currentVars(s))
 	if len(c.Context) > 0 {
 		scopes = append(scopes, p.currentVars(Apply(s, Event{Kind: EventContextSet, Vars: c.Context})))
 	}

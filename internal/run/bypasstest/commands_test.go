@@ -184,6 +184,14 @@ func (a *attacker) tryOutputs() {
 			c.output, c.context = text, a.freeVars(drawVars(a, 9))
 		})
 	}
+	for _, outcome := range []string{checkFails, checkInconclusive, checkUndefined} {
+		a.addAttempt("a check: "+outcome, func(c *command) { c.checks = sameOutcomes(outcome) })
+	}
+	a.addAttempt("other outcomes of checks", func(c *command) { c.checks = drawOutcomes(a) })
+	a.addAttempt("a check that fails, with variables that disable it", func(c *command) {
+		c.checks, c.context = sameOutcomes(checkFails), a.freeVars(drawVars(a, 9))
+	})
+	a.addAttempt("a check without its variable", func(c *command) { c.context["size"] = nil })
 	a.addAttempt("criteria met only in the notes", func(c *command) { c.notes, c.output = c.output, pickOne(a, "", "x") })
 	a.addAttempt("criteria met only in variables", func(c *command) {
 		c.context["output"], c.output = c.output, pickOne(a, "", "x")
@@ -276,7 +284,14 @@ func honestCommand(d randomSource, def *definition, p position) command {
 			c.context = falseClaims() // these variables have no effect in the workflow
 		}
 		c.notes = pickOne(d, "", "", "noted")
-		c.output = validOutput(d, p, withoutServerVars(maps.Clone(c.context), def))
+		if p.at.criteria.needsSize(p.scopesWith(c.context)) {
+			c.context = maps.Clone(c.context)
+			if c.context == nil {
+				c.context = map[string]any{}
+			}
+			c.context["size"] = pickOne[any](d, "large", "2", true, 3.0)
+		}
+		c.output, c.checks = validOutput(d, p, withoutServerVars(maps.Clone(c.context), def))
 	}
 	c.context = withoutServerVars(c.context, def)
 	if len(c.context) == 0 {
@@ -285,16 +300,28 @@ func honestCommand(d randomSource, def *definition, p position) command {
 	return c
 }
 
-// validOutput draws an output that meets the criteria. It returns "" if there is none.
-func validOutput(d randomSource, p position, vars map[string]any) string {
-	var fit []string
-	for _, text := range sampleOutputs() {
-		if !slices.ContainsFunc(p.scopesWith(vars), func(scope lookup) bool { return !p.at.criteria.acceptsOutput(text, scope) }) {
-			fit = append(fit, text)
+// validOutput draws an output that meets the criteria, with the outcomes of checks. It
+// returns "" if there is none.
+func validOutput(d randomSource, p position, vars map[string]any) (output string, checks map[string]string) {
+	type submission struct {
+		output string
+		checks map[string]string
+	}
+	var fit []submission
+	worlds := []map[string]string{sameOutcomes(checkPasses)}
+	if p.at.criteria.hasCheck() {
+		worlds = append(worlds, sameOutcomes(checkFails), drawOutcomes(d), drawOutcomes(d))
+	}
+	for _, checks := range worlds {
+		for _, text := range sampleOutputs() {
+			if !slices.ContainsFunc(p.scopesWith(vars), func(scope lookup) bool { return !p.at.criteria.acceptsOutput(text, scope, checks) }) {
+				fit = append(fit, submission{text, checks})
+			}
 		}
 	}
 	if len(fit) == 0 {
-		return ""
+		return "", nil
 	}
-	return pickOne(d, fit...)
+	one := pickOne(d, fit...)
+	return one.output, one.checks
 }

@@ -3,6 +3,7 @@ package bypasstest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // definition is a random definition of the steps dialect, which the model reads and which
@@ -71,6 +72,8 @@ type rule struct {
 	shape    testSchema
 	when     *test
 	of       []*rule
+	// template reports whether a check reads the variable size.
+	template bool
 }
 
 // secretMark and titleMark return the marks by which a test finds the texts of a step in an
@@ -222,6 +225,16 @@ func (r *rule) ruleDocument() any {
 	}
 	m := map[string]any{"type": r.kind, "message": r.message}
 	switch r.kind {
+	case "check":
+		m["check"] = r.text
+		if r.template {
+			m["with"] = map[string]any{"package": "{{size}}"}
+		}
+	case "command":
+		m["argv"] = []any{r.text, "all"}
+		if r.template {
+			m["argv"] = []any{r.text, "{{size}}"}
+		}
 	case "contains":
 		m["value"] = r.text
 	case "regex":
@@ -238,6 +251,11 @@ func (r *rule) ruleDocument() any {
 		m["condition"] = r.when.conditionDocument()
 	}
 	return m
+}
+
+// hasCheck reports whether the rule is or contains a check.
+func (r *rule) hasCheck() bool {
+	return r != nil && (r.kind == "check" || r.kind == "command" || slices.ContainsFunc(r.of, (*rule).hasCheck))
 }
 
 func functionDocuments(list []function) []any {

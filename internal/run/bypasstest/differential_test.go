@@ -84,8 +84,9 @@ func walkRun(t failer, d randomSource, def *definition, program *engine.Program,
 		case "context":
 			t.Fatalf("the run waits for %v at %s", p.needs, p)
 		case "step":
-			c = command{kind: "continue", output: validOutput(d, p, nil)}
-			if c.output == "" {
+			c = command{kind: "continue"}
+			c.output, c.checks = validOutput(d, p, nil)
+			if len(def.brokenRules(p, c)) > 0 {
 				return nil, false
 			}
 			shown = append(shown, e.look().position)

@@ -1,5 +1,8 @@
 // Package bypasstest contains adversarial tests of durable runs.
 //
+// The outcomes of checks are scripted: no output with a failed check that decides it
+// completes a step, and no legal one is refused.
+//
 // A generator creates definitions of the steps dialect. A simple model, written from the
 // documentation and not from the engine, computes the position of a run and the legal
 // commands. A driver completes runs with legal commands and sends illegal ones at every

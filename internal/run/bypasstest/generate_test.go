@@ -205,9 +205,32 @@ func (g *generator) drawCriteria() *rule {
 	}
 	r := &rule{kind: "list"}
 	for range 1 + g.below(3) {
-		r.of = append(r.of, g.drawRule(0, false))
+		part := g.drawRule(0, false)
+		part.template = (part.kind == "check" || part.kind == "command") && oneIn(g, 3)
+		r.of = append(r.of, part)
 	}
 	return r
+}
+
+// checkNames returns the names of the checks.
+func checkNames() []string { return []string{"build", "test", "lint"} }
+
+// drawOutcomes draws the outcomes of all checks.
+func drawOutcomes(d randomSource) map[string]string {
+	checks := map[string]string{}
+	for _, name := range checkNames() {
+		checks[name] = pickOne(d, checkPasses, checkPasses, checkFails, checkUndefined, checkInconclusive)
+	}
+	return checks
+}
+
+// sameOutcomes returns one outcome for all checks.
+func sameOutcomes(outcome string) map[string]string {
+	checks := map[string]string{}
+	for _, name := range checkNames() {
+		checks[name] = outcome
+	}
+	return checks
 }
 
 func (g *generator) drawRule(depth int, composed bool) *rule {
@@ -221,8 +244,10 @@ func (g *generator) drawRule(depth int, composed bool) *rule {
 		}
 		return r
 	}
-	r := &rule{kind: pickOne(g, "contains", "regex", "length", "schema", "contains"), message: "Give it"}
+	r := &rule{kind: pickOne(g, "contains", "regex", "length", "schema", "contains", "check", "command"), message: "Give it"}
 	switch r.kind {
+	case "check", "command":
+		r.text = pickOne(g, checkNames()...)
 	case "contains":
 		r.text = pickOne(g, "DONE", "note", "sha")
 	case "regex":

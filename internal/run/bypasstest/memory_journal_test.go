@@ -108,14 +108,14 @@ func lookUp[K comparable, V any](l *memoryJournal, in map[K]V, key K) (V, error)
 	return v, nil
 }
 
-// countFacts counts the events of all runs except refused attempts.
+// countFacts counts the events of all runs except refused attempts and their checks.
 func (l *memoryJournal) countFacts() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
 	for _, events := range l.events {
 		for _, e := range events {
-			if e.Kind != run.KindRefused {
+			if e.Kind != run.KindRefused && e.Kind != run.KindCheckRun {
 				n++
 			}
 		}

@@ -3,6 +3,7 @@ package bypasstest
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf16"
 )
@@ -45,33 +46,49 @@ func testSchemas() []testSchema {
 	}
 }
 
-// acceptsOutput reports whether an output meets the criteria (docs/steps.md, "Criteria"). A
-// step without criteria accepts any output.
-func (r *rule) acceptsOutput(output string, vars lookup) bool {
-	return r == nil || r.judgeOutput(output, vars) != no
+// unsure is the verdict of a check that did not run to its end: neither the rule nor its
+// negation passes.
+const unsure verdict = -1
+
+// The outcomes of checks. A check without an outcome fails.
+const (
+	checkPasses       = "passes"
+	checkFails        = "fails"
+	checkUndefined    = "undefined"
+	checkInconclusive = "inconclusive"
+)
+
+// acceptsOutput reports whether an output meets the criteria (docs/steps.md, "Criteria").
+// checks are the outcomes of checks by their names. A step without criteria accepts any
+// output.
+func (r *rule) acceptsOutput(output string, vars lookup, checks map[string]string) bool {
+	if r == nil {
+		return true
+	}
+	v := r.judgeOutput(output, vars, checks)
+	return v == yes || v == maybe
 }
 
-// judgeOutput returns yes or no, or maybe for a rule that is ignored because its condition
-// is false, and for a composition of only such rules.
-func (r *rule) judgeOutput(output string, vars lookup) verdict {
+// judgeOutput returns yes, no or unsure; or maybe for a rule that is ignored because its
+// condition is false or the project does not define its check, and for a composition of only
+// such rules.
+func (r *rule) judgeOutput(output string, vars lookup, checks map[string]string) verdict {
 	if !r.when.evalBool(vars) {
 		return maybe
 	}
-	counted := false
-	every, some := true, false
+	var parts []verdict
 	for _, part := range r.of {
-		v := part.judgeOutput(output, vars)
-		counted = counted || v != maybe
-		every = every && v != no
-		some = some || v == yes
+		parts = append(parts, part.judgeOutput(output, vars, checks))
 	}
 	switch r.kind {
 	case "list", "and":
-		return verdictOf(counted, every)
+		return firstOf(parts, no, unsure, yes)
 	case "or":
-		return verdictOf(counted, some)
+		return firstOf(parts, yes, unsure, no)
 	case "not":
-		return verdictOf(counted, !some)
+		return map[verdict]verdict{yes: no, no: yes, maybe: maybe, unsure: unsure}[parts[0]]
+	case "check", "command":
+		return map[string]verdict{checkPasses: yes, checkUndefined: maybe, checkInconclusive: unsure}[checks[r.text]]
 	case "contains":
 		return verdictOf(true, strings.Contains(output, r.text))
 	case "regex":
@@ -83,6 +100,24 @@ func (r *rule) judgeOutput(output string, vars lookup) verdict {
 		var v any
 		return verdictOf(true, json.Unmarshal([]byte(output), &v) == nil && r.shape.fits(v))
 	}
+}
+
+// firstOf returns the first of the verdicts that a part has, or maybe.
+func firstOf(parts []verdict, order ...verdict) verdict {
+	for _, v := range order {
+		if slices.Contains(parts, v) {
+			return v
+		}
+	}
+	return maybe
+}
+
+// needsSize reports whether a check reads the variable size and applies in one of the scopes.
+// Only a rule in a list reads it.
+func (r *rule) needsSize(scopes []lookup) bool {
+	return r != nil && slices.ContainsFunc(r.of, func(part *rule) bool {
+		return part.template && slices.ContainsFunc(scopes, func(vars lookup) bool { return part.when.evalBool(vars) })
+	})
 }
 
 func verdictOf(counted, holds bool) verdict {

@@ -17,8 +17,11 @@ type command struct {
 	kind          string
 	output, notes string
 	context       map[string]any
-	answer        *reply
-	skip          bool
+	// checks are the outcomes of the checks that the server executes for the command, by
+	// their names.
+	checks map[string]string
+	answer *reply
+	skip   bool
 	// step is the step that the caller expects.
 	step string
 	// person reports whether the channel of the command proves a person; for a start,
@@ -383,6 +386,7 @@ const (
 	ruleContext        = "context-needed"
 	ruleOutput         = "output-missing"
 	ruleCriteria       = "criteria-failed"
+	ruleCheckVariable  = "check-variable"
 	ruleEnded          = "run-ended"
 	rulePerson         = "gate-needs-person"
 	ruleStep           = "step-not-reached"
@@ -441,8 +445,10 @@ func (d *definition) brokenRules(p position, c command) []string {
 		add(c.skip, ruleRequired)
 		add(!handedIn, ruleOutput)
 		for _, vars := range p.scopesWith(c.context) {
-			add(!p.at.criteria.acceptsOutput(c.output, vars), ruleCriteria)
+			add(!p.at.criteria.acceptsOutput(c.output, vars, c.checks), ruleCriteria)
 		}
+		size, set := overlayVars(c.context, p.scope)("size")
+		add((!set || size == nil) && p.at.criteria.needsSize(p.scopesWith(c.context)), ruleCheckVariable)
 	}
 	return rules
 }

@@ -41,7 +41,7 @@ func (o singleDefinition) Startable(context.Context, string) (*parsed.Definition
 func newService(ctx context.Context, t failer, d randomSource, def *parsed.Definition, people bool) *service {
 	l := newLedger()
 	s := &service{failer: t, randomSource: d, ctx: ctx, ledger: l, options: run.Options{
-		Journal: l, Definitions: singleDefinition{def}, Key: bytes.Repeat([]byte{1}, run.KeySize), PersonGates: people,
+		Journal: l, Definitions: singleDefinition{def}, Key: bytes.Repeat([]byte{1}, run.KeySize), PersonGates: people, Checker: scripted{},
 	}}
 	s.restartProcess()
 	return s
@@ -105,7 +105,7 @@ func (s *service) sendVia(c command) (*run.Answer, error) {
 	if answerOnly && oneIn(s.randomSource, 2) {
 		return s.Answer(s.ctx, caller, run.AnswerRequest{Ref: ref, Step: c.step, Answer: *r.Answer})
 	}
-	a, err := s.Continue(s.ctx, caller, r)
+	a, err := s.Continue(withOutcomes(s.ctx, c.checks), caller, r)
 	if err == nil {
 		s.past = append(s.past, acceptedCommand{r, *a, stanceOf(s.answer.Position, nil)})
 	}
@@ -129,7 +129,7 @@ func (s *service) toSeen(a *run.Answer, err error) (seen, *denial) {
 	if !ok {
 		s.Fatalf("the error is not a refusal: %v", err)
 	}
-	return seen{}, &denial{r.Rule, r.Message, asJSON(r)}
+	return seen{}, &denial{rule: r.Rule, message: r.Message, whole: asJSON(r)}
 }
 
 func (s *service) look() seen {

@@ -1,10 +1,13 @@
 package bypasstest
 
 import (
+	"context"
 	"encoding/json"
 
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/evidence"
 	parsed "github.com/guideway-dev/guideway/internal/workflow"
+	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 )
 
 // system is the service or the engine alone, with one run.
@@ -30,6 +33,8 @@ type seen struct {
 type denial struct {
 	rule, message string
 	whole         string
+	// pending are the checks that the engine asks for.
+	pending []criteria.PendingCheck
 }
 
 // flowEngine is the engine alone, without handles, stores and users.
@@ -50,7 +55,56 @@ func (e *flowEngine) send(c command) (seen, *denial) {
 	}
 	do := &engine.Continue{Output: c.output, Notes: c.notes, Context: c.context, Step: c.step, Person: c.person}
 	do.Answer, do.Skip = c.answerAndSkip()
-	return e.applyCommand(engine.Command{Continue: do})
+	do.Checks = map[string]criteria.CheckOutcome{}
+	for {
+		answer, refused := e.applyCommand(engine.Command{Continue: do})
+		if refused == nil || refused.rule != engine.RuleChecksPending {
+			return answer, refused
+		}
+		for _, p := range refused.pending {
+			if _, known := do.Checks[p.Key]; known {
+				panic("the engine asks twice for the outcome of " + p.Key)
+			}
+			do.Checks[p.Key] = scriptedOutcome(c.checks, p.Rule)
+		}
+	}
+}
+
+// scriptedOutcome returns the outcome of a check by its name.
+func scriptedOutcome(checks map[string]string, r *criteria.CheckRule) criteria.CheckOutcome {
+	name := r.Check
+	if r.Type == criteria.Command {
+		name = r.Argv[0]
+	}
+	switch checks[name] {
+	case checkPasses:
+		return criteria.CheckOutcome{Passed: true}
+	case checkUndefined:
+		return criteria.CheckOutcome{Undefined: true}
+	case checkInconclusive:
+		return criteria.CheckOutcome{Inconclusive: true, Issue: "it took too long"}
+	default:
+		return criteria.CheckOutcome{Issue: "exit code 1"}
+	}
+}
+
+// scripted is a checker whose outcomes are in the context of the call.
+type scripted struct{}
+
+type scriptKey struct{}
+
+// withOutcomes returns a context in which a scripted checker has outcomes.
+func withOutcomes(ctx context.Context, checks map[string]string) context.Context {
+	return context.WithValue(ctx, scriptKey{}, checks)
+}
+
+func (scripted) Workspace(_ context.Context, dir string) (*evidence.Workspace, error) {
+	return &evidence.Workspace{Root: dir}, nil
+}
+
+func (scripted) Check(ctx context.Context, r evidence.Request) (evidence.Result, error) {
+	checks, _ := ctx.Value(scriptKey{}).(map[string]string)
+	return evidence.Result{Type: r.Rule.Type, Describe: r.Rule.Describe(), CheckOutcome: scriptedOutcome(checks, r.Rule)}, nil
 }
 
 // answerAndSkip returns the answer and the skip of a command for the engine.
@@ -69,7 +123,7 @@ func (c command) answerAndSkip() (*engine.Answer, *engine.Skip) {
 func (e *flowEngine) applyCommand(c engine.Command) (seen, *denial) {
 	events, refusal := e.program.Decide(e.run, c)
 	if refusal != nil {
-		return seen{}, &denial{refusal.Rule, refusal.Message, asJSON(refusal)}
+		return seen{}, &denial{refusal.Rule, refusal.Message, asJSON(refusal), refusal.Pending}
 	}
 	for _, ev := range events {
 		e.run = engine.Apply(e.run, ev)

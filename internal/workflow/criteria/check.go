@@ -107,7 +107,8 @@ func (c *Criterion) Judge(in Input) (Result, error) {
 	}, nil
 }
 
-// outcome is the outcome of one criterion.
+// outcome is the outcome of one criterion. The outcome of a list is the last one of its
+// parts in this order.
 type outcome uint8
 
 const (
@@ -115,10 +116,10 @@ const (
 	passed
 	// pending is the outcome of a check without a result.
 	pending
-	failed
-	// undecided is the outcome of a rule whose pattern reached its time limit: neither the
-	// rule nor its negation passes.
+	// undecided is the outcome of a rule whose pattern reached its time limit, or whose check
+	// is inconclusive: neither the rule nor its negation passes.
 	undecided
+	failed
 )
 
 // verdict has the outcome of one criterion with its issues and hints.
@@ -247,6 +248,7 @@ func (j *checker) checkAny(c *Criterion, at string) (verdict, error) {
 	}
 	var result, waits verdict // waits is the first alternative that needs a check
 	var alternatives []string
+	isUndecided := false
 	for i, part := range c.Of {
 		f, err := j.checkCriterion(part, at+c.pathTo(i))
 		switch {
@@ -262,12 +264,16 @@ func (j *checker) checkAny(c *Criterion, at string) (verdict, error) {
 			}
 			continue
 		}
-		result.outcome = max(result.outcome, f.outcome)
+		result.outcome = failed
+		isUndecided = isUndecided || f.outcome == undecided
 		result.hints = append(result.hints, f.hints...)
 		alternatives = append(alternatives, strings.Join(f.issues, " and "))
 	}
 	if waits.outcome == pending {
 		return waits, nil
+	}
+	if isUndecided {
+		result.outcome = undecided
 	}
 	switch len(alternatives) {
 	case 0:
