@@ -134,8 +134,8 @@ const (
 )
 
 // addChecks adds the checks of a step to its position, and asks for the variables that they
-// need. The last criteria of the position are those of the step.
-func (pos *Position) addChecks(rules *criteria.Criterion, vars expr.Lookup) {
+// need and that a caller can set. The last criteria of the position are those of the step.
+func (pos *Position) addChecks(rules *criteria.Criterion, vars expr.Lookup, canSet func(path string) bool) {
 	first := len(pos.Criteria) - len(rules.Describe())
 	for _, line := range rules.CheckedLines() {
 		pos.Checked = append(pos.Checked, first+line)
@@ -143,7 +143,7 @@ func (pos *Position) addChecks(rules *criteria.Criterion, vars expr.Lookup) {
 	for _, check := range rules.Checks(vars) {
 		for _, name := range unsetVariables(check.Rule, vars) {
 			need := Need{Variable: name, Description: "needed by a check: " + check.Rule.Describe()}
-			if !slices.ContainsFunc(pos.Sets, func(n Need) bool { return n.Variable == name }) {
+			if canSet(name) && !slices.ContainsFunc(pos.Sets, func(n Need) bool { return n.Variable == name }) {
 				pos.Sets = append(pos.Sets, need)
 			}
 		}

@@ -98,7 +98,7 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 	for _, line := range step.Criteria.Describe() {
 		pos.Criteria = append(pos.Criteria, template.Render(template.Parse(line), vars))
 	}
-	pos.addChecks(step.Criteria, p.lookupVars(s))
+	pos.addChecks(step.Criteria, p.lookupVars(s), p.canSet)
 	p.describeNeeds(pos.Sets)
 	_, skippable := p.skippedTarget(s, phase)
 	skippable = skippable && !phase.Required

@@ -234,7 +234,7 @@ func (p *Program) stepPosition(s State, step *steps.Step) Position {
 	if sc.loop != nil {
 		pos.Loop = sc.loopPosition(s.Frame)
 	}
-	pos.addChecks(step.Criteria, p.currentVars(s))
+	pos.addChecks(step.Criteria, p.currentVars(s), func(path string) bool { return !p.isServerVar(expr.Root(path)) })
 	return pos
 }
 

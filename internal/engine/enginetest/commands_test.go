@@ -17,7 +17,7 @@ type attempt struct {
 // listAttempts returns commands for a place. Nearly all are illegal; the model decides
 // which.
 func listAttempts(d randomSource, def *definition, p place) []attempt {
-	a := &attacker{randomSource: d, def: def, place: p, honest: command{kind: "continue"}}
+	a := &attacker{randomSource: d, def: def, place: p, honest: command{kind: "continue", checks: map[string]string{}}}
 	if c, ok := drawLegal(d, def, p); ok && c.kind == "continue" {
 		a.honest = c
 	}
@@ -195,6 +195,14 @@ func (a *attacker) addOutputAttempts() {
 		c.context = drawVars(a, a.def, 9)
 	})
 	a.addAttempt("a validate action not met by the output's variables", func(c *command) { c.context = nil })
+	for _, outcome := range []string{checkFails, checkInconclusive, checkUndefined} {
+		a.addAttempt("a check: "+outcome, func(c *command) { c.checks = drawOutcomes(a, a.place.step, outcome) })
+	}
+	a.addAttempt("a check that fails, with variables that disable it", func(c *command) {
+		c.checks, c.context = drawOutcomes(a, a.place.step, checkFails, checkPasses), drawVars(a, a.def, 9)
+	})
+	a.addAttempt("a check without its variable", func(c *command) { c.context["size"] = nil })
+	a.addAttempt("an output that fails its criteria", func(c *command) { c.output = "worked" })
 	a.addAttempt("no output and no notes", func(c *command) { c.output, c.notes = "", "" })
 	a.addAttempt("blank output", func(c *command) {
 		c.output, c.notes = drawFrom(a, " ", "\n\t \r\n", "\u00a0\u2003", "\u2028", "\uFEFF"), drawFrom(a, "", "  ")
@@ -239,7 +247,7 @@ func drawLegal(d randomSource, def *definition, p place) (c command, ok bool) {
 }
 
 func drawHonest(d randomSource, def *definition, p place) command {
-	c := command{kind: "continue"}
+	c := command{kind: "continue", checks: map[string]string{}}
 	if p.kind == "end" || p.stuck {
 		return c
 	}
@@ -281,6 +289,7 @@ func drawHonest(d randomSource, def *definition, p place) command {
 		}
 		if p.step != nil {
 			c.context = meetActions(d, def, p.step, c.context)
+			meetCriteria(d, p, &c)
 		}
 	}
 	for _, name := range def.serverVars() {
@@ -306,6 +315,18 @@ func drawNeeded(d randomSource, needs []string) map[string]any {
 		}
 	}
 	return context
+}
+
+// meetCriteria sets an output, outcomes of checks and a variable that probably meet the
+// criteria of a step.
+func meetCriteria(d randomSource, p place, c *command) {
+	c.checks = drawOutcomes(d, p.step, drawFrom(d, [][]string{{checkPasses}, {checkPasses}, {checkFails}, {checkPasses, checkFails, checkUndefined, checkInconclusive}}...)...)
+	if p.step.criteria != nil && !oneIn(d, 4) {
+		c.output = drawFrom(d, "DONE", "DONE, ok")
+	}
+	if _, set := p.vars["size"]; p.step.criteria != nil && !set && c.context["size"] == nil {
+		c.context["size"] = "large"
+	}
 }
 
 // meetActions sets the variables that a step's validate actions require.

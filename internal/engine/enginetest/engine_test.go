@@ -6,6 +6,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
@@ -32,7 +33,17 @@ type refusalView struct {
 }
 
 func (e *flowEngine) sendCommand(c command) (engineView, *refusalView) {
-	events, refusal := e.program.Decide(e.run, c.forEngine())
+	do := c.forEngine()
+	events, refusal := e.program.Decide(e.run, do)
+	for refusal != nil && refusal.Rule == engine.RuleChecksPending && !c.recorded {
+		for _, p := range refusal.Pending {
+			if _, known := do.Continue.Checks[p.Key]; known {
+				panic("the engine asks twice for the outcome of " + p.Key)
+			}
+			do.Continue.Checks[p.Key] = scriptedOutcome(c.checks[p.Key])
+		}
+		events, refusal = e.program.Decide(e.run, do)
+	}
 	if refusal != nil {
 		return engineView{}, &refusalView{refusal.Rule, refusal.Message, asJSON(refusal)}
 	}
@@ -53,6 +64,14 @@ func (c command) forEngine() engine.Command {
 		return engine.Command{Abort: &engine.Abort{Reason: "enough"}}
 	}
 	do := &engine.Continue{Output: c.output, Notes: c.notes, Context: c.context, Step: c.step, Person: c.person}
+	if c.checks != nil {
+		do.Checks = map[string]criteria.CheckOutcome{}
+	}
+	if c.recorded {
+		for key, outcome := range c.checks {
+			do.Checks[key] = scriptedOutcome(outcome)
+		}
+	}
 	if c.answer != nil {
 		do.Answer = &engine.Answer{OptionID: c.answer.option, Decline: c.answer.decline, Note: c.answer.note}
 	}
@@ -60,6 +79,20 @@ func (c command) forEngine() engine.Command {
 		do.Skip = &engine.Skip{Reason: "not needed"}
 	}
 	return engine.Command{Continue: do}
+}
+
+// scriptedOutcome returns the outcome with a name.
+func scriptedOutcome(name string) criteria.CheckOutcome {
+	switch name {
+	case checkPasses:
+		return criteria.CheckOutcome{Passed: true}
+	case checkUndefined:
+		return criteria.CheckOutcome{Undefined: true}
+	case checkInconclusive:
+		return criteria.CheckOutcome{Inconclusive: true, Issue: "it took too long"}
+	default:
+		return criteria.CheckOutcome{Issue: "exit code 1"}
+	}
 }
 
 func (e *flowEngine) currentView() engineView {

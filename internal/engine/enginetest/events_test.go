@@ -176,7 +176,13 @@ func (r *eventChecker) commandFor(e engine.Event) command {
 		return command{kind: "abort"}
 	case engine.EventContextSet:
 	case engine.EventStepCompleted:
-		c.output, c.notes = e.Output, e.Notes
+		c.output, c.notes, c.recorded = e.Output, e.Notes, true
+		for _, one := range e.Evidence {
+			if c.checks == nil {
+				c.checks = map[string]string{}
+			}
+			c.checks[one.Key] = outcomeName(one)
+		}
 	case engine.EventAsserted:
 		c.notes = e.Notes
 	case engine.EventStepSkipped, engine.EventPhaseSkipped:
@@ -191,6 +197,20 @@ func (r *eventChecker) commandFor(e engine.Event) command {
 		c.context = nil
 	}
 	return c
+}
+
+// outcomeName returns the outcome of a check of an event.
+func outcomeName(e engine.Evidence) string {
+	switch {
+	case e.Undefined:
+		return checkUndefined
+	case e.Passed:
+		return checkPasses
+	case e.Inconclusive:
+		return checkInconclusive
+	default:
+		return checkFails
+	}
 }
 
 // editEvents makes one change in a list of events, and describes it.
@@ -251,6 +271,21 @@ func editEvent(d randomSource, def *definition, e *engine.Event) string {
 			e.Kind = drawFrom(d, engine.EventContextSet, engine.EventStepCompleted, engine.EventStepSkipped, engine.EventPhaseSkipped,
 				engine.EventRunCompleted, engine.EventCheckpointAnswer, engine.EventBranchTaken, engine.EventAsserted, engine.EventStateImported,
 				engine.EventTransitionTaken, engine.EventPhaseExited, engine.EventGateAnswered, "")
+		}},
+		{"the evidence", func() {
+			e.Evidence = slices.Clone(e.Evidence)
+			for i := range e.Evidence {
+				switch drawFrom(d, 0, 1, 2, 3, 4) {
+				case 0:
+					e.Evidence[i].Passed = !e.Evidence[i].Passed
+				case 1:
+					e.Evidence[i].Decided = !e.Evidence[i].Decided
+				case 2:
+					e.Evidence[i].Inconclusive = !e.Evidence[i].Inconclusive
+				case 3:
+					e.Evidence[i].Key += "x"
+				}
+			}
 		}},
 		{"the gate", func() { e.Gate = true }},
 		{"the state", func() {

@@ -180,7 +180,48 @@ func (g *generator) drawLiteral(path string) any {
 }
 
 func (g *generator) drawStep() *step {
-	return &step{element: g.newElement("s"), optional: oneIn(g, 3), actions: g.drawActions(4)}
+	return &step{element: g.newElement("s"), optional: oneIn(g, 3), actions: g.drawActions(4), criteria: g.drawCriteria()}
+}
+
+// drawCriteria draws criteria that some output meets, or nil.
+func (g *generator) drawCriteria() *rule {
+	leaf := func(kinds ...string) *rule {
+		r := &rule{kind: drawFrom(g, kinds...)}
+		if r.text = "DONE"; r.kind == "check" {
+			r.text = drawFrom(g, "build", "test", "lint")
+		}
+		if oneIn(g, 4) {
+			r.when = g.drawCondition(1)
+		}
+		return r
+	}
+	var of []*rule
+	switch g.intBelow(8) {
+	case 0, 1:
+		for range 1 + g.intBelow(3) {
+			part := leaf("contains", "check", "check")
+			part.template = part.kind == "check" && oneIn(g, 3)
+			of = append(of, part)
+		}
+		return &rule{kind: "list", of: of}
+	case 2:
+		return &rule{kind: drawFrom(g, "and", "or"), of: []*rule{leaf("check", "contains"), leaf("check")}}
+	case 3:
+		return &rule{kind: "not", of: []*rule{{kind: drawFrom(g, "and", "or"), of: []*rule{leaf("check"), leaf("check")}}}}
+	default:
+		return nil
+	}
+}
+
+// drawOutcomes draws the outcomes of the checks of a step.
+func drawOutcomes(d randomSource, s *step, outcomes ...string) map[string]string {
+	checks := map[string]string{}
+	if s != nil {
+		for _, key := range s.criteria.checkKeys("") {
+			checks[key] = drawFrom(d, outcomes...)
+		}
+	}
+	return checks
 }
 
 func (g *generator) drawLoop() *loop {
@@ -272,7 +313,7 @@ func (g *generator) drawCondition(deep int) *conditionSpec {
 }
 
 // sampleOutputs returns typical outputs of agents.
-func sampleOutputs() []string { return []string{"worked", "DONE", "it is done", "skip", "ok"} }
+func sampleOutputs() []string { return []string{"worked", "DONE", "it is done", "skip", "DONE, ok"} }
 
 // drawVars draws values of the correct types for some variables.
 func drawVars(d randomSource, def *definition, most int) map[string]any {

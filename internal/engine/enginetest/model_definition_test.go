@@ -51,6 +51,7 @@ type action struct {
 type step struct {
 	element
 	optional bool
+	criteria *rule
 	actions  []*action
 }
 
@@ -270,6 +271,9 @@ func (a *action) toDocument() object {
 func (s *step) toDocument() object {
 	m := object{"id": s.elementID(), "name": s.titleText(), "description": "Do " + s.secretText(), "required": !s.optional}
 	setList(m, "actions", s.actions, (*action).toDocument)
+	if s.criteria != nil {
+		m["validationCriteria"] = s.criteria.toDocument()
+	}
 	return m
 }
 

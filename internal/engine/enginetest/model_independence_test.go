@@ -21,7 +21,7 @@ func TestModelIsIndependent(t *testing.T) {
 	}
 	files := token.NewFileSet()
 	var parsed []*ast.File
-	for _, name := range []string{"model_definition_test.go", "model_condition_test.go", "model_test.go", "model_flow_test.go", "model_rules_test.go"} {
+	for _, name := range []string{"model_definition_test.go", "model_condition_test.go", "model_criteria_test.go", "model_test.go", "model_flow_test.go", "model_rules_test.go"} {
 		f, err := parser.ParseFile(files, name, nil, 0)
 		if err != nil {
 			t.Fatal(err)

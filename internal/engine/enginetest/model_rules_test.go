@@ -21,6 +21,8 @@ const (
 	ruleContext        = "context-needed"
 	ruleOutput         = "output-missing"
 	ruleNote           = "note-missing"
+	ruleCriteria       = "criteria-failed"
+	ruleCheckVariable  = "check-variable"
 	ruleValidate       = "validate-failed"
 	ruleEnded          = "run-ended"
 	ruleStarted        = "run-started"
@@ -64,6 +66,7 @@ func (d *definition) brokenRules(p place, c command) []string {
 	default:
 		r.addIf(!handedIn, ruleOutput)
 		r.checkActions(d, p, c)
+		r.checkCriteria(p, c)
 	}
 	r.addIf(c.answer != nil, ruleNoGate)
 	return r.rules

@@ -14,8 +14,12 @@ type command struct {
 	kind          string
 	output, notes string
 	context       map[string]any
-	answer        *reply
-	skip          bool
+	// checks are the outcomes of the step's checks by the pointers of their rules; nil if
+	// nobody executes checks. recorded is set if they are those of an event.
+	checks   map[string]string
+	recorded bool
+	answer   *reply
+	skip     bool
 	// step is the step that the caller expects.
 	step string
 	// person is set if a person sent the command; for a start, if all gates

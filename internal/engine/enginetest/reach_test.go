@@ -42,7 +42,7 @@ func TestNoRunGetsStuck(t *testing.T) {
 				}
 				x := Explorer{
 					Flow: program, Starts: []map[string]any{nil, drawVars(d, def, 4), drawVars(d, def, 9)},
-					Outputs: []string{"worked"}, Values: assignmentsOf, MaxStates: 100,
+					Outputs: []string{"DONE"}, Values: assignmentsOf, MaxStates: 100,
 				}
 				r := x.Explore()
 				explored++

@@ -202,7 +202,8 @@ func (c command) String() string {
 	if c.answer != nil {
 		answer = fmt.Sprintf("%+v", *c.answer)
 	}
-	return fmt.Sprintf("{%s output %q notes %q context %s answer %s skip %v step %q person %v}", c.kind, c.output, c.notes, context, answer, c.skip, c.step, c.person)
+	return fmt.Sprintf("{%s output %q notes %q context %s answer %s skip %v step %q person %v checks %v}",
+		c.kind, c.output, c.notes, context, answer, c.skip, c.step, c.person, c.checks)
 }
 
 // checkView compares the engine's answer with the model.
