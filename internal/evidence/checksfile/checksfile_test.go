@@ -105,6 +105,8 @@ func TestDiagnostics(t *testing.T) {
   twice: {argv: [x]}
   twice: {argv: [y]}
   "no/slash": {argv: [x]}
+  script: {argv: [sh, -c, "go test {{p}}"], parameters: {p: {}}}
+  option: {argv: [x, "--{{p}}"], parameters: {p: {}}}
 chekcs: {}
 `
 	f := checksfile.Parse("checks.yaml", []byte(file))
@@ -138,7 +140,9 @@ chekcs: {}
 		`16 /checks/regexp/matches check-pattern | correct the pattern; it is a JavaScript regular expression`,
 		`18 /checks/twice key-duplicate | keep one of the two members`,
 		`19 /checks/no~1slash check-name | use lower-case letters, digits and hyphens, and begin with a letter`,
-		`20 /chekcs field-unknown | did you mean 'checks'?`,
+		`20 /checks/script/argv/2 check-placeholder | write the script out, and pass the value as an argument of the script`,
+		`21 /checks/option/argv/1 check-placeholder | write the name of the option out, such as --run={{name}}`,
+		`22 /chekcs field-unknown | did you mean 'checks'?`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

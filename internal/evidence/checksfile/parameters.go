@@ -80,10 +80,23 @@ func (p *parser) checkPlaceholders(at shape.Place, c *Check) {
 			used[name] = true
 		}
 	}
+	p.checkScript(at.Key("argv"), c.Command.Argv)
 	for _, name := range names {
 		if !used[name] {
 			p.Warnf(at.Key("parameters").Key(name), CodeUnused, "use {{"+name+"}} in an argument, or remove the parameter", "No argument %s uses the parameter %s.", at.Where, shape.Quote(name))
 		}
+	}
+}
+
+// checkScript reports a parameter in the script of an interpreter or in the name of an
+// option.
+func (p *parser) checkScript(argv shape.Place, words []string) {
+	if i := criteria.VariableInProgram(words); i > 0 {
+		p.Errorf(argv.Index(i), CodePlaceholder, "write the script out, and pass the value as an argument of the script",
+			"Field '%s' %s would let a parameter decide which script runs.", argv.Index(i).Name, argv.Where)
+	} else if i := criteria.VariableInOption(words); i > 0 {
+		p.Errorf(argv.Index(i), CodePlaceholder, "write the name of the option out, such as --run={{name}}",
+			"Field '%s' %s would let a parameter decide which option the program gets.", argv.Index(i).Name, argv.Where)
 	}
 }
 

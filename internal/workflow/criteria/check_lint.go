@@ -48,10 +48,14 @@ func (c *Criterion) validateCheck(r *CheckRule) {
 	c.validateNumbers(r)
 	c.validatePaths(r)
 	c.validateLiterals(r)
-	if i := variableInProgram(r.Argv); i >= 0 {
+	if i := VariableInProgram(r.Argv); i >= 0 {
 		c.addCheckError("/argv/"+strconv.Itoa(i), "criterion-command-variable",
 			fmt.Sprintf("a variable in %q would decide which program or script runs", r.Argv[i]),
 			"write the program and its script out, and pass the variable as an argument of the script")
+	} else if i := VariableInOption(r.Argv); i >= 0 {
+		c.addCheckError("/argv/"+strconv.Itoa(i), "criterion-command-variable",
+			fmt.Sprintf("a variable in %q would decide which option the program gets", r.Argv[i]),
+			"write the name of the option out, such as --run={{name}}")
 	}
 	if r.Exists == nil || *r.Exists {
 		return
@@ -191,17 +195,32 @@ func (c *Criterion) validateLiterals(r *CheckRule) {
 
 // interpreters are programs whose first argument, or the argument after a codeOption, is a
 // script. wrappers are programs that run the program in their arguments; a wrapperLimit,
-// such as the time limit of timeout, may precede it.
+// such as the time limit of timeout, may precede it. shellCallers pass their arguments to a
+// shell, or run programs that options name.
 var (
+	shellCallers = compileOnce(`^(ssh|su|runuser|watch|parallel|script|flock|find|fd|entr|tmux|screen|expect|m4|gdb|vim?|ex|ed)(\.exe)?$`)
 	interpreters = compileOnce(`^(sh|bash|dash|ash|zsh|ksh|fish|python[\d.]*|node|nodejs|deno|bun|perl|ruby|php|lua|pwsh|powershell|cmd|tclsh|osascript|Rscript|awk|gawk|sed|eval)(\.exe)?$`)
 	wrappers     = compileOnce(`^(env|nice|nohup|timeout|sudo|doas|setsid|stdbuf|time|xargs|busybox|ionice|exec|command)(\.exe)?$`)
 	wrapperLimit = compileOnce(`^[\d.]+[smhd]?$`)
 	codeOption   = compileOnce(`^(-[A-Za-z]*[cCeEprk]|/[cCkK]|--(eval|print|command)|-(Command|EncodedCommand|command))$`)
 )
 
-// variableInProgram returns the index of an argument in which a variable decides which
+// VariableInOption returns the index of an argument in which a variable decides which option
+// a program gets, or -1: the variable must follow the name of the option.
+func VariableInOption(argv []string) int {
+	return slices.IndexFunc(argv, func(argument string) bool {
+		at := variable().FindStringIndex(argument)
+		if at == nil {
+			return false
+		}
+		name := argument[:at[0]]
+		return name == "-" || strings.HasPrefix(name, "--") && !strings.Contains(name, "=")
+	})
+}
+
+// VariableInProgram returns the index of an argument in which a variable decides which
 // program or script a command runs, or -1.
-func variableInProgram(argv []string) int {
+func VariableInProgram(argv []string) int {
 	if len(argv) == 0 {
 		return -1
 	}
@@ -211,21 +230,34 @@ func variableInProgram(argv []string) int {
 		return 0
 	case interpreters().MatchString(name):
 		return variableInScript(argv)
+	case shellCallers().MatchString(name):
+		return slices.IndexFunc(argv, variable().MatchString)
 	case !wrappers().MatchString(name):
 		return -1
 	}
-	program := false // whether an argument was the program
+	program := false // whether an argument was certainly the program
 	for i := 1; i < len(argv); i++ {
 		isOption := strings.HasPrefix(argv[i], "-") || strings.Contains(argv[i], "=") || wrapperLimit().MatchString(argv[i])
-		if isOption || program && !interpreters().MatchString(path.Base(argv[i])) {
+		if isOption && !program && variable().MatchString(argv[i]) {
+			return i // such as a variable of the environment
+		}
+		afterOption := strings.HasPrefix(argv[i-1], "-") // it may be the value of the option
+		if isOption || program && !isRunner(argv[i]) {
 			continue
 		}
-		program = true
-		if at := variableInProgram(argv[i:]); at >= 0 {
+		program = !afterOption
+		if at := VariableInProgram(argv[i:]); at >= 0 {
 			return i + at
 		}
 	}
 	return -1
+}
+
+// isRunner reports whether an argument is the name of a program that runs others. It may
+// follow the value of an option.
+func isRunner(argument string) bool {
+	name := path.Base(argument)
+	return interpreters().MatchString(name) || wrappers().MatchString(name) || shellCallers().MatchString(name)
 }
 
 // variableInScript returns the index of an argument of an interpreter that is a script, or

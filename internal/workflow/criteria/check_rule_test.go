@@ -187,3 +187,28 @@ func TestCheckTexts(t *testing.T) {
 		t.Errorf("the rule changed: %s", d)
 	}
 }
+
+// TestVariableInProgram checks in which arguments of a command a variable decides what runs.
+func TestVariableInProgram(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]int{
+		"go test {{x}}": -1, "{{x}}": 0, "./{{x}}/run": 0, "make -C dir {{x}}": -1,
+		"sh -c {{x}}": 2, "bash -ec {{x}}": 2, "bash {{x}}": 1, "bash run.sh {{x}}": -1, "sh -c true {{x}}": -1, "/bin/zsh -c {{x}}": 2,
+		"python -c {{x}}": 2, "python3.12 -m {{x}}": 2, "python -m pytest {{x}}": -1, "node -e {{x}}": 2, "node --eval {{x}}": 2, "node --eval={{x}}": 1,
+		"perl -ne {{x}}": 2, "perl -e 1 -e {{x}}": 4, "ruby -e {{x}}": 2, "pwsh -Command {{x}}": 2, "cmd /c {{x}}": 2, "cmd.exe /C {{x}}": 2,
+		"env {{x}}": 1, "env A={{x}} go test": 1, "env A=1 {{x}}": 2, "env A=1 sh -c {{x}}": 4, "env go test {{x}}": -1,
+		"timeout 5m go test {{x}}": -1, "timeout 5m sh -c {{x}}": 4, "sudo -u root {{x}}": 3, "xargs -n 1 bash -c {{x}}": 5, "nice sudo sh -c {{x}}": 4,
+		"ssh host {{x}}": 2, "su -c {{x}}": 2, "find . -name {{x}}": 3, "watch {{x}}": 1, "awk {{x}} file": 1, "sed -n {{x}}": 2,
+	} {
+		if got := criteriapkg.VariableInProgram(strings.Fields(command)); got != want {
+			t.Errorf("%s: %d, want %d", command, got, want)
+		}
+	}
+	for command, want := range map[string]int{
+		"go test -run {{x}}": -1, "go test -run={{x}}": -1, "go test --run={{x}}": -1, "cc -I{{x}}": -1, "go test -{{x}}": 2, "go test --{{x}}": 2, "tar --check{{x}}": 1,
+	} {
+		if got := criteriapkg.VariableInOption(strings.Fields(command)); got != want {
+			t.Errorf("%s: %d, want %d", command, got, want)
+		}
+	}
+}

@@ -160,3 +160,17 @@ func flattenErrors(out *jsonschema.OutputUnit) []jsonschema.OutputUnit {
 	}
 	return out.Errors
 }
+
+// CheckSchema returns the issue of a text that must be a JSON document of a schema, or "".
+// The error means that the schema is invalid or that a pattern took too long.
+func CheckSchema(document map[string]any, text string) (issue string, err error) {
+	s, err := compileSchema(document)
+	if err != nil {
+		return "", err
+	}
+	issue, err = s.validateOutput(text)
+	if err != nil && !errors.Is(err, pattern.ErrTooLong) {
+		return "it is not JSON: " + err.Error(), nil
+	}
+	return issue, err
+}

@@ -9,13 +9,16 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/evidence"
+	"github.com/guideway-dev/guideway/internal/platform/gitrun"
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
@@ -35,7 +38,7 @@ func (c Change) String() string {
 	switch {
 	case c.Elsewhere:
 		return c.Path + " (committed or staged)"
-	case c.Start == absent:
+	case c.IsAddition():
 		return c.Path + " (added)"
 	case c.Now == absent:
 		return c.Path + " (deleted)"
@@ -344,4 +347,52 @@ func (r *repository) readVersion(ctx context.Context, version string) ([]byte, e
 		return nil, nil
 	}
 	return text, err
+}
+
+// IsAddition reports whether the file did not exist at the start.
+func (c Change) IsAddition() bool { return c.Start == absent }
+
+// commitName matches the name of a commit: its hash or the beginning of it.
+var commitName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`) })
+
+// CheckCommit returns an issue if a commit does not exist or is not part of the checked out
+// branch.
+func (r *Reader) CheckCommit(ctx context.Context, s *State, name string) (issue string, err error) {
+	if !commitName().MatchString(name) {
+		return fmt.Sprintf("%q is not the hash of a commit", name), nil
+	}
+	repo, closeRepo, err := r.open(ctx, s.repo.Repository)
+	if err != nil {
+		return "", err
+	}
+	defer closeRepo()
+	ctx, cancel := context.WithTimeoutCause(ctx, gitLimit, errors.New("git took more than "+gitLimit.String()))
+	defer cancel()
+	hash := ""
+	err = repo.git.Run(ctx, strings.NewReader(name+"^{commit}\n"), func(out *bufio.Reader) error {
+		line, err := out.ReadString('\n')
+		if fields := strings.Fields(line); len(fields) == 3 && fields[1] == "commit" {
+			hash = fields[0]
+		}
+		return err
+	}, "cat-file", "--batch-check")
+	switch {
+	case err != nil:
+		return "", explain(err, s.Root)
+	case hash == "":
+		return fmt.Sprintf("the commit %s does not exist", name), nil
+	case s.Commit == hash:
+		return "", nil
+	case s.Commit == "":
+		return fmt.Sprintf("the commit %s is not part of the checked out branch", name), nil
+	}
+	err = repo.git.Run(ctx, nil, func(out *bufio.Reader) error { _, err := io.Copy(io.Discard, out); return err }, "merge-base", "--is-ancestor", hash, s.Commit)
+	var failure *gitrun.Failure
+	if errors.As(err, &failure) {
+		return fmt.Sprintf("the commit %s is not part of the checked out branch", name), nil
+	}
+	if err != nil {
+		return "", explain(err, s.Root)
+	}
+	return "", nil
 }

@@ -1,0 +1,250 @@
+package execute
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/evidence/checksfile"
+	"github.com/guideway-dev/guideway/internal/evidence/execute/runner"
+	"github.com/guideway-dev/guideway/internal/platform/shortid"
+	"github.com/guideway-dev/guideway/internal/workflow/criteria"
+)
+
+// errTimeLimit is the cause of the end of a command at its time limit.
+var errTimeLimit = errors.New("time limit")
+
+// executeCommand executes a command.
+func (j *job) executeCommand(ctx context.Context) error {
+	if issue := checkArguments(j.template.Argv, j.rule.Argv); issue != "" {
+		j.giveUp(issue)
+		return nil
+	}
+	spec, sandbox, err := j.newSpec()
+	if err != nil {
+		return err
+	}
+	if spec.Path == "" {
+		j.giveUp(fmt.Sprintf("the program %s is not on PATH", j.rule.Argv[0]))
+		return nil
+	}
+	defer sandbox.remove()
+	limit, err := time.ParseDuration(cmp.Or(j.rule.Timeout, checksfile.DefaultTimeout))
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInvalidDefinition, "%q is not a time limit", j.rule.Timeout).WithFix(`write it as "90s" or "5m"`)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, limit, errTimeLimit)
+	defer cancel()
+	out := newOutput(j.opts.Limits.OutputBytes)
+	stopProgress := j.reportProgress(out)
+	report, err := runner.Run(limited, j.opts.Helper, spec, out)
+	stopProgress()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	out.record(&j.result)
+	j.result.Argv, j.result.Dir, j.result.Killed, j.result.Sandboxed = j.rule.Argv, spec.Dir, report.Killed, spec.Sandbox != nil
+	if report.Exited {
+		j.result.ExitCode = &report.ExitCode
+	}
+	switch {
+	case errors.Is(err, errTooMuchOutput):
+		j.giveUp(fmt.Sprintf("the command was stopped because it wrote more than %d bytes", j.opts.Limits.OutputBytes))
+	case err != nil:
+		return guideway.Errorf(guideway.CodeUnavailable, "the command of the check cannot be executed: %w", err)
+	case report.Failure != "":
+		j.giveUp("the command was not executed: " + report.Failure)
+	case report.TooMany:
+		j.giveUp(fmt.Sprintf("the command was stopped because it had more than %d processes at once", j.opts.Limits.Processes))
+	case report.Left > 0:
+		j.giveUp(fmt.Sprintf("%d processes of the command could not be killed", report.Left))
+	case errors.Is(context.Cause(limited), errTimeLimit):
+		j.giveUp(fmt.Sprintf("the command did not end within its time limit of %v", limit))
+	case !report.Exited:
+		j.giveUp("the command was killed by the signal " + report.Signal)
+	default:
+		j.judgeCommand(out)
+	}
+	return j.checkUnchanged()
+}
+
+// judgeCommand compares the exit code and the output of a command that ended.
+func (j *job) judgeCommand(out *output) {
+	want := 0
+	if j.rule.ExitCode != nil {
+		want = *j.rule.ExitCode
+	}
+	if code := *j.result.ExitCode; code != want {
+		j.fail(fmt.Sprintf("%s exited with %d instead of %d", j.describeCommand(), code, want))
+		return
+	}
+	j.judgeText("the output of "+j.describeCommand(), out.parts())
+}
+
+// describeCommand describes the command in an issue.
+func (j *job) describeCommand() string {
+	text := strings.Join(j.rule.Argv, " ")
+	if j.check != nil {
+		return "the check " + j.check.Name + " (`" + shorten(text, 100) + "`)"
+	}
+	return "`" + shorten(text, 200) + "`"
+}
+
+func shorten(text string, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return text
+}
+
+// checkUnchanged gives up if a file that defines the command changed after its approval was
+// looked up.
+func (j *job) checkUnchanged() error {
+	again, err := checksfile.Resolve(j.root, j.request.Template, j.request.Rule, j.approved)
+	if err != nil || again == nil || again.Subject == nil || again.Subject.Hash != j.subject.Hash {
+		j.giveUp("a file that defines the command changed while it ran")
+	}
+	return nil
+}
+
+// reportProgress sends messages about the command until the returned function is called.
+func (j *job) reportProgress(out *output) (stop func()) {
+	send := j.request.Progress
+	if send == nil {
+		return func() {}
+	}
+	send("executes " + j.describeCommand())
+	began := j.opts.Now()
+	ticker := time.NewTicker(j.opts.Limits.Progress)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-ticker.C:
+				message := fmt.Sprintf("%s runs for %v", j.describeCommand(), j.opts.Now().Sub(began).Round(time.Second))
+				if line := out.lastLine(); line != "" {
+					message += ": " + shorten(line, 200)
+				}
+				send(message)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(done)
+		<-ended
+	}
+}
+
+// checkArguments returns why the arguments of a command must not be used, or "": a value is
+// data, never an option or the program. It checks again what the definition's diagnostics
+// report, because values are known only now.
+func checkArguments(template, filled []string) string {
+	if i := criteria.VariableInProgram(template); i >= 0 {
+		return fmt.Sprintf("a variable in the argument %q would decide which program or script runs", template[i])
+	}
+	if i := criteria.VariableInOption(template); i >= 0 {
+		return fmt.Sprintf("a variable in the argument %q would decide which option the program gets", template[i])
+	}
+	tool := strings.ToLower(strings.TrimSuffix(path.Base(filepath.ToSlash(template[0])), ".exe"))
+	for i, argument := range filled {
+		literal, _, _ := strings.Cut(template[i], "{{")
+		switch {
+		case argument == template[i]:
+		case literal == "" && strings.HasPrefix(argument, "-"):
+			return fmt.Sprintf("the value of %s begins with \"-\", so that the program could read it as an option", template[i])
+		case !strings.Contains(literal, "=") && strings.Contains(argument, "=") && slices.Contains([]string{"make", "gmake", "nmake", "just"}, tool):
+			return fmt.Sprintf("the value of %s contains \"=\", so that %s would read it as a variable", template[i], tool)
+		case strings.ContainsRune(argument, 0):
+			return fmt.Sprintf("the value of %s contains a zero byte", template[i])
+		}
+	}
+	return ""
+}
+
+// newSpec returns the specification of the command. Its path is empty if the program was not
+// found.
+func (j *job) newSpec() (spec runner.Spec, private *sandboxDir, err error) {
+	dir, err := j.findDir()
+	if err != nil {
+		return spec, nil, err
+	}
+	marker := "GUIDEWAY_CHECK=" + shortid.Token("")
+	spec = runner.Spec{
+		Argv: j.rule.Argv, Dir: dir, Env: append(environment(j.rule.Env), marker), Marker: marker,
+		MaxProcesses: j.opts.Limits.Processes, Grace: j.opts.Limits.Grace,
+	}
+	if spec.Path, err = findProgram(dir, j.rule.Argv[0]); err != nil {
+		return spec, nil, nil //nolint:nilerr // the caller reports the missing program
+	}
+	if runtime.GOOS == "windows" && isBatch(spec.Path) && slices.ContainsFunc(j.rule.Argv[1:], hasShellCharacter) {
+		return spec, nil, guideway.Errorf(guideway.CodeForbidden, "%s is a batch file, so that a shell would read its arguments", spec.Path).
+			WithFix("call the program itself, or use arguments of letters, digits and . _ / : = -")
+	}
+	if j.check == nil || !j.check.Sandbox {
+		return spec, nil, nil
+	}
+	if err := runner.CheckSandbox(j.check.Network); err != nil {
+		return spec, nil, guideway.Errorf(guideway.CodeUnavailable, "the check %s runs only in a sandbox, and this machine has none: %w", j.check.Name, err).
+			WithFix("use Linux 6.2 or newer with Landlock enabled, or remove \"sandbox: true\" from %s and approve the check again", checksfile.Path)
+	}
+	private, err = newSandboxDir()
+	if err != nil {
+		return spec, nil, err
+	}
+	spec.Env = private.use(spec.Env)
+	spec.Sandbox = &runner.Sandbox{Writable: append(writablePlaces(spec.Env), j.root, private.dir), Network: j.check.Network}
+	return spec, private, nil
+}
+
+// findDir returns the working directory, which must be inside the workspace.
+func (j *job) findDir() (string, error) {
+	root, err := filepath.EvalSymlinks(j.root)
+	dir := ""
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(filepath.Join(root, filepath.FromSlash(j.rule.Dir)))
+	}
+	if err != nil {
+		return "", guideway.Errorf(guideway.CodeUnavailable, "the directory %s of the check cannot be read: %w", cmp.Or(j.rule.Dir, j.root), err).
+			WithFix("create the directory, or correct \"dir\"")
+	}
+	if rel, err := filepath.Rel(root, dir); err != nil || !filepath.IsLocal(rel) {
+		return "", guideway.Errorf(guideway.CodeForbidden, "the directory %s of the check is outside the workspace", j.rule.Dir).WithFix("use a directory below %s", root)
+	}
+	return dir, nil
+}
+
+// findProgram returns the path of a program: one with a directory is relative to the working
+// directory, others are found on PATH.
+func findProgram(dir, name string) (string, error) {
+	if !strings.ContainsAny(name, `/\`) {
+		return exec.LookPath(name)
+	}
+	if name = filepath.FromSlash(name); !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
+	}
+	return exec.LookPath(name)
+}
+
+func isBatch(name string) bool {
+	return slices.Contains([]string{".bat", ".cmd"}, strings.ToLower(filepath.Ext(name)))
+}
+
+// hasShellCharacter reports whether an argument has a character that cmd.exe may interpret.
+func hasShellCharacter(argument string) bool {
+	return strings.ContainsFunc(argument, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:=@+-\\", r)
+	})
+}
