@@ -32,7 +32,7 @@ func (a runAnswer) writeText(b *answerText) {
 		fmt.Fprintf(b, "Run %s of %s\n", a.RunID, a.WorkflowID)
 	}
 	if a.Replayed {
-		b.WriteString("This call was made before; this is its answer.\n")
+		b.WriteString("The same call was made before; its answer is repeated.\n")
 	}
 	writePosition(b, &a.Position, a.Status)
 	if a.Hint != "" {
@@ -95,7 +95,7 @@ func writePosition(b *answerText, pos *engine.Position, status engine.Status) {
 	writeOptions(b, pos)
 	writeNeeds(b, pos.Needs)
 	if pos.AskForFiles {
-		b.WriteString("Ask the user for the files that this needs.\n")
+		b.WriteString("Ask the user for the files that the step needs.\n")
 	}
 	if len(pos.Functions) > 0 {
 		writeJSON(b, "Functions: ", pos.Functions)

@@ -66,7 +66,7 @@ func (a *Allow) validate() error {
 	for what, list := range map[string][]string{"upstreams": a.Upstreams, "projects": a.Projects, "tools": a.Tools, "toolsets": a.Toolsets} {
 		if len(list) > maxAllowed {
 			return guideway.Errorf(guideway.CodeInvalid, "a token can name at most %d %s, not %d", maxAllowed, what, len(list)).
-				WithFix("name fewer, or create several tokens")
+				WithFix("name fewer %s, or create several tokens", what)
 		}
 		for _, name := range list {
 			switch {

@@ -66,7 +66,7 @@ func DialProven(token string) func(ctx context.Context, network, address string)
 		if err := checkServer(ctx, conn, key, address); err != nil {
 			_ = conn.Close()
 			return nil, guideway.Errorf(guideway.CodeForbidden, "the program at %s does not prove that it is the server of this data directory: %w", address, err).
-				WithFix("start the server with guideway serve, or stop the other program; for a server with other data, name both: GUIDEWAY_TOKEN=... guideway connect --url URL")
+				WithFix("start the server with guideway serve, or stop the other program; for a server with another data directory, pass its token and its URL: GUIDEWAY_TOKEN=TOKEN guideway connect --url URL")
 		}
 		return conn, nil
 	}

@@ -57,7 +57,7 @@ func (d *drive) callHandler(ctx context.Context, h *machineengine.Handler) error
 		e.Console = wrong.Console
 		e.Error = &machineengine.RunError{
 			Kind: machineengine.ErrorKindHandler, Message: fmt.Sprintf("the handler %s failed: %s", h.Function, wrong.Message),
-			File: wrong.File, Line: wrong.Line, Column: wrong.Column, Fix: "fix the script and start a new run, or fork this run",
+			File: wrong.File, Line: wrong.Line, Column: wrong.Column, Fix: "fix the script, then start a new run or fork the failed run",
 		}
 		d.addSourcePlace(e.Error, h.Function)
 		return d.addEvent(e)
