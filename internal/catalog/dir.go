@@ -305,7 +305,7 @@ func (w *treeWalk) visitEntry(ctx context.Context, name string, entry fs.DirEntr
 			w.diagnostics = append(w.diagnostics, unreadDiagnostics(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)), name)...)
 		}
 	case !mode.IsRegular():
-		w.rejectFile(name, "file-special", "the entry is not a regular file and is not opened: "+safeopen.Kind(mode), "replace it with a regular file, or move it elsewhere")
+		w.rejectFile(name, "file-special", "the entry is not a regular file and is not opened: "+safeopen.Kind(mode), "replace the entry with a regular file, or move the entry elsewhere")
 	default:
 		info, err := entry.Info()
 		switch {
@@ -357,7 +357,7 @@ func (w *treeWalk) visitLink(name string, wanted bool) {
 	case !wanted:
 	case !info.Mode().IsRegular():
 		w.rejectFile(name, "file-special", "the link does not lead to a regular file and is not opened: "+safeopen.Kind(info.Mode()),
-			"replace it with a regular file, or move it elsewhere")
+			"replace the entry with a regular file, or move the entry elsewhere")
 	default:
 		w.files = append(w.files, foundFile{name: name, info: info})
 	}

@@ -48,9 +48,9 @@ Context Protocol. Without arguments, and if the input is not a terminal, it
 serves MCP on standard input and output, as "guideway mcp" does.`,
 		Example: `  guideway list                      list the workflows
   guideway show coding-task          show the steps of a workflow
-  guideway run coding-task           run it interactively
+  guideway run coding-task           run a workflow interactively
   guideway init                      create a workflow
-  guideway validate .guideway        check it
+  guideway validate .guideway        check the workflows of a project
   guideway install                   add Guideway to an MCP client
   guideway runs resume auth          continue a run that an agent has started`,
 		Version:           app.Version(),

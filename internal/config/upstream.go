@@ -154,7 +154,7 @@ func gatewaySettings() []Setting {
 	return []Setting{
 		{
 			Name: "gateway.exposure", Kind: KindText, Flag: "gateway-exposure", Env: "GUIDEWAY_GATEWAY_EXPOSURE",
-			Usage:   "How upstream tools are exposed: all of them, or a search tool.",
+			Usage:   "How upstream tools are exposed: \"all\" lists each tool, and \"search\" lists only tool_search and tool_call.",
 			Allowed: []string{ExposureAll, ExposureSearch},
 			field:   func(c *Config) any { return &c.Gateway.Exposure },
 		},

@@ -79,7 +79,7 @@ func Clients() []Client {
 		},
 		{
 			ID: "vscode", Title: "VS Code", Aliases: []string{"code", "visualstudiocode"},
-			Project: ".vscode/mcp.json", Next: `run "MCP: List Servers" in VS Code and start it`,
+			Project: ".vscode/mcp.json", Next: `run "MCP: List Servers" in VS Code and start the server`,
 			form: jsonFormat{key: "servers", typed: true}, user: locateVSCode,
 		},
 		{
@@ -143,6 +143,7 @@ func Locate(env Env, c Client, scope Scope) (Location, error) {
 	}
 	if env.Home == "" {
 		return Location{}, guideway.Errorf(guideway.CodeInvalid, "the home directory is unknown (%s is not set)", env.homeVar()).
+			WithFix("set %s", env.homeVar()).
 			WithFix("set %s", env.homeVar())
 	}
 	return c.user(env), nil

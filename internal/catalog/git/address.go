@@ -189,7 +189,7 @@ func (a address) checkAllowed(hosts []string) error {
 			WithFix("use https, or put \"http://%s\" into workflows.hosts", a.hostPort())
 	}
 	return guideway.Errorf(guideway.CodeForbidden, "fetching repositories from the host %s is not allowed", a.hostPort()).
-		WithFix("add %q to workflows.hosts if you trust it", a.hostPort())
+		WithFix("if you trust the host, add %q to workflows.hosts", a.hostPort())
 }
 
 // refPattern matches names of ASCII letters, digits and a few other characters. git allows

@@ -74,7 +74,8 @@ func (p *Approver) ConfirmName(ctx context.Context, kind, what, name string) err
 		return err
 	}
 	if strings.TrimSpace(line) != name {
-		return guideway.Errorf(guideway.CodeForbidden, "not approved: %q is not the %s of the %s; nothing was changed", strings.TrimSpace(line), what, kind)
+		return guideway.Errorf(guideway.CodeForbidden, "not approved: %q is not the %s of the %s; nothing was changed", strings.TrimSpace(line), what, kind).
+			WithFix("run the command again, and type %s", OneLine(name))
 	}
 	return nil
 }

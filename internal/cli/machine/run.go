@@ -46,7 +46,7 @@ func (l *limitFlags) addFlags(cmd *cobra.Command) {
 	f.IntVar(&l.Tokens, "tokens", 0, "maximum number of tokens, input and output")
 	f.IntVar(&l.ToolCalls, "tool-calls", 0, "maximum number of tool calls in one agent call")
 	f.Float64Var(&l.Cost, "cost", 0, "maximum cost, in the currency of the configured prices")
-	f.StringVar(&l.Time, "time", "", "maximum working time, such as `30m`")
+	f.StringVar(&l.Time, "time", "", "maximum working time as a `duration`, such as 30m")
 }
 
 // parseLimits returns the budgets of the flags.

@@ -214,7 +214,7 @@ func nextCommand(s *driver.Status) string {
 	case at.Asks != nil:
 		return "guideway machine input " + s.RunID + " VALUE"
 	case at.Pause != nil && at.Pause.Code == engine.ErrorKindUnknownOutcome:
-		return "guideway machine input " + s.RunID + " --outcome retry, done or failed"
+		return "guideway machine input " + s.RunID + " --outcome {retry|done|failed}"
 	case at.Pause != nil && at.Pause.Code == engine.PauseBudget:
 		budget := at.Pause.Budget
 		if budget == "toolCalls" {

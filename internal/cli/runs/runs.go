@@ -18,8 +18,8 @@ func NewRunsCmd(a *app.App) *cobra.Command {
 		Use:   "runs",
 		Short: "List, inspect and resume runs",
 		Long: `A run is one execution of a workflow by an agent. Runs are durable: they survive the
-conversation, the process and the machine. The definition of a run is fixed, and any
-alteration of its history is detected.
+end of the conversation and of the process, and a restart of the computer. The definition
+of a run is fixed, and any alteration of its history is detected.
 
 RUN is the id of a run; "guideway runs list" prints the ids.`,
 		Example: `  guideway runs list

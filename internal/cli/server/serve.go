@@ -86,7 +86,7 @@ func listenTCP(ctx context.Context, address string) (net.Listener, error) {
 			WithFix("guideway serve --listen 127.0.0.1:0")
 	}
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "listen: %w", err).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "start the HTTP server: %w", err).
 			WithFix("guideway serve --listen 127.0.0.1:3000")
 	}
 	return listener, nil

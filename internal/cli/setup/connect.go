@@ -95,7 +95,7 @@ func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (up
 	}
 	if _, err := os.Stat(cfg.TokenFile); err != nil { // a running server has created the token file
 		if opts.Token != "" {
-			return opts, guideway.Errorf(guideway.CodeUnavailable, "no server has run on the data directory %s", cfg.DataDir).
+			return opts, guideway.Errorf(guideway.CodeUnavailable, "the server for the token is unknown: there is no readable token file %s of a local server", cfg.TokenFile).
 				WithFix("name the server for the token: guideway connect --url %s; or %s", opts.URL, opts.Start)
 		}
 		return opts, nil

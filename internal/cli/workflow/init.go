@@ -125,9 +125,9 @@ func RunInit(_ context.Context, o *InitOptions) error {
 // nextSteps returns the next commands for a new workflow with their descriptions.
 func nextSteps(file, dir string) [][2]string {
 	return [][2]string{
-		{"show " + file, "show its steps"},
-		{"run " + file, "run it interactively"},
-		{"validate " + dir, "check it after a change"},
+		{"show " + file, "show the steps"},
+		{"run " + file, "run the example interactively"},
+		{"validate " + dir, "check the workflows after a change"},
 		{"list", "list all workflows, those of the project included"},
 	}
 }
@@ -135,10 +135,10 @@ func nextSteps(file, dir string) [][2]string {
 // nextMachineSteps returns the next commands for a new agent machine.
 func nextMachineSteps(file, dir string) [][2]string {
 	return [][2]string{
-		{"machine run " + file + " --demo", "run it with its recording"},
-		{"show " + file, "show its agents and states"},
-		{"validate " + dir, "check it after a change"},
-		{"machine approve example", "allow it to run by name, also for agents"},
+		{"machine run " + file + " --demo", "run the example with its recording"},
+		{"show " + file, "show the agents and states"},
+		{"validate " + dir, "check the machine after a change"},
+		{"machine approve example", "allow the machine to run by name, also for agents"},
 	}
 }
 
