@@ -81,7 +81,7 @@ func writePosition(b *answerText, pos *engine.Position, status engine.Status) {
 	if pos.ID != "" {
 		fmt.Fprintf(b, "%s %s: %s\n", pos.Kind, pos.ID, pos.Title)
 	}
-	writeList(&b.Builder, "Rules throughout:", pos.MetaGuidance)
+	writeList(&b.Builder, "Rules of the workflow:", pos.MetaGuidance)
 	if pos.Prompt != pos.Title {
 		writeText(&b.Builder, pos.Prompt)
 	}
