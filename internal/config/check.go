@@ -27,8 +27,12 @@ func checkListen(text string) *settingError {
 	if strings.ContainsAny(host, " \t/@") {
 		return newError(fix, "%q is not a host", host)
 	}
-	if number, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(number, 10) != port {
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
 		return newError(fix, "%q is not a port from 0 to 65535", port)
+	}
+	if strconv.FormatUint(number, 10) != port {
+		return newError(fix, "the port %q has leading zeros", port)
 	}
 	return nil
 }

@@ -288,7 +288,7 @@ func workflowSettings() []Setting {
 		{
 			Name: "workflows.cacheTtl", Kind: KindDuration, Flag: "cache-ttl", Env: "GUIDEWAY_CACHE_TTL",
 			Aliases: []Alias{{Name: "CACHE_TTL", convert: convertMilliseconds("GUIDEWAY_CACHE_TTL=5m")}},
-			Usage:   "How long a workflow source that cannot be watched is cached, such as \"5m\".",
+			Usage:   "How long a workflow source that cannot be watched is cached, such as \"5m\"; at least 1s.",
 			raise:   func(d time.Duration) time.Duration { return max(d, time.Second) },
 			field:   func(c *Config) any { return &c.Workflows.CacheTTL },
 		},

@@ -113,7 +113,7 @@ func sourceSettings() []Setting {
 		{
 			Name: "workflows.syncInterval", Kind: KindDuration, Flag: "sync-interval", Env: "GUIDEWAY_SYNC_INTERVAL",
 			Aliases: []Alias{{Name: "WORKFLOW_GIT_SYNC_INTERVAL", convert: convertMinutes}},
-			Usage:   "How often repositories and registries are polled, such as \"5m\".",
+			Usage:   "How often repositories and registries are polled, such as \"5m\"; at least 1s.",
 			most:    int64(maxSyncInterval),
 			field:   func(c *Config) any { return &c.Workflows.SyncInterval },
 		},

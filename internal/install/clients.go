@@ -143,7 +143,6 @@ func Locate(env Env, c Client, scope Scope) (Location, error) {
 	}
 	if env.Home == "" {
 		return Location{}, guideway.Errorf(guideway.CodeInvalid, "the home directory is unknown (%s is not set)", env.homeVar()).
-			WithFix("set %s", env.homeVar()).
 			WithFix("set %s", env.homeVar())
 	}
 	return c.user(env), nil

@@ -19,7 +19,7 @@ func (h *Host) RequireTerminal() error {
 	if h.InTerminal && h.OutTerminal && h.ReadSecret != nil {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeForbidden, "this command requires a terminal, but the input or the output is a file or a pipe").
+	return guideway.Errorf(guideway.CodeForbidden, "this command requires a terminal, but the input or the output is not a terminal").
 		WithFix("run the command yourself in a terminal")
 }
 

@@ -147,7 +147,7 @@ func (o *machineReplayOptions) writeResult(r *driver.ReplayResult) {
 	host := o.app.Host
 	s := host.OutStyles()
 	u := r.Status.Usage
-	what := fmt.Sprintf("%s, %s, %s", app.Plural(u.States, "state", "states"), app.Plural(u.Calls, "request", "requests"), app.Plural(u.ToolCalls, "tool call", "tool calls"))
+	what := fmt.Sprintf("%s, %s, %s", app.Plural(u.States, "state", "states"), app.Plural(u.Calls, "model call", "model calls"), app.Plural(u.ToolCalls, "tool call", "tool calls"))
 	if len(r.Differences) == 0 {
 		fmt.Fprintf(host.Out, "%s: %s; same as recorded\n", s.Green("ok"), what)
 		return

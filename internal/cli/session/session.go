@@ -193,7 +193,7 @@ func NewSessionsShowCmd(a *app.App, run func(context.Context, *SessionsShowOptio
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
 			if o.Log && o.Path != "" {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--log and --path cannot be combined").WithFix("use one of them")}
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--log and --path cannot be combined").WithFix("omit --log, or omit --path")}
 			}
 			return run(cmd.Context(), o)
 		},

@@ -40,7 +40,7 @@ asks for it, because the link gives the same permissions.`,
 		Args: app.NoArgs,
 		RunE: app.RunWith(run, o, a.Host.RequireTerminal),
 	}
-	cmd.Flags().BoolVar(&o.Browser, "browser", false, "open the link in a browser; other users of this machine may see it briefly")
+	cmd.Flags().BoolVar(&o.Browser, "browser", false, "open the link in a browser; other users of this computer may see the link briefly")
 	return cmd
 }
 

@@ -152,7 +152,8 @@ func checkLink(h *app.Host, dir, file string) error {
 		return app.ReadError(file, err)
 	}
 	if rel, err := filepath.Rel(root, target); err != nil || !filepath.IsLocal(rel) {
-		return guideway.Errorf(guideway.CodeForbidden, "%s is a link to a file outside %s, and such links are not followed", file, dir)
+		return guideway.Errorf(guideway.CodeForbidden, "%s is a link to a file outside %s, and such links are not followed", file, dir).
+			WithFix("replace the link with a copy of the file")
 	}
 	return nil
 }
