@@ -73,7 +73,7 @@ func (a *Allow) validate() error {
 			case name == "":
 				return guideway.Errorf(guideway.CodeInvalid, "one of the %s has an empty name", what).WithFix("remove the empty name")
 			case len(name) > maxAllowed:
-				return guideway.Errorf(guideway.CodeInvalid, "a name in %s has %d bytes; at most %d are allowed", what, len(name), maxAllowed)
+				return guideway.Errorf(guideway.CodeInvalid, "a name in %s has %d bytes; at most %d are allowed", what, len(name), maxAllowed).WithFix("shorten the name")
 			case strings.ContainsFunc(name, unicode.IsControl):
 				return guideway.Errorf(guideway.CodeInvalid, "a name in %s contains a control character", what).WithFix("remove the control character")
 			}

@@ -35,7 +35,7 @@ const (
 // challenge from another address gets a proof for the wrong address.
 func (b *Bearer) Prove(challenge string, local net.Addr) (string, error) {
 	if len(challenge) < minChallenge || len(challenge) > maxChallenge {
-		return "", guideway.Errorf(guideway.CodeInvalid, "a challenge must have %d to %d characters", minChallenge, maxChallenge)
+		return "", guideway.Errorf(guideway.CodeInvalid, "the challenge has %d bytes; it must have %d to %d", len(challenge), minChallenge, maxChallenge)
 	}
 	return computeProof(b.digest, challenge, local)
 }

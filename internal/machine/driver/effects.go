@@ -198,7 +198,7 @@ func (d *drive) scheduleRetry(e *machineengine.Event, asked time.Duration) {
 	wait, ok := machineengine.Backoff(d.l.state.Attempts+1, asked)
 	if !ok {
 		e.Error.Transient = false
-		e.Error.Message += fmt.Sprintf(" (the server asks to wait %s)", asked)
+		e.Error.Message += fmt.Sprintf("; the server asks to wait %s, which is too long for a retry", asked)
 		return
 	}
 	until := d.s.clock().Add(wait)

@@ -100,8 +100,8 @@ func readMaster(ctx context.Context, slots blob.Slots) (*masterNote, error) {
 	err = json.Unmarshal(text, &m)
 	switch {
 	case err == nil && m.Version > 1:
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key has version %d, but this version of guideway supports version 1", m.Version).
-			WithFix("use the version of guideway that wrote the slot, or a later one")
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key has version %d, but this version of Guideway supports version 1", m.Version).
+			WithFix("use the version of Guideway that wrote the slot, or a later one")
 	case err != nil || m.Version != 1 || len(m.Salt) != saltBytes || len(m.Check) != sha256.Size:
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key is damaged").
 			WithFix("restore slots/%s of the blob directory, or the database, from a backup; without the slot, encrypted checkpoints cannot be read", masterSlot)
