@@ -195,7 +195,8 @@ func (d *Dir) scanTree(ctx context.Context) (*scanResult, error) {
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
-		return nil, fmt.Errorf("%s is not a directory", d.info.Location)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "%s is not a directory", d.info.Location).
+			WithFix("replace the file with a directory, or configure a different directory")
 	}
 	root, err := os.OpenRoot(d.info.Location)
 	if err != nil {

@@ -121,6 +121,7 @@ func addCompletion(root *cobra.Command) {
 		return
 	}
 	cmd.Short = "Print the completion script for a shell"
+	cmd.Long = "Print the completion script for a shell. The help of each shell, such as\n\"guideway completion bash --help\", describes how to load the script."
 	var shells []string
 	for _, shell := range cmd.Commands() {
 		shells = append(shells, shell.Name())

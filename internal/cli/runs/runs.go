@@ -5,6 +5,7 @@ import "github.com/guideway-dev/guideway/internal/cli/app"
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -62,6 +63,9 @@ func userError(err error) error {
 	out := guideway.Errorf(refusal.Code, "%s", text)
 	switch refusal.Rule {
 	case run.RuleUnknownRun, run.RuleUnknownHandle:
+		if refusal.Rule == run.RuleUnknownRun && refusal.Code == guideway.CodeNotFound {
+			out = guideway.Errorf(refusal.Code, "there is no run %q", fmt.Sprint(refusal.Given))
+		}
 		return out.WithFix("guideway runs list")
 	case engine.RuleEnded:
 		return out.WithFix("guideway runs fork %s", refusal.RunID)

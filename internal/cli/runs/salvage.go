@@ -70,8 +70,8 @@ func (o *RunsExportOptions) salvageStore(ctx context.Context) error {
 	if err := writeRescuedDocuments(host, found, dir, o.Force); err != nil {
 		return err
 	}
-	fmt.Fprintf(host.Out, "%s, %d complete, and %s: %s\n", app.Plural(len(runs), "run", "runs"), whole,
-		app.Plural(len(found.Documents), "session document", "session documents"), o.Salvage)
+	fmt.Fprintf(host.Out, "Recovered in %s: %s (%d complete) and %s\n", o.Salvage, app.Plural(len(runs), "run", "runs"), whole,
+		app.Plural(len(found.Documents), "session document", "session documents"))
 	if written > 0 {
 		fmt.Fprintln(host.Out, "After the store is repaired, to import a run: guideway runs import FILE")
 	}
