@@ -797,7 +797,7 @@ export interface paths {
         };
         /**
          * List the variables of a run by layer
-         * @description Each variable with its layer and the reason for it, its size in bytes and tokens, its age in steps and the beginning of its value. A longer run also has a summary.
+         * @description Each variable with its layer and the reason for it, its size in bytes and tokens, its age in steps and the beginning of its value. The answer for a longer run also has a summary.
          */
         get: operations["getRunContext"];
         put?: never;
@@ -1489,7 +1489,7 @@ export interface components {
             };
             /** @description The steps that a client of workflow_next has completed. */
             completedSteps?: string[];
-            /** @description The answer has an older checkpoint than the requested one. */
+            /** @description Set if the requested checkpoint cannot be read and the answer has an older checkpoint. */
             degraded?: {
                 wanted: string;
                 error: string;
@@ -1524,7 +1524,7 @@ export interface components {
             bytes: number;
             /** @description The limit of the context in tokens; negative for no limit. */
             limitTokens: number;
-            /** @description The maximum size of the context in an answer to an agent */
+            /** @description The maximum size of the context in an answer to an agent, in tokens. */
             answerTokens: number;
             layers: {
                 layer: components["schemas"]["Layer"];
@@ -1577,7 +1577,7 @@ export interface components {
             code: components["schemas"]["Code"];
             /** @description A way to fix the error. */
             fix?: string;
-            /** @description The path of the request, if it does not exist. */
+            /** @description The path of the request, if no route has this path. */
             path?: string;
             /** @description The rule that the refused move breaks. */
             rule?: string;
@@ -1605,15 +1605,15 @@ export interface components {
         /** @description An argument that only the caller can fill in. */
         Field: {
             /**
-             * @description The argument
+             * @description The name of the argument, or the path of a member.
              * @example output
              * @example answer.optionId
              */
             name: string;
             description?: string;
-            /** @description The JSON type if it is not a string */
+            /** @description The JSON type if the argument is not a string. */
             type?: string;
-            /** @description The accepted values if only these are */
+            /** @description The accepted values; any value if absent. */
             choices?: unknown[];
             optional?: boolean;
         };
@@ -3014,7 +3014,7 @@ export interface components {
             error?: string;
             /** @description The number of tools; -1 if they were never listed. */
             tools: number;
-            /** @description The number of tools */
+            /** @description The number of tools, prompts and pages that wait for approval. */
             waiting: number;
             /** Format: date-time */
             askedAt?: string;
@@ -3097,7 +3097,7 @@ export interface components {
             error?: string;
             /** @description The number of tools; -1 if they were never listed. */
             tools: number;
-            /** @description The number of tools */
+            /** @description The number of tools, prompts and pages that wait for approval. */
             waiting: number;
             /** Format: date-time */
             askedAt?: string;
@@ -4832,15 +4832,15 @@ export interface operations {
     listCheckpoints: {
         parameters: {
             query?: {
-                /** @description A session's id */
+                /** @description A session's id, or a run's id for its checkpoints. */
                 session?: string;
                 /** @description A workflow's id. */
                 workflow?: string;
                 /** @description A project's id. */
                 project?: string;
-                /** @description Words to find. If no checkpoint has all of the words */
+                /** @description Words to find. If no checkpoint has all of the words, checkpoints with some of them are returned. */
                 q?: string;
-                /** @description A required tag; repeat it or separate several by commas. */
+                /** @description A required tag. Repeat the parameter for several tags, or separate the tags by commas. */
                 tag?: string;
                 /** @description Created at or after this time. */
                 since?: string;
@@ -4900,7 +4900,7 @@ export interface operations {
     diffCheckpoint: {
         parameters: {
             query?: {
-                /** @description The checkpoint to compare with; its parent by default. */
+                /** @description The earlier checkpoint; by default the parent of the checkpoint. */
                 from?: string;
             };
             header?: never;
