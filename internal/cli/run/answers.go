@@ -113,7 +113,7 @@ func (r *answersReader) readRoot(root *doc.Node) {
 		case "skips":
 			r.readMembers(m.Value, r.readSkip)
 		default:
-			r.addError(m.Value, "use context, outputs, notes, sets, answers and skips", "unknown member %q", m.Key)
+			r.addError(m.Value, "use one of: context, outputs, notes, sets, answers, skips", "unknown member %q", m.Key)
 		}
 	}
 }

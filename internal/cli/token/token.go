@@ -139,7 +139,7 @@ func runTokenShow(_ context.Context, o *app.NameOptions) error {
 	}
 	i := slices.IndexFunc(list, func(t auth.NamedToken) bool { return t.Name == o.Name })
 	if i < 0 {
-		return guideway.Errorf(guideway.CodeNotFound, "there is no token named %q", o.Name).WithFix("guideway token list")
+		return guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", o.Name).WithFix("guideway token list")
 	}
 	host, token := o.App.Host, list[i]
 	if o.JSON {

@@ -28,7 +28,7 @@ func (s *Service) Fork(ctx context.Context, c run.Caller, id string, seq int64) 
 		seq = lastOpen(old, events)
 	}
 	if seq < 2 || seq > old.rec.Seq {
-		r := newRefusal(id, run.RuleUnknownSeq, fmt.Sprintf("the run cannot be forked at event %d; events 2 to %d are possible", seq, old.rec.Seq), "guideway machine show "+id+" lists the events")
+		r := newRefusal(id, run.RuleUnknownSeq, fmt.Sprintf("the run cannot be forked at event %d; events 2 to %d are possible", seq, old.rec.Seq), "guideway machine show "+id+", to list the events")
 		return nil, r
 	}
 	if events, err = s.forkedEvents(ctx, c, old, events[:seq]); err != nil {
