@@ -281,6 +281,10 @@ func runSessionsDelete(ctx context.Context, o *SessionsDeleteOptions) error {
 			return app.UsageError{Err: err}
 		}
 		if o.Undo {
+			if name.Workflow == "" {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--undo requires the workflow of the deleted document, because the id %q alone does not identify the document", name.ID).
+					WithFix("guideway sessions delete --undo WORKFLOW/%s", name.ID)}
+			}
 			if name.Project == "" {
 				name.Project = d.here // a deleted document cannot be looked up to find its project
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 	"github.com/spf13/cobra"
 )
 
@@ -90,20 +91,18 @@ func RunInit(_ context.Context, o *InitOptions) error {
 		first, next = dir, nextMachineSteps
 	}
 	answer := initAnswer{Dir: dir, Created: []string{}, Existing: []string{}}
-	err := atomicfile.MakeDirMode(host.Abs(dir), 0o755)
+	if err := atomicfile.MakeDirMode(host.Abs(dir), 0o755); err != nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "cannot create %s: %w", dir, safeopen.Cause(err)).WithFix("run guideway init in a writable directory")
+	}
 	for _, name := range files {
 		file := filepath.Join(dir, name)
-		if err == nil {
-			err = app.WriteNewFile(host.Abs(file), []byte(text(name)), 0o644, false)
-		}
-		switch {
+		switch err := app.WriteNewFile(host.Abs(file), []byte(text(name)), 0o644, false); {
 		case err == nil:
 			answer.Created = append(answer.Created, file)
 		case guideway.ErrorCode(err) == guideway.CodeConflict && isFile(host.Abs(file)):
 			answer.Existing = append(answer.Existing, file)
-			err = nil
 		default:
-			return guideway.Errorf(guideway.CodeUnavailable, "create %s: %w", file, err).WithFix("run guideway init in a writable directory")
+			return guideway.Errorf(guideway.CodeUnavailable, "%w", err).WithFix("run guideway init in a writable directory")
 		}
 	}
 	if o.JSON {
