@@ -21,6 +21,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
+	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
 
 // childDir is an environment variable with a directory. If it is set, the test binary
@@ -61,11 +62,13 @@ func (f *numberedFetcher) setVersion(n int, fail error) {
 	f.n, f.fail = n, fail
 }
 
-func (f *numberedFetcher) Fetch(_ context.Context, have *mirror.Previous, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
+func (f *numberedFetcher) Fetch(ctx context.Context, have *mirror.Previous, stage func() (*mirror.Stage, error)) (mirror.Fetched, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fetches++
-	time.Sleep(f.pause)
+	if err := ctxsleep.For(ctx, f.pause); err != nil {
+		return mirror.Fetched{}, err
+	}
 	if f.fail != nil {
 		return mirror.Fetched{}, f.fail
 	}
