@@ -195,7 +195,8 @@ func (d *Dir) scanTree(ctx context.Context) (*scanResult, error) {
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
-		return nil, fmt.Errorf("%s is not a directory", d.info.Location)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "%s is not a directory", d.info.Location).
+			WithFix("replace the file with a directory, or configure a different directory")
 	}
 	root, err := os.OpenRoot(d.info.Location)
 	if err != nil {
@@ -305,7 +306,7 @@ func (w *treeWalk) visitEntry(ctx context.Context, name string, entry fs.DirEntr
 			w.diagnostics = append(w.diagnostics, unreadDiagnostics(filepath.Join(w.dir.info.Location, filepath.FromSlash(name)), name)...)
 		}
 	case !mode.IsRegular():
-		w.rejectFile(name, "file-special", "the entry is not a regular file and is not opened: "+safeopen.Kind(mode), "replace it with a regular file, or move it elsewhere")
+		w.rejectFile(name, "file-special", "the entry is not a regular file and is not opened: "+safeopen.Kind(mode), "replace the entry with a regular file, or move the entry elsewhere")
 	default:
 		info, err := entry.Info()
 		switch {
@@ -357,7 +358,7 @@ func (w *treeWalk) visitLink(name string, wanted bool) {
 	case !wanted:
 	case !info.Mode().IsRegular():
 		w.rejectFile(name, "file-special", "the link does not lead to a regular file and is not opened: "+safeopen.Kind(info.Mode()),
-			"replace it with a regular file, or move it elsewhere")
+			"replace the entry with a regular file, or move the entry elsewhere")
 	default:
 		w.files = append(w.files, foundFile{name: name, info: info})
 	}

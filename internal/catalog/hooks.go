@@ -172,7 +172,7 @@ func (s *Snapshot) replacesHook(entry, below *HookEntry) bool {
 		return true
 	case entry.Graph == nil && below.Graph != nil:
 		s.diagnostics = append(s.diagnostics, newWarning("override-broken", entry.Path,
-			fmt.Sprintf("%q is served from %s (%s), because this file did not load", entry.ID, below.Source.Name, below.Path), "fix this file to serve it"))
+			fmt.Sprintf("%q is served from %s (%s), because this file did not load", entry.ID, below.Source.Name, below.Path), "fix this file"))
 		return false
 	case below.Own() && !entry.Own():
 		if entry.isCopyOf(below) {

@@ -199,7 +199,7 @@ func TestLinksInALayout(t *testing.T) {
 	}
 }
 
-// A library is read again when its files change, and the last good version of a broken text
+// A library is read again when its files change, and the last valid version of a broken text
 // stays served.
 func TestLibraryReloads(t *testing.T) {
 	t.Parallel()

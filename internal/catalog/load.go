@@ -66,9 +66,9 @@ type record struct {
 	content func() []byte
 	// good is the last version that loaded, or nil.
 	good *loadedVersion
-	// item is the last good version of a library document.
+	// item is the last valid version of a library document.
 	item *library.Item
-	// hook is the last good version of a hooks document.
+	// hook is the last valid version of a hooks document.
 	hook *loadedHook
 	// parsedHere reports that good was parsed, and did not come from an index.
 	parsedHere bool
@@ -184,7 +184,7 @@ func (c *Catalog) newState(ctx context.Context, s *state, l listing, budget *int
 		if len(s.records) > 0 {
 			message += "; its earlier documents are still served"
 		}
-		s.diagnostics = append(s.diagnostics, newError("source-unreadable", s.info.Location, message, cmp.Or(guideway.ErrorFix(l.err), "make it readable")))
+		s.diagnostics = append(s.diagnostics, newError("source-unreadable", s.info.Location, message, cmp.Or(guideway.ErrorFix(l.err), "make the source readable")))
 		*budget -= s.totalSize()
 		return nil
 	}
@@ -310,7 +310,7 @@ func (c *Catalog) readDocument(ctx context.Context, r *record, document Document
 	}
 	if id := r.servedID(); id != "" {
 		r.found = append(slices.Clip(r.found), newWarning("file-stale", r.path,
-			fmt.Sprintf("the last good version of %q is served until this program exits", id),
+			fmt.Sprintf("the last valid version of %q is served until this program exits", id),
 			"fix the file, or delete it"))
 	}
 }

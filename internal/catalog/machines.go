@@ -213,7 +213,7 @@ func (s *Snapshot) addMachine(source *state, m *loadedMachine, byName map[string
 	}
 	if e.Stale {
 		s.diagnostics = append(s.diagnostics, newWarning("file-stale", e.Path,
-			fmt.Sprintf("the last good version of the machine %q is served until this program exits", e.Name),
+			fmt.Sprintf("the last valid version of the machine %q is served until this program exits", e.Name),
 			"fix the file, or delete it"))
 	}
 	if first, twice := own[e.Name]; twice {
@@ -232,7 +232,7 @@ func (s *Snapshot) addMachine(source *state, m *loadedMachine, byName map[string
 	case e.Definition == nil && below.Definition != nil:
 		s.diagnostics = append(s.diagnostics, newWarning("override-broken", e.Path,
 			fmt.Sprintf("the machine %q is served from %s (%s), because this machine did not load", e.Name, below.Source.Name, below.Path),
-			"fix this machine to serve it"))
+			"fix this machine"))
 		return
 	case below.Definition != nil:
 		e.Overrides = append([]Overridden{{

@@ -75,7 +75,7 @@ func TestReasonsAreReported(t *testing.T) {
 	}
 }
 
-// If a link that is not followed replaces a file, the last good version of the file stays
+// If a link that is not followed replaces a file, the last valid version of the file stays
 // served until the link is removed.
 func TestFileReplacedByLink(t *testing.T) {
 	t.Parallel()

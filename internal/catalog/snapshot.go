@@ -371,7 +371,7 @@ func (s *Snapshot) explainBroken(source *state) {
 		case serving.Source.Rank <= source.info.Rank:
 			s.diagnostics = append(s.diagnostics, newWarning("override-broken", r.path,
 				fmt.Sprintf("%q is served from %s (%s), because this file did not load", r.guessedID, serving.Source.Name, serving.Path),
-				"fix this file to serve it"))
+				"fix this file"))
 		}
 	}
 }

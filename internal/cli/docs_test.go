@@ -330,11 +330,7 @@ func referenceOfVariables(t *testing.T) {
 		for _, alias := range s.Aliases {
 			aliases = append(aliases, "`"+alias.Name+"`")
 		}
-		usage := s.Usage
-		if len(s.Allowed) > 0 {
-			usage = strings.TrimSuffix(usage, ".") + ": " + strings.Join(s.Allowed, ", ") + "."
-		}
-		fmt.Fprintf(&want, "| `%s` | %s | `%s` | %s |\n", s.Env, strings.Join(aliases, ", "), s.Name, strings.ReplaceAll(usage, "|", `\|`))
+		fmt.Fprintf(&want, "| `%s` | %s | `%s` | %s |\n", s.Env, strings.Join(aliases, ", "), s.Name, strings.ReplaceAll(s.Description(), "|", `\|`))
 	}
 	for _, v := range documentedVariables(t) {
 		var aliases []string

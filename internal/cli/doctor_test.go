@@ -46,7 +46,7 @@ func TestDoctorFindsServer(t *testing.T) {
 		{"none", gone.Addr().String(), setupcmd.CheckOK, "no server at "},
 		{"another", answer(http.StatusNotFound, "what?"), setupcmd.CheckWarn, "is not Guideway"},
 		{"a web page", answer(http.StatusOK, "<html>"), setupcmd.CheckWarn, "is not Guideway"},
-		{"a server that does not answer", silent.Addr().String(), setupcmd.CheckWarn, "is not Guideway"},
+		{"a server that does not answer", silent.Addr().String(), setupcmd.CheckWarn, "does not answer"},
 		{"any port", "127.0.0.1:0", setupcmd.CheckOK, "not checked"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

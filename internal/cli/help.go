@@ -125,9 +125,10 @@ func settingsHelp() string {
 	var b strings.Builder
 	b.WriteString(`Settings are read from the flags, then from the environment, then from
 guideway.json, which is in the user's configuration directory unless --config or
-` + config.EnvConfig + ` names another file. If there is no such file, config.json in the
-data directory is read. "guideway doctor" shows the current values and their origin;
-"guideway schema config" prints the JSON Schema of the file.
+` + config.EnvConfig + ` names another file. If no file is named and guideway.json does
+not exist, config.json in the data directory is read. "guideway doctor" shows the
+current values and their origin; "guideway schema config" prints the JSON Schema of
+the file.
 `)
 	for _, s := range config.Settings() {
 		fmt.Fprintf(&b, "\n%s\n", s.Name)
@@ -136,6 +137,9 @@ data directory is read. "guideway doctor" shows the current values and their ori
 		}
 		if len(s.Allowed) > 0 {
 			fmt.Fprintf(&b, "    values  %s\n", strings.Join(s.Allowed, ", "))
+		}
+		if text := s.Default(); text != "" {
+			fmt.Fprintf(&b, "    default %s\n", text)
 		}
 		fmt.Fprintf(&b, "    flag    --%s\n", s.Flag)
 		if s.FlagAlias != "" {

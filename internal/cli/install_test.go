@@ -144,8 +144,8 @@ func TestInstallProject(t *testing.T) {
 	t.Parallel()
 	b := newInstallBench(t)
 	b.wantOutput(t, `Installed in VS Code: PROJECT/.vscode/mcp.json
-  next     run "MCP: List Servers" in VS Code and start it
-  note     the path is specific to this machine; check the file before you commit it
+  next     run "MCP: List Servers" in VS Code and start the server
+  note     the entry starts BIN, a path on this computer; before you commit the file, check that the path is right for every user of the project
 `, "vs-code", "--scope", "project", "--env", "A=b=c", "--name", "gw")
 	got, err := os.ReadFile(filepath.Join(b.host.Dir, ".vscode", "mcp.json"))
 	if err != nil || !strings.Contains(string(got), `"A": "b=c"`) || !strings.Contains(string(got), `"gw": {`) {

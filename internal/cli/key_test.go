@@ -67,7 +67,7 @@ func TestStoreHasOneKey(t *testing.T) {
 			first = i
 		case err == nil:
 			t.Fatalf("the machines %d and %d use different keys", first, i)
-		case guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "the machine that created the store"):
+		case guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "the computer that created the store"):
 			t.Errorf("machine %d: got %v (%s) with the fix %s", i, err, guideway.ErrorCode(err), guideway.ErrorFix(err))
 		}
 	}

@@ -50,9 +50,9 @@ Context Protocol. Without arguments, and if the input is not a terminal, it
 serves MCP on standard input and output, as "guideway mcp" does.`,
 		Example: `  guideway list                      list the workflows
   guideway show coding-task          show the steps of a workflow
-  guideway run coding-task           run it interactively
+  guideway run coding-task           run a workflow interactively
   guideway init                      propose checks and create a workflow
-  guideway validate .guideway        check it
+  guideway validate .guideway        check the workflows of a project
   guideway install                   add Guideway to an MCP client
   guideway runs resume auth          continue a run that an agent has started`,
 		Version:           app.Version(),
@@ -123,6 +123,7 @@ func addCompletion(root *cobra.Command) {
 		return
 	}
 	cmd.Short = "Print the completion script for a shell"
+	cmd.Long = "Print the completion script for a shell. The help of each shell, such as\n\"guideway completion bash --help\", describes how to load the script."
 	var shells []string
 	for _, shell := range cmd.Commands() {
 		shells = append(shells, shell.Name())

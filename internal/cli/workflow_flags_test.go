@@ -19,11 +19,11 @@ import (
 )
 
 // parseOptions returns the parsed options of a command line, without running it.
-func parseOptions(t *testing.T, args []string, terminal bool) (any, error) {
+func parseOptions(t *testing.T, args []string) (any, error) {
 	t.Helper()
 	host := &app.Host{
 		In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Dir: t.TempDir(),
-		Getenv: func(string) string { return "" }, InTerminal: terminal, OutTerminal: terminal,
+		Getenv: func(string) string { return "" }, InTerminal: true, OutTerminal: true,
 	}
 	a := &app.App{Host: host}
 	root := &cobra.Command{Use: "guideway", SilenceErrors: true, SilenceUsage: true}
@@ -70,7 +70,7 @@ func TestCommandLines(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
-			got, err := parseOptions(t, strings.Fields(line), true)
+			got, err := parseOptions(t, strings.Fields(line))
 			if want == nil {
 				if err == nil {
 					t.Fatalf("got no error and %+v", got)
@@ -97,7 +97,7 @@ func TestInvalidCommandLines(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
-			got, err := parseOptions(t, strings.Fields(line), true)
+			got, err := parseOptions(t, strings.Fields(line))
 			var usage app.UsageError
 			if !errors.As(err, &usage) || exitCode(err) != app.ExitUsage {
 				t.Fatalf("got %+v and %v, want a usage error", got, err)
@@ -106,9 +106,6 @@ func TestInvalidCommandLines(t *testing.T) {
 				t.Errorf("no fix: %v", err)
 			}
 		})
-	}
-	if _, err := parseOptions(t, []string{"run", "x"}, false); exitCode(err) != app.ExitUsage {
-		t.Errorf("run without a terminal: %v, want a usage error", err)
 	}
 }
 

@@ -27,8 +27,12 @@ func checkListen(text string) *settingError {
 	if strings.ContainsAny(host, " \t/@") {
 		return newError(fix, "%q is not a host", host)
 	}
-	if number, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(number, 10) != port {
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
 		return newError(fix, "%q is not a port from 0 to 65535", port)
+	}
+	if strconv.FormatUint(number, 10) != port {
+		return newError(fix, "the port %q has leading zeros", port)
 	}
 	return nil
 }
@@ -178,14 +182,14 @@ func (s *Setting) checkText(text string) *settingError {
 		return newError("set a value, or remove the setting", "the value is empty")
 	}
 	if strings.ContainsRune(text, 0) {
-		return newError("remove the null character", "the value contains a null character")
+		return newError("remove the NUL character", "the value contains a NUL character")
 	}
 	if len(s.Allowed) > 0 && !slices.Contains(s.Allowed, text) {
 		fix := "use one of: " + strings.Join(s.Allowed, ", ")
 		if near := spelling.Closest(text, s.Allowed); near != "" {
 			fix = fmt.Sprintf("did you mean %q? The values are: %s", near, strings.Join(s.Allowed, ", "))
 		}
-		return newError(fix, "%q is not allowed", text)
+		return newError(fix, "%q is not one of the allowed values", text)
 	}
 	if s.check != nil {
 		return s.check(text)

@@ -42,7 +42,7 @@ func checkpointSettings() []Setting {
 		},
 		{
 			Name: "checkpoints.readOnly", Kind: KindBool, Flag: "checkpoints-read-only", Env: "GUIDEWAY_CHECKPOINTS_READ_ONLY",
-			Usage: "Whether checkpoints are read-only.",
+			Usage: "Whether checkpoints can be read, but not saved, imported or deleted.",
 			field: func(c *Config) any { return &c.Checkpoints.ReadOnly },
 		},
 		{

@@ -295,7 +295,7 @@ func TestAllErrorsAtOnce(t *testing.T) {
 		`the configuration has 18 errors:`,
 		`  guideway.json:2:3: "listne" is not a setting; did you mean "listen"?`,
 		`  guideway.json:3:13: "everywhere" is not a host and a port; write host:port, such as "127.0.0.1:3000"`,
-		`  guideway.json:4:15: "step" is not allowed; did you mean "steps"? The values are: steps, runs, sessions, context, phases, gateway, machines`,
+		`  guideway.json:4:15: "step" is not one of the allowed values; did you mean "steps"? The values are: steps, runs, sessions, context, phases, gateway, machines`,
 		`  guideway.json:5:3: "level" is not a setting; did you mean "log.level"?`,
 		`  guideway.json:6:20: "log.level" is a number; write a string`,
 		`  guideway.json:6:23: "log.formt" is not a setting; did you mean "log.format"?`,
@@ -309,8 +309,8 @@ func TestAllErrorsAtOnce(t *testing.T) {
 		`  guideway.json:13:16: the value is empty; set a value, or remove the setting`,
 		`  GUIDEWAY_INCLUDE_USER: "maybe" is neither true nor false; write true or false`,
 		`  GUIDEWAY_CACHE_TTL: "5" is not a duration from 0s to 1d; write a number with a unit, such as "30s" or "5m"`,
-		`  WORKRAIL_LOG_LEVEL: "loud" is not allowed; use one of: debug, info, warn, error, off`,
-		`  --log-format: "xml" is not allowed; use one of: text, json`,
+		`  WORKRAIL_LOG_LEVEL: "loud" is not one of the allowed values; use one of: debug, info, warn, error, off`,
+		`  --log-format: "xml" is not one of the allowed values; use one of: text, json`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

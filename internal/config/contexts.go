@@ -62,7 +62,7 @@ func contextSettings() []Setting {
 		{
 			Name: "context.compression", Kind: KindText, Flag: "context-compression", Env: "GUIDEWAY_CONTEXT_COMPRESSION",
 			Aliases: []Alias{{Name: "WORKRAIL_CONTEXT_COMPRESSION"}},
-			Usage:   "How runs are summarized: by extracts, or by a model configured for machines.",
+			Usage:   "How runs are summarized: \"basic\" uses extracts, and \"advanced\" uses a model configured for machines.",
 			Allowed: []string{CompressionBasic, CompressionAdvanced},
 			field:   func(c *Config) any { return &c.Context.Compression },
 		},
@@ -79,7 +79,7 @@ func contextSettings() []Setting {
 		},
 		{
 			Name: "context.embeddingsUrl", Kind: KindText, Flag: "embeddings-url", Env: "GUIDEWAY_EMBEDDINGS_URL",
-			Usage: "Base URL of an OpenAI-compatible embeddings API, without /embeddings; it ranks search results. The key is read from $GUIDEWAY_EMBEDDINGS_KEY.",
+			Usage: "Base URL of an OpenAI-compatible embeddings API, without /embeddings. The API ranks search results. Its key is read from $GUIDEWAY_EMBEDDINGS_KEY.",
 			check: checkEmbeddings,
 			field: func(c *Config) any { return &c.Context.Embeddings.URL },
 		},
@@ -116,12 +116,12 @@ func encryptionSettings() []Setting {
 		},
 		{
 			Name: "encryption.keyFile", Kind: KindPath, Flag: "encryption-key-file", Env: "GUIDEWAY_ENCRYPTION_KEY_FILE",
-			Usage: "File of the key; by default \"checkpoints.key\" in the user's configuration directory.",
+			Usage: "File of the key that encrypts checkpoints; by default \"checkpoints.key\" in the user's configuration directory.",
 			field: func(c *Config) any { return &c.Encryption.KeyFile },
 		},
 		{
 			Name: "encryption.passphraseFile", Kind: KindPath, Flag: "encryption-passphrase-file", Env: "GUIDEWAY_ENCRYPTION_PASSPHRASE_FILE",
-			Usage: "File with the passphrase. Otherwise, the passphrase is read from $GUIDEWAY_ENCRYPTION_PASSPHRASE or entered at the terminal.",
+			Usage: "File with the passphrase that encrypts checkpoints. Without this file, the passphrase is read from $GUIDEWAY_ENCRYPTION_PASSPHRASE or entered at the terminal.",
 			field: func(c *Config) any { return &c.Encryption.PassphraseFile },
 		},
 	}

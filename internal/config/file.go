@@ -40,7 +40,7 @@ func (l *loader) readFile() {
 	}
 	l.config.File = path
 	if err != nil {
-		fix := "make the file readable, or name another file with --config or " + EnvConfig
+		fix := fmt.Sprintf("make the path a readable file of at most %d bytes, or name another file with --config or %s", maxFileBytes, EnvConfig)
 		if errors.Is(err, fs.ErrNotExist) {
 			fix = "create the file, or name another file with --config or " + EnvConfig
 		}

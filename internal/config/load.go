@@ -103,8 +103,7 @@ func newLoader(opts Options) *loader {
 		l.opts.Getenv = os.Getenv
 	}
 	if l.dir == "" {
-		// Without a working directory, relative paths stay relative. Using them fails with
-		// an error that names them.
+		// Without a working directory, relative paths are errors.
 		l.dir, _ = os.Getwd()
 	}
 	l.home = l.opts.Getenv("HOME")
@@ -181,7 +180,7 @@ func (l *loader) warnAboutConflicts() {
 		l.addWarning(guideway.Diagnostic{
 			Code: "config-shadowed", File: origin.Name,
 			Message: "the passphrase file is ignored, because " + EnvPassphrase + " is set",
-			Fix:     "remove one of the two settings",
+			Fix:     "unset " + EnvPassphrase + ", or remove encryption.passphraseFile",
 		})
 	case e.Passphrase != "" && !passphrase:
 		l.addWarning(guideway.Diagnostic{
@@ -254,6 +253,8 @@ func (l *loader) resolvePath(path, base string) (string, *settingError) {
 		return "", newError("write the path in full", "%q cannot be resolved, because the environment defines no home directory", path)
 	case tilde:
 		path = l.home + rest
+	case !isAbs(l.goos, path) && base == "":
+		return "", newError("write the path in full", "%q cannot be resolved, because the current directory is unknown", path)
 	case !isAbs(l.goos, path):
 		path = joinPath(l.goos, base, path)
 	}

@@ -35,7 +35,7 @@ func requestSettings() []Setting {
 		},
 		{
 			Name: "requests.maxBody", Kind: KindSize, Flag: "record-max-body", Env: "GUIDEWAY_RECORD_MAX_BODY",
-			Usage: "Maximum logged size of the arguments, and of the result.",
+			Usage: "Maximum logged size of the arguments and of the result, each.",
 			field: func(c *Config) any { return &c.Requests.MaxBody },
 		},
 		{

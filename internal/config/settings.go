@@ -85,6 +85,23 @@ type value struct {
 	duration time.Duration
 }
 
+// Description returns the usage, with the allowed values unless the usage names all of them.
+func (s *Setting) Description() string {
+	isMissing := func(value string) bool { return !strings.Contains(s.Usage, `"`+value+`"`) }
+	if !slices.ContainsFunc(s.Allowed, isMissing) {
+		return s.Usage
+	}
+	return strings.TrimSuffix(s.Usage, ".") + "; values: " + strings.Join(s.Allowed, ", ") + "."
+}
+
+// Default returns the default as text. It is empty if the default is empty or depends on
+// the environment.
+func (s *Setting) Default() string {
+	l := newLoader(Options{Getenv: func(string) string { return "" }, Dir: "/"})
+	l.applyDefaults()
+	return s.formatValue(l.config)
+}
+
 // storeValue stores a validated value in its field.
 func (s *Setting) storeValue(c *Config, v value) {
 	switch field := s.field(c).(type) {
@@ -240,7 +257,7 @@ func runSettings() []Setting {
 		},
 		{
 			Name: "gates.approval", Kind: KindText, Flag: "gate-approval", Env: "GUIDEWAY_GATES_APPROVAL",
-			Usage:   "Who answers gates: the agent, with a person's answer, or only a person.",
+			Usage:   "Who answers gates: with \"agent\", the agent passes on the answer of a person; with \"human\", only a person can answer.",
 			Allowed: []string{ApprovalAgent, ApprovalHuman},
 			field:   func(c *Config) any { return &c.Gates.Approval },
 		},
@@ -271,7 +288,7 @@ func workflowSettings() []Setting {
 		{
 			Name: "workflows.cacheTtl", Kind: KindDuration, Flag: "cache-ttl", Env: "GUIDEWAY_CACHE_TTL",
 			Aliases: []Alias{{Name: "CACHE_TTL", convert: convertMilliseconds("GUIDEWAY_CACHE_TTL=5m")}},
-			Usage:   "How long a workflow source that cannot be watched is cached, such as \"5m\".",
+			Usage:   "How long a workflow source that cannot be watched is cached, such as \"5m\"; at least 1s.",
 			raise:   func(d time.Duration) time.Duration { return max(d, time.Second) },
 			field:   func(c *Config) any { return &c.Workflows.CacheTTL },
 		},

@@ -113,7 +113,7 @@ func sourceSettings() []Setting {
 		{
 			Name: "workflows.syncInterval", Kind: KindDuration, Flag: "sync-interval", Env: "GUIDEWAY_SYNC_INTERVAL",
 			Aliases: []Alias{{Name: "WORKFLOW_GIT_SYNC_INTERVAL", convert: convertMinutes}},
-			Usage:   "How often repositories and registries are polled, such as \"5m\".",
+			Usage:   "How often repositories and registries are polled, such as \"5m\"; at least 1s.",
 			most:    int64(maxSyncInterval),
 			field:   func(c *Config) any { return &c.Workflows.SyncInterval },
 		},
@@ -300,7 +300,7 @@ func readRepository(item json.RawMessage) (Source, *settingError) {
 		s := Source{Git: r.URL, Branch: r.Branch, Token: r.AuthToken, MaxFiles: r.MaxFiles, MaxFileSize: r.MaxFileSize}
 		if r.SyncMinutes != nil {
 			if *r.SyncMinutes < 0 || *r.SyncMinutes > maxSyncInterval.Minutes() {
-				return Source{}, newError("set minutes, such as 60", "syncInterval is not a number of minutes from 0 to %d", maxSyncInterval/time.Minute)
+				return Source{}, newError("set minutes, such as 60", "syncInterval %v is not a number of minutes from 0 to %d", *r.SyncMinutes, maxSyncInterval/time.Minute)
 			}
 			interval := SourceTime(*r.SyncMinutes * float64(time.Minute))
 			s.Interval = &interval

@@ -154,7 +154,7 @@ func gatewaySettings() []Setting {
 	return []Setting{
 		{
 			Name: "gateway.exposure", Kind: KindText, Flag: "gateway-exposure", Env: "GUIDEWAY_GATEWAY_EXPOSURE",
-			Usage:   "How upstream tools are exposed: all of them, or a search tool.",
+			Usage:   "How upstream tools are exposed: \"all\" lists each tool, and \"search\" lists only tool_search and tool_call.",
 			Allowed: []string{ExposureAll, ExposureSearch},
 			field:   func(c *Config) any { return &c.Gateway.Exposure },
 		},
@@ -170,7 +170,7 @@ func gatewaySettings() []Setting {
 		},
 		{
 			Name: "gateway.health", Kind: KindDuration, Flag: "gateway-health", Env: "GUIDEWAY_GATEWAY_HEALTH",
-			Usage: "How often running upstreams are pinged and failed ones retried, such as \"30s\"; 0 means never.",
+			Usage: "How often running upstreams are pinged and failed ones retried, such as \"30s\", at least 1s; 0 means never.",
 			raise: func(d time.Duration) time.Duration {
 				if d == 0 {
 					return 0

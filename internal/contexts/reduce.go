@@ -111,7 +111,7 @@ func (s *Service) findMaterial(ctx context.Context, c run.Caller, r ReduceReques
 	ref, ok := refOf(r.Handle, r.Session)
 	switch {
 	case ok && len(r.Context) > 0:
-		return nil, newInvalid("both a run and a context are given").WithFix("pass only one of them")
+		return nil, newInvalid("both a run and a context are given").WithFix("pass either the handle of a run or a context")
 	case ok:
 		m, err := s.runMaterial(ctx, c, ref)
 		if err == nil {

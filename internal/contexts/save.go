@@ -74,7 +74,7 @@ func (s *Service) Save(ctx context.Context, c run.Caller, r SaveRequest) (*Saved
 // requireRuns returns the run service, or an error if there is none.
 func (s *Service) requireRuns() (Runs, error) {
 	if s.o.Runs == nil {
-		return nil, newInvalid("runs are not available").WithFix("pass a sessionId and its context")
+		return nil, newInvalid("runs are not available").WithFix("pass a sessionId and a context")
 	}
 	return s.o.Runs, nil
 }

@@ -28,7 +28,7 @@ const (
 func encodeJSON(value any) (json.RawMessage, error) {
 	text, err := jsontext.Marshal(value)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "write a context as JSON: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the context cannot be encoded as JSON: %w", err)
 	}
 	return text, nil
 }

@@ -208,14 +208,14 @@ func checkAnswer(s State, c *Continue, options []Option, declinable bool) *Refus
 	case c.Answer == nil || c.Skip != nil || c.Output != "" || c.Notes != "" || len(c.Context) > 0:
 		return &Refusal{
 			Rule: RuleGateUnanswered, Allowed: ids,
-			Message: "a gate is open: the run accepts only an answer to it",
+			Message: "a gate is open: the run accepts only an answer to the gate",
 		}
 	case s.Gate.Person && !c.Person:
 		return &Refusal{Rule: RulePerson, Message: "this gate requires human approval, which an agent cannot give"}
 	case c.Answer.Decline && !declinable:
 		return &Refusal{Rule: RuleGateRequired, Allowed: ids, Message: "the gate must be answered and cannot be declined"}
 	case !c.Answer.Decline && !slices.Contains(ids, c.Answer.OptionID):
-		return &Refusal{Rule: RuleUnknownOption, Given: c.Answer.OptionID, Allowed: ids, Message: "the gate has no such option"}
+		return &Refusal{Rule: RuleUnknownOption, Given: c.Answer.OptionID, Allowed: ids, Message: fmt.Sprintf("the gate has no option %.80q", c.Answer.OptionID)}
 	}
 	return nil
 }
@@ -241,7 +241,7 @@ func checkOwned(context map[string]any, isOwned func(name string) bool) *Refusal
 // checkContextBounds refuses a context that is nested too deep or too large.
 func checkContextBounds(s State, context map[string]any) *Refusal {
 	if exceedsDepth(context, maxContextDepth) {
-		return &Refusal{Rule: RuleContextTooDeep, Allowed: maxContextDepth, Message: "the context is nested too deep"}
+		return &Refusal{Rule: RuleContextTooDeep, Allowed: maxContextDepth, Message: fmt.Sprintf("the context is nested deeper than %d levels", maxContextDepth)}
 	}
 	if len(context) == 0 {
 		return nil

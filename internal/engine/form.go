@@ -32,7 +32,7 @@ const (
 
 	// DescribeSame is the description of an argument that a suggested call leaves out because
 	// it is long.
-	DescribeSame = "the same value as in this call, which stored nothing"
+	DescribeSame = "the same value as in the refused call, which stored nothing"
 	// DescribeOutputArgument, DescribeNotesArgument and DescribeContextArgument describe the
 	// arguments of workflow_continue in its schema.
 	DescribeOutputArgument  = "The step's full output"

@@ -195,7 +195,7 @@ func (p *PhaseProgram) gatePosition(s State, ph PhaseState, phase *phases.Phase)
 	if ph.Part == PartDecisions {
 		pos.Branches = true
 		d := &phase.Decisions[ph.Index]
-		pos.Title, pos.Message = d.Name, cmp.Or(d.Description, "No condition decides this. Choose a branch.")
+		pos.Title, pos.Message = d.Name, cmp.Or(d.Description, "No condition decides which branch applies. Choose one.")
 		return pos
 	}
 	c := &phase.Checkpoints[ph.Index]

@@ -264,7 +264,7 @@ func gateOptions(g *OpenGate) []Option {
 	if g.Before {
 		return []Option{
 			{ID: OptionConfirm, Label: "Begin"},
-			{ID: OptionSkip, Label: "Pass over", Description: "The loop does not run."},
+			{ID: OptionSkip, Label: "Skip", Description: "The loop does not run."},
 		}
 	}
 	return []Option{

@@ -149,7 +149,7 @@ func (s *stepText) writeLoop(b *strings.Builder) {
 	if s.loop.step.Loop.Type == steps.LoopForEach {
 		fmt.Fprintf(b, "\n- Total Items: %d\n- Current Index: %d", len(s.list), s.round-1)
 		if most := s.loop.step.Loop.MaxIterations; len(s.list) > most {
-			fmt.Fprintf(b, "\n- Limit: the loop ends after item %d (maxIterations); the other %d are not handed out", most, len(s.list)-most)
+			fmt.Fprintf(b, "\n- Limit: the loop ends after item %d of %d (maxIterations)", most, len(s.list))
 		}
 	}
 	if s.round == 1 {

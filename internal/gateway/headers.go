@@ -106,9 +106,19 @@ func checkHeaders(list []headerArgument, header http.Header, arguments json.RawM
 		if ok {
 			got, ok = upstream.HeaderText(given[0])
 		}
-		if !ok || got != wanted {
-			return &jsonrpc.Error{Code: headerMismatch, Message: "the header " + h.header + " differs from the argument " + strings.Join(h.path, ".")}
+		if ok && got == wanted {
+			continue
 		}
+		why := "differs from"
+		switch {
+		case len(given) == 0:
+			why = "is missing; it must be equal to"
+		case len(given) > 1:
+			why = "is repeated; it must be sent once, equal to"
+		case !ok:
+			why = "is not valid; it must be equal to"
+		}
+		return &jsonrpc.Error{Code: headerMismatch, Message: "the header " + h.header + " " + why + " the argument " + strings.Join(h.path, ".")}
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func (a *api) mountRegistry(mux *http.ServeMux) {
 				WithFix("use a token that was created with guideway token create NAME --scope registry"))
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
-			a.writeError(w, r, guideway.Errorf(guideway.CodeInvalid, "the registry is read-only"))
+			a.writeError(w, r, guideway.Errorf(guideway.CodeInvalid, "the registry is read-only").WithFix("use the method GET or HEAD"))
 		default:
 			below.ServeHTTP(w, r)
 		}

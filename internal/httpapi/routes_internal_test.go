@@ -76,6 +76,37 @@ func TestRoutesMatchTheDocument(t *testing.T) {
 	}
 }
 
+// TestDescriptionsAreWhole checks that no description of the document ends at a comma: in a
+// flow mapping without quotes, YAML reads the rest as a member without a value.
+func TestDescriptionsAreWhole(t *testing.T) {
+	t.Parallel()
+	text, err := openAPIJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document any
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	var visit func(at string, value any)
+	visit = func(at string, value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			for name, member := range value {
+				if member == nil {
+					t.Errorf("%s: the member %q has no value; put the description in quotes", at, name)
+				}
+				visit(at+"/"+name, member)
+			}
+		case []any:
+			for _, item := range value {
+				visit(at, item)
+			}
+		}
+	}
+	visit("", document)
+}
+
 // Only the health check is open. A GET requires a right to read or to manage, and every
 // other method except logout requires more than the right to read.
 func TestRoutesAreGuarded(t *testing.T) {

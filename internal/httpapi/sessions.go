@@ -259,9 +259,9 @@ func (a *api) bulkDelete(c *call, body bulkBody) (any, error) {
 func (a *api) deleteNamed(c *call, item bulkRef) (session.Ref, error) {
 	switch {
 	case item.WorkflowID == "":
-		return session.Ref{}, guideway.Errorf(guideway.CodeInvalid, "the session %q has no workflowId", clipText(item.SessionID))
+		return session.Ref{}, guideway.Errorf(guideway.CodeInvalid, "the session %q has no workflowId", clipText(item.SessionID)).WithFix("add the workflowId of the session")
 	case item.SessionID == "":
-		return session.Ref{}, guideway.Errorf(guideway.CodeInvalid, "a session of the workflow %q has no sessionId", clipText(item.WorkflowID))
+		return session.Ref{}, guideway.Errorf(guideway.CodeInvalid, "a session of the workflow %q has no sessionId", clipText(item.WorkflowID)).WithFix("add the sessionId of the session")
 	}
 	ref, err := a.findNamed(c.Context(), session.Ref{
 		User: c.userName(), Project: item.ProjectID, Workflow: item.WorkflowID, ID: item.SessionID,

@@ -40,7 +40,7 @@ func (s *streams) reserveStream(user string) (release func(), err error) {
 	defer s.mu.Unlock()
 	if s.total >= maxStreams || s.byUser[user] >= maxUserStreams {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "too many streams are open").
-			WithFix("close pages that you do not use")
+			WithFix("close pages of the dashboard that you do not use, or try again later")
 	}
 	s.total++
 	s.byUser[user]++

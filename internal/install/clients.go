@@ -79,7 +79,7 @@ func Clients() []Client {
 		},
 		{
 			ID: "vscode", Title: "VS Code", Aliases: []string{"code", "visualstudiocode"},
-			Project: ".vscode/mcp.json", Next: `run "MCP: List Servers" in VS Code and start it`,
+			Project: ".vscode/mcp.json", Next: `run "MCP: List Servers" in VS Code and start the server`,
 			form: jsonFormat{key: "servers", typed: true}, user: locateVSCode,
 		},
 		{

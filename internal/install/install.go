@@ -260,8 +260,10 @@ func undoByEdit(form format, name string, f File, change *Change) error {
 	if err != nil {
 		return err
 	}
-	if _, still, err := form.lookupEntry(after, name); err != nil || still {
-		return guideway.Errorf(guideway.CodeInternal, "the edit has no effect")
+	if _, still, err := form.lookupEntry(after, name); err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "the edit would break the file: %w", err)
+	} else if still {
+		return guideway.Errorf(guideway.CodeInternal, "the edited file still has the entry")
 	}
 	change.Action, change.After = ActionRemoved, after
 	return nil

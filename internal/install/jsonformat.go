@@ -195,8 +195,11 @@ func (j jsonFormat) restoreEntry(src []byte, name string, from []byte) ([]byte, 
 		return nil, err
 	}
 	was, err := j.findEntry(f, name)
-	if err != nil || n == nil || was == nil {
-		return nil, fmt.Errorf("no entry to restore")
+	if err != nil {
+		return nil, err
+	}
+	if n == nil || was == nil {
+		return nil, errNothingToRestore
 	}
 	return applyEdits(src, edit{n.StartOffset, n.EndOffset, string(from[was.StartOffset:was.EndOffset])}), nil
 }

@@ -74,7 +74,7 @@ func findProgram(program, pathList, fix string) (string, error) {
 			}
 		}
 	}
-	return "", guideway.Errorf(guideway.CodeNotFound, "%s is not in the PATH of this machine", program).WithFix("%s", fix)
+	return "", guideway.Errorf(guideway.CodeNotFound, "%s is not on PATH", program).WithFix("%s", fix)
 }
 
 // isExecutable reports whether a file can be started: by its permissions, and on Windows by

@@ -337,8 +337,11 @@ func newlineAt(src []byte, pos int) []byte {
 
 func (t tomlFormat) restoreEntry(src []byte, name string, from []byte) ([]byte, error) {
 	e, found, err := t.lookupEntry(from, name)
-	if err != nil || !found {
-		return nil, fmt.Errorf("no entry to restore")
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, errNothingToRestore
 	}
 	return t.putEntry(src, name, e)
 }

@@ -140,7 +140,7 @@ func formText(d *run.Details) string {
 		b.WriteString("\nGoal: " + plainLine(d.Goal, longest))
 	}
 	if d.Submission == nil {
-		b.WriteString("\n\nNo output belongs to this gate.")
+		b.WriteString("\n\nThere is no output to review at this gate.")
 		return b.String()
 	}
 	writeCheckResults(&b, d.Submission.Checks)
@@ -306,7 +306,7 @@ func (r *runTools) refuseOpenForm(ctx context.Context, open formState) *run.Refu
 		Code: guideway.CodeRefused, Rule: ruleFormOpen, RunID: open.Run,
 		Message: fmt.Sprintf("the person was already asked about this gate: the form for %q of run %s has been open in this client since %s",
 			open.Gate, open.Run, at(time.UnixMilli(open.Asked))),
-		Fix: "wait for the answer of that form; a lost form expires at " + at(time.Unix(open.Expires, 0)) + ". Without a form, " + r.approvalFix(ctx, open.Run),
+		Fix: "wait for the answer to the open form; if the form is lost, it expires at " + at(time.Unix(open.Expires, 0)) + ". Without a form, " + r.approvalFix(ctx, open.Run),
 	}
 }
 

@@ -205,8 +205,8 @@ func (t *contextTools) loadTool() *tool {
 		description: "Load a checkpoint's context, or the content of a ref. For a run it also returns a handle to continue from there, in a fork if the run has moved on.",
 		params: []param{
 			{name: "checkpointId", kind: kindString, maxLength: maxID, example: exampleCheckpoint},
-			seriesParam("Session whose last checkpoint to load"),
-			{name: "ref", kind: kindString, maxLength: maxID, description: "Ref from omitted or from a gap"},
+			seriesParam("Session whose last checkpoint is loaded"),
+			{name: "ref", kind: kindString, maxLength: maxID, description: "Ref of an omitted value"},
 			{name: "keys", kind: kindStrings, description: "Return only these variables"},
 			{name: "budgetTokens", kind: kindInteger, description: "Reduce the context to this many tokens"},
 		},
@@ -291,7 +291,7 @@ func parseSince(c call) (time.Time, error) {
 			return at, nil
 		}
 	}
-	bad := c.badCall("since", "since must be a date or a time")
+	bad := c.badCall("since", "since must be a date or a time, such as 2026-01-31 or 2026-01-31T08:00:00Z")
 	bad.Allowed = []string{"2026-01-31", "2026-01-31T08:00:00Z"}
 	bad.Next.Arguments["since"] = "2026-01-31"
 	return time.Time{}, bad

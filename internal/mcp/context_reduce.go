@@ -82,7 +82,7 @@ func (t *contextTools) prioritizeTool() *tool {
 func (t *contextTools) markTool() *tool {
 	return &tool{
 		name: "workflow_mark_critical", title: "Mark as critical", effect: effectAddsOnce,
-		description: "Mark variables of a run or session that must never be changed or omitted.",
+		description: "Mark variables of a run or session that a reduction must never shorten or omit.",
 		params: []param{
 			runHandleParam(), seriesParam(""),
 			{name: "keys", kind: kindStrings, required: true, example: []any{"goal"}},

@@ -20,7 +20,7 @@ func (r *runTools) continueTool() *tool {
 			"Continue with the answer's handle until status is completed.",
 		params: []param{
 			handleParam(true),
-			{name: "stepId", kind: kindString, maxLength: maxID, description: "Id of the position, to check it"},
+			{name: "stepId", kind: kindString, maxLength: maxID, description: "Expected position; refused at another"},
 			{
 				name: "output", kind: kindString, maxLength: 1 << 20, description: engine.DescribeOutputArgument, form: true,
 			},
@@ -35,7 +35,7 @@ func (r *runTools) continueTool() *tool {
 				},
 			},
 			{
-				name: "skip", kind: kindObject, description: "Declines a step that is not required", form: true,
+				name: "skip", kind: kindObject, description: "To skip a step that is not required", form: true,
 				members: []param{{name: "reason", kind: kindString, required: true}},
 			},
 		},

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -151,7 +152,7 @@ func (m *machineTools) checkOwnRun(ctx context.Context, c run.Caller, id string)
 		return nil
 	}
 	return &run.Refusal{
-		Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: id, Message: "there is no such machine run",
+		Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: id, Message: fmt.Sprintf("there is no machine run %q", id),
 		Fix: "pass a runId that machine_start returned to this client: a client sees only its own runs",
 	}
 }

@@ -44,7 +44,7 @@ type mandatoryGuide struct {
 func (p *phaseTools) getActivities() *tool {
 	return &tool{
 		name: "get_activities", title: "Get the activities",
-		description: "Get all activities with their phrases. To find the one for a goal, match_activity is shorter.",
+		description: "Get all activities with their phrases. To find the activity for a goal, use match_activity.",
 		output:      members{kindString: "description usage", kindObject: "next_action quick_match", kindObjects: "activities"}.schema(),
 		handle: func(context.Context, arguments) (any, error) {
 			out := struct {
@@ -228,7 +228,7 @@ type skillInfo struct {
 func (p *phaseTools) getSkills() *tool {
 	return &tool{
 		name: "get_skills", title: "Get the skills",
-		description: "Get all skills and their capabilities: those for all workflows, and those of single ones.",
+		description: "Get all skills and their capabilities: the shared skills, and those of each workflow.",
 		output:      members{kindString: "description usage", kindObject: "workflow_specific", kindObjects: "universal"}.schema(),
 		handle: func(context.Context, arguments) (any, error) {
 			lib := p.currentLibrary()

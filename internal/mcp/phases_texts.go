@@ -111,7 +111,7 @@ func (p *phaseTools) explainMissingText(lib *library.Library, kind phases.EntryK
 	}
 	bad.Message = fmt.Sprintf(format, shortenValue(index), workflow)
 	if len(allowed) == 0 {
-		bad.Fix = fmt.Sprintf("choose another workflow: this one has no %ss", kind)
+		bad.Fix = fmt.Sprintf("choose another workflow: %s has no %ss", workflow, kind)
 	}
 	return bad
 }

@@ -422,8 +422,11 @@ func (p *phaseTools) newRunJudge(ctx context.Context, t *tool, in arguments, w *
 	if err != nil {
 		return nil, runPosition{}, w, err
 	}
-	if details.Workflow != w.ID || details.Position.Phase == nil {
-		return nil, runPosition{}, w, t.badCall(in, "handle", fmt.Sprintf("the run follows the workflow %s and is not in a phase of %s", details.Workflow, w.ID))
+	switch {
+	case details.Workflow != w.ID:
+		return nil, runPosition{}, w, t.badCall(in, "handle", fmt.Sprintf("the run follows the workflow %s, not %s", details.Workflow, w.ID))
+	case details.Position.Phase == nil:
+		return nil, runPosition{}, w, t.badCall(in, "handle", fmt.Sprintf("the run is not in a phase: its status is %s", details.Status))
 	}
 	pinned, found := workflow.Parse(w.ID+".json", []byte(details.Definition))
 	if pinned == nil || pinned.Phases == nil {

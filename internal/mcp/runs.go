@@ -48,7 +48,7 @@ func handleParam(required bool) param {
 func refParams() []param {
 	return []param{
 		handleParam(false),
-		{name: "runId", kind: kindString, maxLength: maxID, description: "Instead of a handle"},
+		{name: "runId", kind: kindString, maxLength: maxID, description: "Or the run's id"},
 	}
 }
 
@@ -257,7 +257,7 @@ func (r *runTools) resumeTool() *tool {
 		description: "Find a run to continue, by words of its goal, notes, workflow, branch or time, or by id; without arguments, the latest runs. " +
 			"Do this when the user wants to continue earlier work.",
 		params: []param{
-			{name: "query", kind: kindString, description: "Such as: last week's auth refactoring"},
+			{name: "query", kind: kindString, description: "Words, such as: last week's auth refactoring"},
 			{name: "runId", kind: kindString, maxLength: maxID},
 			{name: "project", kind: kindString, maxLength: maxPath, description: "Absolute path or id; default: all"},
 		},

@@ -32,7 +32,7 @@ func (a runAnswer) writeText(b *answerText) {
 		fmt.Fprintf(b, "Run %s of %s\n", a.RunID, a.WorkflowID)
 	}
 	if a.Replayed {
-		b.WriteString("This call was made before; this is its answer.\n")
+		b.WriteString("The same call was made before; its answer is repeated.\n")
 	}
 	writeChecks(b, a.Checks)
 	writePosition(b, &a.Position, a.Status)
@@ -96,7 +96,7 @@ func writePosition(b *answerText, pos *engine.Position, status engine.Status) {
 	if pos.ID != "" {
 		fmt.Fprintf(b, "%s %s: %s\n", pos.Kind, pos.ID, pos.Title)
 	}
-	writeList(&b.Builder, "Rules throughout:", pos.MetaGuidance)
+	writeList(&b.Builder, "Rules of the workflow:", pos.MetaGuidance)
 	if pos.Prompt != pos.Title {
 		writeText(&b.Builder, pos.Prompt)
 	}
@@ -110,7 +110,7 @@ func writePosition(b *answerText, pos *engine.Position, status engine.Status) {
 	writeOptions(b, pos)
 	writeNeeds(b, pos.Needs)
 	if pos.AskForFiles {
-		b.WriteString("Ask the user for the files that this needs.\n")
+		b.WriteString("Ask the user for the files that the step needs.\n")
 	}
 	if len(pos.Functions) > 0 {
 		writeJSON(b, "Functions: ", pos.Functions)

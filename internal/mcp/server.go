@@ -164,7 +164,7 @@ func New(opts Options) (*Server, error) {
 	for _, name := range opts.Toolsets {
 		if !slices.Contains(Toolsets(), name) {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "there is no toolset %q", name).
-				WithFix("use one of %v", Toolsets())
+				WithFix("use one of: %s", strings.Join(Toolsets(), ", "))
 		}
 	}
 	s := &Server{

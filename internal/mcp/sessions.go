@@ -73,7 +73,7 @@ func (s *sessionTools) documentName(ctx context.Context, c call) (session.Name, 
 func (s *sessionTools) createTool() *tool {
 	return &tool{
 		name: "workrail_create_session", title: "Create a session document", effect: effectAdds,
-		description: "Create a JSON document in which you keep notes on a task, for the user to watch on the dashboard. It never overwrites one.",
+		description: "Create a JSON document in which you keep notes on a task, for the user to watch on the dashboard. Fails if the document exists.",
 		params:      sessionParams(param{name: "initialData", kind: kindObject}),
 		output:      members{kindString: "sessionId workflowId projectId path dashboardUrl message createdAt", kindBool: "success"}.schema(),
 		serve: func(ctx context.Context, c call) (any, error) {

@@ -58,7 +58,7 @@ func Sessions(ctx context.Context, dir string, put func(context.Context, Session
 			item.Outcome, item.Reason, item.Fix = Broken, err.Error(), guideway.ErrorFix(err)
 		}
 		if item.Outcome == Kept {
-			item.Reason = "a document with this name and different content exists"
+			item.Reason = "a document with this name and a different creation time exists"
 		}
 		items = append(items, item)
 	}
@@ -85,7 +85,7 @@ func readSession(ctx context.Context, root *os.Root, name string) (Session, erro
 		}
 	}
 	if s.Data == nil {
-		return s, guideway.Errorf(guideway.CodeInvalid, "not a session document: no data")
+		return s, guideway.Errorf(guideway.CodeInvalid, "not a session document: the member data is missing")
 	}
 	return s, nil
 }

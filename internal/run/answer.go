@@ -75,7 +75,7 @@ func normalizeVars(vars map[string]any) (map[string]any, error) {
 func (s *Service) findByHandle(ctx context.Context, c Caller, token string) (Handle, Record, error) {
 	unknown := &Refusal{
 		Code: guideway.CodeNotFound, Rule: RuleUnknownHandle, Given: Truncate(token, maxHandle),
-		Message: "there is no such handle", Fix: "use the handle of the last answer, or search for the run with workflow_resume",
+		Message: fmt.Sprintf("there is no handle %q", Truncate(token, maxHandle)), Fix: "use the handle of the last answer, or search for the run with workflow_resume",
 		Next: resumeCall(),
 	}
 	if isRunID(token) {
@@ -130,7 +130,7 @@ func (s *Service) findByRef(ctx context.Context, c Caller, ref Ref) (Handle, Rec
 		if err == nil && ref.RunID != "" && ref.RunID != rec.ID {
 			return Handle{}, Record{}, &Refusal{
 				Code: guideway.CodeInvalid, Rule: RuleUnknownRun, Given: Truncate(ref.RunID, maxHandle),
-				Message: "the handle and the run id belong to different runs", Fix: "send only one of them",
+				Message: "the handle and the run id belong to different runs", Fix: "send only the handle or only the run id",
 			}
 		}
 		return h, rec, err
@@ -252,7 +252,7 @@ func ApprovalFix(runID, page string) string {
 	if page != "" {
 		page = "in the dashboard, " + page + ", or "
 	}
-	return "ask the person to open the gate " + page + "at a terminal, with guideway runs approve " + runID +
+	return "ask the person to answer the gate " + page + "at a terminal, with guideway runs approve " + runID +
 		" (before the first time: guideway runs approve --set-passphrase); then call workflow_status"
 }
 
@@ -278,7 +278,9 @@ func (s *Service) newRefusalAt(ctx context.Context, r *engine.Refusal, rec Recor
 		out.Alternatives = honestAlternatives(rec)
 	case engine.RulePlaceholder:
 		out.Fix = "replace the placeholder with the actual content; next lists the fields"
-	case engine.RuleContextTooLarge, engine.RuleContextTooDeep:
+	case engine.RuleContextTooDeep:
+		out.Fix = "flatten the nested lists and objects, or store them in a file and put its path into the context"
+	case engine.RuleContextTooLarge:
 		out.Fix = "send fewer or shorter variables, or set ones that are no longer needed to null; store large texts in files and put their paths into the context"
 	case engine.RuleEnded:
 		out.Fix = "fork the run to continue from an earlier event, or start a new run"

@@ -160,7 +160,8 @@ func beforeHumanApproval(entries []entry) []entry {
 
 func parseBundle(data []byte) (*runBundle, error) {
 	if len(data) > MaxBundle {
-		return nil, bundleError("the bundle has %d bytes; at most %d are allowed", len(data), MaxBundle)
+		return nil, bundleError("the bundle has %d bytes; at most %d are allowed", len(data), MaxBundle).
+			WithFix("fork the run at an earlier event, and export the fork")
 	}
 	var b runBundle
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&b); err != nil {
@@ -171,7 +172,7 @@ func parseBundle(data []byte) (*runBundle, error) {
 	}
 	if b.Version > bundleVersion {
 		return nil, bundleError("version %d is newer than %d, the newest that this program reads", b.Version, bundleVersion).
-			WithFix("use a newer version of guideway")
+			WithFix("use a newer version of Guideway")
 	}
 	return &b, nil
 }

@@ -198,7 +198,7 @@ func (s *Service) unforkableRefusal(ctx context.Context, rec Record, p *program,
 	r := &Refusal{
 		Code: guideway.CodeRefused, Rule: RuleUnknownSeq, Given: seq, RunID: rec.ID,
 		Message: message,
-		Fix:     "guideway runs show " + rec.ID + " --events lists the events",
+		Fix:     "guideway runs show " + rec.ID + " --events, to list the events",
 		Next:    StatusCall(Ref{RunID: rec.ID}),
 	}
 	entries, err := s.readEntries(ctx, rec, rec.Seq)

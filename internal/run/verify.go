@@ -132,7 +132,7 @@ func (v *Verifier) Verify(ctx context.Context, runID string) (*Report, error) {
 		}
 	}
 	if runID != "" && report.Runs == 0 && len(report.Faults) == 0 {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no run %s", Truncate(runID, maxHandle)).WithFix("guideway runs list")
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no run %q", Truncate(runID, maxHandle)).WithFix("guideway runs list")
 	}
 	return report, nil
 }

@@ -117,5 +117,5 @@ func ambiguousName(n Name, list []Document) error {
 		more = " and possibly more"
 	}
 	return guideway.Errorf(guideway.CodeConflict, "session %s is not unique: %s%s", n, strings.Join(names, ", "), more).
-		WithFix("%s", fmt.Sprintf("pass the %s too, as in %s/%s/%s", missing, list[0].Project, list[0].Workflow, list[0].ID))
+		WithFix("%s", fmt.Sprintf("also pass %s, as in %s/%s/%s", missing, list[0].Project, list[0].Workflow, list[0].ID))
 }

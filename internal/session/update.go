@@ -133,8 +133,11 @@ func putValue(current any, path docPath, done int, value any) (any, error) {
 	}
 	at, ok := listIndex(part.index, len(list))
 	if !ok && at != len(list) {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "%s has the length %d, so there is no index %d", placeName(path[:done]), len(list), part.index).
-			WithFix("use an index from 0 to %d; %d appends an item", len(list), len(list))
+		err := guideway.Errorf(guideway.CodeInvalid, "%s has the length %d, so there is no index %d", placeName(path[:done]), len(list), part.index)
+		if len(list) == 0 {
+			return nil, err.WithFix("use the index 0, which appends an item")
+		}
+		return nil, err.WithFix("use an index from 0 to %d; %d appends an item", len(list), len(list))
 	}
 	if at == len(list) {
 		list = append(list, nil)

@@ -140,7 +140,7 @@ func (t *Tracer) postOnce(body []byte) (again bool, err error) {
 	// The client's timeout limits the request: a batch outlives the contexts of its spans.
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, t.set.endpoint, bytes.NewReader(body))
 	if err != nil {
-		return false, fmt.Errorf("make a request: %w", err)
+		return false, fmt.Errorf("create the request: %w", err)
 	}
 	req.Header = t.set.headers.Clone()
 	req.Header.Set("Content-Type", "application/json")

@@ -67,7 +67,7 @@ func readSettings(getenv func(string) string, service, version string) (*setting
 		s.headers.Set(name, value)
 	}
 	if !s.setSampler(getenv("OTEL_TRACES_SAMPLER"), getenv("OTEL_TRACES_SAMPLER_ARG")) {
-		notes = append(notes, fmt.Sprintf("OTEL_TRACES_SAMPLER %q is not supported; parentbased_always_on is used", getenv("OTEL_TRACES_SAMPLER")))
+		notes = append(notes, fmt.Sprintf("OTEL_TRACES_SAMPLER %q is not supported; parentbased_always_on is used. The supported samplers are always_on, always_off and traceidratio, each also with the prefix parentbased_", getenv("OTEL_TRACES_SAMPLER")))
 	}
 	s.resource = resourceAttributes(getenv, service, version)
 	return s, notes

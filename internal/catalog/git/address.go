@@ -89,7 +89,7 @@ func fromURL(u *url.URL) (address, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return address{}, badAddress("the address of the repository has a query or a fragment")
 	case slices.Contains(strings.Split(a.path, "/"), ".."):
-		return address{}, badAddress("the path of the repository has .. in it")
+		return address{}, badAddress("the path of the repository contains ..")
 	case a.scheme == schemeFile:
 		if a.host != "" && a.host != "localhost" {
 			return address{}, badAddress("a file:// address must not have a host")
@@ -97,8 +97,10 @@ func fromURL(u *url.URL) (address, error) {
 		return address{scheme: schemeFile, path: filepath.Clean(filepath.FromSlash(a.path))}, nil
 	case a.scheme != schemeHTTPS && a.scheme != schemeHTTP && a.scheme != schemeSSH:
 		return address{}, badAddress("the scheme of the address is not one of https, http, ssh and file")
-	case !isHost(a.host) || a.path == "" || a.path == "/":
-		return address{}, badAddress("the address of the repository has no valid host or no path")
+	case !isHost(a.host):
+		return address{}, badAddress("the address of the repository has no valid host")
+	case a.path == "" || a.path == "/":
+		return address{}, badAddress("the address of the repository has no path")
 	case a.scheme == schemeSSH:
 		return checkSSH(a)
 	case a.secret == "" && a.user != "":
@@ -189,7 +191,7 @@ func (a address) checkAllowed(hosts []string) error {
 			WithFix("use https, or put \"http://%s\" into workflows.hosts", a.hostPort())
 	}
 	return guideway.Errorf(guideway.CodeForbidden, "fetching repositories from the host %s is not allowed", a.hostPort()).
-		WithFix("add %q to workflows.hosts if you trust it", a.hostPort())
+		WithFix("if you trust the host, add %q to workflows.hosts", a.hostPort())
 }
 
 // refPattern matches names of ASCII letters, digits and a few other characters. git allows

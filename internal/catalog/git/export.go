@@ -147,7 +147,7 @@ func (e *export) collectEntry(f entry) error {
 	case f.mode == "120000":
 		e.stage.Reject(f.name, "file-link", "links in a repository are not followed", "replace the link with a copy of its target")
 	case !strings.HasPrefix(f.mode, "100"):
-		e.stage.Reject(f.name, "file-special", "this is not a regular file", "replace it with a regular file")
+		e.stage.Reject(f.name, "file-special", "the entry is not a regular file", "replace the entry with a regular file")
 	case f.size < 0:
 		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", e.limits.FileBytes), "split the document")
 	case f.size > e.limits.FileBytes:

@@ -46,7 +46,7 @@ func Version(ctx context.Context) (string, error) {
 	version := strings.TrimSpace(strings.TrimPrefix(text, "git version "))
 	m := regexp.MustCompile(`^(\d{1,4})\.(\d{1,4})`).FindStringSubmatch(version)
 	if m == nil {
-		return "", guideway.Errorf(guideway.CodeUnavailable, "%s is not the git program", p.path).WithFix(installFix)
+		return "", guideway.Errorf(guideway.CodeUnavailable, "the program %s did not print a git version", p.path).WithFix(installFix)
 	}
 	major, _ := strconv.Atoi(m[1])
 	minor, _ := strconv.Atoi(m[2])

@@ -77,7 +77,7 @@ const (
 	labelConfirm = "confirm"
 	labelRevise  = "revise"
 	labelBegin   = "begin"
-	labelPass    = "pass over"
+	labelPass    = "skip"
 )
 
 // Of draws a definition of either guided dialect.

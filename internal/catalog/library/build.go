@@ -121,7 +121,7 @@ func (b *builder) reportFallbacks(source Source) {
 		}
 		b.addDiagnostic(guideway.SeverityWarning, CodeOverrideBroken, broken.Why.File,
 			fmt.Sprintf("%s %q is served from %s (%s), because this file did not load", serving.Kind, serving.ID, serving.Source, serving.File),
-			"fix this file to serve it")
+			"fix this file")
 	}
 }
 

@@ -161,10 +161,8 @@ func (s *Source) Documents(ctx context.Context) ([]catalog.Document, []guideway.
 
 // missingError returns the reason why there is no copy yet.
 func (s *Source) missingError(st state) error {
-	if st.Failure != "" {
-		return errors.New(st.Failure)
-	}
-	return errors.New("the source has not been fetched yet")
+	err := guideway.Errorf(guideway.CodeUnavailable, "%s", cmp.Or(st.Failure, "the source has not been fetched yet"))
+	return err.WithFix("%s", cmp.Or(st.Fix, "guideway sources sync "+s.info.Name))
 }
 
 // displayPath returns the location of a file for a person: the URL of the source, a double

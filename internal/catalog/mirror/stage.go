@@ -40,7 +40,7 @@ type Stage struct {
 func (s *Stage) Scratch() (string, error) {
 	dir := s.dir + scratchSuffix
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("make a directory for the fetched files: %w", err)
+		return "", fmt.Errorf("create a directory for the fetched files: %w", err)
 	}
 	return dir, nil
 }
@@ -96,7 +96,7 @@ func (s *Stage) Add(name string, limit int64, content io.Reader) error {
 		s.Reject(name, "file-name", "another file has the same name in different case", "rename one of the two files")
 		return nil
 	case len(s.manifest.Files) >= maxFiles:
-		return fmt.Errorf("%w: over %d files", ErrTooMuch, maxFiles)
+		return fmt.Errorf("%w: more than %d files", ErrTooMuch, maxFiles)
 	}
 	target := filepath.Join(s.dir, filesDir, filepath.FromSlash(name))
 	if err := s.makeDirs(path.Dir(name)); err != nil {
@@ -117,7 +117,7 @@ func (s *Stage) Add(name string, limit int64, content io.Reader) error {
 		return os.Remove(target)
 	}
 	if s.size += size; s.size > maxBytes {
-		return fmt.Errorf("%w: over %d bytes", ErrTooMuch, maxBytes)
+		return fmt.Errorf("%w: more than %d bytes", ErrTooMuch, maxBytes)
 	}
 	if s.names == nil {
 		s.names = map[string]bool{}
@@ -133,7 +133,7 @@ func (s *Stage) makeDirs(name string) error {
 		return nil
 	}
 	if err := atomicfile.MakeDir(filepath.Join(s.dir, filesDir, filepath.FromSlash(name))); err != nil {
-		return fmt.Errorf("make the directory %s: %w", name, err)
+		return fmt.Errorf("create the directory %s: %w", name, err)
 	}
 	s.dirs = append(s.dirs, name)
 	return nil

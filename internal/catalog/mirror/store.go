@@ -167,7 +167,7 @@ func (s *store) withLock(ctx context.Context, do func() error) (err error) {
 		return s.writeError(err)
 	}
 	lock := flock.New(filepath.Join(s.dir, "lock"))
-	if ok, err := lock.TryLockContext(ctx, lockRetry); err != nil || !ok {
+	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
 		return s.writeError(err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
@@ -179,7 +179,7 @@ func (s *store) writeError(err error) error {
 		return err
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "write the copy in %s: %w", s.dir, err).
-		WithFix("make the directory writable for this user, or set workflows.cacheDir")
+		WithFix("make the directory writable for this user, or set workflows.cacheDir to a writable directory")
 }
 
 // newStage creates the directory of a new version.

@@ -154,7 +154,7 @@ func (r Root) readPackage(name string) *Package {
 	case info.Mode()&fs.ModeSymlink != 0:
 		// Workspaces and pnpm make links within the project.
 		if leadsOut(filepath.Dir(r.Dir), dir) {
-			return refuse("the package is a symbolic link that leaves the installation directory", "install the package, or configure the directory as a source of workflows")
+			return refuse("the package is a symbolic link, and its target is missing or outside the installation directory", "install the package, or configure the directory as a source of workflows")
 		}
 	case !info.IsDir():
 		return nil
@@ -165,7 +165,7 @@ func (r Root) readPackage(name string) *Package {
 	}
 	dirs, declared, err := m.definitionDirs()
 	if err != nil {
-		return refuse(err.Error(), `write {"guideway": {"workflows": "workflows"}}`)
+		return refuse(err.Error(), `write {"guideway": {"workflows": "workflows"}} in package.json`)
 	}
 	if !hasPackageName(name) && !declared {
 		return nil
@@ -174,7 +174,7 @@ func (r Root) readPackage(name string) *Package {
 	for _, named := range dirs {
 		location := filepath.Join(dir, filepath.FromSlash(named))
 		if _, err := os.Lstat(location); err == nil && leadsOut(dir, location) {
-			return refuse("the workflow directory is a link to a location outside the package", "put the workflows into the package")
+			return refuse("the workflow directory is a symbolic link, and its target is missing or outside the package", "put the workflows into the package")
 		}
 		p.Dirs = append(p.Dirs, location)
 	}

@@ -85,7 +85,7 @@ func Save(info catalog.SourceInfo, c Change) error {
 func Remove(info catalog.SourceInfo, name, base string) error {
 	return inSourceDir(info, func(root *os.Root) error {
 		if base == "" {
-			return guideway.Errorf(guideway.CodeInvalid, "the version of %s to delete is missing", name).
+			return guideway.Errorf(guideway.CodeInvalid, "the request to delete %s does not state its version", name).
 				WithFix("set the version of the text that you reviewed")
 		}
 		if _, err := checkBase(root, info, name, base); err != nil {
@@ -125,7 +125,7 @@ func checkBase(root *os.Root, info catalog.SourceInfo, name, base string) (fs.Fi
 		return 0, writeError(info, err)
 	case base == "":
 		return 0, guideway.Errorf(guideway.CodeConflict, "the source %s already has a file %s", info.Name, name).
-			WithFix("open that file, or choose a different id")
+			WithFix("open the existing file, or choose a different id")
 	case Version(now) != base:
 		return 0, guideway.Errorf(guideway.CodeConflict, "%s was changed since this change began", name).
 			WithFix("review the current version and merge the changes")

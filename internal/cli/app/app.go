@@ -57,11 +57,7 @@ func AddSettingFlags(fs *pflag.FlagSet) *SettingFlags {
 }
 
 func settingUsage(s config.Setting) string {
-	usage := strings.TrimSuffix(s.Usage, ".")
-	if len(s.Allowed) > 0 {
-		usage += ": " + strings.Join(s.Allowed, ", ")
-	}
-	return usage + " ($" + s.Env + ")"
+	return strings.TrimSuffix(s.Description(), ".") + " ($" + s.Env + ")"
 }
 
 // Load reads the settings.

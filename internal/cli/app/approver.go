@@ -19,7 +19,7 @@ func (h *Host) RequireTerminal() error {
 	if h.InTerminal && h.OutTerminal && h.ReadSecret != nil {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeForbidden, "this command requires a terminal, but the input or the output is a file or a pipe").
+	return guideway.Errorf(guideway.CodeForbidden, "this command requires a terminal, but the input or the output is not a terminal").
 		WithFix("run the command yourself in a terminal")
 }
 
@@ -74,7 +74,8 @@ func (p *Approver) ConfirmName(ctx context.Context, kind, what, name string) err
 		return err
 	}
 	if strings.TrimSpace(line) != name {
-		return guideway.Errorf(guideway.CodeForbidden, "not approved: %q is not the %s of the %s; nothing was changed", strings.TrimSpace(line), what, kind)
+		return guideway.Errorf(guideway.CodeForbidden, "not approved: %q is not the %s of the %s; nothing was changed", strings.TrimSpace(line), what, kind).
+			WithFix("run the command again, and type %s", OneLine(name))
 	}
 	return nil
 }

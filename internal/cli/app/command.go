@@ -102,7 +102,7 @@ func AddLimitFlag(cmd *cobra.Command, limit *int, usage string) {
 	cmd.Flags().IntVar(limit, "limit", 100, usage)
 	addFlagCheck(cmd, func() error {
 		if *limit < 1 {
-			return guideway.Errorf(guideway.CodeInvalid, "the limit %d is not positive", *limit).WithFix("--limit 100")
+			return guideway.Errorf(guideway.CodeInvalid, "--limit %d is less than 1", *limit).WithFix("--limit 100")
 		}
 		return nil
 	})

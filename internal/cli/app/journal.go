@@ -127,13 +127,13 @@ func matchesRuns(ctx context.Context, journal run.Journal, key run.Key) (bool, e
 // MissingKeyError returns the error for a key file that does not exist.
 func MissingKeyError(path string) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "the store was created with a key, but the key file %s does not exist", path).
-		WithFix("restore the key file from a backup, or copy it from the machine that created the store; a new key would make every run unverifiable")
+		WithFix("restore the key file from a backup, or copy it from the computer that created the store; a new key would make every run unverifiable")
 }
 
 // wrongKeyError returns the error for the key of a different store.
 func wrongKeyError(path string) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "the runs of the store are chained with a different key than the one in %s", path).
-		WithFix("copy the key file of the machine that created the store to %s, with mode 0600, or name it with --journal-key-file; no other key can continue these runs", path)
+		WithFix("copy the key file of the computer that created the store to %s, with mode 0600, or name it with --journal-key-file; no other key can continue these runs", path)
 }
 
 // OpenHeads opens the head file, which holds the last known event of each run and detects a

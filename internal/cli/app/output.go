@@ -12,6 +12,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"golang.org/x/term"
 	"golang.org/x/text/width"
@@ -220,7 +221,8 @@ func WriteNewFile(path string, data []byte, mode fs.FileMode, force bool) error 
 		err = overwriteFile(path, data)
 	}
 	if err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "write %s: %w", path, err)
+		return guideway.Errorf(guideway.CodeUnavailable, "cannot write %s: %w", path, safeopen.Cause(err)).
+			WithFix("check that the directory of the file exists, is writable for this user and has free space")
 	}
 	return nil
 }
@@ -246,7 +248,8 @@ func replacePrivateFile(path string, data []byte) error {
 		err = atomicfile.Replace(path, string(data))
 	}
 	if err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "write %s: %w", path, err)
+		return guideway.Errorf(guideway.CodeUnavailable, "cannot write %s: %w", path, safeopen.Cause(err)).
+			WithFix("check that the directory of the file exists, is writable for this user and has free space")
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ const (
 
 // AddChangeFlag adds --json to a command that changes something.
 func AddChangeFlag(cmd *cobra.Command, asJSON *bool) {
-	cmd.Flags().BoolVar(asJSON, "json", false, "print the result as JSON: the action, the kind and the name, changed, and notes, if any")
+	cmd.Flags().BoolVar(asJSON, "json", false, "print the result as JSON, with the members action, changed, kind, name and, if there are any, notes")
 }
 
 // WriteChange prints the result of a change: as JSON on the output, or as the text words on

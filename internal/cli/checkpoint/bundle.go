@@ -27,7 +27,7 @@ func newCheckpointExportCmd(a *app.App, run func(context.Context, *checkpointExp
 		Short: "Export checkpoints",
 		Long: `Export a checkpoint, or all checkpoints of a session, as one JSON document. The document
 is not encrypted, even if the checkpoints are. "guideway checkpoint import" imports it on
-this or another machine.`,
+this or another computer.`,
 		Example: `  guideway checkpoint export --session login-work --output login-work.json
   guideway checkpoint export c_0dx3k2v9q8f7m5n4p1r6t0w | ssh other guideway checkpoint import -`,
 		Args:              byIDOrSession("export", &o.Session),

@@ -52,7 +52,7 @@ func byIDOrSession(command string, session *string) cobra.PositionalArgs {
 		case *session == "":
 			return oneCheckpoint(command)(cmd, args)
 		case len(args) > 0:
-			return guideway.Errorf(guideway.CodeInvalid, "a checkpoint and --session cannot be combined").WithFix("name one of them")
+			return guideway.Errorf(guideway.CodeInvalid, "a checkpoint and --session cannot be combined").WithFix("omit the checkpoint, or omit --session")
 		}
 		return nil
 	}

@@ -30,8 +30,8 @@ func NewCleanupCmd(a *app.App, run func(context.Context, *cleanupOptions) error)
 		Short: "Delete old checkpoints",
 		Long: `Delete your checkpoints of inactive sessions (--older-than), all but the latest N of each
 session (--keep-last N), or both: of inactive sessions, all but the latest N. A session is
-inactive if nothing was saved to it or loaded from it. The last checkpoint of an active
-run is always kept. Deletion is permanent; --dry-run only counts the checkpoints.
+inactive if nothing was saved to it or loaded from it during AGE. The last checkpoint of
+an active run is always kept. Deletion is permanent; --dry-run only counts the checkpoints.
 
 Servers automatically delete the checkpoints of sessions that are inactive for longer than
 the setting checkpoints.retention.`,
@@ -87,7 +87,7 @@ func RunCleanup(ctx context.Context, o *cleanupOptions) error {
 		}
 		text := fmt.Sprintf("%s: %s, %s", done, app.Plural(cleaned.Checkpoints, "checkpoint", "checkpoints"), app.FormatBytes(cleaned.Stored))
 		if cleaned.Sessions > 0 {
-			text += fmt.Sprintf("; %s as a whole", app.Plural(cleaned.Sessions, "session", "sessions"))
+			text += fmt.Sprintf(", including all of %s", app.Plural(cleaned.Sessions, "session", "sessions"))
 		}
 		if cleaned.Kept > 0 {
 			text += "\nKept: the last checkpoint of " + app.Plural(cleaned.Kept, "active run", "active runs")

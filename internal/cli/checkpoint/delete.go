@@ -26,8 +26,8 @@ func newCheckpointDeleteCmd(a *app.App, run func(context.Context, *checkpointDel
 		Short: "Delete checkpoints",
 		Long: `Delete checkpoints, or all checkpoints of a session. This cannot be undone. Other
 checkpoints of the session are kept. If the last encrypted checkpoint of a session is
-deleted, its key is destroyed, so copies in backups are unreadable, too. Unencrypted files
-are removed; their blocks remain on the disk until they are overwritten.`,
+deleted, the key of the session is destroyed, so copies in backups are unreadable, too.
+Unencrypted files are removed; their blocks remain on the disk until they are overwritten.`,
 		Example: `  guideway checkpoint delete c_0dx3k2v9q8f7m5n4p1r6t0w
   guideway checkpoint delete --session login-work`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -61,9 +61,9 @@ func runCheckpointDelete(ctx context.Context, o *checkpointDeleteOptions) error 
 		how := "the files are removed"
 		switch {
 		case deleted.Erased:
-			how = "the key is destroyed; copies are unreadable"
+			how = "the key is destroyed, so copies are unreadable"
 		case deleted.Store.Mode == checkpoint.ModePostgres || deleted.Store.Mode == checkpoint.ModeMemory:
-			how = "their contents are removed"
+			how = "the contents are removed"
 		}
 		return host.WriteResult(o.JSON, deleted,
 			fmt.Sprintf("Deleted: %s, %s; %s", app.Plural(len(deleted.Checkpoints), "checkpoint", "checkpoints"), app.FormatBytes(deleted.Stored), how))

@@ -33,7 +33,7 @@ func newCheckpointListCmd(a *app.App, run func(context.Context, *checkpointListO
 		Use:   "list [WORD...]",
 		Short: "List checkpoints, most recent first",
 		Long: `List checkpoints, most recent first. With words, list those that contain all of them in
-name, tags, workflow or context (word endings are ignored); if none does, those that
+the name, tags, workflow or context (word endings are ignored); if none does, those that
 contain some, best match first. Encrypted checkpoints are not searched.
 
 A * marks the last checkpoint of each branch.`,
@@ -94,7 +94,7 @@ func runCheckpointList(ctx context.Context, o *checkpointListOptions) error {
 func (o *checkpointListOptions) writePage(page *checkpoint.Page) error {
 	var more []string
 	if page.Partial {
-		more = append(more, "No checkpoint contains all words; these contain some, best match first.")
+		more = append(more, "No checkpoint contains all words; the listed checkpoints contain some of them, best match first.")
 	}
 	if page.Next != "" {
 		more = append(more, "For more results, add --cursor "+page.Next)

@@ -195,15 +195,15 @@ func runCheckpointLoad(ctx context.Context, o *checkpointLoadOptions) error {
 		if damage := loaded.Degraded; damage != nil {
 			if !o.Older {
 				return guideway.Errorf(guideway.CodeInternal, "the checkpoint %s is damaged: %s", damage.Wanted, app.OneLine(damage.Problem)).
-					WithFix("guideway checkpoint load %s, to load the latest readable one before it", loaded.ID)
+					WithFix("guideway checkpoint load %s, to load the latest undamaged checkpoint before %s", loaded.ID, damage.Wanted)
 			}
 			fmt.Fprintf(host.Err, "The checkpoint %s is damaged; loaded %s, saved at %s, instead.\n", damage.Wanted, loaded.ID, app.FormatTime(loaded.Created))
 		}
 		if len(loaded.Missing) > 0 {
-			fmt.Fprintf(host.Err, "Not in the context: %s\n", app.OneLine(strings.Join(loaded.Missing, ", ")))
+			fmt.Fprintf(host.Err, "Variables not in the context: %s\n", app.OneLine(strings.Join(loaded.Missing, ", ")))
 		}
 		if len(loaded.Heads) > 0 && o.ID == "" {
-			fmt.Fprintf(host.Err, "The session has branches; this is the most recent checkpoint. Other branches end with %s\n", strings.Join(loaded.Heads, ", "))
+			fmt.Fprintf(host.Err, "The session has branches; the context is from the most recent checkpoint. The other branches end with %s\n", strings.Join(loaded.Heads, ", "))
 		}
 		if o.JSON {
 			return app.WriteJSON(host.Out, loaded)

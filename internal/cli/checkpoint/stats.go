@@ -43,12 +43,12 @@ func writeStats(host *app.Host, stats *checkpoint.Stats) {
 	if stats.Limit > 0 {
 		stored += fmt.Sprintf(", %.1f %% of the limit of %s", 100*float64(stats.Stored)/float64(stats.Limit), app.FormatBytes(stats.Limit))
 	}
-	fmt.Fprintf(host.Out, "On disk     %s\n", stored)
+	fmt.Fprintf(host.Out, "Stored      %s\n", stored)
 	if stats.Count == 0 {
 		return
 	}
 	fmt.Fprintf(host.Out, "Last used   %s\n\n%s\n", host.FormatAge(stats.Newest), s.Bold("Largest sessions"))
-	app.WriteRows(host, app.NewTable(0, "SESSION", "WORKFLOW", "CHECKPOINTS", "CONTEXTS", "ON DISK", "RATIO", "LAST USED").AlignRight(2, 3, 4, 5), stats.Sessions,
+	app.WriteRows(host, app.NewTable(0, "SESSION", "WORKFLOW", "CHECKPOINTS", "CONTEXTS", "STORED", "RATIO", "LAST USED").AlignRight(2, 3, 4, 5), stats.Sessions,
 		func(line checkpoint.Series) []string {
 			return []string{
 				line.Session, app.OrDash(app.OneLine(line.Workflow)), fmt.Sprint(line.Count), app.FormatBytes(line.Bytes), app.FormatBytes(line.Stored),
@@ -56,7 +56,7 @@ func writeStats(host *app.Host, stats *checkpoint.Stats) {
 			}
 		})
 	fmt.Fprintf(host.Out, "\n%s\n", s.Bold("Growth"))
-	app.WriteRows(host, app.NewTable(0, "DAY", "CHECKPOINTS", "CONTEXTS", "ON DISK", "RATIO").AlignRight(1, 2, 3, 4), stats.Growth, func(day checkpoint.Day) []string {
+	app.WriteRows(host, app.NewTable(0, "DAY", "CHECKPOINTS", "CONTEXTS", "STORED", "RATIO").AlignRight(1, 2, 3, 4), stats.Growth, func(day checkpoint.Day) []string {
 		return []string{day.Date, fmt.Sprint(day.Checkpoints), app.FormatBytes(day.Bytes), app.FormatBytes(day.Stored), ratioText(day.Bytes, day.Stored)}
 	})
 }

@@ -80,13 +80,13 @@ func (a *checkpointVerifyAnswer) writeText(host *app.Host) {
 	}
 	checked := fmt.Sprintf("%s, %s of contexts", VerifiedWords(a.Report), app.FormatBytes(a.Bytes))
 	if len(a.Damaged) > 0 {
-		fmt.Fprintf(host.Out, "%s: %d damaged of %s\n", s.Red("damaged"), len(a.Damaged), checked)
+		fmt.Fprintf(host.Out, "%s: %d of %s\n", s.Red("damaged"), len(a.Damaged), checked)
 		fmt.Fprintln(host.Out, "Restore the directory of checkpoints, or the database, from a backup, and verify again. Until then, to load the latest undamaged checkpoint before a damaged one: guideway checkpoint load ID --older")
 	} else {
 		fmt.Fprintf(host.Out, "%s: %s verified\n", s.Green("ok"), checked)
 	}
 	if a.Unknown > 0 {
-		fmt.Fprintf(host.Out, "Missing from the index: %s. To add: guideway checkpoint verify --rebuild\n", app.Plural(a.Unknown, "stored checkpoint", "stored checkpoints"))
+		fmt.Fprintf(host.Out, "Missing from the index: %s. To add what is missing: guideway checkpoint verify --rebuild\n", app.Plural(a.Unknown, "stored checkpoint", "stored checkpoints"))
 	}
 }
 

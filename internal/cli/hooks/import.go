@@ -126,7 +126,7 @@ func (o *HooksImportOptions) importGraph(ctx context.Context, d *HookDeps, linke
 	e, found := d.readGraph(ctx, "the copy", "-", text)
 	if e == nil {
 		app.WriteDiagnostics(o.App.Host.Err, found, o.App.Host.ErrStyles())
-		return guideway.Errorf(guideway.CodeInvalid, "the hook graph %s would be invalid with the given flags; nothing was imported", cmp.Or(o.ID, linked.ID)).
+		return guideway.Errorf(guideway.CodeInvalid, "the hook graph %q would be invalid with the given flags; nothing was imported", cmp.Or(o.ID, linked.ID)).
 			WithFix("change --id, --name, --upstream, --tool or --set")
 	}
 	if err := d.checkScripts(ctx, e); err != nil {

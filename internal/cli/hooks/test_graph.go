@@ -32,7 +32,7 @@ func newHooksTestCmd(a *app.App, run func(context.Context, *hooksTestOptions) er
 		Short: "Test a hook graph without a server",
 		Long: `Pass a request through a hook graph, with its scripts in the sandbox, and show the result
 and the actions of each node. No server is called: the response is read from --response,
-or empty. The graph need not be enabled.
+or is empty. The graph need not be enabled.
 
 The request is a JSON file, or - for standard input: {"method": ..., "params": ...}, or
 only the params: {"name": "read_file", "arguments": {...}}. The response is a result, or
@@ -54,8 +54,8 @@ The exit code is 1 if a hook or the call fails.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Request, "request", "", "`file` with the request")
-	f.StringVar(&o.Response, "response", "", "`file` with the response of the server")
+	f.StringVar(&o.Request, "request", "", "`file` with the request, or - for standard input")
+	f.StringVar(&o.Response, "response", "", "`file` with the response of the server, or - for standard input")
 	f.StringVar(&o.Client, "client", "test", "`name` of the client, for metadata.clientId")
 	f.StringVar(&o.Server, "server", "test", "`name` of the server, for metadata.serverName")
 	f.StringArrayVar(&o.Variables, "set", nil, "set the initial value of a variable: `name=json`")

@@ -45,8 +45,8 @@ func NewInstallCmdWith(host *app.Host, run func(context.Context, *InstallOptions
 		Long: `Add Guideway to the MCP configuration of a client: ` + strings.Join(installClientIDs(), ", ") + `.
 
 Only the entry of Guideway changes; comments, order and layout of the file are kept. The
-previous content is saved in a backup next to the file, and --undo removes the entry.
-Without a client, list all clients with their states.`,
+previous content is saved in a backup next to the file. With --undo, remove the entry, or
+restore the entry that it replaced. Without a client, list all clients with their states.`,
 		Example: `  guideway install
   guideway install claude-desktop --dry-run
   guideway install vscode --scope project
@@ -65,7 +65,7 @@ Without a client, list all clients with their states.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.DryRun, "dry-run", false, "show the change as a diff without writing it")
-	f.BoolVar(&o.Undo, "undo", false, "remove the entry")
+	f.BoolVar(&o.Undo, "undo", false, "remove the entry, or restore the entry that it replaced")
 	f.BoolVar(&o.Force, "force", false, "replace or remove an entry of the same name that starts another program")
 	app.AddJSONFlag(cmd, &o.JSON)
 	app.AddChoiceFlag(cmd, &o.Scope, "scope", string(install.ScopeUser), app.ToStrings(install.ScopeUser, install.ScopeProject), "configuration to change: user or project")
@@ -203,7 +203,7 @@ func planInstall(ctx context.Context, o *InstallOptions, client install.Client, 
 	}
 	change, err := install.Plan(env, client, req, file)
 	if change.Private = install.Scope(o.Scope) == install.ScopeUser; !change.Private && change.Changes() {
-		change.Notes = append(change.Notes, "the path is specific to this machine; check the file before you commit it")
+		change.Notes = append(change.Notes, fmt.Sprintf("the entry starts %s, a path on this computer; before you commit the file, check that the path is right for every user of the project", req.Command))
 	}
 	return change, seen, err
 }

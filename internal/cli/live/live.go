@@ -48,11 +48,12 @@ func Announce(dir string, s Server) (withdraw func(), err error) {
 	}
 	lock := flock.New(name+suffixLock, flock.SetPermissions(0o600))
 	held, err := lock.TryLock()
-	if err == nil && !held {
-		err = errors.New("another server has the same process id")
-	}
 	if err != nil {
 		return nil, announceError(err)
+	}
+	if !held {
+		return nil, guideway.Errorf(guideway.CodeConflict, "announce the server to other processes: another server on the data directory has the same process id, %d", s.PID).
+			WithFix("set a different data directory for one of the two servers")
 	}
 	withdraw = func() {
 		_ = os.Remove(name + suffixServer)

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -41,7 +42,7 @@ exit code is 1 if the states, the calls or the output differ. Use it to test cha
 script or a configuration.
 
 A run is replayed on its own version of the machine, a recording on the current one;
---machine selects another.`,
+--machine selects another machine.`,
 		Example: "  guideway machine run support-desk --demo --record desk.json\n  guideway machine replay desk.json\n  guideway machine replay m_0123456789abcdefghjkmnp --machine ./machines/desk.json",
 		Args:    app.ExactArgs(1, "a run or a recording", "guideway machine replay recording.json"),
 		RunE:    app.RunWithArg(do, o, &o.What),
@@ -93,7 +94,11 @@ func (o *machineReplayOptions) loadRecording(ctx context.Context) (r *driver.Rec
 	}
 	data, err := server.ReadBoundedFile(o.app.Host.Abs(o.What))
 	if err != nil {
-		return nil, nil, guideway.Errorf(guideway.CodeNotFound, "read the recording: %w", err).WithFix("guideway machine run NAME --record FILE, to write one")
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, guideway.Errorf(guideway.CodeNotFound, "there is no recording %s", o.What).
+				WithFix("guideway machine run NAME --record FILE, to write a recording")
+		}
+		return nil, nil, app.ReadError(o.What, err)
 	}
 	err = json.Unmarshal(data, &r)
 	if err == nil && (r == nil || r.Machine == "" || r.Status == "") {
@@ -101,7 +106,7 @@ func (o *machineReplayOptions) loadRecording(ctx context.Context) (r *driver.Rec
 	}
 	if err != nil {
 		return nil, nil, guideway.Errorf(guideway.CodeInvalid, "%s is not a recording of a run: %w", o.What, err).
-			WithFix("guideway machine run NAME --record FILE, to write one; use a file of model answers with guideway machine run --model scripted:FILE")
+			WithFix("guideway machine run NAME --record FILE, to write a recording; use a file of model answers with guideway machine run --model scripted:FILE")
 	}
 	return r, nil, nil
 }
@@ -142,7 +147,7 @@ func (o *machineReplayOptions) writeResult(r *driver.ReplayResult) {
 	host := o.app.Host
 	s := host.OutStyles()
 	u := r.Status.Usage
-	what := fmt.Sprintf("%s, %s, %s", app.Plural(u.States, "state", "states"), app.Plural(u.Calls, "request", "requests"), app.Plural(u.ToolCalls, "tool call", "tool calls"))
+	what := fmt.Sprintf("%s, %s, %s", app.Plural(u.States, "state", "states"), app.Plural(u.Calls, "model call", "model calls"), app.Plural(u.ToolCalls, "tool call", "tool calls"))
 	if len(r.Differences) == 0 {
 		fmt.Fprintf(host.Out, "%s: %s; same as recorded\n", s.Green("ok"), what)
 		return

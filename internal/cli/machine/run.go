@@ -46,13 +46,23 @@ func (l *limitFlags) addFlags(cmd *cobra.Command) {
 	f.IntVar(&l.Tokens, "tokens", 0, "maximum number of tokens, input and output")
 	f.IntVar(&l.ToolCalls, "tool-calls", 0, "maximum number of tool calls in one agent call")
 	f.Float64Var(&l.Cost, "cost", 0, "maximum cost, in the currency of the configured prices")
-	f.StringVar(&l.Time, "time", "", "maximum working time, such as `30m`")
+	f.StringVar(&l.Time, "time", "", "maximum working time as a `duration`, such as 30m")
 }
 
 // parseLimits returns the budgets of the flags.
 func (l *limitFlags) parseLimits() (engine.Limits, error) {
 	const millionths = 1e6
 	out := engine.Limits{States: l.States, Calls: l.Calls, Tokens: l.Tokens, ToolCalls: l.ToolCalls, Cost: int64(l.Cost * millionths)}
+	for _, limit := range []struct {
+		flag  string
+		value float64
+	}{
+		{"states", float64(l.States)}, {"calls", float64(l.Calls)}, {"tokens", float64(l.Tokens)}, {"tool-calls", float64(l.ToolCalls)}, {"cost", l.Cost},
+	} {
+		if limit.value < 0 {
+			return out, guideway.Errorf(guideway.CodeInvalid, "--%s %v is negative", limit.flag, limit.value).WithFix("--%s 10", limit.flag)
+		}
+	}
 	if l.Time == "" {
 		return out, nil
 	}
@@ -172,11 +182,11 @@ func runMachineRun(ctx context.Context, o *machineRunOptions) error {
 }
 
 // askInputs asks at the terminal for missing inputs of the machine. With --json or without
-// a terminal, starting the run returns the error about missing inputs.
+// a terminal, a missing input is an error.
 func (o *machineRunOptions) askInputs(ctx context.Context, one *server.ResolvedMachine, inputs map[string]json.RawMessage) error {
 	host := o.app.Host
 	if o.JSON || !host.InTerminal || !host.OutTerminal {
-		return nil
+		return checkInputs(one, inputs)
 	}
 	t := app.NewPrompter(host)
 	for i := range one.Definition.Inputs {
@@ -191,6 +201,18 @@ func (o *machineRunOptions) askInputs(ctx context.Context, one *server.ResolvedM
 		}
 		if text = strings.TrimSpace(text); text != "" {
 			inputs[in.Name] = quoteJSON(text)
+		}
+	}
+	return nil
+}
+
+// checkInputs returns an error if an input without a default is missing.
+func checkInputs(one *server.ResolvedMachine, inputs map[string]json.RawMessage) error {
+	for i := range one.Definition.Inputs {
+		in := &one.Definition.Inputs[i]
+		if _, given := inputs[in.Name]; !given && !in.Optional && in.Default == nil {
+			return guideway.Errorf(guideway.CodeInvalid, "the machine %q needs the input %q, a value of the type %s: %s", one.Definition.Name, in.Name, in.Type, app.OneLine(in.Description)).
+				WithFix("--input %s=VALUE", in.Name)
 		}
 	}
 	return nil

@@ -175,7 +175,7 @@ func newMachineResumeCmd(a *app.App, do func(context.Context, *machineRefOptions
 pause, it continues where it paused, and retries what failed. To raise an exhausted
 budget, set its flag to the new total.`,
 		Example: "  guideway machine resume m_0123456789abcdefghjkmnp --states 400",
-		Args:    app.ExactArgs(1, "one run", "guideway machine status"),
+		Args:    app.ExactArgs(1, "one run", "guideway machine status, to list the runs"),
 		RunE:    app.RunWithArg(do, o, &o.Run),
 	}
 	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from now on, as for guideway machine run")
@@ -202,9 +202,9 @@ func newMachineCancelCmd(a *app.App, do func(context.Context, *machineRefOptions
 	cmd := &cobra.Command{
 		Use: "cancel RUN", Short: "Cancel a run",
 		Long: `End a run and its sub-machines permanently. Their events are kept. A command at
-a terminal is recorded as a person's, and an agent cannot fork the run afterwards.`,
+a terminal is recorded as a person's action, and an agent cannot fork the run afterwards.`,
 		Example: "  guideway machine cancel m_0123456789abcdefghjkmnp --reason 'not needed any more'",
-		Args:    app.ExactArgs(1, "one run", "guideway machine status"),
+		Args:    app.ExactArgs(1, "one run", "guideway machine status, to list the runs"),
 		RunE:    app.RunWithArg(do, o, &o.Run),
 	}
 	cmd.Flags().StringVar(&o.Reason, "reason", "", "reason, recorded with the run")
@@ -232,12 +232,12 @@ func newMachineForkCmd(a *app.App, do func(context.Context, *machineRefOptions) 
 differently from there. Recorded answers of models and tools are reused. The existing run
 is not changed. "guideway machine show RUN" lists the events.
 
-The fork stops before the first human approval of the existing run, and starts a
-sub-machine in progress again. Only a person can fork a run that a person cancelled:
+The fork stops before the first human approval of the existing run, and restarts a
+sub-machine that is in progress. Only a person can fork a run that a person cancelled:
 at a terminal, the command asks for the passphrase of "guideway runs approve", and the
 fork keeps the approvals.`,
 		Example: "  guideway machine fork m_0123456789abcdefghjkmnp --seq 12 --model openai:gpt-4.1",
-		Args:    app.ExactArgs(1, "one run", "guideway machine status"),
+		Args:    app.ExactArgs(1, "one run", "guideway machine status, to list the runs"),
 		RunE:    app.RunWithArg(do, o, &o.Run),
 	}
 	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "last `event` to copy (default: the last one before the end)")

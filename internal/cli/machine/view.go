@@ -122,7 +122,7 @@ func errorText(f *engine.RunError) string {
 // usageText returns the usage of a run as text.
 func usageText(s engine.Usage) string {
 	const millionths = 1e6
-	text := fmt.Sprintf("%s, %d input and %d output tokens", app.Plural(s.Calls, "call", "calls"), s.Tokens.Input, s.Tokens.Output)
+	text := fmt.Sprintf("%s, %d input and %d output tokens", app.Plural(s.Calls, "model call", "model calls"), s.Tokens.Input, s.Tokens.Output)
 	if s.Cost > 0 {
 		text += fmt.Sprintf(", cost %.4f", float64(s.Cost)/millionths)
 	}
@@ -164,7 +164,7 @@ func writeStatus(h *app.Host, s *driver.Status) {
 	if len(s.States) > 0 {
 		fmt.Fprintf(h.Out, "States: %s\n", app.OneLine(strings.Join(s.States, " → ")))
 	}
-	used := fmt.Sprintf("%s, %d input and %d output tokens", app.Plural(s.Usage.Calls, "call", "calls"), s.Usage.Input, s.Usage.Output)
+	used := fmt.Sprintf("%s, %d input and %d output tokens", app.Plural(s.Usage.Calls, "model call", "model calls"), s.Usage.Input, s.Usage.Output)
 	if s.Usage.ToolCalls > 0 {
 		used += ", " + app.Plural(s.Usage.ToolCalls, "tool call", "tool calls")
 	}
@@ -173,7 +173,7 @@ func writeStatus(h *app.Host, s *driver.Status) {
 	}
 	fmt.Fprintf(h.Out, "Used: %s\n", used)
 	if s.Unknown != "" {
-		fmt.Fprintf(h.Out, "Unknown: %s\n", app.OneLine(s.Unknown))
+		fmt.Fprintf(h.Out, "Outcome unknown: %s\n", app.OneLine(s.Unknown))
 	}
 	writePause(h, s)
 	if waiting := waitingRun(s); waiting != nil {
@@ -214,7 +214,7 @@ func nextCommand(s *driver.Status) string {
 	case at.Asks != nil:
 		return "guideway machine input " + s.RunID + " VALUE"
 	case at.Pause != nil && at.Pause.Code == engine.ErrorKindUnknownOutcome:
-		return "guideway machine input " + s.RunID + " --outcome retry, done or failed"
+		return "guideway machine input " + s.RunID + " --outcome {retry|done|failed}"
 	case at.Pause != nil && at.Pause.Code == engine.PauseBudget:
 		budget := at.Pause.Budget
 		if budget == "toolCalls" {

@@ -59,7 +59,7 @@ func (f File) readGuesses() (guessCount, error) {
 	}
 	if err != nil {
 		return g, guideway.Errorf(guideway.CodeUnavailable, "the number of wrong passphrases in %s cannot be read: %w", f.guessPath(), err).
-			WithFix("remove %s, if you are sure that nobody tried to guess the passphrase", f.guessPath())
+			WithFix("remove %s, if you are sure that there was no attempt to guess the passphrase", f.guessPath())
 	}
 	return g, nil
 }

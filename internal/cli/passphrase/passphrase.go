@@ -120,8 +120,8 @@ func (f File) Check(ctx context.Context, passphrase string) error {
 // Set stores a new passphrase. If one is set, old must match it and counts as a guess. A
 // passphrase that is too short returns CodeInvalid.
 func (f File) Set(ctx context.Context, old, passphrase string) error {
-	if n := utf8.RuneCountInString(passphrase); n < MinLength {
-		return guideway.Errorf(guideway.CodeInvalid, "the passphrase is too short: %d characters", n).
+	if utf8.RuneCountInString(passphrase) < MinLength {
+		return guideway.Errorf(guideway.CodeInvalid, "the passphrase has fewer than %d characters", MinLength).
 			WithFix("use at least %d characters, such as several words", MinLength)
 	}
 	if err := atomicfile.MakeDir(filepath.Dir(f.Path)); err != nil {

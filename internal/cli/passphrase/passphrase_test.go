@@ -91,7 +91,7 @@ func TestFileIsSaltedHash(t *testing.T) {
 func TestChangePassphrase(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	requireError(t, d.Set(t.Context(), "", "seven77"), guideway.CodeInvalid, "too short")
+	requireError(t, d.Set(t.Context(), "", "seven77"), guideway.CodeInvalid, "fewer than 8 characters")
 	d.setPassphrase(t)
 	requireError(t, d.Set(t.Context(), "", "another one"), guideway.CodeForbidden, "incorrect passphrase")
 	requireError(t, d.Set(t.Context(), "wrong", "another one"), guideway.CodeForbidden, "incorrect passphrase")

@@ -37,7 +37,7 @@ names of the tool, upstream, client or hook graphs, or in the error.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Filter.Words = args
 			if o.Limit < 1 || o.Limit > 10_000 {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "the limit %d is not between 1 and 10000", o.Limit).WithFix("--limit 50")}
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--limit %d is not between 1 and 10000", o.Limit).WithFix("--limit 50")}
 			}
 			return run(cmd.Context(), o)
 		},

@@ -113,7 +113,7 @@ func (r *answersReader) readRoot(root *doc.Node) {
 		case "skips":
 			r.readMembers(m.Value, r.readSkip)
 		default:
-			r.addError(m.Value, "use context, outputs, notes, sets, answers and skips", "unknown member %q", m.Key)
+			r.addError(m.Value, "use one of: context, outputs, notes, sets, answers, skips", "unknown member %q", m.Key)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func (r *answersReader) checkObject(n *doc.Node, what string) bool {
 func (r *answersReader) readMembers(n *doc.Node, read func(id string, n *doc.Node, one bool)) {
 	for _, m := range n.Members {
 		if !r.course.ExpectedInput(m.Key).Known {
-			r.addError(m.Value, "the ids are "+strings.Join(r.course.ExpectedInputIDs(), ", "), "the workflow takes no input with the id %q", m.Key)
+			r.addError(m.Value, "use one of: "+strings.Join(r.course.ExpectedInputIDs(), ", "), "the workflow takes no input with the id %q", m.Key)
 			continue
 		}
 		if m.Value.Kind != doc.Array {
@@ -146,9 +146,22 @@ func (r *answersReader) readMembers(n *doc.Node, read func(id string, n *doc.Nod
 	}
 }
 
+// placeFix returns the fix for input in the wrong member: it names the member for the input
+// of id.
+func (r *answersReader) placeFix(id string) string {
+	switch in := r.course.ExpectedInput(id); {
+	case in.Output:
+		return fmt.Sprintf("write the output of %q in \"outputs\"", id)
+	case len(in.Options) > 0:
+		return fmt.Sprintf("write the answer to %q in \"answers\"", id)
+	default:
+		return fmt.Sprintf("remove %q: only \"sets\" may contain the id", id)
+	}
+}
+
 func (r *answersReader) readOutput(id string, n *doc.Node, same bool) {
 	if !r.course.ExpectedInput(id).Output {
-		r.addError(n, "answer a gate in \"answers\"", "%q takes no output", id)
+		r.addError(n, r.placeFix(id), "%q takes no output", id)
 		return
 	}
 	text := n.Text
@@ -187,7 +200,7 @@ func (r *answersReader) readNote(id string, n *doc.Node, same bool) {
 func (r *answersReader) readSkip(id string, n *doc.Node, same bool) {
 	switch {
 	case !r.course.ExpectedInput(id).Skippable:
-		r.addError(n, "write the output of the step in \"outputs\"", "%q cannot be skipped: it is not an optional step or phase", id)
+		r.addError(n, r.placeFix(id), "%q cannot be skipped: it is not an optional step or phase", id)
 	case n.Kind != doc.String:
 		r.addError(n, "write the reason as a string", "the reason for skipping %q is a value of type %s", id, n.Kind)
 	default:
@@ -206,7 +219,7 @@ func (r *answersReader) readGateAnswer(id string, n *doc.Node, same bool) {
 	}
 	switch {
 	case len(options) == 0:
-		r.addError(n, "write the output of the step in \"outputs\"", "%q is not a gate", id)
+		r.addError(n, r.placeFix(id), "%q is not a gate", id)
 	case n.Kind != doc.String || !slices.Contains(options, text):
 		r.addError(n, "write "+strings.Join(options, " or "), "the gate of %q has no option %s", id, walk.FormatValue(n.Any()))
 	case same && slices.Contains(gate.Repeating, n.Text):

@@ -31,9 +31,9 @@ func NewRunCmd(a *app.App, run func(context.Context, *RunOptions) error) *cobra.
 	cmd := &cobra.Command{
 		Use:   "run {ID|FILE}",
 		Short: "Run a workflow interactively",
-		Long: `Run a workflow at the terminal with the engine that agents use. It shows one step at a
-time, checks the output, and asks at gates and for the variables that conditions need.
-The run is not saved.
+		Long: `Run a workflow at the terminal with the engine that agents use. The command shows one
+step at a time, checks the output, and asks for the answers to gates and for the variables
+that conditions need. The run is not saved.
 
 With --answers, the answers are read from a YAML or JSON file:
 
@@ -81,7 +81,7 @@ func (o *RunOptions) checkOptions() error {
 			return err
 		}
 	}
-	switch host := o.app.Host; {
+	switch {
 	case o.Answers == "-" && o.Name == "-":
 		return guideway.Errorf(guideway.CodeInvalid, "the definition and the answers cannot both be read from standard input").
 			WithFix("guideway run - --answers answers.yaml")
@@ -93,9 +93,6 @@ func (o *RunOptions) checkOptions() error {
 	case o.Name == "-":
 		return guideway.Errorf(guideway.CodeInvalid, "a definition from standard input requires --answers").
 			WithFix("guideway run - --answers answers.yaml")
-	case !host.InTerminal || !host.OutTerminal:
-		return guideway.Errorf(guideway.CodeInvalid, "the input or the output is not a terminal").
-			WithFix("guideway run %s --answers answers.yaml", o.Name)
 	default:
 		return nil
 	}
@@ -106,6 +103,10 @@ func RunRun(ctx context.Context, o *RunOptions) error {
 	def, err := o.app.FindDefinition(ctx, o.Name)
 	if err != nil {
 		return err
+	}
+	if o.Answers == "" && (!host.InTerminal || !host.OutTerminal) {
+		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "guideway run without --answers requires a terminal, but the input or the output is not a terminal").
+			WithFix("guideway run %s --answers answers.yaml", o.Name)}
 	}
 	w := &walk.Walk{Def: def, Workflow: walk.NewWorkflowView(def), Vars: map[string]any{}}
 	var v walk.View = &walk.TextView{TextPrinter: app.NewTextPrinter(host, host.Out)}

@@ -113,12 +113,12 @@ func (s *scriptedPlayer) countRequest(pos engine.Position) int {
 
 // missingAnswerError returns the error for an answer that the file lacks.
 func (s *scriptedPlayer) missingAnswerError(pos engine.Position, n, have int, key, example string) error {
-	what := map[string]string{"outputs": "an output", "answers": "an answer"}[key]
+	what := map[string]string{"outputs": "output", "answers": "answer"}[key]
 	if have == 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: %s lacks %s", walk.DescribePosition(pos), s.answers.file, what).
+		return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: %s has no %s for %q", walk.DescribePosition(pos), s.answers.file, what, pos.ID).
 			WithFix("add to %q: %s: %s", key, pos.ID, example)
 	}
-	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it needs %s for the %s time, and %s has %d",
+	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it needs an %s for the %s time, but %s has only %d",
 		walk.DescribePosition(pos), what, walk.FormatOrdinal(n+1), s.answers.file, have).WithFix("add a value to the list of %q in %q", pos.ID, key)
 }
 

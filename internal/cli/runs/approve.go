@@ -29,14 +29,15 @@ func NewRunsApproveCmd(a *app.App, do func(context.Context, *RunsApproveOptions)
 	o := &RunsApproveOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "approve {RUN|--set-passphrase}",
-		Short: "Answer the gate of a run as a human",
+		Short: "Answer the gate of a run as a person",
 		Long: `Answer the gate that a run waits at. The command shows the gate and asks
 for your passphrase, an answer and a note. If the gate requires human approval, an
 answer of an agent is refused.
 
 Approval at a terminal is disabled until you set a passphrase with --set-passphrase;
 changing it requires the current one. The passphrase is read only from a terminal, never
-from a flag, a variable or a file. Wrong attempts delay the next one.`,
+from a flag, a variable or a file. A wrong attempt delays the next
+attempt.`,
 		Example: `  guideway runs approve --set-passphrase
   guideway runs list --needs-approval
   guideway runs approve r_06bmyb2ad4ft47c6abwmtxs`,

@@ -26,7 +26,7 @@ func NewRunsExportCmd(a *app.App, run func(context.Context, *RunsExportOptions) 
 		Use:   "export {RUN|--salvage DIR}",
 		Short: "Export a run",
 		Long: `Export a run as one JSON document with all its events and its definition.
-"guideway runs import" imports it on this or another machine.
+"guideway runs import" imports it on this or another computer.
 
 With --salvage, recover all readable data of a damaged store into a directory: a bundle
 for each run, up to the first event that is lost or altered, and the session documents.

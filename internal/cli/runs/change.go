@@ -81,8 +81,8 @@ func NewRunsAbortCmd(a *app.App, run func(context.Context, *RunsAbortOptions) er
 		Use:   "abort RUN",
 		Short: "Abort a run",
 		Long: `Abort a run permanently. Its events are kept; "guideway runs fork" continues from one
-of them in a new run. A command at a terminal is recorded as a person's, and an agent
-cannot fork the run afterwards.`,
+of them in a new run. A command at a terminal is recorded as a person's action, and an
+agent cannot fork the run afterwards.`,
 		Example:           `  guideway runs abort r_06bmyb2ad4ft47c6abwmtxs --reason "done by hand"`,
 		Args:              exactlyOneRun("abort"),
 		ValidArgsFunction: completeRuns(a, acceptsCommands),

@@ -5,6 +5,7 @@ import "github.com/guideway-dev/guideway/internal/cli/app"
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -18,8 +19,8 @@ func NewRunsCmd(a *app.App) *cobra.Command {
 		Use:   "runs",
 		Short: "List, inspect and resume runs",
 		Long: `A run is one execution of a workflow by an agent. Runs are durable: they survive the
-conversation, the process and the machine. The definition of a run is fixed, and any
-alteration of its history is detected.
+end of the conversation and of the process, and a restart of the computer. The definition
+of a run is fixed, and any alteration of its history is detected.
 
 RUN is the id of a run; "guideway runs list" prints the ids.`,
 		Example: `  guideway runs list
@@ -62,6 +63,9 @@ func userError(err error) error {
 	out := guideway.Errorf(refusal.Code, "%s", text)
 	switch refusal.Rule {
 	case run.RuleUnknownRun, run.RuleUnknownHandle:
+		if refusal.Rule == run.RuleUnknownRun && refusal.Code == guideway.CodeNotFound {
+			out = guideway.Errorf(refusal.Code, "there is no run %q", fmt.Sprint(refusal.Given))
+		}
 		return out.WithFix("guideway runs list")
 	case engine.RuleEnded:
 		return out.WithFix("guideway runs fork %s", refusal.RunID)

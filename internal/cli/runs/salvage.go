@@ -45,7 +45,7 @@ func (o *RunsExportOptions) salvageStore(ctx context.Context) error {
 	}
 	key := readKey(cfg)
 	if key == nil {
-		fmt.Fprintf(host.Err, "The key file %s cannot be read: the integrity of the events is not verified.\n", cfg.Journal.KeyFile)
+		fmt.Fprintf(host.Err, "There is no valid key in %s: the integrity of the events is not verified.\n", cfg.Journal.KeyFile)
 	}
 	for _, problem := range found.Problems {
 		fmt.Fprintf(host.Err, "lost: %s\n", app.OneLine(problem))
@@ -70,8 +70,8 @@ func (o *RunsExportOptions) salvageStore(ctx context.Context) error {
 	if err := writeRescuedDocuments(host, found, dir, o.Force); err != nil {
 		return err
 	}
-	fmt.Fprintf(host.Out, "%s, %d complete, and %s: %s\n", app.Plural(len(runs), "run", "runs"), whole,
-		app.Plural(len(found.Documents), "session document", "session documents"), o.Salvage)
+	fmt.Fprintf(host.Out, "Recovered in %s: %s (%d complete) and %s\n", o.Salvage, app.Plural(len(runs), "run", "runs"), whole,
+		app.Plural(len(found.Documents), "session document", "session documents"))
 	if written > 0 {
 		fmt.Fprintln(host.Out, "After the store is repaired, to import a run: guideway runs import FILE")
 	}
@@ -142,11 +142,11 @@ func (r *rescuedRun) truncateAtBreak(key run.Key, events []run.Event) string {
 	for i, e := range events {
 		if e.Seq != int64(i)+1 {
 			r.events = events[:i]
-			return fmt.Sprintf("event %d and all later events are lost", i+1)
+			return fmt.Sprintf("event %d is lost, and all later events are omitted", i+1)
 		}
 		if key != nil && !bytes.Equal(e.MAC, key.Chain(r.record.ID, mac, e)) {
 			r.events = events[:i]
-			return fmt.Sprintf("event %d was altered; this and all later events are omitted", e.Seq)
+			return fmt.Sprintf("event %d was altered; events %d and later are omitted", e.Seq, e.Seq)
 		}
 		mac = e.MAC
 	}

@@ -2,8 +2,10 @@ package server
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -124,7 +126,11 @@ func (m *MachineModels) newModel(e config.Model) (driver.SelectedModel, error) {
 	case config.ProviderScripted:
 		data, err := ReadBoundedFile(m.Host.Abs(e.Model))
 		if err != nil {
-			return out, guideway.Errorf(guideway.CodeNotFound, "read the answers of the scripted model: %w", err)
+			code := guideway.CodeUnavailable
+			if errors.Is(err, fs.ErrNotExist) {
+				code = guideway.CodeNotFound
+			}
+			return out, guideway.Errorf(code, "read the answers of the scripted model: %w", err).WithFix("name a readable file: scripted:FILE")
 		}
 		if out.Model, err = ScriptedModel(data); err != nil {
 			return out, err

@@ -86,7 +86,7 @@ func listenTCP(ctx context.Context, address string) (net.Listener, error) {
 			WithFix("guideway serve --listen 127.0.0.1:0")
 	}
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "listen: %w", err).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "start the HTTP server: %w", err).
 			WithFix("guideway serve --listen 127.0.0.1:3000")
 	}
 	return listener, nil
@@ -113,6 +113,6 @@ func writeConnectHelp(a *app.App, cfg *config.Config, addr net.Addr, cat *catalo
 		fmt.Fprintf(out, "\n%s about definitions: guideway doctor\n", app.Plural(n, "diagnostic", "diagnostics"))
 	}
 	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(cfg.AllowedHosts) == 0 {
-		fmt.Fprintf(out, "\nwarning: %s can be reached from outside this machine, but only requests to loopback names are answered; allow other names with --allowed-host\n", addr)
+		fmt.Fprintf(out, "\nwarning: %s can be reached from other computers, but only requests to loopback names are answered; allow other names with --allowed-host\n", addr)
 	}
 }

@@ -193,7 +193,7 @@ func NewSessionsShowCmd(a *app.App, run func(context.Context, *SessionsShowOptio
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
 			if o.Log && o.Path != "" {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--log and --path cannot be combined").WithFix("use one of them")}
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--log and --path cannot be combined").WithFix("omit --log, or omit --path")}
 			}
 			return run(cmd.Context(), o)
 		},
@@ -281,6 +281,10 @@ func runSessionsDelete(ctx context.Context, o *SessionsDeleteOptions) error {
 			return app.UsageError{Err: err}
 		}
 		if o.Undo {
+			if name.Workflow == "" {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--undo requires the workflow of the deleted document, because the id %q alone does not identify the document", name.ID).
+					WithFix("guideway sessions delete --undo WORKFLOW/%s", name.ID)}
+			}
 			if name.Project == "" {
 				name.Project = d.here // a deleted document cannot be looked up to find its project
 			}

@@ -37,7 +37,7 @@ that can only start programs. All messages are forwarded in both directions.
 Without --url, connect to the server of this data directory, or to the default address of
 "guideway serve". The token of that server is found automatically, and sent after the server
 has proven that it has the token too. For another server use --url with --token, or with the
-variable GUIDEWAY_TOKEN, which other users of this machine cannot see.`,
+variable GUIDEWAY_TOKEN, which other users of this computer cannot see.`,
 		Example: `  guideway connect
   GUIDEWAY_TOKEN=... guideway connect --url https://example.com/mcp`,
 		Args: app.NoArgs,
@@ -95,7 +95,7 @@ func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (up
 	}
 	if _, err := os.Stat(cfg.TokenFile); err != nil { // a running server has created the token file
 		if opts.Token != "" {
-			return opts, guideway.Errorf(guideway.CodeUnavailable, "no server has run on the data directory %s", cfg.DataDir).
+			return opts, guideway.Errorf(guideway.CodeUnavailable, "the server for the token is unknown: there is no readable token file %s of a local server", cfg.TokenFile).
 				WithFix("name the server for the token: guideway connect --url %s; or %s", opts.URL, opts.Start)
 		}
 		return opts, nil

@@ -128,7 +128,7 @@ func checkSource(r sourcescmd.SourceRow) Check {
 	switch {
 	case r.State == catalog.SourceFailed:
 		c.Status, c.Message = CheckFail, r.Location+": "+r.Error
-		c.Fix = "make the source readable"
+		c.Fix = "make the location of the source a readable directory"
 		if r.Trust == catalog.TrustRemote {
 			c.Fix = "guideway sources sync " + r.Name + ", to try again"
 		}
@@ -199,7 +199,11 @@ func checkUser() Check {
 // checkToken checks the token file without creating one.
 func checkToken(cfg *config.Config) Check {
 	c := Check{Name: "token", Status: CheckOK, Message: cfg.TokenFile}
-	if _, err := os.Lstat(cfg.TokenFile); errors.Is(err, fs.ErrNotExist) || cfg.TokenFile == "" {
+	if cfg.TokenFile == "" {
+		c.Message = "not checked: the data directory is unknown"
+		return c
+	}
+	if _, err := os.Lstat(cfg.TokenFile); errors.Is(err, fs.ErrNotExist) {
 		c.Message += " (missing; created by guideway serve)"
 		return c
 	}
@@ -232,11 +236,11 @@ func CheckServer(ctx context.Context, cfg *config.Config) Check {
 	case ours:
 		c.Message = "Guideway answers at " + url
 	case refusedConnection(err):
-		c.Message = "no server at " + url + " (to start one: guideway serve; local clients need none)"
+		c.Message = "no server at " + url + " (to start a server: guideway serve; local clients need no server)"
 	default:
 		c.Status, c.Message = CheckWarn, "the server at "+url+" is not Guideway"
 		if err != nil {
-			c.Message += ": " + err.Error()
+			c.Message = "the server at " + url + " does not answer: " + err.Error()
 		}
 		c.Fix = "guideway serve --listen 127.0.0.1:3001, or stop the other program"
 	}

@@ -35,7 +35,7 @@ func checkDataFiles(cfg *config.Config) Check {
 // and can change those of other users. A file of this user may be read-only, as the objects
 // of a git repository are.
 func checkConfigFiles(cfg *config.Config) Check {
-	c := checkDirectory("config directory", cfg.Dirs.Config, "created on first use")
+	c := checkDirectory("config directory", cfg.Dirs.Config, "created when needed")
 	if c.Status != CheckOK {
 		return c
 	}

@@ -100,8 +100,8 @@ func (t *selfTest) checkBundled(ctx context.Context) (string, error) {
 		return "", guideway.Errorf(guideway.CodeInternal, "read the list of workflows: %w", err)
 	}
 	if len(answer.Diagnostics) > 0 || len(answer.Definitions) == 0 {
-		return "", guideway.Errorf(guideway.CodeInternal, "%d bundled workflows load, with %s",
-			len(answer.Definitions), app.Plural(len(answer.Diagnostics), "diagnostic", "diagnostics"))
+		return "", guideway.Errorf(guideway.CodeInternal, "the list of bundled workflows has %s and %s",
+			app.Plural(len(answer.Definitions), "workflow", "workflows"), app.Plural(len(answer.Diagnostics), "diagnostic", "diagnostics"))
 	}
 	return fmt.Sprintf("%d bundled workflows, all load", len(answer.Definitions)), nil
 }

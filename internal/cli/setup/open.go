@@ -40,7 +40,7 @@ asks for it, because the link gives the same permissions.`,
 		Args: app.NoArgs,
 		RunE: app.RunWith(run, o, a.Host.RequireTerminal),
 	}
-	cmd.Flags().BoolVar(&o.Browser, "browser", false, "open the link in a browser; other users of this machine may see it briefly")
+	cmd.Flags().BoolVar(&o.Browser, "browser", false, "open the link in a browser; other users of this computer may see the link briefly")
 	return cmd
 }
 
@@ -67,7 +67,7 @@ func RunOpen(ctx context.Context, o *OpenOptions) error {
 	}
 	if !accepted {
 		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s does not accept a login link made with the secrets in %s: the server was started with another key file", address, app.UserSecretsDir(cfg)).
-			WithFix("use the key file of the server: --journal-key-file, or journal.keyFile in guideway.json for both")
+			WithFix("use the same key file for the server and for this command: --journal-key-file, or journal.keyFile in guideway.json")
 	}
 	fmt.Fprintf(o.app.Host.Out, "%s\n", link)
 	fmt.Fprintln(o.app.Host.Err, "The link is valid once, for five minutes.")

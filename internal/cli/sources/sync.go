@@ -89,12 +89,16 @@ func runSourcesSync(ctx context.Context, o *syncOptions) error {
 // selectSources returns the named sources, or all remote sources.
 func (o *syncOptions) selectSources(sources []catalog.Source) ([]catalog.Source, error) {
 	var chosen []catalog.Source
-	known := map[string]bool{}
+	known, blocked := map[string]bool{}, map[string]bool{}
 	for _, source := range sources {
 		info := source.Info().WithLevel()
 		_, follows := source.(catalog.Syncer)
 		_, fails := source.(*catalog.FailedSource)
-		if !follows && !fails || info.Level == catalog.LevelBlocked {
+		if !follows && !fails {
+			continue
+		}
+		if info.Level == catalog.LevelBlocked {
+			blocked[info.Name] = true
 			continue
 		}
 		known[info.Name] = true
@@ -103,8 +107,12 @@ func (o *syncOptions) selectSources(sources []catalog.Source) ([]catalog.Source,
 		}
 	}
 	for _, name := range o.Names {
+		if blocked[name] {
+			return nil, guideway.Errorf(guideway.CodeForbidden, "the source %q is blocked", name).
+				WithFix("change the trust level of the source in the setting workflows.trust")
+		}
 		if !known[name] {
-			return nil, guideway.Errorf(guideway.CodeNotFound, "there is no remote source %q, or it is blocked", name).WithFix("guideway sources")
+			return nil, guideway.Errorf(guideway.CodeNotFound, "there is no remote source %q", name).WithFix("guideway sources")
 		}
 	}
 	return chosen, nil

@@ -78,7 +78,7 @@ func ownToolsets() []string {
 func (o *tokenCreateOptions) checkOptions() error {
 	for _, name := range o.Allow.Toolsets {
 		if !slices.Contains(ownToolsets(), name) {
-			return guideway.Errorf(guideway.CodeInvalid, "Guideway has no toolset %q", name).
+			return guideway.Errorf(guideway.CodeInvalid, "%q is not a toolset that a token can allow", name).
 				WithFix("use %s; for upstreams use --upstream, --project and --tool", strings.Join(ownToolsets(), ", "))
 		}
 	}

@@ -24,7 +24,7 @@ func NewTokenCmd(a *app.App) *cobra.Command {
 "mcp" is valid for /mcp, where the client sees and calls only what the token allows:
 upstreams, projects, single tools and toolsets of Guideway. These scopes are valid for
 /api: "read" reads your runs, session documents and definitions, "contents" also contexts,
-checkpoints and recorded requests, "approve" answers gates as a human, and "manage" changes
+checkpoints and recorded requests, "approve" answers gates as a person, and "manage" changes
 upstreams, which can start any program. The scope "registry" is valid for
 /registry only. Do not store tokens of the scopes "approve" and "manage" where an agent can
 use them.`,
@@ -139,7 +139,7 @@ func runTokenShow(_ context.Context, o *app.NameOptions) error {
 	}
 	i := slices.IndexFunc(list, func(t auth.NamedToken) bool { return t.Name == o.Name })
 	if i < 0 {
-		return guideway.Errorf(guideway.CodeNotFound, "there is no token named %q", o.Name).WithFix("guideway token list")
+		return guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", o.Name).WithFix("guideway token list")
 	}
 	host, token := o.App.Host, list[i]
 	if o.JSON {

@@ -139,7 +139,7 @@ func selectTools(waiting []gateway.Waiting, names []string) ([]gateway.Waiting, 
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(waiting, func(w gateway.Waiting) bool { return w.Tool == name }) {
-			return nil, guideway.Errorf(guideway.CodeNotFound, "no change of %q waits for approval", name).WithFix("omit the names to see everything that waits")
+			return nil, guideway.Errorf(guideway.CodeNotFound, "no change of %q waits for approval", name).WithFix("omit the names to see all changes that wait")
 		}
 	}
 	return slices.DeleteFunc(waiting, func(w gateway.Waiting) bool { return !slices.Contains(names, w.Tool) }), nil

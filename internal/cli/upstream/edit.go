@@ -53,7 +53,7 @@ server that the upstream announces.`,
   guideway upstream add crm --url https://example.com/mcp --oauth-client-id me --oauth-client-secret '${keychain:crm}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
-			if len(args) == 0 || dash == 0 || dash > 1 || dash < 0 && len(args) > 1 {
+			if len(args) == 0 || dash == 0 || dash > 1 || dash < 0 && (len(args) > 1 || o.URL == "") {
 				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "one name is required, followed by --url URL, or by -- and a command").
 					WithFix("guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me")}
 			}

@@ -149,7 +149,7 @@ func (o *upstreamImportOptions) writeText(list []importedServer) {
 	for _, s := range list {
 		state := word
 		if !s.Taken {
-			state = "left out"
+			state = "skipped"
 		}
 		fmt.Fprintf(host.Out, "%s  (%s)  %s\n", app.OneLine(s.Name), s.Client, state)
 		for _, note := range s.Notes {

@@ -51,7 +51,7 @@ func (c stepsView) isLoop(id string) bool {
 func (c stepsView) formatAnswer(e engine.Event) string {
 	switch {
 	case e.Option == engine.OptionSkip:
-		return "pass over"
+		return "skip"
 	case e.Option == engine.OptionConfirm && c.isLoop(e.Step):
 		return "begin"
 	default:

@@ -381,7 +381,7 @@ func (t *Terminal) addNote(pos engine.Position, text string) {
 
 func (t *Terminal) setVariable(w *Walk, pos engine.Position, pair string) {
 	if pos.Kind == engine.PositionGate {
-		fmt.Fprintln(t.Out, "A gate accepts only an answer.")
+		fmt.Fprintln(t.Out, ":set is not available at a gate, which accepts only an answer.")
 		return
 	}
 	name, text, err := app.ParsePair(pair, "")

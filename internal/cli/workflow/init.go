@@ -15,6 +15,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/evidence/checksfile"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 	"github.com/guideway-dev/guideway/internal/run/project"
 	"github.com/spf13/cobra"
 )
@@ -199,7 +200,7 @@ func (o *InitOptions) writeFile(answer *initAnswer, file, text string, force boo
 	case guideway.ErrorCode(err) == guideway.CodeConflict && isFile(path):
 		answer.Existing = append(answer.Existing, file)
 	default:
-		return guideway.Errorf(guideway.CodeUnavailable, "create %s: %w", file, err).WithFix("run guideway init in a writable directory")
+		return guideway.Errorf(guideway.CodeUnavailable, "cannot create %s: %w", file, safeopen.Cause(err)).WithFix("run guideway init in a writable directory")
 	}
 	return nil
 }
@@ -232,9 +233,9 @@ func (a *initAnswer) writeText(host *app.Host, next [][2]string) {
 // nextSteps returns the next commands for a new workflow with their descriptions.
 func nextSteps(file, dir string) [][2]string {
 	return [][2]string{
-		{"show " + file, "show its steps"},
-		{"run " + file, "run it interactively"},
-		{"validate " + dir, "check it after a change"},
+		{"show " + file, "show the steps"},
+		{"run " + file, "run the example interactively"},
+		{"validate " + dir, "check the workflows after a change"},
 		{"list", "list all workflows, those of the project included"},
 	}
 }
@@ -242,10 +243,10 @@ func nextSteps(file, dir string) [][2]string {
 // nextMachineSteps returns the next commands for a new agent machine.
 func nextMachineSteps(file, dir string) [][2]string {
 	return [][2]string{
-		{"machine run " + file + " --demo", "run it with its recording"},
-		{"show " + file, "show its agents and states"},
-		{"validate " + dir, "check it after a change"},
-		{"machine approve example", "allow it to run by name, also for agents"},
+		{"machine run " + file + " --demo", "run the example with its recording"},
+		{"show " + file, "show the agents and states"},
+		{"validate " + dir, "check the machine after a change"},
+		{"machine approve example", "allow the machine to run by name, also for agents"},
 	}
 }
 

@@ -178,7 +178,7 @@ func (v *showText) writeWorkflow(f app.LoadedDefinition) {
 	fmt.Fprintf(v.Out, "%s %s\n", s.Bold(app.OneLine(f.Name)), s.Faint(fmt.Sprintf("%s %s (%s, %s)", f.ID, f.Version, f.Dialect, app.OneLine(f.Path()))))
 	v.PrintText("", f.Description)
 	if f.Entry != nil && f.Entry.Stale {
-		fmt.Fprintf(v.Out, "%s the file no longer loads; this is the last valid version\n", s.Yellow("warning:"))
+		fmt.Fprintf(v.Out, "%s the file no longer loads; the last valid version is shown\n", s.Yellow("warning:"))
 	}
 	if f.Entry != nil {
 		v.writeSource(f)
@@ -231,7 +231,7 @@ func (v *showText) writeStep(indent, number string, step showStep) {
 
 func (v *showText) gateText(step showStep) string {
 	if step.Loop != nil {
-		return "confirmation before it starts"
+		return "confirmation before the loop starts"
 	}
 	return "confirmation of the result"
 }

@@ -42,11 +42,11 @@ func NewValidateCmd(a *app.App, run func(context.Context, *ValidateOptions) erro
 		Use:   "validate FILE...",
 		Short: "Check definitions for errors",
 		Long: `Check definitions and print every error and warning with its location and a fix.
-FILE is a definition in YAML or JSON, a directory (the definitions that a source reads
-below it), or - for standard input. Conditions, states, skills and activities of the
-phases dialect and graphs and modules of hooks are checked, too. Agent machines are
-checked together with the script and the roles in their directory, and the checks of a
-project in .guideway/checks.yaml.
+FILE is a definition in YAML or JSON, a directory (all definitions that a source
+would read from it), or - for standard input. Conditions, states, skills and
+activities of the phases dialect and graphs and modules of hooks are checked, too.
+Agent machines are checked together with the script and the roles in their directory,
+and the checks of a project in .guideway/checks.yaml.
 
 The exit code is 3 if a definition has an error, 1 if a file cannot be read, and 0
 if there are only warnings; --strict treats warnings as errors.`,
@@ -154,7 +154,8 @@ func checkLink(h *app.Host, dir, file string) error {
 		return app.ReadError(file, err)
 	}
 	if rel, err := filepath.Rel(root, target); err != nil || !filepath.IsLocal(rel) {
-		return guideway.Errorf(guideway.CodeForbidden, "%s is a link to a file outside %s, and such links are not followed", file, dir)
+		return guideway.Errorf(guideway.CodeForbidden, "%s is a link to a file outside %s, and such links are not followed", file, dir).
+			WithFix("replace the link with a copy of the file")
 	}
 	return nil
 }

@@ -134,7 +134,7 @@ func SystemError(doing, dir string, err error) error {
 		return nil
 	case IsFull(err):
 		return guideway.Errorf(guideway.CodeUnavailable, "%s in %s: %w", doing, dir, Full(err)).
-			WithFix("free space on that disk and try again; no acknowledged change is lost")
+			WithFix("free space on the disk of the directory and try again; no acknowledged change is lost")
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return guideway.Errorf(guideway.CodeUnavailable, "%s: %w", doing, err)
 	}

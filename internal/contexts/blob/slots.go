@@ -22,6 +22,10 @@ func (f *Files) Slot(_ context.Context, key string) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, NoSlot(key)
 	}
+	if errors.Is(err, ErrCorrupt) {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot %s in %s is not a regular file of at most %d bytes", key, f.o.Dir, f.o.MaxBytes).
+			WithFix("restore %s/%s of the blob directory from a backup", slotsDir, key)
+	}
 	return value, f.systemError("read the slot "+key, err)
 }
 

@@ -92,7 +92,7 @@ func (s *Service) Export(ctx context.Context, who guideway.Principal, r ExportRe
 		}
 	}
 	if len(list) == 0 {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "the session %.100q has no checkpoints", r.Session)
+		return nil, guideway.Errorf(guideway.CodeNotFound, "the session %.100q has no checkpoints", r.Session).WithFix("list the checkpoints with: guideway checkpoint list")
 	}
 	b := Bundle{Format: bundleFormat, Version: bundleVersion, ExportedAt: s.currentTime(), Checkpoints: []Bundled{}}
 	for _, rec := range list {
@@ -167,8 +167,8 @@ func readBundle(data []byte) (*Bundle, error) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the file is not a checkpoint bundle: its format is %.40q", b.Format).
 			WithFix("use a file written by `guideway checkpoint export`")
 	case b.Version > bundleVersion:
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the bundle has version %d, but this version of guideway supports versions up to %d", b.Version, bundleVersion).
-			WithFix("use the version of guideway that wrote the bundle, or a later one")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the bundle has version %d, but this version of Guideway supports versions up to %d", b.Version, bundleVersion).
+			WithFix("use the version of Guideway that wrote the bundle, or a later one")
 	case b.Version < 1:
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the bundle has the invalid version %d", b.Version).
 			WithFix("use a file written by `guideway checkpoint export`")

@@ -57,7 +57,7 @@ func (s *Service) deleteSession(ctx context.Context, who guideway.Principal, key
 		}
 		gone = append(gone, fragments...)
 		if len(gone) == 0 {
-			return guideway.Errorf(guideway.CodeNotFound, "the session %.100q has no checkpoints", key.Session)
+			return guideway.Errorf(guideway.CodeNotFound, "the session %.100q has no checkpoints", key.Session).WithFix("list the checkpoints with: guideway checkpoint list")
 		}
 		err = s.removeRecords(ctx, key, gone, Entry{Action: ActionDelete, Client: who.Client, Detail: "the session"})
 		if guideway.ErrorCode(err) == guideway.CodeConflict {

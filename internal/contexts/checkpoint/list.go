@@ -78,7 +78,7 @@ func (r ListRequest) toFilter(who guideway.Principal) (Filter, error) {
 		before, ok := parseCursor(r.Cursor)
 		if !ok {
 			return f, guideway.Errorf(guideway.CodeInvalid, "the cursor does not belong to a checkpoint list").
-				WithFix("pass the nextCursor of the previous page, or omit it")
+				WithFix("pass the nextCursor of the previous page, or omit cursor")
 		}
 		f.Before = &before
 	}

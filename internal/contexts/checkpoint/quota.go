@@ -351,7 +351,7 @@ func (s *Service) Cleanup(ctx context.Context, r CleanupRequest) (Cleaned, error
 		return Cleaned{}, err
 	}
 	if r.OlderThan < 0 || r.KeepLast < 0 {
-		return Cleaned{}, guideway.Errorf(guideway.CodeInvalid, "the age and the number of checkpoints to keep must not be negative")
+		return Cleaned{}, guideway.Errorf(guideway.CodeInvalid, "the age or the number of checkpoints to keep is negative").WithFix("use values of 0 or more")
 	}
 	if r.OlderThan == 0 && r.KeepLast == 0 {
 		return Cleaned{}, guideway.Errorf(guideway.CodeInvalid, "neither an age nor a number of checkpoints to keep is given").

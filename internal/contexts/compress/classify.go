@@ -72,7 +72,7 @@ func (c *Classifier) Classify(key string, value []byte) Verdict {
 // key.
 func (c *Classifier) matchDeclared(key string) (Verdict, bool) {
 	if strings.HasPrefix(key, "_") {
-		return Verdict{Critical, "belongs to the engine", FromEngine}, true
+		return Verdict{Critical, "the name begins with _, which is reserved for the server", FromEngine}, true
 	}
 	if slices.Contains(c.hints.Marks, key) {
 		return Verdict{Critical, "marked critical by the agent", FromMark}, true

@@ -380,7 +380,7 @@ func (c *compression) renderReduced(i int, n *node, r *renderer, left int) *rend
 	if w.value != nil && slices.Equal(w.kept, keep) {
 		return w
 	}
-	note := fmt.Sprintf("[%s %d of %d %s left out; %s]", gapMark, left, n.count, n.pieceNoun(), c.itemRef(i))
+	note := fmt.Sprintf("[%s %d of %d %s omitted; %s]", gapMark, left, n.count, n.pieceNoun(), c.itemRef(i))
 	value := r.appendValue(make([]byte, 0, min(len(n.raw), 4<<10)), n, note)
 	*w = renderedItem{
 		value: value, tokens: itemTokens(c.options.Counter, c.items[i].Key, value), kept: append(w.kept[:0], keep...),

@@ -332,7 +332,7 @@ func TestCompressLog(t *testing.T) {
 	if err := json.Unmarshal(r.Context["serverOutput"], &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"ERROR commit failed: disk full\n\tat store.go:41\n\tat main.go:12\n", "more like it)", "lines left out; ref_"} {
+	for _, want := range []string{"ERROR commit failed: disk full\n\tat store.go:41\n\tat main.go:12\n", "more like it)", "lines omitted; ref_"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in:\n%s", want, got)
 		}
@@ -355,7 +355,7 @@ func TestCompressTable(t *testing.T) {
 	if err := json.Unmarshal(r.Context["products"], &got); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(got.Columns, "id") || got.Same["kind"] != "sample" || len(got.Rows) < 5 || !strings.Contains(string(r.Context["products"]), "rows left out; ref_") {
+	if !slices.Contains(got.Columns, "id") || got.Same["kind"] != "sample" || len(got.Rows) < 5 || !strings.Contains(string(r.Context["products"]), "rows omitted; ref_") {
 		t.Errorf("not a table: %s", r.Context["products"])
 	}
 	if !bytes.Contains(r.Context["products"], []byte(`"row 41"`)) {

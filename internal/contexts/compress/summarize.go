@@ -144,7 +144,7 @@ func (d *sentenceChooser) renderSummary(heading, ref string) (text string, kept 
 		}
 	}
 	if left := len(d.pieces) - kept; left > 0 {
-		fmt.Fprintf(&b, "[%s %d of %d sentences left out; %s]\n", gapMark, left, len(d.pieces), ref)
+		fmt.Fprintf(&b, "[%s %d of %d sentences omitted; %s]\n", gapMark, left, len(d.pieces), ref)
 	}
 	return b.String(), kept
 }

@@ -157,7 +157,7 @@ func checkRule(tool string, rule config.UpstreamTool) error {
 		{"the tool's new description", len(rule.Description), 4 << 10},
 	} {
 		if text.bytes > text.most {
-			return guideway.Errorf(guideway.CodeInvalid, "%s has %d bytes; at most %d are allowed", text.what, text.bytes, text.most)
+			return guideway.Errorf(guideway.CodeInvalid, "%s has %d bytes; at most %d are allowed", text.what, text.bytes, text.most).WithFix("shorten %s", text.what)
 		}
 	}
 	return nil

@@ -130,11 +130,11 @@ func (l *Log) prepareTables(ctx context.Context) error {
 	case id == applicationID && version == schemaVersion:
 		return nil
 	case id == applicationID:
-		return guideway.Errorf(guideway.CodeUnavailable, "the request log %s has schema version %d, but this version of guideway supports only %d", l.path, version, schemaVersion).
-			WithFix("use a later version of guideway, or move the file away to start a new log")
+		return guideway.Errorf(guideway.CodeUnavailable, "the request log %s has schema version %d, but this version of Guideway supports only %d", l.path, version, schemaVersion).
+			WithFix("use a later version of Guideway, or move the file away to start a new log")
 	case id == unreleasedID:
 		return guideway.Errorf(guideway.CodeUnavailable, "%s is a request log of a development version before the first release; this version cannot open it; the file was not changed", l.path).
-			WithFix("move the file away to start a new log; the version that created it can still read it")
+			WithFix("move the file away to start a new log; the version of Guideway that created the file can still read it")
 	case id != 0 || version != 0:
 		return guideway.Errorf(guideway.CodeUnavailable, "%s is the database of another program; the file was not changed", l.path).WithFix("move the file away")
 	}
@@ -177,7 +177,7 @@ func (l *Log) wrapError(doing string, err error) error {
 	}
 	fix := "check the disk and the permissions of the file"
 	if hasCode(err, codeNotADatabase, codeCorrupt) {
-		fix = "the file is damaged; move it away to start a new log; only the log is lost"
+		fix = "move the damaged file away to start a new log; only the old log is lost"
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "%s: %s: %w", doing, l.path, err).WithFix("%s", fix)
 }

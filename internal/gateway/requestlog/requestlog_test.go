@@ -351,7 +351,7 @@ func TestForeignFilesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := requestlog.Open(t.Context(), path)
-	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "move it away") {
+	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "move the damaged file away") {
 		t.Errorf("%v: %s", err, guideway.ErrorFix(err))
 	}
 	if now, err := os.ReadFile(path); err != nil || string(now) != text {

@@ -46,7 +46,7 @@ func (s Secrets) lookUp(kind, name string) (string, error) {
 		value, err := s.Keychain(name)
 		if err != nil {
 			return "", guideway.Errorf(guideway.CodeUnavailable, "read ${keychain:%s}: %w", name, err).
-				WithFix("store the secret in the system's keychain, service \"guideway\", account %q", name)
+				WithFix("unlock the system's keychain; if the secret is not stored there, add it with the service \"guideway\" and the account %q", name)
 		}
 		return trimLineEnds(value), nil
 	}
@@ -128,7 +128,7 @@ func (s Secrets) resolveSpec(spec Spec) (out Spec, env []string, err error) {
 		each(&copied.ClientID, &copied.ClientSecret)
 	}
 	if err == nil {
-		err = checkURL(out.URL)
+		err = checkURL("url", out.URL)
 	}
 	if err != nil {
 		return Spec{}, nil, err

@@ -73,7 +73,7 @@ func (s *Spec) Check() error {
 	if err := CheckProtocol(s.Protocol); err != nil {
 		return err
 	}
-	if err := checkURL(s.URL); err != nil {
+	if err := checkURL("url", s.URL); err != nil {
 		return err
 	}
 	if s.OAuth == nil {
@@ -85,10 +85,10 @@ func (s *Spec) Check() error {
 	case s.OAuth.TokenURL != "" && s.OAuth.Issuer != "":
 		return invalidSpec(`remove "tokenUrl" or "issuer"`, "OAuth has both a token URL and an issuer")
 	}
-	if err := checkURL(s.OAuth.Issuer); err != nil {
+	if err := checkURL("oauth.issuer", s.OAuth.Issuer); err != nil {
 		return err
 	}
-	return checkURL(s.OAuth.TokenURL)
+	return checkURL("oauth.tokenUrl", s.OAuth.TokenURL)
 }
 
 func invalidSpec(fix, format string, args ...any) error {
@@ -123,20 +123,20 @@ func (s *Spec) checkTransport() error {
 	return nil
 }
 
-// checkURL returns an error unless a text is empty, or an http or https URL without a user
-// name and a password: URLs are logged.
-func checkURL(text string) error {
+// checkURL returns an error unless the text of a setting is empty, or an http or https URL
+// without a user name and a password: URLs are logged.
+func checkURL(setting, text string) error {
 	if text == "" {
 		return nil
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return guideway.Errorf(guideway.CodeInvalid, "the URL of the upstream or of its OAuth server is not an http or https URL").
+		return guideway.Errorf(guideway.CodeInvalid, "%q is not an http or https URL", setting).
 			WithFix("use a URL such as https://example.com/mcp")
 	}
 	if u.User != nil {
-		return guideway.Errorf(guideway.CodeInvalid, "the URL contains a user name or a password").
-			WithFix(`remove them from the URL, and use "headers" or "bearer" with a reference such as "${env:TOKEN}"`)
+		return guideway.Errorf(guideway.CodeInvalid, "the URL in %q contains a user name or a password", setting).
+			WithFix(`remove the user name and the password from the URL, and use "headers" or "bearer" with a reference such as "${env:TOKEN}"`)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func sameOrigin(base, ref string) (string, error) {
 	}
 	to, err := from.Parse(ref)
 	if err != nil || to.Scheme != from.Scheme || to.Host != from.Host || to.User != nil {
-		return "", errors.New("the server's message endpoint is not a URL with the same origin as the server")
+		return "", errors.New("the server's message endpoint is not a URL with the origin of the server and without a user name")
 	}
 	return to.String(), nil
 }

@@ -3,6 +3,8 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
@@ -184,6 +186,9 @@ func (d *Service) removeFile(id, source, base string) error {
 		return err
 	}
 	was, err := writer.Read(info, name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return guideway.Errorf(guideway.CodeUnavailable, "read %s: %w", name, err).WithFix("check that the file is readable")
+	}
 	if err != nil {
 		return guideway.Errorf(guideway.CodeNotFound, "the source %s has no file for the hook graph %s", info.Name, id)
 	}

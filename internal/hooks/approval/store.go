@@ -75,7 +75,7 @@ func (s *Store) List() (Records, error) {
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&f); err != nil {
-		return nil, s.invalidFile("cannot be parsed")
+		return nil, s.invalidFile("is not valid JSON of an approval file")
 	}
 	if f.Form != form {
 		return nil, s.invalidFile(fmt.Sprintf("has the unsupported format %d", f.Form))
@@ -92,7 +92,7 @@ func (s *Store) List() (Records, error) {
 
 // invalidFile returns the error for a file that must not be used.
 func (s *Store) invalidFile(why string) error {
-	return guideway.Errorf(guideway.CodeForbidden, "the approval file %s %s; all of it is ignored", s.opts.Path, why).
+	return guideway.Errorf(guideway.CodeForbidden, "the approval file %s %s; all approvals in the file are ignored", s.opts.Path, why).
 		WithFix("restore the file from a backup, or move it away and repeat the approvals")
 }
 
@@ -168,7 +168,7 @@ func (s *Store) writeError(err error) error {
 func (s *Store) privateFile() atomicfile.File {
 	return atomicfile.File{
 		Path: s.opts.Path, What: "approval file", MaxBytes: maxBytes,
-		IfSeen: "other users may know the approvals",
+		IfSeen: "note that they may know the approvals",
 	}
 }
 

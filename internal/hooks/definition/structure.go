@@ -168,7 +168,7 @@ func (c *checker) checkEnds() {
 		root(CodeStartCount, `add {"id": "start", "type": "start"}`, "The graph has no start node.")
 	}
 	if !hasEnd {
-		root(CodeEndMissing, `add {"id": "end", "type": "end"}, and add an edge to it`, "The graph has no end node.")
+		root(CodeEndMissing, `add {"id": "end", "type": "end"}, and an edge to the end node`, "The graph has no end node.")
 	}
 }
 
@@ -233,10 +233,10 @@ func (c *checker) checkContinuation(n int, edges []int, branch Branch) {
 	}
 	switch {
 	case len(main) == 0 && len(edges) > 0:
-		c.addNodeError(n, CodeWayOpen, "add an edge from it to an mcp-call, a blocking hook, a condition or an end",
+		c.addNodeError(n, CodeWayOpen, "add an edge from the node to an mcp-call, a blocking hook, a condition or an end",
 			"All edges from node '%s'%s lead to fire-and-forget hooks; one edge must lead to another node.", c.Nodes[n].ID, where)
 	case len(main) == 0:
-		c.addNodeError(n, CodeWayOpen, "add an edge from it to an mcp-call, a blocking hook, a condition or an end", "No edge leaves node '%s'%s.", c.Nodes[n].ID, where)
+		c.addNodeError(n, CodeWayOpen, "add an edge from the node to an mcp-call, a blocking hook, a condition or an end", "No edge leaves node '%s'%s.", c.Nodes[n].ID, where)
 	case len(main) > 1:
 		c.addNodeError(n, CodeOutputMany, "keep one of the edges, put a condition before them, or set 'blocking' of the hooks to false",
 			"%d edges leave node '%s'%s; only one is allowed, in addition to those to fire-and-forget hooks.", len(main), c.Nodes[n].ID, where)

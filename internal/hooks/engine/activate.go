@@ -95,7 +95,7 @@ func Activate(candidates []Candidate, records approval.Records, present func(sou
 		case program != nil:
 			programs = append(programs, program)
 		case why != "":
-			blocked = append(blocked, c.newBlocked(records.Find(c.Key()), why))
+			blocked = append(blocked, c.newBlocked(records.Find(c.Key()), state, why))
 		}
 	}
 	for _, r := range records.Of(approval.KindHookGraph) {
@@ -104,7 +104,7 @@ func Activate(candidates []Candidate, records approval.Records, present func(sou
 		}
 		a.Missing = append(a.Missing, r)
 		c := Candidate{ID: r.Subject, Source: r.Source}
-		blocked = append(blocked, c.newBlocked(&r, "enabled, but missing from the source "+r.Source))
+		blocked = append(blocked, c.newBlocked(&r, "", "enabled, but missing from the source "+r.Source))
 	}
 	a.Set = NewSet(programs, blocked)
 	return a
@@ -137,9 +137,19 @@ func (c *Candidate) evaluate(r *approval.Record) (program *Program, state State,
 }
 
 // newBlocked returns the calls that a graph blocks if it cannot run: those that it applied
-// to when it was approved.
-func (c *Candidate) newBlocked(r *approval.Record, why string) Blocked {
-	b := Blocked{ID: c.ID, Why: why, Fix: fmt.Sprintf("guideway hooks enable %s after a review, or guideway hooks disable %s", c.ID, c.ID)}
+// to when it was approved. The state of a missing graph is "".
+func (c *Candidate) newBlocked(r *approval.Record, state State, why string) Blocked {
+	fix := "restore the file of the graph, or "
+	switch state {
+	case StateChanged:
+		fix = fmt.Sprintf("guideway hooks enable %s after a review, or ", c.ID)
+	case StateBroken:
+		fix = fmt.Sprintf("fix the graph (guideway hooks validate %s lists its errors), or ", c.ID)
+	case StateTemplate:
+		fix = `set "template" to false in the file of the graph, or `
+	default:
+	}
+	b := Blocked{ID: c.ID, Why: why, Fix: fix + "guideway hooks disable " + c.ID}
 	var was scope
 	if json.Unmarshal(r.Scope, &was) != nil {
 		was = scope{} // an unreadable scope applies to all calls

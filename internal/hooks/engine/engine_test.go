@@ -264,7 +264,7 @@ func TestAudit(t *testing.T) {
 	}
 	r, out = run("start > a > call > end", full)
 	r.checkOutcome(out, hookengine.StatusError, 0)
-	if !strings.Contains(out.Err.Error(), "the audit was not written: the disk is full") {
+	if !strings.Contains(out.Err.Error(), "the audit records were not written: the disk is full") {
 		t.Error(out.Err)
 	}
 }

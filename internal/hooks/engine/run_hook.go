@@ -184,7 +184,7 @@ func (e *Engine) storeAudit(ctx context.Context, s *state, n *node, records []js
 			Server: s.metadata.ServerName, Method: s.method, Record: record,
 		})
 		if err != nil {
-			return &ScriptError{Code: CodeAudit, Message: "the audit was not written: " + err.Error()}
+			return &ScriptError{Code: CodeAudit, Message: "the audit records were not written: " + err.Error()}
 		}
 	}
 	return nil

@@ -182,7 +182,7 @@ func (p *Pool) setMissingLocked(missing string) {
 		return
 	}
 	p.missing = missing
-	p.options.Log.Warn("scripts run without the system call filter, which this machine or container does not allow; the other limits apply", "reason", missing)
+	p.options.Log.Warn("scripts run without the system call filter, which this computer or container does not allow; the other limits apply", "reason", missing)
 }
 
 // request sends a request to a worker and returns its answer.
@@ -280,5 +280,5 @@ func (p *Pool) Close(ctx context.Context) error {
 }
 
 func errClosed() error {
-	return guideway.Errorf(guideway.CodeUnavailable, "no more scripts run: the program is exiting")
+	return guideway.Errorf(guideway.CodeUnavailable, "scripts cannot run: the program is exiting")
 }

@@ -44,11 +44,11 @@ type process struct {
 func startProcess(ctx context.Context, o *Options) (*process, error) {
 	childIn, in, err := o.makePipe()
 	if err != nil {
-		return nil, fmt.Errorf("make a pipe: %w", err)
+		return nil, fmt.Errorf("create a pipe: %w", err)
 	}
 	out, childOut, err := o.makePipe()
 	if err != nil {
-		return nil, fmt.Errorf("make a pipe: %w", errors.Join(err, childIn.Close(), in.Close()))
+		return nil, fmt.Errorf("create a pipe: %w", errors.Join(err, childIn.Close(), in.Close()))
 	}
 	p := &process{
 		in: in, out: out,

@@ -66,14 +66,14 @@ func (a *Allow) validate() error {
 	for what, list := range map[string][]string{"upstreams": a.Upstreams, "projects": a.Projects, "tools": a.Tools, "toolsets": a.Toolsets} {
 		if len(list) > maxAllowed {
 			return guideway.Errorf(guideway.CodeInvalid, "a token can name at most %d %s, not %d", maxAllowed, what, len(list)).
-				WithFix("name fewer, or create several tokens")
+				WithFix("name fewer %s, or create several tokens", what)
 		}
 		for _, name := range list {
 			switch {
 			case name == "":
 				return guideway.Errorf(guideway.CodeInvalid, "one of the %s has an empty name", what).WithFix("remove the empty name")
 			case len(name) > maxAllowed:
-				return guideway.Errorf(guideway.CodeInvalid, "a name in %s has %d bytes; at most %d are allowed", what, len(name), maxAllowed)
+				return guideway.Errorf(guideway.CodeInvalid, "a name in %s has %d bytes; at most %d are allowed", what, len(name), maxAllowed).WithFix("shorten the name")
 			case strings.ContainsFunc(name, unicode.IsControl):
 				return guideway.Errorf(guideway.CodeInvalid, "a name in %s contains a control character", what).WithFix("remove the control character")
 			}

@@ -35,7 +35,7 @@ func NewBearer(opts BearerOptions) (*Bearer, error) {
 	}
 	if isNamed(opts.Token) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "a named token cannot be the bearer token of the server").
-			WithFix("create a bearer token with LoadOrCreateToken")
+			WithFix("use a token of 32 to 512 letters, digits and -._~+/ that does not begin with %s", namedPrefix)
 	}
 	if opts.User == "" {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token has no user").WithFix("set the user of the token")

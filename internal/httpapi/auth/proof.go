@@ -35,7 +35,7 @@ const (
 // challenge from another address gets a proof for the wrong address.
 func (b *Bearer) Prove(challenge string, local net.Addr) (string, error) {
 	if len(challenge) < minChallenge || len(challenge) > maxChallenge {
-		return "", guideway.Errorf(guideway.CodeInvalid, "a challenge must have %d to %d characters", minChallenge, maxChallenge)
+		return "", guideway.Errorf(guideway.CodeInvalid, "the challenge has %d bytes; it must have %d to %d", len(challenge), minChallenge, maxChallenge)
 	}
 	return computeProof(b.digest, challenge, local)
 }
@@ -66,7 +66,7 @@ func DialProven(token string) func(ctx context.Context, network, address string)
 		if err := checkServer(ctx, conn, key, address); err != nil {
 			_ = conn.Close()
 			return nil, guideway.Errorf(guideway.CodeForbidden, "the program at %s does not prove that it is the server of this data directory: %w", address, err).
-				WithFix("start the server with guideway serve, or stop the other program; for a server with other data, name both: GUIDEWAY_TOKEN=... guideway connect --url URL")
+				WithFix("start the server with guideway serve, or stop the other program; for a server with another data directory, pass its token and its URL: GUIDEWAY_TOKEN=TOKEN guideway connect --url URL")
 		}
 		return conn, nil
 	}

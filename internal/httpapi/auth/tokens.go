@@ -160,7 +160,7 @@ func (t *NamedToken) validate(now time.Time) error {
 			WithFix("create two tokens")
 	case !t.hasScope(ScopeMCP) && t.Allow != nil:
 		return guideway.Errorf(guideway.CodeInvalid, "only a token with the scope %s can have upstreams, projects, tools or toolsets", ScopeMCP).
-			WithFix("omit them, or use the scope %s", ScopeMCP)
+			WithFix("omit upstreams, projects, tools and toolsets, or use the scope %s", ScopeMCP)
 	case !t.hasScope(ScopeMCP) && t.Exposure != "":
 		return guideway.Errorf(guideway.CodeInvalid, "only a token with the scope %s can have an exposure of tools", ScopeMCP).
 			WithFix("omit the exposure, or use the scope %s", ScopeMCP)

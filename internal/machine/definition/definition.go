@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -28,6 +29,9 @@ type Files struct {
 	// Roles are the role files. If several files define a role, the first one is used;
 	// roles of the configuration have precedence.
 	Roles []File
+	// ScriptDir is the directory of the script, as diagnostics show it. If it is empty, the
+	// path of the configuration determines it.
+	ScriptDir string
 	// Alone reports that only the configuration is available: a missing script or role is
 	// not an error.
 	Alone bool
@@ -150,7 +154,7 @@ func (p *parser) checkReferences(at shape.Place, m *Machine, files Files, broken
 	functions := m.Functions()
 	if files.Script == nil {
 		if len(functions) > 0 && !files.Alone {
-			dir := scriptDir(files.Config.Path)
+			dir := cmp.Or(files.ScriptDir, scriptDir(files.Config.Path))
 			p.Errorf(at.Key("states"), CodeScriptMissing, "write "+dir+"/script.js with: export default { "+functions[0]+"() { ... } }",
 				"The states refer to handlers, but there is no script.")
 		}

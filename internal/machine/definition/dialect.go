@@ -96,7 +96,7 @@ func (p *parser) readInteger(at shape.Place, low, other int) int {
 	case n.Kind != doc.Number:
 		p.WrongType(at, "a whole number")
 	case n.Num != float64(int64(n.Num)) || n.Num < float64(low) || n.Num > most:
-		p.Errorf(at, shape.CodeRange, fmt.Sprintf("write a whole number from %d", low),
+		p.Errorf(at, shape.CodeRange, fmt.Sprintf("write a whole number from %d to %d", low, most),
 			"Field '%s' %s has the value %s; it must be a whole number from %d to %d.", at.Name, at.Where, n.Text, low, most)
 	default:
 		return int(n.Num)
@@ -114,7 +114,7 @@ func (p *parser) readPositive(at shape.Place) float64 {
 	case n.Kind != doc.Number:
 		p.WrongType(at, "a number")
 	case n.Num <= 0 || n.Num > most:
-		p.Errorf(at, shape.CodeRange, "write a number above 0", "Field '%s' %s has the value %s; it must be a number above 0 and at most 1000000000.", at.Name, at.Where, n.Text)
+		p.Errorf(at, shape.CodeRange, "write a number above 0 and at most 1000000000", "Field '%s' %s has the value %s; it must be a number above 0 and at most 1000000000.", at.Name, at.Where, n.Text)
 	default:
 		return n.Num
 	}
@@ -143,7 +143,7 @@ const dataPrefix = "common_data."
 func (p *parser) readPath(at shape.Place) string {
 	text := p.Text(at, 1, 256)
 	if text != "" && !isPath(text) {
-		p.Errorf(at, CodePath, "write it as common_data.NAME, or common_data.NAME.MEMBER",
+		p.Errorf(at, CodePath, "write a path such as common_data.NAME or common_data.NAME.MEMBER",
 			"Field '%s' %s has the value %s, which is not a path into common_data.", at.Name, at.Where, shape.Quote(text))
 	}
 	return text

@@ -72,11 +72,11 @@ func LoadFiles(names []string, read func(name string) ([]byte, error), prefix st
 		switch {
 		case len(out) == maxMachines || isIgnored(name) || isIgnored(dir) || !isConfig(base):
 		case dir == "" && stemOf(base) != rolesStem:
-			out = append(out, loadMachine(read, prefix, name, stemOf(name)))
+			out = append(out, loadMachine(read, prefix, name, stemOf(name), joinPrefix(prefix, stemOf(name))))
 		case dir != "" && !done[dir] && !strings.Contains(dir, "/"):
 			if config := configAmong(dir, func(name string) bool { return there[name] }); config != "" {
 				done[dir] = true
-				out = append(out, loadMachine(read, prefix, config, dir))
+				out = append(out, loadMachine(read, prefix, config, dir, ""))
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func LoadFile(fsys fs.FS, prefix, name string) Loaded {
 		if config == "" {
 			config = path.Join(name, configStem+".json")
 		}
-		return loadMachine(read, prefix, config, name)
+		return loadMachine(read, prefix, config, name, "")
 	}
 	dir := path.Join(path.Dir(name), stemOf(name))
 	if stem := stemOf(name); stem == configStem || stem == configStemOld {
@@ -134,7 +134,7 @@ func LoadFile(fsys fs.FS, prefix, name string) Loaded {
 			dir = path.Dir(name)
 		}
 	}
-	return loadMachine(read, prefix, name, dir)
+	return loadMachine(read, prefix, name, dir, "")
 }
 
 func stemOf(name string) string {
@@ -166,8 +166,9 @@ func joinPrefix(prefix, name string) string {
 	return path.Join(prefix, name)
 }
 
-// loadMachine loads a machine with its script and roles in dir.
-func loadMachine(text func(name string) ([]byte, error), prefix, config, dir string) Loaded {
+// loadMachine loads a machine with its script and roles in dir. scriptDir is dir as
+// diagnostics show it, or "" if the path of the configuration determines it.
+func loadMachine(text func(name string) ([]byte, error), prefix, config, dir, scriptDir string) Loaded {
 	l := Loaded{Path: joinPrefix(prefix, config), Claims: stemOf(config)}
 	if s := l.Claims; s == configStem || s == configStemOld {
 		l.Claims = path.Base(dir)
@@ -180,7 +181,7 @@ func loadMachine(text func(name string) ([]byte, error), prefix, config, dir str
 		case err != nil:
 			l.Found = append(l.Found, guideway.Diagnostic{
 				Severity: guideway.SeverityError, Code: CodeFile, File: joinPrefix(prefix, name),
-				Message: "The file cannot be read: " + safeopen.Cause(err).Error() + ".", Fix: "replace it with a readable, regular file of at most 1 MiB",
+				Message: "The file cannot be read: " + safeopen.Cause(err).Error() + ".", Fix: "replace the file with a readable, regular file of at most 1 MiB",
 			})
 			return nil
 		}
@@ -196,7 +197,7 @@ func loadMachine(text func(name string) ([]byte, error), prefix, config, dir str
 		}
 		return l
 	}
-	l.files = Files{Config: *f, Script: read(path.Join(dir, scriptFile))}
+	l.files = Files{Config: *f, Script: read(path.Join(dir, scriptFile)), ScriptDir: scriptDir}
 	beside := path.Dir(dir)
 	for _, name := range []string{path.Join(dir, rolesFile), path.Join(beside, rolesFile)} {
 		if roles := read(name); roles != nil {

@@ -57,7 +57,7 @@ func (d *drive) callHandler(ctx context.Context, h *machineengine.Handler) error
 		e.Console = wrong.Console
 		e.Error = &machineengine.RunError{
 			Kind: machineengine.ErrorKindHandler, Message: fmt.Sprintf("the handler %s failed: %s", h.Function, wrong.Message),
-			File: wrong.File, Line: wrong.Line, Column: wrong.Column, Fix: "fix the script and start a new run, or fork this run",
+			File: wrong.File, Line: wrong.Line, Column: wrong.Column, Fix: "fix the script, then start a new run or fork the failed run",
 		}
 		d.addSourcePlace(e.Error, h.Function)
 		return d.addEvent(e)
@@ -198,7 +198,7 @@ func (d *drive) scheduleRetry(e *machineengine.Event, asked time.Duration) {
 	wait, ok := machineengine.Backoff(d.l.state.Attempts+1, asked)
 	if !ok {
 		e.Error.Transient = false
-		e.Error.Message += fmt.Sprintf(" (the server asks to wait %s)", asked)
+		e.Error.Message += fmt.Sprintf("; the server asks to wait %s, which is too long for a retry", asked)
 		return
 	}
 	until := d.s.clock().Add(wait)

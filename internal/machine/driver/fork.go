@@ -28,7 +28,7 @@ func (s *Service) Fork(ctx context.Context, c run.Caller, id string, seq int64) 
 		seq = lastOpen(old, events)
 	}
 	if seq < 2 || seq > old.rec.Seq {
-		r := newRefusal(id, run.RuleUnknownSeq, fmt.Sprintf("the run cannot be forked at event %d; events 2 to %d are possible", seq, old.rec.Seq), "guideway machine show "+id+" lists the events")
+		r := newRefusal(id, run.RuleUnknownSeq, fmt.Sprintf("the run cannot be forked at event %d; events 2 to %d are possible", seq, old.rec.Seq), "guideway machine show "+id+", to list the events")
 		return nil, r
 	}
 	if events, err = s.forkedEvents(ctx, c, old, events[:seq]); err != nil {
@@ -56,7 +56,7 @@ func (s *Service) Fork(ctx context.Context, c run.Caller, id string, seq int64) 
 		last.At, last.By = e.At, e.By
 	}
 	if l.state.Status.Ended() {
-		return nil, newRefusal(id, run.RuleUnknownSeq, "the run has nothing to do after that event", "fork at an earlier event")
+		return nil, newRefusal(id, run.RuleUnknownSeq, fmt.Sprintf("the run cannot be forked at event %d: nothing is left to do after the event", seq), "fork the run at an earlier event")
 	}
 	if err := s.flushEvents(ctx, l, run.ByCaller(c)); err != nil {
 		return nil, err

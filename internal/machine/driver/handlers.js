@@ -1,6 +1,6 @@
-// What stands between the engine and a machine's script: it makes `this` of the
-// state of the run, calls one function, and tells what that has changed. The line
-// that imports the script is put before it.
+// This module calls a handler of a machine's script: it builds `this` from the state of
+// the run, calls the function, and returns the changes. The driver puts the import of the
+// script before this text.
 
 const freeze = (value) => {
   if (value !== null && typeof value === "object" && !Object.isFrozen(value)) {
@@ -21,7 +21,7 @@ class WorkflowContext {
   }
   addMessage(message) {
     if (message === null || typeof message !== "object" || !roles.includes(message.role)) {
-      throw new TypeError("addMessage wants {role, content}, with a role of " + roles.join(", "));
+      throw new TypeError("addMessage requires an object {role, content} with one of the roles " + roles.join(", "));
     }
     const calls = Array.isArray(message.tool_calls) && message.tool_calls.length > 0;
     if (!message.content && !calls && message.role !== "tool") {
@@ -44,7 +44,7 @@ const written = (what, value) => {
   try {
     return JSON.stringify(value);
   } catch (e) {
-    throw new TypeError(what + " cannot be kept, because it is not JSON: " + e.message);
+    throw new TypeError(what + " cannot be encoded as JSON: " + e.message);
   }
 };
 
@@ -71,16 +71,16 @@ export default async function (name, wants, given) {
   const out = { value: null, common_data: self.common_data, contexts: [] };
   if (wants) {
     if (["function", "symbol", "bigint"].includes(typeof value)) {
-      throw new TypeError(name + " answered a " + typeof value + ", which is not the name of a state");
+      throw new TypeError(name + " returned a " + typeof value + ", which is not the name of a state");
     }
     out.value = value ?? null;
   }
   const data = self.common_data;
-  if (data === null || typeof data !== "object" || Array.isArray(data)) throw new TypeError("common_data must stay an object");
+  if (data === null || typeof data !== "object" || Array.isArray(data)) throw new TypeError("common_data must be an object after the handler");
   out.common_data = JSON.parse(written("common_data", data));
   for (const [key, old] of Object.entries(before)) {
     const messages = contexts.get(key)?.messages;
-    if (!Array.isArray(messages)) throw new TypeError("the messages of the context " + key + " must stay a list");
+    if (!Array.isArray(messages)) throw new TypeError("the messages of the context " + key + " must be a list after the handler");
     const now = messages.map((m) => written("a message of the context " + key, m));
     let keep = 0;
     while (keep < old.length && keep < now.length && old[keep] === now[keep]) keep++;

@@ -26,7 +26,7 @@ func (s *Service) leaseConflict(l *loaded) error {
 		return nil
 	}
 	return guideway.Errorf(guideway.CodeConflict, "run %s is being driven by another process (%s)", l.rec.ID, l.lease.Owner).
-		WithFix("wait: its lease expires at %s unless it is renewed", until.Format(time.RFC3339))
+		WithFix("wait: the lease of that process expires at %s unless the process renews it", until.Format(time.RFC3339))
 }
 
 // takeLease takes the lease of a run. If two processes try at the same time, one gets a conflict.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -217,7 +218,7 @@ func (s *Service) loadRun(ctx context.Context, user, id string, upTo int64) (*lo
 	rec, err := s.o.Journal.Run(ctx, id)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != user {
 		return nil, nil, &run.Refusal{
-			Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: run.Truncate(id, 64), Message: "there is no such machine run",
+			Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: run.Truncate(id, 64), Message: fmt.Sprintf("there is no machine run %q", run.Truncate(id, 64)),
 			Fix: "guideway machine status",
 		}
 	}

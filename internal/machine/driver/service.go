@@ -264,7 +264,7 @@ func checkInputs(d *machinedef.Definition, given map[string]json.RawMessage) (ma
 			out[in.Name] = in.Default
 		case !in.Optional:
 			return nil, guideway.Errorf(guideway.CodeInvalid, "the machine %s needs the input %q: %s", d.Name, in.Name, in.Description).
-				WithFix("enter %q as a value of the type %s", in.Name, in.Type)
+				WithFix("add %q to the inputs, with a value of the type %s", in.Name, in.Type)
 		}
 	}
 	for name := range given {

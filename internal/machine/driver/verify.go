@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -53,8 +54,11 @@ func (l *loaded) foldEvent(e run.Event) error {
 		return nil
 	}
 	var fact machineengine.Event
-	if err := json.Unmarshal(e.Data, &fact); err != nil || string(fact.Kind) != e.Kind {
+	if err := json.Unmarshal(e.Data, &fact); err != nil {
 		return errors.New("the event cannot be decoded")
+	}
+	if string(fact.Kind) != e.Kind {
+		return fmt.Errorf("the data of the event has the kind %.80q", fact.Kind)
 	}
 	l.program.Apply(&l.state, fact)
 	return nil

@@ -209,23 +209,24 @@ func checkBudget(name string, used, limit int64) *Pause {
 	}
 	return &Pause{
 		Code: PauseBudget, Budget: name, Used: used, Limit: limit,
-		Message: fmt.Sprintf("the budget of %s is used up: %d of %d", budgetWords(name), used, limit),
+		Message: "the budget of " + describeBudget(name, used, limit),
 		Fix:     "raise the budget to continue: the run keeps its state",
 	}
 }
 
-// budgetWords returns the name of a budget with its unit.
-func budgetWords(name string) string {
+// describeBudget describes an exhausted budget in the units of the definition: a cost in the
+// currency of the prices, a time as a duration.
+func describeBudget(name string, used, limit int64) string {
+	const millionths = 1e6
 	switch name {
 	case "cost":
-		return "cost (in millionths)"
+		return fmt.Sprintf("cost is used up: %g of %g, in the currency of the model prices", float64(used)/millionths, float64(limit)/millionths)
 	case "time":
-		return "time (in milliseconds)"
+		return fmt.Sprintf("time is used up: %s of %s", time.Duration(used)*time.Millisecond, time.Duration(limit)*time.Millisecond)
 	case "toolCalls":
-		return "tool calls in one agent call"
-	default:
-		return name
+		name = "tool calls in one agent call"
 	}
+	return fmt.Sprintf("%s is used up: %d of %d", name, used, limit)
 }
 
 // afterError returns the effect that follows an error: another attempt, the error handler,
@@ -310,7 +311,7 @@ func (p *Program) Transition(s *State, step Step, value json.RawMessage) (string
 	switch text := string(bytes.TrimSpace(value)); text {
 	case "", "null", "false", "0", `""`:
 		if step == StepError {
-			return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the error handler of %q returned no state: %s", s.At, errorText(s.LastError))}
+			return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the error handler of the state %q returned no state after the error: %s", s.At, errorText(s.LastError))}
 		}
 		return st.After(), nil
 	default:

@@ -91,11 +91,11 @@ func (e *Error) Unwrap() []error {
 func (e *Error) fixText() string {
 	switch e.Kind {
 	case Auth:
-		return "check the key of the model's server"
+		return "check the API key for the model's server"
 	case Quota:
-		return "check the account at the model's server"
+		return "check the quota, the credit and the billing of the account that the API key belongs to"
 	case NotFound:
-		return "check the name of the model"
+		return "check the name of the model and the URL of its server"
 	case ContextLength:
 		return "lower max_tokens or max_length of the context, or choose a different model"
 	default:

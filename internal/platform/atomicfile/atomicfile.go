@@ -89,7 +89,7 @@ func (f File) openFile() (*os.File, error) {
 	if perm := info.Mode().Perm(); perm&0o077 != 0 && runtime.GOOS != "windows" {
 		_ = file.Close()
 		return nil, guideway.Errorf(guideway.CodeForbidden, "other users have access to the %s %s (its mode is %#o)", f.What, f.Path, perm).
-			WithFix("chmod 600 %s; if others use this machine, %s", f.Path, f.IfSeen)
+			WithFix("chmod 600 %s; if others use this computer, %s", f.Path, f.IfSeen)
 	}
 	return file, nil
 }

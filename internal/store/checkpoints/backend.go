@@ -184,7 +184,7 @@ func (o Options) useMemory(cause error) (*backend, error) {
 	}
 	p := &backend{
 		index: index, closers: []io.Closer{index}, blobs: blob.NewMemory(o.maxBlobBytes()),
-		store: checkpoint.Store{Mode: checkpoint.ModeMemory, Note: fmt.Sprintf("nothing can be stored permanently: %v", cause)},
+		store: checkpoint.Store{Mode: checkpoint.ModeMemory, Note: fmt.Sprintf("checkpoints cannot be stored permanently: %v", cause)},
 	}
 	if below, err := o.openReadOnly(); err == nil {
 		p.blobs = blob.NewOverlay(below, o.maxBlobBytes())

@@ -10,7 +10,7 @@ import (
 
 // Run implements run.Index.
 func (s *Store) Run(ctx context.Context, id string) (r run.Record, err error) {
-	missing := guideway.Errorf(guideway.CodeNotFound, "there is no run %s", id)
+	missing := guideway.Errorf(guideway.CodeNotFound, "there is no run %q", id)
 	err = s.queryRow(ctx, "read a run", missing, `select `+recordColumns+` from runs r where r.id = $1`, []any{byteString(id)}, rows.RunFields(&r))
 	return r, err
 }

@@ -88,8 +88,8 @@ func (s *Store) schemaVersion(ctx context.Context, q querier, newest int) (int, 
 	}
 	if have > newest {
 		return 0, guideway.Errorf(guideway.CodeUnavailable,
-			"the tables at %s have version %d, but this version of guideway supports versions up to %d", s.where, have, newest).
-			WithFix("use the version of guideway that created the tables, or a different database")
+			"the tables at %s have version %d, but this version of Guideway supports versions up to %d", s.where, have, newest).
+			WithFix("use the version of Guideway that created the tables, or a different database")
 	}
 	return have, nil
 }
@@ -105,8 +105,8 @@ func (s *Store) foreignTablesError(ctx context.Context, q querier) error {
 		return err
 	case unreleased:
 		return guideway.Errorf(guideway.CodeUnavailable,
-			"the schema %s at %s has the tables that a development version of guideway created before the first release; this version cannot open them", s.schema, s.where).
-			WithFix("rename the schema, or add search_path=NEW to the URL of the store, to start a new store; to keep runs, first export them with the guideway that created the tables (guideway runs export RUN)")
+			"the schema %s at %s has the tables that a development version of Guideway created before the first release; this version cannot open them", s.schema, s.where).
+			WithFix("rename the schema, or add search_path=NEW to the URL of the store, to start a new store; to keep runs, first export them with the version of Guideway that created the tables (guideway runs export RUN)")
 	default:
 		return guideway.Errorf(guideway.CodeUnavailable, "the schema %s at %s contains the tables of another program", s.schema, s.where).
 			WithFix("use a different schema: add search_path=NAME to the URL of the store")

@@ -146,7 +146,7 @@ func (s *Store) sendCommit(ctx context.Context, sql string, args []any, c run.Co
 	case err != nil:
 		return err
 	case !there:
-		return guideway.Errorf(guideway.CodeNotFound, "there is no run %s", c.Record.ID)
+		return guideway.Errorf(guideway.CodeNotFound, "there is no run %q", c.Record.ID)
 	case !fits:
 		return guideway.Errorf(guideway.CodeConflict, "run %s has changed: its last event is not %d", c.Record.ID, c.Expected)
 	}

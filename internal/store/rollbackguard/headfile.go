@@ -314,5 +314,5 @@ func (c *content) damageError(path string) error {
 	}
 	shown := fmt.Sprint(c.damaged[:min(len(c.damaged), 10)])
 	return guideway.Errorf(guideway.CodeInvalid, "the head file %s has lines that were edited, damaged or written with another key: %s, %d in total", path, shown, len(c.damaged)).
-		WithFix("find out who has edited the file, or restore its key; to accept the current journal, run `guideway runs verify --accept-restore`")
+		WithFix("find out who has edited the file, or restore the key; to accept the current journal, run `guideway runs verify --accept-restore`")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
@@ -74,7 +75,7 @@ func sqlRemoveRecord() []string {
 }
 
 // CheckCheckpoints returns an error if SQLite finds damage in the checkpoint tables, which it
-// reads completely, or if a column that a save writes is missing.
+// reads completely, or if a table or column that a save or a repair needs is missing.
 func (s *Store) CheckCheckpoints(ctx context.Context) error {
 	const doing = "check the checkpoint index"
 	return s.withReadAccess(ctx, doing, func() error {
@@ -95,8 +96,8 @@ func (s *Store) CheckCheckpoints(ctx context.Context) error {
 				return fmt.Errorf("%s: %s: %w", table, text, errInvalidValue)
 			}
 		}
-		return s.compileStatements(ctx, sqlInsertChange, sqlInsertCheckpoint, sqlInsertTag, sqlInsertKeywords,
-			sqlMarkCheckpoint, sqlEnsureLine, sqlInsertDeleted, sqlInsertAudit)
+		return s.compileStatements(ctx, append(slices.Concat(sqlRepair(), commitStatements()), sqlInsertChange, sqlInsertCheckpoint, sqlInsertTag, sqlInsertKeywords,
+			sqlMarkCheckpoint, sqlEnsureLine, sqlInsertDeleted, sqlInsertAudit)...)
 	})
 }
 

@@ -294,14 +294,14 @@ func TestCheckFindsDamage(t *testing.T) {
 }
 
 // TestCheckFindsRenamedColumns checks that CheckCheckpoints finds a flipped bit in the name
-// of a column, which no check of the pages finds.
+// of a column that a save or a repair needs, which no check of the pages finds.
 func TestCheckFindsRenamedColumns(t *testing.T) {
 	t.Parallel()
 	data := soundFile(t)
-	for table, column := range map[string]string{"feed": "  workflow TEXT", "checkpoint_audit": "  action     TEXT"} {
+	for table, column := range map[string]string{"feed": "  workflow TEXT", "checkpoint_audit": "  action     TEXT", "runs": "  parent         TEXT"} {
 		t.Run(table, func(t *testing.T) {
 			t.Parallel()
-			definition := bytes.Index(data, []byte("CREATE TABLE "+table+" ("))
+			definition := bytes.LastIndex(data, []byte("CREATE TABLE "+table+" (")) // a page may have an earlier copy
 			at := definition + bytes.Index(data[max(definition, 0):], []byte(column))
 			if definition < 0 || at < definition {
 				t.Fatalf("the file does not define %s of %s", column, table)

@@ -87,7 +87,7 @@ func wrapSQLiteError(path, doing string, err *driver.Error) error {
 
 func diskFullError(path, doing string, err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "%s: no space is left for the store %s: %w", doing, path, blob.Full(err)).
-		WithFix("free space on that disk and try again; no acknowledged change is lost")
+		WithFix("free space on the disk of the store and try again; no acknowledged change is lost")
 }
 
 func notWritableError(path, doing string, err error) error {

@@ -169,20 +169,20 @@ func (s *Store) foreignFileError() error {
 // unreleasedFileError returns the error for a store of a version before the first release.
 func (s *Store) unreleasedFileError(version int) error {
 	return guideway.Errorf(guideway.CodeUnavailable,
-		"%s is a store that a development version of guideway created before the first release (application id gdwy, schema %d); this version cannot open it; the file was not changed", s.o.Path, version).
-		WithFix("move the file away to start a new store; to keep runs, first export them with the guideway that created the file (guideway runs export RUN)")
+		"%s is a store that a development version of Guideway created before the first release (application id gdwy, schema %d); this version cannot open it; the file was not changed", s.o.Path, version).
+		WithFix("move the file away to start a new store; to keep runs, first export them with the version of Guideway that created the file (guideway runs export RUN)")
 }
 
 // newerFileError returns the error for a schema that this version does not know, with the
 // version of the program that can read it.
 func (s *Store) newerFileError(ctx context.Context, version, known int) error {
-	fix := "use the version of guideway that wrote the file, or a later one"
+	fix := "use the version of Guideway that wrote the file, or a later one"
 	var program string
 	err := s.writer.db.QueryRowContext(ctx, "SELECT CAST(value AS TEXT) FROM facts WHERE name = 'program'").Scan(&program)
 	if err == nil && program != "" {
-		fix = fmt.Sprintf("use the version of guideway that wrote the file (%s), or a later one", program)
+		fix = fmt.Sprintf("use the version of Guideway that wrote the file (%s), or a later one", program)
 	}
 	return guideway.Errorf(guideway.CodeUnavailable,
-		"the store %s has the schema %d, but this version of guideway supports schemas up to %d; the file was not changed", s.o.Path, version, known).
+		"the store %s has the schema %d, but this version of Guideway supports schemas up to %d; the file was not changed", s.o.Path, version, known).
 		WithFix("%s", fix)
 }

@@ -131,7 +131,7 @@ func readField[T any](c *Criterion, object map[string]any, name string) (T, bool
 			Path:    "/" + name,
 			Code:    "criterion-field-type",
 			Message: fmt.Sprintf("%q must be %s, not %s", name, jsonKind(none), jsonKind(value)),
-			Fix:     "write it as " + jsonKind(none),
+			Fix:     fmt.Sprintf("write %q as %s", name, jsonKind(none)),
 		})
 	}
 	return typed, ok

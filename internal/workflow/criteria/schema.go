@@ -148,7 +148,7 @@ func describeError(err *jsonschema.ValidationError) string {
 	slices.Sort(errs)
 	errs = slices.Compact(errs)
 	if more := len(errs) - maxErrors; more > 0 {
-		errs = append(errs[:maxErrors], fmt.Sprintf("and %d more", more))
+		errs = append(errs[:maxErrors], fmt.Sprintf("errors that are not shown: %d", more))
 	}
 	return strings.Join(errs, "; ")
 }

@@ -124,7 +124,7 @@ func (j *jsonReader) failColon(key string) {
 func (j *jsonReader) failUnclosed(n *Node, closing byte) {
 	j.failAt(CodeJSONSyntax, j.pos,
 		fmt.Sprintf("the text ends too early: the %s that starts on line %d is not closed", n.Kind, n.Line),
-		fmt.Sprintf("add '%c'; is part of the file missing?", closing))
+		fmt.Sprintf("add '%c', or the missing part of the file", closing))
 }
 
 // failSeparator fails at a token that is neither a comma nor the closing bracket.

@@ -99,7 +99,7 @@ func (j *jsonReader) readUnicode(begin int) rune {
 		j.addDiagnostic(Diagnostic{
 			Code: CodeNUL, Line: j.line, Column: begin - j.start + 1, Pointer: j.path.toPointer(),
 			Message: `\u0000 is not allowed: text must not contain a NUL character`,
-			Fix:     "remove it",
+			Fix:     "remove the escape",
 		})
 	}
 	if !utf16.IsSurrogate(first) {

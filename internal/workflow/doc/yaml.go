@@ -43,7 +43,7 @@ func parseYAML(r *reporter, data []byte, limits Limits) (root *Node) {
 			// yaml.v3 can panic on malicious input, so a panic becomes a diagnostic.
 			r.addDiagnostic(Diagnostic{
 				Code: CodeYAMLSyntax, Message: fmt.Sprintf("the YAML cannot be read: %v", reason),
-				Fix: "simplify the file, or write the definition in JSON",
+				Fix: "put each text that contains ': ' or begins with '? ' in quotes, or write the definition in JSON",
 			})
 			root = nil
 		}
@@ -97,13 +97,13 @@ func yamlFix(message string) string {
 	case strings.Contains(message, "found character that cannot start any token"):
 		return "indent with spaces, not tabs; put a text that starts with @, ` or % in quotes"
 	case strings.Contains(message, "did not find expected"):
-		return "check the indentation, the quotes and the brackets on this line and the one before"
+		return "check the indentation, the quotes and the brackets of this line and the line before; put a text that contains ': ' or begins with '? ' in quotes"
 	case strings.Contains(message, "unknown anchor"):
 		return "define the anchor with & before it is used, or put the text in quotes"
 	case strings.Contains(message, "tab"):
 		return "indent with spaces"
 	default:
-		return "check the indentation, the quotes and the brackets on this line"
+		return "check the indentation, the quotes and the brackets; put a text that contains ': ' or begins with '? ' in quotes"
 	}
 }
 
@@ -149,8 +149,8 @@ func (y *yamlReader) convertNode(n *yaml.Node) *Node {
 
 // expandAlias converts the value of an alias.
 func (y *yamlReader) expandAlias(n *yaml.Node) *Node {
-	if n.Alias == nil || y.open[n.Alias] {
-		y.failAt(n, CodeYAMLAlias, fmt.Sprintf("the alias *%s refers to a value that contains it", n.Value), "write the value out")
+	if y.open[n.Alias] {
+		y.failAt(n, CodeYAMLAlias, fmt.Sprintf("the alias *%s refers to a value that contains it", n.Value), "write the value in place of the alias")
 	}
 	y.open[n.Alias] = true
 	out := y.convertNode(n.Alias)
@@ -241,10 +241,10 @@ func (y *yamlReader) readScalar(n *yaml.Node, out *Node) {
 	case "!!str", "!!timestamp":
 		out.Kind, out.Text = String, n.Value
 		if strings.IndexByte(n.Value, 0) >= 0 {
-			y.reportAt(n, CodeNUL, "the text contains a NUL (\\0), which is not allowed", "remove it")
+			y.reportAt(n, CodeNUL, "the text contains a NUL (\\0), which is not allowed", "remove the NUL")
 		}
 		if !utf8.ValidString(n.Value) {
-			y.reportAt(n, CodeEncoding, "an escape in this text does not give valid UTF-8", "write the character itself")
+			y.reportAt(n, CodeEncoding, "an escape in the text is not valid UTF-8", "write the character itself instead of the escape")
 		}
 	case "!!null":
 		out.Kind = Null

@@ -130,7 +130,7 @@ func (p *parser) checkOperands(at shape.Place, outer string) {
 		return
 	}
 	if len(parts.Node.Items) < 2 {
-		p.Errorf(parts, CodeFewConditions, "add a condition, or write the existing one without '"+at.Node.Get("type").Text+"' around it",
+		p.Errorf(parts, CodeFewConditions, "write at least 2 conditions, or one condition without '"+at.Node.Get("type").Text+"' around it",
 			"Field 'conditions' %s must have at least 2 conditions for '%s', but it has %d.", at.Where, at.Node.Get("type").Text, len(parts.Node.Items))
 	}
 	parts.Name = joinName(at.Name, "conditions")

@@ -182,7 +182,7 @@ func (p *parser) checkInteger(at shape.Place, low float64) {
 	case at.Node.Kind != doc.Number:
 		p.WrongType(at, "a number")
 	case at.Node.Num < low || at.Node.Num != math.Trunc(at.Node.Num):
-		p.Errorf(at, shape.CodeRange, fmt.Sprintf("write a whole number from %.0f", low),
+		p.Errorf(at, shape.CodeRange, fmt.Sprintf("write a whole number, %.0f or more", low),
 			"Field '%s' %s must be a whole number of at least %.0f, but it is %s.", at.Name, at.Where, low, at.Node.Text)
 	}
 }

@@ -135,7 +135,7 @@ func (p *parser) readMaxIterations(at shape.Place) int {
 		return DefaultMaxIterations
 	}
 	if at.Node.Num < 1 || at.Node.Num != math.Trunc(at.Node.Num) {
-		p.Errorf(at, CodeLoopMax, "write a whole number from 1", "Field 'maxIterations' %s must be a whole number above 0, but it is %s.", at.Where, at.Node.Text)
+		p.Errorf(at, CodeLoopMax, "write a whole number, 1 or more", "Field 'maxIterations' %s must be a whole number of at least 1, but it is %s.", at.Where, at.Node.Text)
 		return DefaultMaxIterations
 	}
 	return int(min(at.Node.Num, math.MaxInt32))

@@ -61,12 +61,12 @@ func (l *linter) lintSkips(at shape.Place) {
 	for _, i := range skipped {
 		p := &l.w.Phases[i]
 		if !p.Terminal() && l.graph.defaultTarget(p) < 0 {
-			l.Warnf(at.Index(i), CodeSkipEnds, "give one of its transitions or branches \"isDefault\": true",
+			l.Warnf(at.Index(i), CodeSkipEnds, "give one transition or branch of the phase \"isDefault\": true",
 				"Phase '%s' can be skipped and has no default transition: if none of its conditions is true, a run that skips it waits for a variable to change.", p.ID)
 		}
 	}
 	if circle := l.graph.skipCycle(skipped); circle != nil && !alone {
-		l.Warnf(at.Index(circle[0]), CodeSkipCycle, "let the default transition of one of them lead to a phase that is not skipped",
+		l.Warnf(at.Index(circle[0]), CodeSkipCycle, "let the default transition of one of the skipped phases lead to a phase that is not skipped",
 			"If answers skip all of %s, their default transitions form a cycle and the run never ends.", shape.QuotedAll(l.graph.idsOf(circle)))
 	}
 }

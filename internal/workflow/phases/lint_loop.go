@@ -63,7 +63,11 @@ func (l *linter) lintForEach(at shape.Place, loop *Loop, what string) {
 		l.lintOwnedList(at.Key("over"), loop, what)
 		return
 	}
-	l.Errorf(at.Key("over"), CodeLoopOverType, "name a variable that holds a list, or change its type to array",
+	want := TypeArray
+	if name != loop.Over {
+		want = TypeObject
+	}
+	l.Errorf(at.Key("over"), CodeLoopOverType, fmt.Sprintf("name a variable that holds a list, or change the type of '%s' to %s", name, want),
 		"%s goes through '%s', which is never a list, so a run stops there: '%s' is %s.", shape.Capital(what), loop.Over, name, shape.WithArticle(string(v.Type)))
 }
 
@@ -82,7 +86,7 @@ func (l *linter) lintLoopEnd(at shape.Place, p *Phase, loop *Loop, what string) 
 			"%s ends only after %s, by maxIterations: its condition is always true: %s.", shape.Capital(what), shape.Count(loop.MaxIterations, "round"), loop.Condition)
 	case !constant && loop.BreakCondition == nil && !l.canChange(loop):
 		l.Warnf(at, CodeLoopEndless, "set a variable of the condition by an action of a step in the loop, or let the agent set one",
-			"%s ends only after %s, by maxIterations, once it has started: only the engine sets %s, and no step of the loop does.",
+			"%s ends only after %s, by maxIterations, once it has started: only the workflow sets %s, and no step of the loop does.",
 			shape.Capital(what), shape.Count(loop.MaxIterations, "round"), shape.QuotedAll(loop.Condition.Variables()))
 	}
 }

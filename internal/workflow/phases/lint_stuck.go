@@ -27,7 +27,7 @@ func (l *linter) lintValidate(at shape.Place, a *Action, what string, canSkip bo
 	switch {
 	case v == nil || l.vars.loops[name] || l.vars.written[name] != nil:
 	case d.values != nil && len(d.values) == 0:
-		report(at.Key("target"), CodeValidateNever, "name a variable, or change its type to object",
+		report(at.Key("target"), CodeValidateNever, fmt.Sprintf("check '%s' itself, or change its type to object", v.Name),
 			"%s always fails: '%s' is %s and has no members.", shape.Capital(what), v.Name, shape.WithArticle(string(v.Type)))
 	case a.HasValue && a.Value != nil && d.kind != "" && !d.kind.Fits(a.Value):
 		report(at.Key("value"), CodeValidateNever, fmt.Sprintf("write %s", shape.WithArticle(string(d.kind))),
@@ -83,7 +83,7 @@ func (l *linter) lintOwnedList(at shape.Place, loop *Loop, what string) {
 			"%s stops a run if '%s' is %s: only the workflow sets it, and it must be a list.", shape.Capital(what), loop.Over, formatValues(wrong))
 	case unset == len(set.values):
 		l.Warnf(at, CodeVariableLate, "set the variable to a list before the loop, or let the agent set it",
-			"%s never has an item: nothing sets '%s' before it, and only the workflow may set it.", shape.Capital(what), loop.Over)
+			"%s never has an item: nothing sets '%s' before the loop, and only the workflow may set it.", shape.Capital(what), loop.Over)
 	}
 }
 
@@ -95,7 +95,7 @@ func (l *linter) lintEmptyCycles(at shape.Place) {
 		var path []int
 		for i := start; i >= 0 && !done[i] && l.flow.reaches(i); i = l.forcedTarget(&l.w.Phases[i]) {
 			if from := slices.Index(path, i); from >= 0 {
-				l.Errorf(at.Index(i), CodeEmptyCycle, "add a step or a checkpoint to one of them, or a transition with a condition that leads out",
+				l.Errorf(at.Index(i), CodeEmptyCycle, "add a step or a checkpoint to one of the phases, or a transition with a condition that leads out of the cycle",
 					"The phases %s have no work and lead to each other, so a run that enters them never leaves them.", shape.QuotedAll(l.graph.idsOf(path[from:])))
 				break
 			}

@@ -117,5 +117,5 @@ func (l *linter) lintLateRead(at shape.Place, name string, phase int, what strin
 		return
 	}
 	l.Warnf(at, CodeVariableLate, "give the variable a default, or set it in an earlier phase",
-		"%s reads '%s' before anything sets it: it is null there, and only the engine may set it.", shape.Capital(what), name)
+		"%s reads '%s' before anything sets it: the variable is null there, and only the workflow may set it.", shape.Capital(what), name)
 }

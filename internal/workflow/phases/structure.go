@@ -185,11 +185,11 @@ func (c *checker) checkEffect(at shape.Place, phase *Phase, e *Effect) {
 		c.checkReference(skips.Index(i), id)
 		if id == phase.ID && id != "" {
 			c.Errorf(skips.Index(i), CodeSkipsItself, "remove the phase from 'skipPhases'; to leave the phase immediately, write \"transitionTo\"",
-				"Phase '%s' cannot be skipped by an answer in it (%s).", id, at.Where)
+				"An answer in phase '%s' cannot skip that phase (%s).", id, at.Where)
 		}
 	}
 	if circle := c.graph.skipCycle(c.graph.indicesOf(e.SkipPhases)); circle != nil {
-		c.Errorf(skips, CodeSkipCycle, "let the default transition of one of them lead to a phase that is not skipped",
-			"The skipped phases %s form a cycle, so a run that reaches them never leaves it (%s).", shape.QuotedAll(c.graph.idsOf(circle)), at.Where)
+		c.Errorf(skips, CodeSkipCycle, "let the default transition of one of the skipped phases lead to a phase that is not skipped",
+			"The skipped phases %s form a cycle, so a run that reaches them never leaves the cycle (%s).", shape.QuotedAll(c.graph.idsOf(circle)), at.Where)
 	}
 }

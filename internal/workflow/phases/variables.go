@@ -204,7 +204,7 @@ func (v *variableIndex) constantReason(leaf *expr.Expr) string {
 	case declared != nil && leaf.Value != nil && !declared.Type.Fits(leaf.Value):
 		return fmt.Sprintf("'%s' is %s", root, shape.WithArticle(string(declared.Type)))
 	case written != nil:
-		return "no answer or action changes it, and only the engine can set it"
+		return "no answer or action changes it, and only the workflow can set it"
 	case declared.HasDefault:
 		return "it has a default"
 	case declared.Required:

@@ -55,7 +55,7 @@ func (r *Report) Closed(at Place, hint string, known []string) {
 			r.dropped++
 			continue
 		}
-		fix := r.Suggest(key.Name, known, cmp.Or(hint, "remove it, or use one of: "+strings.Join(known, ", ")))
+		fix := r.Suggest(key.Name, known, cmp.Or(hint, fmt.Sprintf("remove '%s', or use one of: %s", key.Name, strings.Join(known, ", "))))
 		r.Errorf(key, CodeUnexpected, fix, "Unexpected property '%s' found %s. The %s dialect has no such property here.", key.Name, at.Where, r.Dialect.Name)
 	}
 }

@@ -138,7 +138,7 @@ func typeFix(at Place, want string) string {
 	if at.Node.Kind == doc.String && fitsUnquoted(at.Node.Text, want) {
 		return "remove the quotes"
 	}
-	return "replace it with " + want
+	return "replace the value with " + want
 }
 
 // fitsUnquoted reports whether a text without its quotes has the wanted type.

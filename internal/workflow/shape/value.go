@@ -61,12 +61,12 @@ func (r *Report) emptyFix(name string) string {
 	if strings.HasSuffix(name, "]") {
 		return "enter a text, or remove the entry"
 	}
-	return cmp.Or(callText(r.Dialect.Empty, name), "write it")
+	return cmp.Or(callText(r.Dialect.Empty, name), "enter a text")
 }
 
 // tooLongFix returns the fix for a text that is too long.
 func (r *Report) tooLongFix(name string) string {
-	return cmp.Or(callText(r.Dialect.TooLong, name), "shorten it")
+	return cmp.Or(callText(r.Dialect.TooLong, name), "shorten the text")
 }
 
 // callText calls a function of a dialect, or returns "" if the dialect has no such function.

@@ -124,8 +124,10 @@ func (p *parser) readMaxIterations(loop shape.Place) int {
 			"Missing required field 'maxIterations' %s. This field is mandatory and must be provided.", loop.Where)
 	case at.Node.Kind != doc.Number:
 		p.WrongType(at, "a number")
-	case at.Node.Num < 1:
+	case at.Node.Num <= 0:
 		p.Errorf(at, CodeLoopMax, "write a number from 1 to 1000", "%s: maxIterations must be a positive number, but it is %s", subject, at.Node.Text)
+	case at.Node.Num < 1:
+		p.Errorf(at, CodeLoopMax, "write a number from 1 to 1000", "%s: maxIterations must be at least 1, but it is %s", subject, at.Node.Text)
 	case at.Node.Num > maxRounds:
 		p.Errorf(at, CodeLoopMax, "write a number from 1 to 1000", "%s: maxIterations (%s) exceeds safety limit of 1000", subject, at.Node.Text)
 	default:

@@ -42,14 +42,16 @@ func (f FirstOf) Load(ctx context.Context, salt []byte, create bool) ([]byte, er
 // firstSecret returns the first available secret, and the kind of its source.
 func (f FirstOf) firstSecret(ctx context.Context, salt []byte, create bool) (kind string, secret []byte, err error) {
 	var failed []error
+	var fixes []string
 	for _, one := range f {
 		secret, err := one.Load(ctx, salt, create)
 		if err == nil {
 			return one.Kind(), secret, nil
 		}
 		failed = append(failed, err)
+		fixes = append(fixes, fixOf(one, salt))
 	}
-	return "", nil, guideway.Errorf(guideway.CodeUnavailable, "no storage for a master key: %w", errors.Join(failed...)).WithFix("%s", f.Fix())
+	return "", nil, guideway.Errorf(guideway.CodeUnavailable, "no storage for a master key: %w", errors.Join(failed...)).WithFix("%s", strings.Join(fixes, "; or "))
 }
 
 // loadInitial loads the secret for a new store, and returns the kind of its source.

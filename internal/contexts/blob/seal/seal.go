@@ -100,8 +100,8 @@ func readMaster(ctx context.Context, slots blob.Slots) (*masterNote, error) {
 	err = json.Unmarshal(text, &m)
 	switch {
 	case err == nil && m.Version > 1:
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key has version %d, but this version of guideway supports version 1", m.Version).
-			WithFix("use the version of guideway that wrote the slot, or a later one")
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key has version %d, but this version of Guideway supports version 1", m.Version).
+			WithFix("use the version of Guideway that wrote the slot, or a later one")
 	case err != nil || m.Version != 1 || len(m.Salt) != saltBytes || len(m.Check) != sha256.Size:
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key is damaged").
 			WithFix("restore slots/%s of the blob directory, or the database, from a backup; without the slot, encrypted checkpoints cannot be read", masterSlot)
@@ -146,7 +146,7 @@ func (m *masterNote) openKeys(ctx context.Context, slots blob.Slots, source Sour
 	}
 	if !hmac.Equal(deriveKey(secret, m.Salt, "check"), m.Check) {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key from the %s is not the key that encrypted the stored checkpoints", m.Kind).
-			WithFix("%s", source.Fix())
+			WithFix("%s", fixOf(source, m.Salt))
 	}
 	aead, err := newAEAD(deriveKey(secret, m.Salt, "wrap"))
 	if err != nil {
@@ -225,7 +225,8 @@ func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
 	}
 	wrapped, err := k.slots.Slot(ctx, name)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "the data key %s is missing, usually because it was erased: its data can no longer be decrypted", name)
+		return nil, guideway.Errorf(guideway.CodeNotFound, "the data key %s does not exist, so its checkpoints cannot be decrypted", name).
+			WithFix("if the session of the key was not deleted, restore slots/%s of the blob directory, or the database, from a backup", name)
 	}
 	if err != nil {
 		return nil, err

@@ -108,7 +108,7 @@ func TestSources(t *testing.T) {
 			if err := Erase(t.Context(), slots, key.Name); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := again.Key(t.Context(), key.Name); guideway.ErrorCode(err) != guideway.CodeNotFound || !strings.Contains(err.Error(), "erased") {
+			if _, err := again.Key(t.Context(), key.Name); guideway.ErrorCode(err) != guideway.CodeNotFound || !strings.Contains(err.Error(), "does not exist") {
 				t.Errorf("Key of an erased key returned %v", err)
 			}
 		})

@@ -129,7 +129,21 @@ func (Keychain) Kind() string { return KindKeychain }
 
 // Fix implements Source.
 func (k Keychain) Fix() string {
-	return "unlock the keychain, and restore its entry " + k.Service + "/" + k.Account + " if the entry is missing; no new key was created; without a keychain, use a key file"
+	return "unlock the keychain; if the entry " + k.Service + "/" + k.Account + " is missing or was changed, restore it from a backup; no new key was created; without a keychain, use a key file"
+}
+
+// withSalt returns the source with the name of the entry for a salt.
+func (k Keychain) withSalt(salt []byte) Keychain {
+	k.Account += "-" + hex.EncodeToString(salt[:min(len(salt), 4)])
+	return k
+}
+
+// fixOf returns the fix of a source. For the keychain it names the entry for the salt.
+func fixOf(source Source, salt []byte) string {
+	if k, ok := source.(Keychain); ok {
+		return k.withSalt(salt).Fix()
+	}
+	return source.Fix()
 }
 
 // Load implements Source. It creates an entry only if the keychain reports a missing entry.
@@ -142,7 +156,7 @@ func (k Keychain) Load(ctx context.Context, salt []byte, create bool) ([]byte, e
 	if k.Timeout <= 0 {
 		k.Timeout = 20 * time.Second
 	}
-	k.Account += "-" + hex.EncodeToString(salt[:min(len(salt), 4)])
+	k = k.withSalt(salt)
 	text, err := k.askKeychain(ctx, func() (string, error) { return k.get(k.Service, k.Account) })
 	if errors.Is(err, keyring.ErrNotFound) && create {
 		text, err = k.askKeychain(ctx, func() (string, error) {

@@ -22,10 +22,10 @@ var ErrFormat = errors.New("the format of the file is not supported")
 // newFormatError returns the error for a file of another format. The file is not changed,
 // since another version of the program may be using it.
 func newFormatError(path string, found int) error {
-	err := guideway.Errorf(guideway.CodeUnavailable, "read the index file %s: %w: the file has format %d, but this version of guideway supports format %d; the file was not changed",
+	err := guideway.Errorf(guideway.CodeUnavailable, "read the index file %s: %w: the file has format %d, but this version of Guideway supports format %d; the file was not changed",
 		path, ErrFormat, found, formatVersion)
 	if found > formatVersion {
-		return err.WithFix("use the version of guideway that wrote the file, or a later one")
+		return err.WithFix("use the version of Guideway that wrote the file, or a later one")
 	}
 	return err.WithFix("move the file away, then run `guideway checkpoint verify --rebuild`: it restores the index from the stored checkpoints")
 }

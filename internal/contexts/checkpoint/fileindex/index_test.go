@@ -106,7 +106,7 @@ func TestOtherFormats(t *testing.T) {
 	t.Parallel()
 	for member, want := range map[string][]string{
 		"":            {"format 1", "checkpoint verify --rebuild"},
-		`,"format":9`: {"format 9", "the version of guideway that wrote the file"},
+		`,"format":9`: {"format 9", "the version of Guideway that wrote the file"},
 	} {
 		dir := t.TempDir()
 		file := writeSeries(t, dir)

@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -164,7 +165,7 @@ func (c *Client) ReadJSON(ctx context.Context, body io.Reader) ([]byte, error) {
 	case err != nil:
 		return nil, c.ConnectionError(ctx, err)
 	case len(data) > maxBody:
-		return nil, &llm.Error{Kind: llm.Malformed, Message: "the answer is too large"}
+		return nil, &llm.Error{Kind: llm.Malformed, Message: fmt.Sprintf("the answer is larger than %d bytes", maxBody)}
 	}
 	return data, nil
 }

@@ -14,7 +14,7 @@ export function isFolded(submission: Schemas["Submission"] | undefined): boolean
 
 /** The whole output that a gate is about. */
 export function HandedIn({ submission, isOpen, onOpen }: Props) {
-  if (submission === undefined) return <p className="quiet">No output belongs to this gate.</p>;
+  if (submission === undefined) return <p className="quiet">There is no output to review at this gate.</p>;
   return (
     <div className="handed-in">
       <Text title="Output" text={submission.output} isOpen={isOpen} onOpen={onOpen} />
