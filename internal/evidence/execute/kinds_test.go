@@ -9,12 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/evidence/checksfile"
 	"github.com/guideway-dev/guideway/internal/evidence/execute"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 )
@@ -182,19 +184,22 @@ func TestProtect(t *testing.T) {
 		!strings.Contains(changes[2].Diff, "+func TestMain\n") {
 		t.Fatalf("%+v", changes)
 	}
+	var accepted []checksfile.ProtectedChange
 	for i := range changes {
 		if got := outcome(r.run(rule)); !strings.HasPrefix(got, "failed") {
 			t.Errorf("with %d of 3 approvals: %s", i, got)
 		}
-		record, err := changes[i].Record("me")
+		accepted = append(accepted, changes[i].ProtectedChange)
+		record, err := checksfile.NewChangesRecord(r.root, "run_1", "me", accepted)
 		check(t, err)
 		r.put(record)
 	}
 	if got := outcome(r.run(rule)); got != "passed" {
 		t.Errorf("with all approvals: %s", got)
 	}
-	if left, err := r.checker.ProtectedChanges(t.Context(), "run_1", r.start, []*criteria.CheckRule{request.Rule}); err != nil || left != nil {
-		t.Errorf("%+v, %v", left, err)
+	again, err := r.checker.ProtectedChanges(t.Context(), "run_1", r.start, []*criteria.CheckRule{request.Rule})
+	if err != nil || len(again) != 3 || slices.ContainsFunc(again, func(c execute.ProtectedChange) bool { return !c.Approved }) {
+		t.Errorf("%+v, %v", again, err)
 	}
 	other := request
 	other.Run = "run_2"
@@ -208,6 +213,33 @@ func TestProtect(t *testing.T) {
 	r.git("checkout", "-q", "--", "src/a_test.go")
 	if got := outcome(r.run(rule)); got != "passed" {
 		t.Errorf("restored: %s", got)
+	}
+}
+
+// TestUnapprovableChange checks that an added file that a changed .gitignore hides cannot be
+// approved, because its content is not known, and that hidden characters of a difference are
+// visible. A link is not followed.
+func TestUnapprovableChange(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string]string{"a_test.go": "a\n"})
+	r.write(".gitignore", "hidden_test.go\n")
+	r.write("hidden_test.go", "func TestMain\n")
+	r.write("a_test.go", "a\u202e\n")
+	check(t, os.Symlink("a_test.go", r.path("link_test.go")))
+	const rule = `{"type":"protect","paths":["**/*_test.go"]}`
+	changes, err := r.checker.ProtectedChanges(t.Context(), "run_1", r.start, []*criteria.CheckRule{r.request(rule).Rule})
+	if err != nil || len(changes) != 3 || !strings.Contains(changes[0].Diff, `+a\u{202E}`) || !strings.Contains(changes[1].Diff, "cannot be shown") || changes[2].Approvable {
+		t.Fatalf("%+v, %v", changes, err)
+	}
+	var all []checksfile.ProtectedChange
+	for _, c := range changes {
+		all = append(all, c.ProtectedChange)
+	}
+	record, err := checksfile.NewChangesRecord(r.root, "run_1", "me", all)
+	check(t, err)
+	r.put(record)
+	if got := outcome(r.run(rule)); !strings.HasPrefix(got, "failed: protected files differ from the start of the run: hidden_test.go (added);") {
+		t.Error(got)
 	}
 }
 

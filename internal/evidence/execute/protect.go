@@ -3,7 +3,6 @@ package execute
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -14,7 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/evidence"
 	"github.com/guideway-dev/guideway/internal/evidence/checksfile"
 	"github.com/guideway-dev/guideway/internal/evidence/execute/worktree"
-	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 )
 
@@ -33,9 +32,9 @@ func (j *job) executeProtect(ctx context.Context) error {
 		return err
 	}
 	var open []string
+	approved := checksfile.ApprovedChanges(j.root, j.request.Run, j.approved)
 	for _, c := range changes {
-		p := ProtectedChange{Run: j.request.Run, Root: j.root, Change: c}
-		if !j.approved.Approves(p.Key(), p.Hash()) {
+		if !c.HasVersion() || !slices.Contains(approved, approvableChange(c)) {
 			open = append(open, c.String())
 		}
 	}
@@ -61,46 +60,36 @@ func (c *Checker) listProtected(ctx context.Context, s *worktree.State, start *e
 }
 
 // ProtectedChange is a change of a protected file, which a person can approve for one run.
-// The approval is valid for exactly this content.
 type ProtectedChange struct {
-	Run, Root string
-	Change    worktree.Change
-	// Diff is the difference from the start of the run, for the person.
+	checksfile.ProtectedChange
+	// Words describe the change.
+	Words string
+	// Approvable is set if the content is known. The approval is valid for this content only.
+	Approvable bool
+	// Approved is set if a person approved exactly this change for the run.
+	Approved bool
+	// Diff is the difference from the start of the run, with visible characters only.
 	Diff string
 }
 
-// Key returns the key of the approval of the change.
-func (p *ProtectedChange) Key() approval.Key {
-	return approval.Key{Kind: approval.KindCheck, Source: p.Root, Subject: "change:" + p.Run + ":" + p.Change.Path}
+// approvableChange returns a change in the form of its approval.
+func approvableChange(c worktree.Change) checksfile.ProtectedChange {
+	return checksfile.ProtectedChange{Path: c.Path, Start: c.Start, Now: c.Now}
 }
 
-// Hash returns the hash that a person approves.
-func (p *ProtectedChange) Hash() string {
-	return hashText("guideway protected change 1\x00" + p.Run + "\x00" + p.Change.Path + "\x00" + p.Change.Start + "\x00" + p.Change.Now)
-}
-
-// Record returns the approval of the change by a person.
-func (p *ProtectedChange) Record(who string) (approval.Record, error) {
-	scope, err := json.Marshal(map[string]string{"change": p.Change.String(), "start": p.Change.Start, "now": p.Change.Now})
-	if err != nil {
-		return approval.Record{}, guideway.Errorf(guideway.CodeInternal, "write an approval: %w", err)
-	}
-	k := p.Key()
-	return approval.Record{Kind: k.Kind, Source: k.Source, Subject: k.Subject, Hash: p.Hash(), Who: who, Scope: scope}, nil
-}
-
-// ProtectedChanges returns the changes of the files that the rules of a run protect and that
-// are not approved, with their differences. start is the workspace of the run at its start.
-// A rule that names a check of the project is resolved with its checks file.
+// ProtectedChanges returns the changes of the files that the rules of a run protect, with
+// their differences. start is the workspace of the run at its start. A rule that names a check
+// of the project is resolved with its checks file.
 func (c *Checker) ProtectedChanges(ctx context.Context, run string, start *evidence.Workspace, rules []*criteria.CheckRule) ([]ProtectedChange, error) {
 	root, err := c.locate(start, "")
 	if err != nil {
 		return nil, err
 	}
-	approved, err := c.opts.Approvals()
+	records, err := c.opts.Approvals()
 	if err != nil {
 		return nil, err
 	}
+	approved := checksfile.ApprovedChanges(root, run, records)
 	s, err := c.reader.Read(ctx, root)
 	if err != nil {
 		return nil, err
@@ -118,10 +107,11 @@ func (c *Checker) ProtectedChanges(ctx context.Context, run string, start *evide
 			return nil, err
 		}
 		for _, change := range changes {
-			p := ProtectedChange{Run: run, Root: root, Change: change}
-			if approved.Approves(p.Key(), p.Hash()) || slices.ContainsFunc(list, func(q ProtectedChange) bool { return q.Change == change }) {
+			p := ProtectedChange{ProtectedChange: approvableChange(change), Words: change.String(), Approvable: change.HasVersion()}
+			if slices.ContainsFunc(list, func(q ProtectedChange) bool { return q.ProtectedChange == p.ProtectedChange }) {
 				continue
 			}
+			p.Approved = p.Approvable && slices.Contains(approved, p.ProtectedChange)
 			if p.Diff, err = c.describeDiff(ctx, s, change); err != nil {
 				return nil, err
 			}
@@ -138,13 +128,15 @@ func (c *Checker) describeDiff(ctx context.Context, s *worktree.State, change wo
 		return "", err
 	}
 	isText := func(content []byte) bool { return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0 }
-	unknown := before == nil && !change.IsAddition()
+	unknown := before == nil && !change.IsAddition() || now == nil && !change.IsDeletion()
+	versions := fmt.Sprintf("was %s\nnow %s\n", change.Start, change.Now)
 	if unknown || !isText(before) || !isText(now) {
-		return fmt.Sprintf("%s: the difference cannot be shown; it was %s and is %s\n", change, change.Start, change.Now), nil
+		return "the difference cannot be shown\n" + versions, nil
 	}
-	_, text, _ := bytes.Cut(diff.Diff(change.Path+" (start of the run)", before, change.Path+" (now)", now), []byte("\n"))
-	if len(text) == 0 {
-		return change.String() + "\n", nil
+	escape := func(content []byte) []byte { return []byte(visible.EscapeScript(string(content))) }
+	_, text, _ := bytes.Cut(diff.Diff("start of the run", escape(before), "now", escape(now)), []byte("\n"))
+	if len(text) == 0 { // such as another mode, or other line ends
+		return versions, nil
 	}
 	return string(text), nil
 }

@@ -124,7 +124,7 @@ export interface paths {
         /**
          * Save a definition in a directory of the user or the project
          * @description Only for a logged-in browser. A definition that does not load is refused, and so is a change
-         *     whose base is not the current version. A new id is a new file.
+         *     whose base is not the current version. A new id creates a new file.
          */
         put: operations["saveWorkflow"];
         post?: never;
@@ -235,14 +235,14 @@ export interface paths {
         /**
          * Save a hook graph in a directory of the user or the project
          * @description Only for a logged-in browser. A graph that breaks a rule is refused, and so is a change
-         *     whose base is not the current version. A new id is a new file. The replaced text
+         *     whose base is not the current version. A new id creates a new file. The replaced text
          *     stays in the list of versions. For an active graph of the user, the saved version takes effect immediately.
          */
         put: operations["saveHook"];
         post?: never;
         /**
          * Delete the file of a hook graph that is not enabled
-         * @description Only for a logged-in browser. The version stays in the list of versions.
+         * @description Only for a logged-in browser. The deleted version stays in the list of versions.
          */
         delete: operations["deleteHook"];
         options?: never;
@@ -279,8 +279,8 @@ export interface paths {
         /**
          * Make a hook graph active
          * @description Only for a logged-in browser. Approves exactly the version with the pin. A graph that changed
-         *     since is refused, and so is one that wraps the same requests as an active one,
-         *     unless replace is set, which disables the active one.
+         *     since is refused, and so is a graph that wraps the same requests as an active graph,
+         *     unless replace is set, which disables the active graph.
          */
         post: operations["enableHook"];
         delete?: never;
@@ -300,7 +300,7 @@ export interface paths {
         put?: never;
         /**
          * Disable a hook graph
-         * @description Only for a logged-in browser. It also works for a graph that is broken or deleted.
+         * @description Only for a logged-in browser. A broken or deleted graph can also be disabled.
          */
         post: operations["disableHook"];
         delete?: never;
@@ -712,7 +712,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Submit the input that a run waits for, or the outcome of a call that is unknown */
+        /** Submit the input that a run waits for, or the unknown outcome of a call */
         post: operations["answerMachine"];
         delete?: never;
         options?: never;
@@ -797,7 +797,7 @@ export interface paths {
         };
         /**
          * List the variables of a run by layer
-         * @description Each variable with its layer and the reason for it, its size in bytes and tokens, its age in steps and the beginning of its value. A longer run also has a summary.
+         * @description Each variable with its layer and the reason for it, its size in bytes and tokens, its age in steps and the beginning of its value. The answer for a longer run also has a summary.
          */
         get: operations["getRunContext"];
         put?: never;
@@ -874,7 +874,7 @@ export interface paths {
         put?: never;
         /**
          * Add an upstream
-         * @description It is written to the configuration file and takes effect immediately. Changes of upstreams
+         * @description The upstream is written to the configuration file and takes effect immediately. Changes of upstreams
          *     need a logged-in browser or a token of scope manage. No credential of /mcp is accepted.
          */
         post: operations["addUpstream"];
@@ -1309,7 +1309,7 @@ export interface paths {
         };
         /**
          * Get request counts, error counts and durations by tool
-         * @description Of the last day, unless since is given.
+         * @description The counts cover the last day, unless since is given.
          */
         get: operations["getRequestStats"];
         put?: never;
@@ -1412,7 +1412,7 @@ export interface components {
             /** @description The id of the session or run. */
             sessionId: string;
             runId?: string;
-            /** @description The run's last event at that time. */
+            /** @description The run's last event when the checkpoint was saved. */
             runSeq?: number;
             parentId?: string;
             /** @description True if the parent already had another successor. */
@@ -1431,7 +1431,7 @@ export interface components {
             /** Format: date-time */
             createdAt: string;
             bytes: number;
-            /** @description The size on disk. */
+            /** @description The size on disk, in bytes. */
             storedBytes: number;
             /** @description The size in tokens; estimated for an automatic checkpoint. */
             tokens?: number;
@@ -1442,7 +1442,7 @@ export interface components {
         CheckpointStore: {
             /** @enum {unknown} */
             mode: "sqlite" | "postgres" | "files" | "memory";
-            /** @description Why the mode is not the configured one. */
+            /** @description Why the mode is not the configured mode. */
             note?: string;
         };
         /** @description The automatic checkpoints of this server. */
@@ -1450,7 +1450,7 @@ export interface components {
             off?: boolean;
             saved: number;
             failed?: number;
-            /** @description The number that was dropped because too many were waiting. */
+            /** @description The number of checkpoints that were dropped because too many were waiting. */
             dropped?: number;
             waiting?: number;
             /** @description The last error, until the next successful save. */
@@ -1469,7 +1469,7 @@ export interface components {
              */
             ranked: "newest" | "words" | "meaning";
             note?: string;
-            /** @description The parameter cursor of the next page. */
+            /** @description The value of the parameter cursor for the next page. */
             next?: string;
             store: components["schemas"]["CheckpointStore"];
             automatic: components["schemas"]["AutomaticCheckpoints"];
@@ -1481,15 +1481,15 @@ export interface components {
             context: {
                 [key: string]: unknown;
             };
-            /** @description The run's status at that time. */
+            /** @description The run's status when the checkpoint was saved. */
             status?: string;
-            /** @description The run's position at that time. */
+            /** @description The run's position when the checkpoint was saved. */
             position?: {
                 [key: string]: unknown;
             };
             /** @description The steps that a client of workflow_next has completed. */
             completedSteps?: string[];
-            /** @description The answer has an older checkpoint than the requested one. */
+            /** @description Set if the requested checkpoint cannot be read and the answer has an older checkpoint. */
             degraded?: {
                 wanted: string;
                 error: string;
@@ -1507,9 +1507,9 @@ export interface components {
                 path: string;
                 /** @enum {unknown} */
                 op: "added" | "removed" | "changed";
-                /** @description The value; a long one as a truncated text. */
+                /** @description The value before the change; a long value is truncated to a text. */
                 before?: unknown;
-                /** @description The value afterwards; a long one as a truncated text. */
+                /** @description The value after the change; a long value is truncated to a text. */
                 after?: unknown;
             }[];
             /** @description True if there are more changes. */
@@ -1522,13 +1522,13 @@ export interface components {
             seq: number;
             tokens: number;
             bytes: number;
-            /** @description The limit of the context; negative for none. */
+            /** @description The limit of the context in tokens; negative for no limit. */
             limitTokens: number;
-            /** @description The part of the context that an answer to an agent has at most. */
+            /** @description The maximum size of the context in an answer to an agent, in tokens. */
             answerTokens: number;
             layers: {
                 layer: components["schemas"]["Layer"];
-                /** @description The guaranteed part of a budget. */
+                /** @description The guaranteed share of a budget, from 0 to 1. */
                 share: number;
                 items: number;
                 tokens: number;
@@ -1542,10 +1542,10 @@ export interface components {
                 rule: "engine" | "mark" | "hint" | "variable" | "key" | "content" | "default";
                 tokens: number;
                 bytes: number;
-                /** @description The number of steps since its last change. */
+                /** @description The number of steps since the last change of the variable. */
                 age: number;
                 tags?: string[];
-                /** @description The value; a long one as a truncated text. */
+                /** @description The value; a long value is truncated to a text. */
                 value: unknown;
                 cut?: boolean;
             }[];
@@ -1577,7 +1577,7 @@ export interface components {
             code: components["schemas"]["Code"];
             /** @description A way to fix the error. */
             fix?: string;
-            /** @description The path of the request, if it does not exist. */
+            /** @description The path of the request, if no route has this path. */
             path?: string;
             /** @description The rule that the refused move breaks. */
             rule?: string;
@@ -1605,15 +1605,15 @@ export interface components {
         /** @description An argument that only the caller can fill in. */
         Field: {
             /**
-             * @description The argument
+             * @description The name of the argument, or the path of a member.
              * @example output
              * @example answer.optionId
              */
             name: string;
             description?: string;
-            /** @description The JSON type if it is not a string */
+            /** @description The JSON type if the argument is not a string. */
             type?: string;
-            /** @description The accepted values if only these are */
+            /** @description The accepted values; any value if absent. */
             choices?: unknown[];
             optional?: boolean;
         };
@@ -1632,7 +1632,7 @@ export interface components {
             path: string;
             /** @description The revision of the source, such as a commit. */
             revision?: string;
-            /** @description True if the file no longer loads; this is the last version that did. */
+            /** @description True if the file no longer loads and the last version that loaded is served. */
             stale?: boolean;
         };
         WorkflowList: {
@@ -1641,7 +1641,7 @@ export interface components {
             count: number;
             workflows: components["schemas"]["Workflow"][];
         };
-        /** @description A document of the workflow's dialect; its schema is what workflow_get_schema answers. */
+        /** @description A document of the workflow's dialect; GET /api/schemas/{dialect} has its schema. */
         Definition: {
             [key: string]: unknown;
         };
@@ -1759,7 +1759,7 @@ export interface components {
             version?: string;
             /** @enum {unknown} */
             type?: "tools/call" | "tools/list";
-            /** @description The requests that it wraps; every request of its type if empty. */
+            /** @description The requests that the graph wraps; if empty, every request of its type. */
             bindings?: components["schemas"]["HookBinding"][];
             /** @enum {unknown} */
             state: "off" | "active" | "changed" | "broken" | "template";
@@ -1777,7 +1777,7 @@ export interface components {
             writable: boolean;
             /** @description The hash of the graph's behavior, which is needed to enable the graph. */
             pin?: string;
-            /** @description True if the file no longer loads; this is the last version that did. */
+            /** @description True if the file no longer loads and the last version that loaded is served. */
             stale?: boolean;
             /** @description Active graphs that apply to some of the same requests. */
             overlaps?: string[];
@@ -1789,7 +1789,7 @@ export interface components {
             source: string;
             path: string;
             writable: boolean;
-            /** @description The graphs that run it. */
+            /** @description The graphs that run the module. */
             usedBy: string[];
         };
         HookList: {
@@ -1814,7 +1814,7 @@ export interface components {
             text: string;
             /** @enum {unknown} */
             format: "json" | "yaml";
-            /** @description The version of the file, which a change needs; absent without an own file. */
+            /** @description The version of the file, which a change needs; absent if the graph has no writable file. */
             base?: string;
             diagnostics: components["schemas"]["Diagnostic"][];
         };
@@ -1870,7 +1870,7 @@ export interface components {
             text: string;
         };
         HookRestore: {
-            /** @description The version of the current file; empty without one. */
+            /** @description The version of the current file; empty if the graph was deleted. */
             base: string;
         };
         HookModuleAnswer: {
@@ -1920,7 +1920,7 @@ export interface components {
                 script: string;
             };
             overlaps?: string[];
-            /** @description Those of scripts have the pointer of the script, and lines in it. */
+            /** @description The diagnostics; those of a script have the pointer of the script, and lines in the script. */
             diagnostics: components["schemas"]["Diagnostic"][];
         };
         HookTest: {
@@ -2097,7 +2097,7 @@ export interface components {
             kind: components["schemas"]["PositionKind"];
             step?: string;
             title?: string;
-            /** @description True if the run waits at a gate that only a person can open. */
+            /** @description True if the run waits at a gate that only a person can answer. */
             person?: boolean;
             /** @description The number of completed steps. */
             done: number;
@@ -2117,7 +2117,7 @@ export interface components {
             /** @description The number of runs on this page. */
             count: number;
             runs: components["schemas"]["Run"][];
-            /** @description The parameter cursor of the next page, if there is one. */
+            /** @description The value of the parameter cursor for the next page; absent on the last page. */
             next?: string;
         };
         Candidate: {
@@ -2152,7 +2152,7 @@ export interface components {
                 [key: string]: unknown;
             };
             events: components["schemas"]["Event"][];
-            /** @description The parameter after of the next events, if there are more. */
+            /** @description The value of the parameter after for the next events, if there are more. */
             nextAfter?: number;
         };
         /** @description The output that the gate asks about, whole. It is absent if the run is not at a gate, or no output belongs to the gate, as at the gate of a loop that has not started. */
@@ -2234,7 +2234,7 @@ export interface components {
             kind: string;
             by: components["schemas"]["By"];
             label?: components["schemas"]["StepLabel"];
-            /** @description The data of the kind. The data of check_run is a CheckResult. */
+            /** @description The data of the event; its members depend on the kind. The data of check_run is a CheckResult. */
             data?: unknown;
         };
         /**
@@ -2395,7 +2395,7 @@ export interface components {
             id: string;
             title: string;
             round: number;
-            /** @description The number of rounds; absent if it is unknown. */
+            /** @description The number of rounds; absent if the number is unknown. */
             rounds?: number;
             /** @description The element of the round, in a loop of a phase workflow over a list. */
             item?: unknown;
@@ -2572,7 +2572,7 @@ export interface components {
             /** @description The revision of the source, such as a commit. */
             revision?: string;
             stale?: boolean;
-            /** @description The error if it does not load. */
+            /** @description The error if the machine does not load. */
             error?: string;
         };
         MachineList: {
@@ -2641,19 +2641,19 @@ export interface components {
             demo?: boolean;
         };
         MachineInput: {
-            /** @description The question of the run that this answers. An answer that only a person may give must have it; the answer to another question is refused. */
+            /** @description The id of the question to answer. It is required for an answer that only a person may give; the answer to another question is refused. */
             question?: string;
             /** @description The value that the run waits for. */
             value?: unknown;
             /**
-             * @description The outcome of a call whose outcome is unknown.
+             * @description What to do about a call whose outcome is unknown: call again, or continue with a result or a failure.
              * @enum {unknown}
              */
             outcome?: "retry" | "done" | "failed";
             /** @description With outcome: the answer of the tool. */
             result?: string;
         };
-        /** @description The budgets; 0 for no limit, cost in millionths. */
+        /** @description The budgets; 0 for no limit. cost is in millionths of the currency of the model prices, millis in milliseconds. */
         MachineLimits: {
             states?: number;
             calls?: number;
@@ -2790,7 +2790,7 @@ export interface components {
             /** @description The document's page. */
             url: string;
             data: {
-                /** @description Mostly an object with title, status, progress. */
+                /** @description The data for the dashboard, usually an object with title, status and progress. */
                 dashboard?: unknown;
             };
         };
@@ -2825,7 +2825,7 @@ export interface components {
             /** @constant */
             success: true;
             deleted: components["schemas"]["SessionRef"];
-            /** @description A POST to this path restores it. */
+            /** @description The path that restores the document by a POST. */
             restore: string;
         };
         Restored: {
@@ -2903,7 +2903,7 @@ export interface components {
         };
         /**
          * @description answered: a hook answered instead of the upstream. asked: the upstream needs further
-         *     input first. refused: the gateway or a hook refused it. tool_error: the upstream
+         *     input first. refused: the gateway or a hook refused the request. tool_error: the upstream
          *     returned a tool error. crash: the upstream was unavailable or ended.
          * @enum {unknown}
          */
@@ -2926,22 +2926,22 @@ export interface components {
             status: components["schemas"]["RequestStatus"];
             error?: string;
             ms: number;
-            /** @description The size of the arguments. */
+            /** @description The size of the arguments, in bytes. */
             bytesIn: number;
-            /** @description The size of the answer. */
+            /** @description The size of the answer, in bytes. */
             bytesOut: number;
-            /** @description The hook graphs around it. */
+            /** @description The hook graphs that wrapped the request. */
             hooks?: string[];
             /** @description The id of the distributed trace. */
             traceId?: string;
-            /** @description Not in lists. */
+            /** @description The traces of the hook graphs; absent in lists. */
             graphs?: components["schemas"]["RequestGraph"][];
             request?: components["schemas"]["RequestBody"];
             response?: components["schemas"]["RequestBody"];
         };
         /** @description The body of a request or response, if the server records bodies. */
         RequestBody: {
-            /** @description JSON; only the beginning if it was truncated. */
+            /** @description The JSON of the body; only the beginning if the body was truncated. */
             text: string;
             cut?: boolean;
             /** @description True if secrets were removed. */
@@ -2962,7 +2962,7 @@ export interface components {
             ms: number;
             /** @description True if the node belongs to a fire-and-forget hook. */
             fireAndForget?: boolean;
-            /** @description True if the node was still running. */
+            /** @description True if the node was still running when the request ended. */
             pending?: boolean;
             /** @description True if the call was skipped because a hook answered. */
             skipped?: boolean;
@@ -2984,9 +2984,9 @@ export interface components {
                 op: "add" | "remove" | "replace";
                 /** @description A JSON pointer into the context of the script. */
                 pointer: string;
-                /** @description The value; a long one as a truncated text. */
+                /** @description The value before the change; a long value is truncated to a text. */
                 before?: unknown;
-                /** @description The value afterwards; a long one as a truncated text. */
+                /** @description The value after the change; a long value is truncated to a text. */
                 after?: unknown;
             }[];
         };
@@ -2994,7 +2994,7 @@ export interface components {
             /** @constant */
             success: true;
             requests: components["schemas"]["Request"][];
-            /** @description The parameter cursor of the next page. */
+            /** @description The value of the parameter cursor for the next page. */
             next?: string;
             record: {
                 count: number;
@@ -3029,9 +3029,9 @@ export interface components {
                 tool: string;
                 count: number;
                 errors: number;
-                /** @description Milliseconds. */
+                /** @description The median of the durations, in milliseconds. */
                 p50: number;
-                /** @description Milliseconds. */
+                /** @description The 99th percentile of the durations, in milliseconds. */
                 p99: number;
                 bytesOut: number;
             }[];
@@ -3039,16 +3039,16 @@ export interface components {
         HookStats: {
             /** @constant */
             success: true;
-            /** @description The number of requests. */
+            /** @description The number of requests that the statistics cover. */
             requests: number;
             nodes: {
                 id: string;
                 label?: string;
                 count: number;
                 errors: number;
-                /** @description Milliseconds. */
+                /** @description The median of the durations, in milliseconds. */
                 p50: number;
-                /** @description Milliseconds. */
+                /** @description The 99th percentile of the durations, in milliseconds. */
                 p99: number;
             }[];
         };
@@ -3090,9 +3090,9 @@ export interface components {
             session?: components["schemas"]["Session"];
         };
         /**
-         * @description wrong has an invalid configuration, elsewhere belongs to another project than the
-         *     server, idle has no session, failed is retried later, off means that the
-         *     toolset "gateway" is off.
+         * @description wrong: the configuration is invalid. elsewhere: the upstream belongs to another project
+         *     than the server. idle: the upstream has no session. failed: the upstream failed and is
+         *     retried later. off: the toolset "gateway" is off.
          * @enum {unknown}
          */
         UpstreamState: "wrong" | "disabled" | "elsewhere" | "idle" | "running" | "failed" | "off";
@@ -3127,7 +3127,7 @@ export interface components {
             error?: string;
             /** @description The number of tools; -1 if they were never listed. */
             tools: number;
-            /** @description The number of tools */
+            /** @description The number of tools, prompts and pages that wait for approval. */
             waiting: number;
             /** Format: date-time */
             askedAt?: string;
@@ -3189,10 +3189,10 @@ export interface components {
         UpstreamTool: {
             /** @description The upstream's own name. */
             name: string;
-            /** @description The name for clients; absent if they do not see it. */
+            /** @description The name that clients see; absent if they do not see the tool. */
             shown?: string;
             description?: string;
-            /** @description Why it waits for approval. */
+            /** @description Why the tool waits for approval. */
             pending?: string;
             hidden?: boolean;
         };
@@ -3210,7 +3210,7 @@ export interface components {
             error?: string;
             /** @description The number of tools; -1 if they were never listed. */
             tools: number;
-            /** @description The number of tools */
+            /** @description The number of tools, prompts and pages that wait for approval. */
             waiting: number;
             /** Format: date-time */
             askedAt?: string;
@@ -3257,11 +3257,11 @@ export interface components {
         };
         WaitingTool: {
             upstream: string;
-            /** @description The name of the tool, prompt: and the name of the prompt, or page: and the URI of the page. */
+            /** @description The name of a tool, "prompt:" and the name of a prompt, or "page:" and the URI of a page. */
             tool: string;
             /** @enum {unknown} */
             why: "new" | "changed" | "gone";
-            /** @description The hash to approve; absent if the upstream no longer offers it. */
+            /** @description The hash to approve; absent if the upstream no longer offers the tool or prompt. */
             hash?: string;
             /** @description The changed values. Invisible characters are escaped. */
             changes: {
@@ -3309,7 +3309,7 @@ export interface components {
             projects?: string[];
             /** @description Patterns on the names that clients see. */
             tools?: string[];
-            /** @description Toolsets of Guideway's own. */
+            /** @description Toolsets of Guideway. */
             toolsets?: string[];
         };
         Token: {
@@ -3377,7 +3377,7 @@ export interface components {
                 "application/json": components["schemas"]["Problem"];
             };
         };
-        /** @description The credential does not allow the request, the origin is foreign, or only a person can open the gate. */
+        /** @description The credential does not allow the request, the origin is foreign, or only a person can answer the gate. */
         Forbidden: {
             headers: {
                 [name: string]: unknown;
@@ -3478,7 +3478,7 @@ export interface operations {
     getHealth: {
         parameters: {
             query?: {
-                /** @description A random text. */
+                /** @description A random text, which the proof includes. */
                 challenge?: string;
             };
             header?: never;
@@ -3868,7 +3868,7 @@ export interface operations {
         parameters: {
             query: {
                 source: string;
-                /** @description The version that the deletion is for. */
+                /** @description The version of the file to delete; any other version is refused. */
                 base: string;
             };
             header?: never;
@@ -4945,15 +4945,15 @@ export interface operations {
     listCheckpoints: {
         parameters: {
             query?: {
-                /** @description A session's id */
+                /** @description A session's id, or a run's id for its checkpoints. */
                 session?: string;
                 /** @description A workflow's id. */
                 workflow?: string;
                 /** @description A project's id. */
                 project?: string;
-                /** @description Words to find. If no checkpoint has all words */
+                /** @description Words to find. If no checkpoint has all of the words, checkpoints with some of them are returned. */
                 q?: string;
-                /** @description A required tag; repeat it or separate several by commas. */
+                /** @description A required tag. Repeat the parameter for several tags, or separate the tags by commas. */
                 tag?: string;
                 /** @description Created at or after this time. */
                 since?: string;
@@ -5013,7 +5013,7 @@ export interface operations {
     diffCheckpoint: {
         parameters: {
             query?: {
-                /** @description The checkpoint to compare with; its parent by default. */
+                /** @description The earlier checkpoint; by default the parent of the checkpoint. */
                 from?: string;
             };
             header?: never;
@@ -5075,7 +5075,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The upstream is in effect. */
+            /** @description The upstream was added and is in effect. */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -5155,7 +5155,7 @@ export interface operations {
     removeUpstream: {
         parameters: {
             query: {
-                /** @description The version that the removal is for. */
+                /** @description The version of the upstream to remove; any other version is refused. */
                 base: string;
             };
             header?: never;

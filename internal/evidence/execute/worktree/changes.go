@@ -221,7 +221,7 @@ func (r *repository) findHidden(ctx context.Context, c *comparison, globs []stri
 	var changes []Change
 	for _, p := range candidates {
 		if _, known := c.recorded[p]; !ignored[p] && !known && c.base[p] == (Entry{}) {
-			changes = append(changes, Change{Path: p, Start: absent, Now: "hidden by a changed .gitignore"})
+			changes = append(changes, Change{Path: p, Start: absent, Now: hiddenFile})
 		}
 	}
 	return changes, nil
@@ -305,7 +305,7 @@ const maxContent = 1 << 20
 
 // Content returns the contents of a changed file at the start of the run and now. Either is
 // nil if the file was absent, is no regular file, is too large, or its content is not in the
-// repository.
+// repository. A file whose content is no longer that of the change is an error.
 func (r *Reader) Content(ctx context.Context, s *State, c Change) (before, now []byte, err error) {
 	repo, closeRepo, err := r.open(ctx, s.repo.Repository)
 	if err != nil {
@@ -319,6 +319,10 @@ func (r *Reader) Content(ctx context.Context, s *State, c Change) (before, now [
 		now, err = repo.readVersion(ctx, c.Now)
 		return before, now, err
 	}
+	mode, digest, _ := strings.Cut(c.Now, " ")
+	if c.HasVersion() && mode != modeFile && mode != modeExecutable {
+		return before, nil, nil
+	}
 	root, err := os.OpenRoot(s.Root)
 	if err != nil {
 		return nil, nil, err
@@ -330,10 +334,14 @@ func (r *Reader) Content(ctx context.Context, s *State, c Change) (before, now [
 	}
 	defer file.Close()
 	now, err = safeopen.Read(ctx, file, maxContent)
-	if len(now) > maxContent {
-		now = nil
+	if err != nil || len(now) > maxContent {
+		return before, nil, err
 	}
-	return before, now, err
+	if c.HasVersion() && repo.hashText(string(now)) != digest {
+		return nil, nil, guideway.Errorf(guideway.CodeConflict, "the file %s changed while it was read", c.Path).
+			WithFix("end the programs that write to it, and try again")
+	}
+	return before, now, nil
 }
 
 // readVersion returns the content of a version of a file, or nil.
@@ -351,6 +359,15 @@ func (r *repository) readVersion(ctx context.Context, version string) ([]byte, e
 
 // IsAddition reports whether the file did not exist at the start.
 func (c Change) IsAddition() bool { return c.Start == absent }
+
+// IsDeletion reports whether the file does not exist now.
+func (c Change) IsDeletion() bool { return c.Now == absent }
+
+// HasVersion reports whether Now identifies the content, or that there is no file.
+func (c Change) HasVersion() bool { return c.Now != hiddenFile }
+
+// hiddenFile is the version of an added file that only a change of a .gitignore hides.
+const hiddenFile = "hidden by a changed .gitignore"
 
 // commitName matches the name of a commit: its hash or the beginning of it.
 var commitName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`) })

@@ -593,3 +593,26 @@ func TestToolDirectories(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestContentOfAnotherVersion checks that the content of a changed file is never that of a
+// later version, because a person approves it.
+func TestContentOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	r.write("a", "1\n")
+	r.commit("one")
+	start := r.start()
+	r.write("a", "2\n")
+	reader := worktree.NewReader(nil)
+	s, err := reader.Read(t.Context(), r.dir)
+	check(t, err)
+	changes, err := reader.Changes(t.Context(), s, start, nil)
+	check(t, err)
+	if before, now, err := reader.Content(t.Context(), s, changes[0]); err != nil || string(before) != "1\n" || string(now) != "2\n" {
+		t.Fatalf("%q, %q, %v", before, now, err)
+	}
+	r.write("a", "3\n")
+	if _, now, err := reader.Content(t.Context(), s, changes[0]); guideway.ErrorCode(err) != guideway.CodeConflict || now != nil {
+		t.Errorf("%q, %v", now, err)
+	}
+}

@@ -1,5 +1,6 @@
 import { ensureSyntaxTree, syntaxTree } from "@codemirror/language";
 import type { EditorState } from "@codemirror/state";
+import type { SyntaxNode } from "@lezer/common";
 import type { Place } from "./schema";
 
 type Path = (string | number)[];
@@ -14,7 +15,10 @@ export function placeInJSON(state: EditorState, pos: number): Place | undefined 
   if (what === undefined && node.name === "String") what = node.parent?.name === "Property" ? "value" : node.parent?.name === "Object" ? "name" : "value";
   if (what === undefined) return undefined;
   const path: Path = [];
+  let type: string | undefined;
+  let depth = 0; // the number of objects around the cursor so far
   for (let child = node; ; child = node) {
+    if (node.name === "Object" && what === "name" && depth++ === 0) type = typeInJSON(state, node);
     const parent = node.parent;
     if (parent === null) break;
     if (parent.name === "Property" && child.name !== "PropertyName") {
@@ -23,7 +27,17 @@ export function placeInJSON(state: EditorState, pos: number): Place | undefined 
     } else if (parent.name === "Array") path.unshift(0);
     node = parent;
   }
-  return { path, what, from, quoted: inText };
+  return { path, what, from, quoted: inText, ...(type === undefined ? {} : { type }) };
+}
+
+/** The text of the member "type" of an object. */
+function typeInJSON(state: EditorState, object: SyntaxNode): string | undefined {
+  for (const member of object.getChildren("Property")) {
+    const name = member.getChild("PropertyName");
+    const value = member.getChild("String");
+    if (name !== null && value !== null && state.sliceDoc(name.from, name.to) === '"type"') return state.sliceDoc(value.from + 1, value.to - 1);
+  }
+  return undefined;
 }
 
 const lineOf = /^(\s*)((?:- +)*)(?:(['"]?)([\w$.-]+)\3\s*:(?:\s+(.*))?)?/;
@@ -39,7 +53,23 @@ export function placeInYAML(state: EditorState, pos: number): Place | undefined 
   const indent = (match[1] ?? "").length;
   const path = pathAbove(state, line.number, indent, /- *$/.test(match[1] ?? ""));
   if (value !== null) return { path: [...path, value[2] ?? ""], what: "value", from: pos - (value[4] ?? "").length, quoted: value[3] !== "" };
-  return { path, what: "name", from: pos - (name?.[2] ?? "").length, quoted: false };
+  const type = typeInYAML(state, line.number, indent);
+  return { path, what: "name", from: pos - (name?.[2] ?? "").length, quoted: false, ...(type === undefined ? {} : { type }) };
+}
+
+/** The value of the member "type" of the object whose members begin at a column. */
+function typeInYAML(state: EditorState, number: number, column: number): string | undefined {
+  for (const step of [-1, 1]) {
+    for (let n = number; n >= 1 && n <= state.doc.lines; n += step) {
+      const match = lineOf.exec(state.doc.line(n).text);
+      if (match === null || state.doc.line(n).text.trim() === "") continue;
+      const at = (match[1] ?? "").length + (match[2] ?? "").length;
+      if (at < column || (step > 0 && n > number && match[2] !== "" && at === column)) break; // the object is left
+      if (at === column && match[4] === "type") return (match[5] ?? "").replace(/\s+#.*$|["']/g, "").trim() || undefined;
+      if (step < 0 && at === column && match[2] !== "") break; // its first line
+    }
+  }
+  return undefined;
 }
 
 /** The names and items around a column, from the lines above. */

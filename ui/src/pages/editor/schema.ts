@@ -8,6 +8,8 @@ export interface Place {
   from: number;
   /** Whether the text stands in quotes already. */
   quoted: boolean;
+  /** The type that the object around a member's name has, if it is written. */
+  type?: string;
 }
 
 /** What a schema offers at a place. */
@@ -20,7 +22,7 @@ export interface Offer {
 export function offers(schema: unknown, place: Place): Offer[] {
   const at = place.path.reduce<Json[]>((now, part) => now.flatMap((s) => step(s, part, schema)), spread(schema, schema));
   const found = new Map<string, Offer>();
-  for (const s of at) {
+  for (const s of at.filter((s) => place.type === undefined || allows(s, place.type))) {
     for (const offer of place.what === "name" ? names(s, schema) : values(s)) if (!found.has(offer.text)) found.set(offer.text, offer);
   }
   return [...found.values()];
@@ -44,6 +46,13 @@ function step(schema: Json, part: string | number, root: unknown): Json[] {
   if (typeof part === "number") return spread(schema["items"], root);
   const members = isObject(schema["properties"]) ? schema["properties"] : {};
   return part in members ? spread(members[part], root) : spread(schema["additionalProperties"], root);
+}
+
+/** Whether a schema allows a value of the member "type"; the alternatives of a rule differ in it. */
+function allows(schema: Json, type: string): boolean {
+  const member = isObject(schema["properties"]) ? schema["properties"]["type"] : undefined;
+  if (!isObject(member)) return schema["additionalProperties"] !== false;
+  return "const" in member ? member["const"] === type : !Array.isArray(member["enum"]) || member["enum"].includes(type);
 }
 
 function names(schema: Json, root: unknown): Offer[] {
