@@ -1,7 +1,7 @@
 // Command bench measures Guideway against its budgets and other programs. Run it in its own
 // directory:
 //
-//	go run . [workflow | gateway | checkpoints | machines] [flags]
+//	go run . [workflow | gateway | checkpoints | machines | evidence] [flags]
 //
 // Without a name it runs all measurements, with the flags that they share. It never fails
 // for a missed budget: elapsed times on a busy machine are not reliable.
@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/bench/checkpoints"
+	"github.com/guideway-dev/guideway/bench/evidence"
 	"github.com/guideway-dev/guideway/bench/gateway"
 	"github.com/guideway-dev/guideway/bench/machines"
 	"github.com/guideway-dev/guideway/bench/workflow"
@@ -36,6 +37,7 @@ func measurements() []measurement {
 		{"gateway", gateway.Run},
 		{"machines", machines.Run},
 		{"checkpoints", checkpoints.Run},
+		{"evidence", evidence.Run},
 	}
 }
 

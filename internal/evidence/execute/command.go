@@ -46,7 +46,7 @@ func (j *job) executeCommand(ctx context.Context) error {
 	defer cancel()
 	out := newOutput(j.opts.Limits.OutputBytes)
 	stopProgress := j.reportProgress(out)
-	report, err := runner.Run(limited, j.opts.Helper, spec, out)
+	report, err := runner.Run(limited, spec, out)
 	stopProgress()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -28,8 +28,6 @@ type Options struct {
 	Approvals func() (approval.Records, error)
 	// Tools calls the tools of the gateway; nil if there is no gateway.
 	Tools Tools
-	// Helper is the command line of a program that calls runner.Main. Only Linux uses it.
-	Helper []string
 	// Instance identifies the server, and Host is the name of the machine.
 	Instance, Host string
 	// Now returns the time. If nil, it is time.Now.

@@ -1,7 +1,6 @@
 package execute_test
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,24 +12,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/evidence"
 	"github.com/guideway-dev/guideway/internal/evidence/checksfile"
 	"github.com/guideway-dev/guideway/internal/evidence/execute"
-	"github.com/guideway-dev/guideway/internal/evidence/execute/runner"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/guideway-dev/guideway/internal/workflow/template"
 )
-
-// TestMain is also the main function of the helper that runs commands.
-func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "run-check" {
-		if err := runner.Main(os.Stdin); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
 
 // rig is a workspace with a checker.
 type rig struct {
@@ -54,11 +40,9 @@ func newRig(t *testing.T, files map[string]string) *rig {
 	}
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	check(t, err)
-	self, err := os.Executable()
-	check(t, err)
 	r := &rig{t: t, root: root, vars: map[string]any{}}
 	r.opts = execute.Options{
-		Approvals: func() (approval.Records, error) { return r.approved, nil }, Helper: []string{self, "run-check"}, Instance: "instance", Host: "host",
+		Approvals: func() (approval.Records, error) { return r.approved, nil }, Instance: "instance", Host: "host",
 		Limits: execute.Limits{Grace: 50 * time.Millisecond},
 	}
 	r.git("init", "-q", "-b", "main")

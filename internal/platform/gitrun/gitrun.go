@@ -18,6 +18,9 @@ import (
 	"time"
 )
 
+// maxMemory is the maximum memory of git, if the system supports it.
+const maxMemory = 2 << 30
+
 // Program is the git program. Its commands have no directory of a work tree.
 type Program struct {
 	Path string
@@ -100,7 +103,7 @@ func (f *Failure) Unwrap() error { return f.Err }
 func (p Program) Run(ctx context.Context, input io.Reader, read func(out *bufio.Reader) error, args ...string) error {
 	killable, cancel := context.WithCancel(ctx)
 	defer cancel()
-	name, all := boundMemory(p.Path, args)
+	name, all := boundedCommand(p.Path, args)
 	cmd := exec.CommandContext(killable, name, all...) //nolint:gosec // G204: git, with arguments that the callers make
 	cmd.Env = append(slices.Clip(p.Env), "GIT_DIR="+p.Dir)
 	cmd.Dir = os.TempDir()
@@ -116,6 +119,10 @@ func (p Program) Run(ctx context.Context, input io.Reader, read func(out *bufio.
 	}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start git: %w", err)
+	}
+	if err := boundMemory(cmd); err != nil {
+		cancel()
+		return errors.Join(fmt.Errorf("limit the memory of git: %w", err), cmd.Wait())
 	}
 	readErr := read(bufio.NewReader(out))
 	if readErr != nil {

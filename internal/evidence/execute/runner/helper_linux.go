@@ -40,17 +40,13 @@ type helperProcess struct {
 }
 
 // start starts a helper, which starts the command.
-func start(helper []string, spec Spec, out *os.File) (*helperProcess, error) {
-	if len(helper) == 0 {
-		return nil, errors.New("the program that runs commands is not configured")
-	}
+func start(spec Spec, out *os.File) (*helperProcess, error) {
 	reports, toReport, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer toReport.Close()
-	cmd := exec.Command(helper[0], helper[1:]...) //nolint:gosec,noctx // G204: this program; it ends when its input ends
-	cmd.Env = []string{}
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{helperName}, Env: []string{}} // it ends when its input ends
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = out, out, []*os.File{toReport}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if spec.Sandbox != nil && !spec.Sandbox.Network && canIsolateNetwork() {
@@ -111,9 +107,26 @@ func (p *helperProcess) receive(ended <-chan error) error {
 	}
 }
 
-// Main is the main function of the helper. It reads a Spec, runs its command and writes a
-// Report to the file descriptor 3. It stops the command at the end of its input.
-func Main(control io.Reader) error {
+// helperName is the name that the helper has as a program.
+const helperName = "guideway-check-runner"
+
+// init is the main function of a program that was started as the helper. It runs before the
+// packages that the helper does not need are initialized, which would take most of the time
+// that a check adds to its command.
+func init() {
+	if len(os.Args) != 1 || os.Args[0] != helperName {
+		return
+	}
+	if err := runHelper(os.NewFile(0, "control")); err != nil {
+		_, _ = fmt.Fprintln(os.NewFile(2, "errors"), err)
+		os.Exit(1) //nolint:forbidigo // this is the main function of the helper
+	}
+	os.Exit(0) //nolint:forbidigo // this is the main function of the helper
+}
+
+// runHelper reads a Spec, runs its command and writes a Report to the file descriptor
+// reportFile. It stops the command at the end of its input.
+func runHelper(control io.Reader) error {
 	// The command gets neither the report nor a file that this program got by mistake.
 	if err := unix.CloseRange(reportFile, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		unix.CloseOnExec(reportFile)
@@ -163,15 +176,10 @@ func supervise(spec Spec, stop <-chan struct{}) Report {
 }
 
 // startCommand starts the command in a thread that remains: the command is killed when the
-// thread ends, and only this thread has the limits of the sandbox.
+// thread ends, and only this thread has the limits of the sandbox. It is not the main thread,
+// which init occupies: with the limits there, the command could send signals to the helper.
 func (s *supervisor) startCommand(started chan<- error) {
 	runtime.LockOSThread()
-	if s.spec.Sandbox != nil && unix.Gettid() == unix.Getpid() {
-		// The limits of the main thread would be those of the process: the command could
-		// send it signals.
-		go s.startCommand(started)
-		select {}
-	}
 	null, err := os.Open(os.DevNull)
 	if err == nil && s.spec.Sandbox != nil {
 		err = s.spec.Sandbox.apply()

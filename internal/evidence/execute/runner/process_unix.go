@@ -4,7 +4,6 @@ package runner
 
 import (
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -20,7 +19,7 @@ type groupProcess struct {
 }
 
 // start starts the command.
-func start(_ []string, spec Spec, out *os.File) (*groupProcess, error) {
+func start(spec Spec, out *os.File) (*groupProcess, error) {
 	if spec.Sandbox != nil {
 		return nil, errors.New("this system has no sandbox")
 	}
@@ -57,6 +56,3 @@ func (p *groupProcess) wait() (r Report) {
 	}
 	return r
 }
-
-// Main is the helper of Linux; other systems need none.
-func Main(io.Reader) error { return errors.New("this system needs no process that runs commands") }

@@ -3,7 +3,6 @@ package runner
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"unsafe"
@@ -18,7 +17,7 @@ type jobProcess struct {
 }
 
 // start starts the command.
-func start(_ []string, spec Spec, out *os.File) (*jobProcess, error) {
+func start(spec Spec, out *os.File) (*jobProcess, error) {
 	if spec.Sandbox != nil {
 		return nil, errors.New("this system has no sandbox")
 	}
@@ -74,6 +73,3 @@ func (p *jobProcess) wait() Report {
 	_ = windows.CloseHandle(p.job)
 	return Report{Exited: true, ExitCode: p.cmd.ProcessState.ExitCode()}
 }
-
-// Main is the helper of Linux; other systems need none.
-func Main(io.Reader) error { return errors.New("this system needs no process that runs commands") }

@@ -1,6 +1,7 @@
 // Package runner runs a command and everything that it starts, and leaves no process of it.
 //
-// On Linux a helper process starts the command: it is the reaper of all processes that the
+// On Linux a helper process starts the command. It is the program that imports this package,
+// started again under another name. It is the reaper of all processes that the
 // command starts, so that none of them can detach from it, whatever session, parent or
 // environment they choose. It kills them when the command ends, when the caller stops it,
 // and when the caller dies. If the command kills the helper, the caller kills the processes
@@ -57,15 +58,14 @@ type Report struct {
 const drainTime = 2 * time.Second
 
 // Run runs a command and copies its output and its errors to out. The command has no input.
-// If ctx ends or out returns an error, the command is stopped. helper is the command line of
-// a program that calls Main; only Linux uses it.
-func Run(ctx context.Context, helper []string, spec Spec, out io.Writer) (Report, error) {
+// If ctx ends or out returns an error, the command is stopped.
+func Run(ctx context.Context, spec Spec, out io.Writer) (Report, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return Report{}, err
 	}
 	defer reader.Close()
-	p, err := start(helper, spec, writer)
+	p, err := start(spec, writer)
 	if err = errors.Join(err, writer.Close()); err != nil {
 		return Report{}, err
 	}

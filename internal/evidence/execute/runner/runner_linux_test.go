@@ -18,27 +18,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/shortid"
 )
 
-// TestMain is also the main function of the helper.
-func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "run-check" {
-		if err := runner.Main(os.Stdin); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
-func helper(t *testing.T) []string {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []string{self, "run-check"}
-}
-
 // shell returns the specification of a script.
 func shell(t *testing.T, script string) runner.Spec {
 	t.Helper()
@@ -94,14 +73,14 @@ func TestRun(t *testing.T) {
 		"ulimit -c; env | grep -v ^PWD= | wc -l": {runner.Report{Exited: true}, "0\n2\n"},
 	} {
 		var out bytes.Buffer
-		got, err := runner.Run(t.Context(), helper(t), shell(t, script), &out)
+		got, err := runner.Run(t.Context(), shell(t, script), &out)
 		if err != nil || got != want.report || out.String() != want.output {
 			t.Errorf("%s: %+v, %v, %q", script, got, err, out.String())
 		}
 	}
 	spec := shell(t, "")
 	spec.Path = "/nowhere/program"
-	if got, err := runner.Run(t.Context(), helper(t), spec, &bytes.Buffer{}); err != nil || !strings.Contains(got.Failure, "no such file") {
+	if got, err := runner.Run(t.Context(), spec, &bytes.Buffer{}); err != nil || !strings.Contains(got.Failure, "no such file") {
 		t.Errorf("a program that does not exist: %+v, %v", got, err)
 	}
 }
@@ -138,7 +117,7 @@ func TestContainment(t *testing.T) {
 					stop = func() { _ = os.WriteFile(filepath.Join(spec.Dir, "done"), nil, 0o600) }
 				}
 				out := &stopper{text: "ready", stop: stop}
-				got, err := runner.Run(ctx, helper(t), spec, out)
+				got, err := runner.Run(ctx, spec, out)
 				if err != nil || !strings.Contains(out.written.String(), "ready") || got.Left > 0 || got.Failure != "" {
 					t.Errorf("%+v, %v, %q", got, err, out.written.String())
 				}
@@ -158,7 +137,7 @@ func TestKilledHelper(t *testing.T) {
 	t.Parallel()
 	number := strconv.FormatInt(2e9+time.Now().UnixNano()%1e9, 10)
 	spec := shell(t, `setsid sleep `+number+` & kill -9 $PPID; sleep `+number)
-	got, err := runner.Run(t.Context(), helper(t), spec, &bytes.Buffer{})
+	got, err := runner.Run(t.Context(), spec, &bytes.Buffer{})
 	if err != nil || got.Exited || !strings.Contains(got.Failure, "was killed") {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -174,7 +153,7 @@ func TestForgedReport(t *testing.T) {
 		t.Skip("root can write to every process")
 	}
 	out := &bytes.Buffer{}
-	got, err := runner.Run(t.Context(), helper(t), shell(t, `echo x >/proc/$PPID/fd/3; exit 3`), out)
+	got, err := runner.Run(t.Context(), shell(t, `echo x >/proc/$PPID/fd/3; exit 3`), out)
 	if err != nil || got.ExitCode != 3 || !strings.Contains(out.String(), "denied") {
 		t.Errorf("%+v, %v, %s", got, err, out)
 	}
@@ -196,7 +175,7 @@ wait
 		t.Fatal(err)
 	}
 	spec.MaxProcesses = 30
-	got, err := runner.Run(t.Context(), helper(t), spec, &bytes.Buffer{})
+	got, err := runner.Run(t.Context(), spec, &bytes.Buffer{})
 	if err != nil || !got.TooMany || got.Exited || got.Left > 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -221,7 +200,7 @@ func (l *limited) Write(p []byte) (int, error) {
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	out := limited(1 << 20)
-	if _, err := runner.Run(t.Context(), helper(t), shell(t, "yes"), &out); !errors.Is(err, errFull) {
+	if _, err := runner.Run(t.Context(), shell(t, "yes"), &out); !errors.Is(err, errFull) {
 		t.Errorf("%v", err)
 	}
 }
@@ -268,7 +247,7 @@ func TestCallerThatDies(t *testing.T) {
 	}
 	spec := shell(t, script)
 	spec.Dir = "/"
-	_, _ = runner.Run(t.Context(), helper(t), spec, &bytes.Buffer{})
+	_, _ = runner.Run(t.Context(), spec, &bytes.Buffer{})
 }
 
 // TestSandbox checks what a sandboxed command can do.
@@ -315,7 +294,7 @@ func TestSandbox(t *testing.T) {
 		spec := shell(t, script)
 		spec.Sandbox = &runner.Sandbox{Writable: []string{spec.Dir, "/dev/null", filepath.Join(spec.Dir, "missing")}}
 		var out bytes.Buffer
-		got, err := runner.Run(t.Context(), helper(t), spec, &out)
+		got, err := runner.Run(t.Context(), spec, &out)
 		if err != nil || !got.Exited || (got.ExitCode == 0) != allowed {
 			t.Errorf("%s: %+v, %v, %s", script, got, err, out.String())
 		}
@@ -325,7 +304,7 @@ func TestSandbox(t *testing.T) {
 	}
 	spec := shell(t, connect)
 	spec.Sandbox = &runner.Sandbox{Network: true}
-	if got, err := runner.Run(t.Context(), helper(t), spec, &bytes.Buffer{}); err != nil || got.ExitCode != 0 {
+	if got, err := runner.Run(t.Context(), spec, &bytes.Buffer{}); err != nil || got.ExitCode != 0 {
 		t.Errorf("with the network: %+v, %v", got, err)
 	}
 }

@@ -58,6 +58,9 @@ func (h *fileHashes) add(path string, id identity, hash string) {
 
 // readFiles returns the versions of files on the disk. Absent files are not in the result.
 func (r *repository) readFiles(ctx context.Context, paths []string) (map[string]Entry, error) {
+	if len(paths) == 0 {
+		return map[string]Entry{}, nil
+	}
 	root, err := os.OpenRoot(r.Top)
 	if err != nil {
 		return nil, err

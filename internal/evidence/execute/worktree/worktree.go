@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -74,6 +75,7 @@ type State struct {
 	head, index, disk map[string]Entry
 	// ignores are the untracked .gitignore files that ignore themselves. They are not in disk.
 	ignores map[string]Entry
+	dirty   []string
 }
 
 // repository is a repository that git reads. git has a directory of its own, which refers to
@@ -213,20 +215,31 @@ func (r *repository) readHead(ctx context.Context) (commit string) {
 func (s *State) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, gitLimit, errors.New("git took more than "+gitLimit.String()))
 	defer cancel()
-	var head *tree
-	var headErr error
+	var list listing
+	var listErr error
 	var wg sync.WaitGroup
-	wg.Go(func() { head, headErr = s.repo.findTree(ctx, s.Commit) })
-	list, err := s.repo.listFiles(ctx)
+	wg.Go(func() { list, listErr = s.repo.listFiles(ctx) })
+	head, err := s.repo.findTree(ctx, s.Commit)
+	if err == nil { // most files are in the commit
+		s.Tree, s.head = head.hash, head.files
+		s.disk, err = s.repo.readFiles(ctx, slices.Collect(maps.Keys(s.head)))
+	}
 	wg.Wait()
-	if err = cmp.Or(headErr, err); err != nil {
+	if err = cmp.Or(err, listErr); err != nil {
 		return err
 	}
-	s.Tree, s.head, s.index = head.hash, head.files, list.index
-	paths := sortedKeys(s.head, s.index)
-	if s.disk, err = s.repo.readFiles(ctx, append(paths, list.untracked...)); err != nil {
+	s.index = list.index
+	more := slices.Clone(list.untracked)
+	for p := range s.index {
+		if _, read := s.head[p]; !read {
+			more = append(more, p)
+		}
+	}
+	found, err := s.repo.readFiles(ctx, more)
+	if err != nil {
 		return err
 	}
+	maps.Copy(s.disk, found)
 	s.ignores = map[string]Entry{}
 	for _, p := range list.untracked {
 		if path.Base(p) == ".gitignore" && s.repo.ignoresItself(p) {
@@ -248,6 +261,7 @@ func (s *State) read(ctx context.Context) error {
 			}
 		}
 	}
+	s.dirty = s.findDirty()
 	return nil
 }
 
@@ -359,11 +373,27 @@ func (l *listing) add(tag, line string) {
 	l.index[name] = e
 }
 
-// Dirty returns the paths that differ from the commit, in the index or in the work tree.
-func (s *State) Dirty() []string {
-	return slices.DeleteFunc(sortedKeys(s.head, s.index, s.disk), func(p string) bool {
-		return s.index[p] == s.head[p] && s.disk[p] == s.head[p]
-	})
+// Dirty returns the paths that differ from the commit, in the index or in the work tree,
+// sorted.
+func (s *State) Dirty() []string { return s.dirty }
+
+// findDirty returns the paths that differ from the commit.
+func (s *State) findDirty() []string {
+	var dirty []string
+	for p, e := range s.head {
+		if s.index[p] != e || s.disk[p] != e {
+			dirty = append(dirty, p)
+		}
+	}
+	for _, files := range []map[string]Entry{s.index, s.disk} {
+		for p := range files {
+			if _, ok := s.head[p]; !ok {
+				dirty = append(dirty, p)
+			}
+		}
+	}
+	slices.Sort(dirty)
+	return slices.Compact(dirty)
 }
 
 // stateOf describes a path that differs from the commit: its version in the work tree, and
