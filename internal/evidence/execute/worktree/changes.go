@@ -142,16 +142,17 @@ func (c *comparison) ignoresChanged() bool {
 // list returns the changed paths that one of the globs matches.
 func (c *comparison) list(globs []string) (changes []Change) {
 	for _, p := range sortedKeys(c.base, c.now.head, c.now.index, c.now.disk) {
-		change, changed := c.compare(p)
-		if changed && (len(globs) == 0 || MatchesAny(globs, p) || c.isRepository(p) && mayContain(globs, p)) {
-			changes = append(changes, change)
+		found := c.compare(p)
+		if found != nil && (len(globs) == 0 || MatchesAny(globs, p) || c.isRepository(p) && mayContain(globs, p)) {
+			changes = append(changes, found...)
 		}
 	}
 	return changes
 }
 
-// compare compares one path.
-func (c *comparison) compare(p string) (change Change, changed bool) {
+// compare returns the changed versions of one path: the one in the work tree, and others that
+// are committed or staged.
+func (c *comparison) compare(p string) (changes []Change) {
 	committed := c.base[p].String()
 	before, staged := committed, committed
 	if state, ok := c.recorded[p]; ok {
@@ -160,16 +161,19 @@ func (c *comparison) compare(p string) (change Change, changed bool) {
 			staged = before
 		}
 	}
-	change = Change{Path: p, Start: before, Now: c.now.disk[p].String()}
-	if change.Now != before {
-		return change, true
+	known := []string{before}
+	if now := c.now.disk[p].String(); now != before {
+		changes = append(changes, Change{Path: p, Start: before, Now: now})
+		known = append(known, now)
 	}
+	known = append(known, committed, staged)
 	for _, e := range []Entry{c.now.head[p], c.now.index[p]} {
-		if text := e.String(); text != committed && text != before && text != staged {
-			return Change{Path: p, Start: before, Now: text, Elsewhere: true}, true
+		if text := e.String(); !slices.Contains(known, text) {
+			changes = append(changes, Change{Path: p, Start: before, Now: text, Elsewhere: true})
+			known = append(known, text)
 		}
 	}
-	return change, false
+	return changes
 }
 
 // isRepository reports whether a path is or was a repository in the work tree.

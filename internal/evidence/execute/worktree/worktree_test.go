@@ -227,6 +227,16 @@ func TestChanges(t *testing.T) {
 			},
 			[]string{"src/a_test.go (committed or staged)"},
 		},
+		"different commits, stages and files": {
+			func(r repo) {
+				r.write("src/a_test.go", "x")
+				r.commit("weaken")
+				r.write("src/a_test.go", "y")
+				r.git("add", "-A")
+				r.write("src/a_test.go", "z")
+			},
+			[]string{"src/a_test.go (modified)", "src/a_test.go (committed or staged)", "src/a_test.go (committed or staged)"},
+		},
 		"a commit that was reverted": {
 			func(r repo) { r.write("src/a_test.go", "x"); r.commit("weaken"); r.git("revert", "--no-edit", "HEAD") }, nil,
 		},
@@ -296,7 +306,7 @@ func TestChanges(t *testing.T) {
 			},
 			[]string{"src/a_test.go (modified)"},
 		},
-		"a removed index":   {func(r repo) { _ = os.Remove(r.path(".git/index")); r.write("src/a_test.go", "x") }, []string{"src/a_test.go (modified)"}},
+		"a removed index":   {func(r repo) { _ = os.Remove(r.path(".git/index")); r.write("src/a_test.go", "x") }, []string{"src/a_test.go (modified)", "src/a_test.go (committed or staged)"}},
 		"a replaced commit": {func(r repo) { replaceCommit(r) }, []string{"src/a_test.go (modified)"}},
 		"a commit elsewhere": {func(r repo) {
 			r.git("checkout", "-q", "--orphan", "other")
