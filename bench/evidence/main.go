@@ -25,7 +25,7 @@ import (
 const budget = 20 * time.Millisecond
 
 // settleTime is the time after which the times of changes identify versions of files.
-const settleTime = 3 * time.Second
+const settleTime = 200 * time.Millisecond
 
 // options are the command line.
 type options struct {

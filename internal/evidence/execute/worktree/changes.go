@@ -63,19 +63,14 @@ func (r *Reader) Changes(ctx context.Context, s *State, start *evidence.Workspac
 	if err := checkStart(s, start); err != nil {
 		return nil, err
 	}
-	repo, closeRepo, err := r.open(ctx, s.repo.Repository)
-	if err != nil {
-		return nil, err
-	}
-	defer closeRepo()
 	ctx, cancel := context.WithTimeoutCause(ctx, gitLimit, errors.New("git took more than "+gitLimit.String()))
 	defer cancel()
-	base, err := repo.findTree(ctx, start.Commit)
+	base, err := r.findStart(ctx, s, start.Commit)
 	if errors.Is(err, errMissing) {
 		return nil, unknownStart("the commit %s, at which the run started, is no longer in the repository", start.Commit)
 	}
 	if err != nil {
-		return nil, explain(err, s.Root)
+		return nil, err
 	}
 	recorded := map[string]string{}
 	for i, p := range start.Dirty {
@@ -90,9 +85,9 @@ func (r *Reader) Changes(ctx context.Context, s *State, start *evidence.Workspac
 	c := &comparison{now: s, base: base.files, recorded: recorded, ignores: ignores}
 	changes := c.list(globs)
 	if len(globs) > 0 && c.ignoresChanged() {
-		hidden, err := repo.findHidden(ctx, c, globs)
+		hidden, err := r.findHidden(ctx, c, globs)
 		if err != nil {
-			return nil, explain(err, s.Root)
+			return nil, err
 		}
 		changes = append(changes, hidden...)
 	}
@@ -100,6 +95,22 @@ func (r *Reader) Changes(ctx context.Context, s *State, start *evidence.Workspac
 		return nil, nil
 	}
 	return changes, nil
+}
+
+// findStart returns the tree of the commit at the start of a run.
+func (r *Reader) findStart(ctx context.Context, s *State, commit string) (t *tree, err error) {
+	if t = r.knownTree(commit); t != nil {
+		return t, nil
+	}
+	repo, closeRepo, err := r.open(ctx, s.repo.Repository)
+	if err != nil {
+		return nil, err
+	}
+	defer closeRepo()
+	if t, err = repo.findTree(ctx, commit); err != nil && !errors.Is(err, errMissing) {
+		err = explain(err, s.Root)
+	}
+	return t, err
 }
 
 func unknownStart(format string, args ...any) error {
@@ -139,15 +150,35 @@ func (c *comparison) ignoresChanged() bool {
 	return len(c.list([]string{"**/.gitignore"})) > 0
 }
 
-// list returns the changed paths that one of the globs matches.
+// list returns the changes of the paths that one of the globs matches, sorted by path.
 func (c *comparison) list(globs []string) (changes []Change) {
-	for _, p := range sortedKeys(c.base, c.now.head, c.now.index, c.now.disk) {
+	for _, p := range c.candidates() {
 		found := c.compare(p)
 		if found != nil && (len(globs) == 0 || MatchesAny(globs, p) || c.isRepository(p) && mayContain(globs, p)) {
 			changes = append(changes, found...)
 		}
 	}
 	return changes
+}
+
+// candidates returns the paths whose versions are not all the same, sorted.
+func (c *comparison) candidates() []string {
+	paths := sortedKeys(c.recorded)
+	now := c.now
+	for p, e := range c.base {
+		if now.head[p] != e || now.index[p] != e || now.disk[p] != e {
+			paths = append(paths, p)
+		}
+	}
+	for _, files := range []map[string]Entry{now.head, now.index, now.disk} {
+		for p := range files {
+			if _, ok := c.base[p]; !ok {
+				paths = append(paths, p)
+			}
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 // compare returns the changed versions of one path: the one in the work tree, and others that
@@ -210,19 +241,23 @@ func mayContain(globs []string, dir string) bool {
 
 // findHidden returns the added files that one of the globs matches and that only a change of
 // a .gitignore since the start of the run hides.
-func (r *repository) findHidden(ctx context.Context, c *comparison, globs []string) ([]Change, error) {
-	list, err := r.listFiles(ctx, "--") // without lists of ignored files
+func (r *Reader) findHidden(ctx context.Context, c *comparison, globs []string) (changes []Change, err error) {
+	repo, closeRepo, err := r.open(ctx, c.now.repo.Repository)
 	if err != nil {
 		return nil, err
+	}
+	defer closeRepo()
+	list, err := repo.listFiles(ctx, "--") // without lists of ignored files
+	if err != nil {
+		return nil, explain(err, c.now.Root)
 	}
 	candidates := slices.DeleteFunc(append(list.untracked, list.nested...), func(p string) bool {
 		return c.now.disk[p] != Entry{} || len(globs) > 0 && !MatchesAny(globs, p)
 	})
-	ignored, err := r.listIgnored(ctx, c, candidates)
+	ignored, err := repo.listIgnored(ctx, c, candidates)
 	if err != nil {
-		return nil, err
+		return nil, explain(err, c.now.Root)
 	}
-	var changes []Change
 	for _, p := range candidates {
 		if _, known := c.recorded[p]; !ignored[p] && !known && c.base[p] == (Entry{}) {
 			changes = append(changes, Change{Path: p, Start: absent, Now: hiddenFile})

@@ -36,9 +36,14 @@ type fileHash struct {
 // maxHashes bounds the number of remembered hashes.
 const maxHashes = 500_000
 
-// settled is the age of a change after which another change gets another time, on every
-// file system.
-const settled = 2500 * time.Millisecond
+// settleTime returns the age of a change after which another change gets another time: some
+// file systems have times in units of two seconds.
+func settleTime(changed time.Time) time.Duration {
+	if changed.Nanosecond() == 0 {
+		return 2500 * time.Millisecond
+	}
+	return 100 * time.Millisecond
+}
 
 func (h *fileHashes) find(path string, id identity) (string, bool) {
 	h.mu.Lock()
@@ -181,7 +186,7 @@ func (r *repository) readFile(ctx context.Context, parent *os.Root, dir, name st
 	}
 	began := r.reader.now()
 	hash, err := r.hashFile(ctx, parent, name)
-	if err == nil && began.Sub(id.changed()) > settled {
+	if err == nil && began.Sub(id.changed()) > settleTime(id.changed()) {
 		r.reader.hashes.add(full, id, hash)
 	}
 	return Entry{mode, hash}, err

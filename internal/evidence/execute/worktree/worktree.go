@@ -288,12 +288,16 @@ func (r *repository) ignoresItself(p string) (ignored bool) {
 	return ignored && err == nil
 }
 
+// knownTree returns the tree of a commit that was read before, or nil.
+func (r *Reader) knownTree(commit string) *tree {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.trees[commit]
+}
+
 // findTree returns the tree of a commit.
 func (r *repository) findTree(ctx context.Context, commit string) (*tree, error) {
-	r.reader.mu.Lock()
-	known := r.reader.trees[commit]
-	r.reader.mu.Unlock()
-	if known != nil {
+	if known := r.reader.knownTree(commit); known != nil {
 		return known, nil
 	}
 	t, err := r.readTree(ctx, commit)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -624,5 +625,27 @@ func TestContentOfAnotherVersion(t *testing.T) {
 	r.write("a", "3\n")
 	if _, now, err := reader.Content(t.Context(), s, changes[0]); guideway.ErrorCode(err) != guideway.CodeConflict || now != nil {
 		t.Errorf("%q, %v", now, err)
+	}
+}
+
+// TestSameTimes checks that a file is read again after a change that keeps its size and its
+// time of modification.
+func TestSameTimes(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t)
+	old := time.Now().Add(-time.Hour)
+	r.write("src/a_test.go", "package a // one!\n")
+	check(t, os.Chtimes(r.path("src/a_test.go"), old, old))
+	r.commit("one")
+	// At a later time, the hash of the file is remembered.
+	r.r = worktree.NewReader(func() time.Time { return time.Now().Add(time.Minute) })
+	start := r.start()
+	if got := r.changed(start); got != nil {
+		t.Fatal(got)
+	}
+	r.write("src/a_test.go", "package a // two!\n")
+	check(t, os.Chtimes(r.path("src/a_test.go"), old, old))
+	if d := cmp.Diff([]string{"src/a_test.go (modified)"}, r.changed(start)); d != "" {
+		t.Error(d)
 	}
 }
