@@ -383,6 +383,24 @@ func TestSandboxedCheck(t *testing.T) {
 	}
 }
 
+// TestSandboxCaches checks that a command in a sandbox can write to the caches of tools, but
+// not to the rest of the user's home.
+func TestSandboxCaches(t *testing.T) {
+	needShell(t)
+	if err := runner.CheckSandbox(false); err != nil {
+		t.Skip(err)
+	}
+	home := t.TempDir()
+	check(t, os.MkdirAll(filepath.Join(home, ".cache"), 0o755))
+	check(t, os.MkdirAll(filepath.Join(home, "gocache"), 0o755))
+	t.Setenv("HOME", home)
+	t.Setenv("GOCACHE", filepath.Join(home, "gocache"))
+	r := newRig(t, map[string]string{checksPath: checksYAML, "box.sh": "echo x >$HOME/.cache/x && echo x >$GOCACHE/x || exit 1\necho x >$HOME/.profile && exit 2\nexit 0\n"})
+	if got := r.runApproved(`{"type":"check","check":"boxed"}`); outcome(got) != "passed" {
+		t.Errorf("%s: %s", outcome(got), got.Head)
+	}
+}
+
 // TestWorkspaceOfTheRun checks that a check runs in the workspace of the run, and that a
 // server without access to it returns an error.
 func TestWorkspaceOfTheRun(t *testing.T) {

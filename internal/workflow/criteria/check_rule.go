@@ -61,9 +61,9 @@ type CheckRule struct {
 	MaxBytes *int64         `json:"maxBytes,omitempty"`
 	Schema   map[string]any `json:"schema,omitempty"`
 
-	// Clean requires that no file differs from the commit. Commit must exist. Inside and
-	// Outside are globs of the paths that changed since the start of the run: each must
-	// match one of Inside and none of Outside.
+	// Clean requires that no file differs from the commit. Commit must be part of the
+	// checked out branch. Inside and Outside are globs of the paths that changed since the
+	// start of the run: each must match one of Inside and none of Outside.
 	Clean   bool     `json:"clean,omitempty"`
 	Commit  string   `json:"commit,omitempty"`
 	Inside  []string `json:"inside,omitempty"`
@@ -322,7 +322,7 @@ func (r *CheckRule) describePatterns(what string) string {
 func (r *CheckRule) describeGit() string {
 	var words []string
 	if r.Commit != "" {
-		words = append(words, "the commit "+r.Commit+" exists")
+		words = append(words, "the commit "+r.Commit+" is part of the checked out branch")
 	}
 	if r.Clean {
 		words = append(words, "no file differs from the commit")
