@@ -217,7 +217,7 @@ func (a *initAnswer) writeText(host *app.Host, next [][2]string) {
 			fmt.Fprintf(host.Out, "\nNo Go, Node, Python, Rust or Make project was found here: write the checks yourself.\nIn %s is an example.\n", checksfile.Path)
 		}
 		for _, c := range p.Checks {
-			fmt.Fprintf(host.Out, "  %-10s %s\n", c.Name, app.OneLine(strings.Join(c.Argv, " ")))
+			fmt.Fprintf(host.Out, "  %-15s  %s\n", c.Name, app.OneLine(c.Words()))
 		}
 	}
 	width := 0

@@ -79,17 +79,30 @@ func (p *Proposal) Text() string {
 	return b.String()
 }
 
+// Words returns what the check requires: its command, or the files that it protects.
+func (c *ProposedCheck) Words() string {
+	if len(c.Protect) > 0 {
+		return "unchanged " + strings.Join(c.Protect, ", ")
+	}
+	return strings.Join(c.template(), " ")
+}
+
+// template returns the command with the placeholder of its parameter.
+func (c *ProposedCheck) template() []string {
+	argv := slices.Clone(c.Argv)
+	if c.Parameter != "" {
+		argv[len(argv)-1] = "{{" + c.Parameter + "}}"
+	}
+	return argv
+}
+
 // write writes the check in YAML.
 func (c *ProposedCheck) write(b *strings.Builder) {
 	if len(c.Protect) > 0 {
 		fmt.Fprintf(b, "  # for %s\n  %s:\n    description: %s\n    protect: [%s]\n    allowNew: true\n", visible.EscapeLine(c.From), c.Name, quoteYAML(c.Description), quoteWordsYAML(c.Protect))
 		return
 	}
-	argv := slices.Clone(c.Argv)
-	if c.Parameter != "" {
-		argv[len(argv)-1] = "{{" + c.Parameter + "}}"
-	}
-	fmt.Fprintf(b, "  # from %s\n  %s:\n    description: %s\n    argv: [%s]\n", visible.EscapeLine(c.From), c.Name, quoteYAML(c.Description), quoteWordsYAML(argv))
+	fmt.Fprintf(b, "  # from %s\n  %s:\n    description: %s\n    argv: [%s]\n", visible.EscapeLine(c.From), c.Name, quoteYAML(c.Description), quoteWordsYAML(c.template()))
 	if c.Parameter != "" && c.Argv[len(c.Argv)-1] == "" {
 		fmt.Fprintf(b, "    parameters:\n      %s: {pattern: %s}\n", c.Parameter, quoteYAML(c.Pattern))
 	} else if c.Parameter != "" {
