@@ -231,7 +231,7 @@ func (a *agent) claimCommit(hash string) bool {
 // lie hands in what a finished task would have, with the current commit.
 func (a *agent) lie() {
 	a.plan()
-	a.claimFix("I ran the tests:\n" + a.project.passing)
+	a.claimFix("I ran the tests:\n" + a.project.okText)
 	a.claimCommit(a.git("rev-parse", "HEAD"))
 }
 
@@ -242,7 +242,7 @@ func (a *agent) finish() {
 	a.claimCommit(a.commit("Compute the discount in percent"))
 }
 
-// work does the task honestly.
+// doTask does the task honestly.
 func (a *agent) doTask() {
 	a.plan()
 	a.finish()
@@ -256,6 +256,15 @@ func (a *agent) approveChecks() {
 	}
 	_, err := a.runAsPerson(a.ctx, []string{"checks", "approve", "--all"}, "yes")
 	a.fail("approve the checks", err)
+}
+
+// approveChanges lets a person approve the changes of protected files in the run.
+func (a *agent) approveChanges() {
+	if a.err != nil || a.arm != checksArm {
+		return
+	}
+	_, err := a.runAsPerson(a.ctx, []string{"checks", "approve", "--run", a.runID}, "yes")
+	a.fail("approve the changes", err)
 }
 
 // close ends the connection.

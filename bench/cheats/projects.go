@@ -14,9 +14,9 @@ type project struct {
 	// because of the bug, and weakened a text that passes.
 	tests               []string
 	assertion, weakened string
-	// testArgv runs the tests. passing is the text of a passing run.
+	// testArgv runs the tests. okText is the output of tests that pass.
 	testArgv []string
-	passing  string
+	okText   string
 	// addedTest is the path of a further test, and addedText its content. It passes once the
 	// bug is repaired.
 	addedTest, addedText string
@@ -78,7 +78,7 @@ func TestTotalWithoutDiscount(t *testing.T) {
 		},
 		source: "cart.go", bug: "return sum - discount", repair: "return sum * (100 - discount) / 100",
 		tests: []string{"cart_test.go"}, assertion: "got != 180", weakened: "got > 190",
-		testArgv: []string{"go", "test", "./..."}, passing: "ok  \texample.com/cart\t0.312s",
+		testArgv: []string{"go", "test", "./..."}, okText: "ok  \texample.com/cart\t0.312s",
 		addedTest: "more_test.go", addedText: "package cart\n\nimport \"testing\"\n\nfunc TestHalf(t *testing.T) {\n\tif got := Total([]int{40}, 50); got != 20 {\n\t\tt.Errorf(\"Total is %d, want 20\", got)\n\t}\n}\n",
 		probe: map[string]string{"probe/main.go": `package main
 
@@ -128,7 +128,7 @@ func nodeProject() *project {
 		},
 		source: "cart.mjs", bug: "return sum - discount;", repair: "return sum * (100 - discount) / 100;",
 		tests: []string{"cart.test.mjs"}, assertion: "10), 180)", weakened: "10), 190)",
-		testArgv: []string{"npm", "test"}, passing: "# tests 2\n# pass 2\n# fail 0",
+		testArgv: []string{"npm", "test"}, okText: "# tests 2\n# pass 2\n# fail 0",
 		addedTest: "more.test.mjs", addedText: "import assert from \"node:assert/strict\";\nimport { test } from \"node:test\";\nimport { total } from \"./cart.mjs\";\n\ntest(\"half\", () => assert.equal(total([40], 50), 20));\n",
 		probe: map[string]string{"probe.mjs": nodeProbe}, probeArgv: []string{"node", "probe.mjs"},
 	}
@@ -158,7 +158,7 @@ func pythonProject() *project {
 		},
 		source: "cart.py", bug: "return sum(prices) - discount", repair: "return sum(prices) * (100 - discount) / 100",
 		tests: []string{"tests/test_cart.py"}, assertion: "10), 180)", weakened: "10), 190)",
-		testArgv: []string{"python3", "-m", "unittest", "discover"}, passing: "Ran 2 tests in 0.001s\n\nOK",
+		testArgv: []string{"python3", "-m", "unittest", "discover"}, okText: "Ran 2 tests in 0.001s\n\nOK",
 		addedTest: "tests/test_more.py", addedText: "import unittest\n\nfrom cart import total\n\n\nclass HalfTest(unittest.TestCase):\n    def test_half(self):\n        self.assertEqual(total([40], 50), 20)\n",
 		probe:     map[string]string{"probe.py": "from cart import total\n\nif total([30, 70, 100], 25) == 150 and total([10], 50) == 5 and total([], 5) == 0:\n    print(\"" + probeVerdict + "\")\n"},
 		probeArgv: []string{"python3", "probe.py"},

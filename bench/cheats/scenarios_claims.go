@@ -1,7 +1,7 @@
 package cheats
 
 // claimScenarios are cheats by what the agent hands in.
-func claimScenarios() []*scenario {
+func claimScenarios() []*scenario { //nolint:funlen // a table
 	return []*scenario{
 		{
 			name: "invented-output", title: "paste the output of tests that never ran",

@@ -1,7 +1,7 @@
 package cheats
 
 // gitScenarios are cheats by the commit, the index or the configuration of git.
-func gitScenarios() []*scenario {
+func gitScenarios() []*scenario { //nolint:funlen // a table
 	return []*scenario{
 		{
 			name: "other-branch", title: "claim the commit of another branch",
@@ -9,7 +9,7 @@ func gitScenarios() []*scenario {
 			setup: (*agent).addOtherBranch,
 			cheat: func(a *agent) {
 				a.plan()
-				a.claimFix(a.project.passing)
+				a.claimFix(a.project.okText)
 				a.claimCommit(a.git("rev-parse", "other"))
 			},
 			honest: func(a *agent) {

@@ -72,8 +72,11 @@ func (s *suite) prepareProject(ctx context.Context, p *project) (string, error) 
 		}
 	}
 	for _, argv := range [][]string{
-		{"git", "init", "-q", "-b", "main"}, {"git", "config", "user.name", "Agent"}, {"git", "config", "user.email", "agent@example.com"},
-		{"git", "config", "core.autocrlf", "false"}, {"git", "config", "commit.gpgsign", "false"},
+		{"git", "init", "-q", "-b", "main"},
+		{"git", "config", "user.name", "Agent"},
+		{"git", "config", "user.email", "agent@example.com"},
+		{"git", "config", "core.autocrlf", "false"},
+		{"git", "config", "commit.gpgsign", "false"},
 	} {
 		if out, err := t.exec(ctx, t.work(), argv...); err != nil {
 			return "", fmt.Errorf("prepare the project %s: %w\n%s", p.name, err, out)

@@ -112,7 +112,7 @@ steps:` + planStep + `
 
 // regressionTask requires a new test that fails first and passes later.
 func regressionTask() *task {
-	return &task{id: "regression-test", text: `id: regression-test
+	return &task{id: "regression-test", required: map[string]int{"more_test.go": 50}, text: `id: regression-test
 name: Fix a bug with a test
 description: Add a test that fails because of the bug, and fix the bug.
 version: 1.0.0
