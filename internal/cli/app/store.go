@@ -29,6 +29,8 @@ type Store struct {
 	Cfg         *config.Config
 	Definitions run.Definitions
 	Log         *slog.Logger
+	// Checker executes the checks of runs. It must not be changed after NewRuns.
+	Checker run.Checker
 	// Runs is the run service. NewAutoSaver sets Runs, and the first call of the service
 	// opens the store.
 	Runs *run.Service
@@ -52,7 +54,7 @@ type Opened struct {
 // NewStore returns a store that opens at the first call. If definitions is nil, no runs can
 // be started.
 func (a *App) NewStore(cfg *config.Config, definitions run.Definitions) *Store {
-	return &Store{Cfg: cfg, Definitions: definitions, Log: a.Logger(cfg), Lock: make(chan struct{}, 1)}
+	return &Store{Cfg: cfg, Definitions: definitions, Log: a.Logger(cfg), Checker: a.NewChecker(cfg, nil), Lock: make(chan struct{}, 1)}
 }
 
 // Open returns the journal with its key and its heads. Concurrent calls wait until the
@@ -93,6 +95,7 @@ func (s *Store) NewRuns(observer run.Observer) (*run.Service, error) {
 			return o.JournalStore, o.key, o.heads, nil
 		},
 		Definitions: s.Definitions, PersonGates: s.Cfg.Gates.Approval == config.ApprovalHuman, Observer: observer, Logger: s.Log,
+		Checker: s.Checker,
 	})
 }
 

@@ -32,8 +32,9 @@ tree; "guideway init" proposes them. A workflow may have further ones in its rul
 A check runs with the powers of the Guideway process. A person approves it before its first
 execution, and again after a change of its definition or of a file that defines its command.`,
 		Example: `  guideway checks list
-  guideway checks approve`,
-	}, newListCmd(a, runList), newApproveCmd(a, runApprove))
+  guideway checks approve
+  guideway checks run test`,
+	}, newListCmd(a, runList), newRunCmd(a, runCheck), newApproveCmd(a, runApprove))
 }
 
 // The states of checks in addition to those of approvals.

@@ -1,30 +1,21 @@
 package checks
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha1" //nolint:gosec // the hash of Git's objects
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/evidence"
 	"github.com/guideway-dev/guideway/internal/evidence/checksfile"
-	"github.com/guideway-dev/guideway/internal/evidence/execute/worktree"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
-	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
-	"github.com/rogpeppe/go-internal/diff"
 )
 
 // changesAnswer is the answer of guideway checks approve --run --json.
@@ -46,22 +37,20 @@ func approveChanges(ctx context.Context, o *approveOptions) error {
 	if err != nil {
 		return err
 	}
-	reader := worktree.NewReader(o.app.Host.CurrentTime)
-	state, err := reader.Read(ctx, w.Root)
-	if err != nil {
-		return err
-	}
-	changes, err := findChanges(ctx, reader, state, start, rules)
+	changes, err := o.app.NewChecker(w.cfg, nil).ProtectedChanges(ctx, o.Run, start, rules)
 	if err != nil {
 		return err
 	}
 	answer := changesAnswer{Workspace: w.Root, Run: o.Run, Changes: []checksfile.ProtectedChange{}}
-	approved := checksfile.ApprovedChanges(w.Root, o.Run, w.approved)
 	waiting := 0
-	for _, c := range changes {
-		one := checksfile.ProtectedChange{Path: c.Path, Start: c.Start, Now: c.Now}
-		answer.Changes = append(answer.Changes, one)
-		if !slices.Contains(approved, one) {
+	for i := range changes {
+		c := &changes[i]
+		if !c.Approvable {
+			return guideway.Errorf(guideway.CodeConflict, "%s: the file is hidden by a changed .gitignore, so that its content is unknown", c.Words).
+				WithFix("restore the .gitignore files, and run the command again")
+		}
+		answer.Changes = append(answer.Changes, c.ProtectedChange)
+		if !c.Approved {
 			waiting++
 		}
 	}
@@ -70,16 +59,12 @@ func approveChanges(ctx context.Context, o *approveOptions) error {
 	}
 	person := newApprover(o.app, w, o.JSON)
 	fmt.Fprintf(person.Out, "Changes of protected files in %s since the start of the run %s:\n", app.OneLine(w.Root), o.Run)
-	for i, c := range changes {
-		text, err := describeChange(ctx, reader, state, c)
-		if err != nil {
-			return err
-		}
+	for i := range changes {
 		note := ""
-		if slices.Contains(approved, answer.Changes[i]) {
+		if changes[i].Approved {
 			note = ", approved before"
 		}
-		fmt.Fprintf(person.Out, "\n%s%s\n%s", person.Styles.Bold(app.OneLine(c.String())), note, text)
+		fmt.Fprintf(person.Out, "\n%s%s\n%s", person.Styles.Bold(app.OneLine(changes[i].Words)), note, changes[i].Diff)
 	}
 	if err := confirmChanges(ctx, person, len(changes)); err != nil {
 		return err
@@ -117,8 +102,8 @@ func confirmChanges(ctx context.Context, person *app.Approver, n int) error {
 	return person.CheckPassphraseIfSet(ctx)
 }
 
-// readProtection returns the workspace at the start of a run and the rules that protect its
-// files.
+// readProtection returns the workspace at the start of a run and the checks of its
+// definition.
 func readProtection(ctx context.Context, a *app.App, w *workspace, id string) (start *evidence.Workspace, rules []*criteria.CheckRule, err error) {
 	err = a.WithRuns(ctx, func(ctx context.Context, d *app.RunDeps) error {
 		details, err := d.Runs.GetWithEvents(ctx, d.Caller, run.Ref{RunID: id})
@@ -137,69 +122,8 @@ func readProtection(ctx context.Context, a *app.App, w *workspace, id string) (s
 		if definition == nil {
 			return guideway.Errorf(guideway.CodeInternal, "the definition of the run %s cannot be read", id)
 		}
-		for _, rule := range definition.CheckRules() {
-			if rule.Type == criteria.NamedCheck {
-				if c, _ := w.file.Find(rule.Check); c != nil {
-					rule = &c.Command
-				}
-			}
-			if rule.Type == criteria.Protect {
-				rules = append(rules, rule)
-			}
-		}
+		rules = definition.CheckRules()
 		return nil
 	})
 	return start, rules, err
-}
-
-// findChanges returns the changes that violate a rule, in the order of their paths.
-func findChanges(ctx context.Context, reader *worktree.Reader, state *worktree.State, start *evidence.Workspace, rules []*criteria.CheckRule) ([]worktree.Change, error) {
-	var all []worktree.Change
-	for _, rule := range rules {
-		changes, err := reader.Changes(ctx, state, start, rule.Paths)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range changes {
-			if !slices.Contains(all, c) && !(rule.AllowNew && c.Start == (worktree.Entry{}).String()) {
-				all = append(all, c)
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b worktree.Change) int { return strings.Compare(a.Path, b.Path) })
-	return all, nil
-}
-
-// describeChange returns the difference of a file. The content must be that of the version
-// that is approved: the file could change while it is read.
-func describeChange(ctx context.Context, reader *worktree.Reader, state *worktree.State, c worktree.Change) (string, error) {
-	before, now, err := reader.Content(ctx, state, c)
-	if err != nil {
-		return "", err
-	}
-	_, digest, isFile := strings.Cut(c.Now, " ")
-	if now != nil && isFile && hashBlob(now, len(digest)) != digest {
-		return "", guideway.Errorf(guideway.CodeConflict, "%s changes while it is read", c.Path).WithFix("end the programs that write to it, and run the command again")
-	}
-	if bytes.IndexByte(before, 0) >= 0 || bytes.IndexByte(now, 0) >= 0 || before == nil && now == nil {
-		return fmt.Sprintf("  was %s\n  now %s\n", c.Start, c.Now), nil
-	}
-	text := diff.Diff("start", []byte(visible.EscapeScript(string(before))), "now", []byte(visible.EscapeScript(string(now))))
-	_, text, _ = bytes.Cut(text, []byte("\n"))
-	if len(text) == 0 || before == nil && c.Start != (worktree.Entry{}).String() {
-		return fmt.Sprintf("  was %s\n  now %s\n%s", c.Start, c.Now, text), nil
-	}
-	return string(text), nil
-}
-
-// hashBlob returns the hash of a content as an object of Git with hexadecimal hashes of a
-// length.
-func hashBlob(content []byte, length int) string {
-	h := hash.Hash(sha1.New()) //nolint:gosec // see above
-	if length == hex.EncodedLen(sha256.Size) {
-		h = sha256.New()
-	}
-	fmt.Fprintf(h, "blob %d\x00", len(content))
-	h.Write(content)
-	return hex.EncodeToString(h.Sum(nil))
 }

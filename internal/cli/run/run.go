@@ -33,7 +33,8 @@ func NewRunCmd(a *app.App, run func(context.Context, *RunOptions) error) *cobra.
 		Short: "Run a workflow interactively",
 		Long: `Run a workflow at the terminal with the engine that agents use. The command shows one
 step at a time, checks the output, and asks for the answers to gates and for the variables
-that conditions need. The run is not saved.
+that conditions need. Checks of the project are executed if they are approved. The run is
+not saved.
 
 With --answers, the answers are read from a YAML or JSON file:
 
@@ -108,7 +109,11 @@ func RunRun(ctx context.Context, o *RunOptions) error {
 		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "guideway run without --answers requires a terminal, but the input or the output is not a terminal").
 			WithFix("guideway run %s --answers answers.yaml", o.Name)}
 	}
-	w := &walk.Walk{Def: def, Workflow: walk.NewWorkflowView(def), Vars: map[string]any{}}
+	cfg, err := o.app.Load()
+	if err != nil {
+		return err
+	}
+	w := &walk.Walk{Def: def, Workflow: walk.NewWorkflowView(def), Vars: map[string]any{}, Checker: o.app.NewChecker(cfg, nil), Dir: host.Dir}
 	var v walk.View = &walk.TextView{TextPrinter: app.NewTextPrinter(host, host.Out)}
 	if o.JSON {
 		v = &walk.JSONView{Enc: app.NewJSONEncoder(host.Out)}

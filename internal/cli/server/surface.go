@@ -57,6 +57,7 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 		return nil, err
 	}
 	s := &Surface{app: a, cfg: cfg, catalog: cat, store: a.NewStore(cfg, app.StartableDefinitions{Catalog: cat})}
+	s.store.Checker = a.NewChecker(cfg, &checkTools{surface: s})
 	s.checkpoints = a.NewCheckpointStore(s.store, app.MasterKey{Host: a.Host})
 	s.maintenance = &Maintenance{Log: s.store.Log, Run: func(ctx context.Context) error { return MaintainCheckpoints(ctx, s.checkpoints) }, Delay: maintenanceDelay, Idle: maintenanceIdle}
 	s.dashboard = newDashboard(s)

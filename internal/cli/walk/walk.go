@@ -11,6 +11,9 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/evidence"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 )
 
 // Walk executes one run of a definition step by step.
@@ -19,7 +22,12 @@ type Walk struct {
 	Workflow WorkflowView
 	State    engine.State
 	// Vars are the initial variables of the run.
-	Vars    map[string]any
+	Vars map[string]any
+	// Checker executes the checks of steps in Dir; if it is nil, they are skipped.
+	Checker run.Checker
+	Dir     string
+	// start is the workspace at the start.
+	start   *evidence.Workspace
 	History history
 }
 
@@ -48,6 +56,13 @@ const MaxMoves = 100_000
 
 // Run moves from position to position until the run ends.
 func (w *Walk) Run(ctx context.Context, p Player, v View) error {
+	if w.Checker != nil && len(w.Def.CheckRules()) > 0 {
+		start, err := w.Checker.Workspace(ctx, w.Dir)
+		if err != nil {
+			return err
+		}
+		w.start = start
+	}
 	events, refusal := w.Workflow.Decide(w.State, engine.Command{Start: &engine.Start{Context: w.Vars}})
 	if refusal != nil {
 		return guideway.Errorf(guideway.CodeRefused, "the run cannot start: %w", refusal)
@@ -79,7 +94,10 @@ func (w *Walk) answerPosition(ctx context.Context, pos engine.Position, p Player
 		if err != nil {
 			return err
 		}
-		events, refusal := w.Workflow.Decide(w.State, engine.Command{Continue: given})
+		events, refusal, err := w.decide(ctx, pos, given)
+		if err != nil {
+			return err
+		}
 		if refusal == nil {
 			w.applyEvents(events, v)
 			return nil
@@ -87,6 +105,33 @@ func (w *Walk) answerPosition(ctx context.Context, pos engine.Position, p Player
 		v.Refusal(w, refusal)
 		if err := p.HandleRefusal(pos, refusal); err != nil {
 			return err
+		}
+	}
+}
+
+// decide decides an input, and executes the checks that decide it.
+func (w *Walk) decide(ctx context.Context, pos engine.Position, given *engine.Continue) ([]engine.Event, *engine.Refusal, error) {
+	if w.Checker != nil {
+		given.Checks = map[string]criteria.CheckOutcome{}
+	}
+	for {
+		events, refusal := w.Workflow.Decide(w.State, engine.Command{Continue: given})
+		if refusal == nil || refusal.Rule != engine.RuleChecksPending {
+			return events, refusal, nil
+		}
+		for _, p := range refusal.Pending {
+			result, err := w.Checker.Check(ctx, evidence.Request{Step: pos.ID, Key: p.Key, Template: p.Template, Rule: p.Rule, Start: w.start, ProjectPath: w.Dir})
+			switch {
+			case ctx.Err() != nil:
+				return nil, nil, app.InterruptedError(ctx.Err())
+			case err != nil:
+				waits := "the step waits for a check: " + err.Error()
+				if fix := guideway.ErrorFix(err); fix != "" {
+					waits += "; " + fix
+				}
+				return nil, &engine.Refusal{Rule: run.RuleCheckWaits, Message: waits}, nil
+			}
+			given.Checks[p.Key] = result.CheckOutcome
 		}
 	}
 }

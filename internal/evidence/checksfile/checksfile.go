@@ -13,8 +13,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
@@ -83,6 +85,11 @@ type File struct {
 
 	// unreadable is set if the names of the checks are unknown.
 	unreadable bool
+}
+
+// compileOnce compiles a pattern at its first use.
+func compileOnce(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
 // Load reads the checks file of a workspace. Without a file the result has no checks. A file

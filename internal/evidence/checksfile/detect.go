@@ -223,16 +223,16 @@ func (d *detector) protectTests() {
 }
 
 var (
-	watches = regexp.MustCompile(`--watch(All)?\b|\bwatch\b`)
-	reports = regexp.MustCompile(`--(check|list-different|dry-run|diff)\b| -[cl]\b|\bbiome (ci|check)\b`)
+	watches = compileOnce(`--watch(All)?\b|\bwatch\b`)
+	reports = compileOnce(`--(check|list-different|dry-run|diff)\b| -[cl]\b|\bbiome (ci|check)\b`)
 )
 
 // unsuitable returns the reason why a command cannot be a check, or "".
 func unsuitable(name, text string) string {
 	switch {
-	case watches.MatchString(text):
+	case watches().MatchString(text):
 		return "does not end"
-	case name == nameFormat && !reports.MatchString(text):
+	case name == nameFormat && !reports().MatchString(text):
 		return "changes files; a check must only report them"
 	default:
 		return ""

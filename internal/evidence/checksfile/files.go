@@ -10,7 +10,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -77,10 +76,10 @@ var toolFiles = map[string][]string{
 }
 
 // interpreters are the programs whose first argument is a script.
-var interpreters = regexp.MustCompile(`^(sh|bash|dash|zsh|ksh|fish|source|\.|node|deno|bun|tsx|ts-node|python|python[0-9.]+|pypy3?|ruby|perl|php|lua|pwsh|powershell|Rscript)(\.exe)?$`)
+var interpreters = compileOnce(`^(sh|bash|dash|zsh|ksh|fish|source|\.|node|deno|bun|tsx|ts-node|python|python[0-9.]+|pypy3?|ruby|perl|php|lua|pwsh|powershell|Rscript)(\.exe)?$`)
 
 // fileFlags are the flags whose value is a file with commands or settings.
-var fileFlags = regexp.MustCompile(`^(-[cfp]|--(config|file|makefile|rcfile|project|ini|justfile|manifest)[a-z-]*)$`)
+var fileFlags = compileOnce(`^(-[cfp]|--(config|file|makefile|rcfile|project|ini|justfile|manifest)[a-z-]*)$`)
 
 // collector finds the files that define a command.
 type collector struct {
@@ -172,7 +171,7 @@ func (c *collector) addCommand(words []string) error {
 func trimPrefixes(words []string) []string {
 	for len(words) > 1 {
 		name, _, assigns := strings.Cut(words[0], "=")
-		if (!assigns || !variableName.MatchString(name)) && !slices.Contains([]string{"env", "exec", "command", "time", "nice", "cross-env"}, words[0]) {
+		if (!assigns || !variableName().MatchString(name)) && !slices.Contains([]string{"env", "exec", "command", "time", "nice", "cross-env"}, words[0]) {
 			break
 		}
 		words = words[1:]
@@ -191,14 +190,14 @@ func isScript(words []string, i int) bool {
 	if strings.HasPrefix(words[i], "-") {
 		return false
 	}
-	if fileFlags.MatchString(words[i-1]) {
+	if fileFlags().MatchString(words[i-1]) {
 		return true
 	}
 	before := i - 1
 	for before > 0 && strings.HasPrefix(words[before], "-") && words[before] != "-m" {
 		before--
 	}
-	return interpreters.MatchString(path.Base(words[before])) || words[before] == "run" && strings.HasSuffix(words[i], ".go")
+	return interpreters().MatchString(path.Base(words[before])) || words[before] == "run" && strings.HasSuffix(words[i], ".go")
 }
 
 // toolName returns the name of a tool without its directory and its version.

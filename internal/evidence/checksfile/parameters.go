@@ -30,7 +30,7 @@ func (p *parser) readParameters(at shape.Place) []Parameter {
 	var out []Parameter
 	for i := range at.Node.Members {
 		key := at.Member(i)
-		if !parameterName.MatchString(key.Name) {
+		if !parameterName().MatchString(key.Name) {
 			p.Errorf(key, CodeName, "use letters, digits and underscores, and begin with a lower-case letter", "%s is not the name of a parameter.", shape.Quote(key.Name))
 		}
 		out = append(out, p.readParameter(at.Key(key.Name).In("in the parameter "+shape.Quote(key.Name)), key.Name))

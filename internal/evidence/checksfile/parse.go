@@ -2,7 +2,6 @@ package checksfile
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -37,9 +36,9 @@ const (
 )
 
 var (
-	variableName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,99}$`)
-	parameterName = regexp.MustCompile(`^[a-z][A-Za-z0-9_]{0,63}$`)
-	durationText  = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`)
+	variableName  = compileOnce(`^[A-Za-z_][A-Za-z0-9_]{0,99}$`)
+	parameterName = compileOnce(`^[a-z][A-Za-z0-9_]{0,63}$`)
+	durationText  = compileOnce(`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`)
 )
 
 // parser collects the diagnostics of one file.
@@ -221,7 +220,7 @@ func (p *parser) readEnv(at shape.Place) []string {
 	p.checkCount(at, maxListed)
 	names := p.Texts(at, 0, 0)
 	for i, name := range names {
-		if at.Node.Items[i].Kind != doc.String || variableName.MatchString(name) {
+		if at.Node.Items[i].Kind != doc.String || variableName().MatchString(name) {
 			continue
 		}
 		fix := "use letters, digits and underscores"
@@ -241,7 +240,7 @@ func (p *parser) readTimeout(at shape.Place) string {
 	const fix = `write it as "90s" or "5m"`
 	d, err := time.ParseDuration(text)
 	switch {
-	case !durationText.MatchString(text):
+	case !durationText().MatchString(text):
 		p.Errorf(at, shape.CodePattern, fix, "Field '%s' %s has the value %s, which is not a time limit.", at.Name, at.Where, shape.Quote(text))
 	case err != nil || d <= 0 || d > criteria.MaxTimeout:
 		p.Errorf(at, CodeTimeout, fix, "Field '%s' %s is %s; a time limit is more than zero and at most %v.", at.Name, at.Where, text, criteria.MaxTimeout)

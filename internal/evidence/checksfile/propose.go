@@ -2,7 +2,6 @@ package checksfile
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -125,11 +124,11 @@ func quoteWordsYAML(list []string) string {
 }
 
 // plainYAML matches a text that needs no quotes in a YAML list.
-var plainYAML = regexp.MustCompile(`^[A-Za-z./][A-Za-z0-9./_-]*( [A-Za-z./][A-Za-z0-9./_-]*)*$`)
+var plainYAML = compileOnce(`^[A-Za-z./][A-Za-z0-9./_-]*( [A-Za-z./][A-Za-z0-9./_-]*)*$`)
 
 // quoteYAML returns a text as a YAML string.
 func quoteYAML(text string) string {
-	plain := plainYAML.MatchString(text) && !slices.Contains([]string{"true", "false", "null", ".", ".inf", ".nan"}, strings.ToLower(text))
+	plain := plainYAML().MatchString(text) && !slices.Contains([]string{"true", "false", "null", ".", ".inf", ".nan"}, strings.ToLower(text))
 	if plain {
 		return text
 	}

@@ -3,7 +3,6 @@ package checksfile
 import (
 	"encoding/json"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -99,10 +98,10 @@ func (c *collector) followScripts(file, text string, words []string) error {
 }
 
 var (
-	makeInclude  = regexp.MustCompile(`^ *[-s]?include\s+(.+)`)
-	makeVariable = regexp.MustCompile(`^ *(?:export +|override +)*([A-Za-z_][A-Za-z0-9_.]*) *[:?+!]{0,3}= *(.*)`)
-	makeTarget   = regexp.MustCompile(`^([^\s#:=][^#:=]*?) *::?([^=]|$)`)
-	makeUse      = regexp.MustCompile(`\$[({]([A-Za-z_][A-Za-z0-9_.]*)[)}]`)
+	makeInclude  = compileOnce(`^ *[-s]?include\s+(.+)`)
+	makeVariable = compileOnce(`^ *(?:export +|override +)*([A-Za-z_][A-Za-z0-9_.]*) *[:?+!]{0,3}= *(.*)`)
+	makeTarget   = compileOnce(`^([^\s#:=][^#:=]*?) *::?([^=]|$)`)
+	makeUse      = compileOnce(`\$[({]([A-Za-z_][A-Za-z0-9_.]*)[)}]`)
 )
 
 // target is a target of a makefile with the targets that it needs.
@@ -125,11 +124,11 @@ func parseMakefile(text string) *makefile {
 			for _, i := range current {
 				m.targets[i].text += "\n" + line
 			}
-		} else if found := makeInclude.FindStringSubmatch(line); found != nil {
+		} else if found := makeInclude().FindStringSubmatch(line); found != nil {
 			m.includes = append(m.includes, strings.Fields(found[1])...)
-		} else if found := makeVariable.FindStringSubmatch(line); found != nil {
+		} else if found := makeVariable().FindStringSubmatch(line); found != nil {
 			m.variables[found[1]] += " " + found[2]
-		} else if found := makeTarget.FindStringSubmatch(line); found != nil {
+		} else if found := makeTarget().FindStringSubmatch(line); found != nil {
 			current = nil
 			_, rest, _ := strings.Cut(line, ":")
 			needs, inline, _ := strings.Cut(strings.TrimPrefix(rest, ":"), ";")
@@ -146,8 +145,8 @@ func parseMakefile(text string) *makefile {
 func (m *makefile) expand(text string) string {
 	for range 5 {
 		size := len(text)
-		text = makeUse.ReplaceAllStringFunc(text, func(use string) string {
-			name := makeUse.FindStringSubmatch(use)[1]
+		text = makeUse().ReplaceAllStringFunc(text, func(use string) string {
+			name := makeUse().FindStringSubmatch(use)[1]
 			value := m.variables[name]
 			if name == "MAKE" {
 				value = "make"

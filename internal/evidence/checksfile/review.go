@@ -34,7 +34,9 @@ func (s *Subject) Text(most int64) string {
 		line("effect", "rules of workflows may send GET requests to this address of this machine")
 	case criteria.Tool:
 		line("tool", "%s", s.Rule.Tool)
-		line("arguments", "%s", toJSON(s.Rule.Arguments))
+		if len(s.Rule.Arguments) > 0 {
+			line("arguments", "%s", toJSON(s.Rule.Arguments))
+		}
 	case criteria.Protect:
 		if s.Description != "" {
 			line("description", "%s", s.Description)

@@ -1,0 +1,61 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/evidence/execute"
+	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+)
+
+// checkTools calls the tools of upstreams for checks. A call is made as the user of this
+// process, and not with more access than the token of the client whose output is checked.
+type checkTools struct{ surface *Surface }
+
+var _ execute.Tools = (*checkTools)(nil)
+
+// CallTool implements execute.Tools.
+func (t *checkTools) CallTool(ctx context.Context, name string, arguments map[string]any) (execute.ToolResult, error) {
+	upstreams := t.surface.Upstreams
+	if upstreams == nil {
+		return execute.ToolResult{}, guideway.Errorf(guideway.CodeNotFound, "the tool %s does not exist: no upstream is configured", name).
+			WithFix("guideway upstream add")
+	}
+	user, err := auth.SystemUser()
+	if err != nil {
+		return execute.ToolResult{}, err
+	}
+	client := &gateway.Client{Principal: guideway.Principal{User: user, Client: "check"}, Modern: true}
+	ctx = auth.WithPrincipal(ctx, client.Principal)
+	// The list starts the upstreams.
+	isListed := slices.ContainsFunc(upstreams.Gateway.CallableTools(ctx, client), func(raw json.RawMessage) bool {
+		var tool struct{ Name string }
+		return json.Unmarshal(raw, &tool) == nil && tool.Name == name
+	})
+	if !isListed {
+		return execute.ToolResult{}, guideway.Errorf(guideway.CodeNotFound, "the gateway has no tool %s", name).
+			WithFix("guideway upstream list shows the upstreams; the name of a tool is UPSTREAM__TOOL")
+	}
+	if arguments == nil {
+		arguments = map[string]any{}
+	}
+	text, err := json.Marshal(arguments)
+	if err != nil {
+		return execute.ToolResult{}, guideway.Errorf(guideway.CodeInternal, "write the arguments of a tool: %w", err)
+	}
+	raw, err := upstreams.Gateway.Call(ctx, client, gateway.Request{Name: name, Arguments: text})
+	if err != nil {
+		return execute.ToolResult{}, err
+	}
+	var result struct {
+		Structured any `json:"structuredContent"`
+	}
+	if err := json.Unmarshal(raw, &result); err != nil {
+		return execute.ToolResult{}, guideway.Errorf(guideway.CodeUnavailable, "the result of the tool %s cannot be read: %w", name, err)
+	}
+	shown := toolResult(raw)
+	return execute.ToolResult{IsError: shown.Error, Structured: result.Structured, Text: shown.Content}, nil
+}
