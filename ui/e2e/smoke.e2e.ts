@@ -3,6 +3,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { launch, login, type Person } from "./browser";
 import { withGateway } from "./equip";
 import { release } from "./fixtures";
+import { Client } from "./mcp";
+import { begin, next } from "./seed";
 import { Server } from "./server";
 
 let server: Server;
@@ -28,5 +30,20 @@ test.each(["/", "/runs", "/sessions", "/workflows", "/workflows/release", "/gate
   await page.goto(path);
   await page.getByRole("status", { name: "Loading" }).first().waitFor({ state: "detached" });
   await page.waitForFunction(() => document.querySelector("h1, h3") !== null && document.querySelector(".skeleton") === null);
+  expect(complaints).toEqual([]);
+});
+
+test("a completed step has its label", async () => {
+  const { page, complaints } = person;
+  complaints.length = 0;
+  const client = await Client.connect(server.url, server.token);
+  const id = await begin(client, "Release 4.2");
+  await next(client, id, { output: "The next version is 4.2.0." });
+  await page.goto(`/runs/${id}?tab=outputs`);
+  const claim = page.locator(".output").getByRole("button", { name: "Claim" });
+  await claim.focus();
+  await page.getByRole("tooltip").getByText("Only the agent reports that the step is done.").waitFor();
+  await page.locator(".run-now").getByRole("button", { name: "Claim" }).waitFor();
+  await page.getByRole("button", { name: "0 of 1 step proved" }).waitFor();
   expect(complaints).toEqual([]);
 });

@@ -4,7 +4,7 @@ import { useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { GraphSearch } from "./GraphSearch";
 import { place, type Drawing, type Placed } from "./layout";
 import type { GraphModel, NodeState } from "./model";
-import { Part, stateWords, type PartNode } from "./Part";
+import { Part, wordsOn, type PartNode } from "./Part";
 import { Way, type WayEdge } from "./Way";
 import "./graph.css";
 
@@ -12,6 +12,8 @@ interface Props {
   model: GraphModel;
   /** Where a run stands with each node; none is a definition without a run. */
   states?: Map<string, NodeState>;
+  /** Whether a completed step is evidence or a claim, by the id of its node. */
+  labels?: Map<string, string> | undefined;
   /** The element that is chosen, by the id that the definition gives it. */
   chosen?: string | undefined;
   onChoose?: (ref: string | undefined) => void;
@@ -28,9 +30,9 @@ const mapSize = { width: 112, height: 128 };
 
 /** Draws a definition of any dialect: frames for what holds others, gates as
  * hexagons, and where a run is. */
-export function Graph({ model, states, chosen, onChoose, label }: Props) {
+export function Graph({ model, states, labels, chosen, onChoose, label }: Props) {
   const drawing = useMemo(() => place(model), [model]);
-  const nodes = useMemo(() => nodesOf(drawing, states, chosen), [drawing, states, chosen]);
+  const nodes = useMemo(() => nodesOf(drawing, states, labels, chosen), [drawing, states, labels, chosen]);
   const edges = useMemo(() => edgesOf(drawing), [drawing]);
   const box = useRef<HTMLDivElement>(null);
   const [flow, setFlow] = useState<Flow | undefined>();
@@ -62,15 +64,16 @@ export function Graph({ model, states, chosen, onChoose, label }: Props) {
   );
 }
 
-function nodesOf(drawing: Drawing, states: Map<string, NodeState> | undefined, chosen: string | undefined): PartNode[] {
+function nodesOf(drawing: Drawing, states: Map<string, NodeState> | undefined, labels: Map<string, string> | undefined, chosen: string | undefined): PartNode[] {
   const frames = new Set(drawing.nodes.map((p) => p.node.parent).filter((p) => p !== undefined));
   return drawing.nodes.map(({ node, x, y, width, height }): PartNode => {
     const state = states?.get(node.id);
+    const said = state === undefined ? "" : wordsOn(state, labels?.get(node.id));
     return {
       id: node.id, type: "part", position: { x, y }, width, height,
       ...(node.parent === undefined ? {} : { parentId: node.parent }),
-      data: { node, state, frame: frames.has(node.id), chosen: chosen !== undefined && node.ref === chosen },
-      ariaLabel: [node.kind, node.title, state === undefined ? "" : stateWords[state]].filter((t) => t !== "").join(", "),
+      data: { node, state, said, frame: frames.has(node.id), chosen: chosen !== undefined && node.ref === chosen },
+      ariaLabel: [node.kind, node.title, said].filter((t) => t !== "").join(", "),
     };
   });
 }

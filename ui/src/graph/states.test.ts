@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import type { Schemas } from "../api/client";
 import { graphOf } from "./model";
-import { statesOf } from "./states";
+import { labelsOf, statesOf } from "./states";
 
 const loop = graphOf({
   steps: [
@@ -24,4 +25,11 @@ test("parts of phases are known by their phase: two phases may name them alike",
     event("phase_entered", "one"), event("step_completed", "do"), event("phase_exited", "one"), event("phase_entered", "two"),
   ]);
   expect([states.get("one"), states.get("one/do"), states.get("two"), states.get("two/do")]).toEqual(["done", "done", "here", "here"]);
+});
+
+test("a step has the label of its last completion, in its phase", () => {
+  const done = (step: string, label: "evidence" | "claim") => ({ kind: "step_completed", data: { step }, label }) as Schemas["Event"];
+  const entered = (step: string) => event("phase_entered", step) as unknown as Schemas["Event"];
+  expect(labelsOf([done("plan", "claim"), done("work", "evidence"), done("plan", "evidence")])).toEqual(new Map([["plan", "evidence"], ["work", "evidence"]]));
+  expect(labelsOf([entered("one"), done("do", "evidence"), entered("two"), done("do", "claim")])).toEqual(new Map([["one/do", "evidence"], ["two/do", "claim"]]));
 });

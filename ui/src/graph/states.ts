@@ -50,6 +50,18 @@ export function statesOf(model: GraphModel, position: Schemas["Position"], event
   return states;
 }
 
+/** Returns the label of the last completion of each step, by the id of its node. */
+export function labelsOf(events: Schemas["Event"][]): Map<string, Schemas["StepLabel"]> {
+  const labels = new Map<string, Schemas["StepLabel"]>();
+  let phase = "";
+  for (const { kind, data, label } of events) {
+    const step = stepOf(data);
+    if (kind === "phase_entered") phase = step;
+    else if (kind === "step_completed" && label !== undefined) labels.set(phase === "" ? step : inPhase(phase, step), label);
+  }
+  return labels;
+}
+
 /** The element that an event is about; "" where it is about none. */
 export function stepOf(data: unknown): string {
   if (typeof data !== "object" || data === null || !("step" in data)) return "";

@@ -10,7 +10,9 @@ import { useTitle } from "../../parts/title";
 import { When } from "../../parts/When";
 import { Checkpoints } from "./Checkpoints";
 import { hasOutput } from "./events";
+import { checksByEvent } from "./evidence";
 import { Outputs } from "./Outputs";
+import { Proved } from "./Proved";
 import { RunActions } from "./RunActions";
 import { RunContext } from "./RunContext";
 import { RunGraph } from "./RunGraph";
@@ -35,7 +37,7 @@ export function RunPage({ id }: { id: string }) {
           <h1>{nameOf(record)}</h1>
           <p className="quiet">
             <Status word={record.status} /> · <Link href={`/workflows/${encodeURIComponent(record.workflowId)}`}>{record.workflowName}</Link> {record.version}
-            {" · "}{record.done === 1 ? "1 step" : `${record.done} steps`} done · changed <When at={record.updatedAt} />
+            {" · "}<Proved run={record} /> · changed <When at={record.updatedAt} />
           </p>
           <p className="mono quiet">{record.runId}{record.parent === undefined ? null : <> · forked from <Link href={`/runs/${record.parent}`}>{record.parent}</Link>{record.parentSeq === undefined ? "" : ` at event ${record.parentSeq}`}</>}</p>
         </div>
@@ -51,6 +53,8 @@ function nameOf(run: Schemas["Run"]): string {
   return run.goal === undefined || run.goal === "" ? run.workflowName : run.goal;
 }
 
+const noEvents: Schemas["Event"][] = [];
+
 /** The graph beside what has happened. A node that is chosen narrows the events. */
 function RunBody({ id, position }: { id: string; position: Schemas["Position"] }) {
   const events = useRunEvents(id);
@@ -58,7 +62,8 @@ function RunBody({ id, position }: { id: string; position: Schemas["Position"] }
   const model = useMemo(() => graphOf(definition.data), [definition.data]);
   const [chosen, setChosen] = useState<string | undefined>();
   const titles = useMemo(() => new Map(model?.nodes.map((n) => [n.ref ?? n.id, n.title])), [model]);
-  const list = events.data ?? [];
+  const list = events.data ?? noEvents;
+  const checks = useMemo(() => checksByEvent(list), [list]);
   if (events.isError) return <Failed error={events.error} doing="read the events" retry={() => void events.refetch()} />;
   const done = list.filter(hasOutput).length;
   const loading = events.isPending ? <Skeleton /> : undefined;
@@ -68,8 +73,8 @@ function RunBody({ id, position }: { id: string; position: Schemas["Position"] }
       <Tabs
         label="About the run"
         tabs={[
-          { id: "events", name: "Events", count: list.length, body: loading ?? <Timeline runId={id} events={list} titles={titles} about={chosen} onAll={() => setChosen(undefined)} /> },
-          { id: "outputs", name: "Outputs", count: done, body: loading ?? <Outputs events={list} titles={titles} /> },
+          { id: "events", name: "Events", count: list.length, body: loading ?? <Timeline runId={id} events={list} titles={titles} checks={checks} about={chosen} onAll={() => setChosen(undefined)} /> },
+          { id: "outputs", name: "Outputs", count: done, body: loading ?? <Outputs events={list} titles={titles} checks={checks} /> },
           { id: "context", name: "Context", body: <RunContext runId={id} /> },
           { id: "checkpoints", name: "Checkpoints", body: <Checkpoints runId={id} /> },
         ]}

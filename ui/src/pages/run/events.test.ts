@@ -13,3 +13,10 @@ test("a refused attempt has its output, and the failed criteria apart from it", 
 test("an attempt without an output is no output", () => {
   expect([event("command_refused", { rule: "gate-needs-person" }), event("step_completed", {}), event("gate_opened", {})].map(hasOutput)).toEqual([false, true, false]);
 });
+
+test("the event of a check has its result in words", () => {
+  const check = { step: "plan", key: "/0", type: "check", describe: "the check test of the project passes", passed: false, durationMs: 3 };
+  expect(told(event("check_run", check), new Map([["plan", "Plan the release"]]))).toMatchObject({ word: "Check failed", kind: "refused", about: "Plan the release · the check test of the project passes" });
+  expect(told(event("check_run", { ...check, undefined: true }), new Map())).toMatchObject({ word: "Check not defined", kind: "skipped" });
+  expect(told(event("check_run", { passed: true }), new Map()).word).toBe("Check run"); // no result
+});

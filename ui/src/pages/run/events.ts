@@ -1,5 +1,6 @@
 import type { Schemas } from "../../api/client";
 import type { StatusWord } from "../../parts/Status";
+import { outcomeOf, readCheck } from "./evidence";
 
 /** An event in words. */
 export interface Told {
@@ -18,9 +19,16 @@ const kinds: Record<string, StatusWord> = {
   form_unanswered: "waiting", gate_opened: "waiting", checkpoint_reached: "waiting", decision_offered: "waiting",
 };
 
+const checkKinds: Record<ReturnType<typeof outcomeOf>, { word: string; kind: StatusWord }> = {
+  "passed": { word: "Check passed", kind: "done" }, "failed": { word: "Check failed", kind: "refused" },
+  "not finished": { word: "Check not finished", kind: "failed" }, "not defined": { word: "Check not defined", kind: "skipped" },
+};
+
 /** Says what an event is about: its kind in words, the element, and what was handed in. */
 export function told(event: Schemas["Event"], titles: Map<string, string>): Told {
   const data = typeof event.data === "object" && event.data !== null ? (event.data as Record<string, unknown>) : {};
+  const check = readCheck(event);
+  if (check !== undefined) return { ...checkKinds[outcomeOf(check)], about: [aboutOf(data, titles), check.describe].filter((t) => t !== "").join(" · "), text: "", failed: [] };
   const kind = kinds[event.kind];
   return {
     word: sentence(event.kind),

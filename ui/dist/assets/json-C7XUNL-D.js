@@ -1,0 +1,1 @@
+function e(e){return Array.isArray(e)?e.filter(t):[]}function t(e){return typeof e==`object`&&!!e&&!Array.isArray(e)}function n(e){return typeof e==`string`?e:``}function r(e){return e===``?{}:{note:e}}export{n as i,e as n,r,t};
