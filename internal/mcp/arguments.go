@@ -241,10 +241,10 @@ func (p param) checkNumber(n json.Number) string {
 		return p.name + " must be a whole number, without a decimal point or an exponent"
 	}
 	if p.kind == kindInteger && err != nil {
-		return p.name + " is out of range"
+		return p.name + " must be a whole number of 64 bits, from -9223372036854775808 to 9223372036854775807"
 	}
 	if _, err := n.Float64(); err != nil {
-		return p.name + " is out of range"
+		return p.name + " must be a number from -1.8e308 to 1.8e308"
 	}
 	return ""
 }

@@ -181,7 +181,7 @@ func (m *machineTools) statusTool() *tool {
 
 func (m *machineTools) inputTool() *tool {
 	return &tool{
-		name: "machine_input", title: "Answer a machine", effect: effectAdds,
+		name: "machine_input", title: "Answer a machine run", effect: effectAdds,
 		description: "Provide the value that a run asks for. It must come from the user, not from you. If the run asks for the outcome of a tool call, pass outcome instead.",
 		params: []param{
 			machineRunParam(),
@@ -220,7 +220,7 @@ func (m *machineTools) giveInput(ctx context.Context, c call) (*driver.Status, e
 
 func (m *machineTools) cancelTool() *tool {
 	return &tool{
-		name: "machine_cancel", title: "Cancel a machine", effect: effectReplaces,
+		name: "machine_cancel", title: "Cancel a machine run", effect: effectReplaces,
 		description: "End a machine run permanently.",
 		params:      []param{machineRunParam(), {name: "reason", kind: kindString, description: "Why"}},
 		output:      machineSchema(),

@@ -177,7 +177,7 @@ func (p *phaseTools) findWorkflow(toolName string, in arguments) (*phases.Workfl
 		return nil, &callError{
 			Code: guideway.CodeInvalid, Field: "workflow_id", Given: shortenValue(id),
 			Message: fmt.Sprintf("'%s' is a step workflow: it has no phases", id),
-			Fix:     "describe it with workflow_get, or name a phase workflow", Allowed: workflowIDs(snap),
+			Fix:     "name a phase workflow; workflow_get, a tool of the toolset steps, describes step workflows", Allowed: workflowIDs(snap),
 			Next: &run.Call{Tool: "list_workflows", Arguments: map[string]any{}},
 		}
 	}

@@ -399,7 +399,7 @@ func (p *phaseTools) newJudge(ctx context.Context, t *tool, in arguments, w *pha
 	case len(given) == 0:
 		return nil, runPosition{}, w, nil
 	case len(given) > 1:
-		return nil, runPosition{}, w, t.badCall(in, given[1], "specify exactly one of variables, state and handle")
+		return nil, runPosition{}, w, t.badCall(in, given[1], "pass only one of "+strings.Join(given, " and "))
 	case given[0] == "handle":
 		return p.newRunJudge(ctx, t, in, w)
 	case given[0] == "variables":

@@ -96,7 +96,7 @@ func (r *runTools) loadBrief(ctx context.Context, c run.Caller, id string) *cont
 	}
 	b, err := r.memory.Brief(ctx, c, id)
 	if err != nil { // The answer is complete without the summary.
-		return &contexts.Brief{Note: "context summary failed: " + err.Error()}
+		return &contexts.Brief{Note: "the summary of the context is missing: " + err.Error() + "; call workflow_status to try again"}
 	}
 	return b
 }
@@ -276,6 +276,9 @@ func (r *runTools) resumeTool() *tool {
 				return nil, err
 			}
 			out := newCandidateAnswer(found)
+			if len(found) == 0 {
+				out.Hint = noRunHint(request)
+			}
 			if len(found) > 0 && found[0].Status != run.StatusError {
 				out.Brief = r.loadBrief(ctx, c.caller, found[0].RunID)
 			}
@@ -309,8 +312,19 @@ func newCandidateAnswer(found []run.Candidate) candidateAnswer {
 	if len(found) > 0 && found[0].Position.Kind == engine.PositionGate && !found[0].Position.Person {
 		out.Hint = run.AskUser
 	}
-	if len(found) == 0 {
-		out.Hint = "no run matches: try other words or none, or start one with workflow_start"
-	}
 	return out
+}
+
+// noRunHint returns the hint for a search without a result.
+func noRunHint(r run.ResumeRequest) string {
+	switch {
+	case r.Query != "" && r.Project != "":
+		return "no run of this project matches: try other words or none, omit project, or start a run with workflow_start"
+	case r.Query != "":
+		return "no run matches: try other words or none, or start a run with workflow_start"
+	case r.Project != "":
+		return "this project has no runs: omit project, or start a run with workflow_start"
+	default:
+		return "you have no runs: start one with workflow_start"
+	}
 }

@@ -45,7 +45,7 @@ func guideText(lib *library.Library, workflow string, g *engine.GuideText) strin
 		if strings.Contains(g.Path, "/") && !strings.HasPrefix(strings.TrimPrefix(g.Path, "./"), "guides/") {
 			return "" // a file outside of the guides
 		}
-		return "(The workflow has no such guide: work without it, and tell the user that it is missing.)"
+		return "(The workflow has no such guide, or its file did not load: work without it, and tell the user that it is missing.)"
 	}
 	text := entry.Text
 	if g.Section != "" {

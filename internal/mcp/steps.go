@@ -408,8 +408,8 @@ func (s *stepTools) compileProgram(toolName string, in arguments) (*engine.Progr
 	}
 	bad := &callError{
 		Code: guideway.CodeInvalid, Field: field, Given: id,
-		Message: fmt.Sprintf("'%s' is a phase workflow: only a run can follow it, because the server keeps its state", id),
-		Fix:     "start a run with workflow_start, a tool of the toolset runs",
+		Message: fmt.Sprintf("'%s' is a phase workflow, which %s does not support: the server keeps its state in a run", id, toolName),
+		Fix:     "ask the user to add the toolset runs to the server (--toolsets, or toolsets in guideway.json); then start a run with workflow_start",
 	}
 	if s.runs {
 		bad.Fix = "start a run"

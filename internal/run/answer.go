@@ -142,7 +142,7 @@ func (s *Service) findByRef(ctx context.Context, c Caller, ref Ref) (Handle, Rec
 	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != c.User {
 		return Handle{}, Record{}, &Refusal{
 			Code: guideway.CodeNotFound, Rule: RuleUnknownRun, Given: Truncate(ref.RunID, maxHandle),
-			Message: "there is no such run", Fix: "search for the run with workflow_resume",
+			Message: fmt.Sprintf("there is no run %q", Truncate(ref.RunID, maxHandle)), Fix: "search for the run with workflow_resume",
 			Next: resumeCall(),
 		}
 	}

@@ -87,7 +87,7 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 		facts = append(facts, fact)
 	}
 	if len(facts) == 0 {
-		return nil, bundleError("the bundle contains no events")
+		return nil, bundleError("the bundle contains no events of a workflow")
 	}
 	if _, err := engine.Recheck(p.Flow, facts); err != nil {
 		return nil, bundleError("%s", err.Error())
@@ -165,10 +165,14 @@ func parseBundle(data []byte) (*runBundle, error) {
 	}
 	var b runBundle
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&b); err != nil {
-		return nil, bundleError("invalid JSON: %s", err.Error())
+		return nil, bundleError("it cannot be parsed: %s", err.Error())
 	}
-	if b.Format != bundleFormat {
-		return nil, bundleError("unknown format %q, want %q", Truncate(b.Format, maxKey), bundleFormat)
+	switch b.Format {
+	case bundleFormat:
+	case "":
+		return nil, bundleError("the member \"format\" is missing; it must be %q", bundleFormat)
+	default:
+		return nil, bundleError("the member \"format\" is %q; it must be %q", Truncate(b.Format, maxKey), bundleFormat)
 	}
 	if b.Version > bundleVersion {
 		return nil, bundleError("version %d is newer than %d, the newest that this program reads", b.Version, bundleVersion).

@@ -246,8 +246,11 @@ func (s *Service) readEvents(ctx context.Context, rec Record, upTo int64) ([]Eve
 			return nil, untrustedEventError(rec.ID, seq+1, "the event is missing")
 		}
 		for _, e := range events {
-			if e.Seq != seq+1 || !equalMAC(e.MAC, s.key.Chain(rec.ID, head, e)) {
-				return nil, untrustedEventError(rec.ID, seq+1, "the event was changed")
+			if e.Seq != seq+1 {
+				return nil, untrustedEventError(rec.ID, seq+1, "the event is missing")
+			}
+			if !equalMAC(e.MAC, s.key.Chain(rec.ID, head, e)) {
+				return nil, untrustedEventError(rec.ID, e.Seq, "the event was changed")
 			}
 			seq, head = e.Seq, e.MAC
 		}

@@ -43,8 +43,11 @@ func (s *Service) Events(ctx context.Context, c Caller, ref Ref, after int64, li
 		return nil, err
 	}
 	for i, e := range events {
-		if e.Seq != after+int64(i)+1 || !equalMAC(e.MAC, s.key.Chain(rec.ID, head, e)) {
-			return nil, untrustedEventError(rec.ID, after+int64(i)+1, "the event was changed")
+		if e.Seq != after+int64(i)+1 {
+			return nil, untrustedEventError(rec.ID, after+int64(i)+1, "the event is missing")
+		}
+		if !equalMAC(e.MAC, s.key.Chain(rec.ID, head, e)) {
+			return nil, untrustedEventError(rec.ID, e.Seq, "the event was changed")
 		}
 		head = e.MAC
 	}

@@ -72,6 +72,7 @@ func (s *Service) Mark(ctx context.Context, c Caller, r MarkRequest) ([]Mark, er
 			return nil, &Refusal{
 				Code: guideway.CodeRefused, Rule: RuleMarks, Given: len(next), Allowed: maxMarks, RunID: rec.ID,
 				Message: fmt.Sprintf("%d variables would be marked as critical; at most %d are allowed", len(next), maxMarks),
+				Fix:     "mark fewer variables: only those that a reduction must never omit",
 				Next:    StatusCall(Ref{RunID: rec.ID}),
 			}
 		}

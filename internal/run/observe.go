@@ -42,7 +42,8 @@ func (s *Service) StateAt(ctx context.Context, c Caller, ref Ref, seq int64) (Co
 		return Committed{}, err
 	}
 	if seq < 1 || seq > rec.Seq {
-		return Committed{}, guideway.Errorf(guideway.CodeInvalid, "run %s has no event %d: its last event is %d", rec.ID, seq, rec.Seq)
+		return Committed{}, guideway.Errorf(guideway.CodeInvalid, "run %s has no event %d: its last event is %d", rec.ID, seq, rec.Seq).
+			WithFix("guideway runs show %s --events, to list the events", rec.ID)
 	}
 	last, err := s.Events(ctx, c, Ref{RunID: rec.ID}, seq-1, 1)
 	if err != nil {

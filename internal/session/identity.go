@@ -71,7 +71,7 @@ var projectID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 func (n Name) validate() error {
 	if n.Project != "" && !projectID().MatchString(n.Project) {
 		return guideway.Errorf(guideway.CodeInvalid, "projectId %q is not a project id", clipText(n.Project)).
-			WithFix("use 12 hexadecimal digits, as in project lists, or omit projectId")
+			WithFix("use 12 hexadecimal digits in lower case, as in project lists, or omit projectId")
 	}
 	if n.Workflow != "" {
 		if err := checkID("workflowId", n.Workflow); err != nil {

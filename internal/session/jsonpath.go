@@ -49,7 +49,7 @@ func queryJSONPath(data map[string]any, query string) (value any, found bool, er
 	for _, segment := range path.Query().Segments() {
 		if nodes, err = w.applyToAll(segment, nodes); err != nil {
 			return nil, false, guideway.Errorf(guideway.CodeTooLarge, "the path %q is refused: %w", clipText(query), err).
-				WithFix("make the query more specific and use fewer .. and *")
+				WithFix("make the query more specific, with fewer of .., *, match() and search()")
 		}
 	}
 	if path.Query().Singular() == nil {

@@ -54,6 +54,9 @@ const (
 // pathFix shows the forms of a path.
 const pathFix = "write a path such as dashboard.progress, hypotheses[0].status, hypotheses[?status=='active'] or files['a.go'].lines"
 
+// updatePathFix shows the forms of the path of an update, which selects a single value.
+const updatePathFix = "write a path such as dashboard.progress, hypotheses[0].status or files['a.go'].lines"
+
 // String returns the text form of the path, which parses to the same path. A name that
 // starts with $ is quoted, because a path that starts with $ is JSONPath.
 func (p docPath) String() string {

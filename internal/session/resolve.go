@@ -78,7 +78,8 @@ func checkRef(ref Ref) error {
 // checkUser refuses a caller without a user name.
 func checkUser(user string) error {
 	if user == "" {
-		return guideway.Errorf(guideway.CodeUnauthorized, "session documents belong to a user, but the caller is unknown")
+		return guideway.Errorf(guideway.CodeUnauthorized, "session documents belong to a user, but the caller is unknown").
+			WithFix("connect with the token of the server")
 	}
 	return nil
 }

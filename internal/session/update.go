@@ -77,8 +77,11 @@ func updatePath(data map[string]any, key string) (docPath, error) {
 		if !strings.Contains(key, "[") {
 			return nil, nil
 		}
-		return nil, guideway.Errorf(guideway.CodeInvalid, "update: %w", err).
-			WithFix("%s; put a name with brackets in quotes: [%s]", pathFix, quoteName(clipText(key)))
+		bad := guideway.Errorf(guideway.CodeInvalid, "update: %w", err)
+		if len(text) > maxPathBytes {
+			return nil, bad.WithFix("%s", guideway.ErrorFix(err))
+		}
+		return nil, bad.WithFix("%s; put a name with brackets in quotes: [%s]", updatePathFix, quoteName(clipText(key)))
 	}
 	for _, part := range path {
 		if part.kind == partFilter || part.kind == partEach {

@@ -304,7 +304,7 @@ func checkValue(in *machinedef.Input, value json.RawMessage) (json.RawMessage, e
 		return value, nil
 	}
 	return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q must be one of %s, but it is %s", in.Name, strings.Join(in.Options, ", "), run.Truncate(string(value), 80)).
-		WithFix("use %q", in.Options[0])
+		WithFix("enter one of: %s", strings.Join(in.Options, ", "))
 }
 
 // Status returns the status of a run of the caller.

@@ -210,7 +210,7 @@ func checkBudget(name string, used, limit int64) *Pause {
 	return &Pause{
 		Code: PauseBudget, Budget: name, Used: used, Limit: limit,
 		Message: "the budget of " + describeBudget(name, used, limit),
-		Fix:     "raise the budget to continue: the run keeps its state",
+		Fix:     "raise the budget with guideway machine resume; the run keeps its state",
 	}
 }
 
@@ -311,7 +311,7 @@ func (p *Program) Transition(s *State, step Step, value json.RawMessage) (string
 	switch text := string(bytes.TrimSpace(value)); text {
 	case "", "null", "false", "0", `""`:
 		if step == StepError {
-			return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the error handler of the state %q returned no state after the error: %s", s.At, errorText(s.LastError))}
+			return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the error handler of the state %q returned no state after the error: %s", s.At, errorText(s.LastError)), Fix: p.stateNames()}
 		}
 		return st.After(), nil
 	default:

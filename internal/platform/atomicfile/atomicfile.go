@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
 // File is a file with a secret.
@@ -43,7 +44,7 @@ func (f File) ReadOrCreate(generate func() string) (text string, created bool, e
 	}
 	if err != nil {
 		return "", false, guideway.Errorf(guideway.CodeUnavailable, "create the %s: %w", f.What, err).
-			WithFix("make the directory %s writable for this user", filepath.Dir(f.Path))
+			WithFix("make the directory %s writable for this user, and check that its disk is not full", filepath.Dir(f.Path))
 	}
 	return text, true, nil
 }
@@ -68,8 +69,8 @@ func (f File) openFile() (*os.File, error) {
 	// Check before opening, because opening a named pipe would block.
 	info, err := os.Stat(f.Path)
 	if err == nil && !info.Mode().IsRegular() {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the %s %s is not a regular file", f.What, f.Path).
-			WithFix("move the file away")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the %s %s is %s, not a regular file", f.What, f.Path, safeopen.Kind(info.Mode())).
+			WithFix("rename %s, and restore the %s from a backup if there was one", f.Path, f.What)
 	}
 	var file *os.File
 	if err == nil {

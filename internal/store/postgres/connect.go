@@ -41,8 +41,8 @@ type storeConfig struct {
 func parseOptions(o Options) (*storeConfig, error) {
 	pool, err := pgxpool.ParseConfig(o.URL)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the URL of the PostgreSQL store is invalid").
-			WithFix("write the URL as postgres://user@host:5432/database; escape characters of the password such as @ / # : as %%40 %%2F %%23 %%3A, or put the password into PGPASSWORD or ~/.pgpass")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the URL of the PostgreSQL store, one of its parameters, a PG variable of the environment or a file that one of them names is invalid").
+			WithFix("write the URL as postgres://user@host:5432/database; escape characters of the password such as @ / # : as %%40 %%2F %%23 %%3A, or put the password into PGPASSWORD or ~/.pgpass; check the values of parameters such as sslmode and pool_max_conns, and that the files of sslrootcert, sslcert and sslkey exist")
 	}
 	cfg := &storeConfig{pool: pool, schema: defaultSchema}
 	params := pool.ConnConfig.RuntimeParams

@@ -121,7 +121,7 @@ func (s *Store) wrapError(what string, err error) error {
 	var connecting *pgconn.ConnectError
 	if errors.As(err, &connecting) {
 		return guideway.Errorf(guideway.CodeUnavailable, "%s: the PostgreSQL server at %s cannot be reached: %w", what, s.where, err).
-			WithFix("check the host and port in the URL of the store, that the server runs, and sslmode")
+			WithFix("check that the server runs, and check the host, the port, sslmode and the certificate files in the URL of the store")
 	}
 	return guideway.Errorf(guideway.CodeInternal, "%s: %w", what, err)
 }
@@ -147,7 +147,7 @@ func errorHelps() map[string]errorHelp {
 		},
 		codeUnknownDatabase: {
 			unavailable, "the database does not exist",
-			"create the database with: createdb --encoding=UTF8 NAME, or name another database in the URL of the store",
+			"create the database with: createdb --encoding=UTF8 --template=template0 NAME, or name another database in the URL of the store",
 		},
 		codeInsufficientRights: {
 			unavailable, "the user lacks a privilege",

@@ -89,7 +89,7 @@ func (s *Store) schemaVersion(ctx context.Context, q querier, newest int) (int, 
 	if have > newest {
 		return 0, guideway.Errorf(guideway.CodeUnavailable,
 			"the tables at %s have version %d, but this version of Guideway supports versions up to %d", s.where, have, newest).
-			WithFix("use the version of Guideway that created the tables, or a different database")
+			WithFix("use the version of Guideway that migrated the tables, or a later one, or a different database")
 	}
 	return have, nil
 }

@@ -184,7 +184,7 @@ func (j *checker) checkCriterion(c *Criterion, at string) (verdict, error) {
 		}
 		return verdict{}, guideway.Errorf(guideway.CodeInvalidDefinition,
 			"Unsupported validation rule type: %s", c.Type).
-			WithFix("use contains, regex, length or schema, or a check")
+			WithFix("use contains, regex, length or schema, or a check: %s", joinTypes(CheckTypes()))
 	}
 }
 

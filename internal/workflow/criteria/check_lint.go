@@ -43,7 +43,7 @@ const (
 func (c *Criterion) validateCheck(r *CheckRule) {
 	c.validateRequired(r)
 	if d, err := time.ParseDuration(r.Timeout); r.Timeout != "" && (err != nil || d <= 0 || d > MaxTimeout) {
-		c.addCheckError("/timeout", "criterion-timeout", fmt.Sprintf("%q is not a time limit of at most %v", r.Timeout, MaxTimeout), `write it as "90s" or "5m"`)
+		c.addCheckError("/timeout", "criterion-timeout", fmt.Sprintf("%q is not a time limit of at most %v and above 0s", r.Timeout, MaxTimeout), `write it as "90s" or "5m"`)
 	}
 	c.validateNumbers(r)
 	c.validatePaths(r)
@@ -124,7 +124,11 @@ func (c *Criterion) validateNumbers(r *CheckRule) {
 func (c *Criterion) validatePaths(r *CheckRule) {
 	for _, f := range []struct{ name, path string }{{"dir", r.Dir}, {"path", r.Path}} {
 		if f.path != "" && !IsBelow(f.path) {
-			c.addCheckError("/"+f.name, "criterion-path", fmt.Sprintf("the path %q leaves the workspace", f.path), "use a relative path without ..")
+			reason, fix := "leaves the workspace", "use a relative path without .."
+			if strings.ContainsAny(f.path, `\:`) {
+				reason, fix = "has a backslash or a colon", "use a relative path with slashes and without colons"
+			}
+			c.addCheckError("/"+f.name, "criterion-path", fmt.Sprintf("the path %q %s", f.path, reason), fix)
 		}
 	}
 	for _, f := range []struct {
@@ -166,7 +170,7 @@ func ExplainGlob(glob string) (reason, fix string) {
 	case segments[0] == ".git":
 		return "git does not track its own directory", "name files of the work tree"
 	case err != nil, strings.Count(glob, "{") != strings.Count(glob, "}"):
-		return "it has an unclosed bracket", "close each [ and each {"
+		return "it has an unclosed bracket, a bracket that closes none, or an invalid [...]", "pair each [ with ] and each { with }, and write at least one character between [ and ]"
 	default:
 		return "", ""
 	}
@@ -188,7 +192,7 @@ func (c *Criterion) validateLiterals(r *CheckRule) {
 		host = host[:i]
 	}
 	if r.URL != "" && (scheme != "http" && scheme != "https" || host == "" || strings.Contains(host, "{{")) {
-		c.addCheckError("/url", "criterion-url", fmt.Sprintf("%q does not begin with http:// or https:// and a host", r.URL),
+		c.addCheckError("/url", "criterion-url", fmt.Sprintf("%q does not begin with http:// or https:// and a host without variables", r.URL),
 			"write the scheme and the host out, such as http://127.0.0.1:8080/; a variable may follow in the path")
 	}
 }

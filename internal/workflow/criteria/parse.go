@@ -78,7 +78,7 @@ func parseObject(object map[string]any) *Criterion {
 	}
 	return newUnusable("", "criterion-not-understood",
 		"a validation criterion has neither a type nor and, or or not",
-		`give a rule a "type": contains, regex, length or schema, or a check`)
+		`give a rule a "type": contains, regex, length or schema, or a check: `+joinTypes(CheckTypes()))
 }
 
 // parseRule parses a rule. Fields of the wrong type count as missing.

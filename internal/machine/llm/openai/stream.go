@@ -80,11 +80,11 @@ func (a *accumulator) addChunk(data []byte) error {
 		case call.ID == "" && at > 0: // without an id and an index, the chunk continues the last call
 			at--
 		}
-		if at >= maxCalls {
-			return &llm.Error{Kind: llm.Malformed, Message: fmt.Sprintf("the answer has more than %d tool calls", maxCalls)}
-		}
 		if at < 0 || at > len(a.calls) {
 			return &llm.Error{Kind: llm.Malformed, Message: fmt.Sprintf("a part of the answer has the call index %d, but the next index is %d", at, len(a.calls))}
+		}
+		if at >= maxCalls {
+			return &llm.Error{Kind: llm.Malformed, Message: fmt.Sprintf("the answer has more than %d tool calls", maxCalls)}
 		}
 		if at == len(a.calls) {
 			a.calls, a.args = append(a.calls, llm.ToolCall{Type: "function"}), append(a.args, nil)

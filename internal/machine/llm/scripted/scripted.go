@@ -135,7 +135,7 @@ func (a *Answer) validate() error {
 	case a.Fault != "":
 		return fmt.Errorf("unknown fault %q; use one of %s", a.Fault, strings.Join(Faults(), ", "))
 	case a.Content == "" && len(a.ToolCalls) == 0:
-		return fmt.Errorf("it has neither content nor tool_calls")
+		return fmt.Errorf("it has none of fault, content and tool_calls")
 	}
 	return nil
 }
