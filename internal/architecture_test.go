@@ -42,7 +42,7 @@ func layers() []layer {
 			"workflows",
 		}},
 		// Definitions are parsed and checked documents.
-		{"definitions", []string{"internal/evidence", "internal/evidence/attest", "internal/evidence/checksfile", "internal/hooks/definition", "internal/machine/definition", "internal/workflow"}},
+		{"definitions", []string{"internal/evidence", "internal/evidence/attest", "internal/evidence/checksfile", "internal/evidence/policy", "internal/hooks/definition", "internal/machine/definition", "internal/workflow"}},
 		// Engines decide about runs of definitions, without a clock or I/O.
 		{"engines", []string{
 			"internal/catalog/graph", "internal/catalog/library", "internal/engine", "internal/hooks/engine", "internal/hooks/runner",
@@ -77,6 +77,7 @@ func exceptions() map[string][]string {
 		// that reports duplicate members.
 		"internal/evidence/attest":     {"internal/evidence", "internal/workflow"},
 		"internal/evidence/checksfile": {"internal/evidence", "internal/workflow"},
+		"internal/evidence/policy":     {"internal/workflow"},
 		// The runner calls the sandbox for the engine.
 		"internal/hooks/runner": {"internal/hooks/engine"},
 		// The gateway offers many upstreams as one surface, and records their requests.

@@ -94,6 +94,7 @@ func scriptParams(dir string) testscript.Params {
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"damage": damageStore,
+			"action": runActionStep,
 			"mcp": func(ts *testscript.TestScript, neg bool, args []string) {
 				ts.Value(clientsKey{}).(*clients).runCommand(ts, neg, args)
 			},

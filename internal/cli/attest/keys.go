@@ -19,6 +19,7 @@ func NewAttestCmd(a *app.App) *cobra.Command {
 their evidence and claims, its approvals, and the commit that it is about. "guideway runs
 attest" writes one, "guideway verify" verifies it.`,
 		Example: `  guideway attest keys create laptop
+  guideway attest keys show laptop > laptop.pub
   guideway runs attest r_06bmyb2ad4ft47c6abwmtxs --out run.json
   guideway verify run.json --key laptop.pub`,
 	}, newKeysCmd(a))
@@ -140,7 +141,7 @@ func runKeysCreate(_ context.Context, o *app.NameOptions) error {
 func newKeysShowCmd(a *app.App) *cobra.Command {
 	return app.NewNameCmd(a, runKeysShow, &cobra.Command{
 		Use: "show NAME", Short: "Print the public key of a signing key",
-		Example:           "  guideway attest keys show laptop > laptop.pub",
+		Example:           "  guideway attest keys show laptop --json",
 		Args:              app.ExactArgs(1, "one name", "guideway attest keys show laptop"),
 		ValidArgsFunction: completeKeys(a),
 	})

@@ -141,9 +141,10 @@ func (o *RunsAttestOptions) makeStatement(ctx context.Context, cfg *config.Confi
 	if refusals := s.Check(attest.Requirements{}); len(refusals) > 0 {
 		return nil, refusals[0]
 	}
-	if dirty := slices.DeleteFunc(state.Dirty(), attest.IsFile); len(dirty) > 0 {
+	// An untracked file is no part of the subject: had a check seen it, the trees would differ.
+	if dirty := slices.DeleteFunc(state.Dirty(), state.IsUntracked); len(dirty) > 0 {
 		return nil, guideway.Errorf(guideway.CodeRefused, "%s in the workspace %s, such as %s, so the commit %s is not what the workspace contains",
-			app.Plural(len(dirty), "file differs from the commit", "files differ from the commit"), root, dirty[0], state.Commit).
+			app.Plural(len(dirty), "tracked file differs from the commit", "tracked files differ from the commit"), root, app.OneLine(dirty[0]), state.Commit).
 			WithFix("commit or stash the files; if a check depends on them, run its step again")
 	}
 	return s, nil

@@ -400,6 +400,11 @@ func (s *State) findDirty() []string {
 	return slices.Compact(dirty)
 }
 
+// IsUntracked reports whether neither the commit nor the index has a path.
+func (s *State) IsUntracked(path string) bool {
+	return s.head[path] == Entry{} && s.index[path] == Entry{}
+}
+
 // stateOf describes a path that differs from the commit: its version in the work tree, and
 // the version in the index if it is another one.
 func (s *State) stateOf(path string) string {

@@ -1,0 +1,137 @@
+// Package ci implements the commands for continuous integration.
+package ci
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	attestcmd "github.com/guideway-dev/guideway/internal/cli/attest"
+	"github.com/guideway-dev/guideway/internal/evidence/attest"
+	"github.com/spf13/cobra"
+)
+
+// NewCICmd returns the command guideway ci.
+func NewCICmd(a *app.App) *cobra.Command {
+	return app.NewGroupCmd(&cobra.Command{
+		Use:   "ci",
+		Short: "Verify changes in continuous integration",
+		Long: `Commands for continuous integration. They ask no person, use no network, and need neither
+runs nor keys of this machine.`,
+		Example: "  guideway ci verify --base origin/main",
+	}, newVerifyCmd(a))
+}
+
+// verifyOptions is the command line of guideway ci verify.
+type verifyOptions struct {
+	app          *app.App
+	Base, Policy string
+	Keys         []string
+	Attestations []string
+	// ChangedChecks allows changes of the files that define checks.
+	ChangedChecks bool
+	Summary       string
+	JSON          bool
+}
+
+func newVerifyCmd(a *app.App) *cobra.Command {
+	o := &verifyOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "verify --base REF",
+		Short: "Verify that a change followed the workflows of the policy",
+		Long: `Verify the change between the common ancestor of REF and HEAD, and HEAD. The policy
+.guideway/policy.yaml maps the changed paths to the workflows that they need. An
+attestation below .guideway/attestations must be signed by a trusted key, and must be about
+the tree of HEAD, apart from attestations.
+
+An agent with your account can use your signing key. The checks of the evidence are
+therefore executed again, on a clean checkout of HEAD. Only results on hosts that the
+policy trusts count without that.
+
+The policy, the keys, the checks file and the files that define checks are those of REF,
+which was reviewed, not those of the change. If the change has other ones, they are
+replaced before the check runs, unless "changedChecks" of the policy or
+--trust-changed-checks allows them. No other approval is needed: the check runs with the
+rights of this process.
+
+The command prints a summary in Markdown. The exit code is 0 if the change passed, 1 if it
+is refused, and 2 if that could not be decided.`,
+		Example: `  guideway ci verify --base origin/main
+  guideway ci verify --base origin/main --summary "$GITHUB_STEP_SUMMARY"
+  guideway ci verify --base HEAD~1 --key laptop.pub --attestation run.json --json`,
+		Args: app.NoArgs,
+		RunE: app.RunWith(runVerify, o, o.checkOptions),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Base, "base", "", "compare with this `commit`, usually the target branch of the pull request")
+	f.StringVar(&o.Policy, "policy", "", "read the policy from this `file` instead of the base")
+	f.StringArrayVar(&o.Keys, "key", nil, "trust the public keys in this PEM `file`, too; can be repeated")
+	f.StringArrayVar(&o.Attestations, "attestation", nil, "use the attestation in this `file`, too; can be repeated")
+	f.BoolVar(&o.ChangedChecks, "trust-changed-checks", false, "execute the checks as the change defines them")
+	f.StringVar(&o.Summary, "summary", "", "append the summary to this `file` instead of printing it")
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+func (o *verifyOptions) checkOptions() error {
+	if o.Base == "" {
+		return guideway.Errorf(guideway.CodeInvalid, "no base is named").WithFix("guideway ci verify --base origin/main")
+	}
+	return nil
+}
+
+// readKeys reads the public keys of the command line.
+func (o *verifyOptions) readKeys(ctx context.Context) ([]attest.PublicKey, error) {
+	return attestcmd.ReadKeys(ctx, o.app.Host, o.Keys)
+}
+
+// exitUndecided is the exit code of a verification without a verdict.
+const exitUndecided = 2
+
+func runVerify(ctx context.Context, o *verifyOptions) error {
+	report := o.verify(ctx)
+	if err := ctx.Err(); err != nil {
+		return app.InterruptedError(err)
+	}
+	host := o.app.Host
+	summary := report.Markdown()
+	if o.Summary != "" {
+		if err := appendFile(host.Abs(o.Summary), summary); err != nil {
+			return err
+		}
+	}
+	err := host.WriteJSONOr(o.JSON, report, func() {
+		if o.Summary == "" {
+			fmt.Fprint(host.Out, summary)
+		} else {
+			fmt.Fprintf(host.Out, "%s: %s\n", report.Verdict, report.headline())
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case report.Verdict == Refused:
+		return app.SilentError{Code: app.ExitFailed}
+	case report.Verdict == Undecided:
+		return app.SilentError{Code: exitUndecided}
+	}
+	return nil
+}
+
+// appendFile appends a text to a file, which other steps of a job may have begun.
+func appendFile(name, text string) error {
+	const mode = 0o644
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, mode)
+	if err == nil {
+		_, err = file.WriteString(text)
+		if closeErr := file.Close(); err == nil {
+			err = closeErr
+		}
+	}
+	if err != nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "write the summary: %w", err)
+	}
+	return nil
+}
