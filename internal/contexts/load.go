@@ -71,7 +71,7 @@ type Loaded struct {
 func (s *Service) Load(ctx context.Context, c run.Caller, r LoadRequest) (*Loaded, error) {
 	if r.Ref != "" {
 		if r.ID != "" || r.Session != "" {
-			return nil, newInvalid("a ref cannot be combined with a checkpoint").WithFix("omit checkpointId and sessionId")
+			return nil, newInvalid("a ref cannot be combined with a checkpointId or a sessionId").WithFix("omit checkpointId and sessionId")
 		}
 		if r.NoRuns && isRun(r.Ref) {
 			return nil, guideway.Errorf(guideway.CodeForbidden, "the token does not allow the toolset runs, to which the ref %.80q belongs", r.Ref).

@@ -108,17 +108,20 @@ const (
 )
 
 func (p *Program) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
-	if c.Skip != nil {
+	step := p.currentStep(s)
+	waits := step == nil || p.stepVerdict(s, step) == expr.Unknown
+	switch {
+	case c.Skip != nil && waits:
+		return nil, &Refusal{Rule: RuleStepRequired, Message: "nothing can be skipped at this position"}
+	case c.Skip != nil:
 		return nil, &Refusal{Rule: RuleStepRequired, Message: "the step is required and cannot be skipped"}
-	}
-	if c.Answer != nil {
+	case c.Answer != nil:
 		return nil, &Refusal{Rule: RuleNoGate, Message: "there is no gate to answer", Given: c.Answer.OptionID}
 	}
 	if r := p.checkContext(s, c.Context); r != nil {
 		return nil, r
 	}
-	step := p.currentStep(s)
-	if step == nil || p.stepVerdict(s, step) == expr.Unknown {
+	if waits {
 		return p.decideWait(s, c)
 	}
 	done, r := p.judgeOutput(s, step, c)

@@ -118,7 +118,7 @@ func (p *PhaseProgram) checkChoices(d *StateDocument) string {
 			return fmt.Sprintf("checkpoint %s is answered with %q, but '%s' has no such option", k, r.OptionID, c.ID)
 		}
 		if e := r.Effects; e != nil && !p.validPhases(append(e.PhasesSkipped, e.TransitionedTo)) {
-			return fmt.Sprintf("the answer to checkpoint %s leads to a phase that does not exist", k)
+			return fmt.Sprintf("the answer to checkpoint %s leads to or skips a phase that does not exist", k)
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(d.DecisionOutcomes)) {

@@ -46,7 +46,7 @@ func TestImportRejectsUnknownItems(t *testing.T) {
 		{"checkpoint", members{"checkpointResponses": members{"2-3": answer("yes", nil)}}, "checkpointResponses has the checkpoint 2-3, which does not exist in the workflow"},
 		{"option", members{"checkpointResponses": members{"2-1": answer("perhaps", nil)}}, `checkpoint 2-1 is answered with "perhaps", but 'approve' has no such option`},
 		{"required and declined", members{"checkpointResponses": members{"2-1": answer("declined", nil)}}, `checkpoint 2-1 is answered with "declined", but 'approve' has no such option`},
-		{"effect", members{"checkpointResponses": members{"2-1": answer("no", members{"transitionedTo": 9})}}, "the answer to checkpoint 2-1 leads to a phase that does not exist"},
+		{"effect", members{"checkpointResponses": members{"2-1": answer("no", members{"transitionedTo": 9})}}, "the answer to checkpoint 2-1 leads to or skips a phase that does not exist"},
 		{"decision", members{"decisionOutcomes": members{"2-1": outcome("large", 2)}}, "decisionOutcomes has the decision 2-1, which does not exist in the workflow"},
 		{"branch", members{"decisionOutcomes": members{"1-1": outcome("huge", 2)}}, `decision 1-1 takes the branch "huge", but 'path' has no such branch`},
 		{"target", members{"decisionOutcomes": members{"1-1": outcome("large", 9)}}, "decision 1-1 leads to a phase that does not exist"},

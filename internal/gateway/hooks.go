@@ -135,7 +135,7 @@ func (g *Gateway) redirectTarget(ctx context.Context, c *Client, t *tool, name s
 		return nil, unknownTool(t.name, nil)
 	default:
 		return nil, guideway.Errorf(guideway.CodeRefused, "a hook redirected the call of %q to %q, which is not a tool of %s that this client may call",
-			t.original, clipText(name, maxName), t.member.Name()).WithFix("check the names in the hook graph")
+			t.original, clipText(name, maxName), t.member.Name()).WithFix("check the tool's name in the hook graph, and the tools that the client's token allows")
 	}
 	if to.blocked != "" {
 		return nil, guideway.Errorf(guideway.CodeForbidden, "the tool %s waits for approval: %s", to.name, to.blocked).

@@ -48,7 +48,7 @@ func (g *Gateway) checkPage(m *member, uri string, result json.RawMessage) error
 	name, why := pagePin+uri, ""
 	switch {
 	case countPages(approved) >= maxPages:
-		return refuse(fmt.Sprintf("the upstream has %d approved and waiting pages, the maximum", maxPages))
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the page %s cannot be approved: the upstream has %d approved and waiting pages, the maximum; to discard them, the user can remove the upstream and add it again", clipText(uri, maxAddress), maxPages)}
 	case known:
 		name, why = pageOffer+uri, "changed since its approval"
 	case m.Pins == PinApprove:

@@ -135,7 +135,7 @@ func (c *call) decodeBody(into any) error {
 func (c *call) textParam(name string) string {
 	text := c.URL.Query().Get(name)
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
-		c.failParam(name, text, "text without control characters")
+		c.failParam(name, text, "UTF-8 text without control characters")
 		return ""
 	}
 	return text

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -111,11 +112,7 @@ var fileName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 func checkSavable(id, text string) error {
 	loads, found := workflow.Parse("", []byte(text))
 	if loads == nil {
-		err := guideway.Errorf(guideway.CodeInvalidDefinition, "the definition does not load: %s", firstError(found))
-		if len(found) > 0 && found[0].Fix != "" {
-			err = err.WithFix("%s", found[0].Fix)
-		}
-		return err
+		return loadError(found)
 	}
 	if loads.ID != id {
 		return guideway.Errorf(guideway.CodeInvalid, "the definition has the id %q and cannot be saved as %q", clipText(loads.ID), clipText(id)).
@@ -128,11 +125,17 @@ func checkSavable(id, text string) error {
 	return nil
 }
 
-func firstError(found []guideway.Diagnostic) string {
-	if len(found) == 0 {
-		return "the document is not a workflow"
+// loadError returns the error for a text that does not load, with its first error.
+func loadError(found []guideway.Diagnostic) error {
+	i := slices.IndexFunc(found, func(d guideway.Diagnostic) bool { return d.Severity == guideway.SeverityError })
+	if i < 0 {
+		return guideway.Errorf(guideway.CodeInvalidDefinition, "the definition does not load: the document is not a workflow")
 	}
-	return found[0].Message
+	err := guideway.Errorf(guideway.CodeInvalidDefinition, "the definition does not load: %s", found[i].Message)
+	if found[i].Fix != "" {
+		err = err.WithFix("%s", found[i].Fix)
+	}
+	return err
 }
 
 // findFile returns the source and the file name for a definition.

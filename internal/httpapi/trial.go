@@ -90,11 +90,11 @@ type trialResult struct {
 // keeps the moves, and removes the last one to undo it.
 func (a *api) tryMoves(c *call, body trialBody) (any, error) {
 	if len(body.Moves) > maxTrialMoves {
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "a trial has at most %d moves", maxTrialMoves).WithFix("start a run, which has no such limit")
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "the trial has %d moves, more than the maximum of %d", len(body.Moves), maxTrialMoves).WithFix("start a run, which has no such limit")
 	}
 	loads, found := workflow.Parse("", []byte(body.Text))
 	if loads == nil {
-		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the definition does not load: %s", firstError(found))
+		return nil, loadError(found)
 	}
 	t := &trial{flow: compileFlow(loads)}
 	refused := t.applyMove(engine.Command{Start: &engine.Start{Context: body.Context}})

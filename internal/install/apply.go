@@ -49,22 +49,29 @@ func readFile(ctx context.Context, path string) ([]byte, bool, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false, nil
 	case err != nil:
-		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, safeopen.Cause(err))
+		return nil, false, readFailure(path, err)
 	case !info.Mode().IsRegular():
-		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (not a regular file)", path)
+		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (not a regular file)", path).
+			WithFix("replace %s with a file, or remove it", path)
 	case info.Size() > maxSize:
-		return nil, false, guideway.Errorf(guideway.CodeTooLarge, "cannot read %s (larger than %d MiB)", path, maxSize>>20)
+		return nil, false, guideway.Errorf(guideway.CodeTooLarge, "cannot read %s (larger than %d MiB)", path, maxSize>>20).
+			WithFix("remove entries that are not needed from %s", path)
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, safeopen.Cause(err))
+		return nil, false, readFailure(path, err)
 	}
 	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, maxSize))
 	if err != nil {
-		return nil, false, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, safeopen.Cause(err))
+		return nil, false, readFailure(path, err)
 	}
 	return content, true, nil
+}
+
+func readFailure(path string, err error) error {
+	return guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", path, safeopen.Cause(err)).
+		WithFix("check that you have read permission for %s", path)
 }
 
 // numberedBackups returns the numbers of the backups of a file, in order.
@@ -74,7 +81,7 @@ func numberedBackups(path string) ([]int, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", filepath.Dir(path), safeopen.Cause(err))
+		return nil, readFailure(filepath.Dir(path), err)
 	}
 	var numbers []int
 	for _, e := range entries {
@@ -181,14 +188,16 @@ func realPath(path string) (string, error) {
 		}
 		link, err := os.Readlink(path)
 		if err != nil {
-			return "", guideway.Errorf(guideway.CodeInvalid, "cannot follow %s (%w)", path, safeopen.Cause(err))
+			return "", guideway.Errorf(guideway.CodeInvalid, "cannot follow %s (%w)", path, safeopen.Cause(err)).
+				WithFix("replace the link %s with a file", path)
 		}
 		if !filepath.IsAbs(link) {
 			link = filepath.Join(filepath.Dir(path), link)
 		}
 		path = link
 	}
-	return "", guideway.Errorf(guideway.CodeInvalid, "cannot follow %s (too many symbolic links)", path)
+	return "", guideway.Errorf(guideway.CodeInvalid, "cannot follow %s (too many symbolic links)", path).
+		WithFix("replace the link %s with a file", path)
 }
 
 // writeMode returns the mode for the write, or an error if the owner has made the file
@@ -201,7 +210,7 @@ func writeMode(target string, c Change) (fs.FileMode, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return 0o644, nil
 	case err != nil:
-		return 0, guideway.Errorf(guideway.CodeInvalid, "cannot read %s (%w)", c.Path, safeopen.Cause(err))
+		return 0, readFailure(c.Path, err)
 	case info.Mode().Perm()&0o200 == 0:
 		return 0, guideway.Errorf(guideway.CodeForbidden, "cannot write %s (it is read-only)", c.Path).
 			WithFix("make %s writable, then run the same command again", c.Path)

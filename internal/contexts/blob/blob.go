@@ -27,7 +27,7 @@ const maxSlotBytes = 4 << 10
 
 // ErrCorrupt marks a blob whose content does not match its name. The error of Get wraps it
 // and has the code CodeInternal.
-var ErrCorrupt = errors.New("the content does not match its checksum")
+var ErrCorrupt = errors.New("the stored content is damaged")
 
 // Name is the address of a blob: the SHA-256 of its bytes in 64 hexadecimal
 // digits.

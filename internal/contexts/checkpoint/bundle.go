@@ -173,7 +173,8 @@ func readBundle(data []byte) (*Bundle, error) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the bundle has the invalid version %d", b.Version).
 			WithFix("use a file written by `guideway checkpoint export`")
 	case len(b.Checkpoints) > maxBundle:
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "the bundle has %d checkpoints, more than the maximum of %d", len(b.Checkpoints), maxBundle)
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "the bundle has %d checkpoints, more than the maximum of %d", len(b.Checkpoints), maxBundle).
+			WithFix("remove the oldest checkpoints from the file")
 	}
 	return &b, nil
 }

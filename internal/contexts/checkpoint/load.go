@@ -231,9 +231,9 @@ func (s *Service) readOne(ctx context.Context, rec Record, p packedBlob) ([]byte
 	data, err := s.o.Blobs.Get(ctx, rec.Blob)
 	switch {
 	case guideway.ErrorCode(err) == guideway.CodeNotFound:
-		return nil, s.checkMoved(ctx, rec, damagedf("the blob of %s is missing", rec.ID))
+		return nil, s.checkMoved(ctx, rec, damagedf("the blob of the checkpoint %s is missing", rec.ID))
 	case errors.Is(err, blob.ErrCorrupt):
-		return nil, damagedf("the blob of %s: %w", rec.ID, err)
+		return nil, damagedf("the checkpoint %s: %w", rec.ID, err)
 	case err != nil:
 		return nil, err
 	}
@@ -243,13 +243,13 @@ func (s *Service) readOne(ctx context.Context, rec Record, p packedBlob) ([]byte
 	}
 	h, raw, err := s.unpackBlob(p)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", rec.ID, err)
+		return nil, fmt.Errorf("the checkpoint %s: %w", rec.ID, err)
 	}
 	if h.ID != rec.ID {
-		return nil, damagedf("the blob of %s contains the checkpoint %s", rec.ID, h.ID)
+		return nil, damagedf("the blob of the checkpoint %s contains the checkpoint %s", rec.ID, h.ID)
 	}
 	if h.Base != rec.Base || h.User != rec.User || h.Session != rec.Session || !bytes.Equal(h.Sum, rec.Sum) {
-		return nil, damagedf("the blob of %s does not match its record in the index", rec.ID)
+		return nil, damagedf("the blob of the checkpoint %s does not match its record in the index", rec.ID)
 	}
 	return raw, nil
 }

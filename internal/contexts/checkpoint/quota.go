@@ -120,7 +120,8 @@ func (s *Service) makeRoomInSeries(ctx context.Context, key SeriesKey, series Se
 		over -= r.Stored
 	}
 	if over > 0 {
-		return nil, tooLarge("the session with this checkpoint", series.Stored+more, l.SeriesBytes)
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "this checkpoint and the omitted parts of the session take %d bytes, above the limit of a session, %d bytes", l.SeriesBytes+over, l.SeriesBytes).
+			WithFix("compress the context with workflow_context_compress, save to another session, or raise checkpoints.maxSession")
 	}
 	return rm, nil
 }

@@ -217,10 +217,10 @@ func (s *Service) findPosition(ctx context.Context, d *saveDraft) (*savePosition
 	}
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		err := guideway.Errorf(guideway.CodeNotFound, "expectedHead %.80q is not a checkpoint of the session %s", want, d.key.Session)
-		if p.newest != nil {
-			err = err.WithFix("load the last checkpoint, %s, or omit expectedHead to save after it", p.newest.ID)
+		if p.newest == nil {
+			return nil, err.WithFix("omit expectedHead: the session has no checkpoints")
 		}
-		return nil, err
+		return nil, err.WithFix("load the last checkpoint, %s, or omit expectedHead to save after it", p.newest.ID)
 	}
 	if err != nil {
 		return nil, err

@@ -61,8 +61,8 @@ func checkUpstream(u config.Upstream) error {
 	if err := CheckProject(u.Project); err != nil {
 		return err
 	}
-	if u.CallsPerMinute < 0 || u.ToolCallsPerMinute < 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "a limit of calls per minute is negative").WithFix("use a positive number, or omit the limit")
+	if least := min(u.CallsPerMinute, u.ToolCallsPerMinute); least < 0 {
+		return guideway.Errorf(guideway.CodeInvalid, "callsPerMinute or toolCallsPerMinute is negative: %d", least).WithFix("use a positive number, or omit the limit")
 	}
 	return refuseHidden(u)
 }

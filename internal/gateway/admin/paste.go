@@ -50,7 +50,7 @@ func (s *Service) Import(ctx context.Context, text string, chosen []string, look
 		row := Found{Name: u.Name, Reached: e.Spec.Kind(), Where: targetOf(u), Notes: notes}
 		switch err := checkUpstream(u); {
 		case taken[u.Name]:
-			row.Notes = append(row.Notes, "omitted: an upstream with this name exists")
+			row.Notes = append(row.Notes, "omitted: an upstream with this name exists, or an earlier entry has the same name")
 		case err != nil:
 			row.Notes = append(row.Notes, "omitted: "+err.Error())
 		case chosen != nil && !slices.Contains(chosen, u.Name):

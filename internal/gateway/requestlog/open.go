@@ -131,7 +131,7 @@ func (l *Log) prepareTables(ctx context.Context) error {
 		return nil
 	case id == applicationID:
 		return guideway.Errorf(guideway.CodeUnavailable, "the request log %s has schema version %d, but this version of Guideway supports only %d", l.path, version, schemaVersion).
-			WithFix("use a later version of Guideway, or move the file away to start a new log")
+			WithFix("use the version of Guideway that created the file, or move the file away to start a new log")
 	case id == unreleasedID:
 		return guideway.Errorf(guideway.CodeUnavailable, "%s is a request log of a development version before the first release; this version cannot open it; the file was not changed", l.path).
 			WithFix("move the file away to start a new log; the version of Guideway that created the file can still read it")
@@ -176,7 +176,10 @@ func (l *Log) wrapError(doing string, err error) error {
 		return err
 	}
 	fix := "check the disk and the permissions of the file"
-	if hasCode(err, codeNotADatabase, codeCorrupt) {
+	switch {
+	case hasCode(err, codeBusy):
+		fix = "try again: another process is using the file"
+	case hasCode(err, codeNotADatabase, codeCorrupt):
 		fix = "move the damaged file away to start a new log; only the old log is lost"
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "%s: %s: %w", doing, l.path, err).WithFix("%s", fix)

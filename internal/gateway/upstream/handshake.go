@@ -131,7 +131,8 @@ func (s *Session) startLegacy(ctx context.Context, pinned string) error {
 		return fmt.Errorf("initialize: %w", err)
 	}
 	if !slices.Contains(supportedVersions()[1:], said.Version) {
-		return guideway.Errorf(guideway.CodeUnavailable, "initialize: the server requires the protocol version %.20q, which is not supported", said.Version)
+		return guideway.Errorf(guideway.CodeUnavailable, "initialize: the server requires the protocol version %.20q, which is not supported", said.Version).
+			WithFix("use a version of the server that supports one of: %s", strings.Join(supportedVersions(), ", "))
 	}
 	s.info = Info{Version: said.Version, Server: said.Server, Instructions: said.Instructions, Capabilities: said.Capabilities}
 	s.info.sanitizeTexts()

@@ -212,7 +212,8 @@ func (w *httpConn) sendError(ctx context.Context, err error) error {
 		return &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "reach the server: %w; the call was not sent", &quietError{err}).
 			WithFix("check that an MCP server runs at the URL of the upstream, then call again")}
 	}
-	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the connection to the server was lost, and it is unknown whether the request was carried out: %w", &quietError{err})}
+	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the connection to the server was lost, and it is unknown whether the request was carried out: %w", &quietError{err}).
+		WithFix("check at the server whether the request was carried out, before you repeat it")}
 }
 
 // quietError prints only its innermost cause, and keeps the rest for errors.As.

@@ -263,14 +263,18 @@ func (e *NoAnswer) Unwrap() error { return e.Err }
 // errTimeout returns the error of a call that is not answered in time.
 func errTimeout(limit time.Duration, what, setting string) error {
 	return &NoAnswer{Late: true, Err: guideway.Errorf(guideway.CodeUnavailable, "the server did not answer within %s%s; it is unknown whether the call was carried out", limit, what).
-		WithFix("increase %s of the upstream, or check the upstream's log", setting)}
+		WithFix("check at the server whether the call was carried out, before you repeat it; for longer calls, increase %s of the upstream", setting)}
 }
 
 func (s *Session) endReason() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	fix := "check at the server whether the call was carried out, before you repeat it"
+	if spec := &s.opts.spec; spec.Kind() == TransportStdio {
+		fix += "; guideway upstream logs " + spec.Name + " shows the server's error output"
+	}
 	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server disconnected during the call, and it is unknown whether the call was carried out: %w", s.over).
-		WithFix("check the upstream's log")}
+		WithFix("%s", fix)}
 }
 
 // cancelCall cancels a call at the server.

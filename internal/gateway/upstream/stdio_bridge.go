@@ -180,7 +180,7 @@ func (b *Bridge) readInput(ctx context.Context, in io.Reader) error {
 		if text := bytes.TrimSpace(l.begin); len(text) > 0 && !l.tooLong {
 			b.forward(ctx, text)
 		} else if l.tooLong {
-			b.writeMessage(jsonrpc.Response(json.RawMessage("null"), nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the message is too large"}))
+			b.writeMessage(jsonrpc.Response(json.RawMessage("null"), nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the message is larger than %d bytes", maxBridged)}))
 		}
 		if errors.Is(err, io.EOF) {
 			return nil

@@ -128,7 +128,8 @@ func checkSavable(m *state, info catalog.SourceInfo, id string, v *Verdict) erro
 	case !v.Valid:
 		return v.firstError()
 	case v.Kind != hookdef.KindGraph:
-		return guideway.Errorf(guideway.CodeInvalid, "the document is a %s, not a hook graph", v.Kind)
+		return guideway.Errorf(guideway.CodeInvalid, "the document is a %s, not a hook graph", v.Kind).
+			WithFix("write one object with id, name, workflowType, nodes and edges")
 	case v.ID != id:
 		return guideway.Errorf(guideway.CodeInvalid, "the graph has the id %q, but is saved as %q", v.ID, id).WithFix("save the graph under its own id")
 	}

@@ -134,7 +134,8 @@ func (v *versionStore) listNames(s versionSet) ([]string, error) {
 	}
 	entries, err := os.ReadDir(v.directoryOf(s))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the versions of %s: %w", s.id, err)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the versions of %s: %w", s.id, err).
+			WithFix("make the directory %s readable for this user", v.dir)
 	}
 	var names []string
 	for _, e := range entries {

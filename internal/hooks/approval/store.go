@@ -77,6 +77,10 @@ func (s *Store) List() (Records, error) {
 	if err := d.Decode(&f); err != nil {
 		return nil, s.invalidFile("is not valid JSON of an approval file")
 	}
+	if f.Form > form {
+		return nil, s.invalidFile(fmt.Sprintf("has the format %d, but this version of Guideway supports format %d", f.Form, form)).
+			WithFix("use the version of Guideway that wrote the file, or a later one")
+	}
 	if f.Form != form {
 		return nil, s.invalidFile(fmt.Sprintf("has the unsupported format %d", f.Form))
 	}
@@ -91,7 +95,7 @@ func (s *Store) List() (Records, error) {
 }
 
 // invalidFile returns the error for a file that must not be used.
-func (s *Store) invalidFile(why string) error {
+func (s *Store) invalidFile(why string) *guideway.Error {
 	return guideway.Errorf(guideway.CodeForbidden, "the approval file %s %s; all approvals in the file are ignored", s.opts.Path, why).
 		WithFix("restore the file from a backup, or move it away and repeat the approvals")
 }

@@ -269,8 +269,12 @@ func (x *execution) nodeFailure(what string, n *node, err error) error {
 	if errors.As(err, &script) && script.Line > 0 {
 		place = fmt.Sprintf(" (%s:%d:%d)", script.File, script.Line, script.Column)
 	}
+	fix := guideway.ErrorFix(err)
+	if fix == "" {
+		fix = "ask the owner of the hook graph to fix it, or disable it with: guideway hooks disable " + x.state.graph
+	}
 	return guideway.Errorf(guideway.CodeUnavailable, "the %s '%s' of the hook graph %s failed%s: %w%s", what, n.Title(), x.state.graph, x.whetherSent(), err, place).
-		WithFix("ask the owner of the hook graph to fix it, or disable it with: guideway hooks disable %s", x.state.graph)
+		WithFix("%s", fix)
 }
 
 // whetherSent describes whether the call was sent, because a reader of an error needs to

@@ -280,5 +280,5 @@ func (p *Pool) Close(ctx context.Context) error {
 }
 
 func errClosed() error {
-	return guideway.Errorf(guideway.CodeUnavailable, "scripts cannot run: the program is exiting")
+	return guideway.Errorf(guideway.CodeUnavailable, "scripts cannot run: the program is exiting").WithFix("try again when the program runs again")
 }

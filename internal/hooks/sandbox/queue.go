@@ -34,7 +34,8 @@ func (p *Pool) acquire(ctx context.Context, owner string) (*process, error) {
 	}
 	if len(p.waiting) >= maxWaiting {
 		p.mu.Unlock()
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "%d scripts, the maximum, are already waiting", maxWaiting)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "%d scripts, the maximum, are already waiting", maxWaiting).
+			WithFix("try again later")
 	}
 	now := time.Now()
 	w := &waiter{owner: owner, came: now, since: now, granted: make(chan grant, 1)}
@@ -162,7 +163,7 @@ func (p *Pool) refuseLocked(began time.Time, err error) {
 		if p.living > 0 && w.came.After(began) {
 			return false
 		}
-		w.granted <- grant{err: guideway.Errorf(guideway.CodeUnavailable, "cannot run scripts: %w", err)}
+		w.granted <- grant{err: guideway.Errorf(guideway.CodeUnavailable, "cannot run scripts: %w", err).WithFix("to check the sandbox, run: guideway doctor")}
 		return true
 	})
 }

@@ -117,7 +117,7 @@ func (d *Authenticator) findToken(secret string) (NamedToken, *guideway.Error) {
 		return token, guideway.Errorf(guideway.CodeUnavailable, "cannot look up the token").WithFix("see the server's log")
 	case !token.hasScope(ScopeMCP):
 		return token, guideway.Errorf(guideway.CodeUnauthorized, "the named token lacks the scope %s, which /mcp requires", ScopeMCP).
-			WithFix("run on the machine of this server: guideway token create NAME --upstream UPSTREAM")
+			WithFix("run on the computer of this server: guideway token create NAME --upstream UPSTREAM")
 	}
 	return token, nil
 }

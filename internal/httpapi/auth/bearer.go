@@ -62,7 +62,7 @@ func (b *Bearer) Handler(next http.Handler) http.Handler {
 func (b *Bearer) checkRequest(r *http.Request) (guideway.Principal, *guideway.Error) {
 	refused := func(why string) *guideway.Error {
 		return guideway.Errorf(guideway.CodeUnauthorized, "%s", why).
-			WithFix("send the token as the header Authorization: Bearer TOKEN; on the machine of this server, guideway doctor shows the path of the token file")
+			WithFix("send the token as the header Authorization: Bearer TOKEN; on the computer of this server, guideway doctor shows the path of the token file")
 	}
 	given := r.Header.Values("Authorization")
 	switch {

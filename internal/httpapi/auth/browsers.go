@@ -221,7 +221,7 @@ func (b *BrowserSessions) checkRequest(r *http.Request) (user string, commands b
 		return "", false, err
 	}
 	if !s.hasKey(r) {
-		return "", false, guideway.Errorf(guideway.CodeUnauthorized, "the request lacks this page's key in the header %s", KeyHeader).
+		return "", false, guideway.Errorf(guideway.CodeUnauthorized, "the header %s of the request is missing or does not contain this page's key", KeyHeader).
 			WithFix("log this browser in at this address: guideway open")
 	}
 	return s.User, fromOwnPage(r, true) == nil, nil

@@ -260,11 +260,11 @@ func (t *Tokens) findToken(secret string) (NamedToken, error) {
 	}
 	if err != nil || token.User == "" {
 		return NamedToken{}, guideway.Errorf(guideway.CodeUnauthorized, "the bearer token does not belong to this server or was revoked").
-			WithFix("create a new token on the machine of this server with: guideway token create NAME")
+			WithFix("create a new token on the computer of this server with: guideway token create NAME")
 	}
 	if token.Expired(t.store.now()) {
 		return NamedToken{}, guideway.Errorf(guideway.CodeUnauthorized, "the bearer token has expired").
-			WithFix("create a new token on the machine of this server with: guideway token create NAME")
+			WithFix("create a new token on the computer of this server with: guideway token create NAME")
 	}
 	token.setUsed(touched)
 	token.id = tokenID(hashOf(secret))

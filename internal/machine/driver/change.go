@@ -221,7 +221,7 @@ func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits ma
 		st := &l.state
 		switch {
 		case st.Status.Ended():
-			return newRefusal(id, RuleEnded, fmt.Sprintf("the run is %s", st.Status), "fork the run, or start a new run")
+			return newRefusal(id, RuleEnded, fmt.Sprintf("the run is %s and cannot be resumed", st.Status), "fork the run, or start a new run")
 		case st.Status != machineengine.StatusPaused:
 			return nil // a run that is not paused continues without a command
 		case st.Unknown != nil && st.Pause.Code == machineengine.ErrorKindUnknownOutcome:
@@ -291,7 +291,7 @@ func (s *Service) Cancel(ctx context.Context, c run.Caller, id, reason string) (
 				return err
 			}
 		case machineengine.StatusCompleted:
-			return newRefusal(id, RuleEnded, "the run is completed", "there is nothing to cancel")
+			return newRefusal(id, RuleEnded, "the run is completed and cannot be cancelled", "read its result: guideway machine status "+id)
 		}
 		return l.addEvent(machineengine.Event{Kind: machineengine.KindCancelled, Reason: run.Truncate(reason, 4<<10)})
 	})

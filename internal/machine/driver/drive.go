@@ -33,7 +33,8 @@ func (s *Service) Drive(ctx context.Context, user, id string, observe func(Updat
 		observe = func(Update) {}
 	}
 	if !s.enterDrive(id) {
-		return guideway.Errorf(guideway.CodeConflict, "run %s is being driven by this process", id)
+		return guideway.Errorf(guideway.CodeConflict, "run %s is being driven by this process", id).
+			WithFix("wait until the run pauses or ends; to see its progress: guideway machine status %s", id)
 	}
 	defer s.leaveDrive(id)
 	l, err := s.takeOver(ctx, user, id)
@@ -213,7 +214,8 @@ func (d *drive) flushEvents(ctx context.Context) error {
 			return err
 		}
 	}
-	return guideway.Errorf(guideway.CodeConflict, "the events of run %s could not be appended", d.l.rec.ID)
+	return guideway.Errorf(guideway.CodeConflict, "the events of run %s could not be appended, because others kept changing the run", d.l.rec.ID).
+		WithFix("guideway machine resume %s", d.l.rec.ID)
 }
 
 // flushResults appends the buffered events before the next external call, if they contain a

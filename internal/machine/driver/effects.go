@@ -57,7 +57,7 @@ func (d *drive) callHandler(ctx context.Context, h *machineengine.Handler) error
 		e.Console = wrong.Console
 		e.Error = &machineengine.RunError{
 			Kind: machineengine.ErrorKindHandler, Message: fmt.Sprintf("the handler %s failed: %s", h.Function, wrong.Message),
-			File: wrong.File, Line: wrong.Line, Column: wrong.Column, Fix: "fix the script, then start a new run or fork the failed run",
+			File: wrong.File, Line: wrong.Line, Column: wrong.Column, Fix: "fix the script, then start a new run: a fork uses the old script",
 		}
 		d.addSourcePlace(e.Error, h.Function)
 		return d.addEvent(e)
@@ -301,6 +301,7 @@ func (d *drive) startSubMachine(ctx context.Context, c *machineengine.SubCall) e
 	if st.Depth >= maxDepth {
 		return d.addEvent(machineengine.Event{Kind: machineengine.KindPaused, Pause: &machineengine.Pause{
 			Code: machineengine.ErrorKindSubMachine, Message: fmt.Sprintf("machines can be nested at most %d levels deep", maxDepth),
+			Fix: "remove a level of sub_machine, then start a new run",
 		}})
 	}
 	id := subRunID(d.l.rec.ID, d.l.seq+int64(len(d.l.buffer)))

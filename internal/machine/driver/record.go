@@ -309,19 +309,23 @@ func (s *Service) cachedProgram(ctx context.Context, hash string) (*machineengin
 func (s *Service) pinnedProgram(ctx context.Context, hash string) (*machineengine.Program, error) {
 	stored, err := s.o.Journal.Definition(ctx, hash)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the pinned machine %s: %w", hash, err)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the pinned machine %s: %w", hash, err).
+			WithFix("guideway runs verify")
 	}
 	d, err := machinedef.Pinned(stored.Text)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned machine %s cannot be parsed: %w", hash, err)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned machine %s cannot be parsed: %w", hash, err).
+			WithFix("guideway runs verify")
 	}
 	if d.Hash != hash {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned machine %s was changed", hash)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned machine %s was changed", hash).
+			WithFix("guideway runs verify")
 	}
 	return machineengine.Compile(d), nil
 }
 
 // untrustedEventError returns the error for a run with an invalid event.
 func untrustedEventError(id string, seq int64, why string) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "event %d of run %s cannot be trusted: %s", seq, id, why)
+	return guideway.Errorf(guideway.CodeUnavailable, "event %d of run %s cannot be trusted: %s", seq, id, why).
+		WithFix("guideway runs verify %s", id)
 }

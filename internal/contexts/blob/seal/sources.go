@@ -76,8 +76,12 @@ func (f File) Load(_ context.Context, _ []byte, create bool) ([]byte, error) {
 	}
 	secret, ok := parseSecret(text)
 	if !ok {
+		fix := f.Fix()
+		if create { // no checkpoint is encrypted yet
+			fix = "move the file away to create a new key"
+		}
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key file %s does not contain a key, which is %q followed by %d hexadecimal digits", f.Path, secretPrefix, 2*keyBytes).
-			WithFix("%s", f.Fix())
+			WithFix("%s", fix)
 	}
 	return secret, nil
 }
