@@ -5,3 +5,6 @@ export const release = join(import.meta.dirname, "fixtures/release.yaml");
 
 /** A hook graph with a condition, a fire-and-forget hook and two ways out. */
 export const guard = join(import.meta.dirname, "fixtures/guard.yaml");
+
+/** A step workflow with checks of files, which need no approval, and a person's gate. */
+export const checked = join(import.meta.dirname, "fixtures/checked.yaml");
