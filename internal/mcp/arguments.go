@@ -244,7 +244,7 @@ func (p param) checkNumber(n json.Number) string {
 		return p.name + " must be a whole number of 64 bits, from -9223372036854775808 to 9223372036854775807"
 	}
 	if _, err := n.Float64(); err != nil {
-		return p.name + " must be a number from -1.8e308 to 1.8e308"
+		return p.name + " must be a number from -1.7e308 to 1.7e308"
 	}
 	return ""
 }

@@ -85,7 +85,7 @@ func (m *machineTools) listTool() *tool {
 
 func (m *machineTools) startTool() *tool {
 	return &tool{
-		name: "machine_start", title: "Start an agent machine", effect: effectAdds,
+		name: "machine_start", title: "Start a machine run", effect: effectAdds,
 		description: "Start a run of an agent machine. It runs in the background; machine_status reports its progress.",
 		params: []param{
 			{name: "machine", kind: kindString, required: true, maxLength: maxID, example: "code-and-review", description: "Name from machine_list"},

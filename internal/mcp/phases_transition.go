@@ -87,7 +87,7 @@ func (p *phaseTools) validateTransition() *tool {
 	t := &tool{
 		name: "validate_transition", title: "Check a move between phases",
 		description: "Check whether a workflow can go from one phase to another. Without variables: whether any transition leads there, and its conditions. " +
-			"With variables, a state document or a run's handle: whether that transition applies.",
+			"With variables or a state document: whether that transition applies.",
 		params: []param{
 			workflowIDParam(), phaseParam("from_phase", "Phase id or 1-based number"), phaseParam("to_phase", "Phase id or 1-based number"),
 			{name: "variables", kind: kindObject, description: "Values that the conditions read"},
@@ -96,6 +96,7 @@ func (p *phaseTools) validateTransition() *tool {
 		output: members{kindString: "reason leads_to first", kindStrings: "waits_for allowed", kindBool: "valid", kindObjects: "ways"}.schema(),
 	}
 	if p.runs != nil {
+		t.description = strings.Replace(t.description, "variables or a state document", "variables, a state document or a run's handle", 1)
 		handle := handleParam(false)
 		handle.description = "Handle of a run, instead of variables"
 		t.params = append(t.params, handle)

@@ -80,7 +80,8 @@ func wrapSQLiteError(path, doing string, err *driver.Error) error {
 	case lib.SQLITE_INTERRUPT:
 		return guideway.Errorf(guideway.CodeUnavailable, "%s: %w", doing, errors.Join(context.Canceled, err))
 	case lib.SQLITE_TOOBIG:
-		return guideway.Errorf(guideway.CodeTooLarge, "%s: the value is too large for the store: %w", doing, err)
+		return guideway.Errorf(guideway.CodeTooLarge, "%s: the value is too large for the store: %w", doing, err).
+			WithFix("shorten the value, or store it in a file and write its path")
 	}
 	return fmt.Errorf("%s in the store %s: %w", doing, path, err)
 }

@@ -269,8 +269,8 @@ func (j *jsonReader) readNumber() *Node {
 	if err != nil {
 		j.addDiagnostic(Diagnostic{
 			Code: CodeNumberRange, Line: n.Line, Column: n.Column, Pointer: j.path.toPointer(),
-			Message: fmt.Sprintf("the number %s is too large", excerpt(n.Text)),
-			Fix:     "write a number below 1.8e308",
+			Message: fmt.Sprintf("the number %s is out of range", excerpt(n.Text)),
+			Fix:     "write a number from -1.7e308 to 1.7e308",
 		})
 	}
 	n.Num = value

@@ -62,7 +62,7 @@ func (j *jsonReader) readEscape(out []byte) []byte {
 	begin := j.pos
 	j.pos++
 	if j.pos >= len(j.text) {
-		j.failAt(CodeJSONSyntax, begin, "the text ends inside an escape", "close the string with a double quote")
+		j.failAt(CodeJSONSyntax, begin, "the text ends inside an escape", `complete the escape, or write \\ for a backslash; then close the string with a double quote`)
 	}
 	c := j.text[j.pos]
 	j.pos++

@@ -105,8 +105,8 @@ func (l *linter) lintFunctionUses(at shape.Place, step *Step, s scope) {
 	for i, reference := range step.References {
 		name := strings.TrimSuffix(reference, "()")
 		if findFunction(s.functions, name) == nil && l.mentions.firstMention(name) > s.order {
-			l.Warnf(at.Key("functionReferences").Index(i), CodeReferenceUnknown, "define the function in functionDefinitions, or remove the reference",
-				"%s refers to %s, which is neither defined nor explained.", shape.Capital(stepSubject(step)), reference)
+			l.Warnf(at.Key("functionReferences").Index(i), CodeReferenceUnknown, "define the function in functionDefinitions, explain it in this or an earlier step, or remove the reference",
+				"%s refers to %s, which is not defined, and which no text up to this step explains.", shape.Capital(stepSubject(step)), reference)
 		}
 	}
 	for i, call := range step.Calls {
