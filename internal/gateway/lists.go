@@ -176,7 +176,7 @@ func (g *Gateway) HasResource(ctx context.Context, c *Client, uri string) bool {
 func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMessage) (json.RawMessage, error) {
 	members, err := jsonrpc.Members(ref, "type", "name", "uri")
 	if err != nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the ref is not an object"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the ref is invalid: " + err.Error()}
 	}
 	s := g.readySurface(ctx, c)
 	var e *entry
@@ -230,7 +230,7 @@ func (g *Gateway) sendCompletion(ctx context.Context, c *Client, a route, ref js
 		return nil
 	})
 	if err != nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the params are not an object"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the params are invalid: " + err.Error()}
 	}
 	result, err := session.Do(ctx, call)
 	if err != nil {

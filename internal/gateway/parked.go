@@ -237,7 +237,7 @@ func (g *Gateway) resume(ctx context.Context, c *Client, st state, a route, resp
 	}
 	members, err := jsonrpc.Members(responsesOf(responses))
 	if err != nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the inputResponses are not an object"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the inputResponses are invalid: " + err.Error()}
 	}
 	call.mu.Lock()
 	q := call.open

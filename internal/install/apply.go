@@ -173,8 +173,11 @@ func checkUnchanged(ctx context.Context, c Change) error {
 		return err
 	}
 	if exists != c.Existed || !bytes.Equal(now, c.Before) {
-		return guideway.Errorf(guideway.CodeConflict, "%s changed while it was being edited", c.Path).
-			WithFix("close %s, then run the same command again", c.Client.Title)
+		err := guideway.Errorf(guideway.CodeConflict, "%s changed while it was being edited", c.Path)
+		if c.Client.Title == "" { // the configuration of Guideway
+			return err.WithFix("repeat the change")
+		}
+		return err.WithFix("close %s, then run the same command again", c.Client.Title)
 	}
 	return nil
 }

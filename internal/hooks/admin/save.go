@@ -191,7 +191,7 @@ func (d *Service) removeFile(id, source, base string) error {
 		return guideway.Errorf(guideway.CodeUnavailable, "read %s: %w", name, err).WithFix("check that the file is readable")
 	}
 	if err != nil {
-		return guideway.Errorf(guideway.CodeNotFound, "the source %s has no file for the hook graph %s", info.Name, id)
+		return guideway.Errorf(guideway.CodeNotFound, "the source %s has no file for the hook graph %s", info.Name, id).WithFix("guideway hooks list")
 	}
 	if err := d.versions.addFound(versionSet{source: info.Key(), id: id}, was); err != nil {
 		return err
@@ -211,7 +211,7 @@ func findSource(snapshot *catalog.Snapshot, source string) (catalog.SourceInfo, 
 		}
 		names = append(names, s.Name)
 	}
-	bad := guideway.Errorf(guideway.CodeInvalid, "hook graphs and modules cannot be saved in %q", source)
+	bad := guideway.Errorf(guideway.CodeInvalid, "hook graphs and modules cannot be saved or deleted in %q", source)
 	if len(names) == 0 {
 		return catalog.SourceInfo{}, bad.WithFix("no source is writable; set workflows.user or workflows.project to true in the configuration and restart the server")
 	}

@@ -75,7 +75,7 @@ func (s *Store) List() (Records, error) {
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&f); err != nil {
-		return nil, s.invalidFile("is not valid JSON of an approval file")
+		return nil, s.invalidFile("is not a valid approval file")
 	}
 	if f.Form > form {
 		return nil, s.invalidFile(fmt.Sprintf("has the format %d, but this version of Guideway supports format %d", f.Form, form)).

@@ -58,7 +58,7 @@ func (x *execution) applyContext(given, left json.RawMessage) ([]Change, error) 
 	}
 	after, err := parseTree(left)
 	if err != nil {
-		return nil, fmt.Errorf("the context of the hook is not JSON: %w", err)
+		return nil, fmt.Errorf("the context of the hook is not valid: %w", err)
 	}
 	return x.state.applyTree(after)
 }
@@ -91,7 +91,7 @@ func readVerdict(raw json.RawMessage) (verdict, error) {
 	t, err := parseTree(raw)
 	switch {
 	case err != nil:
-		return v, fmt.Errorf("the hook's return value is not JSON: %w", err)
+		return v, fmt.Errorf("the hook's return value is not valid: %w", err)
 	case t.kind == 'n':
 		return v, nil
 	case t.valueOf("request") != nil:

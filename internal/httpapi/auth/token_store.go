@@ -109,7 +109,7 @@ func (v tokenStore) readRecord(path string, record any) (touched time.Time, err 
 		return time.Time{}, fs.ErrNotExist
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
+		return time.Time{}, v.recordError(path, errors.New("not a regular file"))
 	}
 	if err != nil {
 		return time.Time{}, v.newError("read", err)
@@ -124,7 +124,7 @@ func (v tokenStore) readRecord(path string, record any) (touched time.Time, err 
 	defer func() { _ = file.Close() }()
 	text, err := io.ReadAll(io.LimitReader(file, maxRecord))
 	if err == nil && json.Unmarshal(text, record) != nil {
-		err = errDamaged
+		return time.Time{}, v.recordError(path, errDamaged)
 	}
 	if err != nil {
 		return time.Time{}, v.newError("read", err)
@@ -195,6 +195,12 @@ func (v tokenStore) checkDir() error {
 			WithFix("check the contents of the directory, then run chmod 700 %s", v.dir)
 	}
 	return nil
+}
+
+// recordError returns the error for a file that does not contain a record.
+func (v tokenStore) recordError(path string, err error) error {
+	return guideway.Errorf(guideway.CodeUnavailable, "read a credential in %s: %w", v.dir, err).
+		WithFix("delete the file %s, and create the credential again", filepath.Base(path))
 }
 
 func (v tokenStore) newError(what string, err error) error {
