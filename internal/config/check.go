@@ -80,7 +80,7 @@ func checkStore(text string) *settingError {
 	case !ok:
 		return newError(fix, "the store is neither %q nor %q nor a URL", StoreSQLite, StoreFiles)
 	case scheme != "postgres" && scheme != "postgresql":
-		return newError(fix, "the URL of the store does not start with postgres://")
+		return newError(fix, "the URL of the store does not start with postgres:// or postgresql://")
 	}
 	u, err := url.Parse(text)
 	if err != nil {

@@ -37,7 +37,7 @@ func checkpointSettings() []Setting {
 		{
 			Name: "checkpoints.autoSave", Kind: KindBool, Flag: "checkpoint-auto-save", Env: "GUIDEWAY_CHECKPOINT_AUTO_SAVE",
 			Aliases: []Alias{{Name: "WORKRAIL_CHECKPOINT_AUTO_SAVE"}},
-			Usage:   "Whether the server saves a checkpoint at the end of each phase and loop and at each gate.",
+			Usage:   "Whether the server saves a checkpoint at the end of each phase, loop and run, and at each gate.",
 			field:   func(c *Config) any { return &c.Checkpoints.AutoSave },
 		},
 		{

@@ -70,6 +70,8 @@ func (f *fileReader) readModels(at int) {
 // messages.
 func (m *Model) validate(of string) *settingError {
 	switch {
+	case m.Provider == "":
+		return newError(`add "provider", one of: `+strings.Join(Providers(), ", "), "%s has no provider", of)
 	case !slices.Contains(Providers(), m.Provider):
 		return newError("use one of: "+strings.Join(Providers(), ", "), "%s has the unknown provider %q", of, m.Provider)
 	case m.Model == "":

@@ -211,7 +211,7 @@ func (s *Source) validate() *settingError {
 	case s.Registry != "" && s.Branch+s.Tag+s.Commit+s.Path+s.SSHKey+s.KnownHosts != "":
 		return newError("remove the members that apply only to repositories", "the source %q is a registry, which has no branches, directories or ssh keys", s.Name)
 	case s.Trust != "" && !slices.Contains(trustLevels(), s.Trust):
-		return newError("use one of: "+strings.Join(trustLevels(), ", "), "%q is not a trust level", s.Trust)
+		return newError("use one of: "+strings.Join(trustLevels(), ", "), "the source %q has the unknown trust level %q", s.Name, s.Trust)
 	case s.MaxFiles < 0 || s.MaxFileSize < 0 || s.MaxBytes < 0:
 		return newError("write a positive number, or remove the limit to use the default", "the source %q has a negative limit", s.Name)
 	}

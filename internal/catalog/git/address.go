@@ -206,7 +206,7 @@ func checkRef(what, name string) error {
 	if ok {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeInvalid, "%q is not a valid %s name", name, what).WithFix("use a name such as \"main\", of ASCII letters, digits and / _ . + @ # -")
+	return guideway.Errorf(guideway.CodeInvalid, "%q is not a valid %s name", name, what).WithFix("use a name such as \"main\": at most 250 ASCII letters, digits and / _ . + @ # -, without .., // and @{, and not ending with /, . or .lock")
 }
 
 var commitPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{40}$`) })

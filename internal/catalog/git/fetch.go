@@ -53,11 +53,11 @@ func (f *Fetcher) listCandidates() []reference {
 func (f *Fetcher) errMissing() error {
 	switch {
 	case f.opts.Commit != "":
-		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commit %s", f.opts.Commit)
+		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commit %s", f.opts.Commit).WithFix("set commit to a commit of the repository, or set branch or tag instead")
 	case f.opts.Tag != "":
-		return guideway.Errorf(guideway.CodeNotFound, "the repository has no tag %q", f.opts.Tag)
+		return guideway.Errorf(guideway.CodeNotFound, "the repository has no tag %q", f.opts.Tag).WithFix("set tag to a tag of the repository")
 	case f.opts.Branch != "" && f.opts.Branch != "main" && f.opts.Branch != "master":
-		return guideway.Errorf(guideway.CodeNotFound, "the repository has no branch %q", f.opts.Branch)
+		return guideway.Errorf(guideway.CodeNotFound, "the repository has no branch %q", f.opts.Branch).WithFix("set branch to a branch of the repository")
 	default:
 		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commits, or no default branch").WithFix("set branch to a branch of the repository")
 	}

@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -127,7 +128,11 @@ func (f *Fetcher) addAddress(err error) error {
 	if _, token := f.readCredentials(); len(token) > 3 {
 		message = strings.ReplaceAll(message, token, "…")
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "fetch %s: %s", f.address, message)
+	said := guideway.Errorf(guideway.CodeUnavailable, "fetch %s: %s", f.address, message)
+	if errors.Is(err, mirror.ErrTooMuch) {
+		said = said.WithFix("set path to a directory of the repository")
+	}
+	return said
 }
 
 // readCredentials returns the user and the token for the host; the token is "" if there is

@@ -91,7 +91,7 @@ func (p program) runCommand(ctx context.Context, input string, read func(out *bu
 var explanations = sync.OnceValue(func() []explanation {
 	return []explanation{
 		{`REMOTE HOST IDENTIFICATION HAS CHANGED`, guideway.CodeForbidden, "the host's key differs from the known key", "find out why before you change known_hosts"},
-		{`Host key verification failed|No \S+ host key is known`, guideway.CodeForbidden, "the key of the host is not known", "log in once with ssh, which adds the key to known_hosts"},
+		{`Host key verification failed|No \S+ host key is known`, guideway.CodeForbidden, "the key of the host is not known", "log in once with ssh, which adds the key to known_hosts, or add it to the file of the setting knownHosts"},
 		{`Permission denied \(`, guideway.CodeForbidden, "the host accepts none of your keys", "start ssh-agent and add a key, or set sshKey"},
 		{`returned error: 30\d`, guideway.CodeForbidden, errRedirect, "use the new address of the repository"},
 		{

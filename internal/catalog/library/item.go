@@ -104,7 +104,7 @@ func parseText(item *Item, data []byte) (*Item, []guideway.Diagnostic) {
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
 		return nil, []guideway.Diagnostic{{
 			Severity: guideway.SeverityError, Code: CodeEncoding, File: item.File,
-			Message: fmt.Sprintf("the %s is not UTF-8 text", item.Kind), Fix: "save the file as UTF-8",
+			Message: fmt.Sprintf("the %s is not UTF-8 text, or contains a NUL character", item.Kind), Fix: "save the file as UTF-8 without NUL characters",
 		}}
 	}
 	item.Text = string(data)

@@ -131,7 +131,7 @@ func (s *Source) Documents(ctx context.Context) ([]catalog.Document, []guideway.
 	}
 	m, err := s.store.readManifest(st.Version)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "read the copy: %w", err).WithFix("guideway sources sync %s", s.info.Name)
 	}
 	var found []guideway.Diagnostic
 	for _, d := range m.Findings {
@@ -272,7 +272,7 @@ func (s *Source) update(ctx context.Context, since time.Time, care bool) (done c
 		done.Before, done.After = st.Revision, st.Revision
 		if st.Tried.After(since) {
 			if st.Failure != "" {
-				failed = guideway.Errorf(guideway.CodeUnavailable, "%s", st.Failure)
+				failed = guideway.Errorf(guideway.CodeUnavailable, "%s", st.Failure).WithFix("%s", st.Fix)
 			}
 			return nil
 		}

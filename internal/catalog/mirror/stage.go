@@ -93,7 +93,7 @@ func (s *Stage) Add(name string, limit int64, content io.Reader) error {
 		s.Reject(name, "file-name", "the name is not a valid file name on every system", "rename the file")
 		return nil
 	case s.names[strings.ToLower(name)]:
-		s.Reject(name, "file-name", "another file has the same name in different case", "rename one of the two files")
+		s.Reject(name, "file-name", "another file has the same name, or one that differs only in case", "rename one of the two files")
 		return nil
 	case len(s.manifest.Files) >= maxFiles:
 		return fmt.Errorf("%w: more than %d files", ErrTooMuch, maxFiles)
@@ -113,7 +113,7 @@ func (s *Stage) Add(name string, limit int64, content io.Reader) error {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	if size > limit {
-		s.Reject(name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", limit), "split the document")
+		s.Reject(name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", limit), "split the document, or raise maxFileSize")
 		return os.Remove(target)
 	}
 	if s.size += size; s.size > maxBytes {

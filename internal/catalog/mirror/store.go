@@ -179,7 +179,7 @@ func (s *store) writeError(err error) error {
 		return err
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "write the copy in %s: %w", s.dir, err).
-		WithFix("make the directory writable for this user, or set workflows.cacheDir to a writable directory")
+		WithFix("make sure that the directory is writable for this user and has free space, or set workflows.cacheDir to another directory")
 }
 
 // newStage creates the directory of a new version.

@@ -161,7 +161,7 @@ func (r Root) readPackage(name string) *Package {
 	}
 	m, err := readManifest(dir)
 	if err != nil {
-		return refuse("package.json cannot be read: "+err.Error(), "reinstall the package")
+		return refuse("package.json cannot be read: "+err.Error(), "correct package.json, or reinstall the package")
 	}
 	dirs, declared, err := m.definitionDirs()
 	if err != nil {

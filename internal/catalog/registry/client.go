@@ -80,7 +80,7 @@ func New(opts Options) (*Client, error) {
 	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
 		return nil, bad("is not an http or https URL with a host", form)
 	case u.User != nil:
-		return nil, bad("has a user or a password in it", "set GUIDEWAY_REGISTRY_KEY, or set token")
+		return nil, bad("has a user or a password in it", "remove them from the address, and set GUIDEWAY_REGISTRY_KEY or token")
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, bad("has a query or a fragment", form)
 	case u.Scheme == "http" && !opts.AllowPrivate:
@@ -255,7 +255,9 @@ func (c *Client) requestError(err error) error {
 	switch {
 	case errors.Is(err, ssrf.ErrPrivate):
 		code, fix = guideway.CodeForbidden, "set allowPrivate on the source if the registry is in your own network"
-	case errors.Is(err, errRedirect), errors.Is(err, errRedirects):
+	case errors.Is(err, errRedirects):
+		code, fix = guideway.CodeForbidden, "check the address of the registry; its redirects may form a loop"
+	case errors.Is(err, errRedirect):
 		code, fix = guideway.CodeForbidden, "use the address that the registry redirects to"
 	case errors.Is(err, errTooLarge):
 		code, fix = guideway.CodeTooLarge, "raise maxBytes, or maxFileSize for a single document"
@@ -273,7 +275,11 @@ func (c *Client) statusFix(a *answer) error {
 		return guideway.Errorf(guideway.CodeForbidden, "the registry %s denied access: %d %s", c.base, a.status, http.StatusText(a.status)).
 			WithFix("set GUIDEWAY_REGISTRY_KEY, or the token of the source")
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "the registry %s responded with %d %s", c.base, a.status, http.StatusText(a.status))
+	err := guideway.Errorf(guideway.CodeUnavailable, "the registry %s responded with %d %s", c.base, a.status, http.StatusText(a.status))
+	if a.status == http.StatusNotFound {
+		err = err.WithFix("check the address of the registry")
+	}
+	return err
 }
 
 // sumOf returns the SHA-256 of a text in hexadecimal digits.

@@ -116,7 +116,7 @@ func (c *Client) fetchDocument(ctx context.Context, have *mirror.Previous, d Doc
 		to.Reject(d.Name, "file-name", "the name is not a valid document name", "fix the registry")
 		return nil
 	case d.Size > c.opts.Limits.FileBytes:
-		to.Reject(d.Name, "file-too-large", fmt.Sprintf("the document has %d bytes; the limit is %d", d.Size, c.opts.Limits.FileBytes), "split the document")
+		to.Reject(d.Name, "file-too-large", fmt.Sprintf("the document has %d bytes; the limit is %d", d.Size, c.opts.Limits.FileBytes), "split the document, or raise maxFileSize")
 		return nil
 	}
 	if kept, err := to.Reuse(have, d.Name, d.SHA256); kept || err != nil {
@@ -136,7 +136,8 @@ func (c *Client) fetchDocument(ctx context.Context, have *mirror.Previous, d Doc
 }
 
 func (c *Client) invalidAnswer(what string) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "the response of the registry %s is not valid: %s", c.base, what)
+	return guideway.Errorf(guideway.CodeUnavailable, "the response of the registry %s is not valid: %s", c.base, what).
+		WithFix("check the address of the registry, or fix the registry")
 }
 
 func (c *Client) tooMany(count int) error {

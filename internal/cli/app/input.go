@@ -78,6 +78,8 @@ func ReadError(name string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		code = guideway.CodeNotFound
+	case errors.Is(err, fs.ErrPermission):
+		fix = "make the file readable for this user"
 	case isDir(name):
 		fix = "pass the path of a file in the directory"
 	case errors.Is(err, safeopen.ErrSpecial):

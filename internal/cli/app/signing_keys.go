@@ -41,7 +41,7 @@ var signingKeyName = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`)
 func (k SigningKeys) file(name string) (atomicfile.File, error) {
 	if !signingKeyName.MatchString(name) {
 		return atomicfile.File{}, guideway.Errorf(guideway.CodeInvalid, "%q is not the name of a key", name).
-			WithFix("use lower-case letters, digits, dots, hyphens and underscores")
+			WithFix("use at most 63 lower-case letters, digits, dots, hyphens and underscores, with a letter or a digit first")
 	}
 	return atomicfile.File{
 		Path: filepath.Join(k.Dir, name+signingKeySuffix), What: "signing key", MaxBytes: maxSigningKeyFile,
@@ -61,7 +61,7 @@ func (k SigningKeys) Create(name string) (SigningKey, error) {
 	case errors.Is(err, fs.ErrExist):
 		return SigningKey{}, guideway.Errorf(guideway.CodeConflict, "there is already a key named %s", name).WithFix("use another name, or remove the key: guideway attest keys remove %s", name)
 	case err != nil:
-		return SigningKey{}, guideway.Errorf(guideway.CodeUnavailable, "write the key: %w", err)
+		return SigningKey{}, guideway.Errorf(guideway.CodeUnavailable, "write the key: %w", err).WithFix("make the directory %s writable for this user", k.Dir)
 	}
 	return SigningKey{Name: name, PrivateKey: key}, nil
 }
@@ -103,7 +103,7 @@ func (k SigningKeys) Remove(name string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return missingSigningKey(name)
 	case err != nil:
-		return guideway.Errorf(guideway.CodeUnavailable, "remove the key: %w", err)
+		return guideway.Errorf(guideway.CodeUnavailable, "remove the key: %w", err).WithFix("make the directory %s writable for this user", k.Dir)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (k SigningKeys) Remove(name string) error {
 func (k SigningKeys) Names() ([]string, error) {
 	entries, err := os.ReadDir(k.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "list the keys: %w", err)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "list the keys: %w", err).WithFix("make the directory %s readable for this user", k.Dir)
 	}
 	var names []string
 	for _, entry := range entries {

@@ -31,7 +31,7 @@ func newKeysCmd(a *app.App) *cobra.Command {
 		Short: "Create, list, show and remove signing keys",
 		Long: `A signing key is an Ed25519 key in a private file of your user. Its id is the SHA-256 of its
 public key. Any program of your user can read the file, an agent included: a signature
-proves which machine signed, not that a person did.`,
+proves which computer signed, not that a person did.`,
 		Example: `  guideway attest keys create laptop
   guideway attest keys show laptop > laptop.pub`,
 	}, newKeysListCmd(a), newKeysCreateCmd(a), newKeysShowCmd(a), newKeysRemoveCmd(a))
@@ -163,7 +163,7 @@ func runKeysShow(_ context.Context, o *app.NameOptions) error {
 func newKeysRemoveCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runKeysRemove, &cobra.Command{
 		Use: "remove NAME", Short: "Remove a signing key",
-		Long: `Remove a signing key from this machine. Attestations that it signed can still be verified
+		Long: `Remove a signing key from this computer. Attestations that it signed can still be verified
 with its public key; to reject them, remove the public key from where it is trusted.`,
 		Example:           "  guideway attest keys remove laptop",
 		Args:              app.ExactArgs(1, "one name", "guideway attest keys remove laptop"),

@@ -170,7 +170,7 @@ func (o *verifyOptions) writeText(r *Result) {
 	}
 	fmt.Fprintf(host.Out, "%s: the attestation is valid\n", styles.Green("ok"))
 	if o.Need.Commit == "" && o.Need.Tree == "" {
-		fmt.Fprintln(host.Err, "note: the commit was not compared; pass --commit to accept the attestation for one change only")
+		fmt.Fprintln(host.Err, "note: neither the commit nor the tree was compared; pass --commit or --tree to accept the attestation for one change only")
 	}
 }
 

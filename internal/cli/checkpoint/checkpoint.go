@@ -49,6 +49,9 @@ func oneCheckpoint(command string) cobra.PositionalArgs {
 func byIDOrSession(command string, session *string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
+		case *session == "" && len(args) == 0:
+			return guideway.Errorf(guideway.CodeInvalid, "the id of a checkpoint, or --session, is required").
+				WithFix("guideway checkpoint %s %s; guideway checkpoint list prints the ids", command, exampleCheckpoint)
 		case *session == "":
 			return oneCheckpoint(command)(cmd, args)
 		case len(args) > 0:

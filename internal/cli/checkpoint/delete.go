@@ -34,10 +34,10 @@ Unencrypted files are removed; their blocks remain on the disk until they are ov
 			switch {
 			case len(args) == 0 && o.Session == "":
 				return guideway.Errorf(guideway.CodeInvalid, "the id of a checkpoint, or --session, is required").
-					WithFix("guideway checkpoint delete %s", exampleCheckpoint)
+					WithFix("guideway checkpoint delete %s; guideway checkpoint list prints the ids", exampleCheckpoint)
 			case len(args) > 0 && o.Session != "":
 				return guideway.Errorf(guideway.CodeInvalid, "a checkpoint and --session cannot be combined").
-					WithFix("guideway checkpoint delete %s", exampleCheckpoint)
+					WithFix("omit the checkpoint, or omit --session")
 			}
 			return nil
 		},

@@ -181,7 +181,8 @@ func (o *HooksImportOptions) importModule(d *HookDeps, m hookdef.Module) error {
 // writeFile writes a file. It overwrites an existing one only with --force.
 func (o *HooksImportOptions) writeFile(path string, text []byte) error {
 	if err := atomicfile.MakeDirMode(filepath.Dir(path), 0o755); err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "create the hook directory: %w", err)
+		return guideway.Errorf(guideway.CodeUnavailable, "create the hook directory: %w", err).
+			WithFix("make the directory %s writable for this user", filepath.Dir(filepath.Dir(path)))
 	}
 	err := app.WriteNewFile(path, text, 0o644, o.Force)
 	if guideway.ErrorCode(err) == guideway.CodeConflict {

@@ -92,7 +92,7 @@ func runHooksShow(ctx context.Context, o *HooksShowOptions) error {
 func (o *HooksShowOptions) Show(d *HookDeps, e *catalog.HookEntry) error {
 	if e.Graph == nil {
 		return guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s does not load: %s", e.ID, e.Problem).
-			WithFix("guideway hooks validate %s", e.Path)
+			WithFix("guideway hooks validate %s", e.ID)
 	}
 	out := o.App.Host.Out
 	drawing := ""

@@ -362,7 +362,7 @@ func toolsText(r *machinedef.Role) string {
 	}
 	parts = append(parts, r.Included...)
 	if r.HasExcluded {
-		parts = append(parts, "all tools except "+strings.Join(r.Excluded, ", "))
+		parts = append(parts, strings.TrimSuffix("all tools except "+strings.Join(r.Excluded, ", "), " except "))
 	}
 	if len(parts) == 0 {
 		return ""

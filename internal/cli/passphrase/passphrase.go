@@ -158,7 +158,7 @@ func (f File) checkLocked(passphrase string) error {
 		return err
 	}
 	if wait := g.remainingWait(f.currentTime()); wait > 0 {
-		return guideway.Errorf(guideway.CodeForbidden, "%d wrong passphrases in a row: the next attempt is possible in %s", g.Wrong, wait.Round(time.Second)).
+		return guideway.Errorf(guideway.CodeForbidden, "wrong passphrases in a row: %d; the next attempt is possible in %s", g.Wrong, wait.Round(time.Second)).
 			WithFix("wait %s, then try again", wait.Round(time.Second))
 	}
 	// Count the guess before the comparison, so that it also counts if the program is

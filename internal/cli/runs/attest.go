@@ -111,15 +111,19 @@ func runRunsAttest(ctx context.Context, o *RunsAttestOptions) error {
 // its record cannot be trusted, or the workspace differs from what the last checks saw.
 func (o *RunsAttestOptions) makeStatement(ctx context.Context, cfg *config.Config, d *app.RunDeps, details *run.Details) (*attest.Statement, error) {
 	if details.Status != engine.StatusCompleted {
-		return nil, guideway.Errorf(guideway.CodeRefused, "the run %s is %s, not completed", details.ID, statusText(details.Record)).
-			WithFix("complete it: guideway runs resume %s", details.ID)
+		err := guideway.Errorf(guideway.CodeRefused, "the run %s is %s, not completed", details.ID, statusText(details.Record)).
+			WithFix("complete the run: guideway runs resume %s", details.ID)
+		if details.Status == engine.StatusAborted {
+			err = err.WithFix("complete a new run: guideway runs fork %s", details.ID)
+		}
+		return nil, err
 	}
 	report, err := d.Runs.Verify(ctx, details.ID)
 	if err != nil {
 		return nil, userError(err)
 	}
 	if len(report.Faults) > 0 {
-		return nil, guideway.Errorf(guideway.CodeRefused, "the history of the run %s was altered: %s", details.ID, report.Faults[0].Message).
+		return nil, guideway.Errorf(guideway.CodeRefused, "the history of the run %s is broken: %s", details.ID, report.Faults[0].Message).
 			WithFix("guideway runs verify %s", details.ID)
 	}
 	p, root, err := NewPredicate(details)
@@ -181,7 +185,8 @@ func (o *RunsAttestOptions) writeFile(s *attest.Statement, file []byte, keyID st
 	}
 	const mode, dirMode = 0o644, 0o755
 	if err := os.MkdirAll(filepath.Dir(host.Abs(o.Out)), dirMode); err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "create the directory of %s: %w", o.Out, err)
+		return guideway.Errorf(guideway.CodeUnavailable, "create the directory of %s: %w", o.Out, err).
+			WithFix("use another file, in a directory that is writable for this user")
 	}
 	if err := app.WriteNewFile(host.Abs(o.Out), file, mode, o.Force); err != nil {
 		return err
@@ -217,7 +222,8 @@ func NewPredicate(details *run.Details) (p *attest.Predicate, root string, err e
 				WithFix("attest the run where it was executed")
 		}
 		if err := b.addEvent(e); err != nil {
-			return nil, "", guideway.Errorf(guideway.CodeUnavailable, "event %d cannot be read: %w", e.Seq, err)
+			return nil, "", guideway.Errorf(guideway.CodeUnavailable, "event %d cannot be read: %w", e.Seq, err).
+				WithFix("guideway runs verify %s", details.ID)
 		}
 	}
 	if b.root == "" {

@@ -47,7 +47,7 @@ With --json, only print the runs found.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Words = args
 			if host := a.Host; !o.JSON && (!host.InTerminal || !host.OutTerminal) {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "the input or the output is not a terminal").
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "guideway runs resume without --json requires a terminal, but the input or the output is not a terminal").
 					WithFix("guideway runs resume %s--json, to find runs", strings.Join(append(slices.Clone(args), ""), " "))}
 			}
 			return run(cmd.Context(), o)
@@ -123,7 +123,7 @@ func (o *RunsResumeOptions) chooseRun(ctx context.Context, t *walk.Terminal, can
 			WithFix("guideway runs list")
 	case len(open) == 0:
 		c := candidates[0]
-		return "", guideway.Errorf(guideway.CodeNotFound, "run %s, %s, is %s", c.RunID, cmp.Or(app.OneLine(c.Goal), app.OneLine(c.WorkflowID)), c.Status).
+		return "", guideway.Errorf(guideway.CodeNotFound, "run %s, %s, cannot be resumed: it is %s", c.RunID, cmp.Or(app.OneLine(c.Goal), app.OneLine(c.WorkflowID)), c.Status).
 			WithFix("guideway runs fork %s", c.RunID)
 	case len(open) == 1:
 		return open[0].RunID, nil
@@ -187,7 +187,8 @@ func (r *resumedRun) runToEnd(ctx context.Context, details *run.Details) error {
 			return err
 		}
 	}
-	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d commands", walk.MaxMoves)
+	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d commands", walk.MaxMoves).
+		WithFix("guideway runs resume %s", details.ID)
 }
 
 // answerOf returns the state of a run as an answer. The position and the handle come from

@@ -144,10 +144,10 @@ func checkSettings(cfg *config.Config, err error) Check {
 		problems := config.DiagnosticsOf(err)
 		c.Status, c.Diagnostics = CheckFail, append(problems, c.Diagnostics...)
 		c.Message = app.Plural(len(problems), "error", "errors")
-		if len(problems) == 0 {
-			c.Message = err.Error()
-		}
 		c.Fix = "fix the listed errors; commands that need the settings fail until then"
+		if len(problems) == 0 {
+			c.Message, c.Fix = err.Error(), guideway.ErrorFix(err)
+		}
 	}
 	return c
 }

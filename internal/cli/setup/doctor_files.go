@@ -78,11 +78,15 @@ func (f *inaccessibleFiles) addDir(dir string, isSufficient func(fileAccess) boo
 		if isSufficient(one) {
 			return nil
 		}
+		access := "write"
+		if !one.readable {
+			access = "read"
+		}
 		f.unreadable, f.foreign = f.unreadable || !one.readable, f.foreign || one.foreign
 		if f.count++; f.count <= maxFilesShown {
 			f.diagnostics = append(f.diagnostics, guideway.Diagnostic{
 				Severity: guideway.SeverityError, File: path,
-				Message: "this user cannot read and write the file or directory" + one.owner,
+				Message: "this user cannot " + access + " the file or directory" + one.owner,
 			})
 		}
 		if entry.IsDir() {
@@ -103,7 +107,7 @@ func (f *inaccessibleFiles) addTo(c Check, dirs []string, status string) Check {
 			c.Diagnostics[i].Severity = guideway.SeverityWarning
 		}
 	}
-	c.Message += fmt.Sprintf(": this user cannot read and write %s", app.Plural(f.count, "file or directory", "files and directories"))
+	c.Message += fmt.Sprintf(": this user cannot read or cannot write %s", app.Plural(f.count, "file or directory", "files and directories"))
 	c.Fix = accessFix(dirs, f.foreign)
 	return c
 }

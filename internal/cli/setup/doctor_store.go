@@ -72,11 +72,20 @@ func failCheck(c Check, err error) Check {
 	return c
 }
 
+// missingText returns the note on a missing file that belongs to the store. journal is nil
+// if the store does not exist or cannot be opened.
+func missingText(cfg *config.Config, journal app.JournalStore) string {
+	if journal == nil && app.HasStore(cfg) {
+		return " (missing; not compared with the store, which cannot be opened)"
+	}
+	return " (missing; created by the first run)"
+}
+
 // checkKey checks the key and returns it if it is readable.
 func checkKey(ctx context.Context, cfg *config.Config, journal app.JournalStore) (Check, run.Key) {
 	c := Check{Name: "journal key", Status: CheckOK, Message: cfg.Journal.KeyFile}
 	if _, err := os.Lstat(cfg.Journal.KeyFile); errors.Is(err, fs.ErrNotExist) {
-		c.Message += " (missing; created by the first run)"
+		c.Message += missingText(cfg, journal)
 		if journal == nil {
 			return c, nil
 		}
@@ -104,7 +113,7 @@ func checkHeads(ctx context.Context, cfg *config.Config, journal app.JournalStor
 		return c
 	}
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		c.Message += " (missing; created by the first run)"
+		c.Message += missingText(cfg, journal)
 		if journal == nil {
 			return c
 		}
@@ -176,6 +185,9 @@ func (o *DoctorOptions) checkMachineRuns(ctx context.Context, cfg *config.Config
 	defer cancel()
 	store, journal := checkStore(ctx, own, o.app)
 	store.Name = "machine store"
+	if store.Fix == fmt.Sprintf(fixDamaged, app.StorePath(own)) {
+		store.Fix = fmt.Sprintf("restore %s from a backup, or move the file away to start with an empty machine store", app.StorePath(own))
+	}
 	if journal == nil {
 		if store.Status == CheckOK {
 			store.Status, store.Message = CheckWarn, app.StorePath(own)+" is missing, but had machine runs"

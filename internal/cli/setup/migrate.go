@@ -248,8 +248,8 @@ func (o *migrateOptions) migrateSettings(ctx context.Context, cfg *config.Config
 		return ""
 	}, Dir: o.From})
 	if err != nil {
-		item.Outcome, item.Reason, item.Diagnostics = migrate.Broken, "config.json has settings that guideway.json does not accept", config.DiagnosticsOf(err)
-		item.Fix = "copy each setting that has no error into " + filepath.Join(cfg.Dirs.Config, "guideway.json")
+		item.Outcome, item.Reason, item.Diagnostics = migrate.Broken, "config.json is not a valid configuration of Guideway", config.DiagnosticsOf(err)
+		item.Fix = "fix the errors in a copy of config.json, and save it as " + filepath.Join(cfg.Dirs.Config, "guideway.json")
 		return []migrate.Item{item}
 	}
 	item.To = filepath.Join(cfg.Dirs.Config, "guideway.json")

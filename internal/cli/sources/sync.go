@@ -81,7 +81,7 @@ func runSourcesSync(ctx context.Context, o *syncOptions) error {
 		return guideway.Errorf(guideway.CodeUnavailable, "%s could not be updated", app.Plural(len(failed), "source", "sources"))
 	}
 	if len(followers) == 0 && !o.JSON {
-		fmt.Fprintln(host.Err, "There are no remote sources: the configuration has no repositories or registries.")
+		fmt.Fprintln(host.Err, "There are no remote sources to update: no repository or registry is configured, or all are disabled or blocked.")
 	}
 	return nil
 }

@@ -306,20 +306,43 @@ func ParseCommand(line, name string) (rest string, ok bool) {
 	return strings.TrimSpace(rest), word == ":"+name
 }
 
-const terminalHelp = `  .                  ends the output, on a line of its own (.. enters a single .)
-  :note text         adds notes to the output
-  :set name=value    sets a variable, as JSON or plain text
-  :vars              shows the variables
+const terminalHelp = `  :vars              shows the variables
   :status            shows the position and the completed steps
   :quit              stops the command; %s
-  :help              shows this help (:: starts a text with a single :)
+  :help              shows this help
 `
+
+// The additional lines of the help at each kind of position.
+const (
+	outputHelp = `  .                  ends the output, on a line of its own (.. enters a single .)
+  :note text         adds notes to the output
+  ::                 starts a line of the output with a single :
+`
+	valueHelp = `  ::                 starts a value with a single :
+`
+	gateHelp = `  1 text             chooses option 1, with an optional note
+`
+	setHelp = `  :set name=value    sets a variable, as JSON or plain text
+`
+)
 
 // Help for commands that are not always available.
 const (
 	skipHelp    = "  :skip reason       skips the step or phase, which is optional\n"
 	declineHelp = "  :decline note      leaves the question unanswered\n"
 )
+
+// positionHelp returns the lines of the help that apply only to the kind of a position.
+func positionHelp(pos engine.Position) string {
+	switch pos.Kind {
+	case engine.PositionGate:
+		return gateHelp
+	case engine.PositionContext:
+		return valueHelp + setHelp
+	default:
+		return outputHelp + setHelp
+	}
+}
 
 // runCommand runs a command that begins with a colon.
 func (t *Terminal) runCommand(w *Walk, pos engine.Position, line string) error {
@@ -339,7 +362,7 @@ func (t *Terminal) runCommand(w *Walk, pos engine.Position, line string) error {
 			fmt.Fprintln(t.Out, "No variables are set.")
 		}
 		for _, name := range slices.Sorted(maps.Keys(t.pending)) {
-			fmt.Fprintf(t.Out, "  %s = %s, sent with the next output\n", app.OneLine(name), FormatValue(t.pending[name]))
+			fmt.Fprintf(t.Out, "  %s = %s, sent with the next input\n", app.OneLine(name), FormatValue(t.pending[name]))
 		}
 	case "status":
 		t.Position(w, pos)
@@ -351,6 +374,7 @@ func (t *Terminal) runCommand(w *Walk, pos engine.Position, line string) error {
 		if t.RunIsSaved {
 			kept = "the run is saved"
 		}
+		fmt.Fprint(t.Out, positionHelp(pos))
 		fmt.Fprintf(t.Out, terminalHelp, kept)
 		if w.Workflow.IsSkippable(pos) {
 			fmt.Fprint(t.Out, skipHelp)
@@ -359,7 +383,11 @@ func (t *Terminal) runCommand(w *Walk, pos engine.Position, line string) error {
 			fmt.Fprint(t.Out, declineHelp)
 		}
 	default:
-		fmt.Fprintf(t.Out, "There is no command :%s; :help lists the commands, and :: starts a text with a single colon.\n", app.OneLine(name))
+		hint := ", and :: starts a text with a single colon"
+		if pos.Kind == engine.PositionGate {
+			hint = ""
+		}
+		fmt.Fprintf(t.Out, "There is no command :%s; :help lists the commands%s.\n", app.OneLine(name), hint)
 	}
 	return nil
 }
@@ -368,8 +396,11 @@ func (t *Terminal) runCommand(w *Walk, pos engine.Position, line string) error {
 func (t *Terminal) addNote(pos engine.Position, text string) {
 	text = strings.TrimSpace(text)
 	switch {
+	case pos.Kind == engine.PositionGate:
+		fmt.Fprintln(t.Out, ":note is not available at a gate; write a note on an answer after the number of the option.")
+		return
 	case pos.Kind != engine.PositionStep:
-		fmt.Fprintln(t.Out, "Notes are sent with the output of a step; write a note on an answer after the number of the option.")
+		fmt.Fprintln(t.Out, ":note is not available here; notes are sent with the output of a step.")
 		return
 	case text == "":
 		fmt.Fprintln(t.Out, "Write :note text.")
@@ -391,5 +422,5 @@ func (t *Terminal) setVariable(w *Walk, pos engine.Position, pair string) {
 	}
 	value := w.Workflow.ParseVariable(name, text)
 	w.Workflow.SetVariable(w.State, t.pending, name, value)
-	fmt.Fprintf(t.Out, "%s = %s, sent with the next output\n", app.OneLine(name), FormatValue(value))
+	fmt.Fprintf(t.Out, "%s = %s, sent with the next input\n", app.OneLine(name), FormatValue(value))
 }

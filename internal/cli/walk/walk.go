@@ -84,7 +84,8 @@ func (w *Walk) Run(ctx context.Context, p Player, v View) error {
 			return err
 		}
 	}
-	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d commands", MaxMoves)
+	return guideway.Errorf(guideway.CodeRefused, "the run did not end within %d commands", MaxMoves).
+		WithFix("check the conditions that end the loops of the workflow")
 }
 
 // answerPosition asks for input until the engine accepts it.

@@ -150,7 +150,11 @@ func (o *InitOptions) proposeChecks(answer *initAnswer) error {
 	file := filepath.Join(base, filepath.FromSlash(checksfile.Path))
 	for _, name := range []string{filepath.Dir(file), file} {
 		if info, err := os.Lstat(host.Abs(name)); err == nil && info.Mode()&os.ModeSymlink != 0 {
-			return guideway.Errorf(guideway.CodeConflict, "%s is a symbolic link", name).WithFix("replace it with a file of the project")
+			kind := "file"
+			if name != file {
+				kind = "directory"
+			}
+			return guideway.Errorf(guideway.CodeConflict, "%s is a symbolic link", name).WithFix("replace the link with a %s of the project", kind)
 		}
 	}
 	return o.writeFile(answer, file, proposal.Text(), o.Force)
@@ -199,6 +203,8 @@ func (o *InitOptions) writeFile(answer *initAnswer, file, text string, force boo
 		answer.Created = append(answer.Created, file)
 	case guideway.ErrorCode(err) == guideway.CodeConflict && isFile(path):
 		answer.Existing = append(answer.Existing, file)
+	case guideway.ErrorCode(err) == guideway.CodeConflict:
+		return guideway.Errorf(guideway.CodeConflict, "%s exists, but is not a regular file", file).WithFix("move or remove %s", file)
 	default:
 		return guideway.Errorf(guideway.CodeUnavailable, "cannot create %s: %w", file, safeopen.Cause(err)).WithFix("run guideway init in a writable directory")
 	}
@@ -214,7 +220,7 @@ func (a *initAnswer) writeText(host *app.Host, next [][2]string) {
 	}
 	if p := a.Proposal; p != nil {
 		if len(p.Checks) == 0 {
-			fmt.Fprintf(host.Out, "\nNo Go, Node, Python, Rust or Make project was found here: write the checks yourself.\nIn %s is an example.\n", checksfile.Path)
+			fmt.Fprintf(host.Out, "\nNo checks are proposed: no command was found in files of Go, Node, Python, Rust or Make.\nWrite the checks yourself; %s has an example.\n", checksfile.Path)
 		}
 		for _, c := range p.Checks {
 			fmt.Fprintf(host.Out, "  %-15s  %s\n", c.Name, app.OneLine(c.Words()))

@@ -254,7 +254,8 @@ func definitionFiles(ctx context.Context, h *app.Host, name string) ([]string, e
 		return nil, app.ReadError(name, err)
 	}
 	if len(files) == 0 {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "%s has no .yaml, .yml or .json file", name)
+		return nil, guideway.Errorf(guideway.CodeNotFound, "%s has no definition in a .yaml, .yml or .json file", name).
+			WithFix("name a file, or a directory with definitions")
 	}
 	return files, nil
 }
