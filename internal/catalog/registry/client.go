@@ -230,7 +230,7 @@ func (c *Client) sendRequest(ctx context.Context, path, tag string, limit int64)
 	return a, nil
 }
 
-var errTooLarge = errors.New("the response is too large")
+var errTooLarge = errors.New("the response is larger than the limit of the source")
 
 // retryAfter reads the pause that a registry requests.
 func retryAfter(text string) time.Duration {

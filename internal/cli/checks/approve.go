@@ -48,7 +48,7 @@ their commands, and approve them after confirmation at a terminal. For a check t
 after its approval, the differences are shown. Invisible characters are escaped.
 
 Without names, all checks that wait are reviewed: those of .guideway/checks.yaml, and the
-commands, tools and addresses of this machine that active runs of this project use. With
+commands, tools and addresses of this computer that active runs of this project use. With
 --all, one confirmation is for all of them. If you have set a passphrase with
 "guideway runs approve --set-passphrase", the command asks for it. An approval is valid only
 for this directory.

@@ -13,7 +13,7 @@ func newListCmd(a *app.App, run func(context.Context, *app.PlainOptions) error) 
 		Use:   "list",
 		Short: "List the checks of this project and their approvals",
 		Long: `List the checks of .guideway/checks.yaml, and the commands, tools and addresses of this
-machine in the rules of workflows that active runs of this project use. FILES are the files
+computer in the rules of workflows that active runs of this project use. FILES are the files
 that define the command: a change asks for approval again. The states are:
 
   approved  exactly this version was approved

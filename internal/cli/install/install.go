@@ -102,7 +102,7 @@ func (o *InstallOptions) checkOptions() error {
 		}{{o.DryRun, "--dry-run"}, {o.Undo, "--undo"}, {o.Force, "--force"}, {len(o.Env) > 0, "--env"}} {
 			if f.set {
 				return guideway.Errorf(guideway.CodeInvalid, "%s requires a client", f.name).
-					WithFix("guideway install %s %s", install.Clients()[0].ID, f.name)
+					WithFix("guideway install %s %s", install.Clients()[0].ID, strings.Replace(f.name, "--env", "--env NAME=value", 1))
 			}
 		}
 		return nil
