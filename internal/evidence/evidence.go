@@ -61,6 +61,8 @@ type Result struct {
 	// Type is the type of the rule. Name is the name of a check of the project.
 	Type criteria.Type `json:"type"`
 	Name string        `json:"name,omitempty"`
+	// With are the parameters that the rule passes to the check of the project.
+	With map[string]string `json:"with,omitempty"`
 	// Describe describes the check in words.
 	Describe string `json:"describe"`
 	// Hash is the hash of the definition of the check that a person approved, or of the rule

@@ -48,8 +48,9 @@ type Check struct {
 	// Host is the trusted host of the result.
 	Host string `json:"host,omitempty"`
 
-	// changed allows the definition of the change.
+	// changed allows the definition of the change. with are the attested parameters.
 	changed bool
+	with    map[string]string
 }
 
 // repeatChecks executes the checks of the evidence on a clean checkout of the head.
@@ -115,7 +116,7 @@ func (c *change) collectChecks(need *Need) {
 	}
 	for _, name := range names {
 		if check := last[name]; check.Passed && check.Workspace.Content() == s.Tree() {
-			c.addCheck(name, c.trustedHost(need.meets, check), need.rule)
+			c.addCheck(check, c.trustedHost(need.meets, check), need.rule)
 		}
 	}
 	for _, id := range need.rule.Evidence {
@@ -150,12 +151,12 @@ func (c *change) trustedHost(a *Attestation, check *attest.Check) string {
 }
 
 // addCheck adds a check. If several rules need it, the strictest counts.
-func (c *change) addCheck(name, host string, rule *policy.Rule) {
+func (c *change) addCheck(attested *attest.Check, host string, rule *policy.Rule) {
 	state, changed := StateUnknown, rule.ChangedChecks || c.o.ChangedChecks
 	if host != "" {
 		state = StateTrusted
 	}
-	if i := slices.IndexFunc(c.report.Checks, func(check *Check) bool { return check.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(c.report.Checks, func(check *Check) bool { return check.Name == attested.Name }); i >= 0 {
 		known := c.report.Checks[i]
 		known.changed = known.changed && changed
 		if host == "" {
@@ -163,7 +164,7 @@ func (c *change) addCheck(name, host string, rule *policy.Rule) {
 		}
 		return
 	}
-	c.report.Checks = append(c.report.Checks, &Check{Name: name, State: state, Host: host, changed: changed})
+	c.report.Checks = append(c.report.Checks, &Check{Name: attested.Name, State: state, Host: host, changed: changed, with: attested.With})
 }
 
 // checkouts are the directories of clean checkouts of the base and the head.
@@ -198,7 +199,7 @@ func (c *change) execute(ctx context.Context, clean *checkouts, check *Check) er
 		return err
 	}
 	fmt.Fprintf(c.o.app.Host.Err, "executing the check %s\n", app.OneLine(check.Name))
-	rule := &criteria.CheckRule{Type: criteria.NamedCheck, Check: check.Name}
+	rule := &criteria.CheckRule{Type: criteria.NamedCheck, Check: check.Name, With: check.requiredParameters(definition)}
 	result, err := c.o.execute(ctx, approval.Records{record, changes}, evidence.Request{
 		Run: requestRun, Step: requestRun, Key: "/" + check.Name, Template: rule, Rule: rule, ProjectPath: clean.head,
 		Start: &evidence.Workspace{Root: clean.head, Commit: c.ancestor.ID, Tree: c.ancestor.Tree, WorkTree: c.ancestor.Tree},
@@ -211,6 +212,18 @@ func (c *change) execute(ctx context.Context, clean *checkouts, check *Check) er
 		return guideway.Errorf(guideway.CodeUnavailable, "the check %s has no result: %s", check.Name, check.Message).WithFix("correct the environment of the job, and repeat it")
 	}
 	return nil
+}
+
+// requiredParameters returns the attested values of the parameters without a default. The
+// agent selected the values, so a default counts more.
+func (check *Check) requiredParameters(definition *checksfile.Check) map[string]string {
+	with := map[string]string{}
+	for _, p := range definition.Parameters {
+		if value, ok := check.with[p.Name]; ok && p.Default == nil {
+			with[p.Name] = value
+		}
+	}
+	return with
 }
 
 // requestRun replaces the id of a run in requests for checks.

@@ -179,6 +179,22 @@ func TestVerify(t *testing.T) {
 			b.attest(s, b.key)
 		}
 	}
+	// withParameter makes a change of a project whose check has a parameter with a definition.
+	// The attested check has the value.
+	withParameter := func(parameter, code, value string) func(b *bench) {
+		return func(b *bench) {
+			b.write(".guideway/checks.yaml", "checks:\n  test: { argv: [sh, test.sh, '{{word}}'], parameters: { word: "+parameter+" } }\n")
+			b.write("test.sh", "test -n \"$1\" && grep -q \"$1\" code.txt\n")
+			b.change()
+			b.write("code.txt", code)
+			b.commit()
+			s := b.statement()
+			if value != "" {
+				s.Predicate.Steps[0].Checks[0].With = map[string]string{"word": value}
+			}
+			b.attest(s, b.key)
+		}
+	}
 	for name, c := range map[string]struct {
 		make    func(b *bench)
 		options func(o *verifyOptions)
@@ -330,6 +346,11 @@ func TestVerify(t *testing.T) {
 			b.write(".guideway/checks.yaml", "checks:\n  other: { argv: [sh, test.sh] }\n")
 			b.honest()
 		}, verdict: Undecided, want: []string{"test unknown"}, message: `defines no check "test"`},
+		"required parameter":                    {make: withParameter("{pattern: '[a-z]+'}", "good", "good"), verdict: Passed, want: []string{"test passed"}},
+		"required parameter, invented evidence": {make: withParameter("{pattern: '[a-z]+'}", "bad", "good"), verdict: Refused, want: []string{"test failed"}},
+		"required parameter, an option":         {make: withParameter("{}", "good", "-e"), verdict: Undecided, want: []string{"test unknown"}, message: `begins with "-"`},
+		"required parameter, no value":          {make: withParameter("{}", "good", ""), verdict: Undecided, want: []string{"test unknown"}, message: "needs the parameter word"},
+		"parameter with a default":              {make: withParameter("{default: good}", "bad", "bad"), verdict: Refused, want: []string{"test failed"}},
 		"attestation from a file": {make: func(b *bench) {
 			b.change()
 			b.write("code.txt", "good")

@@ -307,7 +307,7 @@ func (b *predicateBuilder) addFact(e run.Event, fact engine.Event) {
 
 func (b *predicateBuilder) newCheck(r *evidence.Result, outcome engine.Evidence) attest.Check {
 	check := attest.Check{
-		Key: r.Key, Type: r.Type, Name: r.Name, Definition: r.Hash,
+		Key: r.Key, Type: r.Type, Name: r.Name, With: r.With, Definition: r.Hash,
 		Passed: outcome.Passed, Decided: outcome.Decided, Inconclusive: outcome.Inconclusive, Undefined: outcome.Undefined,
 		Argv: r.Argv, ExitCode: r.ExitCode, DurationMS: r.DurationMS, OutputHash: r.OutputHash,
 		Instance: r.Instance, Reused: r.Reused, Sandboxed: r.Sandboxed,

@@ -148,6 +148,8 @@ type Check struct {
 	Type criteria.Type `json:"type"`
 	// Name is the name of a check of the project.
 	Name string `json:"name,omitempty"`
+	// With are the parameters that the rule passes to the check of the project.
+	With map[string]string `json:"with,omitempty"`
 	// Definition is the hash of the definition of the check that a person approved.
 	Definition string `json:"definition,omitempty"`
 	Passed     bool   `json:"passed"`

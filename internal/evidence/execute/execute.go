@@ -122,7 +122,7 @@ type job struct {
 func (c *Checker) Check(ctx context.Context, r evidence.Request) (evidence.Result, error) {
 	began := c.opts.Now()
 	j := &job{Checker: c, request: r, result: evidence.Result{
-		Step: r.Step, Key: r.Key, Type: r.Template.Type, Name: r.Template.Check, Describe: r.Rule.Describe(), Instance: c.opts.Instance,
+		Step: r.Step, Key: r.Key, Type: r.Template.Type, Name: r.Template.Check, With: r.Rule.With, Describe: r.Rule.Describe(), Instance: c.opts.Instance,
 	}}
 	finish := func() (evidence.Result, error) {
 		j.result.DurationMS = c.opts.Now().Sub(began).Milliseconds()

@@ -2249,6 +2249,10 @@ export interface components {
             type: components["schemas"]["CheckType"];
             /** @description The name of a check of the project, for the type check. */
             name?: string;
+            /** @description The parameters that the rule passes to the check of the project. */
+            with?: {
+                [key: string]: string;
+            };
             /** @description What the check requires. */
             describe: string;
             /** @description The hash of the definition of the check that a person approved, or of the rule if its type needs no approval. */
