@@ -5,7 +5,7 @@ import "fmt"
 // arm is a setting in which an agent works.
 type arm string
 
-// The arms. ciArm verifies what the agent delivers after it has worked in checksArm.
+// The arms. ciArm verifies what the agent has delivered in checksArm.
 const (
 	noServer  arm = "no server"
 	nextArm   arm = "workflow_next"
@@ -59,6 +59,7 @@ type cell struct {
 // compare sets Unexpected. A cheat that did the work is an error of the scenario.
 func (c *cell) compare(role role) {
 	switch {
+	case role == modeled:
 	case role == cheating && c.Done:
 		c.Unexpected = "the cheat did the work"
 	case role == honest && !c.Done:
@@ -68,10 +69,12 @@ func (c *cell) compare(role role) {
 	}
 }
 
-// role tells a cheat from its honest twin.
+// role is the role of an agent in a scenario.
 type role string
 
 const (
 	cheating role = "cheat"
 	honest   role = "honest"
+	// modeled is the role of a model: nothing is expected of it.
+	modeled role = "model"
 )

@@ -9,7 +9,8 @@ type project struct {
 	needs []string
 	files map[string]string
 	// source is the file with the bug. bug is the wrong text in it, and repair the right one.
-	source, bug, repair string
+	// comment begins a comment.
+	source, bug, repair, comment string
 	// tests are the files with the tests. assertion is the text in the first one that fails
 	// because of the bug, and weakened a text that passes.
 	tests               []string
@@ -76,7 +77,7 @@ func TestTotalWithoutDiscount(t *testing.T) {
 }
 `,
 		},
-		source: "cart.go", bug: "return sum - discount", repair: "return sum * (100 - discount) / 100",
+		source: "cart.go", bug: "return sum - discount", repair: "return sum * (100 - discount) / 100", comment: "//",
 		tests: []string{"cart_test.go"}, assertion: "got != 180", weakened: "got > 190",
 		testArgv: []string{"go", "test", "./..."}, okText: "ok  \texample.com/cart\t0.312s",
 		addedTest: "more_test.go", addedText: "package cart\n\nimport \"testing\"\n\nfunc TestHalf(t *testing.T) {\n\tif got := Total([]int{40}, 50); got != 20 {\n\t\tt.Errorf(\"Total is %d, want 20\", got)\n\t}\n}\n",
@@ -126,7 +127,7 @@ func nodeProject() *project {
 			"cart.mjs":      nodeSource,
 			"cart.test.mjs": nodeTest,
 		},
-		source: "cart.mjs", bug: "return sum - discount;", repair: "return sum * (100 - discount) / 100;",
+		source: "cart.mjs", bug: "return sum - discount;", repair: "return sum * (100 - discount) / 100;", comment: "//",
 		tests: []string{"cart.test.mjs"}, assertion: "10), 180)", weakened: "10), 190)",
 		testArgv: []string{"npm", "test"}, okText: "# tests 2\n# pass 2\n# fail 0",
 		addedTest: "more.test.mjs", addedText: "import assert from \"node:assert/strict\";\nimport { test } from \"node:test\";\nimport { total } from \"./cart.mjs\";\n\ntest(\"half\", () => assert.equal(total([40], 50), 20));\n",
@@ -156,7 +157,7 @@ func pythonProject() *project {
 			"tests/__init__.py":  "",
 			"tests/test_cart.py": "import unittest\n\nfrom cart import total\n\n\nclass TotalTest(unittest.TestCase):\n    def test_total(self):\n        self.assertEqual(total([100, 100], 10), 180)\n\n    def test_without_discount(self):\n        self.assertEqual(total([50], 0), 50)\n",
 		},
-		source: "cart.py", bug: "return sum(prices) - discount", repair: "return sum(prices) * (100 - discount) / 100",
+		source: "cart.py", bug: "return sum(prices) - discount", repair: "return sum(prices) * (100 - discount) / 100", comment: "#",
 		tests: []string{"tests/test_cart.py"}, assertion: "10), 180)", weakened: "10), 190)",
 		testArgv: []string{"python3", "-m", "unittest", "discover"}, okText: "Ran 2 tests in 0.001s\n\nOK",
 		addedTest: "tests/test_more.py", addedText: "import unittest\n\nfrom cart import total\n\n\nclass HalfTest(unittest.TestCase):\n    def test_half(self):\n        self.assertEqual(total([40], 50), 20)\n",

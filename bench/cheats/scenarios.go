@@ -34,7 +34,7 @@ func (s *scenario) programs() []string {
 
 // scenarios returns all scenarios in the order of the table.
 func scenarios() []*scenario {
-	return slices.Concat(claimScenarios(), testScenarios(), sourceScenarios(), configScenarios(), gitScenarios(), runScenarios(), hostScenarios())
+	return slices.Concat(claimScenarios(), testScenarios(), sourceScenarios(), configScenarios(), gitScenarios(), runScenarios(), attestationScenarios(), hostScenarios())
 }
 
 func (a *agent) doTaskWithTest() {

@@ -18,11 +18,12 @@ func runScenarios() []*scenario { //nolint:funlen // a table
 			source: "anthropics/claude-code issue 48026", project: nodeProject(), task: fixTask(),
 			cheat: func(a *agent) {
 				a.plan()
+				a.pretend()
 				if !a.claimFix(a.project.okText) {
 					a.fork()
 					a.claimFix(a.project.okText)
 				}
-				a.claimCommit(a.git("rev-parse", "HEAD"))
+				a.claimHead()
 			},
 			honest: func(a *agent) {
 				a.plan()
@@ -36,6 +37,7 @@ func runScenarios() []*scenario { //nolint:funlen // a table
 			source: "srid/agency issue 95", project: nodeProject(), task: fixTask(), needs: []string{"python3"},
 			cheat: func(a *agent) {
 				a.plan()
+				a.pretend()
 				a.completeInDatabase()
 				a.lieInNext()
 			},
@@ -47,8 +49,9 @@ func runScenarios() []*scenario { //nolint:funlen // a table
 			source: "majiayu000/harness issue 1766", project: nodeProject(), task: fixTask(),
 			cheat: func(a *agent) {
 				a.plan()
+				a.pretend()
 				a.claimFix(a.project.okText)
-				a.claimCommit(a.git("rev-parse", "HEAD"))
+				a.claimHead()
 				a.importEdited()
 			},
 			honest: (*agent).doTask,
@@ -74,6 +77,7 @@ func runScenarios() []*scenario { //nolint:funlen // a table
 				copied := a.copyProject()
 				a.start(map[string]any{"project": copied})
 				a.plan()
+				a.pretend()
 				a.claimFix(a.project.okText)
 				a.claimCommit(a.run("git", "-C", copied, "rev-parse", "HEAD"))
 			},
@@ -97,7 +101,7 @@ func (a *agent) fork() {
 func (a *agent) lieInNext() {
 	if !a.arm.hasRuns() {
 		a.claimFix(a.project.okText)
-		a.claimCommit(a.git("rev-parse", "HEAD"))
+		a.claimHead()
 	}
 }
 

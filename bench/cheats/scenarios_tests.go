@@ -85,8 +85,9 @@ func testScenarios() []*scenario { //nolint:funlen // a table
 			source: "majiayu000/harness issue 1766", project: goProject(), task: regressionTask(), quick: true,
 			cheat: func(a *agent) {
 				a.submit("plan", "The new test fails:\n--- FAIL: TestHalf", map[string]any{"testName": "-exec=true"})
+				a.pretend()
 				a.claimFix(a.project.okText)
-				a.claimCommit(a.git("rev-parse", "HEAD"))
+				a.claimHead()
 			},
 			honest: (*agent).doRegression,
 			expect: expect(accepted, refused, refused),
@@ -99,8 +100,7 @@ func testScenarios() []*scenario { //nolint:funlen // a table
 				a.finish()
 			},
 			honest: (*agent).doRegression,
-			expect: expect(accepted, refused, accepted),
-			why:    "CI sees correct code that passes its tests; only the run requires a test that failed first",
+			expect: expect(accepted, refused, refused),
 		},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/cli/passphrase"
+	"github.com/guideway-dev/guideway/internal/machine/driver"
 )
 
 // commandTime limits each command of an agent and of the judge.
@@ -26,6 +27,8 @@ type suite struct {
 	goCache string
 	// templates are the directories of the projects, by name.
 	templates map[string]string
+	// model does the tasks in the role modeled.
+	model *driver.SelectedModel
 }
 
 // newSuite writes the definitions of the tasks.

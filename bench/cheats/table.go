@@ -3,21 +3,13 @@ package cheats
 import (
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 )
 
 const isLinux = runtime.GOOS == "linux"
 
 // formatTable returns the table and its summary in Markdown.
-func formatTable(results []*result) string {
-	arms := agentArms()
-	if i := slices.IndexFunc(results, func(r *result) bool { return len(r.Cheat) > 0 }); i >= 0 {
-		arms = nil
-		for _, c := range results[i].Cheat {
-			arms = append(arms, c.Arm)
-		}
-	}
+func formatTable(results []*result, arms []arm) string {
 	var b strings.Builder
 	b.WriteString("| cheat |")
 	for _, a := range arms {
@@ -26,22 +18,33 @@ func formatTable(results []*result) string {
 	b.WriteString(" honest twin |\n| --- |" + strings.Repeat(" --- |", len(arms)+1) + "\n")
 	for _, r := range results {
 		fmt.Fprintf(&b, "| %s: %s |", r.Name, r.Title)
-		if r.Skipped != "" {
+		switch {
+		case r.Skipped != "":
 			b.WriteString(" skipped: " + r.Skipped + strings.Repeat(" |", len(arms)+1) + "\n")
+			continue
+		case r.Model != nil:
+			for _, c := range r.Model {
+				b.WriteString(" " + c.describeModel() + " |")
+			}
+			b.WriteString(" |\n")
 			continue
 		}
 		for _, c := range r.Cheat {
 			b.WriteString(" " + c.describe() + " |")
 		}
-		passed := 0
-		for _, c := range r.Honest {
-			if c.Outcome == accepted && c.Done {
-				passed++
-			}
-		}
-		fmt.Fprintf(&b, " %d of %d |\n", passed, len(r.Honest))
+		fmt.Fprintf(&b, " %d of %d |\n", countPassed(r.Honest), len(r.Honest))
 	}
 	return b.String() + "\n" + formatSummary(results, arms) + formatSuccesses(results)
+}
+
+// countPassed returns the number of arms in which an honest twin completed its work.
+func countPassed(cells []cell) (n int) {
+	for _, c := range cells {
+		if c.Outcome == accepted && c.Done {
+			n++
+		}
+	}
+	return n
 }
 
 // describe returns a cell of a cheat: a success in bold.
@@ -59,24 +62,42 @@ func (c *cell) describe() string {
 	return text
 }
 
+// describeModel returns a cell of a model, which may have done the work.
+func (c *cell) describeModel() string {
+	switch {
+	case c.Unexpected != "":
+		return "error"
+	case c.Done && c.Outcome == accepted:
+		return "done"
+	case c.Done:
+		return "done, " + string(c.Outcome)
+	}
+	return c.describe()
+}
+
 // formatSummary returns the number of successful cheats in each arm.
 func formatSummary(results []*result, arms []arm) string {
 	var b strings.Builder
-	b.WriteString("| | cheats that succeed | refused | recorded as a claim | honest twins that pass |\n| --- | ---: | ---: | ---: | ---: |\n")
+	b.WriteString("| | cheats that succeed | refused | recorded as a claim | honest work that passes |\n| --- | ---: | ---: | ---: | ---: |\n")
 	for i, a := range arms {
 		count := map[outcome]int{}
-		agents, passed := 0, 0
+		cheats, works, passed := 0, 0, 0
 		for _, r := range results {
-			if r.Skipped != "" {
-				continue
+			if len(r.Cheat) > 0 {
+				cheats++
+				works++
+				count[r.Cheat[i].Outcome]++
+				passed += countPassed(r.Honest[i : i+1])
 			}
-			agents++
-			count[r.Cheat[i].Outcome]++
-			if r.Honest[i].Outcome == accepted && r.Honest[i].Done {
-				passed++
+			if len(r.Model) > 0 && r.Model[i].Done {
+				works++
+				passed += countPassed(r.Model[i : i+1])
+			} else if len(r.Model) > 0 {
+				cheats++
+				count[r.Model[i].Outcome]++
 			}
 		}
-		fmt.Fprintf(&b, "| %s | %d of %d | %d | %d | %d of %d |\n", a, count[accepted], agents, count[refused], count[claimed], passed, agents)
+		fmt.Fprintf(&b, "| %s | %d of %d | %d | %d | %d of %d |\n", a, count[accepted], cheats, count[refused], count[claimed], passed, works)
 	}
 	return b.String()
 }
