@@ -140,7 +140,7 @@ func (c *checkedCall) events() ([]Event, error) {
 // startWorkspace returns the workspace of a new run. It is nil if the definition has no
 // checks, or if this process has no access to the directory: a check then reports that.
 func (s *Service) startWorkspace(ctx context.Context, p *program, dir string) *evidence.Workspace {
-	if s.checker == nil || dir == "" || !p.hasChecks() {
+	if s.checker == nil || dir == "" || !p.HasChecks() {
 		return nil
 	}
 	w, err := s.checker.Workspace(ctx, dir)
@@ -149,12 +149,6 @@ func (s *Service) startWorkspace(ctx context.Context, p *program, dir string) *e
 		return nil
 	}
 	return w
-}
-
-// hasChecks reports whether a step of the definition has a check.
-func (p *program) hasChecks() bool {
-	f, ok := p.Flow.(interface{ HasChecks() bool })
-	return !ok || f.HasChecks()
 }
 
 // CheckSummary is a check in an answer.
