@@ -115,7 +115,11 @@ func (p *PhaseProgram) checkChoices(d *StateDocument) string {
 		c, r := &phase.Checkpoints[i], d.CheckpointResponses[k]
 		known := slices.ContainsFunc(c.Options, func(o phases.Option) bool { return o.ID == r.OptionID })
 		if !known && (c.Required || r.OptionID != optionDeclined) {
-			return fmt.Sprintf("checkpoint %s is answered with %q, but '%s' has no such option", k, r.OptionID, c.ID)
+			var ids []string
+			for _, o := range c.Options {
+				ids = append(ids, o.ID)
+			}
+			return fmt.Sprintf("checkpoint %s is answered with %q, but '%s' has only the options %s", k, r.OptionID, c.ID, strings.Join(ids, ", "))
 		}
 		if e := r.Effects; e != nil && !p.validPhases(append(e.PhasesSkipped, e.TransitionedTo)) {
 			return fmt.Sprintf("the answer to checkpoint %s leads to or skips a phase that does not exist", k)
@@ -128,7 +132,11 @@ func (p *PhaseProgram) checkChoices(d *StateDocument) string {
 		}
 		o, decision := d.DecisionOutcomes[k], &phase.Decisions[i]
 		if !slices.ContainsFunc(decision.Branches, func(b phases.Branch) bool { return b.ID == o.BranchID }) {
-			return fmt.Sprintf("decision %s takes the branch %q, but '%s' has no such branch", k, o.BranchID, decision.ID)
+			var ids []string
+			for _, b := range decision.Branches {
+				ids = append(ids, b.ID)
+			}
+			return fmt.Sprintf("decision %s takes the branch %q, but '%s' has only the branches %s", k, o.BranchID, decision.ID, strings.Join(ids, ", "))
 		}
 		if !p.validPhases([]int{o.TransitionedTo}) {
 			return fmt.Sprintf("decision %s leads to a phase that does not exist", k)

@@ -195,13 +195,15 @@ func Put(ctx context.Context, dir, name string, data []byte, dryRun bool) (Outco
 			return Kept, nil //nolint:nilerr // whatever is there stays
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		return Broken, guideway.Errorf(guideway.CodeUnavailable, "cannot write into %s: %w", dir, safeopen.Cause(err))
+		return Broken, guideway.Errorf(guideway.CodeUnavailable, "cannot write into %s: %w", dir, safeopen.Cause(err)).
+			WithFix("check that %s is a directory that this user can read and write, and migrate again", dir)
 	}
 	if dryRun {
 		return outcome, nil
 	}
 	if err := writeFile(dir, name, data); err != nil {
-		return Broken, guideway.Errorf(guideway.CodeUnavailable, "cannot write %s: %w", filepath.Join(dir, name), safeopen.Cause(err))
+		return Broken, guideway.Errorf(guideway.CodeUnavailable, "cannot write %s: %w", filepath.Join(dir, name), safeopen.Cause(err)).
+			WithFix("check that %s is a directory that this user can read and write, and migrate again", dir)
 	}
 	return outcome, nil
 }

@@ -73,7 +73,7 @@ func readSession(ctx context.Context, root *os.Root, name string) (Session, erro
 	}
 	var s Session
 	if err := json.Unmarshal(data, &s); err != nil {
-		return s, guideway.Errorf(guideway.CodeInvalid, "not a session document: %w", err)
+		return s, guideway.Errorf(guideway.CodeInvalid, "the file is not a session document: %w", err).WithFix("fix the JSON of the file, and migrate again")
 	}
 	parts := strings.Split(name, "/")
 	for _, each := range []struct {

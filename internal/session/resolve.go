@@ -106,12 +106,12 @@ func ambiguousName(n Name, list []Document) error {
 		}
 		workflows[d.Workflow], projects[d.Project] = true, true
 	}
-	missing := "projectId"
+	missing := "the project"
 	switch {
 	case len(projects) == 1:
-		missing = "workflowId"
+		missing = "the workflow"
 	case len(workflows) > 1 && n.Workflow == "":
-		missing = "projectId and workflowId"
+		missing = "the project and the workflow"
 	}
 	more := ""
 	if len(list) == maxCandidates {

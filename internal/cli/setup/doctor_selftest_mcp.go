@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"strings"
 
 	"github.com/guideway-dev/guideway"
 )
@@ -178,7 +177,7 @@ func (t *selfTest) checkDurability(ctx context.Context) (string, error) {
 	}
 	for _, each := range found.Candidates {
 		if each.RunID == began.RunID && each.Position.ID == began.Position.ID {
-			return fmt.Sprintf("the server was killed; the run was found at %s", strings.ToLower(each.Position.ID)), nil
+			return fmt.Sprintf("the server was killed; a new server found the run at the step %s", each.Position.ID), nil
 		}
 	}
 	return "", guideway.Errorf(guideway.CodeInternal, "the server was killed; run %s was not found", began.RunID)

@@ -223,7 +223,7 @@ func (p *parser) readEnv(at shape.Place) []string {
 		if at.Node.Items[i].Kind != doc.String || variableName().MatchString(name) {
 			continue
 		}
-		fix := "use letters, digits and underscores"
+		fix := "use at most 100 letters, digits and underscores, and begin with no digit"
 		if before, _, ok := strings.Cut(name, "="); ok {
 			fix = fmt.Sprintf("write only the name, %q; the value is that of the Guideway process", before)
 		}

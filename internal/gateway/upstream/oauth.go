@@ -162,7 +162,7 @@ func tokenError(err error) error {
 	var refused *oauth2.RetrieveError
 	if !errors.As(err, &refused) {
 		return guideway.Errorf(guideway.CodeUnavailable, "get a token: %w", rootCause(err)).
-			WithFix("check the token endpoint in the upstream's oauth")
+			WithFix("check that the authorization server can be reached, and \"tokenUrl\" in the upstream's oauth, if it is set (--oauth-token-url)")
 	}
 	said := refused.ErrorCode
 	if said == "" && refused.Response != nil {
