@@ -293,7 +293,7 @@ func TestHostileRegistry(t *testing.T) {
 					return
 				}
 			}
-		}, "too large"},
+		}, "larger than the limit"},
 		{"a page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `<html>`) }, "not a JSON array or object"},
 		{"wrong types", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"workflows": "all"}`) }, "not a JSON array or object"},
 		{"nothing", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) }, "neither the member workflows"},

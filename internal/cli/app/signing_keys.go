@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
@@ -35,11 +36,11 @@ const (
 	maxSigningKeyFile = 4 << 10
 )
 
-var signingKeyName = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`)
+var signingKeyName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`) })
 
 // file returns the file of a key. The name must be valid.
 func (k SigningKeys) file(name string) (atomicfile.File, error) {
-	if !signingKeyName.MatchString(name) {
+	if !signingKeyName().MatchString(name) {
 		return atomicfile.File{}, guideway.Errorf(guideway.CodeInvalid, "%q is not the name of a key", name).
 			WithFix("use at most 63 lower-case letters, digits, dots, hyphens and underscores, with a letter or a digit first")
 	}
@@ -116,7 +117,7 @@ func (k SigningKeys) Names() ([]string, error) {
 	}
 	var names []string
 	for _, entry := range entries {
-		if name, ok := strings.CutSuffix(entry.Name(), signingKeySuffix); ok && signingKeyName.MatchString(name) {
+		if name, ok := strings.CutSuffix(entry.Name(), signingKeySuffix); ok && signingKeyName().MatchString(name) {
 			names = append(names, name)
 		}
 	}

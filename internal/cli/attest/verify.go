@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/cli/app"
@@ -56,7 +57,7 @@ refused.`,
 }
 
 // gitObject is the full id of a commit or a tree.
-var gitObject = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+var gitObject = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`) })
 
 func (o *verifyOptions) checkOptions() error {
 	switch {
@@ -66,7 +67,7 @@ func (o *verifyOptions) checkOptions() error {
 		return guideway.Errorf(guideway.CodeInvalid, "--definition and --definition-file exclude each other").WithFix("use one of them")
 	}
 	for flag, id := range map[string]string{"commit": o.Need.Commit, "tree": o.Need.Tree} {
-		if id != "" && !gitObject.MatchString(id) {
+		if id != "" && !gitObject().MatchString(id) {
 			return guideway.Errorf(guideway.CodeInvalid, "--%s %q is not the full id of a Git object", flag, id).WithFix(`--commit "$(git rev-parse HEAD)", or --tree "$(git rev-parse HEAD^{tree})"`)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"path"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
@@ -267,12 +268,12 @@ func HashText(text string) string {
 func (s *Statement) encode() ([]byte, error) { return jsontext.Marshal(s) }
 
 // objectID is the form of the id of a Git object, with SHA-1 or SHA-256.
-var objectID = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+var objectID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`) })
 
 // validate returns the contradiction in a statement, or "".
 func (s *Statement) validate() string {
 	p := &s.Predicate
-	if len(s.Subject) != 2 || !objectID.MatchString(s.Commit()) || !objectID.MatchString(s.Tree()) {
+	if len(s.Subject) != 2 || !objectID().MatchString(s.Commit()) || !objectID().MatchString(s.Tree()) {
 		return "the subject is not a commit and a tree"
 	}
 	if p.Run.ID == "" || p.Run.Events < 1 || p.Workflow.ID == "" || p.Workflow.Definition == "" {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -72,10 +73,10 @@ type Key struct {
 }
 
 // definitionHash is the form of the hash of a definition.
-var definitionHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+var definitionHash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^sha256:[0-9a-f]{64}$`) })
 
 // HasDefinitionHash reports whether the definition of the rule is a hash.
-func (r *Rule) HasDefinitionHash() bool { return definitionHash.MatchString(r.Definition) }
+func (r *Rule) HasDefinitionHash() bool { return definitionHash().MatchString(r.Definition) }
 
 // parser collects the diagnostics of one policy.
 type parser struct{ shape.Report }
