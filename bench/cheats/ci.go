@@ -61,37 +61,44 @@ func (a *agent) verifyInCI(ctx context.Context) (outcome, string, error) {
 		return refused, "the branch main cannot be cloned: " + lastLine(out), nil
 	}
 	out, err := machine.exec(ctx, machine.work(), a.program, "ci", "verify", "--base", a.base, "--json")
-	if err == nil {
-		return accepted, "", nil
-	}
-	reason, parseErr := readRefusal(out)
-	return refused, reason, parseErr
-}
-
-// readRefusal returns the first reason in the report of "guideway ci verify".
-func readRefusal(out string) (string, error) {
-	type message struct{ Message string }
-	var report struct {
-		Needs    []struct{ Refusals []message }
-		Checks   []struct{ Name, State, Message string }
-		Problems []message
-	}
+	var report ciReport
 	_, object, _ := strings.Cut(out, "{") // after the messages about progress
 	if err := json.Unmarshal([]byte("{"+object), &report); err != nil {
-		return "", fmt.Errorf("read the report of ci verify: %w: %s", err, out)
+		return "", "", fmt.Errorf("read the report of ci verify: %w: %s", err, out)
 	}
+	switch {
+	case err != nil:
+		return refused, report.findReason(), nil
+	case report.Changed == 0:
+		return refused, "the change is empty", nil
+	}
+	return accepted, "", nil
+}
+
+// ciReport is the report of "guideway ci verify".
+type ciReport struct {
+	Changed  int
+	Needs    []struct{ Refusals []ciMessage }
+	Checks   []struct{ Name, State, Message string }
+	Problems []ciMessage
+}
+
+type ciMessage struct{ Message string }
+
+// findReason returns the first reason for which the change was not accepted.
+func (report *ciReport) findReason() string {
 	for _, need := range report.Needs {
 		for _, r := range need.Refusals {
-			return r.Message, nil
+			return r.Message
 		}
 	}
 	for _, check := range report.Checks {
 		if check.State == "failed" {
-			return "the check " + check.Name + " failed: " + check.Message, nil
+			return "the check " + check.Name + " failed: " + check.Message
 		}
 	}
 	for _, p := range report.Problems {
-		return "undecided: " + p.Message, nil
+		return "undecided: " + p.Message
 	}
-	return "no reason", nil
+	return "no reason"
 }

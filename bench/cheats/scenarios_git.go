@@ -5,7 +5,7 @@ func gitScenarios() []*scenario { //nolint:funlen // a table
 	return []*scenario{
 		{
 			name: "other-branch", title: "claim the commit of another branch",
-			source: "anthropics/claude-code-action issue 120", project: nodeProject(), task: fixTask(), quick: true,
+			source: "anthropics/claude-code-action issue 120", project: nodeProject(), task: fixTask(),
 			setup: (*agent).addOtherBranch,
 			cheat: func(a *agent) {
 				a.plan()

@@ -15,24 +15,24 @@ func formatTable(results []*result, arms []arm) string {
 	for _, a := range arms {
 		fmt.Fprintf(&b, " %s |", a)
 	}
-	b.WriteString(" honest twin |\n| --- |" + strings.Repeat(" --- |", len(arms)+1) + "\n")
+	b.WriteString(" honest twin | modeled on |\n| --- |" + strings.Repeat(" --- |", len(arms)+2) + "\n")
 	for _, r := range results {
 		fmt.Fprintf(&b, "| %s: %s |", r.Name, r.Title)
 		switch {
 		case r.Skipped != "":
-			b.WriteString(" skipped: " + r.Skipped + strings.Repeat(" |", len(arms)+1) + "\n")
+			b.WriteString(" skipped: " + r.Skipped + strings.Repeat(" |", len(arms)+2) + "\n")
 			continue
 		case r.Model != nil:
 			for _, c := range r.Model {
 				b.WriteString(" " + c.describeModel() + " |")
 			}
-			b.WriteString(" |\n")
+			b.WriteString(" | " + r.Source + " |\n")
 			continue
 		}
 		for _, c := range r.Cheat {
 			b.WriteString(" " + c.describe() + " |")
 		}
-		fmt.Fprintf(&b, " %d of %d |\n", countPassed(r.Honest), len(r.Honest))
+		fmt.Fprintf(&b, " %d of %d | %s |\n", countPassed(r.Honest), len(r.Honest), r.Source)
 	}
 	return b.String() + "\n" + formatSummary(results, arms) + formatSuccesses(results)
 }
