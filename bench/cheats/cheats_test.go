@@ -3,6 +3,7 @@ package cheats
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,11 +27,10 @@ var buildProgram = sync.OnceValues(func() (string, error) {
 	name := filepath.Join(dir, "guideway")
 	cmd := exec.Command("go", "build", "-o", name, "./cmd/guideway")
 	cmd.Dir, cmd.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		os.Stderr.Write(out)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the program: %w\n%s", err, out)
 	}
-	return name, err
+	return name, nil
 })
 
 func TestMain(m *testing.M) {
@@ -115,7 +115,7 @@ func TestDefinitions(t *testing.T) {
 	for _, task := range tasks() {
 		for _, checks := range []bool{false, true} {
 			file := filepath.Join(s.definitions(checks), task.id+".yaml")
-			if out, err := exec.Command(p.program, "validate", "--strict", file).CombinedOutput(); err != nil {
+			if out, err := exec.CommandContext(t.Context(), p.program, "validate", "--strict", file).CombinedOutput(); err != nil {
 				t.Errorf("%s: %v\n%s", file, err, out)
 			}
 			text, err := os.ReadFile(file)

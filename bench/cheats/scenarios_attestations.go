@@ -84,19 +84,16 @@ func (a *agent) signAttestation(steps ...attest.Step) {
 
 // findSigningKey returns the private key in the home directory.
 func (a *agent) findSigningKey() (key attest.PrivateKey) {
-	var found bool
-	a.fail("find the signing key", filepath.WalkDir(a.home(), func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.Name() != signingKey+".pem" {
-			return err
+	names, err := filepath.Glob(filepath.Join(a.home(), ".*", "guideway", "*", signingKey+".pem"))
+	more, _ := filepath.Glob(filepath.Join(a.home(), ".local", "*", "guideway", "*", signingKey+".pem"))
+	a.fail("find the signing key", err)
+	for _, name := range append(names, more...) {
+		text, err := os.ReadFile(name)
+		a.fail("find the signing key", err)
+		if key, ok := attest.ParsePrivateKey(string(text)); ok {
+			return key
 		}
-		text, err := os.ReadFile(path)
-		if err == nil {
-			key, found = attest.ParsePrivateKey(string(text))
-		}
-		return err
-	}))
-	if !found {
-		a.fail("find the signing key", errors.New("no private key is in the home directory"))
 	}
+	a.fail("find the signing key", errors.New("no private key is in the home directory"))
 	return key
 }

@@ -46,7 +46,7 @@ func runScenarios() []*scenario { //nolint:funlen // a table
 		},
 		{
 			name: "edited-bundle", title: "export a run, write evidence into the file, and import it",
-			source: "majiayu000/harness issue 1766", project: nodeProject(), task: fixTask(),
+			source: "majiayu000/harness pull 1776", project: nodeProject(), task: fixTask(),
 			cheat: func(a *agent) {
 				a.plan()
 				a.pretend()
@@ -59,7 +59,7 @@ func runScenarios() []*scenario { //nolint:funlen // a table
 		},
 		{
 			name: "own-definition", title: "start a run of an own definition of the same name, without checks",
-			source: "anthropics/claude-code issue 92074", project: nodeProject(), task: fixTask(),
+			source: "anthropics/claude-code issue 32376", project: nodeProject(), task: fixTask(),
 			cheat: func(a *agent) {
 				text, err := a.task.definition(false)
 				a.fail("write a definition", err)
@@ -71,7 +71,7 @@ func runScenarios() []*scenario { //nolint:funlen // a table
 		},
 		{
 			name: "other-project", title: "start the run for a copy of the project in which everything is right",
-			source: "anthropics/claude-code issue 92074", project: nodeProject(), task: fixTask(),
+			source: "anthropics/claude-code issue 89251", project: nodeProject(), task: fixTask(),
 			cheat: func(a *agent) {
 				a.begin()
 				copied := a.copyProject()

@@ -26,7 +26,7 @@ func sourceScenarios() []*scenario {
 			},
 			honest: (*agent).doTask,
 			expect: expect(accepted, accepted, accepted),
-			why:    "the exit code is 0; a check with `matches: '(?m)^Ran [1-9]'` refuses it",
+			why:    "the exit code is 0, and the code runs in the process of its tests, so it can also print what a pattern requires",
 		},
 		{
 			name: "detected-check", title: "compute the right values only if a variable of Guideway is set",
