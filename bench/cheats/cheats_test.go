@@ -18,12 +18,16 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 )
 
+// programDir is the directory of the program, or "" if it was not built.
+var programDir string
+
 // buildProgram builds the program once, without optimization of its size.
 var buildProgram = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "guideway-cheats-")
 	if err != nil {
 		return "", err
 	}
+	programDir = dir
 	name := filepath.Join(dir, "guideway")
 	cmd := exec.Command("go", "build", "-o", name, "./cmd/guideway")
 	cmd.Dir, cmd.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0")
@@ -35,8 +39,8 @@ var buildProgram = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if name, err := buildProgram(); err == nil {
-		os.RemoveAll(filepath.Dir(name))
+	if programDir != "" {
+		_ = os.RemoveAll(programDir)
 	}
 	os.Exit(code)
 }

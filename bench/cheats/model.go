@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/cli/server"
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
@@ -47,7 +48,7 @@ func openModel(ctx context.Context, name string) (driver.SelectedModel, error) {
 	}
 	model, err := models.Model(driver.RunScope{}, machinedef.LevelBase, name)
 	if err != nil {
-		return model, fmt.Errorf("no model is configured: %w", err)
+		return model, fmt.Errorf("no model is configured: %w; to configure one: %s", err, guideway.ErrorFix(err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
