@@ -7,11 +7,11 @@ export type StepLabel = Schemas["StepLabel"];
 /** A check as it is shown: the answer at a gate has less of it than its event. */
 export type ShownCheck = Pick<CheckResult, "describe" | "passed" | "durationMs"> & Partial<CheckResult>;
 
-type Kind = "string" | "number" | "boolean" | "texts" | "workspace";
+type Kind = "string" | "number" | "boolean" | "texts" | "values" | "workspace";
 type Shape<T> = Record<keyof T, Kind>;
 
 const checkShape: Shape<CheckResult> = {
-  step: "string", key: "string", type: "string", name: "string", describe: "string", hash: "string", passed: "boolean", undefined: "boolean",
+  step: "string", key: "string", type: "string", name: "string", with: "values", describe: "string", hash: "string", passed: "boolean", undefined: "boolean",
   inconclusive: "boolean", issue: "string", argv: "texts", dir: "string", exitCode: "number", durationMs: "number", outputHash: "string", outputBytes: "number",
   head: "string", tail: "string", workspace: "workspace", instance: "string", killed: "number", reused: "boolean", sandboxed: "boolean",
 };
@@ -34,6 +34,7 @@ function hasShape<T>(v: unknown, shape: Shape<T>): boolean {
 
 function isOf(v: unknown, of: Kind): boolean {
   if (of === "texts") return Array.isArray(v) && v.every((text) => typeof text === "string");
+  if (of === "values") return isObject(v) && Object.values(v).every((text) => typeof text === "string");
   return of === "workspace" ? hasShape(v, workspaceShape) : typeof v === of;
 }
 
