@@ -324,8 +324,9 @@ func TestHTTP(t *testing.T) {
 	if got := outcome(r.run(rule("{{x}}", ""))); !strings.Contains(got, "is not a URL that may be requested") {
 		t.Errorf("a value that changes the host: %s", got)
 	}
-	elsewhere.Close()
-	if got := outcome(r.run(`{"type":"http","url":"` + elsewhere.URL + `"}`)); got != "failed: "+elsewhere.URL+" refused the connection" {
+	const nobody = "http://127.0.0.1:1" // a port that no other test may take
+	r.approve(`{"type":"http","url":"` + nobody + `"}`)
+	if got := outcome(r.run(`{"type":"http","url":"` + nobody + `"}`)); got != "failed: "+nobody+" refused the connection" {
 		t.Errorf("a port without a server: %s", got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
