@@ -62,6 +62,8 @@ func (s *Service) Answer(ctx context.Context, c Caller, r AnswerRequest) (*Answe
 		return nil, err
 	}
 	r.Answer.Note = toValidUTF8(r.Answer.Note)
+	checked := s.newCheckedCall(nil)
+	defer checked.end()
 	return retryOnConflict(ctx, func() (*Answer, error) {
 		h, rec, err := s.findByRef(ctx, c, r.Ref)
 		if err != nil {
@@ -71,7 +73,7 @@ func (s *Service) Answer(ctx context.Context, c Caller, r AnswerRequest) (*Answe
 			return nil, staleRefusal(rec, h.Token)
 		}
 		r.Handle = h.Token
-		return s.decideAndCommit(ctx, c, rec, "", s.newCheckedCall(nil), engine.Continue{Step: r.Step, Answer: &r.Answer, Person: c.Via.Person()})
+		return s.decideAndCommit(ctx, c, rec, "", checked, engine.Continue{Step: r.Step, Answer: &r.Answer, Person: c.Via.Person()})
 	})
 }
 

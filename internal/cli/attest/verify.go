@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/cli/app"
@@ -56,9 +54,6 @@ refused.`,
 	return cmd
 }
 
-// gitObject is the full id of a commit or a tree.
-var gitObject = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`) })
-
 func (o *verifyOptions) checkOptions() error {
 	switch {
 	case len(o.Keys) == 0:
@@ -67,7 +62,7 @@ func (o *verifyOptions) checkOptions() error {
 		return guideway.Errorf(guideway.CodeInvalid, "--definition and --definition-file exclude each other").WithFix("use one of them")
 	}
 	for flag, id := range map[string]string{"commit": o.Need.Commit, "tree": o.Need.Tree} {
-		if id != "" && !gitObject().MatchString(id) {
+		if id != "" && !attest.IsObjectID(id) {
 			return guideway.Errorf(guideway.CodeInvalid, "--%s %q is not the full id of a Git object", flag, id).WithFix(`--commit "$(git rev-parse HEAD)", or --tree "$(git rev-parse HEAD^{tree})"`)
 		}
 	}

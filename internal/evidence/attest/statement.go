@@ -270,10 +270,13 @@ func (s *Statement) encode() ([]byte, error) { return jsontext.Marshal(s) }
 // objectID is the form of the id of a Git object, with SHA-1 or SHA-256.
 var objectID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`) })
 
+// IsObjectID reports whether a text is the full id of a Git object.
+func IsObjectID(text string) bool { return objectID().MatchString(text) }
+
 // validate returns the contradiction in a statement, or "".
 func (s *Statement) validate() string {
 	p := &s.Predicate
-	if len(s.Subject) != 2 || !objectID().MatchString(s.Commit()) || !objectID().MatchString(s.Tree()) {
+	if len(s.Subject) != 2 || !IsObjectID(s.Commit()) || !IsObjectID(s.Tree()) {
 		return "the subject is not a commit and a tree"
 	}
 	if p.Run.ID == "" || p.Run.Events < 1 || p.Workflow.ID == "" || p.Workflow.Definition == "" {
