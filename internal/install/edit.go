@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/tailscale/hujson"
 )
 
 // SetMember returns a JSON document in which a path of keys has the value, which is JSON.
@@ -47,6 +49,84 @@ func RemoveMember(src []byte, path []string) (out []byte, found bool, err error)
 		return nil, false, readError(fmt.Errorf("%q occurs twice", last))
 	}
 	return d.removeMember(n, last), true, nil
+}
+
+// AddElement returns a JSON document in which the array at a path of keys has one more
+// element at its end, the value, which is JSON. It adds missing objects and a missing array.
+// All other bytes are unchanged.
+func AddElement(src []byte, path []string, value json.RawMessage) ([]byte, error) {
+	d, err := readJSON(src)
+	if err != nil {
+		return nil, readError(err)
+	}
+	n, err := d.findArray(path)
+	if err != nil {
+		return nil, readError(err)
+	}
+	if n == nil {
+		src, err = d.setValue(path, []any{value})
+	} else {
+		src = d.insertElement(n, value)
+	}
+	if err == nil {
+		_, err = readJSON(src)
+	}
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInternal, "the edit would break the file: %w", err)
+	}
+	return src, nil
+}
+
+// RemoveElements returns a JSON document without the elements of the array at a path of keys
+// for which match returns true, and the number of removed elements. match gets an element as
+// JSON without comments and trailing commas. An array that is then empty stays.
+func RemoveElements(src []byte, path []string, match func(json.RawMessage) bool) (out []byte, removed int, err error) {
+	for {
+		d, err := readJSON(src)
+		if err != nil {
+			return nil, 0, readError(err)
+		}
+		n, err := d.findArray(path)
+		if err != nil {
+			return nil, 0, readError(err)
+		}
+		if n == nil {
+			return src, removed, nil
+		}
+		plain := standardizeJSON(src)
+		i := slices.IndexFunc(childrenOf(n), func(c child) bool { return match(plain[c.value.StartOffset:c.value.EndOffset]) })
+		if i < 0 {
+			return src, removed, nil
+		}
+		src, removed = d.removeChild(n, i), removed+1
+	}
+}
+
+// findArray returns the array at a path of keys, or nil if it is missing.
+func (d *jsonDoc) findArray(path []string) (*hujson.Value, error) {
+	n := d.root
+	for i, key := range path {
+		if n == nil {
+			return nil, nil
+		}
+		if n.Value.Kind() != '{' {
+			return nil, d.kindError(n, path[i-1], "an object")
+		}
+		next, twice := findMember(n, key)
+		if twice {
+			return nil, fmt.Errorf("%q occurs twice", key)
+		}
+		n = next
+	}
+	if n != nil && n.Value.Kind() != '[' {
+		return nil, d.kindError(n, path[len(path)-1], "a list")
+	}
+	return n, nil
+}
+
+func (d *jsonDoc) kindError(n *hujson.Value, key, kind string) error {
+	line, column := lineAndColumn(d.src, n.StartOffset)
+	return &syntaxError{line, column, fmt.Sprintf("line %d: %q is not %s", line, key, kind)}
 }
 
 func readError(err error) error {

@@ -145,10 +145,33 @@ func getMember(v *hujson.Value, key string) *hujson.Value {
 	return found
 }
 
-// commaAfter returns the offset of the comma after a member, or -1.
-func commaAfter(members []hujson.ObjectMember, i int) int {
-	v := members[i].Value
-	if i == len(members)-1 && v.AfterExtra == nil { // hujson sets AfterExtra to nil if there is no trailing comma.
+// child is a member of an object or an element of an array. It starts at start, with the
+// name of the member.
+type child struct {
+	start int
+	value *hujson.Value
+}
+
+// childrenOf returns the members of an object or the elements of an array, or nil for
+// another value.
+func childrenOf(v *hujson.Value) []child {
+	var list []child
+	members := membersOf(v)
+	for i := range members {
+		list = append(list, child{members[i].Name.StartOffset, &members[i].Value})
+	}
+	if array, ok := v.Value.(*hujson.Array); ok {
+		for i := range array.Elements {
+			list = append(list, child{array.Elements[i].StartOffset, &array.Elements[i]})
+		}
+	}
+	return list
+}
+
+// commaAfter returns the offset of the comma after a child, or -1.
+func commaAfter(list []child, i int) int {
+	v := list[i].value
+	if i == len(list)-1 && v.AfterExtra == nil { // hujson sets AfterExtra to nil if there is no trailing comma.
 		return -1
 	}
 	return v.EndOffset + len(v.AfterExtra)

@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/tailscale/hujson"
 )
 
-// field is a member of an object to write. Its value is a string, a []string, a []field or
-// JSON.
+// field is a member of an object to write. Its value is a string, a bool, a []string, a
+// []any, a []field or JSON.
 type field struct {
 	key string
 	val any
@@ -74,10 +75,10 @@ func applyEdits(src []byte, edits ...edit) []byte {
 	return out.Bytes()
 }
 
-// isMultiline reports whether the members of an object are on separate lines.
+// isMultiline reports whether the children of an object or an array are on separate lines.
 func (d *jsonDoc) isMultiline(n *hujson.Value) bool {
-	if members := membersOf(n); len(members) > 0 {
-		return bytes.IndexByte(d.src[n.StartOffset:members[0].Name.StartOffset], '\n') >= 0
+	if list := childrenOf(n); len(list) > 0 {
+		return bytes.IndexByte(d.src[n.StartOffset:list[0].start], '\n') >= 0
 	}
 	return bytes.IndexByte(d.src[n.StartOffset:n.EndOffset], '\n') >= 0 ||
 		n == d.root || len(membersOf(d.root)) == 0 || d.isMultiline(d.root)
@@ -165,18 +166,30 @@ func (d *jsonDoc) createObject(fields []field) []byte {
 
 // insertMember adds a member at the end of an object.
 func (d *jsonDoc) insertMember(n *hujson.Value, f field) []byte {
+	return d.insertChild(n, func(multi bool, indent string) string {
+		return quoteJSON(f.key) + d.colon + d.renderValue(f.val, multi, indent)
+	})
+}
+
+// insertElement adds an element at the end of an array.
+func (d *jsonDoc) insertElement(n *hujson.Value, val any) []byte {
+	return d.insertChild(n, func(multi bool, indent string) string { return d.renderValue(val, multi, indent) })
+}
+
+// insertChild adds a child at the end of an object or an array. render returns its text.
+func (d *jsonDoc) insertChild(n *hujson.Value, render func(multi bool, indent string) string) []byte {
 	multi, outer := d.isMultiline(n), d.lineIndent(n.StartOffset)
 	indent := outer + d.unit
-	members := membersOf(n)
-	last, first := n.StartOffset+1, len(members) == 0
+	list := childrenOf(n)
+	last, first := n.StartOffset+1, len(list) == 0
 	comma := -1
 	if !first {
-		last, comma = members[len(members)-1].Value.EndOffset, commaAfter(members, len(members)-1)
+		last, comma = list[len(list)-1].value.EndOffset, commaAfter(list, len(list)-1)
 		if comma >= 0 {
 			last = comma + 1
 		}
 		if multi {
-			indent = d.lineIndent(members[0].Name.StartOffset)
+			indent = d.lineIndent(list[0].start)
 		}
 	}
 	at, lineComment := d.skipComments(last)
@@ -187,7 +200,7 @@ func (d *jsonDoc) insertMember(n *hujson.Value, f field) []byte {
 	case !first && d.colon != ":", at > last:
 		lead = " "
 	}
-	text := lead + quoteJSON(f.key) + d.colon + d.renderValue(f.val, multi, indent)
+	text := lead + render(multi, indent)
 	switch {
 	case first:
 		if multi && bytes.IndexByte(d.src[at:n.EndOffset], '\n') < 0 {
@@ -203,29 +216,35 @@ func (d *jsonDoc) insertMember(n *hujson.Value, f field) []byte {
 
 // removeMember returns the document without a member. It is the inverse of insertMember.
 func (d *jsonDoc) removeMember(n *hujson.Value, key string) []byte {
-	members := membersOf(n)
-	i := slices.IndexFunc(members, func(m hujson.ObjectMember) bool { return textOf(&m.Name) == key })
+	i := slices.IndexFunc(membersOf(n), func(m hujson.ObjectMember) bool { return textOf(&m.Name) == key })
 	if i < 0 {
 		return d.src
 	}
-	m, comma, edits := members[i], commaAfter(members, i), []edit(nil)
+	return d.removeChild(n, i)
+}
+
+// removeChild returns the document without a child of an object or an array. It is the
+// inverse of insertChild.
+func (d *jsonDoc) removeChild(n *hujson.Value, i int) []byte {
+	list := childrenOf(n)
+	c, comma, edits := list[i], commaAfter(list, i), []edit(nil)
 	before := n.StartOffset + 1
 	if i > 0 {
-		before = commaAfter(members, i-1) + 1
+		before = commaAfter(list, i-1) + 1
 		if comma < 0 {
 			edits = append(edits, edit{before - 1, before, ""})
 		}
 	}
 	start, lineComment := d.skipComments(before)
-	end := m.Value.EndOffset
+	end := c.value.EndOffset
 	if comma == end {
 		end++
 	}
 	if lineComment && len(newlineAt(d.src, end)) == 0 {
-		start = m.Name.StartOffset // the following text must not become part of the comment
+		start = c.start // the following text must not become part of the comment
 	}
 	edits = append(edits, edit{start, end, ""})
-	if comma > m.Value.EndOffset {
+	if comma > c.value.EndOffset {
 		edits = append(edits, edit{comma, comma + 1, ""})
 	}
 	return applyEdits(d.src, edits...)
@@ -255,12 +274,25 @@ func (d *jsonDoc) renderValue(val any, multi bool, indent string) string {
 		return d.renderJSON(v, multi, indent)
 	case string:
 		return quoteJSON(v)
+	case bool:
+		return strconv.FormatBool(v)
 	case []string:
 		parts := make([]string, len(v))
 		for i, s := range v {
 			parts[i] = quoteJSON(s)
 		}
 		return "[" + strings.Join(parts, sep) + "]"
+	case []any:
+		inner := indent
+		if multi {
+			inner += d.unit
+			sep, lead, tail = ","+d.newline+inner, d.newline+inner, d.newline+indent
+		}
+		parts := make([]string, len(v))
+		for i, each := range v {
+			parts[i] = d.renderValue(each, multi, inner)
+		}
+		return "[" + lead + strings.Join(parts, sep) + tail + "]"
 	case []field:
 		if len(v) == 0 {
 			return "{}"
