@@ -44,6 +44,13 @@ func (p *PhaseProgram) positionAt(s State) Position {
 	default:
 		pos = p.waitPosition(s, ph, phase)
 	}
+	pos.Tools = phase.Tools.Within(nil)
+	if ph.Part == PartLoops && ph.Index < len(phase.Loops) {
+		pos.Tools = phase.Loops[ph.Index].Tools.Within(pos.Tools)
+	}
+	if step != nil {
+		pos.Tools = step.Tools.Within(pos.Tools)
+	}
 	pos.Phase = &PhasePosition{ID: phase.ID, Number: ph.Phase, Of: len(p.Workflow.Phases)}
 	if p.isPhaseStart(ph, phase) {
 		pos.Phase.Title = phase.Name

@@ -7,6 +7,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // PositionKind is the kind of input that a run asks for.
@@ -50,6 +51,8 @@ type Position struct {
 	AskForFiles bool `json:"askForFiles,omitempty"`
 	// Loop is the loop and the round that the step belongs to.
 	Loop *LoopPosition `json:"loop,omitempty"`
+	// Tools restricts the tools of the agent at this position; nil restricts none.
+	Tools *toolpolicy.Policy `json:"tools,omitempty"`
 	// Message is the question of a gate, the reason why a run waits, or the note of the
 	// person who sent a step back. It also reports loops that maxIterations ended early.
 	Message string   `json:"message,omitempty"`
@@ -171,8 +174,22 @@ func (p *Program) Status(s State) Status {
 func (p *Program) PositionOf(s State) Position {
 	s = applyConsequences(p, s)
 	pos := p.positionAt(s)
+	pos.Tools = p.toolsAt(s, pos.ID)
 	pos.addRests(s)
 	return pos
+}
+
+// toolsAt returns the policy of the step or loop with an ID, within the policy of the loop
+// that runs.
+func (p *Program) toolsAt(s State, id string) *toolpolicy.Policy {
+	step := p.byID[id]
+	if step == nil {
+		return nil
+	}
+	if s.Frame == nil || step.Loop != nil {
+		return step.Tools.Within(nil)
+	}
+	return step.Tools.Within(p.items[s.Cursor].step.Tools)
 }
 
 // positionAt returns the position of a run that has no pending consequences.

@@ -107,6 +107,9 @@ func writePosition(b *answerText, pos *engine.Position, status engine.Status) {
 	}
 	writeText(&b.Builder, pos.Message)
 	writeList(&b.Builder, "Criteria:", pos.Criteria)
+	if tools := pos.Tools.String(); tools != "" {
+		fmt.Fprintf(b, "Tools: %s\n", tools)
+	}
 	writeOptions(b, pos)
 	writeNeeds(b, pos.Needs)
 	if pos.AskForFiles {

@@ -8,6 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/wildcard"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // linter reports legal but probably unintended parts of a machine.
@@ -26,6 +27,9 @@ func lintMachine(d *Definition, at shape.Place, files Files) []guideway.Diagnost
 	l.lintRoles(at.Key("roles"))
 	l.lintTransitions(at.Key("states"))
 	l.lintReachability(at.Key("states"))
+	for i := range l.d.States {
+		toolpolicy.Lint(&l.Report, at.Key("states").Index(i).Key("tools"), l.d.States[i].Tools, "state '"+l.d.States[i].Name+"'")
+	}
 	if !files.Alone {
 		l.lintToolPolicies(at.Key("tools"))
 	}

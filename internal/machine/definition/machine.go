@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/platform/lists"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // Machine is a valid agent machine. It is immutable.
@@ -136,6 +137,9 @@ type State struct {
 	Ask *Input
 	// Sub is the other machine that the state runs, or nil.
 	Sub *Sub
+	// Tools restricts the tools of the state's agent, in addition to its role; nil restricts
+	// none more.
+	Tools *toolpolicy.Policy
 }
 
 // DefaultRetries is the default number of retries of an agent's call.

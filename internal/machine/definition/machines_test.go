@@ -69,8 +69,8 @@ func TestAgreement(t *testing.T) {
 			}, code)
 		},
 		Values: append(shapetest.Numbers(0, -1, 1, 1.5, 2, 2.5, 1<<30, 1<<31), shapetest.Texts(
-			"", "x", "human", "any", "safe", "string", "user", "tool", "common_data.x", "10m", "a b", strings.Repeat("é", 64), strings.Repeat("é", 65), strings.Repeat("a", 129))...),
-		Keys:  []string{"extra", "input", "inputs", "name", "agent", "required"},
+			"/a~2", "/a~1b", "", "x", "human", "any", "safe", "string", "user", "tool", "common_data.x", "10m", "a b", strings.Repeat("é", 64), strings.Repeat("é", 65), strings.Repeat("a", 129))...),
+		Keys:  []string{"tools", "tool", "allow", "extra", "input", "inputs", "name", "agent", "required"},
 		Value: &doc.Node{Kind: doc.String, Text: "x"},
 	}
 	a.Check(t, shapetest.Load(t, "testdata/full.json"), 1500)

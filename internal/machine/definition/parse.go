@@ -6,6 +6,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // readMachine reads the root of a configuration.
@@ -181,7 +182,7 @@ func (p *parser) readAgent(at shape.Place) Agent {
 
 // readState reads one state.
 func (p *parser) readState(at shape.Place) State {
-	p.Object(at, "name", "agent", "pre_handler", "post_handler", "transition_handler", "error_handler", "max_retries", "next_state", "input", "sub_machine")
+	p.Object(at, "name", "agent", "pre_handler", "post_handler", "transition_handler", "error_handler", "max_retries", "next_state", "input", "sub_machine", "tools")
 	p.Require(at, "name")
 	s := State{
 		Name:       p.readName(at.Key("name")),
@@ -193,6 +194,7 @@ func (p *parser) readState(at shape.Place) State {
 		MaxRetries: p.readInteger(at.Key("max_retries"), 0, DefaultRetries),
 		Next:       p.readOptionalName(at.Key("next_state")),
 		Sub:        p.readSubMachine(at.Key("sub_machine")),
+		Tools:      toolpolicy.Read(&p.Report, at.Key("tools")),
 	}
 	switch in := at.Key("input"); {
 	case in.Node == nil || in.Node.Kind == doc.Null:

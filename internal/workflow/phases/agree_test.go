@@ -68,12 +68,12 @@ func kindAgreement(t *testing.T, kind phases.Kind) *shapetest.Agreement {
 			}, code) || strings.HasPrefix(code, "criterion-")
 		},
 		Values: shapetest.Texts(
-			"", "x", "simple", "and", "or", "not", "==", "exists", "forEach", "while", "doWhile", "until", "log", "message", "number", "integer",
+			"/a~2", "/a~1b", "", "x", "simple", "and", "or", "not", "==", "exists", "forEach", "while", "doWhile", "until", "log", "message", "number", "integer",
 			"1.0", "1.0.0", "01.2.3", "1.0.0-rc1", "v1.0.0", "1.0.0\n", "10-15m", "90", "1 hour", "1\thours", "2H", "2 weeks", "1-2-3h", "-5m", "5-m", "hour", "1-2 d",
 			"2026-01-22", "2026-01-22T10:00:00Z", "2026-01-22T10:00:00.5+01:00", "2026-01-22T10:00:00,5Z", "2026-1-22T10:00:00Z", "2026-02-30T10:00:00Z",
 			"2026-01-22T25:00:00Z", "2026-01-22t10:00:00z", "2026-01-22T10:00:00", "2026-01-22T1:00:00Z", "human", "running", "workflow_started", "check", "command", "git", "protect", "contains",
 		),
-		Keys:  []string{"extra", "type", "condition", "over", "value", "approval", "blocking", "defaultValue", "argv", "validationCriteria", "0", "1", "1-1", "01-1", "1-1-1", "description"},
+		Keys:  []string{"tools", "tool", "allow", "extra", "type", "condition", "over", "value", "approval", "blocking", "defaultValue", "argv", "validationCriteria", "0", "1", "1-1", "01-1", "1-1-1", "description"},
 		Value: &doc.Node{Kind: doc.String, Text: "simple"},
 	}
 }

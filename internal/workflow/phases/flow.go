@@ -7,6 +7,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // readCheckpoint parses a checkpoint.
@@ -96,7 +97,7 @@ func (p *parser) readTransition(at shape.Place) Transition {
 
 // readLoop parses a loop.
 func (p *parser) readLoop(at shape.Place) Loop {
-	p.Object(at, "id", "name", "type", "variable", "over", "condition", "maxIterations", "breakCondition", "steps", "phases")
+	p.Object(at, "id", "name", "type", "variable", "over", "condition", "maxIterations", "breakCondition", "tools", "steps", "phases")
 	p.Require(at, "id", "name", "type")
 	l := Loop{
 		ID:             p.readID(at.Key("id")),
@@ -107,6 +108,7 @@ func (p *parser) readLoop(at shape.Place) Loop {
 		Condition:      p.readCondition(at.Key("condition")),
 		MaxIterations:  p.readMaxIterations(at.Key("maxIterations")),
 		BreakCondition: p.readCondition(at.Key("breakCondition")),
+		Tools:          toolpolicy.Read(&p.Report, at.Key("tools")),
 		Steps:          readList(p, at.Key("steps"), "step", p.readStep),
 		Phases:         p.Texts(at.Key("phases"), 0, 0),
 	}

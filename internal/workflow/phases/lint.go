@@ -10,6 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/rules"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 	"github.com/guideway-dev/guideway/internal/workflow/template"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // The codes of the linter. Most diagnostics with these codes are warnings.
@@ -100,6 +101,7 @@ func (l *linter) lintPhase(at shape.Place, p *Phase) {
 		l.Warnf(at, CodeEmptyPhase, "add a step, or remove the phase", "Phase '%s' is empty.", p.ID)
 	}
 	l.lintGuide(at.Key("guide"), p.Guide)
+	toolpolicy.Lint(&l.Report, at.Key("tools"), p.Tools, "phase '"+p.ID+"'")
 	l.lintActions(at.Key("entryActions"), p.EntryActions, "an entry action of phase '"+p.ID+"'", false)
 	l.lintSteps(at.Key("steps"), p, p.Steps, "")
 	for i := range p.Loops {
@@ -119,6 +121,7 @@ func (l *linter) lintSteps(at shape.Place, p *Phase, steps []Step, loop string) 
 		one := at.Index(i)
 		l.lintCriteria(one.Key("validationCriteria"), &steps[i], loop)
 		l.lintGuide(one.Key("guide"), steps[i].Guide)
+		toolpolicy.Lint(&l.Report, one.Key("tools"), steps[i].Tools, "step '"+steps[i].ID+"'")
 		l.lintActions(one.Key("actions"), steps[i].Actions, "an action of step '"+steps[i].ID+"'", !p.Required || !steps[i].Required)
 	}
 }

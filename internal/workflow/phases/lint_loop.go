@@ -6,6 +6,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // longLoop is the number of rounds above which a limit is probably a mistake.
@@ -15,6 +16,7 @@ const longLoop = 1000
 func (l *linter) lintLoop(at shape.Place, p *Phase, loop *Loop) {
 	what := fmt.Sprintf("loop '%s'", loop.ID)
 	l.lintSteps(at.Key("steps"), p, loop.Steps, loop.Variable)
+	toolpolicy.Lint(&l.Report, at.Key("tools"), loop.Tools, what)
 	if len(loop.Steps) == 0 {
 		l.Warnf(at, CodeLoopEmpty, "add the steps of an iteration", "%s has no steps, so it ends immediately.", shape.Capital(what))
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // Parse checks a document against the phases dialect and parses it as a workflow. It
@@ -71,7 +72,7 @@ func typeNames() []string {
 // readPhase parses a phase.
 func (p *parser) readPhase(at shape.Place) Phase {
 	p.Object(at, "id", "name", "description", "required", "estimatedTime", "guide", "entryActions", "exitActions",
-		"steps", "checkpoints", "decisions", "loops", "transitions")
+		"steps", "checkpoints", "decisions", "loops", "transitions", "tools")
 	p.Require(at, "id", "name")
 	return Phase{
 		ID:            p.readID(at.Key("id")),
@@ -87,6 +88,7 @@ func (p *parser) readPhase(at shape.Place) Phase {
 		Decisions:     readList(p, at.Key("decisions"), "decision", p.readDecision),
 		Loops:         readList(p, at.Key("loops"), "loop", p.readLoop),
 		Transitions:   readList(p, at.Key("transitions"), "transition", p.readTransition),
+		Tools:         toolpolicy.Read(&p.Report, at.Key("tools")),
 		Source:        p.Source(at),
 	}
 }
@@ -146,7 +148,7 @@ func (p *parser) readAction(at shape.Place) Action {
 
 // readStep parses a step.
 func (p *parser) readStep(at shape.Place) Step {
-	p.Object(at, "id", "name", "description", "guide", "required", "validationCriteria", "actions")
+	p.Object(at, "id", "name", "description", "guide", "required", "validationCriteria", "tools", "actions")
 	p.Require(at, "id", "name")
 	return Step{
 		ID:          p.readID(at.Key("id")),
@@ -155,6 +157,7 @@ func (p *parser) readStep(at shape.Place) Step {
 		Guide:       p.readGuide(at.Key("guide")),
 		Required:    p.readFlag(at.Key("required"), true),
 		Criteria:    p.readCriteria(at.Key("validationCriteria")),
+		Tools:       toolpolicy.Read(&p.Report, at.Key("tools")),
 		Actions:     readList(p, at.Key("actions"), "action", p.readAction),
 	}
 }

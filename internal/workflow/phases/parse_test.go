@@ -14,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 	"github.com/guideway-dev/guideway/internal/workflow/shape/shapetest"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // parseText parses a text as a document of a kind.
@@ -245,12 +246,16 @@ func TestWorkflow(t *testing.T) {
 				ID: "write", Name: "Write the plan", Description: "Put it into `plan`.", Required: true, Guide: &phases.Guide{Path: "https://example.com/guide"},
 				Actions: []phases.Action{{Action: phases.ActionValidate, Message: "Read it once more."}},
 			},
-			{ID: "polish", Name: "Polish it"},
+			{ID: "polish", Name: "Polish it", Tools: &toolpolicy.Policy{
+				Allow: []toolpolicy.Rule{{Tool: "Edit"}, {Tool: "github__*"}},
+				Deny:  []toolpolicy.Rule{{Tool: "Bash", Arguments: map[string]string{"command": "git push*", "/env/0": "*"}}},
+				Hold:  []toolpolicy.Rule{{Tool: "*", Annotations: map[string]bool{"destructive": true, "readOnly": false}}},
+			}},
 		},
 		Loops: []phases.Loop{
 			{
 				ID: "tasks", Name: "Task by task", Type: phases.LoopForEach, Variable: "task", Over: "plan.tasks", MaxIterations: 20,
-				BreakCondition: simple("task.last", expr.Exists, nil), Steps: []phases.Step{{ID: "do", Name: "Do the task", Required: true}},
+				BreakCondition: simple("task.last", expr.Exists, nil), Tools: &toolpolicy.Policy{Hold: []toolpolicy.Rule{{Tool: "Bash"}}}, Steps: []phases.Step{{ID: "do", Name: "Do the task", Required: true}},
 			},
 			{
 				ID: "retry", Name: "Until it works", Type: phases.LoopWhile, MaxIterations: phases.DefaultMaxIterations,

@@ -13,6 +13,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // DefaultMaxIterations limits a loop without a limit.
@@ -81,6 +82,9 @@ type Phase struct {
 	Decisions     []Decision
 	Loops         []Loop
 	Transitions   []Transition
+	// Tools restricts the tools of the agent during the phase; nil restricts none. It is an
+	// extension of the original dialect.
+	Tools *toolpolicy.Policy
 	// Source is the part of the document with the phase, as canonical JSON.
 	Source string
 }
@@ -98,7 +102,10 @@ type Step struct {
 	// Criteria are the rules on the output of the step; nil without any. They are an
 	// extension of the original dialect.
 	Criteria *criteria.Criterion
-	Actions  []Action
+	// Tools restricts the tools of the agent during the step, in addition to the phase and
+	// the loop.
+	Tools   *toolpolicy.Policy
+	Actions []Action
 }
 
 // Guide refers to a text with instructions.
@@ -247,7 +254,9 @@ type Loop struct {
 	MaxIterations int
 	// BreakCondition ends the loop if it holds; it may be nil.
 	BreakCondition *expr.Expr
-	Steps          []Step
+	// Tools restricts the tools of the agent during the loop, in addition to the phase.
+	Tools *toolpolicy.Policy
+	Steps []Step
 	// Phases are ids of phases. The original schema has them without a meaning, and the
 	// engine ignores them.
 	Phases []string

@@ -7,6 +7,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/rules"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // The codes of the linter. Most diagnostics with these codes are warnings.
@@ -129,6 +130,7 @@ func (l *linter) lintStep(at shape.Place, step *Step, s scope) {
 	l.lintCriteria(at.Key("validationCriteria"), step, s)
 	l.lintTemplates(at, step, s)
 	l.lintFunctionUses(at, step, s)
+	toolpolicy.Lint(&l.Report, at.Key("tools"), step.Tools, stepSubject(step))
 	if s.loop != nil && runeCount(step.Prompt) > longPrompt {
 		l.Warnf(at.Key("prompt"), CodeBodyPromptLong, "move text that is the same in every round to a step before the loop",
 			"The prompt of step '%s' has %d characters and is read again in every round of loop '%s'.", step.ID, runeCount(step.Prompt), s.loop.ID)

@@ -6,6 +6,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // Parse validates and reads a document of the steps dialect. It returns all errors in
@@ -127,6 +128,7 @@ func (p *parser) readStep(at shape.Place, hint string) Step {
 	p.Closed(at, hint, []string{
 		"id", "title", "prompt", "agentRole", "guidance", "askForFiles", "hasValidation", "requireConfirmation", "approval",
 		"runCondition", "validationCriteria", "functionDefinitions", "functionCalls", "functionReferences",
+		"tools",
 	})
 	p.Require(at, "id", "title", "prompt")
 	confirm, person := p.readConfirmation(at)
@@ -145,6 +147,7 @@ func (p *parser) readStep(at shape.Place, hint string) Step {
 		Functions:     p.readFunctions(at.Key("functionDefinitions")),
 		Calls:         p.readCalls(at.Key("functionCalls")),
 		References:    p.readReferences(at.Key("functionReferences")),
+		Tools:         toolpolicy.Read(&p.Report, at.Key("tools")),
 		Source: Source{
 			Confirm:   p.Source(at.Key("requireConfirmation")),
 			Condition: p.Source(at.Key("runCondition")),

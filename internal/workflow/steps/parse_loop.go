@@ -8,6 +8,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	exprpkg "github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // maxRounds is the maximum of maxIterations and of a literal count.
@@ -16,7 +17,7 @@ const maxRounds = 1000
 // readLoopStep reads a loop.
 func (p *parser) readLoopStep(at shape.Place) Step {
 	p.Closed(at, "a loop does not support this property: set it on a step of its body", []string{
-		"id", "type", "title", "prompt", "loop", "body", "functionDefinitions", "requireConfirmation", "approval", "runCondition",
+		"id", "type", "title", "prompt", "loop", "body", "functionDefinitions", "requireConfirmation", "approval", "runCondition", "tools",
 	})
 	p.Require(at, "id", "title", "loop", "body")
 	p.checkLoopType(at)
@@ -31,6 +32,7 @@ func (p *parser) readLoopStep(at shape.Place) Step {
 		Confirm:      confirm,
 		Person:       person,
 		RunCondition: p.readCondition(at.Key("runCondition")),
+		Tools:        toolpolicy.Read(&p.Report, at.Key("tools")),
 		Loop:         loop,
 		Source: Source{
 			Loop:      p.Source(at),

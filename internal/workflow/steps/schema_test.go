@@ -43,11 +43,11 @@ func stepsAgreement(t *testing.T) *shapetest.Agreement {
 		},
 		Beyond: beyondSchema,
 		Values: append(shapetest.Numbers(99, 256, 600, 1000, 1000.5, 1001), shapetest.Texts(
-			"check", "command", "file", "git", "http", "tool", "protect",
+			"/a~2", "/a~1b", "check", "command", "file", "git", "http", "tool", "protect",
 			"", "x", "ab", "abc", "A b", "a_b", "loop", "while", "until", "for", "forEach", "1.0", "1.0.0", "01.0.0", "1.0.0-01", "1.0.0-a..b", "1.0.0+", "name()", "ends\n",
 			strings.Repeat("é", 9), strings.Repeat("é", 10), strings.Repeat("a", 64), strings.Repeat("é", 128), strings.Repeat("é", 256), strings.Repeat("é", 257), strings.Repeat("😀", 8192), strings.Repeat("😀", 8193),
 		)...),
-		Keys:  []string{"extra", "type", "loop", "body", "and", "not", "prompt", "condition", "argv", "path", "clean", "result"},
+		Keys:  []string{"tools", "tool", "allow", "extra", "type", "loop", "body", "and", "not", "prompt", "condition", "argv", "path", "clean", "result"},
 		Value: &doc.Node{Kind: doc.String, Text: "loop"},
 	}
 }
@@ -116,7 +116,7 @@ func TestSeedSchemaAgrees(t *testing.T) {
 		}
 		check("unchanged")
 		a.Each(root, mutationCount(file), func(what string, mutate func() func()) {
-			if strings.Contains(what, "/condition") || strings.Contains(what, "with prompt") {
+			if strings.Contains(what, "/condition") || strings.Contains(what, "with prompt") || strings.Contains(what, "with tools") {
 				return
 			}
 			undo := mutate()
@@ -127,10 +127,10 @@ func TestSeedSchemaAgrees(t *testing.T) {
 }
 
 // withoutOurs removes what only Guideway's schema accepts from a document: approvals,
-// context rules, checks and four operators.
+// context rules, tools, checks and four operators.
 func withoutOurs(root *doc.Node) {
 	shapetest.Walk(root, "", func(n *doc.Node, _ doc.Pointer) {
-		n.Members = slices.DeleteFunc(n.Members, func(m doc.Member) bool { return m.Key == "approval" || m.Key == "contextRules" })
+		n.Members = slices.DeleteFunc(n.Members, func(m doc.Member) bool { return m.Key == "approval" || m.Key == "contextRules" || m.Key == "tools" })
 		n.Items = slices.DeleteFunc(n.Items, func(item *doc.Node) bool {
 			if hasCheck(item) {
 				return true

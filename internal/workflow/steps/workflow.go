@@ -6,6 +6,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // Workflow is a parsed step workflow. It is immutable once parsed.
@@ -50,6 +51,9 @@ type Step struct {
 	Functions  []Function
 	Calls      []FunctionCall
 	References []string
+	// Tools restricts the tools of the agent during the step, or during all steps of a loop;
+	// nil restricts none. It is an extension of WorkRail's format.
+	Tools *toolpolicy.Policy
 	// Loop is set if the step is a loop.
 	Loop *Loop
 	// Source contains parts of the step as JSON, for callers.

@@ -4,6 +4,7 @@
 package toolpolicy
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -12,7 +13,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/wildcard"
 )
 
-// Policy restricts the calls of tools. The zero value allows every call.
+// Policy restricts the calls of tools. The zero value allows every call, and so does a nil
+// policy.
 type Policy struct {
 	// Allow lists the allowed calls. All calls are allowed if it is nil, and none if it is
 	// empty.
@@ -21,6 +23,8 @@ type Policy struct {
 	Deny []Rule `json:"deny,omitempty"`
 	// Hold lists calls that wait for the approval of a person.
 	Hold []Rule `json:"hold,omitempty"`
+	// Outer is the policy of the enclosing loop or phase, which applies too, or nil.
+	Outer *Policy `json:"outer,omitempty"`
 }
 
 // Rule describes calls. A call matches if it matches every member that is set.
@@ -58,11 +62,20 @@ const (
 )
 
 // Decide returns the verdict on a call and the rule that led to it. The rule is nil if the
-// call is allowed, or denied because Allow does not contain it.
+// call is allowed, or denied because Allow does not contain it. The strictest verdict of the
+// policy and its outer policies applies.
 func (p *Policy) Decide(c Call) (Verdict, *Rule) {
-	if p == nil {
-		return Allowed, nil
+	verdict, rule := Allowed, (*Rule)(nil)
+	for ; p != nil; p = p.Outer {
+		if v, r := p.decideAlone(c); v > verdict {
+			verdict, rule = v, r
+		}
 	}
+	return verdict, rule
+}
+
+// decideAlone is like Decide without the outer policies.
+func (p *Policy) decideAlone(c Call) (Verdict, *Rule) {
 	if r := find(p.Deny, c); r != nil {
 		return Denied, r
 	}
@@ -77,7 +90,23 @@ func (p *Policy) Decide(c Call) (Verdict, *Rule) {
 
 // IsZero reports whether the policy allows every call.
 func (p *Policy) IsZero() bool {
-	return p == nil || p.Allow == nil && len(p.Deny)+len(p.Hold) == 0
+	return p == nil || p.Allow == nil && len(p.Deny)+len(p.Hold) == 0 && p.Outer.IsZero()
+}
+
+// Within returns the policy with an outer policy. It does not change p, whose own outer
+// policy must be nil. It returns nil if both allow every call.
+func (p *Policy) Within(outer *Policy) *Policy {
+	switch {
+	case p.IsZero() && outer.IsZero():
+		return nil
+	case p.IsZero():
+		return outer
+	case outer.IsZero():
+		return p
+	}
+	inner := *p
+	inner.Outer = outer
+	return &inner
 }
 
 // find returns the first rule that matches a call, or nil.
@@ -124,16 +153,13 @@ func argument(arguments json.RawMessage, at string) (string, bool) {
 			return "", false
 		}
 	}
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text, true
+	var text *string
+	if json.Unmarshal(raw, &text) == nil && text != nil {
+		return *text, true
 	}
-	var value any
-	if json.Unmarshal(raw, &value) != nil {
-		return "", false
-	}
-	compact, err := json.Marshal(value)
-	return string(compact), err == nil
+	var compact bytes.Buffer
+	err := json.Compact(&compact, raw)
+	return compact.String(), err == nil
 }
 
 // member returns the member of an object, or the item of a list with the index.

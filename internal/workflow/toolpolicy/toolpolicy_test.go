@@ -2,6 +2,7 @@ package toolpolicy_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
@@ -29,6 +30,8 @@ func TestDecide(t *testing.T) {
 		"argument by pointer":            {`{"deny":[{"tool":"*","arguments":{"/a/0/b~1c":"1"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"a":[{"b/c": 1}]}`)}, toolpolicy.Denied},
 		"missing argument":               {`{"deny":[{"tool":"*","arguments":{"command":"*"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{}`)}, toolpolicy.Allowed},
 		"index out of range":             {`{"deny":[{"tool":"*","arguments":{"/a/1":"*"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"a":[1]}`)}, toolpolicy.Allowed},
+		"null is not the empty text":     {`{"deny":[{"tool":"*","arguments":{"a":"null"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"a":null}`)}, toolpolicy.Denied},
+		"a large number is not rounded":  {`{"deny":[{"tool":"*","arguments":{"a":"12345678901234567890"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"a":12345678901234567890}`)}, toolpolicy.Denied},
 		"value that is not text":         {`{"deny":[{"tool":"*","arguments":{"a":"{\"b\":true}"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"a": { "b" : true }}`)}, toolpolicy.Denied},
 		"all members of a rule must fit": {`{"deny":[{"tool":"Bash","arguments":{"a":"1","b":"2"}}]}`, toolpolicy.Call{Tool: "Bash", Arguments: json.RawMessage(`{"a":"1","b":"3"}`)}, toolpolicy.Allowed},
 	} {
@@ -38,6 +41,76 @@ func TestDecide(t *testing.T) {
 		}
 		if got, _ := p.Decide(tt.call); got != tt.want {
 			t.Errorf("%s: verdict %d, want %d", name, got, tt.want)
+		}
+	}
+}
+
+// TestWithin checks that a policy and its outer policies apply together, and that the
+// strictest verdict names the rule.
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	inner := &toolpolicy.Policy{Allow: []toolpolicy.Rule{{Tool: "a*"}}, Hold: []toolpolicy.Rule{{Tool: "ab"}}}
+	outer := &toolpolicy.Policy{Allow: []toolpolicy.Rule{{Tool: "*b"}}, Deny: []toolpolicy.Rule{{Tool: "aab"}}}
+	both := inner.Within(outer)
+	for tool, want := range map[string]string{"ab": "1 ab", "acb": "0 -", "ac": "2 -", "cb": "2 -", "aab": "2 aab"} {
+		v, rule := both.Decide(toolpolicy.Call{Tool: tool})
+		got := fmt.Sprint(int(v), " -")
+		if rule != nil {
+			got = fmt.Sprint(int(v), " ", rule)
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", tool, got, want)
+		}
+	}
+	if inner.Outer != nil {
+		t.Error("Within changed its receiver")
+	}
+	if got := both.String(); got != "only a*; after approval ab; only *b; never aab" {
+		t.Error(got)
+	}
+	var none *toolpolicy.Policy
+	if none.Within(&toolpolicy.Policy{}) != nil || none.Within(outer) != outer || inner.Within(none) != inner || none.String() != "" {
+		t.Error("a policy that restricts nothing is not left out")
+	}
+	if got := (&toolpolicy.Policy{Allow: []toolpolicy.Rule{}}).String(); got != "none" {
+		t.Error(got)
+	}
+}
+
+// TestDecideAll checks that the strictest scope decides.
+func TestDecideAll(t *testing.T) {
+	t.Parallel()
+	scopes := []toolpolicy.Scope{
+		{Run: "r1"},
+		{Run: "r2", Policy: &toolpolicy.Policy{Hold: []toolpolicy.Rule{{Tool: "*"}}}},
+		{Run: "r3", Policy: &toolpolicy.Policy{Allow: []toolpolicy.Rule{{Tool: "x"}}}},
+	}
+	for tool, want := range map[string]string{"x": "r2", "y": "r3"} {
+		if got := toolpolicy.DecideAll(scopes, toolpolicy.Call{Tool: tool}); got.Scope == nil || got.Scope.Run != want {
+			t.Errorf("%s: %+v", tool, got)
+		}
+	}
+	if got := toolpolicy.DecideAll(scopes[:1], toolpolicy.Call{Tool: "x"}); got != (toolpolicy.Decision{}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestJSON checks that a policy survives encoding, and that a misspelled member of a rule is
+// an error.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	const text = `{"allow":["a",{"tool":"b","annotations":{"readOnly":true}}],"hold":["c"],"outer":{"allow":[]}}`
+	var p toolpolicy.Policy
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(p)
+	if err != nil || string(again) != text {
+		t.Errorf("%s, %v", again, err)
+	}
+	for _, bad := range []string{`{"deny":[{"tol":"x"}]}`, `{"deny":[5]}`} {
+		if json.Unmarshal([]byte(bad), &p) == nil {
+			t.Errorf("%s is accepted", bad)
 		}
 	}
 }
