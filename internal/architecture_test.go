@@ -51,7 +51,7 @@ func layers() []layer {
 		// Services have state: definitions, runs, connections to other servers.
 		{"services", []string{
 			"internal/catalog", "internal/contexts", "internal/contexts/checkpoint", "internal/evidence/execute", "internal/gateway", "internal/gateway/requestlog",
-			"internal/gateway/upstream", "internal/hooks/admin", "internal/machine/crashtest", "internal/machine/driver", "internal/run",
+			"internal/gateway/upstream", "internal/hooks/admin", "internal/machine/crashtest", "internal/machine/driver", "internal/notice", "internal/run",
 			"internal/session", "internal/store",
 		}},
 		// Surfaces serve clients with a protocol.
@@ -92,6 +92,7 @@ func exceptions() map[string][]string {
 		// The events of machine runs are stored in the run store, with the same kind of
 		// chain.
 		"internal/machine/driver": {"internal/run"},
+		"internal/notice":         {"internal/run"},
 	}
 }
 

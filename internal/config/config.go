@@ -56,6 +56,8 @@ type Config struct {
 	// Models maps a level of roles (base, smart, fast), or a name that roles use, to a
 	// language model.
 	Models map[string]Model
+	// Notices are the receivers of notices, by name.
+	Notices map[string]Receiver
 	// Sources are repositories and registries of definitions, lowest precedence first.
 	// Sources that a variable defines may have no name yet.
 	Sources []Source

@@ -232,7 +232,7 @@ func escapePointer(key string) string {
 }
 
 // namedObjects returns the keys of objects whose members have names of the user's choice.
-func namedObjects() []string { return []string{"upstreams", "models", "sources"} }
+func namedObjects() []string { return []string{"upstreams", "models", "notices", "sources"} }
 
 // readMember reads the value of one key.
 func (f *fileReader) readMember(prefix, key, pointer string, keyAt, valueAt int) {
@@ -246,6 +246,9 @@ func (f *fileReader) readMember(prefix, key, pointer string, keyAt, valueAt int)
 		return
 	case "models":
 		f.readModels(valueAt)
+		return
+	case "notices":
+		f.readNotices(valueAt)
 		return
 	case "sources":
 		f.readSources(valueAt)

@@ -18,6 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
+	"github.com/guideway-dev/guideway/internal/notice"
 	"github.com/guideway-dev/guideway/internal/platform/memtrim"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
@@ -44,6 +45,7 @@ type Surface struct {
 	Tools     *LazyTools
 	Server    *mcpserver.Server
 	dashboard *dashboard
+	notices   *notice.Sender
 	// registry adds /registry to the handler.
 	registry bool
 }
@@ -94,6 +96,7 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 		return nil, err
 	}
 	s.maintenance.Start()
+	s.notices = startNotices(s)
 	s.memory = memtrim.Start(memtrim.Options{Pack: cat.Pack})
 	return s, nil
 }
@@ -114,6 +117,7 @@ func (s *Surface) Close() {
 
 // closeServices closes the services that are open.
 func (s *Surface) closeServices() {
+	s.notices.Close()
 	if s.Machines != nil {
 		s.Machines.closeService()
 	}

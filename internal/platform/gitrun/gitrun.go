@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/guideway-dev/guideway/internal/platform/procsession"
 )
 
 // maxMemory is the maximum memory of git, if the system supports it.
@@ -110,8 +112,8 @@ func (p Program) Run(ctx context.Context, input io.Reader, read func(out *bufio.
 	cmd.Stdin = input
 	var messages head
 	cmd.Stderr = &messages
-	ownSession(cmd)
-	cmd.Cancel = func() error { return killSession(cmd) }
+	procsession.Own(cmd)
+	cmd.Cancel = func() error { return procsession.Kill(cmd) }
 	cmd.WaitDelay = 2 * time.Second
 	out, err := cmd.StdoutPipe()
 	if err != nil {

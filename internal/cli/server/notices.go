@@ -1,0 +1,69 @@
+package server
+
+import (
+	"context"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/notice"
+)
+
+// startNotices starts the delivery of notices, or returns nil if there are no receivers. It
+// reads the journals in the background, so that no call waits for it.
+func startNotices(s *Surface) *notice.Sender {
+	log := s.app.Logger(s.cfg)
+	var receivers []notice.Receiver
+	for _, name := range app.NoticeReceivers(s.cfg) {
+		r, err := s.app.NoticeReceiver(s.cfg, name)
+		if err != nil {
+			log.Error("a receiver of notices is not used", "receiver", name, "error", err, "fix", guideway.ErrorFix(err))
+			continue
+		}
+		receivers = append(receivers, r)
+	}
+	if len(receivers) == 0 {
+		return nil
+	}
+	return notice.Start(notice.Options{
+		Receivers: receivers, Dir: app.NoticesDir(s.cfg), Log: log,
+		Sources: []notice.Source{
+			&notice.JournalSource{SourceName: "runs", Describe: notice.DescribeRun, Open: s.openRunFeed},
+			&notice.JournalSource{SourceName: "machines", Describe: notice.DescribeMachineRun, Open: s.Machines.openFeed},
+		},
+		Address: func(ctx context.Context) string {
+			address, ok := FindLiveServer(ctx, s.cfg)
+			if !ok {
+				return ""
+			}
+			return "http://" + address
+		},
+	})
+}
+
+// openRunFeed returns the journal of runs, or nil if there is none yet.
+func (s *Surface) openRunFeed(ctx context.Context) (notice.Journal, error) {
+	if !app.HasStore(s.cfg) {
+		return nil, nil //nolint:nilnil // no journal is not an error
+	}
+	opened, err := s.store.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return opened.JournalStore, nil
+}
+
+// openFeed returns the journal of machine runs, or nil if there is none yet.
+func (l *lazyMachines) openFeed(ctx context.Context) (notice.Journal, error) {
+	if !app.HasStore(MachineConfig(l.cfg)) {
+		return nil, nil //nolint:nilnil // no journal is not an error
+	}
+	if _, err := l.openService(ctx); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.store == nil {
+		return nil, context.Canceled
+	}
+	return l.store.journal, nil
+}

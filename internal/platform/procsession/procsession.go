@@ -1,0 +1,3 @@
+// Package procsession starts commands in sessions of their own, so that all processes of a
+// command can be killed.
+package procsession
