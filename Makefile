@@ -83,4 +83,4 @@ ci: ## run the required stages of the continuous integration
 	.ci/run
 
 clean: ## remove builds and installed packages
-	rm -rf bin conformance/node_modules conformance/out
+	rm -rf bin conformance/node_modules conformance/clients/node_modules conformance/out

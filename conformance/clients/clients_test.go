@@ -1,0 +1,115 @@
+//go:build unix
+
+package clients
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/guideway-dev/guideway/internal/install"
+)
+
+// modulesVariable is the directory of the installed npm packages. The tests of the
+// programs are skipped without it.
+const modulesVariable = "GUIDEWAY_TEST_CLIENTS"
+
+// upload is a workflow with a criterion, a step and a gate that only a person opens.
+const upload = `{"id": "upload", "name": "Upload", "description": "A change with a plan and a release.", "version": "1.0.0", "steps": [
+	{"id": "plan", "title": "Plan", "prompt": "Write the plan.",
+		"validationCriteria": [{"type": "contains", "value": "Plan:", "message": "Begin with Plan:."}]},
+	{"id": "build", "title": "Build", "prompt": "Build it, and test it."},
+	{"id": "ship", "title": "Ship", "prompt": "Ship it.", "requireConfirmation": true, "approval": "human"}]}`
+
+// secretWords are the passphrase of the person.
+const secretWords = "four words of one person"
+
+// eachClient runs a test for each client, or skips it without the programs.
+func eachClient(t *testing.T, run func(r *rig)) {
+	t.Helper()
+	modules := os.Getenv(modulesVariable)
+	if modules == "" {
+		t.Skipf("%s does not name the directory of the packages; conformance/clients/run installs them", modulesVariable)
+	}
+	for _, c := range programs() {
+		t.Run(c.name, func(t *testing.T) {
+			if program := c.command(&rig{modules: modules})[0]; !isFile(program) {
+				t.Skipf("%s has no program for this platform: %s", c.module, program)
+			}
+			run(newRig(t, modules, c))
+		})
+	}
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// install configures the client with guideway install, or with its entry if guideway
+// install does not know it.
+func (r *rig) install() {
+	r.Helper()
+	if _, err := install.Find(r.client.name); err == nil {
+		r.runCommand(r.guideway, "install", r.client.name)
+		return
+	}
+	for name, text := range r.client.entry {
+		r.write(name, text)
+	}
+}
+
+// Each client lists the workflows, starts a run, hands in an output that is refused and
+// one that is accepted, and waits at a gate that a person opens at a terminal. Its model
+// receives the handle, the reason of the refusal and the command for the person.
+func TestRunInClients(t *testing.T) {
+	eachClient(t, func(r *rig) {
+		r.write(filepath.Join("project", ".guideway", "workflows", "upload.json"), upload)
+		approve := func() {
+			r.person("runs approve --set-passphrase", secretWords, secretWords)
+			r.person("runs approve "+r.model.last(`r_[0-9a-z]{23}`), secretWords, "1")
+		}
+		r.work([]step{
+			{name: "list", tool: "workflow_list", arguments: `{}`},
+			{name: "start", tool: "workflow_start", arguments: `{"workflowId": "upload", "goal": "upload files again"}`},
+			{name: "refusal", tool: "workflow_continue", arguments: `{"handle": "HANDLE", "output": "did it"}`},
+			{name: "step", tool: "workflow_continue", arguments: `{"handle": "HANDLE", "output": "Plan: count, then upload.", "context": {"files": 3}}`},
+			{name: "ship", tool: "workflow_continue", arguments: `{"handle": "HANDLE", "output": "built and tested"}`},
+			{name: "gate", tool: "workflow_continue", arguments: `{"handle": "HANDLE", "output": "shipped to all"}`},
+			{name: "closed", tool: "workflow_continue", arguments: `{"handle": "HANDLE"}`},
+			{name: "end", tool: "workflow_status", arguments: `{"runId": "RUN"}`, before: approve},
+		}, r.install)
+		runID := r.model.last(`r_[0-9a-z]{23}`)
+		for name, words := range map[string][]string{
+			"list":    {"upload"},
+			"start":   {runID, "h_", "Write the plan."},
+			"refusal": {"Begin with Plan:.", "h_"},
+			"step":    {"Build it, and test it.", "h_"},
+			"ship":    {"Ship it.", "h_"},
+			"gate":    {"guideway runs approve " + runID},
+			"closed":  {"guideway runs approve " + runID},
+			"end":     {"completed"},
+		} {
+			for _, want := range words {
+				if text := r.model.text(name); !strings.Contains(text, want) {
+					r.Errorf("the model does not receive %q at %s: %s", want, name, text)
+				}
+			}
+		}
+		r.printBytes("list", "start", "refusal", "step", "gate", "end")
+	})
+}
+
+// printBytes prints the number of bytes that the model received at each step.
+func (r *rig) printBytes(steps ...string) {
+	sum := 0
+	var cells []string
+	for _, name := range steps {
+		n := len(r.model.text(name))
+		sum += n
+		cells = append(cells, name+" "+strconv.Itoa(n))
+	}
+	r.Logf("%s: bytes to the model: %s, sum %d; %d searches for tools", r.client.name, strings.Join(cells, ", "), sum, r.model.searches)
+}
