@@ -77,6 +77,8 @@ func (d *hookProject) environment() []string {
 type sdkClient struct {
 	*mcp.ClientSession
 	t *testing.T
+	// name describes the connection in messages.
+	name string
 
 	mu      sync.Mutex
 	events  []string
@@ -101,7 +103,9 @@ func (c *sdkClient) waitWorking(done <-chan string) {
 	select {
 	case <-c.working:
 	case got := <-done:
-		c.t.Fatalf("the call ended without progress: %s", got)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.t.Fatalf("%s: the call ended without progress: %s; the notifications were %q", c.name, got, c.events)
 	}
 }
 
@@ -115,7 +119,7 @@ func (c *sdkClient) hasEvent(event string) bool {
 // connect.
 func (d *hookProject) connectVersion(s *serverProcess, version string, bridged bool) *sdkClient {
 	d.Helper()
-	c := &sdkClient{t: d.T, working: make(chan struct{}, 1)}
+	c := &sdkClient{t: d.T, name: version + " bridged " + strconv.FormatBool(bridged), working: make(chan struct{}, 1)}
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"ok": "yes"}}, nil
@@ -192,7 +196,7 @@ func TestServeAndConnect(t *testing.T) {
 		for _, bridged := range []bool{false, true} {
 			c := d.connectVersion(s, version, bridged)
 			all = append(all, c)
-			name := version + " bridged " + strconv.FormatBool(bridged)
+			name := c.name
 			tools, err := c.ListTools(t.Context(), nil)
 			if err != nil || !slices.ContainsFunc(tools.Tools, func(tool *mcp.Tool) bool { return tool.Name == "one__params" }) {
 				t.Fatalf("%s: the tools are %v, %v", name, tools, err)
