@@ -12,6 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // Request is a client's request to an upstream, with parsed params.
@@ -29,6 +30,9 @@ type Request struct {
 	// Header holds the HTTP headers of the request, which must match its body. If nil, they
 	// are not compared.
 	Header http.Header
+	// Scopes are the policies that apply to the call instead of those of the client's open
+	// runs; nil means the latter.
+	Scopes []toolpolicy.Scope
 
 	// trace, if set, replaces the client's trace context.
 	trace Trace
@@ -84,6 +88,10 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 			return c.finishResult(toolError(guideway.ErrorCode(err), err.Error(), guideway.ErrorFix(err)))
 		}
 	}
+	if err := g.refuseByPolicy(ctx, c, t, &r); err != nil {
+		o.setRefused(err.Error())
+		return g.toolAnswer(c, t, nil, err)
+	}
 	var result json.RawMessage
 	var err error
 	if g.hooksApply(methodCall, t.member, t.original) {
@@ -110,6 +118,13 @@ func approveFix(m *member) string {
 // sendTool sends a call to the tool to. called is the tool that the client named; to is the
 // same tool or a different tool of the same upstream.
 func (g *Gateway) sendTool(ctx context.Context, c *Client, called, to *tool, r Request) (json.RawMessage, error) {
+	hold, err := g.checkPolicy(to, r)
+	if err == nil && hold != "" {
+		err = guideway.Errorf(guideway.CodeRefused, "the call needs the approval of a person: %s", hold).WithFix("ask the user to make the call themselves")
+	}
+	if err != nil {
+		return nil, err
+	}
 	return g.send(ctx, c, route{method: methodCall, member: to.member, original: to.original, shown: called.name, headers: to.headers}, r)
 }
 
@@ -117,11 +132,14 @@ func (g *Gateway) sendTool(ctx context.Context, c *Client, called, to *tool, r R
 // errors and the errors of a cancelled call unchanged.
 func (g *Gateway) toolAnswer(c *Client, t *tool, result json.RawMessage, err error) (json.RawMessage, error) {
 	var failure *jsonrpc.Error
+	var denied *policyError
 	switch {
 	case err == nil:
 		return result, nil
 	case errors.As(err, &failure):
 		return nil, failure
+	case errors.As(err, &denied):
+		return c.finishResult(denied.result())
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return nil, err
 	}

@@ -18,6 +18,8 @@ type Client struct {
 	// session.
 	Session   string
 	Principal guideway.Principal
+	// connection is the client's connection; nil for a modern client over HTTP.
+	connection *mcp.ServerSession
 	// Holder is the ID of the client's named token; empty for the token of the token file.
 	Holder string
 	// Modern reports whether the request uses the modern protocol.

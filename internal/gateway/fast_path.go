@@ -131,6 +131,7 @@ func answerTo(id, result json.RawMessage, err error) [][]byte {
 // fastClient returns the client of a message, or nil if the SDK must handle the message.
 func (g *Gateway) fastClient(ctx context.Context, session *mcp.ServerSession, header http.Header, r Request) *Client {
 	c := newClient(ctx, header)
+	c.connection = session
 	var has map[string]json.RawMessage
 	if r.Meta != nil {
 		var err error

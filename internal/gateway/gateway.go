@@ -22,6 +22,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // Entry is the configuration of one upstream.
@@ -81,6 +82,10 @@ type Options struct {
 	ListTime time.Duration
 	// Hooks runs before and after calls and lists of tools; may be nil.
 	Hooks Hooks
+	// Policies knows the policies of the clients' runs; may be nil. Tools is the policy of all
+	// calls, nil if it restricts none.
+	Policies Policies
+	Tools    *toolpolicy.Policy
 	// Observer observes every request; may be nil.
 	Observer Observer
 	// Key signs the request state that clients return. It is required, at least 32 bytes
@@ -110,6 +115,7 @@ type Gateway struct {
 	// clientPerMinute and lazy are current settings; see Settings.
 	clientPerMinute atomic.Int64
 	lazy            atomic.Bool
+	tools           atomic.Pointer[toolpolicy.Policy]
 
 	mu      sync.Mutex
 	members []*member
@@ -162,7 +168,7 @@ func New(opts Options) (*Gateway, error) {
 	}
 	g.life, g.end = context.WithCancel(context.Background())
 	if err := g.Configure(Settings{
-		Upstreams: opts.Upstreams, Lazy: opts.Lazy, Project: opts.Project, ClientPerMinute: opts.ClientPerMinute,
+		Upstreams: opts.Upstreams, Lazy: opts.Lazy, Project: opts.Project, ClientPerMinute: opts.ClientPerMinute, Tools: opts.Tools,
 	}); err != nil {
 		return nil, err
 	}
@@ -175,6 +181,7 @@ type Settings struct {
 	Lazy            bool
 	Project         string
 	ClientPerMinute int
+	Tools           *toolpolicy.Policy
 }
 
 // Configure applies new settings. If one upstream is invalid, nothing changes. An upstream
@@ -188,6 +195,7 @@ func (g *Gateway) Configure(s Settings) error {
 	}
 	g.lazy.Store(s.Lazy)
 	g.clientPerMinute.Store(int64(s.ClientPerMinute))
+	g.tools.Store(s.Tools)
 	g.mu.Lock()
 	if g.closed {
 		g.mu.Unlock()
@@ -441,12 +449,12 @@ func (m *member) knownToAny() *upstream.Catalog {
 
 // toolError returns the tool error for a call that the gateway refuses. A model can read
 // it.
-func toolError(code guideway.Code, message, fix string) json.RawMessage {
+func toolError(code guideway.Code, message, fix string, more ...jsonrpc.Member) json.RawMessage {
 	said := []jsonrpc.Member{{Key: "code", Value: jsonrpc.Text(string(code))}, {Key: "error", Value: jsonrpc.Text(message)}}
 	if fix != "" {
 		said = append(said, jsonrpc.Member{Key: "fix", Value: jsonrpc.Text(fix)})
 	}
-	return toolResult(jsonrpc.Object(said...), jsonrpc.Member{Key: "isError", Value: json.RawMessage("true")})
+	return toolResult(jsonrpc.Object(append(said, more...)...), jsonrpc.Member{Key: "isError", Value: json.RawMessage("true")})
 }
 
 // toolResult returns the result of a tool with an object as text and as structured content.

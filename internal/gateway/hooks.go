@@ -29,6 +29,9 @@ type HookCall struct {
 	Before string
 	Client guideway.Principal
 	Params json.RawMessage
+	// Run and Step are the open run of the client that it used last, and its current step.
+	// They are empty without an open run, and for other methods than tools/call.
+	Run, Step string
 }
 
 const (
@@ -93,10 +96,14 @@ func hookCall(c *Client, t *tool, before string, r Request) HookCall {
 	if r.Arguments != nil {
 		members = append(members, jsonrpc.Member{Key: "arguments", Value: r.Arguments})
 	}
-	return HookCall{
+	call := HookCall{
 		Method: methodCall, Upstream: t.member.Name(), Tool: t.original, Before: before,
 		Client: c.Principal, Params: jsonrpc.Object(members...),
 	}
+	if len(r.Scopes) > 0 {
+		call.Run, call.Step = r.Scopes[0].Run, r.Scopes[0].Step
+	}
+	return call
 }
 
 // afterHooks reads the call that hooks return. A member that cannot be forwarded is an

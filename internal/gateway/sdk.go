@@ -92,7 +92,7 @@ func (d *downstream) clientOf(ctx context.Context, req request) (*Client, error)
 		return nil, errors.New("the request has no session")
 	}
 	c := newClient(ctx, headerOf(req))
-	c.receiver = session
+	c.receiver, c.connection = session, ConnectionOf(req)
 	c.Modern = req.ProtocolVersion() >= upstream.ModernVersion
 	c.Notify = func(ctx context.Context, method string, params json.RawMessage) {
 		sendNotification(ctx, session, method, params)

@@ -57,6 +57,9 @@ func (r *runTools) continueTool() *tool {
 			request.Progress = progressOf(ctx, c.req)
 			a, err := r.runs.Continue(ctx, c.caller, request)
 			if err != nil {
+				if refusal, ok := run.AsRefusal(err); ok {
+					r.open.noteUse(ctx, c.req, c.caller, refusal.RunID)
+				}
 				return nil, r.addGateOptions(ctx, c.req, c.caller, request.Handle, withGiven(err, c.arguments))
 			}
 			return r.newAnswer(ctx, c.req, a), nil

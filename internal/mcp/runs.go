@@ -21,6 +21,8 @@ type runTools struct {
 	catalog Catalog
 	// memory describes the runs' contexts; answers omit the descriptions if it is nil.
 	memory *contexts.Service
+	// open records which runs a client uses; it may be nil.
+	open *OpenRuns
 }
 
 func (r *runTools) listTools() []*tool {
@@ -82,6 +84,9 @@ type runAnswer struct {
 
 // newAnswer makes an answer for the client of req.
 func (r *runTools) newAnswer(ctx context.Context, req *mcp.CallToolRequest, a *run.Answer) runAnswer {
+	if c, err := callerFrom(ctx); err == nil {
+		r.open.noteUse(ctx, req, c, a.RunID)
+	}
 	out := r.newBareAnswer(ctx, req, a)
 	if r.memory != nil {
 		out.Notice = r.memory.Notice(a.RunID)
@@ -274,6 +279,9 @@ func (r *runTools) resumeTool() *tool {
 			found, err := r.runs.Resume(ctx, c.caller, request)
 			if err != nil {
 				return nil, err
+			}
+			if len(found) == 1 {
+				r.open.noteUse(ctx, c.req, c.caller, found[0].RunID)
 			}
 			out := newCandidateAnswer(found)
 			if len(found) == 0 {

@@ -61,6 +61,8 @@ type Options struct {
 	Toolsets []string
 	// Runs is the service of the toolset "runs".
 	Runs *run.Service
+	// OpenRuns records which runs a client uses; it may be nil.
+	OpenRuns *OpenRuns
 	// Sessions is the service of the toolset "sessions".
 	Sessions *session.Service
 	// Memory is the service of the toolset "context". Answers about runs include a summary
@@ -225,7 +227,7 @@ func (s *Server) toolsByToolset(opts Options) map[string][]*tool {
 		all[ToolsetSteps] = (&stepTools{catalog: opts.Catalog, runs: s.runs != nil, memory: opts.Memory}).listTools()
 	}
 	if s.runs != nil {
-		all[ToolsetRuns] = (&runTools{runs: s.runs, places: projects{opts.Project}, forms: newForms(opts.Now), live: opts.LiveDashboard, catalog: s.catalog, memory: opts.Memory}).listTools()
+		all[ToolsetRuns] = (&runTools{runs: s.runs, places: projects{opts.Project}, forms: newForms(opts.Now), live: opts.LiveDashboard, catalog: s.catalog, memory: opts.Memory, open: opts.OpenRuns}).listTools()
 	}
 	if s.sessions != nil {
 		all[ToolsetSessions] = (&sessionTools{

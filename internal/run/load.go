@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/guideway-dev/guideway"
@@ -42,10 +43,12 @@ func (r Record) identityOf() runIdentity { return runIdentity{r.User, r.Workflow
 type program struct {
 	engine.Flow
 	text string
+	// hasTools reports whether a step may restrict tools.
+	hasTools bool
 }
 
 func compileProgram(d *workflowpkg.Definition) *program {
-	p := &program{text: d.Canonical}
+	p := &program{text: d.Canonical, hasTools: strings.Contains(d.Canonical, `"tools":`)}
 	if d.Phases != nil {
 		p.Flow = engine.CompilePhases(d.Phases)
 	} else {

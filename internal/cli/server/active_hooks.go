@@ -160,10 +160,11 @@ func (h *ActiveHooks) Around(ctx context.Context, call gateway.HookCall, send fu
 		return send(ctx, call.Params)
 	}
 	began := time.Now()
-	out := h.engine.Run(ctx, p, hookengine.Request{
-		Params:   call.Params,
-		Metadata: hookengine.Metadata{ClientID: call.Client.Client, ClientName: call.Client.Client, ServerID: call.Upstream, ServerName: call.Upstream},
-	}, hookengine.CallerFunc(func(ctx context.Context, c hookengine.Call) (json.RawMessage, error) {
+	metadata := hookengine.Metadata{ClientID: call.Client.Client, ClientName: call.Client.Client, ServerID: call.Upstream, ServerName: call.Upstream}
+	if call.Run != "" {
+		metadata.Run = &hookengine.RunMetadata{ID: call.Run, Step: call.Step}
+	}
+	out := h.engine.Run(ctx, p, hookengine.Request{Params: call.Params, Metadata: metadata}, hookengine.CallerFunc(func(ctx context.Context, c hookengine.Call) (json.RawMessage, error) {
 		return send(ctx, c.Params)
 	}))
 	noteGraph(ctx, p, out, began)

@@ -9,6 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/evidence/execute"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // checkTools calls the tools of upstreams for checks. A call is made as the user of this
@@ -46,7 +47,9 @@ func (t *checkTools) CallTool(ctx context.Context, name string, arguments map[st
 	if err != nil {
 		return execute.ToolResult{}, guideway.Errorf(guideway.CodeInternal, "write the arguments of a tool: %w", err)
 	}
-	raw, err := upstreams.Gateway.Call(ctx, client, gateway.Request{Name: name, Arguments: text})
+	raw, err := upstreams.Gateway.Call(ctx, client, gateway.Request{
+		Name: name, Arguments: text, Scopes: []toolpolicy.Scope{}, // the policy of a step is for its agent
+	})
 	if err != nil {
 		return execute.ToolResult{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	engine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // MachineTools implements driver.Tools: the tools of upstreams, called through the gateway
@@ -243,7 +244,7 @@ func (m *MachineTools) Call(ctx context.Context, f driver.RunScope, c engine.Too
 	if err != nil {
 		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
 	}
-	result, fate, err := m.gateway.Do(ctx, client, gateway.Request{Name: name, Arguments: json.RawMessage(c.Arguments), Meta: meta})
+	result, fate, err := m.gateway.Do(ctx, client, gateway.Request{Name: name, Arguments: json.RawMessage(c.Arguments), Meta: meta, Scopes: stateScopes(f)})
 	switch {
 	case err == nil:
 		return toolResult(result), nil
@@ -253,6 +254,12 @@ func (m *MachineTools) Call(ctx context.Context, f driver.RunScope, c engine.Too
 		return engine.ToolResult{Content: err.Error(), Error: true}, nil
 	}
 	return engine.ToolResult{}, err
+}
+
+// stateScopes returns the policy of the state of a machine run. It applies instead of the
+// policies of the guided runs of the user.
+func stateScopes(f driver.RunScope) []toolpolicy.Scope {
+	return []toolpolicy.Scope{{Run: f.Run, Workflow: f.Machine, Step: f.State, Policy: f.Policy}}
 }
 
 // toolResult converts the result of a tool to the text for a model.

@@ -78,12 +78,13 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 		return nil, err
 	}
 	s.recording = NewRequestObserver(a, cfg)
-	if s.Upstreams, err = openUpstreams(a, cfg, cat, s.scripts, s.recording); err != nil {
+	open := mcpserver.NewOpenRuns(s.store.Runs, a.Host.CurrentTime)
+	if s.Upstreams, err = openUpstreams(a, cfg, cat, s.scripts, s.recording, open); err != nil {
 		return nil, err
 	}
 	opts := mcpserver.Options{
 		Catalog: cat, Version: app.Version(), Toolsets: cfg.Toolsets, Logger: a.Logger(cfg),
-		Runs: s.store.Runs, Project: project, Memory: s.contexts,
+		Runs: s.store.Runs, OpenRuns: open, Project: project, Memory: s.contexts,
 		Sessions: session.New(session.Options{Store: app.LazyStore{Store: s.store}}), Dashboard: s.dashboard.pageURL, LiveDashboard: s.dashboard.livePageURL,
 		Upstreams: s.Upstreams.asToolset(), Now: a.Host.CurrentTime,
 	}

@@ -125,7 +125,7 @@ func (s *approvals) Change(ctx context.Context, edit func(approval.Records) (app
 
 // openUpstreams returns the gateway, or nil if neither clients nor machine agents can use
 // it. It follows changes of the configuration, the approvals and the catalog.
-func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, rec *RequestObserver) (*Upstreams, error) {
+func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, rec *RequestObserver, policies gateway.Policies) (*Upstreams, error) {
 	offered := slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway)
 	if !offered && len(cfg.Upstreams) == 0 && !slices.Contains(cfg.Toolsets, mcpserver.ToolsetMachines) {
 		return nil, nil
@@ -145,7 +145,7 @@ func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *s
 	u.Gateway, err = gateway.New(gateway.Options{
 		Upstreams: s.Upstreams, Upstream: opts, Lazy: s.Lazy, Project: s.Project,
 		Pins: NewPinStore(a, cfg), ClientPerMinute: s.ClientPerMinute,
-		Hooks: u.hooks, Observer: rec, Key: key, Logger: u.Logger,
+		Policies: policies, Hooks: u.hooks, Observer: rec, Key: key, Logger: u.Logger,
 	})
 	if err != nil {
 		u.closeHooks()

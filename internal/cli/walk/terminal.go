@@ -93,6 +93,9 @@ func (t *Terminal) showStep(pos engine.Position) {
 		t.PrintText("  ", f.Definition)
 	}
 	t.PrintList("The output must meet", pos.Criteria)
+	if tools := pos.Tools.String(); tools != "" {
+		t.PrintList("The tools of the agent", []string{tools})
+	}
 	if t.ReadOnly {
 		return
 	}

@@ -178,6 +178,7 @@ func TestConditions(t *testing.T) {
 		`{"type": "simple", "variable": "request.params.arguments.PATH", "operator": "exists"}`:                hookdef.False,
 		`{"type": "simple", "variable": "request.method", "operator": "==", "value": "tools/call"}`:            hookdef.True,
 		`{"type": "simple", "variable": "metadata.serverName", "operator": "==", "value": "files"}`:            hookdef.True,
+		`{"type": "simple", "variable": "metadata.run.step", "operator": "==", "value": "plan"}`:               hookdef.True,
 		`{"type": "simple", "variable": "variables.flag", "operator": "==", "value": true}`:                    hookdef.True,
 		`{"type": "simple", "variable": "response.content.length", "operator": "==", "value": 1}`:              hookdef.True,
 		`{"type": "simple", "variable": "response.content.0.text", "operator": "==", "value": "other"}`:        hookdef.False,

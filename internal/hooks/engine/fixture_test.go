@@ -194,7 +194,7 @@ const params = `{"name":"read","arguments":{"path":"/tmp/a","big":12345678901234
 func (r *fixture) runRequest() *hookengine.Outcome {
 	r.Helper()
 	return r.engine.Run(r.Context(), r.program, hookengine.Request{
-		Params: json.RawMessage(params), Metadata: hookengine.Metadata{ClientID: "client", ServerName: "files"},
+		Params: json.RawMessage(params), Metadata: hookengine.Metadata{ClientID: "client", ServerName: "files", Run: &hookengine.RunMetadata{ID: "r_1", Step: "plan"}},
 	}, r.server)
 }
 

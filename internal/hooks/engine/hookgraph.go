@@ -131,6 +131,14 @@ type Metadata struct {
 	ClientName string `json:"clientName,omitempty"`
 	ServerID   string `json:"serverId,omitempty"`
 	ServerName string `json:"serverName,omitempty"`
+	// Run is the run of the client that it used last, or nil without an open run.
+	Run *RunMetadata `json:"run,omitempty"`
+}
+
+// RunMetadata is an open run with its current step.
+type RunMetadata struct {
+	ID   string `json:"id"`
+	Step string `json:"step"`
 }
 
 // Request is one request to run a graph on.

@@ -185,6 +185,7 @@ func TestOriginal5Context(t *testing.T) {
 		}},
 		"metadata": map[string]any{
 			"clientId": "client", "serverName": "files", "workflowId": "graph", "nodeId": "a", "startTime": 1_700_000_000_123.0,
+			"run":    map[string]any{"id": "r_1", "step": "plan"}, // not in the original
 			"shared": map[string]any{},
 		},
 		"variables": map[string]any{},

@@ -32,6 +32,8 @@ interface HookMetadata {
   /** The upstream that receives the request. */
   serverId?: string;
   serverName?: string;
+  /** For tools/call: the open run of the client that it used last, with its current step or state. */
+  run?: { id: string; step: string };
   /** The running graph and node. */
   workflowId: string;
   nodeId: string;

@@ -22,6 +22,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 	"github.com/guideway-dev/guideway/internal/platform/shortid"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // Machines loads the definition of a run when it starts. Afterwards the run uses the copy
@@ -79,6 +80,10 @@ func (e *HandlerError) Error() string { return e.Message }
 type RunScope struct {
 	// User owns the run; Run and Machine name it.
 	User, Run, Machine string
+	// State is the current state, and Policy restricts the tools of its agent; nil restricts
+	// none.
+	State  string
+	Policy *toolpolicy.Policy
 	// Demo is the machine whose bundled recording answers instead of models, or "".
 	Demo string
 	// Allow is StartRequest.Allow; nil allows all.

@@ -1,10 +1,20 @@
 package toolpolicy
 
+import "fmt"
+
 // Scope is the policy of the current step of a run. The zero value but for Policy is the
 // policy of calls without a run.
 type Scope struct {
 	Run, Workflow, Step string
 	Policy              *Policy
+}
+
+// String names the scope in a message.
+func (s *Scope) String() string {
+	if s.Run == "" {
+		return "the configuration"
+	}
+	return fmt.Sprintf("step %q of run %s (%s)", s.Step, s.Run, s.Workflow)
 }
 
 // Decision is the verdict on a call with the scope and the rule that led to it. Both are nil

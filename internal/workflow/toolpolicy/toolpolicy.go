@@ -4,13 +4,8 @@
 package toolpolicy
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
-	"strconv"
-	"strings"
-
-	"github.com/guideway-dev/guideway/internal/platform/wildcard"
 )
 
 // Policy restricts the calls of tools. The zero value allows every call, and so does a nil
@@ -32,7 +27,8 @@ type Rule struct {
 	// Tool is the name of the tool, in which * matches any text.
 	Tool string `json:"tool"`
 	// Annotations are hints of the tool: readOnly, destructive, idempotent, openWorld. A
-	// hint that the tool does not declare has the default of the protocol.
+	// hint that the tool does not declare has the default of the protocol; a tool that is
+	// readOnly is not destructive.
 	Annotations map[string]bool `json:"annotations,omitempty"`
 	// Arguments are patterns of arguments by JSON pointer or name. A text is compared as it
 	// is, another value in compact JSON. A missing argument matches nothing.
@@ -74,15 +70,16 @@ func (p *Policy) Decide(c Call) (Verdict, *Rule) {
 	return verdict, rule
 }
 
-// decideAlone is like Decide without the outer policies.
+// decideAlone is like Decide without the outer policies. A call that may match a rule,
+// depending on how the tool reads its arguments, is denied or held by it, but not allowed.
 func (p *Policy) decideAlone(c Call) (Verdict, *Rule) {
-	if r := find(p.Deny, c); r != nil {
+	if r := find(p.Deny, c, possible); r != nil {
 		return Denied, r
 	}
-	if p.Allow != nil && find(p.Allow, c) == nil {
+	if p.Allow != nil && find(p.Allow, c, certain) == nil {
 		return Denied, nil
 	}
-	if r := find(p.Hold, c); r != nil {
+	if r := find(p.Hold, c, possible); r != nil {
 		return Held, r
 	}
 	return Allowed, nil
@@ -109,73 +106,11 @@ func (p *Policy) Within(outer *Policy) *Policy {
 	return &inner
 }
 
-// find returns the first rule that matches a call, or nil.
-func find(rules []Rule, c Call) *Rule {
-	i := slices.IndexFunc(rules, func(r Rule) bool { return r.matches(c) })
+// find returns the first rule that matches a call with at least a certainty, or nil.
+func find(rules []Rule, c Call, least certainty) *Rule {
+	i := slices.IndexFunc(rules, func(r Rule) bool { return r.match(c) >= least })
 	if i < 0 {
 		return nil
 	}
 	return &rules[i]
-}
-
-// matches reports whether the call is one that the rule describes.
-func (r *Rule) matches(c Call) bool {
-	if !wildcard.Match(r.Tool, c.Tool) {
-		return false
-	}
-	for name, want := range r.Annotations {
-		got, declared := c.Annotations[name]
-		if !declared {
-			got = Annotations[name]
-		}
-		if got != want {
-			return false
-		}
-	}
-	for at, pattern := range r.Arguments {
-		text, ok := argument(c.Arguments, at)
-		if !ok || !wildcard.Match(pattern, text) {
-			return false
-		}
-	}
-	return true
-}
-
-// argument returns the argument at a JSON pointer or with a name, as text.
-func argument(arguments json.RawMessage, at string) (string, bool) {
-	if !strings.HasPrefix(at, "/") {
-		at = "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(at)
-	}
-	raw := arguments
-	for token := range strings.SplitSeq(at[1:], "/") {
-		var ok bool
-		if raw, ok = member(raw, strings.NewReplacer("~1", "/", "~0", "~").Replace(token)); !ok {
-			return "", false
-		}
-	}
-	var text *string
-	if json.Unmarshal(raw, &text) == nil && text != nil {
-		return *text, true
-	}
-	var compact bytes.Buffer
-	err := json.Compact(&compact, raw)
-	return compact.String(), err == nil
-}
-
-// member returns the member of an object, or the item of a list with the index.
-func member(raw json.RawMessage, name string) (json.RawMessage, bool) {
-	var object map[string]json.RawMessage
-	if json.Unmarshal(raw, &object) == nil {
-		value, ok := object[name]
-		return value, ok
-	}
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil {
-		return nil, false
-	}
-	i, err := strconv.Atoi(name)
-	if err != nil || i < 0 || i >= len(list) {
-		return nil, false
-	}
-	return list[i], true
 }

@@ -12,7 +12,7 @@ test("scripts are offered what the declarations have", () => {
   expect(names()).toEqual(["context", "console", "sleep", "audit", "mapStrings", "structuredClone", "sha256", "base64", "atob", "btoa", "queueMicrotask", "TextEncoder", "TextDecoder"]);
   expect(names("context")).toEqual(["request", "response", "metadata", "variables"]);
   expect(names("context", "request")).toEqual(["method", "params"]);
-  expect(names("context", "metadata")).toEqual(["clientId", "clientName", "serverId", "serverName", "workflowId", "nodeId", "startTime", "duration", "error", "shared"]);
+  expect(names("context", "metadata")).toEqual(["clientId", "clientName", "serverId", "serverName", "run", "workflowId", "nodeId", "startTime", "duration", "error", "shared"]);
   expect(names("context", "metadata", "error")).toEqual(["code", "message"]);
   expect(names("console")).toEqual(["log", "info", "warn", "error", "debug"]);
   expect(names("base64")).toEqual(["encode", "decode", "bytes"]);

@@ -1,0 +1,134 @@
+package toolpolicy
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/platform/wildcard"
+)
+
+// certainty is the certainty with which a rule matches a call. A call matches with the
+// certainty possible if readers of its arguments disagree: an object has a member twice, or
+// a member whose name differs from that in the rule only in case. Some tools read the first
+// of two members, others the last, and some ignore case.
+type certainty int
+
+const (
+	never certainty = iota
+	possible
+	certain
+)
+
+var errNotObject = errors.New("the value is not an object")
+
+// match returns the certainty with which the rule matches a call.
+func (r *Rule) match(c Call) certainty {
+	if !wildcard.Match(r.Tool, c.Tool) {
+		return never
+	}
+	for name, want := range r.Annotations {
+		got, declared := c.Annotations[name]
+		if !declared {
+			got = Annotations[name] && (name != "destructive" || !c.Annotations["readOnly"])
+		}
+		if got != want {
+			return never
+		}
+	}
+	least := certain
+	for at, pattern := range r.Arguments {
+		least = min(least, matchArgument(c.Arguments, at, pattern))
+	}
+	return least
+}
+
+// matchArgument returns the certainty with which the argument at a JSON pointer or with a
+// name matches a pattern.
+func matchArgument(arguments json.RawMessage, at, pattern string) certainty {
+	if !strings.HasPrefix(at, "/") {
+		at = "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(at)
+	}
+	values, exact := []json.RawMessage{arguments}, true
+	for token := range strings.SplitSeq(at[1:], "/") {
+		var next []json.RawMessage
+		for _, value := range values {
+			found, same := membersOf(value, strings.NewReplacer("~1", "/", "~0", "~").Replace(token))
+			next, exact = append(next, found...), exact && same
+		}
+		values = next
+	}
+	best := never
+	for _, value := range values {
+		text, unique := textOf(value)
+		if wildcard.Match(pattern, text) {
+			best = certain
+		}
+		exact = exact && unique
+	}
+	if best == certain && !exact {
+		return possible
+	}
+	return best
+}
+
+// membersOf returns the members of an object that a reader may find by a name, or the item
+// of a list with the index. exact reports whether all readers find the same.
+func membersOf(raw json.RawMessage, name string) (values []json.RawMessage, exact bool) {
+	exact = true
+	count := 0
+	err := visitMembers(raw, func(key string, value json.RawMessage) {
+		if strings.EqualFold(key, name) {
+			values, exact = append(values, value), exact && key == name
+			count++
+		}
+	})
+	if err == nil {
+		return values, exact && count <= 1
+	}
+	var list []json.RawMessage
+	i, err := strconv.Atoi(name)
+	if json.Unmarshal(raw, &list) != nil || err != nil || i < 0 || i >= len(list) {
+		return nil, true
+	}
+	return list[i : i+1], true
+}
+
+// visitMembers calls visit with each member of an object, also if two have the same name. It
+// returns an error if the value is not an object.
+func visitMembers(raw json.RawMessage, visit func(key string, value json.RawMessage)) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return errNotObject
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return err
+		}
+		name, _ := key.(string)
+		visit(name, value)
+	}
+	return nil
+}
+
+// textOf returns a value as patterns compare it: a text as it is, another value in compact
+// JSON. unique reports whether no object in it has a member twice.
+func textOf(raw json.RawMessage) (text string, unique bool) {
+	var s *string
+	if json.Unmarshal(raw, &s) == nil && s != nil {
+		return *s, true
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, raw) != nil {
+		return "", false
+	}
+	return compact.String(), jsonrpc.CheckUnique(raw) == nil
+}
