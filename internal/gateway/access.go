@@ -38,15 +38,16 @@ func (a *access) allowsUpstream(m *member) bool {
 // allowsTool reports whether a tool may be used.
 func (a *access) allowsTool(t *tool) bool {
 	return a.allowsUpstream(t.member) || slices.ContainsFunc(a.Tools, func(pattern string) bool {
-		ok, err := path.Match(pattern, t.name)
-		return ok && err == nil
+		// A pattern with wildcards does not match the hash of an advertised name by chance.
+		ok, err := path.Match(pattern, t.full)
+		return ok && err == nil || pattern == t.name
 	})
 }
 
 // mayAllow reports whether any part of an upstream could be allowed, before its tools are
 // known.
 func (a *access) mayAllow(m *member) bool {
-	prefix := m.namePrefix()
+	prefix := m.shortPrefix()
 	return a.allowsUpstream(m) || slices.ContainsFunc(a.Tools, func(pattern string) bool {
 		plain := pattern
 		if at := strings.IndexAny(pattern, `*?[\`); at >= 0 {

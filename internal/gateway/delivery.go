@@ -11,18 +11,26 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
+// CallableTool is a tool that a client may call.
+type CallableTool struct {
+	// Name is the full name, and Advertised the name that clients see, at most 49 bytes.
+	Name, Advertised string
+	// Definition is the tool as clients see it.
+	Definition json.RawMessage
+}
+
 // CallableTools returns the tools that a client may call, after the list hooks, even if the
 // client itself is offered tool search only. It serves agents of this server, which choose
 // tools by name.
-func (g *Gateway) CallableTools(ctx context.Context, c *Client) []json.RawMessage {
-	var out []json.RawMessage
+func (g *Gateway) CallableTools(ctx context.Context, c *Client) []CallableTool {
+	var out []CallableTool
 	for _, t := range g.listedTools(ctx, c) {
-		out = append(out, t.shown)
+		out = append(out, CallableTool{t.full, t.name, t.shown})
 	}
 	return out
 }
 
-// Names holds the tool names that are known without asking an upstream.
+// Names holds the full tool names that are known without asking an upstream.
 type Names struct {
 	// Tools lists the tools in the lists that clients share, regardless of access.
 	Tools     []string
@@ -42,7 +50,7 @@ func (g *Gateway) Names() Names {
 	defer g.mu.Unlock()
 	var n Names
 	for _, t := range g.surfaces.Load().shared.tools {
-		n.Tools = append(n.Tools, t.name)
+		n.Tools = append(n.Tools, t.full)
 	}
 	for _, m := range g.members {
 		n.Upstreams = append(n.Upstreams, UpstreamNames{Prefix: m.namePrefix(), Known: m.Known() != nil})

@@ -52,7 +52,7 @@ func (g *Gateway) unlistedTool(c *Client, name string) *tool {
 	for _, m := range g.allMembers() {
 		original, ok := strings.CutPrefix(name, m.namePrefix())
 		if ok && original != "" && !m.Tools[original].Hide && g.hooksApply(methodCall, m, original) {
-			return &tool{entry: entry{member: m, name: name, original: original}, unlisted: true}
+			return &tool{entry: entry{member: m, name: name, full: name, original: original}, unlisted: true}
 		}
 	}
 	return nil
@@ -226,12 +226,13 @@ func toolsFromHooks(s *surface, m *member, known map[string]*tool, list []json.R
 		if schema := members["inputSchema"]; err != nil || original == "" || len(schema) == 0 || schema[0] != '{' {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a tool whose name or inputSchema is missing or invalid: %s", clipText(string(raw), maxName))
 		}
-		t := tool{entry: entry{member: m, original: original, name: m.namePrefix() + original}, description: textMember(raw, "description")}
+		name := m.namePrefix() + original
+		t := tool{entry: entry{member: m, original: original, name: name, full: name}, description: textMember(raw, "description")}
 		if old := known[original]; old != nil {
-			t.name = old.name
-		} else if replaceInvalid(t.name) != t.name || len(t.name) > maxName {
+			t.name, t.full = old.name, old.full
+		} else if replaceInvalid(name) != name || len(name) > maxAdvertised {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook gave a tool the invalid name %q", clipText(original, maxName)).
-				WithFix("use letters, digits, dots, dashes and underscores, and at most %d bytes with the upstream's prefix", maxName)
+				WithFix("use letters, digits, dots, dashes and underscores, and at most %d bytes with the upstream's prefix", maxAdvertised)
 		} else if s.names.taken[t.name] {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook gave a tool the name %q, which is reserved or used by another tool", clipText(original, maxName)).
 				WithFix("use another name")

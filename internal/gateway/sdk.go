@@ -389,7 +389,7 @@ func (d *downstream) callTool(ctx context.Context, c *Client, req mcp.Request, o
 // server's own tools. A name with an upstream's prefix never is the name of an own tool.
 func (d *downstream) isOwnTool(name string) bool {
 	return !slices.ContainsFunc(d.gateway.allMembers(), func(m *member) bool {
-		p := m.namePrefix()
+		p := m.shortPrefix()
 		return p != "" && len(name) > len(p) && strings.HasPrefix(name, p)
 	})
 }

@@ -124,7 +124,7 @@ func rankTools(tools []*tool, query string) []*tool {
 	sum := 0.0
 	for i, t := range tools {
 		counts[i] = map[string]float64{}
-		for _, w := range splitWords(t.name) {
+		for _, w := range splitWords(t.full) {
 			counts[i][w] += nameWeight
 		}
 		for _, w := range splitWords(t.description) {

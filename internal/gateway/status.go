@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -8,16 +9,17 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 )
 
 // ToolStatus describes an upstream's tool to a person.
 type ToolStatus struct {
 	// Name is the upstream's name of the tool. Shown is the name that clients see; empty if
-	// clients do not see the tool.
-	Name  string `json:"name"`
-	Shown string `json:"shown,omitempty"`
+	// the tool is hidden or waits for approval. FullName is set if Shown had to be shortened:
+	// it is the name that patterns match.
+	Name     string `json:"name"`
+	Shown    string `json:"shown,omitempty"`
+	FullName string `json:"fullName,omitempty"`
 	// Description is the description that clients get.
 	Description string `json:"description,omitempty"`
 	// Held is the reason why the tool waits for approval; empty if it does not wait.
@@ -57,7 +59,7 @@ func (g *Gateway) ToolsOf(name string) []ToolStatus {
 		if t := shown[status.Name]; t != nil {
 			status.Description, status.Held = t.description, t.blocked
 			if t.blocked == "" {
-				status.Shown = t.name
+				status.setNames(t.name, t.full)
 			}
 		}
 		list = append(list, status)
@@ -65,16 +67,30 @@ func (g *Gateway) ToolsOf(name string) []ToolStatus {
 	return list
 }
 
-// ToolsIn returns the tools of a catalog, for use without a gateway.
-func ToolsIn(c *upstream.Catalog, rules map[string]config.UpstreamTool) []ToolStatus {
+// setNames sets the names of a tool for clients.
+func (t *ToolStatus) setNames(name, full string) {
+	t.Shown = name
+	if full != name {
+		t.FullName = full
+	}
+}
+
+// ToolsIn returns the tools of a catalog, for use without a gateway. It does not read the
+// approvals.
+func ToolsIn(c *upstream.Catalog, e Entry) []ToolStatus {
 	var list []ToolStatus
+	used := newNames(lazyNames())
 	for _, raw := range c.Tools {
-		name := textMember(raw, "name")
-		description, _ := cleanDescription(textMember(raw, "description"))
-		if rule := rules[name]; rule.Description != "" {
-			description = rule.Description
+		status := ToolStatus{Name: textMember(raw, "name")}
+		rule := e.Tools[status.Name]
+		status.Description, _ = cleanDescription(textMember(raw, "description"))
+		status.Description, status.Hidden = cmp.Or(rule.Description, status.Description), rule.Hide
+		if !rule.Hide {
+			if name, full, ok := used.assignNames(e.namePrefix(), cmp.Or(rule.Name, status.Name)); ok {
+				status.setNames(name, full)
+			}
 		}
-		list = append(list, ToolStatus{Name: name, Description: description, Hidden: rules[name].Hide})
+		list = append(list, status)
 	}
 	return list
 }

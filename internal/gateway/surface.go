@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -17,7 +18,8 @@ type surface struct {
 	// members are the upstreams of the surface.
 	members []*member
 	tools   []*tool
-	byName  map[string]*tool
+	// byName and prompt hold each entry under its advertised and its full name.
+	byName map[string]*tool
 	// names holds the used and the reserved tool names.
 	names   *names
 	prompts []*entry
@@ -47,7 +49,10 @@ type entry struct {
 	member *member
 	// name is the name or URI that clients use, and original is the upstream's name or URI.
 	name, original string
-	shown          json.RawMessage
+	// full is the name of a tool or prompt without the limit maxAdvertised. Calls and the
+	// configuration may use it too.
+	full  string
+	shown json.RawMessage
 	// blocked is the reason why a tool or prompt is not offered; empty if it is offered.
 	blocked string
 	// match matches the URIs of a template; nil for a template that URIs are not matched
@@ -175,13 +180,13 @@ func (g *Gateway) buildSurface(members []*member, known map[*member]*upstream.Ca
 		g.addTools(s, m, c, verdicts)
 		for _, raw := range c.Prompts {
 			original := textMember(raw, "name")
-			name, ok := promptNames.assignName(prefix, original)
+			name, full, ok := promptNames.assignNames(prefix, original)
 			if !ok {
 				s.addNote(m, original, "the prompt is omitted: its name is reserved or already in use")
 				continue
 			}
-			e := &entry{member: m, name: name, original: original, shown: s.shownAs(m, raw, "name", name)}
-			s.prompt[name] = e
+			e := &entry{member: m, name: name, full: full, original: original, shown: s.shownAs(m, raw, "name", name)}
+			s.prompt[name], s.prompt[full] = e, e
 			if e.blocked = verdicts[promptPin+original]; e.blocked != "" {
 				s.addNote(m, original, e.blocked)
 				continue
@@ -190,7 +195,10 @@ func (g *Gateway) buildSurface(members []*member, known map[*member]*upstream.Ca
 		}
 		s.addResources(m, c)
 	}
-	for _, t := range s.byName { // The URIs of pages are final only after all upstreams were added.
+	for name, t := range s.byName { // The URIs of pages are final only after all upstreams were added.
+		if name != t.name {
+			continue
+		}
 		a := uriRewriter{gateway: g, surface: s, member: t.member}
 		t.shown = a.rewriteMembers(t.shown, map[string]change{"_meta": a.rewriteMeta})
 	}
@@ -198,14 +206,18 @@ func (g *Gateway) buildSurface(members []*member, known map[*member]*upstream.Ca
 	return s
 }
 
-func (m *member) namePrefix() string {
-	switch {
-	case m.NoPrefix:
+// namePrefix returns the beginning of the full names of the upstream's tools.
+func (e *Entry) namePrefix() string {
+	if e.NoPrefix {
 		return ""
-	case m.Prefix != "":
-		return m.Prefix + separator
 	}
-	return m.Name() + separator
+	return cmp.Or(e.Prefix, e.Spec.Name) + separator
+}
+
+// shortPrefix returns the beginning of all names of the upstream's tools.
+func (m *member) shortPrefix() string {
+	prefix := m.namePrefix()
+	return prefix[:min(len(prefix), maxPrefix)]
 }
 
 func (s *surface) addNote(m *member, tool, text string) {
@@ -242,16 +254,12 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts 
 		if rule.Hide {
 			continue
 		}
-		want := original
-		if rule.Name != "" {
-			want = rule.Name
-		}
-		name, ok := s.names.assignName(prefix, want)
+		name, full, ok := s.names.assignNames(prefix, cmp.Or(rule.Name, original))
 		if !ok {
 			s.addNote(m, original, "the tool is omitted: its name is reserved or already in use")
 			continue
 		}
-		t := &tool{entry: entry{member: m, name: name, original: original}}
+		t := &tool{entry: entry{member: m, name: name, full: full, original: original}}
 		if rule.Description != "" {
 			t.description = rule.Description
 		} else {
@@ -271,7 +279,7 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts 
 		}
 		t.shown = shownTool(shown, name, t.description)
 		t.headers = headerArguments(raw)
-		s.byName[name] = t
+		s.byName[name], s.byName[full] = t, t
 		if t.blocked == "" {
 			s.tools = append(s.tools, t)
 		}

@@ -32,9 +32,8 @@ func (t *checkTools) CallTool(ctx context.Context, name string, arguments map[st
 	client := &gateway.Client{Principal: guideway.Principal{User: user, Client: "check"}, Modern: true}
 	ctx = auth.WithPrincipal(ctx, client.Principal)
 	// The list starts the upstreams.
-	isListed := slices.ContainsFunc(upstreams.Gateway.CallableTools(ctx, client), func(raw json.RawMessage) bool {
-		var tool struct{ Name string }
-		return json.Unmarshal(raw, &tool) == nil && tool.Name == name
+	isListed := slices.ContainsFunc(upstreams.Gateway.CallableTools(ctx, client), func(t gateway.CallableTool) bool {
+		return name == t.Name || name == t.Advertised
 	})
 	if !isListed {
 		return execute.ToolResult{}, guideway.Errorf(guideway.CodeNotFound, "the gateway has no tool %s", name).

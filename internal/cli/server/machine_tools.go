@@ -169,14 +169,14 @@ func (m *MachineTools) Tools(ctx context.Context, f driver.RunScope) ([]engine.T
 	if m.gateway == nil {
 		return out, nil
 	}
-	for _, raw := range m.gateway.CallableTools(ctx, client) {
-		info, name, ok := toolInfo(raw)
+	for _, t := range m.gateway.CallableTools(ctx, client) {
+		info, ok := toolInfo(t)
 		if !ok {
-			m.log.WarnContext(ctx, "a tool is not available to agents: its name is empty or too long", "tool", name)
+			m.log.WarnContext(ctx, "a tool is not available to agents: its name is empty or too long", "tool", t.Name)
 			continue
 		}
 		if seen[info.Name] {
-			m.log.WarnContext(ctx, "a tool is not available to agents: another tool has the same name", "tool", name)
+			m.log.WarnContext(ctx, "a tool is not available to agents: another tool has the same name", "tool", t.Name)
 			continue
 		}
 		seen[info.Name] = true
@@ -185,10 +185,10 @@ func (m *MachineTools) Tools(ctx context.Context, f driver.RunScope) ([]engine.T
 	return out, nil
 }
 
-// toolInfo parses a tool of tools/list. ok is false if models cannot use it.
-func toolInfo(raw json.RawMessage) (info engine.ToolInfo, name string, ok bool) {
+// toolInfo parses a tool of tools/list. The models of a machine get its full name, which
+// the roles and policies of the machine name. ok is false if models cannot use it.
+func toolInfo(tool gateway.CallableTool) (info engine.ToolInfo, ok bool) {
 	var t struct {
-		Name        string          `json:"name"`
 		Description string          `json:"description"`
 		InputSchema json.RawMessage `json:"inputSchema"`
 		Annotations struct {
@@ -196,15 +196,15 @@ func toolInfo(raw json.RawMessage) (info engine.ToolInfo, name string, ok bool) 
 			Idempotent bool `json:"idempotentHint"`
 		} `json:"annotations"`
 	}
-	if json.Unmarshal(raw, &t) != nil || t.Name == "" {
-		return info, t.Name, false
+	if json.Unmarshal(tool.Definition, &t) != nil || tool.Name == "" {
+		return info, false
 	}
 	info = engine.ToolInfo{
-		Definition: llm.Definition{Name: ModelToolName(t.Name), Description: t.Description, Parameters: t.InputSchema},
+		Definition: llm.Definition{Name: ModelToolName(tool.Name), Description: t.Description, Parameters: t.InputSchema},
 		Repeatable: t.Annotations.ReadOnly || t.Annotations.Idempotent,
 	}
 	const longest = 64
-	return info, t.Name, len(info.Name) <= longest
+	return info, len(info.Name) <= longest
 }
 
 // ModelToolName returns the name of a tool for models. It replaces the characters that
@@ -234,9 +234,9 @@ func (m *MachineTools) Call(ctx context.Context, f driver.RunScope, c engine.Too
 		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
 	}
 	name := c.Name
-	for _, raw := range m.gateway.CallableTools(ctx, client) {
-		if info, original, ok := toolInfo(raw); ok && info.Name == c.Name {
-			name = original
+	for _, t := range m.gateway.CallableTools(ctx, client) {
+		if info, ok := toolInfo(t); ok && info.Name == c.Name {
+			name = t.Name
 			break
 		}
 	}

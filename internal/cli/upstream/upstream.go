@@ -108,12 +108,12 @@ type upstreamShowOptions struct {
 // upstreamDetails is the answer of guideway upstream show --json.
 type upstreamDetails struct {
 	gatewayadmin.Summary
-	Origin  string            `json:"origin"`
-	Config  config.Upstream   `json:"config"`
-	Server  *upstream.Info    `json:"server,omitempty"`
-	Offered []string          `json:"offered,omitempty"`
-	Held    []gateway.Waiting `json:"pending,omitempty"`
-	Notes   []string          `json:"notes,omitempty"`
+	Origin  string               `json:"origin"`
+	Config  config.Upstream      `json:"config"`
+	Server  *upstream.Info       `json:"server,omitempty"`
+	Offered []gateway.ToolStatus `json:"offered,omitempty"`
+	Held    []gateway.Waiting    `json:"pending,omitempty"`
+	Notes   []string             `json:"notes,omitempty"`
 }
 
 func newUpstreamShowCmd(a *app.App, run func(context.Context, *upstreamShowOptions) error) *cobra.Command {
@@ -168,8 +168,8 @@ func runUpstreamShow(ctx context.Context, o *upstreamShowOptions) error {
 	d := upstreamDetails{Summary: managed.Summarize(u), Origin: u.Origin.String(), Config: gatewayadmin.WithoutSecret(u)}
 	if c := upstream.Cached(server.UpstreamCacheDir(cfg), gatewayadmin.EntryOf(u).Spec); c != nil {
 		d.Server, d.Notes = &c.Info, slices.Concat(c.Notes, gateway.Flagged(c))
-		d.Offered = gateway.ToolNames(c)
-		d.Notes = append(d.Notes, RuleNotes(u.Tools, d.Offered)...)
+		d.Offered = gateway.ToolsIn(c, gatewayadmin.EntryOf(u))
+		d.Notes = append(d.Notes, RuleNotes(u.Tools, gateway.ToolNames(c))...)
 		d.Held = managed.Held(u)
 	}
 	return o.app.Host.WriteJSONOr(o.JSON, d, func() { printUpstream(o.app, d) })
@@ -201,8 +201,8 @@ func RuleNotes(rules map[string]config.UpstreamTool, offered []string) []string 
 }
 
 // toolMarks returns the notes on a tool for the list.
-func (d *upstreamDetails) toolMarks(tool string) string {
-	rule := d.Config.Tools[tool]
+func (d *upstreamDetails) toolMarks(tool gateway.ToolStatus) string {
+	rule := d.Config.Tools[tool.Name]
 	if rule.Hide {
 		return "  (hidden)"
 	}
@@ -213,7 +213,10 @@ func (d *upstreamDetails) toolMarks(tool string) string {
 	if rule.Description != "" {
 		marks = append(marks, "new description")
 	}
-	if i := slices.IndexFunc(d.Held, func(w gateway.Waiting) bool { return w.Tool == tool }); i >= 0 {
+	if tool.FullName != "" {
+		marks = append(marks, "shortened to "+tool.Shown)
+	}
+	if i := slices.IndexFunc(d.Held, func(w gateway.Waiting) bool { return w.Tool == tool.Name }); i >= 0 {
 		marks = append(marks, d.Held[i].Why+", withheld")
 	}
 	if len(marks) == 0 {
@@ -245,8 +248,8 @@ func printUpstream(a *app.App, d upstreamDetails) {
 	}
 	line("  server", app.OneLine(d.Server.Server.Name)+" "+app.OneLine(d.Server.Server.Version)+", protocol version "+d.Server.Version)
 	fmt.Fprintf(out, "\n%s:\n", app.Plural(len(d.Offered), "tool", "tools"))
-	for _, name := range d.Offered {
-		fmt.Fprintf(out, "  %s\n", app.OneLine(name)+d.toolMarks(name))
+	for _, tool := range d.Offered {
+		fmt.Fprintf(out, "  %s\n", app.OneLine(tool.Name)+d.toolMarks(tool))
 	}
 	for _, note := range d.Notes {
 		fmt.Fprintf(out, "note: %s\n", app.OneLine(note))

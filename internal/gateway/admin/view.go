@@ -155,7 +155,7 @@ func (s *Service) Show(name string) (*Details, error) {
 		return d, nil
 	}
 	d.Server, d.Resources, d.Notes = &c.Info, len(c.Resources)+len(c.Templates), append(d.Notes, c.Notes...)
-	d.Offered = append(d.Offered, gateway.ToolsIn(c, e.Tools)...)
+	d.Offered = append(d.Offered, gateway.ToolsIn(c, e)...)
 	if d.Health == nil {
 		return d, nil
 	}

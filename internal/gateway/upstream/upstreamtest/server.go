@@ -36,8 +36,10 @@ const (
 	// Poisoned hides text in descriptions and titles; Colliding has colliding, reserved,
 	// overlong and invalid tools; CaseVariant has a tool with two members whose names
 	// differ only in case.
-	Poisoned    = "poisoned"
-	Colliding   = "colliding"
+	Poisoned  = "poisoned"
+	Colliding = "colliding"
+	// LongNames has the tools and the prompt of LongTools and LongPrompt.
+	LongNames   = "longnames"
 	CaseVariant = "casevariant"
 	// Changing changes a tool and a prompt from the second list on, Growing adds a tool and
 	// a prompt.
@@ -274,6 +276,8 @@ func (s *Server) listPrompts(m message) {
 		prompts = fmt.Sprintf(`%s,{"name":"new%d"}`, greet, n)
 	case s.hasMode(Growing):
 		prompts = greet
+	case s.hasMode(LongNames):
+		prompts = `{"name":"` + LongPrompt() + `"}`
 	}
 	s.sendAnswer(m.ID, `{"prompts":[`+prompts+`]}`)
 }
@@ -335,9 +339,14 @@ func quoteText(text string) []byte {
 
 const schema = `"inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}`
 
-// goodTools returns the tools of every server.
-func goodTools() []string {
+// goodTools returns the tools of every server, and those of LongNames.
+func (s *Server) goodTools() []string {
 	var tools []string
+	if s.hasMode(LongNames) {
+		for _, name := range LongTools() {
+			tools = append(tools, `{"name":"`+name+`",`+schema+`}`)
+		}
+	}
 	for _, name := range []string{"echo", "params", "ask", "slow", "sleep", "env", "crash", "count", "big", "broken", "wrongid", "case", "twice", "fail", "refuse", "log", "astray", "work"} {
 		tools = append(tools, `{"name":"`+name+`","description":"The tool `+name+`.","x-unknown":1,`+schema+`}`)
 	}
@@ -349,7 +358,7 @@ func (s *Server) listTools(m message) {
 	s.lists++
 	n, asks, learned := s.lists, s.asks, s.learned
 	s.mu.Unlock()
-	tools, next := goodTools(), ""
+	tools, next := s.goodTools(), ""
 	switch {
 	case s.hasMode(Endless):
 		tools = []string{fmt.Sprintf(`{"name":"t%d",%s}`, n, schema)}
@@ -385,6 +394,15 @@ func (s *Server) listTools(m message) {
 	}
 	s.sendAnswer(m.ID, `{"tools":[`+strings.Join(tools, ",")+`]`+next+`}`)
 }
+
+// longStart is longer than the gateway's limit of an advertised name.
+func longStart() string { return strings.Repeat("long_", 11) }
+
+// LongTools returns the names of two tools with the same beginning. Each returns its name.
+func LongTools() []string { return []string{longStart() + "read", longStart() + "write"} }
+
+// LongPrompt returns the name of a prompt.
+func LongPrompt() string { return longStart() + "greet" }
 
 func textResult(of string) string {
 	return `{"content":[{"type":"text","text":` + string(quoteText(of)) + `}]}`
@@ -502,6 +520,10 @@ func (s *Server) callBroken(tool string, m message) {
 	case "refuse":
 		s.sendError(m.ID, -32042, "not today")
 	default:
+		if slices.Contains(LongTools(), tool) {
+			s.sendAnswer(m.ID, textResult(tool))
+			return
+		}
 		s.sendError(m.ID, -32602, "no such tool")
 	}
 }
