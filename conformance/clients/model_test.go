@@ -50,8 +50,8 @@ type model struct {
 	asked int
 	// seen are the texts that the model received, by the name of the step.
 	seen map[string]string
-	// loaded are the deferred tools that the model has searched for.
-	loaded map[string]bool
+	// loaded are the full names of the deferred tools that the model has searched for.
+	loaded map[string]string
 	// searches counts the calls of the client's tool that searches for tools.
 	searches int
 	requests int
@@ -102,7 +102,7 @@ type protocol interface {
 // newModel starts a model that follows the script.
 func newModel(t *testing.T, dir string, script []step) *model {
 	t.Helper()
-	m := &model{t: t, script: script, dir: dir, seen: map[string]string{}, loaded: map[string]bool{}}
+	m := &model{t: t, script: script, dir: dir, seen: map[string]string{}, loaded: map[string]string{}}
 	server := httptest.NewServer(m)
 	t.Cleanup(server.Close)
 	m.url = server.URL
@@ -219,20 +219,33 @@ func (m *model) find(r request, s step) *call {
 	arguments := strings.NewReplacer("HANDLE", m.last(`h_[0-9A-Za-z]+`), "RUN", m.last(`r_[0-9a-z]{23}`)).Replace(s.arguments)
 	id := fmt.Sprintf("call_%02d_%d", m.at, m.requests)
 	for _, t := range r.tools {
-		if strings.HasSuffix(t.name, s.tool) && (!t.deferred || m.loaded[s.tool]) {
+		if strings.HasSuffix(t.name, s.tool) && (!t.deferred || m.loaded[s.tool] != "") {
 			return &call{id: id, namespace: t.namespace, name: t.name, arguments: json.RawMessage(arguments)}
 		}
 	}
+	if full := m.loaded[s.tool]; full != "" && r.hasTool("tool_call") {
+		// Qwen Code calls a deferred tool by another tool.
+		text, err := json.Marshal(map[string]any{"name": full, "arguments": json.RawMessage(arguments)})
+		if err != nil {
+			panic(err) // the arguments of the script are valid JSON
+		}
+		return &call{id: id, name: "tool_call", arguments: text}
+	}
+	return m.search(r, s)
+}
+
+// search returns the call of the client's tool that searches for tools, or nil.
+func (m *model) search(r request, s step) *call {
 	for _, t := range r.tools {
 		if name := strings.ToLower(t.name); name != "toolsearch" && name != "tool_search" {
 			continue
 		}
-		if m.loaded[s.tool] || m.searches == mostSearches {
+		if m.loaded[s.tool] != "" || m.searches == mostSearches {
 			return nil
 		}
 		m.searches++
 		words := "select:" + strings.Join(m.namesIn(r.body), ",")
-		if !m.loaded[s.tool] {
+		if m.loaded[s.tool] == "" {
 			words = s.tool // the client has not yet received the tools of the server
 		}
 		query, err := json.Marshal(map[string]any{"query": words, "max_results": 10})
@@ -249,11 +262,11 @@ func (m *model) find(r request, s step) *call {
 func (m *model) namesIn(body string) []string {
 	var names []string
 	for _, s := range m.script {
-		if s.tool == "" || m.loaded[s.tool] {
+		if s.tool == "" || m.loaded[s.tool] != "" {
 			continue
 		}
 		if name := regexp.MustCompile(`[a-zA-Z][\w-]*_` + s.tool + `\b`).FindString(strings.ReplaceAll(body, `\n`, " ")); name != "" {
-			m.loaded[s.tool] = true
+			m.loaded[s.tool] = name
 			names = append(names, name)
 		}
 	}

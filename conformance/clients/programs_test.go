@@ -6,7 +6,7 @@ package clients
 type client struct {
 	// name is the client's name for guideway install, module its npm package.
 	name, module string
-	// files are its settings below the home directory, env its environment. MODEL is the URL
+	// files are its settings below the home directory, env its environment. $MODEL is the URL
 	// of the model.
 	files map[string]string
 	env   []string
@@ -28,11 +28,154 @@ func programs() []*client {
 		{
 			name: "claude-code", module: "@anthropic-ai/claude-code",
 			env: []string{
-				"ANTHROPIC_BASE_URL=MODEL", "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
+				"ANTHROPIC_BASE_URL=$MODEL", "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
 			},
 			command: func(r *rig) []string {
 				return []string{r.native("@anthropic-ai/claude-code-", "claude"), "-p", goal, "--allowedTools", "mcp__guideway"}
 			},
 		},
+		{
+			name: "codex", module: "@openai/codex",
+			files: map[string]string{".codex/config.toml": `model = "scripted"
+model_provider = "scripted"
+check_for_update_on_startup = false
+
+[analytics]
+enabled = false
+
+[model_providers.scripted]
+name = "scripted"
+base_url = "$MODEL/v1"
+wire_api = "responses"
+env_key = "MODEL_KEY"
+`},
+			env: []string{"MODEL_KEY=none"},
+			command: func(r *rig) []string {
+				return []string{r.bin("codex"), "exec", goal}
+			},
+			contacts: []string{"github.com", "api.github.com", "chatgpt.com"}, // lists of plugins and of models
+		},
+		{
+			name: "gemini", module: "@google/gemini-cli",
+			files: map[string]string{".gemini/settings.json": `{
+  "security": {"auth": {"selectedType": "gemini-api-key"}},
+  "privacy": {"usageStatisticsEnabled": false},
+  "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false}
+}
+`},
+			entry: map[string]string{".gemini/settings.json": `{
+  "security": {"auth": {"selectedType": "gemini-api-key"}},
+  "privacy": {"usageStatisticsEnabled": false},
+  "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false},
+  "mcpServers": {"guideway": {"command": "$GUIDEWAY", "args": ["mcp"]}}
+}
+`},
+			env: []string{"GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=$MODEL"},
+			command: func(r *rig) []string {
+				return []string{r.bin("gemini"), "-p", goal, "-m", "gemini-2.5-pro", "--yolo", "--skip-trust"}
+			},
+		},
+		{
+			name: "copilot", module: "@github/copilot",
+			entry: map[string]string{".copilot/mcp-config.json": `{"mcpServers": {"guideway": {"type": "local", "command": "$GUIDEWAY", "args": ["mcp"], "tools": ["*"]}}}
+`},
+			env: []string{
+				"COPILOT_PROVIDER_BASE_URL=$MODEL/v1", "COPILOT_PROVIDER_WIRE_API=responses", "COPILOT_MODEL=scripted",
+				"COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false",
+			},
+			command: func(r *rig) []string {
+				return []string{r.native("@github/copilot-", "copilot"), "-p", goal, "--allow-all-tools"}
+			},
+		},
+		{
+			name: "opencode", module: "opencode-ai",
+			files: map[string]string{".config/opencode/opencode.json": openCodeSettings + "\n}\n"},
+			entry: map[string]string{".config/opencode/opencode.json": openCodeSettings + `,
+  "mcp": {"guideway": {"type": "local", "command": ["$GUIDEWAY", "mcp"], "enabled": true}}
+}
+`},
+			env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
+			command: func(r *rig) []string {
+				return []string{r.native("opencode-", "bin", "opencode"), "run", "-m", "scripted/scripted", goal}
+			},
+			contacts: []string{"registry.npmjs.org"}, // a package for plugins
+		},
+		{
+			name: "qwen", module: "@qwen-code/qwen-code",
+			files: map[string]string{".qwen/settings.json": qwenSettings + "\n}\n"},
+			entry: map[string]string{".qwen/settings.json": qwenSettings + `,
+  "mcpServers": {"guideway": {"command": "$GUIDEWAY", "args": ["mcp"]}}
+}
+`},
+			env: []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=$MODEL/v1", "OPENAI_MODEL=scripted"},
+			command: func(r *rig) []string {
+				return []string{r.bin("qwen"), "--yolo", goal}
+			},
+		},
+		{
+			name: "cline", module: "cline",
+			entry: map[string]string{".cline/data/settings/cline_mcp_settings.json": `{"mcpServers": {"guideway": {"transport": {"type": "stdio", "command": "$GUIDEWAY", "args": ["mcp"]}}}}
+`},
+			files: map[string]string{".cline/data/settings/providers.json": `{
+  "version": 1,
+  "lastUsedProvider": "openai-compatible",
+  "modes": {},
+  "providers": {
+    "openai-compatible": {
+      "settings": {"provider": "openai-compatible", "apiKey": "none", "model": "scripted", "baseUrl": "$MODEL/v1"},
+      "updatedAt": "2026-01-01T00:00:00.000Z",
+      "tokenSource": "manual"
+    }
+  }
+}
+`},
+			command: func(r *rig) []string {
+				return []string{r.native("@cline/cli-", "bin", "cline"), "-P", "openai-compatible", "-m", "scripted", "--json", goal}
+			},
+			contacts: []string{"data.cline.bot", "otel.cline.bot"}, // telemetry
+		},
+		{
+			name: "continue", module: "@continuedev/cli",
+			files: map[string]string{".continue/config.yaml": continueSettings},
+			entry: map[string]string{".continue/config.yaml": continueSettings + `mcpServers:
+  - name: guideway
+    command: $GUIDEWAY
+    args: ["mcp"]
+`},
+			env: []string{"CONTINUE_TELEMETRY_ENABLED=0"},
+			command: func(r *rig) []string {
+				return []string{r.bin("cn"), "--config", r.home + "/.continue/config.yaml", "--auto", "-p", goal}
+			},
+		},
 	}
 }
+
+const openCodeSettings = `{
+  "autoupdate": false,
+  "share": "disabled",
+  "provider": {
+    "scripted": {
+      "npm": "@ai-sdk/openai-compatible",
+      "options": {"baseURL": "$MODEL/v1", "apiKey": "none"},
+      "models": {"scripted": {"tool_call": true, "limit": {"context": 200000, "output": 8000}}}
+    }
+  }`
+
+const qwenSettings = `{
+  "security": {"auth": {"selectedType": "openai"}},
+  "model": {"name": "scripted"},
+  "privacy": {"usageStatisticsEnabled": false},
+  "general": {"enableAutoUpdate": false}`
+
+const continueSettings = `name: scripted
+version: 1.0.0
+schema: v1
+models:
+  - name: scripted
+    provider: openai
+    model: scripted
+    apiBase: $MODEL/v1
+    apiKey: none
+    roles: [chat]
+    capabilities: [tool_use]
+`

@@ -217,17 +217,21 @@ func (completions) write(w io.Writer, stream bool, r reply) error {
 		}}}
 	}
 	usage := object{"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}
-	chunk := func(kind, part string, content object, reason any) object {
+	answer := func(kind string, usage any, choices ...any) object {
 		return object{
 			"id": fmt.Sprintf("chat_%d", r.number), "object": kind, "created": 1, "model": "scripted",
-			"choices": []any{object{"index": 0, part: content, "finish_reason": reason}}, "usage": usage,
+			"choices": append([]any{}, choices...), "usage": usage,
 		}
 	}
 	if !stream {
-		return json.NewEncoder(w).Encode(chunk("chat.completion", "message", message, reason))
+		return json.NewEncoder(w).Encode(answer("chat.completion", usage, object{"index": 0, "message": message, "finish_reason": reason}))
 	}
 	const kind = "chat.completion.chunk"
-	for _, event := range []object{chunk(kind, "delta", message, nil), chunk(kind, "delta", object{}, reason)} {
+	for _, event := range []object{
+		answer(kind, nil, object{"index": 0, "delta": message, "finish_reason": nil}),
+		answer(kind, nil, object{"index": 0, "delta": object{}, "finish_reason": reason}),
+		answer(kind, usage),
+	} {
 		if err := writeEvent(w, event); err != nil {
 			return err
 		}

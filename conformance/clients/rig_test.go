@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -117,7 +118,7 @@ func keptDir(t *testing.T) string {
 	return dir
 }
 
-// write writes a file below the home directory. MODEL is the URL of the model.
+// write writes a file below the home directory. $MODEL is the URL of the model.
 func (r *rig) write(name, text string) {
 	r.Helper()
 	path := filepath.Join(r.home, name)
@@ -125,9 +126,9 @@ func (r *rig) write(name, text string) {
 		r.Fatal(err)
 	}
 	if r.model != nil {
-		text = strings.ReplaceAll(text, "MODEL", r.model.url)
+		text = strings.ReplaceAll(text, "$MODEL", r.model.url)
 	}
-	text = strings.NewReplacer("GUIDEWAY", r.guideway, "PROJECT", r.project).Replace(text)
+	text = strings.NewReplacer("$GUIDEWAY", r.guideway).Replace(text)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		r.Fatal(err)
 	}
@@ -146,7 +147,7 @@ func (r *rig) environ() []string {
 		"LANG=C.UTF-8", "TERM=dumb", "NO_COLOR=1", "DO_NOT_TRACK=1", "NO_UPDATE_NOTIFIER=1", "CI=1", "USER=tester",
 	}
 	for _, line := range r.client.env {
-		env = append(env, strings.ReplaceAll(line, "MODEL", r.model.url))
+		env = append(env, strings.ReplaceAll(line, "$MODEL", r.model.url))
 	}
 	return env
 }
@@ -188,6 +189,7 @@ func (r *rig) tryCommand(program string, args ...string) (string, error) {
 	if cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
+	r.killDaemons()
 	if ctx.Err() != nil {
 		err = fmt.Errorf("stopped after %s", longestTurn)
 	}
@@ -196,6 +198,24 @@ func (r *rig) tryCommand(program string, args ...string) (string, error) {
 		return "", readErr
 	}
 	return string(text), err
+}
+
+// killDaemons kills the processes that have left the group of a program, such as the hub of
+// Cline. They have the home directory of this rig.
+func (r *rig) killDaemons() {
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		r.Error(err)
+	}
+	for _, file := range files {
+		env, err := os.ReadFile(file) // the process may have ended
+		if err != nil || !bytes.Contains(env, []byte("HOME="+r.home+"\x00")) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
 }
 
 // work starts the model and lets the client work until it ends. setUp configures the
@@ -236,6 +256,9 @@ func (r *rig) checkContacts() {
 		}
 	}
 }
+
+// bin returns the program of an npm package.
+func (r *rig) bin(name string) string { return filepath.Join(r.modules, ".bin", name) }
 
 // native returns a file of the package for this platform.
 func (r *rig) native(prefix string, file ...string) string {
