@@ -173,6 +173,44 @@ func TestAgentCallsUpstream(t *testing.T) {
 	}
 }
 
+// TestAgentFollowsTheToolsOfItsState checks that a call outside the policy of the machine's
+// state is refused with the state, and that an allowed call is sent.
+func TestAgentFollowsTheToolsOfItsState(t *testing.T) {
+	t.Parallel()
+	d, count := newGatewayProject(t)
+	var answers []string
+	url := serveScriptedModel(t, func(last modelMessage, _ []string) (text, name, arguments string) {
+		if last.Role == "user" {
+			return "", "one__count", `{"text":"x"}`
+		}
+		if answers = append(answers, last.Content); len(answers) == 1 {
+			return "", "one__echo", `{"text":"hi"}`
+		}
+		return "done", "", ""
+	})
+	environment := d.host.Getenv
+	d.host.Getenv = func(name string) string {
+		if name == "OPENAI_BASE_URL" {
+			return url
+		}
+		return environment(name)
+	}
+	machine := machineOf(t, t.TempDir(), `["one__*"]`)
+	config := filepath.Join(machine, "machine.json")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, config, strings.Replace(string(text), `"agent": "helper", "pre`, `"agent": "helper", "tools": {"allow": ["one__e*"]}, "pre`, 1))
+	d.wantCommand(app.ExitOK, `"status": "completed"`, "machine run "+machine+" --input task=go --model openai:m --json")
+	if len(answers) != 2 || !strings.Contains(answers[0], "does not allow one__count") || !strings.Contains(answers[0], `"start"`) || answers[1] != "hi" {
+		t.Errorf("the tool results are %q", answers)
+	}
+	if text, err := os.ReadFile(count); err == nil {
+		t.Errorf("the refused call was sent: %s", text)
+	}
+}
+
 // TestModelToolNames checks the names under which models see the tools of upstreams.
 func TestModelToolNames(t *testing.T) {
 	t.Parallel()

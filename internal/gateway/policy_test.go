@@ -184,3 +184,49 @@ func TestPolicyByAnnotation(t *testing.T) {
 		t.Errorf("callTool() = %s", got)
 	}
 }
+
+// connectionPolicies records the connection of the last call.
+type connectionPolicies struct{ seen chan *mcp.ServerSession }
+
+func (p connectionPolicies) Scopes(_ context.Context, connection *mcp.ServerSession) ([]toolpolicy.Scope, error) {
+	p.seen <- connection
+	return nil, nil
+}
+
+// TestConnectionOfCalls checks that a call has the same connection as the client's other
+// requests, on the fast path and through the SDK: none for a modern client over HTTP.
+func TestConnectionOfCalls(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"fast", slow} {
+		policies := connectionPolicies{make(chan *mcp.ServerSession, 1)}
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}, Policies: policies}, path)
+		listed := make(chan *mcp.ServerSession, 2)
+		r.server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+				if method == "tools/list" {
+					listed <- gateway.ConnectionOf(req)
+				}
+				return next(ctx, method, req)
+			}
+		})
+		for _, version := range []string{legacy, modern} {
+			p := r.connectClient(t, clientSetup{user: "ann", version: version})
+			p.toolNames()
+			p.callTool("one__echo", args{"text": "hi"})
+			if list, call := <-listed, <-policies.seen; list != call || (call == nil) != (version == modern) {
+				t.Errorf("%s over HTTP, %s: the list has the connection %p, the call %p", path, version, list, call)
+			}
+		}
+		if path == slow {
+			continue
+		}
+		s := r.connectStdio(t)
+		s.sendLine(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + meta + `}}`)
+		s.receiveLine()
+		s.sendLine(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__echo","arguments":{"text":"hi"},` + meta + `}}`)
+		s.receiveLine()
+		if list, call := <-listed, <-policies.seen; list != call || call == nil {
+			t.Errorf("modern on stdio: the list has the connection %p, the call %p", list, call)
+		}
+	}
+}

@@ -16,10 +16,13 @@ import (
 // It reads the record of each run, so a policy is current even if another process continued
 // the run, but loads a run only if its definition restricts tools.
 func (s *Service) ToolScopes(ctx context.Context, c Caller, runs ...string) ([]toolpolicy.Scope, error) {
+	if err := s.openJournal(ctx); err != nil {
+		return nil, err
+	}
 	var scopes []toolpolicy.Scope
 	for _, id := range runs {
-		_, rec, err := s.findByRef(ctx, c, Ref{RunID: id})
-		if guideway.ErrorCode(err) == guideway.CodeNotFound {
+		rec, err := s.journal.Run(ctx, id)
+		if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != c.User {
 			continue
 		}
 		if err != nil {
