@@ -459,7 +459,7 @@ func (c *Catalog) parseDocument(r *record, document Document, data []byte) (load
 	}
 	loads = r.good != nil || r.item != nil || r.hook != nil
 	if !loads && len(r.found) == 0 {
-		r.found = []guideway.Diagnostic{newError("not-a-definition", r.path, "the document is not a definition", "")}
+		r.found = []guideway.Diagnostic{newError("not-a-definition", r.path, "the document is not a definition", "write a definition of one of the dialects steps, phases, hooks and machines, or move the file elsewhere")}
 	}
 	return loads
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,12 +79,35 @@ func decodeEntry(text []byte, into any, of string) (offset int, invalid *setting
 		return 0, newError("correct the value", "%s: %v", of, err)
 	}
 	name, _ := strconv.Unquote(field)
-	own, all := fieldsOf(reflect.TypeOf(into))
-	fix := "use one of: " + strings.Join(own, ", ")
+	_, all := fieldsOf(reflect.TypeOf(into))
+	fix := "use one of: " + strings.Join(siblingsOf(reflect.TypeOf(into), text, name), ", ")
 	if near := spelling.Closest(name, all); near != "" {
 		fix = fmt.Sprintf("did you mean %q?", near)
 	}
 	return max(0, bytes.Index(text, []byte(field))), &settingError{message: fmt.Sprintf("%s of %s is not a setting", field, of), fix: fix}
+}
+
+// siblingsOf returns the JSON names of the fields of the struct in text that has an unknown
+// member: the struct of type t, or one nested in it.
+func siblingsOf(t reflect.Type, text []byte, unknown string) []string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) != nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	own, _ := fieldsOf(t)
+	if _, has := members[unknown]; has && !slices.Contains(own, unknown) {
+		return own
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if found := siblingsOf(f.Type, members[name], unknown); found != nil {
+			return found
+		}
+	}
+	return nil
 }
 
 // fieldsOf returns the JSON names of a struct's fields (own), and the same list with the

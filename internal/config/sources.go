@@ -209,7 +209,7 @@ func (s *Source) validate() *settingError {
 	case s.Git != "" && s.Registry != "":
 		return newError(`remove "git" or "registry"`, "the source %q is both a repository and a registry", s.Name)
 	case s.Registry != "" && s.Branch+s.Tag+s.Commit+s.Path+s.SSHKey+s.KnownHosts != "":
-		return newError("remove the members that apply only to repositories", "the source %q is a registry, which has no branches, directories or ssh keys", s.Name)
+		return newError("remove branch, tag, commit, path, sshKey and knownHosts", "the source %q is a registry, but has a member that applies only to repositories", s.Name)
 	case s.Trust != "" && !slices.Contains(trustLevels(), s.Trust):
 		return newError("use one of: "+strings.Join(trustLevels(), ", "), "the source %q has the unknown trust level %q", s.Name, s.Trust)
 	case s.MaxFiles < 0 || s.MaxFileSize < 0 || s.MaxBytes < 0:

@@ -205,6 +205,9 @@ func (s *Service) continueFrom(ctx context.Context, c run.Caller, loaded *checkp
 		if now, err = s.forkAt(ctx, c, loaded); err != nil {
 			if refusal, ok := run.AsRefusal(err); ok {
 				out.Note, out.Next = "the run cannot continue from the checkpoint: "+refusal.Message, refusal.Next
+				if refusal.Fix != "" {
+					out.Note += "; to continue it: " + refusal.Fix
+				}
 				return nil
 			}
 			return err

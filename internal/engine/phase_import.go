@@ -22,7 +22,8 @@ import (
 func (p *PhaseProgram) Import(document []byte) (Event, error) {
 	var d StateDocument
 	if err := jsontext.Decode(document, &d); err != nil {
-		return Event{}, guideway.Errorf(guideway.CodeInvalid, "the state is not valid JSON: %w", err)
+		return Event{}, guideway.Errorf(guideway.CodeInvalid, "the state document is not valid JSON: %w", err).
+			WithFix("write a state document as guideway schema phases --kind state describes it")
 	}
 	if err := p.checkDocument(&d); err != nil {
 		return Event{}, err
@@ -42,7 +43,8 @@ func (p *PhaseProgram) Import(document []byte) (Event, error) {
 // ended.
 func (p *PhaseProgram) checkDocument(d *StateDocument) error {
 	bad := func(format string, args ...any) error {
-		return guideway.Errorf(guideway.CodeInvalid, "the state does not match the workflow: "+format, args...)
+		return guideway.Errorf(guideway.CodeInvalid, "the state document does not match the workflow: "+format, args...).
+			WithFix("correct the state document, or serve the version of the workflow that it was written for")
 	}
 	n := len(p.Workflow.Phases)
 	switch {
@@ -51,7 +53,8 @@ func (p *PhaseProgram) checkDocument(d *StateDocument) error {
 	case d.CurrentPhase < 1 || d.CurrentPhase > n:
 		return bad("currentPhase is %d, but the workflow has %s", d.CurrentPhase, shape.Count(n, "phase"))
 	case d.Status == "completed" || d.Status == "aborted":
-		return guideway.Errorf(guideway.CodeInvalid, "the state cannot be imported: a run that is %s cannot continue", d.Status)
+		return guideway.Errorf(guideway.CodeInvalid, "the state document cannot be imported: a run that is %s cannot continue", d.Status).
+			WithFix("import the document of a run that has not ended, or start a new run")
 	}
 	if problem := p.checkNumbers(d); problem != "" {
 		return bad("%s", problem)
@@ -60,7 +63,8 @@ func (p *PhaseProgram) checkDocument(d *StateDocument) error {
 		return bad("%s", problem)
 	}
 	if r := checkContextBounds(State{}, d.Variables); r != nil {
-		return guideway.Errorf(guideway.CodeInvalid, "the state cannot be imported: %s", r.Message)
+		return guideway.Errorf(guideway.CodeInvalid, "the state document cannot be imported: %s", r.Message).
+			WithFix("shorten or remove variables of the state document")
 	}
 	for name, value := range d.Variables {
 		if v := p.Workflow.Variable(name); v != nil && value != nil && !fitsType(v.Type, value) {

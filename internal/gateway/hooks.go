@@ -58,12 +58,15 @@ func (g *Gateway) unlistedTool(c *Client, name string) *tool {
 	return nil
 }
 
+// hookFix is the fix for a hook that returned invalid data.
+const hookFix = "correct the script of the hook; guideway hooks list --active lists the hook graphs that run"
+
 // callWithHooks makes a call with its hooks. The hooks may redirect the call to another
 // tool of the same upstream, which is checked as if the client had called it.
 func (g *Gateway) callWithHooks(ctx context.Context, c *Client, t *tool, r Request) (json.RawMessage, error) {
 	result, err := g.aroundCall(ctx, c, t, r)
 	if err == nil && !jsonrpc.Valid(result) { // The result becomes a part of the response unchanged, so it must be valid JSON.
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a result that is not JSON")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a result of the tool %q that is not JSON", t.name).WithFix(hookFix)
 	}
 	return result, err
 }
@@ -111,7 +114,7 @@ func hookCall(c *Client, t *tool, before string, r Request) HookCall {
 func (g *Gateway) afterHooks(ctx context.Context, c *Client, t *tool, r Request, params json.RawMessage) (*tool, Request, error) {
 	members, err := jsonrpc.Members(params, "name", "arguments")
 	if err != nil {
-		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook returned invalid params: %w", err)
+		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook returned invalid params for the tool %q: %w", t.name, err).WithFix(hookFix)
 	}
 	for key := range members {
 		if key != "name" && key != "arguments" {
@@ -120,11 +123,11 @@ func (g *Gateway) afterHooks(ctx context.Context, c *Client, t *tool, r Request,
 		}
 	}
 	if r.Arguments = members["arguments"]; r.Arguments != nil && r.Arguments[0] != '{' && string(r.Arguments) != "null" {
-		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook returned arguments that are not an object")
+		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook returned arguments for the tool %q that are not an object", t.name).WithFix(hookFix)
 	}
 	var name string
 	if json.Unmarshal(members["name"], &name) != nil || name == "" {
-		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook returned params without a valid tool name")
+		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook returned params for the tool %q without a valid tool name", t.name).WithFix(hookFix)
 	}
 	if name == t.original && !t.unlisted {
 		return t, r, nil

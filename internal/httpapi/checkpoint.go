@@ -129,7 +129,7 @@ func (a *api) diffCheckpoint(c *call) (any, error) {
 			return nil, err
 		}
 		if from = rec.Parent; from == "" {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "the checkpoint %s is the first one of its series", id).
+			return nil, guideway.Errorf(guideway.CodeInvalid, "the checkpoint %s is the first of its series, so it has no earlier one to compare with", id).
 				WithFix("name the checkpoint to compare with in the parameter from")
 		}
 	}

@@ -86,7 +86,7 @@ type forkBody struct {
 
 func (b forkBody) checkSeq() error {
 	if b.Seq < 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "seq is negative").WithFix("pass the number of an event, or omit seq for the last one")
+		return guideway.Errorf(guideway.CodeInvalid, "seq is %d, but must not be negative", b.Seq).WithFix("pass the number of an event, or omit seq for the last one")
 	}
 	return nil
 }

@@ -35,8 +35,8 @@ func (a *api) hookRoutes() []route {
 func requirePerson(handle handler) handler {
 	return func(c *call) (any, error) {
 		if c.authGrant().Proof != auth.ProofBrowser {
-			return nil, guideway.Errorf(guideway.CodeForbidden, "only a person can change or test hook graphs and modules").
-				WithFix("use a browser that is logged in, or 'guideway hooks' at a terminal")
+			return nil, guideway.Errorf(guideway.CodeForbidden, "this credential cannot change, enable, disable or test hook graphs and modules").
+				WithFix("use a browser that is logged in (guideway open), or guideway hooks at a terminal")
 		}
 		return handle(c)
 	}

@@ -203,7 +203,8 @@ func TestProjectGraphsRequireTheirPin(t *testing.T) {
 	_, person := s.loginBrowser(t, "ann")
 	var got hookAnswer
 	s.wantStatus(t, 200, person, "GET", "/api/hooks/theirs", "").decodeInto(t, &got)
-	for _, pin := range []string{"", "sha256:0", got.Base} {
+	s.wantCode(t, 400, guideway.CodeInvalid, person, "POST", "/api/hooks/theirs/enable", `{"replace":true}`)
+	for _, pin := range []string{"sha256:0", got.Base} {
 		s.wantCode(t, 409, guideway.CodeConflict, person, "POST", "/api/hooks/theirs/enable", `{"pin":"`+pin+`","replace":true}`)
 	}
 	seen := got.Hook.Pin

@@ -204,15 +204,21 @@ func checkRight(g auth.Grant, right auth.Right) error {
 	case g.Proof == auth.ProofBrowser:
 		return guideway.Errorf(guideway.CodeForbidden, "the request does not come from a page of this server").
 			WithFix("use the pages of this server: guideway open")
-	case right == auth.RightContents && g.May(auth.RightRead):
+	case right == auth.RightRead:
+		return guideway.Errorf(guideway.CodeForbidden, "this token cannot read runs, session documents or definitions").
+			WithFix("use a token that was created with guideway token create NAME --scope read")
+	case right == auth.RightContents:
 		return guideway.Errorf(guideway.CodeForbidden, "this token cannot read contexts, checkpoints or the bodies of requests").
 			WithFix("use a token that was created with guideway token create NAME --scope contents")
+	case right == auth.RightAnswer:
+		return guideway.Errorf(guideway.CodeForbidden, "this token cannot answer for a person").
+			WithFix("use a browser that is logged in (guideway open), or a token that was created with guideway token create NAME --scope approve")
 	case right == auth.RightManage:
 		return guideway.Errorf(guideway.CodeForbidden, "this credential cannot change what agents may use").
 			WithFix("use a browser that is logged in, or a token that was created with guideway token create NAME --scope manage")
 	default:
-		return guideway.Errorf(guideway.CodeForbidden, "the scopes of this token do not allow this request").
-			WithFix("use the token of /mcp, or a browser that is logged in")
+		return guideway.Errorf(guideway.CodeForbidden, "this token cannot change runs, session documents or definitions: no scope of a named token allows it").
+			WithFix("use a browser that is logged in (guideway open), or the bearer token of this server; guideway doctor shows the path of its file")
 	}
 }
 

@@ -77,8 +77,8 @@ type saveBody struct {
 // person, because otherwise an agent could remove the gates of its own workflow.
 func (a *api) saveWorkflow(c *call) (any, error) {
 	if c.authGrant().Proof != auth.ProofBrowser {
-		return nil, guideway.Errorf(guideway.CodeForbidden, "only a person can save definitions").
-			WithFix("use a browser that is logged in, or edit the file")
+		return nil, guideway.Errorf(guideway.CodeForbidden, "this credential cannot save definitions").
+			WithFix("use a browser that is logged in (guideway open), or edit the file of the definition")
 	}
 	var body saveBody
 	if err := c.decodeBody(&body); err != nil {
@@ -129,7 +129,8 @@ func checkSavable(id, text string) error {
 func loadError(found []guideway.Diagnostic) error {
 	i := slices.IndexFunc(found, func(d guideway.Diagnostic) bool { return d.Severity == guideway.SeverityError })
 	if i < 0 {
-		return guideway.Errorf(guideway.CodeInvalidDefinition, "the definition does not load: the document is not a workflow")
+		return guideway.Errorf(guideway.CodeInvalidDefinition, "the definition does not load: the document is not a workflow").
+			WithFix("write a workflow with steps or phases; guideway schema prints the schema of each dialect")
 	}
 	err := guideway.Errorf(guideway.CodeInvalidDefinition, "the definition does not load: %s", found[i].Message)
 	if found[i].Fix != "" {

@@ -39,7 +39,7 @@ func (s *streams) reserveStream(user string) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.total >= maxStreams || s.byUser[user] >= maxUserStreams {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "too many streams are open").
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "too many event streams are open: at most %d, and %d for each user", maxStreams, maxUserStreams).
 			WithFix("close pages of the dashboard that you do not use, or try again later")
 	}
 	s.total++

@@ -83,7 +83,8 @@ type Tree struct {
 func (t Tree) Copy(ctx context.Context) ([]Item, error) {
 	from, err := os.OpenRoot(t.From)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "cannot read %s: %w", t.From, safeopen.Cause(err))
+		return nil, guideway.Errorf(guideway.CodeNotFound, "cannot read the directory %s: %w", t.From, safeopen.Cause(err)).
+			WithFix("name an existing directory that this user can read")
 	}
 	defer func() { _ = from.Close() }()
 	files, items, err := t.listFiles(ctx, from)
@@ -122,7 +123,8 @@ func (t Tree) listFiles(ctx context.Context, from *os.Root) (files []string, oth
 			files = append(files, name)
 		}
 		if len(files)+len(others) > maxFiles {
-			return guideway.Errorf(guideway.CodeTooLarge, "%s has more than %d files", t.From, maxFiles)
+			return guideway.Errorf(guideway.CodeTooLarge, "%s has more than %d files", t.From, maxFiles).
+				WithFix("migrate the directories below %s one after the other", t.From)
 		}
 		return nil
 	})
@@ -144,7 +146,7 @@ func (t Tree) copyFile(ctx context.Context, from *os.Root, name string) Item {
 	item := Item{Kind: kindOf(name), From: filepath.Join(t.From, filepath.FromSlash(name)), To: filepath.Join(t.To, filepath.FromSlash(name))}
 	data, err := readFile(ctx, from, name, maxFile)
 	if err != nil {
-		item.Outcome, item.Reason = Broken, err.Error()
+		item.Outcome, item.Reason, item.Fix = Broken, err.Error(), guideway.ErrorFix(err)
 		return item
 	}
 	if item.Kind == "workflow" && t.Check != nil {
@@ -173,7 +175,7 @@ func readFile(ctx context.Context, root *os.Root, name string, most int64) ([]by
 	defer func() { _ = f.Close() }()
 	data, err := safeopen.Read(ctx, f, most)
 	if err == nil && int64(len(data)) > most {
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "the file is larger than %d MiB", most>>20)
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "the file is larger than %d MiB", most>>20).WithFix("split or shorten the file, and migrate again")
 	}
 	return data, err
 }

@@ -34,7 +34,8 @@ func Sessions(ctx context.Context, dir string, put func(context.Context, Session
 		return nil, nil
 	}
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "cannot read the sessions in %s: %w", dir, safeopen.Cause(err))
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "cannot read the session documents in %s: %w", dir, safeopen.Cause(err)).
+			WithFix("make the directory sessions readable for this user")
 	}
 	defer func() { _ = root.Close() }()
 	names, err := fs.Glob(root.FS(), "*/*/*.json")
@@ -42,7 +43,8 @@ func Sessions(ctx context.Context, dir string, put func(context.Context, Session
 		return nil, err
 	}
 	if len(names) > maxFiles {
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s has more than %d sessions", dir, maxFiles)
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s has %d session documents, but the limit is %d", dir, len(names), maxFiles).
+			WithFix("move some of the project directories below %s to another directory, and migrate each with --from", filepath.Join(dir, "sessions"))
 	}
 	var items []Item
 	for _, name := range names {
@@ -73,7 +75,7 @@ func readSession(ctx context.Context, root *os.Root, name string) (Session, erro
 	}
 	var s Session
 	if err := json.Unmarshal(data, &s); err != nil {
-		return s, guideway.Errorf(guideway.CodeInvalid, "the file is not a session document: %w", err).WithFix("fix the JSON of the file, and migrate again")
+		return s, guideway.Errorf(guideway.CodeInvalid, "the file is not a session document: %w", err).WithFix("correct the JSON of the file, and migrate again")
 	}
 	parts := strings.Split(name, "/")
 	for _, each := range []struct {
@@ -85,7 +87,8 @@ func readSession(ctx context.Context, root *os.Root, name string) (Session, erro
 		}
 	}
 	if s.Data == nil {
-		return s, guideway.Errorf(guideway.CodeInvalid, "not a session document: the member data is missing")
+		return s, guideway.Errorf(guideway.CodeInvalid, `the file is not a session document: it has no object "data"`).
+			WithFix(`add the object "data" to the file and migrate again, or leave the file out`)
 	}
 	return s, nil
 }

@@ -60,7 +60,8 @@ func (s *Service) ImportState(ctx context.Context, c Caller, document []byte, pr
 		WorkflowVersion string `json:"workflowVersion"`
 	}
 	if err := json.Unmarshal(document, &head); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the state cannot be decoded: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the state document cannot be decoded: %w", err).
+			WithFix("write a state document as guideway schema phases --kind state describes it")
 	}
 	d, err := s.definitions.Startable(ctx, head.WorkflowID)
 	if err != nil {

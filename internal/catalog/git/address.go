@@ -68,7 +68,7 @@ func parseAddress(text string) (address, error) {
 		if m := scpLike().FindStringSubmatch(text); m != nil && !strings.Contains(m[2], "..") && !strings.HasPrefix(m[2], "-") {
 			return checkSSH(address{scheme: schemeSSH, user: m[1], host: strings.ToLower(m[2]), path: m[3]})
 		}
-		return address{}, badAddress("the address of the repository is not one of https://, ssh://, git@host:path, file:// and an absolute path")
+		return address{}, badAddress("the address of the repository does not begin with https://, http://, ssh:// or file://, and is neither user@host:path nor an absolute path")
 	}
 	u, err := url.Parse(text)
 	if err != nil {

@@ -85,8 +85,8 @@ func Save(info catalog.SourceInfo, c Change) error {
 func Remove(info catalog.SourceInfo, name, base string) error {
 	return inSourceDir(info, func(root *os.Root) error {
 		if base == "" {
-			return guideway.Errorf(guideway.CodeInvalid, "the request to delete %s does not state its version", name).
-				WithFix("set the version of the text that you reviewed")
+			return guideway.Errorf(guideway.CodeInvalid, "the request to delete the file %s does not state the version of the file", name).
+				WithFix("set base to the version of the text that you reviewed")
 		}
 		if _, err := checkBase(root, info, name, base); err != nil {
 			return err
@@ -118,17 +118,17 @@ func checkBase(root *os.Root, info catalog.SourceInfo, name, base string) (fs.Fi
 	switch now, err := readIn(root, name); {
 	case errors.Is(err, fs.ErrNotExist):
 		if base != "" {
-			return 0, guideway.Errorf(guideway.CodeConflict, "%s was deleted since this change began", name).
-				WithFix("save the document as a new file, or discard the change")
+			return 0, guideway.Errorf(guideway.CodeConflict, "the file %s was deleted from the source %s after you read it", name, info.Name).
+				WithFix("reload the source; to restore the file, save its text as a new file, without a base version")
 		}
 	case err != nil:
 		return 0, writeError(info, err)
 	case base == "":
 		return 0, guideway.Errorf(guideway.CodeConflict, "the source %s already has a file %s", info.Name, name).
-			WithFix("open the existing file, or choose a different id")
+			WithFix("open and change the existing file, or choose a different id")
 	case Version(now) != base:
-		return 0, guideway.Errorf(guideway.CodeConflict, "%s was changed since this change began", name).
-			WithFix("review the current version and merge the changes")
+		return 0, guideway.Errorf(guideway.CodeConflict, "the file %s of the source %s was changed after you read it", name, info.Name).
+			WithFix("reload the file, and repeat your change on the current version")
 	default:
 		if stat, err := root.Stat(name); err == nil {
 			mode = stat.Mode().Perm()

@@ -213,7 +213,7 @@ func WriteNewFile(path string, data []byte, mode fs.FileMode, force bool) error 
 	err := createFile(path, data, mode)
 	if errors.Is(err, fs.ErrExist) {
 		if !force {
-			return guideway.Errorf(guideway.CodeConflict, "%s already exists", path).WithFix("use another name, or --force to replace the file")
+			return guideway.Errorf(guideway.CodeConflict, "%s already exists", path).WithFix("use another file name, or --force to replace the file")
 		}
 		if mode&0o077 == 0 {
 			return replacePrivateFile(path, data)
@@ -222,7 +222,7 @@ func WriteNewFile(path string, data []byte, mode fs.FileMode, force bool) error 
 	}
 	if err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "cannot write %s: %w", path, safeopen.Cause(err)).
-			WithFix("check that the directory of the file exists, is writable for this user and has free space")
+			WithFix("check that the directory of the file exists, that this user can write the directory and the file, and that the disk has free space")
 	}
 	return nil
 }
@@ -242,14 +242,14 @@ func createFile(path string, data []byte, mode fs.FileMode) error {
 func replacePrivateFile(path string, data []byte) error {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		return guideway.Errorf(guideway.CodeConflict, "%s is not a regular file", path).WithFix("use another name")
+		return guideway.Errorf(guideway.CodeConflict, "%s is not a regular file, so --force does not replace it", path).WithFix("use another file name")
 	}
 	if err == nil {
 		err = atomicfile.Replace(path, string(data))
 	}
 	if err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "cannot write %s: %w", path, safeopen.Cause(err)).
-			WithFix("check that the directory of the file exists, is writable for this user and has free space")
+			WithFix("check that the directory of the file exists, that this user can write the directory and the file, and that the disk has free space")
 	}
 	return nil
 }

@@ -43,8 +43,8 @@ refused.`,
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.Keys, "key", nil, "trust the public keys in this PEM `file`; can be repeated")
-	f.StringVar(&o.Need.Commit, "commit", "", "require this commit, in full")
-	f.StringVar(&o.Need.Tree, "tree", "", "require this tree, in full")
+	f.StringVar(&o.Need.Commit, "commit", "", "require that the attestation is about the commit with this full `id`")
+	f.StringVar(&o.Need.Tree, "tree", "", "require that the attestation is about the Git tree with this full `id`")
 	f.StringVar(&o.Need.Workflow, "workflow", "", "require a run of the workflow with this `id`")
 	f.StringVar(&o.Need.Definition, "definition", "", "require the definition with this `hash`")
 	f.StringVar(&o.DefinitionFile, "definition-file", "", "require the definition in this `file`")

@@ -48,8 +48,8 @@ their commands, and approve them after confirmation at a terminal. For a check t
 after its approval, the differences are shown. Invisible characters are escaped.
 
 Without names, all checks that wait are reviewed: those of .guideway/checks.yaml, and the
-commands, tools and addresses of this computer that active runs of this project use. With
---all, one confirmation is for all of them. If you have set a passphrase with
+commands, tools and loopback addresses that active runs of this project use. With --all,
+one confirmation is for all of them. If you have set a passphrase with
 "guideway runs approve --set-passphrase", the command asks for it. An approval is valid only
 for this directory.
 
@@ -167,7 +167,7 @@ func (w *workspace) selectItems(names []string) (out []*item, err error) {
 // reviewItems shows the checks, asks for each of them or once for all, and asks for the
 // passphrase if one is set. It returns the accepted checks, or an error if there are none.
 func reviewItems(ctx context.Context, person *app.Approver, w *workspace, selected []*item, all bool) (accepted []*item, err error) {
-	fmt.Fprintf(person.Out, "Checks run in %s with the powers of the Guideway process.\n", app.OneLine(w.Root))
+	fmt.Fprintf(person.Out, "Checks run in %s with the permissions of the Guideway process.\n", app.OneLine(w.Root))
 	for n, i := range selected {
 		i.show(person, w)
 		question := "Approve " + i.Name

@@ -27,10 +27,11 @@ func NewChecksCmd(a *app.App) *cobra.Command {
 		Short: "List, approve and execute the checks of a project",
 		Long: `A check is a command, an address or a tool with which Guideway checks for itself that a
 step was done. A project names its checks in .guideway/checks.yaml, at the top of the work
-tree; "guideway init" proposes them. A workflow may have further ones in its rules.
+tree; "guideway init" proposes them. The rules of a workflow may define further checks.
 
-A check runs with the powers of the Guideway process. A person approves it before its first
-execution, and again after a change of its definition or of a file that defines its command.`,
+A check runs with the permissions of the Guideway process. A person approves it before its
+first execution, and again after a change of its definition or of a file that defines its
+command.`,
 		Example: `  guideway checks list
   guideway checks approve
   guideway checks run test`,
@@ -123,7 +124,8 @@ func loadWorkspace(ctx context.Context, a *app.App) (*workspace, error) {
 	for _, name := range w.file.Removed(w.Root, w.approved) {
 		w.Checks = append(w.Checks, item{
 			Name: name, Type: criteria.NamedCheck, State: stateRemoved,
-			Error: "it was approved, but " + checksfile.Path + " no longer defines it", Fix: "restore it, or confirm the removal: guideway checks approve " + name,
+			Error: "the check was approved, but " + checksfile.Path + " no longer defines it",
+			Fix:   "restore the definition of the check, or confirm the removal: guideway checks approve " + name,
 		})
 	}
 	return w, w.addRuns(ctx, a)

@@ -12,9 +12,9 @@ func newListCmd(a *app.App, run func(context.Context, *app.PlainOptions) error) 
 	return app.NewPlainCmd(a, run, &cobra.Command{
 		Use:   "list",
 		Short: "List the checks of this project and their approvals",
-		Long: `List the checks of .guideway/checks.yaml, and the commands, tools and addresses of this
-computer in the rules of workflows that active runs of this project use. FILES are the files
-that define the command: a change asks for approval again. The states are:
+		Long: `List the checks of .guideway/checks.yaml, and the commands, tools and loopback addresses in
+the rules of workflows that active runs of this project use. FILES are the files that define
+the command; after a change of one of them, the check needs approval again. The states are:
 
   approved  exactly this version was approved
   changed   the check or one of its files changed after the approval

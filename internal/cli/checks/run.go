@@ -56,7 +56,7 @@ func (o *runOptions) parseParams() error {
 	for _, p := range o.Params {
 		name, value, ok := strings.Cut(p, "=")
 		if !ok || name == "" {
-			return guideway.Errorf(guideway.CodeInvalid, "%q is not a parameter with its value", p).WithFix("--param NAME=VALUE")
+			return guideway.Errorf(guideway.CodeInvalid, "--param %q is not of the form NAME=VALUE", p).WithFix("--param NAME=VALUE")
 		}
 		o.with[name] = value
 	}
@@ -74,7 +74,7 @@ func runCheck(ctx context.Context, o *runOptions) error {
 	}
 	if check.Command.Type == criteria.Protect {
 		return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "the check %s compares files with the start of a run, so it is executed only in runs", o.Name).
-			WithFix("guideway checks list")}
+			WithFix("execute another check; guideway checks list prints the checks")}
 	}
 	if err := o.ensureApproved(ctx, w, check); err != nil {
 		return app.UsageError{Err: err}
@@ -142,7 +142,7 @@ func writeResult(host *app.Host, r *evidence.Result) {
 			continue
 		}
 		if n == 1 {
-			fmt.Fprintf(host.Out, "%s\n", s.Faint(fmt.Sprintf("  ... of %d bytes ...", r.OutputBytes)))
+			fmt.Fprintf(host.Out, "%s\n", s.Faint(fmt.Sprintf("  ... (the output has %d bytes; its middle is not shown) ...", r.OutputBytes)))
 		}
 		for line := range strings.SplitSeq(strings.TrimRight(app.EscapeText(part), "\n"), "\n") {
 			fmt.Fprintf(host.Out, "  %s\n", line)

@@ -19,7 +19,7 @@ func NewCICmd(a *app.App) *cobra.Command {
 		Use:   "ci",
 		Short: "Verify changes in continuous integration",
 		Long: `Commands for continuous integration. They ask no person, use no network, and need neither
-runs nor keys of this machine.`,
+runs nor keys of this computer.`,
 		Example: "  guideway ci verify --base origin/main",
 	}, newVerifyCmd(a))
 }
@@ -41,7 +41,7 @@ func newVerifyCmd(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify --base REF",
 		Short: "Verify that a change followed the workflows of the policy",
-		Long: `Verify the change between the common ancestor of REF and HEAD, and HEAD. The policy
+		Long: `Verify the change from the merge base of REF and HEAD to HEAD. The policy
 .guideway/policy.yaml maps the changed paths to the workflows that they need. An
 attestation below .guideway/attestations must be signed by a trusted key, and must be about
 the tree of HEAD, apart from attestations.
@@ -51,10 +51,10 @@ therefore executed again, on a clean checkout of HEAD. Only results on hosts tha
 policy trusts count without that.
 
 The policy, the keys, the checks file and the files that define checks are those of REF,
-which was reviewed, not those of the change. If the change has other ones, they are
-replaced before the check runs, unless "changedChecks" of the policy or
+which was reviewed, not those of the change. If the change has other versions of
+them, these are replaced before the check runs, unless "changedChecks" of the policy or
 --trust-changed-checks allows them. No other approval is needed: the check runs with the
-rights of this process.
+permissions of this process.
 
 The command prints a summary in Markdown. The exit code is 0 if the change passed, 1 if it
 is refused, and 2 if that could not be decided.`,

@@ -81,7 +81,8 @@ func (c *change) repeatChecks(ctx context.Context) error {
 			return err
 		}
 		if check.State != StatePassed {
-			return guideway.Errorf(guideway.CodeUnavailable, "the clean checkout cannot be prepared: the check %s did not pass: %s", name, check.Message).WithFix("correct %q of the policy", "prepare")
+			return guideway.Errorf(guideway.CodeUnavailable, "the clean checkout cannot be prepared: the check %s did not pass: %s", name, check.Message).
+				WithFix("correct the check %s, or remove it from \"prepare\" in the policy", name)
 		}
 	}
 	for _, changed := range []bool{true, false} { // a file of the base stays in the checkout
@@ -292,7 +293,7 @@ func (c *checkouts) replaceDefinition(definition *checksfile.Check, check *Check
 			}
 		}
 	}
-	return nil, guideway.Errorf(guideway.CodeRefused, "the files that define it in the change cannot be replaced with those of the base").
+	return nil, guideway.Errorf(guideway.CodeRefused, "the files of the change that define the check cannot be replaced with those of the base").
 		WithFix("change the definition of the check in a change of its own, or pass --trust-changed-checks")
 }
 

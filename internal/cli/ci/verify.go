@@ -331,7 +331,8 @@ func (c *change) judge(ctx context.Context, need *Need) error {
 func hashDefinition(name string, text []byte) (string, error) {
 	def, found := workflow.Check(name, text)
 	if def == nil {
-		return "", guideway.Errorf(guideway.CodeInvalid, "the definition %s of the base cannot be used: %s", name, found[0].Message).WithFix("guideway validate %s", name)
+		return "", guideway.Errorf(guideway.CodeInvalid, "the definition %s of the base cannot be used: %s", name, found[0].Message).
+			WithFix("correct the definition in a reviewed commit of the base; guideway validate %s prints all errors of the file", name)
 	}
 	return def.Hash, nil
 }

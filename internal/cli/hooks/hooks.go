@@ -28,7 +28,7 @@ func NewHooksCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "hooks",
 		Short: "List, test and enable hook graphs for tool calls",
-		Long: `Hook graphs wrap the requests to other MCP servers that go through the gateway. Their
+		Long: `Hook graphs wrap the requests of the gateway to upstreams, which are other MCP servers. Their
 scripts modify, answer, refuse or record tool calls and lists of tools. A graph is a file
 in the folder "hooks" of a source of workflows; its scripts are in the file or in
 hooks/modules. A graph runs only after you enable it.`,

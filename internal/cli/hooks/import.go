@@ -59,7 +59,7 @@ existing graph with different settings. Imported graphs are disabled.`,
 	f.BoolVar(&o.Template, "template", false, "treat the argument as the id of an existing graph, and copy that graph")
 	f.StringVar(&o.ID, "id", "", "set the `id` of the graph or module")
 	f.StringVar(&o.Title, "name", "", "set the `name` of the graph")
-	f.StringVar(&o.Upstream, "upstream", "", "bind the graph to servers whose names match this `pattern`")
+	f.StringVar(&o.Upstream, "upstream", "", "bind the graph to upstreams whose names match this `pattern`")
 	f.StringVar(&o.Tool, "tool", "", "bind the graph to tools whose names match this `pattern`")
 	f.StringArrayVar(&o.Variables, "set", nil, "set the initial value of a variable: `name=json`")
 	f.BoolVar(&o.Force, "force", false, "overwrite an existing file")
@@ -73,7 +73,7 @@ func RunHooksImport(ctx context.Context, o *HooksImportOptions) error {
 		return err
 	}
 	if d.cfg.Workflows.UserDir == "" {
-		return guideway.Errorf(guideway.CodeInvalid, "the user workflow directory is unknown").WithFix("set HOME (USERPROFILE on Windows)")
+		return guideway.Errorf(guideway.CodeInvalid, "the directory of your workflows is unknown, because the home directory is unknown").WithFix("set the environment variable HOME (USERPROFILE on Windows)")
 	}
 	if o.Template {
 		e, err := d.Snapshot.Hook(o.Name)

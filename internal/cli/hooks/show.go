@@ -202,7 +202,7 @@ func (v *hookText) writeNode(n hookNode) {
 		fmt.Fprintf(v.Out, "    %s %s%s\n", s.Cyan("runs"), app.OneLine(n.Script), limit)
 	}
 	if n.Answers {
-		fmt.Fprintf(v.Out, "    %s instead of the server\n", s.Cyan("answers"))
+		fmt.Fprintf(v.Out, "    %s instead of the upstream\n", s.Cyan("answers"))
 	}
 	for _, way := range n.To {
 		branch := ""

@@ -29,9 +29,9 @@ func newHooksTestCmd(a *app.App, run func(context.Context, *hooksTestOptions) er
 	o := &hooksTestOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "test {ID|FILE} --request FILE",
-		Short: "Test a hook graph without a server",
+		Short: "Test a hook graph without an upstream",
 		Long: `Pass a request through a hook graph, with its scripts in the sandbox, and show the result
-and the actions of each node. No server is called: the response is read from --response,
+and the actions of each node. No upstream is called: the response is read from --response,
 or is empty. The graph need not be enabled.
 
 The request is a JSON file, or - for standard input: {"method": ..., "params": ...}, or
@@ -55,9 +55,9 @@ The exit code is 1 if a hook or the call fails.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Request, "request", "", "`file` with the request, or - for standard input")
-	f.StringVar(&o.Response, "response", "", "`file` with the response of the server, or - for standard input")
+	f.StringVar(&o.Response, "response", "", "`file` with the response of the upstream, or - for standard input (default: an empty response)")
 	f.StringVar(&o.Client, "client", "test", "`name` of the client, for metadata.clientId")
-	f.StringVar(&o.Server, "server", "test", "`name` of the server, for metadata.serverName")
+	f.StringVar(&o.Server, "server", "test", "`name` of the upstream, for metadata.serverName")
 	f.StringArrayVar(&o.Variables, "set", nil, "set the initial value of a variable: `name=json`")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd

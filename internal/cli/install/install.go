@@ -124,7 +124,7 @@ func (o *InstallOptions) checkOptions() error {
 func installEnv(pairs []string) (map[string]string, error) {
 	for _, pair := range pairs {
 		if strings.Contains(pair, "\x00") {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "%q has a NUL character", pair).WithFix("--env NAME=value")
+			return nil, guideway.Errorf(guideway.CodeInvalid, "--env %q contains a NUL character", pair).WithFix("--env NAME=value, without a NUL character")
 		}
 	}
 	return app.ParsePairs(pairs, "--env NAME=value")

@@ -109,7 +109,7 @@ error to the agent.`,
 			return do(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.Outcome, "outcome", "", "result of the unfinished call: retry, done or failed")
+	cmd.Flags().StringVar(&o.Outcome, "outcome", "", "outcome of the tool call whose result is unknown: retry, done or failed")
 	cmd.Flags().StringVar(&o.Result, "result", "", "result of the tool, for --outcome done")
 	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from now on, as for guideway machine run")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print only the result, as JSON")

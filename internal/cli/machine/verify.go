@@ -24,7 +24,7 @@ func VerifyMachines(ctx context.Context, a *app.App, cfg *config.Config, id stri
 	own := server.MachineConfig(cfg)
 	switch there := HasMachineStore(own); {
 	case !there && id != "":
-		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no run %q", id).WithFix("guideway machine status")
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no machine run %q", id).WithFix("guideway machine status")
 	case !there:
 		return &run.Report{}, nil
 	}

@@ -42,7 +42,7 @@ func (o *RunsExportOptions) salvageStore(ctx context.Context) error {
 	host, dir := o.app.Host, o.app.Host.Abs(o.Salvage)
 	if err := atomicfile.MakeDir(dir); err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "create the directory %s: %w", o.Salvage, err).
-			WithFix("use another directory, in one that is writable for this user")
+			WithFix("name a directory whose parent directory is writable for this user")
 	}
 	key := readKey(cfg)
 	if key == nil {

@@ -141,11 +141,11 @@ func reachableAddress(addr net.Addr) string {
 func listenNearPort(ctx context.Context, address string) (net.Listener, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "listen on %s: %w", address, err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the address %q to listen on is not valid: %w", address, err).WithFix("write a host and a port, such as 127.0.0.1:3000")
 	}
 	first, err := strconv.Atoi(text)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "listen on %s: %w", address, err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the address %q to listen on is not valid: %w", address, err).WithFix("write a host and a port, such as 127.0.0.1:3000")
 	}
 	const tries = 20
 	var config net.ListenConfig

@@ -52,7 +52,7 @@ func (l *lazyMachines) openService(ctx context.Context) (*driver.Background, err
 		return l.background, nil
 	}
 	if l.closed {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the server is shutting down")
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the server is shutting down").WithFix("try again after the server has been started again")
 	}
 	user, err := auth.SystemUser()
 	if err != nil {

@@ -115,7 +115,7 @@ func checkDefinition(file string, data []byte) []guideway.Diagnostic {
 
 func (o *migrateOptions) userDir(cfg *config.Config) (string, error) {
 	if cfg.Workflows.UserDir == "" {
-		return "", guideway.Errorf(guideway.CodeInvalid, "the user workflow directory is unknown").WithFix("set HOME (USERPROFILE on Windows)")
+		return "", guideway.Errorf(guideway.CodeInvalid, "the directory of your workflows is unknown, because the home directory is unknown").WithFix("set the environment variable HOME (USERPROFILE on Windows)")
 	}
 	return cfg.Workflows.UserDir, nil
 }
@@ -143,7 +143,7 @@ func runMigrateWorkrail(ctx context.Context, o *migrateOptions) error {
 	}
 	switch _, err := os.Stat(o.From); {
 	case errors.Is(err, fs.ErrNotExist):
-		return guideway.Errorf(guideway.CodeNotFound, "there is no WorkRail directory %s", o.From).WithFix("guideway migrate workrail --from DIR")
+		return guideway.Errorf(guideway.CodeNotFound, "there is no WorkRail directory %s", o.From).WithFix("state the directory that WorkRail uses: guideway migrate workrail --from DIR")
 	case err != nil:
 		return app.ReadError(o.From, err)
 	}

@@ -128,7 +128,7 @@ func parseJSON(name string, text []byte) (*doc.Node, *Refusal) {
 // verifySignatures returns the ids of the trusted keys that signed an envelope.
 func verifySignatures(envelope *dsse.Envelope, trusted []PublicKey) ([]string, *Refusal) {
 	if len(envelope.Signatures) == 0 {
-		return nil, refuse(ReasonUnsigned, "the file has no signature")
+		return nil, refuse(ReasonUnsigned, "the file has no signature").withFix("write the attestation again: guideway runs attest RUN")
 	}
 	var verifiers []dsse.Verifier
 	known := map[string]bool{}
@@ -183,14 +183,14 @@ func parseStatement(payload []byte) (*Statement, *Refusal) {
 	}
 	if kind := stringOf(root.Get("predicateType")); kind != PredicateType {
 		return nil, refuse(ReasonPredicateType, "the type of the predicate is %q, not %q", kind, PredicateType).
-			withFix("verify it with the program that made it, or with a newer Guideway")
+			withFix("verify the file with the program that made it, or with a newer version of Guideway")
 	}
 	s := &Statement{}
 	dec := json.NewDecoder(bytes.NewReader(payload))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(s); err != nil {
 		if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-			return nil, refuse(ReasonMember, "the statement has the unknown member %s", name).withFix("verify it with a newer Guideway")
+			return nil, refuse(ReasonMember, "the statement has the unknown member %s", name).withFix("verify the file with a newer version of Guideway")
 		}
 		return nil, refuse(ReasonPayload, "the statement cannot be read: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}

@@ -93,9 +93,9 @@ func (s *Statement) Check(r Requirements) []*Refusal {
 		}
 	}
 	workflow := s.Predicate.Workflow
-	compare(ReasonCommit, "the commit", r.Commit, s.Commit(), "use the statement for this commit: guideway runs attest RUN")
-	compare(ReasonTree, "the tree", r.Tree, s.Tree(), "use the statement for this tree: guideway runs attest RUN")
-	compare(ReasonWorkflow, "the workflow", r.Workflow, workflow.ID, "use the statement about a run of "+r.Workflow)
+	compare(ReasonCommit, "the commit", r.Commit, s.Commit(), "use an attestation of the required commit; to create one: guideway runs attest RUN")
+	compare(ReasonTree, "the tree", r.Tree, s.Tree(), "use an attestation of the required tree; to create one: guideway runs attest RUN")
+	compare(ReasonWorkflow, "the workflow", r.Workflow, workflow.ID, "use an attestation of a run of "+r.Workflow)
 	compare(ReasonDefinition, "the definition", r.Definition, workflow.Definition, "repeat the work with the required definition of "+workflow.ID)
 	add(s.requireFreshChecks())
 	for _, gate := range r.Approvals {
@@ -130,7 +130,7 @@ func (s *Statement) requireApproval(requirement string) *Refusal {
 
 // requireEvidence checks the last completion of a step, or the last result of a check.
 func (s *Statement) requireEvidence(name string) *Refusal {
-	const fix = "define the check in .guideway/checks.yaml, and run the step again"
+	const fix = "define the check in .guideway/checks.yaml, and complete the step in a new run"
 	for _, step := range slices.Backward(s.Predicate.Steps) {
 		if step.ID == name {
 			if step.Label != Evidence {
@@ -145,12 +145,14 @@ func (s *Statement) requireEvidence(name string) *Refusal {
 			case check.Undefined:
 				return refuse(ReasonClaim, "the step %s is a claim: the project does not define the check %s", step.ID, name).withFix(fix)
 			case !check.Passed:
-				return refuse(ReasonEvidence, "the check %s did not pass in the step %s", name, step.ID).withFix(fix)
+				return refuse(ReasonEvidence, "the check %s did not pass in the step %s", name, step.ID).
+					withFix("correct what the check reports, and complete the step in a new run")
 			}
 			return s.requireFresh(&check)
 		}
 	}
-	return refuse(ReasonEvidence, "the run has no step %s and no result of a check %s", name, name).withFix(fix)
+	return refuse(ReasonEvidence, "the run has no step %s and no result of a check %s", name, name).
+		withFix("name a step of the workflow, or a check that its rules use")
 }
 
 // requireFresh checks that a check saw the files of the subject.

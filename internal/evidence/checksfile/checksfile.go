@@ -104,7 +104,7 @@ func Load(root string) *File {
 		return &File{Path: name, Exists: true, unreadable: true, Diagnostics: []guideway.Diagnostic{{
 			Severity: guideway.SeverityError, Code: CodeUnreadable, File: name,
 			Message: fmt.Sprintf("The checks file cannot be used: %v.", safeopen.Cause(err)),
-			Fix:     "make it a regular file of at most " + fmt.Sprint(maxBytes>>10) + " KiB inside the workspace",
+			Fix:     "replace " + Path + " with a regular file of at most " + fmt.Sprint(maxBytes>>10) + " KiB inside the workspace, readable for this user",
 		}}}
 	}
 	return Parse(name, data)
@@ -173,7 +173,7 @@ func (f *File) Get(name string) (*Check, error) {
 	case len(names) > 0:
 		return nil, missing.WithFix("use one of: %s", strings.Join(names, ", "))
 	default:
-		return nil, missing.WithFix("add it to %s", Path)
+		return nil, missing.WithFix("add the check to %s", Path)
 	}
 }
 

@@ -62,7 +62,7 @@ type detector struct {
 func Propose(root string) (p *Proposal, err error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the directory %s cannot be read: %w", root, err).WithFix("check that it exists and is readable")
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the directory %s cannot be read: %w", root, err).WithFix("check that the directory exists and is readable for this user")
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
 	d := &detector{dir: dir}

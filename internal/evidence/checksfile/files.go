@@ -97,7 +97,7 @@ type collector struct {
 func readDefiningFiles(root string, rule *criteria.CheckRule, listed []string) (out []DefiningFile, err error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the workspace %s cannot be read: %w", root, err).WithFix("check that the directory exists on this machine")
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the workspace %s cannot be read: %w", root, err).WithFix("check that the directory exists on this computer, and that this user can read it")
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
 	c := &collector{dir: dir, files: map[string]*DefiningFile{}, seen: map[string]bool{}}
@@ -291,7 +291,7 @@ func (c *collector) addFile(name string, isProgram bool) (bool, error) {
 	switch {
 	case err != nil:
 		return false, guideway.Errorf(guideway.CodeForbidden, "the file %s, which defines a command, cannot be used: %w", name, safeopen.Cause(err)).
-			WithFix("make it a regular file of at most %d KiB inside the workspace", maxDefining>>10)
+			WithFix("use a regular file of at most %d KiB inside the workspace, readable for this user", maxDefining>>10)
 	case f == nil:
 		return false, nil
 	case len(c.files) >= maxFiles:

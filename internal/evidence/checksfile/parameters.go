@@ -154,7 +154,7 @@ func (c *Check) unknownParameter(name string) error {
 	case len(names) > 0:
 		return err.WithFix("use one of: %s", strings.Join(names, ", "))
 	}
-	return err.WithFix("remove it: the check has no parameters")
+	return err.WithFix("remove the parameter from the rule: the check %s has no parameters", c.Name)
 }
 
 // checkValue returns an error if a value cannot be passed as the parameter.

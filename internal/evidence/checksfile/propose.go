@@ -16,7 +16,7 @@ const header = `# yaml-language-server: $schema=https://guideway.dev/schemas/che
 # proved and not only claimed. Workflows use the names test, lint, build, format,
 # one-test and protected-tests.
 #
-# A check runs with the powers of the Guideway process. A person approves it before its first
+# A check runs with the permissions of the Guideway process. A person approves it before its first
 # execution, and again after a change of this file or of a file that defines the command,
 # such as a Makefile or the scripts of package.json:
 #

@@ -31,7 +31,7 @@ func (s *Subject) Text(most int64) string {
 	switch s.Rule.Type {
 	case criteria.HTTP:
 		line("address", "%s", s.Rule.URL)
-		line("effect", "rules of workflows may send GET requests to this address of this machine")
+		line("effect", "rules of workflows may send GET requests to this loopback address")
 	case criteria.Tool:
 		line("tool", "%s", s.Rule.Tool)
 		if len(s.Rule.Arguments) > 0 {

@@ -111,7 +111,7 @@ func LoopbackAddress(text string) (address string, ok bool) {
 func (s *Subject) complete(root, definition string, listed []string) error {
 	resolved, err := filepath.EvalSymlinks(root)
 	if err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "the workspace %s cannot be read: %w", root, err).WithFix("check that the directory exists on this machine")
+		return guideway.Errorf(guideway.CodeUnavailable, "the workspace %s cannot be read: %w", root, err).WithFix("check that the directory exists on this computer, and that this user can read it")
 	}
 	s.Root = resolved
 	if s.Rule.Type == criteria.Command {
@@ -176,10 +176,10 @@ func (s *Subject) CheckApproved(approved approval.Records) error {
 		return nil
 	case StateChanged:
 		return guideway.Errorf(guideway.CodeForbidden, "%s changed after its approval", s.describe()).
-			WithFix("a person reviews the change in a terminal in %s: guideway checks approve %s", s.Root, s.Name)
+			WithFix("ask a person to review and approve the change in a terminal in %s: guideway checks approve %s", s.Root, s.Name)
 	default:
 		return guideway.Errorf(guideway.CodeForbidden, "%s is not approved", s.describe()).
-			WithFix("a person reviews it in a terminal in %s: guideway checks approve %s", s.Root, s.Name)
+			WithFix("ask a person to review and approve %s in a terminal in %s: guideway checks approve %s", s.describe(), s.Root, s.Name)
 	}
 }
 
@@ -189,7 +189,7 @@ func (s *Subject) describe() string {
 	case s.Check != nil:
 		return "the check " + s.Name
 	case s.Rule.Type == criteria.HTTP:
-		return "the address " + s.Rule.URL + " of this machine"
+		return "the loopback address " + s.Rule.URL
 	case s.Rule.Type == criteria.Tool:
 		return "the tool " + s.Rule.Tool + " of a rule"
 	default:
@@ -241,7 +241,7 @@ func checkRemoved(root, name string, approved approval.Records) error {
 		return nil
 	}
 	return guideway.Errorf(guideway.CodeForbidden, "the check %s was approved, but %s no longer defines it", name, Path).
-		WithFix("restore the check; or a person confirms the removal in a terminal in %s: guideway checks approve %s", root, name)
+		WithFix("restore the check, or ask a person to confirm the removal in a terminal in %s: guideway checks approve %s", root, name)
 }
 
 // Removed returns the names of the approved checks of a workspace that the file no longer

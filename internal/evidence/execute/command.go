@@ -111,7 +111,7 @@ func shorten(text string, most int) string {
 func (j *job) checkUnchanged() error {
 	again, err := checksfile.Resolve(j.root, j.request.Template, j.request.Rule, j.approved)
 	if err != nil || again == nil || again.Subject == nil || again.Subject.Hash != j.subject.Hash {
-		j.giveUp("a file that defines the command changed while it ran")
+		j.giveUp("the definition of the command, or a file that defines it, changed while the command ran")
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (j *job) newSpec() (spec runner.Spec, private *sandboxDir, err error) {
 		return spec, nil, nil
 	}
 	if err := runner.CheckSandbox(j.check.Network); err != nil {
-		return spec, nil, guideway.Errorf(guideway.CodeUnavailable, "the check %s runs only in a sandbox, and this machine has none: %w", j.check.Name, err).
+		return spec, nil, guideway.Errorf(guideway.CodeUnavailable, "the check %s runs only in a sandbox, and this computer has none: %w", j.check.Name, err).
 			WithFix("use Linux 6.2 or newer with Landlock enabled, or remove \"sandbox: true\" from %s and approve the check again", checksfile.Path)
 	}
 	private, err = newSandboxDir()

@@ -240,7 +240,7 @@ func TestApproval(t *testing.T) {
 		t.Error(got)
 	}
 	r.write("test.sh", "echo exit 0 >test.sh\n")
-	if got := outcome(r.runApproved(rule)); got != "inconclusive: a file that defines the command changed while it ran" {
+	if got := outcome(r.runApproved(rule)); got != "inconclusive: the definition of the command, or a file that defines it, changed while the command ran" {
 		t.Error(got)
 	}
 }

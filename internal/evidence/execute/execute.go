@@ -160,8 +160,8 @@ func (c *Checker) locate(start *evidence.Workspace, projectPath string) (root st
 		return worktree.Root(projectPath)
 	}
 	if start.Host != "" && c.opts.Host != "" && start.Host != c.opts.Host {
-		return "", guideway.Errorf(guideway.CodeUnavailable, "the workspace %s of the run is on the machine %s, and this server is on %s", start.Root, start.Host, c.opts.Host).
-			WithFix("continue the run from the machine %s", start.Host)
+		return "", guideway.Errorf(guideway.CodeUnavailable, "the workspace %s of the run is on the computer %s, but this server is on %s", start.Root, start.Host, c.opts.Host).
+			WithFix("continue the run with a server on the computer %s", start.Host)
 	}
 	info, err := os.Stat(start.Root)
 	if err == nil && !info.IsDir() {

@@ -20,7 +20,11 @@ const maxFile = 16 << 20
 // workspace.
 func (j *job) executeFile(ctx context.Context) error {
 	name := j.rule.Path
-	if name == "" || !criteria.IsBelow(name) {
+	if name == "" {
+		j.giveUp("the path of the file is empty")
+		return nil
+	}
+	if !criteria.IsBelow(name) {
 		j.giveUp(fmt.Sprintf("the path %q leaves the workspace", name))
 		return nil
 	}
@@ -37,7 +41,7 @@ func (j *job) executeFile(ctx context.Context) error {
 		case err != nil:
 			j.giveUp(fmt.Sprintf("the file %s cannot be read: %v", name, safeopen.Cause(err)))
 		default:
-			j.fail(fmt.Sprintf("the file %s exists", name))
+			j.fail(fmt.Sprintf("the file %s exists, but must not", name))
 		}
 		return nil
 	}

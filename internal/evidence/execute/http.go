@@ -26,7 +26,7 @@ const (
 	maxRedirects = 5
 )
 
-var errElsewhere = errors.New("it redirects elsewhere, which is not followed")
+var errElsewhere = errors.New("the redirect is not followed")
 
 // executeHTTP requests a URL. A person has approved the address of this machine, if the URL
 // has one; every other address must be public.
@@ -42,7 +42,7 @@ func (j *job) executeHTTP(ctx context.Context) error {
 	defer cancel()
 	request, err := http.NewRequestWithContext(limited, http.MethodGet, j.rule.URL, http.NoBody)
 	if err != nil || request.URL.User != nil || !sameOrigin(request.URL, j.template.URL) {
-		j.giveUp(fmt.Sprintf("%q is not a URL that may be requested", j.rule.URL))
+		j.giveUp(fmt.Sprintf("the URL %q is not requested: it is invalid, has a user name, or has a different origin than %s", j.rule.URL, j.template.URL))
 		return nil
 	}
 	request.Header.Set("User-Agent", "guideway-check")
@@ -87,6 +87,8 @@ func (j *job) explainRequest(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		j.fail(j.rule.URL + " refused the connection")
+	case errors.Is(err, errElsewhere):
+		j.giveUp(fmt.Sprintf("%s redirects to another origin or more than %d times, which is not followed", j.rule.URL, maxRedirects))
 	case errors.Is(err, context.DeadlineExceeded):
 		j.giveUp(j.rule.URL + " did not answer within the time limit")
 	default:

@@ -40,8 +40,8 @@ func TestFile(t *testing.T) {
 		`{"type":"file","path":"link"}`:                                                  "passed",
 		`{"type":"file","path":"missing"}`:                                               "failed: the file missing does not exist",
 		`{"type":"file","path":"missing","exists":false}`:                                "passed",
-		`{"type":"file","path":"dir/text","exists":false}`:                               "failed: the file dir/text exists",
-		`{"type":"file","path":"dangling","exists":false}`:                               "failed: the file dangling exists",
+		`{"type":"file","path":"dir/text","exists":false}`:                               "failed: the file dir/text exists, but must not",
+		`{"type":"file","path":"dangling","exists":false}`:                               "failed: the file dangling exists, but must not",
 		`{"type":"file","path":"dangling"}`:                                              "failed: the file dangling does not exist",
 		`{"type":"file","path":"escape"}`:                                                "failed: the file escape cannot be read: path escapes from parent",
 		`{"type":"file","path":"escape","matches":"secret"}`:                             "failed: the file escape cannot be read: path escapes from parent",
@@ -306,8 +306,8 @@ func TestHTTP(t *testing.T) {
 		{"/missing", "", "failed: " + server.URL + "/missing answered with the status 404 instead of 200"},
 		{"/missing", `,"status":404`, "passed"},
 		{"/here", `,"matches":"^up"`, "passed"},
-		{"/away", "", "inconclusive: " + server.URL + "/away did not answer: it redirects elsewhere, which is not followed"},
-		{"/loop", "", "inconclusive: " + server.URL + "/loop did not answer: it redirects elsewhere, which is not followed"},
+		{"/away", "", "inconclusive: " + server.URL + "/away redirects to another origin or more than 5 times, which is not followed"},
+		{"/loop", "", "inconclusive: " + server.URL + "/loop redirects to another origin or more than 5 times, which is not followed"},
 		{"/large", `,"matches":"^begin"`, "passed"},
 		{"/large", `,"excludes":"end"`, "inconclusive: the answer of " + server.URL + "/large has no match"},
 		{"/hang", `,"timeout":"100ms"`, "inconclusive: " + server.URL + "/hang did not answer within the time limit"},
@@ -321,7 +321,7 @@ func TestHTTP(t *testing.T) {
 	}
 	r.approve(`{"type":"http","url":"` + elsewhere.URL + `"}`)
 	r.vars["x"] = "@" + strings.TrimPrefix(elsewhere.URL, "http://") + "/"
-	if got := outcome(r.run(rule("{{x}}", ""))); !strings.Contains(got, "is not a URL that may be requested") {
+	if got := outcome(r.run(rule("{{x}}", ""))); !strings.Contains(got, "has a different origin than") {
 		t.Errorf("a value that changes the host: %s", got)
 	}
 	const nobody = "http://127.0.0.1:1" // a port that no other test may take

@@ -35,9 +35,13 @@ func (d *Service) Enable(ctx context.Context, r EnableRequest) (replaced []strin
 	if err != nil {
 		return nil, err
 	}
+	if r.Pin == "" {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the request to enable the hook graph %s has no pin", r.ID).
+			WithFix("review the hook graph, and send the pin of the reviewed version")
+	}
 	if r.Pin != record.Hash {
-		return nil, guideway.Errorf(guideway.CodeConflict, "the hook graph %s has changed since your review", r.ID).
-			WithFix("review the new version and enable it")
+		return nil, guideway.Errorf(guideway.CodeConflict, "the current version of the hook graph %s is not the one that you reviewed", r.ID).
+			WithFix("review the current version, and enable it with its pin")
 	}
 	found, err := runner.Check(ctx, d.opts.Scripts, e.Linked)
 	if err != nil {
@@ -52,7 +56,7 @@ func (d *Service) Enable(ctx context.Context, r EnableRequest) (replaced []strin
 		others := Activate(snapshot, records).Set.Overlapping(e.Graph)
 		if len(others) > 0 && !r.Replace {
 			return nil, guideway.Errorf(guideway.CodeConflict, "some requests that the hook graph %s applies to already have an active graph: %s", r.ID, strings.Join(others, ", ")).
-				WithFix("disable %s, or use bindings that do not overlap", strings.Join(others, ", "))
+				WithFix("disable %s, set replace to do so with this request, or use bindings that do not overlap", strings.Join(others, ", "))
 		}
 		replaced = others
 		records = slices.DeleteFunc(slices.Clone(records), func(old approval.Record) bool {

@@ -22,7 +22,8 @@ import (
 func Render(was []byte, graph json.RawMessage) ([]byte, error) {
 	var value any
 	if err := jsontext.Decode(graph, &value); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the graph is not JSON: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the graph is not JSON: %w", err).
+			WithFix("write the graph as one JSON object with id, name, workflowType, nodes and edges")
 	}
 	if len(bytes.TrimSpace(was)) > 0 && writer.Format(string(was)) == "yaml" {
 		if text := patchText(was, value); text != nil && equalsGraph(text, graph) {

@@ -167,7 +167,7 @@ func TestGraphLifecycle(t *testing.T) {
 	}
 	second := r.saveGraph("user", first.Base, "mine", newGraph("mine", "context.variables.a = 2;"))
 	_, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: "mine", Source: "user", Base: first.Base, Graph: json.RawMessage(newGraph("mine", "lost"))})
-	r.checkRefused(guideway.CodeConflict, "was changed since", err)
+	r.checkRefused(guideway.CodeConflict, "was changed after you read it", err)
 	_, err = r.Save(t.Context(), hookadmin.SaveRequest{ID: "mine", Source: "user", Graph: json.RawMessage(newGraph("mine", "lost"))})
 	r.checkRefused(guideway.CodeConflict, "already", err)
 
@@ -199,12 +199,12 @@ func TestGraphLifecycle(t *testing.T) {
 		t.Fatalf("Version of the first save returned %v, %v", text, err)
 	}
 	_, err = r.Restore(t.Context(), "mine", oldest, second.Base, "ann")
-	r.checkRefused(guideway.CodeConflict, "was changed since", err)
+	r.checkRefused(guideway.CodeConflict, "was changed after you read it", err)
 	back, err := r.Restore(t.Context(), "mine", oldest, r.getGraph("mine").Base, "ann")
 	if err != nil || back.Text != first.Text {
 		t.Fatalf("restored %v, %v", back, err)
 	}
-	r.checkRefused(guideway.CodeConflict, "was changed since", r.Remove(t.Context(), "mine", "user", second.Base))
+	r.checkRefused(guideway.CodeConflict, "was changed after you read it", r.Remove(t.Context(), "mine", "user", second.Base))
 	if err := r.Remove(t.Context(), "mine", "user", back.Base); err != nil {
 		t.Fatal(err)
 	}
@@ -281,8 +281,8 @@ func TestEnableReviewedVersion(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t)
 	seen := r.getGraph("theirs")
-	r.checkRefused(guideway.CodeConflict, "changed since your review", r.enableGraph("theirs", "", false))
-	r.checkRefused(guideway.CodeConflict, "changed since your review", r.enableGraph("theirs", "sha256:00", false))
+	r.checkRefused(guideway.CodeInvalid, "has no pin", r.enableGraph("theirs", "", false))
+	r.checkRefused(guideway.CodeConflict, "is not the one that you reviewed", r.enableGraph("theirs", "sha256:00", false))
 	if err := r.enableGraph("theirs", seen.Hook.Pin, false); err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestEnableReviewedVersion(t *testing.T) {
 	if changed.Hook.State != hookengine.StateChanged || changed.Hook.Why == "" || !changed.Hook.Enabled {
 		t.Errorf("the row after a change is %+v", changed.Hook)
 	}
-	r.checkRefused(guideway.CodeConflict, "changed since your review", r.enableGraph("theirs", seen.Hook.Pin, false))
+	r.checkRefused(guideway.CodeConflict, "is not the one that you reviewed", r.enableGraph("theirs", seen.Hook.Pin, false))
 	if err := r.enableGraph("theirs", changed.Hook.Pin, false); err != nil {
 		t.Error(err)
 	}
@@ -442,7 +442,7 @@ func TestModulesAreSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = save(mine.Base, "lost")
-	r.checkRefused(guideway.CodeConflict, "was changed since", err)
+	r.checkRefused(guideway.CodeConflict, "was changed after you read it", err)
 	_, err = save("", "if (")
 	r.checkRefused(guideway.CodeInvalidDefinition, "", err)
 	_, err = r.SaveModule(t.Context(), hookadmin.SaveRequest{ID: "../mark", Source: "user", Text: "1"})

@@ -196,7 +196,7 @@ func (s *Sample) newServer(method hookdef.Type) (hookengine.Caller, error) {
 		case whole["result"] != nil:
 			result = whole["result"]
 		case whole["error"] != nil && json.Unmarshal(whole["error"], &failed) == nil:
-			failure = guideway.Errorf(guideway.CodeUnavailable, "the server failed: %s", failed.Message)
+			failure = guideway.Errorf(guideway.CodeUnavailable, "the simulated upstream failed: %s", failed.Message)
 		}
 	}
 	return hookengine.CallerFunc(func(context.Context, hookengine.Call) (json.RawMessage, error) { return result, failure }), nil

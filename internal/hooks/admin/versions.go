@@ -209,7 +209,8 @@ func (d *Service) Version(_ context.Context, id, version string) (*VersionText, 
 			return &VersionText{Version: kept.toVersion(version, s.Name, ""), Text: kept.Text}, nil
 		}
 	}
-	return nil, guideway.Errorf(guideway.CodeNotFound, "the hook graph %s has no saved version %.40q", id, version)
+	return nil, guideway.Errorf(guideway.CodeNotFound, "the hook graph %s has no saved version %.40q", id, version).
+		WithFix("use a version from GET /api/hooks/%s/versions", id)
 }
 
 // Restore saves an earlier version again as the newest one. base is the version that the

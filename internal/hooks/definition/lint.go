@@ -96,7 +96,7 @@ func (l *linter) lintNode(at shape.Place, n *Node) {
 		l.Warnf(data.Key("condition"), CodeDataIgnored, "change the type of the node to 'condition', or remove the condition", "The condition of node '%s' is never evaluated: the node is of type '%s'.", n.ID, n.Kind)
 	}
 	if n.Kind == Call && l.hasPredecessor(n.ID, answersRequest) {
-		l.Warnf(at, CodeCallNever, "remove the node, or remove 'answers' from the hook before it", "Node '%s' never sends the call: a hook before it answers instead of the server.", n.ID)
+		l.Warnf(at, CodeCallNever, "remove the node, or remove 'answers' from the hook before it", "Node '%s' never sends the call: a hook before it answers instead of the upstream.", n.ID)
 	}
 	if n.Kind == ConditionNode && n.Condition != nil {
 		l.lintCondition(data.Key("condition"), n)

@@ -346,7 +346,7 @@ func (c *checker) checkPaths() {
 			c.addNodeError(at.node, CodeCallTwice, "keep one of the two nodes: a call is sent at most once", "A path to node '%s' has already sent the call.", node.ID)
 		case node.Kind == End && !at.called && !at.answered && !told[CodeCallMissing+node.ID]:
 			told[CodeCallMissing+node.ID] = true
-			c.addNodeError(at.node, CodeCallMissing, "add an mcp-call to the path; or, if a hook on the path answers instead of the server, set 'answers' of the hook to true",
+			c.addNodeError(at.node, CodeCallMissing, "add an mcp-call to the path; or, if a hook on the path answers instead of the upstream, set 'answers' of the hook to true",
 				"A path to the end '%s' has no mcp-call and no hook that answers.", node.ID)
 		}
 		at.called = at.called || node.Kind == Call

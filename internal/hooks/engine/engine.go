@@ -215,7 +215,7 @@ func (x *execution) sendCall(ctx context.Context, n *node, entry *NodeTrace) *Ou
 	response, err := x.caller.Call(ctx, Call{Method: x.state.method, Params: x.state.params.raw})
 	x.state.took = x.engine.opts.Now().Sub(begun)
 	if err == nil && len(response) == 0 {
-		err = guideway.Errorf(guideway.CodeUnavailable, "the server returned an empty response")
+		err = guideway.Errorf(guideway.CodeUnavailable, "the upstream returned an empty response")
 	}
 	if err != nil {
 		x.state.failure = err
@@ -250,7 +250,7 @@ func (x *execution) inputRequested(n *node) *Outcome {
 		switch key {
 		case "resultType", "inputRequests", "requestState", "_meta":
 		default:
-			return x.failedOutcome(n, x.nodeFailure("call", n, fmt.Errorf("the server's response asks for input, but also contains %q", key)))
+			return x.failedOutcome(n, x.nodeFailure("call", n, fmt.Errorf("the upstream's response asks for input, but also contains %q", key)))
 		}
 	}
 	return &Outcome{}

@@ -41,7 +41,7 @@ func (x *execution) runHook(ctx context.Context, n *node, entry *NodeTrace) *Out
 		entry.Error = &NodeError{Code: verdict.code, Message: verdict.message}
 		return x.refusedOutcome(n, verdict.code, verdict.message)
 	case n.Hook.Answers && x.state.response.isEmpty():
-		err := fmt.Errorf("the hook must answer instead of the server, but did not set context.response")
+		err := fmt.Errorf("the hook must answer instead of the upstream, but did not set context.response")
 		entry.Error = nodeError(err)
 		return x.failedOutcome(n, x.nodeFailure("hook", n, err))
 	case verdict.stop:

@@ -8,6 +8,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"os/user"
@@ -67,6 +68,9 @@ func systemUserName(u *user.User, err error, uid int) (string, error) {
 	case uid >= 0:
 		return "uid-" + strconv.Itoa(uid), nil
 	}
-	return "", guideway.Errorf(guideway.CodeUnavailable, "find the name of the operating system user: %w", err).
-		WithFix("set the environment variable USER")
+	if err == nil {
+		err = errors.New("it is empty")
+	}
+	return "", guideway.Errorf(guideway.CodeUnavailable, "the name of the operating system user cannot be determined: %w", err).
+		WithFix("run this program as a user with a name")
 }

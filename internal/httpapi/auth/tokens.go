@@ -146,7 +146,8 @@ func (t *NamedToken) validate(now time.Time) error {
 			WithFix("use at most 64 letters, digits and ._-, and start with a letter or a digit")
 	}
 	if t.User == "" || len(t.Scopes) == 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "a token needs a user and a scope")
+		return guideway.Errorf(guideway.CodeInvalid, "the token has no user or no scope").
+			WithFix("name the user and at least one scope: %s", strings.Join(scopeNames(), ", "))
 	}
 	for _, s := range t.Scopes {
 		if !slices.Contains(Scopes(), s) {
@@ -168,7 +169,8 @@ func (t *NamedToken) validate(now time.Time) error {
 		return guideway.Errorf(guideway.CodeInvalid, "there is no exposure %q", clipText(string(t.Exposure))).
 			WithFix("use %s or %s", ExposureAll, ExposureSearch)
 	case t.Expired(now):
-		return guideway.Errorf(guideway.CodeInvalid, "the token would expire immediately").WithFix("set a later time")
+		return guideway.Errorf(guideway.CodeInvalid, "the token cannot expire at %s, which is not in the future", t.Expires.UTC().Format(time.RFC3339)).
+			WithFix("set a time in the future, or no time for a token that does not expire")
 	case t.Allow != nil:
 		return t.Allow.validate()
 	}

@@ -73,11 +73,11 @@ func (l *linter) lintPattern(at shape.Place, pattern string, o AvailableTools) {
 	switch server, named := o.serverOf(pattern); {
 	case o.fitsAny(pattern):
 	case named:
-		l.Warnf(at, CodeToolUnknown, l.Guess(pattern, o.toolsOf(server), "fix the name: guideway upstream show lists the tools of a server"),
-			"The server '%s' had no tool that matches '%s' when its tools were last listed.", strings.TrimSuffix(server, serverSeparator), pattern)
+		l.Warnf(at, CodeToolUnknown, l.Guess(pattern, o.toolsOf(server), "fix the name: guideway upstream show lists the tools of an upstream"),
+			"The upstream '%s' had no tool that matches '%s' when its tools were last listed.", strings.TrimSuffix(server, serverSeparator), pattern)
 	default:
-		l.Warnf(at, CodeToolUnknown, l.Guess(pattern, func() []string { return o.similarNames(pattern) }, "add the server: guideway upstream add, or fix the name: guideway upstream list shows the configured servers"),
-			"No configured server offers a tool that matches '%s'.", pattern)
+		l.Warnf(at, CodeToolUnknown, l.Guess(pattern, func() []string { return o.similarNames(pattern) }, "add the upstream: guideway upstream add, or fix the name: guideway upstream list shows the configured upstreams"),
+			"No configured upstream offers a tool that matches '%s'.", pattern)
 	}
 }
 

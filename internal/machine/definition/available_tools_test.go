@@ -16,7 +16,7 @@ func TestLintAvailableTools(t *testing.T) {
 		Tools:   []string{"workflow_start", "workflow_list", "github__get_issue", "github__search_issues"},
 		Servers: []string{"github__", "late__"}, Unasked: []string{"late__"},
 	}
-	const server, nothing = "The server 'github' had no tool", "No configured server offers a tool"
+	const server, nothing = "The upstream 'github' had no tool", "No configured upstream offers a tool"
 	for _, tt := range []struct {
 		pattern, says, fix string
 	}{

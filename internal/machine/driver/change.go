@@ -86,10 +86,10 @@ func (s *Service) Input(ctx context.Context, c run.Caller, id string, answer Inp
 	return s.changeRun(ctx, c, id, func(l *loaded) error {
 		in := l.requestedInput()
 		if in == nil {
-			return newRefusal(id, RuleNotWaiting, fmt.Sprintf("the run is not waiting for an input: it is %s", l.state.Status), "check the status of the run")
+			return newRefusal(id, RuleNotWaiting, fmt.Sprintf("the run is not waiting for an input: it is %s", l.state.Status), "check the status of the run: guideway machine status "+id)
 		}
 		if in.Person && !c.Via.Person() {
-			r := newRefusal(id, RulePerson, "only a person may give this input",
+			r := newRefusal(id, RulePerson, fmt.Sprintf("only a person may give the input %q", in.Name),
 				"ask the person to enter the input in the dashboard, on the page of the run, or at a terminal: guideway machine input "+id)
 			r.Next = nil // no call of an agent continues the run
 			s.recordRefusedInput(ctx, c, l, RulePerson, value)
@@ -116,7 +116,7 @@ func (l *loaded) checkQuestion(answered string) error {
 	if answered == l.question() {
 		return nil
 	}
-	r := newRefusal(l.rec.ID, RuleQuestion, "the run does not ask this question now", "read the run's current question, and send its id with the answer")
+	r := newRefusal(l.rec.ID, RuleQuestion, "the answer is to a question that the run does not ask now", "read the current question of the run, and send the id of that question with the answer")
 	r.Given, r.Allowed = answered, l.question()
 	return r
 }
@@ -185,7 +185,7 @@ func (s *Service) Decide(ctx context.Context, c run.Caller, id string, answer Ou
 	}
 	return s.changeRun(ctx, c, inner, func(l *loaded) error {
 		if l.state.Status != machineengine.StatusPaused || l.state.Unknown == nil {
-			return newRefusal(inner, RuleOutcome, "no call of this run has an unknown outcome", "check the status of the run")
+			return newRefusal(inner, RuleOutcome, "no call of this run has an unknown outcome", "check the status of the run: guideway machine status "+inner)
 		}
 		if answer.Question != "" {
 			if err := l.checkQuestion(answer.Question); err != nil {
@@ -221,7 +221,7 @@ func (s *Service) Resume(ctx context.Context, c run.Caller, id string, limits ma
 		st := &l.state
 		switch {
 		case st.Status.Ended():
-			return newRefusal(id, RuleEnded, fmt.Sprintf("the run is %s and cannot be resumed", st.Status), "fork the run, or start a new run")
+			return newRefusal(id, RuleEnded, fmt.Sprintf("the run is %s and cannot be resumed", st.Status), "fork the run: guideway machine fork "+id+"; or start a new run")
 		case st.Status != machineengine.StatusPaused:
 			return nil // a run that is not paused continues without a command
 		case st.Unknown != nil && st.Pause.Code == machineengine.ErrorKindUnknownOutcome:

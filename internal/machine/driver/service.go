@@ -289,7 +289,8 @@ func inputsFix(names []string) string {
 func checkValue(in *machinedef.Input, value json.RawMessage) (json.RawMessage, error) {
 	var v any
 	if err := json.Unmarshal(value, &v); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q is not JSON: %w", in.Name, err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q is not JSON: %w", in.Name, err).
+			WithFix("write a JSON value of the type %s: %s", in.Type, in.Description)
 	}
 	if text, ok := v.(string); ok && in.Type != machinedef.TypeString {
 		if json.Unmarshal([]byte(text), &v) == nil {

@@ -86,7 +86,7 @@ func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []se
 	args := append(refArgs(d.Ref), write, data)
 	args = append(args, logArgs(log, d.Updated, run.OpCreated)...)
 	args = append(args, byteString(d.ProjectPath), d.Created, d.Updated, d.Revision, []byte(summary.Dashboard))
-	err = s.retryWrite(ctx, "create a document", func(ctx context.Context, maybeCommitted bool) error {
+	err = s.retryWrite(ctx, "create a session document", func(ctx context.Context, maybeCommitted bool) error {
 		var done bool
 		if err := s.pool.QueryRow(ctx, sqlCreateDocument, args...).Scan(&done); err != nil || done {
 			return err
@@ -96,7 +96,7 @@ func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []se
 				return err
 			}
 		}
-		return guideway.Errorf(guideway.CodeConflict, "the document %s/%s already exists", d.Workflow, d.ID)
+		return guideway.Errorf(guideway.CodeConflict, "the session document %s/%s already exists", d.Workflow, d.ID)
 	})
 	if err == nil {
 		s.afterCommit()
@@ -121,7 +121,7 @@ func (s *Store) UpdateDocument(
 	ctx context.Context, ref session.Ref, change func(session.Document) (session.Document, []session.LogEntry, error),
 ) (session.Document, error) {
 	u := &documentUpdate{store: s, ref: ref, change: change}
-	err := s.retryWrite(ctx, "update a document", u.applyUpdate)
+	err := s.retryWrite(ctx, "update a session document", u.applyUpdate)
 	if u.refused != nil {
 		return session.Document{}, u.refused
 	}
@@ -163,7 +163,7 @@ func (u *documentUpdate) applyUpdate(ctx context.Context, _ bool) error {
 		}
 		if len(u.lost) > 0 && last != u.before {
 			return guideway.Errorf(guideway.CodeUnavailable,
-				"the answer of the PostgreSQL server was lost, and another client has changed the document %s/%s since", u.ref.Workflow, u.ref.ID).
+				"the answer of the PostgreSQL server was lost, and another client has changed the session document %s/%s since", u.ref.Workflow, u.ref.ID).
 				WithFix("read the document before you repeat the call")
 		}
 		next, log, err := u.change(d)
@@ -179,7 +179,7 @@ func (u *documentUpdate) applyUpdate(ctx context.Context, _ bool) error {
 			return err
 		}
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "the document %s/%s has too many concurrent changes", u.ref.Workflow, u.ref.ID).
+	return guideway.Errorf(guideway.CodeUnavailable, "the session document %s/%s has too many concurrent changes", u.ref.Workflow, u.ref.ID).
 		WithFix("repeat the call")
 }
 
@@ -221,12 +221,12 @@ func (s *Store) readDocument(ctx context.Context, ref session.Ref) (session.Docu
 
 // DeleteDocument implements session.Documents.
 func (s *Store) DeleteDocument(ctx context.Context, ref session.Ref, at time.Time) error {
-	return s.setDeleted(ctx, "delete a document", ref, `deleted = $6 where deleted is null`, at, run.OpDeleted)
+	return s.setDeleted(ctx, "delete a session document", ref, `deleted = $6 where deleted is null`, at, run.OpDeleted)
 }
 
 // RestoreDocument implements session.Documents.
 func (s *Store) RestoreDocument(ctx context.Context, ref session.Ref, at time.Time) error {
-	return s.setDeleted(ctx, "restore a document", ref, `deleted = null where deleted is not null`, at, run.OpCreated)
+	return s.setDeleted(ctx, "restore a session document", ref, `deleted = null where deleted is not null`, at, run.OpCreated)
 }
 
 // setDeleted marks a document as deleted or restores it.
@@ -269,7 +269,7 @@ func scanDocument(row pgx.Row, besides ...any) (d session.Document, err error) {
 		return d, err
 	}
 	if d.Data, err = session.DecodeData(data); err != nil {
-		return d, guideway.Errorf(guideway.CodeInternal, "decode the document %s/%s: %w", d.Workflow, d.ID, err)
+		return d, guideway.Errorf(guideway.CodeInternal, "decode the session document %s/%s: %w", d.Workflow, d.ID, err)
 	}
 	return d, nil
 }

@@ -34,14 +34,14 @@ func scanDocument(row scanner, before ...any) (d session.Document, err error) {
 		return d, err
 	}
 	if d.Data, err = session.DecodeData(data); err != nil {
-		return d, fmt.Errorf("the document %s is not JSON: %w", d.ID, errors.Join(errInvalidValue, err))
+		return d, fmt.Errorf("the session document %s is not JSON: %w", d.ID, errors.Join(errInvalidValue, err))
 	}
 	return d, nil
 }
 
 // CreateDocument implements session.Documents.
 func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []session.LogEntry) error {
-	return s.writeExclusive(ctx, "create the document "+d.ID, func(ctx context.Context, t *txn) error {
+	return s.writeExclusive(ctx, "create the session document "+d.ID, func(ctx context.Context, t *txn) error {
 		data, err := session.EncodeData(d.Data)
 		if err != nil {
 			return err
@@ -84,7 +84,7 @@ func (s *Store) UpdateDocument(
 ) (session.Document, error) {
 	var next session.Document
 	var refused error
-	err := s.writeExclusive(ctx, "update the document "+ref.ID, func(ctx context.Context, t *txn) error {
+	err := s.writeExclusive(ctx, "update the session document "+ref.ID, func(ctx context.Context, t *txn) error {
 		var num int64
 		before, err := scanDocument(t.tx.QueryRowContext(ctx, sqlDocument, documentKeyArgs(ref)...), &num)
 		if errors.Is(err, errNoRow) {
@@ -126,13 +126,13 @@ func (s *Store) UpdateDocument(
 // DeleteDocument implements session.Documents.
 func (s *Store) DeleteDocument(ctx context.Context, ref session.Ref, at time.Time) error {
 	const hide = `UPDATE documents SET deleted = ? WHERE ` + documentKey + ` AND deleted IS NULL RETURNING revision`
-	return s.setDeleted(ctx, "delete the document "+ref.ID, ref, at, hide, run.OpDeleted, fromTime(at))
+	return s.setDeleted(ctx, "delete the session document "+ref.ID, ref, at, hide, run.OpDeleted, fromTime(at))
 }
 
 // RestoreDocument implements session.Documents.
 func (s *Store) RestoreDocument(ctx context.Context, ref session.Ref, at time.Time) error {
 	const show = `UPDATE documents SET deleted = ? WHERE ` + documentKey + ` AND deleted IS NOT NULL RETURNING revision`
-	return s.setDeleted(ctx, "restore the document "+ref.ID, ref, at, show, run.OpCreated, nil)
+	return s.setDeleted(ctx, "restore the session document "+ref.ID, ref, at, show, run.OpCreated, nil)
 }
 
 // setDeleted marks a document as deleted or restores it.

@@ -41,7 +41,7 @@ func documentListQuery(what string, f session.Filter) (text string, args []any) 
 
 // ValidationLog implements session.Finder.
 func (s *Store) ValidationLog(ctx context.Context, ref session.Ref, limit int) ([]session.LogEntry, error) {
-	return queryList(ctx, s, "read the log of the document "+ref.ID, s.readers.queryRows, func(row scanner) (entry session.LogEntry, err error) {
+	return queryList(ctx, s, "read the log of the session document "+ref.ID, s.readers.queryRows, func(row scanner) (entry session.LogEntry, err error) {
 		err = row.Scan(rows.LogFields(&entry)...)
 		return entry, err
 	}, `SELECT at, revision, pointer, message FROM document_log

@@ -133,7 +133,12 @@ func (r *Repository) ChangedPaths(ctx context.Context, from, to string) ([]strin
 func (r *Repository) ReadFile(ctx context.Context, commit, path string) ([]byte, error) {
 	text, err := r.read(ctx, "cat-file", "blob", commit+":"+path)
 	if err != nil {
-		return nil, r.unknown(ctx, err, "the file %s of the commit %s", path, commit)
+		err = r.unknown(ctx, err, "the file %s of the commit %s", path, commit)
+		var missing *guideway.Error
+		if errors.Is(err, ErrUnknown) && errors.As(err, &missing) {
+			missing.Fix = "correct the path, or add the file in a commit; if the clone is shallow: " + missing.Fix
+		}
+		return nil, err
 	}
 	return []byte(text), nil
 }

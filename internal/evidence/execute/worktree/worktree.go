@@ -91,7 +91,7 @@ type repository struct {
 func Root(dir string) (string, error) {
 	found, ok, err := project.FindRepository(dir)
 	if err != nil {
-		return "", guideway.Errorf(guideway.CodeUnavailable, "%w", err).WithFix("start the server on the machine that has the project")
+		return "", guideway.Errorf(guideway.CodeUnavailable, "%w", err).WithFix("start the server on the computer that has the project")
 	}
 	switch {
 	case !ok:

@@ -205,7 +205,7 @@ func (m *Model) selectAnswer(r llm.Request) (*llm.Response, *Answer, error) {
 	if n := len(m.script.Responses); n > 0 {
 		i := r.Purpose.Index
 		if i >= n {
-			return nil, nil, &llm.Error{Kind: llm.Invalid, Message: fmt.Sprintf("the script has no answer for request %d of the run; its last answer is %d", i+1, n)}
+			return nil, nil, &llm.Error{Kind: llm.Invalid, Message: fmt.Sprintf("the script has %d responses, and none for request %d of the run; add a response to the script", n, i+1)}
 		}
 		return parseResponse(m.script.Responses[i])
 	}
@@ -216,7 +216,7 @@ func (m *Model) selectAnswer(r llm.Request) (*llm.Response, *Answer, error) {
 	}
 	return nil, nil, &llm.Error{
 		Kind:    llm.Invalid,
-		Message: fmt.Sprintf("no rule of the script matches request %d of the run (state %q, agent %q)", r.Purpose.Index+1, r.Purpose.State, r.Purpose.Agent),
+		Message: fmt.Sprintf("no rule of the script matches request %d of the run (state %q, agent %q); add a rule, or a last rule without \"when\" for all other requests", r.Purpose.Index+1, r.Purpose.State, r.Purpose.Agent),
 	}
 }
 

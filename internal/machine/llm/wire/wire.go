@@ -52,7 +52,7 @@ func (c *Client) Post(ctx context.Context, body any) (*http.Response, error) {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(data))
 	if err != nil {
-		return nil, &llm.Error{Kind: llm.Invalid, Message: "the address of the model server is not a URL"}
+		return nil, &llm.Error{Kind: llm.Invalid, Message: "the URL of the model's server cannot be parsed; set baseUrl of the model in the configuration to a URL such as https://api.example.com/v1"}
 	}
 	req.Header = c.Header.Clone()
 	if req.Header == nil {
