@@ -66,7 +66,7 @@ const hookFix = "correct the script of the hook; guideway hooks list --active li
 func (g *Gateway) callWithHooks(ctx context.Context, c *Client, t *tool, r Request) (json.RawMessage, error) {
 	result, err := g.aroundCall(ctx, c, t, r)
 	if err == nil && !jsonrpc.Valid(result) { // The result becomes a part of the response unchanged, so it must be valid JSON.
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a result of the tool %q that is not JSON", t.name).WithFix(hookFix)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a result that is not JSON").WithFix(hookFix)
 	}
 	return result, err
 }
@@ -114,7 +114,7 @@ func hookCall(c *Client, t *tool, before string, r Request) HookCall {
 func (g *Gateway) afterHooks(ctx context.Context, c *Client, t *tool, r Request, params json.RawMessage) (*tool, Request, error) {
 	members, err := jsonrpc.Members(params, "name", "arguments")
 	if err != nil {
-		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook returned invalid params for the tool %q: %w", t.name, err).WithFix(hookFix)
+		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook returned invalid params: %w", err).WithFix(hookFix)
 	}
 	for key := range members {
 		if key != "name" && key != "arguments" {
@@ -123,11 +123,11 @@ func (g *Gateway) afterHooks(ctx context.Context, c *Client, t *tool, r Request,
 		}
 	}
 	if r.Arguments = members["arguments"]; r.Arguments != nil && r.Arguments[0] != '{' && string(r.Arguments) != "null" {
-		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook returned arguments for the tool %q that are not an object", t.name).WithFix(hookFix)
+		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook returned arguments that are not an object").WithFix(hookFix)
 	}
 	var name string
 	if json.Unmarshal(members["name"], &name) != nil || name == "" {
-		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook returned params for the tool %q without a valid tool name", t.name).WithFix(hookFix)
+		return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook returned params without a valid tool name").WithFix(hookFix)
 	}
 	if name == t.original && !t.unlisted {
 		return t, r, nil
@@ -212,7 +212,7 @@ func (g *Gateway) applyListHooks(ctx context.Context, c *Client, m *member, tool
 	}
 	members, err := jsonrpc.Members(result, "tools")
 	if err != nil || json.Unmarshal(members["tools"], &list) != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned an invalid list of tools")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned an invalid list of the tools of the upstream %s", m.Name()).WithFix(hookFix)
 	}
 	part, err := toolsFromHooks(g.surfaceOf(c), m, known, list)
 	may := g.accessOf(ctx)
@@ -227,7 +227,7 @@ func toolsFromHooks(s *surface, m *member, known map[string]*tool, list []json.R
 		members, err := jsonrpc.Members(raw, "name", "description", "inputSchema")
 		original := textMember(raw, "name")
 		if schema := members["inputSchema"]; err != nil || original == "" || len(schema) == 0 || schema[0] != '{' {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a tool whose name or inputSchema is missing or invalid: %s", clipText(string(raw), maxName))
+			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a tool whose name or inputSchema is missing or invalid: %s", clipText(string(raw), maxName)).WithFix(hookFix)
 		}
 		name := m.namePrefix() + original
 		t := tool{entry: entry{member: m, original: original, name: name, full: name}, description: textMember(raw, "description")}
@@ -241,7 +241,7 @@ func toolsFromHooks(s *surface, m *member, known map[string]*tool, list []json.R
 				WithFix("use another name")
 		}
 		if seen[t.name] {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook gave two tools the name %q", original)
+			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook gave two tools the name %q", original).WithFix(hookFix)
 		}
 		seen[t.name] = true
 		if t.shown, err = jsonrpc.With(raw, jsonrpc.Member{Key: "name", Value: jsonrpc.Text(t.name)}); err != nil {

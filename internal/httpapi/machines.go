@@ -192,7 +192,8 @@ func (a *api) demoInputs(name string, given map[string]json.RawMessage) (map[str
 		Inputs map[string]json.RawMessage `json:"inputs"`
 	}
 	if err := json.Unmarshal(data, &demo); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "read the recording of %q: %w", name, err)
+		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the recording of the machine %q is not valid: %w", name, err).
+			WithFix("correct the JSON of the recording, or run the machine with a model")
 	}
 	if demo.Inputs == nil {
 		demo.Inputs = map[string]json.RawMessage{}

@@ -31,7 +31,8 @@ func (h *Host) ReadInput(ctx context.Context, name string, most int64) ([]byte, 
 		return nil, err
 	}
 	if int64(len(data)) > most {
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s is larger than %s", inputName(name), config.SizeText(most))
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s is larger than %s", inputName(name), config.SizeText(most)).
+			WithFix("pass a file of at most %s", config.SizeText(most))
 	}
 	return data, nil
 }

@@ -131,7 +131,8 @@ func appendFile(name, text string) error {
 		}
 	}
 	if err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "write the summary: %w", err)
+		return guideway.Errorf(guideway.CodeUnavailable, "write the summary: %w", err).
+			WithFix("name a file with --summary whose directory exists and is writable for this user")
 	}
 	return nil
 }

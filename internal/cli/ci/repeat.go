@@ -65,11 +65,12 @@ func (c *change) repeatChecks(ctx context.Context) error {
 	}
 	temp, err := os.MkdirTemp("", "guideway-ci-")
 	if err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "create a temporary directory: %w", err)
+		return guideway.Errorf(guideway.CodeUnavailable, "create a temporary directory: %w", err).
+			WithFix("make %s writable for this user, and check that its disk is not full", os.TempDir())
 	}
 	defer func() { _ = os.RemoveAll(temp) }()
 	if temp, err = filepath.EvalSymlinks(temp); err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "find the temporary directory: %w", err)
+		return guideway.Errorf(guideway.CodeUnavailable, "resolve the path of the temporary directory: %w", err).WithFix("set TMPDIR to a directory that this user can read and write")
 	}
 	clean := checkouts{base: filepath.Join(temp, "base"), head: filepath.Join(temp, "head")}
 	if err := errors.Join(c.repo.CheckOut(ctx, c.base.ID, clean.base), c.repo.CheckOut(ctx, c.head.ID, clean.head)); err != nil {

@@ -115,7 +115,8 @@ func (o *machineReplayOptions) loadRecording(ctx context.Context) (r *driver.Rec
 func (o *machineReplayOptions) replayRecording(ctx context.Context, resolver *server.MachineResolver, d *machinedef.Definition, r *driver.Recording) (*driver.ReplayResult, error) {
 	dir, err := os.MkdirTemp("", "guideway-replay-")
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "create a directory for the replay: %w", err)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "create a temporary directory for the replay: %w", err).
+			WithFix("make %s writable for this user, and check that its disk is not full", os.TempDir())
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	key, _, err := keyfile.LoadOrCreate(filepath.Join(dir, "journal.key"))

@@ -232,7 +232,8 @@ func (o *machineRunOptions) useDemonstration(one *server.ResolvedMachine, models
 	models.Fixed = &driver.SelectedModel{Model: model, Name: "scripted"}
 	var demo demonstration
 	if err := json.Unmarshal(data, &demo); err != nil {
-		return guideway.Errorf(guideway.CodeInvalidDefinition, "the recording of %q cannot be read: %w", one.Definition.Name, err)
+		return guideway.Errorf(guideway.CodeInvalidDefinition, "the recording of the machine %q is not valid: %w", one.Definition.Name, err).
+			WithFix("correct the JSON of the recording, or run the machine with a model: --model openai:NAME, --model anthropic:NAME or --model scripted:FILE")
 	}
 	for name, value := range demo.Inputs {
 		if _, given := inputs[name]; !given {

@@ -206,7 +206,7 @@ func decodeEngineEvent(e run.Event) (fact engine.Event, ok bool, err error) {
 	dec := json.NewDecoder(bytes.NewReader(e.Data))
 	dec.UseNumber()
 	if err := dec.Decode(&fact); err != nil {
-		return fact, false, guideway.Errorf(guideway.CodeUnavailable, "event %d cannot be read: %w", e.Seq, err)
+		return fact, false, guideway.Errorf(guideway.CodeUnavailable, "event %d cannot be read: %w", e.Seq, err).WithFix("guideway runs verify")
 	}
 	return fact, true, nil
 }

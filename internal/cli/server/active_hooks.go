@@ -197,7 +197,7 @@ func (a *auditFile) Audit(_ context.Context, entry hookengine.AuditEntry) (err e
 	defer a.mu.Unlock()
 	file, err := atomicfile.OpenAppend(a.path)
 	if err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "open the audit log: %w", err)
+		return guideway.Errorf(guideway.CodeUnavailable, "open the audit log of hooks: %w", err).WithFix("make %s a file that this user can write", a.path)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	// Write each line with one call: several processes may append.

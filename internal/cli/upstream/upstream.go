@@ -293,7 +293,7 @@ func runUpstreamLogs(_ context.Context, o *upstreamLogsOptions) error {
 	}
 	lines, err := app.ReadUpstreamLog(app.UpstreamLogDir(cfg), u.Name, max(1, o.Lines))
 	if err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "read the upstream log: %w", err)
+		return guideway.Errorf(guideway.CodeUnavailable, "read the log of the upstream %s: %w", u.Name, err).WithFix("make the file readable for this user")
 	}
 	if o.JSON {
 		return app.WriteJSON(o.app.Host.Out, upstreamLogsAnswer{Name: u.Name, Lines: app.OrEmpty(lines)})

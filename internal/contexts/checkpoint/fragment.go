@@ -117,7 +117,7 @@ func (s *Service) storeFragment(ctx context.Context, key SeriesKey, fragment Fra
 		if err := s.removeRecords(ctx, key, []Record{rec}, Entry{Action: ActionDelete, Detail: "the data key was destroyed"}); err != nil {
 			return err
 		}
-		return guideway.Errorf(guideway.CodeConflict, "the session %s was deleted during the save", key.Session)
+		return guideway.Errorf(guideway.CodeConflict, "the session %s was deleted during the save", key.Session).WithFix("repeat the call to start the session again")
 	}
 	return err
 }

@@ -107,5 +107,6 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
 func newUnavailable(err error) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "request embeddings: %w", err)
+	return guideway.Errorf(guideway.CodeUnavailable, "request embeddings: %w", err).
+		WithFix("check context.embeddingsUrl, context.embeddingsModel and the key in the environment variable GUIDEWAY_EMBEDDINGS_KEY")
 }

@@ -30,7 +30,8 @@ func (j *job) executeFile(ctx context.Context) error {
 	}
 	root, err := os.OpenRoot(j.root)
 	if err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "the workspace cannot be read: %w", err)
+		return guideway.Errorf(guideway.CodeUnavailable, "the workspace %s cannot be read: %w", j.root, err).
+			WithFix("check that the directory exists on this computer, and that this user can read it")
 	}
 	defer root.Close()
 	local := filepath.FromSlash(name)

@@ -75,11 +75,15 @@ func TestFile(t *testing.T) {
 			t.Errorf("%s: %+v", rule, got)
 		}
 	}
-	for _, value := range []string{"../" + filepath.Base(r.root) + "/README", outside, "a/../../b", `C:\x`, ""} {
+	for _, value := range []string{"../" + filepath.Base(r.root) + "/README", outside, "a/../../b", `C:\x`} {
 		r.vars["x"] = value
 		if got := outcome(r.run(`{"type":"file","path":"{{x}}"}`)); !strings.Contains(got, "leaves the workspace") {
 			t.Errorf("%q: %s", value, got)
 		}
+	}
+	r.vars["x"] = ""
+	if got := outcome(r.run(`{"type":"file","path":"{{x}}"}`)); got != "inconclusive: the path of the file is empty" {
+		t.Errorf("an empty path: %s", got)
 	}
 }
 

@@ -240,7 +240,7 @@ func (s *Service) Lines(name string, n int) ([]string, error) {
 	}
 	lines, err := s.Logs(name, n)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the upstream log: %w", err)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the log of the upstream %s: %w", name, err).WithFix("make the file readable for this user")
 	}
 	return slices.Clone(lines), nil
 }

@@ -35,7 +35,7 @@ type Salvaged struct {
 func Salvage(ctx context.Context, path string) (*Salvaged, error) {
 	switch err := checkHeader(path); {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no store %s to salvage", path)
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no store %s to salvage", path).WithFix("select the data directory of the store with --data-dir")
 	case err != nil:
 		return nil, salvageError(path, err)
 	}

@@ -142,13 +142,15 @@ func (r *Reader) open(ctx context.Context, found project.Repository) (repo *repo
 	}
 	dir, err := os.MkdirTemp("", "guideway-git-")
 	if err != nil {
-		return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "create a temporary directory: %w", err)
+		return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "create a temporary directory: %w", err).
+			WithFix("make %s writable for this user, and check that its disk is not full", os.TempDir())
 	}
 	closeRepo = func() { _ = os.RemoveAll(dir) }
 	repo = &repository{Repository: found, reader: r, git: gitrun.Program{Path: program, Dir: dir, Env: environment(found, dir)}}
 	if err := repo.writeDir(dir); err != nil {
 		closeRepo()
-		return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "prepare a directory for git: %w", err)
+		return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "prepare the temporary directory %s for git: %w", dir, err).
+			WithFix("make %s writable for this user, and check that its disk is not full", os.TempDir())
 	}
 	if repo.Reftables && repo.Commit == "" {
 		repo.Commit = repo.readHead(ctx)
