@@ -2340,6 +2340,10 @@ export interface components {
             functionDefinitions?: components["schemas"]["Function"][];
             functionCalls?: components["schemas"]["FunctionCall"][];
             askForFiles?: boolean;
+            /** @description The tools that the agent may call at this position: allow, deny and hold, and outer for the enclosing loop or phase. */
+            tools?: {
+                [key: string]: unknown;
+            };
             loop?: components["schemas"]["LoopPosition"];
             message?: string;
             options?: components["schemas"]["Option"][];
