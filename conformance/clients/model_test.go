@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +24,7 @@ const mostSearches = 20
 // step is a move of the scripted model. It calls a tool, or ends its turn with a text.
 type step struct {
 	name string
-	// tool is the end of the tool's name, because each client has its own prefix.
+	// tool is a part of the tool's name, because each client has its own prefix.
 	tool string
 	// arguments is JSON. HANDLE and RUN are the last ones that the model received.
 	arguments string
@@ -55,8 +56,9 @@ type model struct {
 	// searches counts the calls of the client's tool that searches for tools.
 	searches int
 	requests int
-	// first is the first request with tools, unknown are the paths of other requests.
-	first   *request
+	// offered are the names of the tools that the client offered, unknown are the paths of
+	// requests to no known API.
+	offered []string
 	unknown []string
 }
 
@@ -159,11 +161,11 @@ func (m *model) answer(r request) reply {
 	defer m.mu.Unlock()
 	m.requests++
 	m.keep(r.body)
-	if !r.hasTool("workflow_start") && !r.hasTool("toolsearch") && !r.hasTool("tool_search") {
+	if !m.converses(r) {
 		return reply{number: m.requests, text: "Upload"}
 	}
-	if m.first == nil {
-		m.first = &r
+	for _, t := range r.tools {
+		m.offered = append(m.offered, t.name)
 	}
 	m.receive(r)
 	if m.at >= len(m.script) {
@@ -184,6 +186,22 @@ func (m *model) answer(r request) reply {
 		return reply{number: m.requests, text: "There is no tool " + next.tool}
 	}
 	return reply{number: m.requests, call: m.sent}
+}
+
+// converses reports whether a request is part of the conversation: it offers a tool of the
+// script, or a tool that searches for it.
+func (m *model) converses(r request) bool {
+	for _, t := range r.tools {
+		if name := strings.ToLower(t.name); name == "toolsearch" || name == "tool_search" {
+			return true
+		}
+		for _, s := range m.script {
+			if s.tool != "" && strings.Contains(t.name, s.tool) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // receive records the result of the current step, and goes to the next one. A client that
@@ -219,7 +237,7 @@ func (m *model) find(r request, s step) *call {
 	arguments := strings.NewReplacer("HANDLE", m.last(`h_[0-9A-Za-z]+`), "RUN", m.last(`r_[0-9a-z]{23}`)).Replace(s.arguments)
 	id := fmt.Sprintf("call_%02d_%d", m.at, m.requests)
 	for _, t := range r.tools {
-		if strings.HasSuffix(t.name, s.tool) && (!t.deferred || m.loaded[s.tool] != "") {
+		if strings.Contains(t.name, s.tool) && (!t.deferred || m.loaded[s.tool] != "") {
 			return &call{id: id, namespace: t.namespace, name: t.name, arguments: json.RawMessage(arguments)}
 		}
 	}
@@ -265,7 +283,7 @@ func (m *model) namesIn(body string) []string {
 		if s.tool == "" || m.loaded[s.tool] != "" {
 			continue
 		}
-		if name := regexp.MustCompile(`[a-zA-Z][\w-]*_` + s.tool + `\b`).FindString(strings.ReplaceAll(body, `\n`, " ")); name != "" {
+		if name := regexp.MustCompile(`[a-zA-Z][\w-]*_` + s.tool + `\w*`).FindString(strings.ReplaceAll(body, `\n`, " ")); name != "" {
 			m.loaded[s.tool] = name
 			names = append(names, name)
 		}
@@ -298,13 +316,8 @@ func (m *model) keep(body string) {
 	}
 }
 
-func (r request) hasTool(suffix string) bool {
-	for _, t := range r.tools {
-		if strings.HasSuffix(strings.ToLower(t.name), suffix) {
-			return true
-		}
-	}
-	return false
+func (r request) hasTool(name string) bool {
+	return slices.ContainsFunc(r.tools, func(t tool) bool { return t.name == name })
 }
 
 // textOf returns the text of a content, which is a text or a list of blocks.

@@ -15,9 +15,20 @@ type client struct {
 	entry map[string]string
 	// command returns the program and its arguments.
 	command func(r *rig) []string
+	// shows is the part of a result that the model receives, if both are there.
+	shows half
 	// contacts are the hosts that the program tries to reach in spite of its settings.
 	contacts []string
 }
+
+// half is a part of the result of a tool.
+type half string
+
+const (
+	showsText      half = "the text"
+	showsStructure half = "the structured content"
+	showsBoth      half = "both halves"
+)
 
 // goal is the prompt of the user.
 const goal = "Follow the workflow upload."
@@ -26,7 +37,7 @@ const goal = "Follow the workflow upload."
 func programs() []*client {
 	return []*client{
 		{
-			name: "claude-code", module: "@anthropic-ai/claude-code",
+			name: "claude-code", module: "@anthropic-ai/claude-code", shows: showsStructure,
 			env: []string{
 				"ANTHROPIC_BASE_URL=$MODEL", "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
 			},
@@ -35,7 +46,7 @@ func programs() []*client {
 			},
 		},
 		{
-			name: "codex", module: "@openai/codex",
+			name: "codex", module: "@openai/codex", shows: showsStructure,
 			files: map[string]string{".codex/config.toml": `model = "scripted"
 model_provider = "scripted"
 check_for_update_on_startup = false
@@ -56,7 +67,7 @@ env_key = "MODEL_KEY"
 			contacts: []string{"github.com", "api.github.com", "chatgpt.com"}, // lists of plugins and of models
 		},
 		{
-			name: "gemini", module: "@google/gemini-cli",
+			name: "gemini", module: "@google/gemini-cli", shows: showsText,
 			files: map[string]string{".gemini/settings.json": `{
   "security": {"auth": {"selectedType": "gemini-api-key"}},
   "privacy": {"usageStatisticsEnabled": false},
@@ -76,7 +87,7 @@ env_key = "MODEL_KEY"
 			},
 		},
 		{
-			name: "copilot", module: "@github/copilot",
+			name: "copilot", module: "@github/copilot", shows: showsBoth,
 			entry: map[string]string{".copilot/mcp-config.json": `{"mcpServers": {"guideway": {"type": "local", "command": "$GUIDEWAY", "args": ["mcp"], "tools": ["*"]}}}
 `},
 			env: []string{
@@ -88,7 +99,7 @@ env_key = "MODEL_KEY"
 			},
 		},
 		{
-			name: "opencode", module: "opencode-ai",
+			name: "opencode", module: "opencode-ai", shows: showsText,
 			files: map[string]string{".config/opencode/opencode.json": openCodeSettings + "\n}\n"},
 			entry: map[string]string{".config/opencode/opencode.json": openCodeSettings + `,
   "mcp": {"guideway": {"type": "local", "command": ["$GUIDEWAY", "mcp"], "enabled": true}}
@@ -101,7 +112,7 @@ env_key = "MODEL_KEY"
 			contacts: []string{"registry.npmjs.org"}, // a package for plugins
 		},
 		{
-			name: "qwen", module: "@qwen-code/qwen-code",
+			name: "qwen", module: "@qwen-code/qwen-code", shows: showsBoth,
 			files: map[string]string{".qwen/settings.json": qwenSettings + "\n}\n"},
 			entry: map[string]string{".qwen/settings.json": qwenSettings + `,
   "mcpServers": {"guideway": {"command": "$GUIDEWAY", "args": ["mcp"]}}
@@ -113,7 +124,7 @@ env_key = "MODEL_KEY"
 			},
 		},
 		{
-			name: "cline", module: "cline",
+			name: "cline", module: "cline", shows: showsBoth,
 			entry: map[string]string{".cline/data/settings/cline_mcp_settings.json": `{"mcpServers": {"guideway": {"transport": {"type": "stdio", "command": "$GUIDEWAY", "args": ["mcp"]}}}}
 `},
 			files: map[string]string{".cline/data/settings/providers.json": `{
@@ -135,7 +146,7 @@ env_key = "MODEL_KEY"
 			contacts: []string{"data.cline.bot", "otel.cline.bot"}, // telemetry
 		},
 		{
-			name: "continue", module: "@continuedev/cli",
+			name: "continue", module: "@continuedev/cli", shows: showsText,
 			files: map[string]string{".continue/config.yaml": continueSettings},
 			entry: map[string]string{".continue/config.yaml": continueSettings + `mcpServers:
   - name: guideway

@@ -46,7 +46,9 @@ var buildProgram = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(upstreamVariable); name != "" {
-		serveUpstream(name)
+		if err := serveUpstream(name); err != nil {
+			panic(err)
+		}
 		return
 	}
 	code := m.Run()
