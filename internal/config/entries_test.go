@@ -51,6 +51,9 @@ func TestEntriesWithin(t *testing.T) {
 		`"oauth": {"qqqqqqqq": "x"}`:  `"qqqqqqqq" of the upstream "a" is not a setting; use one of: tokenUrl, issuer, clientId, `,
 		`"oauth": {"scopes": "x"}`:    `"oauth.scopes" of the upstream "a" is a string; write a list of strings`,
 		`"dir": 1`:                    `"dir" of the upstream "a" is a number; write a string`,
+		`"tools": {"x": {"readOnly": true, "destructive": true}}`: `the tool "x" of the upstream "a": a tool cannot be both readOnly and destructive; set one of the two to false`,
+		`"tools": {"x": {"readOnly": "yes"}}`:                     `of the upstream "a" is a string; write true or false`,
+		`"tools": {"x": {"readonl": true}}`:                       `"readonl" of the upstream "a" is not a setting; did you mean "readOnly"?`,
 	} {
 		text := "{\n  \"upstreams\": {\n    \"a\": {\"url\": \"https://a.example/mcp\", " + entry + "}}}"
 		_, err := config.Load(config.Options{File: writeConfig(t, text), Getenv: environment(), GOOS: "linux", Dir: "/"})

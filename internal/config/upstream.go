@@ -4,7 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
+
+	"github.com/guideway-dev/guideway"
 )
 
 // Gateway is the settings of the gateway.
@@ -99,10 +103,25 @@ type UpstreamOAuth struct {
 type UpstreamTool struct {
 	// Hide removes the tool from lists and refuses calls.
 	Hide bool `json:"hide,omitempty"`
-	// Name and Description replace the name and the description that the upstream gives the
-	// tool.
+	// Name, Title and Description replace those that the upstream gives the tool.
 	Name        string `json:"name,omitempty"`
+	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
+	// ReadOnly, Destructive, Idempotent and OpenWorld replace the annotations of the tool.
+	// Nil keeps the upstream's annotation.
+	ReadOnly    *bool `json:"readOnly,omitempty"`
+	Destructive *bool `json:"destructive,omitempty"`
+	Idempotent  *bool `json:"idempotent,omitempty"`
+	OpenWorld   *bool `json:"openWorld,omitempty"`
+}
+
+// Check returns an error if the annotations contradict each other.
+func (t *UpstreamTool) Check() error {
+	if t.ReadOnly != nil && *t.ReadOnly && t.Destructive != nil && *t.Destructive {
+		return guideway.Errorf(guideway.CodeInvalid, "a tool cannot be both readOnly and destructive").
+			WithFix("set one of the two to false, or remove it")
+	}
+	return nil
 }
 
 // UpstreamTime is a duration such as "90s".
@@ -143,6 +162,12 @@ func (f *fileReader) readUpstreams(at int) {
 			}
 			if u.CallsPerMinute < 0 || u.ToolCallsPerMinute < 0 {
 				return 0, newError("write a positive number, or remove the limit", "%s has a negative limit", of)
+			}
+			for _, tool := range slices.Sorted(maps.Keys(u.Tools)) {
+				rule := u.Tools[tool]
+				if err := rule.Check(); err != nil {
+					return 0, newError(guideway.ErrorFix(err), "the tool %q of %s: %v", tool, of, err)
+				}
 			}
 			f.config.Upstreams = append(f.config.Upstreams, u)
 			return 0, nil

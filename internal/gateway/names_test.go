@@ -9,6 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -145,4 +146,35 @@ func TestLongNamesShareLimit(t *testing.T) {
 func withPins(e gateway.Entry, mode gateway.PinMode) gateway.Entry {
 	e.Pins = mode
 	return e
+}
+
+// No name of a long tool leads past a policy that names the other one.
+func TestLongNamesKeepPolicy(t *testing.T) {
+	t.Parallel()
+	policies := &fixedPolicies{}
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.LongNames)}, Policies: policies})
+	read, _, _ := longNames(t, r)
+	full := "one__" + upstreamtest.LongTools()[0]
+	p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
+	for _, tt := range []struct {
+		policy  toolpolicy.Policy
+		allowed bool
+	}{
+		{toolpolicy.Policy{Deny: rules(full)}, false},
+		{toolpolicy.Policy{Deny: rules(read)}, false},
+		{toolpolicy.Policy{Deny: rules("one__*_read")}, false},
+		{toolpolicy.Policy{Deny: rules(read[:len(read)-8] + "*")}, false},
+		{toolpolicy.Policy{Deny: rules("one__*_write")}, true},
+		{toolpolicy.Policy{Allow: rules(full)}, true},
+		{toolpolicy.Policy{Allow: rules(read)}, true},
+		{toolpolicy.Policy{Allow: rules("one__*_read")}, true},
+		{toolpolicy.Policy{Allow: rules("*" + read[len(read)-4:])}, false},
+	} {
+		policies.set(nil, reviewScope(tt.policy))
+		for _, name := range []string{read, full} {
+			if got := p.callTool(name, nil); strings.Contains(got, `"refused"`) == tt.allowed {
+				t.Errorf("%s: the call of %s returned %s", &tt.policy, name, got)
+			}
+		}
+	}
 }

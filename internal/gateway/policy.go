@@ -53,7 +53,7 @@ func (g *Gateway) checkPolicy(t *tool, r Request) (hold string, err error) {
 	if len(r.Scopes) == 0 {
 		return "", nil
 	}
-	d := toolpolicy.DecideAll(r.Scopes, toolpolicy.Call{Tool: t.name, Annotations: t.annotations(), Arguments: r.Arguments})
+	d := toolpolicy.DecideAll(r.Scopes, t.policyCall(r.Arguments))
 	switch d.Verdict {
 	case toolpolicy.Denied:
 		return "", &policyError{tool: t.name, decision: d}
@@ -72,23 +72,6 @@ func (g *Gateway) refuseByPolicy(ctx context.Context, c *Client, t *tool, r *Req
 		_, err = g.checkPolicy(t, *r)
 	}
 	return err
-}
-
-// annotations returns the hints that a tool declares to clients.
-func (t *tool) annotations() map[string]bool {
-	var declared struct {
-		Annotations map[string]any `json:"annotations"`
-	}
-	if json.Unmarshal(t.shown, &declared) != nil {
-		return nil
-	}
-	hints := map[string]bool{}
-	for name := range toolpolicy.Annotations {
-		if set, ok := declared.Annotations[name+"Hint"].(bool); ok {
-			hints[name] = set
-		}
-	}
-	return hints
 }
 
 // policyError is the error of a call that a policy denies.

@@ -22,6 +22,8 @@ type ToolStatus struct {
 	FullName string `json:"fullName,omitempty"`
 	// Description is the description that clients get.
 	Description string `json:"description,omitempty"`
+	// Annotations are the annotations that clients get, such as readOnly.
+	Annotations map[string]bool `json:"annotations,omitempty"`
 	// Held is the reason why the tool waits for approval; empty if it does not wait.
 	Held string `json:"pending,omitempty"`
 	// Hidden reports whether the configuration hides the tool.
@@ -57,7 +59,7 @@ func (g *Gateway) ToolsOf(name string) []ToolStatus {
 		status := ToolStatus{Name: textMember(raw, "name"), Hidden: m.Tools[textMember(raw, "name")].Hide}
 		status.Description, _ = cleanDescription(textMember(raw, "description"))
 		if t := shown[status.Name]; t != nil {
-			status.Description, status.Held = t.description, t.blocked
+			status.Description, status.Held, status.Annotations = t.description, t.blocked, annotationsOf(t.shown)
 			if t.blocked == "" {
 				status.setNames(t.name, t.full)
 			}
@@ -85,6 +87,7 @@ func ToolsIn(c *upstream.Catalog, e Entry) []ToolStatus {
 		rule := e.Tools[status.Name]
 		status.Description, _ = cleanDescription(textMember(raw, "description"))
 		status.Description, status.Hidden = cmp.Or(rule.Description, status.Description), rule.Hide
+		status.Annotations = annotationsOf(annotate(raw, rule))
 		if !rule.Hide {
 			if name, full, ok := used.assignNames(e.namePrefix(), cmp.Or(rule.Name, status.Name)); ok {
 				status.setNames(name, full)

@@ -277,7 +277,7 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts 
 		for _, text := range found {
 			s.addNote(m, original, text)
 		}
-		t.shown = shownTool(shown, name, t.description)
+		t.shown = shownTool(annotate(shown, rule), name, cmp.Or(rule.Title, textMember(shown, "title")), t.description)
 		t.headers = headerArguments(raw)
 		s.byName[name], s.byName[full] = t, t
 		if t.blocked == "" {
@@ -288,12 +288,12 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts 
 
 // shownTool returns a tool as clients see it: with its name and description for clients,
 // and with a title that is safe to show.
-func shownTool(raw json.RawMessage, name, description string) json.RawMessage {
+func shownTool(raw json.RawMessage, name, title, description string) json.RawMessage {
 	set := []jsonrpc.Member{{Key: "name", Value: jsonrpc.Text(name)}}
 	if description != "" {
 		set = append(set, jsonrpc.Member{Key: "description", Value: jsonrpc.Text(description)})
 	}
-	if title := textMember(raw, "title"); title != "" {
+	if title != "" {
 		shown, _ := cleanDescription(title)
 		set = append(set, jsonrpc.Member{Key: "title", Value: jsonrpc.Text(shown)})
 	}

@@ -213,6 +213,9 @@ func (d *upstreamDetails) toolMarks(tool gateway.ToolStatus) string {
 	if rule.Description != "" {
 		marks = append(marks, "new description")
 	}
+	for _, hint := range slices.Sorted(maps.Keys(tool.Annotations)) {
+		marks = append(marks, fmt.Sprintf("%s: %t", hint, tool.Annotations[hint]))
+	}
 	if tool.FullName != "" {
 		marks = append(marks, "shortened to "+tool.Shown)
 	}

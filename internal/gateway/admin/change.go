@@ -141,8 +141,8 @@ func (s *Service) SetProject(ctx context.Context, name, base, project string) er
 	})
 }
 
-// checkRule returns an error if the name of a tool is empty, or if the name or a text of
-// its rule is too long.
+// checkRule returns an error if the name of a tool is empty, if the name or a text of its
+// rule is too long, or if its annotations contradict each other.
 func checkRule(tool string, rule config.UpstreamTool) error {
 	if tool == "" {
 		return guideway.Errorf(guideway.CodeInvalid, "the tool's name is empty").WithFix("name a tool of the upstream")
@@ -154,16 +154,17 @@ func checkRule(tool string, rule config.UpstreamTool) error {
 	}{
 		{"the tool's name", len(tool), 256},
 		{"the tool's new name", len(rule.Name), 128},
+		{"the tool's new title", len(rule.Title), 256},
 		{"the tool's new description", len(rule.Description), 4 << 10},
 	} {
 		if text.bytes > text.most {
 			return guideway.Errorf(guideway.CodeInvalid, "%s has %d bytes; at most %d are allowed", text.what, text.bytes, text.most).WithFix("shorten %s", text.what)
 		}
 	}
-	return nil
+	return rule.Check()
 }
 
-// SetTool hides, renames or describes a tool; the zero rule restores the upstream's
+// SetTool hides, renames, describes or annotates a tool; the zero rule restores the upstream's
 // version.
 func (s *Service) SetTool(ctx context.Context, name, base, tool string, rule config.UpstreamTool) error {
 	if err := checkRule(tool, rule); err != nil {

@@ -14,7 +14,8 @@ import (
 // certainty is the certainty with which a rule matches a call. A call matches with the
 // certainty possible if readers of its arguments disagree: an object has a member twice, or
 // a member whose name differs from that in the rule only in case. Some tools read the first
-// of two members, others the last, and some ignore case.
+// of two members, others the last, and some ignore case. The same applies if the pattern of
+// the rule matches only the short name of the tool, whose end is a hash.
 type certainty int
 
 const (
@@ -27,7 +28,8 @@ var errNotObject = errors.New("the value is not an object")
 
 // match returns the certainty with which the rule matches a call.
 func (r *Rule) match(c Call) certainty {
-	if !wildcard.Match(r.Tool, c.Tool) {
+	least := r.matchName(c)
+	if least == never {
 		return never
 	}
 	for name, want := range r.Annotations {
@@ -39,11 +41,21 @@ func (r *Rule) match(c Call) certainty {
 			return never
 		}
 	}
-	least := certain
 	for at, pattern := range r.Arguments {
 		least = min(least, matchArgument(c.Arguments, at, pattern))
 	}
 	return least
+}
+
+// matchName returns the certainty with which the rule matches the name of the tool.
+func (r *Rule) matchName(c Call) certainty {
+	switch {
+	case wildcard.Match(r.Tool, c.Tool), c.Short != "" && r.Tool == c.Short:
+		return certain
+	case c.Short != "" && wildcard.Match(r.Tool, c.Short):
+		return possible
+	}
+	return never
 }
 
 // matchArgument returns the certainty with which the argument at a JSON pointer or with a

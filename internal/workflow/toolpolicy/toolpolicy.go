@@ -24,7 +24,8 @@ type Policy struct {
 
 // Rule describes calls. A call matches if it matches every member that is set.
 type Rule struct {
-	// Tool is the name of the tool, in which * matches any text.
+	// Tool is the full or the short name of the tool, or a pattern in which * matches any
+	// text; see Call.
 	Tool string `json:"tool"`
 	// Annotations are hints of the tool: readOnly, destructive, idempotent, openWorld. A
 	// hint that the tool does not declare has the default of the protocol; a tool that is
@@ -41,7 +42,9 @@ var Annotations = map[string]bool{"readOnly": false, "destructive": true, "idemp
 
 // Call is a call of a tool.
 type Call struct {
-	Tool string
+	// Tool is the full name of the tool. Short is the name that the gateway advertises if
+	// the full name is too long for clients; otherwise it is empty.
+	Tool, Short string
 	// Annotations are the hints that the tool declares.
 	Annotations map[string]bool
 	Arguments   json.RawMessage

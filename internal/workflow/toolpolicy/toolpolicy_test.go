@@ -125,3 +125,31 @@ func TestJSON(t *testing.T) {
 		}
 	}
 }
+
+// A tool whose advertised name is shortened is denied by either name, and allowed by either
+// name or by a pattern for the full one.
+func TestDecideByEitherName(t *testing.T) {
+	t.Parallel()
+	c := toolpolicy.Call{Tool: "db__drop_the_whole_table", Short: "db__drop_the_1a2badd"}
+	for pattern, want := range map[string]struct{ denied, allowed bool }{
+		"db__drop_the_whole_table": {true, true},
+		"db__drop_the_1a2badd":     {true, true},
+		"db__*_table":              {true, true},
+		"db__drop_*":               {true, true},
+		"db__drop_the_1*":          {true, false},
+		"*add":                     {true, false},
+		"db__read*":                {false, false},
+		"":                         {false, false},
+	} {
+		rules := []toolpolicy.Rule{{Tool: pattern}}
+		if got, _ := (&toolpolicy.Policy{Deny: rules}).Decide(c); (got == toolpolicy.Denied) != want.denied {
+			t.Errorf("deny %q: verdict %d", pattern, got)
+		}
+		if got, _ := (&toolpolicy.Policy{Hold: rules}).Decide(c); (got == toolpolicy.Held) != want.denied {
+			t.Errorf("hold %q: verdict %d", pattern, got)
+		}
+		if got, _ := (&toolpolicy.Policy{Allow: rules}).Decide(c); (got == toolpolicy.Allowed) != want.allowed {
+			t.Errorf("allow %q: verdict %d", pattern, got)
+		}
+	}
+}

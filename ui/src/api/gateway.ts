@@ -57,6 +57,9 @@ export function useImport() {
   return useChange((body: Schemas["ImportRequest"]) => answerOf(api.POST("/api/upstream-import", { body })));
 }
 
+/** What the configuration changes in a tool. */
+export type ToolRule = NonNullable<Schemas["UpstreamConfig"]["tools"]>[string];
+
 /** What can be done with one upstream. Each change names the version that it began from. */
 export function useUpstreamCommands(name: string) {
   const params = { path: { name } };
@@ -64,7 +67,7 @@ export function useUpstreamCommands(name: string) {
     change: useChange((body: Schemas["ChangeUpstreamRequest"]) => answerOf(api.PUT("/api/upstreams/{name}", { params, body }))),
     enable: useChange((body: { base: string; enabled: boolean }) => answerOf(api.PUT("/api/upstreams/{name}/enabled", { params, body }))),
     move: useChange((body: { base: string; project: string }) => answerOf(api.PUT("/api/upstreams/{name}/project", { params, body }))),
-    setTool: useChange(({ tool, ...body }: { tool: string; base: string; hide?: boolean; name?: string; description?: string }) =>
+    setTool: useChange(({ tool, ...body }: ToolRule & { tool: string; base: string }) =>
       answerOf(api.PUT("/api/upstreams/{name}/tools/{tool}", { params: { path: { name, tool } }, body }))),
     restart: useChange(() => answerOf(api.POST("/api/upstreams/{name}/restart", { params }))),
     ask: useChange(() => answerOf(api.POST("/api/upstreams/{name}/ask", { params }))),

@@ -344,7 +344,7 @@ func (s *Server) goodTools() []string {
 	var tools []string
 	if s.hasMode(LongNames) {
 		for _, name := range LongTools() {
-			tools = append(tools, `{"name":"`+name+`",`+schema+`}`)
+			tools = append(tools, `{"name":"`+name+`","title":"Long","annotations":{"destructiveHint":true},`+schema+`}`)
 		}
 	}
 	for _, name := range []string{"echo", "params", "ask", "slow", "sleep", "env", "crash", "count", "big", "broken", "wrongid", "case", "twice", "fail", "refuse", "log", "astray", "work"} {
@@ -398,7 +398,8 @@ func (s *Server) listTools(m message) {
 // longStart is longer than the gateway's limit of an advertised name.
 func longStart() string { return strings.Repeat("long_", 11) }
 
-// LongTools returns the names of two tools with the same beginning. Each returns its name.
+// LongTools returns the names of two tools with the same beginning. Each declares that it is
+// destructive, and returns its name.
 func LongTools() []string { return []string{longStart() + "read", longStart() + "write"} }
 
 // LongPrompt returns the name of a prompt.

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { useUpstreamCommands, type UpstreamDetails } from "../../api/gateway";
+import { useUpstreamCommands, type ToolRule, type UpstreamDetails } from "../../api/gateway";
 import { Ask } from "../../parts/Ask";
 import { Empty, Failed } from "../../parts/States";
 import { Status } from "../../parts/Status";
@@ -29,10 +29,10 @@ export function UpstreamTools({ upstream, mayManage }: { upstream: UpstreamDetai
                     </label>
                   )}
                 </td>
-                <td data-label="Tool" data-main className="mono" title={t.shown ?? t.name}>{t.shown ?? t.name}</td>
+                <td data-label="Tool" data-main className="mono" title={t.fullName ?? t.shown ?? t.name}>{t.shown ?? t.name}</td>
                 <td data-label="Description" data-line className="quiet" title={t.description}>{t.description}</td>
                 <td data-end><Edit tool={t.name} rule={rules[t.name] ?? {}} mayManage={mayManage} onSet={(name, description) =>
-                  setTool.mutate({ tool: t.name, base: upstream.base, ...(t.hidden === true ? { hide: true } : {}), ...(name === "" ? {} : { name }), ...(description === "" ? {} : { description }) })} /></td>
+                  setTool.mutate({ ...rules[t.name], name, description, tool: t.name, base: upstream.base })} /></td>
               </tr>
             );
           })}
@@ -44,7 +44,7 @@ export function UpstreamTools({ upstream, mayManage }: { upstream: UpstreamDetai
 
 interface EditProps {
   tool: string;
-  rule: { name?: string; description?: string };
+  rule: ToolRule;
   mayManage: boolean;
   onSet: (name: string, description: string) => void;
 }
