@@ -949,7 +949,7 @@ export interface paths {
         };
         get?: never;
         /**
-         * Hide or rename a tool, or change its description
+         * Hide or rename a tool, or change its title, description and annotations
          * @description An omitted member keeps the upstream's value.
          */
         put: operations["setUpstreamTool"];
@@ -3186,7 +3186,12 @@ export interface components {
                 [key: string]: {
                     hide?: boolean;
                     name?: string;
+                    title?: string;
                     description?: string;
+                    readOnly?: boolean;
+                    destructive?: boolean;
+                    idempotent?: boolean;
+                    openWorld?: boolean;
                 };
             };
             sessions?: string;
@@ -3197,9 +3202,15 @@ export interface components {
         UpstreamTool: {
             /** @description The upstream's own name. */
             name: string;
-            /** @description The name that clients see; absent if they do not see the tool. */
+            /** @description The name that clients see; absent if the tool is hidden or waits for approval. */
             shown?: string;
+            /** @description The name without the limit of 49 characters, which patterns match; absent if it is the same. */
+            fullName?: string;
             description?: string;
+            /** @description The annotations that clients get: readOnly, destructive, idempotent, openWorld. */
+            annotations?: {
+                [key: string]: boolean;
+            };
             /** @description Why the tool waits for approval. */
             pending?: string;
             hidden?: boolean;
@@ -5285,7 +5296,12 @@ export interface operations {
                     base: string;
                     hide?: boolean;
                     name?: string;
+                    title?: string;
                     description?: string;
+                    readOnly?: boolean;
+                    destructive?: boolean;
+                    idempotent?: boolean;
+                    openWorld?: boolean;
                 };
             };
         };
