@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	installcmd "github.com/guideway-dev/guideway/internal/cli/install"
+	"github.com/guideway-dev/guideway/internal/install"
 	"github.com/spf13/cobra"
 )
 
@@ -100,7 +102,7 @@ func TestInstallCycle(t *testing.T) {
 	b.binary += "-2"
 	b.writeFile(t, b.binary, "")
 	b.wantOutput(t, `Updated in Cursor: HOME/.cursor/mcp.json
-  command  BIN
+  target   BIN
   was      `+first+`
   backup   HOME/.cursor/mcp.json.guideway-backup-2
   next     restart Cursor, or enable the server in its MCP settings
@@ -118,6 +120,7 @@ func TestInstallList(t *testing.T) {
 	b.writeFile(t, filepath.Join(b.home, ".config", "Code", "User", "mcp.json"), "{ oops }")
 	b.writeFile(t, filepath.Join(b.home, ".codex", "config.toml"), "[mcp_servers.guideway]\ncommand = \"/old\"\n")
 	b.writeFile(t, filepath.Join(b.home, ".claude", "x"), "")
+	b.writeFile(t, filepath.Join(b.home, ".continue", "config.yaml"), "name: x\n")
 	if _, err := b.runCommand("windsurf"); err != nil {
 		t.Fatal(err)
 	}
@@ -128,10 +131,16 @@ cursor          client not found             HOME/.cursor/mcp.json
 vscode          config unreadable            HOME/.config/Code/User/mcp.json (line 1, column 3: invalid string, number or name)
 windsurf        installed                    HOME/.codeium/windsurf/mcp_config.json
 codex           installed with another path  HOME/.codex/config.toml
+gemini          client not found             HOME/.gemini/settings.json
+copilot         client not found             HOME/.copilot/mcp-config.json
+opencode        client not found             HOME/.config/opencode/opencode.json
+qwen            client not found             HOME/.qwen/settings.json
+cline           client not found             HOME/.cline/data/settings/cline_mcp_settings.json
+continue        not installed                HOME/.continue/config.yaml
 `)
 	got, err := b.runCommand("--json")
 	var rows []installcmd.InstallRow
-	if err != nil || json.Unmarshal([]byte(got), &rows) != nil || len(rows) != 6 {
+	if err != nil || json.Unmarshal([]byte(got), &rows) != nil || len(rows) != 12 {
 		t.Fatalf("--json = %s, %v", got, err)
 	}
 	want := installcmd.InstallRow{Client: "codex", Title: "Codex", Scope: "user", State: "installed_with_another_path", Path: "HOME/.codex/config.toml", Command: "/old"}
@@ -161,7 +170,7 @@ func TestInstallJSON(t *testing.T) {
 	if err != nil || json.Unmarshal([]byte(got), &a) != nil {
 		t.Fatalf("--json = %s, %v", got, err)
 	}
-	want := installcmd.InstallAnswer{Client: "codex", Action: "installed", Path: "HOME/.codex/config.toml", Command: "BIN"}
+	want := installcmd.InstallAnswer{Client: "codex", Action: "installed", Path: "HOME/.codex/config.toml", Command: "BIN", Next: "start a new session of Codex; /mcp shows the server"}
 	if diff := cmp.Diff(want, a); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
 	}
@@ -182,6 +191,11 @@ func TestInstallUsage(t *testing.T) {
 		{"--scope", "x"},
 		{"cursor", "--name", "a b"},
 		{"cursor", "--undo", "--env", "A=1"},
+		{"--url", "http://x/mcp"},
+		{"cursor", "--token-env", "T"},
+		{"cursor", "--url", "http://127.0.0.1:3000/mcp", "--token-env", "a-token"},
+		{"cursor", "--url", "http://127.0.0.1:3000/mcp", "--env", "A=1"},
+		{"cursor", "--url", "http://127.0.0.1:3000/mcp", "--token-env", "T", "--undo"},
 	} {
 		b := newInstallBench(t)
 		_, err := b.runCommand(args...)
@@ -209,10 +223,134 @@ func TestInstallFailures(t *testing.T) {
 	}
 }
 
+// A server over HTTP is added by a reference to the variable with its token. The token is in
+// no file of a project, and in the file of a client without references only its owner can
+// read it; no output contains it.
+func TestInstallURL(t *testing.T) {
+	t.Parallel()
+	const token, url = "s3cret-token", "https://guideway.example.com/mcp"
+	for _, client := range install.Clients() {
+		for _, scope := range []install.Scope{install.ScopeUser, install.ScopeProject} {
+			if scope == install.ScopeProject && client.Project == "" {
+				continue
+			}
+			t.Run(client.ID+" "+string(scope), func(t *testing.T) {
+				t.Parallel()
+				b := newInstallBench(t)
+				getenv := b.host.Getenv
+				b.host.Getenv = func(k string) string {
+					if k == "TEAM_TOKEN" {
+						return token
+					}
+					return getenv(k)
+				}
+				loc, err := install.Locate(b.host.InstallEnv("linux"), client, scope)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.writeFile(t, loc.Path, "") // readable by all
+				args := []string{client.ID, "--scope", string(scope), "--url", url, "--token-env", "TEAM_TOKEN"}
+				for _, more := range [][]string{{"--dry-run"}, {"--dry-run", "--json"}, {}, {}} {
+					out, err := b.runCommand(append(args, more...)...)
+					if err != nil || strings.Contains(out, token) {
+						t.Fatalf("install %v: %v\n%s", more, err, out)
+					}
+				}
+				content, err := os.ReadFile(loc.Path)
+				if err != nil || !strings.Contains(string(content), url) {
+					t.Fatalf("file = %s, %v", content, err)
+				}
+				secret := strings.Contains(string(content), token)
+				if secret != client.NeedsToken() || secret && scope == install.ScopeProject || secret == strings.Contains(string(content), "TEAM_TOKEN") {
+					t.Errorf("file = %s", content)
+				}
+				if info, err := os.Stat(loc.Path); err != nil || secret && runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+					t.Errorf("mode = %v, %v", info.Mode(), err)
+				}
+				if _, err := b.runCommand(client.ID, "--scope", string(scope), "--undo"); err != nil {
+					t.Fatal(err)
+				}
+				if content, err := os.ReadFile(loc.Path); err != nil || len(content) > 0 {
+					t.Errorf("file after undo = %q, %v", content, err)
+				}
+			})
+		}
+	}
+}
+
+// A client without references needs the value of the token; an invalid URL is refused.
+func TestInstallURLRefuses(t *testing.T) {
+	t.Parallel()
+	b := newInstallBench(t)
+	for _, args := range [][]string{
+		{"cline", "--url", "https://x.example/mcp", "--token-env", "UNSET"},
+		{"claude-desktop", "--url", "https://x.example/mcp", "--token-env", "UNSET"},
+		{"cursor", "--url", "x.example/mcp"},
+		{"cursor", "--url", "ftp://x.example/mcp"},
+		{"cursor", "--url", "https://user:pw@x.example/mcp"},
+		{"cursor", "--url", "https://x.example/${HOME}"},
+	} {
+		if _, err := b.runCommand(args...); guideway.ErrorCode(err) != guideway.CodeInvalid || guideway.ErrorFix(err) == "" {
+			t.Errorf("install %v: %v", args, err)
+		}
+	}
+	b.wantOutput(t, `Installed in Cursor: HOME/.cursor/mcp.json
+  next     restart Cursor, or enable the server in its MCP settings
+  note     Cursor was not found; its configuration file is new
+  note     Cursor reads the token from the environment variable T when it starts
+  note     the connection is not encrypted: use https for a server on another machine
+`, "cursor", "--url", "http://x.example/mcp", "--token-env", "T")
+}
+
+// The next step of a project's file names the approval that the client wants.
+func TestInstallNext(t *testing.T) {
+	t.Parallel()
+	for client, want := range map[string]string{
+		"claude-code": "approve the server", "codex": "trust it", "gemini": "trust the folder", "copilot": "trust it", "qwen": "qwen mcp approve gw in",
+	} {
+		b := newInstallBench(t)
+		out, err := b.runCommand(client, "--scope", "project", "--name", "gw")
+		if _, next, _ := strings.Cut(out, "next "); err != nil || !strings.Contains(next, want) {
+			t.Errorf("%s: %v\n%s", client, err, out)
+		}
+	}
+}
+
+// The error for a client that install does not know has the entry to paste, in the form of
+// that client if it is documented.
+func TestInstallUnsupportedClient(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"emacs"}, []string{`"mcpServers": {`, `"command": "BIN"`, "docs/clients.md"}},
+		{[]string{"gemni"}, []string{"guideway install gemini", `"command": "BIN"`}},
+		{[]string{"emacs", "--url", "https://x.example/mcp", "--token-env", "T"}, []string{`"type": "http"`, `"Bearer TOKEN"`}},
+		{[]string{"zed"}, []string{"~/.config/zed/settings.json", `"context_servers": {`, `"args": ["mcp"]`}},
+		{[]string{"Goose", "--name", "gw"}, []string{"extensions:\n  gw:\n    enabled: true\n    name: gw\n    type: stdio\n    cmd: BIN\n    args: [mcp]"}},
+		{[]string{"goose", "--url", "https://x.example/mcp"}, []string{"type: streamable_http\n    uri: \"https://x.example/mcp\""}},
+		{[]string{"amp"}, []string{`"amp.mcpServers": {`}},
+		{[]string{"roo-code", "--url", "https://x.example/mcp"}, []string{`"type": "streamable-http"`}},
+	} {
+		b := newInstallBench(t)
+		_, err := b.runCommand(tt.args...)
+		fix := strings.ReplaceAll(guideway.ErrorFix(err), b.binary, "BIN")
+		if err == nil || exitCode(err) != app.ExitUsage {
+			t.Errorf("install %v: %v", tt.args, err)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(fix, want) {
+				t.Errorf("install %v: no %q in the fix:\n%s", tt.args, want, fix)
+			}
+		}
+	}
+}
+
 func TestInstallCompletion(t *testing.T) {
 	t.Parallel()
 	names, _ := installcmd.CompleteInstallClients()(&cobra.Command{}, nil, "")
-	if len(names) != 6 || names[3] != "vscode\tVS Code" {
+	if len(names) != 12 || names[3] != "vscode\tVS Code" {
 		t.Errorf("names = %q", names)
 	}
 	if names, _ := installcmd.CompleteInstallClients()(&cobra.Command{}, []string{"codex"}, ""); len(names) > 0 {

@@ -208,7 +208,7 @@ func realPath(path string) (string, error) {
 func writeMode(target string, c Change) (fs.FileMode, error) {
 	info, err := os.Stat(target)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && c.Private:
+	case errors.Is(err, fs.ErrNotExist) && (c.Private || c.Secret):
 		return 0o600, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return 0o644, nil
@@ -217,6 +217,9 @@ func writeMode(target string, c Change) (fs.FileMode, error) {
 	case info.Mode().Perm()&0o200 == 0:
 		return 0, guideway.Errorf(guideway.CodeForbidden, "cannot write %s (it is read-only)", c.Path).
 			WithFix("make %s writable, then run the same command again", c.Path)
+	}
+	if c.Secret {
+		return 0o600, nil
 	}
 	return info.Mode().Perm(), nil
 }
@@ -290,8 +293,8 @@ type Status struct {
 	Client Client
 	State  State
 	Path   string
-	// Command is the command of the entry, if there is one.
-	Command string
+	// Command is the command of the entry, if there is one, and URL its address.
+	Command, URL string
 	// Reason is the reason why a configuration is unreadable.
 	Reason string
 }
@@ -332,8 +335,8 @@ func Inspect(ctx context.Context, env Env, c Client, scope Scope, req Request) S
 			s.Reason = fmt.Sprintf("line %d, column %d: %s", where.line, where.column, err)
 		}
 	case found:
-		s.State, s.Command = StateOtherPath, entry.Command
-		if env.samePath(entry.Command, req.Command) {
+		s.State, s.Command, s.URL = StateOtherPath, entry.Command, entry.URL
+		if entry.URL != "" || env.samePath(entry.Command, req.Command) {
 			s.State = StateInstalled
 		}
 	case exists || scope == ScopeProject || slices.ContainsFunc(loc.Markers, env.pathExists):

@@ -23,10 +23,32 @@ func FuzzEdit(f *testing.F) {
 		f.Add([]byte(s), "/opt/guideway", "VALUE")
 	}
 	f.Fuzz(func(t *testing.T, src []byte, command, value string) {
-		for _, form := range []jsonFormat{{key: "mcpServers"}, {key: "servers", typed: true}} {
+		for _, form := range []jsonFormat{{key: "mcpServers", shape: findClient(t, "cursor").form.(jsonFormat).shape}, findClient(t, "vscode").form.(jsonFormat), findClient(t, "opencode").form.(jsonFormat), findClient(t, "cline").form.(jsonFormat)} {
 			checkEdit(t, Client{ID: "fuzz", form: form}, src, command, value)
 		}
 	})
+}
+
+// FuzzEditYAML is FuzzEdit for YAML. The parsed file gains exactly one server.
+func FuzzEditYAML(f *testing.F) {
+	for _, s := range yamlSeeds {
+		f.Add([]byte(s), "/opt/guideway", "VALUE")
+	}
+	f.Fuzz(func(t *testing.T, src []byte, command, value string) {
+		checkEdit(t, Client{ID: "fuzz", form: yamlFormat{key: "mcpServers"}}, src, command, value)
+	})
+}
+
+var yamlSeeds = []string{
+	"", "\n", "# only\n", "---\n", "---\n# c\n...\n", "{}", "{}\n", "a: 1", "a: 1\n", "\xef\xbb\xbfa: 1\r\nb:\r\n  - c\r\n", "  a: 1\n  b: 2\n",
+	"mcpServers:\n", "mcpServers: # c\nb: 1\n", "mcpServers: []\n", "mcpServers: [ ] # c\n", "mcpServers: ~\n", "mcpServers: {}\n",
+	"mcpServers:\n  - name: x\n    command: y\n", "mcpServers:\n- name: x\n  command: y\nz: 1\n", "mcpServers:\n  -   name: x\n      command: y # c\n\n  # - name: old\n\n# models\nmodels: []",
+	"mcpServers: [{name: x, command: y}]\n", "mcpServers: [\n  {name: x, command: \"y]\"}, # c\n  # d\n]\n", "{\"a\": 1, \"mcpServers\": [{\"name\": \"x\"}]}",
+	"mcpServers:\n  - name: guideway\n    command: /old # c\n    args:\n      - mcp # m\n    env:\n      A: 1\n    cwd: /\n  - name: x\n",
+	"mcpServers:\n  - {name: guideway, command: '/it''s', args: [mcp]}\n", "mcpServers:\n  - name: guideway\n    type: sse\n    url: http://x\n",
+	"a: |+\n  # text\n\n", "a: >-\n  b\nmcpServers:\n  - name: x\n    rules: |\n      # text\n\n\n", "a: &x [1]\nb: *x\n", "a: &x\n  mcpServers: []\n<<: *x\n",
+	"mcpServers: &x\n  - name: y\n", "mcpServers:\n  -\n    name: guideway\n    command: z\n  -\n    name: y\n", "? mcpServers\n: - name: x\n", "a: 1\n---\nb: 2\n", "a: [\n", "\ta: 1\n",
+	"mcpServers:\n  - uses: a/b\n  - name: guideway\n    env:\n    command: é\n",
 }
 
 // FuzzEditTOML is FuzzEdit for TOML.

@@ -31,6 +31,12 @@ type Request struct {
 	Args    []string
 	// Env sets variables of the server. Other variables of an earlier entry stay.
 	Env map[string]string
+	// URL is the address of a server over HTTP. If it is set, the entry connects to it, and
+	// Command, Args and Env are only used for a client that gets it by guideway connect.
+	URL string
+	// TokenEnv is the name of the environment variable with the bearer token of the URL, and
+	// Token its value. The value is written only if the client cannot refer to a variable.
+	TokenEnv, Token string
 	// Force replaces or removes an entry that starts another program, under a name other
 	// than DefaultName.
 	Force bool
@@ -42,7 +48,15 @@ type Entry struct {
 	Command string
 	Args    []string
 	Env     map[string]string
+	// URL is the address of a server over HTTP.
+	URL string
+	// Authorization is the value of the header, or for Codex the name of the environment
+	// variable with the token.
+	Authorization string
 }
+
+// Target returns the command or the URL of an entry.
+func (e Entry) Target() string { return cmp.Or(e.Command, e.URL) }
 
 // File is a configuration file as it was read.
 type File struct {
@@ -95,10 +109,13 @@ type Change struct {
 	Backup bool
 	// Consumed are the backups that are no longer needed after the change.
 	Consumed []Backup
-	// OldCommand is the command of the entry that is changed or removed.
-	OldCommand string
+	// OldTarget is the command or the URL of the entry that is changed or removed, and
+	// Target that of the new entry.
+	OldTarget, Target string
 	// Private reports that a new file must be readable by its owner only.
 	Private bool
+	// Secret reports that the file gets a token, so that only its owner may read it.
+	Secret bool
 	// Notes are messages for the person.
 	Notes []string
 }
@@ -136,17 +153,21 @@ func Plan(env Env, client Client, req Request, f File) (Change, error) {
 		Action: ActionInstalled, Client: client, Path: f.Path,
 		Before: f.Content, Existed: f.Exists, Backup: f.Exists,
 	}
-	want := req.newEntry()
+	want, secret, err := client.newEntry(req)
+	if err != nil {
+		return Change{}, err
+	}
+	change.Target, change.Secret = want.Target(), secret
 	old, found, err := form.lookupEntry(f.Content, name)
 	if err != nil {
-		return Change{}, unchangedError(err, f.Path, client, name, want)
+		return Change{}, unchangedError(err, f.Path, client, req)
 	}
 	if found {
-		if !req.Force && name != DefaultName && !looksOurs(env, old, req.Command) {
+		if !req.Force && name != DefaultName && !looksOurs(env, old, want.Target()) {
 			return Change{}, foreignEntry(f.Path, name, old, "use --name "+DefaultName+", or --force to replace the entry")
 		}
-		change.Action, change.OldCommand = ActionUpdated, old.Command
-		want.Env = mergeVariables(old.Env, req.Env)
+		change.Action, change.OldTarget = ActionUpdated, old.Target()
+		want = keepValues(want, old)
 		if sameEntry(old, want) {
 			change.Action, change.After, change.Backup = ActionNone, f.Content, false
 			return change, nil
@@ -157,11 +178,25 @@ func Plan(env Env, client Client, req Request, f File) (Change, error) {
 		err = verifyEdit(form, after, name, want)
 	}
 	if err != nil {
-		return Change{}, unchangedError(err, f.Path, client, name, want)
+		return Change{}, unchangedError(err, f.Path, client, req)
 	}
 	change.After = after
-	change.Notes = form.fileNotes(f.Content, client.Title)
+	change.Notes = append(form.fileNotes(f.Content, client.Title), client.entryNotes(req, secret)...)
+	if !f.Exists && client.newFile != "" {
+		change.Notes = append(change.Notes, client.newFile)
+	}
 	return change, nil
+}
+
+// keepValues returns an entry with the variables and the token of an earlier one, as long as
+// it connects to the same server.
+func keepValues(e, old Entry) Entry {
+	if e.URL == "" {
+		e.Env = mergeVariables(old.Env, e.Env)
+	} else if e.URL == old.URL {
+		e.Authorization = cmp.Or(e.Authorization, old.Authorization)
+	}
+	return e
 }
 
 // PlanUndo returns the change that removes Guideway from f. If nothing else has changed
@@ -181,10 +216,10 @@ func PlanUndo(env Env, client Client, req Request, f File) (Change, error) {
 	if !found {
 		return change, nil
 	}
-	if !req.Force && name != DefaultName && !looksOurs(env, entry, req.Command) {
+	if !req.Force && name != DefaultName && !looksOurs(env, entry, cmp.Or(req.URL, req.Command)) {
 		return Change{}, foreignEntry(f.Path, name, entry, "use --force to remove the entry anyway")
 	}
-	change.OldCommand = entry.Command
+	change.OldTarget = entry.Target()
 	if unwindBackups(form, name, &f, &change) {
 		return change, nil
 	}
@@ -269,15 +304,6 @@ func undoByEdit(form format, name string, f File, change *Change) error {
 	return nil
 }
 
-// newEntry returns the entry for the client.
-func (r Request) newEntry() Entry {
-	e := Entry{Command: r.Command, Args: r.Args, Env: r.Env}
-	if len(e.Args) == 0 {
-		e.Args = mcpArgs()
-	}
-	return e
-}
-
 func nameOf(req Request) string { return cmp.Or(req.Name, DefaultName) }
 
 // CheckName refuses a name that some client does not accept.
@@ -297,7 +323,12 @@ func checkRequest(client Client, name string, req Request) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	if req.Command == "" {
+	if req.URL != "" {
+		if err := checkURL(req.URL); err != nil {
+			return err
+		}
+	}
+	if req.Command == "" && (req.URL == "" || client.bridge) {
 		return guideway.Errorf(guideway.CodeInternal, "no command to install in %s", client.ID)
 	}
 	for k := range req.Env {
@@ -309,15 +340,19 @@ func checkRequest(client Client, name string, req Request) error {
 	return nil
 }
 
-// looksOurs reports whether an entry starts Guideway.
-func looksOurs(env Env, e Entry, command string) bool {
+// looksOurs reports whether an entry starts Guideway, or has the target.
+func looksOurs(env Env, e Entry, target string) bool {
+	if e.Command == "" {
+		return e.URL != "" && e.URL == target
+	}
 	base := strings.ToLower(path.Base(strings.ReplaceAll(e.Command, `\`, "/")))
-	return startsPackage(e) || len(e.Args) > 0 && e.Args[0] == "mcp" &&
-		(strings.HasPrefix(base, "guideway") || env.samePath(e.Command, command))
+	return startsPackage(e) || len(e.Args) > 0 && (e.Args[0] == "mcp" || e.Args[0] == connectCommand) &&
+		(strings.HasPrefix(base, "guideway") || env.samePath(e.Command, target))
 }
 
 func sameEntry(a, b Entry) bool {
-	return a.Command == b.Command && slices.Equal(a.Args, b.Args) && maps.Equal(a.Env, b.Env)
+	return a.Command == b.Command && slices.Equal(a.Args, b.Args) && maps.Equal(a.Env, b.Env) &&
+		a.URL == b.URL && a.Authorization == b.Authorization
 }
 
 func mergeVariables(old, set map[string]string) map[string]string {
@@ -340,15 +375,19 @@ func verifyEdit(form format, after []byte, name string, want Entry) error {
 }
 
 func foreignEntry(file, name string, e Entry, fix string) error {
-	return guideway.Errorf(guideway.CodeConflict, "%q in %s is not Guideway (it starts %s)", name, file, cmp.Or(e.Command, "no local program")).
+	return guideway.Errorf(guideway.CodeConflict, "%q in %s is not Guideway (its target is %s)", name, file, cmp.Or(e.Target(), "unknown")).
 		WithFix("%s", fix)
 }
 
 // unchangedError returns the error for a file that is left unchanged. Its fix contains the
-// text to paste.
-func unchangedError(err error, file string, client Client, name string, e Entry) error {
+// text to paste, without a token.
+func unchangedError(err error, file string, client Client, req Request) error {
+	if req.Token != "" {
+		req.Token = "TOKEN"
+	}
+	e, _, _ := client.newEntry(req)
 	return guideway.Errorf(guideway.CodeInvalid, "cannot edit %s (%w); the file is unchanged", positionOf(file, err), err).
-		WithFix("fix the file and run the command again, or paste this text into the file:\n%s", client.form.entrySnippet(name, e))
+		WithFix("fix the file and run the command again, or paste this text into the file:\n%s", client.form.entrySnippet(nameOf(req), e))
 }
 
 // positionOf returns file:line:column if the error has a position.

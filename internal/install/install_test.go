@@ -73,6 +73,24 @@ func TestLocate(t *testing.T) {
 		{"codex linux", "codex", "linux", "", nil, "/h/.codex/config.toml"},
 		{"codex own dir", "codex", "linux", "", map[string]string{"CODEX_HOME": "/x"}, "/x/config.toml"},
 		{"codex project", "codex", "linux", ScopeProject, nil, "/p/.codex/config.toml"},
+		{"gemini mac", "gemini", "darwin", "", nil, "/h/.gemini/settings.json"},
+		{"gemini own home", "gemini", "linux", "", map[string]string{"GEMINI_CLI_HOME": "/g"}, "/g/.gemini/settings.json"},
+		{"gemini project", "gemini", "linux", ScopeProject, nil, "/p/.gemini/settings.json"},
+		{"copilot windows", "copilot", "windows", "", nil, `C:\Users\u\.copilot\mcp-config.json`},
+		{"copilot own dir", "copilot", "linux", "", map[string]string{"COPILOT_HOME": "/c"}, "/c/mcp-config.json"},
+		{"copilot project", "copilot", "linux", ScopeProject, nil, "/p/.mcp.json"},
+		{"opencode mac", "opencode", "darwin", "", nil, "/h/.config/opencode/opencode.json"},
+		{"opencode xdg", "opencode", "linux", "", map[string]string{"XDG_CONFIG_HOME": "/x"}, "/x/opencode/opencode.json"},
+		{"opencode project", "opencode", "linux", ScopeProject, nil, "/p/opencode.json"},
+		{"qwen", "qwen", "linux", "", nil, "/h/.qwen/settings.json"},
+		{"qwen own dir", "qwen", "linux", "", map[string]string{"QWEN_HOME": "~/q"}, "/h/q/settings.json"},
+		{"qwen project", "qwen", "linux", ScopeProject, nil, "/p/.qwen/settings.json"},
+		{"cline", "cline", "linux", "", nil, "/h/.cline/data/settings/cline_mcp_settings.json"},
+		{"cline own dir", "cline", "linux", "", map[string]string{"CLINE_DIR": "/c"}, "/c/data/settings/cline_mcp_settings.json"},
+		{"cline own file", "cline", "linux", "", map[string]string{"CLINE_MCP_SETTINGS_PATH": "/c.json"}, "/c.json"},
+		{"continue windows", "continue", "windows", "", nil, `C:\Users\u\.continue\config.yaml`},
+		{"continue own dir", "continue", "linux", "", map[string]string{"CONTINUE_GLOBAL_DIR": "/c"}, "/c/config.yaml"},
+		{"continue project", "continue", "linux", ScopeProject, nil, "/p/.continue/mcpServers/guideway.yaml"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -86,6 +104,20 @@ func TestLocate(t *testing.T) {
 				t.Errorf("Locate = %q, %v; want %q", loc.Path, err, tt.want)
 			}
 		})
+	}
+}
+
+// opencode reads the file with comments too; it is edited if it is the only one.
+func TestLocateCommented(t *testing.T) {
+	t.Parallel()
+	existing := map[string]bool{"/p/opencode.jsonc": true}
+	env := Env{GOOS: "linux", Home: "/h", Dir: "/p", Exists: func(p string) bool { return existing[p] }}
+	if loc, err := Locate(env, findClient(t, "opencode"), ScopeProject); err != nil || loc.Path != "/p/opencode.jsonc" {
+		t.Errorf("path = %s, %v", loc.Path, err)
+	}
+	existing["/p/opencode.json"] = true
+	if loc, err := Locate(env, findClient(t, "opencode"), ScopeProject); err != nil || loc.Path != "/p/opencode.json" {
+		t.Errorf("path with both = %s, %v", loc.Path, err)
 	}
 }
 
@@ -128,6 +160,7 @@ func TestFind(t *testing.T) {
 	for alias, want := range map[string]string{
 		"Claude Desktop": "claude-desktop", "vs-code": "vscode", "VS Code": "vscode", "code": "vscode",
 		"claude_code": "claude-code", "CURSOR": "cursor", "Windsurf": "windsurf", "codex-cli": "codex",
+		"gemini-cli": "gemini", "GitHub Copilot": "copilot", "copilot-cli": "copilot", "qwen-code": "qwen", "cn": "continue", "OpenCode": "opencode", "Cline": "cline",
 	} {
 		if got := findClient(t, alias); got.ID != want {
 			t.Errorf("Find(%q) = %s, want %s", alias, got.ID, want)
@@ -140,32 +173,50 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Each client's entry is installed into a realistic file of that client.
+// Each client's entry, of a program and of a URL, is installed into a realistic file of that
+// client. Undo restores the file with and without the backup.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for _, c := range Clients() {
-		t.Run(c.ID, func(t *testing.T) {
-			t.Parallel()
-			in, err := os.ReadFile(filepath.Join("testdata", "edit", c.ID+".in"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			req := Request{Command: binary, Env: map[string]string{"GUIDEWAY_LOG": "debug"}}
-			got := mustPlan(t, c, req, existingFile(string(in)))
-			golden := filepath.Join("testdata", "edit", c.ID+".golden")
-			if *update {
-				if err := os.WriteFile(golden, got.After, 0o644); err != nil {
+		for suffix, req := range map[string]Request{
+			".golden":     {Command: binary, Env: map[string]string{"GUIDEWAY_LOG": "debug"}},
+			".url.golden": {Command: binary, URL: "https://guideway.example.com/mcp", TokenEnv: "TEAM_TOKEN", Token: "s3cret"},
+		} {
+			t.Run(c.ID+suffix, func(t *testing.T) {
+				t.Parallel()
+				in, err := os.ReadFile(filepath.Join("testdata", "edit", c.ID+".in"))
+				if err != nil {
 					t.Fatal(err)
 				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got.After)); diff != "" {
-				t.Errorf("after (-want +got):\n%s", diff)
-			}
-		})
+				got := mustPlan(t, c, req, existingFile(string(in)))
+				golden := filepath.Join("testdata", "edit", c.ID+suffix)
+				if *update {
+					if err := os.WriteFile(golden, got.After, 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(golden)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(string(want), string(got.After)); diff != "" {
+					t.Errorf("after (-want +got):\n%s", diff)
+				}
+				secret := strings.Contains(string(got.After), "s3cret")
+				if secret != got.Secret || secret != (req.URL != "" && c.NeedsToken()) {
+					t.Errorf("Secret = %v, and the file contains the token: %v", got.Secret, secret)
+				}
+				if again := mustPlan(t, c, req, existingFile(string(got.After))); again.Action != ActionNone {
+					t.Errorf("again = %s", again.Action)
+				}
+				if undo, err := PlanUndo(Env{}, c, Request{}, existingFile(string(got.After), string(in))); err != nil || string(undo.After) != string(in) {
+					t.Errorf("undo with the backup: %v\n%s", err, cmp.Diff(string(in), string(undo.After)))
+				}
+				if bare, err := c.form.removeEntry(got.After, DefaultName, in); err != nil || string(bare) != string(in) {
+					t.Errorf("undo by an edit: %v\n%s", err, cmp.Diff(string(in), string(bare)))
+				}
+			})
+		}
 	}
 }
 
@@ -210,6 +261,52 @@ func TestPlanPreservesFile(t *testing.T) {
 		{
 			"toml dotted", "codex", "mcp_servers.guideway.command = \"/o\"\nmcp_servers.guideway.args = [\"mcp\"]\n",
 			"mcp_servers.guideway.command = \"C\"\nmcp_servers.guideway.args = [\"mcp\"]\n",
+		},
+		{"opencode, one line", "opencode", `{"theme": "x"}`, `{"theme": "x", "mcp": {"guideway": {"type": "local", "command": ["C", "mcp"], "enabled": true}}}`},
+		{
+			"opencode, another path", "opencode", `{"mcp": {"guideway": {"type": "local", "command": ["/o", "mcp"], "enabled": false /* now */}}}`,
+			`{"mcp": {"guideway": {"type": "local", "command": ["C", "mcp"], "enabled": false /* now */}}}`,
+		},
+		{
+			"copilot, another path", "copilot", `{"mcpServers": {"guideway": {"type": "local", "command": "/o", "args": ["mcp"], "tools": ["workflow_list"]}}}`,
+			`{"mcpServers": {"guideway": {"type": "local", "command": "C", "args": ["mcp"], "tools": ["workflow_list"]}}}`,
+		},
+		{
+			"cline, another path", "cline", `{"mcpServers": {"guideway": {"transport": {"type": "stdio", "command": "/o", "args": ["mcp"]}, "disabled": true}}}`,
+			`{"mcpServers": {"guideway": {"transport": {"type": "stdio", "command": "C", "args": ["mcp"]}, "disabled": true}}}`,
+		},
+		{
+			"cline, the flat form of its extension", "cline", `{"mcpServers": {"guideway": {"command": "/o", "args": ["mcp"], "autoApprove": []}}}`,
+			`{"mcpServers": {"guideway": {"command": "C", "args": ["mcp"], "autoApprove": []}}}`,
+		},
+		{"yaml empty", "continue", "", "name: \"Local Config\"\nversion: \"1.0.0\"\nschema: v1\nmcpServers:\n  - name: guideway\n    command: C\n    args: [mcp]\n"},
+		{"yaml comment only", "continue", "# mine", "# mine\nname: \"Local Config\"\nversion: \"1.0.0\"\nschema: v1\nmcpServers:\n  - name: guideway\n    command: C\n    args: [mcp]\n"},
+		{"yaml without an end of line", "continue", "name: x", "name: x\nmcpServers:\n  - name: guideway\n    command: C\n    args: [mcp]\n"},
+		{"yaml line endings and byte order mark", "continue", "\xef\xbb\xbfname: x\r\n", "\xef\xbb\xbfname: x\r\nmcpServers:\r\n  - name: guideway\r\n    command: C\r\n    args: [mcp]\r\n"},
+		{"yaml indented", "continue", "  name: x\n", "  name: x\n  mcpServers:\n    - name: guideway\n      command: C\n      args: [mcp]\n"},
+		{
+			"yaml list without indentation", "continue", "mcpServers:\n- name: a\n  command: b # c\n\n# models\nmodels: []\n",
+			"mcpServers:\n- name: a\n  command: b # c\n- name: guideway\n  command: C\n  args: [mcp]\n\n# models\nmodels: []\n",
+		},
+		{"yaml empty list", "continue", "mcpServers: [] # none\n", "mcpServers: [{\"name\": \"guideway\", \"command\": \"C\", \"args\": [\"mcp\"]}] # none\n"},
+		{"yaml no value", "continue", "mcpServers: # none\nmodels: []\n", "mcpServers: # none\n  - name: guideway\n    command: C\n    args: [mcp]\nmodels: []\n"},
+		{
+			"yaml inline list", "continue", "mcpServers: [\n  {name: a, command: 'it''s ]'}, # c\n]\n",
+			"mcpServers: [\n  {name: a, command: 'it''s ]'}, {\"name\": \"guideway\", \"command\": \"C\", \"args\": [\"mcp\"]}, # c\n]\n",
+		},
+		{"yaml in braces", "continue", "{name: x}\n", "{name: x, \"mcpServers\": [{\"name\": \"guideway\", \"command\": \"C\", \"args\": [\"mcp\"]}]}\n"},
+		{
+			"yaml after a text with comments in it", "continue", "mcpServers:\n  - name: a\n    env:\n      A: |\n        # text\n\n\n",
+			"mcpServers:\n  - name: a\n    env:\n      A: |\n        # text\n\n\n  - name: guideway\n    command: C\n    args: [mcp]\n",
+		},
+		{"yaml end of the document", "continue", "---\nname: x\n...\n", "---\nname: x\nmcpServers:\n  - name: guideway\n    command: C\n    args: [mcp]\n...\n"},
+		{
+			"yaml another path keeps what the user added", "continue", "mcpServers:\n  - name: guideway # ours\n    command: '/o' # c\n    args: # d\n      - mcp\n      - -v\n    cwd: /\n",
+			"mcpServers:\n  - name: guideway # ours\n    command: C # c\n    args: [mcp] # d\n    cwd: /\n",
+		},
+		{
+			"yaml remote entry is replaced", "continue", "mcpServers:\n  - name: guideway\n    url: http://x\n  - name: b\n",
+			"mcpServers:\n  - name: guideway\n    command: C\n    args: [mcp]\n  - name: b\n",
 		},
 		{"toml missing args", "codex", "[mcp_servers.guideway]\ncommand = \"C\"\n\n[z]\n", "[mcp_servers.guideway]\ncommand = \"C\"\nargs = [\"mcp\"]\n\n[z]\n"},
 	}
@@ -289,6 +386,20 @@ func TestPlanRefuses(t *testing.T) {
 		{"broken toml", "codex", "a = 1\nb = = 2\n", "config:2:5"},
 		{"servers are not a table", "codex", "mcp_servers = 1\n", "not a table"},
 		{"entry inside inline servers", "codex", "mcp_servers = { guideway = { command = \"/o\" } }\n", "form that cannot be edited"},
+		{"broken opencode", "opencode", "{\n  \"mcp\": {,}\n}", "config:2:11"},
+		{"opencode's servers are a list", "opencode", `{"mcp": []}`, "config:1:9"},
+		{"broken yaml", "continue", "a: 1\nb: [\nc: 2\n", "cannot edit config:"},
+		{"yaml with a tab", "continue", "a:\n\tb: 1\n", "config:2 (found character that cannot start any token)"},
+		{"yaml with a key twice", "continue", "a: 1\na: 2\n", "config:2"},
+		{"yaml with two documents", "continue", "a: 1\n---\nb: 2\n", "config:2 (the file contains more than one document)"},
+		{"yaml servers are a mapping", "continue", "mcpServers:\n  guideway: {}\n", "config:2:3 (\"mcpServers\" is not a list)"},
+		{"yaml servers are null", "continue", "mcpServers: ~\n", "not a list"},
+		{"yaml entry twice", "continue", "mcpServers:\n  - name: guideway\n  - name: guideway\n", "twice"},
+		{"yaml root is a list", "continue", "- a\n", "not a mapping"},
+		{"yaml servers by a merge", "continue", "a: &x\n  mcpServers: [{name: b}]\n<<: *x\n", "form that cannot be edited"},
+		{"yaml servers by an alias", "continue", "a: &x [{name: b}]\nmcpServers: *x\n", "not a list"},
+		{"yaml with an explicit key", "continue", "? mcpServers\n: - name: x\n", "form that cannot be edited"},
+		{"yaml utf-16", "continue", "\xff\xfea\x00", "UTF-16"},
 		{"inline entry with more", "codex", "[mcp_servers]\nguideway = { command = \"/o\", enabled = false }\n", "form that cannot be edited"},
 	}
 	for _, tt := range tests {

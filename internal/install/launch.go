@@ -89,7 +89,7 @@ func inNPX(path string) bool {
 
 // startsPackage reports whether an entry starts Guideway by npx or in a container.
 func startsPackage(e Entry) bool {
-	if len(e.Args) == 0 || e.Args[len(e.Args)-1] != "mcp" {
+	if len(e.Args) == 0 || e.Args[len(e.Args)-1] != "mcp" && !slices.Contains(e.Args, connectCommand) {
 		return false
 	}
 	base := strings.ToLower(filepath.Base(strings.ReplaceAll(e.Command, `\`, "/")))

@@ -58,6 +58,8 @@ func Servers(env Env, client Client, src []byte) ([]Server, error) {
 		}
 	case tomlFormat:
 		entries, err = tomlEntries(src, f.key)
+	case yamlFormat:
+		entries, err = yamlEntries(src, f.key)
 	}
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "cannot read the configuration of %s: %w", client.Title, err).
@@ -65,9 +67,9 @@ func Servers(env Env, client Client, src []byte) ([]Server, error) {
 	}
 	var list []Server
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		entry, _ := entries[name].(map[string]any) // an entry that is not an object has no command and no URL
+		entry, _ := convertOwnReferences(client.ID, entries[name]).(map[string]any) // an entry that is not an object has no command and no URL
 		s := readServer(name, entry)
-		if looksOurs(env, Entry{Command: s.Command, Args: s.Args}, "") {
+		if looksOurs(env, Entry{Command: s.Command, Args: s.Args}, "") || name == DefaultName && s.URL != "" {
 			continue
 		}
 		list = append(list, s)
@@ -95,6 +97,7 @@ func tomlEntries(src []byte, key string) (map[string]any, error) {
 
 // readServer converts an entry in the form of any client.
 func readServer(name string, entry map[string]any) Server {
+	entry = unifyEntry(entry)
 	s := Server{Name: name, Dir: asText(entry["cwd"]), Command: asText(entry["command"])}
 	for _, key := range []string{"url", "serverUrl", "httpUrl"} {
 		if s.URL == "" {
@@ -141,7 +144,7 @@ func (s *Server) noteIgnored(entry map[string]any) {
 		"cwd", "command", "url", "serverUrl", "httpUrl", "args", "env", "headers", "http_headers", "env_http_headers", "bearer_token_env_var",
 		"type", "enabled", "disabled", "disabledTools", "disabled_tools", "tool_timeout_sec",
 		// These members concern the client and have no meaning for Guideway.
-		"startup_timeout_sec", "startup_timeout_ms", "autoApprove", "alwaysAllow", "gallery", "version", "name", "description",
+		"startup_timeout_sec", "startup_timeout_ms", "autoApprove", "alwaysAllow", "gallery", "version", "name", "description", "trust",
 	}
 	var others []string
 	for _, key := range slices.Sorted(maps.Keys(entry)) {

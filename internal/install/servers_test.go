@@ -44,6 +44,32 @@ func TestServersOfClients(t *testing.T) {
 			[]install.Server{{Name: "a", URL: "https://a.example/sse", SSE: true}, {Name: "b", Command: "of here"}, {Name: "c", Command: "c"}},
 		},
 		{
+			"gemini", `{"mcpServers": {"a": {"httpUrl": "https://a.example/mcp", "headers": {"Authorization": "Bearer $A", "X": "${B}"}, "trust": true, "excludeTools": ["x"]}}}`,
+			[]install.Server{{Name: "a", URL: "https://a.example/mcp", Bearer: "${env:A}", Headers: map[string]string{"X": "${env:B}"}, Hidden: []string{"x"}}},
+		},
+		{
+			"copilot", `{"mcpServers": {"a": {"type": "local", "command": "c", "args": ["d"], "tools": ["*"]}, "b": {"type": "http", "url": "https://b.example/mcp", "tools": ["t"]}}}`,
+			[]install.Server{{Name: "a", Command: "c", Args: []string{"d"}}, {Name: "b", URL: "https://b.example/mcp", Notes: []string{"not imported: tools"}}},
+		},
+		{
+			"opencode", `{"mcp": {"a": {"type": "local", "command": ["c", "d"], "environment": {"K": "{env:K2}"}, "enabled": false}, "b": {"type": "remote", "url": "https://b.example/mcp"},
+			"guideway": {"type": "remote", "url": "http://127.0.0.1:3000/mcp"}}}`,
+			[]install.Server{{Name: "a", Command: "c", Args: []string{"d"}, Env: map[string]string{"K": "${env:K2}"}, Disabled: true}, {Name: "b", URL: "https://b.example/mcp"}},
+		},
+		{
+			"cline", `{"mcpServers": {"a": {"transport": {"type": "streamableHttp", "url": "https://a.example/mcp", "headers": {"X": "y"}}, "disabled": true}, "b": {"command": "c"}}}`,
+			[]install.Server{{Name: "a", URL: "https://a.example/mcp", Headers: map[string]string{"X": "y"}, Disabled: true}, {Name: "b", Command: "c"}},
+		},
+		{
+			"continue", "mcpServers:\n  - uses: x/y\n  - name: a\n    type: streamable-http\n    url: https://a.example/mcp\n    requestOptions:\n      headers:\n        Authorization: Bearer ${{ secrets.A }}\n" +
+				"  - name: b\n    command: c\n    args: [d]\n  - name: e\n    url: https://e.example/mcp\n    apiKey: ${{ secrets.E }}\n",
+			[]install.Server{
+				{Name: "a", URL: "https://a.example/mcp", Bearer: "${env:A}", Headers: map[string]string{}},
+				{Name: "b", Command: "c", Args: []string{"d"}},
+				{Name: "e", URL: "https://e.example/mcp", Bearer: "${env:E}", Headers: map[string]string{}},
+			},
+		},
+		{
 			"claude-desktop", `{"mcpServers": {"a": {"command": "npx", "args": ["-y", "a"], "env": {"K": "${HOME_OF_K}"}}}}`,
 			[]install.Server{{Name: "a", Command: "npx", Args: []string{"-y", "a"}, Env: map[string]string{"K": "${env:HOME_OF_K}"}}},
 		},

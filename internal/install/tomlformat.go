@@ -34,6 +34,8 @@ func (t tomlFormat) lookupEntry(src []byte, name string) (Entry, bool, error) {
 	table, _ := raw.(map[string]any)
 	e := Entry{}
 	e.Command, _ = table["command"].(string)
+	e.URL, _ = table["url"].(string)
+	e.Authorization, _ = table["bearer_token_env_var"].(string)
 	if args, ok := table["args"].([]any); ok {
 		for _, a := range args {
 			s, _ := a.(string)
@@ -166,8 +168,15 @@ func (t tomlFormat) patchEntry(src []byte, name string, old, e Entry) ([]byte, e
 		text string
 	}
 	var leaves []leaf
-	if old.Command != e.Command {
-		leaves = append(leaves, leaf{[]string{"command"}, quoteTOML(e.Command)})
+	if (old.URL == "") != (e.URL == "") || old.Authorization != "" && e.Authorization == "" {
+		return t.replaceEntry(src, name, e)
+	}
+	for _, l := range []struct{ key, old, val string }{
+		{"command", old.Command, e.Command}, {"url", old.URL, e.URL}, {"bearer_token_env_var", old.Authorization, e.Authorization},
+	} {
+		if l.old != l.val {
+			leaves = append(leaves, leaf{[]string{l.key}, quoteTOML(l.val)})
+		}
 	}
 	if !slices.Equal(old.Args, e.Args) {
 		leaves = append(leaves, leaf{[]string{"args"}, listTOML(e.Args)})
@@ -184,6 +193,19 @@ func (t tomlFormat) patchEntry(src []byte, name string, old, e Entry) ([]byte, e
 		}
 	}
 	return src, nil
+}
+
+// replaceEntry replaces an entry by one with another kind of connection.
+func (t tomlFormat) replaceEntry(src []byte, name string, e Entry) ([]byte, error) {
+	bare, err := t.removeEntry(src, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	items, err := scanTOML(bare)
+	if err != nil {
+		return nil, err
+	}
+	return t.addEntry(bare, items, name, e), nil
 }
 
 // setLeaf sets one value of an entry in any of its forms.
@@ -231,7 +253,7 @@ func (t tomlFormat) replaceInline(src []byte, item tomlItem, name string, e Entr
 	}
 	table := t.entryTable(tree, name)
 	for k := range table {
-		if k != "command" && k != "args" && k != "env" {
+		if !slices.Contains([]string{"command", "args", "env", "url", "bearer_token_env_var"}, k) {
 			return nil, errTOMLForm
 		}
 	}
@@ -347,21 +369,28 @@ func (t tomlFormat) restoreEntry(src []byte, name string, from []byte) ([]byte, 
 }
 
 func (t tomlFormat) entrySnippet(name string, e Entry) string {
-	text := "[" + t.key + "." + name + "]\ncommand = " + quoteTOML(e.Command) + "\nargs = " + listTOML(e.Args)
-	if len(e.Env) > 0 {
-		text += "\nenv = " + inlineTOML(e.Env)
-	}
-	return text
+	return "[" + t.key + "." + name + "]\n" + strings.Join(entryLines(e), "\n")
 }
 
 func (t tomlFormat) fileNotes([]byte, string) []string { return nil }
 
-func inlineEntry(e Entry) string {
-	text := "{ command = " + quoteTOML(e.Command) + ", args = " + listTOML(e.Args)
-	if len(e.Env) > 0 {
-		text += ", env = " + inlineTOML(e.Env)
+func inlineEntry(e Entry) string { return "{ " + strings.Join(entryLines(e), ", ") + " }" }
+
+// entryLines returns the keys and values of an entry.
+func entryLines(e Entry) []string {
+	var lines []string
+	if e.URL != "" {
+		lines = append(lines, "url = "+quoteTOML(e.URL))
+		if e.Authorization != "" {
+			lines = append(lines, "bearer_token_env_var = "+quoteTOML(e.Authorization))
+		}
+	} else {
+		lines = append(lines, "command = "+quoteTOML(e.Command), "args = "+listTOML(e.Args))
 	}
-	return text + " }"
+	if len(e.Env) > 0 {
+		lines = append(lines, "env = "+inlineTOML(e.Env))
+	}
+	return lines
 }
 
 func inlineTOML(env map[string]string) string {

@@ -25,6 +25,8 @@ type InstallOptions struct {
 	Name   string
 	Env    []string
 	Launch string
+	// URL and TokenEnv are the address of a server and the environment variable with its token.
+	URL, TokenEnv string
 
 	DryRun, Undo, Force, JSON bool
 
@@ -43,15 +45,21 @@ func NewInstallCmdWith(host *app.Host, run func(context.Context, *InstallOptions
 		Use:   "install [CLIENT]",
 		Short: "Add Guideway to an MCP client",
 		Long: `Add Guideway to the MCP configuration of a client: ` + strings.Join(installClientIDs(), ", ") + `.
+For another client, the error contains the entry to paste.
 
 Only the entry of Guideway changes; comments, order and layout of the file are kept. The
 previous content is saved in a backup next to the file. With --undo, remove the entry, or
-restore the entry that it replaced. Without a client, list all clients with their states.`,
+restore the entry that it replaced. Without a client, list all clients with their states.
+
+With --url, the client connects to a server that runs. The entry refers to the environment
+variable with the token in the form of the client. A client that cannot do that gets the
+value of the variable, in a file that only you can read.`,
 		Example: `  guideway install
   guideway install claude-desktop --dry-run
   guideway install vscode --scope project
   guideway install cursor --launch npx
   guideway install codex --env GUIDEWAY_LOG_LEVEL=debug
+  guideway install gemini --url https://guideway.example.com/mcp --token-env TEAM_TOKEN
   guideway install cursor --undo`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -71,6 +79,8 @@ restore the entry that it replaced. Without a client, list all clients with thei
 	app.AddChoiceFlag(cmd, &o.Scope, "scope", string(install.ScopeUser), app.ToStrings(install.ScopeUser, install.ScopeProject), "configuration to change: user or project")
 	f.StringVar(&o.Name, "name", install.DefaultName, "name of the entry")
 	f.StringArrayVar(&o.Env, "env", nil, "environment variable of the server, as NAME=value; can be repeated")
+	f.StringVar(&o.URL, "url", "", "`URL` of a running server, in place of a command")
+	f.StringVar(&o.TokenEnv, "token-env", "", "environment `variable` with the bearer token of the server at --url")
 	app.AddChoiceFlag(cmd, &o.Launch, "launch", string(install.LaunchAuto), app.ToStrings(install.Launches()...), "command to configure: binary, npx or docker; auto is npx if npx started this program, and binary otherwise")
 	return cmd
 }
@@ -99,18 +109,18 @@ func (o *InstallOptions) checkOptions() error {
 		for _, f := range []struct {
 			set  bool
 			name string
-		}{{o.DryRun, "--dry-run"}, {o.Undo, "--undo"}, {o.Force, "--force"}, {len(o.Env) > 0, "--env"}} {
+		}{{o.DryRun, "--dry-run"}, {o.Undo, "--undo"}, {o.Force, "--force"}, {len(o.Env) > 0, "--env"}, {o.URL != "", "--url"}, {o.TokenEnv != "", "--token-env"}} {
 			if f.set {
 				return guideway.Errorf(guideway.CodeInvalid, "%s requires a client", f.name).
-					WithFix("guideway install %s %s", install.Clients()[0].ID, strings.Replace(f.name, "--env", "--env NAME=value", 1))
+					WithFix("guideway install %s %s", install.Clients()[0].ID, flagForm(f.name))
 			}
 		}
 		return nil
 	}
-	if _, err := install.Find(o.Client); err != nil {
+	if _, err := installEnv(o.Env); err != nil {
 		return err
 	}
-	if _, err := installEnv(o.Env); err != nil {
+	if err := o.checkURLOptions(); err != nil {
 		return err
 	}
 	if o.Undo && len(o.Env) > 0 {
@@ -118,6 +128,33 @@ func (o *InstallOptions) checkOptions() error {
 			WithFix("guideway install %s --undo", o.Client)
 	}
 	return install.CheckName(o.Name)
+}
+
+// checkURLOptions returns an error if the options of a URL are invalid or cannot be combined.
+func (o *InstallOptions) checkURLOptions() error {
+	switch {
+	case o.TokenEnv != "" && o.URL == "":
+		return guideway.Errorf(guideway.CodeInvalid, "--token-env requires --url").
+			WithFix("guideway install %s --url http://127.0.0.1:3000/mcp --token-env %s", o.Client, o.TokenEnv)
+	case o.URL != "" && len(o.Env) > 0:
+		return guideway.Errorf(guideway.CodeInvalid, "--env and --url cannot be combined: a server at a URL does not get the variables of the client").
+			WithFix("guideway install %s --url %s", o.Client, o.URL)
+	case o.Undo && o.TokenEnv != "":
+		return guideway.Errorf(guideway.CodeInvalid, "--token-env and --undo cannot be combined").
+			WithFix("guideway install %s --undo", o.Client)
+	}
+	return install.CheckTokenEnv(o.TokenEnv)
+}
+
+// flagForm returns a flag with the form of its value.
+func flagForm(name string) string {
+	switch name {
+	case "--env":
+		return "--env NAME=value"
+	case "--url", "--token-env":
+		return "--url http://127.0.0.1:3000/mcp --token-env NAME"
+	}
+	return name
 }
 
 // installEnv parses NAME=value pairs; the last value of a name is used.
@@ -132,7 +169,10 @@ func installEnv(pairs []string) (map[string]string, error) {
 
 // Request returns the installation request. A listing or an undo may ignore its error.
 func (o *InstallOptions) Request() (install.Request, error) {
-	req := install.Request{Name: o.Name, Force: o.Force}
+	req := install.Request{Name: o.Name, Force: o.Force, URL: o.URL, TokenEnv: o.TokenEnv}
+	if o.TokenEnv != "" {
+		req.Token = o.Host.Getenv(o.TokenEnv)
+	}
 	var err error
 	if req.Env, err = installEnv(o.Env); err != nil {
 		return req, err
@@ -150,11 +190,11 @@ func RunInstall(ctx context.Context, o *InstallOptions) error {
 	if o.Client == "" {
 		return listInstall(ctx, o, req) // listing does not need the binary
 	}
-	if err != nil && !o.Undo {
-		return err
+	client, findErr := install.Find(o.Client)
+	if findErr != nil { // if the command is unknown, the text to paste has a placeholder
+		return app.UsageError{Err: install.UnsupportedClient(o.Client, req)}
 	}
-	client, err := install.Find(o.Client)
-	if err != nil {
+	if err != nil && !o.Undo && (o.URL == "" || client.Bridged()) {
 		return err
 	}
 	change, seen, backup, err := carryOut(ctx, o, client, req)
@@ -202,7 +242,7 @@ func planInstall(ctx context.Context, o *InstallOptions, client install.Client, 
 		return change, seen, err
 	}
 	change, err := install.Plan(env, client, req, file)
-	if change.Private = install.Scope(o.Scope) == install.ScopeUser; !change.Private && change.Changes() {
+	if change.Private = install.Scope(o.Scope) == install.ScopeUser; !change.Private && change.Changes() && req.URL == "" {
 		change.Notes = append(change.Notes, fmt.Sprintf("the entry starts %s, a path on this computer; before you commit the file, check that the path is right for every user of the project", req.Command))
 	}
 	return change, seen, err
@@ -211,7 +251,7 @@ func planInstall(ctx context.Context, o *InstallOptions, client install.Client, 
 func writeInstall(o *InstallOptions, c install.Change, req install.Request, backup string, seen bool) {
 	out := o.Host.Out
 	if o.DryRun && c.Changes() {
-		fmt.Fprint(out, install.Diff(c))
+		fmt.Fprint(out, maskedDiff(c, req))
 		return
 	}
 	title := c.Client.Title
@@ -220,8 +260,8 @@ func writeInstall(o *InstallOptions, c install.Change, req install.Request, back
 		fmt.Fprintf(out, "Installed in %s: %s\n", title, c.Path)
 	case install.ActionUpdated:
 		fmt.Fprintf(out, "Updated in %s: %s\n", title, c.Path)
-		if c.OldCommand != req.Command {
-			fmt.Fprintf(out, "  command  %s\n  was      %s\n", req.Command, cmp.Or(c.OldCommand, "(none)"))
+		if c.OldTarget != c.Target {
+			fmt.Fprintf(out, "  target   %s\n  was      %s\n", c.Target, cmp.Or(c.OldTarget, "(none)"))
 		}
 	case install.ActionNone:
 		fmt.Fprintf(out, "Already installed in %s: %s\n", title, c.Path)
@@ -237,7 +277,7 @@ func writeInstall(o *InstallOptions, c install.Change, req install.Request, back
 	}
 	switch c.Action {
 	case install.ActionInstalled, install.ActionUpdated:
-		fmt.Fprintf(out, "  next     %s\n", c.Client.Next)
+		fmt.Fprintf(out, "  next     %s\n", c.Client.Next(install.Scope(o.Scope), o.Name))
 	case install.ActionRemoved, install.ActionRestored:
 		fmt.Fprintf(out, "  next     restart %s if it is open\n", title)
 	}
@@ -249,12 +289,22 @@ func writeInstall(o *InstallOptions, c install.Change, req install.Request, back
 	}
 }
 
+// maskedDiff returns the diff of a change without the token of the request.
+func maskedDiff(c install.Change, req install.Request) string {
+	if !c.Secret {
+		return install.Diff(c)
+	}
+	return strings.ReplaceAll(install.Diff(c), req.Token, "<value of "+req.TokenEnv+">")
+}
+
 // InstallAnswer is the answer of guideway install CLIENT --json.
 type InstallAnswer struct {
 	Client  string   `json:"client"`
 	Action  string   `json:"action"`
 	Path    string   `json:"path"`
 	Command string   `json:"command,omitempty"`
+	URL     string   `json:"url,omitempty"`
+	Next    string   `json:"next,omitempty"`
 	Was     string   `json:"was,omitempty"`
 	Backup  string   `json:"backup,omitempty"`
 	DryRun  bool     `json:"dry_run"`
@@ -265,13 +315,16 @@ type InstallAnswer struct {
 func newInstallAnswer(o *InstallOptions, c install.Change, req install.Request, backup string) InstallAnswer {
 	a := InstallAnswer{
 		Client: c.Client.ID, Action: installWord(string(c.Action)), Path: c.Path,
-		Was: c.OldCommand, Backup: backup, DryRun: o.DryRun, Notes: c.Notes,
+		Was: c.OldTarget, Backup: backup, DryRun: o.DryRun, Notes: c.Notes,
 	}
-	if !o.Undo {
-		a.Command = req.Command
+	if a.URL = req.URL; !o.Undo && c.Target != req.URL {
+		a.Command = c.Target
+	}
+	if c.Action == install.ActionInstalled || c.Action == install.ActionUpdated {
+		a.Next = c.Client.Next(install.Scope(o.Scope), o.Name)
 	}
 	if o.DryRun {
-		a.Diff = install.Diff(c)
+		a.Diff = maskedDiff(c, req)
 	}
 	return a
 }

@@ -17,6 +17,7 @@ type InstallRow struct {
 	State   string `json:"state"`
 	Path    string `json:"path"`
 	Command string `json:"command,omitempty"`
+	URL     string `json:"url,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 }
 
@@ -36,7 +37,7 @@ func listInstall(ctx context.Context, o *InstallOptions, req install.Request) er
 		s := install.Inspect(ctx, env, c, scope, req)
 		answers = append(answers, InstallRow{
 			Client: c.ID, Title: c.Title, Scope: o.Scope, State: installWord(string(s.State)),
-			Path: s.Path, Command: s.Command, Reason: s.Reason,
+			Path: s.Path, Command: s.Command, URL: s.URL, Reason: s.Reason,
 		})
 		config := s.Path
 		if s.Reason != "" {
