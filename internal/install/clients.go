@@ -154,7 +154,7 @@ func terminalClients() []Client {
 			next:        "start a new session of Continue; /mcp shows the server",
 			projectNext: "reload the editor; its extension reads this file, the command cn (1.5.47) does not",
 			reference:   "Bearer ${{ secrets.%s }}", form: yamlFormat{key: "mcpServers"}, user: locateContinue,
-			newFile: "Continue used a configuration of its own without this file; add your models to it",
+			newFile: "Continue used its default configuration without this file; add your models to the file",
 		},
 	}
 }
