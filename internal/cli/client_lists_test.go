@@ -106,8 +106,11 @@ func (c *conversation) checkTools(result json.RawMessage) {
 		if shown := strings.Replace(c.profile.settings["tool"], "NAME", tool.Name, 1); !providerName.MatchString(shown) {
 			c.Errorf("the model's provider refuses the name %s", shown)
 		}
-		if tool.Description == "" || tool.InputSchema["type"] != "object" || tool.OutputSchema["type"] != "object" {
+		if tool.Description == "" || tool.InputSchema["type"] != "object" {
 			c.Errorf("%s has no description, or a schema that is not of an object", tool.Name)
+		}
+		if tool.OutputSchema != nil {
+			c.Errorf("%s has an output schema, although its answers are text", tool.Name)
 		}
 		// Codex refuses tools that do not state whether they are destructive.
 		if tool.Annotations["readOnlyHint"] != true && tool.Annotations["destructiveHint"] == nil {

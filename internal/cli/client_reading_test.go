@@ -60,36 +60,26 @@ func (p *clientProfile) read(result json.RawMessage) (reading, error) {
 	if len(r.Content) != 1 || r.Content[0].Type != "text" {
 		return reading{}, fmt.Errorf("%d blocks of content; clients lose or join further ones", len(r.Content))
 	}
-	mode, text, structure := p.settings["answers"], r.Content[0].Text, string(r.StructuredContent)
+	if r.StructuredContent != nil {
+		return reading{}, fmt.Errorf("the answer is sent twice: %s", r.StructuredContent)
+	}
+	mode, text := p.settings["answers"], r.Content[0].Text
 	if r.IsError {
 		mode = p.settings["refusals"]
-	} else if structure == "" {
-		return reading{}, fmt.Errorf("the answer has no structured content")
 	}
 	seen := reading{text: text}
 	switch mode {
-	case "structure":
-		if structure != "" {
-			seen.text = structure
-		}
-	case "both":
-		if structure != text {
-			seen.text += "\n\n" + structure
-		}
 	case "result":
-		seen.text, text = string(result), structure
+		seen.text = string(result)
 	case "blocks":
 		blocks, err := json.Marshal(r.Content)
 		if err != nil {
 			return reading{}, err
 		}
 		seen.text = string(blocks)
-	case "text":
+	case "text", "structure", "both": // the text, if there is no structure
 	default:
 		return reading{}, fmt.Errorf("unknown mode %q", mode)
-	}
-	if mode == "structure" {
-		text = seen.text
 	}
 	return seen, seen.parse(text)
 }
@@ -98,6 +88,7 @@ var (
 	positionLine = regexp.MustCompile(`(?m)^(step|gate|context|end)(?: (\S+))?: `)
 	nextLine     = regexp.MustCompile(`(?m)^Next: (\S+) (\{.*\})$`)
 	fieldLine    = regexp.MustCompile(`^- ([a-zA-Z.]+)(?: \(\w+\))?: (.*)$`)
+	refusalLine  = regexp.MustCompile(`^\w+ \(([a-z-]+)\): `)
 	choiceList   = regexp.MustCompile(`; one of (.*)$`)
 )
 
@@ -109,9 +100,12 @@ func (r *reading) parse(text string) error {
 			Position struct{ Kind, ID string } `json:"position"`
 			Next     *nextForm                 `json:"next"`
 		}
-		err := json.Unmarshal([]byte(text), &a)
+		err := json.NewDecoder(strings.NewReader(text)).Decode(&a) // the instructions may follow
 		r.kind, r.id, r.rule, r.next = a.Position.Kind, a.Position.ID, a.Rule, a.Next
 		return err
+	}
+	if found := refusalLine.FindStringSubmatch(text); found != nil {
+		r.rule = found[1]
 	}
 	if found := positionLine.FindStringSubmatch(text); found != nil {
 		r.kind, r.id = found[1], found[2]
@@ -125,7 +119,11 @@ func (r *reading) parse(text string) error {
 		return err
 	}
 	for line := range strings.Lines(text[at[1]:]) {
-		found := fieldLine.FindStringSubmatch(strings.TrimSpace(line))
+		line = strings.TrimSpace(line)
+		found := fieldLine.FindStringSubmatch(line)
+		if found == nil && line != "" && line != "with" {
+			break // the fields end here
+		}
 		if found == nil {
 			continue
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -72,6 +73,10 @@ type conversation struct {
 	forms []string
 	// moves are the positions that the model saw, and the rules of refusals.
 	moves []string
+	// log has the calls and their results, without the ids of this run. sent is the size of
+	// the texts, and shown of what the model reads.
+	log         strings.Builder
+	sent, shown int
 }
 
 // Each client completes a run, as it did when its messages were recorded: over stdio and,
@@ -107,6 +112,10 @@ func TestClientTranscripts(t *testing.T) {
 				c.shakeHands()
 				c.followWorkflow()
 				c.wire.end()
+				if name == "stdio" {
+					head := fmt.Sprintf("%d bytes of text sent, %d bytes shown to the model\n", c.sent, c.shown)
+					compareTranscript(t, filepath.Join("testdata", "transcript", "clients", p.name+".txt"), head+c.log.String())
+				}
 			})
 		}
 	}
@@ -241,7 +250,26 @@ func (c *conversation) callTool(tool string, arguments map[string]any) reading {
 	if err != nil {
 		c.Fatalf("%s: %v: %s", tool, err, result)
 	}
+	c.recordCall(tool, arguments, result, seen)
 	return seen
+}
+
+// recordCall adds a call to the log. The list of workflows is left out, because it changes
+// with the bundled ones.
+func (c *conversation) recordCall(tool string, arguments map[string]any, result json.RawMessage, seen reading) {
+	c.Helper()
+	if tool == "workflow_list" {
+		return
+	}
+	args, err := json.Marshal(arguments)
+	var sent struct{ Content []struct{ Text string } }
+	if err = errors.Join(err, json.Unmarshal(result, &sent)); err != nil {
+		c.Fatal(err)
+	}
+	c.sent += len(sent.Content[0].Text)
+	c.shown += len(seen.text)
+	ids := regexp.MustCompile(`\b([hr])_[0-9a-z]{21,23}\b`)
+	fmt.Fprintf(&c.log, "> %s %s\n< %s\n", tool, ids.ReplaceAllString(string(args), "${1}_ID"), ids.ReplaceAllString(string(result), "${1}_ID"))
 }
 
 func (c *conversation) exchangeCall(section, tool string, arguments map[string]any, state string) json.RawMessage {

@@ -36,7 +36,7 @@ type shownSchema struct {
 func referenceOfTools(t *testing.T) {
 	t.Helper()
 	var want strings.Builder
-	want.WriteString("# Tools\n\nWritten by `go test ./internal/cli -run TestReference -update` from the descriptions that clients get. Toolsets are chosen by `--toolsets`; the default ones are steps, runs, sessions and context. Answers come as structured content and as text. An invalid call gets an answer with `isError` that names the field, the given value, the allowed values and a call that works.\n")
+	want.WriteString("# Tools\n\nWritten by `go test ./internal/cli -run TestReference -update` from the descriptions that clients get. Toolsets are chosen by `--toolsets`; the default ones are steps, runs, sessions and context. Answers come as text, as structured content or as both, by the setting `answers`. An invalid call gets an answer with `isError` that names the field, the given value, the allowed values and a call that works.\n")
 	seen := map[string]bool{}
 	for _, toolset := range []string{"steps", "runs", "sessions", "context", "phases", "machines", "gateway"} {
 		fmt.Fprintf(&want, "\n## Toolset `%s`\n", toolset)

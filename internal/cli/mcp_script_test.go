@@ -113,6 +113,12 @@ func (c *client) callTool(ts *testscript.TestScript, tool, arguments string) (re
 	}
 	result := c.sendRequest(ts, "tools/call", map[string]any{"name": tool, "arguments": args})
 	c.answer, _ = result["structuredContent"].(map[string]any)
+	if result["isError"] == true { // errors are only text
+		content, _ := result["content"].([]any)
+		block, _ := content[0].(map[string]any)
+		text, _ := block["text"].(string)
+		ts.Check(json.Unmarshal([]byte(text), &c.answer))
+	}
 	enc := json.NewEncoder(ts.Stdout())
 	enc.SetEscapeHTML(false)
 	ts.Check(enc.Encode(c.answer))

@@ -20,6 +20,8 @@ type Config struct {
 	Listen string
 	// Toolsets are the toolsets of a client that does not select any.
 	Toolsets []string
+	// Answers is the form of the answers of tools: auto, text, structured or both.
+	Answers string
 	// Workflows are the settings of the sources of definitions.
 	Workflows Workflows
 	// Log is the settings of logging.

@@ -121,6 +121,7 @@ func (l *loader) applyDefaults() {
 	c := l.config
 	c.Listen = "127.0.0.1:3000"
 	c.Toolsets = DefaultToolsets()
+	c.Answers = "auto"
 	c.Workflows = Workflows{
 		Bundled: true, Plugins: true, User: true, Project: true,
 		UserDir:      joinPath(l.goos, c.Dirs.Config, "workflows"),

@@ -206,6 +206,12 @@ func serverSettings() []Setting {
 			field:    func(c *Config) any { return &c.Toolsets },
 		},
 		{
+			Name: "answers", Kind: KindText, Flag: "answers", Env: "GUIDEWAY_ANSWERS",
+			Usage:   "Form of the answers of tools: \"text\", \"structured\" (for programs), \"both\", or with \"auto\" the form that fits the client.",
+			Allowed: []string{"auto", "text", "structured", "both"},
+			field:   func(c *Config) any { return &c.Answers },
+		},
+		{
 			Name: "allowOrigins", Kind: KindList, Flag: "allow-origin", Env: "GUIDEWAY_ALLOW_ORIGINS",
 			Usage: "Additional browser origins that may call the server.",
 			check: checkOrigin,

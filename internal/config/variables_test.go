@@ -11,7 +11,7 @@ import (
 // sampleValues returns a value that is not the default for each variable of a setting.
 func sampleValues() map[string]string {
 	return map[string]string{
-		"GUIDEWAY_LISTEN": "127.0.0.1:4000", "GUIDEWAY_TOOLSETS": "steps", "GUIDEWAY_ALLOW_ORIGINS": "https://example.com",
+		"GUIDEWAY_LISTEN": "127.0.0.1:4000", "GUIDEWAY_TOOLSETS": "steps", "GUIDEWAY_ANSWERS": "text", "GUIDEWAY_ALLOW_ORIGINS": "https://example.com",
 		"GUIDEWAY_ALLOWED_HOSTS": "guideway.example.com", "GUIDEWAY_DATA_DIR": "/d", "WORKRAIL_DATA_DIR": "/d", "WORKRAIL_STORAGE_PATH": "/d",
 		"GUIDEWAY_TOKEN_FILE": "/t", "GUIDEWAY_STORE": "files", "GUIDEWAY_JOURNAL_KEY_FILE": "/k", "GUIDEWAY_JOURNAL_HEADS_DIR": "/h",
 		"GUIDEWAY_GATES_APPROVAL": "human", "GUIDEWAY_CONTEXT_COMPRESSION": "advanced", "WORKRAIL_CONTEXT_COMPRESSION": "advanced",

@@ -37,7 +37,7 @@ func TestPlaceholderOfEachField(t *testing.T) {
 		"skip.reason": {step, skip},
 		"answer.note": {gate, func(text string) engine.Command { return answer(text, false) }},
 	} {
-		for _, text := range []string{"TODO", "...", "<the text>", " `what the\u200b\nuser said` "} {
+		for _, text := range []string{"TODO", "...", "<the text>", " `the\u200b\nuser's words` "} {
 			_, r := p.Decide(tt.state, tt.command(text))
 			if r == nil || r.Rule != engine.RulePlaceholder || !strings.HasPrefix(r.Message, name+" is a placeholder") {
 				t.Errorf("%s as %q: %+v", name, text, r)

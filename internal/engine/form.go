@@ -21,12 +21,11 @@ type Field struct {
 // The descriptions of the fields that do not depend on the definition. A caller that sends
 // one of them back has not filled in the field.
 const (
-	describeOutput   = "the result of the step, in full; it must meet the criteria"
-	describeWork     = "the result of the step, in full"
+	describeOutput   = "the step's full result"
 	describeNotes    = "the result of each check"
-	describeOption   = "the option that the user chose"
+	describeOption   = "the user's choice"
 	describeBranch   = "the option that applies"
-	describeNote     = "what the user said"
+	describeNote     = "the user's words"
 	describeDecline  = "true if the user declines, instead of an option"
 	describeVariable = "the actual value"
 
@@ -62,11 +61,7 @@ func (pos *Position) Fields() []Field {
 }
 
 func (pos *Position) stepFields() []Field {
-	output := Field{Name: "output", Description: describeWork}
-	if len(pos.Criteria) > 0 {
-		output.Description = describeOutput
-	}
-	fields := []Field{output}
+	fields := []Field{{Name: "output", Description: describeOutput}}
 	if pos.NeedsNotes {
 		fields = append(fields, Field{Name: "notes", Description: describeNotes})
 	}

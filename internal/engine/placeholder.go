@@ -71,7 +71,7 @@ const minPromptWords = 3
 func checkPlaceholders(pos *Position, c *Continue, vars map[string]any) *Refusal {
 	p := placeholderCheck{accepted: map[string][]any{}}
 	for _, text := range []string{
-		describeOutput, describeWork, describeNotes, describeOption, describeBranch, describeNote, describeVariable,
+		describeOutput, describeNotes, describeOption, describeBranch, describeNote, describeVariable,
 		DescribeSame, DescribeOutputArgument, DescribeNotesArgument, DescribeContextArgument,
 	} {
 		p.addTexts(text)

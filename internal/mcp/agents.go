@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -18,7 +17,7 @@ type AgentTools struct {
 	tools   map[string]*tool
 	toolset map[string]string
 	offers  []AgentTool
-	logger  *slog.Logger
+	answers *responder
 }
 
 // AgentTool describes a tool to a model.
@@ -35,7 +34,7 @@ func NewAgentTools(opts Options) (*AgentTools, error) {
 	opts.setDefaults()
 	opts.Toolsets = []string{ToolsetSteps, ToolsetRuns, ToolsetSessions, ToolsetContext, ToolsetPhases}
 	s := &Server{catalog: opts.Catalog, logger: opts.Logger, runs: opts.Runs, sessions: opts.Sessions}
-	a := &AgentTools{tools: map[string]*tool{}, toolset: map[string]string{}, logger: opts.Logger}
+	a := &AgentTools{tools: map[string]*tool{}, toolset: map[string]string{}, answers: &responder{logger: opts.Logger, answers: AnswersText}}
 	for toolset, tools := range s.toolsByToolset(opts) {
 		for _, t := range tools {
 			if t.name == "workrail_open_dashboard" {
@@ -79,7 +78,7 @@ func (a *AgentTools) Call(ctx context.Context, name string, args json.RawMessage
 	if t == nil || !a.isAllowed(ctx, name) {
 		return "", false, guideway.Errorf(guideway.CodeNotFound, "there is no tool %q", name)
 	}
-	result, err := t.newHandler(a.logger)(ctx, &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: name, Arguments: args}})
+	result, err := t.newHandler(a.answers)(ctx, &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: name, Arguments: args}})
 	if err != nil {
 		return "", false, err
 	}

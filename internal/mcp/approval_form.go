@@ -330,7 +330,7 @@ func noteQuestion(ctx context.Context, q *question) {
 // SDK asks on the server's behalf: the form closes with the call. If the form fails, it
 // returns a refusal with a next action; the SDK would return a protocol error. A client with
 // a modern protocol version has the form until it repeats the call.
-func explainFailedForms(next mcp.MethodHandler) mcp.MethodHandler {
+func (r *responder) explainFailedForms(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		var asked atomic.Pointer[question]
 		result, err := next(context.WithValue(ctx, questionKey{}, &asked), method, req)
@@ -341,8 +341,8 @@ func explainFailedForms(next mcp.MethodHandler) mcp.MethodHandler {
 		if answer, ok := result.(*mcp.CallToolResult); err != nil || ok && !answer.NeedsInput() {
 			q.close()
 		}
-		if err != nil && ctx.Err() == nil {
-			return errorResult(q.failed), nil
+		if call, ok := req.(*mcp.CallToolRequest); ok && err != nil && ctx.Err() == nil {
+			return r.encodeRefusal(call, q.failed), nil
 		}
 		return result, err
 	}

@@ -280,8 +280,11 @@ func sendOption(t *testing.T, cs *mcp.ClientSession, handle any, state, option s
 	if err != nil {
 		t.Fatal(err)
 	}
+	if res.IsError {
+		return decodeError(t, res), true
+	}
 	answer, _ = res.StructuredContent.(map[string]any)
-	return answer, res.IsError
+	return answer, false
 }
 
 // The server accepts an answer only with its own form and only once, over every transport

@@ -2,7 +2,9 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -199,9 +202,27 @@ type loadedAnswer struct {
 	Hint string `json:"hint,omitempty"`
 }
 
+// textAnswer returns the answer as JSON. In pages, the context or the value of a ref follows
+// the other members, which are on the first page.
+func (a loadedAnswer) textAnswer() (textAnswer, error) {
+	text, err := jsontext.Marshal(a)
+	if err != nil {
+		return textAnswer{}, fmt.Errorf("write the answer: %w", err)
+	}
+	w := textAnswer{text: string(text), structure: json.RawMessage(text), body: string(a.Context) + string(a.Value), reserve: 3000}
+	rest := *a.Loaded
+	rest.Context, rest.Value = nil, nil
+	head, err := jsontext.Marshal(loadedAnswer{Loaded: &rest, Hint: a.Hint})
+	if err != nil {
+		return textAnswer{}, fmt.Errorf("write the answer: %w", err)
+	}
+	w.head = string(head) + "\n"
+	return w, nil
+}
+
 func (t *contextTools) loadTool() *tool {
 	return &tool{
-		name: "workflow_checkpoint_load", title: "Load a checkpoint", effect: effectAdds,
+		name: "workflow_checkpoint_load", title: "Load a checkpoint", effect: effectAdds, paged: true,
 		description: "Load a checkpoint's context, or the content of a ref. For a run it also returns a handle to continue from there, in a fork if the run has moved on.",
 		params: []param{
 			{name: "checkpointId", kind: kindString, maxLength: maxID, example: exampleCheckpoint},
@@ -214,7 +235,9 @@ func (t *contextTools) loadTool() *tool {
 		serve: explained(func(ctx context.Context, c call) (any, error) {
 			r := contexts.LoadRequest{
 				ID: c.textArg("checkpointId"), Session: c.textArg("sessionId"), Ref: c.textArg("ref"), Keys: c.textsArg("keys"),
-				Budget: int(c.intArg("budgetTokens")), NoRuns: !mayUse(ctx, ToolsetRuns),
+				Budget: int(c.intArg("budgetTokens")),
+				// Only the first page has a handle, so that the others do not fork the run again.
+				NoRuns: !mayUse(ctx, ToolsetRuns) || c.intArg("page") > 1,
 			}
 			if r.ID == "" && r.Session == "" && r.Ref == "" {
 				bad := c.badCall("checkpointId", "checkpointId, sessionId or ref is required")

@@ -14,8 +14,8 @@ import (
 
 func (r *runTools) continueTool() *tool {
 	return &tool{
-		name: "workflow_continue", title: "Submit and continue", effect: effectAddsOnce,
-		description: "Submit what the position asks for: output (or notes) of a step, answer to a gate, context for variables. " +
+		name: "workflow_continue", title: "Continue a workflow run", effect: effectAddsOnce,
+		description: "Continue a workflow run. Submit what the position asks for: output (or notes) of a step, answer to a gate, context for variables. " +
 			"Output that fails the criteria is refused with the issues: fix it and call again with the same handle. " +
 			"Continue with the answer's handle until status is completed.",
 		params: []param{

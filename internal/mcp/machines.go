@@ -169,7 +169,7 @@ func (m *machineTools) serveOwnRun(do func(context.Context, call) (*driver.Statu
 
 func (m *machineTools) statusTool() *tool {
 	return &tool{
-		name: "machine_status", title: "Get a machine run", effect: effectAddsOnce,
+		name: "machine_status", title: "Get a machine run", effect: effectAddsOnce, paged: true,
 		description: "Get the status of a machine run; resumes an interrupted one. With wait and a progress token, it sends progress while it waits.",
 		params:      []param{machineRunParam(), waitParam()},
 		output:      machineSchema(),

@@ -88,7 +88,7 @@ func TestClientsSeeOnlyTheirRuns(t *testing.T) {
 			for _, id := range []string{"m_all", "m_named", "m_other", "m_same", "m_none", "m_broken", "m_mine"} {
 				want := slices.Contains(tt.may, id)
 				if got := call("machine_status", map[string]any{"runId": id, "wait": 1}); got.IsError == want {
-					t.Errorf("%s accessed the run: %+v", id, got.StructuredContent)
+					t.Errorf("%s accessed the run: %+v", id, got.Content)
 				}
 				for _, args := range []map[string]any{{"runId": id, "value": "do it"}, {"runId": id, "outcome": "retry"}, {"runId": id}} {
 					for _, name := range []string{"machine_input", "machine_cancel"} {
@@ -101,9 +101,9 @@ func TestClientsSeeOnlyTheirRuns(t *testing.T) {
 							<-m.given
 						}
 						if refused.IsError == want || told != want {
-							t.Errorf("%s of %s with %v: %+v, told %v", name, id, args, refused.StructuredContent, told)
+							t.Errorf("%s of %s with %v: %+v, told %v", name, id, args, refused.Content, told)
 						}
-						if text, _ := json.Marshal(refused.StructuredContent); !want && !strings.Contains(string(text), "run-unknown") {
+						if text, _ := json.Marshal(refused.Content); !want && !strings.Contains(string(text), "run-unknown") {
 							t.Errorf("%s of %s says %s", name, id, text)
 						}
 					}
@@ -118,7 +118,7 @@ func TestClientsSeeOnlyTheirRuns(t *testing.T) {
 			again := call("machine_start", map[string]any{"machine": "x", "requestId": "theirs"})
 			<-m.begun
 			if again.IsError == tt.allow.All {
-				t.Errorf("another client's request returns %+v", again.StructuredContent)
+				t.Errorf("another client's request returns %+v", again.Content)
 			}
 		})
 	}

@@ -94,7 +94,7 @@ func checkOpenForm(t *testing.T, res *mcp.CallToolResult, gate map[string]any) {
 	if res == nil {
 		return
 	}
-	answer, _ := res.StructuredContent.(map[string]any)
+	answer := decodeError(t, res)
 	message := textMember(answer, "message")
 	if !res.IsError || answer["rule"] != "form-open" || answer["next"] != nil || !strings.Contains(message, `the form for "draft" of run `+textMember(gate, "runId")) ||
 		!strings.Contains(message, "since 12:0") || !strings.Contains(textMember(answer, "fix"), "guideway runs approve "+textMember(gate, "runId")) {

@@ -23,22 +23,37 @@ type textAnswer struct {
 	structure any
 	// note is a second text, for information that the original server has no member for.
 	note string
+	// head is the beginning of the text that only the first page has. body, if set, replaces
+	// the rest of the text in pages, and reserve makes each page shorter.
+	head, body string
+	reserve    int
 }
 
-// encodeResult returns the answer as the result of a call.
-func (w textAnswer) encodeResult() (*mcp.CallToolResult, error) {
-	structure, err := jsontext.Marshal(w.structure)
-	if err != nil {
-		return nil, fmt.Errorf("write the answer: %w", err)
-	}
+// indentText sets the text to the indented structure if the answer has no text.
+func (w *textAnswer) indentText() (err error) {
 	if w.text == "" && !w.verbatim {
 		if w.text, err = indentJSON(w.structure); err != nil {
-			return nil, fmt.Errorf("write the answer: %w", err)
+			return fmt.Errorf("write the answer: %w", err)
 		}
 	}
-	res := newTextResult(w.text, structure)
-	if w.note != "" {
-		res.Content = append(res.Content, &mcp.TextContent{Text: w.note})
+	return nil
+}
+
+// encodeResult returns the answer as the result of a call, in a form of answers.
+func (w textAnswer) encodeResult(form string) (*mcp.CallToolResult, error) {
+	res := &mcp.CallToolResult{Content: []mcp.Content{}}
+	if form != AnswersText {
+		structure, err := jsontext.Marshal(w.structure)
+		if err != nil {
+			return nil, fmt.Errorf("write the answer: %w", err)
+		}
+		res.StructuredContent = json.RawMessage(structure)
+	}
+	if form != AnswersStructured {
+		res.Content = append(res.Content, &mcp.TextContent{Text: w.text})
+		if w.note != "" {
+			res.Content = append(res.Content, &mcp.TextContent{Text: w.note})
+		}
 	}
 	return res, nil
 }

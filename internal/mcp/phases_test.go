@@ -92,6 +92,9 @@ func callText(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]
 		t.Fatalf("%s: %v", tool, err)
 	}
 	structure, ok := res.StructuredContent.(map[string]any)
+	if res.IsError {
+		structure, ok = decodeError(t, res), true
+	}
 	if !ok {
 		t.Fatalf("%s: the structured content is not an object: %v", tool, res.StructuredContent)
 	}

@@ -29,7 +29,9 @@ func (s *Server) getPrompt(_ context.Context, req *mcp.GetPromptRequest) (*mcp.G
 	d := e.Definition
 	var b strings.Builder
 	goal := strings.TrimSpace(req.Params.Arguments["goal"])
-	if goal != "" {
+	if isFirstWord(goal) {
+		fmt.Fprintf(&b, "My goal: all that I typed after the command, which begins with %s\n\n", goal)
+	} else if goal != "" {
 		fmt.Fprintf(&b, "My goal: %s\n\n", goal)
 	}
 	fmt.Fprintf(&b, "Follow the workflow %q (%s): %s\n\n", d.ID, d.Name, d.Description)
@@ -46,6 +48,13 @@ func (s *Server) getPrompt(_ context.Context, req *mcp.GetPromptRequest) (*mcp.G
 	}, nil
 }
 
+// isFirstWord reports whether a goal may be the first of several words: Claude Code passes
+// each word that the user types as a separate argument, and drops the ones after the last
+// argument. Its model sees the whole input.
+func isFirstWord(goal string) bool {
+	return goal != "" && len(strings.Fields(goal)) == 1
+}
+
 // howToFollow returns instructions with the calls to follow a workflow.
 func (s *Server) howToFollow(d *workflow.Definition, goal string) string {
 	if s.runs == nil && d.Phases != nil {
@@ -58,12 +67,18 @@ func (s *Server) howToFollow(d *workflow.Definition, goal string) string {
 			"then call workflow_next again with the step's id appended to completedSteps (in a loop: in every round), and the context that you received. "+
 			"Continue until isComplete is true. Do not skip, merge or reorder steps.", d.ID)
 	}
-	args := map[string]any{"workflowId": d.ID, "goal": "what I want, in a sentence"}
-	if goal != "" {
+	args := map[string]any{"workflowId": d.ID}
+	more := ""
+	switch {
+	case isFirstWord(goal):
+		more = " and my whole goal as goal"
+	case goal == "":
+		more = " and what I want, in a sentence, as goal"
+	default:
 		args["goal"] = goal
 	}
 	text, _ := jsontext.Marshal(args) // Strings always marshal.
-	return "Start with workflow_start " + string(text) + ". " +
+	return "Start with workflow_start " + string(text) + more + ". " +
 		"Do everything the position asks, and submit the result with workflow_continue and the handle of the last answer. " +
 		"Fix what a refusal names and submit it again. Only I answer gates: show me the result and ask. " +
 		"Continue until status is completed."

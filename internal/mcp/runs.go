@@ -63,12 +63,7 @@ func requestParam() param {
 
 // answerSchema returns the schema of a run.Answer.
 func answerSchema() map[string]any {
-	return members{kindString: "runId handle workflowId status", kindObject: "next"}.schemaWith(positionSchema())
-}
-
-// positionSchema returns the schema of the member position.
-func positionSchema() map[string]any {
-	return map[string]any{"position": members{kindString: "kind id title prompt"}.schema()}
+	return members{kindString: "runId handle workflowId status", kindObject: "position next"}.schema()
 }
 
 // runAnswer is the state of a run in an answer.
@@ -123,9 +118,9 @@ func (r *runTools) newBareAnswer(ctx context.Context, req *mcp.CallToolRequest, 
 
 func (r *runTools) startTool() *tool {
 	return &tool{
-		name: "workflow_start", title: "Start a run", effect: effectAdds,
-		description: "Start a run of a workflow. The server keeps its state and returns one step at a time. " +
-			"Do what position asks, then call workflow_continue with the handle.",
+		name: "workflow_start", title: "Start a workflow run", effect: effectAdds,
+		description: "Start a workflow run. The server keeps its state and returns one step at a time. " +
+			"Do what position asks, then call workflow_continue with the handle, until status is completed. Only the user may answer gates.",
 		params: []param{
 			idParam("workflowId"),
 			{name: "goal", kind: kindString, description: "What the user wants, in a sentence; finds the run later"},
@@ -203,8 +198,8 @@ func withNext(err error, next *run.Call) error {
 
 func (r *runTools) statusTool() *tool {
 	return &tool{
-		name: "workflow_status", title: "Get a run",
-		description: "Get the current handle, position and context of a run.",
+		name: "workflow_status", title: "Get a workflow run",
+		description: "Get the current handle, position and context of a workflow run.",
 		params: append(refParams(),
 			param{name: "state", kind: kindBool, description: "Add the whole run as a state document"}),
 		output: answerSchema(),
@@ -227,8 +222,8 @@ func (r *runTools) statusTool() *tool {
 
 func (r *runTools) forkTool() *tool {
 	return &tool{
-		name: "workflow_fork", title: "Fork a run", effect: effectAdds,
-		description: "Start a new run from an earlier point of a run, to try another way. The old run stays unchanged.",
+		name: "workflow_fork", title: "Fork a workflow run", effect: effectAdds,
+		description: "Start a new workflow run from an earlier point of a run, to try another way. The old run stays unchanged.",
 		params: append(refParams(),
 			param{name: "seq", kind: kindInteger, description: "Last event to copy; default: the handle's position"},
 			requestParam()),
@@ -243,8 +238,8 @@ func (r *runTools) forkTool() *tool {
 
 func (r *runTools) abortTool() *tool {
 	return &tool{
-		name: "workflow_abort", title: "Abort a run", effect: effectReplaces,
-		description: "End a run permanently. Only if the user wants that.",
+		name: "workflow_abort", title: "Abort a workflow run", effect: effectReplaces,
+		description: "End a workflow run permanently. Only if the user wants that.",
 		params:      append(refParams(), param{name: "reason", kind: kindString}),
 		output:      answerSchema(),
 		serve: func(ctx context.Context, c call) (any, error) {
@@ -256,10 +251,10 @@ func (r *runTools) abortTool() *tool {
 }
 
 func (r *runTools) resumeTool() *tool {
-	candidate := members{kindString: "runId handle goal status why", kindNumber: "score", kindObject: "next"}.schemaWith(positionSchema())
+	candidate := members{kindString: "runId handle goal status why", kindNumber: "score", kindObject: "position next"}.schema()
 	return &tool{
-		name: "workflow_resume", title: "Find a run to continue",
-		description: "Find a run to continue, by words of its goal, notes, workflow, branch or time, or by id; without arguments, the latest runs. " +
+		name: "workflow_resume", title: "Find a workflow run to continue",
+		description: "Find a workflow run to continue, by words of its goal, notes, workflow, branch or time, or by id; without arguments, the latest runs. " +
 			"Do this when the user wants to continue earlier work.",
 		params: []param{
 			{name: "query", kind: kindString, description: "Words, such as: last week's auth refactoring"},

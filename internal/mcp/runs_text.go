@@ -16,8 +16,10 @@ import (
 // complete.
 func (a runAnswer) textAnswer() (textAnswer, error) {
 	var b answerText
+	a.writeHead(&b)
+	head := b.String()
 	a.writeText(&b)
-	return textAnswer{text: strings.TrimSuffix(b.String(), "\n"), structure: a}, b.err
+	return textAnswer{text: strings.TrimSuffix(b.String(), "\n"), head: head, structure: a}, b.err
 }
 
 // answerText is the text of an answer.
@@ -27,7 +29,8 @@ type answerText struct {
 	err error
 }
 
-func (a runAnswer) writeText(b *answerText) {
+// writeHead writes what the status of the run does not repeat.
+func (a runAnswer) writeHead(b *answerText) {
 	if a.WorkflowID != "" {
 		fmt.Fprintf(b, "Run %s of %s\n", a.RunID, a.WorkflowID)
 	}
@@ -35,6 +38,9 @@ func (a runAnswer) writeText(b *answerText) {
 		b.WriteString("The same call was made before; its answer is repeated.\n")
 	}
 	writeChecks(b, a.Checks)
+}
+
+func (a runAnswer) writeText(b *answerText) {
 	writePosition(b, &a.Position, a.Status)
 	if a.Hint != "" {
 		fmt.Fprintf(b, "(%s)\n", a.Hint)
@@ -42,8 +48,8 @@ func (a runAnswer) writeText(b *answerText) {
 	if a.Notice != "" {
 		fmt.Fprintf(b, "(%s)\n", a.Notice)
 	}
+	writeNext(b, a.Next, a.Handle, a.Position.Options)
 	writeBrief(b, a.Brief)
-	writeNext(b, a.Next, a.Handle)
 	if a.State != nil {
 		writeJSON(b, "State: ", a.State)
 	}
@@ -194,7 +200,7 @@ func areTexts(values []any) bool {
 
 // writeNext writes the next call with its fields, and the handle if the call does not
 // contain it.
-func writeNext(b *answerText, next *run.Call, handle string) {
+func writeNext(b *answerText, next *run.Call, handle string, options []engine.Option) {
 	if next == nil {
 		if handle != "" {
 			fmt.Fprintf(b, "Handle: %s\n", handle)
@@ -205,11 +211,12 @@ func writeNext(b *answerText, next *run.Call, handle string) {
 		fmt.Fprintf(b, "Handle: %s\n", handle)
 	}
 	writeJSON(b, "Next: "+next.Tool+" ", next.Arguments)
-	writeFields(b, next.Fields)
+	writeFields(b, next.Fields, options)
 }
 
-// writeFields lists the fields of a form.
-func writeFields(b *answerText, fields []engine.Field) {
+// writeFields lists the fields of a form. It omits the choices of a field that are the
+// listed options of the gate.
+func writeFields(b *answerText, fields []engine.Field, options []engine.Option) {
 	if len(fields) > 0 {
 		b.WriteString("with\n")
 	}
@@ -219,16 +226,63 @@ func writeFields(b *answerText, fields []engine.Field) {
 			b.WriteString(" (" + f.Type + ")")
 		}
 		b.WriteString(": " + f.Description)
-		separator := "; one of "
-		for _, choice := range f.Choices {
-			b.WriteString(separator + b.encodeValue(choice))
-			separator = ", "
+		if !areOptions(f.Choices, options) {
+			separator := "; one of "
+			for _, choice := range f.Choices {
+				b.WriteString(separator + b.encodeValue(choice))
+				separator = ", "
+			}
 		}
 		if f.Optional {
 			b.WriteString(" (optional)")
 		}
 		b.WriteByte('\n')
 	}
+}
+
+// areOptions reports whether the choices of a field are the ids of the options.
+func areOptions(choices []any, options []engine.Option) bool {
+	return slices.EqualFunc(choices, options, func(c any, o engine.Option) bool { return c == o.ID })
+}
+
+// refusalText returns a refusal in words. It omits the arguments of alternative calls, which
+// the next call has, and the run's id if the next call identifies the run.
+func refusalText(r *run.Refusal) (string, error) {
+	var b answerText
+	fmt.Fprintf(&b, "%s (%s): %s\n", r.Code, r.Rule, r.Message)
+	for _, issue := range r.Issues {
+		b.WriteString("- " + issue + "\n")
+	}
+	writeChecks(&b, r.Checks)
+	if r.Given != nil {
+		writeJSON(&b, "Given: ", r.Given)
+	}
+	if r.Allowed != nil {
+		writeJSON(&b, "Allowed: ", r.Allowed)
+	}
+	if r.Position != nil {
+		writePosition(&b, r.Position, "")
+	}
+	if r.Fix != "" {
+		b.WriteString("Fix: " + r.Fix + "\n")
+	}
+	if r.Next != nil {
+		writeNext(&b, r.Next, "", nil)
+	}
+	if r.RunID != "" && (r.Next == nil || r.Next.Arguments["handle"] == nil) && !strings.Contains(b.String(), r.RunID) {
+		b.WriteString("Run: " + r.RunID + "\n")
+	}
+	var others []string
+	for _, a := range r.Alternatives {
+		if a.Call != nil {
+			a.Do = a.Call.Tool
+		}
+		others = append(others, a.Do)
+	}
+	if len(others) > 0 {
+		b.WriteString("Or: " + strings.Join(others, ", ") + "\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n"), b.err
 }
 
 func writeList(b *strings.Builder, head string, list []string) {

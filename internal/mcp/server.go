@@ -59,6 +59,8 @@ type Options struct {
 	// Toolsets are the toolsets to offer; nil means the default ones. A toolset whose
 	// service is nil is not offered.
 	Toolsets []string
+	// Answers is the form of answers, AnswersAuto if empty.
+	Answers string
 	// Runs is the service of the toolset "runs".
 	Runs *run.Service
 	// OpenRuns records which runs a client uses; it may be nil.
@@ -90,6 +92,7 @@ type Options struct {
 
 func (opts *Options) setDefaults() {
 	opts.Version = cmp.Or(opts.Version, "dev")
+	opts.Answers = cmp.Or(opts.Answers, AnswersAuto)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -135,7 +138,10 @@ type Server struct {
 func serverInstructions(toolsets []string, withRuns, withUpstreams bool) string {
 	var said []string
 	if withRuns || slices.Contains(toolsets, ToolsetSteps) {
-		said = append(said, workflowInstructions(withRuns))
+		said = append(said, "Guideway leads you through workflows one step at a time. Before a larger task call workflow_list; if a workflow fits, "+followInstructions(withRuns))
+	}
+	if withRuns {
+		said = append(said, "If your tools are deferred, load workflow_list, workflow_start, workflow_continue, workflow_status and workflow_resume with one search.")
 	}
 	if slices.Contains(toolsets, ToolsetPhases) {
 		said = append(said, "For the user's goal call match_activity with their words: it names the activity to follow. get_guide and get_template return the guides and templates that a step names.")
@@ -146,17 +152,25 @@ func serverInstructions(toolsets []string, withRuns, withUpstreams bool) string 
 	return strings.Join(said, " ")
 }
 
-// workflowInstructions returns the instructions to follow a workflow.
-func workflowInstructions(withRuns bool) string {
-	const what = "Guideway leads you through workflows one step at a time. Before a larger task call workflow_list; if a workflow fits, "
+// followInstructions returns the instructions to follow a workflow.
+func followInstructions(withRuns bool) string {
 	if withRuns {
-		return what + "start it with workflow_start, do what position asks, and submit the result with workflow_continue, until status is completed. " +
+		return "start it with workflow_start, do what position asks, and submit the result with workflow_continue, until status is completed. " +
 			"The server keeps the state and refuses what the workflow does not allow: read the refusal, and fill in the fields of next truthfully. " +
 			"Only the user may answer gates. To continue earlier work call workflow_resume."
 	}
-	return what + "follow it with workflow_next: " +
+	return "follow it with workflow_next: " +
 		"do the step, append its id to completedSteps, send back the context, until isComplete is true. " +
 		"Check a step's output with workflow_validate where it has validationCriteria."
+}
+
+// introductionFor returns the instructions for the first answer to a model that does not see
+// the server's instructions, or "" if it needs none.
+func introductionFor(toolsets []string, withRuns bool) string {
+	if withRuns || slices.Contains(toolsets, ToolsetSteps) {
+		return "To follow a workflow, " + followInstructions(withRuns)
+	}
+	return ""
 }
 
 // New returns a server, which Close releases. An unknown toolset is an error with
@@ -179,6 +193,10 @@ func New(opts Options) (*Server, error) {
 	if !slices.Contains(opts.Toolsets, ToolsetSessions) {
 		s.sessions = nil
 	}
+	answers, err := newResponder(opts, introductionFor(opts.Toolsets, s.runs != nil))
+	if err != nil {
+		return nil, err
+	}
 	withUpstreams := opts.Upstreams != nil && slices.Contains(opts.Toolsets, ToolsetGateway)
 	protocol := &mcp.ServerOptions{
 		Instructions:      serverInstructions(opts.Toolsets, s.runs != nil, withUpstreams),
@@ -200,10 +218,11 @@ func New(opts Options) (*Server, error) {
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "guideway", Title: "Guideway", Version: opts.Version}, protocol)
 	limits := &toolFilter{toolset: map[string]string{}}
 	s.mcp.AddReceivingMiddleware(limits.wrapHandler)
+	s.mcp.AddReceivingMiddleware(answers.wrapHandler)
 	var own []string
 	for toolset, tools := range s.toolsByToolset(opts) {
 		for _, t := range tools {
-			s.mcp.AddTool(t.mcpTool(), t.newHandler(opts.Logger))
+			s.mcp.AddTool(t.mcpTool(), t.newHandler(answers))
 			own = append(own, t.name)
 			limits.toolset[t.name] = toolset
 		}
@@ -212,7 +231,7 @@ func New(opts Options) (*Server, error) {
 		opts.Upstreams.Attach(s.mcp, own)
 		s.reservePrompts = opts.Upstreams.Reserve
 	}
-	s.mcp.AddReceivingMiddleware(explainFailedForms)
+	s.mcp.AddReceivingMiddleware(answers.explainFailedForms)
 	s.mcp.AddReceivingMiddleware(transport.Recover(opts.Logger))
 	s.addFixedResources()
 	s.syncCatalog()
@@ -242,6 +261,9 @@ func (s *Server) toolsByToolset(opts Options) map[string][]*tool {
 	}
 	if slices.Contains(opts.Toolsets, ToolsetMachines) && opts.Machines != nil {
 		all[ToolsetMachines] = (&machineTools{machines: opts.Machines}).listTools()
+	}
+	for _, tools := range all {
+		addPages(tools)
 	}
 	return all
 }

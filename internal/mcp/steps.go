@@ -68,7 +68,7 @@ type workflowSummary struct {
 
 func (s *stepTools) listTool() *tool {
 	return &tool{
-		name: "workflow_list", title: "List workflows",
+		name: "workflow_list", title: "List workflows to run",
 		description: "List the workflows. Do this before a larger task: if one fits, follow it with " + s.followTool() + ".",
 		output:      members{kindObjects: "workflows diagnostics"}.schema(),
 		handle: func(context.Context, arguments) (any, error) {

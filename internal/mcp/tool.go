@@ -33,6 +33,9 @@ type tool struct {
 	// legal, if set, returns a legal call to replace the one that an error suggests, or nil
 	// to keep the suggested one.
 	legal func(ctx context.Context, suggested *run.Call) *run.Call
+	// paged is set if a call can be repeated for the next page although it does not only
+	// read.
+	paged bool
 	// failed, if set, converts an error to the form that callers of this tool expect.
 	failed func(*callError) any
 }
@@ -83,29 +86,28 @@ func (t *tool) mcpTool() *mcp.Tool {
 }
 
 // newHandler returns a handler that checks the arguments, makes the call and writes the
-// answer as structured content and as text.
-func (t *tool) newHandler(logger *slog.Logger) mcp.ToolHandler {
+// answer in the form that fits the client.
+func (t *tool) newHandler(r *responder) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		ctx = withClient(ctx, req)
 		in, err := readArguments(t, req.Params.Arguments)
-		if err != nil {
-			t.suggestLegal(ctx, err)
-			return t.newErrorResult(ctx, logger, err), nil
+		var out any
+		if err == nil {
+			out, err = t.answerCall(ctx, req, in)
 		}
-		out, err := t.answerCall(ctx, req, in)
-		if err != nil {
-			t.suggestLegal(ctx, err)
-			return t.newErrorResult(ctx, logger, err), nil
-		}
-		if q, ok := out.(*question); ok {
+		if q, ok := out.(*question); ok && err == nil {
 			noteQuestion(ctx, q)
 			return &mcp.CallToolResult{
 				InputRequests: mcp.InputRequestMap{gateForm: q.form}, RequestState: q.state,
 			}, nil
 		}
-		res, err := newResult(out)
+		var res *mcp.CallToolResult
+		if err == nil {
+			res, err = r.answer(t, req, in, out)
+		}
 		if err != nil {
-			return t.newErrorResult(ctx, logger, err), nil
+			t.suggestLegal(ctx, err)
+			return r.refuse(ctx, t, req, err), nil
 		}
 		return res, nil
 	}
@@ -146,26 +148,20 @@ func (t *tool) suggestLegal(ctx context.Context, err error) {
 	}
 }
 
-func newResult(out any) (*mcp.CallToolResult, error) {
+// newTextAnswer returns an answer with its text, which is compact JSON unless the answer has
+// a different one.
+func newTextAnswer(out any) (textAnswer, error) {
 	switch a := out.(type) {
 	case textAnswer:
-		return a.encodeResult()
-	case runAnswer:
-		w, err := a.textAnswer()
-		if err != nil {
-			return nil, err
-		}
-		return w.encodeResult()
+		return a, a.indentText()
+	case interface{ textAnswer() (textAnswer, error) }:
+		return a.textAnswer()
 	}
 	text, err := jsontext.Marshal(out)
 	if err != nil {
-		return nil, fmt.Errorf("write the answer: %w", err)
+		return textAnswer{}, fmt.Errorf("write the answer: %w", err)
 	}
-	return newTextResult(string(text), text), nil
-}
-
-func newTextResult(text string, structure []byte) *mcp.CallToolResult {
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, StructuredContent: json.RawMessage(structure)}
+	return textAnswer{text: string(text), structure: json.RawMessage(text)}, nil
 }
 
 // callError is the error of a bad call.
@@ -186,12 +182,9 @@ type callError struct {
 // Error implements error.
 func (e *callError) Error() string { return e.Message }
 
-// newErrorResult returns the result of a failed call. The details of an internal error are
-// only logged.
-func (t *tool) newErrorResult(ctx context.Context, logger *slog.Logger, err error) *mcp.CallToolResult {
-	if refusal, ok := run.AsRefusal(err); ok {
-		return errorResult(refusal)
-	}
+// newCallError returns the content of the answer to a failed call. The details of an
+// internal error are only logged.
+func (t *tool) newCallError(ctx context.Context, logger *slog.Logger, err error) any {
 	var ce *callError
 	if !errors.As(err, &ce) {
 		ce = &callError{Code: guideway.ErrorCode(err), Message: err.Error(), Fix: guideway.ErrorFix(err)}
@@ -201,20 +194,24 @@ func (t *tool) newErrorResult(ctx context.Context, logger *slog.Logger, err erro
 		}
 	}
 	if t.failed != nil {
-		return errorResult(t.failed(ce))
+		return t.failed(ce)
 	}
-	return errorResult(ce)
+	return ce
 }
 
-// errorResult marks an answer as an error.
-func errorResult(answer any) *mcp.CallToolResult {
-	text, err := jsontext.Marshal(answer)
+// encodeError returns an error as the JSON text of a failed call.
+func encodeError(content any) *mcp.CallToolResult {
+	text, err := jsontext.Marshal(content)
 	if err != nil {
 		text = []byte(`{"code":"internal","error":"the error could not be written"}`)
 	}
-	res := newTextResult(string(text), text)
-	res.IsError = true
-	return res
+	return newErrorResult(string(text))
+}
+
+// newErrorResult returns the result of a failed call. An error is sent once, as text: some
+// clients show their models both the text and the structured content of an error.
+func newErrorResult(text string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: true}
 }
 
 // members are the members of an answer: for each kind, their names separated by spaces.

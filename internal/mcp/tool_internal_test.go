@@ -25,7 +25,7 @@ func TestInternalErrorsAreOnlyLogged(t *testing.T) {
 	}
 	for _, broken := range failing {
 		var log bytes.Buffer
-		serve := broken.newHandler(slog.New(slog.NewTextHandler(&log, nil)))
+		serve := broken.newHandler(&responder{logger: slog.New(slog.NewTextHandler(&log, nil)), answers: AnswersAuto})
 		res, err := serve(t.Context(), &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{}})
 		if err != nil || !res.IsError {
 			t.Fatalf("%s: %v, %v", broken.name, res, err)

@@ -243,7 +243,7 @@ func StatusCall(r Ref) *Call {
 }
 
 // AskUser is the fix for an agent at a gate that it can answer for the user.
-const AskUser = "ask the user and pass on their answer: the user decides"
+const AskUser = "ask the user and pass on their answer"
 
 // ApprovalFix returns the fix that explains how a person gives a human approval if the
 // client cannot show a form. page is the page of the run in the dashboard, or "" if no
@@ -271,8 +271,8 @@ func (s *Service) newRefusalAt(ctx context.Context, r *engine.Refusal, rec Recor
 	out.RunID, out.Next = rec.ID, s.nextCallOf(ctx, rec, l, rec.Handle, pos)
 	switch r.Rule {
 	case engine.RuleCriteria:
-		out.Fix = "fix the issues and submit the complete output again, with the same handle"
-		out.Alternatives = honestAlternatives(rec)
+		out.Fix = "fix the issues and submit the complete output with the same handle"
+		out.Alternatives = honestAlternatives(rec)[1:] // The fix is the first one.
 	case engine.RuleValidate:
 		out.Fix = "do the work that the check asks for, then report the actual result with the same handle"
 		out.Alternatives = honestAlternatives(rec)

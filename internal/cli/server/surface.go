@@ -83,7 +83,7 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 		return nil, err
 	}
 	opts := mcpserver.Options{
-		Catalog: cat, Version: app.Version(), Toolsets: cfg.Toolsets, Logger: a.Logger(cfg),
+		Catalog: cat, Version: app.Version(), Toolsets: cfg.Toolsets, Answers: cfg.Answers, Logger: a.Logger(cfg),
 		Runs: s.store.Runs, OpenRuns: open, Project: project, Memory: s.contexts,
 		Sessions: session.New(session.Options{Store: app.LazyStore{Store: s.store}}), Dashboard: s.dashboard.pageURL, LiveDashboard: s.dashboard.livePageURL,
 		Upstreams: s.Upstreams.asToolset(), Now: a.Host.CurrentTime,

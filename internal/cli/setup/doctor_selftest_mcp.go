@@ -23,7 +23,7 @@ type selfTestClient struct {
 }
 
 func (t *selfTest) startServer(ctx context.Context) (*selfTestClient, error) {
-	c := &selfTestClient{cmd: t.newCommand(ctx, "mcp")}
+	c := &selfTestClient{cmd: t.newCommand(ctx, "mcp", "--answers", "structured")}
 	var err error
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, err
