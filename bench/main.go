@@ -1,7 +1,7 @@
 // Command bench measures Guideway against its budgets and other programs. Run it in its own
 // directory:
 //
-//	go run . [workflow | gateway | checkpoints | machines | evidence | cheats] [flags]
+//	go run . [workflow | gateway | checkpoints | machines | evidence | cheats | answers] [flags]
 //
 // Without a name it runs all measurements, with the flags that they share. It never fails
 // for a missed budget: elapsed times on a busy machine are not reliable.
@@ -17,6 +17,7 @@ import (
 	"os/signal"
 	"strings"
 
+	"github.com/guideway-dev/guideway/bench/answers"
 	"github.com/guideway-dev/guideway/bench/cheats"
 	"github.com/guideway-dev/guideway/bench/checkpoints"
 	"github.com/guideway-dev/guideway/bench/evidence"
@@ -40,6 +41,7 @@ func measurements() []measurement {
 		{"checkpoints", checkpoints.Run},
 		{"evidence", evidence.Run},
 		{"cheats", cheats.Run},
+		{"answers", answers.Run},
 	}
 }
 
