@@ -79,7 +79,7 @@ func (c Client) entryNotes(req Request, secret bool) []string {
 	remote := err == nil && !isLoopback(u.Hostname())
 	switch {
 	case secret:
-		notes = append(notes, fmt.Sprintf("%s cannot refer to an environment variable: the file contains the value of %s, and only you can read it", c.Title, req.TokenEnv))
+		notes = append(notes, fmt.Sprintf("%s cannot refer to an environment variable: the file contains the value of %s; only you can read it, unless %s writes it again with other permissions", c.Title, req.TokenEnv, c.Title))
 	case req.TokenEnv != "":
 		notes = append(notes, fmt.Sprintf("%s reads the token from the environment variable %s when it starts", c.Title, req.TokenEnv))
 	case !c.bridge || remote:
