@@ -50,7 +50,7 @@ func layers() []layer {
 		}},
 		// Services have state: definitions, runs, connections to other servers.
 		{"services", []string{
-			"internal/catalog", "internal/contexts", "internal/contexts/checkpoint", "internal/evidence/execute", "internal/gateway", "internal/gateway/requestlog",
+			"internal/catalog", "internal/clienthook", "internal/contexts", "internal/contexts/checkpoint", "internal/evidence/execute", "internal/gateway", "internal/gateway/requestlog",
 			"internal/gateway/upstream", "internal/hooks/admin", "internal/machine/crashtest", "internal/machine/driver", "internal/notice", "internal/run",
 			"internal/session", "internal/store",
 		}},

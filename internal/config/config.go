@@ -42,6 +42,8 @@ type Config struct {
 	Journal Journal
 	// Gates are the settings of gates.
 	Gates Gates
+	// ClientHooks are the settings of the hooks of clients.
+	ClientHooks ClientHooks
 	// Context is the settings of contexts.
 	Context Context
 	// Checkpoints are the settings of checkpoints.
@@ -135,6 +137,20 @@ const (
 	ApprovalAgent = "agent"
 	// ApprovalHuman requires human approval for every gate.
 	ApprovalHuman = "human"
+)
+
+// ClientHooks are the settings of the hooks of clients.
+type ClientHooks struct {
+	// OnError is HookAllow or HookDeny.
+	OnError string
+}
+
+// The answers to an event that cannot be checked because of an error.
+const (
+	// HookAllow lets the client go on.
+	HookAllow = "allow"
+	// HookDeny denies calls of tools, and refuses one stop, in sessions that have a run.
+	HookDeny = "deny"
 )
 
 // Log is the settings of logging.

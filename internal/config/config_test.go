@@ -58,7 +58,7 @@ func TestDefaults(t *testing.T) {
 		"allowOrigins": "", "allowedHosts": "",
 		"dataDir":   "/home/ada/.local/share/guideway",
 		"tokenFile": "/home/ada/.local/share/guideway/token",
-		"store":     "sqlite", "gates.approval": "agent",
+		"store":     "sqlite", "gates.approval": "agent", "clientHooks.onError": "allow",
 		"gateway.exposure": "all", "gateway.project": "", "gateway.callsPerMinute": "0", "gateway.health": "30s",
 		"requests.record": "true", "requests.bodies": "false", "requests.maxBody": "16KiB", "requests.retention": "14d", "requests.maxSize": "256MiB",
 		"journal.keyFile":  "/home/ada/.local/share/guideway/journal.key",
@@ -304,7 +304,7 @@ func TestAllErrorsAtOnce(t *testing.T) {
 		`  guideway.json:8:19: "*" would allow every web page; write scheme://host or scheme://host:port, such as "https://app.example.com"`,
 		`  guideway.json:9:19: "https://x" is not a host; write a host or host:port without a scheme, such as "guideway.local"`,
 		`  guideway.json:10:3: "log.level" is not a setting; write "log": {"level": "info"}`,
-		`  guideway.json:11:3: "a/b" is not a setting; use one of: listen, toolsets, answers, allowOrigins, allowedHosts, dataDir, tokenFile, store, journal, gates, context, checkpoints, encryption, workflows, gateway, requests, log, upstreams, models, notices, sources`,
+		`  guideway.json:11:3: "a/b" is not a setting; use one of: listen, toolsets, answers, allowOrigins, allowedHosts, dataDir, tokenFile, store, journal, gates, clientHooks, context, checkpoints, encryption, workflows, gateway, requests, log, upstreams, models, notices, sources`,
 		`  guideway.json:12:14: "dataDir" is null; write a string`,
 		`  guideway.json:13:16: the value is empty; set a value, or remove the setting`,
 		`  GUIDEWAY_INCLUDE_USER: "maybe" is neither true nor false; write true or false`,
@@ -462,6 +462,7 @@ func TestChecks(t *testing.T) {
 			[]string{"file", "/data.db", "postgres", "mysql://h/db", "postgres://h", "postgres://u:p%zz@h/db"},
 		},
 		{"gates.approval", []string{"agent", "human"}, []string{"Human", "both"}},
+		{"clientHooks.onError", []string{"allow", "deny"}, []string{"open", "Deny"}},
 		{"workflows.user", []string{"true", "FALSE", "1", "0"}, []string{"yes", "on"}},
 	}
 	for _, tt := range tests {

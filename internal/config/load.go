@@ -133,6 +133,7 @@ func (l *loader) applyDefaults() {
 	c.DataDir = c.Dirs.Data
 	c.Store = StoreSQLite
 	c.Gates = Gates{Approval: ApprovalAgent}
+	c.ClientHooks = ClientHooks{OnError: HookAllow}
 	c.Gateway = Gateway{Exposure: ExposureAll, Health: 30 * time.Second}
 	c.Journal.HeadsDir = joinPath(l.goos, c.Dirs.State, "heads")
 	c.Context, c.Checkpoints = contextDefaults(), checkpointDefaults()

@@ -127,7 +127,7 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		drawn := map[string]any{}
 		for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom(randomKeys("")), 0, 4, rapid.ID).Draw(rt, "keys") {
-			if slices.Contains([]string{"workflows", "log", "journal", "gates", "context", "checkpoints", "encryption"}, key) {
+			if slices.Contains([]string{"workflows", "log", "journal", "gates", "clientHooks", "context", "checkpoints", "encryption"}, key) {
 				if rapid.Bool().Draw(rt, "group") {
 					inner := map[string]any{}
 					for _, k := range rapid.SliceOfNDistinct(rapid.SampledFrom(randomKeys(key+".")), 0, 3, rapid.ID).Draw(rt, "inner") {
@@ -173,6 +173,9 @@ func randomKeys(prefix string) []string {
 	if prefix == "gates." {
 		return []string{"approval", "approve"}
 	}
+	if prefix == "clientHooks." {
+		return []string{"onError", "onerror"}
+	}
 	if prefix == "context." {
 		return []string{"compression", "tokenLimit", "threshold", "embeddingsUrl", "embeddingsModel", "limit"}
 	}
@@ -184,7 +187,7 @@ func randomKeys(prefix string) []string {
 	}
 	return []string{
 		"context", "checkpoints", "encryption", "WORKRAIL_ENCRYPTION", "maxCheckpoints", "mcpServers",
-		"store", "journal", "gates",
+		"store", "journal", "gates", "clientHooks",
 		"$schema", "listen", "toolsets", "workflows", "log", "allowOrigins", "allowedHosts",
 		"dataDir", "tokenFile", "", "Listen", "log.level",
 	}

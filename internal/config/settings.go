@@ -267,6 +267,12 @@ func runSettings() []Setting {
 			Allowed: []string{ApprovalAgent, ApprovalHuman},
 			field:   func(c *Config) any { return &c.Gates.Approval },
 		},
+		{
+			Name: "clientHooks.onError", Kind: KindText, Flag: "client-hooks-on-error", Env: "GUIDEWAY_CLIENT_HOOKS_ON_ERROR",
+			Usage:   "Answer of a client hook in a session with a run if it cannot read the run: \"allow\", or \"deny\" for calls of tools and the first stop.",
+			Allowed: []string{HookAllow, HookDeny},
+			field:   func(c *Config) any { return &c.ClientHooks.OnError },
+		},
 	}
 }
 

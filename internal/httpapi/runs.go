@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/clienthook"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
@@ -117,6 +118,9 @@ func (a *api) getRun(c *call) (any, error) {
 		details.Variables = map[string]any{}
 	}
 	out := object{"run": details.Record, "position": details.Position, "variables": details.Variables}.addText("handle", details.Current)
+	if client, unwatched := clienthook.UnwatchedClient(details.Client, details.Hooked); unwatched {
+		out["unwatched"] = client.ID
+	}
 	if details.Submission != nil {
 		out["submission"] = details.Submission
 	}

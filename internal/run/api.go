@@ -212,6 +212,8 @@ type Details struct {
 	Submission *Submission `json:"submission,omitempty"`
 	// Declined is the last form of the gate that was closed without an answer, if any.
 	Declined *Decline `json:"-"`
+	// Hooked reports whether a hook of the client has reported for the run.
+	Hooked bool `json:"hooked,omitempty"`
 	// Events are the events of the run that were requested: all of them, some of them or
 	// none.
 	Events []Event `json:"events"`

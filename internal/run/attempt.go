@@ -31,6 +31,8 @@ type attempts struct {
 	// Declines counts the forms without an answer; Last is the last one.
 	Declines int      `json:",omitempty"`
 	Last     *Decline `json:",omitempty"`
+	// Stops counts the stops of the client while the run was open.
+	Stops int `json:",omitempty"`
 }
 
 // addEvent returns the attempts after an event. An event of the engine clears them.
@@ -52,7 +54,9 @@ func (a attempts) addEvent(e Event) attempts {
 	case KindDeclined, KindUnanswered:
 		a.Declines++
 		a.Last = &Decline{At: e.At, ByClient: e.Kind == KindUnanswered, Count: a.Declines}
-	case KindMarked, KindAbortConfirmed, KindCheckRun:
+	case KindStopped:
+		a.Stops++
+	case KindMarked, KindAbortConfirmed, KindCheckRun, KindHooked:
 	default:
 		return attempts{}
 	}
@@ -61,7 +65,7 @@ func (a attempts) addEvent(e Event) attempts {
 
 // isServiceEvent reports whether an event was added by this package and not by the engine.
 func isServiceEvent(kind string) bool {
-	return slices.Contains([]string{KindCreated, KindRefused, KindMarked, KindDeclined, KindUnanswered, KindAbortConfirmed, KindCheckRun}, kind)
+	return slices.Contains([]string{KindCreated, KindRefused, KindMarked, KindDeclined, KindUnanswered, KindAbortConfirmed, KindCheckRun, KindHooked, KindStopped}, kind)
 }
 
 // IsFact reports whether an event was decided by the engine.

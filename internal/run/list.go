@@ -81,7 +81,7 @@ func (s *Service) Get(ctx context.Context, c Caller, ref Ref) (*Details, error) 
 	}
 	d := &Details{
 		Record: rec, Current: rec.Handle, Position: l.program.PositionOf(l.state), Variables: vars,
-		Marks: l.marks, Declined: l.attempts.Last, Definition: l.program.text,
+		Marks: l.marks, Declined: l.attempts.Last, Hooked: l.hooked, Definition: l.program.text,
 	}
 	if d.Position.Kind == engine.PositionGate {
 		d.Submission, err = s.readSubmission(ctx, c, rec, l)

@@ -26,6 +26,8 @@ type loadedRun struct {
 	attempts attempts
 	// marks are the variables marked as critical.
 	marks []Mark
+	// hooked reports whether a hook of the client has reported for the run.
+	hooked bool
 	// submission is the event whose output the next gate asks about, or 0.
 	submission int64
 	// snapshotSeq is the event of the last stored snapshot, snapshotSize its size.
@@ -175,7 +177,7 @@ func (s *Service) loadSnapshot(ctx context.Context, r Record) *loadedRun {
 	if jsontext.Decode(snap.State, &kept) != nil || kept.Submission == nil {
 		return nil
 	}
-	l.state, l.marks, l.submission, l.attempts = kept.State, kept.Marks, *kept.Submission, kept.Attempts
+	l.state, l.marks, l.submission, l.attempts, l.hooked = kept.State, kept.Marks, *kept.Submission, kept.Attempts, kept.Hooked
 	return l
 }
 

@@ -139,6 +139,7 @@ type snapshotState struct {
 	// Submission is nil in a snapshot of an earlier version, which is not used.
 	Submission *int64
 	Attempts   attempts
+	Hooked     bool `json:",omitempty"`
 }
 
 // applyEvents applies events to the fields that do not belong to the engine's state.
@@ -146,6 +147,7 @@ func (l *loadedRun) applyEvents(events []Event) {
 	for _, e := range events {
 		l.submission = nextSubmission(l.submission, e)
 		l.attempts = l.attempts.addEvent(e)
+		l.hooked = l.hooked || e.Kind == KindHooked
 		var m Marked
 		if e.Kind == KindMarked && json.Unmarshal(e.Data, &m) == nil {
 			l.marks = addMarks(l.marks, m)

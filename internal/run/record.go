@@ -137,6 +137,10 @@ const (
 	// KindCheckRun records that the server executed a check. Its data is an evidence.Result.
 	// It precedes the event of the command that needed the check.
 	KindCheckRun = "check_run"
+	// KindHooked records that a hook of the client reports for the run, and KindStopped that
+	// the client stopped while the run was open. The data is a HookReport.
+	KindHooked  = "client_hooked"
+	KindStopped = "client_stopped"
 )
 
 // Created is the data of the first event.

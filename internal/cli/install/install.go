@@ -29,6 +29,8 @@ type InstallOptions struct {
 	URL, TokenEnv string
 
 	DryRun, Undo, Force, JSON bool
+	// Hooks configures the hooks of the client instead of the server.
+	Hooks bool
 
 	// GOOS and Executable describe this system; tests replace them.
 	GOOS       string
@@ -53,14 +55,18 @@ restore the entry that it replaced. Without a client, list all clients with thei
 
 With --url, the client connects to a server that runs. The entry refers to the environment
 variable with the token in the form of the client. A client that cannot do that gets the
-value of the variable, in a file that only you can read.`,
+value of the variable, in a file that only you can read.
+
+With --hooks, configure the hooks of the client instead: the client then asks Guideway
+before it calls a tool or stops. docs/client-hooks.md describes them.`,
 		Example: `  guideway install
   guideway install claude-desktop --dry-run
   guideway install vscode --scope project
   guideway install cursor --launch npx
   guideway install codex --env GUIDEWAY_LOG_LEVEL=debug
   guideway install gemini --url https://guideway.example.com/mcp --token-env TEAM_TOKEN
-  guideway install cursor --undo`,
+  guideway install cursor --undo
+  guideway install claude-code --hooks`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "guideway install takes at most one client (got %d arguments)", len(args)).
@@ -75,6 +81,7 @@ value of the variable, in a file that only you can read.`,
 	f.BoolVar(&o.DryRun, "dry-run", false, "show the change as a diff without writing it")
 	f.BoolVar(&o.Undo, "undo", false, "remove the entry, or restore the entry that it replaced")
 	f.BoolVar(&o.Force, "force", false, "replace or remove an entry of the same name that starts another program")
+	f.BoolVar(&o.Hooks, "hooks", false, "configure the hooks of the client, which keep the agent on its run, instead of the server")
 	app.AddJSONFlag(cmd, &o.JSON)
 	app.AddChoiceFlag(cmd, &o.Scope, "scope", string(install.ScopeUser), app.ToStrings(install.ScopeUser, install.ScopeProject), "configuration to change: user or project")
 	f.StringVar(&o.Name, "name", install.DefaultName, "name of the entry")
@@ -109,13 +116,18 @@ func (o *InstallOptions) checkOptions() error {
 		for _, f := range []struct {
 			set  bool
 			name string
-		}{{o.DryRun, "--dry-run"}, {o.Undo, "--undo"}, {o.Force, "--force"}, {len(o.Env) > 0, "--env"}, {o.URL != "", "--url"}, {o.TokenEnv != "", "--token-env"}} {
+		}{
+			{o.Hooks, "--hooks"}, {o.DryRun, "--dry-run"}, {o.Undo, "--undo"}, {o.Force, "--force"}, {len(o.Env) > 0, "--env"}, {o.URL != "", "--url"}, {o.TokenEnv != "", "--token-env"},
+		} {
 			if f.set {
 				return guideway.Errorf(guideway.CodeInvalid, "%s requires a client", f.name).
-					WithFix("guideway install %s %s", install.Clients()[0].ID, flagForm(f.name))
+					WithFix("guideway install %s %s", install.HookClients()[0].ID, flagForm(f.name))
 			}
 		}
 		return nil
+	}
+	if o.Hooks {
+		return o.checkHooks()
 	}
 	if _, err := installEnv(o.Env); err != nil {
 		return err
@@ -186,6 +198,9 @@ func (o *InstallOptions) Request() (install.Request, error) {
 }
 
 func RunInstall(ctx context.Context, o *InstallOptions) error {
+	if o.Hooks {
+		return runInstallHooks(ctx, o)
+	}
 	req, err := o.Request()
 	if o.Client == "" {
 		return listInstall(ctx, o, req) // listing does not need the binary

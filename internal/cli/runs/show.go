@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/clienthook"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/evidence"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -105,6 +106,9 @@ func (o *RunsShowOptions) writeText(k *runReplay) {
 	line("changed", app.FormatTime(r.Updated)+" ("+host.FormatAge(r.Updated)+")")
 	if r.Parent != "" {
 		line("forked", fmt.Sprintf("from %s, after event %d", r.Parent, r.ParentSeq))
+	}
+	if c, unwatched := clienthook.UnwatchedClient(r.Client, k.details.Hooked); unwatched {
+		line("unwatched", fmt.Sprintf("no hook of %s has reported (guideway install %s --hooks)", c.Title, c.ID))
 	}
 	line("definition", r.Hash)
 	line("from", k.sourceText())
@@ -257,8 +261,8 @@ func (k *runReplay) eventLine(e run.Event) (mark, text string, more []string) {
 		var confirmed run.AbortConfirmed
 		_ = json.Unmarshal(e.Data, &confirmed)
 		return walk.MarkEnd, strings.TrimSuffix("aborted by a person, too: "+app.OneLine(confirmed.Reason), ": "), nil
-	case run.KindCheckRun:
-		return checkLine(e)
+	case run.KindHooked, run.KindStopped, run.KindCheckRun:
+		return reportLine(e)
 	case run.KindMarked:
 		var marked run.Marked
 		_ = json.Unmarshal(e.Data, &marked)
@@ -285,6 +289,20 @@ func (k *runReplay) eventLine(e run.Event) (mark, text string, more []string) {
 	}
 	mark, text = hiddenEventText(fact)
 	return mark, text, more
+}
+
+// reportLine returns the line of a report of a check or of a client's hook.
+func reportLine(e run.Event) (mark, text string, more []string) {
+	if e.Kind == run.KindCheckRun {
+		return checkLine(e)
+	}
+	var report run.HookReport
+	_ = json.Unmarshal(e.Data, &report) // an event that cannot be decoded has no text
+	if e.Kind == run.KindHooked {
+		return walk.MarkChecked, "the hooks of " + app.OneLine(report.Client) + " report", nil
+	}
+	return walk.MarkRefused, fmt.Sprintf("%s: %s stopped after %s", app.OneLine(report.Step), app.OneLine(report.Client),
+		app.Plural(report.Refusals, "refused stop", "refused stops")), nil
 }
 
 // checkLine returns the line of a check that the server executed, with what a person needs to

@@ -2148,6 +2148,11 @@ export interface components {
             handle?: string;
             position: components["schemas"]["Position"];
             submission?: components["schemas"]["Submission"];
+            /**
+             * @description The client that started the run, as `guideway install` names it, if it has hooks and none of them has reported for the run.
+             * @example claude-code
+             */
+            unwatched?: string;
             variables: {
                 [key: string]: unknown;
             };
@@ -2209,6 +2214,8 @@ export interface components {
              * @example form_unanswered
              * @example abort_confirmed
              * @example check_run
+             * @example client_hooked
+             * @example client_stopped
              * @example phase_entered
              * @example phase_exited
              * @example phase_skipped

@@ -38,6 +38,7 @@ export function RunPage({ id }: { id: string }) {
           <p className="quiet">
             <Status word={record.status} /> · <Link href={`/workflows/${encodeURIComponent(record.workflowId)}`}>{record.workflowName}</Link> {record.version}
             {" · "}<Proved run={record} /> · changed <When at={record.updatedAt} />
+            {run.data.unwatched === undefined ? null : <> · <span title={`No hook of the client has reported for this run. Install the hooks with: guideway install ${run.data.unwatched} --hooks`}>unwatched</span></>}
           </p>
           <p className="mono quiet">{record.runId}{record.parent === undefined ? null : <> · forked from <Link href={`/runs/${record.parent}`}>{record.parent}</Link>{record.parentSeq === undefined ? "" : ` at event ${record.parentSeq}`}</>}</p>
         </div>

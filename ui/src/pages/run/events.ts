@@ -15,7 +15,7 @@ export interface Told {
 const kinds: Record<string, StatusWord> = {
   step_completed: "done", run_completed: "done", loop_ended: "done", loop_completed: "done", phase_exited: "done",
   step_skipped: "skipped", phase_skipped: "skipped", decision_passed: "skipped",
-  command_refused: "refused", gate_declined: "refused", run_aborted: "failed",
+  command_refused: "refused", gate_declined: "refused", client_stopped: "refused", run_aborted: "failed",
   form_unanswered: "waiting", gate_opened: "waiting", checkpoint_reached: "waiting", decision_offered: "waiting",
 };
 

@@ -1,0 +1,117 @@
+// Package clienthook implements the command that clients start for their hooks.
+package clienthook
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/clienthook"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/spf13/cobra"
+)
+
+// Timeout bounds an answer. A store that is locked for longer is reported as an error.
+const Timeout = 1500 * time.Millisecond
+
+// Options is the command line of guideway client-hook.
+type Options struct {
+	App           *app.App
+	Client, Event string
+	// Timeout replaces the time limit of an answer in tests.
+	Timeout time.Duration
+}
+
+// NewClientHookCmd returns the command that answers an event of a client.
+func NewClientHookCmd(a *app.App) *cobra.Command {
+	o := &Options{App: a, Timeout: Timeout}
+	cmd := &cobra.Command{
+		Use:   "client-hook CLIENT EVENT",
+		Short: "Answer an event of a client's hook",
+		Long: `Read an event of a client's hook as JSON on standard input, and answer it in the form
+of the client. "guideway install CLIENT --hooks" configures the client to start this
+command; docs/client-hooks.md describes the events and the answers.
+
+A session that has started or continued a run is bound to it: stopping is refused while
+the run is open and waits for no person, at most three times in a row; the tools of the
+current step restrict the client's own tools; the position is restated after the context
+was compacted. A session without a run is never affected.
+
+The exit code is 0 also if an event cannot be checked. Such an event is allowed, or denied
+with the setting clientHooks.onError, and reported on standard error.`,
+		Example: `  echo '{"session_id":"s1"}' | guideway client-hook claude-code Stop`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := app.ExactArgs(2, "a client and an event", "guideway client-hook claude-code Stop < event.json")(cmd, args); err != nil {
+				return err
+			}
+			o.Client, o.Event = args[0], args[1]
+			return Run(cmd.Context(), o)
+		},
+	}
+	// A usage error has the exit code 1, because a client blocks an event if it is 2.
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return guideway.Errorf(guideway.CodeInvalid, "%w", err).WithFix("%s --help", cmd.CommandPath())
+	})
+	return cmd
+}
+
+// Run answers an event.
+func Run(ctx context.Context, o *Options) error {
+	client, err := clienthook.FindClient(o.Client)
+	if err != nil {
+		return err
+	}
+	host := o.App.Host
+	out := answer(ctx, o, client)
+	if _, err := host.Err.Write(out.Err); err != nil {
+		return err
+	}
+	_, err = host.Out.Write(out.Out)
+	return err
+}
+
+func answer(ctx context.Context, o *Options, client clienthook.Client) clienthook.Output {
+	cfg, person, err := o.App.LoadUser()
+	if err != nil {
+		return client.AllowUnread(err)
+	}
+	now := o.App.Host.Now
+	if now == nil {
+		now = time.Now
+	}
+	store := o.App.NewStore(cfg, nil)
+	defer store.Close()
+	h := &clienthook.Handler{
+		Client:    client,
+		Sessions:  &clienthook.Sessions{Dir: filepath.Join(cfg.DataDir, "client-sessions"), Now: now},
+		Deny:      cfg.ClientHooks.OnError == config.HookDeny,
+		StoreName: storeName(cfg),
+		Timeout:   o.Timeout,
+		Open: func(ctx context.Context) (clienthook.Runs, error) {
+			if !app.HasStore(cfg) {
+				return nil, guideway.Errorf(guideway.CodeUnavailable, "there is no store in %s", cfg.DataDir).
+					WithFix("guideway install %s --hooks --env GUIDEWAY_DATA_DIR=DIR, with the data directory of the server", client.ID)
+			}
+			service, err := store.NewRuns(nil)
+			if err != nil {
+				return nil, err
+			}
+			if _, err := store.Open(ctx); err != nil {
+				return nil, err
+			}
+			return &runs{service: service, caller: run.Caller{Principal: person, Via: run.ViaAgent}}, nil
+		},
+	}
+	return h.Answer(ctx, o.Event, o.App.Host.In)
+}
+
+// storeName returns the store for reports, without its password.
+func storeName(cfg *config.Config) string {
+	if cfg.UsesPostgres() {
+		return "the store " + cfg.RedactedStore()
+	}
+	return "the store of " + cfg.DataDir
+}

@@ -1,0 +1,371 @@
+package install
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+)
+
+// HookClient is a client whose hooks Guideway answers, and the location of their
+// configuration. Package clienthook has the contracts.
+type HookClient struct {
+	// ID is the name on the command line, Title the name for people.
+	ID, Title string
+	// Project is the path of the file in a project, with slashes.
+	Project string
+	// Next is the action after which the client uses the hooks.
+	Next string
+
+	user   func(Env) string
+	events []hookEvent
+	// element returns the element that starts the command of a client at an event.
+	element func(client string, event hookEvent, c HookCommand, goos string) any
+	// versioned reports that the file has the member "version": 1.
+	versioned bool
+}
+
+// hookEvent is an event of a client.
+type hookEvent struct {
+	name string
+	// matcher selects tools by their names. It is empty for all tools.
+	matcher string
+}
+
+// HookCommand is the command that a client starts for its hooks.
+type HookCommand struct {
+	// Program is the absolute path of the program.
+	Program string
+	// Flags follow the client and the event.
+	Flags []string
+}
+
+// runTools matches the calls that bind a session to a run, in the form of Claude Code.
+const runTools = "mcp__.*__workflow_(start|continue|fork)"
+
+// hookSeconds is the time limit of a hook in the configuration. Guideway itself answers
+// within two seconds, with an error if it must.
+const hookSeconds = 10
+
+// HookClients returns the clients with hooks in the order of lists.
+func HookClients() []HookClient {
+	tools := func(before, after, matcher string, others ...string) []hookEvent {
+		events := []hookEvent{{before, ""}, {after, matcher}}
+		for _, name := range others {
+			events = append(events, hookEvent{name, ""})
+		}
+		return events
+	}
+	return []HookClient{
+		{
+			ID: "claude-code", Title: "Claude Code", Project: ".claude/settings.json", Next: "start a new session of Claude Code; /hooks lists the hooks",
+			events: tools("PreToolUse", "PostToolUse", runTools, "Stop", "SubagentStop", "SessionStart", "PreCompact"), element: groupElement(1),
+			user: func(e Env) string {
+				return e.joinPath(cmp.Or(e.lookupVariable("CLAUDE_CONFIG_DIR"), e.joinPath(e.Home, ".claude")), "settings.json")
+			},
+		},
+		{
+			ID: "codex", Title: "Codex", Project: ".codex/hooks.json", Next: "start a new session of Codex, then review and trust the hooks with /hooks; Codex ignores them until then",
+			events: tools("PreToolUse", "PostToolUse", runTools, "Stop", "SubagentStop", "SessionStart"), element: groupElement(1),
+			user: func(e Env) string {
+				return e.joinPath(cmp.Or(e.lookupVariable("CODEX_HOME"), e.joinPath(e.Home, ".codex")), "hooks.json")
+			},
+		},
+		{
+			ID: "cursor", Title: "Cursor", Project: ".cursor/hooks.json", Next: "restart Cursor; its settings list the hooks", versioned: true,
+			events: tools("preToolUse", "postToolUse", "", "beforeShellExecution", "beforeMCPExecution", "afterMCPExecution", "stop", "preCompact"),
+			element: func(client string, event hookEvent, c HookCommand, goos string) any {
+				return map[string]any{"command": c.shellText(client, event.name, goos), "timeout": hookSeconds}
+			},
+			user: func(e Env) string { return e.joinPath(e.Home, ".cursor", "hooks.json") },
+		},
+		{
+			ID: "gemini", Title: "Gemini CLI", Project: ".gemini/settings.json", Next: "start a new session of Gemini CLI; /hooks panel lists the hooks",
+			events: tools("BeforeTool", "AfterTool", "", "AfterAgent", "SessionStart", "PreCompress"), element: groupElement(1000),
+			user: func(e Env) string { return e.joinPath(e.Home, ".gemini", "settings.json") },
+		},
+		{
+			ID: "copilot", Title: "Copilot CLI", Project: ".github/hooks/guideway.json", Next: "start a new session of Copilot CLI", versioned: true,
+			events: tools("PreToolUse", "PostToolUse", "", "Stop", "SubagentStop", "SessionStart", "PreCompact"),
+			element: func(client string, event hookEvent, c HookCommand, _ string) any {
+				return map[string]any{"type": "command", "exec": c.Program, "args": c.args(client, event.name), "timeoutSec": hookSeconds}
+			},
+			user: func(e Env) string {
+				return e.joinPath(cmp.Or(e.lookupVariable("COPILOT_HOME"), e.joinPath(e.Home, ".copilot")), "hooks", "guideway.json")
+			},
+		},
+	}
+}
+
+// FindHookClient returns the client with hooks that a name or alias refers to.
+func FindHookClient(name string) (HookClient, error) {
+	id := plainName(name)
+	if c, err := Find(name); err == nil {
+		id = plainName(c.ID)
+	}
+	var known []string
+	for _, c := range HookClients() {
+		if id == plainName(c.ID) || id == plainName(c.Title) {
+			return c, nil
+		}
+		known = append(known, c.ID)
+	}
+	return HookClient{}, guideway.Errorf(guideway.CodeNotFound, "%q is not a client whose hooks Guideway answers (known: %s)", name, strings.Join(known, ", ")).
+		WithFix("guideway install %s --hooks", known[0])
+}
+
+// Events returns the names of the events that the client reports to Guideway.
+func (c HookClient) Events() []string {
+	var names []string
+	for _, e := range c.events {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// Locate returns the path of the configuration of the hooks.
+func (c HookClient) Locate(env Env, scope Scope) (string, error) {
+	if scope == ScopeProject {
+		return env.joinPath(append([]string{env.Dir}, strings.Split(c.Project, "/")...)...), nil
+	}
+	if env.Home == "" {
+		return "", guideway.Errorf(guideway.CodeInvalid, "the home directory is unknown (%s is not set)", env.homeVar()).WithFix("set %s", env.homeVar())
+	}
+	return c.user(env), nil
+}
+
+// groupElement returns the element of Claude Code, Codex and Gemini CLI: commands with the
+// tools that they are for. second is the length of a second in the unit of time limits.
+func groupElement(second int) func(string, hookEvent, HookCommand, string) any {
+	return func(client string, event hookEvent, c HookCommand, goos string) any {
+		group := map[string]any{"hooks": []any{map[string]any{
+			"type": "command", "command": c.shellText(client, event.name, goos), "timeout": hookSeconds * second,
+		}}}
+		if event.matcher != "" {
+			group["matcher"] = event.matcher
+		}
+		return group
+	}
+}
+
+// hookWord is the subcommand that identifies the hooks of Guideway.
+const hookWord = "client-hook"
+
+func (c HookCommand) args(client, event string) []string {
+	return append([]string{hookWord, client, event}, c.Flags...)
+}
+
+// shellText returns the command as a text for a shell.
+func (c HookCommand) shellText(client, event, goos string) string {
+	program := c.Program
+	if goos == "windows" {
+		program = strings.ReplaceAll(program, `\`, "/") // every shell on Windows takes slashes, and not every one backslashes
+	}
+	words := append([]string{program}, c.args(client, event)...)
+	for i, word := range words {
+		words[i] = quoteWord(word, goos)
+	}
+	return strings.Join(words, " ")
+}
+
+// quoteWord quotes a word for a shell if it has special characters.
+func quoteWord(word, goos string) string {
+	special := func(r rune) bool {
+		return !strings.ContainsRune("-_./:=@%+,", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}
+	switch {
+	case word != "" && !strings.ContainsFunc(word, special):
+		return word
+	case goos == "windows":
+		return `"` + word + `"`
+	default:
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+}
+
+// PlanHooks returns the change that adds the hooks to f, or updates them. It writes nothing.
+func PlanHooks(env Env, c HookClient, command HookCommand, f File) (Change, error) {
+	change := c.newChange(f)
+	found, err := c.hasHooks(f.Content)
+	if err == nil {
+		change.After, err = c.putHooks(f.Content, command, env.GOOS)
+	}
+	if err != nil {
+		return Change{}, c.editError(f.Path, err)
+	}
+	change.Action, change.Backup = ActionInstalled, f.Exists
+	if found {
+		change.Action = ActionUpdated
+	}
+	if f.Exists && bytes.Equal(change.After, f.Content) {
+		change.Action, change.Backup = ActionNone, false
+	}
+	return change, nil
+}
+
+// PlanHooksUndo returns the change that removes the hooks from f. If nothing else has changed
+// since they were added, the result is the earlier content, byte for byte.
+func PlanHooksUndo(env Env, c HookClient, command HookCommand, f File) (Change, error) {
+	change := c.newChange(f)
+	change.Action, change.After = ActionAbsent, f.Content
+	found, err := c.hasHooks(f.Content)
+	if err != nil {
+		return Change{}, c.editError(f.Path, err)
+	}
+	if !found {
+		return change, nil
+	}
+	change.Action = ActionRemoved
+	if n := len(f.Backups); n > 0 {
+		last := f.Backups[n-1]
+		made, err := c.putHooks(last.Content, command, env.GOOS)
+		if had, _ := c.hasHooks(last.Content); err == nil && !had && bytes.Equal(made, f.Content) {
+			change.After, change.Consumed = last.Content, []Backup{last}
+			return change, nil
+		}
+	}
+	if made, err := c.putHooks(nil, command, env.GOOS); err == nil && bytes.Equal(made, f.Content) {
+		change.After, change.Delete = nil, true // the file did not exist
+		return change, nil
+	}
+	change.Backup = true
+	if change.After, err = c.removeHooks(f.Content, true); err != nil {
+		return Change{}, c.editError(f.Path, err)
+	}
+	return change, nil
+}
+
+func (c HookClient) newChange(f File) Change {
+	return Change{Client: Client{ID: c.ID, Title: c.Title}, Path: f.Path, Before: f.Content, Existed: f.Exists}
+}
+
+func (c HookClient) editError(path string, err error) error {
+	return guideway.Errorf(guideway.CodeInvalid, "cannot edit %s (%w); the file is unchanged", path, err).
+		WithFix("fix the file, then run the same command again")
+}
+
+// hasHooks reports whether a file has hooks of Guideway.
+func (c HookClient) hasHooks(src []byte) (bool, error) {
+	without, err := c.removeHooks(src, false)
+	return !bytes.Equal(without, src), err
+}
+
+// putHooks returns a file with the hooks, which replace earlier ones of Guideway.
+func (c HookClient) putHooks(src []byte, command HookCommand, goos string) ([]byte, error) {
+	if same, err := c.hasExactly(src, command, goos); same || err != nil {
+		return src, err
+	}
+	out, err := c.removeHooks(src, false)
+	if c.versioned && err == nil {
+		var root map[string]any
+		if root, err = decodeJSONC(out); err == nil && root["version"] == nil {
+			out, err = SetMember(out, []string{"version"}, json.RawMessage("1"))
+		}
+	}
+	for _, event := range c.events {
+		if err != nil {
+			return nil, err
+		}
+		var element []byte
+		if element, err = jsontext.Marshal(c.element(c.ID, event, command, goos)); err == nil {
+			out, err = AddElement(out, []string{"hooks", event.name}, element)
+		}
+	}
+	return out, err
+}
+
+// hasExactly reports whether the hooks of Guideway in a file are those of the command.
+func (c HookClient) hasExactly(src []byte, command HookCommand, goos string) (bool, error) {
+	for _, event := range c.events {
+		want, err := jsontext.Marshal(c.element(c.ID, event, command, goos))
+		if err != nil {
+			return false, err
+		}
+		var ours []json.RawMessage
+		_, _, err = RemoveElements(src, []string{"hooks", event.name}, func(element json.RawMessage) bool {
+			if c.isOurs(element) {
+				ours = append(ours, bytes.Clone(element))
+				return true
+			}
+			return false
+		})
+		if err != nil || len(ours) != 1 || !equalJSON(ours[0], want) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// equalJSON reports whether two texts are the same JSON value.
+func equalJSON(a, b []byte) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && jsontext.Equal(x, y)
+}
+
+// removeHooks returns a file without the hooks of Guideway. If tidy is set, lists and objects
+// that are then empty are removed, too.
+func (c HookClient) removeHooks(src []byte, tidy bool) ([]byte, error) {
+	root, err := decodeJSONC(src)
+	if err != nil {
+		return nil, err
+	}
+	events, _ := root["hooks"].(map[string]any)
+	var names []string
+	for name := range events {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	left := len(events)
+	for _, name := range names {
+		list, isList := events[name].([]any)
+		if !isList {
+			continue
+		}
+		out, removed, err := RemoveElements(src, []string{"hooks", name}, c.isOurs)
+		if err != nil {
+			return nil, err
+		}
+		if tidy && removed > 0 && removed == len(list) {
+			left--
+			if out, _, err = RemoveMember(out, []string{"hooks", name}); err != nil {
+				return nil, err
+			}
+		}
+		src = out
+	}
+	if tidy && left == 0 && events != nil {
+		src, _, err = RemoveMember(src, []string{"hooks"})
+	}
+	return src, err
+}
+
+// isOurs reports whether an element starts only Guideway.
+func (c HookClient) isOurs(element json.RawMessage) bool {
+	var e struct {
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+		Hooks   []struct {
+			Command string `json:"command"`
+		} `json:"hooks"`
+	}
+	if json.Unmarshal(element, &e) != nil {
+		return false
+	}
+	if len(e.Args) > 1 {
+		return e.Args[0] == hookWord && e.Args[1] == c.ID
+	}
+	commands := []string{e.Command}
+	if len(e.Hooks) > 0 {
+		commands = nil
+		for _, hook := range e.Hooks {
+			commands = append(commands, hook.Command)
+		}
+	}
+	return !slices.ContainsFunc(commands, func(command string) bool {
+		return !strings.Contains(command, " "+hookWord+" "+c.ID+" ")
+	})
+}
