@@ -169,7 +169,7 @@ func (p plan) measureRuns(ctx context.Context, w *workplace, ours *target, rec r
 	f := latencyFigure(walls)
 	f.CPU = new(latencyFigure(cpus).Value)
 	rec(rowStartRun, f)
-	return nil
+	return p.measureHooks(ctx, t, long, rec)
 }
 
 // measureContinues is the part of measureRuns without the start of a process. It returns

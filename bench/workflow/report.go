@@ -33,6 +33,10 @@ const (
 	rowCrowd
 	rowContinued
 	rowStartRun
+	rowHook
+	rowHookLong
+	rowHookFree
+	rowVersion
 	rowBinary
 )
 
@@ -116,6 +120,10 @@ func newReport(m measure.Machine, referenceRan bool) *report {
 		rowCrowd:        {What: "  4 processes x 8 clients on one journal, p99", Unit: "ms", Budget: 60},
 		rowContinued:    {What: "  memory, after 6,000 durable steps", Unit: "MB", Budget: 50},
 		rowStartRun:     {What: "start to first answer about that run", Unit: "ms"},
+		rowHook:         {What: "client hook before a tool, process start included, at step 10", Unit: "ms", Budget: 60},
+		rowHookLong:     {What: "  at step 5,000 of one run", Unit: "ms"},
+		rowHookFree:     {What: "  in a session without a run", Unit: "ms"},
+		rowVersion:      {What: "  the program without work (guideway version)", Unit: "ms"},
 		rowBinary:       {What: "size of the program", Unit: "MB"},
 	}}
 }
