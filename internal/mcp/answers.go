@@ -55,7 +55,7 @@ func knownClients() []knownClient {
 		{name: "gemini-cli-mcp-client"},
 		{name: "qwen-cli-mcp-client*"},
 		{name: "opencode"},
-		{name: "@cline/core"},
+		{name: "@cline/core", ignoresInstructions: true},
 		{name: "Cline"},
 		{name: "continue-cli-client", ignoresInstructions: true},
 		{name: "continue-client", ignoresInstructions: true},

@@ -22,7 +22,7 @@ func textClients() []string {
 
 // ignoresInstructions reports whether the model of a client does not see the instructions.
 func ignoresInstructions(name string) bool {
-	return name == "copilot-cli" || strings.HasPrefix(name, "continue-")
+	return name == "copilot-cli" || name == "@cline/core" || strings.HasPrefix(name, "continue-")
 }
 
 func callResult(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]any) *mcp.CallToolResult {
