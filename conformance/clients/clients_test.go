@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/guideway-dev/guideway/internal/install"
 )
 
 // modulesVariable is the directory of the installed npm packages. The tests of the
@@ -48,17 +46,10 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// install configures the client with guideway install, or with its entry if guideway
-// install does not know it.
+// install configures the client with guideway install.
 func (r *rig) install() {
 	r.Helper()
-	if _, err := install.Find(r.client.name); err == nil {
-		r.runCommand(r.guideway, "install", r.client.name)
-		return
-	}
-	for name, text := range r.client.entry {
-		r.write(name, text)
-	}
+	r.runCommand(r.guideway, "install", r.client.name)
 }
 
 // Each client lists the workflows, starts a run, hands in an output that is refused and
@@ -98,12 +89,19 @@ func TestRunInClients(t *testing.T) {
 				}
 			}
 		}
-		r.printBytes("list", "start", "refusal", "step", "gate", "end")
+		if r.model.instructed == r.client.ignores {
+			r.Errorf("the model receives the instructions: %t", r.model.instructed)
+		}
+		r.checkBytes("start", "refusal", "step", "gate", "end")
 	})
 }
 
-// printBytes prints the number of bytes that the model received at each step.
-func (r *rig) printBytes(steps ...string) {
+// mostBytes is the size of the answers of a run in a client that adds nothing to them.
+const mostBytes = 1300
+
+// checkBytes checks and prints the number of bytes that the model received at these steps.
+func (r *rig) checkBytes(steps ...string) {
+	r.Helper()
 	sum := 0
 	var cells []string
 	for _, name := range steps {
@@ -111,5 +109,9 @@ func (r *rig) printBytes(steps ...string) {
 		sum += n
 		cells = append(cells, name+" "+strconv.Itoa(n))
 	}
-	r.Logf("%s: bytes to the model: %s, sum %d; %d searches for tools", r.client.name, strings.Join(cells, ", "), sum, r.model.searches)
+	r.Logf("%s: bytes to the model: list %d; %s, sum %d; %d searches for tools",
+		r.client.name, len(r.model.text("list")), strings.Join(cells, ", "), sum, r.model.searches)
+	if most := mostBytes + r.client.adds; sum > most {
+		r.Errorf("the model receives %d bytes in a run; at most %d are expected", sum, most)
+	}
 }

@@ -56,6 +56,8 @@ type model struct {
 	// searches counts the calls of the client's tool that searches for tools.
 	searches int
 	requests int
+	// instructed reports whether a request had the instructions of Guideway.
+	instructed bool
 	// offered are the names of the tools that the client offered, unknown are the paths of
 	// requests to no known API.
 	offered []string
@@ -167,6 +169,7 @@ func (m *model) answer(r request) reply {
 	for _, t := range r.tools {
 		m.offered = append(m.offered, t.name)
 	}
+	m.instructed = m.instructed || strings.Contains(r.body, "Guideway leads you")
 	m.receive(r)
 	if m.at >= len(m.script) {
 		return reply{number: m.requests, text: "The work is done."}

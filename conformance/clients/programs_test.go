@@ -2,6 +2,8 @@
 
 package clients
 
+import "fmt"
+
 // client is the program of a client.
 type client struct {
 	// name is the client's name for guideway install, module its npm package.
@@ -10,13 +12,20 @@ type client struct {
 	// of the model.
 	files map[string]string
 	env   []string
-	// entry is the configuration of Guideway, for a client that guideway install does not
-	// know. It replaces a file of files.
-	entry map[string]string
 	// command returns the program and its arguments.
 	command func(r *rig) []string
 	// shows is the part of a result that the model receives, if both are there.
 	shows half
+	// ignores reports that the client does not pass on the instructions of a server.
+	ignores bool
+	// adds is the number of bytes that the client adds to the answers of a run.
+	adds int
+	// reconnects reports whether the client starts a new session with a server over HTTP that
+	// was started again.
+	reconnects bool
+	// edit returns a tool of the client and the arguments that make it write a file. It is nil
+	// for a client without hooks.
+	edit func(file string) (tool, arguments string)
 	// contacts are the hosts that the program tries to reach in spite of its settings.
 	contacts []string
 }
@@ -37,16 +46,17 @@ const goal = "Follow the workflow upload."
 func programs() []*client {
 	return []*client{
 		{
-			name: "claude-code", module: "@anthropic-ai/claude-code", shows: showsStructure,
+			name: "claude-code", module: "@anthropic-ai/claude-code", shows: showsStructure, reconnects: true,
 			env: []string{
 				"ANTHROPIC_BASE_URL=$MODEL", "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
 			},
 			command: func(r *rig) []string {
-				return []string{r.native("@anthropic-ai/claude-code-", "claude"), "-p", goal, "--allowedTools", "mcp__guideway"}
+				return []string{r.native("@anthropic-ai/claude-code-", "claude"), "-p", goal, "--allowedTools", "mcp__guideway", "Write"}
 			},
+			edit: writeFile("Write", "file_path", "content"),
 		},
 		{
-			name: "codex", module: "@openai/codex", shows: showsStructure,
+			name: "codex", module: "@openai/codex", shows: showsStructure, adds: 200, reconnects: true,
 			files: map[string]string{".codex/config.toml": `model = "scripted"
 model_provider = "scripted"
 check_for_update_on_startup = false
@@ -62,71 +72,55 @@ env_key = "MODEL_KEY"
 `},
 			env: []string{"MODEL_KEY=none"},
 			command: func(r *rig) []string {
-				return []string{r.bin("codex"), "exec", goal}
+				return []string{r.bin("codex"), "exec", "--sandbox", "danger-full-access", "--dangerously-bypass-hook-trust", goal}
 			},
+			edit:     runShell("exec_command", "cmd"),
 			contacts: []string{"github.com", "api.github.com", "chatgpt.com"}, // lists of plugins and of models
 		},
 		{
-			name: "gemini", module: "@google/gemini-cli", shows: showsText,
+			name: "gemini", module: "@google/gemini-cli", shows: showsText, adds: 600,
 			files: map[string]string{".gemini/settings.json": `{
   "security": {"auth": {"selectedType": "gemini-api-key"}},
   "privacy": {"usageStatisticsEnabled": false},
   "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false}
 }
 `},
-			entry: map[string]string{".gemini/settings.json": `{
-  "security": {"auth": {"selectedType": "gemini-api-key"}},
-  "privacy": {"usageStatisticsEnabled": false},
-  "general": {"enableAutoUpdate": false, "enableAutoUpdateNotification": false},
-  "mcpServers": {"guideway": {"command": "$GUIDEWAY", "args": ["mcp"]}}
-}
-`},
 			env: []string{"GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=$MODEL"},
 			command: func(r *rig) []string {
 				return []string{r.bin("gemini"), "-p", goal, "-m", "gemini-2.5-pro", "--yolo", "--skip-trust"}
 			},
+			edit: writeFile("write_file", "file_path", "content"),
 		},
 		{
-			name: "copilot", module: "@github/copilot", shows: showsBoth,
-			entry: map[string]string{".copilot/mcp-config.json": `{"mcpServers": {"guideway": {"type": "local", "command": "$GUIDEWAY", "args": ["mcp"], "tools": ["*"]}}}
-`},
+			name: "copilot", module: "@github/copilot", shows: showsBoth, ignores: true, adds: 30, reconnects: true,
 			env: []string{
 				"COPILOT_PROVIDER_BASE_URL=$MODEL/v1", "COPILOT_PROVIDER_WIRE_API=responses", "COPILOT_MODEL=scripted",
 				"COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false",
 			},
 			command: func(r *rig) []string {
-				return []string{r.native("@github/copilot-", "copilot"), "-p", goal, "--allow-all-tools"}
+				return []string{r.native("@github/copilot-", "copilot"), "-p", goal, "--allow-all-tools", "--allow-all-paths"}
 			},
+			edit: runShell("bash", "command"),
 		},
 		{
-			name: "opencode", module: "opencode-ai", shows: showsText,
+			name: "opencode", module: "opencode-ai", shows: showsText, reconnects: true,
 			files: map[string]string{".config/opencode/opencode.json": openCodeSettings + "\n}\n"},
-			entry: map[string]string{".config/opencode/opencode.json": openCodeSettings + `,
-  "mcp": {"guideway": {"type": "local", "command": ["$GUIDEWAY", "mcp"], "enabled": true}}
-}
-`},
-			env: []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
+			env:   []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
 			command: func(r *rig) []string {
 				return []string{r.native("opencode-", "bin", "opencode"), "run", "-m", "scripted/scripted", goal}
 			},
 			contacts: []string{"registry.npmjs.org"}, // a package for plugins
 		},
 		{
-			name: "qwen", module: "@qwen-code/qwen-code", shows: showsBoth,
+			name: "qwen", module: "@qwen-code/qwen-code", shows: showsBoth, adds: 750,
 			files: map[string]string{".qwen/settings.json": qwenSettings + "\n}\n"},
-			entry: map[string]string{".qwen/settings.json": qwenSettings + `,
-  "mcpServers": {"guideway": {"command": "$GUIDEWAY", "args": ["mcp"]}}
-}
-`},
-			env: []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=$MODEL/v1", "OPENAI_MODEL=scripted"},
+			env:   []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=$MODEL/v1", "OPENAI_MODEL=scripted"},
 			command: func(r *rig) []string {
 				return []string{r.bin("qwen"), "--yolo", goal}
 			},
 		},
 		{
-			name: "cline", module: "cline", shows: showsBoth,
-			entry: map[string]string{".cline/data/settings/cline_mcp_settings.json": `{"mcpServers": {"guideway": {"transport": {"type": "stdio", "command": "$GUIDEWAY", "args": ["mcp"]}}}}
-`},
+			name: "cline", module: "cline", shows: showsBoth, ignores: true, adds: 300,
 			files: map[string]string{".cline/data/settings/providers.json": `{
   "version": 1,
   "lastUsedProvider": "openai-compatible",
@@ -146,14 +140,9 @@ env_key = "MODEL_KEY"
 			contacts: []string{"data.cline.bot", "otel.cline.bot"}, // telemetry
 		},
 		{
-			name: "continue", module: "@continuedev/cli", shows: showsText,
+			name: "continue", module: "@continuedev/cli", shows: showsText, ignores: true, adds: 250,
 			files: map[string]string{".continue/config.yaml": continueSettings},
-			entry: map[string]string{".continue/config.yaml": continueSettings + `mcpServers:
-  - name: guideway
-    command: $GUIDEWAY
-    args: ["mcp"]
-`},
-			env: []string{"CONTINUE_TELEMETRY_ENABLED=0"},
+			env:   []string{"CONTINUE_TELEMETRY_ENABLED=0"},
 			command: func(r *rig) []string {
 				return []string{r.bin("cn"), "--config", r.home + "/.continue/config.yaml", "--auto", "-p", goal}
 			},
@@ -190,3 +179,19 @@ models:
     roles: [chat]
     capabilities: [tool_use]
 `
+
+// writeFile returns the arguments of a tool that writes a file, whose members have these
+// names.
+func writeFile(tool, path, content string) func(file string) (string, string) {
+	return func(file string) (string, string) {
+		return tool, fmt.Sprintf(`{%q: %q, %q: "words\n"}`, path, file, content)
+	}
+}
+
+// runShell returns the arguments of a tool that executes a command, whose member has this
+// name.
+func runShell(tool, command string) func(file string) (string, string) {
+	return func(file string) (string, string) {
+		return tool, fmt.Sprintf(`{%q: "echo words > '%s'", "description": "write a file"}`, command, file)
+	}
+}

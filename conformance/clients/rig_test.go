@@ -69,6 +69,8 @@ type rig struct {
 	guideway      string
 	home, project string
 	model         *model
+	// env are further variables of the client.
+	env []string
 	// proxy is the address of a proxy that refuses all connections. contacts are the hosts
 	// that the client tried to reach.
 	proxy    string
@@ -148,6 +150,7 @@ func (r *rig) environ() []string {
 		"NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost",
 		"LANG=C.UTF-8", "TERM=dumb", "NO_COLOR=1", "DO_NOT_TRACK=1", "NO_UPDATE_NOTIFIER=1", "CI=1", "USER=tester",
 	}
+	env = append(env, r.env...)
 	for _, line := range r.client.env {
 		env = append(env, strings.ReplaceAll(line, "$MODEL", r.model.url))
 	}

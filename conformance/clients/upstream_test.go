@@ -30,11 +30,8 @@ func serveUpstream(name string) error {
 	server := mcp.NewServer(&mcp.Implementation{Name: name, Version: "1.0.0"}, nil)
 	schema := json.RawMessage(`{"type":"object","properties":{"q":{"type":"string"}}}`)
 	add := func(tool string, result *mcp.CallToolResult) {
-		server.AddTool(&mcp.Tool{
-			Name: tool, Description: "Tool of " + name, InputSchema: schema,
-			// Codex calls only tools that change nothing without a person.
-			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true},
-		}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return result, nil })
+		server.AddTool(&mcp.Tool{Name: tool, Description: "Tool of " + name, InputSchema: schema},
+			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return result, nil })
 	}
 	add("probe", &mcp.CallToolResult{
 		Content:           []mcp.Content{&mcp.TextContent{Text: textHalf}},
@@ -52,11 +49,15 @@ func TestGatewayInClients(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		upstreams := map[string]any{}
+		upstreams := object{}
 		for _, name := range []string{"alpha", "beta"} {
-			upstreams[name] = map[string]any{"command": server, "env": map[string]string{upstreamVariable: name}}
+			upstreams[name] = object{
+				"command": server, "env": object{upstreamVariable: name},
+				// Without a person, Codex calls only tools that are known to change nothing.
+				"tools": object{"probe": object{"readOnly": true}, longName: object{"readOnly": true}},
+			}
 		}
-		settings, err := json.Marshal(map[string]any{"toolsets": []string{"gateway", "runs", "steps"}, "upstreams": upstreams})
+		settings, err := json.Marshal(object{"toolsets": []string{"gateway", "runs", "steps"}, "upstreams": upstreams})
 		if err != nil {
 			r.Fatal(err)
 		}
