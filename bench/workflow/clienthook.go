@@ -54,7 +54,7 @@ func (p plan) measureHooks(ctx context.Context, t *target, long *durableWalk, re
 	return nil
 }
 
-// runProcess runs the program until it ends. What it reports is an error, because a hook
+// runProcess runs the program until it ends. A report on the error output is an error, because a hook
 // reports an event that it could not check.
 func runProcess(ctx context.Context, t *target, in string, args ...string) (wall, cpu time.Duration, err error) {
 	var reports strings.Builder

@@ -32,7 +32,7 @@ func restated(t interface {
 }
 
 // TestRestatedPositionIsBounded checks that the position, the criteria and the last steps
-// have at most 1,500 tokens by the exact count, whatever their text, and that the handle is
+// have at most 1,500 tokens by the exact count, for texts of any kind, and that the handle is
 // never cut off.
 func TestRestatedPositionIsBounded(t *testing.T) {
 	t.Parallel()

@@ -149,7 +149,7 @@ func (s *Sessions) writeError(err error) error {
 }
 
 // prune removes the files that have not changed for a long time, and the oldest if there
-// are too many. What cannot be removed is removed later.
+// are too many. It ignores errors, and the next call tries again.
 func (s *Sessions) prune() {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {
