@@ -62,3 +62,39 @@ func TestEntriesWithin(t *testing.T) {
 		}
 	}
 }
+
+// TestToolPolicy checks the policy of all calls: names and objects are loaded, and an invalid
+// rule is an error, because a rule that is ignored would let calls pass.
+func TestToolPolicy(t *testing.T) {
+	t.Parallel()
+	load := func(tools string) (*config.Config, error) {
+		return config.Load(config.Options{File: writeConfig(t, `{"gateway": {"tools": `+tools+`}}`), Getenv: environment(), GOOS: "linux", Dir: "/"})
+	}
+	c, err := load(`{"allow": [], "hold": ["git__push", {"tool": "*", "annotations": {"destructive": true}, "arguments": {"path": "/etc/*"}}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &config.ToolPolicy{Allow: []config.ToolRule{}, Hold: []config.ToolRule{
+		{Tool: "git__push"}, {Tool: "*", Annotations: map[string]bool{"destructive": true}, Arguments: map[string]string{"path": "/etc/*"}},
+	}}
+	if diff := cmp.Diff(want, c.Gateway.Tools); diff != "" {
+		t.Error(diff)
+	}
+	for tools, want := range map[string]string{
+		`["git__push"]`:            `"gateway.tools" is a list; write an object, such as`,
+		`{"held": []}`:             `"gateway.tools.held" is not a setting; use one of: allow, deny, hold`,
+		`{"hold": "git__push"}`:    `"gateway.tools.hold" is a string; write a list, such as`,
+		`{"hold": [], "hold": []}`: `"gateway.tools.hold" is set twice`,
+		`{"deny": [""]}`:           `rule 1 of "gateway.tools.deny" names no tool; write the name of a tool`,
+		`{"hold": ["a", {}]}`:      `rule 2 of "gateway.tools.hold" names no tool`,
+		`{"allow": [1]}`:           `rule 1 of "gateway.tools.allow" is a number`,
+		`{"hold": [null]}`:         `rule 1 of "gateway.tools.hold" names no tool`,
+		`{"hold": [{"tol": "a"}]}`: `"tol" of rule 1 of "gateway.tools.hold" is not a setting; did you mean "tool"?`,
+		`{"hold": [{"tool": "a", "annotations": {"readOnlyHint": true}}]}`: `rule 1 of "gateway.tools.hold" has the unknown annotation "readOnlyHint"; use one of: readOnly,`,
+		`{"hold": [{"tool": "a", "arguments": {"n": 1}}]}`:                 `"arguments" of rule 1 of "gateway.tools.hold" is a number`,
+	} {
+		if _, err := load(tools); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q in it", tools, err, want)
+		}
+	}
+}

@@ -253,6 +253,9 @@ func (f *fileReader) readMember(prefix, key, pointer string, keyAt, valueAt int)
 	case "sources":
 		f.readSources(valueAt)
 		return
+	case "gateway.tools":
+		f.readTools(valueAt)
+		return
 	}
 	if prefix == "" && f.isGroup(key) {
 		if f.data[valueAt] != '{' {

@@ -134,7 +134,7 @@ func (l *loader) applyDefaults() {
 	c.Store = StoreSQLite
 	c.Gates = Gates{Approval: ApprovalAgent}
 	c.ClientHooks = ClientHooks{OnError: HookAllow}
-	c.Gateway = Gateway{Exposure: ExposureAll, Health: 30 * time.Second}
+	c.Gateway = Gateway{Exposure: ExposureAll, Health: 30 * time.Second, QuestionTime: 24 * time.Hour, ApprovalTime: 10 * time.Minute}
 	c.Journal.HeadsDir = joinPath(l.goos, c.Dirs.State, "heads")
 	c.Context, c.Checkpoints = contextDefaults(), checkpointDefaults()
 	c.Requests = requestDefaults()

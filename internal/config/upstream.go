@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -22,6 +23,104 @@ type Gateway struct {
 	// Health is how often running upstreams are pinged and failed ones retried. Zero means
 	// never.
 	Health time.Duration
+	// Tools restricts all calls of clients; nil means not at all.
+	Tools *ToolPolicy
+	// QuestionTime is how long a held call waits for a person, and ApprovalTime how long its
+	// approval can be used.
+	QuestionTime, ApprovalTime time.Duration
+}
+
+// ToolPolicy restricts the calls of tools.
+type ToolPolicy struct {
+	// Allow lists the allowed calls. All are allowed if it is nil, and none if it is empty.
+	Allow []ToolRule `json:"allow,omitzero"`
+	// Deny lists calls that are refused, and Hold calls that wait for the approval of a person.
+	Deny []ToolRule `json:"deny,omitempty"`
+	Hold []ToolRule `json:"hold,omitempty"`
+}
+
+// ToolRule describes calls of tools. A call matches if it matches every member that is set.
+type ToolRule struct {
+	// Tool is the name by which clients call the tool; * in it matches any text.
+	Tool string `json:"tool"`
+	// Annotations are hints of the tool: readOnly, destructive, idempotent, openWorld.
+	Annotations map[string]bool `json:"annotations,omitempty"`
+	// Arguments are patterns of arguments, by name or JSON pointer.
+	Arguments map[string]string `json:"arguments,omitempty"`
+}
+
+// hints are the names of annotations in rules.
+func hints() []string { return []string{"readOnly", "destructive", "idempotent", "openWorld"} }
+
+// readTools reads the policy at an offset.
+func (f *fileReader) readTools(at int) {
+	if f.data[at] != '{' {
+		f.reportError(f.diagnosticAt("config-type", at, "/gateway/tools"), newError(`write an object, such as {"hold": ["github__merge_*"]}`, "\"gateway.tools\" is %s", kindOf(f.skipValue())))
+		return
+	}
+	p := &ToolPolicy{}
+	f.config.Gateway.Tools = p
+	lists := map[string]*[]ToolRule{"allow": &p.Allow, "deny": &p.Deny, "hold": &p.Hold}
+	f.nextToken()
+	for f.dec.More() {
+		keyAt := f.nextOffset()
+		key, _ := f.nextToken().(string)
+		valueAt, pointer := f.nextOffset(), "/gateway/tools/"+escapePointer(key)
+		switch list := lists[key]; {
+		case list == nil:
+			f.skipValue()
+			f.reportError(f.diagnosticAt("config-unknown-key", keyAt, pointer), newError("use one of: allow, deny, hold", "%q is not a setting", "gateway.tools."+key))
+		case *list != nil:
+			f.skipValue()
+			f.reportError(f.diagnosticAt("config-duplicate", keyAt, pointer), newError("remove one of the two entries", "%q is set twice", "gateway.tools."+key))
+		default:
+			*list = f.readToolRules(valueAt, pointer, "gateway.tools."+key)
+		}
+	}
+	f.nextToken()
+}
+
+// readToolRules reads the list of rules at an offset. Each is the name of a tool or an
+// object.
+func (f *fileReader) readToolRules(at int, pointer, name string) []ToolRule {
+	if f.data[at] != '[' {
+		f.reportError(f.diagnosticAt("config-type", at, pointer),
+			newError(`write a list, such as ["github__merge_*", {"tool": "*", "annotations": {"destructive": true}}]`, "%q is %s", name, kindOf(f.skipValue())))
+		return nil
+	}
+	rules := []ToolRule{}
+	f.nextToken()
+	for i := 0; f.dec.More(); i++ {
+		valueAt := f.nextOffset()
+		var text json.RawMessage
+		_ = f.dec.Decode(&text)
+		rule, offset, invalid := readToolRule(text, fmt.Sprintf("rule %d of %q", i+1, name))
+		if invalid != nil {
+			f.reportError(f.diagnosticAt("config-type", valueAt+offset, fmt.Sprintf("%s/%d", pointer, i)), invalid)
+			continue
+		}
+		rules = append(rules, rule)
+	}
+	f.nextToken()
+	return rules
+}
+
+// readToolRule reads one rule. of is its description in messages.
+func readToolRule(text []byte, of string) (rule ToolRule, offset int, invalid *settingError) {
+	if json.Unmarshal(text, &rule.Tool) != nil {
+		if offset, invalid = decodeEntry(text, &rule, of); invalid != nil {
+			return rule, offset, invalid
+		}
+	}
+	if rule.Tool == "" {
+		return rule, 0, newError(`write the name of a tool, such as "github__merge_*"`, "%s names no tool", of)
+	}
+	for name := range rule.Annotations {
+		if !slices.Contains(hints(), name) {
+			return rule, 0, newError("use one of: "+strings.Join(hints(), ", "), "%s has the unknown annotation %q", of, name)
+		}
+	}
+	return rule, 0, nil
 }
 
 // The ways in which upstream tools are exposed.
@@ -204,5 +303,19 @@ func gatewaySettings() []Setting {
 			},
 			field: func(c *Config) any { return &c.Gateway.Health },
 		},
+		{
+			Name: "gateway.questionTime", Kind: KindDuration, Flag: "gateway-question-time", Env: "GUIDEWAY_GATEWAY_QUESTION_TIME",
+			Usage: "How long a held call waits for a person, such as \"24h\", at least 1m.",
+			most:  int64(30 * 24 * time.Hour), raise: atLeastMinute,
+			field: func(c *Config) any { return &c.Gateway.QuestionTime },
+		},
+		{
+			Name: "gateway.approvalTime", Kind: KindDuration, Flag: "gateway-approval-time", Env: "GUIDEWAY_GATEWAY_APPROVAL_TIME",
+			Usage: "How long the approval of a held call can be used, such as \"10m\", at least 1m.",
+			raise: atLeastMinute,
+			field: func(c *Config) any { return &c.Gateway.ApprovalTime },
+		},
 	}
 }
+
+func atLeastMinute(d time.Duration) time.Duration { return max(d, time.Minute) }

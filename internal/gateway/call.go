@@ -34,6 +34,8 @@ type Request struct {
 	// runs; nil means the latter.
 	Scopes []toolpolicy.Scope
 
+	// approved identifies the binding of a held call that is sent; see checkHold.
+	approved string
 	// trace, if set, replaces the client's trace context.
 	trace Trace
 	// delivery, if set, records whether the call was sent and why it failed.
@@ -115,15 +117,16 @@ func approveFix(m *member) string {
 	return "ask the user to review the changes with: guideway upstream approve " + m.Name()
 }
 
-// sendTool sends a call to the tool to. called is the tool that the client named; to is the
-// same tool or a different tool of the same upstream.
+// sendTool sends a call to the tool to, unless it is held. called is the tool that the client
+// named; to is the same tool or a different tool of the same upstream.
 func (g *Gateway) sendTool(ctx context.Context, c *Client, called, to *tool, r Request) (json.RawMessage, error) {
 	hold, err := g.checkPolicy(to, r)
-	if err == nil && hold != "" {
-		err = guideway.Errorf(guideway.CodeRefused, "the call needs the approval of a person: %s", hold).WithFix("ask the user to make the call themselves")
-	}
 	if err != nil {
 		return nil, err
+	}
+	r, asks, err := g.checkHold(ctx, c, called, to, r, hold)
+	if asks != nil || err != nil {
+		return asks, err
 	}
 	return g.send(ctx, c, route{method: methodCall, member: to.member, original: to.original, shown: called.name, headers: to.headers}, r)
 }
@@ -133,6 +136,7 @@ func (g *Gateway) sendTool(ctx context.Context, c *Client, called, to *tool, r R
 func (g *Gateway) toolAnswer(c *Client, t *tool, result json.RawMessage, err error) (json.RawMessage, error) {
 	var failure *jsonrpc.Error
 	var denied *policyError
+	var held *heldError
 	switch {
 	case err == nil:
 		return result, nil
@@ -140,6 +144,8 @@ func (g *Gateway) toolAnswer(c *Client, t *tool, result json.RawMessage, err err
 		return nil, failure
 	case errors.As(err, &denied):
 		return c.finishResult(denied.result())
+	case errors.As(err, &held):
+		return c.finishResult(held.result())
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return nil, err
 	}
@@ -220,14 +226,14 @@ func (g *Gateway) send(ctx context.Context, c *Client, a route, r Request) (json
 	want, parked := g.sessionFor(c, a.member, modern)
 	if parked {
 		result, err := g.park(ctx, c, want, a, r)
-		if next := g.findReplacement(ctx, c, a, err); next != nil {
+		if next := g.findReplacement(ctx, c, a, r, err); next != nil {
 			a.member = next
 			return g.send(ctx, c, a, r)
 		}
 		return result, err
 	}
 	s, done, err := a.member.Session(ctx, want)
-	if next := g.findReplacement(ctx, c, a, err); next != nil {
+	if next := g.findReplacement(ctx, c, a, r, err); next != nil {
 		a.member = next
 		return g.send(ctx, c, a, r)
 	}
@@ -241,8 +247,9 @@ func (g *Gateway) send(ctx context.Context, c *Client, a route, r Request) (json
 // findReplacement returns the upstream that has replaced the closed upstream of a request:
 // after the lookup of the name, the upstream was restarted or its configuration changed. It
 // returns nil if err has a different reason, or if the client may not send the request to
-// the replacement: its tool or prompt may wait for approval.
-func (g *Gateway) findReplacement(ctx context.Context, c *Client, a route, err error) *member {
+// the replacement: its tool or prompt may wait for approval, and the approval of a held call
+// covers only an equal tool of an equal upstream.
+func (g *Gateway) findReplacement(ctx context.Context, c *Client, a route, r Request, err error) *member {
 	if !errors.Is(err, upstream.ErrClosed) {
 		return nil
 	}
@@ -252,7 +259,7 @@ func (g *Gateway) findReplacement(ctx context.Context, c *Client, a route, err e
 	}
 	s, may := g.readySurface(ctx, c), g.accessOf(ctx)
 	if a.method == methodCall {
-		if t := s.findOriginal(next, a.original); t == nil || t.blocked != "" || !may.allowsTool(t) {
+		if t := s.findOriginal(next, a.original); t == nil || t.blocked != "" || !may.allowsTool(t) || !g.covers(c, t, r) {
 			return nil
 		}
 		return next
@@ -369,7 +376,7 @@ func (g *Gateway) exchange(ctx context.Context, c *Client, s *upstream.Session, 
 			return nil, err
 		}
 		if c.Modern {
-			return c.inputResult(questions, g.sealer.sealState(state{User: c.stateOwner(), Tool: a.shown, Upstream: next}))
+			return c.inputResult(questions, g.sealer.sealState(state{User: c.stateOwner(), Tool: a.shown, Upstream: next, Approved: r.approved}))
 		}
 		if responses, err = g.askAll(ctx, c, questions); err != nil {
 			return nil, err

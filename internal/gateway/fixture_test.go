@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -138,6 +139,9 @@ type clientSetup struct {
 	// mute reports that the client declares no capabilities.
 	mute bool
 	url  bool
+	// name is the name of the client, "test" if empty, and elicit its answer to forms.
+	name   string
+	elicit func(*mcp.ElicitRequest) *mcp.ElicitResult
 }
 
 // connectClient connects a client of the SDK.
@@ -161,6 +165,9 @@ func (r *fixture) connectClient(t *testing.T, w clientSetup) *testClient {
 	if !w.mute {
 		opts.ElicitationHandler = func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			p.addEntry(&p.asked, req.Params.Message)
+			if w.elicit != nil {
+				return w.elicit(req), nil
+			}
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"ok": w.user + " says yes"}}, nil
 		}
 		if w.url {
@@ -169,7 +176,7 @@ func (r *fixture) connectClient(t *testing.T, w clientSetup) *testClient {
 	}
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
-	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
+	client := mcp.NewClient(&mcp.Implementation{Name: cmp.Or(w.name, "test"), Version: "1"}, opts)
 	var to mcp.Transport = &mcp.StreamableClientTransport{Endpoint: r.url, HTTPClient: &http.Client{Transport: asUser(base, w.user)}}
 	session, err := client.Connect(t.Context(), to, &mcp.ClientSessionOptions{ProtocolVersion: w.version})
 	if err != nil {

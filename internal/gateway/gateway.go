@@ -86,6 +86,13 @@ type Options struct {
 	// calls, nil if it restricts none.
 	Policies Policies
 	Tools    *toolpolicy.Policy
+	// Holds keeps the held calls; without it, these calls are refused. HoldTimes limit them.
+	Holds     Holds
+	HoldTimes HoldTimes
+	// Dashboard returns the URL of the dashboard, or "" if there is none. It may be nil.
+	Dashboard func(context.Context) string
+	// Now is the clock; time.Now if nil.
+	Now func() time.Time
 	// Observer observes every request; may be nil.
 	Observer Observer
 	// Key signs the request state that clients return. It is required, at least 32 bytes
@@ -102,6 +109,8 @@ type Gateway struct {
 	sealer  sealer
 	parking parking
 	limits  limits
+	// holdForms are the open forms about held calls.
+	holdForms holdForms
 	// fastCalls are the calls that bypass the SDK.
 	fastCalls fastCalls
 
@@ -116,6 +125,7 @@ type Gateway struct {
 	clientPerMinute atomic.Int64
 	lazy            atomic.Bool
 	tools           atomic.Pointer[toolpolicy.Policy]
+	holdTimes       atomic.Pointer[HoldTimes]
 
 	mu      sync.Mutex
 	members []*member
@@ -159,8 +169,12 @@ func New(opts Options) (*Gateway, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
 	g := &Gateway{
-		opts: opts, logger: opts.Logger, sealer: sealer{key: opts.Key, now: time.Now},
+		opts: opts, logger: opts.Logger, sealer: sealer{key: opts.Key, now: opts.Now},
+		holdForms:     holdForms{expiry: map[string]time.Time{}},
 		subscriptions: map[subscription]*following{}, hashed: map[*upstream.Catalog][]hashedEntry{},
 		parking:   parking{calls: map[string]*parkedCall{}},
 		limits:    limits{buckets: map[string]*bucket{}, answered: map[string]time.Time{}},
@@ -168,7 +182,7 @@ func New(opts Options) (*Gateway, error) {
 	}
 	g.life, g.end = context.WithCancel(context.Background())
 	if err := g.Configure(Settings{
-		Upstreams: opts.Upstreams, Lazy: opts.Lazy, Project: opts.Project, ClientPerMinute: opts.ClientPerMinute, Tools: opts.Tools,
+		Upstreams: opts.Upstreams, Lazy: opts.Lazy, Project: opts.Project, ClientPerMinute: opts.ClientPerMinute, Tools: opts.Tools, HoldTimes: opts.HoldTimes,
 	}); err != nil {
 		return nil, err
 	}
@@ -182,6 +196,7 @@ type Settings struct {
 	Project         string
 	ClientPerMinute int
 	Tools           *toolpolicy.Policy
+	HoldTimes       HoldTimes
 }
 
 // Configure applies new settings. If one upstream is invalid, nothing changes. An upstream
@@ -196,6 +211,7 @@ func (g *Gateway) Configure(s Settings) error {
 	g.lazy.Store(s.Lazy)
 	g.clientPerMinute.Store(int64(s.ClientPerMinute))
 	g.tools.Store(s.Tools)
+	g.holdTimes.Store(&s.HoldTimes)
 	g.mu.Lock()
 	if g.closed {
 		g.mu.Unlock()

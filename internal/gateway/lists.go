@@ -213,7 +213,7 @@ func (g *Gateway) sendCompletion(ctx context.Context, c *Client, a route, ref js
 	markSent(ctx)
 	want, _ := g.sessionFor(c, a.member, true)
 	session, done, err := a.member.Session(ctx, want)
-	if next := g.findReplacement(ctx, c, a, err); next != nil {
+	if next := g.findReplacement(ctx, c, a, Request{}, err); next != nil {
 		session, done, err = next.Session(ctx, want)
 	}
 	if err != nil {

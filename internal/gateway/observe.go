@@ -37,6 +37,8 @@ type Exchange struct {
 	// Began and Ended are the times of the request; Ended is zero until End.
 	Began, Ended time.Time
 	Outcome      Outcome
+	// Held is the ID of the held call, if the call is held or was approved by a person.
+	Held string
 	// Error is the reason for an unsuccessful outcome; otherwise empty.
 	Error string
 	// Arguments are the client's arguments, and Result is the answer to the client. Neither
@@ -66,6 +68,10 @@ const (
 	// OutcomeAsked is an input request to the client, which answers it with another
 	// request.
 	OutcomeAsked Outcome = "asked"
+	// OutcomeHeld is a call that waits for the approval of a person, and OutcomeDenied one
+	// that a person denied.
+	OutcomeHeld   Outcome = "held"
+	OutcomeDenied Outcome = "denied"
 	// OutcomeRefused is a refusal by the gateway or a hook.
 	OutcomeRefused Outcome = "refused"
 	// OutcomeTimeout, OutcomeCancelled and OutcomeCrash mean that there is no answer: the

@@ -26,6 +26,12 @@ type state struct {
 	Turn   int    `json:"n,omitempty"`
 	// Upstream is the upstream's request state.
 	Upstream string `json:"s,omitempty"`
+	// Held identifies the held call of a form, and Asked is the time of the form in
+	// milliseconds.
+	Held  string `json:"h,omitempty"`
+	Asked int64  `json:"a,omitempty"`
+	// Approved identifies the binding of a call that a person approved and that was sent.
+	Approved string `json:"b,omitempty"`
 	Expires  int64  `json:"e"`
 }
 

@@ -65,6 +65,8 @@ type entry struct {
 type tool struct {
 	entry
 	description string
+	// definition is the definition of the upstream, which the tool's pin covers.
+	definition json.RawMessage
 	// headers are the arguments that are also sent as headers.
 	headers []headerArgument
 	// unlisted marks a name that no upstream has; see Gateway.unlistedTool.
@@ -259,7 +261,7 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts 
 			s.addNote(m, original, "the tool is omitted: its name is reserved or already in use")
 			continue
 		}
-		t := &tool{entry: entry{member: m, name: name, full: full, original: original}}
+		t := &tool{entry: entry{member: m, name: name, full: full, original: original}, definition: raw}
 		if rule.Description != "" {
 			t.description = rule.Description
 		} else {

@@ -15,9 +15,14 @@ import (
 // ApprovalsPath returns the path of the approvals file. Its key is in UserSecretsDir.
 func ApprovalsPath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "approvals.json") }
 
+// approvalsKeyPath returns the path of the key of all approvals.
+func approvalsKeyPath(cfg *config.Config) string {
+	return filepath.Join(UserSecretsDir(cfg), "approvals.key")
+}
+
 // OpenApprovals opens the approval store.
 func OpenApprovals(cfg *config.Config, now func() time.Time) (*approval.Store, error) {
-	key, _, err := keyfile.LoadOrCreate(filepath.Join(UserSecretsDir(cfg), "approvals.key"))
+	key, _, err := keyfile.LoadOrCreate(approvalsKeyPath(cfg))
 	if err != nil {
 		return nil, err
 	}

@@ -151,6 +151,9 @@ func (o *hooksTestOptions) writeTrial(answer *hookadmin.Trial) {
 		writeNodeTrace(host, s, n.NodeTrace)
 	}
 	fmt.Fprintf(host.Out, "%s %s\n", s.Cyan("request"), app.OneLine(string(answer.Request.Params)))
+	if answer.Request.Hold != "" {
+		fmt.Fprintf(host.Out, "%s %s\n", s.Cyan("held"), app.OneLine(answer.Request.Hold))
+	}
 	if len(answer.Response) > 0 {
 		fmt.Fprintf(host.Out, "%s %s\n", s.Cyan("response"), app.OneLine(string(answer.Response)))
 	}

@@ -47,6 +47,7 @@ func writeRequest(host *app.Host, e *requestlog.Entry, bodies bool) {
 	line("Token", app.OneLine(e.Token))
 	line("Status", statusStyled(s, e.Status))
 	line("Error", app.OneLine(e.Error))
+	line("Held call", e.HeldCall)
 	line("Took", formatMilliseconds(e.MS)+" ms")
 	line("Sizes", app.FormatBytes(e.BytesIn)+" in, "+app.FormatBytes(e.BytesOut)+" out")
 	line("Trace", e.TraceID)

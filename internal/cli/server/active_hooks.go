@@ -165,6 +165,9 @@ func (h *ActiveHooks) Around(ctx context.Context, call gateway.HookCall, send fu
 		metadata.Run = &hookengine.RunMetadata{ID: call.Run, Step: call.Step}
 	}
 	out := h.engine.Run(ctx, p, hookengine.Request{Params: call.Params, Metadata: metadata}, hookengine.CallerFunc(func(ctx context.Context, c hookengine.Call) (json.RawMessage, error) {
+		if c.Hold != "" {
+			ctx = gateway.WithHold(ctx, "the hook graph "+p.Graph().ID+": "+c.Hold)
+		}
 		return send(ctx, c.Params)
 	}))
 	noteGraph(ctx, p, out, began)

@@ -179,7 +179,7 @@ func (r *RequestObserver) End(ctx context.Context, x *gateway.Exchange) {
 func (r *RequestObserver) recordEntry(o *observedRequest, x *gateway.Exchange, runs []graphRun) {
 	e := &requestlog.Entry{
 		ID: shortid.Timed("q_", x.Began), At: x.Began, User: x.Client.User, Client: x.Client.Client, Token: o.token,
-		Method: x.Method, Upstream: x.Upstream, Project: x.Project, Tool: x.Name, Status: requestlog.Status(x.Outcome), Error: x.Error,
+		Method: x.Method, Upstream: x.Upstream, Project: x.Project, Tool: x.Name, Status: requestlog.Status(x.Outcome), Error: x.Error, HeldCall: x.Held,
 		MS:      float64(x.Ended.Sub(x.Began).Microseconds()) / 1000,
 		BytesIn: int64(len(x.Arguments)), BytesOut: int64(len(x.Result)), TraceID: o.trace,
 	}
@@ -218,6 +218,9 @@ func (o *observedRequest) finishSpan(x *gateway.Exchange, runs []graphRun) {
 		telemetry.Attribute{Key: "guideway.client", Value: x.Client.Client}, telemetry.Attribute{Key: "guideway.status", Value: string(x.Outcome)},
 		telemetry.Attribute{Key: "guideway.request.bytes", Value: int64(len(x.Arguments))},
 		telemetry.Attribute{Key: "guideway.response.bytes", Value: int64(len(x.Result))})
+	if x.Held != "" {
+		o.span.Set(telemetry.Attribute{Key: "guideway.held_call", Value: x.Held})
+	}
 	if x.Method == "tools/call" {
 		o.span.Set(telemetry.Attribute{Key: "gen_ai.tool.name", Value: x.Name}, telemetry.Attribute{Key: "gen_ai.operation.name", Value: "execute_tool"})
 	}

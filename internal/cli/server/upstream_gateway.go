@@ -24,6 +24,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 	"github.com/guideway-dev/guideway/internal/mcp/transport"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 	"github.com/spf13/cobra"
 )
 
@@ -60,7 +61,24 @@ func gatewaySettings(cfg *config.Config) gateway.Settings {
 	for i, u := range cfg.Upstreams {
 		s.Upstreams[i] = gatewayadmin.EntryOf(u)
 	}
+	s.HoldTimes = gateway.HoldTimes{Wait: cfg.Gateway.QuestionTime, Use: cfg.Gateway.ApprovalTime}
+	if p := cfg.Gateway.Tools; p != nil {
+		s.Tools = &toolpolicy.Policy{Allow: toolRules(p.Allow), Deny: toolRules(p.Deny), Hold: toolRules(p.Hold)}
+	}
 	return s
+}
+
+// toolRules converts rules of the configuration. It keeps the difference between nil and an
+// empty list.
+func toolRules(rules []config.ToolRule) []toolpolicy.Rule {
+	if rules == nil {
+		return nil
+	}
+	converted := make([]toolpolicy.Rule, len(rules))
+	for i, rule := range rules {
+		converted[i] = toolpolicy.Rule(rule)
+	}
+	return converted
 }
 
 // UpstreamOptions returns the options for connections to upstreams.
@@ -125,7 +143,7 @@ func (s *approvals) Change(ctx context.Context, edit func(approval.Records) (app
 
 // openUpstreams returns the gateway, or nil if neither clients nor machine agents can use
 // it. It follows changes of the configuration, the approvals and the catalog.
-func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, rec *RequestObserver, policies gateway.Policies) (*Upstreams, error) {
+func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, rec *RequestObserver, policies gateway.Policies, dashboard func(context.Context) string) (*Upstreams, error) {
 	offered := slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway)
 	if !offered && len(cfg.Upstreams) == 0 && !slices.Contains(cfg.Toolsets, mcpserver.ToolsetMachines) {
 		return nil, nil
@@ -145,7 +163,8 @@ func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *s
 	u.Gateway, err = gateway.New(gateway.Options{
 		Upstreams: s.Upstreams, Upstream: opts, Lazy: s.Lazy, Project: s.Project,
 		Pins: NewPinStore(a, cfg), ClientPerMinute: s.ClientPerMinute,
-		Policies: policies, Hooks: u.hooks, Observer: rec, Key: key, Logger: u.Logger,
+		Holds: app.OpenHolds(cfg, a.Host.CurrentTime), HoldTimes: s.HoldTimes, Dashboard: dashboard, Now: a.Host.CurrentTime,
+		Tools: s.Tools, Policies: policies, Hooks: u.hooks, Observer: rec, Key: key, Logger: u.Logger,
 	})
 	if err != nil {
 		u.closeHooks()

@@ -28,6 +28,8 @@ const (
 	StatusToolError Status = "tool_error"
 	StatusAnswered  Status = "answered"
 	StatusAsked     Status = "asked"
+	StatusHeld      Status = "held"
+	StatusDenied    Status = "denied"
 	StatusRefused   Status = "refused"
 	StatusTimeout   Status = "timeout"
 	StatusCancelled Status = "cancelled"
@@ -38,7 +40,7 @@ const (
 // Statuses returns all statuses.
 func Statuses() []Status {
 	return []Status{
-		StatusOK, StatusToolError, StatusAnswered, StatusAsked, StatusRefused, StatusTimeout, StatusCancelled, StatusCrash, StatusError,
+		StatusOK, StatusToolError, StatusAnswered, StatusAsked, StatusHeld, StatusDenied, StatusRefused, StatusTimeout, StatusCancelled, StatusCrash, StatusError,
 	}
 }
 
@@ -72,6 +74,8 @@ type Entry struct {
 	Status   Status `json:"status"`
 	// Error is the reason of an unsuccessful outcome. Likely secrets are removed.
 	Error string `json:"error,omitempty"`
+	// HeldCall is the ID of the held call, if the call is held or was approved by a person.
+	HeldCall string `json:"heldCall,omitempty"`
 	// MS is the duration of the request in milliseconds.
 	MS float64 `json:"ms"`
 	// BytesIn and BytesOut are the sizes of the arguments and of the answer.

@@ -12,7 +12,7 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-const listColumns = "num, id, at, took, user, client, token, method, upstream, project, tool, status, error, bytes_in, bytes_out, hooks, trace"
+const listColumns = "num, id, at, took, user, client, token, method, upstream, project, tool, status, error, bytes_in, bytes_out, hooks, trace, held"
 
 // where holds the conditions of a filter.
 type where struct {
@@ -98,7 +98,7 @@ func scanEntry(row scanner, more ...any) (*Entry, error) {
 	var status, hooks string
 	err := row.Scan(append([]any{
 		&e.Num, &e.ID, &at, &took, &e.User, &e.Client, &e.Token, &e.Method, &e.Upstream, &e.Project, &e.Tool, &status, &e.Error,
-		&e.BytesIn, &e.BytesOut, &hooks, &e.TraceID,
+		&e.BytesIn, &e.BytesOut, &hooks, &e.TraceID, &e.HeldCall,
 	}, more...)...)
 	if err != nil {
 		return nil, err

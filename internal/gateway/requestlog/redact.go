@@ -135,6 +135,17 @@ func (r *Redactor) redactBody(raw json.RawMessage) *Body {
 	return b
 }
 
+// maxPreview is the maximum size of a preview.
+const maxPreview = 200
+
+// PreviewArguments returns a short form of arguments without likely secrets.
+func PreviewArguments(raw json.RawMessage) string {
+	if b := NewRedactor(maxPreview).redactBody(raw); b != nil {
+		return b.Text
+	}
+	return ""
+}
+
 // redacted replaces a secret.
 const redacted = "[redacted]"
 

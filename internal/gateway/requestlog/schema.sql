@@ -18,7 +18,8 @@ CREATE TABLE requests (
 	trace     TEXT NOT NULL,
 	graphs    TEXT NOT NULL, -- JSON, or empty
 	request   TEXT NOT NULL, -- JSON, or empty
-	response  TEXT NOT NULL  -- JSON, or empty
+	response  TEXT NOT NULL, -- JSON, or empty
+	held      TEXT NOT NULL DEFAULT '' -- id of a held call, or empty
 );
 CREATE INDEX requests_at ON requests (at);
 CREATE INDEX requests_failed ON requests (num) WHERE status <> 'ok';

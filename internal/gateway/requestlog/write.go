@@ -11,9 +11,9 @@ import (
 
 const (
 	insertSQL = `INSERT OR IGNORE INTO requests
-	(id, at, took, user, client, token, method, upstream, project, tool, status, error, bytes_in, bytes_out, hooks, trace, graphs, request, response)
+	(id, at, took, user, client, token, method, upstream, project, tool, status, error, bytes_in, bytes_out, hooks, trace, graphs, request, response, held)
 	VALUES `
-	rowSQL = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	rowSQL = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 	// rowsPerInsert is the number of entries that one statement inserts: with one entry per
 	// statement, most of the time is spent on round trips to the database.
 	rowsPerInsert = 16
@@ -87,7 +87,7 @@ func appendRow(values []any, e *Entry) ([]any, error) {
 		hooks = "," + strings.Join(e.Hooks, ",") + ","
 	}
 	return append(values, e.ID, e.At.UnixMicro(), int64(e.MS*1000), e.User, e.Client, e.Token, e.Method, e.Upstream,
-		e.Project, e.Tool, string(e.Status), e.Error, e.BytesIn, e.BytesOut, hooks, e.TraceID, graphs, request, response), nil
+		e.Project, e.Tool, string(e.Status), e.Error, e.BytesIn, e.BytesOut, hooks, e.TraceID, graphs, request, response, e.HeldCall), nil
 }
 
 func jsonText(v any, empty bool) (string, error) {

@@ -47,6 +47,8 @@ type Trial struct {
 type TriedRequest struct {
 	Method hookdef.Type    `json:"method"`
 	Params json.RawMessage `json:"params,omitempty"`
+	// Hold is the reason why the gateway would hold the call for a person, or "".
+	Hold string `json:"hold,omitempty"`
 }
 
 // TrialError is the reason why there is no response.
@@ -115,7 +117,7 @@ func Try(ctx context.Context, linked *hookdef.Linked, s Sample, scriptRunner run
 	}
 	trial := &Trial{
 		Outcome: out.Status, Response: out.Response, Nodes: []TriedNode{}, Audit: heard.allRecords(),
-		Request: TriedRequest{Method: out.Request.Method, Params: out.Request.Params}, Error: trialError(out),
+		Request: TriedRequest{Method: out.Request.Method, Params: out.Request.Params, Hold: out.Request.Hold}, Error: trialError(out),
 	}
 	for _, n := range nodes {
 		tried := TriedNode{NodeTrace: n}

@@ -92,7 +92,7 @@ func (e *Engine) Run(ctx context.Context, p *Program, request Request, caller Ca
 	}}
 	defer x.trace.endRequest()
 	out := x.runNodes(ctx)
-	out.Request = Call{Method: x.state.method, Params: x.state.params.raw}
+	out.Request = Call{Method: x.state.method, Params: x.state.params.raw, Hold: x.state.hold}
 	out.Sent, out.trace = x.state.sent, x.trace
 	if out.Err != nil {
 		return out
@@ -212,7 +212,7 @@ func (x *execution) sendCall(ctx context.Context, n *node, entry *NodeTrace) *Ou
 	}
 	x.state.sent = true
 	begun := x.engine.opts.Now()
-	response, err := x.caller.Call(ctx, Call{Method: x.state.method, Params: x.state.params.raw})
+	response, err := x.caller.Call(ctx, Call{Method: x.state.method, Params: x.state.params.raw, Hold: x.state.hold})
 	x.state.took = x.engine.opts.Now().Sub(begun)
 	if err == nil && len(response) == 0 {
 		err = guideway.Errorf(guideway.CodeUnavailable, "the upstream returned an empty response")

@@ -91,6 +91,8 @@ type Call struct {
 	Method hookdef.Type
 	// Params is an object; empty if the request has none.
 	Params json.RawMessage
+	// Hold is the reason of a hook to hold the call for the approval of a person, or "".
+	Hold string
 }
 
 // Caller sends the call.

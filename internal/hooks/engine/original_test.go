@@ -141,7 +141,7 @@ func TestOriginal4ReturnValueCounts(t *testing.T) {
 		{"answers and continues", func(c map[string]any) any { c["response"] = answer; return nil }, hookengine.StatusAnswered, 0, ""},
 		{
 			"returns an unknown value", func(map[string]any) any { return "ok" },
-			hookengine.StatusError, 0, `the hook returned "ok"; it may return nothing, the context, or {continue, context, error}`,
+			hookengine.StatusError, 0, `the hook returned "ok"; it may return nothing, the context, or {continue, context, error, hold}`,
 		},
 		{"false", func(map[string]any) any { return false }, hookengine.StatusError, 0, "the hook returned false"},
 		{

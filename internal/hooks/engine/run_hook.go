@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 )
 
 // maxAudit is the maximum number of audit records of one hook.
@@ -27,6 +29,9 @@ func (x *execution) runHook(ctx context.Context, n *node, entry *NodeTrace) *Out
 	verdict, err := readVerdict(result.Value)
 	if err == nil {
 		entry.Changes, err = x.applyContext(given, verdict.resultContext(result.Context))
+	}
+	if err == nil {
+		err = x.state.addHold(verdict.hold)
 	}
 	if err == nil {
 		err = x.engine.storeAudit(ctx, &x.state, n, result.Audit)
@@ -63,12 +68,30 @@ func (x *execution) applyContext(given, left json.RawMessage) ([]Change, error) 
 	return x.state.applyTree(after)
 }
 
+// addHold holds the call that will be sent.
+func (s *state) addHold(reason string) error {
+	switch {
+	case reason == "":
+		return nil
+	case s.method != hookdef.ToolsCall:
+		return fmt.Errorf("the hook holds a request of the method %s; only calls of tools can be held", s.method)
+	case s.sent || s.answered:
+		return fmt.Errorf("the hook holds a call that was already sent or answered; hold it before")
+	case s.hold != "":
+		reason = s.hold + "; " + reason
+	}
+	s.hold = reason
+	return nil
+}
+
 // verdict is the decoded return value of a hook.
 type verdict struct {
 	// stop ends the request at this hook. refused is set if the hook returned an error;
 	// then the request is refused.
 	stop, refused bool
 	code, message string
+	// hold is the reason to hold the call, or "".
+	hold string
 	// replaced is a returned context that replaces the changed one.
 	replaced json.RawMessage
 }
@@ -81,8 +104,8 @@ func (v verdict) resultContext(mutated json.RawMessage) json.RawMessage {
 	return mutated
 }
 
-// readVerdict decodes the return value of a hook: nothing, {continue, context, error}, or
-// the context. Anything else is an error, because its meaning is unclear.
+// readVerdict decodes the return value of a hook: nothing, {continue, context, error, hold},
+// or the context. Anything else is an error, because its meaning is unclear.
 func readVerdict(raw json.RawMessage) (verdict, error) {
 	v := verdict{code: CodeRefused}
 	if len(raw) == 0 {
@@ -97,8 +120,8 @@ func readVerdict(raw json.RawMessage) (verdict, error) {
 	case t.valueOf("request") != nil:
 		v.replaced = t.raw
 		return v, nil
-	case t.kind != '{' || t.valueOf("continue") == nil && t.valueOf("context") == nil && t.valueOf("error") == nil:
-		return v, fmt.Errorf("the hook returned %s; it may return nothing, the context, or {continue, context, error}", cutShort(t.raw))
+	case t.kind != '{' || t.valueOf("continue") == nil && t.valueOf("context") == nil && t.valueOf("error") == nil && t.valueOf("hold") == nil:
+		return v, fmt.Errorf("the hook returned %s; it may return nothing, the context, or {continue, context, error, hold}", cutShort(t.raw))
 	}
 	if c := t.valueOf("context"); !c.isNull() {
 		v.replaced = c.raw
@@ -108,6 +131,12 @@ func readVerdict(raw json.RawMessage) (verdict, error) {
 			return v, fmt.Errorf("the hook returned a 'continue' that is neither true nor false")
 		}
 		v.stop = !c.flag
+	}
+	if h := t.valueOf("hold"); !h.isNull() {
+		if h.kind != '"' || h.text == "" {
+			return v, fmt.Errorf("the hook returned a 'hold' that is not the text of a reason")
+		}
+		v.hold = h.text
 	}
 	if e := t.valueOf("error"); !e.isNull() {
 		v.stop, v.refused = true, true

@@ -28,6 +28,8 @@ type state struct {
 	sent    bool
 	took    time.Duration
 	failure error
+	// hold is the reason of hooks to hold the call, or "".
+	hold string
 	// answered reports whether a hook has answered instead of the server.
 	answered bool
 	// altered reports whether a hook has changed the request or the response.

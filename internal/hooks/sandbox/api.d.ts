@@ -49,12 +49,14 @@ interface HookMetadata {
 
 /** The return value of a hook. Returning nothing means { continue: true }. */
 interface HookResult {
-  /** false refuses the request. */
-  continue: boolean;
+  /** false refuses the request; true if absent. */
+  continue?: boolean;
   /** Replaces the context. */
   context?: HookContext;
   /** The reason for the refusal. */
   error?: { code: string; message: string };
+  /** The reason why the call of a tool waits for the approval of a person. */
+  hold?: string;
 }
 
 type Hook = (context: HookContext) => HookResult | void | Promise<HookResult | void>;

@@ -2922,7 +2922,7 @@ export interface components {
          *     returned a tool error. crash: the upstream was unavailable or ended.
          * @enum {unknown}
          */
-        RequestStatus: "ok" | "tool_error" | "answered" | "asked" | "refused" | "timeout" | "cancelled" | "crash" | "error";
+        RequestStatus: "ok" | "tool_error" | "answered" | "asked" | "held" | "denied" | "refused" | "timeout" | "cancelled" | "crash" | "error";
         /** @description A request of a client to an upstream and its result. */
         Request: {
             id: string;
