@@ -95,7 +95,7 @@ func TestAgentRunsWorkflow(t *testing.T) {
 		handle := regexp.MustCompile(`"handle":"(h_\w+)"`).FindStringSubmatch(last.Content)
 		step := regexp.MustCompile(`(?m)^step (\w+):`).FindStringSubmatch(last.Content)
 		switch {
-		case strings.Contains(last.Content, `"rule":`):
+		case strings.HasPrefix(last.Content, "refused ("):
 			refused = append(refused, last.Content)
 			return "", "workflow_continue", `{"handle":"` + handle[1] + `","output":"The plan: begin with tests."}`
 		case step == nil:
