@@ -5,6 +5,7 @@ package clients
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,6 +35,9 @@ func eachClient(t *testing.T, run func(r *rig)) {
 	for _, c := range programs() {
 		t.Run(c.name, func(t *testing.T) {
 			if program := c.command(&rig{modules: modules})[0]; !isFile(program) {
+				if runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
+					t.Fatalf("%s has no program %s; was the version withdrawn?", c.module, program)
+				}
 				t.Skipf("%s has no program for this platform: %s", c.module, program)
 			}
 			run(newRig(t, modules, c))
