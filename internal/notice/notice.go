@@ -24,6 +24,7 @@ type Type string
 // The types. TypeTest is sent only by guideway notify test.
 const (
 	TypeGate             Type = "gate"
+	TypeCallHeld         Type = "call-held"
 	TypeRunCompleted     Type = "run-completed"
 	TypeRunAborted       Type = "run-aborted"
 	TypeMachineWaiting   Type = "machine-waiting"
@@ -51,6 +52,7 @@ type Notice struct {
 	WorkflowID string `json:"workflowId,omitempty"`
 	Step       string `json:"step,omitempty"`
 	Goal       string `json:"goal,omitempty"`
+	CallID     string `json:"callId,omitempty"`
 	// Page is the path of the page in the dashboard. URL is set when the notice is sent,
 	// because the address of the dashboard may change until then.
 	Page string `json:"page,omitempty"`

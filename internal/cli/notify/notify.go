@@ -28,7 +28,7 @@ func NewNotifyCmd(a *app.App) *cobra.Command {
 		Short: "Test and list the receivers of notices",
 		Long: `A receiver of notices is a webhook or a command under "notices" in guideway.json. While a
 server runs, it tells the receivers when something waits for a person: a gate that needs
-human approval, or a machine that waits for an input or is paused.`,
+human approval, a held call, or a machine that waits for an input or is paused.`,
 		Example: "  guideway notify test\n  guideway notify list",
 	}, newTestCmd(a), newListCmd(a))
 }

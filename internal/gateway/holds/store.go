@@ -106,7 +106,7 @@ func (s *Store) Claim(ctx context.Context, r Request) (Call, error) {
 			if err := checkRoom(records, r.Binding); err != nil {
 				return nil, err
 			}
-			got = newCall(r, now)
+			got = newCall(r, timeAfter(records, now))
 			return append(records, got), nil
 		case known.Status == Approved:
 			known.finish(Used)
@@ -116,6 +116,17 @@ func (s *Store) Claim(ctx context.Context, r Request) (Call, error) {
 		return records, nil
 	})
 	return got, err
+}
+
+// timeAfter returns now, or a later time if now is not after the creation of every record.
+// So WaitingSince never misses a call.
+func timeAfter(records []Call, now time.Time) time.Time {
+	for i := range records {
+		if next := records[i].Created.Add(time.Millisecond); now.Before(next) {
+			now = next
+		}
+	}
+	return now
 }
 
 // newCall returns a call that waits for a person.
@@ -215,6 +226,22 @@ func (s *Store) List(user string) ([]Call, error) {
 	for _, r := range slices.Backward(records) {
 		if r.User == user {
 			r.updateStatus(now)
+			list = append(list, r)
+		}
+	}
+	return list, nil
+}
+
+// WaitingSince returns the calls of all users that wait for a person and were created after
+// a time, the oldest first.
+func (s *Store) WaitingSince(after time.Time) (list []Call, err error) {
+	records, err := s.file.Read()
+	if err != nil {
+		return nil, err
+	}
+	now := s.currentTime()
+	for _, r := range records {
+		if r.updateStatus(now); r.Status == Waiting && r.Created.After(after) {
 			list = append(list, r)
 		}
 	}

@@ -336,3 +336,30 @@ func TestClosedForms(t *testing.T) {
 		t.Errorf("another user closes the form: %v", err)
 	}
 }
+
+// Calls of one millisecond have times of their own, so that a reader that continues after the
+// last one misses none, and reads only those that wait.
+func TestWaitingSince(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first := claim(t, f.Store, newRequest(t, `{"n":1}`), holds.Waiting)
+	second := claim(t, f.reopen(), newRequest(t, `{"n":2}`), holds.Waiting)
+	third := claim(t, f.Store, newRequest(t, `{"n":3}`), holds.Waiting)
+	answer(t, f.Store, third, false)
+	for after, want := range map[time.Time][]string{
+		{}: {first.ID, second.ID}, first.Created: {second.ID}, second.Created: nil,
+	} {
+		list, err := f.Store.WaitingSince(after)
+		var got []string
+		for _, c := range list {
+			got = append(got, c.ID)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("after %s: %q, %v, want %q", after, got, err, want)
+		}
+	}
+	f.advance(holds.DefaultWait)
+	if list, err := f.Store.WaitingSince(time.Time{}); err != nil || len(list) > 1 {
+		t.Errorf("expired calls wait: %+v, %v", list, err)
+	}
+}
