@@ -44,6 +44,16 @@ func TestDecide(t *testing.T) {
 		"duplicate of a parent":              {`{"deny":[{"tool":"*","arguments":{"/o/f":"true"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"o":{"f":true},"o":{}}`)}, toolpolicy.Denied},
 		"other duplicates are allowed":       {`{"allow":[{"tool":"*","arguments":{"c":"ls"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"c":"ls","d":1,"d":2}`)}, toolpolicy.Allowed},
 		"arguments that are no object":       {`{"deny":[{"tool":"*","arguments":{"c":"*"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`null`)}, toolpolicy.Allowed},
+		"escapes in a list":                  {`{"deny":[{"tool":"*","arguments":{"p":"*/etc/*"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"p":["\/etc\u002fpasswd"]}`)}, toolpolicy.Denied},
+		"escapes in an object":               {`{"deny":[{"tool":"*","arguments":{"p":"{\"f\":\"<a>\"}"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"p":{"\u0066":"\u003ca>"}}`)}, toolpolicy.Denied},
+		"escapes do not hide an allowed one": {`{"allow":[{"tool":"*","arguments":{"p":"[\"/a\"]"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"p":["\/a"]}`)}, toolpolicy.Allowed},
+		"another form of a number":           {`{"deny":[{"tool":"*","arguments":{"n":"-1"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"n":-10e-1}`)}, toolpolicy.Denied},
+		"the same form of a number":          {`{"deny":[{"tool":"*","arguments":{"n":"[1.0,2]"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"n":[1.0,2]}`)}, toolpolicy.Denied},
+		"an object as a text denied":         {`{"deny":[{"tool":"*","arguments":{"/o/f":"true"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"o":" {\"f\":true}"}`)}, toolpolicy.Denied},
+		"an object as a text not allowed":    {`{"allow":[{"tool":"*","arguments":{"/o/f":"true"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"o":"{\"f\":true}"}`)}, toolpolicy.Denied},
+		"a list as a text denied":            {`{"deny":[{"tool":"*","arguments":{"/o/0":"a"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"o":"[\"a\"]"}`)}, toolpolicy.Denied},
+		"escapes in a list as a text":        {`{"deny":[{"tool":"*","arguments":{"p":"*/etc/*"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"p":"[\"\\/etc\\/passwd\"]"}`)}, toolpolicy.Denied},
+		"a text that is no object":           {`{"deny":[{"tool":"*","arguments":{"/o/f":"*"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"o":"{f"}`)}, toolpolicy.Allowed},
 		"all members of a rule must fit":     {`{"deny":[{"tool":"Bash","arguments":{"a":"1","b":"2"}}]}`, toolpolicy.Call{Tool: "Bash", Arguments: json.RawMessage(`{"a":"1","b":"3"}`)}, toolpolicy.Allowed},
 	} {
 		var p toolpolicy.Policy
