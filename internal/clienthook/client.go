@@ -130,7 +130,7 @@ type payload struct {
 // together with the error. The kind is empty if the event is unknown or of no interest.
 func (c Client) readEvent(name string, in io.Reader) (Event, error) {
 	p, err := readPayload(in)
-	ev := Event{Kind: c.events[name], Name: name, Session: p.SessionID, Agent: p.AgentID, Continued: p.StopHookActive || p.LoopCount > 0}
+	ev := Event{Kind: c.events[name], Name: name, Session: p.SessionID, Agent: p.AgentID, Cut: err != nil, Continued: p.StopHookActive || p.LoopCount > 0}
 	if ev.Session == "" {
 		ev.Session = p.ConversationID
 	}
@@ -185,6 +185,7 @@ func readPayload(in io.Reader) (payload, error) {
 		cause := "is not a JSON object"
 		if limited.N <= 0 {
 			cause = "is larger than 8 MiB"
+			_, _ = io.CopyN(io.Discard, in, maxRest) // the event is an error in any case
 		}
 		err = guideway.Errorf(guideway.CodeInvalid, "the event on standard input %s", cause).
 			WithFix("report the client and its version, if this client wrote the event")

@@ -46,6 +46,8 @@ type Event struct {
 	// mcp__SERVER__TOOL if the client reports its server.
 	Tool              string
 	Arguments, Result json.RawMessage
+	// Cut reports that the event is broken or too large, so that Arguments may be missing.
+	Cut bool
 	// Continued reports whether a refused stop has led to the turn that ends.
 	Continued bool
 	// Interrupted reports whether the user or an error has ended the turn.
@@ -119,8 +121,12 @@ type Handler struct {
 	Timeout time.Duration
 }
 
-// maxInput is the maximum size of an event in bytes.
-const maxInput = 8 << 20
+// maxInput is the maximum size of an event in bytes. The rest of a larger event is read up to
+// maxRest, because a client ignores the answer of a hook that does not read its input.
+const (
+	maxInput = 8 << 20
+	maxRest  = 256 << 20
+)
 
 // Output is what the process of a hook writes. Its exit code is always 0, because clients
 // have different meanings for others.
@@ -142,10 +148,16 @@ func (h *Handler) Answer(ctx context.Context, name string, in io.Reader) Output 
 	switch {
 	case readErr != nil && session == nil && err == nil:
 		return h.Client.format(ev, Answer{}, readErr) // the session has no run
-	case readErr != nil:
-		return h.answerError(ev, readErr)
 	case err != nil:
 		return h.answerError(ev, err)
+	case readErr != nil:
+		// The agent chooses the size of a call, so the policy applies as far as the call is known.
+		if ev.Kind == KindBeforeTool && ev.Tool != "" {
+			if a, err := h.answerBeforeTool(ctx, ev, session); err == nil && a.Verdict != toolpolicy.Allowed {
+				return h.Client.format(ev, a, readErr)
+			}
+		}
+		return h.answerError(ev, readErr)
 	}
 	a, err := h.decide(ctx, ev, session)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 )
@@ -27,15 +28,15 @@ func (h *Handler) answerAfterTool(ctx context.Context, ev Event, session *Sessio
 		}
 		return a, h.Sessions.Update(ctx, h.Client.ID, ev.Session, func(s *Session) { s.Restate = false })
 	}
-	handles := handlesOf(ev, tool)
-	if len(handles) == 0 {
+	token := tokenOf(ev, tool)
+	if token == "" {
 		return Answer{}, nil // the call was refused
 	}
 	runs, err := h.Open(ctx)
 	if err != nil {
 		return Answer{}, err
 	}
-	r, err := findRun(ctx, runs, handles)
+	r, err := findRun(ctx, runs, token)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -43,54 +44,91 @@ func (h *Handler) answerAfterTool(ctx context.Context, ev Event, session *Sessio
 		return Answer{Notice: fmt.Sprintf("The run of %s is not in %s, so the hooks of %s do not watch it; try: guideway install %s --hooks --env GUIDEWAY_DATA_DIR=DIR, with the data directory of the server.",
 			clip(ev.Tool, 100), h.StoreName, h.Client.Title, h.Client.ID)}, nil
 	}
-	err = h.Sessions.Update(ctx, h.Client.ID, ev.Session, func(s *Session) {
-		s.bind(r.ID, ev.Agent, prefix)
-		s.Restate = false
-	})
-	if err != nil || r.isEnded() {
+	isAnswer := strings.HasPrefix(token, handlePrefix) || bytes.Contains(ev.Result, []byte(r.Handle))
+	if r.isEnded() || !isAnswer { // a refusal names the run, but not its current handle
+		return Answer{}, nil
+	}
+	bound, err := h.bindRun(ctx, runs, session, ev, r.ID, prefix)
+	if err != nil {
 		return Answer{}, err
+	}
+	if !bound {
+		return Answer{Notice: fmt.Sprintf("The session has %d open runs, so the hooks of %s do not watch run %s; end a run with workflow_abort, then call workflow_continue for this one again.",
+			maxRunsOfSession, h.Client.Title, r.ID)}, nil
 	}
 	return Answer{}, runs.RecordHooked(ctx, r.ID, h.Client.ID)
 }
 
-// findRun returns the run of the first handle that exists, or nil.
-func findRun(ctx context.Context, runs Runs, handles []string) (*Run, error) {
-	for _, handle := range handles {
-		r, err := runs.Find(ctx, handle)
-		if guideway.ErrorCode(err) != guideway.CodeNotFound {
-			return r, err
+// bindRun binds the session of an event to a run. It reports false if the session has too
+// many open runs: an earlier run never makes room, because its policy would then end.
+func (h *Handler) bindRun(ctx context.Context, runs Runs, session *Session, ev Event, id, prefix string) (bound bool, err error) {
+	ended := map[string]bool{}
+	if session != nil && len(session.Runs) >= maxRunsOfSession {
+		for _, b := range session.Runs {
+			r, err := runs.Load(ctx, b.ID)
+			if err != nil && guideway.ErrorCode(err) != guideway.CodeNotFound {
+				return false, err
+			}
+			ended[b.ID] = err != nil || r.isEnded()
 		}
 	}
-	return nil, nil
+	err = h.Sessions.Update(ctx, h.Client.ID, ev.Session, func(s *Session) {
+		s.Runs = slices.DeleteFunc(s.Runs, func(b BoundRun) bool { return ended[b.ID] })
+		bound, s.Restate = s.bind(id, ev.Agent, prefix), false
+	})
+	return bound, err
 }
 
-// handlesOf returns the handles that a call of a run tool names: in its arguments, if it
-// continues a run, and otherwise in its result.
-func handlesOf(ev Event, tool string) []string {
+// findRun returns the run of a handle or an id, or nil if it does not exist.
+func findRun(ctx context.Context, runs Runs, token string) (*Run, error) {
+	find := runs.Load
+	if strings.HasPrefix(token, handlePrefix) {
+		find = runs.Find
+	}
+	r, err := find(ctx, token)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound {
+		return nil, nil
+	}
+	return r, err
+}
+
+// The prefixes of the ids of runs and of handles.
+const (
+	runPrefix    = "r_"
+	handlePrefix = "h_"
+)
+
+// tokenOf returns the handle or the id of the run that a call of a run tool works on: the
+// handle in its arguments, if it continues a run, and otherwise the first id or handle in its
+// result. The answer of the server begins with them; the texts of the agent, such as a
+// variable in a prompt, can name other runs, but only later.
+func tokenOf(ev Event, tool string) string {
 	var args struct {
 		Handle string `json:"handle"`
 	}
 	if tool == "workflow_continue" && json.Unmarshal(ev.Arguments, &args) == nil && args.Handle != "" {
-		return []string{args.Handle}
+		return args.Handle
 	}
-	const most = 8
-	var found []string
-	for rest := []byte(ev.Result); len(found) < most; {
-		i := bytes.Index(rest, []byte("h_"))
-		if i < 0 {
-			break
+	isPart := func(c byte) bool { return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' }
+	for rest := []byte(ev.Result); len(rest) > 0; rest = rest[1:] {
+		length := 0
+		switch {
+		case bytes.HasPrefix(rest, []byte(runPrefix)):
+			length = 25 // the prefix and 23 characters
+		case bytes.HasPrefix(rest, []byte(handlePrefix)):
+			length = 23 // the prefix and 21 characters
+		default:
+			continue
 		}
-		end := i + 2
-		for end < len(rest) && (rest[end] >= '0' && rest[end] <= '9' || rest[end] >= 'a' && rest[end] <= 'z') {
+		end := len(runPrefix)
+		for end < len(rest) && isPart(rest[end]) {
 			end++
 		}
-		const length = 23 // the prefix and 21 characters
-		if handle := string(rest[i:end]); len(handle) == length && !slices.Contains(found, handle) {
-			found = append(found, handle)
+		if end == length {
+			return string(rest[:end])
 		}
-		rest = rest[end:]
 	}
-	return found
+	return ""
 }
 
 // answerStop refuses a stop while a run of the agent is open and waits for no person. After

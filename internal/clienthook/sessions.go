@@ -129,7 +129,6 @@ func (s *Sessions) Update(ctx context.Context, client, id string, change func(*S
 		}
 		return nil
 	}
-	session.Runs = session.Runs[max(0, len(session.Runs)-maxRunsOfSession):]
 	text, err := jsontext.Marshal(session)
 	if err == nil {
 		err = atomicfile.Replace(path, string(text))
@@ -170,10 +169,22 @@ func (s *Sessions) prune() {
 	}
 }
 
-// bind adds a run that an agent has called.
-func (s *Session) bind(id, agent, prefix string) {
-	s.Prefix = prefix
-	if !slices.ContainsFunc(s.Runs, func(r BoundRun) bool { return r.ID == id }) {
+// bind adds a run that an agent has called. It reports false if there is no room. The first
+// prefix stays, because another server can have a tool of the same name. A run that the main
+// agent calls is its own from then on.
+func (s *Session) bind(id, agent, prefix string) bool {
+	i := slices.IndexFunc(s.Runs, func(r BoundRun) bool { return r.ID == id })
+	switch {
+	case i >= 0 && agent == "":
+		s.Runs[i].Agent = ""
+	case i >= 0:
+	case len(s.Runs) >= maxRunsOfSession:
+		return false
+	default:
 		s.Runs = append(s.Runs, BoundRun{ID: id, Agent: agent})
 	}
+	if s.Prefix == "" {
+		s.Prefix = prefix
+	}
+	return true
 }

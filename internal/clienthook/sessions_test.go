@@ -168,7 +168,7 @@ func TestDamagedSessionFile(t *testing.T) {
 func TestRunOfAnotherStore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "claude-code")
-	r.runs.run.Handle = "h_000000000000000000000"
+	r.runs.run.ID, r.runs.run.Handle = "r_00000000000000000000000", "h_000000000000000000000"
 	out := r.answer(t, "PostToolUse.start")
 	if !strings.Contains(string(out.Err), "is not in the store of /data") || !strings.Contains(string(out.Out), "GUIDEWAY_DATA_DIR") {
 		t.Errorf("the answer is %s%s", out.Out, out.Err)
@@ -229,7 +229,7 @@ func TestConcurrentUpdates(t *testing.T) {
 	}
 }
 
-// TestStoredSessionsAreBounded checks that a session keeps its last 16 runs, that at most 500
+// TestStoredSessionsAreBounded checks that at most 500
 // sessions are kept, and that those of more than 30 days are removed.
 func TestStoredSessionsAreBounded(t *testing.T) {
 	t.Parallel()
@@ -251,7 +251,7 @@ func TestStoredSessionsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	session, err := s.Load("codex", "new")
-	if err != nil || len(session.Runs) != 16 || session.Runs[15].ID != "r_19" {
+	if err != nil || len(session.Runs) != 20 {
 		t.Errorf("the session is %+v, %v", session, err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "codex-*.json"))

@@ -22,20 +22,22 @@ type clientTool struct {
 
 // clientTools returns the tools that clients name differently, by their names.
 func clientTools() map[string]clientTool {
-	shell, edit := clientTool{names: []string{"Bash"}}, clientTool{names: []string{"Edit"}}
+	shell, edit, write := clientTool{names: []string{"Bash"}}, clientTool{names: []string{"Edit"}}, clientTool{names: []string{"Write", "Edit"}}
 	read, search := clientTool{names: []string{"Read"}, reads: true}, clientTool{names: []string{"Grep"}, reads: true}
 	return map[string]clientTool{
 		"Read": read, "Grep": search, "Glob": {reads: true}, "LS": {reads: true}, "NotebookRead": {reads: true},
+		// Claude Code
+		"Write": edit, "MultiEdit": edit, "NotebookEdit": edit, "PowerShell": shell, "Monitor": shell,
 		// Codex
-		"apply_patch": {names: []string{"Edit", "Write"}}, "shell": shell,
+		"apply_patch": write, "shell": shell, "exec_command": shell, "local_shell": shell,
 		// Cursor
-		"Shell": shell, "Write": {names: []string{"Edit"}}, "Delete": {names: []string{"Write"}}, "Task": {names: []string{"Agent"}},
+		"Shell": shell, "Delete": {names: []string{"Write"}}, "Task": {names: []string{"Agent"}},
 		// Gemini CLI
-		"run_shell_command": shell, "read_file": read, "read_many_files": read, "write_file": {names: []string{"Write"}}, "replace": edit,
+		"run_shell_command": shell, "read_file": read, "read_many_files": read, "write_file": write, "replace": edit,
 		"glob": {names: []string{"Glob"}, reads: true}, "search_file_content": search, "grep_search": search,
 		"list_directory": {names: []string{"LS"}, reads: true}, "web_fetch": {names: []string{"WebFetch"}}, "google_web_search": {names: []string{"WebSearch"}},
 		// Copilot CLI
-		"bash": shell, "powershell": shell, "view": read, "create": {names: []string{"Write"}}, "edit": edit, "str_replace_editor": edit,
+		"bash": shell, "powershell": shell, "view": read, "create": write, "edit": edit, "str_replace_editor": edit,
 		"grep": search, "rg": search, "web_search": {names: []string{"WebSearch"}}, "task": {names: []string{"Agent"}},
 	}
 }
@@ -89,7 +91,11 @@ func (h *Handler) answerBeforeTool(ctx context.Context, ev Event, session *Sessi
 	}
 	var a Answer
 	for _, r := range open {
-		verdict, rule := decideCall(r.Position.Tools, ev)
+		policy := r.Position.Tools
+		if ev.Cut {
+			policy = withoutArguments(policy)
+		}
+		verdict, rule := decideCall(policy, ev)
 		if verdict > a.Verdict {
 			a = Answer{Verdict: verdict, Reason: h.explainVerdict(ev, r, verdict, rule)}
 		}
@@ -123,19 +129,46 @@ func decideCall(p *toolpolicy.Policy, ev Event) (toolpolicy.Verdict, *toolpolicy
 
 // decideNames is decideCall for a policy without an outer one.
 func decideNames(p *toolpolicy.Policy, names []string, hints map[string]bool, args json.RawMessage) (toolpolicy.Verdict, *toolpolicy.Rule) {
-	verdict, rule := toolpolicy.Denied, (*toolpolicy.Rule)(nil)
+	holds := &toolpolicy.Policy{Hold: p.Hold}
+	allowed, hold := false, (*toolpolicy.Rule)(nil)
 	for _, name := range names {
-		v, r := p.Decide(toolpolicy.Call{Tool: name, Annotations: hints, Arguments: args})
-		switch {
-		case v == toolpolicy.Denied && r != nil:
+		c := toolpolicy.Call{Tool: name, Annotations: hints, Arguments: args}
+		v, r := p.Decide(c)
+		if v == toolpolicy.Denied && r != nil {
 			return v, r
-		case v == toolpolicy.Held:
-			verdict, rule = v, r
-		case v == toolpolicy.Allowed && verdict == toolpolicy.Denied:
-			verdict = v
+		}
+		allowed = allowed || v != toolpolicy.Denied
+		if v, r := holds.Decide(c); v == toolpolicy.Held {
+			hold = r
 		}
 	}
-	return verdict, rule
+	switch {
+	case !allowed:
+		return toolpolicy.Denied, nil
+	case hold != nil:
+		return toolpolicy.Held, hold
+	default:
+		return toolpolicy.Allowed, nil
+	}
+}
+
+// withoutArguments returns the policy for a call whose arguments are unknown: a rule for some
+// arguments denies and holds every call of the tool, and allows none.
+func withoutArguments(p *toolpolicy.Policy) *toolpolicy.Policy {
+	if p == nil {
+		return nil
+	}
+	forAll := func(rules []toolpolicy.Rule) []toolpolicy.Rule {
+		rules = slices.Clone(rules)
+		for i := range rules {
+			rules[i].Arguments = nil
+		}
+		return rules
+	}
+	forSome := func(r toolpolicy.Rule) bool { return len(r.Arguments) > 0 }
+	return &toolpolicy.Policy{
+		Allow: slices.DeleteFunc(slices.Clone(p.Allow), forSome), Deny: forAll(p.Deny), Hold: forAll(p.Hold), Outer: withoutArguments(p.Outer),
+	}
 }
 
 // explainVerdict returns the text for the agent about a call that is held or denied.
