@@ -71,7 +71,10 @@ func (c *conversation) checkHello(result json.RawMessage) {
 		c.Errorf("the versions are %q and %q, want %q", hello.ProtocolVersion, hello.SupportedVersions, version)
 	}
 	changes := map[string]any{"listChanged": true}
-	want := map[string]any{"completions": map[string]any{}, "prompts": changes, "resources": changes, "tools": map[string]any{}}
+	want := map[string]any{
+		"completions": map[string]any{}, "logging": map[string]any{}, "prompts": changes, "tools": changes,
+		"resources": map[string]any{"listChanged": true, "subscribe": true},
+	}
 	if d := cmp.Diff(want, hello.Capabilities); d != "" {
 		c.Errorf("the capabilities (-want +got):\n%s", d)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ type shownSchema struct {
 func referenceOfTools(t *testing.T) {
 	t.Helper()
 	var want strings.Builder
-	want.WriteString("# Tools\n\nWritten by `go test ./internal/cli -run TestReference -update` from the descriptions that clients get. Toolsets are chosen by `--toolsets`; the default ones are steps, runs, sessions and context. Answers come as text, as structured content or as both, by the setting `answers`. An invalid call gets an answer with `isError` that names the field, the given value, the allowed values and a call that works.\n")
+	want.WriteString("# Tools\n\nWritten by `go test ./internal/cli -run TestReference -update` from the descriptions that clients get. Toolsets are chosen by `--toolsets`. The default, `auto`, offers steps, runs, sessions and context, gateway as soon as an upstream is configured, and phases and machines as soon as a source other than the bundled one has such a definition. Answers come as text, as structured content or as both, by the setting `answers`. An invalid call gets an answer with `isError` that names the field, the given value, the allowed values and a call that works.\n")
 	seen := map[string]bool{}
 	for _, toolset := range []string{"steps", "runs", "sessions", "context", "phases", "machines", "gateway"} {
 		fmt.Fprintf(&want, "\n## Toolset `%s`\n", toolset)
@@ -58,7 +59,9 @@ func toolsIn(t *testing.T, toolset string) []shownTool {
 	t.Helper()
 	var out bytes.Buffer
 	home := t.TempDir()
-	code := Main([]string{"mcp", "--toolsets", toolset, "--gateway-exposure", "search"}, app.Host{
+	settings := filepath.Join(home, "guideway.json")
+	writeFile(t, settings, `{"upstreams": {"never-started": {"command": "never-started"}}}`)
+	code := Main([]string{"mcp", "--config", settings, "--toolsets", toolset, "--gateway-exposure", "search"}, app.Host{
 		In: strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"reference","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}

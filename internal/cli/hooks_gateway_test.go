@@ -87,12 +87,18 @@ func newGatewayProject(t *testing.T) (d *hookProject, count string) {
 	t.Helper()
 	d = newHookProject(t)
 	count = filepath.Join(t.TempDir(), "count")
+	d.addTestUpstream(count)
+	return d, count
+}
+
+// addTestUpstream adds this binary as an upstream.
+func (d *hookProject) addTestUpstream(count string) {
+	d.Helper()
 	program, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		d.Fatal(err)
 	}
 	d.wantCommand(app.ExitOK, "", "upstream add one --env "+upstreamtest.Variable+"=good --env "+upstreamtest.CountFile+"="+count+" -- "+program)
-	return d, count
 }
 
 const failingGraph = `id: failing
@@ -198,4 +204,18 @@ func auditLines(t *testing.T, host *app.Host) []string {
 		t.Fatal(err)
 	}
 	return slices.Collect(strings.Lines(string(text)))
+}
+
+// waitForNotification reads messages until one has the method.
+func (a *gatewayClient) waitForNotification(method string) {
+	a.t.Helper()
+	for {
+		line, err := a.out.ReadString('\n')
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		if strings.Contains(line, method) {
+			return
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -47,18 +48,52 @@ func TestReloadAppliesSettings(t *testing.T) {
 		{`{"project":"none","health":"0s"}`, nil},
 	} {
 		d.writeSettings(step.settings)
-		for told := false; !told; {
-			line, err := a.out.ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
-			told = strings.Contains(line, "notifications/tools/list_changed")
-		}
+		a.waitForNotification("notifications/tools/list_changed")
 		if names := a.toolNames(); !slices.Equal(names, step.tools) {
 			t.Errorf("with the settings %s, the tools are %v", step.settings, names)
 		}
 	}
 	a.end()
+}
+
+// With the default toolsets, the tools of an upstream that is added while the server runs are
+// available at once, after a notification, with both exposures; removing the upstream removes
+// them. Named toolsets stay as they are.
+func TestUpstreamAddedAtRunTime(t *testing.T) {
+	t.Parallel()
+	for exposure, tool := range map[string]string{"all": "one__echo", "search": "tool_search"} {
+		d := newHookProject(t)
+		a, named := d.connectClient("--gateway-exposure", exposure), d.connectClient("--toolsets", "steps")
+		before := a.toolNames()
+		if slices.Contains(before, tool) || !slices.Contains(before, "workflow_start") {
+			t.Errorf("%s: without an upstream the tools are %v", exposure, before)
+		}
+		fixed := named.toolNames()
+		d.addTestUpstream(filepath.Join(t.TempDir(), "count"))
+		a.waitForNotification("notifications/tools/list_changed")
+		if names := a.toolNames(); !slices.Contains(names, tool) || !slices.Contains(names, "workflow_start") {
+			t.Errorf("%s: with an upstream the tools are %v", exposure, names)
+		}
+		if exposure == "all" {
+			if got := a.callWithText(tool, "hi"); got != "hi" {
+				t.Errorf("the call returned %q", got)
+			}
+		}
+		next := d.connectClient("--gateway-exposure", exposure)
+		if names := next.toolNames(); !slices.Contains(names, tool) {
+			t.Errorf("%s: the tools of the next client are %v", exposure, names)
+		}
+		d.wantCommand(app.ExitOK, "", "upstream remove one")
+		for !slices.Equal(a.toolNames(), before) { // The discovery of the tools may have caused a further notification.
+			a.waitForNotification("notifications/tools/list_changed")
+		}
+		if names := named.toolNames(); !slices.Equal(names, fixed) {
+			t.Errorf("%s: the named toolsets have %v", exposure, names)
+		}
+		for _, client := range []*gatewayClient{a, named, next} {
+			client.end()
+		}
+	}
 }
 
 // Settings that only take effect at the next start are logged by name, once; settings that

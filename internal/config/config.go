@@ -18,7 +18,7 @@ import (
 type Config struct {
 	// Listen is the host and port of the HTTP server.
 	Listen string
-	// Toolsets are the toolsets of a client that does not select any.
+	// Toolsets are the toolsets of clients, or ToolsetAuto.
 	Toolsets []string
 	// Answers is the form of the answers of tools: auto, text, structured or both.
 	Answers string

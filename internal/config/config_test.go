@@ -54,7 +54,7 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"listen": "127.0.0.1:3000", "toolsets": "steps,runs,sessions,context", "answers": "auto",
+		"listen": "127.0.0.1:3000", "toolsets": "auto", "answers": "auto",
 		"allowOrigins": "", "allowedHosts": "",
 		"dataDir":   "/home/ada/.local/share/guideway",
 		"tokenFile": "/home/ada/.local/share/guideway/token",

@@ -120,7 +120,7 @@ func newLoader(opts Options) *loader {
 func (l *loader) applyDefaults() {
 	c := l.config
 	c.Listen = "127.0.0.1:3000"
-	c.Toolsets = DefaultToolsets()
+	c.Toolsets = []string{ToolsetAuto}
 	c.Answers = "auto"
 	c.Workflows = Workflows{
 		Bundled: true, Plugins: true, User: true, Project: true,

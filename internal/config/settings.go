@@ -179,11 +179,21 @@ const (
 	EnvEmbeddingsKey = "GUIDEWAY_EMBEDDINGS_KEY"
 )
 
+// ToolsetAuto is the default of the setting "toolsets": steps, runs, sessions and context,
+// gateway as soon as an upstream is configured, and phases and machines as soon as a source
+// other than the bundled one has such a definition.
+const ToolsetAuto = "auto"
+
 // Toolsets returns all toolsets, starting with the default toolsets.
 func Toolsets() []string { return append(DefaultToolsets(), "phases", "gateway", "machines") }
 
-// DefaultToolsets returns the toolsets that are on by default.
+// DefaultToolsets returns the toolsets that are always on by default.
 func DefaultToolsets() []string { return []string{"steps", "runs", "sessions", "context"} }
+
+// OffersUpstreams reports whether agents get the tools of configured upstreams.
+func (c *Config) OffersUpstreams() bool {
+	return slices.Contains(c.Toolsets, "gateway") || slices.Contains(c.Toolsets, ToolsetAuto)
+}
 
 // Settings returns all settings in a fixed order.
 func Settings() []Setting {
@@ -201,7 +211,7 @@ func serverSettings() []Setting {
 		},
 		{
 			Name: "toolsets", Kind: KindList, Flag: "toolsets", Env: "GUIDEWAY_TOOLSETS",
-			Usage: "Default toolsets of clients.", Allowed: Toolsets(),
+			Usage: "Toolsets of clients. \"auto\" stands for steps, runs, sessions and context, gateway as soon as an upstream is configured, and phases and machines as soon as a source other than the bundled one has such a definition.", Allowed: append([]string{ToolsetAuto}, Toolsets()...),
 			nonEmpty: true,
 			field:    func(c *Config) any { return &c.Toolsets },
 		},

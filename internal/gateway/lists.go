@@ -15,6 +15,10 @@ func (g *Gateway) Tools(ctx context.Context, c *Client) []json.RawMessage {
 	case g.accessOf(ctx).isEmpty():
 		return nil // No tool can be found.
 	case g.lazyFor(ctx):
+		g.held.Store(true)
+		if len(g.surfaceOf(c).members) == 0 {
+			return nil
+		}
 		return lazyTools()
 	}
 	var out []json.RawMessage

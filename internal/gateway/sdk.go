@@ -30,6 +30,9 @@ func (g *Gateway) Extend(opts *mcp.ServerOptions) {
 	caps.Completions = &mcp.CompletionCapabilities{}
 	opts.SubscribeHandler = g.subscribeHandler
 	opts.UnsubscribeHandler = g.unsubscribeHandler
+	if len(g.allMembers()) == 0 {
+		return
+	}
 	opts.Instructions += " If tool_search is available, it finds tools of other MCP servers, and tool_call calls them."
 }
 

@@ -370,7 +370,7 @@ func (s *surface) setPrints(lazy bool) {
 		tools[i] = &t.entry
 	}
 	mark(KindTools, tools)
-	s.prints[KindTools] += strconv.FormatBool(lazy)
+	s.prints[KindTools] += strconv.FormatBool(lazy && len(s.members) > 0)
 	mark(KindPrompts, s.prompts)
 	mark(KindResources, s.resources, s.templates)
 }

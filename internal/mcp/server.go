@@ -38,6 +38,9 @@ const (
 	ToolsetPhases   = "phases"
 	ToolsetGateway  = "gateway"
 	ToolsetMachines = "machines"
+	// ToolsetAuto stands for the default toolsets, the gateway, and phases and machines as
+	// soon as a source other than the bundled one has such a definition.
+	ToolsetAuto = "auto"
 )
 
 // Toolsets returns the names of the toolsets, the default ones first.
@@ -56,8 +59,8 @@ type Options struct {
 	Catalog Catalog
 	// Version is the version of the program, "dev" if empty.
 	Version string
-	// Toolsets are the toolsets to offer; nil means the default ones. A toolset whose
-	// service is nil is not offered.
+	// Toolsets are the toolsets to offer, or ToolsetAuto; nil means the default ones. A
+	// toolset whose service is nil is not offered.
 	Toolsets []string
 	// Answers is the form of answers, AnswersAuto if empty.
 	Answers string
@@ -120,6 +123,7 @@ type Server struct {
 	mcp     *mcp.Server
 	catalog Catalog
 	logger  *slog.Logger
+	answers *responder
 	cancel  func()
 	// runs and sessions are nil if their toolset is not offered.
 	runs     *run.Service
@@ -128,8 +132,11 @@ type Server struct {
 	// reservePrompts receives the names of the prompts; it may be nil.
 	reservePrompts func([]string)
 
-	// mu guards shown.
+	// mu guards shown and waiting.
 	mu sync.Mutex
+	// waiting holds the tools of the toolsets that are offered as soon as a definition needs
+	// them. A toolset that is offered once stays: a client may use its tools.
+	waiting map[string][]*tool
 	// shown maps the ids of the workflows that have prompts and resources to their hashes.
 	shown map[string]string
 }
@@ -178,12 +185,14 @@ func introductionFor(toolsets []string, withRuns bool) string {
 func New(opts Options) (*Server, error) {
 	opts.setDefaults()
 	for _, name := range opts.Toolsets {
-		if !slices.Contains(Toolsets(), name) {
+		if name != ToolsetAuto && !slices.Contains(Toolsets(), name) {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "there is no toolset %q", name).
-				WithFix("use one of: %s", strings.Join(Toolsets(), ", "))
+				WithFix("use one of: %s, %s", ToolsetAuto, strings.Join(Toolsets(), ", "))
 		}
 	}
+	automatic := opts.resolveAuto()
 	s := &Server{
+		waiting: map[string][]*tool{},
 		catalog: opts.Catalog, logger: opts.Logger, shown: map[string]string{},
 		runs: opts.Runs, sessions: opts.Sessions,
 	}
@@ -197,16 +206,16 @@ func New(opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.answers = answers
 	withUpstreams := opts.Upstreams != nil && slices.Contains(opts.Toolsets, ToolsetGateway)
 	protocol := &mcp.ServerOptions{
-		Instructions:      serverInstructions(opts.Toolsets, s.runs != nil, withUpstreams),
+		Instructions:      serverInstructions(s.neededNow(opts.Toolsets, automatic), s.runs != nil, withUpstreams),
 		Logger:            opts.Logger,
 		CompletionHandler: s.completeArgument,
 		// 2025-03-26, the only version with batches, is not supported.
 		SupportedProtocolVersions: []string{transport.ModernVersion, "2025-11-25", "2025-06-18", "2024-11-05"},
 		Capabilities: &mcp.ServerCapabilities{
-			// The list of tools is fixed for a connection.
-			Tools:     &mcp.ToolCapabilities{},
+			Tools:     &mcp.ToolCapabilities{ListChanged: len(automatic) > 0},
 			Prompts:   &mcp.PromptCapabilities{ListChanged: true},
 			Resources: &mcp.ResourceCapabilities{ListChanged: true},
 		},
@@ -222,9 +231,13 @@ func New(opts Options) (*Server, error) {
 	var own []string
 	for toolset, tools := range s.toolsByToolset(opts) {
 		for _, t := range tools {
-			s.mcp.AddTool(t.mcpTool(), t.newHandler(answers))
 			own = append(own, t.name)
 			limits.toolset[t.name] = toolset
+		}
+		if slices.Contains(automatic, toolset) {
+			s.waiting[toolset] = tools
+		} else {
+			s.addTools(tools)
 		}
 	}
 	if withUpstreams {
@@ -274,18 +287,35 @@ func (s *Server) MCP() *mcp.Server { return s.mcp }
 // Close stops following the catalog.
 func (s *Server) Close() { s.cancel() }
 
-// syncCatalog updates the prompts and resources from the catalog. The SDK notifies clients.
+// addTools adds tools to the SDK's server, which notifies clients.
+func (s *Server) addTools(tools []*tool) {
+	for _, t := range tools {
+		s.mcp.AddTool(t.mcpTool(), t.newHandler(s.answers))
+	}
+}
+
+// syncCatalog updates the prompts, the resources and the automatic toolsets from the
+// catalog. The SDK notifies clients.
 func (s *Server) syncCatalog() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := make(map[string]string)
-	list := s.catalog.Snapshot().List(catalog.Filter{})
+	snap := s.catalog.Snapshot()
+	list := snap.List(catalog.Filter{})
 	for _, e := range list {
 		now[e.ID] = e.Hash
 	}
-	if s.reservePrompts != nil && !maps.Equal(now, s.shown) {
-		s.reservePrompts(slices.Sorted(maps.Keys(now))) // The names must be reserved before the prompts are added.
+	var needed []*tool
+	for toolset, tools := range s.waiting {
+		if needsToolset(snap, toolset) {
+			needed = append(needed, tools...)
+			delete(s.waiting, toolset)
+		}
 	}
+	if s.reservePrompts != nil && (len(needed) > 0 || !maps.Equal(now, s.shown)) {
+		s.reservePrompts(slices.Sorted(maps.Keys(now))) // The names must be reserved before the lists change.
+	}
+	s.addTools(needed)
 	for _, e := range list {
 		if s.shown[e.ID] == e.Hash {
 			continue

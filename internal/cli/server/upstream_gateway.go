@@ -144,7 +144,7 @@ func (s *approvals) Change(ctx context.Context, edit func(approval.Records) (app
 // openUpstreams returns the gateway, or nil if neither clients nor machine agents can use
 // it. It follows changes of the configuration, the approvals and the catalog.
 func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, rec *RequestObserver, policies gateway.Policies, dashboard func(context.Context) string) (*Upstreams, error) {
-	offered := slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway)
+	offered := cfg.OffersUpstreams()
 	if !offered && len(cfg.Upstreams) == 0 && !slices.Contains(cfg.Toolsets, mcpserver.ToolsetMachines) {
 		return nil, nil
 	}

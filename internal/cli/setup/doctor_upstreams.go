@@ -4,14 +4,12 @@ import "github.com/guideway-dev/guideway/internal/cli/server"
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
 	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
-	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 )
 
 // checkUpstreams checks the upstreams without starting them: one check for all, and one for
@@ -56,7 +54,7 @@ func (o *DoctorOptions) checkUpstreams(cfg *config.Config) []Check {
 			all.Message += fmt.Sprintf(", %d %s", n, state)
 		}
 	}
-	if !slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
+	if !cfg.OffersUpstreams() {
 		all.Message += `; agents see upstreams only on servers started with the toolset "gateway", which is disabled in the settings`
 	}
 	all.Message = strings.Replace(all.Message, "configured, ", "configured: ", 1)

@@ -19,7 +19,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway"
 	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
-	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 	"github.com/spf13/cobra"
 )
 
@@ -27,13 +26,13 @@ func NewUpstreamCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "upstream",
 		Short: "Add and manage upstream MCP servers",
-		Long: `An upstream is an MCP server whose tools Guideway offers to agents as NAME__TOOL, if the
-toolset "gateway" is enabled. It is started on first use. Its tools, prompts and pages are
-recorded: one that changes is withheld until you approve it.`,
+		Long: `An upstream is an MCP server whose tools Guideway offers to agents as NAME__TOOL. A
+running server offers them at once, unless its setting "toolsets" names toolsets without
+"gateway". An upstream is started on first use. Its tools, prompts and pages are recorded:
+one that changes is withheld until you approve it.`,
 		Example: `  guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me
   guideway upstream add docs --url https://example.com/mcp --bearer '${env:DOCS_TOKEN}'
-  guideway upstream list
-  guideway serve --toolsets steps,runs,sessions,gateway`,
+  guideway upstream list`,
 	},
 		newUpstreamAddCmd(a, runUpstreamAdd), newUpstreamListCmd(a), newUpstreamShowCmd(a, runUpstreamShow),
 		newUpstreamRemoveCmd(a), newUpstreamSwitchCmd(a, true), newUpstreamSwitchCmd(a, false),
@@ -91,7 +90,7 @@ func runUpstreamList(_ context.Context, o *app.PlainOptions) error {
 
 // toolsetNote returns the reason why agents do not see the upstreams, or "".
 func toolsetNote(cfg *config.Config) string {
-	if slices.Contains(cfg.Toolsets, mcpserver.ToolsetGateway) {
+	if cfg.OffersUpstreams() {
 		return ""
 	}
 	return fmt.Sprintf("Agents do not see the upstreams: the toolset \"gateway\" is disabled. Add it to \"toolsets\" in guideway.json, or use --toolsets %s,gateway",
@@ -214,7 +213,9 @@ func (d *upstreamDetails) toolMarks(tool gateway.ToolStatus) string {
 		marks = append(marks, "new description")
 	}
 	for _, hint := range slices.Sorted(maps.Keys(tool.Annotations)) {
-		marks = append(marks, fmt.Sprintf("%s: %t", hint, tool.Annotations[hint]))
+		if tool.Annotations[hint] {
+			marks = append(marks, hint)
+		}
 	}
 	if tool.FullName != "" {
 		marks = append(marks, "shortened to "+tool.Shown)
