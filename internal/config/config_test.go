@@ -295,7 +295,7 @@ func TestAllErrorsAtOnce(t *testing.T) {
 		`the configuration has 18 errors:`,
 		`  guideway.json:2:3: "listne" is not a setting; did you mean "listen"?`,
 		`  guideway.json:3:13: "everywhere" is not a host and a port; write host:port, such as "127.0.0.1:3000"`,
-		`  guideway.json:4:15: "step" is not one of the allowed values; did you mean "steps"? The values are: steps, runs, sessions, context, phases, gateway, machines`,
+		`  guideway.json:4:15: "step" is not one of the allowed values; did you mean "steps"? The values are: auto, steps, runs, sessions, context, phases, gateway, machines`,
 		`  guideway.json:5:3: "level" is not a setting; did you mean "log.level"?`,
 		`  guideway.json:6:20: "log.level" is a number; write a string`,
 		`  guideway.json:6:23: "log.formt" is not a setting; did you mean "log.format"?`,

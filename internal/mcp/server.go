@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/contexts"
 	"github.com/guideway-dev/guideway/internal/mcp/transport"
@@ -184,13 +183,10 @@ func introductionFor(toolsets []string, withRuns bool) string {
 // guideway.CodeInvalid.
 func New(opts Options) (*Server, error) {
 	opts.setDefaults()
-	for _, name := range opts.Toolsets {
-		if name != ToolsetAuto && !slices.Contains(Toolsets(), name) {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "there is no toolset %q", name).
-				WithFix("use one of: %s, %s", ToolsetAuto, strings.Join(Toolsets(), ", "))
-		}
+	automatic, err := opts.resolveToolsets()
+	if err != nil {
+		return nil, err
 	}
-	automatic := opts.resolveAuto()
 	s := &Server{
 		waiting: map[string][]*tool{},
 		catalog: opts.Catalog, logger: opts.Logger, shown: map[string]string{},

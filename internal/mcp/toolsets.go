@@ -2,16 +2,23 @@ package mcp
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 )
 
-// resolveAuto replaces ToolsetAuto by its toolsets. It returns those that are offered only
-// as soon as a definition needs them.
-func (opts *Options) resolveAuto() (automatic []string) {
+// resolveToolsets checks the toolsets, and replaces ToolsetAuto by its toolsets. It returns
+// those that are offered only as soon as a definition needs them.
+func (opts *Options) resolveToolsets() (automatic []string, err error) {
+	for _, name := range opts.Toolsets {
+		if name != ToolsetAuto && !slices.Contains(Toolsets(), name) {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "there is no toolset %q", name).
+				WithFix("use one of: %s, %s", ToolsetAuto, strings.Join(Toolsets(), ", "))
+		}
+	}
 	if !slices.Contains(opts.Toolsets, ToolsetAuto) {
-		return nil
+		return nil, nil
 	}
 	named := slices.DeleteFunc(slices.Clone(opts.Toolsets), func(name string) bool { return name == ToolsetAuto })
 	for _, name := range Toolsets() {
@@ -24,7 +31,7 @@ func (opts *Options) resolveAuto() (automatic []string) {
 		}
 	}
 	opts.Toolsets = named
-	return automatic
+	return automatic, nil
 }
 
 // neededNow returns the toolsets without the automatic ones that no definition needs yet.
