@@ -3,11 +3,13 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/holds"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // Holds keeps the held calls; a *holds.Store implements it.
@@ -187,8 +189,16 @@ func (g *Gateway) deniedError(held holds.Call) error {
 }
 
 // approvalFix returns instructions for a person to answer a held call.
-func (g *Gateway) approvalFix(_ context.Context, id string) string {
-	return "ask the person to answer it at a terminal: guideway calls approve " + id
+func (g *Gateway) approvalFix(ctx context.Context, id string) string {
+	fix := "ask the person to answer it at a terminal: guideway calls approve " + id
+	page := auth.ServerURL(ctx)
+	if page == "" && g.opts.Dashboard != nil {
+		page = g.opts.Dashboard(ctx)
+	}
+	if page == "" {
+		return fix
+	}
+	return fix + ", or on the page " + strings.TrimSuffix(page, "/") + "/calls/" + id
 }
 
 // noteHeld records in the observation of a request that its call is held. An empty outcome

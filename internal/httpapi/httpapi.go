@@ -16,6 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/contexts"
 	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	"github.com/guideway-dev/guideway/internal/gateway/holds"
 	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -52,6 +53,8 @@ type Options struct {
 	Memory *contexts.Service
 	// Requests holds the log of requests to upstreams.
 	Requests Requests
+	// Calls holds the held calls.
+	Calls *holds.Store
 	// Upstreams are the configured MCP servers, whether the gateway is on or off.
 	Upstreams *gatewayadmin.Service
 	// Metrics are served at /metrics.

@@ -191,6 +191,8 @@ func (f *fixture) valuesOf(t *testing.T, o operation) map[string]any {
 		}
 		named := []any{map[string]any{"workflowId": "plain", "sessionId": own}}
 		return map[string]any{"workflow": "plain", "id": own, "project": projectA, "sessions": named}
+	case "calls":
+		return map[string]any{"id": f.holdCall(t, "ann", own).ID}
 	case "requests":
 		return map[string]any{"id": "q_1"}
 	}

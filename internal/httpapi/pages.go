@@ -52,7 +52,7 @@ func (a *api) mountPages(mux *http.ServeMux) {
 // appPages are the paths of the dashboard's pages, from which the application selects the
 // page. ui/src/App.tsx must list the same paths.
 var appPages = []string{
-	"/{$}", "/runs", "/runs/{id}", "/sessions", "/dashboard/{id}", "/machines", "/machines/{name}", "/machine-runs/{id}", "/requests", "/requests/{id}",
+	"/{$}", "/runs", "/runs/{id}", "/sessions", "/dashboard/{id}", "/machines", "/machines/{name}", "/machine-runs/{id}", "/requests", "/requests/{id}", "/calls", "/calls/{id}",
 	"/workflows", "/workflows/{id}", "/workflows/{id}/edit", "/workflows/{id}/try", "/new-workflow",
 	"/hooks", "/hooks/{id}", "/new-hook",
 	"/gateway", "/gateway/{id}", "/new-upstream", "/tokens",

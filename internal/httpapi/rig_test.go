@@ -17,6 +17,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/gateway/holds"
 	"github.com/guideway-dev/guideway/internal/httpapi"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -117,6 +118,7 @@ type rig struct {
 	keeper    *contexts.AutoSaver
 	browsers  *auth.BrowserSessions
 	tokens    *auth.Tokens
+	calls     *holds.Store
 	contract  *contract
 	// configFile contains the upstreams.
 	configFile string
@@ -194,11 +196,12 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 		t.Fatal(err)
 	}
 	r.machines = newTestMachines(t)
+	r.calls = holds.New(holds.Options{Path: filepath.Join(dir, "held-calls.json"), Key: func() ([]byte, error) { return []byte("key"), nil }})
 	opts := httpapi.Options{
 		Machines: r.machines,
 		MCP:      http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.mcp++ }),
 		Guard:    guard, Bearer: bearer, Browsers: r.browsers, Tokens: r.tokens,
-		Catalog: shelf, Runs: r.runs, Sessions: r.store, Feed: r.store, Memory: remembers, Hooks: emptyService(), Requests: &fakeRequests{},
+		Catalog: shelf, Runs: r.runs, Sessions: r.store, Feed: r.store, Memory: remembers, Hooks: emptyService(), Requests: &fakeRequests{}, Calls: r.calls,
 		Upstreams:      r.newUpstreams(t, dir),
 		CurrentProject: func(context.Context) run.Project { return run.Project{ID: projectA, Path: "/src/a", Branch: "main"} },
 	}

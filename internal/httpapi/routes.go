@@ -42,6 +42,7 @@ func (a *api) routeTable() []route {
 		{a.Hooks != nil, a.hookRoutes()},
 		{a.Memory != nil, a.memoryRoutes()},
 		{a.Requests != nil, a.requestRoutes()},
+		{a.Calls != nil, a.callRoutes()},
 		{a.Upstreams != nil, a.upstreamRoutes()},
 		{a.Tokens != nil, a.tokenRoutes()},
 		{a.Feed != nil, []route{{"GET", "/api/events", auth.RightRead, a.streamEvents}}},

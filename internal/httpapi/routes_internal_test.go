@@ -10,6 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/contexts"
 	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	"github.com/guideway-dev/guideway/internal/gateway/holds"
 	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -20,7 +21,7 @@ import (
 func newFullAPI() *api {
 	return &api{Options: Options{
 		Browsers: &auth.BrowserSessions{}, Catalog: &catalog.Catalog{}, Runs: &run.Service{},
-		Sessions: &sqlite.Store{}, Feed: &sqlite.Store{}, Memory: &contexts.Service{}, Hooks: &hookadmin.Service{}, Requests: struct{ Requests }{},
+		Sessions: &sqlite.Store{}, Feed: &sqlite.Store{}, Memory: &contexts.Service{}, Hooks: &hookadmin.Service{}, Requests: struct{ Requests }{}, Calls: &holds.Store{},
 		Upstreams: &gatewayadmin.Service{}, Machines: struct{ Machines }{}, Tokens: &auth.Tokens{},
 		CurrentProject: func(context.Context) run.Project { return run.Project{} },
 	}}

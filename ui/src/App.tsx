@@ -8,6 +8,7 @@ import { Frame } from "./parts/Frame";
 import { loadPage } from "./parts/loadPage";
 import { NoticeProvider } from "./parts/Notice";
 import { Missing, Skeleton } from "./parts/States";
+import { CallsPage } from "./pages/calls/CallsPage";
 import { HooksPage } from "./pages/hooks/HooksPage";
 import { MachinesPage } from "./pages/machines/MachinesPage";
 import { OverviewPage } from "./pages/overview/OverviewPage";
@@ -28,6 +29,7 @@ const HookPage = loadPage(async () => (await import("./pages/hooks/HookPage")).H
 const GatewayPage = loadPage(async () => (await import("./pages/gateway/GatewayPage")).GatewayPage);
 const UpstreamPage = loadPage(async () => (await import("./pages/gateway/UpstreamPage")).UpstreamPage);
 const NewUpstreamPage = loadPage(async () => (await import("./pages/gateway/NewUpstreamPage")).NewUpstreamPage);
+const CallPage = loadPage(async () => (await import("./pages/calls/CallPage")).CallPage);
 const TokensPage = loadPage(async () => (await import("./pages/tokens/TokensPage")).TokensPage);
 const TryPage = loadPage(async () => (await import("./pages/try/TryPage")).TryPage);
 
@@ -60,6 +62,8 @@ export function App() {
             <Route path="/new-workflow"><EditorPage /></Route>
             <Route path="/requests"><RequestsPage /></Route>
             <Route path="/requests/:id">{({ id }) => <RequestPage key={id} id={id} />}</Route>
+            <Route path="/calls"><CallsPage /></Route>
+            <Route path="/calls/:id">{({ id }) => <CallPage key={id} id={id} />}</Route>
             <Route path="/gateway"><GatewayPage /></Route>
             <Route path="/gateway/:id">{({ id }) => <UpstreamPage key={id} id={decodeURIComponent(id)} />}</Route>
             <Route path="/new-upstream"><NewUpstreamPage /></Route>

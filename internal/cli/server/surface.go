@@ -168,7 +168,7 @@ func (s *Surface) newHandler(mcp http.Handler) (http.Handler, error) {
 		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
 		Catalog: s.catalog, Registry: shelf, Runs: s.store.Runs, Sessions: documents, Feed: documents, Machines: s.Machines, Hooks: s.newHookAdmin(),
 		Upstreams:      s.Upstreams.newAdmin(s.app, s.cfg),
-		CurrentProject: s.app.Host.LookupProject, Memory: s.contexts, Requests: s.recording, Metrics: s.recording.Counts, Logger: s.app.Logger(s.cfg),
+		CurrentProject: s.app.Host.LookupProject, Memory: s.contexts, Requests: s.recording, Calls: app.OpenHolds(s.cfg, s.app.Host.CurrentTime), Metrics: s.recording.Counts, Logger: s.app.Logger(s.cfg),
 	})
 }
 

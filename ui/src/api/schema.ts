@@ -1086,6 +1086,63 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the held calls, newest first
+         * @description Without their arguments; the preview omits likely secrets.
+         */
+        get: operations["listCalls"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/calls/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a held call with all its arguments */
+        get: operations["getCall"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/calls/{id}/answer": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Approve or deny a held call
+         * @description Only a person can answer, that is a logged-in browser or a token of scope approve. A call is answered once.
+         */
+        post: operations["answerCall"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tokens": {
         parameters: {
             query?: never;
@@ -1974,6 +2031,82 @@ export interface components {
             /** @description The context after the script. */
             output?: unknown;
         };
+        /** @enum {unknown} */
+        HeldCallStatus: "waiting" | "approved" | "denied" | "used" | "expired";
+        HeldCall: {
+            id: string;
+            user: string;
+            /** @description The id of the client's own token. */
+            token?: string;
+            client: string;
+            upstream: string;
+            /** @description The hash of the upstream's configuration. */
+            server: string;
+            /** @description The upstream's name of the tool. */
+            tool: string;
+            /** @description The hash of the tool's definition. */
+            pin: string;
+            /** @description The hash of the arguments. */
+            hash: string;
+            /** @description The name by which clients call the tool. */
+            name: string;
+            /** @description Why the call is held. */
+            reason: string;
+            /** @description All arguments; absent in lists and after the call was used or denied or expired. */
+            arguments?: unknown;
+            /** @description A short form of the arguments without likely secrets, in lists only. */
+            preview?: string;
+            status: components["schemas"]["HeldCallStatus"];
+            /** Format: date-time */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description The end of the question, the approval or the denial.
+             */
+            expiresAt: string;
+            /** @description How long an approval can be used. */
+            useSeconds: number;
+            answer?: components["schemas"]["HeldCallReply"];
+            /** Format: date-time */
+            usedAt?: string;
+            /** @description The last form about the call that was closed without an answer. */
+            closedForm?: {
+                /** Format: date-time */
+                at: string;
+                /** @description True if no person can have read the form. */
+                byClient: boolean;
+                count: number;
+            };
+        };
+        HeldCallReply: {
+            approve: boolean;
+            by: string;
+            via: string;
+            note?: string;
+            /** Format: date-time */
+            at: string;
+        };
+        HeldCallList: {
+            /** @constant */
+            success: true;
+            calls: components["schemas"]["HeldCall"][];
+        };
+        HeldCallDetails: {
+            /** @constant */
+            success: true;
+            call: components["schemas"]["HeldCall"];
+            /** @description The arguments as a person reads them; hidden characters are escaped. */
+            text: string;
+        };
+        AnsweredCall: {
+            /** @constant */
+            success: true;
+            call: components["schemas"]["HeldCall"];
+        };
+        HeldCallAnswer: {
+            approve: boolean;
+            note?: string;
+        };
         HookTrial: {
             /** @constant */
             success: true;
@@ -1982,6 +2115,8 @@ export interface components {
             request: {
                 method: string;
                 params?: unknown;
+                /** @description The reason why the gateway would hold the call for the approval of a person. */
+                hold?: string;
             };
             /** @description The response that the client gets. */
             response?: unknown;
@@ -2949,6 +3084,8 @@ export interface components {
             hooks?: string[];
             /** @description The id of the distributed trace. */
             traceId?: string;
+            /** @description The id of the held call, if the call was held or approved by a person. */
+            heldCall?: string;
             /** @description The traces of the hook graphs; absent in lists. */
             graphs?: components["schemas"]["RequestGraph"][];
             request?: components["schemas"]["RequestBody"];
@@ -3472,6 +3609,8 @@ export interface components {
         HookID: string;
         /** @description A workflow's id. */
         WorkflowID: string;
+        /** @description The id of a held call. */
+        CallID: string;
         /** @description A run's id. */
         RunID: string;
         /** @description A checkpoint's id. */
@@ -5529,6 +5668,96 @@ export interface operations {
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            409: components["responses"]["Refused"];
+            413: components["responses"]["TooLarge"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listCalls: {
+        parameters: {
+            query?: {
+                /** @description Only calls with this status. */
+                status?: components["schemas"]["HeldCallStatus"];
+                /** @description The maximum number of results. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The held calls. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HeldCallList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getCall: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a held call. */
+                id: components["parameters"]["CallID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The held call. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HeldCallDetails"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    answerCall: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a held call. */
+                id: components["parameters"]["CallID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HeldCallAnswer"];
+            };
+        };
+        responses: {
+            /** @description The answered call. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnsweredCall"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             409: components["responses"]["Refused"];
             413: components["responses"]["TooLarge"];
             503: components["responses"]["Unavailable"];

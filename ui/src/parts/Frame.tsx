@@ -46,5 +46,5 @@ export function Frame({ liveness, children }: { liveness: Liveness; children: Re
 }
 
 function isIn(location: string, path: string): boolean {
-  return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`) || (path === "/machines" && location.startsWith("/machine-runs/")) || (path === "/sessions" && location.startsWith("/dashboard/")) || (path === "/workflows" && location === "/new-workflow") || (path === "/hooks" && location === "/new-hook") || (path === "/gateway" && (location === "/new-upstream" || location === "/tokens"));
+  return path === "/" ? location === "/" : location === path || location.startsWith(`${path}/`) || (path === "/machines" && location.startsWith("/machine-runs/")) || (path === "/sessions" && location.startsWith("/dashboard/")) || (path === "/workflows" && location === "/new-workflow") || (path === "/hooks" && location === "/new-hook") || (path === "/gateway" && (location === "/new-upstream" || location === "/tokens")) || (path === "/requests" && (location === "/calls" || location.startsWith("/calls/")));
 }

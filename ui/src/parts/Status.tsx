@@ -10,7 +10,7 @@ const shapes: Record<StatusWord, string> = {
 const synonyms: Record<string, StatusWord> = {
   completed: "done", complete: "done", aborted: "failed", blocked: "failed", error: "failed", in_progress: "running", paused: "waiting",
   wrong: "failed", disabled: "skipped", elsewhere: "skipped", expired: "skipped", "active": "done",
-  passed: "done", "not finished": "failed", "not defined": "skipped",
+  passed: "done", approved: "running", denied: "refused", used: "done", "not finished": "failed", "not defined": "skipped",
 };
 
 /** A status by colour, shape and word. Unknown words have the word alone. */

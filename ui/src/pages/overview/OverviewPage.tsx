@@ -1,10 +1,12 @@
 import { Link } from "wouter";
+import { useCalls } from "../../api/calls";
 import { useUpstreams } from "../../api/gateway";
 import { useHooks } from "../../api/hooks";
 import { useMachineRuns } from "../../api/machines";
 import { useCatalog, useCheckpointHealth, useRuns, useSessions, useWaitingRuns } from "../../api/reads";
 import { Failed, Skeleton } from "../../parts/States";
 import { useTitle } from "../../parts/title";
+import { CallTable } from "../calls/CallsPage";
 import { NoRuns } from "../runs/RunsPage";
 import { rowOf, RunTable } from "../runs/RunTable";
 import { SessionCard } from "../sessions/SessionCard";
@@ -37,13 +39,16 @@ function Waiting() {
   const upstreams = useUpstreams();
   const held = upstreams.data?.on === true ? upstreams.data.upstreams.filter((u) => u.waiting > 0) : [];
   const changed = (useHooks().data?.graphs ?? []).filter((h) => h.state === "changed");
-  const count = runs.length + asking.length + held.length + changed.length;
+  const calls = useCalls("waiting");
+  const waitingCalls = calls.data?.calls ?? [];
+  const count = runs.length + waitingCalls.length + asking.length + held.length + changed.length;
   return (
     <section className="section" aria-labelledby="waits">
       <h2 id="waits">Waiting for you {count > 0 ? <span className="quiet">{count}</span> : null}</h2>
       {waiting.isPending ? <Skeleton rows={2} /> : null}
       <WaitingGates waiting={runs} />
       {waiting.isSuccess && machines.isSuccess && count === 0 ? <p className="quiet">Nothing is waiting for you.</p> : null}
+      {waitingCalls.length > 0 ? <CallTable list={waitingCalls} /> : null}
       <WaitingMachines runs={asking} />
       <WaitingApprovals upstreams={held} hooks={changed} />
       {waiting.isError ? <Failed error={waiting.error} doing="read what is waiting for you" retry={() => void waiting.refetch()} /> : null}

@@ -43,6 +43,7 @@ function Facts({ r }: { r: Schemas["Request"] }) {
       <dt>Sizes</dt><dd>{bytes(r.bytesIn)} in, {bytes(r.bytesOut)} out</dd>
       <dt>Client</dt><dd>{r.client ?? "–"}{r.token === undefined ? "" : `, token ${r.token}`}</dd>
       {r.upstream === undefined ? null : <><dt>Upstream</dt><dd><Link href={`/requests?upstream=${encodeURIComponent(r.upstream)}`}>{r.upstream}</Link>{r.project === undefined ? "" : `, project ${r.project}`}</dd></>}
+      {r.heldCall === undefined ? null : <><dt>Held call</dt><dd><Link href={`/calls/${r.heldCall}`}>{r.heldCall}</Link></dd></>}
       {r.traceId === undefined ? null : <><dt>Trace</dt><dd><code>{r.traceId}</code></dd></>}
       <dt>Id</dt><dd><code>{r.id}</code></dd>
     </dl>

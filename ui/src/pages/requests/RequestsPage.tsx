@@ -1,4 +1,4 @@
-import { useSearchParams } from "wouter";
+import { Link, useSearchParams } from "wouter";
 import type { Schemas } from "../../api/client";
 import { useRequests, useRequestStats, type RequestFilter } from "../../api/requests";
 import { SearchBox } from "../../parts/SearchBox";
@@ -20,7 +20,7 @@ export function RequestsPage() {
   }, { replace: true });
   return (
     <section className="section">
-      <h1>Requests</h1>
+      <div className="section-head"><h1>Requests</h1><Link href="/calls">Held calls</Link></div>
       <Filters search={search} set={set} />
       <Listed filter={filterOf(search)} />
       <ByTool />

@@ -19,6 +19,8 @@ export const statuses: Record<Schemas["RequestStatus"], { word: string; kind: st
   tool_error: { word: "tool error", kind: "failed" },
   answered: { word: "answered by a hook", kind: "skipped" },
   asked: { word: "asks the client", kind: "waiting" },
+  held: { word: "waits for you", kind: "waiting" },
+  denied: { word: "denied by a person", kind: "refused" },
   refused: { word: "refused", kind: "refused" },
   timeout: { word: "timeout", kind: "failed" },
   cancelled: { word: "cancelled", kind: "skipped" },
