@@ -162,6 +162,34 @@ func TestInstallProject(t *testing.T) {
 	}
 }
 
+// The file of a project holds the server alone, so it needs no models; the user's file does.
+func TestInstallContinue(t *testing.T) {
+	t.Parallel()
+	b := newInstallBench(t)
+	b.wantOutput(t, `Installed in Continue: PROJECT/.continue/mcpServers/guideway.yaml
+  next     reload the editor; its extension reads this file, the command cn (1.5.47) does not
+  note     the entry starts BIN, a path on this computer; before you commit the file, check that the path is right for every user of the project
+`, "continue", "--scope", "project")
+	b.wantOutput(t, `Installed in Continue: HOME/.continue/config.yaml
+  next     start a new session of Continue; /mcp shows the server
+  note     Continue was not found; its configuration file is new
+  note     Continue used its default configuration without this file; add your models to the file
+`, "continue")
+}
+
+// A client that connects to a URL itself starts no program, so --launch has no meaning.
+func TestInstallURLWithoutProgram(t *testing.T) {
+	t.Parallel()
+	b := newInstallBench(t)
+	_, err := b.runCommand("gemini", "--url", "https://guideway.example.com/mcp", "--launch", "binary")
+	if guideway.ErrorCode(err) != guideway.CodeInvalid || guideway.ErrorFix(err) != "guideway install gemini --url https://guideway.example.com/mcp" {
+		t.Errorf("error %v, fix %q", err, guideway.ErrorFix(err))
+	}
+	if _, err := b.runCommand("claude-desktop", "--url", "https://guideway.example.com/mcp", "--launch", "binary"); err != nil {
+		t.Errorf("a client that starts guideway connect: %v", err)
+	}
+}
+
 func TestInstallJSON(t *testing.T) {
 	t.Parallel()
 	b := newInstallBench(t)

@@ -39,7 +39,7 @@ type Client struct {
 	reference string
 	// bridge reports that the client only starts programs and gets a URL by guideway connect.
 	bridge bool
-	// newFile is a note for a file that did not exist.
+	// newFile is a note for a file of the user that did not exist.
 	newFile string
 	// commented reports that a file whose name ends with c, for JSON with comments, is used
 	// if it exists.
@@ -52,6 +52,14 @@ func (c Client) Next(scope Scope, name string) string {
 		return strings.ReplaceAll(c.projectNext, "NAME", name)
 	}
 	return c.next
+}
+
+// NewFileNote returns what a person must know about a new file in a scope, or "".
+func (c Client) NewFileNote(scope Scope) string {
+	if scope == ScopeProject {
+		return ""
+	}
+	return c.newFile
 }
 
 // Location is a configuration file and the paths that exist if the client is installed.

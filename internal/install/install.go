@@ -182,9 +182,6 @@ func Plan(env Env, client Client, req Request, f File) (Change, error) {
 	}
 	change.After = after
 	change.Notes = append(form.fileNotes(f.Content, client.Title), client.entryNotes(req, secret)...)
-	if !f.Exists && client.newFile != "" {
-		change.Notes = append(change.Notes, client.newFile)
-	}
 	return change, nil
 }
 

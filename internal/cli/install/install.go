@@ -209,6 +209,10 @@ func RunInstall(ctx context.Context, o *InstallOptions) error {
 	if findErr != nil { // if the command is unknown, the text to paste has a placeholder
 		return app.UsageError{Err: install.UnsupportedClient(o.Client, req)}
 	}
+	if o.URL != "" && o.Launch != string(install.LaunchAuto) && !client.Bridged() {
+		return guideway.Errorf(guideway.CodeInvalid, "--launch and --url cannot be combined: %s connects to the URL itself", client.Title).
+			WithFix("guideway install %s --url %s", client.ID, o.URL)
+	}
 	if err != nil && !o.Undo && (o.URL == "" || client.Bridged()) {
 		return err
 	}
@@ -257,6 +261,9 @@ func planInstall(ctx context.Context, o *InstallOptions, client install.Client, 
 		return change, seen, err
 	}
 	change, err := install.Plan(env, client, req, file)
+	if note := client.NewFileNote(install.Scope(o.Scope)); note != "" && err == nil && !file.Exists {
+		change.Notes = append(change.Notes, note)
+	}
 	if change.Private = install.Scope(o.Scope) == install.ScopeUser; !change.Private && change.Changes() && req.URL == "" {
 		change.Notes = append(change.Notes, fmt.Sprintf("the entry starts %s, a path on this computer; before you commit the file, check that the path is right for every user of the project", req.Command))
 	}
