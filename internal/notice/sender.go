@@ -183,6 +183,7 @@ func (s *Sender) deliverPending(ctx context.Context, r *Receiver, box *Outbox) {
 		if address := s.opts.Address(ctx); address != "" && n.Page != "" {
 			n.URL = address + n.Page
 		}
+		n.Page = ""
 		err := s.deliver(ctx, r, n)
 		if ctx.Err() != nil && err != nil {
 			return

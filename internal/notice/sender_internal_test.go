@@ -66,6 +66,26 @@ func (s *fakeSource) Watch(ctx context.Context) <-chan struct{} {
 	return ch
 }
 
+// A receiver gets the address of the page, if there is a dashboard, and never the path alone.
+func TestNoticeHasAddressOfPage(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{"": "", "http://127.0.0.1:3000": "http://127.0.0.1:3000/runs/r_1"} {
+		var got []Notice
+		s := &Sender{
+			opts: Options{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler), Address: func(context.Context) string { return address }},
+			deliver: func(_ context.Context, _ *Receiver, n Notice) error {
+				got = append(got, n)
+				return nil
+			},
+		}
+		box := &Outbox{Pending: []Notice{{ID: "n_1", Page: "/runs/r_1"}}}
+		s.deliverPending(t.Context(), &Receiver{Name: "team"}, box)
+		if len(got) != 1 || got[0] != (Notice{ID: "n_1", URL: want}) {
+			t.Errorf("with the address %q the receiver got %+v", address, got)
+		}
+	}
+}
+
 // deliveries records the attempts to deliver. reject returns the error of an attempt.
 type deliveries struct {
 	mu     sync.Mutex
