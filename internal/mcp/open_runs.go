@@ -16,7 +16,8 @@ import (
 // OpenRuns knows the open runs of each client, whose steps restrict its tools. The runs of a
 // connection are those that it started, continued or asked for by id or handle. A client
 // without a connection, which a modern client over HTTP is, has all open runs of its token,
-// or of its user if it has no token of its own.
+// also those that a connection with this token used, or of its user if it has no token of its
+// own.
 type OpenRuns struct {
 	runs *run.Service
 	now  func() time.Time
@@ -128,6 +129,11 @@ func (o *OpenRuns) dropEnded(key any, ids []string, open []toolpolicy.Scope) {
 	o.used[key] = left
 }
 
+// addUse makes a run the last used one of a client. The caller holds mu.
+func (o *OpenRuns) addUse(key any, id string) {
+	o.used[key] = append([]string{id}, slices.DeleteFunc(slices.Clone(o.used[key]), func(other string) bool { return other == id })...)
+}
+
 // noteUse records that a client used a run.
 func (o *OpenRuns) noteUse(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, id string) {
 	if o == nil || id == "" {
@@ -137,9 +143,15 @@ func (o *OpenRuns) noteUse(ctx context.Context, req *mcp.CallToolRequest, c run.
 	key := keyOf(ctx, connection, c)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	runs, known := o.used[key]
-	o.used[key] = append([]string{id}, slices.DeleteFunc(slices.Clone(runs), func(other string) bool { return other == id })...)
-	if connection != nil && !known {
+	_, known := o.used[key]
+	o.addUse(key, id)
+	if connection == nil {
+		return
+	}
+	if principal, _ := keyOf(ctx, nil, c).(principalKey); principal.token != "" {
+		o.addUse(principal, id)
+	}
+	if !known {
 		go o.forgetConnection(connection)
 	}
 }

@@ -154,6 +154,23 @@ func TestPolicyOfConnection(t *testing.T) {
 	check("after the end of both", first, true)
 }
 
+// TestPolicyOfToken checks that a run which a connection of a token uses also restricts
+// requests of this token without a connection, and those of no other token.
+func TestPolicyOfToken(t *testing.T) {
+	t.Parallel()
+	p := newPolicyServer(t)
+	p.addDefinition(t, `{"id":"look","name":"L","description":"L","version":"1.0.0","steps":[
+		{"id":"read","title":"Read","prompt":"Read.","tools":{"allow":["x__get_*"]}}]}`)
+	a := callTool(t, connectClient(t, p.server, "http", "ann+one", "2026-07-28", nil), "workflow_start", map[string]any{"workflowId": "look"})
+	callTool(t, connectClient(t, p.server, "http", "ann+two", "2025-11-25", nil), "workflow_status", map[string]any{"runId": a["runId"]})
+	for user, want := range map[string]bool{"ann+one": false, "ann+two": false, "ann+three": true} {
+		cs := connectClient(t, p.server, "http", user, "2026-07-28", nil)
+		if reached, answer := p.call(t, cs, "drop", `{}`); reached != want {
+			t.Errorf("%s: the call reached the upstream: %v, %s", user, reached, answer)
+		}
+	}
+}
+
 // drawPolicy returns a policy and its JSON. The oracle of TestPolicyWalk knows only these
 // patterns.
 type drawnPolicy struct {

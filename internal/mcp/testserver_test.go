@@ -183,13 +183,19 @@ func connectNamedClient(t *testing.T, server *mcpserver.Server, transportName, u
 	return cs
 }
 
-// serveHTTP serves a server for one user, as auth.Bearer does for a token.
+// serveHTTP serves a server for one user, as auth.Bearer does for a token. The user
+// "ann+laptop" is ann with her token laptop.
 func serveHTTP(t *testing.T, server *mcpserver.Server, user string) mcp.Transport {
 	t.Helper()
 	h := transport.NewHTTPHandler(server.MCP(), transport.HTTPOptions{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set("Authorization", "Bearer "+user)
-		h.ServeHTTP(w, r.WithContext(auth.WithPrincipal(r.Context(), guideway.Principal{User: user})))
+		name, token, hasToken := strings.Cut(user, "+")
+		ctx := auth.WithPrincipal(r.Context(), guideway.Principal{User: name, Client: token})
+		if hasToken {
+			ctx = auth.WithTokenLease(ctx, &auth.TokenLease{ID: token, Name: token, Allow: auth.Allow{All: true}})
+		}
+		h.ServeHTTP(w, r.WithContext(ctx))
 	}))
 	wire := &http.Transport{}
 	t.Cleanup(func() {
