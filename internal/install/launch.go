@@ -47,7 +47,11 @@ func Start(way Launch, executable, pathList string, env map[string]string) (comm
 		command, err = Binary(executable, pathList)
 		return command, mcpArgs(), err
 	case LaunchNPX:
-		command, err = findProgram("npx", pathList, "install Node.js, or use --launch binary")
+		fix := "install Node.js, or use --launch binary"
+		if inNPX(executable) {
+			fix = "add the directory of npx to PATH as an absolute path, or install the binary and run guideway install from it"
+		}
+		command, err = findProgram("npx", pathList, fix)
 		return command, append([]string{"-y", Package}, mcpArgs()...), err
 	case LaunchDocker:
 		command, err = findProgram("docker", pathList, "install Docker, or use --launch binary")

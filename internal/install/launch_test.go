@@ -4,9 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/install"
 )
 
@@ -66,6 +68,10 @@ func TestLaunch(t *testing.T) {
 		if diff := cmp.Diff(c.want, start{command, args}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+	_, _, err := install.Start(install.LaunchAuto, cached, ".", env)
+	if fix := guideway.ErrorFix(err); !strings.Contains(fix, "add the directory of npx to PATH") || strings.Contains(fix, "--launch binary") {
+		t.Errorf("the fix for npx outside PATH is %q", fix)
 	}
 }
 

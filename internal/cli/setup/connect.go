@@ -90,6 +90,9 @@ func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (up
 	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" || to.User != nil {
 		return opts, app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--url must be an http or https URL with a host and without a user name").WithFix("--url http://127.0.0.1:3000/mcp")}
 	}
+	if o.URL != "" && !isLoopback(to.Hostname()) {
+		opts.Start = "check the URL, and that the server and the network are up"
+	}
 	if o.URL != "" && (opts.Token != "" || to.Scheme != "http" || !isLoopback(to.Hostname())) {
 		return opts, nil
 	}

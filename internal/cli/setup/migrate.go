@@ -99,8 +99,8 @@ func newMigrateHooksCmd(a *app.App, run func(context.Context, *hookscmd.HooksImp
 	return &cobra.Command{
 		Use:   "hooks FILE",
 		Short: "Migrate a hook graph or module from MCP Router",
-		Long: `Copy a hook graph or a module that MCP Router exported. It is disabled until you enable it.
-"guideway hooks import" does the same with more options.`,
+		Long: `Copy a hook graph or a module that MCP Router exported. A graph is disabled until
+"guideway hooks enable ID". "guideway hooks import" does the same with more options.`,
 		Example: "  guideway migrate hooks their-graph.json",
 		Args:    app.ExactArgs(1, "one file", "guideway migrate hooks their-graph.json"),
 		RunE:    app.RunWithArg(run, o, &o.Name),

@@ -324,6 +324,20 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestFixesOfClaims checks that the fix for a step without a check differs from the fix for
+// an undefined check.
+func TestFixesOfClaims(t *testing.T) {
+	t.Parallel()
+	s := newStatement()
+	s.Predicate.Steps[2].Checks[0].Undefined = true
+	for name, want := range map[string]string{"plan": "add a check to the criteria of the step", s.Predicate.Steps[2].Checks[0].Name: "define the check in"} {
+		refusals := s.Check(attest.Requirements{Evidence: []string{name}})
+		if last := len(refusals) - 1; last < 0 || !strings.HasPrefix(refusals[last].Fix, want) {
+			t.Errorf("%s: %+v", name, refusals)
+		}
+	}
+}
+
 func TestIsFile(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{

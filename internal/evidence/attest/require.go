@@ -130,11 +130,11 @@ func (s *Statement) requireApproval(requirement string) *Refusal {
 
 // requireEvidence checks the last completion of a step, or the last result of a check.
 func (s *Statement) requireEvidence(name string) *Refusal {
-	const fix = "define the check in .guideway/checks.yaml, and complete the step in a new run"
 	for _, step := range slices.Backward(s.Predicate.Steps) {
 		if step.ID == name {
 			if step.Label != Evidence {
-				return refuse(ReasonClaim, "the step %s is a claim: no check decided it", name).withFix(fix)
+				return refuse(ReasonClaim, "the step %s is a claim: no check decided it", name).
+					withFix("add a check to the criteria of the step (a named one must be in .guideway/checks.yaml), and complete the step in a new run")
 			}
 			return nil
 		}
@@ -143,7 +143,8 @@ func (s *Statement) requireEvidence(name string) *Refusal {
 			case check.Name != name:
 				continue
 			case check.Undefined:
-				return refuse(ReasonClaim, "the step %s is a claim: the project does not define the check %s", step.ID, name).withFix(fix)
+				return refuse(ReasonClaim, "the step %s is a claim: the project does not define the check %s", step.ID, name).
+					withFix("define the check in .guideway/checks.yaml, and complete the step in a new run")
 			case !check.Passed:
 				return refuse(ReasonEvidence, "the check %s did not pass in the step %s", name, step.ID).
 					withFix("correct what the check reports, and complete the step in a new run")

@@ -107,6 +107,7 @@ func TestDiagnostics(t *testing.T) {
   "no/slash": {argv: [x]}
   script: {argv: [sh, -c, "go test {{p}}"], parameters: {p: {}}}
   option: {argv: [x, "--{{p}}"], parameters: {p: {}}}
+  caller: {argv: [find, ., -name, "{{p}}"], parameters: {p: {}}}
 chekcs: {}
 `
 	f := checksfile.Parse("checks.yaml", []byte(file))
@@ -124,9 +125,9 @@ chekcs: {}
 		`5 /checks/fields/cache value-unknown | write one of: tree`,
 		`5 /checks/fields/sandbox field-type | remove the quotes`,
 		`5 /checks/fields/exitCode number-bounds | write the expected exit code; 0 is success`,
-		`6 /checks/paths/dir check-path | use a path below the workspace, with slashes and without ".."`,
-		`6 /checks/paths/files/0 check-path | use a path below the workspace, with slashes and without ".."`,
-		`6 /checks/paths/files/1 check-path | use a path below the workspace, with slashes and without ".."`,
+		`6 /checks/paths/dir check-path | use a relative path without ..`,
+		`6 /checks/paths/files/0 check-path | use a relative path without ..`,
+		`6 /checks/paths/files/1 check-path | use a relative path with slashes and without colons`,
 		`7 /checks/env/env/0 text-pattern | write only the name, "GOFLAGS"; the value is that of the Guideway process`,
 		`8 /checks/time/timeout check-timeout | write it as "90s" or "5m"`,
 		`9 /checks/time2/timeout text-pattern | write it as "90s" or "5m"`,
@@ -142,7 +143,8 @@ chekcs: {}
 		`19 /checks/no~1slash check-name | use lower-case letters, digits and hyphens, and begin with a letter`,
 		`20 /checks/script/argv/2 check-placeholder | write the script out, and pass the value as an argument of the script`,
 		`21 /checks/option/argv/1 check-placeholder | write the name of the option out, such as --run={{name}}`,
-		`22 /chekcs field-unknown | did you mean 'checks'?`,
+		`22 /checks/caller/argv/3 check-placeholder | call a script that takes the variable as an argument, such as ["sh", "find.sh", "{{name}}"]`,
+		`23 /chekcs field-unknown | did you mean 'checks'?`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

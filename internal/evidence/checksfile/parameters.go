@@ -91,7 +91,10 @@ func (p *parser) checkPlaceholders(at shape.Place, c *Check) {
 // checkScript reports a parameter in the script of an interpreter or in the name of an
 // option.
 func (p *parser) checkScript(argv shape.Place, words []string) {
-	if i := criteria.VariableInProgram(words); i > 0 {
+	if i, caller := criteria.VariableInProgram(words); caller != "" {
+		p.Errorf(argv.Index(i), CodePlaceholder, criteria.FixForCaller(caller),
+			"Field '%s' %s contains a parameter, but %s can run its arguments as commands.", argv.Index(i).Name, argv.Where, caller)
+	} else if i > 0 {
 		p.Errorf(argv.Index(i), CodePlaceholder, "write the script out, and pass the value as an argument of the script",
 			"Field '%s' %s would let a parameter decide which script runs.", argv.Index(i).Name, argv.Where)
 	} else if i := criteria.VariableInOption(words); i > 0 {

@@ -207,8 +207,8 @@ func quoteWords(text string) string {
 // readPath reads a path below the workspace.
 func (p *parser) readPath(at shape.Place) string {
 	text := p.Text(at, 1, maxArgument)
-	if text != "" && !criteria.IsBelow(text) {
-		p.Errorf(at, CodePath, `use a path below the workspace, with slashes and without ".."`, "Field '%s' %s has the path %s, which leaves the workspace.", at.Name, at.Where, shape.Quote(text))
+	if reason, fix := criteria.ExplainPath(text); reason != "" {
+		p.Errorf(at, CodePath, fix, "Field '%s' %s has the path %s, which %s.", at.Name, at.Where, shape.Quote(text), reason)
 	}
 	return text
 }

@@ -152,7 +152,9 @@ func (j *job) reportProgress(out *output) (stop func()) {
 // data, never an option or the program. It checks again what the definition's diagnostics
 // report, because values are known only now.
 func checkArguments(template, filled []string) string {
-	if i := criteria.VariableInProgram(template); i >= 0 {
+	if i, caller := criteria.VariableInProgram(template); caller != "" {
+		return caller + " can run its arguments as commands, so none may contain a variable"
+	} else if i >= 0 {
 		return fmt.Sprintf("a variable in the argument %q would decide which program or script runs", template[i])
 	}
 	if i := criteria.VariableInOption(template); i >= 0 {
@@ -197,8 +199,7 @@ func (j *job) newSpec() (spec runner.Spec, private *sandboxDir, err error) {
 		return spec, nil, nil
 	}
 	if err := runner.CheckSandbox(j.check.Network); err != nil {
-		return spec, nil, guideway.Errorf(guideway.CodeUnavailable, "the check %s runs only in a sandbox, and this computer has none: %w", j.check.Name, err).
-			WithFix("use Linux 6.2 or newer with Landlock enabled, or remove \"sandbox: true\" from %s and approve the check again", checksfile.Path)
+		return spec, nil, explainSandbox(j.check.Name, err)
 	}
 	private, err = newSandboxDir()
 	if err != nil {
@@ -207,6 +208,16 @@ func (j *job) newSpec() (spec runner.Spec, private *sandboxDir, err error) {
 	spec.Env = private.use(spec.Env)
 	spec.Sandbox = &runner.Sandbox{Writable: append(writablePlaces(spec.Env), j.root, private.dir), Network: j.check.Network}
 	return spec, private, nil
+}
+
+// explainSandbox returns the error for a check whose sandbox this computer does not have.
+func explainSandbox(check string, err error) error {
+	if errors.Is(err, runner.ErrNetwork) {
+		return guideway.Errorf(guideway.CodeUnavailable, "the check %s runs only in a sandbox without network, which this computer does not have: %w", check, err).
+			WithFix("use Linux 6.7 or newer, enable user namespaces, or set \"network: true\" in %s and approve the check again", checksfile.Path)
+	}
+	return guideway.Errorf(guideway.CodeUnavailable, "the check %s runs only in a sandbox, and this computer has none: %w", check, err).
+		WithFix("use Linux 6.2 or newer with Landlock enabled, or remove \"sandbox: true\" from %s and approve the check again", checksfile.Path)
 }
 
 // findDir returns the working directory, which must be inside the workspace.

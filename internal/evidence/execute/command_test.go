@@ -197,6 +197,7 @@ func TestValuesAreData(t *testing.T) {
 		},
 		`{"type":"command","argv":["echo","--run={{x}}"]}`:   {"-n": "passed"},
 		`{"type":"command","argv":["make","{{x}}"]}`:         {"SHELL=/tmp/evil": "inconclusive: the value of {{x}} contains \"=\"", "-fevil": "inconclusive"},
+		`{"type":"command","argv":["find","{{x}}"]}`:         {".": "inconclusive: find can run its arguments as commands"},
 		`{"type":"command","argv":["{{x}}"]}`:                {"true": "inconclusive: a variable in the argument \"{{x}}\" would decide which program"},
 		`{"type":"command","argv":["sh","-c","{{x}}"]}`:      {"true": "inconclusive: a variable"},
 		`{"type":"command","argv":["python3","-c","{{x}}"]}`: {"1": "inconclusive: a variable"},
@@ -366,7 +367,7 @@ func TestSandboxedCheck(t *testing.T) {
 	const rule = `{"type":"check","check":"boxed"}`
 	r.approve(rule)
 	if err := runner.CheckSandbox(false); err != nil {
-		if err := r.runFails(rule); guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "sandbox: true") {
+		if err := r.runFails(rule); guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(guideway.ErrorFix(err), "approve the check again") {
 			t.Errorf("%v", err)
 		}
 		if _, err := os.Stat(r.path("inside")); err == nil {

@@ -24,8 +24,8 @@ func (j *job) executeFile(ctx context.Context) error {
 		j.giveUp("the path of the file is empty")
 		return nil
 	}
-	if !criteria.IsBelow(name) {
-		j.giveUp(fmt.Sprintf("the path %q leaves the workspace", name))
+	if reason, _ := criteria.ExplainPath(name); reason != "" {
+		j.giveUp(fmt.Sprintf("the path %q %s", name, reason))
 		return nil
 	}
 	root, err := os.OpenRoot(j.root)

@@ -77,7 +77,7 @@ func TestFile(t *testing.T) {
 	}
 	for _, value := range []string{"../" + filepath.Base(r.root) + "/README", outside, "a/../../b", `C:\x`} {
 		r.vars["x"] = value
-		if got := outcome(r.run(`{"type":"file","path":"{{x}}"}`)); !strings.Contains(got, "leaves the workspace") {
+		if got := outcome(r.run(`{"type":"file","path":"{{x}}"}`)); !strings.Contains(got, "leaves the workspace") && !strings.Contains(got, "has a backslash or a colon") {
 			t.Errorf("%q: %s", value, got)
 		}
 	}

@@ -27,7 +27,7 @@ type BridgeOptions struct {
 	// Dial opens the connections to the server. If nil, the connections are direct or use
 	// the proxy of the environment. An error of Dial with a code is returned unchanged.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Start is the command that starts the server, for error messages.
+	// Start says how to make the server reachable, for the fixes of errors.
 	Start string
 	// ParamHeaders returns, for a modern tool, a function that computes headers from the
 	// arguments of its calls; nil if it has none.

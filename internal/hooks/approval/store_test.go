@@ -100,6 +100,8 @@ func TestEditedFileIsInvalid(t *testing.T) {
 		"empty":   func(string) string { return "" },
 		"more":    func(s string) string { return strings.Replace(s, `"form"`, `"extra": 1, "form"`, 1) },
 		"form":    func(s string) string { return strings.Replace(s, `"form": 1`, `"form": 2`, 1) },
+		"no form": func(s string) string { return strings.Replace(s, `"form": 1,`, "", 1) },
+		"end":     func(s string) string { return s + "{}" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,6 +135,28 @@ func TestEditedFileIsInvalid(t *testing.T) {
 	}
 	if _, err := openStore(t, path, "other").List(); guideway.ErrorCode(err) != guideway.CodeForbidden {
 		t.Errorf("List with a different key returns %v, want CodeForbidden", err)
+	}
+}
+
+// TestNewerFormat checks that the error for a file of a newer version names its format, also
+// if it has other fields, and that the error for a file that cannot be parsed names the
+// cause.
+func TestNewerFormat(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct{ message, fix string }{
+		`{"form": 2, "entries": []}`: {"has the format 2, but", "a later one"},
+		`{"form": 0, "entries": []}`: {"has the unsupported format 0", "repeat the approvals"},
+		`{"form": 1, "entries": []}`: {`cannot be parsed: json: unknown field "entries"`, "repeat the approvals"},
+		`{"form": `:                  {"cannot be parsed: unexpected end of JSON input", "repeat the approvals"},
+	} {
+		path := filepath.Join(t.TempDir(), "approvals.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := openStore(t, path, "key").List()
+		if err == nil || !strings.Contains(err.Error(), want.message) || !strings.Contains(guideway.ErrorFix(err), want.fix) {
+			t.Errorf("%s: %v, fix %q", text, err, guideway.ErrorFix(err))
+		}
 	}
 }
 

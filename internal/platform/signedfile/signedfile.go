@@ -62,18 +62,9 @@ func (f File[T]) Read() ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	var c content[T]
-	d := json.NewDecoder(bytes.NewReader([]byte(text)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		return nil, f.invalid("is not a valid " + f.What)
-	}
-	if c.Form > form {
-		return nil, f.invalid(fmt.Sprintf("has the format %d, but this version of Guideway supports format %d", c.Form, form)).
-			WithFix("use the version of Guideway that wrote the file, or a later one")
-	}
-	if c.Form != form {
-		return nil, f.invalid(fmt.Sprintf("has the unsupported format %d", c.Form))
+	c, err := f.parse([]byte(text))
+	if err != nil {
+		return nil, err
 	}
 	mac, err := f.computeMAC(c.Records)
 	if err != nil {
@@ -83,6 +74,30 @@ func (f File[T]) Read() ([]T, error) {
 		return nil, f.invalid("was edited, or was signed with another key")
 	}
 	return c.Records, nil
+}
+
+// parse parses the file. It reads the format first, because a newer format can have other
+// fields.
+func (f File[T]) parse(text []byte) (c content[T], err error) {
+	var head struct {
+		Form int `json:"form"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return c, f.invalid(fmt.Sprintf("cannot be parsed: %v", err))
+	}
+	if head.Form > form {
+		return c, f.invalid(fmt.Sprintf("has the format %d, but this version of Guideway supports format %d", head.Form, form)).
+			WithFix("use the version of Guideway that wrote the file, or a later one")
+	}
+	if head.Form != form {
+		return c, f.invalid(fmt.Sprintf("has the unsupported format %d", head.Form))
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return c, f.invalid(fmt.Sprintf("cannot be parsed: %v", err))
+	}
+	return c, nil
 }
 
 // invalid returns the error for a file that must not be used.

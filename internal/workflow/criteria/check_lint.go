@@ -48,7 +48,10 @@ func (c *Criterion) validateCheck(r *CheckRule) {
 	c.validateNumbers(r)
 	c.validatePaths(r)
 	c.validateLiterals(r)
-	if i := VariableInProgram(r.Argv); i >= 0 {
+	if i, caller := VariableInProgram(r.Argv); caller != "" {
+		c.addCheckError("/argv/"+strconv.Itoa(i), "criterion-command-variable",
+			caller+" can run its arguments as commands, so none may contain a variable", FixForCaller(caller))
+	} else if i >= 0 {
 		c.addCheckError("/argv/"+strconv.Itoa(i), "criterion-command-variable",
 			fmt.Sprintf("a variable in %q would decide which program or script runs", r.Argv[i]),
 			"write the program and its script out, and pass the variable as an argument of the script")
@@ -123,11 +126,7 @@ func (c *Criterion) validateNumbers(r *CheckRule) {
 // file in it.
 func (c *Criterion) validatePaths(r *CheckRule) {
 	for _, f := range []struct{ name, path string }{{"dir", r.Dir}, {"path", r.Path}} {
-		if f.path != "" && !IsBelow(f.path) {
-			reason, fix := "leaves the workspace", "use a relative path without .."
-			if strings.ContainsAny(f.path, `\:`) {
-				reason, fix = "has a backslash or a colon", "use a relative path with slashes and without colons"
-			}
+		if reason, fix := ExplainPath(f.path); reason != "" {
 			c.addCheckError("/"+f.name, "criterion-path", fmt.Sprintf("the path %q %s", f.path, reason), fix)
 		}
 	}
@@ -149,6 +148,19 @@ func IsBelow(path string) bool {
 		return false
 	}
 	return !slices.Contains(strings.Split(path, "/"), "..")
+}
+
+// ExplainPath returns the reason why a slash-separated path names no file of a workspace,
+// with a fix, or "".
+func ExplainPath(path string) (reason, fix string) {
+	switch {
+	case IsBelow(path):
+		return "", ""
+	case strings.ContainsAny(path, `\:`):
+		return "has a backslash or a colon", "use a relative path with slashes and without colons"
+	default:
+		return "leaves the workspace", "use a relative path without .."
+	}
 }
 
 // ExplainGlob returns the reason why a glob can match no file of a workspace, with a fix, or
@@ -222,39 +234,49 @@ func VariableInOption(argv []string) int {
 	})
 }
 
+// FixForCaller returns the fix for a variable in an argument of a program that can run its
+// arguments as commands.
+func FixForCaller(caller string) string {
+	return fmt.Sprintf(`call a script that takes the variable as an argument, such as ["sh", "%s.sh", "{{name}}"]`, caller)
+}
+
 // VariableInProgram returns the index of an argument in which a variable decides which
-// program or script a command runs, or -1.
-func VariableInProgram(argv []string) int {
+// program or script a command runs, or -1. caller is the name of the program of this
+// argument if that program can run any of its arguments as a command, otherwise "".
+func VariableInProgram(argv []string) (at int, caller string) {
 	if len(argv) == 0 {
-		return -1
+		return -1, ""
 	}
 	name := path.Base(strings.ReplaceAll(argv[0], `\`, "/"))
 	switch {
 	case variable().MatchString(argv[0]):
-		return 0
+		return 0, ""
 	case interpreters().MatchString(name):
-		return variableInScript(argv)
+		return variableInScript(argv), ""
 	case shellCallers().MatchString(name):
-		return slices.IndexFunc(argv, variable().MatchString)
+		if at = slices.IndexFunc(argv, variable().MatchString); at >= 0 {
+			caller = strings.TrimSuffix(name, ".exe")
+		}
+		return at, caller
 	case !wrappers().MatchString(name):
-		return -1
+		return -1, ""
 	}
 	program := false // whether an argument was certainly the program
 	for i := 1; i < len(argv); i++ {
 		isOption := strings.HasPrefix(argv[i], "-") || strings.Contains(argv[i], "=") || wrapperLimit().MatchString(argv[i])
 		if isOption && !program && variable().MatchString(argv[i]) {
-			return i // such as a variable of the environment
+			return i, "" // such as a variable of the environment
 		}
 		afterOption := strings.HasPrefix(argv[i-1], "-") // it may be the value of the option
 		if isOption || program && !isRunner(argv[i]) {
 			continue
 		}
 		program = !afterOption
-		if at := VariableInProgram(argv[i:]); at >= 0 {
-			return i + at
+		if at, caller := VariableInProgram(argv[i:]); at >= 0 {
+			return i + at, caller
 		}
 	}
-	return -1
+	return -1, ""
 }
 
 // isRunner reports whether an argument is the name of a program that runs others. It may
@@ -310,10 +332,14 @@ func (c *Criterion) avoidableDiagnostics(at string, negated bool) []Diagnostic {
 	}
 	isAny := c.Type == Or && !negated || (c.Type == And || c.Type == All) && negated
 	if isAny && c.canDecide(!negated) {
+		both := And
+		if negated {
+			both = Or
+		}
 		return []Diagnostic{{
 			Path: at, Code: CodeAvoidable, Warning: true,
-			Message: "a text alternative lets a claim pass, so the check decides nothing",
-			Fix:     `put the rules into an "and", or remove the text alternative`,
+			Message: "a rule on the text of the output can decide alone, so a claim passes without the check",
+			Fix:     fmt.Sprintf("require both: put the rules into an %q, or remove the rule on the text", both),
 		}}
 	}
 	var found []Diagnostic

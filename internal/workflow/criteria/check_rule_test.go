@@ -67,6 +67,9 @@ func TestParseChecks(t *testing.T) {
 		`{"type":"command","argv":"go test ./..."}`:                                                              `"argv" cannot be a text`,
 		`{"type":"command","argv":["go"],"timeout":"2h"}`:                                                        "time limit of at most",
 		`{"type":"command","argv":["go"],"dir":"../else"}`:                                                       "leaves the workspace",
+		`{"type":"command","argv":["find",".","-name","{{x}}"]}`:                                                 "find can run its arguments as commands",
+		`{"type":"file","path":"a\\b"}`:                                                                          "has a backslash or a colon",
+		`{"type":"command","argv":["sh","find.sh","{{name}}"]}`:                                                  "",
 		`{"type":"command","argv":["go"],"matches":"("}`:                                                         "invalid pattern",
 		`{"type":"file"}`:                                                                                        "has no path",
 		`{"type":"file","path":"/etc/passwd"}`:                                                                   "leaves the workspace",
@@ -103,9 +106,9 @@ func TestParseChecks(t *testing.T) {
 		`{"type":"http","url":"http://a/","status":99}`:                                                          "from 100 to 599",
 		`{"type":"tool","tool":"{{tool}}"}`:                                                                      "is not filled in",
 		`[{"not":{"type":"protect","paths":["a"]}}]`:                                                             "any edit of them passes",
-		`{"or":[{"type":"check","check":"test"},{"type":"contains","value":"x"}]}`:                               "lets a claim pass",
-		`[{"or":[{"type":"check","check":"a"},{"and":[{"type":"length","min":1}]}]}]`:                            "lets a claim pass",
-		`{"not":{"and":[{"type":"check","check":"a"},{"type":"contains","value":"x"}]}}`:                         "lets a claim pass",
+		`{"or":[{"type":"check","check":"test"},{"type":"contains","value":"x"}]}`:                               "so a claim passes without the check",
+		`[{"or":[{"type":"check","check":"a"},{"and":[{"type":"length","min":1}]}]}]`:                            "so a claim passes without the check",
+		`{"not":{"and":[{"type":"check","check":"a"},{"type":"contains","value":"x"}]}}`:                         "so a claim passes without the check",
 		`{"not":{"or":[{"type":"check","check":"a"},{"type":"contains","value":"x"}]}}`:                          "",
 		`{"or":[{"type":"check","check":"a"},{"and":[{"type":"length","min":1},{"type":"check","check":"b"}]}]}`: "",
 		`{"and":[{"not":{"type":"protect","paths":["a/**"]}},{"type":"check","check":"test"}]}`:                  "",
@@ -135,6 +138,21 @@ func TestParseChecks(t *testing.T) {
 		}
 		if want == "" && !c.HasCheck() {
 			t.Errorf("%s: no check", rule)
+		}
+	}
+}
+
+// TestFixOfAvoidableChecks checks that the fix names the composition that requires both
+// rules: below a "not" it is "or".
+func TestFixOfAvoidableChecks(t *testing.T) {
+	t.Parallel()
+	for rule, want := range map[string]string{
+		`{"or":[{"type":"check","check":"a"},{"type":"contains","value":"x"}]}`:          `require both: put the rules into an "and", or remove the rule on the text`,
+		`{"not":{"and":[{"type":"check","check":"a"},{"type":"contains","value":"x"}]}}`: `require both: put the rules into an "or", or remove the rule on the text`,
+	} {
+		found := criteriapkg.Parse(decodeJSON(t, rule)).Diagnostics()
+		if len(found) != 1 || found[0].Fix != want {
+			t.Errorf("%s: %+v, want the fix %s", rule, found, want)
 		}
 	}
 }
@@ -200,8 +218,16 @@ func TestVariableInProgram(t *testing.T) {
 		"timeout 5m go test {{x}}": -1, "timeout 5m sh -c {{x}}": 4, "sudo -u root {{x}}": 3, "xargs -n 1 bash -c {{x}}": 5, "nice sudo sh -c {{x}}": 4,
 		"ssh host {{x}}": 2, "su -c {{x}}": 2, "find . -name {{x}}": 3, "watch {{x}}": 1, "awk {{x}} file": 1, "sed -n {{x}}": 2,
 	} {
-		if got := criteriapkg.VariableInProgram(strings.Fields(command)); got != want {
+		if got, _ := criteriapkg.VariableInProgram(strings.Fields(command)); got != want {
 			t.Errorf("%s: %d, want %d", command, got, want)
+		}
+	}
+	for command, want := range map[string]string{
+		"find . -name {{x}}": "find", "/usr/bin/ssh.exe host {{x}}": "ssh", "timeout 5m env A=1 find {{x}}": "find",
+		"find . -name x": "", "{{x}}": "", "sh -c {{x}}": "", "env {{x}} find": "", "sh find.sh {{x}}": "",
+	} {
+		if _, got := criteriapkg.VariableInProgram(strings.Fields(command)); got != want {
+			t.Errorf("%s: the caller is %q, want %q", command, got, want)
 		}
 	}
 	for command, want := range map[string]int{

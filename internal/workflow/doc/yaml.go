@@ -265,7 +265,7 @@ func (y *yamlReader) readScalar(n *yaml.Node, out *Node) {
 func (y *yamlReader) readNumber(n *yaml.Node, out *Node) {
 	var value any
 	if err := n.Decode(&value); err != nil {
-		y.reportAt(n, CodeYAMLNumber, fmt.Sprintf("%s is not a number", excerpt(n.Value)), "write a decimal number, or put the text in quotes")
+		y.reportAt(n, CodeYAMLNumber, fmt.Sprintf("%s is not a value of the type %s", excerpt(n.Value), n.ShortTag()), "remove the tag, or write a value of its type")
 		return
 	}
 	switch v := value.(type) {

@@ -90,7 +90,7 @@ func (l *linter) lintIDForm(at shape.Place, id string) {
 	if strings.ContainsFunc(id, func(r rune) bool {
 		return r != '-' && r != '_' && r != '.' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
 	}) || strings.HasPrefix(id, ".") {
-		l.Warnf(at, CodeIDForm, "use letters, digits, hyphens, underscores and dots, and do not start with a dot",
+		l.Warnf(at, CodeIDForm, "use the letters a to z and A to Z, digits, hyphens, underscores and dots, and do not start with a dot",
 			"The workflow's id %s is not suitable as the name of a file or a resource.", shape.Quote(id))
 	}
 }

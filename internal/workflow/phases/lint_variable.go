@@ -36,7 +36,7 @@ func (l *linter) lintRead(at shape.Place, path, what, loop string, waits bool) {
 	case written:
 	case l.vars.loops[name]:
 		if l.Once(CodeLoopVariableReach + name) {
-			l.Warnf(at, CodeLoopVariableReach, "set another variable in the loop, or rename one of the two variables",
+			l.Warnf(at, CodeLoopVariableReach, "to use the value after the loop, set another variable in the loop and read that one; if a different variable is meant, rename it",
 				"%s reads '%s', which is the variable of a loop and is undefined outside it.", shape.Capital(what), name)
 		}
 	case declared == nil:

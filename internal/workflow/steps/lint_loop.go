@@ -66,7 +66,7 @@ func (l *linter) lintLoopCondition(at shape.Place, step *Step, s scope) {
 	if slices.ContainsFunc(names, s.hasLoopVariable) || slices.ContainsFunc(names, func(name string) bool { return bodyMentions(step, name) }) {
 		return
 	}
-	l.Warnf(at, CodeLoopUntouched, fmt.Sprintf("explain in a step of the body when to set '%s'", names[0]),
+	l.Warnf(at, CodeLoopUntouched, "explain in a step of the body when to set "+shape.Quoted(names),
 		"No step of the body of loop '%s' mentions %s, so only maxIterations (%d) is sure to end it.", step.ID, shape.Quoted(names), loop.MaxIterations)
 }
 

@@ -47,7 +47,7 @@ func CheckSandbox(network bool) error {
 	case version < minLandlock:
 		return fmt.Errorf("the kernel has version %d of Landlock, which does not limit the truncation of files", version)
 	case !network && version < landlockNetwork && !canIsolateNetwork():
-		return fmt.Errorf("the kernel has version %d of Landlock and no user namespaces, so the network cannot be blocked", version)
+		return fmt.Errorf("the kernel has version %d of Landlock and no user namespaces, so %w", version, ErrNetwork)
 	}
 	return nil
 }
@@ -102,8 +102,8 @@ func (s *Sandbox) apply() error {
 		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 	}
 	if !s.Network && !s.Isolated {
-		if landlockVersion() < landlockNetwork {
-			return errors.New("the network cannot be blocked")
+		if version := landlockVersion(); version < landlockNetwork {
+			return fmt.Errorf("the kernel has version %d of Landlock and the command has no network of its own, so %w", version, ErrNetwork)
 		}
 		attr.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
