@@ -69,7 +69,7 @@ func (e *Error) Error() string {
 			lines = append(lines, d.String())
 		}
 	}
-	return fmt.Sprintf("the definition is invalid:\n%s", strings.Join(lines, "\n"))
+	return fmt.Sprintf("the document is invalid:\n%s", strings.Join(lines, "\n"))
 }
 
 // Safe validates a document. Errors are in the result.

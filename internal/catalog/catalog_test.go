@@ -136,7 +136,7 @@ func TestGetUnknown(t *testing.T) {
 	if guideway.ErrorCode(err) != guideway.CodeNotFound || err.Error() != "Workflow with id 'nope' not found" || guideway.ErrorFix(err) != "" {
 		t.Errorf("error is %v", err)
 	}
-	for _, id := range []string{"review", "Code_Review", "code-review-2", "cod-review", "code-rview"} {
+	for _, id := range []string{"review", "Code_Review", "code-review-2", "cod-review", "code-rview", "cod-review@user"} {
 		if _, err := c.Get(id); guideway.ErrorFix(err) != "did you mean code-review?" {
 			t.Errorf("fix for %s is %q", id, guideway.ErrorFix(err))
 		}

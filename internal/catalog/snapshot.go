@@ -155,8 +155,9 @@ func (s *Snapshot) findEntry(id string) (*Entry, error) {
 		return entry, nil
 	}
 	if id, source, at := strings.Cut(id, "@"); at {
-		return findBySource(id, source, s.all[id], func(e *Entry) (string, string) { return e.ID, e.Source.Name },
-			guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found in the source '%s'", id, source))
+		missing := guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found in the source '%s'", id, source)
+		missing.Fix = s.suggestIDs(id)
+		return findBySource(id, source, s.all[id], func(e *Entry) (string, string) { return e.ID, e.Source.Name }, missing)
 	}
 	if r := s.broken[id]; r != nil {
 		first := r.found[0]
@@ -169,10 +170,17 @@ func (s *Snapshot) findEntry(id string) (*Entry, error) {
 		return nil, err
 	}
 	err := guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found", id)
-	if near := s.similarIDs(id); len(near) > 0 {
-		err.Fix = "did you mean " + strings.Join(near, " or ") + "?"
-	}
+	err.Fix = s.suggestIDs(id)
 	return nil, err
+}
+
+// suggestIDs returns a fix that names similar ids, or "".
+func (s *Snapshot) suggestIDs(id string) string {
+	near := s.similarIDs(id)
+	if len(near) == 0 {
+		return ""
+	}
+	return "did you mean " + strings.Join(near, " or ") + "?"
 }
 
 // findBySource returns the entry of all with the given id in the source with the given

@@ -157,7 +157,7 @@ func (s *Service) refuseAbortedByPerson(ctx context.Context, rec Record) error {
 	return &Refusal{
 		Code: guideway.CodeRefused, Rule: RuleAbortedByPerson, RunID: rec.ID,
 		Message: "a person aborted the run, so an agent cannot continue it in a fork or an import",
-		Fix:     "ask the person; they can fork it in the dashboard or at a terminal (guideway runs fork " + rec.ID + "), or start a new run",
+		Fix:     "start a new run, or ask the person to fork this one in the dashboard or with guideway runs fork " + rec.ID,
 		Next:    &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": rec.Workflow}},
 	}
 }

@@ -109,7 +109,7 @@ func parsePath(text string) (docPath, error) {
 		problem = fmt.Sprintf("more than %d parts", maxPathParts)
 	}
 	if problem != "" {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the path %q does not parse: %s at character %d", clipText(text), problem, utf8.RuneCountInString(text[:p.at])+1).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the path %q does not parse at character %d: %s", clipText(text), utf8.RuneCountInString(text[:p.at])+1, problem).
 			WithFix("%s", pathFix)
 	}
 	return path, nil

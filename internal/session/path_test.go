@@ -114,6 +114,14 @@ func TestBadPathsExplainTheForm(t *testing.T) {
 	}
 }
 
+func TestErrorsOfPathsNameThePosition(t *testing.T) {
+	t.Parallel()
+	_, err := parsePath("a[?b==]")
+	if err == nil || err.Error() != `the path "a[?b==]" does not parse at character 7: a filter needs a value` {
+		t.Error(err)
+	}
+}
+
 // TestQueriesThatMultiplyAreRefused checks that queries whose cost multiplies are refused
 // with a fix, and that similar cheap queries are accepted.
 func TestQueriesThatMultiplyAreRefused(t *testing.T) {

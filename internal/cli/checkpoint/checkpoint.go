@@ -20,8 +20,8 @@ func NewCheckpointCmd(a *app.App) *cobra.Command {
 		Aliases: []string{"checkpoints"},
 		Short:   "List, save and load checkpoints",
 		Long: `A checkpoint is an immutable snapshot of a context: the variables of a run, or of a
-session that an agent names. The checkpoints of a session follow each other; if two have
-the same predecessor, the session has branches.
+session that an agent names. The checkpoints of a run or session follow each other; if
+two have the same predecessor, the run or session has branches.
 
 CHECKPOINT is an id; "guideway checkpoint list" prints the ids.`,
 		Example: `  guideway checkpoint list

@@ -87,7 +87,7 @@ func RunCleanup(ctx context.Context, o *cleanupOptions) error {
 		}
 		text := fmt.Sprintf("%s: %s, %s", done, app.Plural(cleaned.Checkpoints, "checkpoint", "checkpoints"), app.FormatBytes(cleaned.Stored))
 		if cleaned.Sessions > 0 {
-			text += fmt.Sprintf(", including all of %s", app.Plural(cleaned.Sessions, "session", "sessions"))
+			text += fmt.Sprintf(", including every checkpoint of %s", app.Plural(cleaned.Sessions, "session or run", "sessions or runs"))
 		}
 		if cleaned.Kept > 0 {
 			text += "\nKept: the last checkpoint of " + app.Plural(cleaned.Kept, "active run", "active runs")

@@ -111,7 +111,7 @@ error to the agent.`,
 	}
 	cmd.Flags().StringVar(&o.Outcome, "outcome", "", "outcome of the tool call whose result is unknown: retry, done or failed")
 	cmd.Flags().StringVar(&o.Result, "result", "", "result of the tool, for --outcome done")
-	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from now on, as for guideway machine run")
+	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from now on: openai:NAME, anthropic:NAME or scripted:FILE")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print only the result, as JSON")
 	return cmd
 }
@@ -178,7 +178,7 @@ budget, set its flag to the new total.`,
 		Args:    app.ExactArgs(1, "one run", "guideway machine status, to list the runs"),
 		RunE:    app.RunWithArg(do, o, &o.Run),
 	}
-	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from now on, as for guideway machine run")
+	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from now on: openai:NAME, anthropic:NAME or scripted:FILE")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print only the result, as JSON")
 	o.Limits.addFlags(cmd)
 	return cmd
@@ -241,7 +241,7 @@ fork keeps the approvals.`,
 		RunE:    app.RunWithArg(do, o, &o.Run),
 	}
 	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "last `event` to copy (default: the last one before the end)")
-	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from now on, as for guideway machine run")
+	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from now on: openai:NAME, anthropic:NAME or scripted:FILE")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print only the result, as JSON")
 	return cmd
 }

@@ -283,7 +283,7 @@ func checkClients(ctx context.Context, host *app.Host) []Check {
 	if installed {
 		return checks
 	}
-	c := Check{Name: "clients", Status: CheckWarn, Message: "not installed in any client", Fix: "guideway install"}
+	c := Check{Name: "clients", Status: CheckWarn, Message: "Guideway was found in no client", Fix: "guideway install CLIENT; guideway install lists the clients"}
 	if len(here) > 0 {
 		c.Fix = "guideway install " + here[0]
 		c.Message += "; clients found: " + strings.Join(here, ", ")

@@ -67,7 +67,7 @@ server that the upstream announces.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.URL, "url", "", "URL of an HTTP server")
-	f.StringVar(&o.Transport, "transport", "", `"sse" for a server of protocol version 2024-11-05 (default: detected)`)
+	f.StringVar(&o.Transport, "transport", "", `transport of --url: "http", or "sse" for the HTTP transport of version 2024-11-05 (default: detected)`)
 	f.StringVar(&o.Bearer, "bearer", "", "bearer token for the server")
 	f.StringVar(&o.OAuth.ClientID, "oauth-client-id", "", "OAuth client id")
 	f.StringVar(&o.OAuth.ClientSecret, "oauth-client-secret", "", "OAuth client secret")

@@ -9,6 +9,7 @@ package project
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -73,7 +74,7 @@ func resolveDir(dir string) (string, error) {
 		return "", err
 	}
 	if !info.IsDir() {
-		return "", &os.PathError{Op: "open", Path: resolved, Err: os.ErrInvalid}
+		return "", errors.New("not a directory")
 	}
 	return resolved, nil
 }

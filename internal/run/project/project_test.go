@@ -335,6 +335,9 @@ func TestMissingDirectory(t *testing.T) {
 		if guideway.ErrorCode(err) != guideway.CodeInvalid || guideway.ErrorFix(err) == "" {
 			t.Errorf("%q: %v", dir, err)
 		}
+		if strings.HasSuffix(dir, "file") && !strings.HasSuffix(err.Error(), "file: not a directory") {
+			t.Errorf("%q: %v", dir, err)
+		}
 	}
 }
 
