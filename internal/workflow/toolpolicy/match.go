@@ -183,7 +183,7 @@ func plainText(raw json.RawMessage, numbers bool) string {
 		rest = rest[n:]
 		var text string
 		switch {
-		case token[0] == '"' && json.Unmarshal(token, &text) == nil:
+		case token[0] == '"' && bytes.IndexByte(token, '\\') >= 0 && json.Unmarshal(token, &text) == nil:
 			out = jsontext.AppendString(out, text)
 		case numbers && bytes.ContainsAny(token, ".eE-") && jsontext.IsNumber(string(token)):
 			if f, err := strconv.ParseFloat(string(token), 64); err == nil && math.Abs(f) < 1<<53 {

@@ -3,9 +3,13 @@ package toolpolicy_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
+	"unicode/utf16"
 
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
+	"pgregory.net/rapid"
 )
 
 func TestDecide(t *testing.T) {
@@ -64,6 +68,53 @@ func TestDecide(t *testing.T) {
 			t.Errorf("%s: verdict %d, want %d", name, got, tt.want)
 		}
 	}
+}
+
+// TestDecideAnySpelling checks that a rule matches each spelling of a value, whatever the
+// escapes of its texts and the spaces between them.
+func TestDecideAnySpelling(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		var plain, spelled []byte
+		add := func(delimiter string) {
+			plain = append(plain, delimiter...)
+			spelled = append(append(spelled, delimiter...), rapid.SampledFrom([]string{"", " ", "\n\t"}).Draw(rt, "space")...)
+		}
+		add("{")
+		for i := range rapid.IntRange(1, 3).Draw(rt, "members") {
+			if i > 0 {
+				add(",")
+			}
+			name, text := fmt.Sprint("n", i), rapid.StringN(0, 8, -1).Draw(rt, "text")
+			plain, spelled = append(plain, '"'), append(spelled, '"')
+			plain, spelled = append(plain, name...), append(spelled, spell(rt, name)...)
+			plain, spelled = append(plain, '"'), append(spelled, '"')
+			add(":")
+			add("[")
+			plain = jsontext.AppendString(plain, text)
+			spelled = append(append(append(spelled, '"'), spell(rt, text)...), '"')
+			add("]")
+		}
+		add("}")
+		p := toolpolicy.Policy{Deny: []toolpolicy.Rule{{Tool: "x", Arguments: map[string]string{"a": string(plain)}}}}
+		arguments := json.RawMessage(`{"a":` + string(spelled) + `}`)
+		if got, _ := p.Decide(toolpolicy.Call{Tool: "x", Arguments: arguments}); got != toolpolicy.Denied {
+			rt.Fatalf("%s is not %s: verdict %d", arguments, plain, got)
+		}
+	})
+}
+
+// spell returns a text in JSON, with escapes for some of its characters.
+func spell(rt *rapid.T, text string) string {
+	var b strings.Builder
+	for _, unit := range utf16.Encode([]rune(text)) {
+		if must := unit < ' ' || unit > '~' || unit == '"' || unit == '\\'; must || rapid.Bool().Draw(rt, "escape") {
+			fmt.Fprintf(&b, `\u%04X`, unit)
+		} else {
+			b.WriteByte(byte(unit))
+		}
+	}
+	return b.String()
 }
 
 // TestWithin checks that a policy and its outer policies apply together, and that the
