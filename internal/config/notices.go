@@ -42,7 +42,9 @@ func NoticeTypes() []string {
 }
 
 // DefaultNoticeTypes returns the types of notices that ask a person for something.
-func DefaultNoticeTypes() []string { return []string{"gate", "call-held", "machine-waiting", "machine-paused"} }
+func DefaultNoticeTypes() []string {
+	return []string{"gate", "call-held", "machine-waiting", "machine-paused"}
+}
 
 // receiverName is the pattern of names of receivers. The names are also names of files.
 var receiverName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,39}$`) })
