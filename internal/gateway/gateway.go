@@ -463,22 +463,31 @@ func (m *member) knownToAny() *upstream.Catalog {
 	return c
 }
 
-// toolError returns the tool error for a call that the gateway refuses. A model can read
-// it.
+// toolError returns the tool error for a call that the gateway refuses. It is sent once,
+// as text, which every client shows its model.
 func toolError(code guideway.Code, message, fix string, more ...jsonrpc.Member) json.RawMessage {
 	said := []jsonrpc.Member{{Key: "code", Value: jsonrpc.Text(string(code))}, {Key: "error", Value: jsonrpc.Text(message)}}
 	if fix != "" {
 		said = append(said, jsonrpc.Member{Key: "fix", Value: jsonrpc.Text(fix)})
 	}
-	return toolResult(jsonrpc.Object(append(said, more...)...), jsonrpc.Member{Key: "isError", Value: json.RawMessage("true")})
+	return jsonrpc.Object(
+		jsonrpc.Member{Key: "content", Value: textContent(jsonrpc.Object(append(said, more...)...))},
+		jsonrpc.Member{Key: "isError", Value: json.RawMessage("true")},
+	)
 }
 
 // toolResult returns the result of a tool with an object as text and as structured content.
-func toolResult(body json.RawMessage, more ...jsonrpc.Member) json.RawMessage {
-	content := jsonrpc.Object(jsonrpc.Member{Key: "type", Value: jsonrpc.Text("text")}, jsonrpc.Member{Key: "text", Value: jsonrpc.Text(string(body))})
-	return jsonrpc.Object(append([]jsonrpc.Member{
-		{Key: "content", Value: encodeList(content)}, {Key: "structuredContent", Value: body},
-	}, more...)...)
+func toolResult(body json.RawMessage) json.RawMessage {
+	return jsonrpc.Object(
+		jsonrpc.Member{Key: "content", Value: textContent(body)}, jsonrpc.Member{Key: "structuredContent", Value: body},
+	)
+}
+
+// textContent returns the content of a result with an object as text.
+func textContent(body json.RawMessage) json.RawMessage {
+	return encodeList(jsonrpc.Object(
+		jsonrpc.Member{Key: "type", Value: jsonrpc.Text("text")}, jsonrpc.Member{Key: "text", Value: jsonrpc.Text(string(body))},
+	))
 }
 
 // MemberHealth is the health of one upstream.

@@ -115,6 +115,23 @@ func TestPolicyOfGateway(t *testing.T) {
 	}
 }
 
+// TestRefusalIsSentOnce checks that a refusal of the gateway is text alone, because some
+// clients show their model both parts of a result.
+func TestRefusalIsSentOnce(t *testing.T) {
+	t.Parallel()
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one")}, Tools: &toolpolicy.Policy{Deny: rules("one__env")}})
+	for _, version := range []string{legacy, modern} {
+		p := r.connectClient(t, clientSetup{user: "ann", version: version})
+		p.toolNames()
+		for _, call := range []*mcp.CallToolParams{{Name: "one__env"}, {Name: "tool_call", Arguments: args{"name": "one__env"}}, {Name: "tool_call", Arguments: args{"name": 1}}} {
+			result, err := p.session.CallTool(t.Context(), call)
+			if err != nil || !result.IsError || len(result.Content) != 1 || result.StructuredContent != nil {
+				t.Errorf("%s: %v: the call of %s returned %+v", version, err, call.Name, result)
+			}
+		}
+	}
+}
+
 // TestPolicyAfterHooks checks that a call is checked again after the hooks, which can change
 // its arguments and its tool, and that hooks do not run for a denied call.
 func TestPolicyAfterHooks(t *testing.T) {
