@@ -127,7 +127,7 @@ func TestRequestLogDisabled(t *testing.T) {
 func TestOutcomesMatchStatuses(t *testing.T) {
 	t.Parallel()
 	outcomes, statuses := []gateway.Outcome{
-		gateway.OutcomeOK, gateway.OutcomeToolError, gateway.OutcomeAnswered, gateway.OutcomeAsked, gateway.OutcomeRefused,
+		gateway.OutcomeOK, gateway.OutcomeToolError, gateway.OutcomeAnswered, gateway.OutcomeAsked, gateway.OutcomeHeld, gateway.OutcomeDenied, gateway.OutcomeRefused,
 		gateway.OutcomeTimeout, gateway.OutcomeCancelled, gateway.OutcomeCrash, gateway.OutcomeError,
 	}, requestlog.Statuses()
 	for i := range max(len(outcomes), len(statuses)) {

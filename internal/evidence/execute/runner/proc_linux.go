@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // descendants returns the processes that this process and its descendants have started,
@@ -110,13 +111,19 @@ func readParent(pid int) (parent int, ended bool) {
 	return parent, fields[0] == "Z" || fields[0] == "X"
 }
 
-// maxSweeps bounds the attempts to kill marked processes.
-const maxSweeps = 100
+const (
+	// maxSweeps bounds the attempts to kill marked processes.
+	maxSweeps = 100
+	// quietSweeps is the number of sweeps without a new process after which the search ends:
+	// while a process replaces its program, its environment is empty for a moment.
+	quietSweeps = 3
+	sweepPause  = 10 * time.Millisecond
+)
 
 // killMarked kills the processes whose environment contains a marker. It returns their
 // number.
 func killMarked(marker string) int {
-	known := map[int]bool{}
+	known, quiet := map[int]bool{}, 0
 	for range maxSweeps {
 		fresh := false
 		for _, pid := range listProcesses() {
@@ -127,9 +134,14 @@ func killMarked(marker string) int {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
-		if !fresh {
+		if fresh {
+			quiet = 0
+			continue
+		}
+		if quiet++; quiet == quietSweeps {
 			break
 		}
+		time.Sleep(sweepPause)
 	}
 	return len(known)
 }
