@@ -2,12 +2,15 @@ package runner
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
 
 // descendants returns the processes that this process and its descendants have started,
@@ -141,7 +144,7 @@ func killMarked(marker string) int {
 		if quiet++; quiet == quietSweeps {
 			break
 		}
-		time.Sleep(sweepPause)
+		_ = ctxsleep.For(context.Background(), sweepPause)
 	}
 	return len(known)
 }
