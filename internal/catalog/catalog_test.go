@@ -434,7 +434,7 @@ func TestStandard(t *testing.T) {
 	t.Parallel()
 	var got []string
 	for _, s := range catalog.Standard(catalog.Layout{
-		Bundled: fstest.MapFS{}, User: "/u", Custom: []string{"/c", "/p/workflows/", "/d"}, Project: "/p",
+		Bundled: fstest.MapFS{}, User: "/u", Custom: []string{"/c", "/p/workflows/", "/d"}, Project: "/p", ProjectRoot: "/",
 	}) {
 		info := s.Info()
 		optional := ""
@@ -448,6 +448,8 @@ func TestStandard(t *testing.T) {
 		"user /u user optional",
 		"custom-1 /c user",
 		"custom-3 /d user",
+		"project-root /workflows project optional",
+		"project-root-guideway /.guideway/workflows project optional",
 		"project /p/workflows project optional",
 		"project-guideway /p/.guideway/workflows project optional",
 	}

@@ -170,7 +170,11 @@ func (s *Snapshot) findEntry(id string) (*Entry, error) {
 		return nil, err
 	}
 	err := guideway.Errorf(guideway.CodeNotFound, "Workflow with id '%s' not found", id)
-	err.Fix = s.suggestIDs(id)
+	fix := []string{s.suggestIDs(id)}
+	if dirs := s.Dirs(); len(dirs) > 0 {
+		fix = append(fix, "The searched directories are: "+strings.Join(dirs, ", "))
+	}
+	err.Fix = strings.TrimSpace(strings.Join(fix, " "))
 	return nil, err
 }
 
@@ -181,6 +185,18 @@ func (s *Snapshot) suggestIDs(id string) string {
 		return ""
 	}
 	return "did you mean " + strings.Join(near, " or ") + "?"
+}
+
+// Dirs returns the directories of the sources, those with the highest precedence first. They
+// may not exist.
+func (s *Snapshot) Dirs() []string {
+	var dirs []string
+	for _, source := range slices.Backward(s.sources) {
+		if source.Kind == "dir" && source.Level != LevelBlocked && source.Location != "" {
+			dirs = append(dirs, source.Location)
+		}
+	}
+	return dirs
 }
 
 // findBySource returns the entry of all with the given id in the source with the given

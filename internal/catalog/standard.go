@@ -20,6 +20,9 @@ type Layout struct {
 	// Project is the working directory. Its definitions are in its directories workflows
 	// and, with a higher rank, .guideway/workflows.
 	Project string
+	// ProjectRoot is the top of the repository that contains Project, if it is another
+	// directory. Its definitions are in the same directories, with a lower rank.
+	ProjectRoot string
 	// More are other sources of any rank.
 	More []Source
 	// Levels maps names of sources to levels other than the default.
@@ -47,6 +50,10 @@ func Standard(layout Layout) []Source {
 			name = fmt.Sprintf("custom-%d", i+1)
 		}
 		dir(name, path, RankCustom+i, TrustUser, false)
+	}
+	if layout.ProjectRoot != "" {
+		dir("project-root", filepath.Join(layout.ProjectRoot, "workflows"), RankProject-2, TrustProject, true)
+		dir("project-root-guideway", filepath.Join(layout.ProjectRoot, ".guideway", "workflows"), RankProject-1, TrustProject, true)
 	}
 	if layout.Project != "" {
 		dir("project", filepath.Join(layout.Project, "workflows"), RankProject, TrustProject, true)

@@ -292,8 +292,12 @@ func (c *conversation) exchangeCall(section, tool string, arguments map[string]a
 	return answers[id]
 }
 
-// answerForm records a form, and returns the client's answer to it.
+// answerForm records a form, and returns the client's answer to it. It answers a request for
+// the roots as the clients do.
 func (c *conversation) answerForm(m message) string {
+	if m.Method == "roots/list" {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[{"uri":"file://%s"}]}}`, m.ID, filepath.ToSlash(c.home))
+	}
 	var params struct {
 		Message string `json:"message"`
 		Schema  struct {

@@ -306,7 +306,7 @@ func workflowSettings() []Setting {
 		include("bundled", "the workflows that come with Guideway", func(c *Config) any { return &c.Workflows.Bundled }),
 		include("plugins", "the workflows of npm packages", func(c *Config) any { return &c.Workflows.Plugins }),
 		include("user", "the workflows of the user's configuration directory", func(c *Config) any { return &c.Workflows.User }),
-		include("project", "the workflows of the working directory", func(c *Config) any { return &c.Workflows.Project }),
+		include("project", "the workflows of the working directory, of the top of its repository, and of the projects of clients", func(c *Config) any { return &c.Workflows.Project }),
 		{
 			Name: "workflows.cacheTtl", Kind: KindDuration, Flag: "cache-ttl", Env: "GUIDEWAY_CACHE_TTL",
 			Aliases: []Alias{{Name: "CACHE_TTL", convert: convertMilliseconds("GUIDEWAY_CACHE_TTL=5m")}},

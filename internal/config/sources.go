@@ -174,7 +174,7 @@ var sourceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 
 // reservedName reports whether a name belongs to a built-in source.
 func reservedName(name string) bool {
-	return slices.Contains([]string{"bundled", "user", "plugins", "file", "project", "project-guideway", "custom"}, name) ||
+	return slices.Contains([]string{"bundled", "user", "plugins", "file", "project", "project-guideway", "project-root", "project-root-guideway", "custom"}, name) ||
 		strings.HasPrefix(name, "custom-") || strings.HasPrefix(name, "npm-")
 }
 

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/run/project"
 )
@@ -29,14 +31,49 @@ func projectParam() param {
 // projects finds the projects of clients.
 type projects struct {
 	project func(context.Context) run.Project
+	// catalog holds the definitions of the server, and definitions those of other
+	// directories; nil means that all projects have those of the server.
+	catalog     Catalog
+	definitions Definitions
 }
 
-// currentProject returns the client's project, if the server knows it.
-func (p projects) currentProject(ctx context.Context) run.Project {
-	if p.project == nil {
-		return run.Project{}
+// Definitions provides the definitions of projects.
+type Definitions interface {
+	// Open returns the definitions that apply in a directory. If the directory does not
+	// exist, they are those of the server.
+	Open(ctx context.Context, dir string) (*catalog.Snapshot, run.Definitions, error)
+}
+
+// openDefinitions returns the definitions for the project of a call. A client with its own
+// token gets those of the server: it may belong to a person who must not read the files of
+// the server's user. startable is nil for the definitions of the server.
+func (p projects) openDefinitions(ctx context.Context, where run.Project) (snap *catalog.Snapshot, startable run.Definitions, err error) {
+	if p.definitions == nil || where.Path == "" || auth.TokenLeaseFrom(ctx) != nil || p.project != nil && where.Path == p.project(ctx).Path {
+		return p.catalog.Snapshot(), nil, nil
 	}
-	return p.project(ctx)
+	return p.definitions.Open(ctx, where.Path)
+}
+
+// currentProject returns the client's project, if the server knows it: the project of the
+// working directory, unless the client has roots and none of them is in that project. Then
+// it is the project of the first root that exists.
+func (p projects) currentProject(ctx context.Context) run.Project {
+	var here run.Project
+	if p.project != nil {
+		here = p.project(ctx)
+	}
+	first := here
+	for _, dir := range rootsFrom(ctx) {
+		found, err := project.Detect(dir)
+		switch {
+		case err != nil:
+		case found.ID == here.ID:
+			return here
+		case first.ID == here.ID:
+			first = run.Project{ID: found.ID, Path: found.Path, Branch: found.Branch, Commit: found.Commit}
+		}
+	}
+	return first
 }
 
 // findProject returns the project that a call names by id or path, or the client's current

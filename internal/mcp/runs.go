@@ -2,8 +2,8 @@ package mcp
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/contexts"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -134,12 +134,16 @@ func (r *runTools) startTool() *tool {
 			if err != nil {
 				return nil, err
 			}
+			snap, definitions, err := r.places.openDefinitions(ctx, project)
+			if err != nil {
+				return nil, err
+			}
 			a, err := r.runs.Start(ctx, c.caller, run.StartRequest{
 				WorkflowID: c.textArg("workflowId"), Goal: c.textArg("goal"), Context: c.objectArg("context"),
-				Project: project, RequestID: c.textArg("requestId"),
+				Project: project, RequestID: c.textArg("requestId"), Definitions: definitions,
 			})
 			if err != nil {
-				err = r.suggestWorkflow(c, err)
+				err = suggestWorkflow(ctx, snap, c, err)
 				again := c.tool.nextCall(c.arguments, "")
 				if again.Arguments["context"] != nil {
 					delete(again.Arguments, "context")
@@ -154,20 +158,21 @@ func (r *runTools) startTool() *tool {
 
 // suggestWorkflow adds the known workflows, and a call with the closest one, to the refusal
 // of an unknown workflow.
-func (r *runTools) suggestWorkflow(c call, err error) error {
+func suggestWorkflow(ctx context.Context, snap *catalog.Snapshot, c call, err error) error {
 	refusal, ok := run.AsRefusal(err)
 	if !ok || refusal.Rule != run.RuleUnknownWorkflow {
 		return err
 	}
-	ids, meant := similarWorkflows(r.catalog.Snapshot(), c.textArg("workflowId"))
+	ids, meant := similarWorkflows(snap, c.textArg("workflowId"))
 	copied := *refusal
+	copied.Fix = unknownWorkflowFix(ctx, snap, meant)
 	if ids != nil {
 		copied.Allowed = ids
 	}
 	if meant != "" {
 		next := c.tool.nextCall(c.arguments, "")
 		next.Arguments["workflowId"] = meant
-		copied.Fix, copied.Next = fmt.Sprintf("did you mean %s?", meant), next
+		copied.Next = next
 	}
 	return &copied
 }

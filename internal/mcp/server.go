@@ -82,6 +82,9 @@ type Options struct {
 	// Project returns the project of a client; nil and the zero Project mean that it is
 	// unknown.
 	Project func(ctx context.Context) run.Project
+	// Definitions provides the definitions of projects; nil means that all have those of
+	// Catalog.
+	Definitions Definitions
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
 	// Logger receives errors and warnings; nil discards them.
@@ -217,11 +220,14 @@ func New(opts Options) (*Server, error) {
 		},
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	}
+	roots := &clientRoots{known: map[*mcp.ServerSession]func() []string{}}
+	protocol.RootsListChangedHandler = func(_ context.Context, req *mcp.RootsListChangedRequest) { roots.forget(req.Session) } //nolint:staticcheck // SA1019: legacy clients have roots
 	if withUpstreams {
 		opts.Upstreams.Extend(protocol)
 	}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "guideway", Title: "Guideway", Version: opts.Version}, protocol)
 	limits := &toolFilter{toolset: map[string]string{}}
+	s.mcp.AddReceivingMiddleware(roots.wrapHandler)
 	s.mcp.AddReceivingMiddleware(limits.wrapHandler)
 	s.mcp.AddReceivingMiddleware(answers.wrapHandler)
 	var own []string
@@ -251,19 +257,20 @@ func New(opts Options) (*Server, error) {
 // toolsByToolset returns the tools of the offered toolsets.
 func (s *Server) toolsByToolset(opts Options) map[string][]*tool {
 	all := map[string][]*tool{}
+	places := projects{project: opts.Project, catalog: opts.Catalog, definitions: opts.Definitions}
 	if slices.Contains(opts.Toolsets, ToolsetSteps) {
-		all[ToolsetSteps] = (&stepTools{catalog: opts.Catalog, runs: s.runs != nil, memory: opts.Memory}).listTools()
+		all[ToolsetSteps] = (&stepTools{places: places, runs: s.runs != nil, memory: opts.Memory}).listTools()
 	}
 	if s.runs != nil {
-		all[ToolsetRuns] = (&runTools{runs: s.runs, places: projects{opts.Project}, forms: newForms(opts.Now), live: opts.LiveDashboard, catalog: s.catalog, memory: opts.Memory, open: opts.OpenRuns}).listTools()
+		all[ToolsetRuns] = (&runTools{runs: s.runs, places: places, forms: newForms(opts.Now), live: opts.LiveDashboard, catalog: s.catalog, memory: opts.Memory, open: opts.OpenRuns}).listTools()
 	}
 	if s.sessions != nil {
 		all[ToolsetSessions] = (&sessionTools{
-			sessions: s.sessions, places: projects{opts.Project}, open: opts.Dashboard, live: opts.LiveDashboard,
+			sessions: s.sessions, places: places, open: opts.Dashboard, live: opts.LiveDashboard,
 		}).listTools()
 	}
 	if slices.Contains(opts.Toolsets, ToolsetContext) && opts.Memory != nil {
-		all[ToolsetContext] = (&contextTools{memory: opts.Memory, places: projects{opts.Project}, live: opts.LiveDashboard}).listTools()
+		all[ToolsetContext] = (&contextTools{memory: opts.Memory, places: places, live: opts.LiveDashboard}).listTools()
 	}
 	if slices.Contains(opts.Toolsets, ToolsetPhases) {
 		all[ToolsetPhases] = newPhaseTools(s, opts).listTools()

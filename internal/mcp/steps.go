@@ -12,6 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/contexts"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -24,7 +25,7 @@ import (
 // stepTools is the toolset "steps": tools that list, describe, follow and check workflows
 // without a run.
 type stepTools struct {
-	catalog Catalog
+	places projects
 	// runs reports whether the toolset "runs" is offered too.
 	runs bool
 	// memory saves the contexts that name a session; nil saves none.
@@ -70,13 +71,17 @@ func (s *stepTools) listTool() *tool {
 	return &tool{
 		name: "workflow_list", title: "List workflows to run",
 		description: "List the workflows. Do this before a larger task: if one fits, follow it with " + s.followTool() + ".",
+		params:      []param{projectParam()},
 		output:      members{kindObjects: "workflows diagnostics"}.schema(),
-		handle: func(context.Context, arguments) (any, error) {
+		handle: func(ctx context.Context, in arguments) (any, error) {
+			snap, err := s.openSnapshot(ctx, s.listTool, in)
+			if err != nil {
+				return nil, err
+			}
 			out := struct {
 				Workflows   []workflowSummary     `json:"workflows"`
 				Diagnostics []guideway.Diagnostic `json:"diagnostics,omitempty"`
 			}{Workflows: []workflowSummary{}}
-			snap := s.catalog.Snapshot()
 			for _, e := range snap.List(catalog.Filter{}) {
 				out.Workflows = append(out.Workflows, workflowSummary{
 					ID: e.ID, Name: e.Name, Description: e.Description,
@@ -143,13 +148,18 @@ func (s *stepTools) getTool() *tool {
 				name: "mode", kind: kindString, enum: []string{"metadata", "preview"},
 				description: "preview (default) adds the first step",
 			},
+			projectParam(),
 		},
 		output: members{
 			kindString: "id name description version dialect source hash", kindStrings: "preconditions clarificationPrompts metaGuidance",
 			kindInteger: "totalSteps totalPhases", kindObjectOrNull: "firstStep",
 		}.schema(),
-		handle: func(_ context.Context, in arguments) (any, error) {
-			e, err := s.findWorkflow("workflow_get", "id", in)
+		handle: func(ctx context.Context, in arguments) (any, error) {
+			snap, err := s.openSnapshot(ctx, s.getTool, in)
+			if err != nil {
+				return nil, err
+			}
+			e, err := findWorkflow(ctx, snap, "workflow_get", "id", in)
 			if err != nil {
 				return nil, err
 			}
@@ -194,7 +204,7 @@ func (s *stepTools) nextTool() *tool {
 		},
 		output: members{kindBool: "isComplete", kindObject: "guidance context", kindObjectOrNull: "step"}.schema(),
 		handle: func(ctx context.Context, in arguments) (any, error) {
-			p, _, err := s.compileProgram("workflow_next", in)
+			p, _, err := s.compileProgram(ctx, "workflow_next", in)
 			if err != nil {
 				return nil, err
 			}
@@ -248,8 +258,8 @@ func (s *stepTools) validateTool() *tool {
 			{name: "context", kind: kindObject, description: "Variables that conditional criteria read"},
 		},
 		output: verdictSchema(),
-		handle: func(_ context.Context, in arguments) (any, error) {
-			p, _, err := s.compileProgram("workflow_validate", in)
+		handle: func(ctx context.Context, in arguments) (any, error) {
+			p, _, err := s.compileProgram(ctx, "workflow_validate", in)
 			if err != nil {
 				return nil, err
 			}
@@ -396,10 +406,14 @@ func newPhaseDetails(e *catalog.Opened) workflowDetails {
 }
 
 // compileProgram finds the step workflow that a call names, and compiles it.
-func (s *stepTools) compileProgram(toolName string, in arguments) (*engine.Program, *catalog.Opened, error) {
+func (s *stepTools) compileProgram(ctx context.Context, toolName string, in arguments) (*engine.Program, *catalog.Opened, error) {
 	const field = "workflowId"
 	id := in.textArg(field)
-	e, err := s.findWorkflow(toolName, field, in)
+	snap, err := s.openSnapshot(ctx, s.nextTool, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := findWorkflow(ctx, snap, toolName, field, in)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -418,9 +432,38 @@ func (s *stepTools) compileProgram(toolName string, in arguments) (*engine.Progr
 	return nil, nil, bad
 }
 
+// openSnapshot returns the definitions for the project of a call of a tool.
+func (s *stepTools) openSnapshot(ctx context.Context, called func() *tool, in arguments) (*catalog.Snapshot, error) {
+	if in.textArg("project") == "" && len(rootsFrom(ctx)) == 0 {
+		return s.places.catalog.Snapshot(), nil
+	}
+	where, err := s.places.findProject(ctx, call{tool: called(), arguments: in})
+	if err != nil {
+		return nil, err
+	}
+	snap, _, err := s.places.openDefinitions(ctx, where)
+	return snap, err
+}
+
+// unknownWorkflowFix returns the fix for an unknown workflow: the workflow that was meant, if
+// any, and the searched directories. A client with its own token does not learn the
+// directories of the server's user.
+func unknownWorkflowFix(ctx context.Context, snap *catalog.Snapshot, meant string) string {
+	var fix []string
+	if meant != "" {
+		fix = append(fix, fmt.Sprintf("did you mean %s?", meant))
+	}
+	if auth.TokenLeaseFrom(ctx) != nil {
+		fix = append(fix, "This token gives access to the workflows of the server only.")
+	} else if dirs := snap.Dirs(); len(dirs) > 0 {
+		fix = append(fix, "The searched directories are: "+strings.Join(dirs, ", "))
+	}
+	return strings.Join(fix, " ")
+}
+
 // findWorkflow finds the workflow that a call names in a field.
-func (s *stepTools) findWorkflow(toolName, field string, in arguments) (*catalog.Opened, error) {
-	snap, id := s.catalog.Snapshot(), in.textArg(field)
+func findWorkflow(ctx context.Context, snap *catalog.Snapshot, toolName, field string, in arguments) (*catalog.Opened, error) {
+	id := in.textArg(field)
 	e, err := snap.Get(id)
 	if err == nil {
 		return e, nil
@@ -432,6 +475,7 @@ func (s *stepTools) findWorkflow(toolName, field string, in arguments) (*catalog
 	}
 	if bad.Code == guideway.CodeNotFound {
 		ids, meant := similarWorkflows(snap, id)
+		bad.Fix = unknownWorkflowFix(ctx, snap, meant)
 		if ids != nil {
 			bad.Allowed = ids
 		}

@@ -117,6 +117,8 @@ type StartRequest struct {
 	Context    map[string]any
 	// Project is the project of the client.
 	Project Project
+	// Definitions provides the definition; nil means those of the service.
+	Definitions Definitions
 	// RequestID makes the request idempotent: repeating it returns the same run. If it is
 	// empty, every request starts a new run.
 	RequestID string

@@ -22,7 +22,11 @@ func (s *Service) Start(ctx context.Context, c Caller, r StartRequest) (*Answer,
 			return a, err
 		}
 	}
-	d, err := s.definitions.Startable(ctx, r.WorkflowID)
+	definitions := r.Definitions
+	if definitions == nil {
+		definitions = s.definitions
+	}
+	d, err := definitions.Startable(ctx, r.WorkflowID)
 	if err != nil {
 		return nil, startError(r.WorkflowID, err)
 	}

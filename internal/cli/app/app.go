@@ -16,6 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/install"
+	"github.com/guideway-dev/guideway/internal/run/project"
 	"github.com/guideway-dev/guideway/workflows"
 	"github.com/spf13/pflag"
 )
@@ -155,6 +156,11 @@ func buildID() string {
 
 // CatalogSources returns the sources that the configuration enables.
 func (a *App) CatalogSources(cfg *config.Config) []catalog.Source {
+	return catalog.Standard(a.layoutFor(cfg, a.Host.Dir))
+}
+
+// layoutFor returns the locations of the sources for a working directory.
+func (a *App) layoutFor(cfg *config.Config, dir string) catalog.Layout {
 	layout := catalog.Layout{Custom: cfg.Workflows.Paths, More: append(a.npmSources(cfg), a.remoteSources(cfg)...), Levels: map[string]catalog.Level{}}
 	for name, level := range cfg.Workflows.Trust {
 		layout.Levels[name] = catalog.Level(level)
@@ -166,9 +172,9 @@ func (a *App) CatalogSources(cfg *config.Config) []catalog.Source {
 		layout.User = cfg.Workflows.UserDir
 	}
 	if cfg.Workflows.Project {
-		layout.Project = a.Host.Dir
+		layout.Project, layout.ProjectRoot = dir, project.TrustedTop(dir)
 	}
-	return catalog.Standard(layout)
+	return layout
 }
 
 // Version returns the module version of the build, or "dev".

@@ -84,7 +84,7 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 	}
 	opts := mcpserver.Options{
 		Catalog: cat, Version: app.Version(), Toolsets: cfg.Toolsets, Answers: cfg.Answers, Logger: a.Logger(cfg),
-		Runs: s.store.Runs, OpenRuns: open, Project: project, Memory: s.contexts,
+		Runs: s.store.Runs, OpenRuns: open, Project: project, Definitions: a.NewProjectDefinitions(cfg, cat), Memory: s.contexts,
 		Sessions: session.New(session.Options{Store: app.LazyStore{Store: s.store}}), Dashboard: s.dashboard.pageURL, LiveDashboard: s.dashboard.livePageURL,
 		Upstreams: s.Upstreams.asToolset(), Now: a.Host.CurrentTime,
 	}
