@@ -9,8 +9,8 @@ import (
 )
 
 // annotate returns a tool with the annotations of its rule. A tool that the rule declares
-// read-only is not destructive, and a destructive one is not read-only, whatever the
-// upstream declares.
+// read-only is not destructive, and a destructive one is not read-only, even if the upstream
+// declares it.
 func annotate(raw json.RawMessage, rule config.UpstreamTool) json.RawMessage {
 	no := false
 	if rule.ReadOnly != nil && *rule.ReadOnly {

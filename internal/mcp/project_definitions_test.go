@@ -49,8 +49,9 @@ func newProject(t *testing.T, id string) string {
 	return dir
 }
 
-func rootOf(dir string) *mcp.Root {
-	return &mcp.Root{URI: (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String()}
+func rootOf(dir string) *mcp.Root { //nolint:staticcheck // SA1019: legacy clients have roots
+	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}
+	return &mcp.Root{URI: uri.String()} //nolint:staticcheck // SA1019: legacy clients have roots
 }
 
 // connectWithRoots connects a client with roots.
@@ -165,8 +166,8 @@ func TestDefinitionsOfNamedProject(t *testing.T) {
 	}
 }
 
-// A client with its own token gets the definitions of the server only, whatever project it
-// names, and does not learn the directories of the server.
+// A client with its own token gets the definitions of the server only, even if it names
+// another project, and does not learn the directories of the server.
 func TestTokensGetNoForeignDefinitions(t *testing.T) {
 	t.Parallel()
 	definitions := &dirDefinitions{}

@@ -23,8 +23,8 @@ const (
 
 // ProjectDefinitions provides the definitions that apply in directories other than the
 // working directory: those of all other sources, and those of the directory and of the top
-// of its repository. They are not trusted, whatever the configuration says about the project
-// of the working directory.
+// of its repository. They are not trusted, even if the configuration trusts the project of
+// the working directory.
 type ProjectDefinitions struct {
 	app *App
 	cfg *config.Config
