@@ -49,7 +49,7 @@ func newProject(t *testing.T, id string) string {
 	return dir
 }
 
-func rootOf(dir string) *mcp.Root { //nolint:staticcheck // SA1019: legacy clients have roots
+func rootOf(dir string) *mcp.Root { //nolint:staticcheck // SA1019: legacy clients have roots //nolint:staticcheck // SA1019: legacy clients have roots
 	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}
 	return &mcp.Root{URI: uri.String()} //nolint:staticcheck // SA1019: legacy clients have roots
 }
