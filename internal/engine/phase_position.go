@@ -247,7 +247,7 @@ func (p *PhaseProgram) requiredVarsPosition(s State) Position {
 func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase) Position {
 	pos := Position{Kind: PositionContext, ID: phase.ID, Title: phase.Name}
 	vars := p.lookupVars(s)
-	exits, noWay := phase, false
+	exits, noWay, fix := phase, false, ""
 	switch {
 	case p.failingValidate(s) != nil:
 		a := p.failingValidate(s)
@@ -275,7 +275,8 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 			pos.addNeeds(d.Branches[i].Condition, vars)
 		}
 		if noWay = len(pos.Needs) == 0; noWay {
-			pos.Message = fmt.Sprintf("No branch of '%s' applies to the variables that its decisions read. %s", phase.Name, noWayText)
+			pos.Message = fmt.Sprintf("No branch of '%s' applies to the variables that its decisions read.", phase.Name)
+			fix = noWayText
 			pos.Needs = p.decidingVars(s, phase)
 		}
 	case ph.Part == PartTransitions:
@@ -284,7 +285,8 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 			pos.addNeeds(phase.Transitions[i].Condition, vars)
 		}
 		if noWay = len(pos.Needs) == 0; noWay {
-			pos.Message = fmt.Sprintf("No transition of '%s' applies to the variables that its transitions read. %s", phase.Name, noWayText)
+			pos.Message = fmt.Sprintf("No transition of '%s' applies to the variables that its transitions read.", phase.Name)
+			fix = noWayText
 			for i := range phase.Transitions {
 				pos.addReads(phase.Transitions[i].Condition)
 			}
@@ -295,13 +297,17 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 		pos.Needs = p.decidingVars(s, skipped)
 		exits, noWay = skipped, true
 	default:
-		pos.Message = "The phases form a cycle without work: change the variables that decide their transitions, or abort the run."
+		pos.Message = "The phases form a cycle without work."
+		fix = "Change the variables that decide their transitions, or abort the run."
 		pos.Needs = p.allDecidingVars()
 	}
 	p.describeNeeds(pos.Needs)
 	if noWay && !p.canLeave(s, exits) || !slices.ContainsFunc(pos.Needs, func(n Need) bool { return p.canSet(n.Variable) }) {
 		pos.DeadEnd = true
-		pos.Message = strings.TrimRight(pos.Message, ".") + ". No caller can change this: fork the run at an earlier event, or abort it."
+		fix = "No caller can change this: fork the run at an earlier event, or abort it."
+	}
+	if fix != "" {
+		pos.Message = strings.TrimRight(pos.Message, ".") + ". " + fix
 	}
 	return pos
 }

@@ -91,7 +91,7 @@ func (p *phaseTools) validateTransition() *tool {
 		params: []param{
 			workflowIDParam(), phaseParam("from_phase", "Phase id or 1-based number"), phaseParam("to_phase", "Phase id or 1-based number"),
 			{name: "variables", kind: kindObject, description: "Values that the conditions read"},
-			{name: "state", kind: kindObject, description: "State document, instead of variables"},
+			{name: "state", kind: kindObject, description: "State document as workflow_status returns it, instead of variables"},
 		},
 		output: members{kindString: "reason leads_to first", kindStrings: "waits_for allowed", kindBool: "valid", kindObjects: "ways"}.schema(),
 	}
@@ -226,11 +226,11 @@ func (w *transition) targetText() string {
 	case past == "":
 		return w.target
 	case w.undecided:
-		return w.To + ", which an answer has skipped; the phase after it is not decided yet"
+		return w.To + " (an answer has skipped it; the phase after it is not decided yet)"
 	case w.target == "":
-		return "the end of the run, past " + past + " that an answer has skipped"
+		return "the end of the run (an answer has skipped " + past + ")"
 	default:
-		return w.target + ", past " + past + " that an answer has skipped"
+		return w.target + " (an answer has skipped " + past + ")"
 	}
 }
 

@@ -49,7 +49,7 @@ func newProject(t *testing.T, id string) string {
 	return dir
 }
 
-func rootOf(dir string) *mcp.Root { //nolint:staticcheck // SA1019: legacy clients have roots //nolint:staticcheck // SA1019: legacy clients have roots
+func rootOf(dir string) *mcp.Root { //nolint:staticcheck // SA1019: legacy clients have roots
 	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}
 	return &mcp.Root{URI: uri.String()} //nolint:staticcheck // SA1019: legacy clients have roots
 }
@@ -127,6 +127,44 @@ func TestDefinitionsOfRoots(t *testing.T) {
 	_, modern := connectWithRoots(t, r, "2026-07-28", one)
 	if ids := workflowIDs(t, modern, nil); slices.Contains(ids, "one") {
 		t.Errorf("a client without roots sees %v", ids)
+	}
+}
+
+// A client that cancels its first call before it has listed its roots gets the workflows of
+// its roots at the next call.
+func TestRootsAfterCancelledCall(t *testing.T) {
+	t.Parallel()
+	r := newTestServer(t, func(o *mcpserver.Options) { o.Definitions = &dirDefinitions{} })
+	client, cs := connectWithRoots(t, r, "2025-11-25", newProject(t, "one"))
+	asked, answer := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "roots/list" {
+				once.Do(func() { close(asked) })
+				<-answer
+			}
+			return next(context.WithoutCancel(ctx), method, req)
+		}
+	})
+	first, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = cs.CallTool(first, &mcp.CallToolParams{Name: "workflow_list", Arguments: map[string]any{}})
+	}()
+	<-asked
+	cancel()
+	<-done
+	// The server handles the cancellation meanwhile.
+	for range 200 {
+		if err := cs.Ping(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(answer)
+	if ids := workflowIDs(t, cs, nil); !slices.Contains(ids, "one") {
+		t.Errorf("the workflows are %v", ids)
 	}
 }
 

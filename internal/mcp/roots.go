@@ -27,7 +27,8 @@ const (
 // that the user works in. A session is asked once, and again after a change.
 type clientRoots struct {
 	mu sync.Mutex
-	// known holds a function for each session that asks the client at its first call.
+	// known holds a function for each session that asks the client at its first call. It is
+	// nil after a change of the roots, until the next call of a tool.
 	known map[*mcp.ServerSession]func() []string
 }
 
@@ -62,24 +63,35 @@ func canListRoots(ctx context.Context, req *mcp.CallToolRequest) bool {
 // listRoots returns the roots of a session. Concurrent calls wait for one answer.
 func (r *clientRoots) listRoots(ctx context.Context, session *mcp.ServerSession) []string {
 	r.mu.Lock()
-	list := r.known[session]
+	list, seen := r.known[session]
 	if list == nil {
+		// The answer is for all calls of the session, so the end of this call must not end it.
+		ctx := context.WithoutCancel(ctx)
 		list = sync.OnceValue(func() []string { return askRoots(ctx, session) })
 		r.known[session] = list
-		go func() {
-			_ = session.Wait() // The reason for the end is not needed.
-			r.forget(session)
-		}()
+	}
+	if !seen {
+		go r.forgetAtEnd(session)
 	}
 	r.mu.Unlock()
 	return list()
 }
 
-// forget lets the next call of a session ask for its roots.
-func (r *clientRoots) forget(session *mcp.ServerSession) {
+// forgetAtEnd removes a session after its end.
+func (r *clientRoots) forgetAtEnd(session *mcp.ServerSession) {
+	_ = session.Wait() // The reason for the end is not needed.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, session)
+}
+
+// markChanged lets the next call of a session ask for its roots again.
+func (r *clientRoots) markChanged(session *mcp.ServerSession) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, seen := r.known[session]; seen {
+		r.known[session] = nil
+	}
 }
 
 // askRoots asks a client for its roots.

@@ -221,7 +221,7 @@ func New(opts Options) (*Server, error) {
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	}
 	roots := &clientRoots{known: map[*mcp.ServerSession]func() []string{}}
-	protocol.RootsListChangedHandler = func(_ context.Context, req *mcp.RootsListChangedRequest) { roots.forget(req.Session) } //nolint:staticcheck // SA1019: legacy clients have roots
+	protocol.RootsListChangedHandler = func(_ context.Context, req *mcp.RootsListChangedRequest) { roots.markChanged(req.Session) } //nolint:staticcheck // SA1019: legacy clients have roots
 	if withUpstreams {
 		opts.Upstreams.Extend(protocol)
 	}

@@ -25,7 +25,7 @@ func (o *InstallOptions) checkHooks() error {
 			WithFix("guideway install %s --hooks", client.ID)
 	}
 	if way := install.Launch(o.Launch); way != install.LaunchAuto && way != install.LaunchBinary {
-		return guideway.Errorf(guideway.CodeInvalid, "--launch %s and --hooks cannot be combined, because the client waits for each hook", o.Launch).
+		return guideway.Errorf(guideway.CodeInvalid, "--launch %s and --hooks cannot be combined: the client waits for each hook, and only the binary starts fast enough", o.Launch).
 			WithFix("install the binary, then guideway install %s --hooks", client.ID)
 	}
 	_, err = o.hookFlags()

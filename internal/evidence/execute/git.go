@@ -30,7 +30,7 @@ func (j *job) executeGit(ctx context.Context) error {
 		issues = appendNonEmpty(issues, issue)
 	}
 	if dirty := j.state.Dirty(); j.rule.Clean && len(dirty) > 0 {
-		issues = append(issues, "files differ from the commit: "+joinPaths(dirty))
+		issues = append(issues, "the work tree is not clean: these files differ from the checked out commit, or are not in it: "+joinPaths(dirty))
 	}
 	if len(j.rule.Inside) > 0 || len(j.rule.Outside) > 0 {
 		changes, err := j.reader.Changes(ctx, j.state, j.request.Start, nil)

@@ -107,7 +107,7 @@ func TestGit(t *testing.T) {
 	}
 	expect(`{"type":"git","clean":true,"inside":["src/**"],"outside":["docs/**"],"commit":"`+first+`"}`, "passed")
 	r.write("src/a.go", "b")
-	expect(`{"type":"git","clean":true}`, "failed: files differ from the commit: src/a.go")
+	expect(`{"type":"git","clean":true}`, "failed: the work tree is not clean: these files differ from the checked out commit, or are not in it: src/a.go")
 	expect(`{"type":"git","inside":["src/**"]}`, "passed")
 	expect(`{"type":"git","inside":["docs/**","*.md"]}`, "failed: files outside docs/**, *.md changed since the start of the run: src/a.go (modified)")
 	expect(`{"type":"git","outside":["src/*.go"]}`, "failed: files in src/*.go changed since the start of the run: src/a.go (modified)")
