@@ -46,7 +46,11 @@ type MachineInput struct {
 }
 
 // machineTools is the toolset "machines": runs of agent machines.
-type machineTools struct{ machines Machines }
+type machineTools struct {
+	machines Machines
+	// open may be nil.
+	open *OpenRuns
+}
 
 func (m *machineTools) listTools() []*tool {
 	return []*tool{m.listTool(), m.startTool(), m.statusTool(), m.inputTool(), m.cancelTool()}
@@ -107,8 +111,12 @@ func (m *machineTools) startTool() *tool {
 			if err != nil {
 				return nil, err
 			}
+			guided, err := m.open.openIDs(ctx, c.req)
+			if err != nil {
+				return nil, err
+			}
 			s, err := m.machines.Start(ctx, c.caller, driver.StartRequest{
-				Machine: c.textArg("machine"), Inputs: inputs, Goal: c.textArg("goal"), RequestID: c.textArg("requestId"), Allow: allow,
+				Machine: c.textArg("machine"), Inputs: inputs, Goal: c.textArg("goal"), RequestID: c.textArg("requestId"), Allow: allow, Guided: guided,
 			})
 			if err != nil {
 				return s, err
@@ -204,8 +212,12 @@ func (m *machineTools) inputTool() *tool {
 // giveInput sends the value or the decision of a call to a run.
 func (m *machineTools) giveInput(ctx context.Context, c call) (*driver.Status, error) {
 	id := c.textArg("runId")
+	guided, err := m.open.openIDs(ctx, c.req)
+	if err != nil {
+		return nil, err
+	}
 	if outcome := c.textArg("outcome"); outcome != "" {
-		return m.machines.Decide(ctx, c.caller, id, driver.OutcomeAnswer{Decision: machineengine.Decision(outcome), Result: c.textArg("result")})
+		return m.machines.Decide(ctx, c.caller, id, driver.OutcomeAnswer{Decision: machineengine.Decision(outcome), Result: c.textArg("result"), Guided: guided})
 	}
 	var value json.RawMessage
 	if _, given := c.arguments["value"]; given {
@@ -215,7 +227,7 @@ func (m *machineTools) giveInput(ctx context.Context, c call) (*driver.Status, e
 		}
 		value = text
 	}
-	return m.machines.Input(ctx, c.caller, id, driver.InputAnswer{Value: value})
+	return m.machines.Input(ctx, c.caller, id, driver.InputAnswer{Value: value, Guided: guided})
 }
 
 func (m *machineTools) cancelTool() *tool {

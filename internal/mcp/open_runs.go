@@ -80,6 +80,19 @@ func (o *OpenRuns) Scopes(ctx context.Context, connection *mcp.ServerSession) ([
 	return scopes, err
 }
 
+// openIDs returns the ids of the open runs of the client that makes a call.
+func (o *OpenRuns) openIDs(ctx context.Context, req *mcp.CallToolRequest) ([]string, error) {
+	if o == nil {
+		return nil, nil
+	}
+	scopes, err := o.Scopes(ctx, gateway.ConnectionOf(req))
+	ids := make([]string, len(scopes))
+	for i, s := range scopes {
+		ids[i] = s.Run
+	}
+	return ids, err
+}
+
 // keyOf returns the key of a caller in OpenRuns.used.
 func keyOf(ctx context.Context, connection *mcp.ServerSession, c run.Caller) any {
 	if connection != nil {

@@ -276,7 +276,7 @@ func (s *Server) toolsByToolset(opts Options) map[string][]*tool {
 		all[ToolsetPhases] = newPhaseTools(s, opts).listTools()
 	}
 	if slices.Contains(opts.Toolsets, ToolsetMachines) && opts.Machines != nil {
-		all[ToolsetMachines] = (&machineTools{machines: opts.Machines}).listTools()
+		all[ToolsetMachines] = (&machineTools{machines: opts.Machines, open: opts.OpenRuns}).listTools()
 	}
 	for _, tools := range all {
 		addPages(tools)

@@ -17,6 +17,7 @@ import (
 	engine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
+	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
@@ -26,6 +27,7 @@ type MachineTools struct {
 	// gateway is nil if no gateway is configured.
 	gateway *gateway.Gateway
 	builtin *mcpserver.AgentTools
+	runs    *run.Service
 	// isTokenValid reports whether the token of a client is still valid; see auth.Tokens.
 	isTokenValid func(id string) (bool, error)
 	log          *slog.Logger
@@ -44,7 +46,7 @@ func newMachineTools(cfg *config.Config, opts mcpserver.Options, u *Upstreams) (
 	if err != nil {
 		return nil, err
 	}
-	m := &MachineTools{builtin: own, log: opts.Logger, isTokenValid: tokens.IsValid}
+	m := &MachineTools{builtin: own, runs: opts.Runs, log: opts.Logger, isTokenValid: tokens.IsValid}
 	if u != nil {
 		m.gateway = u.Gateway
 	}
@@ -240,11 +242,15 @@ func (m *MachineTools) Call(ctx context.Context, f driver.RunScope, c engine.Too
 			break
 		}
 	}
+	scopes, err := m.callScopes(ctx, f)
+	if err != nil {
+		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
+	}
 	meta, err := json.Marshal(map[string]string{idempotencyMetaKey: c.Key})
 	if err != nil {
 		return engine.ToolResult{}, fmt.Errorf("%w: %w", driver.ErrNotCalled, err)
 	}
-	result, fate, err := m.gateway.Do(ctx, client, gateway.Request{Name: name, Arguments: json.RawMessage(c.Arguments), Meta: meta, Scopes: stateScopes(f)})
+	result, fate, err := m.gateway.Do(ctx, client, gateway.Request{Name: name, Arguments: json.RawMessage(c.Arguments), Meta: meta, Scopes: scopes})
 	switch {
 	case err == nil:
 		return toolResult(result), nil
@@ -256,10 +262,15 @@ func (m *MachineTools) Call(ctx context.Context, f driver.RunScope, c engine.Too
 	return engine.ToolResult{}, err
 }
 
-// stateScopes returns the policy of the state of a machine run. It applies instead of the
-// policies of the guided runs of the user.
-func stateScopes(f driver.RunScope) []toolpolicy.Scope {
-	return []toolpolicy.Scope{{Run: f.Run, Workflow: f.Machine, Step: f.State, Policy: f.Policy}}
+// callScopes returns the policies for the tool calls of a machine run: those of its state and
+// of the current steps of its guided runs. The other guided runs of the user do not apply.
+func (m *MachineTools) callScopes(ctx context.Context, f driver.RunScope) ([]toolpolicy.Scope, error) {
+	scopes := []toolpolicy.Scope{{Run: f.Run, Workflow: f.Machine, Step: f.State, Policy: f.Policy}}
+	if len(f.Guided) == 0 {
+		return scopes, nil
+	}
+	guided, err := m.runs.ToolScopes(ctx, run.Caller{Principal: guideway.Principal{User: f.User}}, f.Guided...)
+	return append(scopes, guided...), err
 }
 
 // toolResult converts the result of a tool to the text for a model.

@@ -74,6 +74,8 @@ type InputAnswer struct {
 	Question string
 	// Value is the input; empty means the default.
 	Value json.RawMessage
+	// Guided is like StartRequest.Guided, for the client that answers.
+	Guided []string
 }
 
 // Input answers the input request of a run, or of the sub-machine that the run waits for.
@@ -107,7 +109,7 @@ func (s *Service) Input(ctx context.Context, c run.Caller, id string, answer Inp
 				return err
 			}
 		}
-		return l.addEvent(machineengine.Event{Kind: machineengine.KindInputGiven, State: l.state.At, Value: checked})
+		return l.addEvent(machineengine.Event{Kind: machineengine.KindInputGiven, State: l.state.At, Value: checked, Guided: answer.Guided})
 	})
 }
 
@@ -174,6 +176,8 @@ type OutcomeAnswer struct {
 	Decision machineengine.Decision
 	// Result is the result of the call, or its error.
 	Result string
+	// Guided is like StartRequest.Guided, for the client that decides.
+	Guided []string
 }
 
 // Decide sets the outcome of a tool call whose outcome is unknown.
@@ -192,7 +196,7 @@ func (s *Service) Decide(ctx context.Context, c run.Caller, id string, answer Ou
 				return err
 			}
 		}
-		e := machineengine.Event{Kind: machineengine.KindToolDecided, State: l.state.At, Tool: l.state.Unknown, Decision: decision}
+		e := machineengine.Event{Kind: machineengine.KindToolDecided, State: l.state.At, Tool: l.state.Unknown, Decision: decision, Guided: answer.Guided}
 		switch decision {
 		case machineengine.DecideRetry:
 		case machineengine.DecideDone:

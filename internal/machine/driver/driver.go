@@ -88,6 +88,8 @@ type RunScope struct {
 	Demo string
 	// Allow is StartRequest.Allow; nil allows all.
 	Allow json.RawMessage
+	// Guided are the guided runs whose current steps restrict the tools too.
+	Guided []string
 }
 
 // Models selects models.

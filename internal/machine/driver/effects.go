@@ -319,7 +319,7 @@ func (d *drive) driveSubMachine(ctx context.Context, intent *machineengine.Event
 		child, err = d.s.createRun(ctx, newRun{
 			id: intent.Run, machine: intent.Machine, inputs: intent.Inputs, by: d.s.serverBy(l), project: l.rec.Project,
 			goal: l.rec.Goal, parent: l.rec.ID, parentSeq: l.seq, index: l.state.Index, depth: l.state.Depth + 1, most: remainingLimits(&l.state),
-			demo: l.state.Demo, allow: l.state.Allow,
+			demo: l.state.Demo, allow: l.state.Allow, guided: l.state.Guided,
 		})
 		if code := guideway.ErrorCode(err); code == guideway.CodeNotFound || code == guideway.CodeInvalid || code == guideway.CodeInvalidDefinition {
 			return false, d.addResult(machineengine.Event{Kind: machineengine.KindSubResult, Run: intent.Run, Error: &machineengine.RunError{
@@ -349,7 +349,7 @@ func (d *drive) driveSubMachine(ctx context.Context, intent *machineengine.Event
 	if child, err = d.endFailedChild(ctx, child, intent); err != nil {
 		return false, err
 	}
-	e := machineengine.Event{Kind: machineengine.KindSubResult, State: l.state.At, Run: intent.Run, Usage: &child.state.Usage, Index: child.state.Index - l.state.Index}
+	e := machineengine.Event{Kind: machineengine.KindSubResult, State: l.state.At, Run: intent.Run, Usage: &child.state.Usage, Index: child.state.Index - l.state.Index, Guided: child.state.Guided}
 	switch child.state.Status {
 	case machineengine.StatusCompleted:
 		e.Value = child.state.Output

@@ -386,7 +386,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 // TestBoundsApplyToSubMachines checks that the model of a sub-machine is requested with the
-// same StartRequest.Allow as the model of its parent.
+// same StartRequest.Allow and Guided as the model of its parent.
 func TestBoundsApplyToSubMachines(t *testing.T) {
 	t.Parallel()
 	asked := map[string]string{}
@@ -395,25 +395,45 @@ func TestBoundsApplyToSubMachines(t *testing.T) {
 	r.opts.Models = wanted{r.model, asked}
 	r.reopen()
 	s, err := r.Start(t.Context(), anna, driver.StartRequest{
-		Machine: "outer", Inputs: map[string]json.RawMessage{"what": json.RawMessage(`"x"`)}, Allow: json.RawMessage(`{"tools":["a"]}`),
+		Machine: "outer", Inputs: map[string]json.RawMessage{"what": json.RawMessage(`"x"`)}, Allow: json.RawMessage(`{"tools":["a"]}`), Guided: []string{"r_1"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.driveRun(s.RunID)
-	if diff := cmp.Diff(map[string]string{"outer": `{"tools":["a"]}`, "waiting": `{"tools":["a"]}`}, asked); diff != "" {
+	waiting := r.driveRun(s.RunID)
+	if diff := cmp.Diff(map[string]string{"outer": `{"tools":["a"]}[r_1]`, "waiting": `{"tools":["a"]}[r_1]`}, asked); diff != "" {
 		t.Error(diff)
+	}
+	// The guided runs of a client that answers the sub-machine restrict its parent too, and
+	// a fork.
+	answer := driver.InputAnswer{Question: askedQuestion(waiting), Value: json.RawMessage(`"yes"`), Guided: []string{"r_2", "r_1"}}
+	if _, err := r.Input(t.Context(), asPerson(), s.RunID, answer); err != nil {
+		t.Fatal(err)
+	}
+	r.reopen()
+	r.driveRun(s.RunID)
+	if got := asked["outer"]; got != `{"tools":["a"]}[r_1 r_2]` {
+		t.Errorf("after the answer, the scope of the outer machine is %s", got)
+	}
+	clear(asked)
+	forked, err := r.Fork(t.Context(), asPerson(), s.RunID, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.driveRun(forked.RunID)
+	if got := asked["outer"]; got != `{"tools":["a"]}[r_1]` {
+		t.Errorf("the scope of the fork is %s", got)
 	}
 }
 
-// wanted records the value of Allow with which each machine requests its model.
+// wanted records the values of Allow and Guided with which each machine requests its model.
 type wanted struct {
 	driver.Models
 	asked map[string]string
 }
 
 func (w wanted) Model(f driver.RunScope, level machinedef.Level, name string) (driver.SelectedModel, error) {
-	w.asked[f.Machine] = string(f.Allow)
+	w.asked[f.Machine] = fmt.Sprint(string(f.Allow), f.Guided)
 	return w.Models.Model(f, level, name)
 }
 

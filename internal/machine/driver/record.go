@@ -81,7 +81,7 @@ type loaded struct {
 
 // runScope returns the scope of the run's models and tools.
 func (l *loaded) runScope() RunScope {
-	scope := RunScope{User: l.rec.User, Run: l.rec.ID, Machine: l.rec.Workflow, Demo: l.state.Demo, Allow: l.state.Allow, State: l.state.At}
+	scope := RunScope{User: l.rec.User, Run: l.rec.ID, Machine: l.rec.Workflow, Demo: l.state.Demo, Allow: l.state.Allow, Guided: l.state.Guided, State: l.state.At}
 	if s := l.program.State(l.state.At); s != nil {
 		scope.Policy = s.Tools
 	}

@@ -34,6 +34,9 @@ type StartRequest struct {
 	// Allow restricts the models and tools of the run permanently, in the format of the
 	// Models and Tools implementation; nil allows all.
 	Allow json.RawMessage
+	// Guided are the open guided runs of the client, whose steps restrict the tools of the
+	// run as long as they are open.
+	Guided []string
 	// RequestID makes the request idempotent. If it is empty, every request starts a run.
 	RequestID string
 }
@@ -122,6 +125,7 @@ type newRun struct {
 	depth     int
 	demo      string
 	allow     json.RawMessage
+	guided    []string
 }
 
 // Start starts a run and returns its status. It does not drive the run.
@@ -134,7 +138,7 @@ func (s *Service) Start(ctx context.Context, c run.Caller, r StartRequest) (*Sta
 		demo = r.Machine
 	}
 	l, err := s.createRun(ctx, newRun{
-		demo: demo, allow: r.Allow, id: newRunID(s.clock()), machine: r.Machine, definition: r.Definition, inputs: r.Inputs, limits: r.Limits, by: run.ByCaller(c), project: r.Project,
+		demo: demo, allow: r.Allow, guided: r.Guided, id: newRunID(s.clock()), machine: r.Machine, definition: r.Definition, inputs: r.Inputs, limits: r.Limits, by: run.ByCaller(c), project: r.Project,
 		goal: run.Truncate(strings.ToValidUTF8(strings.TrimSpace(r.Goal), "\uFFFD"), 4<<10), request: r.RequestID,
 	})
 	if guideway.ErrorCode(err) == guideway.CodeConflict { // a repeat of the request may have created its run first
@@ -184,7 +188,7 @@ func (s *Service) createRun(ctx context.Context, b newRun) (*loaded, error) {
 		return nil, err
 	}
 	l.request = b.request
-	started := machineengine.Event{Kind: machineengine.KindStarted, Inputs: inputs, Index: b.index, Depth: b.depth, Demo: b.demo, Allow: b.allow}
+	started := machineengine.Event{Kind: machineengine.KindStarted, Inputs: inputs, Index: b.index, Depth: b.depth, Demo: b.demo, Allow: b.allow, Guided: b.guided}
 	limits := capLimits(mergeLimits(l.program.DefaultLimits(), b.limits), b.most)
 	if limits != l.program.DefaultLimits() {
 		started.Limits = &limits

@@ -48,13 +48,15 @@ type Event struct {
 	// Index is the number of model answers and errors that the parent run received before
 	// it started this run, or, in the result of a sub-machine, the number that the
 	// sub-machine received. Depth is the nesting depth. Demo is the machine whose recording
-	// answers. Allow restricts the tools and models of the agents.
+	// answers. Allow restricts the tools and models of the agents. Guided are open guided
+	// runs of the client that started or answered the run; their steps restrict its tools.
 	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
 	Limits *Limits                    `json:"limits,omitempty"`
 	Index  int                        `json:"index,omitempty"`
 	Depth  int                        `json:"depth,omitempty"`
 	Demo   string                     `json:"demo,omitempty"`
 	Allow  json.RawMessage            `json:"allow,omitempty"`
+	Guided []string                   `json:"guided,omitempty"`
 
 	// Function is the called handler. Set, Unset and Contexts are the changes that it made,
 	// Next is the state that it returned, and Console its output. In the result of a

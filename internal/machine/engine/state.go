@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"time"
 
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
@@ -95,6 +96,8 @@ type State struct {
 	Demo string
 	// Allow restricts the tools and models of the agents; nil allows all.
 	Allow json.RawMessage
+	// Guided are the guided runs whose steps restrict the tools of the agents.
+	Guided []string
 }
 
 // AgentCall is a call of an agent: requests to its model, and the rounds of tool calls
@@ -151,6 +154,11 @@ func (p *Program) Apply(s *State, e Event) {
 		s.Status, s.Output = StatusCompleted, e.Value
 	default:
 		p.applyControl(s, e)
+	}
+	for _, id := range e.Guided {
+		if !slices.Contains(s.Guided, id) {
+			s.Guided = append(s.Guided, id)
+		}
 	}
 }
 
