@@ -135,11 +135,11 @@ func (c Client) readEvent(name string, in io.Reader) (Event, error) {
 		ev.Session = p.ConversationID
 	}
 	if ev.Kind == "" {
-		return ev, guideway.Errorf(guideway.CodeNotFound, "guideway knows no event %q of %s; it is allowed", clip(name, 100), c.Title).
+		return ev, guideway.Errorf(guideway.CodeNotFound, "unknown event %q of %s; the event is allowed", clip(name, 100), c.Title).
 			WithFix("guideway install %s --hooks", c.ID)
 	}
 	if ev.Session == "" && err == nil {
-		err = errors.New("the event names no session; it is allowed")
+		err = errors.New("the event has no session id; the event is allowed")
 	}
 	ev.Interrupted = p.Status == "aborted" || p.Status == "error"
 	ev.Arguments = unquoteJSON(p.ToolInput)

@@ -53,8 +53,8 @@ func (h *Handler) answerAfterTool(ctx context.Context, ev Event, session *Sessio
 		return Answer{}, err
 	}
 	if !bound {
-		return Answer{Notice: fmt.Sprintf("The session has %d open runs, so the hooks of %s do not watch run %s; end a run with workflow_abort, then call workflow_continue for this one again.",
-			maxRunsOfSession, h.Client.Title, r.ID)}, nil
+		return Answer{Notice: fmt.Sprintf("The session has %d open runs, so the hooks of %s do not watch run %s; end a run with workflow_abort, then call workflow_continue for run %s again.",
+			maxRunsOfSession, h.Client.Title, r.ID, r.ID)}, nil
 	}
 	return Answer{}, runs.RecordHooked(ctx, r.ID, h.Client.ID)
 }

@@ -106,8 +106,8 @@ func refusedStopText(r *Run, n int) string {
 	for _, need := range pos.Needs {
 		fmt.Fprintf(&b, "Needed variable: %s\n", clipTokens(need.Variable, maxStepTokens/4))
 	}
-	fmt.Fprintf(&b, "Finish it and call workflow_continue with handle %s; workflow_status with the same handle shows the whole position. "+
-		"If the user no longer wants the run, call workflow_abort with their reason. If only the user can tell you how to go on, state your question and stop again.", r.Handle)
+	fmt.Fprintf(&b, "Do what the position asks and call workflow_continue with handle %s; workflow_status with the same handle shows the whole position. "+
+		"If the user no longer wants the run, call workflow_abort with their reason. If only the user can decide how to continue, state your question and stop again.", r.Handle)
 	return b.String()
 }
 

@@ -84,7 +84,7 @@ func (s *Sessions) read(path string) (*Session, error) {
 	}
 	var session Session
 	if err == nil && (info.Size() > maxSessionFile || !info.Mode().IsRegular()) {
-		err = errors.New("it is too large, or not a file")
+		err = errors.New("it is too large, or not a regular file")
 	}
 	if err == nil {
 		var text []byte

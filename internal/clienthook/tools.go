@@ -179,7 +179,7 @@ func (h *Handler) explainVerdict(ev Event, r *Run, v toolpolicy.Verdict, rule *t
 	case v == toolpolicy.Held && asksInHook(h.Client.ID, ev):
 		return fmt.Sprintf("%s needs the approval of a person at %s.", tool, at)
 	case v == toolpolicy.Held:
-		return fmt.Sprintf("%s needs the approval of a person at %s, and %s cannot ask in a hook. Ask the user to do it, or to approve the step without it.", tool, at, h.Client.Title)
+		return fmt.Sprintf("%s needs the approval of a person at %s, and %s cannot ask in a hook. Ask the user to do what %[1]s would do, or to approve the step without it.", tool, at, h.Client.Title)
 	case rule != nil:
 		return fmt.Sprintf("%s denies %s (rule: %s). Do what the step asks without it, then call workflow_continue with the handle %s.", at, tool, rule, r.Handle)
 	default:

@@ -109,7 +109,7 @@ func sanitizeQuestion(c *Client, m *member, method string, params json.RawMessag
 		}
 		var address string
 		if json.Unmarshal(members["url"], &address) != nil || !isWebPage(address) {
-			return nil, errors.New("the upstream asks to open a page with an unsafe URL: only https URLs, and http URLs of this computer, without a user name are allowed")
+			return nil, errors.New("the upstream asks to open a page with an unsafe URL: the URL must be https, or http on this computer, and must not have a user name")
 		}
 	}
 	if m.NoPrefix {

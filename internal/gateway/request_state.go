@@ -38,7 +38,7 @@ type state struct {
 // stateTime is the lifetime of a question.
 const stateTime = 30 * time.Minute
 
-var errState = errors.New("the requestState is invalid, belongs to another call or has expired")
+var errState = errors.New("the requestState is invalid, belongs to another call or has expired; repeat the call without it")
 
 func (s sealer) signText(text string) string {
 	mac := hmac.New(sha256.New, s.key)

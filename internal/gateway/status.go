@@ -133,7 +133,7 @@ func (g *Gateway) Refresh(ctx context.Context, name string) error {
 
 func notInUse(name string) error {
 	return guideway.Errorf(guideway.CodeNotFound, "the upstream %q is not in use", clipText(name, upstream.MaxNameLength)).
-		WithFix("check whether the upstream is disabled or belongs to another project")
+		WithFix("guideway upstream list shows whether the upstream is disabled or belongs to another project")
 }
 
 // Restart closes the sessions of an upstream and forgets its failures. The next call starts

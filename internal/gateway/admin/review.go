@@ -99,7 +99,7 @@ func (s *Service) Approve(name, by string, seen []Seen) error {
 	e := EntryOf(u)
 	c := s.knownCatalog(e)
 	if c == nil {
-		return guideway.Errorf(guideway.CodeConflict, "the tools, prompts and pages of the upstream %q have not been listed yet", name).WithFix("list the tools of the upstream first")
+		return guideway.Errorf(guideway.CodeConflict, "the tools, prompts and pages of the upstream %q have not been listed yet", name).WithFix("list them first: guideway upstream show %s --check", name)
 	}
 	all, err := s.changedTools(e, c)
 	if err != nil {

@@ -183,7 +183,7 @@ func (s *Store) Answer(ctx context.Context, r AnswerRequest) (Call, error) {
 			return nil, unknownCall(r.ID)
 		}
 		if c.Status != Waiting {
-			return nil, guideway.Errorf(guideway.CodeConflict, "the held call %s is %s; a call that waits is answered once", c.ID, c.Status).
+			return nil, guideway.Errorf(guideway.CodeConflict, "the held call %s is %s; only a call that waits can be answered", c.ID, c.Status).
 				WithFix("ask the agent to repeat the call if it still needs it; guideway calls list prints the calls that wait")
 		}
 		r.At, r.Note = now, clip(r.Note)

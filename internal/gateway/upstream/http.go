@@ -278,7 +278,7 @@ func (w *httpConn) readAll(body io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("read the answer: %w", rootCause(err))
 	}
 	if len(text) > w.limit {
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "an answer is larger than %d bytes", w.limit)
+		return nil, errTooLarge(w.limit)
 	}
 	return text, nil
 }

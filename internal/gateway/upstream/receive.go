@@ -45,6 +45,11 @@ func (s *Session) respond(m *jsonrpc.Message, call string) {
 	p.setAnswer(m)
 }
 
+func errTooLarge(limit int) error {
+	return guideway.Errorf(guideway.CodeTooLarge, "the server's answer is larger than %d bytes", limit).
+		WithFix("call again with arguments that select less data")
+}
+
 // unreadable implements receiver.
 func (s *Session) unreadable(call string, err error) {
 	s.opts.logger.Warn("an upstream sent an invalid message", "upstream", s.opts.spec.Name, "error", err)

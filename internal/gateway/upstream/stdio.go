@@ -173,7 +173,7 @@ func readMessages(out io.Reader, limit int, log *Ring, to receiver) error {
 		case l.tooLong && isNotification(l.begin):
 			fmt.Fprintf(log, "(a message of more than %d bytes was dropped)\n", limit)
 		case l.tooLong:
-			to.unreadable(guessID(l.begin, l.end), guideway.Errorf(guideway.CodeTooLarge, "an answer is larger than %d bytes", limit))
+			to.unreadable(guessID(l.begin, l.end), errTooLarge(limit))
 		case text[0] == '{' || text[0] == '[':
 			deliverMessage(to, text, "")
 		default:

@@ -76,7 +76,7 @@ func (s *state) addHold(reason string) error {
 	case s.method != hookdef.ToolsCall:
 		return fmt.Errorf("the hook holds a request of the method %s; only calls of tools can be held", s.method)
 	case s.sent || s.answered:
-		return fmt.Errorf("the hook holds a call that was already sent or answered; hold it before")
+		return fmt.Errorf("the hook holds a call that was already sent or answered; hold the call in a hook before the mcp-call")
 	case s.hold != "":
 		reason = s.hold + "; " + reason
 	}
