@@ -94,6 +94,8 @@ type row struct {
 	rate     float64
 	cpu      time.Duration
 	memory   int64
+	// peer reports whether the subject is another gateway.
+	peer bool
 }
 
 // measureSubject makes the calls of a level, after some warm-up calls.
@@ -122,7 +124,7 @@ func (b *bench) measureSubject(ctx context.Context, s *subject, at level) (row, 
 	}
 	after, memory := s.treeUsage()
 	return row{
-		name: s.name, p50: measure.Percentile(walls, 50), p99: measure.Percentile(walls, 99), rate: float64(len(walls)) / took.Seconds(),
+		name: s.name, peer: s.peer, p50: measure.Percentile(walls, 50), p99: measure.Percentile(walls, 99), rate: float64(len(walls)) / took.Seconds(),
 		cpu: (after - before) / time.Duration(len(walls)), memory: memory,
 	}, nil
 }

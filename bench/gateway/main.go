@@ -1,7 +1,7 @@
 // Package gateway measures the ways from a client to an MCP server in one run: no gateway,
 // a byte-level reverse proxy, Guideway's gateway without a hook graph, with a hook that
-// does nothing and with a hook that redacts, two proxies from npm, and a build of
-// TBXark/mcp-proxy. It prints tables in Markdown.
+// does nothing and with a hook that redacts, two proxies from npm, and the gateways of
+// -peer. It prints tables in Markdown.
 package gateway
 
 import (
@@ -10,8 +10,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/guideway-dev/guideway/bench/measure"
@@ -21,9 +22,11 @@ import (
 type bench struct {
 	measure.Options
 	calls int
-	// program is the path of Guideway, self the path of this program, and peer the path of
-	// a build of TBXark/mcp-proxy.
-	program, self, peer string
+	// rounds is the number of measurements of each row; the row shows the medians.
+	rounds int
+	// program is the path of Guideway, and self the path of this program.
+	program, self string
+	peers         []peer
 	// only selects the subjects besides "direct"; empty selects all.
 	only *regexp.Regexp
 	// at selects the levels, such as "64 KB, 8 clients"; empty selects all.
@@ -38,7 +41,12 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&b.calls, "calls", 0, "make this many calls of 1 KB for each row, and a quarter as many of 64 KB (default 400, with -short 100)")
 	flags.StringVar(&only, "only", "", "measure only the direct calls and subjects with a name that matches this `pattern`")
 	flags.StringVar(&at, "at", "", "measure only at levels that match this `pattern`, such as \"64 KB, 1 client\"")
-	flags.StringVar(&b.peer, "peer", "", "measure this `program` too, a build of TBXark/mcp-proxy")
+	flags.IntVar(&b.rounds, "rounds", 0, "measure every row this many times in turns, and print the medians (default 5, with -short 1)")
+	flags.Func("peer", "measure this gateway too: `NAME=COMMAND`, where {port}, {config} and {server} are replaced; repeat for more", func(text string) error {
+		p, err := parsePeer(text)
+		b.peers = append(b.peers, p)
+		return err
+	})
 	flags.StringVar(&role, "role", "", "serve as a part of the measurement: stdio, http or bytes")
 	flags.StringVar(&to, "to", "", "the target of the byte-level reverse proxy")
 	remove, err := b.Parse(flags, args)
@@ -52,6 +60,9 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if b.calls == 0 {
 		b.calls = b.Pick(400, 100)
 	}
+	if b.rounds == 0 {
+		b.rounds = b.Pick(5, 1)
+	}
 	if b.only, err = regexp.Compile(only); err != nil {
 		return fmt.Errorf("read -only: %w", err)
 	}
@@ -60,11 +71,6 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if b.self, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program: %w", err)
-	}
-	if b.peer != "" {
-		if b.peer, err = filepath.Abs(b.peer); err != nil {
-			return fmt.Errorf("find the peer: %w", err)
-		}
 	}
 	if b.program, err = b.Program(ctx); err != nil {
 		return err
@@ -115,13 +121,21 @@ func (b *bench) measureAll(ctx context.Context) error {
 		if !b.at.MatchString(at.String()) {
 			continue
 		}
-		for _, s := range running {
-			r, err := b.measureSubject(ctx, s, at)
-			if err != nil {
-				missing = append(missing, fmt.Sprintf("%s, %s: %v", s.name, at, err))
-				continue
+		rounds := map[*subject][]row{}
+		for range b.rounds {
+			for _, s := range running {
+				r, err := b.measureSubject(ctx, s, at)
+				if err != nil {
+					missing = append(missing, fmt.Sprintf("%s, %s: %v", s.name, at, err))
+					continue
+				}
+				rounds[s] = append(rounds[s], r)
 			}
-			tables[at] = append(tables[at], r)
+		}
+		for _, s := range running {
+			if len(rounds[s]) > 0 {
+				tables[at] = append(tables[at], medianOf(rounds[s]))
+			}
 		}
 	}
 	machine.Finish()
@@ -137,9 +151,27 @@ func (b *bench) measureAll(ctx context.Context) error {
 	return nil
 }
 
+// medianOf returns the median of each figure.
+func medianOf(rows []row) row {
+	pick := func(figure func(row) float64) float64 {
+		all := make([]float64, len(rows))
+		for i, r := range rows {
+			all[i] = figure(r)
+		}
+		slices.Sort(all)
+		return all[len(all)/2]
+	}
+	return row{
+		name: rows[0].name, peer: rows[0].peer,
+		p50: time.Duration(pick(func(r row) float64 { return float64(r.p50) })), p99: time.Duration(pick(func(r row) float64 { return float64(r.p99) })),
+		rate: pick(func(r row) float64 { return r.rate }), cpu: time.Duration(pick(func(r row) float64 { return float64(r.cpu) })),
+		memory: int64(pick(func(r row) float64 { return float64(r.memory) })),
+	}
+}
+
 // printTable prints the rows of a level. The added time is relative to the direct calls.
 func (b *bench) printTable(at level, rows []row) {
-	fmt.Fprintf(b.Stdout, "\n%s at once:\n\n| | p50 ms | p99 ms | added p50 ms | calls/s | CPU us/call | memory MB | budget |\n|---|---|---|---|---|---|---|---|\n", at)
+	fmt.Fprintf(b.Stdout, "\n%s at once:\n\n| | p50 ms | p99 ms | added p50 ms | calls/s | CPU us/call | anonymous MB | budget |\n|---|---|---|---|---|---|---|---|\n", at)
 	for _, r := range rows {
 		added := "-"
 		if r.name != direct && rows[0].name == direct {
@@ -148,6 +180,7 @@ func (b *bench) printTable(at level, rows []row) {
 		fmt.Fprintf(b.Stdout, "| %s | %.2f | %.2f | %s | %.0f | %.0f | %.1f | %s |\n", r.name, measure.Milliseconds(r.p50), measure.Milliseconds(r.p99), added, r.rate,
 			float64(r.cpu.Nanoseconds())/1000, float64(r.memory)/(1<<20), checkBudget(r, at, rows[0]))
 	}
+	fmt.Fprint(b.Stdout, comparePeers(rows))
 }
 
 // checkBudget returns the budgets of a row, and whether they are met.
@@ -161,8 +194,33 @@ func checkBudget(r row, at level, first row) string {
 	switch {
 	case r.name == plain && at.size == 1<<10 && at.clients == 1:
 		return fmt.Sprintf("added <= 0.25 ms: %s; CPU <= 250 us: %s", verdict(r.p50-first.p50 <= 250*time.Microsecond), verdict(r.cpu <= 250*time.Microsecond))
+	case r.name == plain && at.clients == 32:
+		return "anonymous memory <= 30 MB: " + verdict(r.memory <= 30<<20)
 	case r.name == plain && at.size == 64<<10 && at.clients == 1:
 		return "CPU <= 1,200 us: " + verdict(r.cpu <= 1200*time.Microsecond)
 	}
 	return ""
+}
+
+// comparePeers returns a line for each row of Guideway without a graph: its calls per second
+// and its CPU time in relation to the best of the peers, which are all rows of other gateways.
+func comparePeers(rows []row) string {
+	var rate float64
+	var cpu time.Duration
+	for _, r := range rows {
+		if !r.peer {
+			continue
+		}
+		rate = max(rate, r.rate)
+		if cpu == 0 || r.cpu < cpu {
+			cpu = r.cpu
+		}
+	}
+	var lines strings.Builder
+	for _, r := range rows {
+		if rate > 0 && cpu > 0 && (r.name == plain || r.name == sameVersion) {
+			fmt.Fprintf(&lines, "\n%s: %.2f times the calls per second of the best peer, and %.2f times its CPU time.\n", r.name, r.rate/rate, float64(r.cpu)/float64(cpu))
+		}
+	}
+	return lines.String()
 }

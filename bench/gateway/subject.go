@@ -23,6 +23,8 @@ import (
 const (
 	direct = "direct, no gateway"
 	plain  = "Guideway, no graph"
+	// sameVersion is Guideway with the protocol version that the peers use with the server.
+	sameVersion = "Guideway, no graph, 2025-11-25"
 )
 
 // subject is one way to the server.
@@ -32,6 +34,10 @@ type subject struct {
 	start func(ctx context.Context) (cmd *exec.Cmd, endpoint string, err error)
 	tool  string
 	token string
+	// peer reports whether the subject is another gateway.
+	peer bool
+	// others are the paths where the endpoint may be besides that of start.
+	others []string
 
 	cmd *exec.Cmd
 	url string
@@ -48,15 +54,18 @@ func (b *bench) allSubjects() []*subject {
 		http = first.url
 		return b.roleCommand(ctx, "bytes", "-to", http), "", nil
 	}
-	list := []*subject{first, proxy, b.guidewaySubject(plain, ""), b.guidewaySubject("Guideway, a hook that does nothing", noop), b.guidewaySubject("Guideway, a hook that redacts", redacting)}
+	list := []*subject{
+		first, proxy, b.guidewaySubject(plain, "", ""), b.guidewaySubject(sameVersion, "", "2025-11-25"),
+		b.guidewaySubject("Guideway, a hook that does nothing", noop, ""), b.guidewaySubject("Guideway, a hook that redacts", redacting, ""),
+	}
 	list = append(list, b.npmSubject("mcp-proxy (npm)", "mcp-proxy/dist/bin/mcp-proxy.mjs", func(port string) []string {
 		return []string{"--port", port, "--", b.self, "gateway", "-role", "stdio"}
 	}))
 	list = append(list, b.npmSubject("supergateway (npm)", "supergateway/dist/index.js", func(port string) []string {
 		return []string{"--stdio", b.self + " gateway -role stdio", "--outputTransport", "streamableHttp", "--stateful", "--port", port, "--logLevel", "none"}
 	}))
-	if b.peer != "" {
-		list = append(list, b.peerSubject())
+	for _, p := range b.peers {
+		list = append(list, b.peerSubject(p))
 	}
 	return list
 }
@@ -74,8 +83,9 @@ const (
 "edges": [{"source": "start", "target": "h"}, {"source": "h", "target": "call"}, {"source": "call", "target": "end"}]}`
 )
 
-// guidewaySubject returns Guideway's gateway, with a hook if script is not empty.
-func (b *bench) guidewaySubject(name, script string) *subject {
+// guidewaySubject returns Guideway's gateway, with a hook if script is not empty. protocol is
+// the version to use with the server; if empty, it is the latest one that both support.
+func (b *bench) guidewaySubject(name, script, protocol string) *subject {
 	s := &subject{name: name, tool: "echo__echo"}
 	s.start = func(ctx context.Context) (*exec.Cmd, string, error) {
 		home := filepath.Join(b.Dir, strings.ReplaceAll(name, " ", "-"))
@@ -84,10 +94,19 @@ func (b *bench) guidewaySubject(name, script string) *subject {
 		}
 		own := func(args ...string) *exec.Cmd {
 			cmd := exec.CommandContext(ctx, b.program, args...) //nolint:gosec // G204: the program to measure
-			cmd.Env, cmd.Dir = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}, home
+			cmd.Env, cmd.Dir = []string{"HOME=" + home, "GUIDEWAY_CONFIG=" + filepath.Join(home, "guideway.json"), "PATH=" + os.Getenv("PATH")}, home
 			return cmd
 		}
-		steps := [][]string{{"upstream", "add", "echo", "--", b.self, "gateway", "-role", "stdio"}}
+		config, err := json.Marshal(map[string]any{"upstreams": map[string]any{
+			"echo": map[string]any{"command": b.self, "args": []string{"gateway", "-role", "stdio"}, "protocol": protocol},
+		}})
+		if err != nil {
+			return nil, "", fmt.Errorf("write the configuration: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(home, "guideway.json"), config, 0o600); err != nil {
+			return nil, "", fmt.Errorf("write the configuration: %w", err)
+		}
+		var steps [][]string
 		if script != "" {
 			file := filepath.Join(home, "hook.json")
 			if err := os.WriteFile(file, fmt.Appendf(nil, graph, script), 0o600); err != nil {
@@ -112,7 +131,7 @@ func (b *bench) guidewaySubject(name, script string) *subject {
 
 // npmSubject returns a proxy from npm.
 func (b *bench) npmSubject(name, script string, args func(port string) []string) *subject {
-	return &subject{name: name, tool: "echo", start: func(ctx context.Context) (*exec.Cmd, string, error) {
+	return &subject{name: name, tool: "echo", peer: true, start: func(ctx context.Context) (*exec.Cmd, string, error) {
 		path, err := filepath.Abs(filepath.Join("proxies", "node_modules", filepath.FromSlash(script)))
 		if err == nil {
 			_, err = os.Stat(path)
@@ -132,9 +151,25 @@ func (b *bench) npmSubject(name, script string, args func(port string) []string)
 	}}
 }
 
-// peerSubject returns TBXark/mcp-proxy in front of the server.
-func (b *bench) peerSubject() *subject {
-	return &subject{name: "TBXark mcp-proxy (Go)", tool: "echo", start: func(ctx context.Context) (*exec.Cmd, string, error) {
+// peer is a gateway of -peer: a name, and a command with placeholders.
+type peer struct{ name, command string }
+
+// parsePeer reads NAME=COMMAND.
+func parsePeer(text string) (peer, error) {
+	name, command, found := strings.Cut(text, "=")
+	if !found || name == "" || len(strings.Fields(command)) == 0 {
+		return peer{}, fmt.Errorf("%q is not NAME=COMMAND", text)
+	}
+	return peer{name, command}, nil
+}
+
+// peerSubject returns a gateway of -peer in front of the server. In the arguments of its
+// command, {port} is the port that it must listen on, {server} the command of the server, and
+// {config} a file that names both: "mcpServers" as clients write it, and "mcpProxy" with the
+// address, as TBXark/mcp-proxy reads it.
+func (b *bench) peerSubject(p peer) *subject {
+	s := &subject{name: p.name, tool: "echo", peer: true}
+	s.start = func(ctx context.Context) (*exec.Cmd, string, error) {
 		port, err := findPort(ctx)
 		if err != nil {
 			return nil, "", err
@@ -149,12 +184,19 @@ func (b *bench) peerSubject() *subject {
 		if err != nil {
 			return nil, "", fmt.Errorf("write the configuration of the peer: %w", err)
 		}
-		file := filepath.Join(b.Dir, "peer.json")
+		file := filepath.Join(b.Dir, "peer-"+port+".json")
 		if err := os.WriteFile(file, config, 0o600); err != nil {
 			return nil, "", fmt.Errorf("write the configuration of the peer: %w", err)
 		}
-		return exec.CommandContext(ctx, b.peer, "--config", file), "http://127.0.0.1:" + port + "/echo/", nil //nolint:gosec // G204: the program of -peer
-	}}
+		args := strings.Fields(p.command)
+		fill := strings.NewReplacer("{port}", port, "{config}", file, "{server}", b.self+" gateway -role stdio")
+		for i := range args {
+			args[i] = fill.Replace(args[i])
+		}
+		s.others = []string{"/echo/", "/echo/mcp", "/servers/echo/mcp", "/"}
+		return exec.CommandContext(ctx, args[0], args[1:]...), "http://127.0.0.1:" + port + "/mcp", nil //nolint:gosec // G204: the program of -peer
+	}
+	return s
 }
 
 // findPort returns a free port of the loopback interface.
@@ -201,8 +243,7 @@ func (s *subject) startProcess(ctx context.Context) error {
 		}
 	}
 	for wait := 50 * time.Millisecond; ; wait *= 2 {
-		c := newCaller(s)
-		if err = c.openSession(ctx); err == nil {
+		if err = s.findEndpoint(ctx); err == nil {
 			return nil
 		}
 		if wait > 8*time.Second {
@@ -215,6 +256,23 @@ func (s *subject) startProcess(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// findEndpoint sets the address to the first one that answers.
+func (s *subject) findEndpoint(ctx context.Context) error {
+	first := newCaller(s).openSession(ctx)
+	if first == nil {
+		return nil
+	}
+	declared := s.url
+	for _, path := range s.others {
+		s.url = strings.TrimSuffix(declared, "/mcp") + path
+		if newCaller(s).openSession(ctx) == nil {
+			return nil
+		}
+	}
+	s.url = declared
+	return first
 }
 
 func (s *subject) stopProcess() {

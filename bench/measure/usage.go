@@ -38,7 +38,8 @@ func (c CPUClock) PerCall(n int) *float64 {
 	return new(Milliseconds(now-c.began) / float64(n))
 }
 
-// TreeUsage sums the CPU time and the resident memory of a process and of its descendants.
+// TreeUsage sums the CPU time and the anonymous memory of a process and of its descendants:
+// the pages of files, such as the program, can be dropped and are shared.
 // It omits a process, with its descendants, if skip reports true for its command line. It
 // returns zeros if the platform does not report them.
 func TreeUsage(pid int, skip func(command []byte) bool) (cpu time.Duration, memory int64) {
@@ -47,7 +48,7 @@ func TreeUsage(pid int, skip func(command []byte) bool) (cpu time.Duration, memo
 	}
 	cpu, _ = CPUTime(pid)
 	if m, err := MemoryOf(pid); err == nil {
-		memory = m.Resident
+		memory = m.Own
 	}
 	for _, child := range Children(pid) {
 		c, m := TreeUsage(child, skip)
