@@ -153,3 +153,46 @@ func (b *guardedInstallation) holdCall() string {
 	}
 	return c.ID
 }
+
+// TestHeldCallLetsTheAgentStop checks that an agent may stop while a call of its run waits
+// for a person, and no longer after the answer; a call of another user, and one without the
+// run, do not count.
+func TestHeldCallLetsTheAgentStop(t *testing.T) {
+	t.Parallel()
+	const words = "four words in a row"
+	d, _ := newGatewayProject(t)
+	writeFile(t, filepath.Join(d.host.Dir, "workflows", "look.yaml"), readOnlyRun)
+	a := d.connectClient("--toolsets", "runs,gateway")
+	other := d.connectClient("--toolsets", "runs,gateway")
+	start := func(a *gatewayClient, session string) {
+		answer := a.sendRequest("tools/call", map[string]any{"name": "workflow_start", "arguments": map[string]any{"workflowId": "look", "goal": "look"}})
+		event, err := json.Marshal(map[string]any{"session_id": session, "tool_name": "mcp__guideway__workflow_start", "tool_input": map[string]any{}, "tool_response": answer.Result})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.wantHook("PostToolUse", string(event), "")
+	}
+	start(a, "one")
+	start(other, "two")
+	held := heldCallID(t, a.callWithText("one__env", "x"))
+	d.wantHook("Stop", `{"session_id":"one"}`, "")
+	d.wantHook("Stop", `{"session_id":"two"}`, `"decision":"block"`)
+	d.wantCommand(app.ExitOK, "", "runs approve --set-passphrase", words, words)
+	d.wantCommand(app.ExitOK, "Approved.", "calls approve "+held, words, "")
+	d.wantHook("Stop", `{"session_id":"one"}`, `"decision":"block"`)
+	a.end()
+	other.end()
+}
+
+// wantHook answers an event of Claude Code and checks that the answer contains a text, or is
+// empty.
+func (d *hookProject) wantHook(event, input, want string) {
+	d.Helper()
+	d.out.Reset()
+	host := d.host
+	host.In = strings.NewReader(input)
+	code := Run(d.Context(), []string{"client-hook", "claude-code", event}, host)
+	if out := d.out.String(); code != app.ExitOK || !strings.Contains(out, want) || want == "" && out != "" {
+		d.Errorf("%s %s is answered %s with the exit code %d, want %q", event, input, out, code, want)
+	}
+}

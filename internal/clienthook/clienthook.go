@@ -74,6 +74,9 @@ type Run struct {
 	Workflow, Goal string
 	Status         engine.Status
 	Position       engine.Position
+	// HeldCall reports that a held call of the run's client waits for a person. It is only
+	// set to decide on a stop.
+	HeldCall bool
 }
 
 // isEnded reports whether the run accepts no more input.
@@ -82,9 +85,9 @@ func (r *Run) isEnded() bool {
 }
 
 // waitsForPerson reports whether the agent cannot continue the run: a person must answer a
-// gate, or no input continues it.
+// gate or a held call, or no input continues it.
 func (r *Run) waitsForPerson() bool {
-	return r.Position.Kind == engine.PositionGate || r.Position.Person || r.Position.DeadEnd
+	return r.HeldCall || r.Position.Kind == engine.PositionGate || r.Position.Person || r.Position.DeadEnd
 }
 
 // Runs are the runs of the user. Its methods return CodeNotFound for a run that does not
@@ -96,6 +99,9 @@ type Runs interface {
 	Load(ctx context.Context, id string) (*Run, error)
 	// LastSteps returns the last completed steps of a run, oldest first.
 	LastSteps(ctx context.Context, id string) ([]CompletedStep, error)
+	// HasHeldCall reports whether a held call of a client with this open run waits for a
+	// person.
+	HasHeldCall(ctx context.Context, id string) (bool, error)
 	// RecordHooked records that a hook of a client reports for the run.
 	RecordHooked(ctx context.Context, id, client string) error
 	// RecordStop records that the client stopped after refusals refused stops.

@@ -35,6 +35,8 @@ type fakeRuns struct {
 	steps  []clienthook.CompletedStep
 	hooked []string
 	stops  []int
+	// held reports that a held call of the run's client waits for a person.
+	held bool
 }
 
 func newRuns() *fakeRuns {
@@ -70,6 +72,10 @@ func (f *fakeRuns) Load(_ context.Context, id string) (*clienthook.Run, error) {
 
 func (f *fakeRuns) LastSteps(context.Context, string) ([]clienthook.CompletedStep, error) {
 	return f.steps, nil
+}
+
+func (f *fakeRuns) HasHeldCall(_ context.Context, id string) (bool, error) {
+	return f.held && id == f.run.ID, nil
 }
 
 func (f *fakeRuns) RecordHooked(_ context.Context, _, client string) error {
@@ -314,6 +320,19 @@ func TestStopIsRefusedThreeTimes(t *testing.T) {
 // and that an ended run leaves the session.
 func TestLegalStops(t *testing.T) {
 	t.Parallel()
+	t.Run("held call", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t, "claude-code")
+		r.bind(t)
+		r.runs.held = true
+		if out := r.answer(t, "Stop"); !isEmpty(out) {
+			t.Errorf("while a call waits for a person, the stop is answered %s", out.Out)
+		}
+		r.runs.held = false
+		if got := effect(t, "claude-code", "Stop", r.answer(t, "Stop")); got != "refuse" {
+			t.Errorf("after the answer, the effect of a stop is %q, want refuse", got)
+		}
+	})
 	for name, change := range map[string]func(*clienthook.Run){
 		"completed":      func(r *clienthook.Run) { r.Status = engine.StatusCompleted },
 		"aborted":        func(r *clienthook.Run) { r.Status = engine.StatusAborted },

@@ -239,6 +239,8 @@ func loadStates(ctx context.Context, runs Runs, session *Session, agent string) 
 		}
 		if err != nil {
 			r = nil
+		} else if r.HeldCall, err = runs.HasHeldCall(ctx, b.ID); err != nil {
+			return nil, err
 		}
 		states[b.ID] = r
 	}

@@ -16,6 +16,7 @@ const (
 	maxPromptTokens   = 500
 	maxCriteriaTokens = 350
 	maxStepTokens     = 80
+	maxFormTokens     = 300
 	maxShownRuns      = 3
 )
 
@@ -101,14 +102,31 @@ func refusedStopText(r *Run, n int) string {
 	fmt.Fprintf(&b, "Run %s of the workflow %s is open and waits for you, not for a person (refused stop %d of %d).\n", r.ID, r.Workflow, n, maxRefusedStops)
 	fmt.Fprintf(&b, "Current %s: %s\n", pos.Kind, clipTokens(stepTitle(r), maxStepTokens/4))
 	if len(pos.Criteria) > 0 {
-		fmt.Fprintf(&b, "The output must meet:\n%s\n", clipTokens("- "+strings.Join(pos.Criteria, "\n- "), maxCriteriaTokens/2))
+		fmt.Fprintf(&b, "The output must meet:\n%s\n", clipTokens("- "+strings.Join(pos.Criteria, "\n- "), maxCriteriaTokens))
 	}
-	for _, need := range pos.Needs {
-		fmt.Fprintf(&b, "Needed variable: %s\n", clipTokens(need.Variable, maxStepTokens/4))
-	}
-	fmt.Fprintf(&b, "Do what the position asks and call workflow_continue with handle %s; workflow_status with the same handle shows the whole position. "+
-		"If the user no longer wants the run, call workflow_abort with their reason. If only the user can decide how to continue, state your question and stop again.", r.Handle)
+	fmt.Fprintf(&b, "Do what the position asks and call workflow_continue with handle %s and with these arguments:\n%s\n", r.Handle, clipTokens(formText(pos), maxFormTokens))
+	fmt.Fprintf(&b, "workflow_status with the same handle shows the whole position. "+
+		"If the user no longer wants the run, call workflow_abort with their reason. If only the user can decide how to continue, state your question and stop again.")
 	return b.String()
+}
+
+// formText returns the arguments that the next call at a position must have.
+func formText(pos engine.Position) string {
+	var lines []string
+	for _, f := range pos.Fields() {
+		if f.Optional {
+			continue
+		}
+		line := "- " + f.Name
+		if f.Description != "" {
+			line += ": " + f.Description
+		}
+		if len(f.Choices) > 0 {
+			line += fmt.Sprintf("; one of %v", f.Choices)
+		}
+		lines = append(lines, clipTokens(line, maxStepTokens))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // clipTokens shortens a text to at most a number of tokens, by an estimate. The tokenizer

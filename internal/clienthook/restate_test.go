@@ -11,6 +11,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/clienthook"
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/shortid"
 )
 
 // restated returns the text that a session gets after a compaction.
@@ -59,7 +60,49 @@ func TestRestatedPositionIsBounded(t *testing.T) {
 		if !strings.Contains(text, handle) {
 			rt.Fatalf("the text has no handle:\n%s", text)
 		}
+		r.runs.run.Position.Sets = []engine.Need{{Variable: long.Draw(rt, "variable"), Type: "string"}, {Variable: long.Draw(rt, "another"), Type: "string"}}
+		r.runs.run.Handle = shortid.Token("h_") // a new position, so that the stop is refused
+		text = refusedStop(rt, r, session)
+		if n := counter.Count(text); n > 1500 || !strings.Contains(text, r.runs.run.Handle) {
+			rt.Fatalf("the refusal of a stop has %d tokens, want at most 1500 and the handle:\n%s", n, text)
+		}
+		r.runs.run.Handle = handle
 	})
+}
+
+// refusedStop returns the reason of a refused stop.
+func refusedStop(t interface {
+	Helper()
+	Fatal(args ...any)
+	Context() context.Context
+}, r *rig, session string,
+) string {
+	t.Helper()
+	out := r.Answer(t.Context(), "Stop", strings.NewReader(`{"session_id":"`+session+`"}`))
+	var a struct{ Decision, Reason string }
+	if err := json.Unmarshal(out.Out, &a); err != nil || a.Decision != "block" {
+		t.Fatal(err, string(out.Out))
+	}
+	return a.Reason
+}
+
+// TestRefusedStopStatesThePosition checks that an agent whose stop is refused reads the
+// title of the step, its criteria, and the next call with its arguments.
+func TestRefusedStopStatesThePosition(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "claude-code")
+	r.bind(t)
+	r.runs.run.Position.NeedsNotes = true
+	r.runs.run.Position.Sets = []engine.Need{{Variable: "severity", Description: "how bad it is", Allowed: []any{"low", "high"}, Exhaustive: true}}
+	text := refusedStop(t, r, sessionOf(t, r))
+	for _, want := range []string{
+		runID, "demo", "Current step: Plan", "- Name the places to edit.", "workflow_continue with handle " + handle,
+		"- output: the step's full result", "- notes: ", "severity: how bad it is; one of [low high]", "workflow_abort",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
 }
 
 // TestRestatedPosition checks what an agent reads after a compaction.

@@ -10,6 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/holds"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
 // Holds keeps the held calls; a *holds.Store implements it.
@@ -135,9 +136,19 @@ func (g *Gateway) checkHold(ctx context.Context, c *Client, called, to *tool, r 
 	}
 	times := g.holdTimes.Load()
 	result, err := g.claimCall(ctx, c, holds.Request{
-		Binding: b, Name: called.name, Arguments: arguments, Reason: reason, Wait: times.Wait, UseWithin: times.Use,
+		Binding: b, Name: called.name, Arguments: arguments, Reason: reason, Runs: runsOf(r.Scopes), Wait: times.Wait, UseWithin: times.Use,
 	}, st.Held == "")
 	return r, result, err
+}
+
+// runsOf returns the runs of policies.
+func runsOf(scopes []toolpolicy.Scope) (ids []string) {
+	for _, s := range scopes {
+		if s.Run != "" {
+			ids = append(ids, s.Run)
+		}
+	}
+	return ids
 }
 
 // claimCall claims the approval of a call. It returns nil if the call is to be sent. If ask

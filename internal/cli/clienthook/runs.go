@@ -2,9 +2,12 @@ package clienthook
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/guideway-dev/guideway/internal/clienthook"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/gateway/holds"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/run"
 )
@@ -18,6 +21,7 @@ const (
 // runs implements clienthook.Runs on the run service.
 type runs struct {
 	service *run.Service
+	calls   *holds.Store
 	caller  run.Caller
 }
 
@@ -61,6 +65,12 @@ func (r *runs) LastSteps(ctx context.Context, id string) ([]clienthook.Completed
 		}
 	}
 	return steps[max(0, len(steps)-maxLastSteps):], nil
+}
+
+// HasHeldCall implements clienthook.Runs.
+func (r *runs) HasHeldCall(_ context.Context, id string) (bool, error) {
+	waiting, err := r.calls.WaitingSince(time.Time{})
+	return slices.ContainsFunc(waiting, func(c holds.Call) bool { return c.User == r.caller.User && slices.Contains(c.Runs, id) }), err
 }
 
 // RecordHooked implements clienthook.Runs.

@@ -88,6 +88,8 @@ type Call struct {
 	Name string `json:"name"`
 	// Reason is the reason why the call is held.
 	Reason string `json:"reason"`
+	// Runs are the runs of the client that were open when the call was held.
+	Runs []string `json:"runs,omitempty"`
 	// Arguments are the canonical arguments. They are removed when the call is used, denied
 	// or expired.
 	Arguments json.RawMessage `json:"arguments,omitempty"`

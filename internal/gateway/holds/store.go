@@ -81,6 +81,8 @@ type Request struct {
 	Arguments json.RawMessage
 	// Reason is the reason why the call is held.
 	Reason string
+	// Runs are the open runs of the client.
+	Runs []string
 	// Wait is the time that a person has to answer, DefaultWait if zero. UseWithin is the
 	// time in which an approval must be used, DefaultUseWithin if zero.
 	Wait, UseWithin time.Duration
@@ -132,7 +134,7 @@ func timeAfter(records []Call, now time.Time) time.Time {
 // newCall returns a call that waits for a person.
 func newCall(r Request, now time.Time) Call {
 	return Call{
-		ID: shortid.Timed("hc_", now), Binding: r.Binding, Name: r.Name, Arguments: r.Arguments, Reason: clip(r.Reason), Status: Waiting,
+		ID: shortid.Timed("hc_", now), Binding: r.Binding, Name: r.Name, Arguments: r.Arguments, Reason: clip(r.Reason), Runs: r.Runs, Status: Waiting,
 		Created: now, Expires: now.Add(cmp.Or(r.Wait, DefaultWait)), UseSeconds: int(cmp.Or(r.UseWithin, DefaultUseWithin).Seconds()),
 	}
 }

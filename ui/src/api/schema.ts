@@ -2052,6 +2052,8 @@ export interface components {
             name: string;
             /** @description Why the call is held. */
             reason: string;
+            /** @description The runs of the client that were open when the call was held. */
+            runs?: string[];
             /** @description All arguments; absent in lists and after the call was used or denied or expired. */
             arguments?: unknown;
             /** @description A short form of the arguments without likely secrets, in lists only. */
