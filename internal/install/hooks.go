@@ -174,17 +174,19 @@ func (c HookCommand) shellText(client, event, goos string) string {
 
 // quoteWord quotes a word for a shell if it has special characters.
 func quoteWord(word, goos string) string {
-	special := func(r rune) bool {
-		return !strings.ContainsRune("-_./:=@%+,", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
-	}
 	switch {
-	case word != "" && !strings.ContainsFunc(word, special):
+	case word != "" && !strings.ContainsFunc(word, isSpecial):
 		return word
 	case goos == "windows":
 		return `"` + word + `"`
 	default:
 		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
+}
+
+// isSpecial reports whether a character can have a meaning for a shell.
+func isSpecial(r rune) bool {
+	return !strings.ContainsRune("-_./:=@%+,", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
 
 // PlanHooks returns the change that adds the hooks to f, or updates them. It writes nothing.
@@ -208,8 +210,9 @@ func PlanHooks(env Env, c HookClient, command HookCommand, f File) (Change, erro
 }
 
 // PlanHooksUndo returns the change that removes the hooks from f. If nothing else has changed
-// since they were added, the result is the earlier content, byte for byte.
-func PlanHooksUndo(env Env, c HookClient, command HookCommand, f File) (Change, error) {
+// since they were added, the result is the earlier content, byte for byte, also if the hooks
+// start a program at an earlier path.
+func PlanHooksUndo(env Env, c HookClient, f File) (Change, error) {
 	change := c.newChange(f)
 	change.Action, change.After = ActionAbsent, f.Content
 	found, err := c.hasHooks(f.Content)
@@ -220,23 +223,45 @@ func PlanHooksUndo(env Env, c HookClient, command HookCommand, f File) (Change, 
 		return change, nil
 	}
 	change.Action = ActionRemoved
-	if n := len(f.Backups); n > 0 {
-		last := f.Backups[n-1]
-		made, err := c.putHooks(last.Content, command, env.GOOS)
-		if had, _ := c.hasHooks(last.Content); err == nil && !had && bytes.Equal(made, f.Content) {
-			change.After, change.Consumed = last.Content, []Backup{last}
-			return change, nil
+	state := f.Content
+	for _, backup := range slices.Backward(f.Backups) {
+		if !c.isResultOf(backup.Content, state, env.GOOS) {
+			break
 		}
+		state, change.Consumed = backup.Content, append(change.Consumed, backup)
 	}
-	if made, err := c.putHooks(nil, command, env.GOOS); err == nil && bytes.Equal(made, f.Content) {
+	if still, err := c.hasHooks(state); err == nil && !still {
+		change.After = state
+		return change, nil
+	}
+	if c.isResultOf(nil, state, env.GOOS) {
 		change.After, change.Delete = nil, true // the file did not exist
 		return change, nil
 	}
-	change.Backup = true
+	change.Backup, change.Consumed = true, nil
 	if change.After, err = c.removeHooks(f.Content, true); err != nil {
 		return Change{}, c.editError(f.Path, err)
 	}
 	return change, nil
+}
+
+// isResultOf reports whether adding the hooks that state contains to before results in state.
+func (c HookClient) isResultOf(before, state []byte, goos string) bool {
+	var command HookCommand
+	for _, event := range c.events {
+		_, _, err := RemoveElements(state, []string{"hooks", event.name}, func(element json.RawMessage) bool {
+			found, ours := c.commandOf(element)
+			if ours {
+				command = found
+			}
+			return ours
+		})
+		if err != nil {
+			return false
+		}
+	}
+	made, err := c.putHooks(before, command, goos)
+	return err == nil && command.Program != "" && !bytes.Equal(before, state) && bytes.Equal(made, state)
 }
 
 func (c HookClient) newChange(f File) Change {
@@ -345,27 +370,74 @@ func (c HookClient) removeHooks(src []byte, tidy bool) ([]byte, error) {
 
 // isOurs reports whether an element starts only Guideway.
 func (c HookClient) isOurs(element json.RawMessage) bool {
+	_, ours := c.commandOf(element)
+	return ours
+}
+
+// commandOf returns the command of an element, and reports whether the element starts only
+// Guideway. A command of the user that calls Guideway among other programs is not ours.
+func (c HookClient) commandOf(element json.RawMessage) (command HookCommand, ours bool) {
+	type shellCommand struct {
+		Command string `json:"command"`
+	}
 	var e struct {
-		Command string   `json:"command"`
-		Args    []string `json:"args"`
-		Hooks   []struct {
-			Command string `json:"command"`
-		} `json:"hooks"`
+		shellCommand
+
+		Exec  string         `json:"exec"`
+		Args  []string       `json:"args"`
+		Hooks []shellCommand `json:"hooks"`
 	}
 	if json.Unmarshal(element, &e) != nil {
-		return false
+		return command, false
 	}
-	if len(e.Args) > 1 {
-		return e.Args[0] == hookWord && e.Args[1] == c.ID
+	if len(e.Args) > 0 {
+		return c.commandOfWords(append([]string{e.Exec}, e.Args...))
 	}
-	commands := []string{e.Command}
-	if len(e.Hooks) > 0 {
-		commands = nil
-		for _, hook := range e.Hooks {
-			commands = append(commands, hook.Command)
+	if len(e.Hooks) == 0 {
+		e.Hooks = []shellCommand{e.shellCommand}
+	}
+	for _, hook := range e.Hooks {
+		if command, ours = c.commandOfWords(splitWords(hook.Command)); !ours {
+			return command, false
 		}
 	}
-	return !slices.ContainsFunc(commands, func(command string) bool {
-		return !strings.Contains(command, " "+hookWord+" "+c.ID+" ")
-	})
+	return command, true
+}
+
+func (c HookClient) commandOfWords(words []string) (command HookCommand, ours bool) {
+	const fixed = 4 // program, subcommand, client and event
+	if len(words) < fixed || words[1] != hookWord || words[2] != c.ID {
+		return command, false
+	}
+	return HookCommand{Program: words[0], Flags: words[fixed:]}, true
+}
+
+// splitWords is the inverse of quoteWord for each word of a command. It returns nil for a
+// text that has other special characters, such as several commands.
+func splitWords(text string) []string {
+	const quote = '\''
+	var words []string
+	word, open := "", rune(0)
+	for _, r := range strings.ReplaceAll(text, `'\''`, "\x00") { // no word has this character
+		switch {
+		case r == 0 && open == quote:
+			word += string(quote)
+		case open != 0 && r != open:
+			word += string(r)
+		case open != 0:
+			open = 0
+		case r == quote || r == '"':
+			open = r
+		case r == ' ':
+			words, word = append(words, word), ""
+		case isSpecial(r):
+			return nil
+		default:
+			word += string(r)
+		}
+	}
+	if open != 0 {
+		return nil
+	}
+	return append(words, word)
 }

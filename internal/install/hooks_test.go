@@ -59,7 +59,7 @@ func TestHooksAreAddedAndRemoved(t *testing.T) {
 			if f.Exists {
 				after.Backups = []Backup{{Path: "/f.1", Content: []byte(before)}}
 			}
-			undo, err := PlanHooksUndo(env, c, hookCommand(), after)
+			undo, err := PlanHooksUndo(env, c, after)
 			if err != nil || undo.Action != ActionRemoved || undo.Delete != !f.Exists || string(undo.After) != before {
 				t.Errorf("%s: %s: the undo is %s, delete %v, %v:\n%s", c.ID, name, undo.Action, undo.Delete, err, cmp.Diff(before, string(undo.After)))
 			}
@@ -115,11 +115,11 @@ func TestHooksAreUpdated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		undo, err := PlanHooksUndo(env, c, hookCommand(), File{Path: "/f", Exists: true, Content: edited})
+		undo, err := PlanHooksUndo(env, c, File{Path: "/f", Exists: true, Content: edited})
 		if err != nil || undo.Delete || !undo.Backup || bytes.Contains(undo.After, []byte("hooks")) || !bytes.Contains(undo.After, []byte("dark")) {
 			t.Errorf("%s: the undo is %+v, %v:\n%s", c.ID, undo.Action, err, undo.After)
 		}
-		absent, err := PlanHooksUndo(env, c, hookCommand(), File{Path: "/f", Exists: true, Content: undo.After})
+		absent, err := PlanHooksUndo(env, c, File{Path: "/f", Exists: true, Content: undo.After})
 		if err != nil || absent.Action != ActionAbsent || absent.Changes() {
 			t.Errorf("%s: the second undo is %s, %v", c.ID, absent.Action, err)
 		}
@@ -174,5 +174,65 @@ func TestHookFilesOfScopes(t *testing.T) {
 	}
 	if _, err := FindHookClient("windsurf"); err == nil || !strings.Contains(err.Error(), "known: claude-code, codex, cursor, gemini, copilot") {
 		t.Errorf("a client without hooks: %v", err)
+	}
+}
+
+// TestOwnCommandsWithGuidewayAreKept checks that a command of the user that also starts
+// Guideway is neither replaced nor removed.
+func TestOwnCommandsWithGuidewayAreKept(t *testing.T) {
+	t.Parallel()
+	env := hookEnv("linux")
+	for _, c := range HookClients() {
+		if c.ID == "copilot" {
+			continue // its commands have no shell
+		}
+		for _, own := range []string{
+			"log.sh && guideway client-hook %s Stop", "guideway client-hook %s Stop | tee log", "nice guideway client-hook %s Stop", "guideway client-hook %s Stop; log.sh",
+			"sh -c 'guideway client-hook %s Stop'", "echo guideway client-hook %s ", "guideway client-hook %s Stop > log", "'guideway client-hook %s Stop", "guideway client-hook %s $(log)",
+		} {
+			own = strings.ReplaceAll(own, "%s", c.ID)
+			text, err := json.Marshal(own)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := `{"version":1,"hooks":{"` + c.events[0].name + `":[{"hooks":[{"type":"command","command":` + string(text) + `}]},{"command":` + string(text) + `}]}}`
+			change, err := PlanHooks(env, c, hookCommand(), File{Path: "/f", Exists: true, Content: []byte(before)})
+			if err != nil || change.Action != ActionInstalled || bytes.Count(change.After, text) != 2 {
+				t.Errorf("%s: %s: %s, %v:\n%s", c.ID, own, change.Action, err, change.After)
+			}
+			undo, err := PlanHooksUndo(env, c, File{Path: "/f", Exists: true, Content: change.After})
+			if err != nil || bytes.Count(undo.After, text) != 2 || bytes.Contains(undo.After, []byte("/opt/my tools")) {
+				t.Errorf("%s: %s: the undo results in %v:\n%s", c.ID, own, err, undo.After)
+			}
+		}
+	}
+}
+
+// TestUndoAfterTheProgramMoved checks that an undo restores a file byte for byte, or removes
+// one that did not exist, if the hooks start a program at another path, and if they were
+// updated since.
+func TestUndoAfterTheProgramMoved(t *testing.T) {
+	t.Parallel()
+	for _, goos := range []string{"linux", "windows"} {
+		env := hookEnv(goos)
+		for _, c := range HookClients() {
+			for name, before := range hookFiles() {
+				f := File{Path: "/f", Exists: name != "missing", Content: []byte(before)}
+				for i, program := range []string{"/it's here/guideway", "/opt/guideway", `C:\new tools\guideway.exe`} {
+					change, err := PlanHooks(env, c, HookCommand{Program: program, Flags: []string{"--data-dir", "/my data"}}, f)
+					if err != nil || !change.Changes() {
+						t.Fatalf("%s: %s: %s, %v", c.ID, name, change.Action, err)
+					}
+					if f.Exists {
+						f.Backups = append(f.Backups, Backup{Path: "/f." + program, Content: f.Content})
+					}
+					f.Content, f.Exists = change.After, true
+					undo, err := PlanHooksUndo(env, c, f)
+					if err != nil || undo.Delete != (name == "missing") || string(undo.After) != before || len(undo.Consumed) != len(f.Backups) {
+						t.Errorf("%s, %s: %s: the undo after %d updates deletes %v, consumes %d, %v:\n%s", goos, c.ID, name, i, undo.Delete, len(undo.Consumed), err, cmp.Diff(before, string(undo.After)))
+					}
+				}
+			}
+		}
 	}
 }

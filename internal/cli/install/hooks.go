@@ -119,7 +119,7 @@ func planHooks(ctx context.Context, o *InstallOptions, client install.HookClient
 	}
 	env := o.Host.InstallEnv(o.GOOS)
 	if o.Undo {
-		return install.PlanHooksUndo(env, client, command, file)
+		return install.PlanHooksUndo(env, client, file)
 	}
 	change, err := install.PlanHooks(env, client, command, file)
 	if change.Private = install.Scope(o.Scope) == install.ScopeUser; !change.Private && change.Changes() {
