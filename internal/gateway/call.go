@@ -34,6 +34,8 @@ type Request struct {
 	// runs; nil means the latter.
 	Scopes []toolpolicy.Scope
 
+	// byModel reports that a model calls the tool through tool_call.
+	byModel bool
 	// approved identifies the binding of a held call that is sent; see checkHold.
 	approved string
 	// trace, if set, replaces the client's trace context.
@@ -45,7 +47,8 @@ type Request struct {
 // HasTool reports whether Call handles a name: it is a tool of an upstream, a tool of tool
 // search, or a name to which a hook applies. It does not check the client's access.
 func (g *Gateway) HasTool(c *Client, name string) bool {
-	return g.surfaceOf(c).byName[name] != nil || isLazy(name) || g.unlistedTool(c, name) != nil
+	s := g.surfaceOf(c)
+	return s.byName[name] != nil || isLazy(name) || g.unlistedTool(c, name) != nil || g.findPageTool(c, s, name) != nil
 }
 
 // Call calls a tool. An error of type *jsonrpc.Error is sent to the client unchanged.
@@ -65,6 +68,12 @@ func (g *Gateway) callTool(ctx context.Context, c *Client, r Request) (json.RawM
 		}
 	}
 	ctx = o.setTarget(ctx, t.member, t.original, &r)
+	if err := t.checkUse(c, r.byModel); err != nil {
+		o.setRefused(err.Error())
+		result, err := g.toolAnswer(c, t, nil, err)
+		o.endWith(ctx, result, err)
+		return result, err
+	}
 	result, err := g.callFound(ctx, c, t, r, o)
 	o.endWith(ctx, result, err)
 	return result, err
@@ -165,6 +174,9 @@ func (g *Gateway) findTool(ctx context.Context, c *Client, name string) (*tool, 
 		s = g.readySurface(ctx, c) // The upstream's tools may not be known yet.
 		t = s.byName[name]
 	}
+	if t == nil {
+		t = g.findPageTool(c, s, name)
+	}
 	may := g.accessOf(ctx)
 	if t != nil && may.allowsTool(t) {
 		return t, nil
@@ -203,6 +215,8 @@ type route struct {
 	// prompt reports whether original is the name of a prompt.
 	prompt  bool
 	headers []headerArgument
+	// tasks reports whether the upstream may run the request as a task.
+	tasks bool
 }
 
 // send sends a request to its upstream. It also forwards questions of the upstream to the
@@ -275,12 +289,12 @@ func (g *Gateway) findReplacement(ctx context.Context, c *Client, a route, r Req
 func (g *Gateway) sessionFor(c *Client, m *member, modern bool) (want upstream.Want, parked bool) {
 	own := m.Sessions == SessionsClient
 	switch {
-	case m.Sessions == SessionsShared, modern && !own, !c.canAsk() && !own:
+	case m.Sessions == SessionsShared, modern && !own, !c.canAsk() && !c.hasApps() && !own:
 		return upstream.Want{}, false
 	case modern || !c.canAsk() || !c.Modern:
-		return upstream.Want{Client: c.sharingKey(), Capabilities: c.encodeCapabilities(), Ask: g.newAsker(c, m)}, false
+		return upstream.Want{Client: c.sharingKey(), Capabilities: c.encodeCapabilities(false), Ask: g.newAsker(c, m)}, false
 	}
-	return upstream.Want{Client: c.sharingKey(), Capabilities: c.encodeCapabilities(), Alone: true}, true
+	return upstream.Want{Client: c.sharingKey(), Capabilities: c.encodeCapabilities(false), Alone: true}, true
 }
 
 // newCall builds the call to an upstream.
@@ -296,7 +310,7 @@ func (c *Client) newCall(a route, r Request, extra ...jsonrpc.Member) upstream.C
 	}
 	call := upstream.Call{
 		Method: a.method, Name: a.original, Members: append(members, extra...),
-		Meta: forwardedMeta(r.Meta), Capabilities: c.encodeCapabilities(), Headers: headersOf(a.headers, r.Arguments),
+		Meta: forwardedMeta(r.Meta), Capabilities: c.encodeCapabilities(a.tasks), Headers: headersOf(a.headers, r.Arguments),
 	}
 	if c.Level != "" {
 		call.Meta = append(call.Meta, jsonrpc.Member{Key: metaLevel, Value: jsonrpc.Text(c.Level)})

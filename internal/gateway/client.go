@@ -45,12 +45,13 @@ type Client struct {
 	Trace Trace
 }
 
-// Capabilities are the declared capabilities of a client that concern input requests; nil
-// means not declared.
+// Capabilities are the declared capabilities of a client that concern input requests, and its
+// extensions; nil means not declared.
 type Capabilities struct {
-	Elicitation json.RawMessage
-	Sampling    json.RawMessage
-	Roots       json.RawMessage
+	Elicitation json.RawMessage     `json:"elicitation,omitempty"`
+	Sampling    json.RawMessage     `json:"sampling,omitempty"`
+	Roots       json.RawMessage     `json:"roots,omitempty"`
+	Extensions  upstream.Extensions `json:"extensions,omitempty"`
 }
 
 // canAsk reports whether an upstream can ask the client for input during a call.
@@ -59,9 +60,15 @@ func (c *Client) canAsk() bool {
 }
 
 // encodeCapabilities returns the client's capabilities in the form that upstreams receive.
-func (c *Client) encodeCapabilities() json.RawMessage {
+// tasks reports whether they include the extension for tasks.
+func (c *Client) encodeCapabilities(tasks bool) json.RawMessage {
 	var members []jsonrpc.Member
-	for _, m := range []jsonrpc.Member{{Key: "elicitation", Value: c.Capabilities.Elicitation}, {Key: "roots", Value: c.Capabilities.Roots}, {Key: "sampling", Value: c.Capabilities.Sampling}} {
+	for _, m := range []jsonrpc.Member{
+		{Key: "elicitation", Value: c.Capabilities.Elicitation},
+		{Key: "extensions", Value: c.Capabilities.encodeExtensions(tasks)},
+		{Key: "roots", Value: c.Capabilities.Roots},
+		{Key: "sampling", Value: c.Capabilities.Sampling},
+	} {
 		if m.Value != nil {
 			members = append(members, m)
 		}
@@ -95,7 +102,7 @@ func (c *Client) sharingKey() string {
 // of one name may send requests with and without capabilities, and only the former use the
 // client's own session with an upstream if clients without capabilities share one.
 func (c *Client) listKey() string {
-	if c.canAsk() {
+	if c.canAsk() || c.hasApps() {
 		return c.sharingKey()
 	}
 	return muteKey(c.sharingKey())

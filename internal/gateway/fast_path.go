@@ -189,16 +189,19 @@ func (c *Client) setFromMeta(header http.Header, has map[string]json.RawMessage,
 	if capabilities == nil || capabilities[0] != '{' {
 		return nil
 	}
-	declared, err := jsonrpc.Members(capabilities, "elicitation", "sampling", "roots")
+	declared, err := jsonrpc.Members(capabilities, "elicitation", "sampling", "roots", "extensions")
 	if err != nil {
 		return nil
 	}
-	for _, each := range []string{"elicitation", "sampling", "roots"} {
+	for _, each := range []string{"elicitation", "sampling", "roots", "extensions"} {
 		if value := declared[each]; value != nil && value[0] != '{' {
 			return nil
 		}
 	}
 	c.Capabilities = Capabilities{Elicitation: declared["elicitation"], Sampling: declared["sampling"], Roots: declared["roots"]}
+	if extensions := declared["extensions"]; extensions != nil {
+		_ = c.Capabilities.Extensions.UnmarshalJSON(extensions) // It has no error.
+	}
 	var info struct {
 		Name string `json:"name"`
 	}

@@ -142,6 +142,8 @@ type clientSetup struct {
 	// name is the name of the client, "test" if empty, and elicit its answer to forms.
 	name   string
 	elicit func(*mcp.ElicitRequest) *mcp.ElicitResult
+	// extensions are the declared extensions.
+	extensions []string
 }
 
 // connectClient connects a client of the SDK.
@@ -173,6 +175,9 @@ func (r *fixture) connectClient(t *testing.T, w clientSetup) *testClient {
 		if w.url {
 			opts.Capabilities.Elicitation = &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}, Form: &mcp.FormElicitationCapabilities{}}
 		}
+	}
+	for _, id := range w.extensions {
+		opts.Capabilities.AddExtension(id, map[string]any{"mimeTypes": []string{"text/html;profile=mcp-app"}, "other": 1})
 	}
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)

@@ -53,7 +53,7 @@ type Sessions string
 // The ways to share sessions.
 const (
 	// SessionsAuto creates a session for each client that a legacy upstream could ask for
-	// input. All other clients share a session, and so do all clients of a modern upstream.
+	// input, or that shows pages of tools. All other clients share a session, and so do all clients of a modern upstream.
 	// It is the default.
 	SessionsAuto Sessions = "auto"
 	// SessionsShared uses one session for all clients, without input requests.

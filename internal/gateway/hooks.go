@@ -132,12 +132,12 @@ func (g *Gateway) afterHooks(ctx context.Context, c *Client, t *tool, r Request,
 	if name == t.original && !t.unlisted {
 		return t, r, nil
 	}
-	to, err := g.redirectTarget(ctx, c, t, name)
+	to, err := g.redirectTarget(ctx, c, t, r, name)
 	return to, r, err
 }
 
 // redirectTarget returns the tool that hooks chose, if the client may call it.
-func (g *Gateway) redirectTarget(ctx context.Context, c *Client, t *tool, name string) (*tool, error) {
+func (g *Gateway) redirectTarget(ctx context.Context, c *Client, t *tool, r Request, name string) (*tool, error) {
 	to := g.surfaceOf(c).findOriginal(t.member, name)
 	switch {
 	case to != nil && name != t.original && g.accessOf(ctx).allowsTool(to):
@@ -150,6 +150,9 @@ func (g *Gateway) redirectTarget(ctx context.Context, c *Client, t *tool, name s
 	if to.blocked != "" {
 		return nil, guideway.Errorf(guideway.CodeForbidden, "the tool %s waits for approval: %s", to.name, to.blocked).
 			WithFix("%s", approveFix(to.member))
+	}
+	if err := to.checkUse(c, r.byModel); err != nil {
+		return nil, err
 	}
 	return to, g.checkToolLimit(to)
 }
@@ -232,7 +235,7 @@ func toolsFromHooks(s *surface, m *member, known map[string]*tool, list []json.R
 		name := m.namePrefix() + original
 		t := tool{entry: entry{member: m, original: original, name: name, full: name}, description: textMember(raw, "description")}
 		if old := known[original]; old != nil {
-			t.name, t.full = old.name, old.full
+			t.name, t.full, t.uses = old.name, old.full, old.uses
 		} else if replaceInvalid(name) != name || len(name) > maxAdvertised {
 			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook gave a tool the invalid name %q", clipText(original, maxName)).
 				WithFix("use letters, digits, dots, dashes and underscores, and at most %d bytes with the upstream's prefix", maxAdvertised)

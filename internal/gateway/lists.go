@@ -33,7 +33,7 @@ func (g *Gateway) visibleTools(ctx context.Context, c *Client) []*tool {
 	s, may := g.readySurface(ctx, c), g.accessOf(ctx)
 	var out []*tool
 	for _, t := range s.tools {
-		if may.allowsTool(t) {
+		if may.allowsTool(t) && t.checkUse(c, false) == nil {
 			out = append(out, t)
 		}
 	}

@@ -143,6 +143,9 @@ func capabilitiesOf(caps *mcp.ClientCapabilities) Capabilities {
 	if caps.RootsV2 != nil { //nolint:staticcheck // SA1019: legacy clients have it
 		can.Roots = declared(caps.RootsV2) //nolint:staticcheck // SA1019: legacy clients have it
 	}
+	if caps.Extensions != nil {
+		_ = can.Extensions.UnmarshalJSON(declared(caps.Extensions)) // It has no error.
+	}
 	return can
 }
 
@@ -277,6 +280,8 @@ func (d *downstream) handlers() map[string]handler {
 		"logging/setLevel":          d.setLevel,
 		"notifications/initialized": passOn,
 		"subscriptions/listen":      passOn,
+		"initialize":                d.negotiateExtensions,
+		"server/discover":           d.negotiateExtensions,
 	}
 }
 

@@ -69,7 +69,7 @@ func (g *Gateway) lazyCall(ctx context.Context, c *Client, r Request) (json.RawM
 		if inner != nil && inner[0] != '{' {
 			return bad("arguments must be an object")
 		}
-		r.Name, r.Arguments = name, inner
+		r.Name, r.Arguments, r.byModel = name, inner, true
 		return g.callTool(ctx, c, r)
 	}
 	query, limit := "", 8
@@ -79,7 +79,8 @@ func (g *Gateway) lazyCall(ctx context.Context, c *Client, r Request) (json.RawM
 	if members["limit"] != nil && (json.Unmarshal(members["limit"], &limit) != nil || limit < 1 || limit > 50) {
 		return bad("limit must be a whole number from 1 to 50")
 	}
-	return c.finishResult(searchResult(g.listedTools(ctx, c), clipText(query, 1<<10), limit))
+	tools := slices.DeleteFunc(slices.Clone(g.listedTools(ctx, c)), func(t *tool) bool { return t.uses.appOnly })
+	return c.finishResult(searchResult(tools, clipText(query, 1<<10), limit))
 }
 
 // searchResult returns the answer of tool_search.

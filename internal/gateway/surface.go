@@ -69,6 +69,7 @@ type tool struct {
 	definition json.RawMessage
 	// headers are the arguments that are also sent as headers.
 	headers []headerArgument
+	uses    uses
 	// unlisted marks a name that no upstream has; see Gateway.unlistedTool.
 	unlisted bool
 }
@@ -280,7 +281,7 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts 
 			s.addNote(m, original, text)
 		}
 		t.shown = shownTool(annotate(shown, rule), name, cmp.Or(rule.Title, textMember(shown, "title")), t.description)
-		t.headers = headerArguments(raw)
+		t.headers, t.uses = headerArguments(raw), usesOf(raw)
 		s.byName[name], s.byName[full] = t, t
 		if t.blocked == "" {
 			s.tools = append(s.tools, t)

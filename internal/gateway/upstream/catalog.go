@@ -126,7 +126,7 @@ func (c *Catalog) fetchList(ctx context.Context, s *Session, l list) error {
 	var cursor json.RawMessage
 	seen, size := map[string]bool{}, 0
 	for page := 0; ; page++ {
-		call := Call{Method: l.method}
+		call := Call{Method: l.method, Capabilities: json.RawMessage(listCapabilities)}
 		if cursor != nil {
 			call.Members = []jsonrpc.Member{{Key: "cursor", Value: cursor}}
 		}

@@ -32,6 +32,7 @@ type Capabilities struct {
 	Resources   *listCapability `json:"resources,omitempty"`
 	Completions *struct{}       `json:"completions,omitempty"`
 	Logging     *struct{}       `json:"logging,omitempty"`
+	Extensions  Extensions      `json:"extensions,omitempty"`
 }
 
 type listCapability struct {

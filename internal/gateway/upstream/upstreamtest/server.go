@@ -84,8 +84,10 @@ type Server struct {
 	lists   int
 	updated func() bool
 	asks    bool // whether the client can be asked
-	learned bool
-	deaf    bool
+	// handshake are the params of the legacy handshake.
+	handshake string
+	learned   bool
+	deaf      bool
 	// followed holds the subscribed resources.
 	followed map[string]bool
 	asked    int
@@ -179,7 +181,7 @@ func (s *Server) handleMessage(m message) bool {
 			s.sendError(m.ID, -32601, "no such method")
 			return false
 		}
-		s.sendAnswer(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":`+capabilities+
+		s.sendAnswer(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":`+s.capabilities()+
 			`,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"good","version":"1"}}}`)
 	case "notifications/initialized":
 		if s.hasMode(Flood) {
@@ -213,7 +215,10 @@ func (s *Server) handleMessage(m message) bool {
 	return false
 }
 
-const capabilities = `{"tools":{"listChanged":true},"prompts":{},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`
+// capabilities returns the capabilities of the server.
+func (s *Server) capabilities() string {
+	return `{"tools":{"listChanged":true},"prompts":{},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}` + s.extensions() + `}`
+}
 
 func (s *Server) answerInitialize(m message) {
 	if s.hasMode(NeverAnswers) {
@@ -221,6 +226,7 @@ func (s *Server) answerInitialize(m message) {
 	}
 	s.mu.Lock()
 	s.asks = strings.Contains(string(m.Params), "elicitation")
+	s.handshake = string(m.Params)
 	s.mu.Unlock()
 	version := "2025-11-25"
 	if s.hasMode(Old) {
@@ -232,7 +238,7 @@ func (s *Server) answerInitialize(m message) {
 		s.writeLine("{not json}")
 		s.writeLine("\xff\xfe")
 	}
-	s.sendAnswer(m.ID, `{"protocolVersion":"`+version+`","serverInfo":{"name":"good","version":"1"},"instructions":"Be kind.","capabilities":`+capabilities+`}`)
+	s.sendAnswer(m.ID, `{"protocolVersion":"`+version+`","serverInfo":{"name":"good","version":"1"},"instructions":"Be kind.","capabilities":`+s.capabilities()+`}`)
 }
 
 // listResources answers resources/list.
@@ -326,7 +332,7 @@ func (s *Server) answerList(m message) {
 	case "logging/setLevel", "ping":
 		s.sendAnswer(m.ID, `{}`)
 	default:
-		if m.ID != nil {
+		if m.ID != nil && !s.answerExtension(m) {
 			s.sendError(m.ID, -32601, "no such method")
 		}
 	}
@@ -358,7 +364,7 @@ func (s *Server) listTools(m message) {
 	s.lists++
 	n, asks, learned := s.lists, s.asks, s.learned
 	s.mu.Unlock()
-	tools, next := s.goodTools(), ""
+	tools, next := append(s.goodTools(), s.extensionTools()...), ""
 	switch {
 	case s.hasMode(Endless):
 		tools = []string{fmt.Sprintf(`{"name":"t%d",%s}`, n, schema)}
@@ -454,6 +460,12 @@ func (s *Server) callTool(m message, stop chan struct{}) {
 		s.askUnrelated(m)
 	case "show":
 		s.callShow(m)
+	case "page_only", "model_only":
+		s.sendAnswer(m.ID, textResult("called "+p.Name))
+	case "handshake":
+		s.sendAnswer(m.ID, textResult(s.handshake))
+	case "job":
+		s.startTask(m)
 	case "ask":
 		s.askPerson(m, p.Arguments.Text, p.Responses, p.State)
 	default:

@@ -1,0 +1,173 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// hasApps reports whether the client shows the pages of tools.
+func (c *Client) hasApps() bool { return c.Capabilities.Extensions.Has(upstream.ExtensionApps) }
+
+// encodeExtensions returns the extensions of a client, nil if there are none. tasks reports
+// whether they include the one for tasks.
+func (c *Capabilities) encodeExtensions(tasks bool) json.RawMessage {
+	var members []jsonrpc.Member
+	for _, id := range slices.Sorted(maps.Keys(c.Extensions)) {
+		if id != upstream.ExtensionTasks || tasks {
+			members = append(members, jsonrpc.Member{Key: id, Value: c.Extensions[id]})
+		}
+	}
+	if members == nil {
+		return nil
+	}
+	return jsonrpc.Object(members...)
+}
+
+// extensionTime is the maximum time that a handshake waits for unknown upstreams.
+const extensionTime = 5 * time.Second
+
+// extensionsFor returns the extensions that the client can use with at least one of its
+// upstreams.
+func (g *Gateway) extensionsFor(ctx context.Context, c *Client) upstream.Extensions {
+	if len(c.Capabilities.Extensions) > 0 {
+		g.awaitSurface(ctx, c)
+	}
+	s, may, out := g.surfaceOf(c), g.accessOf(ctx), upstream.Extensions{}
+	for _, m := range s.members {
+		known := m.Known()
+		if known == nil || !may.allowsPart(s, m) {
+			continue
+		}
+		theirs := known.Info.Capabilities.Extensions
+		if c.hasApps() && (theirs.Has(upstream.ExtensionApps) || s.hasPages(m)) {
+			out[upstream.ExtensionApps] = json.RawMessage(`{}`)
+		}
+	}
+	return out
+}
+
+// awaitSurface waits for the upstreams whose lists are unknown, up to extensionTime. A list
+// waits longer.
+func (g *Gateway) awaitSurface(ctx context.Context, c *Client) {
+	ready := make(chan struct{})
+	g.wg.Go(func() {
+		defer close(ready)
+		g.readySurface(context.WithoutCancel(ctx), c)
+	})
+	late := time.NewTimer(extensionTime)
+	defer late.Stop()
+	select {
+	case <-ready:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+}
+
+// negotiateExtensions adds the extensions to the answer of a handshake.
+func (d *downstream) negotiateExtensions(ctx context.Context, _ *Client, req mcp.Request, own func() (mcp.Result, error)) (mcp.Result, error) {
+	result, err := own()
+	if err != nil {
+		return nil, err
+	}
+	var caps *mcp.ServerCapabilities
+	switch r := result.(type) {
+	case *mcp.InitializeResult:
+		caps = r.Capabilities
+	case *mcp.DiscoverResult:
+		caps = r.Capabilities
+	}
+	from, ok := req.(request)
+	if caps == nil || !ok {
+		return result, nil
+	}
+	c, err := d.clientOf(ctx, from) // The capabilities of a legacy client are known now.
+	if err != nil {
+		return nil, err
+	}
+	for id, settings := range d.gateway.extensionsFor(ctx, c) {
+		var decoded map[string]any
+		_ = json.Unmarshal(settings, &decoded) // Settings are an object.
+		caps.AddExtension(id, decoded)
+	}
+	return result, nil
+}
+
+// missingExtension returns the error for a client that does not declare an extension.
+func missingExtension(id, message string) *jsonrpc.Error {
+	required := jsonrpc.Object(jsonrpc.Member{Key: "extensions", Value: jsonrpc.Object(jsonrpc.Member{Key: id, Value: json.RawMessage(`{}`)})})
+	return &jsonrpc.Error{
+		Code: missingCapability, Message: message,
+		Data: jsonrpc.Object(jsonrpc.Member{Key: "requiredCapabilities", Value: required}),
+	}
+}
+
+// uses are the uses of a tool that its definition declares for MCP Apps.
+type uses struct {
+	// page reports whether the tool has a page.
+	page bool
+	// appOnly and modelOnly report whether only pages or only models may call the tool.
+	appOnly, modelOnly bool
+}
+
+// usesOf returns the uses of a tool.
+func usesOf(definition json.RawMessage) uses {
+	var u uses
+	members, _ := jsonrpc.Members(definition)
+	meta, _ := jsonrpc.Members(members["_meta"])
+	ui, _ := jsonrpc.Members(meta["ui"])
+	u.page = ui["resourceUri"] != nil || meta["ui/resourceUri"] != nil
+	var visibility []string
+	if json.Unmarshal(ui["visibility"], &visibility) == nil && ui["visibility"][0] == '[' {
+		u.appOnly, u.modelOnly = !slices.Contains(visibility, "model"), !slices.Contains(visibility, "app")
+	}
+	return u
+}
+
+// checkUse returns an error if a tool is for pages only and the client shows no pages, or a
+// model calls the tool through tool_call.
+func (t *tool) checkUse(c *Client, byModel bool) error {
+	switch {
+	case !t.uses.appOnly:
+		return nil
+	case byModel:
+		return guideway.Errorf(guideway.CodeRefused, "the tool %s is only for the page of its upstream, not for models", t.name).
+			WithFix("call tool_search to find tools for models")
+	case !c.hasApps():
+		return missingExtension(upstream.ExtensionApps, fmt.Sprintf("the tool %s is only for pages of MCP Apps, which this client does not support", t.name))
+	}
+	return nil
+}
+
+// hasPages reports whether an upstream has tools with pages.
+func (s *surface) hasPages(m *member) bool {
+	return slices.ContainsFunc(s.tools, func(t *tool) bool { return t.member.Upstream == m.Upstream && t.uses.page })
+}
+
+// findPageTool returns the tool that a page calls by the upstream's name of the tool: pages do
+// not know the names that this server gives to tools. The tool must be the only one with this
+// name among the upstreams that have pages.
+func (g *Gateway) findPageTool(c *Client, s *surface, name string) *tool {
+	if !c.hasApps() || s.names.taken[name] {
+		return nil
+	}
+	var found *tool
+	for _, t := range s.tools {
+		if t.original != name || t.uses.modelOnly || !s.hasPages(t.member) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = t
+	}
+	return found
+}
