@@ -123,8 +123,8 @@ func localFlags(cmd *cobra.Command) string {
 // settingsHelp returns the description of every setting.
 func settingsHelp() string {
 	var b strings.Builder
-	b.WriteString(`Settings are read from the flags, then from the environment, then from
-guideway.json, which is in the user's configuration directory unless --config or
+	b.WriteString(`A flag overrides a variable of the environment, and a variable overrides
+guideway.json. That file is in the user's configuration directory unless --config or
 ` + config.EnvConfig + ` names another file. If no file is named and guideway.json does
 not exist, config.json in the data directory is read. "guideway doctor" shows the
 current values and their origin; "guideway schema config" prints the JSON Schema of

@@ -26,7 +26,7 @@ func TestVerifyReportsBrokenLinks(t *testing.T) {
 		"",
 		"broken: 3 broken links in 3 runs, 20 events",
 		"If you restored the data from a backup: guideway runs verify --accept-restore",
-		"Find out why the heads changed. To accept the current state as the valid history: guideway runs verify --accept-restore",
+		"Find out why the head file changed. To accept the current state as the valid history: guideway runs verify --accept-restore",
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(out.String()), "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -53,7 +53,7 @@ func checkpointSettings() []Setting {
 		},
 		{
 			Name: "checkpoints.dir", Kind: KindPath, Flag: "checkpoints-dir", Env: "GUIDEWAY_CHECKPOINTS_DIR",
-			Usage: "Directory of the contents of checkpoints; by default \"contexts\" in the data directory, or the database of the store.",
+			Usage: "Directory of the contents of checkpoints; by default \"contexts\" in the data directory or, with PostgreSQL, the database.",
 			field: func(c *Config) any { return &c.Checkpoints.Dir },
 		},
 		{

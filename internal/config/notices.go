@@ -78,7 +78,7 @@ func (r *Receiver) validate(name, of string) *settingError {
 	case !receiverName().MatchString(name):
 		return newError("use lower-case letters, digits, - and _, such as \"team-chat\"", "%q is not a name of a receiver", name)
 	case (r.URL == "") == (len(r.Command) == 0):
-		return newError(`write either "url" or "command"`, "%s needs an address or a command, and not both", of)
+		return newError(`write either "url" or "command"`, "%s needs a url or a command, and not both", of)
 	case r.URL == "" && (r.Secret != "" || r.Format != ""):
 		return newError(`remove "secret" and "format"`, "%s is a command, which has neither a secret nor a format", of)
 	case r.Command != nil && r.Command[0] == "":

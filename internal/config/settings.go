@@ -256,7 +256,7 @@ func runSettings() []Setting {
 	return []Setting{
 		{
 			Name: "store", Kind: KindText, Flag: "store", Env: "GUIDEWAY_STORE",
-			Usage:  "Where runs, session documents and checkpoints are stored: \"sqlite\", a database in the data directory; \"files\", the same, but checkpoints without a database; or a URL postgres://….",
+			Usage:  "Where runs, session documents and checkpoints are stored: \"sqlite\", a database in the data directory; \"files\", a database for runs and session documents and files for checkpoints; or a URL postgres://….",
 			check:  checkStore,
 			redact: redactStore,
 			field:  func(c *Config) any { return &c.Store },
@@ -279,7 +279,7 @@ func runSettings() []Setting {
 		},
 		{
 			Name: "clientHooks.onError", Kind: KindText, Flag: "client-hooks-on-error", Env: "GUIDEWAY_CLIENT_HOOKS_ON_ERROR",
-			Usage:   "Answer of a client hook in a session with a run if it cannot read the run: \"allow\", or \"deny\" for calls of tools and the first stop.",
+			Usage:   "What a client hook does in a session with a run if it cannot read the run: \"allow\" the event, or \"deny\" calls of tools and the first stop.",
 			Allowed: []string{HookAllow, HookDeny},
 			field:   func(c *Config) any { return &c.ClientHooks.OnError },
 		},

@@ -73,7 +73,7 @@ func fillChecks(pending []criteria.PendingCheck, vars expr.Lookup) *Refusal {
 		if unset := unsetVariables(p.Template, vars); len(unset) > 0 {
 			return &Refusal{
 				Rule: RuleCheckVariable, Allowed: unset,
-				Message: fmt.Sprintf("%s: the check needs variables that are not set: %s. Continue with them in variables; if the workflow sets them itself, abort the run or fork it at an earlier event", p.Template.Describe(), strings.Join(unset, ", ")),
+				Message: fmt.Sprintf("%s: the check needs variables that are not set: %s. Set them in context; if only the workflow sets them, abort the run or fork it at an earlier event", p.Template.Describe(), strings.Join(unset, ", ")),
 			}
 		}
 		filled := p.Template.FillTemplates(func(text string) string { return template.Render(template.Parse(text), vars) })
@@ -81,7 +81,7 @@ func fillChecks(pending []criteria.PendingCheck, vars expr.Lookup) *Refusal {
 			if strings.HasPrefix(argument, "-") && !strings.HasPrefix(p.Template.Argv[i], "-") {
 				return &Refusal{
 					Rule: RuleCheckVariable, Given: argument,
-					Message: fmt.Sprintf("%s: the value of %s begins with a hyphen, so the program would read it as an option. Set a value without it", p.Template.Describe(), p.Template.Argv[i]),
+					Message: fmt.Sprintf("%s: the value of %s begins with a hyphen, so the program would read it as an option. Set a value without the hyphen", p.Template.Describe(), p.Template.Argv[i]),
 				}
 			}
 		}

@@ -273,8 +273,8 @@ func instructionText(a *phases.Action) string {
 	case a.Target != "" && a.HasValue:
 		return fmt.Sprintf("make sure that %s is %v", a.Target, a.Value)
 	case a.Target != "":
-		return "make sure of: " + a.Target
+		return "check: " + a.Target
 	default:
-		return "make sure that everything is in order"
+		return "check the work so far"
 	}
 }

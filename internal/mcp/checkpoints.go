@@ -173,10 +173,10 @@ func (t *tool) exampleCall() *run.Call {
 func (t *contextTools) saveTool() *tool {
 	return &tool{
 		name: "workflow_checkpoint_save", title: "Save a checkpoint", effect: effectAdds,
-		description: "Save your context so that it outlives this conversation: the context of a run by its handle (context is added to the checkpoint only), " +
+		description: "Save your context so that it outlives this conversation: that of a run by its handle (the argument context is added to the checkpoint, not to the run), " +
 			"or any context under a sessionId. Runs save automatically at phase ends and gates.",
 		params: []param{
-			runHandleParam(), seriesParam("Any id; created if absent"), workflowParam(), contextParam("What you need to continue"),
+			runHandleParam(), seriesParam("Any id; created if new"), workflowParam(), contextParam("What you need to continue"),
 			{name: "name", kind: kindString, maxLength: 200},
 			{name: "tags", kind: kindStrings},
 			{name: "agentId", kind: kindString, maxLength: maxID},

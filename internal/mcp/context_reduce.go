@@ -49,7 +49,7 @@ func reduceRequest(ctx context.Context, c call) (contexts.ReduceRequest, error) 
 
 func (t *contextTools) compressTool() *tool {
 	return &tool{
-		name: "workflow_context_compress", title: "Shrink a context", effect: effectAddsOnce, paged: true,
+		name: "workflow_context_compress", title: "Compress a context", effect: effectAddsOnce, paged: true,
 		description: "Reduce a context (or that of a run) by omitting the items least relevant to the question. Critical items stay whole; workflow_checkpoint_load {ref} returns an omitted item.",
 		params:      reduceParams(param{name: "ratio", kind: kindNumber, description: "Reduction factor such as 4, instead of budgetTokens", example: 4}),
 		output:      members{kindInteger: "tokensBefore tokensAfter", kindObject: "context", kindList: "omitted"}.schema(),
@@ -65,7 +65,7 @@ func (t *contextTools) compressTool() *tool {
 
 func (t *contextTools) prioritizeTool() *tool {
 	return &tool{
-		name: "workflow_context_prioritize", title: "Sort a context", effect: effectAddsOnce, paged: true,
+		name: "workflow_context_prioritize", title: "Prioritize a context", effect: effectAddsOnce, paged: true,
 		description: "Keep the most important items of a context, whole, within a token budget; drop ephemeral ones. Returns each item's layer and the reason.",
 		params:      reduceParams(),
 		output:      members{kindObject: "context", kindList: "items"}.schema(),

@@ -75,7 +75,7 @@ func machineSchema() map[string]any {
 func (m *machineTools) listTool() *tool {
 	return &tool{
 		name: "machine_list", title: "Agent machines",
-		description: "List the agent machines. In a machine, several agents work on a task together, and a script leads them through states.",
+		description: "List the agent machines. In a machine, several agents work on a task, and a script chooses the next state.",
 		output:      members{kindObjects: "machines"}.schema(),
 		handle: func(ctx context.Context, _ arguments) (any, error) {
 			list, err := m.machines.Served(ctx)
@@ -178,7 +178,7 @@ func (m *machineTools) serveOwnRun(do func(context.Context, call) (*driver.Statu
 func (m *machineTools) statusTool() *tool {
 	return &tool{
 		name: "machine_status", title: "Get a machine run", effect: effectAddsOnce, paged: true,
-		description: "Get the status of a machine run; resumes an interrupted one. With wait and a progress token, it sends progress while it waits.",
+		description: "Get the status of a machine run, and resume the run if it was interrupted. With wait and a progress token, it sends progress while it waits.",
 		params:      []param{machineRunParam(), waitParam()},
 		output:      machineSchema(),
 		serve: m.serveOwnRun(func(ctx context.Context, c call) (*driver.Status, error) {

@@ -57,7 +57,7 @@ func refParams() []param {
 func requestParam() param {
 	return param{
 		name: "requestId", kind: kindString, maxLength: maxID,
-		description: "Any id; a repeat starts no second run",
+		description: "Any id; repeating it starts no second run",
 	}
 }
 

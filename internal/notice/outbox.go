@@ -51,7 +51,7 @@ func ReadOutbox(dir, receiver string) (*Outbox, error) {
 	}
 	if err := json.Unmarshal([]byte(text), box); err != nil || box.Positions == nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "%s is not a valid outbox of notices", outboxPath(dir, receiver)).
-			WithFix("remove the file; the receiver is then told again of everything that waits")
+			WithFix("remove the file; the receiver then gets new notices of everything that waits")
 	}
 	return box, nil
 }

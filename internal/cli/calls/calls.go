@@ -116,7 +116,7 @@ func runList(_ context.Context, o *listOptions) error {
 		}
 		return app.WriteList(o.app.Host, o.JSON, app.Listing[holds.Call]{
 			Items: list, Answer: listAnswer{Calls: app.OrEmpty(list)}, More: app.MoreText(len(list), o.Limit, "guideway calls list"),
-			Empty: "No held calls found. The setting gateway.tools, the policy of a step or a hook graph holds calls.",
+			Empty: "No held calls found. Calls are held by the setting gateway.tools, the policy of a step or a hook graph.",
 			Table: app.NewTable(5, "CALL", "STATUS", "CLIENT", "MADE", "TOOL", "ARGUMENTS"),
 			Row: func(c holds.Call) []string {
 				return []string{c.ID, string(c.Status), app.OrDash(app.OneLine(c.Client)), o.app.Host.FormatAge(c.Created), app.OneLine(c.Name), app.OneLine(c.Preview)}

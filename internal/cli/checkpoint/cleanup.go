@@ -28,8 +28,8 @@ func NewCleanupCmd(a *app.App, run func(context.Context, *cleanupOptions) error)
 	cmd := &cobra.Command{
 		Use:   "cleanup {--older-than AGE|--keep-last N} [flags]",
 		Short: "Delete old checkpoints",
-		Long: `Delete your checkpoints of inactive sessions (--older-than), all but the latest N of each
-session (--keep-last N), or both: of inactive sessions, all but the latest N. A session is
+		Long: `With --older-than, delete your checkpoints of inactive sessions; with --keep-last N, all but
+the latest N of each session; with both, all but the latest N of inactive sessions. A session is
 inactive if nothing was saved to it or loaded from it during AGE. The last checkpoint of
 an active run is always kept. Deletion is permanent; --dry-run only counts the checkpoints.
 

@@ -47,8 +47,8 @@ attestation below .guideway/attestations must be signed by a trusted key, and mu
 the tree of HEAD, apart from attestations.
 
 An agent with your account can use your signing key. The checks of the evidence are
-therefore executed again, on a clean checkout of HEAD. Only results on hosts that the
-policy trusts count without that.
+therefore executed again, on a clean checkout of HEAD. Only results from hosts that the
+policy trusts count without another execution.
 
 The policy, the keys, the checks file and the files that define checks are those of REF,
 which was reviewed, not those of the change. If the change has other versions of

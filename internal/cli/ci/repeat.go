@@ -294,7 +294,7 @@ func (c *checkouts) replaceDefinition(definition *checksfile.Check, check *Check
 			}
 		}
 	}
-	return nil, guideway.Errorf(guideway.CodeRefused, "the files of the change that define the check cannot be replaced with those of the base").
+	return nil, guideway.Errorf(guideway.CodeRefused, "the files of the change that define the check %s cannot be replaced with those of the base", check.Name).
 		WithFix("change the definition of the check in a change of its own, or pass --trust-changed-checks")
 }
 

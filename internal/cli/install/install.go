@@ -54,8 +54,8 @@ previous content is saved in a backup next to the file. With --undo, remove the 
 restore the entry that it replaced. Without a client, list all clients with their states.
 
 With --url, the client connects to a server that runs. The entry refers to the environment
-variable with the token in the form of the client. A client that cannot do that gets the
-value of the variable, in a file that only you can read.
+variable with the token. For a client that cannot read a variable, the entry contains its
+value, and only you can read the file.
 
 With --hooks, configure the hooks of the client instead: the client then asks Guideway
 before it calls a tool or stops. docs/client-hooks.md describes them.`,
@@ -81,7 +81,7 @@ before it calls a tool or stops. docs/client-hooks.md describes them.`,
 	f.BoolVar(&o.DryRun, "dry-run", false, "show the change as a diff without writing it")
 	f.BoolVar(&o.Undo, "undo", false, "remove the entry, or restore the entry that it replaced")
 	f.BoolVar(&o.Force, "force", false, "replace or remove an entry of the same name that starts another program")
-	f.BoolVar(&o.Hooks, "hooks", false, "configure the hooks of the client, which keep the agent on its run, instead of the server")
+	f.BoolVar(&o.Hooks, "hooks", false, "configure the hooks of the client instead of its MCP servers; the hooks keep the agent on its run")
 	app.AddJSONFlag(cmd, &o.JSON)
 	app.AddChoiceFlag(cmd, &o.Scope, "scope", string(install.ScopeUser), app.ToStrings(install.ScopeUser, install.ScopeProject), "configuration to change: user or project")
 	f.StringVar(&o.Name, "name", install.DefaultName, "name of the entry")

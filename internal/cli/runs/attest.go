@@ -228,7 +228,7 @@ func NewPredicate(details *run.Details) (p *attest.Predicate, root string, err e
 	}
 	if b.root == "" {
 		return nil, "", guideway.Errorf(guideway.CodeUnavailable, "the workspace of the run %s is unknown", details.ID).
-			WithFix("start runs from a client that names its directory")
+			WithFix("attest a new run, started from a client in the project's directory")
 	}
 	return b.p, b.root, nil
 }

@@ -134,6 +134,6 @@ func WriteReport(host *app.Host, report *run.Report) {
 	}
 	if damaged {
 		// The suggestion is last because it removes the evidence of truncated runs.
-		fmt.Fprintln(host.Out, "Find out why the heads changed. To accept the current state as the valid history: guideway runs verify --accept-restore")
+		fmt.Fprintln(host.Out, "Find out why the head file changed. To accept the current state as the valid history: guideway runs verify --accept-restore")
 	}
 }

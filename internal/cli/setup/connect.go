@@ -36,7 +36,7 @@ that can only start programs. All messages are forwarded in both directions.
 
 Without --url, connect to the server of this data directory, or to the default address of
 "guideway serve". The token of that server is found automatically, and sent after the server
-has proven that it has the token too. For another server use --url with --token, or with the
+has proven that it has the same token. For another server use --url with --token, or with the
 variable GUIDEWAY_TOKEN, which other users of this computer cannot see.`,
 		Example: `  guideway connect
   GUIDEWAY_TOKEN=... guideway connect --url https://example.com/mcp`,

@@ -267,7 +267,7 @@ func (p *Program) subEffect(s *State, sub *machinedef.Sub) Effect {
 	for _, in := range sub.Inputs {
 		value := Lookup(s.Data, in.Path)
 		if value == nil {
-			return pauseEffect(&RunError{Kind: ErrorKindSubMachine, Message: fmt.Sprintf("the input %q of the machine %q is read from %s, which is not set", in.Name, sub.Machine, in.Path), Fix: "let a handler of an earlier state set it"})
+			return pauseEffect(&RunError{Kind: ErrorKindSubMachine, Message: fmt.Sprintf("the input %q of the machine %q is read from %s, which is not set", in.Name, sub.Machine, in.Path), Fix: fmt.Sprintf("set %s in a handler of an earlier state, then start a new run", in.Path)})
 		}
 		c.Inputs[in.Name] = value
 	}

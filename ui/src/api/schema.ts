@@ -516,7 +516,7 @@ export interface paths {
         };
         /**
          * Export the run as a state document
-         * @description The export works for runs of both guided dialects. The document is valid against the schema that `guideway schema state` prints.
+         * @description The export works for runs of both guided dialects. The document is valid against the schema that `guideway schema phases --kind state` prints.
          */
         get: operations["getRunState"];
         put?: never;
@@ -1424,9 +1424,9 @@ export interface paths {
          *     position in the feed: a connection with the header Last-Event-ID continues after
          *     it. The events are named by their type: connected comes first, change reports a
          *     change, requests reports (at most once a second) new entries in the log
-         *     of requests, definitions reports that other workflows, hook graphs or machines are served
-         *     than before or that other files do not load, and reset reports that old changes were dropped (the feed is bounded), so that
-         *     lists must be read again. Connect first and read lists after connected: then
+         *     of requests, definitions reports that the served workflows, hook graphs or machines, or the
+         *     files that do not load, have changed, and reset reports that old changes were dropped
+         *     (the feed is bounded), so that lists must be read again. Connect first and read lists after connected: then
          *     no change is missed. A comment every 30 seconds keeps the connection
          *     alive.
          */
@@ -2063,7 +2063,7 @@ export interface components {
             createdAt: string;
             /**
              * Format: date-time
-             * @description The end of the question, the approval or the denial.
+             * @description When the held call, its approval or its denial expires.
              */
             expiresAt: string;
             /** @description How long an approval can be used. */
@@ -2412,7 +2412,7 @@ export interface components {
             argv?: string[];
             /** @description The working directory of the command. */
             dir?: string;
-            /** @description It is absent if the command did not end by itself. */
+            /** @description Absent if the command was stopped or killed. */
             exitCode?: number;
             /** @description In milliseconds. */
             durationMs: number;
@@ -2456,7 +2456,7 @@ export interface components {
             dirtyCount?: number;
             /** @description A hash of these paths and their content. */
             dirtyHash?: string;
-            /** @description The mode and the hash of each path of dirty, or absent. */
+            /** @description The mode and the hash of each path of dirty; absent for a path that does not exist. */
             dirtyStates?: string[];
             /** @description Untracked .gitignore files that ignore themselves, each as mode, hash and path. */
             ignoreFiles?: string[];
@@ -3073,7 +3073,7 @@ export interface components {
             method: string;
             upstream?: string;
             project?: string;
-            /** @description The upstream's name of the tool or prompt, or the URI of the resource. */
+            /** @description The name of the tool or prompt at the upstream, or the URI of the resource. */
             tool?: string;
             status: components["schemas"]["RequestStatus"];
             error?: string;
