@@ -37,7 +37,7 @@ func layers() []layer {
 		// are data.
 		{"leaves", []string{
 			"internal/config", "internal/contexts/blob", "internal/contexts/compress", "internal/contexts/secret", "internal/gateway/jsonrpc",
-			"internal/hooks/approval", "internal/hooks/sandbox", "internal/httpapi/auth", "internal/install", "internal/machine/llm",
+			"internal/hooks/approval", "internal/hooks/sandbox", "internal/hooks/state", "internal/httpapi/auth", "internal/install", "internal/machine/llm",
 			"internal/migrate", "internal/run/project", "internal/telemetry", "internal/workflow/criteria", "internal/workflow/expr",
 			"workflows",
 		}},

@@ -16,6 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/server"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	hookstate "github.com/guideway-dev/guideway/internal/hooks/state"
 )
 
 // newActiveHooks returns the active hooks of a project's gateway.
@@ -36,7 +37,7 @@ func newActiveHooks(t *testing.T, d *hookProject) *server.ActiveHooks {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := server.NewActiveHooks(cfg, cat, pool, log, time.Now)
+	h := server.NewActiveHooks(cfg, cat, pool, &hookstate.Memory{}, log, time.Now)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()

@@ -28,6 +28,8 @@ type HookCall struct {
 	// Before have run; only other hooks that apply to Tool remain.
 	Before string
 	Client guideway.Principal
+	// Owner identifies the credential of the client: the user, and the token if there is one.
+	Owner  string
 	Params json.RawMessage
 	// Run and Step are the open run of the client that it used last, and its current step.
 	// They are empty without an open run, and for other methods than tools/call.
@@ -101,7 +103,7 @@ func hookCall(c *Client, t *tool, before string, r Request) HookCall {
 	}
 	call := HookCall{
 		Method: methodCall, Upstream: t.member.Name(), Tool: t.original, Before: before,
-		Client: c.Principal, Params: jsonrpc.Object(members...),
+		Client: c.Principal, Owner: c.stateOwner(), Params: jsonrpc.Object(members...),
 	}
 	if len(r.Scopes) > 0 {
 		call.Run, call.Step = r.Scopes[0].Run, r.Scopes[0].Step
@@ -204,7 +206,7 @@ func (g *Gateway) applyListHooks(ctx context.Context, c *Client, m *member, tool
 	o := g.observe(c, methodList, &r)
 	ctx = o.setTarget(ctx, m, "", &r)
 	result, err := g.opts.Hooks.Around(ctx, HookCall{
-		Method: methodList, Upstream: m.Name(), Client: c.Principal, Params: json.RawMessage(`{}`),
+		Method: methodList, Upstream: m.Name(), Client: c.Principal, Owner: c.stateOwner(), Params: json.RawMessage(`{}`),
 	}, func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
 		markSent(ctx)
 		return jsonrpc.Object(jsonrpc.Member{Key: "tools", Value: text}), nil

@@ -7,6 +7,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
+	hookstate "github.com/guideway-dev/guideway/internal/hooks/state"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/run/project"
 	"github.com/guideway-dev/guideway/internal/session"
@@ -17,6 +18,7 @@ import (
 type JournalStore interface {
 	run.Journal
 	session.Store
+	hookstate.Store
 	// PinKey stores the fingerprint of the key that chains the runs, if none is stored. It
 	// returns the stored fingerprint, or nil if there is none. A nil fingerprint is not stored.
 	PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error)

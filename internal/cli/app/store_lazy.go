@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	hookstate "github.com/guideway-dev/guideway/internal/hooks/state"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
@@ -30,12 +31,13 @@ func doWithOpened(ctx context.Context, s *Store, call func(*Opened) error) error
 	return call(o)
 }
 
-// LazyStore implements session.Store and run.Feed on a store that opens at the first call.
+// LazyStore implements session.Store, run.Feed and hookstate.Store on a store that opens at the first call.
 type LazyStore struct{ Store *Store }
 
 var (
-	_ session.Store = LazyStore{}
-	_ run.Feed      = LazyStore{}
+	_ session.Store   = LazyStore{}
+	_ run.Feed        = LazyStore{}
+	_ hookstate.Store = LazyStore{}
 )
 
 // CreateDocument implements session.Store. So do the methods below.
@@ -102,4 +104,19 @@ func (l LazyStore) Watch(ctx context.Context) <-chan struct{} {
 		return gone
 	}
 	return o.Watch(ctx)
+}
+
+// HookState implements hookstate.Store. So does ChangeHookState. Neither needs the key of the
+// journal.
+func (l LazyStore) HookState(ctx context.Context, ref hookstate.Ref, now time.Time) (hookstate.Entry, error) {
+	return WithOpened(ctx, l.Store.openJournalAlone, func(j JournalStore) (hookstate.Entry, error) { return j.HookState(ctx, ref, now) })
+}
+
+// ChangeHookState changes an entry.
+func (l LazyStore) ChangeHookState(ctx context.Context, ref hookstate.Ref, now time.Time, change func(hookstate.Entry) (hookstate.Entry, error)) error {
+	j, err := l.Store.openJournalAlone(ctx)
+	if err != nil {
+		return err
+	}
+	return j.ChangeHookState(ctx, ref, now, change)
 }

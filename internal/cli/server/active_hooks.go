@@ -22,6 +22,7 @@ import (
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"github.com/guideway-dev/guideway/internal/hooks/runner"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	hookstate "github.com/guideway-dev/guideway/internal/hooks/state"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
@@ -50,12 +51,12 @@ type ActiveHooks struct {
 
 var _ gateway.Hooks = (*ActiveHooks)(nil)
 
-// NewActiveHooks loads the active graphs and follows changes until Close. The catalog and
-// the pool must stay open until then.
-func NewActiveHooks(cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, log *slog.Logger, now func() time.Time) *ActiveHooks {
+// NewActiveHooks loads the active graphs and follows changes until Close. The catalog, the
+// pool and the store of the state must stay open until then.
+func NewActiveHooks(cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, state hookstate.Store, log *slog.Logger, now func() time.Time) *ActiveHooks {
 	h := &ActiveHooks{Cfg: cfg, cat: cat, log: log, clock: now}
 	h.engine = hookengine.New(hookengine.Options{
-		Scripts: &runner.Scripts{Runner: pool, Owner: callUser}, Audit: &auditFile{path: filepath.Join(cfg.DataDir, "hooks-audit.jsonl")}, OnBackground: h.logBackgroundError, Now: now,
+		Scripts: &runner.Scripts{Runner: pool, Owner: callUser, State: state, Now: now}, Audit: &auditFile{path: filepath.Join(cfg.DataDir, "hooks-audit.jsonl")}, OnBackground: h.logBackgroundError, Now: now,
 	})
 	h.refreshSet()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -160,7 +161,7 @@ func (h *ActiveHooks) Around(ctx context.Context, call gateway.HookCall, send fu
 		return send(ctx, call.Params)
 	}
 	began := time.Now()
-	metadata := hookengine.Metadata{ClientID: call.Client.Client, ClientName: call.Client.Client, ServerID: call.Upstream, ServerName: call.Upstream}
+	metadata := hookengine.Metadata{Owner: call.Owner, ClientID: call.Client.Client, ClientName: call.Client.Client, ServerID: call.Upstream, ServerName: call.Upstream}
 	if call.Run != "" {
 		metadata.Run = &hookengine.RunMetadata{ID: call.Run, Step: call.Step}
 	}

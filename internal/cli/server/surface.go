@@ -79,7 +79,7 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 	}
 	s.recording = NewRequestObserver(a, cfg)
 	open := mcpserver.NewOpenRuns(s.store.Runs, a.Host.CurrentTime)
-	if s.Upstreams, err = openUpstreams(a, cfg, cat, s.scripts, s.recording, open, func(ctx context.Context) string { return s.dashboard.livePageURL(ctx, "") }); err != nil {
+	if s.Upstreams, err = openUpstreams(a, cfg, cat, s.scripts, app.LazyStore{Store: s.store}, s.recording, open, func(ctx context.Context) string { return s.dashboard.livePageURL(ctx, "") }); err != nil {
 		return nil, err
 	}
 	opts := mcpserver.Options{

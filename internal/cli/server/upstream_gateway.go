@@ -22,6 +22,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	hookstate "github.com/guideway-dev/guideway/internal/hooks/state"
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 	"github.com/guideway-dev/guideway/internal/mcp/transport"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
@@ -143,7 +144,7 @@ func (s *approvals) Change(ctx context.Context, edit func(approval.Records) (app
 
 // openUpstreams returns the gateway, or nil if neither clients nor machine agents can use
 // it. It follows changes of the configuration, the approvals and the catalog.
-func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, rec *RequestObserver, policies gateway.Policies, dashboard func(context.Context) string) (*Upstreams, error) {
+func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, state hookstate.Store, rec *RequestObserver, policies gateway.Policies, dashboard func(context.Context) string) (*Upstreams, error) {
 	offered := cfg.OffersUpstreams()
 	if !offered && len(cfg.Upstreams) == 0 && !slices.Contains(cfg.Toolsets, mcpserver.ToolsetMachines) {
 		return nil, nil
@@ -157,7 +158,7 @@ func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *s
 	opts.Log = u.logs.AddLine
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // crypto/rand.Read never fails
-	u.hooks = NewActiveHooks(cfg, cat, pool, u.Logger, a.Host.CurrentTime)
+	u.hooks = NewActiveHooks(cfg, cat, pool, state, u.Logger, a.Host.CurrentTime)
 	var err error
 	s := gatewaySettings(cfg)
 	u.Gateway, err = gateway.New(gateway.Options{

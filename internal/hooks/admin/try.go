@@ -12,6 +12,7 @@ import (
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"github.com/guideway-dev/guideway/internal/hooks/runner"
+	hookstate "github.com/guideway-dev/guideway/internal/hooks/state"
 )
 
 // Sample is a request for a trial run of a graph without a server.
@@ -105,7 +106,9 @@ func Try(ctx context.Context, linked *hookdef.Linked, s Sample, scriptRunner run
 		return nil, err
 	}
 	heard := &auditList{}
-	scripts := &observedScripts{Scripts: &runner.Scripts{Runner: scriptRunner, Owner: func(context.Context) string { return s.Owner }}, seen: map[string]passage{}}
+	scripts := &observedScripts{Scripts: &runner.Scripts{
+		Runner: scriptRunner, Owner: func(context.Context) string { return s.Owner }, State: &hookstate.Memory{}, Now: time.Now,
+	}, seen: map[string]passage{}}
 	engine := hookengine.New(hookengine.Options{Scripts: scripts, Audit: heard, Now: now})
 	defer engine.Close(ctx)
 	out := engine.Run(ctx, program, hookengine.Request{

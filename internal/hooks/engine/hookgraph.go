@@ -35,6 +35,9 @@ type ScriptCall struct {
 	Context json.RawMessage
 	// Timeout is the total timeout of the script.
 	Timeout time.Duration
+	// Graph and Metadata are those of the request; they select the state of the script.
+	Graph    string
+	Metadata Metadata
 }
 
 // ScriptResult is the result of a script.
@@ -133,6 +136,8 @@ type Metadata struct {
 	ClientName string `json:"clientName,omitempty"`
 	ServerID   string `json:"serverId,omitempty"`
 	ServerName string `json:"serverName,omitempty"`
+	// Owner identifies the credential of the client. Scripts do not see it.
+	Owner string `json:"-"`
 	// Run is the run of the client that it used last, or nil without an open run.
 	Run *RunMetadata `json:"run,omitempty"`
 }

@@ -19,7 +19,7 @@ func (x *execution) runHook(ctx context.Context, n *node, entry *NodeTrace) *Out
 	given, err := x.state.scriptContext(n.ID)
 	var result *ScriptResult
 	if err == nil {
-		result, err = x.engine.runScript(ctx, given, n)
+		result, err = x.engine.runScript(ctx, &x.state, given, n)
 	}
 	entry.Console, entry.Error = consoleOf(result, err), nodeError(err)
 	if err != nil {
@@ -174,14 +174,16 @@ func cutShort(raw []byte) string {
 }
 
 // runScript runs the script of a hook on a context.
-func (e *Engine) runScript(ctx context.Context, value json.RawMessage, n *node) (*ScriptResult, error) {
+func (e *Engine) runScript(ctx context.Context, s *state, value json.RawMessage, n *node) (*ScriptResult, error) {
 	timeout := n.Hook.Timeout
 	if timeout <= 0 {
 		timeout = e.opts.Timeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	result, err := e.opts.Scripts.RunHook(ctx, ScriptCall{Script: n.script, Context: value, Timeout: timeout})
+	result, err := e.opts.Scripts.RunHook(ctx, ScriptCall{
+		Script: n.script, Context: value, Timeout: timeout, Graph: s.graph, Metadata: s.metadata,
+	})
 	var known *ScriptError
 	switch {
 	case err == nil && result == nil:
@@ -266,7 +268,7 @@ func (e *Engine) runBackground(ctx context.Context, s *state, n *node, entry Nod
 	value, err := s.scriptContext(n.ID)
 	var result *ScriptResult
 	if err == nil {
-		result, err = e.runScript(ctx, value, n)
+		result, err = e.runScript(ctx, s, value, n)
 	}
 	entry.Console = consoleOf(result, err)
 	if err == nil {

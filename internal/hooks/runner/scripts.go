@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/guideway-dev/guideway"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
+	hookstate "github.com/guideway-dev/guideway/internal/hooks/state"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
@@ -30,6 +32,10 @@ type Scripts struct {
 	// Owner returns the user for whom a request runs, so that one user cannot occupy all
 	// workers; if nil, all requests have the same owner.
 	Owner func(ctx context.Context) string
+	// State stores the state of the hooks; if nil, they have none.
+	State hookstate.Store
+	// Now is the clock of the state. It is required with State.
+	Now func() time.Time
 }
 
 var _ hookengine.Scripts = (*Scripts)(nil)
@@ -58,6 +64,13 @@ func (s *Scripts) RunHook(ctx context.Context, call hookengine.ScriptCall) (*hoo
 	}
 	if s.Owner != nil {
 		request.Owner = s.Owner(ctx)
+	}
+	if s.State != nil {
+		m := call.Metadata
+		caller := hookstate.Caller{Graph: call.Graph, Owner: m.Owner, Client: m.ClientID, Upstream: m.ServerID}
+		request.Host = func(ctx context.Context, question []byte) (json.RawMessage, error) {
+			return hookstate.Serve(ctx, s.State, caller, s.Now(), question)
+		}
 	}
 	result, err := s.Runner.Run(ctx, request)
 	var failed *sandbox.Error

@@ -115,6 +115,33 @@ declare function sleep(ms: number): Promise<void>;
 /** Writes a record, as JSON, to the audit file. */
 declare function audit(record: Json): void;
 
+/** A scope of the state of a hook graph. Values are kept between requests and after a restart. */
+interface HookState {
+  /** Returns the value of key, or null if there is none. */
+  get(key: string): Json;
+  /**
+   * Stores a value; null deletes it. Returns whether it was stored.
+   * ttl: milliseconds until the value expires; without it, the value does not expire.
+   * if: stores only if this is the current value; null: only if there is none.
+   */
+  set(key: string, value: Json, options?: { ttl?: number; if?: Json }): boolean;
+  /**
+   * Adds by (1 if absent) to an integer and returns the sum; a missing value counts as 0.
+   * ttl: milliseconds until the value expires, from the call that created it.
+   */
+  incr(key: string, by?: number, options?: { ttl?: number }): number;
+}
+
+/** The state of the hook graph. Only hooks of the gateway have it. */
+declare const state: {
+  /** For the client that sent the request: its token or user, and its name. */
+  readonly client: HookState;
+  /** For the upstream that receives the request. */
+  readonly upstream: HookState;
+  /** For all requests. */
+  readonly global: HookState;
+};
+
 /** Returns a copy of value with change applied to every string, except keys. */
 declare function mapStrings<T>(value: T, change: (text: string) => string): T;
 

@@ -18,7 +18,7 @@ func TestScriptsHaveNoAccessOutside(t *testing.T) {
 		`JSON Map Math NaN Number Object Promise Proxy RangeError ReferenceError Reflect RegExp Set String Symbol ` +
 		`SyntaxError TextDecoder TextEncoder TypeError URIError Uint16Array Uint32Array Uint8Array Uint8ClampedArray ` +
 		`WeakMap WeakSet atob audit base64 btoa console decodeURI decodeURIComponent encodeURI encodeURIComponent ` +
-		`escape globalThis isFinite isNaN mapStrings parseFloat parseInt queueMicrotask sha256 sleep structuredClone ` +
+		`escape globalThis isFinite isNaN mapStrings parseFloat parseInt queueMicrotask sha256 sleep state structuredClone ` +
 		`undefined unescape"`
 	if names != want {
 		t.Errorf("the globals are\n%s\nwant\n%s", names, want)
@@ -48,7 +48,7 @@ func TestGlobalsAreFrozen(t *testing.T) {
 		`globalThis.x = 1`, `Array.prototype.x = 1`, `Object.prototype.x = 1`, `JSON.parse = 1`, `Math.random = 1`,
 		`Promise.prototype.then = 1`, `Object.prototype.toString = 1`, `console.log = 1`, `String.prototype.trim = 1`,
 		`Date.now = 1`, `Error.prototype.message = 1`, `(async () => {}).__proto__.x = 1`, `[][Symbol.iterator]().__proto__.x = 1`,
-		`Function.prototype.call = 1`, `console.log.x = 1`, `base64.x = 1`, `Uint8Array.__proto__.prototype.x = 1`,
+		`Function.prototype.call = 1`, `console.log.x = 1`, `base64.x = 1`, `state.x = 1`, `state.client.get = 1`, `Uint8Array.__proto__.prototype.x = 1`,
 		`delete Array.prototype.map`, `Object.setPrototypeOf(Array.prototype, {})`,
 		`Object.defineProperty(Map.prototype, "get", { value: 1 })`,
 	} {

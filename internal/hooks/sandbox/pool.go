@@ -106,7 +106,7 @@ func (p *Pool) Run(ctx context.Context, c Call) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := p.request(ctx, c.Owner, r)
+	a, err := p.request(ctx, c.Owner, r, c.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (p *Pool) Check(ctx context.Context, m Module, library map[string]string) (
 	if err != nil {
 		return nil, err
 	}
-	a, err := p.request(ctx, "", r)
+	a, err := p.request(ctx, "", r, nil)
 	if err != nil && !errors.As(err, &rejected) {
 		return nil, err
 	}
@@ -186,13 +186,13 @@ func (p *Pool) setMissingLocked(missing string) {
 }
 
 // request sends a request to a worker and returns its answer.
-func (p *Pool) request(ctx context.Context, owner string, r *scriptwire.Request) (*scriptwire.Answer, error) {
+func (p *Pool) request(ctx context.Context, owner string, r *scriptwire.Request, host Host) (*scriptwire.Answer, error) {
 	for attempt := 0; ; attempt++ {
 		process, err := p.acquire(ctx, owner)
 		if err != nil {
 			return nil, err
 		}
-		a, err := process.exchange(ctx, r)
+		a, err := process.exchange(ctx, r, host)
 		if err == nil {
 			p.recycle(owner, process, a)
 			return a, nil

@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/guideway-dev/guideway"
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 )
 
@@ -135,9 +138,9 @@ func (p *process) limitIO(end time.Time) (finish func(error) error, err error) {
 // call cannot have run.
 var errUndelivered = errors.New("the worker had exited")
 
-// exchange sends a request and waits for its answer. After an error the process is
-// unusable.
-func (p *process) exchange(ctx context.Context, r *scriptwire.Request) (*scriptwire.Answer, error) {
+// exchange sends a request and waits for its answer. It passes the questions of the script
+// to host. After an error the process is unusable.
+func (p *process) exchange(ctx context.Context, r *scriptwire.Request, host Host) (*scriptwire.Answer, error) {
 	select {
 	case <-p.gone:
 		return nil, errUndelivered
@@ -151,7 +154,8 @@ func (p *process) exchange(ctx context.Context, r *scriptwire.Request) (*scriptw
 	if cap(frame) <= 1<<20 {
 		p.frame = frame
 	}
-	finish, err := p.limitIO(time.Now().Add(r.Limits.Wall + scriptwire.Grace + lateTime))
+	end := time.Now().Add(r.Limits.Wall + scriptwire.Grace + lateTime)
+	finish, err := p.limitIO(end)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUndelivered, err)
 	}
@@ -166,20 +170,61 @@ func (p *process) exchange(ctx context.Context, r *scriptwire.Request) (*scriptw
 	if _, err := p.in.Write(frame); err != nil {
 		return nil, fmt.Errorf("%w: %w", errUndelivered, finish(err))
 	}
-	got, message, err := scriptwire.Read(p.out, r.Limits.Output+r.Limits.Console+1<<20)
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	a, err := p.readAnswer(r, call)
+	for asked := 1; err == nil && a.Ask != nil; asked++ {
+		// If this fails because the worker has ended the script, its answer can be read.
+		_, _ = p.in.Write(replyFrame(ctx, call, host, a.Ask, asked))
+		a, err = p.readAnswer(r, call)
+	}
 	if err = finish(err); err != nil {
-		return nil, err
-	}
-	if got != call {
-		return nil, errors.New("the worker sent a response without a request")
-	}
-	a, err := scriptwire.ReadAnswer(message)
-	if err != nil {
 		return nil, err
 	}
 	p.calls++
 	p.cpu += a.CPU
 	return a, nil
+}
+
+// readAnswer reads an answer to a request, which may be a question.
+func (p *process) readAnswer(r *scriptwire.Request, call uint64) (*scriptwire.Answer, error) {
+	got, message, err := scriptwire.Read(p.out, r.Limits.Output+r.Limits.Console+1<<20)
+	if err != nil {
+		return nil, err
+	}
+	if got != call {
+		return nil, errors.New("the worker sent a response without a request")
+	}
+	return scriptwire.ReadAnswer(message)
+}
+
+// maxAsked is the maximum number of questions of one call.
+const maxAsked = 100
+
+// replyFrame returns the frame with the reply to a question.
+func replyFrame(ctx context.Context, call uint64, host Host, question []byte, asked int) []byte {
+	var reply scriptwire.Reply
+	var err error
+	switch {
+	case host == nil:
+		err = errors.New("only hooks of the gateway have a state")
+	case asked > maxAsked:
+		err = fmt.Errorf("the script has used the state %d times, the maximum", maxAsked)
+	default:
+		reply.Value, err = host(ctx, question)
+	}
+	if err != nil {
+		reply = scriptwire.Reply{Error: cmp.Or(err.Error(), "the host returned an error")}
+		if fix := guideway.ErrorFix(err); fix != "" {
+			reply.Error += "; " + fix
+		}
+	}
+	text, err := json.Marshal(reply)
+	if err != nil || len(text) > scriptwire.MaxReply {
+		text = []byte(`{"error":"the host returned an invalid reply"}`)
+	}
+	frame, _ := scriptwire.Finish(append(scriptwire.Begin(nil, call), text...)) // cannot fail: it is short
+	return frame
 }
 
 // kill kills the worker with its child processes.

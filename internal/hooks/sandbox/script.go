@@ -9,6 +9,7 @@
 package sandbox
 
 import (
+	"context"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
@@ -59,7 +60,14 @@ type Call struct {
 	// Fixed makes the call deterministic; if nil, the call uses the real time and real
 	// random numbers.
 	Fixed *Fixed
+	// Host answers the questions of the script; if nil, they are refused.
+	Host Host
 }
+
+// Host answers a question of a script, which is JSON that the script may have forged. The
+// script waits for the answer or gets the error as an exception. ctx ends with the script's
+// time.
+type Host func(ctx context.Context, question []byte) (json.RawMessage, error)
 
 // Fixed sets a clock and random numbers that are equal in every run. Only sleep advances
 // the clock, without waiting.

@@ -9,9 +9,12 @@ import (
 //go:embed schema.sql
 var schemaSQL string
 
+//go:embed schema_hook_state.sql
+var schemaHookStateSQL string
+
 // migrations returns the statements that migrate a file to the versions 1, 2 and so on. A
 // change of the schema appends a migration; a released migration is never edited.
-func migrations() []string { return []string{schemaSQL} }
+func migrations() []string { return []string{schemaSQL, schemaHookStateSQL} }
 
 // applyMigration migrates the file to a version in one transaction.
 func (s *Store) applyMigration(ctx context.Context, version int, text string) error {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
+	hookstate "github.com/guideway-dev/guideway/internal/hooks/state"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
@@ -24,6 +25,7 @@ import (
 type Store interface {
 	run.Journal
 	session.Store
+	hookstate.Store
 	// PinKey stores the first fingerprint and returns the stored fingerprint. With an empty
 	// fingerprint it only reads, and returns nil if no fingerprint is stored.
 	PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error)
@@ -48,6 +50,7 @@ func Exercise(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"feed", feedTests()},
 		{"documents", documentTests()},
 		{"key", keyTests()},
+		{"state of hooks", hookStateTests()},
 		{"hostile", hostileTests()},
 		{"model", modelTests()},
 	}

@@ -3,7 +3,10 @@
 // runs untrusted scripts.
 package protocol
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Kind is the kind of a script error.
 type Kind string
@@ -107,6 +110,10 @@ type Request struct {
 
 // Answer is the result of a request.
 type Answer struct {
+	// Ask is a question of the running script to the host, as JSON. If it is set, the other
+	// fields are empty, and the worker waits for a frame with the number of the call and a
+	// Reply.
+	Ask []byte
 	// Kind is empty for a success.
 	Kind         Kind
 	Message      string
@@ -127,6 +134,16 @@ type Answer struct {
 	// Body reports whether the source is a function body and not a module.
 	Body bool
 }
+
+// Reply is the reply of the host to a question of a script, as JSON.
+type Reply struct {
+	Value json.RawMessage `json:"value,omitempty"`
+	// Error is the message of the exception that the script gets, or "".
+	Error string `json:"error,omitempty"`
+}
+
+// MaxReply is the maximum size of a reply in bytes.
+const MaxReply = 1 << 20
 
 // Append appends the message to b.
 func (s Setup) Append(b []byte) []byte {
@@ -198,6 +215,7 @@ func ReadRequest(b []byte) (*Request, error) {
 // Append appends the message to b.
 func (a *Answer) Append(b []byte) []byte {
 	e := encoder(b)
+	e.putBytes(a.Ask)
 	e.putString(string(a.Kind))
 	e.putString(a.Message)
 	e.putString(a.File)
@@ -224,6 +242,7 @@ func (a *Answer) Append(b []byte) []byte {
 func ReadAnswer(b []byte) (*Answer, error) {
 	d := decoder{rest: b}
 	a := &Answer{
+		Ask:  d.readBytes(),
 		Kind: Kind(d.readString()), Message: d.readString(), File: d.readString(),
 		Line: int(d.readInt()), Column: int(d.readInt()), Stack: d.readString(),
 		Value: d.readBytes(), This: d.readBytes(), Args: d.readBlocks(), Audit: d.readBlocks(),

@@ -63,6 +63,7 @@ func TestRequestsRoundTrip(t *testing.T) {
 func TestAnswersRoundTrip(t *testing.T) {
 	t.Parallel()
 	a := &Answer{
+		Ask:  []byte(`{"op":"get"}`),
 		Kind: Exception, Message: "m", File: "f", Line: 3, Column: 4, Stack: "s",
 		Value: []byte("1"), This: nil, Args: [][]byte{nil, []byte("{}")}, Audit: [][]byte{[]byte("2")},
 		Console: []Line{{"log", "x"}}, Truncated: true, Wall: time.Second, CPU: time.Millisecond, Body: true,

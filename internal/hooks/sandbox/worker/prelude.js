@@ -5,7 +5,7 @@
 (function () {
   "use strict";
   const host = {};
-  for (const name of ["report", "emit", "audit", "utf8", "text", "sha256"]) {
+  for (const name of ["report", "emit", "audit", "ask", "utf8", "text", "sha256"]) {
     host[name] = globalThis["__" + name];
     delete globalThis["__" + name];
   }
@@ -201,6 +201,20 @@
     if (text === undefined) throw new TypeError("an audit record must be a value that JSON can hold");
     host.audit(text);
   }
+  // The state of hooks; the host answers at once.
+  function ask(scope, op, key, more) {
+    const reply = JSON.parse(host.ask(JSON.stringify({ ...more, op, scope, key: String(key) })));
+    if (reply.error !== undefined) throw new Error("state." + scope + "." + op + ": " + reply.error);
+    return reply.value;
+  }
+  const state = {};
+  for (const scope of ["client", "upstream", "global"]) {
+    state[scope] = Object.freeze({
+      get(key) { return ask(scope, "get", key, {}); },
+      set(key, value, options = {}) { return ask(scope, "set", key, { value, ttl: options.ttl, if: options.if }); },
+      incr(key, by = 1, options = {}) { return ask(scope, "incr", key, { by, ttl: options.ttl }); },
+    });
+  }
   function mapStrings(value, change) {
     if (typeof value === "string") return change(value);
     if (Array.isArray(value)) return value.map((item) => mapStrings(item, change));
@@ -254,7 +268,7 @@
   }
 
   const api = {
-    console, sleep, structuredClone, base64, sha256, audit, mapStrings, TextEncoder, TextDecoder,
+    console, sleep, structuredClone, base64, sha256, audit, state, mapStrings, TextEncoder, TextDecoder,
     atob(text) {
       const bytes = Uint8Array.fromBase64(String(text));
       let out = "";

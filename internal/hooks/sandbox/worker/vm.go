@@ -28,6 +28,8 @@ const engineName = "<eval>"
 type vm struct {
 	e           *quickjs.Engine
 	start, tick quickjs.Value
+	// ask sends a question to the host and returns its reply.
+	ask func(question []byte) ([]byte, error)
 	current
 }
 
@@ -65,7 +67,7 @@ func newVM(memory int64) (*vm, error) {
 		Memory: int(2*memory + ownMemory),
 		Functions: map[string]quickjs.Function{
 			"__report": v.onReport, "__emit": v.onEmit, "__audit": v.onAudit,
-			"__utf8": onUTF8, "__text": onText, "__sha256": onSHA256,
+			"__ask": v.onAsk, "__utf8": onUTF8, "__text": onText, "__sha256": onSHA256,
 		},
 		Resolve: v.resolveImport, Load: v.loadModule,
 	})
@@ -161,6 +163,15 @@ func (v *vm) onAudit(args []any) (any, error) {
 	}
 	v.audit = append(v.audit, []byte(record))
 	return nil, nil
+}
+
+func (v *vm) onAsk(args []any) (any, error) {
+	question := stringAt(args, 0)
+	if len(question) > scriptwire.MaxReply {
+		return fmt.Sprintf(`{"error":"the value has more than %d bytes"}`, scriptwire.MaxReply), nil
+	}
+	reply, err := v.ask([]byte(question))
+	return string(reply), err
 }
 
 func onUTF8(args []any) (any, error) {

@@ -102,10 +102,24 @@ func (w *worker) serveRequests(in io.Reader) error {
 		if err != nil {
 			return err
 		}
-		if err := w.handleRequest(w.stock.takeVM(request), call, request); err != nil {
+		v := w.stock.takeVM(request)
+		v.ask = func(question []byte) ([]byte, error) { return w.askHost(in, call, question) }
+		if err := w.handleRequest(v, call, request); err != nil {
 			return err
 		}
 	}
+}
+
+// askHost sends a question of the running script to the host, and waits for the reply.
+func (w *worker) askHost(in io.Reader, call uint64, question []byte) ([]byte, error) {
+	if err := w.writeAnswer(call, &scriptwire.Answer{Ask: question}); err != nil {
+		return nil, err
+	}
+	to, reply, err := scriptwire.Read(in, scriptwire.MaxReply)
+	if err == nil && to != call {
+		err = errors.New("the reply is for another call")
+	}
+	return reply, err
 }
 
 // withoutEnds returns nil for errors that are regular ends: the input has ended, or a
