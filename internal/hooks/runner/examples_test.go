@@ -362,7 +362,7 @@ func TestErrors(t *testing.T) {
 	if err != nil || len(wrong) != 1 || wrong[0].Node != "h" || wrong[0].File != "g/h.js" || wrong[0].Line != 2 {
 		t.Errorf("%+v, %v", wrong, err)
 	}
-	for _, graph := range []string{"redact-secrets", "block-by-argument", "default-argument", "audit-calls", "cap-result-size", "rename-tools", "rename-tools-back"} {
+	for _, graph := range []string{"redact-secrets", "block-by-argument", "default-argument", "audit-calls", "cap-result-size", "rename-tools", "rename-tools-back", "rate-limit", "quota", "response-cache", "deduplicate"} {
 		if wrong, err := runner.Check(t.Context(), pool, linkBundled(t, graph, nil)); err != nil || len(wrong) > 0 {
 			t.Errorf("%s: %v, %v", graph, wrong, err)
 		}
