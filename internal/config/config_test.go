@@ -59,7 +59,7 @@ func TestDefaults(t *testing.T) {
 		"dataDir":   "/home/ada/.local/share/guideway",
 		"tokenFile": "/home/ada/.local/share/guideway/token",
 		"store":     "sqlite", "gates.approval": "agent", "clientHooks.onError": "allow",
-		"gateway.exposure": "all", "gateway.project": "", "gateway.approvalTime": "10m0s", "gateway.questionTime": "1d", "gateway.callsPerMinute": "0", "gateway.health": "30s",
+		"gateway.exposure": "all", "gateway.project": "", "gateway.approvalTime": "10m0s", "gateway.questionTime": "1d", "gateway.largeResult": "0B", "gateway.callsPerMinute": "0", "gateway.health": "30s",
 		"requests.record": "true", "requests.bodies": "false", "requests.maxBody": "16KiB", "requests.retention": "14d", "requests.maxSize": "256MiB",
 		"journal.keyFile":  "/home/ada/.local/share/guideway/journal.key",
 		"journal.headsDir": "/home/ada/.local/state/guideway/heads",

@@ -28,6 +28,9 @@ type Gateway struct {
 	// QuestionTime is how long a held call waits for a person, and ApprovalTime how long its
 	// approval can be used.
 	QuestionTime, ApprovalTime time.Duration
+	// LargeResult is the size in bytes above which a result is stored and the client gets a
+	// summary. Zero means never.
+	LargeResult int64
 }
 
 // ToolPolicy restricts the calls of tools.
@@ -314,6 +317,11 @@ func gatewaySettings() []Setting {
 			Usage: "How long the approval of a held call can be used, such as \"10m\", at least 1m.",
 			raise: atLeastMinute,
 			field: func(c *Config) any { return &c.Gateway.ApprovalTime },
+		},
+		{
+			Name: "gateway.largeResult", Kind: KindSize, Flag: "gateway-large-result", Env: "GUIDEWAY_GATEWAY_LARGE_RESULT",
+			Usage: "Size above which the result of a tool is stored, such as \"100KB\": the client gets its start and its shape, and reads parts with result_read. 0 means never.",
+			field: func(c *Config) any { return &c.Gateway.LargeResult },
 		},
 	}
 }

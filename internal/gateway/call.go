@@ -44,17 +44,20 @@ type Request struct {
 	delivery *delivery
 }
 
-// HasTool reports whether Call handles a name: it is a tool of an upstream, a tool of tool
-// search, or a name to which a hook applies. It does not check the client's access.
+// HasTool reports whether Call handles a name: it is a tool of an upstream, a tool of the
+// gateway, or a name to which a hook applies. It does not check the client's access.
 func (g *Gateway) HasTool(c *Client, name string) bool {
 	s := g.surfaceOf(c)
-	return s.byName[name] != nil || isLazy(name) || g.unlistedTool(c, name) != nil || g.findPageTool(c, s, name) != nil
+	return s.byName[name] != nil || isLazy(name) || name == resultRead && g.opts.Results != nil || g.unlistedTool(c, name) != nil || g.findPageTool(c, s, name) != nil
 }
 
 // Call calls a tool. An error of type *jsonrpc.Error is sent to the client unchanged.
 func (g *Gateway) Call(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
 	if isLazy(r.Name) { // A client that still has an earlier list may use these names too.
 		return g.lazyCall(ctx, c, r)
+	}
+	if r.Name == resultRead && g.opts.Results != nil {
+		return g.readResult(c, r)
 	}
 	return g.callTool(ctx, c, r)
 }
@@ -115,7 +118,7 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 		r.delivery.err = err
 	}
 	if err == nil {
-		result = g.rewriteURIs(c, t.member, result)
+		result = g.storeLarge(c, t, r, g.rewriteURIs(c, t.member, result))
 	}
 	return g.toolAnswer(c, t, result, err)
 }

@@ -89,6 +89,10 @@ type Options struct {
 	// Holds keeps the held calls; without it, these calls are refused. HoldTimes limit them.
 	Holds     Holds
 	HoldTimes HoldTimes
+	// Results keeps the results of more than LargeResult bytes, which clients read in parts;
+	// without it, clients get results of any size.
+	Results     Results
+	LargeResult int64
 	// Dashboard returns the URL of the dashboard, or "" if there is none. It may be nil.
 	Dashboard func(context.Context) string
 	// Now is the clock; time.Now if nil.
@@ -484,10 +488,11 @@ func toolResult(body json.RawMessage) json.RawMessage {
 }
 
 // textContent returns the content of a result with an object as text.
-func textContent(body json.RawMessage) json.RawMessage {
-	return encodeList(jsonrpc.Object(
-		jsonrpc.Member{Key: "type", Value: jsonrpc.Text("text")}, jsonrpc.Member{Key: "text", Value: jsonrpc.Text(string(body))},
-	))
+func textContent(body json.RawMessage) json.RawMessage { return encodeList(textBlock(string(body))) }
+
+// textBlock returns a block of content with a text.
+func textBlock(text string) json.RawMessage {
+	return jsonrpc.Object(jsonrpc.Member{Key: "type", Value: jsonrpc.Text("text")}, jsonrpc.Member{Key: "text", Value: jsonrpc.Text(text)})
 }
 
 // MemberHealth is the health of one upstream.

@@ -19,9 +19,9 @@ func (g *Gateway) Tools(ctx context.Context, c *Client) []json.RawMessage {
 		if len(g.surfaceOf(c).members) == 0 {
 			return nil
 		}
-		return lazyTools()
+		return append(lazyTools(), g.resultTools()...)
 	}
-	var out []json.RawMessage
+	out := g.resultTools()
 	for _, t := range g.listedTools(ctx, c) {
 		out = append(out, t.shown)
 	}

@@ -20,7 +20,7 @@ const (
 	toolCall   = "tool_call"
 )
 
-func lazyNames() []string { return []string{toolSearch, toolCall} }
+func lazyNames() []string { return []string{toolSearch, toolCall, resultRead} }
 
 func isLazy(name string) bool { return name == toolSearch || name == toolCall }
 

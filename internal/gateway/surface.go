@@ -281,6 +281,9 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts 
 			s.addNote(m, original, text)
 		}
 		t.shown = shownTool(annotate(shown, rule), name, cmp.Or(rule.Title, textMember(shown, "title")), t.description)
+		if g.opts.Results != nil {
+			t.shown = withoutOutputSchema(t.shown)
+		}
 		t.headers, t.uses = headerArguments(raw), usesOf(raw)
 		s.byName[name], s.byName[full] = t, t
 		if t.blocked == "" {

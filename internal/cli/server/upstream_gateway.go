@@ -19,6 +19,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	"github.com/guideway-dev/guideway/internal/gateway/results"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
@@ -164,6 +165,7 @@ func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *s
 	u.Gateway, err = gateway.New(gateway.Options{
 		Upstreams: s.Upstreams, Upstream: opts, Lazy: s.Lazy, Project: s.Project,
 		Pins: NewPinStore(a, cfg), ClientPerMinute: s.ClientPerMinute,
+		Results: openResults(cfg, a.Host.CurrentTime, u.Logger), LargeResult: cfg.Gateway.LargeResult,
 		Holds: app.OpenHolds(cfg, a.Host.CurrentTime), HoldTimes: s.HoldTimes, Dashboard: dashboard, Now: a.Host.CurrentTime,
 		Tools: s.Tools, Policies: policies, Hooks: u.hooks, Observer: rec, Key: key, Logger: u.Logger,
 	})
@@ -179,6 +181,17 @@ func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *s
 	u.wg.Go(func() { u.followChanges(ctx, cfg) })
 	u.wg.Go(func() { u.Watch(ctx, u.health) })
 	return u, nil
+}
+
+// openResults returns the store of large results, or nil if results of any size are passed
+// on. Its limits are those of the request log.
+func openResults(cfg *config.Config, now func() time.Time, logger *slog.Logger) gateway.Results {
+	if cfg.Gateway.LargeResult == 0 {
+		return nil
+	}
+	return results.NewStore(results.Options{
+		Dir: filepath.Join(cfg.DataDir, "results"), Retention: cfg.Requests.Retention, MaxSize: cfg.Requests.MaxSize, Now: now, Logger: logger,
+	})
 }
 
 // asToolset returns the gateway for the MCP server, or nil if clients do not get the
