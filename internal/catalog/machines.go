@@ -79,7 +79,7 @@ func (s *Snapshot) Machines() []*MachineEntry { return s.machines }
 
 // Machine returns the machine with a name, or for "name@source" the machine of a source,
 // even if another source's machine is served. The error has CodeInvalidDefinition if the
-// machine did not load, and CodeNotFound if there is none.
+// machine did not load, and CodeNotFound if none exists.
 func (s *Snapshot) Machine(name string) (*MachineEntry, error) {
 	if name, source, at := strings.Cut(name, "@"); at {
 		return findBySource(name, source, s.allMachines, func(e *MachineEntry) (string, string) { return e.Name, e.Source.Name },

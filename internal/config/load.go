@@ -17,7 +17,7 @@ import (
 // Options select the sources of settings. The zero value reads the process's environment.
 type Options struct {
 	// File is the configuration file. Empty means $GUIDEWAY_CONFIG or, if that is not set,
-	// guideway.json in the user's configuration directory or, if there is none, config.json
+	// guideway.json in the user's configuration directory or, if none exists, config.json
 	// in the data directory. A named file must exist.
 	File string
 	// Flags are the flags by the name of their setting. The flag of a list may be repeated.

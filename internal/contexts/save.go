@@ -71,7 +71,7 @@ func (s *Service) Save(ctx context.Context, c run.Caller, r SaveRequest) (*Saved
 	return s.saveSession(ctx, c, r)
 }
 
-// requireRuns returns the run service, or an error if there is none.
+// requireRuns returns the run service, or an error if none exists.
 func (s *Service) requireRuns() (Runs, error) {
 	if s.o.Runs == nil {
 		return nil, newInvalid("runs are not available").WithFix("pass a sessionId and a context")

@@ -8,7 +8,7 @@ import (
 )
 
 // Workspace is the directory in which the checks of a run are executed: the root of the Git
-// work tree, or the directory of the project if there is none. It is recorded when the run
+// work tree, or the directory of the project if none exists. It is recorded when the run
 // starts.
 type Workspace struct {
 	// Root is the absolute path of the directory on the host.

@@ -17,7 +17,7 @@ import (
 // hasApps reports whether the client shows the pages of tools.
 func (c *Client) hasApps() bool { return c.Capabilities.Extensions.Has(upstream.ExtensionApps) }
 
-// encodeExtensions returns the extensions of a client, nil if there are none. tasks reports
+// encodeExtensions returns the extensions of a client, nil if none exist. tasks reports
 // whether they include the one for tasks.
 func (c *Capabilities) encodeExtensions(tasks bool) json.RawMessage {
 	var members []jsonrpc.Member

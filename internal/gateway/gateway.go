@@ -93,7 +93,7 @@ type Options struct {
 	// without it, clients get results of any size.
 	Results     Results
 	LargeResult int64
-	// Dashboard returns the URL of the dashboard, or "" if there is none. It may be nil.
+	// Dashboard returns the URL of the dashboard, or "" if none exists. It may be nil.
 	Dashboard func(context.Context) string
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time

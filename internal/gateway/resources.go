@@ -196,7 +196,7 @@ func realmOf(uri string) string {
 }
 
 // findRoute returns the upstream of a URI, and the upstream's URI for it; the upstream is
-// nil if there is none. A URI that begins with guideway-upstream: names its upstream. For
+// nil if none exists. A URI that begins with guideway-upstream: names its upstream. For
 // other URIs the upstream is, in this order: the upstream that lists the URI; the upstream
 // with the most specific matching template, by precedence among equals; the upstream that
 // the URI of a page names; the only upstream that uses the realm of the URI. A URI is never

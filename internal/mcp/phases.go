@@ -84,7 +84,7 @@ func (p *phaseTools) listWorkflows() *tool {
 	}
 }
 
-// describeUnloaded returns the first errors of the catalog's files, or "" if there is none.
+// describeUnloaded returns the first errors of the catalog's files, or "" if none exists.
 func describeUnloaded(snap *catalog.Snapshot) string {
 	const most = 5
 	var lines []string

@@ -88,7 +88,7 @@ const (
 type JournalSource struct {
 	// SourceName is the name of the source.
 	SourceName string
-	// Open returns the journal, or nil if there is none yet.
+	// Open returns the journal, or nil if none exists yet.
 	Open func(ctx context.Context) (Journal, error)
 	// Describe returns the notice about a run after its last change, without its id. It
 	// returns false if nobody needs to know.

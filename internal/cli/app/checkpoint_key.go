@@ -78,7 +78,7 @@ func (*promptedPassphrase) Kind() string { return seal.KindPassphrase }
 // Fix returns the hint for a wrong passphrase.
 func (*promptedPassphrase) Fix() string { return seal.Passphrase{}.Fix() }
 
-// Load derives the secret. It prompts for the passphrase if there is none, and prompts
+// Load derives the secret. It prompts for the passphrase if none exists, and prompts
 // twice for a new one.
 func (g *promptedPassphrase) Load(ctx context.Context, salt []byte, create bool) ([]byte, error) {
 	if g.words != "" {

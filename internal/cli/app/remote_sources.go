@@ -136,7 +136,7 @@ func (a *App) expandPath(path string) string {
 }
 
 // findGitToken returns the token of the source or, if it has none, a token for the host
-// from the environment. It returns "" if there is none, or if the reference of the source
+// from the environment. It returns "" if none exists, or if the reference of the source
 // does not resolve.
 func (a *App) findGitToken(s config.Source, host string) string {
 	if s.Token != "" {

@@ -20,7 +20,7 @@ type JournalStore interface {
 	session.Store
 	hookstate.Store
 	// PinKey stores the fingerprint of the key that chains the runs, if none is stored. It
-	// returns the stored fingerprint, or nil if there is none. A nil fingerprint is not stored.
+	// returns the stored fingerprint, or nil if none exists. A nil fingerprint is not stored.
 	PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error)
 }
 

@@ -165,7 +165,7 @@ func (w *workspace) selectItems(names []string) (out []*item, err error) {
 }
 
 // reviewItems shows the checks, asks for each of them or once for all, and asks for the
-// passphrase if one is set. It returns the accepted checks, or an error if there are none.
+// passphrase if one is set. It returns the accepted checks, or an error if none exist.
 func reviewItems(ctx context.Context, person *app.Approver, w *workspace, selected []*item, all bool) (accepted []*item, err error) {
 	fmt.Fprintf(person.Out, "Checks run in %s with the permissions of the Guideway process.\n", app.OneLine(w.Root))
 	for n, i := range selected {

@@ -202,7 +202,7 @@ func (k *runReplay) replayEvents(events []run.Event) ([]engine.Event, error) {
 	return facts, nil
 }
 
-// decodeEngineEvent returns the engine event in e; ok is false if there is none.
+// decodeEngineEvent returns the engine event in e; ok is false if none exists.
 func decodeEngineEvent(e run.Event) (fact engine.Event, ok bool, err error) {
 	if !e.IsFact() {
 		return fact, false, nil

@@ -41,7 +41,7 @@ func startNotices(s *Surface) *notice.Sender {
 	})
 }
 
-// openRunFeed returns the journal of runs, or nil if there is none yet.
+// openRunFeed returns the journal of runs, or nil if none exists yet.
 func (s *Surface) openRunFeed(ctx context.Context) (notice.Journal, error) {
 	if !app.HasStore(s.cfg) {
 		return nil, nil //nolint:nilnil // no journal is not an error
@@ -53,7 +53,7 @@ func (s *Surface) openRunFeed(ctx context.Context) (notice.Journal, error) {
 	return opened.JournalStore, nil
 }
 
-// openFeed returns the journal of machine runs, or nil if there is none yet.
+// openFeed returns the journal of machine runs, or nil if none exists yet.
 func (l *lazyMachines) openFeed(ctx context.Context) (notice.Journal, error) {
 	if !app.HasStore(MachineConfig(l.cfg)) {
 		return nil, nil //nolint:nilnil // no journal is not an error

@@ -128,7 +128,7 @@ func (r *RequestObserver) Begin(ctx context.Context, x *gateway.Exchange) contex
 }
 
 // startSpan joins the trace of the client, or starts one. If tracing is off, the trace
-// context of the client passes through unchanged; a new one is created if there is none.
+// context of the client passes through unchanged; a new one is created if none exists.
 func (r *RequestObserver) startSpan(ctx context.Context, o *observedRequest, x *gateway.Exchange) context.Context {
 	parent, ok := telemetry.Parse(x.Trace.Parent, x.Trace.State)
 	if !ok {

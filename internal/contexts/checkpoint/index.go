@@ -23,7 +23,7 @@ type Index interface {
 
 // Finder reads metadata.
 type Finder interface {
-	// Checkpoint returns a record. The error has CodeNotFound if there is none.
+	// Checkpoint returns a record. The error has CodeNotFound if none exists.
 	Checkpoint(ctx context.Context, id string) (Record, error)
 	// Chain returns a record, its base, the base of the base and so on, at most most
 	// records: the records needed to read a checkpoint. The chain ends before a missing

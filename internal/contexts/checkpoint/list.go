@@ -20,7 +20,7 @@ const (
 )
 
 // List returns checkpoints of the caller, the newest first. With a query it returns the
-// checkpoints that match all words; if there are none, those that match some of the words,
+// checkpoints that match all words; if none exist, those that match some of the words,
 // the best matches first.
 func (s *Service) List(ctx context.Context, who guideway.Principal, r ListRequest) (*Page, error) {
 	f, err := r.toFilter(who)

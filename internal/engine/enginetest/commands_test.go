@@ -236,7 +236,7 @@ func (a *attacker) addOversizedContexts() {
 	})
 }
 
-// drawLegal draws a command that the model accepts; ok is false if there is none.
+// drawLegal draws a command that the model accepts; ok is false if none exists.
 func drawLegal(d randomSource, def *definition, p place) (c command, ok bool) {
 	for range 12 {
 		if c := drawHonest(d, def, p); len(def.brokenRules(p, c)) == 0 {

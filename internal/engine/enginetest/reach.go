@@ -36,7 +36,7 @@ type Exploration struct {
 	Unmet int
 	// Stuck describes a state that no tried call moves on, that does not declare a dead
 	// end, and that Unmet does not count. Escape describes a declared dead end from which
-	// an end is reachable. Both are empty if there is none.
+	// an end is reachable. Both are empty if none exists.
 	Stuck, Escape string
 }
 

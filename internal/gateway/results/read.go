@@ -181,7 +181,7 @@ func valueAt(part Part, pointer string) (string, error) {
 	return string(value), nil
 }
 
-// childOf returns a member of an object or an item of a list, nil if there is none, and what
+// childOf returns a member of an object or an item of a list, nil if none exists, and what
 // the parent is.
 func childOf(value json.RawMessage, key string) (child json.RawMessage, kind string) {
 	switch value[0] {

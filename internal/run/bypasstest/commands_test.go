@@ -301,7 +301,7 @@ func honestCommand(d randomSource, def *definition, p position) command {
 }
 
 // validOutput draws an output that meets the criteria, with the outcomes of checks. It
-// returns "" if there is none.
+// returns "" if none exists.
 func validOutput(d randomSource, p position, vars map[string]any) (output string, checks map[string]string) {
 	type submission struct {
 		output string

@@ -33,7 +33,7 @@ type Repository struct {
 	Reftables, SHA256 bool
 }
 
-// FindRepository returns the repository of a directory. ok is false if there is none. The
+// FindRepository returns the repository of a directory. ok is false if none exists. The
 // error has CodeInvalid and means that the directory does not exist.
 func FindRepository(dir string) (r Repository, ok bool, err error) {
 	start, err := resolveDir(dir)

@@ -72,7 +72,7 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// schemaVersion returns the version of the tables, or 0 if there are none. It returns an
+// schemaVersion returns the version of the tables, or 0 if none exist. It returns an
 // error for tables of a newer version, and for the tables of foreignTablesError.
 func (s *Store) schemaVersion(ctx context.Context, q querier, newest int) (int, error) {
 	var own, other bool

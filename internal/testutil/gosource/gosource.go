@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// Root returns the directory of the Go toolchain, or "" if there is none. A test binary
+// Root returns the directory of the Go toolchain, or "" if none exists. A test binary
 // that was built with -trimpath does not contain the directory, so Root calls the go
 // command.
 var Root = sync.OnceValue(func() string {

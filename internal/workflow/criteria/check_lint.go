@@ -287,7 +287,7 @@ func isRunner(argument string) bool {
 }
 
 // variableInScript returns the index of an argument of an interpreter that is a script, or
-// the name of one, and has a variable; -1 if there is none. An interpreter can have several
+// the name of one, and has a variable; -1 if none exists. An interpreter can have several
 // scripts, each after a codeOption.
 func variableInScript(argv []string) int {
 	for i := 1; i < len(argv); i++ {

@@ -224,7 +224,7 @@ func (p *parser) resolveBodies(steps shape.Place, w *Workflow) {
 	}
 }
 
-// readCondition reads a condition; it returns nil if there is none.
+// readCondition reads a condition; it returns nil if none exists.
 func (p *parser) readCondition(at shape.Place) *exprpkg.Expr {
 	if at.Node == nil || !p.checkCondition(at) {
 		return nil

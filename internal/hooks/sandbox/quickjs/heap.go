@@ -20,7 +20,7 @@ type heap struct {
 	functions lib.TJSMallocFunctions
 	top, end  uintptr // the used part ends at top, which can grow to end
 	high      uintptr // the maximum of top
-	last      uintptr // the block below top, 0 if there is none
+	last      uintptr // the block below top, 0 if none exists
 	classes   uint64  // bit map of the classes that have free blocks
 	steps     [classCount]uint32
 	free      [classCount][stepCount]uintptr
