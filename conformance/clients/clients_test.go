@@ -62,41 +62,42 @@ func (r *rig) install() {
 func TestRunInClients(t *testing.T) {
 	eachClient(t, func(r *rig) {
 		r.write(filepath.Join("project", ".guideway", "workflows", "upload.json"), upload)
-		approve := func() {
-			r.person("runs approve --set-passphrase", secretWords, secretWords)
-			r.person("runs approve "+r.model.last(`r_[0-9a-z]{23}`), secretWords, "1")
-		}
-		r.work([]step{
-			{name: "list", tool: "workflow_list", arguments: `{}`},
-			{name: "start", tool: "workflow_start", arguments: `{"workflowId": "upload", "goal": "upload files again"}`},
-			{name: "refusal", tool: "workflow_continue", arguments: `{"handle": "HANDLE", "output": "did it"}`},
-			{name: "step", tool: "workflow_continue", arguments: `{"handle": "HANDLE", "output": "Plan: count, then upload.", "context": {"files": 3}}`},
-			{name: "ship", tool: "workflow_continue", arguments: `{"handle": "HANDLE", "output": "built and tested"}`},
-			{name: "gate", tool: "workflow_continue", arguments: `{"handle": "HANDLE", "output": "shipped to all"}`},
-			{name: "closed", tool: "workflow_continue", arguments: `{"handle": "HANDLE"}`},
-			{name: "end", tool: "workflow_status", arguments: `{"runId": "RUN"}`, before: approve},
-		}, r.install)
-		runID := r.model.last(`r_[0-9a-z]{23}`)
-		for name, words := range map[string][]string{
-			"list":    {"upload"},
-			"start":   {runID, "h_", "Write the plan."},
-			"refusal": {"Begin with Plan:.", "h_"},
-			"step":    {"Build it, and test it.", "h_"},
-			"ship":    {"Ship it.", "h_"},
-			"gate":    {"guideway runs approve " + runID},
-			"closed":  {"guideway runs approve " + runID},
-			"end":     {"completed"},
-		} {
-			for _, want := range words {
-				if text := r.model.text(name); !strings.Contains(text, want) {
-					r.Errorf("the model does not receive %q at %s: %s", want, name, text)
-				}
-			}
-		}
+		r.work(append(wholeRun(), step{name: "end", tool: "workflow_status", arguments: `{"runId": "RUN"}`, before: func() { r.approveRun("") }}), r.install)
+		r.checkRun()
+		r.checkTexts(map[string][]string{"end": {"completed"}})
 		if r.model.instructed == r.client.ignores {
 			r.Errorf("the model receives the instructions: %t", r.model.instructed)
 		}
 		r.checkBytes("start", "refusal", "step", "gate", "end")
+	})
+}
+
+// wholeRun returns the steps of a run up to its gate: a list, a refusal, and calls at a gate
+// that only a person opens.
+func wholeRun() []step {
+	return []step{
+		{name: "list", tool: "workflow_list", arguments: `{}`},
+		{name: "start", tool: "workflow_start", arguments: `{"workflowId": "upload", "goal": "upload files again"}`},
+		{name: "refusal", tool: "workflow_continue", arguments: `{"handle": "HANDLE", "output": "did it"}`},
+		{name: "step", tool: "workflow_continue", arguments: `{"handle": "HANDLE", "output": "Plan: count, then upload.", "context": {"files": 3}}`},
+		{name: "ship", tool: "workflow_continue", arguments: `{"handle": "HANDLE", "output": "built and tested"}`},
+		{name: "gate", tool: "workflow_continue", arguments: `{"handle": "HANDLE", "output": "shipped to all"}`},
+		{name: "closed", tool: "workflow_continue", arguments: `{"handle": "HANDLE"}`},
+	}
+}
+
+// checkRun checks what the model receives at the steps of wholeRun.
+func (r *rig) checkRun() {
+	r.Helper()
+	runID := r.model.last(`r_[0-9a-z]{23}`)
+	r.checkTexts(map[string][]string{
+		"list":    {"upload"},
+		"start":   {runID, "h_", "Write the plan."},
+		"refusal": {"Begin with Plan:.", "h_"},
+		"step":    {"Build it, and test it.", "h_"},
+		"ship":    {"Ship it.", "h_"},
+		"gate":    {"guideway runs approve " + runID},
+		"closed":  {"guideway runs approve " + runID},
 	})
 }
 

@@ -21,6 +21,9 @@ import (
 // background finds nothing before they are connected.
 const mostSearches = 20
 
+// task is the beginning of the prompt of a subagent.
+const task = "This is a task of a part."
+
 // step is a move of the scripted model. It calls a tool, or ends its turn with a text.
 type step struct {
 	name string
@@ -33,6 +36,9 @@ type step struct {
 	say string
 	// before runs before the model answers.
 	before func()
+	// spawns reports that the tool starts a subagent, to which the next steps belong. It ends
+	// when the client sends the result of the tool.
+	spawns bool
 }
 
 // model is a language model that follows a script.
@@ -40,7 +46,7 @@ type model struct {
 	t      *testing.T
 	url    string
 	script []step
-	// dir receives the requests of the client.
+	// dir receives the requests of the client, and in the file step the name of the step.
 	dir string
 
 	mu sync.Mutex
@@ -49,6 +55,8 @@ type model struct {
 	sent *call
 	// asked is the number of texts of the user when the current step was sent.
 	asked int
+	// spawned is the call that started a subagent, until its result is there.
+	spawned string
 	// seen are the texts that the model received, by the name of the step.
 	seen map[string]string
 	// loaded are the full names of the deferred tools that the model has searched for.
@@ -56,6 +64,8 @@ type model struct {
 	// searches counts the calls of the client's tool that searches for tools.
 	searches int
 	requests int
+	// body is the last request of the conversation.
+	body string
 	// instructed reports whether a request had the instructions of Guideway.
 	instructed bool
 	// offered are the names of the tools that the client offered, unknown are the paths of
@@ -171,11 +181,15 @@ func (m *model) answer(r request) reply {
 	}
 	m.instructed = m.instructed || strings.Contains(r.body, "Guideway leads you")
 	m.receive(r)
+	m.body = r.body
 	if m.at >= len(m.script) {
 		return reply{number: m.requests, text: "The work is done."}
 	}
 	next := m.script[m.at]
 	m.asked = len(r.user)
+	if err := os.WriteFile(filepath.Join(m.dir, "step"), []byte(next.name), 0o600); err != nil {
+		m.t.Error(err)
+	}
 	if next.tool == "" {
 		m.sent = &call{}
 		return reply{number: m.requests, text: next.say}
@@ -214,12 +228,18 @@ func (m *model) receive(r request) {
 		return
 	}
 	text, ok := r.results[m.sent.id]
+	spawned, ended := r.results[m.spawned]
 	switch {
+	case m.sent.id == "" && ended: // the subagent ended its turn
+		text, m.spawned = spawned, ""
+		clear(m.loaded)
 	case m.sent.id == "": // the model ended its turn
 		if len(r.user) <= m.asked {
 			return
 		}
 		text = strings.Join(r.user[m.asked:], "\n")
+	case !ok && m.script[m.at].spawns && m.spawned == "" && strings.Contains(strings.Join(r.user, "\n"), task):
+		m.spawned = m.sent.id
 	case !ok:
 		return
 	case strings.HasPrefix(m.sent.id, "search"):
@@ -239,9 +259,11 @@ func (m *model) receive(r request) {
 func (m *model) find(r request, s step) *call {
 	arguments := strings.NewReplacer("HANDLE", m.last(`h_[0-9A-Za-z]+`), "RUN", m.last(`r_[0-9a-z]{23}`)).Replace(s.arguments)
 	id := fmt.Sprintf("call_%02d_%d", m.at, m.requests)
-	for _, t := range r.tools {
-		if strings.Contains(t.name, s.tool) && (!t.deferred || m.loaded[s.tool] != "") {
-			return &call{id: id, namespace: t.namespace, name: t.name, arguments: json.RawMessage(arguments)}
+	for _, fits := range []func(name, part string) bool{func(name, part string) bool { return name == part }, strings.Contains} {
+		for _, t := range r.tools {
+			if fits(t.name, s.tool) && (!t.deferred || m.loaded[s.tool] != "") {
+				return &call{id: id, namespace: t.namespace, name: t.name, arguments: json.RawMessage(arguments)}
+			}
 		}
 	}
 	if full := m.loaded[s.tool]; full != "" && r.hasTool("tool_call") {

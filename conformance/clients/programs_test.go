@@ -2,8 +2,6 @@
 
 package clients
 
-import "fmt"
-
 // client is the program of a client.
 type client struct {
 	// name is the client's name for guideway install, module its npm package.
@@ -23,11 +21,30 @@ type client struct {
 	// reconnects reports whether the client starts a new session with a server over HTTP that
 	// was started again.
 	reconnects bool
-	// edit returns a tool of the client and the arguments that make it write a file. It is nil
-	// for a client without hooks.
-	edit func(file string) (tool, arguments string)
+	// tools are calls of the client's own tools by what they do: edit writes $FILE, push
+	// executes "git push", read reads notes.md, plan plans, and agent starts a subagent for
+	// $TASK. A client without hooks has none.
+	tools map[string]ownTool
+	// again are the arguments of the program for further turns of the session, by what happens
+	// in them.
+	again []turn
+	// documented are the fixtures of events that the scripted model cannot cause.
+	documented []string
+	// trust lets the client use the server of the project, which is installed. It is nil for
+	// a client that reads no file of the project.
+	trust func(r *rig)
 	// contacts are the hosts that the program tries to reach in spite of its settings.
 	contacts []string
+}
+
+// ownTool is a call of a client's own tool.
+type ownTool struct{ name, arguments string }
+
+// turn is a further turn of a session.
+type turn struct {
+	arguments []string
+	// settings are files that are written before.
+	settings map[string]string
 }
 
 // half is a part of the result of a tool.
@@ -53,7 +70,14 @@ func programs() []*client {
 			command: func(r *rig) []string {
 				return []string{r.native("@anthropic-ai/claude-code-", "claude"), "-p", goal, "--allowedTools", "mcp__guideway", "Write"}
 			},
-			edit: writeFile("Write", "file_path", "content"),
+			tools: map[string]ownTool{
+				"edit":  {"Write", `{"file_path": "$FILE", "content": "words\n"}`},
+				"push":  {"Bash", `{"command": "git push", "description": "Push"}`},
+				"read":  {"Read", `{"file_path": "$PROJECT/notes.md"}`},
+				"agent": {"Agent", `{"description": "a part", "prompt": "$TASK", "subagent_type": "general-purpose", "run_in_background": false}`},
+			},
+			trust: func(r *rig) { r.write(".claude/settings.json", `{"enableAllProjectMcpServers": true}`) },
+			again: []turn{{arguments: []string{"-p", "--continue", "/compact"}}, {arguments: []string{"-p", "--continue", "Go on."}}},
 		},
 		{
 			name: "codex", module: "@openai/codex", shows: showsStructure, adds: 200, reconnects: true,
@@ -74,8 +98,17 @@ env_key = "MODEL_KEY"
 			command: func(r *rig) []string {
 				return []string{r.bin("codex"), "exec", "--sandbox", "danger-full-access", "--dangerously-bypass-hook-trust", goal}
 			},
-			edit:     runShell("exec_command", "cmd"),
-			contacts: []string{"github.com", "api.github.com", "chatgpt.com"}, // lists of plugins and of models
+			tools: map[string]ownTool{
+				"edit": {"exec_command", `{"cmd": "echo words > '$FILE'"}`},
+				"push": {"exec_command", `{"cmd": "git push"}`},
+				"read": {"exec_command", `{"cmd": "cat notes.md"}`},
+			},
+			trust: func(r *rig) {
+				r.write(".codex/config.toml", r.client.files[".codex/config.toml"]+"[projects.\""+r.project+"\"]\ntrust_level = \"trusted\"\n")
+			},
+			documented: []string{"PostToolUse.subagent", "PreToolUse.plan", "SubagentStop"},
+			again:      []turn{{arguments: []string{"exec", "resume", "--last", "--dangerously-bypass-hook-trust", "-c", "model_auto_compact_token_limit=15", "Go on."}}},
+			contacts:   []string{"github.com", "api.github.com", "chatgpt.com"}, // lists of plugins and of models
 		},
 		{
 			name: "gemini", module: "@google/gemini-cli", shows: showsText, adds: 600,
@@ -89,7 +122,14 @@ env_key = "MODEL_KEY"
 			command: func(r *rig) []string {
 				return []string{r.bin("gemini"), "-p", goal, "-m", "gemini-2.5-pro", "--yolo", "--skip-trust"}
 			},
-			edit: writeFile("write_file", "file_path", "content"),
+			tools: map[string]ownTool{
+				"edit": {"write_file", `{"file_path": "$FILE", "content": "words\n"}`},
+				"push": {"run_shell_command", `{"command": "git push"}`},
+				"read": {"read_file", `{"file_path": "$PROJECT/notes.md"}`},
+			},
+			trust:      func(r *rig) { r.env = append(r.env, "GEMINI_CLI_TRUST_WORKSPACE=true") },
+			documented: []string{"BeforeTool.plan", "PreCompress"},
+			again:      []turn{{arguments: []string{"--resume", "latest", "-p", "Go on.", "-m", "gemini-2.5-pro", "--yolo", "--skip-trust"}}},
 		},
 		{
 			name: "copilot", module: "@github/copilot", shows: showsBoth, ignores: true, adds: 30, reconnects: true,
@@ -100,7 +140,15 @@ env_key = "MODEL_KEY"
 			command: func(r *rig) []string {
 				return []string{r.native("@github/copilot-", "copilot"), "-p", goal, "--allow-all-tools", "--allow-all-paths"}
 			},
-			edit: runShell("bash", "command"),
+			tools: map[string]ownTool{
+				"edit":  {"bash", `{"command": "echo words > '$FILE'", "description": "write a file"}`},
+				"push":  {"bash", `{"command": "git push", "description": "Push"}`},
+				"read":  {"view", `{"path": "$PROJECT/notes.md"}`},
+				"agent": {"task", `{"description": "a part", "prompt": "$TASK", "agent_type": "general-purpose", "name": "part", "mode": "sync"}`},
+			},
+			trust:      func(r *rig) { r.env = append(r.env, "GITHUB_COPILOT_PROMPT_MODE_WORKSPACE_MCP=true") },
+			documented: []string{"PreToolUse.ask", "PreCompact"},
+			again:      []turn{{arguments: []string{"--continue", "-p", "Go on.", "--allow-all-tools", "--allow-all-paths"}}},
 		},
 		{
 			name: "opencode", module: "opencode-ai", shows: showsText, reconnects: true,
@@ -109,6 +157,7 @@ env_key = "MODEL_KEY"
 			command: func(r *rig) []string {
 				return []string{r.native("opencode-", "bin", "opencode"), "run", "-m", "scripted/scripted", goal}
 			},
+			trust:    func(*rig) {},                  // opencode asks no one
 			contacts: []string{"registry.npmjs.org"}, // a package for plugins
 		},
 		{
@@ -118,6 +167,7 @@ env_key = "MODEL_KEY"
 			command: func(r *rig) []string {
 				return []string{r.bin("qwen"), "--yolo", goal}
 			},
+			trust: func(r *rig) { r.runCommand(r.bin("qwen"), "mcp", "approve", "guideway") },
 		},
 		{
 			name: "cline", module: "cline", shows: showsBoth, ignores: true, adds: 300,
@@ -179,19 +229,3 @@ models:
     roles: [chat]
     capabilities: [tool_use]
 `
-
-// writeFile returns the arguments of a tool that writes a file, whose members have these
-// names.
-func writeFile(tool, path, content string) func(file string) (string, string) {
-	return func(file string) (string, string) {
-		return tool, fmt.Sprintf(`{%q: %q, %q: "words\n"}`, path, file, content)
-	}
-}
-
-// runShell returns the arguments of a tool that executes a command, whose member has this
-// name.
-func runShell(tool, command string) func(file string) (string, string) {
-	return func(file string) (string, string) {
-		return tool, fmt.Sprintf(`{%q: "echo words > '%s'", "description": "write a file"}`, command, file)
-	}
-}

@@ -71,6 +71,8 @@ type rig struct {
 	model         *model
 	// env are further variables of the client.
 	env []string
+	// ids are the UUIDs in the events of the client.
+	ids []string
 	// proxy is the address of a proxy that refuses all connections. contacts are the hosts
 	// that the client tried to reach.
 	proxy    string
@@ -236,12 +238,20 @@ func (r *rig) work(script []step, setUp func()) {
 		r.write(name, text)
 	}
 	setUp()
-	command := r.client.command(r)
+	r.goOn(r.client.command(r))
+}
+
+// goOn starts the client, which works on the rest of the script, and on further steps.
+func (r *rig) goOn(command []string, further ...step) {
+	r.Helper()
+	r.model.mu.Lock()
+	r.model.script, r.model.sent = append(r.model.script, further...), nil
+	r.model.mu.Unlock()
 	out, err := r.tryCommand(command[0], command[1:]...)
 	r.model.mu.Lock()
 	defer r.model.mu.Unlock()
-	if r.model.at < len(script) {
-		at := script[r.model.at].name
+	if r.model.at < len(r.model.script) {
+		at := r.model.script[r.model.at].name
 		r.Fatalf("%s stopped before the step %s: %v\n%.4000s\n%q", r.client.name, at, err, out, r.model.unknown)
 	}
 	if err != nil {
@@ -274,8 +284,9 @@ func (r *rig) native(prefix string, file ...string) string {
 	return filepath.Join(append([]string{r.modules, prefix + runtime.GOOS + "-" + arch}, file...)...)
 }
 
-// person types lines at a terminal in the project, outside of the client.
-func (r *rig) person(command string, typed ...string) {
+// person types lines at a terminal in the project, outside of the client. home is the home
+// directory of the server, relative to that of the client.
+func (r *rig) person(home, command string, typed ...string) {
 	r.Helper()
 	out := &bytes.Buffer{}
 	line := func() (string, error) {
@@ -286,7 +297,7 @@ func (r *rig) person(command string, typed ...string) {
 		typed = typed[1:]
 		return first, nil
 	}
-	env := map[string]string{"HOME": r.home, "PATH": os.Getenv("PATH"), "NO_COLOR": "1"}
+	env := map[string]string{"HOME": filepath.Join(r.home, home), "PATH": os.Getenv("PATH"), "NO_COLOR": "1"}
 	host := app.Host{
 		In: terminal(line), Out: out, Err: out, Dir: r.project, Getenv: func(name string) string { return env[name] },
 		InTerminal: true, OutTerminal: true, ErrTerminal: true,
@@ -295,6 +306,25 @@ func (r *rig) person(command string, typed ...string) {
 	}
 	if code := cli.Run(r.Context(), strings.Fields(command), host); code != app.ExitOK {
 		r.Errorf("guideway %s: %s", command, out)
+	}
+}
+
+// approveRun opens the gate of the run at a terminal, for the first time.
+func (r *rig) approveRun(home string) {
+	r.Helper()
+	r.person(home, "runs approve --set-passphrase", secretWords, secretWords)
+	r.person(home, "runs approve "+r.model.last(`r_[0-9a-z]{23}`), secretWords, "1")
+}
+
+// checkTexts checks that the model received the words at the steps.
+func (r *rig) checkTexts(wanted map[string][]string) {
+	r.Helper()
+	for name, words := range wanted {
+		for _, want := range words {
+			if text := r.model.text(name); !strings.Contains(text, want) {
+				r.Errorf("the model does not receive %q at %s: %s", want, name, text)
+			}
+		}
 	}
 }
 

@@ -13,11 +13,13 @@ import (
 	"testing"
 )
 
-// Each client works on a run over HTTP, with the token of an environment variable. After the
-// server was killed and started again, the clients that programs says continue.
+// Each client completes a run with a refusal and a human approval over HTTP, with the token of
+// an environment variable, and calls two upstreams through the gateway. After the server was
+// killed and started again, the clients that programs says continue.
 func TestServerInClients(t *testing.T) {
 	eachClient(t, func(r *rig) {
 		r.write(filepath.Join("project", ".guideway", "workflows", "upload.json"), upload)
+		r.writeUpstreams("server")
 		tokenFile := filepath.Join(r.home, "token")
 		url, kill := r.serve("127.0.0.1:0", tokenFile)
 		token, err := os.ReadFile(tokenFile)
@@ -29,16 +31,15 @@ func TestServerInClients(t *testing.T) {
 			kill()
 			r.serve(strings.TrimPrefix(strings.TrimSuffix(url, "/mcp"), "http://"), tokenFile)
 		}
-		r.work([]step{
-			{name: "list", tool: "workflow_list", arguments: `{}`},
-			{name: "start", tool: "workflow_start", arguments: `{"workflowId": "upload", "goal": "upload files again"}`},
-			{name: "refusal", tool: "workflow_continue", arguments: `{"handle": "HANDLE", "output": "did it"}`},
-			{name: "step", tool: "workflow_continue", arguments: `{"handle": "HANDLE", "output": "Plan: count, then upload."}`, before: restart},
-		}, func() { r.runCommand(r.guideway, "install", r.client.name, "--url", url, "--token-env", "TEAM_TOKEN") })
-		if seen := r.model.text("refusal"); !strings.Contains(seen, "Begin with Plan:.") {
-			r.Errorf("the model receives %s at the refusal", seen)
-		}
-		if seen := r.model.text("step"); strings.Contains(seen, "Build it, and test it.") != r.client.reconnects {
+		script := append(callUpstreams(), wholeRun()...)
+		script = append(script,
+			step{name: "end", tool: "workflow_status", arguments: `{"runId": "RUN"}`, before: func() { r.approveRun("server") }},
+			step{name: "restarted", tool: "workflow_status", arguments: `{"runId": "RUN"}`, before: restart})
+		r.work(script, func() { r.runCommand(r.guideway, "install", r.client.name, "--url", url, "--token-env", "TEAM_TOKEN") })
+		r.checkUpstreams()
+		r.checkRun()
+		r.checkTexts(map[string][]string{"end": {"completed"}})
+		if seen := r.model.text("restarted"); strings.Contains(seen, "completed") != r.client.reconnects {
 			r.Errorf("the model of a client that reconnects (%t) receives %s after the server was started again", r.client.reconnects, seen)
 		}
 	})

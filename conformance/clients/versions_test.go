@@ -5,6 +5,7 @@ package clients
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,7 +13,8 @@ import (
 )
 
 // docs/clients.md names the version of each client that is tested, in the section of the
-// client, and the packages are locked at these versions.
+// client, the packages are locked at these versions, and the events of the fixtures are
+// recorded from them.
 func TestVersionsInDocumentation(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/clients.md")
@@ -29,6 +31,9 @@ func TestVersionsInDocumentation(t *testing.T) {
 		version := pinned.Dependencies[c.module]
 		if got := locked.Packages["node_modules/"+c.module].Version; got != version || version == "" {
 			t.Errorf("%s is locked at %q, and package.json has %q", c.module, got, version)
+		}
+		if recorded, err := os.ReadFile(filepath.Join(fixturesOf(c), "version.txt")); c.tools != nil && string(recorded) != c.module+" "+version+"\n" {
+			t.Errorf("the events of %s are of the version %q, and package.json has %s; %s=1 records them: %v", c.name, recorded, version, recordVariable, err)
 		}
 		known, err := install.Find(c.name)
 		if err != nil {

@@ -109,6 +109,7 @@ type payload struct {
 	SessionID      string          `json:"session_id"`
 	ConversationID string          `json:"conversation_id"`
 	AgentID        string          `json:"agent_id"`
+	ParentAgentID  string          `json:"parent_agent_id"`
 	ToolName       string          `json:"tool_name"`
 	ToolInput      json.RawMessage `json:"tool_input"`
 	// The result of a call has a different name in each client.
@@ -134,6 +135,9 @@ func (c Client) readEvent(name string, in io.Reader) (Event, error) {
 	if ev.Session == "" {
 		ev.Session = p.ConversationID
 	}
+	if p.ParentAgentID != "" && p.SessionID == p.AgentID {
+		ev.Session = p.ParentAgentID // Copilot CLI gives the events in a subagent a session of their own
+	}
 	if ev.Kind == "" {
 		return ev, guideway.Errorf(guideway.CodeNotFound, "unknown event %q of %s; the event is allowed", clip(name, 100), c.Title).
 			WithFix("guideway install %s --hooks", c.ID)
@@ -152,6 +156,9 @@ func (c Client) readEvent(name string, in io.Reader) (Event, error) {
 	if name == "beforeShellExecution" {
 		ev.Tool = "Shell"
 		ev.Arguments, _ = json.Marshal(map[string]string{"command": p.Command}) //nolint:errchkjson // a map of texts
+	}
+	if ev.Kind == KindStop && ev.Agent != "" {
+		ev.Kind = "" // Copilot CLI also reports it by SubagentStop, where it heeds a refusal
 	}
 	if name == "preToolUse" && (ev.Tool == "Shell" || strings.HasPrefix(ev.Tool, "MCP:")) {
 		ev.Kind = "" // Cursor reports these calls by an event of their own, too, in which it can ask the user

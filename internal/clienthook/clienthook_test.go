@@ -47,7 +47,7 @@ func newRuns() *fakeRuns {
 				Kind: engine.PositionStep, ID: "plan", Title: "Plan", Prompt: "Write the plan.",
 				Criteria: []string{"Name the places to edit."},
 				Tools: &toolpolicy.Policy{
-					Deny: []toolpolicy.Rule{{Tool: "Edit"}, {Tool: "*create_issue"}},
+					Deny: []toolpolicy.Rule{{Tool: "Edit"}, {Tool: "*create_issue"}, {Tool: "Bash", Arguments: map[string]string{"command": "*forbidden*"}}},
 					Hold: []toolpolicy.Rule{{Tool: "Bash", Arguments: map[string]string{"command": "git push*"}}},
 				},
 			},
@@ -204,7 +204,7 @@ func wantEffect(client, name string) string {
 	event, what, _ := strings.Cut(name, ".")
 	cursorTwice := event == "preToolUse" && (what == "shell" || what == "mcp") // Cursor asks again with a better event
 	switch {
-	case cursorTwice, what == "aborted", event == "SubagentStop": // the run is not the subagent's
+	case cursorTwice, what == "aborted", event == "SubagentStop", what == "subagent": // the run is not the subagent's
 		return "allow"
 	case what == "edit", what == "mcp":
 		return "deny"
@@ -358,7 +358,7 @@ func TestLegalStops(t *testing.T) {
 // started is open, and that the run then holds the main agent.
 func TestSubagentIsHeldByItsOwnRun(t *testing.T) {
 	t.Parallel()
-	for _, client := range []string{"claude-code", "codex"} {
+	for _, client := range []string{"claude-code", "codex", "copilot"} {
 		r := newRig(t, client)
 		r.answer(t, "PostToolUse.subagent")
 		if out := r.answer(t, "Stop"); !isEmpty(out) {
@@ -372,6 +372,23 @@ func TestSubagentIsHeldByItsOwnRun(t *testing.T) {
 		if want := []string{"refuse", "refuse", "refuse", "allow", "refuse"}; !slices.Equal(got, want) {
 			t.Errorf("%s: the effects are %q, want %q", client, got, want)
 		}
+	}
+}
+
+// TestSubagentOfCopilot checks that the policy of a run of the main agent applies to the calls
+// of a subagent, whose events have a session of their own, and that only SubagentStop decides
+// the stop of a subagent, which Copilot CLI reports by two events.
+func TestSubagentOfCopilot(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "copilot")
+	r.bind(t)
+	text := fmt.Sprintf(`{"session_id":"part","agent_id":"part","parent_agent_id":%q,"tool_name":"Edit","tool_input":{}}`, sessionOf(t, r))
+	if out := r.Answer(t.Context(), "PreToolUse", strings.NewReader(text)); effect(t, "copilot", "PreToolUse", out) != "deny" {
+		t.Errorf("a denied call of a subagent is answered %s", out.Out)
+	}
+	r.answer(t, "PostToolUse.subagent")
+	if out := r.answer(t, "Stop.subagent"); !isEmpty(out) || len(r.runs.hooked) != 2 {
+		t.Errorf("Stop in a subagent is answered %s; %d reports", out.Out, len(r.runs.hooked))
 	}
 }
 
@@ -436,7 +453,9 @@ func TestPolicyNamesOfClients(t *testing.T) {
 // sessionOf returns the session of the recorded events of a client.
 func sessionOf(t *testing.T, r *rig) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", r.Client.ID, fixtures(t, r.Client.ID)[0]+".json"))
+	names := fixtures(t, r.Client.ID)
+	stop := names[slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, "Stop") || name == "AfterAgent" })]
+	data, err := os.ReadFile(filepath.Join("testdata", r.Client.ID, stop+".json"))
 	var p struct {
 		SessionID      string `json:"session_id"`
 		ConversationID string `json:"conversation_id"`

@@ -85,7 +85,8 @@ func HookClients() []HookClient {
 		},
 		{
 			ID: "gemini", Title: "Gemini CLI", Project: ".gemini/settings.json", Next: "start a new session of Gemini CLI; /hooks panel lists the hooks",
-			events: tools("BeforeTool", "AfterTool", "", "AfterAgent", "SessionStart", "PreCompress"), element: groupElement(1000),
+			// Gemini CLI reports an automatic compression before each request, also if it compresses nothing.
+			events: append(tools("BeforeTool", "AfterTool", "", "AfterAgent", "SessionStart"), hookEvent{"PreCompress", "manual"}), element: groupElement(1000),
 			user: func(e Env) string { return e.joinPath(e.Home, ".gemini", "settings.json") },
 		},
 		{
