@@ -86,7 +86,7 @@ func wholeRun() []step {
 	}
 }
 
-// checkRun checks what the model receives at the steps of wholeRun.
+// checkRun checks the texts that the model receives at the steps of wholeRun.
 func (r *rig) checkRun() {
 	r.Helper()
 	runID := r.model.last(`r_[0-9a-z]{23}`)

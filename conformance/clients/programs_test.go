@@ -30,6 +30,9 @@ type client struct {
 	again []turn
 	// documented are the fixtures of events that the scripted model cannot cause.
 	documented []string
+	// slash is the slash command of the workflow upload with the goal "count all files". It is
+	// empty for a client that has none without a terminal.
+	slash string
 	// trust lets the client use the server of the project, which is installed. It is nil for
 	// a client that reads no file of the project.
 	trust func(r *rig)
@@ -56,8 +59,8 @@ const (
 	showsBoth      half = "both halves"
 )
 
-// goal is the prompt of the user.
-const goal = "Follow the workflow upload."
+// usualGoal is the prompt of the user.
+const usualGoal = "Follow the workflow upload."
 
 // programs returns the clients.
 func programs() []*client {
@@ -68,7 +71,7 @@ func programs() []*client {
 				"ANTHROPIC_BASE_URL=$MODEL", "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1",
 			},
 			command: func(r *rig) []string {
-				return []string{r.native("@anthropic-ai/claude-code-", "claude"), "-p", goal, "--allowedTools", "mcp__guideway", "Write"}
+				return []string{r.native("@anthropic-ai/claude-code-", "claude"), "-p", r.goal, "--allowedTools", "mcp__guideway", "Write"}
 			},
 			tools: map[string]ownTool{
 				"edit":  {"Write", `{"file_path": "$FILE", "content": "words\n"}`},
@@ -76,6 +79,7 @@ func programs() []*client {
 				"read":  {"Read", `{"file_path": "$PROJECT/notes.md"}`},
 				"agent": {"Agent", `{"description": "a part", "prompt": "$TASK", "subagent_type": "general-purpose", "run_in_background": false}`},
 			},
+			slash: "/mcp__guideway__upload count all files",
 			trust: func(r *rig) { r.write(".claude/settings.json", `{"enableAllProjectMcpServers": true}`) },
 			again: []turn{{arguments: []string{"-p", "--continue", "/compact"}}, {arguments: []string{"-p", "--continue", "Go on."}}},
 		},
@@ -96,7 +100,7 @@ env_key = "MODEL_KEY"
 `},
 			env: []string{"MODEL_KEY=none"},
 			command: func(r *rig) []string {
-				return []string{r.bin("codex"), "exec", "--sandbox", "danger-full-access", "--dangerously-bypass-hook-trust", goal}
+				return []string{r.bin("codex"), "exec", "--sandbox", "danger-full-access", "--dangerously-bypass-hook-trust", r.goal}
 			},
 			tools: map[string]ownTool{
 				"edit": {"exec_command", `{"cmd": "echo words > '$FILE'"}`},
@@ -120,13 +124,14 @@ env_key = "MODEL_KEY"
 `},
 			env: []string{"GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=$MODEL"},
 			command: func(r *rig) []string {
-				return []string{r.bin("gemini"), "-p", goal, "-m", "gemini-2.5-pro", "--yolo", "--skip-trust"}
+				return []string{r.bin("gemini"), "-p", r.goal, "-m", "gemini-2.5-pro", "--yolo", "--skip-trust"}
 			},
 			tools: map[string]ownTool{
 				"edit": {"write_file", `{"file_path": "$FILE", "content": "words\n"}`},
 				"push": {"run_shell_command", `{"command": "git push"}`},
 				"read": {"read_file", `{"file_path": "$PROJECT/notes.md"}`},
 			},
+			slash:      `/upload --goal="count all files"`,
 			trust:      func(r *rig) { r.env = append(r.env, "GEMINI_CLI_TRUST_WORKSPACE=true") },
 			documented: []string{"BeforeTool.plan", "PreCompress"},
 			again:      []turn{{arguments: []string{"--resume", "latest", "-p", "Go on.", "-m", "gemini-2.5-pro", "--yolo", "--skip-trust"}}},
@@ -138,7 +143,7 @@ env_key = "MODEL_KEY"
 				"COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false",
 			},
 			command: func(r *rig) []string {
-				return []string{r.native("@github/copilot-", "copilot"), "-p", goal, "--allow-all-tools", "--allow-all-paths"}
+				return []string{r.native("@github/copilot-", "copilot"), "-p", r.goal, "--allow-all-tools", "--allow-all-paths"}
 			},
 			tools: map[string]ownTool{
 				"edit":  {"bash", `{"command": "echo words > '$FILE'", "description": "write a file"}`},
@@ -155,7 +160,7 @@ env_key = "MODEL_KEY"
 			files: map[string]string{".config/opencode/opencode.json": openCodeSettings + "\n}\n"},
 			env:   []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
 			command: func(r *rig) []string {
-				return []string{r.native("opencode-", "bin", "opencode"), "run", "-m", "scripted/scripted", goal}
+				return []string{r.native("opencode-", "bin", "opencode"), "run", "-m", "scripted/scripted", r.goal}
 			},
 			trust:    func(*rig) {},                  // opencode asks no one
 			contacts: []string{"registry.npmjs.org"}, // a package for plugins
@@ -165,8 +170,9 @@ env_key = "MODEL_KEY"
 			files: map[string]string{".qwen/settings.json": qwenSettings + "\n}\n"},
 			env:   []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=$MODEL/v1", "OPENAI_MODEL=scripted"},
 			command: func(r *rig) []string {
-				return []string{r.bin("qwen"), "--yolo", goal}
+				return []string{r.bin("qwen"), "--yolo", r.goal}
 			},
+			slash: "/upload count all files",
 			trust: func(r *rig) { r.runCommand(r.bin("qwen"), "mcp", "approve", "guideway") },
 		},
 		{
@@ -185,7 +191,7 @@ env_key = "MODEL_KEY"
 }
 `},
 			command: func(r *rig) []string {
-				return []string{r.native("@cline/cli-", "bin", "cline"), "-P", "openai-compatible", "-m", "scripted", "--json", goal}
+				return []string{r.native("@cline/cli-", "bin", "cline"), "-P", "openai-compatible", "-m", "scripted", "--json", r.goal}
 			},
 			contacts: []string{"data.cline.bot", "otel.cline.bot"}, // telemetry
 		},
@@ -194,7 +200,7 @@ env_key = "MODEL_KEY"
 			files: map[string]string{".continue/config.yaml": continueSettings},
 			env:   []string{"CONTINUE_TELEMETRY_ENABLED=0"},
 			command: func(r *rig) []string {
-				return []string{r.bin("cn"), "--config", r.home + "/.continue/config.yaml", "--auto", "-p", goal}
+				return []string{r.bin("cn"), "--config", r.home + "/.continue/config.yaml", "--auto", "-p", r.goal}
 			},
 		},
 	}

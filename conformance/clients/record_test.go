@@ -116,7 +116,7 @@ func isFixture(name string) bool {
 	}
 }
 
-// withoutDetails replaces what differs between two runs by placeholders. Each UUID has its
+// withoutDetails replaces the values that differ between two runs by placeholders. Each UUID has its
 // own, because Copilot CLI distinguishes sessions and subagents by them.
 func (r *rig) withoutDetails(text string) string {
 	text = strings.NewReplacer(

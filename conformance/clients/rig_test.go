@@ -69,6 +69,8 @@ type rig struct {
 	guideway      string
 	home, project string
 	model         *model
+	// goal is the prompt of the user.
+	goal string
 	// env are further variables of the client.
 	env []string
 	// ids are the UUIDs in the events of the client.
@@ -86,7 +88,7 @@ func newRig(t *testing.T, modules string, c *client) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{T: t, client: c, modules: modules, guideway: program, home: keptDir(t)}
+	r := &rig{T: t, client: c, modules: modules, guideway: program, home: keptDir(t), goal: usualGoal}
 	r.project = filepath.Join(r.home, "project")
 	for _, dir := range []string{".git", ".guideway/workflows"} {
 		if err := os.MkdirAll(filepath.Join(r.project, dir), 0o755); err != nil {

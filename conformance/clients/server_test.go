@@ -39,7 +39,7 @@ func TestServerInClients(t *testing.T) {
 		r.checkUpstreams()
 		r.checkRun()
 		r.checkTexts(map[string][]string{"end": {"completed"}})
-		if seen := r.model.text("restarted"); strings.Contains(seen, "completed") != r.client.reconnects {
+		if seen := r.model.text("restarted"); strings.Contains(seen, "the run is completed") != r.client.reconnects {
 			r.Errorf("the model of a client that reconnects (%t) receives %s after the server was started again", r.client.reconnects, seen)
 		}
 	})

@@ -112,7 +112,7 @@ func callUpstreams() []step {
 	}
 }
 
-// checkUpstreams checks what the model receives at the steps of callUpstreams.
+// checkUpstreams checks the texts that the model receives at the steps of callUpstreams.
 func (r *rig) checkUpstreams() {
 	r.Helper()
 	seen := r.model.text("alpha")
