@@ -400,7 +400,8 @@ func (g *Gateway) exchange(ctx context.Context, c *Client, s *upstream.Session, 
 		}
 		upstreamState = next
 	}
-	return nil, guideway.Errorf(guideway.CodeUnavailable, "the server asked for input %d times and still asks for more", maxRounds)
+	return nil, guideway.Errorf(guideway.CodeUnavailable, "the server asked for input %d times, the maximum, and asks again", maxRounds).
+		WithFix("call the tool with all arguments that it asks for, or ask the operator of the server")
 }
 
 // notifier returns a function that forwards the progress and the log messages of a call.

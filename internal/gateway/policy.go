@@ -83,7 +83,7 @@ type policyError struct {
 // Error implements error.
 func (e *policyError) Error() string {
 	if e.decision.Rule == nil {
-		return fmt.Sprintf("%s does not allow %s: it is not in allow", e.decision.Scope, e.tool)
+		return fmt.Sprintf("%s does not allow %s: no entry of allow matches the call", e.decision.Scope, e.tool)
 	}
 	return fmt.Sprintf("%s does not allow %s: deny contains %s", e.decision.Scope, e.tool, e.decision.Rule)
 }

@@ -190,7 +190,7 @@ func writeQuoted(b *strings.Builder, title, text, runID string) {
 		b.WriteString("\n> " + strings.TrimSuffix(line, "\n"))
 	}
 	if more > 0 {
-		fmt.Fprintf(b, "\n(characters that are not shown: %d; run guideway runs approve %s)", more, runID)
+		fmt.Fprintf(b, "\n(characters that are not shown: %d; to read them, run guideway runs approve %s)", more, runID)
 	}
 }
 

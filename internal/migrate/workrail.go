@@ -35,7 +35,7 @@ func Sessions(ctx context.Context, dir string, put func(context.Context, Session
 	}
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "cannot read the session documents in %s: %w", dir, safeopen.Cause(err)).
-			WithFix("make the directory sessions readable for this user")
+			WithFix("make the directory %s readable for this user", filepath.Join(dir, "sessions"))
 	}
 	defer func() { _ = root.Close() }()
 	names, err := fs.Glob(root.FS(), "*/*/*.json")

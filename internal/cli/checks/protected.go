@@ -116,7 +116,7 @@ func readProtection(ctx context.Context, a *app.App, w *workspace, id string) (s
 		}
 		start = created.Workspace
 		if start.Root != w.Root {
-			return guideway.Errorf(guideway.CodeConflict, "the run %s is of another workspace, %s", id, start.Root).WithFix("run the command in %s", start.Root)
+			return guideway.Errorf(guideway.CodeConflict, "the run %s belongs to another workspace, %s", id, start.Root).WithFix("run the command in %s", start.Root)
 		}
 		definition, _ := workflow.Parse("definition.json", []byte(details.Definition))
 		if definition == nil {

@@ -192,7 +192,7 @@ func (d *detector) detectNode() {
 // addOneTest adds a check that runs the tests that a workflow names.
 func (d *detector) addOneTest(ecosystem, from string, argv ...string) {
 	d.add(ProposedCheck{
-		Name: nameOne, Ecosystem: ecosystem, From: from, Description: "run the tests of a name", Argv: append(slices.Clip(argv), ""), Timeout: "10m",
+		Name: nameOne, Ecosystem: ecosystem, From: from, Description: "run the tests with a given name", Argv: append(slices.Clip(argv), ""), Timeout: "10m",
 		Parameter: "test", Pattern: `[A-Za-z0-9_./:\[\]-]+`,
 	})
 }

@@ -35,7 +35,7 @@ func (p *parser) checkState(at shape.Place, m *Machine, s *State) {
 		p.checkKnown(at.Key("next_state"), CodeStateUnknown, "state", s.Next, func() []string { return append(namesOf(m.States, stateName), StateStop) })
 	}
 	if s.Result != "" && s.Name != StateStop {
-		p.Errorf(at.Key("input"), CodeStateMixed, "set the path of the result in the state stop, or have pre_handler add the message",
+		p.Errorf(at.Key("input"), CodeStateMixed, "for the result of the run, move the path to the state stop; to give an agent a message, add the message to its conversation in pre_handler",
 			"State '%s' has a path for its input: only the state stop uses a path, for its result.", s.Name)
 	}
 	does := 0

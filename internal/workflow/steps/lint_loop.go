@@ -43,7 +43,7 @@ func (l *linter) lintBounds(at shape.Place, step *Step, path, what string, s sco
 			continue
 		}
 		l.Errorf(at, CodeLoopServerVariable, "rename one of the two variables",
-			"%s never runs: %s is in '%s', a variable of loop '%s', which only the server sets.", shape.Capital(stepSubject(step)), what, path, l.w.Steps[i].ID)
+			"%s never runs: %s is read from '%s', a variable that only loop '%s' sets.", shape.Capital(stepSubject(step)), what, path, l.w.Steps[i].ID)
 		return
 	}
 	l.lintRead(at, path, what, scope{}, s.order-1)
