@@ -118,13 +118,13 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 		r.delivery.err = err
 	}
 	if err == nil {
-		result = g.storeLarge(c, t, r, g.rewriteURIs(c, t.member, result))
+		result = g.storeLarge(c, t, r, g.rewriteURIs(c, route{method: methodCall, member: t.member}, result))
 	}
 	return g.toolAnswer(c, t, result, err)
 }
 
-// approveFix returns the next action for a tool, a prompt or a page that waits for
-// approval.
+// approveFix returns the next action for a tool, a prompt, a template or a page that waits
+// for approval.
 func approveFix(m *member) string {
 	return "ask the user to review the changes with: guideway upstream approve " + m.Name()
 }
@@ -303,7 +303,7 @@ func (g *Gateway) sessionFor(c *Client, m *member, modern bool) (want upstream.W
 // newCall builds the call to an upstream.
 func (c *Client) newCall(a route, r Request, extra ...jsonrpc.Member) upstream.Call {
 	key := "name"
-	if a.method == "resources/read" {
+	if a.method == methodRead {
 		key = "uri"
 	}
 	members := make([]jsonrpc.Member, 0, 4)

@@ -208,9 +208,17 @@ func (c *Client) inputResult(questions []question, state string) (json.RawMessag
 }
 
 // finalResult returns the result of a finished call in the client's protocol version. It
-// rejects a result that looks like an input request: that request was not checked, and a
-// client of any version could act on it.
+// rejects a result that has a member twice, at any level: hooks, pins and the client could
+// read different values. It also rejects a result that looks like an input request: that
+// request was not checked, and a client of any version could act on it.
 func (c *Client) finalResult(result json.RawMessage, modern bool) (json.RawMessage, error) {
+	invalid := func(err error) error {
+		return guideway.Errorf(guideway.CodeUnavailable, "the server carried out the call, but its answer is invalid: %w", err).
+			WithFix("check the effects of the call at the server before you repeat it")
+	}
+	if err := jsonrpc.CheckUnique(result); err != nil {
+		return nil, invalid(err)
+	}
 	marks := 0
 	err := jsonrpc.Each(result, func(key string, value json.RawMessage) error {
 		switch len(key) {
@@ -226,8 +234,7 @@ func (c *Client) finalResult(result json.RawMessage, modern bool) (json.RawMessa
 		case !strings.EqualFold(key, "inputRequests") && !strings.EqualFold(key, "requestState"), string(value) == "null":
 			return nil
 		}
-		return guideway.Errorf(guideway.CodeUnavailable, "the server carried out the call, but its answer is invalid: it asks for input with %q", key).
-			WithFix("check the effects of the call at the server before you repeat it")
+		return invalid(fmt.Errorf("it asks for input with %q", key))
 	})
 	if err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func checkOtherLists(t *testing.T, p *testClient) {
 	if err != nil || !strings.Contains(marshalText(t, prompt), `\"who\":\"you\"`) {
 		t.Errorf("prompt: %v %v", prompt, err)
 	}
-	for _, uri := range []string{"note://one", "note://any", "guideway-upstream:two/note://one"} {
+	for _, uri := range []string{"note://one/one", "note://one/any", "note://two/one"} {
 		note, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
 		modernHas := err == nil && (note.CacheScope == "private" || p.session.InitializeResult().ProtocolVersion != modern)
 		if err != nil || note.Contents[0].Text != "the note" || !modernHas {

@@ -40,7 +40,7 @@ type Entry struct {
 	Tools map[string]config.UpstreamTool
 	// Sessions sets which clients share a session.
 	Sessions Sessions
-	// Pins sets which tools, prompts and pages need approval.
+	// Pins sets which tools, prompts, templates and pages need approval.
 	Pins PinMode
 	// PerMinute limits the calls to the upstream per minute, and ToolPerMinute the calls to
 	// each tool; zero means unlimited.
@@ -133,6 +133,8 @@ type Gateway struct {
 
 	mu      sync.Mutex
 	members []*member
+	// configured holds the names of all upstreams in lower case, also of disabled ones.
+	configured map[string]bool
 	// hashed holds the hashes of the catalogs in use; see hashEntries.
 	hashed map[*upstream.Catalog][]hashedEntry
 	// project is a current setting; see Settings.
@@ -221,10 +223,11 @@ func (g *Gateway) Configure(s Settings) error {
 		g.mu.Unlock()
 		return guideway.Errorf(guideway.CodeUnavailable, "the gateway is closed")
 	}
-	g.project = s.Project
+	g.project, g.configured = s.Project, map[string]bool{}
 	var gone []*member
 	var now []*member
 	for _, e := range s.Upstreams {
+		g.configured[strings.ToLower(e.Spec.Name)] = true
 		if e.Disabled || g.project != "" && e.Project != g.project {
 			continue
 		}

@@ -39,6 +39,7 @@ type HookCall struct {
 const (
 	methodCall = "tools/call"
 	methodList = "tools/list"
+	methodRead = "resources/read"
 )
 
 func (g *Gateway) hooksApply(method string, m *member, tool string) bool {

@@ -65,6 +65,33 @@ func TestHostileUpstreams(t *testing.T) {
 	}
 }
 
+// A result that has a member twice, at any level, fails its call: a hook, a pin and a client
+// could read different values.
+func TestDuplicateMembersInResults(t *testing.T) {
+	t.Parallel()
+	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode, upstreamtest.Hostile)}}, way)
+		p := r.connectClient(t, clientSetup{user: "ann", version: version})
+		p.toolNames()
+		for result, member := range map[string]string{
+			`{"content":[],"content":[{"type":"text","text":"b"}]}`:                         "content",
+			`{"content":[],"isError":false,"isError":true}`:                                 "isError",
+			`{"content":[{"type":"text","text":"a","text":"b"}]}`:                           "text",
+			`{"content":[{"type":"text","text":"a","te\u0078t":"b"}]}`:                      "text",
+			`{"content":[],"structuredContent":{"a":[{"b":{"c":1,"d":2,"c":3}}]}}`:          "c",
+			`{"content":[],"_meta":{"ui":{"resourceUri":"ui://a","resourceUri":"ui://b"}}}`: "resourceUri",
+		} {
+			want := fmt.Sprintf("its answer is invalid: an object has a member twice: %q", member)
+			if got := p.callTool("one__"+upstreamtest.Raw, args{"text": result}); !strings.Contains(strings.ReplaceAll(got, `\"`, `"`), want) {
+				t.Errorf("%s gives %s", result, got)
+			}
+		}
+		if got := p.callTool("one__"+upstreamtest.Raw, args{"text": `{"content":[{"type":"text","text":"a"}],"structuredContent":{"text":{"text":"b"}}}`}); got != "a" {
+			t.Errorf("a valid result gives %s", got)
+		}
+	})
+}
+
 // TestFakeInputRequest checks that an upstream cannot ask a client by a fake input request
 // in an answer, which would bypass the checks of questions.
 func TestFakeInputRequest(t *testing.T) {

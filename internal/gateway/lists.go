@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -75,15 +76,6 @@ func (g *Gateway) HasPrompt(ctx context.Context, c *Client, name string) bool {
 	return strings.Contains(name, separator) && g.readySurface(ctx, c).prompt[name] != nil
 }
 
-// hasTemplate reports whether a template belongs to an upstream.
-func (g *Gateway) hasTemplate(ctx context.Context, c *Client, uri string) bool {
-	if g.surfaceOf(c).address[uri] != nil {
-		return true
-	}
-	ours := strings.HasPrefix(uri, "guideway:") // A URI of this server must not start upstreams.
-	return uri != "" && !ours && g.readySurface(ctx, c).address[uri] != nil
-}
-
 // GetPrompt gets a prompt.
 func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
 	o := g.observe(c, "prompts/get", &r)
@@ -110,15 +102,34 @@ func (g *Gateway) sendRouted(ctx context.Context, c *Client, o *observation, a r
 		return o.endUnrouted(ctx, err)
 	}
 	result, err := g.send(ctx, c, a, r)
-	if err == nil && a.method == "resources/read" {
-		err = g.checkPage(a.member, a.original, result)
+	if err == nil && a.method == methodRead {
+		result, err = g.checkPage(a.member, a.original, result)
 	}
 	o.endWith(ctx, result, err)
 	if err != nil {
-		return nil, err
+		return nil, withClientURI(err, a)
 	}
-	return g.rewriteURIs(c, a.member, result), nil
+	return g.rewriteURIs(c, a, result), nil
 }
+
+// withClientURI returns an error with the URI that the client used, instead of the upstream's.
+func withClientURI(err error, a route) error {
+	var failure *jsonrpc.Error
+	if !errors.As(err, &failure) || a.method != methodRead || textMember(failure.Data, "uri") != a.original {
+		return err
+	}
+	changed := *failure
+	changed.Data = rewriteObject(failure.Data, func(key string, value json.RawMessage) json.RawMessage {
+		if key == "uri" {
+			return jsonrpc.Text(a.shown)
+		}
+		return value
+	})
+	return &changed
+}
+
+// maxAddress is the maximum length of a URI in an error or a record.
+const maxAddress = 4 << 10
 
 // resourceNotFound returns the MCP error for an unknown URI, in the client's protocol
 // version.
@@ -132,7 +143,7 @@ func resourceNotFound(c *Client, uri string) error {
 
 // findOwner returns the upstream of a resource and the upstream's URI for it.
 func (g *Gateway) findOwner(ctx context.Context, c *Client, uri string) (*member, string, error) {
-	m, original := g.readySurface(ctx, c).findRoute(g, uri)
+	m, original := g.readySurface(ctx, c).findRoute(uri)
 	if m == nil || !g.accessOf(ctx).allowsUpstream(m) {
 		return nil, "", resourceNotFound(c, uri)
 	}
@@ -146,7 +157,7 @@ func (g *Gateway) ReadResource(ctx context.Context, c *Client, r Request) (json.
 	if err != nil {
 		return o.endUnrouted(ctx, err)
 	}
-	return c.withCacheHints(g.sendRouted(ctx, c, o, route{method: "resources/read", member: m, original: original, shown: r.Name}, r))
+	return c.withCacheHints(g.sendRouted(ctx, c, o, route{method: methodRead, member: m, original: original, shown: r.Name}, r))
 }
 
 // withCacheHints adds the cache hints that the result of a read lacks. A modern client
@@ -169,9 +180,12 @@ func (c *Client) withCacheHints(result json.RawMessage, err error) (json.RawMess
 	return jsonrpc.With(result, missing...)
 }
 
-// HasResource reports whether a URI may belong to an upstream.
+// HasResource reports whether a URI or a template may belong to an upstream.
 func (g *Gateway) HasResource(ctx context.Context, c *Client, uri string) bool {
-	m, _ := g.readySurface(ctx, c).findRoute(g, uri)
+	m, _ := g.surfaceOf(c).findRoute(uri)
+	if begin, rest := splitURI(uri); m == nil && (!isReserved(schemeOf(begin)) || strings.HasPrefix(rest, namesPath)) {
+		m, _ = g.readySurface(ctx, c).findRoute(uri) // The upstream's resources may not be known yet.
+	}
 	return m != nil
 }
 
@@ -189,7 +203,12 @@ func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMes
 		e = s.prompt[name]
 	} else {
 		key = "uri"
-		e = s.address[textMember(ref, "uri")]
+		uri := textMember(ref, "uri")
+		if e = s.address[uri]; e == nil {
+			if m, original := s.findRoute(uri); m != nil {
+				e = &entry{member: m, name: uri, original: original}
+			}
+		}
 	}
 	if e == nil || !g.accessOf(ctx).allowsUpstream(e.member) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no prompt or resource with the %s %q", key, clipText(textMember(ref, key), maxName))}

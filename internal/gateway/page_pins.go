@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
@@ -22,17 +23,34 @@ const (
 	maxPages = 500
 )
 
-// checkPage compares the page that an upstream returned with its pin. Hosts run a page with
-// the tool that names it, so a page needs the same approval as a tool. PinFirstUse pins a
-// page when it is first read.
-func (g *Gateway) checkPage(m *member, uri string, result json.RawMessage) error {
-	if g.opts.Pins == nil || m.Pins == PinOff || !strings.HasPrefix(uri, uiScheme) {
-		return nil
+// checkPage compares the page that an upstream returned with its pin, and returns the page
+// without the members that the pin does not cover. Hosts run a page with the tool that names
+// it, so a page needs the same approval as a tool. PinFirstUse pins a page when it is first
+// read.
+func (g *Gateway) checkPage(m *member, uri string, result json.RawMessage) (json.RawMessage, error) {
+	if g.opts.Pins == nil || m.Pins == PinOff || !isPage(uri) {
+		return result, nil
 	}
-	pin, ok := pinOfPage(result)
-	if !ok {
-		return nil // the upstream asks for input first
+	members, err := jsonrpc.Members(result, "contents")
+	switch {
+	case err != nil:
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the page %s is invalid: %w", clipText(uri, maxAddress), err).
+			WithFix("ask the user to report it to the developers of the upstream %s", m.Name())
+	case members["contents"] == nil:
+		return result, nil // the upstream asks for input first
 	}
+	contents := rewriteList(members["contents"], withoutVolatileMeta)
+	page := []jsonrpc.Member{{Key: "contents", Value: contents}}
+	for _, key := range []string{resultType, "ttlMs", "cacheScope"} {
+		if value := members[key]; value != nil {
+			page = append(page, jsonrpc.Member{Key: key, Value: value})
+		}
+	}
+	return jsonrpc.Object(page...), g.checkPagePin(m, uri, pinOfPage(contents))
+}
+
+// checkPagePin returns an error unless a page has its approved pin, or is pinned now.
+func (g *Gateway) checkPagePin(m *member, uri string, pin Pin) error {
 	refuse := func(why string) error {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the page %s waits for approval: %s; %s", clipText(uri, maxAddress), why, approveFix(m))}
 	}
@@ -66,15 +84,11 @@ func (g *Gateway) checkPage(m *member, uri string, result json.RawMessage) error
 }
 
 // pinOfPage returns the pin of a page: the hash of each of its contents, with the members
-// that describe it. It reports false for a result without contents.
-func pinOfPage(result json.RawMessage) (Pin, bool) {
-	members, err := jsonrpc.Members(result, "contents")
-	if err != nil || members["contents"] == nil {
-		return Pin{}, false
-	}
+// that describe it.
+func pinOfPage(encoded json.RawMessage) Pin {
 	var contents []map[string]json.RawMessage
-	if json.Unmarshal(members["contents"], &contents) != nil {
-		contents = []map[string]json.RawMessage{{"text": members["contents"]}}
+	if json.Unmarshal(encoded, &contents) != nil {
+		contents = []map[string]json.RawMessage{{"text": encoded}}
 	}
 	for _, content := range contents {
 		for _, name := range []string{"text", "blob"} {
@@ -83,30 +97,24 @@ func pinOfPage(result json.RawMessage) (Pin, bool) {
 				content[name] = jsonrpc.Text(fmt.Sprintf("%d bytes, sha256:%s", len(text), hex.EncodeToString(sum[:])))
 			}
 		}
-		if meta, ok := content["_meta"]; ok {
-			content["_meta"] = withoutVolatile(meta)
-		}
 	}
-	definition, err := json.Marshal(contents)
-	if err != nil {
-		return Pin{}, false
-	}
+	definition, _ := json.Marshal(contents) // valid JSON always marshals
 	definition = canonicalJSON(definition)
-	return Pin{Hash: hashOfDefinition(definition), Definition: definition}, true
+	return Pin{Hash: hashOfDefinition(definition), Definition: definition}
 }
 
 func countPages(approved map[string]Pin) int {
 	n := 0
 	for name := range approved {
-		if isPage(name) {
+		if isPagePin(name) {
 			n++
 		}
 	}
 	return n
 }
 
-// isPage reports whether the name of a pin belongs to a page, approved or offered.
-func isPage(pin string) bool {
+// isPagePin reports whether the name of a pin belongs to a page, approved or offered.
+func isPagePin(pin string) bool {
 	return strings.HasPrefix(pin, pagePin) || strings.HasPrefix(pin, pageOffer)
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Two upstreams have a page with the same URI. Each tool, result and link contains a URI
-// with the name of its own upstream and with the scheme that hosts accept, and reading that
+// with the name of its upstream and with the scheme that hosts accept, and reading that
 // URI returns the page of that upstream.
 func TestPagesBelongToTheirUpstream(t *testing.T) {
 	t.Parallel()
@@ -30,7 +30,7 @@ func TestPagesBelongToTheirUpstream(t *testing.T) {
 			}
 			metas[each.Name] = each.Meta
 		}
-		for name, page := range map[string]string{"a": "ui://chart/view.html", "b": "ui://b/chart/view.html"} {
+		for name, page := range map[string]string{"a": "ui://a/chart/view.html", "b": "ui://b/chart/view.html"} {
 			unlisted := "ui://" + name + "/unlisted/page.html"
 			want := `{"note":"see ui://chart/view.html","other/template":"` + unlisted + `","ui":{"prefersBorder":true,"resourceUri":"` + page + `"},"ui/resourceUri":"` + page + `"}`
 			if got := marshalText(t, metas[name+"__show"]); got != want {
@@ -64,7 +64,7 @@ func TestPagesBelongToTheirUpstream(t *testing.T) {
 		for _, each := range list.Resources {
 			uris = append(uris, each.URI)
 		}
-		if want := []string{"ui://chart/view.html", "ui://b/chart/view.html"}; !slices.Equal(uris, want) {
+		if want := []string{"ui://a/chart/view.html", "ui://b/chart/view.html"}; !slices.Equal(uris, want) {
 			t.Errorf("%s: the resources are %v", version, uris)
 		}
 	}

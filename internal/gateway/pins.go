@@ -15,22 +15,22 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/visible"
 )
 
-// PinMode sets which tools, prompts and pages need approval.
+// PinMode sets which tools, prompts, templates and pages need approval.
 type PinMode string
 
 // The pin modes.
 const (
-	// PinFirstUse approves all tools and prompts when the upstream is first used, and each
-	// page when it is first read. Changes, and tools and prompts that are added later, wait
-	// for human approval. It is the default.
+	// PinFirstUse approves all tools, prompts and templates when the upstream is first used,
+	// and each page when it is first read. Changes, and those that are added later, wait for
+	// human approval. It is the default.
 	PinFirstUse PinMode = "first-use"
-	// PinApprove requires human approval for every tool, prompt and page.
+	// PinApprove requires human approval for every tool, prompt, template and page.
 	PinApprove PinMode = "approve"
 	// PinOff approves everything.
 	PinOff PinMode = "off"
 )
 
-// Pin is the stored state of a tool, a prompt or a page.
+// Pin is the stored state of a tool, a prompt, a template or a page.
 type Pin struct {
 	Hash string `json:"hash"`
 	// Definition is the definition that Hash identifies.
@@ -48,7 +48,7 @@ type Pins interface {
 	Approve(upstream string, pins map[string]Pin) error
 }
 
-// pinOf returns the pin of a tool or prompt. The pin covers everything that is passed on to
+// pinOf returns the pin of an entry of a list. The pin covers everything that is passed on to
 // clients. An invalid definition has no pin, and neither has one with a duplicate member:
 // it has several readings, and the pin would cover one of them.
 func pinOf(raw json.RawMessage) (Pin, error) {
@@ -75,8 +75,8 @@ func pinOf(raw json.RawMessage) (Pin, error) {
 }
 
 // withoutVolatile removes the members of _meta that belong to one message, the trace context
-// and the progress token: they differ each time, so a pin cannot cover them. If there are
-// none, it returns the same bytes.
+// and the progress token: they differ each time, so a pin cannot cover them. Without such
+// members, it returns the same bytes.
 func withoutVolatile(meta json.RawMessage) json.RawMessage {
 	var kept []jsonrpc.Member
 	removed := false
@@ -141,14 +141,23 @@ func (g *Gateway) readPinsOnce() pinReader {
 // as such a pin, the hashes differ, and both wait.
 const promptPin = "prompt:"
 
+// templatePin and resourcePin are the prefixes for resource templates, and for pages in lists
+// of resources.
+const (
+	templatePin = "template:"
+	resourcePin = "resource:"
+)
+
 // pinnedEntry is an entry of a catalog that needs a pin.
 type pinnedEntry struct {
-	// name is the name among the pins, and kind is "tool" or "prompt".
+	// name is the name among the pins, and kind is the kind of the entry, such as "tool".
 	name, kind string
 	raw        json.RawMessage
 }
 
-// pinnedEntries returns the tools and the prompts of a catalog.
+// pinnedEntries returns the tools, the prompts, the resource templates and the pages of a
+// catalog. Other resources are data that change with every file: nothing runs them, and no
+// description of a tool depends on them.
 func pinnedEntries(c *upstream.Catalog) []pinnedEntry {
 	var list []pinnedEntry
 	for _, raw := range c.Tools {
@@ -156,6 +165,14 @@ func pinnedEntries(c *upstream.Catalog) []pinnedEntry {
 	}
 	for _, raw := range c.Prompts {
 		list = append(list, pinnedEntry{promptPin + textMember(raw, "name"), "prompt", raw})
+	}
+	for _, raw := range c.Templates {
+		list = append(list, pinnedEntry{templatePin + textMember(raw, "uriTemplate"), "resource template", raw})
+	}
+	for _, raw := range c.Resources {
+		if uri := textMember(raw, "uri"); isPage(uri) {
+			list = append(list, pinnedEntry{resourcePin + uri, "page", raw})
+		}
 	}
 	return list
 }
@@ -167,7 +184,7 @@ type hashedEntry struct {
 	err  error
 }
 
-// hashEntries returns the tools and the prompts of a catalog with their hashes. It computes
+// hashEntries returns the pinned entries of a catalog with their hashes. It computes
 // the hashes of a catalog once, because they take most of the time to build a surface, and
 // any change of a list builds all surfaces again. The caller holds mu.
 func (g *Gateway) hashEntries(c *upstream.Catalog) []hashedEntry {
@@ -188,8 +205,8 @@ func (g *Gateway) forgetHashes(used map[*upstream.Catalog]bool) {
 	maps.DeleteFunc(g.hashed, func(c *upstream.Catalog, _ []hashedEntry) bool { return !used[c] })
 }
 
-// checkPins returns the tools and prompts of an upstream that wait for approval, with the
-// reasons. At the first use it pins the others. The caller holds mu.
+// checkPins returns the entries of an upstream that wait for approval, with the reasons. At
+// the first use it pins the others. The caller holds mu.
 func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[string]string {
 	held := map[string]string{}
 	if g.opts.Pins == nil || m.Pins == PinOff {
@@ -223,17 +240,17 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 	}
 	if len(fresh) > 0 {
 		if err := g.opts.Pins.Approve(m.Name(), fresh); err != nil {
-			g.logger.Warn("the tools and prompts of an upstream could not be pinned", "upstream", m.Name(), "error", err)
+			g.logger.Warn("the tools, prompts and templates of an upstream could not be pinned", "upstream", m.Name(), "error", err)
 		}
 	}
 	return held
 }
 
 // Waiting is the difference between the approved and the current definition of a tool, a
-// prompt or a page.
+// prompt, a template or a page.
 type Waiting struct {
-	// Tool is the name of the tool, the name of the prompt with the prefix "prompt:", or the
-	// URI of the page with the prefix "page:".
+	// Tool is the name of the pin: the name of the tool, or the name or URI with the prefix
+	// "prompt:", "template:", "resource:" or "page:".
 	Tool string `json:"tool"`
 	Why  string `json:"why"`
 	// Before is the approved definition, nil for a new one; After is the current
@@ -246,7 +263,7 @@ type Waiting struct {
 	pin  Pin
 }
 
-// Review returns the tools and prompts of a catalog that differ from their pins, the pins
+// Review returns the entries of a catalog that differ from their pins, the pins
 // that the catalog lacks, and the pages that wait for approval.
 func Review(pins Pins, c *upstream.Catalog, name string) ([]Waiting, error) {
 	approved, err := pins.Approved(name)
@@ -271,7 +288,7 @@ func Review(pins Pins, c *upstream.Catalog, name string) ([]Waiting, error) {
 		}
 	}
 	for _, tool := range slices.Sorted(maps.Keys(approved)) {
-		if isPage(tool) {
+		if isPagePin(tool) {
 			if page, ok := waitingPage(approved, tool); ok {
 				waiting = append(waiting, page)
 			}

@@ -309,7 +309,7 @@ func TestDuplicateMembersPassNoPin(t *testing.T) {
 	} {
 		for _, mode := range []PinMode{PinFirstUse, PinApprove} {
 			held := checkTools(t, pins, mode, changed)
-			if want := map[string]string{"a": "its definition is invalid: an object has a member twice"}; !cmp.Equal(held, want) {
+			if len(held) != 1 || !strings.HasPrefix(held["a"], "its definition is invalid: an object has a member twice: ") {
 				t.Errorf("%s: %v wait", changed, held)
 			}
 		}
@@ -320,7 +320,7 @@ func TestDuplicateMembersPassNoPin(t *testing.T) {
 }
 
 // TestClientsGetNoUnpinnedMember checks that clients do not get the members of _meta that a
-// pin ignores, neither of tools nor of prompts.
+// pin ignores, neither of tools nor of prompts and templates.
 func TestClientsGetNoUnpinnedMember(t *testing.T) {
 	t.Parallel()
 	g, err := New(Options{Key: []byte(strings.Repeat("k", 32))})
@@ -328,11 +328,11 @@ func TestClientsGetNoUnpinnedMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &member{Upstream: upstream.New(upstream.Spec{Name: "one"}, upstream.Options{})}
-	shown := func(meta string) [2]string {
-		raw := json.RawMessage(`{"name":"n","_meta":{` + meta + `"kept":1},"inputSchema":{}}`)
-		c := &upstream.Catalog{Tools: []json.RawMessage{raw}, Prompts: []json.RawMessage{raw}}
+	shown := func(meta string) [3]string {
+		raw := json.RawMessage(`{"name":"n","uriTemplate":"note://{n}","_meta":{` + meta + `"kept":1},"inputSchema":{}}`)
+		c := &upstream.Catalog{Tools: []json.RawMessage{raw}, Prompts: []json.RawMessage{raw}, Templates: []json.RawMessage{raw}}
 		s := g.buildSurface([]*member{m}, map[*member]*upstream.Catalog{m: c}, g.readPinsOnce())
-		return [2]string{string(s.tools[0].shown), string(s.prompts[0].shown)}
+		return [3]string{string(s.tools[0].shown), string(s.prompts[0].shown), string(s.templates[0].shown)}
 	}
 	want := shown("")
 	for _, key := range []string{"traceparent", "tracestate", "baggage", "progressToken"} {
@@ -375,5 +375,65 @@ func TestHashesAreKeptWithTheirCatalog(t *testing.T) {
 	g.Reload()
 	if len(g.hashed) != 0 {
 		t.Errorf("the hashes of %d catalogs that are not in use are kept", len(g.hashed))
+	}
+}
+
+// The entry of a page in the list of resources is pinned with all its members, because hosts
+// read their settings for the page there. Other resources need no approval.
+func TestListedPagesArePinned(t *testing.T) {
+	t.Parallel()
+	g, err := New(Options{Key: []byte(strings.Repeat("k", 32)), Pins: &memoryPins{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &member{Upstream: upstream.New(upstream.Spec{Name: "one"}, upstream.Options{})}
+	offer := func(resources ...string) ([]string, map[string]string) {
+		c := &upstream.Catalog{}
+		for _, raw := range resources {
+			c.Resources = append(c.Resources, json.RawMessage(raw))
+		}
+		s := g.buildSurface([]*member{m}, map[*member]*upstream.Catalog{m: c}, g.readPinsOnce())
+		var listed []string
+		for _, e := range s.resources {
+			listed = append(listed, e.name)
+		}
+		return listed, g.checkPins(m, c, g.readPinsOnce())
+	}
+	const page, file = `{"uri":"ui://view.html","_meta":{"ui":{"csp":{"connectDomains":[]}}}}`, `{"uri":"file:///x","title":"a"}`
+	if listed, waiting := offer(page, file); len(listed) != 2 || len(waiting) != 0 {
+		t.Errorf("at the first use %v are listed, %v wait", listed, waiting)
+	}
+	listed, waiting := offer(strings.Replace(page, "[]", `["https://evil.example"]`, 1), strings.Replace(file, `"a"`, `"b"`, 1), `{"uri":"UI://new.html"}`, `{"uri":"file:///new"}`)
+	want := map[string]string{"resource:ui://view.html": "changed since its approval", "resource:UI://new.html": "new page"}
+	if !cmp.Equal(listed, []string{"file:///x", "file:///new"}) || !cmp.Equal(waiting, want) {
+		t.Errorf("after a change %v are listed, %v wait", listed, waiting)
+	}
+}
+
+// An upstream cannot evade the pin of a page by members that some readers take for its
+// contents, nor by members that the pin does not cover.
+func TestPinCoversAllOfAPage(t *testing.T) {
+	t.Parallel()
+	g, err := New(Options{Key: []byte(strings.Repeat("k", 32)), Pins: &memoryPins{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &member{Upstream: upstream.New(upstream.Spec{Name: "one"}, upstream.Options{})}
+	const good = `{"contents":[{"uri":"ui://v","text":"good"}]`
+	for _, each := range []struct{ result, want string }{
+		{good + `}`, good + `}`},
+		{good + `,"ttlMs":5,"resultType":"complete","_meta":{"ui":{"csp":{}}},"other":1}`, good + `,"resultType":"complete","ttlMs":5}`},
+		{`{"contents":[{"uri":"ui://v","text":"good","_meta":{"traceparent":"x"}}]}`, ""},
+		{`{"contents":[{"uri":"ui://v","text":"good","_meta":{"ui":{"csp":{}}}}]}`, ""},
+		{`{"contents":[{"uri":"ui://v","text":"good","Text":"evil"}]}`, ""},
+		{`{"contents":[{"uri":"ui://v","text":"evil"}],"Contents":1}`, ""},
+		{`{"CONTENTS":[{"uri":"ui://v","text":"evil"}]}`, ""},
+		{`{"contents":"evil"}`, ""},
+		{`{"contents":[]}`, ""},
+	} {
+		got, err := g.checkPage(m, "ui://v", json.RawMessage(each.result))
+		if (err == nil) != (each.want != "") || err == nil && string(got) != each.want {
+			t.Errorf("%s gives %s, %v", each.result, got, err)
+		}
 	}
 }

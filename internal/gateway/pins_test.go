@@ -41,7 +41,7 @@ func TestChangedToolNeedsApproval(t *testing.T) {
 				t.Errorf("the call returned %s", got)
 			}
 			waiting, err := gateway.Review(pins, r.Known("one"), "one")
-			waiting = slices.DeleteFunc(waiting, func(w gateway.Waiting) bool { return strings.HasPrefix(w.Tool, "prompt:") })
+			waiting = slices.DeleteFunc(waiting, func(w gateway.Waiting) bool { return strings.Contains(w.Tool, ":") })
 			if err != nil || len(waiting) != 1 || waiting[0].Why != c.why || !strings.Contains(waiting[0].Diff(), c.diff) {
 				t.Fatalf("waiting: %+v %v", waiting, err)
 			}
@@ -179,6 +179,53 @@ func TestChangedPromptNeedsApproval(t *testing.T) {
 		r.Reload()
 		if err := get(c.prompt); err != nil || !strings.Contains(names(), "one__"+c.prompt) {
 			t.Errorf("%s: after approval: %v, %s", mode, err, names())
+		}
+	}
+}
+
+// TestChangedTemplateNeedsApproval checks that a changed or new resource template is not
+// listed until a person approves it, and that its upstream does not get its URIs.
+func TestChangedTemplateNeedsApproval(t *testing.T) {
+	t.Parallel()
+	for mode, c := range map[string]struct{ template, why, diff string }{
+		upstreamtest.Changing: {"note://{id}", "changed", "+ /icons/0/src: https://evil.example/icon.png"},
+		upstreamtest.Growing:  {"new2://{id}", "new", "+ /uriTemplate: new2://{id}"},
+	} {
+		pins := newPins(t, t.TempDir())
+		r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", mode)}, Pins: pins})
+		p := r.connectClient(t, clientSetup{user: "ann", version: legacy, mute: true})
+		if got := listedURIs(t, p); !slices.Equal(got, []string{"note://one", "note://{id}"}) {
+			t.Errorf("%s: the lists have %q", mode, got)
+		}
+		if err := r.Refresh(t.Context(), "one"); err != nil {
+			t.Fatal(err)
+		}
+		if got := listedURIs(t, p); slices.Contains(got, c.template) {
+			t.Errorf("%s: the lists have %q", mode, got)
+		}
+		complete := func() error {
+			_, err := p.session.Complete(t.Context(), &mcp.CompleteParams{
+				Ref: &mcp.CompleteReference{Type: "ref/resource", URI: c.template}, Argument: mcp.CompleteParamsArgument{Name: "id", Value: "a"},
+			})
+			return err
+		}
+		if err := complete(); err == nil || mode == upstreamtest.Changing && !strings.Contains(err.Error(), "waits for approval") {
+			t.Errorf("%s: the completion returned %v", mode, err)
+		}
+		if _, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "new2://x"}); err == nil {
+			t.Errorf("%s: a URI of the waiting template was read", mode)
+		}
+		all, err := gateway.Review(pins, r.Known("one"), "one")
+		waiting := slices.DeleteFunc(all, func(w gateway.Waiting) bool { return w.Tool != "template:"+c.template })
+		if err != nil || len(waiting) != 1 || waiting[0].Why != c.why || !strings.Contains(waiting[0].Diff(), c.diff) {
+			t.Fatalf("%s: waiting: %+v %v", mode, waiting, err)
+		}
+		if err := gateway.Accept(pins, "one", "ann", waiting); err != nil {
+			t.Fatal(err)
+		}
+		r.Reload()
+		if got := listedURIs(t, p); !slices.Contains(got, c.template) || complete() != nil {
+			t.Errorf("%s: after approval, the lists have %q", mode, got)
 		}
 	}
 }

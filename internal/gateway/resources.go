@@ -10,155 +10,183 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 )
 
-// scheme is the prefix of a URI that contains the name of its upstream.
-const scheme = "guideway-upstream:"
+// namesPath separates the name of an upstream from the scheme "guideway", so that the URI
+// differs from all URIs of this server.
+const namesPath = "upstreams/"
 
-// uiScheme is the prefix of the URI of a page that a host shows with a tool. Hosts accept
-// no other scheme for it.
-const uiScheme = "ui://"
-
-// addressOf returns a URI with the name of its upstream in it. A page keeps its scheme.
-func addressOf(m *member, uri string) string {
-	if page, ok := strings.CutPrefix(uri, uiScheme); ok {
-		return uiScheme + m.Name() + "/" + page
-	}
-	return scheme + m.Name() + "/" + uri
+// isPage reports whether a URI is the URI of a page that a host shows with a tool.
+func isPage(uri string) bool {
+	begin, _ := splitURI(uri)
+	return strings.EqualFold(begin, "ui://")
 }
 
-// isForeignPage reports whether the URI of a page has the name of another upstream in it.
-// An upstream must not replace a page of another upstream.
-func (s *surface) isForeignPage(m *member, uri string) bool {
-	page, ok := strings.CutPrefix(uri, uiScheme)
-	if !ok {
-		return false
+// splitURI splits a URI or a URI template. The beginning is the scheme with its colon, and
+// the slashes of an authority; it is empty without a scheme.
+func splitURI(uri string) (begin, rest string) {
+	name, rest, ok := strings.Cut(uri, ":")
+	if !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("+-.", r))
+	}) {
+		return "", uri
 	}
-	authority, _, _ := strings.Cut(page, "/")
-	return slices.ContainsFunc(s.members, func(other *member) bool {
-		return other.Name() != m.Name() && strings.EqualFold(other.Name(), authority)
-	})
+	begin = uri[:len(name)+1]
+	if after, ok := strings.CutPrefix(rest, "//"); ok {
+		return begin + "//", after
+	}
+	return begin, rest
 }
 
-// findPageOwner returns the upstream that the URI of a page names, and the upstream's own
-// URI of the page.
-func (s *surface) findPageOwner(uri string) (*member, string) {
-	page, ok := strings.CutPrefix(uri, uiScheme)
-	if !ok {
-		return nil, ""
+// schemeOf returns the scheme of the beginning of a URI.
+func schemeOf(begin string) string { return strings.ToLower(strings.TrimRight(begin, ":/")) }
+
+// isReserved reports whether a scheme is the scheme of this server. An upstream must not
+// replace the server's workflows or runs.
+func isReserved(scheme string) bool { return scheme == "guideway" }
+
+// realmOf returns the part that a URI shares with other URIs of the same upstream: its
+// scheme, and for public schemes also the authority. A public URI without an authority, or
+// one without a scheme, is its own realm. It returns "" for a reserved URI, and if one of
+// these parts contains variables.
+func realmOf(begin, rest string) string {
+	scheme := schemeOf(begin)
+	switch {
+	case isReserved(scheme):
+		return ""
+	case begin != "" && !isPublicScheme(scheme):
+		return scheme
 	}
-	name, original, _ := strings.Cut(page, "/")
-	for _, m := range s.members {
-		// If no other upstream has pages, the URIs of pages are unchanged.
-		if m.Name() == name && original != "" && s.realms["ui"] != m {
-			return m, uiScheme + original
+	if authority := strings.HasSuffix(begin, "//"); authority {
+		if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+			rest = rest[:end]
 		}
+		rest = strings.ToLower(rest)
 	}
-	return nil, ""
+	if strings.Contains(rest, "{") {
+		return ""
+	}
+	return scheme + begin[len(scheme):] + rest
 }
 
-// isReservedURI reports whether a URI has one of this server's schemes. An upstream must
-// not replace the server's workflows or runs.
-func isReservedURI(uri string) bool {
-	name, _, _ := strings.Cut(uri, ":")
-	return strings.EqualFold(name, "guideway") || strings.EqualFold(name+":", scheme)
-}
-
-// maxAddress is the maximum length of a URI that is matched against templates.
-const maxAddress = 4 << 10
-
-// addResources adds resources and templates. A URI that an earlier upstream also has, that
-// is reserved, or that is too general is offered with the upstream's name in it, and so is
-// a page whose URI contains the name of another upstream.
-func (s *surface) addResources(m *member, c *upstream.Catalog) {
-	add := func(raw json.RawMessage, key string, claims bool) *entry {
-		e := &entry{member: m, original: textMember(raw, key)}
-		e.name = e.original
-		if s.address[e.name] != nil || !claims {
-			e.name = addressOf(m, e.original)
+// claimRealms records the realms of the URIs and templates of an upstream. A realm with an
+// open template, or with several upstreams, belongs to none of them.
+func (s *surface) claimRealms(m *member, c *upstream.Catalog, waiting map[string]string) {
+	claim := func(uri string, open bool) {
+		realm := realmOf(splitURI(uri))
+		if owner, taken := s.realms[realm]; taken && owner != m || open {
+			s.realms[realm] = nil
+		} else if realm != "" {
+			s.realms[realm] = m
 		}
-		if s.address[e.name] != nil {
-			s.addNote(m, e.original, "the resource or template is omitted: its URI is already in use")
-			return nil
-		}
-		e.shown = s.shownAs(m, raw, key, e.name)
-		s.address[e.name] = e
-		if realm := realmOf(e.original); realm != "" && claims {
-			if owner, taken := s.realms[realm]; taken && owner != m {
-				s.realms[realm] = nil
-			} else if !taken {
-				s.realms[realm] = m
-			}
-		}
-		return e
 	}
 	for _, raw := range c.Resources {
-		uri := textMember(raw, "uri")
-		if e := add(raw, "uri", !isReservedURI(uri) && !s.isForeignPage(m, uri)); e != nil {
-			s.resources = append(s.resources, e)
-		}
+		claim(textMember(raw, "uri"), false)
 	}
 	for _, raw := range c.Templates {
-		original := textMember(raw, "uriTemplate")
-		literal, _, _ := strings.Cut(original, "{")
-		claims := isClaimable(literal) && !s.isForeignPage(m, literal)
-		e := add(raw, "uriTemplate", claims)
-		if e == nil {
-			continue
+		if uri := textMember(raw, "uriTemplate"); waiting[templatePin+uri] == "" {
+			claim(uri, isOpen(uri))
 		}
-		if !claims {
-			s.addNote(m, original, "the resource template is offered as "+e.name+": "+s.unclaimedReason(m, literal))
+	}
+}
+
+// isOpen reports whether URIs of a template can begin with any path, also with the name of
+// an upstream.
+func isOpen(template string) bool {
+	_, rest := splitURI(template)
+	first, _, more := strings.Cut(rest, "/")
+	return strings.Contains(first, "{+") || more && strings.Contains(first, "{")
+}
+
+// needsName reports whether clients use a URI of an upstream with the upstream's name in it:
+// if the upstream is not the only one with URIs of the realm, and if the URI without the
+// name could be read as one with the name of an upstream.
+func (s *surface) needsName(m *member, uri string) bool {
+	begin, rest := splitURI(uri)
+	for {
+		if realm := realmOf(begin, rest); realm == "" || s.realms[realm] != m {
+			return true
 		}
-		s.addTemplate(m, e, literal)
+		name, after, ok := strings.Cut(rest, "/")
+		if !ok || name != m.Name() {
+			return ok && s.upstreams[strings.ToLower(name)]
+		}
+		rest = after
 	}
 }
 
-// unclaimedReason returns the reason why a template is offered with the upstream's name.
-func (s *surface) unclaimedReason(m *member, literal string) string {
-	switch {
-	case isReservedURI(literal):
-		return "its URIs are reserved for Guideway"
-	case s.isForeignPage(m, literal):
-		return "its URIs contain the name of another upstream"
-	default:
-		return "it is too general"
+// clientURI returns the URI or the template that clients use for one of an upstream: the
+// same one, or one with the same scheme and the upstream's name.
+func (s *surface) clientURI(m *member, uri string) string {
+	if !s.needsName(m, uri) {
+		return uri
 	}
+	begin, rest := splitURI(uri)
+	if isReserved(schemeOf(begin)) {
+		begin += namesPath
+	}
+	return begin + m.Name() + "/" + rest
 }
 
-// maxTemplate is the maximum length of a template that is matched, in bytes.
-const maxTemplate = 1 << 10
-
-// addTemplate adds a template with the URI that clients use.
-func (s *surface) addTemplate(m *member, e *entry, literal string) {
-	if len(e.name) > maxTemplate {
-		s.addNote(m, e.original, fmt.Sprintf("the resource template is omitted: its URI is longer than %d bytes", maxTemplate))
-		return
+// findNamed returns the upstream whose name a URI contains, and the upstream's URI. named is
+// false if the URI contains no name, and the upstream is nil if it is not in use.
+func (s *surface) findNamed(uri string) (m *member, original string, named bool) {
+	begin, rest := splitURI(uri)
+	name := rest
+	if isReserved(schemeOf(begin)) {
+		if name, named = strings.CutPrefix(rest, namesPath); !named {
+			return nil, "", false
+		}
 	}
-	template, err := uritemplate.New(e.name)
-	if err != nil {
-		s.addNote(m, "", fmt.Sprintf("a resource template is omitted: %v", err))
-		return
+	name, after, ok := strings.Cut(name, "/")
+	if !ok || !s.upstreams[strings.ToLower(name)] {
+		return nil, "", false
 	}
-	if e.name == e.original { // A template with the upstream's name in it needs no search.
-		e.match, e.literal = template.Regexp(), literal
+	if i := slices.IndexFunc(s.members, func(m *member) bool { return m.Name() == name }); i >= 0 {
+		m = s.members[i]
 	}
-	s.templates = append(s.templates, e)
+	if m != nil && s.realms[realmOf(begin, rest)] == m && !s.needsName(m, begin+after) {
+		return nil, "", false // The name is a part of the upstream's own URI.
+	}
+	return m, begin + after, true
 }
 
-// isClaimable reports whether the literal start of a template is specific enough to send
-// URIs that are not listed to its upstream. It needs a scheme and further text; for public
-// schemes a part of the authority or of the path, and for pages the whole authority. With a
-// shorter start, URIs of other servers would reach the upstream.
-func isClaimable(literal string) bool {
-	name, rest, ok := strings.Cut(literal, ":")
-	if !ok || name == "" || isReservedURI(literal) {
-		return false
+// findRoute returns the upstream of a URI, and the upstream's URI for it; the upstream is
+// nil if no upstream is found. It is the upstream that the URI names, or else the only one
+// with URIs of the realm. A URI is never sent to several upstreams, because it may be a secret.
+func (s *surface) findRoute(uri string) (*member, string) {
+	if m, original, named := s.findNamed(uri); named {
+		return m, original
 	}
-	if isPublicScheme(name) {
-		rest = strings.TrimPrefix(rest, "//")
+	return s.realms[realmOf(splitURI(uri))], uri
+}
+
+// addResources adds resources and templates. Those that wait for approval are only in
+// address.
+func (s *surface) addResources(m *member, c *upstream.Catalog, waiting map[string]string) {
+	add := func(list *[]*entry, raw json.RawMessage, key, pin string) {
+		e := &entry{member: m, original: textMember(raw, key)}
+		e.name, e.blocked = s.clientURI(m, e.original), waiting[pin+e.original]
+		if s.address[e.name] != nil {
+			s.addNote(m, e.original, "the resource or template is omitted: its URI is already in use")
+			return
+		}
+		if _, err := uritemplate.New(e.name); key == "uriTemplate" && err != nil {
+			s.addNote(m, "", fmt.Sprintf("a resource template is omitted: %v", err))
+			return
+		}
+		s.address[e.name] = e
+		if e.blocked != "" {
+			s.addNote(m, e.original, e.blocked)
+			return
+		}
+		e.shown = s.shownAs(m, raw, key, e.name)
+		*list = append(*list, e)
 	}
-	if page, ok := strings.CutPrefix(literal, uiScheme); ok {
-		return strings.Contains(page, "/") // a page needs its whole authority
+	for _, raw := range c.Resources {
+		add(&s.resources, raw, "uri", resourcePin)
 	}
-	return rest != ""
+	for _, raw := range c.Templates {
+		add(&s.templates, raw, "uriTemplate", templatePin)
+	}
 }
 
 // isPublicScheme reports whether many servers use URIs of a scheme.
@@ -168,61 +196,4 @@ func isPublicScheme(scheme string) bool {
 		return true
 	}
 	return false
-}
-
-// realmOf returns the part that a URI shares with other URIs of the same upstream: its
-// scheme, and for public schemes also the authority. It returns "" for a reserved URI, and
-// if one of these parts is missing or contains variables.
-func realmOf(uri string) string {
-	name, rest, ok := strings.Cut(uri, ":")
-	if !ok || name == "" || strings.Contains(name, "{") || isReservedURI(uri) {
-		return ""
-	}
-	name = strings.ToLower(name)
-	if !isPublicScheme(name) {
-		return name
-	}
-	authority, found := strings.CutPrefix(rest, "//")
-	if !found {
-		return ""
-	}
-	if end := strings.IndexAny(authority, "/?#"); end >= 0 {
-		authority = authority[:end]
-	}
-	if strings.Contains(authority, "{") {
-		return ""
-	}
-	return name + "://" + strings.ToLower(authority)
-}
-
-// findRoute returns the upstream of a URI, and the upstream's URI for it; the upstream is
-// nil if none exists. A URI that begins with guideway-upstream: names its upstream. For
-// other URIs the upstream is, in this order: the upstream that lists the URI; the upstream
-// with the most specific matching template, by precedence among equals; the upstream that
-// the URI of a page names; the only upstream that uses the realm of the URI. A URI is never
-// sent to several upstreams, because it may be a secret.
-func (s *surface) findRoute(g *Gateway, uri string) (*member, string) {
-	if rest, ok := strings.CutPrefix(uri, scheme); ok {
-		name, original, _ := strings.Cut(rest, "/")
-		return g.findMember(name), original
-	}
-	if e := s.address[uri]; e != nil {
-		return e.member, e.original
-	}
-	if len(uri) > maxAddress || isReservedURI(uri) {
-		return nil, ""
-	}
-	var best *entry
-	for _, e := range s.templates {
-		if e.match != nil && (best == nil || len(e.literal) > len(best.literal)) && e.match.MatchString(uri) {
-			best = e
-		}
-	}
-	if best != nil {
-		return best.member, uri
-	}
-	if m, original := s.findPageOwner(uri); m != nil {
-		return m, original
-	}
-	return s.realms[realmOf(uri)], uri
 }

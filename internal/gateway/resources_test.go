@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,37 +10,46 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestUpstreamGetsOnlyItsOwnURIs checks that an upstream is asked for the resources that it
-// lists, for those that match one of its specific templates, and for others in its realm
-// (see realmOf). It gets no other URI, even with the highest precedence, because it could
-// fake the contents of other upstreams, of the web or of this server.
+// TestUpstreamGetsOnlyItsOwnURIs checks that an upstream is asked only for URIs that contain
+// its name, and for those of a realm that no other upstream has (see realmOf). It gets no
+// other URI, even with the highest precedence, because it could fake the contents of other
+// upstreams, of the web or of this server.
 func TestUpstreamGetsOnlyItsOwnURIs(t *testing.T) {
 	t.Parallel()
-	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "grasping", upstreamtest.ClaimsForeignResources), newEntry(t, "good")}})
+	off := newEntry(t, "off")
+	off.Disabled = true
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "grasping", upstreamtest.ClaimsForeignResources), newEntry(t, "good"), off}})
 	for _, version := range []string{legacy, modern} {
 		p := r.connectClient(t, clientSetup{user: "ann", version: version})
 		p.toolNames() // Listing the tools asks both upstreams.
 		for uri, want := range map[string]string{
-			"note://one":                                          "the note",
-			"other://secret":                                      "",
-			"https://bank.example/?key=1":                         "",
-			"https://grasping.example/page":                       "grasped",
-			"https://grasping.example/page/2":                     "grasped",
-			"https://GRASPING.example/3":                          "grasped",
-			"https://grasping.example.evil/x":                     "",
-			"http://grasping.example/page":                        "",
-			"guideway://schemas/steps":                            "",
-			"guideway://runs/r_1":                                 "",
-			"GUIDEWAY://schemas/steps":                            "",
-			"guideway-upstream:good/note://any":                   "the note",
-			"guideway-upstream:grasping/other://x":                "grasped",
-			"guideway-upstream:grasping/guideway://schemas/steps": "grasped",
-			"guideway-upstream:nobody/note://one":                 "",
-			"Guideway-Upstream:grasping/note://one":               "",
+			"note://one":                                  "",
+			"note://good/one":                             "the note",
+			"note://good/any":                             "the note",
+			"note://grasping/one":                         "grasped",
+			"note://Good/one":                             "",
+			"note://off/one":                              "",
+			"other://secret":                              "",
+			"other://grasping/x":                          "grasped",
+			"https://bank.example/?key=1":                 "",
+			"https://grasping.example/page":               "grasped",
+			"https://grasping.example/page/2":             "grasped",
+			"https://GRASPING.example/3":                  "grasped",
+			"https://grasping.example.evil/x":             "",
+			"http://grasping.example/page":                "",
+			"https://grasping/bank.example/":              "grasped",
+			"grasping/x:y":                                "grasped",
+			"guideway://schemas/steps":                    "",
+			"guideway://runs/r_1":                         "",
+			"GUIDEWAY://schemas/steps":                    "",
+			"guideway://grasping/schemas/steps":           "",
+			"guideway://upstreams/grasping/schemas/steps": "grasped",
 		} {
 			got := ""
 			if read, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri}); err == nil {
-				got = read.Contents[0].Text
+				if got = read.Contents[0].Text; read.Contents[0].URI != uri {
+					t.Errorf("%s: %s is read as %s", version, uri, read.Contents[0].URI)
+				}
 			}
 			if got != want {
 				t.Errorf("%s: %s gives %q, want %q", version, uri, got, want)
@@ -55,57 +63,27 @@ func TestUpstreamGetsOnlyItsOwnURIs(t *testing.T) {
 		for _, each := range templates.ResourceTemplates {
 			names = append(names, each.URITemplate)
 		}
-		for _, name := range []string{"{+x}", "note:{+x}", "https://{+x}", "guideway://{+x}"} {
-			if slices.Contains(names, name) || !slices.Contains(names, "guideway-upstream:grasping/"+name) {
-				t.Errorf("%s: %s is offered in %v", version, name, names)
-			}
-		}
-	}
-	if notes := fmt.Sprint(r.Notes()); !strings.Contains(notes, "too general") {
-		t.Errorf("the notes are %s", notes)
-	}
-}
-
-// A URI goes to the upstream that lists it, or else to the upstream with the most specific
-// matching template, regardless of precedence.
-func TestMostSpecificTemplateWins(t *testing.T) {
-	t.Parallel()
-	wide := newEntry(t, "grasping", upstreamtest.ClaimsForeignResources)
-	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{wide, newEntry(t, "deep", upstreamtest.Deep), newEntry(t, "good")}})
-	p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
-	p.toolNames()
-	for uri, want := range map[string]string{
-		"note://x":          "grasped",
-		"note://deep/x":     "the note",
-		"note://one":        "the note",
-		"note://deep":       "grasped",
-		"note://deepest/x":  "",
-		"note://deep/x?k=1": "",
-	} {
-		got := ""
-		if read, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri}); err == nil {
-			got = read.Contents[0].Text
-		}
-		if got != want {
-			t.Errorf("%s gives %q, want %q", uri, got, want)
+		want := []string{"grasping/{+x}", "note:grasping/{+x}", "https://grasping/{+x}", "guideway://upstreams/grasping/{+x}", "note://grasping/{a}", "note://good/{id}"}
+		if !slices.Equal(names, want) {
+			t.Errorf("%s: the templates are %q", version, names)
 		}
 	}
 }
 
-// TestURIsInResultsLeadToTheirUpstream checks that a URI in a result leads to the upstream
-// that returned it, even if another upstream has the same URI. Web pages stay unchanged,
-// and so do the URIs of the upstream with the highest precedence, except those with the
-// scheme "guideway".
-func TestURIsInResultsLeadToTheirUpstream(t *testing.T) {
+// TestURIsLeadToTheirUpstream checks that every URI that a client gets leads to the upstream
+// that it came from, even if both have the same resources and templates: the URIs of lists,
+// links, embedded resources, completions and updates. All keep their schemes. Web pages stay
+// unchanged.
+func TestURIsLeadToTheirUpstream(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Hostile), newEntry(t, "two", upstreamtest.Hostile)}})
 	for _, version := range []string{legacy, modern} {
-		p := r.connectClient(t, clientSetup{user: "ann", version: version})
+		p := r.connectClient(t, clientSetup{user: "ann", version: version, mute: true})
 		p.toolNames()
-		for upstream, want := range map[string][]string{
-			"one": {"note://one", "note://two", "https://example.com/", "guideway-upstream:one/guideway://runs"},
-			"two": {"guideway-upstream:two/note://one", "guideway-upstream:two/note://two", "https://example.com/", "guideway-upstream:two/guideway://runs"},
-		} {
+		if got := listedURIs(t, p); !slices.Equal(got, []string{"note://one/one", "note://two/one", "note://one/{id}", "note://two/{id}"}) {
+			t.Errorf("%s: the lists have %q", version, got)
+		}
+		for _, upstream := range []string{"one", "two"} {
 			result, err := p.session.CallTool(t.Context(), &mcp.CallToolParams{Name: upstream + "__link"})
 			if err != nil {
 				t.Fatal(err)
@@ -126,20 +104,85 @@ func TestURIsInResultsLeadToTheirUpstream(t *testing.T) {
 					}
 				}
 			}
-			slices.Sort(got)
-			slices.Sort(want)
+			want := []string{"note://" + upstream + "/one", "note://" + upstream + "/two", "https://example.com/", "guideway://upstreams/" + upstream + "/runs"}
 			if !slices.Equal(got, want) {
 				t.Errorf("%s: %s gives %q", version, upstream, got)
 			}
-			for _, uri := range want[:2] {
-				if strings.HasPrefix(uri, "https:") || strings.HasSuffix(uri, "runs") {
-					continue
+			hidden := `{"content":[{"type":"resource_link","name":"a","\u0075ri":"note://one"}]}`
+			if result, err = p.session.CallTool(t.Context(), &mcp.CallToolParams{Name: upstream + "__raw", Arguments: args{"text": hidden}}); err != nil {
+				t.Fatal(err)
+			}
+			if link, ok := result.Content[0].(*mcp.ResourceLink); !ok || link.URI != want[0] {
+				t.Errorf("%s: an escaped member gives %s", version, marshalText(t, result))
+			}
+			note, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: want[1]})
+			if err != nil || note.Contents[0].URI != want[1] || note.Contents[0].Text != "the note" {
+				t.Errorf("%s: %s is read as %s %v", version, want[1], marshalText(t, note), err)
+			}
+			if got := p.callTool(upstream+"__asked", nil); got != "note://two" {
+				t.Errorf("%s: the upstream %s was asked for %q", version, upstream, got)
+			}
+			for _, uri := range []string{"note://" + upstream + "/{id}", want[0], want[1]} {
+				done, err := p.session.Complete(t.Context(), &mcp.CompleteParams{
+					Ref: &mcp.CompleteReference{Type: "ref/resource", URI: uri}, Argument: mcp.CompleteParamsArgument{Name: "id", Value: "a"},
+				})
+				original := strings.Replace(uri, upstream+"/", "", 1)
+				if err != nil || !slices.Equal(done.Completion.Values, []string{"alpha", "beta"}) {
+					t.Errorf("%s: the completion of %s is %s %v", version, uri, marshalText(t, done), err)
 				}
-				note, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
-				if err != nil || note.Contents[0].URI != uri {
-					t.Errorf("%s: %s is read as %s %v", version, uri, marshalText(t, note), err)
+				if got := p.callTool(upstream+"__asked", nil); got != original {
+					t.Errorf("%s: the upstream %s completes %q, not %q", version, upstream, got, original)
 				}
 			}
+			p.followResource(want[0], func() { p.callTool(upstream+"__touch", nil) })
 		}
+		if got := p.takeEntries(&p.updated); slices.ContainsFunc(got, func(uri string) bool { return uri != "note://one/one" && uri != "note://two/one" }) {
+			t.Errorf("%s: the updates are of %q", version, got)
+		}
+	}
+}
+
+// listedURIs returns the resources and then the templates that a client sees.
+func listedURIs(t *testing.T, p *testClient) []string {
+	t.Helper()
+	resources, err := p.session.ListResources(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	templates, err := p.session.ListResourceTemplates(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var uris []string
+	for _, each := range resources.Resources {
+		uris = append(uris, each.URI)
+	}
+	for _, each := range templates.ResourceTemplates {
+		uris = append(uris, each.URITemplate)
+	}
+	return uris
+}
+
+// An upstream that is added later does not get the URIs that clients know from another one.
+func TestAddedUpstreamGetsNoKnownURI(t *testing.T) {
+	t.Parallel()
+	good, late := newEntry(t, "good"), newEntry(t, "late", upstreamtest.ClaimsForeignResources)
+	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{good}})
+	p := r.connectClient(t, clientSetup{user: "ann", version: legacy})
+	p.toolNames()
+	if _, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "note://one"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{late, good}}); err != nil {
+		t.Fatal(err)
+	}
+	p.toolNames()
+	for _, uri := range []string{"note://one", "note://any"} {
+		if read, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri}); err == nil {
+			t.Errorf("%s gives %s", uri, marshalText(t, read))
+		}
+	}
+	if read, err := p.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "note://good/one"}); err != nil || read.Contents[0].Text != "the note" {
+		t.Errorf("note://good/one gives %s %v", marshalText(t, read), err)
 	}
 }

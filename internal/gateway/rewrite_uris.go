@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
@@ -12,14 +11,14 @@ import (
 // upstream that returned them: two servers of the same kind have the same URIs. Links to
 // web pages and texts that are not resource URIs stay unchanged, and a result without
 // resource URIs is returned byte for byte.
-func (g *Gateway) rewriteURIs(c *Client, m *member, result json.RawMessage) json.RawMessage {
-	if !bytes.Contains(result, []byte(`"uri"`)) && !bytes.Contains(result, []byte(`"_meta"`)) {
+func (g *Gateway) rewriteURIs(c *Client, to route, result json.RawMessage) json.RawMessage {
+	if !mayHaveURIs(result) {
 		return result
 	}
-	a := uriRewriter{gateway: g, surface: g.surfaceOf(c), member: m}
+	a := uriRewriter{surface: g.surfaceOf(c), member: to.member, read: to}
 	return a.rewriteMembers(result, map[string]change{
 		"_meta":   a.rewriteMeta,
-		"content": a.rewriteItems, "contents": a.rewriteContents,
+		"content": a.rewriteItems, "contents": func(raw json.RawMessage) json.RawMessage { return a.rewriteContents(raw, a.nameURI) },
 		"messages": func(raw json.RawMessage) json.RawMessage {
 			return rewriteList(raw, func(message json.RawMessage) json.RawMessage {
 				return a.rewriteMembers(message, map[string]change{"content": a.rewriteItems})
@@ -28,11 +27,27 @@ func (g *Gateway) rewriteURIs(c *Client, m *member, result json.RawMessage) json
 	})
 }
 
+// mayHaveURIs reports whether a result can have resource URIs: it has a member for them, or
+// an escaped letter, which can be a part of the name of such a member.
+func mayHaveURIs(result json.RawMessage) bool {
+	if bytes.Contains(result, []byte(`"uri"`)) || bytes.Contains(result, []byte(`"_meta"`)) {
+		return true
+	}
+	escape := []byte(`\u00`)
+	for i := bytes.Index(result, escape); i >= 0; i = bytes.Index(result, escape) {
+		if result = result[i+len(escape):]; len(result) > 0 && result[0] >= '5' && result[0] <= '7' {
+			return true
+		}
+	}
+	return false
+}
+
 // uriRewriter rewrites the URIs of one upstream.
 type uriRewriter struct {
-	gateway *Gateway
 	surface *surface
 	member  *member
+	// read is the request if it reads a resource, which keeps the URI that the client used.
+	read route
 }
 
 type change func(json.RawMessage) json.RawMessage
@@ -58,16 +73,16 @@ func (a *uriRewriter) rewriteItems(raw json.RawMessage) json.RawMessage {
 		case "resource_link":
 			return a.rewriteMembers(item, map[string]change{"uri": a.rewriteURI})
 		case "resource":
-			return a.rewriteMembers(item, map[string]change{"resource": a.rewriteContents})
+			return a.rewriteMembers(item, map[string]change{"resource": func(raw json.RawMessage) json.RawMessage { return a.rewriteContents(raw, a.rewriteURI) }})
 		}
 		return item
 	})
 }
 
-// rewriteContents rewrites the contents of read resources.
-func (a *uriRewriter) rewriteContents(raw json.RawMessage) json.RawMessage {
+// rewriteContents rewrites the URIs of the contents of resources.
+func (a *uriRewriter) rewriteContents(raw json.RawMessage, uri change) json.RawMessage {
 	return rewriteList(raw, func(item json.RawMessage) json.RawMessage {
-		return a.rewriteMembers(item, map[string]change{"uri": a.rewriteURI})
+		return a.rewriteMembers(item, map[string]change{"uri": uri})
 	})
 }
 
@@ -75,7 +90,7 @@ func (a *uriRewriter) rewriteContents(raw json.RawMessage) json.RawMessage {
 // as "ui/resourceUri", and those of the member "ui".
 func (a *uriRewriter) rewriteMeta(raw json.RawMessage) json.RawMessage {
 	rewritePage := func(value json.RawMessage) json.RawMessage {
-		if bytes.HasPrefix(value, []byte(`"`)) && strings.HasPrefix(textOf(value), uiScheme) {
+		if bytes.HasPrefix(value, []byte(`"`)) && isPage(textOf(value)) {
 			return a.rewriteURI(value)
 		}
 		return value
@@ -98,24 +113,34 @@ func textOf(raw json.RawMessage) string {
 	return text
 }
 
-func (a *uriRewriter) rewriteURI(raw json.RawMessage) json.RawMessage {
+// nameURI rewrites the URI of a resource of the upstream.
+func (a *uriRewriter) nameURI(raw json.RawMessage) json.RawMessage {
 	uri := textOf(raw)
-	if uri == "" || !strings.HasPrefix(uri, uiScheme) && !a.hasResources() {
+	name := a.surface.clientURI(a.member, uri)
+	if a.read.method == methodRead && uri == a.read.original {
+		name = a.read.shown
+	}
+	if uri == "" || name == uri {
 		return raw
 	}
-	owner, original := a.surface.findRoute(a.gateway, uri)
-	name, _, _ := strings.Cut(uri, ":")
-	switch {
-	case owner != nil && owner.Name() == a.member.Name() && original == uri:
-		return raw
-	case owner == nil && isPublicScheme(name):
-		return raw
-	}
-	return jsonrpc.Text(addressOf(a.member, uri))
+	return jsonrpc.Text(name)
 }
 
-// hasResources reports whether the upstream declares resources. If it does not, only the
-// URIs of its pages are resource URIs.
+// rewriteURI rewrites a URI in a result, unless it is not the URI of a resource of any
+// upstream.
+func (a *uriRewriter) rewriteURI(raw json.RawMessage) json.RawMessage {
+	uri := textOf(raw)
+	begin, rest := splitURI(uri)
+	scheme := schemeOf(begin)
+	_, used := a.surface.realms[realmOf(begin, rest)]
+	_, _, named := a.surface.findNamed(uri)
+	if used || named || isPage(uri) || isReserved(scheme) || begin != "" && !isPublicScheme(scheme) && a.hasResources() {
+		return a.nameURI(raw)
+	}
+	return raw
+}
+
+// hasResources reports whether the upstream declares resources.
 func (a *uriRewriter) hasResources() bool {
 	known := a.member.Known()
 	return known != nil && known.Info.Capabilities.Resources != nil

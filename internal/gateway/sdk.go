@@ -457,7 +457,7 @@ func (d *downstream) completeArgument(ctx context.Context, c *Client, req mcp.Re
 		return own()
 	}
 	ref := r.Params.Ref
-	if !d.gateway.HasPrompt(ctx, c, ref.Name) && !d.gateway.hasTemplate(ctx, c, ref.URI) {
+	if !d.gateway.HasPrompt(ctx, c, ref.Name) && (ref.URI == "" || !d.gateway.HasResource(ctx, c, ref.URI)) {
 		return own()
 	}
 	text, err := json.Marshal(r.Params)

@@ -47,16 +47,20 @@ func TestFollowersGetUpdates(t *testing.T) {
 	}
 	ann, bob, eve, dan := people[0], people[1], people[2], people[3]
 	touch := func() { dan.callTool("one__touch", nil) }
-	const by = "guideway-upstream:one/note://one"
+	const by = "note://one/one"
 	ann.followResource("note://one", touch)
-	bob.followResource(by, touch)
-	eve.followResource("note://one", touch)
+	if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{e, newEntry(t, "two")}}); err != nil {
+		t.Fatal(err)
+	}
+	bob.toolNames()
+	bob.followResource(by, touch) // The other upstream has the same resource.
+	eve.followResource(by, touch)
 	for name, again := range map[string]func(){
 		"crash":   func() { dan.callTool("one__crash", nil) },
 		"restart": func() { _ = r.Restart("one") },
 		"other": func() {
 			e.Spec.Env["OTHER"] = "1"
-			if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{e}}); err != nil {
+			if err := r.Configure(gateway.Settings{Upstreams: []gateway.Entry{e, newEntry(t, "two")}}); err != nil {
 				t.Error(err)
 			}
 		},
@@ -64,7 +68,7 @@ func TestFollowersGetUpdates(t *testing.T) {
 		again()
 		ann.waitForNotice("note://one", touch)
 		bob.waitForNotice(by, touch)
-		eve.waitForNotice("note://one", touch)
+		eve.waitForNotice(by, touch)
 		t.Log(name)
 	}
 	if got := dan.takeEntries(&dan.updated); len(got) > 0 {
@@ -73,8 +77,8 @@ func TestFollowersGetUpdates(t *testing.T) {
 	if slices.Contains(ann.takeEntries(&ann.updated), by) || slices.Contains(bob.takeEntries(&bob.updated), "note://one") {
 		t.Error("a client was notified under another client's URI")
 	}
-	for _, p := range []*testClient{ann, eve} {
-		if err := p.session.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: "note://one"}); err != nil {
+	for p, uri := range map[*testClient]string{ann: "note://one", eve: by} {
+		if err := p.session.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: uri}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -107,7 +111,7 @@ func TestFollowingNeedsAccess(t *testing.T) {
 	for _, version := range []string{legacy, modern} {
 		p := r.connectClient(t, clientSetup{user: "phone", version: version, mute: true})
 		p.toolNames()
-		for _, uri := range []string{"note://one", "note://any", "guideway-upstream:one/note://one"} {
+		for _, uri := range []string{"note://one", "note://any", "note://one/one"} {
 			err := p.session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri})
 			if err == nil && version == legacy { // A modern client does not wait for the answer.
 				t.Errorf("%s: the client could subscribe to %s", version, uri)

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"maps"
-	"regexp"
 	"strconv"
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
@@ -24,13 +23,14 @@ type surface struct {
 	names   *names
 	prompts []*entry
 	prompt  map[string]*entry
-	// resources and templates keep the upstreams' URIs if they are unique, so that results
-	// that mention them need no change.
+	// resources and templates have the URIs that clients use; see clientURI.
 	resources []*entry
 	templates []*entry
 	address   map[string]*entry
-	// realms maps each realm that only one upstream uses to that upstream; see realmOf.
+	// realms maps each realm in use to its only upstream, or to nil; see claimRealms.
 	realms map[string]*member
+	// upstreams holds the names of all upstreams in lower case, also of disabled ones.
+	upstreams map[string]bool
 	// prints are the fingerprints of the lists.
 	prints map[Kind]string
 	// notes are warnings for a person.
@@ -53,12 +53,8 @@ type entry struct {
 	// configuration may use it too.
 	full  string
 	shown json.RawMessage
-	// blocked is the reason why a tool or prompt is not offered; empty if it is offered.
+	// blocked is the reason why the entry is not offered; empty if it is offered.
 	blocked string
-	// match matches the URIs of a template; nil for a template that URIs are not matched
-	// against. literal is the text before the first variable.
-	match   *regexp.Regexp
-	literal string
 }
 
 // tool is one tool of an upstream.
@@ -167,9 +163,16 @@ func (g *Gateway) buildSurfaces(members []*member) *surfaces {
 func (g *Gateway) buildSurface(members []*member, known map[*member]*upstream.Catalog, pins pinReader) *surface {
 	s := &surface{
 		members: members, names: newNames(append(lazyNames(), g.own.tools...)), byName: map[string]*tool{}, prompt: map[string]*entry{}, address: map[string]*entry{},
-		realms: map[string]*member{}, prints: map[Kind]string{},
+		realms: map[string]*member{}, upstreams: g.configured, prints: map[Kind]string{},
 	}
 	promptNames := newNames(g.own.prompts)
+	waiting := map[*member]map[string]string{}
+	for _, m := range members { // The URIs of an upstream depend on those of all others.
+		if c := known[m]; c != nil {
+			waiting[m] = g.checkPins(m, c, pins)
+			s.claimRealms(m, c, waiting[m])
+		}
+	}
 	for _, m := range members {
 		c := known[m]
 		if c == nil {
@@ -179,8 +182,7 @@ func (g *Gateway) buildSurface(members []*member, known map[*member]*upstream.Ca
 			s.addNote(m, "", text)
 		}
 		prefix := m.namePrefix()
-		verdicts := g.checkPins(m, c, pins)
-		g.addTools(s, m, c, verdicts)
+		g.addTools(s, m, c, waiting[m])
 		for _, raw := range c.Prompts {
 			original := textMember(raw, "name")
 			name, full, ok := promptNames.assignNames(prefix, original)
@@ -190,20 +192,13 @@ func (g *Gateway) buildSurface(members []*member, known map[*member]*upstream.Ca
 			}
 			e := &entry{member: m, name: name, full: full, original: original, shown: s.shownAs(m, raw, "name", name)}
 			s.prompt[name], s.prompt[full] = e, e
-			if e.blocked = verdicts[promptPin+original]; e.blocked != "" {
+			if e.blocked = waiting[m][promptPin+original]; e.blocked != "" {
 				s.addNote(m, original, e.blocked)
 				continue
 			}
 			s.prompts = append(s.prompts, e)
 		}
-		s.addResources(m, c)
-	}
-	for name, t := range s.byName { // The URIs of pages are final only after all upstreams were added.
-		if name != t.name {
-			continue
-		}
-		a := uriRewriter{gateway: g, surface: s, member: t.member}
-		t.shown = a.rewriteMembers(t.shown, map[string]change{"_meta": a.rewriteMeta})
+		s.addResources(m, c, waiting[m])
 	}
 	s.setPrints(g.lazy.Load())
 	return s
@@ -249,8 +244,9 @@ func (s *surface) findPrompt(m *member, original string) *entry {
 
 // addTools adds the tools of an upstream that the configuration does not hide. Tools that
 // wait for approval are only in byName.
-func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts map[string]string) {
+func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, waiting map[string]string) {
 	prefix := m.namePrefix()
+	uris := uriRewriter{surface: s, member: m}
 	for _, raw := range c.Tools {
 		original := textMember(raw, "name")
 		rule := m.Tools[original]
@@ -272,7 +268,7 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts 
 				s.addNote(m, original, text)
 			}
 		}
-		t.blocked = verdicts[original]
+		t.blocked = waiting[original]
 		if t.blocked != "" {
 			s.addNote(m, original, t.blocked)
 		}
@@ -284,6 +280,7 @@ func (g *Gateway) addTools(s *surface, m *member, c *upstream.Catalog, verdicts 
 		if g.opts.Results != nil {
 			t.shown = withoutOutputSchema(t.shown)
 		}
+		t.shown = uris.rewriteMembers(t.shown, map[string]change{"_meta": uris.rewriteMeta})
 		t.headers, t.uses = headerArguments(raw), usesOf(raw)
 		s.byName[name], s.byName[full] = t, t
 		if t.blocked == "" {

@@ -134,7 +134,7 @@ func checkRefusals(t *testing.T, p *testClient, name string, one bool) {
 			t.Errorf("%s completes %s: %v", name, prompt, err)
 		}
 	}
-	for uri, ok := range map[string]bool{"guideway-upstream:two/note://one": false, "note://one": one, "note://any": one} {
+	for uri, ok := range map[string]bool{"note://two/one": false, "note://one": false, "note://one/one": one, "note://one/any": one} {
 		if _, err := p.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri}); (err == nil) != ok {
 			t.Errorf("%s reads %s: %v", name, uri, err)
 		}
@@ -159,7 +159,7 @@ func checkRefusals(t *testing.T, p *testClient, name string, one bool) {
 		t.Errorf("%s lists %s", name, lists)
 	}
 	if p.session.InitializeResult().ProtocolVersion == legacy {
-		if err := p.session.Subscribe(ctx, &mcp.SubscribeParams{URI: "guideway-upstream:two/note://one"}); err == nil {
+		if err := p.session.Subscribe(ctx, &mcp.SubscribeParams{URI: "note://two/one"}); err == nil {
 			t.Errorf("%s could follow a resource that it may not read", name)
 		}
 	}

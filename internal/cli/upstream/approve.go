@@ -29,19 +29,20 @@ type upstreamApproveOptions struct {
 // upstreamApproved is the answer of guideway upstream approve --json.
 type upstreamApproved struct {
 	app.ChangeResult
-	// Tools are the reviewed tools, prompts and pages with their differences.
+	// Tools are the reviewed tools, prompts, templates and pages with their differences.
 	Tools []gatewayadmin.Waiting `json:"tools"`
 }
 
 func newUpstreamApproveCmd(a *app.App, run func(context.Context, *upstreamApproveOptions) error) *cobra.Command {
 	o := &upstreamApproveOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "approve NAME [TOOL...]", Short: "Review and approve changed tools, prompts and pages",
-		Long: `Start an upstream, show the differences between its tools, prompts and pages and the
-approved ones, and approve them after confirmation. To select some, name the tools, the
-prompts as prompt:NAME, and the pages as page:URI. Invisible characters are escaped. With
---diff, only show the differences. With --json, the differences are in the result, and the
-confirmation is still requested at the terminal.`,
+		Use: "approve NAME [TOOL...]", Short: "Review and approve changed tools, prompts, templates and pages",
+		Long: `Start an upstream, show the differences between its tools, prompts, templates and pages
+and the approved ones, and approve them after confirmation. To select some, name the tools,
+the prompts as prompt:NAME, the resource templates as template:URI, and the pages as
+resource:URI (their entries in the list of resources) and page:URI (their contents).
+Invisible characters are escaped. With --diff, only show the differences. With --json, the
+differences are in the result, and the confirmation is still requested at the terminal.`,
 		Example: "  guideway upstream approve files --diff\n  guideway upstream approve files read_file",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

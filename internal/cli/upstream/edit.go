@@ -81,7 +81,7 @@ server that the upstream announces.`,
 	f.StringVar(&o.Project, "project", "", "add the upstream to this `project` (a group of upstreams)")
 	f.DurationVar(&o.Timeout, "timeout", 0, "maximum time of a call without progress (default: 1m)")
 	f.DurationVar(&o.MaxTime, "max-time", 0, "maximum total time of a call (default: 1h)")
-	f.StringVar(&o.Pins, "pins", "", "approval of tools, prompts and pages: first-use, approve or off (default: first-use)")
+	f.StringVar(&o.Pins, "pins", "", "approval of tools, prompts, templates and pages: first-use, approve or off (default: first-use)")
 	f.StringVar(&o.Sessions, "sessions", "", "sharing of upstream sessions among clients: auto, shared or client (default: auto)")
 	f.IntVar(&o.Calls, "calls-per-minute", 0, "maximum calls per minute, all tools together (default: no limit)")
 	f.IntVar(&o.ToolCalls, "tool-calls-per-minute", 0, "maximum calls per minute of each tool (default: no limit)")

@@ -28,8 +28,8 @@ func NewUpstreamCmd(a *app.App) *cobra.Command {
 		Short: "Add and manage upstream MCP servers",
 		Long: `An upstream is an MCP server whose tools Guideway offers to agents as NAME__TOOL. A
 running server offers them at once, unless its setting "toolsets" names toolsets without
-"gateway". An upstream is started on first use. Its tools, prompts and pages are recorded:
-one that changes is withheld until you approve it.`,
+"gateway". An upstream is started on first use. Its tools, prompts, templates and pages are
+recorded: one that changes is withheld until you approve it.`,
 		Example: `  guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me
   guideway upstream add docs --url https://example.com/mcp --bearer '${env:DOCS_TOKEN}'
   guideway upstream list`,

@@ -20,14 +20,14 @@ type Waiting struct {
 	Changes []gateway.Change `json:"changes"`
 }
 
-// waitingTools returns the tools, prompts and pages of an upstream that need approval under
+// waitingTools returns the tools, prompts, templates and pages of an upstream that need approval under
 // its pin mode. It omits removed ones.
 func (s *Service) waitingTools(e gateway.Entry, c *upstream.Catalog) ([]gateway.Waiting, error) {
 	all, err := s.changedTools(e, c)
 	return slices.DeleteFunc(all, func(w gateway.Waiting) bool { return w.After == nil }), err
 }
 
-// Held returns the tools, prompts and pages of an upstream that wait for approval, as far
+// Held returns the tools, prompts, templates and pages of an upstream that wait for approval, as far
 // as its catalog is known.
 func (s *Service) Held(u config.Upstream) []gateway.Waiting {
 	e := EntryOf(u)
@@ -39,7 +39,7 @@ func (s *Service) Held(u config.Upstream) []gateway.Waiting {
 	return list
 }
 
-// changedTools returns the tools, prompts and pages of an upstream that differ from the
+// changedTools returns the tools, prompts, templates and pages of an upstream that differ from the
 // approved ones, removed ones included. It returns nil if pins are off, or if the first use
 // approves everything.
 func (s *Service) changedTools(e gateway.Entry, c *upstream.Catalog) ([]gateway.Waiting, error) {
@@ -88,7 +88,7 @@ type Seen struct {
 // returns CodeConflict and approves nothing.
 func (s *Service) Approve(name, by string, seen []Seen) error {
 	if len(seen) == 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "the list of reviewed changes is empty").WithFix("name the reviewed tools, prompts and pages, each with its hash")
+		return guideway.Errorf(guideway.CodeInvalid, "the list of reviewed changes is empty").WithFix("name the reviewed tools, prompts, templates and pages, each with its hash")
 	}
 	s.editing.Lock()
 	defer s.editing.Unlock()
@@ -99,7 +99,7 @@ func (s *Service) Approve(name, by string, seen []Seen) error {
 	e := EntryOf(u)
 	c := s.knownCatalog(e)
 	if c == nil {
-		return guideway.Errorf(guideway.CodeConflict, "the tools, prompts and pages of the upstream %q have not been listed yet", name).WithFix("list them first: guideway upstream show %s --check", name)
+		return guideway.Errorf(guideway.CodeConflict, "the tools, prompts, templates and pages of the upstream %q have not been listed yet", name).WithFix("list them first: guideway upstream show %s --check", name)
 	}
 	all, err := s.changedTools(e, c)
 	if err != nil {

@@ -12,8 +12,11 @@ const messageDepth = 1000
 // Valid reports whether text is valid JSON. It agrees with json.Valid of the standard
 // library, and is several times faster.
 func Valid(text []byte) bool {
-	return Within(text, maxDepth) && json.Valid(text) // json.Valid recurses at each level
+	return Within(text, maxDepth) && isJSON(text)
 }
+
+// isJSON is Valid for a text of limited nesting: json.Valid recurses at each level.
+func isJSON(text []byte) bool { return json.Valid(text) }
 
 // Within reports whether JSON is nested at most depth levels deep.
 func Within(text []byte, depth int) bool {

@@ -67,11 +67,11 @@ func Parse(text []byte) (*Message, error) {
 	if !utf8.Valid(text) {
 		return nil, errNotUTF8
 	}
-	if !Valid(text) {
-		return nil, errNotJSON
-	}
 	if !Within(text, messageDepth) {
 		return nil, errTooDeep
+	}
+	if !isJSON(text) {
+		return nil, errNotJSON
 	}
 	m := &Message{}
 	var version, method, failure json.RawMessage
@@ -277,18 +277,8 @@ func (s *scanner) accept(c byte) bool {
 }
 
 func (s *scanner) readKey() (string, error) {
-	text := s.skipValue()
-	if len(text) < 2 || text[0] != '"' {
-		return "", errNotJSON
-	}
-	if inner := unescaped(text); inner != nil {
-		return keyOf(inner), nil
-	}
-	var key string
-	if err := json.Unmarshal(text, &key); err != nil {
-		return "", errNotJSON
-	}
-	return key, nil
+	key, err := s.readRawKey()
+	return keyOf(key), err
 }
 
 // unescaped returns the text between the quotes of a string without escapes; nil for any

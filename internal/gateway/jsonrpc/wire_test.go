@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 		{"empty", ``, "JSON"},
 		{"deep", `{"jsonrpc":"2.0","id":1,"result":{"x":` + strings.Repeat("[", 998) + strings.Repeat("]", 998) + `}}`, ""},
 		{"deeper than clients read", `{"jsonrpc":"2.0","id":1,"result":{"x":` + strings.Repeat("[", 999) + strings.Repeat("]", 999) + `}}`, "nested deeper"},
-		{"deeper than any reader supports", `{"jsonrpc":"2.0","id":1,"result":{"x":` + strings.Repeat("[", 99999) + strings.Repeat("]", 99999) + `}}`, "JSON"},
+		{"deeper than any reader supports", `{"jsonrpc":"2.0","id":1,"result":{"x":` + strings.Repeat("[", 99999) + strings.Repeat("]", 99999) + `}}`, "nested deeper"},
 		{"wide", `{` + wideMembers(10000) + `"jsonrpc":"2.0","id":1,"result":{}}`, "more than"},
 	} {
 		_, err := jsonrpc.Parse([]byte(c.text))

@@ -1018,7 +1018,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the tools, prompts and pages that wait for approval, with their changes */
+        /** List the tools, prompts, templates and pages that wait for approval, with their changes */
         get: operations["getUpstreamWaiting"];
         put?: never;
         post?: never;
@@ -1038,7 +1038,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Approve tools, prompts and pages by their hashes
+         * Approve tools, prompts, templates and pages by their hashes
          * @description If a hash differs from the current one, nothing is approved.
          */
         post: operations["approveTools"];
@@ -3281,7 +3281,7 @@ export interface components {
             error?: string;
             /** @description The number of tools; -1 if they were never listed. */
             tools: number;
-            /** @description The number of tools, prompts and pages that wait for approval. */
+            /** @description The number of tools, prompts, templates and pages that wait for approval. */
             waiting: number;
             /** Format: date-time */
             askedAt?: string;
@@ -3375,7 +3375,7 @@ export interface components {
             error?: string;
             /** @description The number of tools; -1 if they were never listed. */
             tools: number;
-            /** @description The number of tools, prompts and pages that wait for approval. */
+            /** @description The number of tools, prompts, templates and pages that wait for approval. */
             waiting: number;
             /** Format: date-time */
             askedAt?: string;
@@ -3422,7 +3422,7 @@ export interface components {
         };
         WaitingTool: {
             upstream: string;
-            /** @description The name of a tool, "prompt:" and the name of a prompt, or "page:" and the URI of a page. */
+            /** @description The name of a tool, "prompt:" and the name of a prompt, "template:" and a URI template, or the URI of a page after "resource:" for its entry in the list, and after "page:" for its contents. */
             tool: string;
             /** @enum {unknown} */
             why: "new" | "changed" | "gone";

@@ -34,6 +34,10 @@ const (
 	Touch = "touch"
 	// Link answers with URIs of resources, and with a web page.
 	Link = "link"
+	// Raw answers with its argument "text" as the result.
+	Raw = "raw"
+	// Asked answers with the last URI that was read or completed in this process.
+	Asked = "asked"
 	// Nosy requests sampling with the context of other servers.
 	Nosy = "nosy"
 )
@@ -110,6 +114,15 @@ func (s *Server) answerHostile(tool string, m message) bool {
 	case Link:
 		s.sendAnswer(m.ID, `{"content":[{"type":"resource_link","name":"a","uri":"note://one"},{"type":"resource","resource":{"uri":"note://two","text":"\"uri\""}},`+
 			`{"type":"resource_link","name":"b","uri":"https://example.com/"},{"type":"resource_link","name":"c","uri":"guideway://runs"},{"type":"text","text":"\"uri\": note://one"}]}`)
+	case Raw:
+		var p struct{ Arguments struct{ Text string } }
+		_ = json.Unmarshal(m.Params, &p)
+		s.sendAnswer(m.ID, p.Arguments.Text)
+	case Asked:
+		s.mu.Lock()
+		uri := s.askedURI
+		s.mu.Unlock()
+		s.sendAnswer(m.ID, textResult(uri))
 	case Pretend:
 		s.sendAnswer(m.ID, `{"resultType":"input_required",`+lure+`}`)
 	case PretendTwice:
@@ -136,6 +149,18 @@ func (s *Server) setFollowed(m message) {
 	}
 }
 
+// setAskedURI records the URI of a request.
+func (s *Server) setAskedURI(m message) {
+	var p struct {
+		URI string
+		Ref struct{ URI string }
+	}
+	_ = json.Unmarshal(m.Params, &p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.askedURI = p.URI + p.Ref.URI
+}
+
 // stopReading stops reading forever.
 func (s *Server) stopReading() {
 	s.mu.Lock()
@@ -156,7 +181,7 @@ func (s *Server) waitIfDeaf() {
 // hostileTools returns the additional tools of a hostile server.
 func hostileTools() []string {
 	var list []string
-	for _, name := range []string{Unasked, Strangers, Shout, Abyss, Wide, Latin, Overlong, Deaf, Pretend, PretendTwice, Nosy, Touch, Link} {
+	for _, name := range []string{Unasked, Strangers, Shout, Abyss, Wide, Latin, Overlong, Deaf, Pretend, PretendTwice, Nosy, Touch, Link, Raw, Asked} {
 		list = append(list, `{"name":"`+name+`",`+schema+`}`)
 	}
 	var properties strings.Builder
