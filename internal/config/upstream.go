@@ -320,7 +320,7 @@ func gatewaySettings() []Setting {
 		},
 		{
 			Name: "gateway.largeResult", Kind: KindSize, Flag: "gateway-large-result", Env: "GUIDEWAY_GATEWAY_LARGE_RESULT",
-			Usage: "Size above which the result of a tool is stored, such as \"100KB\": the client gets its start and its shape, and reads parts with result_read. 0 means never.",
+			Usage: "Size above which the result of a tool is stored, such as \"100KB\": the client gets its beginning and an outline, and reads parts with result_read. 0 means never.",
 			field: func(c *Config) any { return &c.Gateway.LargeResult },
 		},
 	}

@@ -29,8 +29,8 @@ func (g *Gateway) resultTools() []json.RawMessage {
 	if g.opts.Results == nil {
 		return nil
 	}
-	return []json.RawMessage{json.RawMessage(`{"name":"result_read","title":"Read a stored result","description":"Read a part of a large result of a tool, which was stored. ` +
-		`Without path, lines and search: from offset on. Returns at most 10,000 bytes.",` +
+	return []json.RawMessage{json.RawMessage(`{"name":"result_read","title":"Read a stored result","description":"Read a part of a large result of a tool that was stored. ` +
+		`path, lines and search select text of the part; without them, all of it is selected. Returns at most 10,000 bytes, from offset.",` +
 		`"inputSchema":{"type":"object","properties":{"ref":{"type":"string","description":"Reference from the tool's answer"},` +
 		`"part":{"type":"string","description":"Part of the result, such as content[0]; the largest by default"},` +
 		`"path":{"type":"string","description":"JSON Pointer into a part that is JSON, such as /items/0/name"},` +

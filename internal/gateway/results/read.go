@@ -163,15 +163,15 @@ func valueAt(part Part, pointer string) (string, error) {
 		return "", guideway.Errorf(guideway.CodeInvalid, "%s is not JSON, so path cannot be used", part.Name).WithFix("use lines or search")
 	}
 	if !strings.HasPrefix(pointer, "/") {
-		return "", guideway.Errorf(guideway.CodeInvalid, "path is %.60q", pointer).WithFix("use a JSON Pointer, such as /items/0/name")
+		return "", guideway.Errorf(guideway.CodeInvalid, "the path %.60q is not a JSON Pointer", pointer).WithFix("use a JSON Pointer, such as /items/0/name")
 	}
 	at := ""
 	for token := range strings.SplitSeq(pointer[1:], "/") {
 		key := strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
 		next, kind := childOf(value, key)
 		if next == nil {
-			return "", guideway.Errorf(guideway.CodeInvalid, "the path %.200q leads nowhere: %s at %q has no %.60q", pointer, kind, at, key).
-				WithFix("read the shape: %s at %q is %s", part.Name, at, Shape(value))
+			return "", guideway.Errorf(guideway.CodeInvalid, "the path %.200q does not exist: %s at %q has no %.60q", pointer, kind, at, key).
+				WithFix("use a path that exists: in %s, the value at %q is %s", part.Name, at, Shape(value))
 		}
 		value, at = next, at+"/"+token
 	}
