@@ -48,7 +48,7 @@ func TestEntriesWithin(t *testing.T) {
 	t.Parallel()
 	for entry, want := range map[string]string{
 		`"oauth": {"clientIdd": "x"}`: `:3:53: "clientIdd" of the upstream "a" is not a setting; did you mean "clientId"?`,
-		`"oauth": {"qqqqqqqq": "x"}`:  `"qqqqqqqq" of the upstream "a" is not a setting; use one of: tokenUrl, issuer, clientId, `,
+		`"oauth": {"qqqqqqqq": "x"}`:  `"qqqqqqqq" of the upstream "a" is not a setting; use one of: grant, tokenUrl, issuer, clientId, `,
 		`"oauth": {"scopes": "x"}`:    `"oauth.scopes" of the upstream "a" is a string; write a list of strings`,
 		`"dir": 1`:                    `"dir" of the upstream "a" is a number; write a string`,
 		`"tools": {"x": {"readOnly": true, "destructive": true}}`: `the tool "x" of the upstream "a": a tool cannot be both readOnly and destructive; set one of the two to false`,

@@ -25,6 +25,9 @@ type Gateway struct {
 	Health time.Duration
 	// Tools restricts all calls of clients; nil means not at all.
 	Tools *ToolPolicy
+	// ClientMetadata is the URL of the client ID metadata document, which is the OAuth client
+	// id of logins. It may be empty.
+	ClientMetadata string
 	// QuestionTime is how long a held call waits for a person, and ApprovalTime how long its
 	// approval can be used.
 	QuestionTime, ApprovalTime time.Duration
@@ -185,15 +188,26 @@ type Upstream struct {
 	Origin Origin `json:"-"`
 }
 
-// UpstreamOAuth requests tokens by client credentials (RFC 6749, 4.4).
+// The grants of UpstreamOAuth.
+const (
+	// GrantCredentials requests tokens with a client id and a secret (RFC 6749, 4.4).
+	GrantCredentials = "client_credentials"
+	// GrantCode requests tokens after a person has logged in (RFC 6749, 4.1).
+	GrantCode = "authorization_code"
+)
+
+// UpstreamOAuth requests tokens.
 type UpstreamOAuth struct {
+	// Grant is GrantCredentials or GrantCode. If it is empty, it is GrantCredentials with a
+	// client secret and GrantCode without one.
+	Grant string `json:"grant,omitempty"`
 	// TokenURL is the token endpoint. If it is empty, the endpoint is read from the
 	// metadata of Issuer (RFC 8414). If Issuer is empty too, the server's metadata names
 	// the issuer (RFC 9728), which must be on the server's own host.
 	TokenURL     string   `json:"tokenUrl,omitempty"`
 	Issuer       string   `json:"issuer,omitempty"`
-	ClientID     string   `json:"clientId"`
-	ClientSecret string   `json:"clientSecret"`
+	ClientID     string   `json:"clientId,omitempty"`
+	ClientSecret string   `json:"clientSecret,omitempty"`
 	Scopes       []string `json:"scopes,omitempty"`
 	// Resource is the resource indicator (RFC 8707). If it is empty, it is sent only if
 	// TokenURL is also empty: the resource of the server's metadata, or the URL of the
@@ -305,6 +319,11 @@ func gatewaySettings() []Setting {
 				return max(d, time.Second)
 			},
 			field: func(c *Config) any { return &c.Gateway.Health },
+		},
+		{
+			Name: "gateway.clientMetadata", Kind: KindText, Flag: "gateway-client-metadata", Env: "GUIDEWAY_GATEWAY_CLIENT_METADATA",
+			Usage: "URL of a client ID metadata document, which authorization servers use to identify Guideway at logins to upstreams.",
+			field: func(c *Config) any { return &c.Gateway.ClientMetadata },
 		},
 		{
 			Name: "gateway.questionTime", Kind: KindDuration, Flag: "gateway-question-time", Env: "GUIDEWAY_GATEWAY_QUESTION_TIME",

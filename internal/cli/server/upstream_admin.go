@@ -24,6 +24,7 @@ func newUpstreamAdmin(a *app.App, cfg *config.Config, g *gateway.Gateway, apply 
 			_, err := a.EditConfig(ctx, cfg, edit)
 			return err
 		},
+		Upstream: UpstreamOptions(a, cfg),
 		Logs: func(name string, lines int) ([]string, error) {
 			return app.ReadUpstreamLog(app.UpstreamLogDir(cfg), name, lines)
 		},

@@ -88,7 +88,7 @@ func UpstreamOptions(a *app.App, cfg *config.Config) upstream.Options {
 	return upstream.Options{
 		Client:   upstream.Implementation{Name: "guideway", Title: "Guideway", Version: app.Version()},
 		Secrets:  upstream.Secrets{Getenv: a.Host.Getenv, Keychain: upstream.Keychain},
-		CacheDir: UpstreamCacheDir(cfg), Logger: a.Logger(cfg),
+		Logins: app.OpenLogins(cfg), CacheDir: UpstreamCacheDir(cfg), Logger: a.Logger(cfg),
 	}
 }
 

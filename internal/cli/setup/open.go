@@ -8,8 +8,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os/exec"
-	"runtime"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
@@ -72,7 +70,7 @@ func RunOpen(ctx context.Context, o *OpenOptions) error {
 	fmt.Fprintf(o.app.Host.Out, "%s\n", link)
 	fmt.Fprintln(o.app.Host.Err, "The link is valid once, for five minutes.")
 	if o.Browser {
-		return startBrowser(ctx, link)
+		return app.StartBrowser(ctx, link)
 	}
 	return nil
 }
@@ -100,20 +98,4 @@ func isAccepted(ctx context.Context, link string) (bool, error) {
 	defer cancel()
 	status, _, err := server.FetchPage(ctx, link)
 	return status == http.StatusOK, err
-}
-
-// startBrowser opens a link in the default browser.
-func startBrowser(ctx context.Context, link string) error {
-	opener := []string{"xdg-open"}
-	switch runtime.GOOS {
-	case "darwin":
-		opener = []string{"open"}
-	case "windows":
-		opener = []string{"rundll32", "url.dll,FileProtocolHandler"}
-	}
-	cmd := exec.CommandContext(ctx, opener[0], append(opener[1:], link)...) //nolint:gosec // G204: Guideway has created the link
-	if err := cmd.Run(); err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "open the browser: %w", err).WithFix("open the printed link in a browser")
-	}
-	return nil
 }

@@ -47,9 +47,11 @@ and ${keychain:NAME} is the entry NAME of the service "guideway" in the system k
 
 With a client id and a secret, tokens are requested by the OAuth client credentials grant:
 from --oauth-token-url, from the issuer of --oauth-issuer, or from the authorization
-server that the upstream announces.`,
+server that the upstream announces. Without a secret or any other credential, log in with
+"guideway upstream login NAME" if the server requires it.`,
 		Example: `  guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me
   guideway upstream add docs --url https://example.com/mcp --bearer '${keychain:docs}'
+  guideway upstream add wiki --url https://example.com/mcp
   guideway upstream add crm --url https://example.com/mcp --oauth-client-id me --oauth-client-secret '${keychain:crm}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
@@ -71,6 +73,7 @@ server that the upstream announces.`,
 	f.StringVar(&o.Bearer, "bearer", "", "bearer token for the server")
 	f.StringVar(&o.OAuth.ClientID, "oauth-client-id", "", "OAuth client id")
 	f.StringVar(&o.OAuth.ClientSecret, "oauth-client-secret", "", "OAuth client secret")
+	f.StringVar(&o.OAuth.Grant, "oauth-grant", "", "OAuth grant: client_credentials, or authorization_code for a login (default: client_credentials with a secret, else authorization_code)")
 	f.StringVar(&o.OAuth.Issuer, "oauth-issuer", "", "token issuer (default: discovered)")
 	f.StringVar(&o.OAuth.TokenURL, "oauth-token-url", "", "token endpoint (default: discovered)")
 	f.StringSliceVar(&o.OAuth.Scopes, "oauth-scope", nil, "OAuth scope; can be repeated")
@@ -175,6 +178,9 @@ func runUpstreamRemove(ctx context.Context, o *app.NameOptions) error {
 	}
 	file, err := o.App.EditConfig(ctx, cfg, func(src []byte) ([]byte, error) { return clearUpstreamMember(src, u.Name) })
 	if err != nil {
+		return err
+	}
+	if err := app.OpenLogins(cfg).Remove(u.Name); err != nil {
 		return err
 	}
 	if err := server.NewPinStore(o.App, cfg).Forget(u.Name); err != nil {

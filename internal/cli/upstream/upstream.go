@@ -35,6 +35,7 @@ recorded: one that changes is withheld until you approve it.`,
   guideway upstream list`,
 	},
 		newUpstreamAddCmd(a, runUpstreamAdd), newUpstreamListCmd(a), newUpstreamShowCmd(a, runUpstreamShow),
+		newUpstreamLoginCmd(a, runUpstreamLogin), newUpstreamLogoutCmd(a),
 		newUpstreamRemoveCmd(a), newUpstreamSwitchCmd(a, true), newUpstreamSwitchCmd(a, false),
 		newUpstreamApproveCmd(a, runUpstreamApprove), newUpstreamLogsCmd(a, runUpstreamLogs), newUpstreamImportCmd(a, runUpstreamImport),
 		newUpstreamProjectCmd(a),
@@ -242,7 +243,8 @@ func printUpstream(a *app.App, d upstreamDetails) {
 		line("  header", app.OneLine(key)+": "+app.OneLine(d.Config.Headers[key]))
 	}
 	line("  bearer", d.Config.Bearer)
-	if o := d.Config.OAuth; o != nil {
+	line("  login", describeLogin(d.Name, d.Login))
+	if o := d.Config.OAuth; o != nil && o.ClientID != "" {
 		from := cmp.Or(o.TokenURL+o.Issuer, "the authorization server that the upstream announces")
 		line("  oauth", "client "+app.OneLine(o.ClientID)+", tokens from "+app.OneLine(from))
 	}

@@ -199,6 +199,9 @@ func (s *Service) Remove(ctx context.Context, name, base string) error {
 	if err != nil {
 		return err
 	}
+	if err := s.Upstream.Logins.Remove(name); err != nil {
+		return err
+	}
 	if err := s.Pins.Forget(name); err != nil {
 		return err
 	}

@@ -40,6 +40,8 @@ type Options struct {
 	Apply func() error
 	// Pins stores the approvals.
 	Pins Pins
+	// Upstream has the logins and the options for new ones.
+	Upstream upstream.Options
 	// CacheDir holds the catalogs of the upstreams; if empty, they are not cached.
 	CacheDir string
 	// Logs returns the last lines of an upstream's log.

@@ -44,6 +44,10 @@ type Summary struct {
 	Tools   int        `json:"tools"`
 	Waiting int        `json:"waiting"`
 	Asked   *time.Time `json:"askedAt,omitempty"`
+	// Login is the login of a person, or nil. LoginPossible reports whether a
+	// person can log in.
+	Login         *upstream.LoginInfo `json:"login,omitempty"`
+	LoginPossible bool                `json:"loginPossible,omitempty"`
 }
 
 // Summarize returns the summary of an upstream without starting it.
@@ -53,6 +57,9 @@ func (s *Service) Summarize(u config.Upstream) Summary {
 	if err := e.Check(); err != nil {
 		row.Problem = err.Error()
 		return row
+	}
+	if row.LoginPossible = e.Spec.CanLogIn(); row.LoginPossible {
+		row.Login = upstream.LoginTo(e.Spec, s.Upstream)
 	}
 	c := s.knownCatalog(e)
 	if c == nil {

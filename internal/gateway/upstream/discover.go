@@ -8,32 +8,66 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/platform/ssrf"
 	"golang.org/x/oauth2"
 )
 
-// endpoint is a token endpoint and the requested scopes and resource.
+// discovery finds the authorization server of a server. Everything that it reads is
+// untrusted.
+type discovery struct {
+	spec Spec
+	// client connects to the authorization server.
+	client *http.Client
+}
+
+// newDiscovery returns the discovery of a resolved spec.
+func newDiscovery(spec Spec, base http.RoundTripper) discovery {
+	named := []string{hostOf(spec.URL)}
+	if spec.OAuth != nil {
+		named = append(named, hostOf(spec.OAuth.Issuer), hostOf(spec.OAuth.TokenURL))
+	}
+	return discovery{spec: spec, client: &http.Client{
+		Transport: &guardedTransport{base: base, named: named}, Timeout: tokenTime, CheckRedirect: sameHost,
+	}}
+}
+
+// endpoint is the authorization server of a server, with the scopes and the resource to
+// request.
 type endpoint struct {
-	url      string
+	issuerMetadata
+
 	resource string
 	scopes   []string
 	style    oauth2.AuthStyle
 }
 
-// discoverEndpoint finds the token endpoint of the configured issuer, or else of the issuer
-// that the server names (RFC 9728). That issuer and its endpoint must be on the server's own
-// host: the endpoint gets the secret, so another host is used only if a person configures it.
-func (a *authorizer) discoverEndpoint(ctx context.Context, challenge map[string]string) (*endpoint, error) {
-	found := &endpoint{resource: a.spec.OAuth.Resource}
-	issuer := a.spec.OAuth.Issuer
+// oauth returns the settings of OAuth, which may be empty.
+func (d *discovery) oauth() config.UpstreamOAuth {
+	if d.spec.OAuth == nil {
+		return config.UpstreamOAuth{}
+	}
+	return *d.spec.OAuth
+}
+
+// sendsSecret reports whether the token endpoint gets a secret of the configuration.
+func (d *discovery) sendsSecret() bool { return d.oauth().ClientSecret != "" }
+
+// discoverEndpoint finds the configured issuer, or else the issuer that the server names
+// (RFC 9728). If a secret is configured, that issuer and its token endpoint must be on the
+// server's own host: another host gets the secret only if a person configures it.
+func (d *discovery) discoverEndpoint(ctx context.Context, challenge map[string]string) (*endpoint, error) {
+	found := &endpoint{resource: d.oauth().Resource}
+	issuer := d.oauth().Issuer
 	if issuer == "" {
-		said, err := a.fetchResource(ctx, challenge["resource_metadata"])
+		said, err := d.fetchResource(ctx, challenge["resource_metadata"])
 		if err != nil {
 			return nil, err
 		}
@@ -43,19 +77,22 @@ func (a *authorizer) discoverEndpoint(ctx context.Context, challenge map[string]
 		}
 	}
 	if found.resource == "" {
-		found.resource = withoutQuery(a.spec.URL)
+		found.resource = withoutQuery(d.spec.URL)
 	}
 	if scope := challenge["scope"]; scope != "" {
 		found.scopes = strings.Fields(scope)
 	}
-	said, err := a.fetchIssuer(ctx, issuer)
+	if configured := d.oauth().Scopes; len(configured) > 0 {
+		found.scopes = configured
+	}
+	said, err := d.fetchIssuer(ctx, issuer)
 	if err != nil {
 		return nil, err
 	}
-	if a.spec.OAuth.Issuer == "" && originOf(said.TokenEndpoint) != originOf(a.spec.URL) {
-		return nil, notDiscovered(giveTokenURL, "the server names a token endpoint on another host, %s, which would receive the secret", plainChallenge(said.TokenEndpoint))
+	if d.sendsSecret() && d.oauth().Issuer == "" && originOf(said.TokenEndpoint) != originOf(d.spec.URL) {
+		return nil, d.notFound(d.fix(), "the server names a token endpoint on another host, %s, which would receive the secret", plainChallenge(said.TokenEndpoint))
 	}
-	found.url = said.TokenEndpoint
+	found.issuerMetadata = *said
 	switch methods := said.Methods; {
 	case slices.Contains(methods, "client_secret_basic"):
 		found.style = oauth2.AuthStyleInHeader
@@ -65,11 +102,17 @@ func (a *authorizer) discoverEndpoint(ctx context.Context, challenge map[string]
 	return found, nil
 }
 
-func notDiscovered(fix, format string, args ...any) error {
+func (d *discovery) notFound(fix, format string, args ...any) error {
 	return guideway.Errorf(guideway.CodeUnauthorized, "find the token endpoint: "+format, args...).WithFix("%s", fix)
 }
 
-const giveTokenURL = `set "tokenUrl" in the upstream's oauth (--oauth-token-url)` //nolint:gosec // G101: it is a fix, without a credential
+// fix returns the fix for a server whose authorization server cannot be used.
+func (d *discovery) fix() string {
+	if d.spec.grant() == config.GrantCode {
+		return `set "issuer" in the upstream's oauth (--oauth-issuer), or use a bearer token (--bearer)`
+	}
+	return `set "tokenUrl" in the upstream's oauth (--oauth-token-url)`
+}
 
 // resourceMetadata is the protected resource metadata of a server (RFC 9728).
 type resourceMetadata struct {
@@ -81,91 +124,151 @@ type resourceMetadata struct {
 // fetchResource fetches the protected resource metadata. said is the URL from the server's
 // challenge. The URL must be on the server's own host, so that a server cannot cause
 // requests to other hosts.
-func (a *authorizer) fetchResource(ctx context.Context, said string) (*resourceMetadata, error) {
+func (d *discovery) fetchResource(ctx context.Context, said string) (*resourceMetadata, error) {
 	var places []string
+	own := originOf(d.spec.URL)
 	if said != "" {
-		if originOf(said) != originOf(a.spec.URL) {
-			return nil, notDiscovered(giveTokenURL, "the server names metadata on another host")
+		if originOf(said) != own {
+			return nil, d.notFound(d.fix(), "the server names metadata on another host")
 		}
 		places = []string{said}
 	} else {
-		places = wellKnown(a.spec.URL, "oauth-protected-resource")
+		places = wellKnown(d.spec.URL, "oauth-protected-resource")
 	}
 	for _, place := range places {
 		var m resourceMetadata
-		ok, err := a.fetchJSON(ctx, place, &m)
+		ok, err := d.fetchJSON(ctx, place, &m)
 		switch {
 		case err != nil:
 			return nil, err
 		case !ok:
 			continue
-		case !isWithin(a.spec.URL, m.Resource):
-			return nil, notDiscovered(giveTokenURL, "the server's metadata describes another resource, %q", plainChallenge(m.Resource))
+		case !isWithin(d.spec.URL, m.Resource):
+			return nil, d.notFound(d.fix(), "the server's metadata describes another resource, %q", plainChallenge(m.Resource))
 		case len(m.Issuers) == 0:
-			return nil, notDiscovered(giveTokenURL, "the server's metadata names no authorization server")
-		case originOf(m.Issuers[0]) != originOf(a.spec.URL):
+			return nil, d.notFound(d.fix(), "the server's metadata names no authorization server")
+		case d.sendsSecret() && originOf(m.Issuers[0]) != own:
 			issuer := plainChallenge(m.Issuers[0])
-			return nil, notDiscovered(`if you trust that host, set "issuer" in the upstream's oauth (--oauth-issuer '`+issuer+`')`,
+			return nil, d.notFound(`if you trust that host, set "issuer" in the upstream's oauth (--oauth-issuer '`+shellSafe(m.Issuers[0], "URL")+`')`,
 				"the server names an authorization server on another host, %s, which would receive the secret", issuer)
 		}
 		return &m, nil
 	}
-	return nil, notDiscovered(giveTokenURL, "no metadata was found on the server")
+	if said == "" && d.spec.grant() == config.GrantCode { // servers of 2025-03-26 are their own authorization server
+		return &resourceMetadata{Issuers: []string{own}}, nil
+	}
+	return nil, d.notFound(d.fix(), "no metadata was found on the server")
 }
 
 // issuerMetadata is the authorization server metadata (RFC 8414).
 type issuerMetadata struct {
 	Issuer        string   `json:"issuer"`
+	AuthEndpoint  string   `json:"authorization_endpoint"`
 	TokenEndpoint string   `json:"token_endpoint"`
+	Registration  string   `json:"registration_endpoint"`
+	Revocation    string   `json:"revocation_endpoint"`
 	Methods       []string `json:"token_endpoint_auth_methods_supported"`
 	Grants        []string `json:"grant_types_supported"`
+	Challenges    []string `json:"code_challenge_methods_supported"`
+	Scopes        []string `json:"scopes_supported"`
+	// SendsIssuer reports whether redirects contain the issuer (RFC 9207), and
+	// ReadsDocuments whether a client id can be the URL of a metadata document.
+	SendsIssuer    bool `json:"authorization_response_iss_parameter_supported"`
+	ReadsDocuments bool `json:"client_id_metadata_document_supported"`
 }
 
 // fetchIssuer fetches the metadata of an authorization server.
-func (a *authorizer) fetchIssuer(ctx context.Context, issuer string) (*issuerMetadata, error) {
+func (d *discovery) fetchIssuer(ctx context.Context, issuer string) (*issuerMetadata, error) {
+	if !d.isSafe(issuer, "") {
+		return nil, d.notFound(d.fix(), "the authorization server %q has no https URL without a user name", plainChallenge(issuer))
+	}
 	places := []string{wellKnown(issuer, "oauth-authorization-server")[0], wellKnown(issuer, "openid-configuration")[0]}
 	if u, err := url.Parse(issuer); err == nil && strings.Trim(u.Path, "/") != "" {
 		places = append(places, strings.TrimRight(withoutQuery(issuer), "/")+"/.well-known/openid-configuration")
 	}
 	for _, place := range places {
 		var m issuerMetadata
-		ok, err := a.fetchJSON(ctx, place, &m)
-		switch {
-		case err != nil:
+		ok, err := d.fetchJSON(ctx, place, &m)
+		if err != nil {
 			return nil, err
-		case !ok:
-			continue
-		case strings.TrimRight(m.Issuer, "/") != strings.TrimRight(issuer, "/"):
-			return nil, notDiscovered(giveTokenURL, "the metadata of %s describes another issuer, %q", issuer, plainChallenge(m.Issuer))
-		case len(m.Grants) > 0 && !slices.Contains(m.Grants, "client_credentials"):
-			return nil, notDiscovered("ask the operator of the server for a bearer token", "%s does not support client credentials", issuer)
 		}
-		// A secret is sent over plain HTTP only if a person has configured such a URL.
-		u, err := url.Parse(m.TokenEndpoint)
-		if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && originOf(m.TokenEndpoint) != originOf(issuer) {
-			return nil, notDiscovered(giveTokenURL, "the token endpoint of %s, %q, is not an https URL without a user name", issuer, plainChallenge(m.TokenEndpoint))
+		if ok {
+			return &m, d.checkIssuer(&m, issuer)
 		}
-		return &m, nil
 	}
-	return nil, notDiscovered(giveTokenURL, "no metadata was found on %s", issuer)
+	return nil, d.notFound(d.fix(), "no metadata was found on %s", plainChallenge(issuer))
+}
+
+// checkIssuer returns an error if the metadata belongs to another issuer, or if tokens
+// cannot be requested safely.
+func (d *discovery) checkIssuer(m *issuerMetadata, issuer string) error {
+	grant, name := d.spec.grant(), plainChallenge(issuer)
+	switch {
+	case strings.TrimRight(m.Issuer, "/") != strings.TrimRight(issuer, "/"):
+		return d.notFound(d.fix(), "the metadata of %s describes another issuer, %q", name, plainChallenge(m.Issuer))
+	case len(m.Grants) > 0 && !slices.Contains(m.Grants, grant):
+		return d.notFound("ask the operator of the server for a bearer token", "%s does not support %s", name, map[string]string{config.GrantCredentials: "client credentials", config.GrantCode: "logins"}[grant])
+	}
+	urls := []string{m.TokenEndpoint}
+	if grant == config.GrantCode {
+		if !slices.Contains(m.Challenges, "S256") {
+			return d.notFound("ask the operator of the server to support PKCE, or for a bearer token",
+				"%s does not support PKCE with S256, which protects the login against stolen codes", name)
+		}
+		urls = append(urls, m.AuthEndpoint)
+		for _, more := range []string{m.Registration, m.Revocation} {
+			if more != "" {
+				urls = append(urls, more)
+			}
+		}
+	}
+	for _, each := range urls {
+		if !d.isSafe(each, issuer) {
+			return d.notFound(d.fix(), "the endpoint %q of %s is not an https URL without a user name", plainChallenge(each), name)
+		}
+	}
+	return nil
+}
+
+// isSafe reports whether secrets may be sent to a URL: it uses https, or it has the origin of
+// a URL that a person has configured. A login over http must stay on this machine.
+func (d *discovery) isSafe(address, issuer string) bool {
+	const longest = 2048
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || len(address) > longest:
+		return false
+	case u.Scheme == "https":
+		return true
+	case u.Scheme != "http" || d.spec.grant() == config.GrantCode && !isLoopback(u.Hostname()):
+		return false
+	}
+	origin := originOf(address)
+	return origin == originOf(d.spec.URL) || origin == originOf(d.oauth().Issuer) || issuer != "" && origin == originOf(issuer)
+}
+
+// isLoopback reports whether a host is this machine. It does not resolve names.
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // maxMetadata is the maximum size of a metadata document.
 const maxMetadata = 256 << 10
 
 // fetchJSON fetches a document; ok reports whether the document exists.
-func (a *authorizer) fetchJSON(ctx context.Context, place string, into any) (ok bool, err error) {
+func (d *discovery) fetchJSON(ctx context.Context, place string, into any) (ok bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
 	if err != nil {
-		return false, notDiscovered(giveTokenURL, "%q is not a valid URL", plainChallenge(place))
+		return false, d.notFound(d.fix(), "%q is not a valid URL", plainChallenge(place))
 	}
 	req.Header.Set("Accept", "application/json")
-	resp, err := a.client.Do(req)
+	resp, err := d.client.Do(req)
 	if err != nil {
 		if errors.Is(err, ssrf.ErrPrivate) {
-			return false, notDiscovered(giveTokenURL, "%s: %w", hostOf(place), rootCause(err))
+			return false, d.notFound(d.fix(), "%s: %w", hostOf(place), rootCause(err))
 		}
-		return false, guideway.Errorf(guideway.CodeUnavailable, "find the token endpoint: %w", rootCause(err)).WithFix(giveTokenURL)
+		return false, guideway.Errorf(guideway.CodeUnavailable, "find the token endpoint: %w", rootCause(err)).WithFix("%s", d.fix())
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -173,10 +276,10 @@ func (a *authorizer) fetchJSON(ctx context.Context, place string, into any) (ok 
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxMetadata))
 	if err != nil {
-		return false, notDiscovered(giveTokenURL, "read the metadata at %s: %w", plainChallenge(place), rootCause(err))
+		return false, d.notFound(d.fix(), "read the metadata at %s: %w", plainChallenge(place), rootCause(err))
 	}
 	if json.Unmarshal(text, into) != nil {
-		return false, notDiscovered(giveTokenURL, "the document at %s is not valid metadata", plainChallenge(place))
+		return false, d.notFound(d.fix(), "the document at %s is not valid metadata", plainChallenge(place))
 	}
 	return true, nil
 }

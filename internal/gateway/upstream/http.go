@@ -79,13 +79,13 @@ func newHTTPClient(trip http.RoundTripper) *http.Client {
 
 // httpClient returns the client of a resolved spec.
 func (u *Upstream) httpClient(spec Spec) *http.Client {
-	if spec.OAuth == nil {
+	if spec.CanLogIn() && !u.opts.Logins.hasLogin(spec) || !spec.CanLogIn() && spec.OAuth == nil {
 		return newHTTPClient(u.opts.HTTP)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if by := credentialsHash(spec); u.authorizer == nil || u.authorizedBy != by {
-		u.authorizer, u.authorizedBy = newAuthorizer(spec, u.opts.HTTP), by
+		u.authorizer, u.authorizedBy = newAuthorizer(spec, u.opts.HTTP, u.opts.Logins), by
 	}
 	return newHTTPClient(u.authorizer)
 }

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 	"unicode"
@@ -19,17 +21,20 @@ import (
 )
 
 // authorizer adds tokens to the requests to a server. It requests them by client
-// credentials. All sessions with a server share one authorizer and its token.
+// credentials, or renews the token of a login. All sessions with a server share one
+// authorizer and its token.
 type authorizer struct {
-	spec Spec
+	discovery
+
 	base http.RoundTripper
-	// client connects to the authorization server.
-	client *http.Client
+	// logins stores the login of a person; it is not used for client credentials.
+	logins *Logins
 	// asking is held while a token is requested.
 	asking chan struct{}
-	// config holds the credentials and the token endpoint; nil while the endpoint is
-	// unknown. token is the last token. Only the holder of asking may use config and token.
-	config *clientcredentials.Config
+	// grant requests tokens by client credentials with scopes; nil while the token endpoint is
+	// unknown. token is the last token. Only the holder of asking may use them.
+	grant  *tokenGrant
+	scopes []string
 	token  *oauth2.Token
 }
 
@@ -38,15 +43,11 @@ var _ http.RoundTripper = (*authorizer)(nil)
 // tokenTime is the maximum time to get a token, including the metadata.
 const tokenTime = 30 * time.Second
 
-// newAuthorizer returns the authorizer of a resolved spec with OAuth.
-func newAuthorizer(spec Spec, base http.RoundTripper) *authorizer {
-	a := &authorizer{spec: spec, base: base, asking: make(chan struct{}, 1)}
-	a.client = &http.Client{
-		Transport: &guardedTransport{base: base, named: []string{hostOf(spec.URL), hostOf(spec.OAuth.Issuer), hostOf(spec.OAuth.TokenURL)}},
-		Timeout:   tokenTime, CheckRedirect: sameHost,
-	}
-	if spec.OAuth.TokenURL != "" {
-		a.config = a.configOf(&endpoint{url: spec.OAuth.TokenURL, resource: spec.OAuth.Resource})
+// newAuthorizer returns the authorizer of a resolved spec.
+func newAuthorizer(spec Spec, base http.RoundTripper, logins *Logins) *authorizer {
+	a := &authorizer{discovery: newDiscovery(spec, base), base: base, logins: logins, asking: make(chan struct{}, 1)}
+	if o := a.oauth(); o.TokenURL != "" {
+		a.grant, a.scopes = a.grantOf(&endpoint{issuerMetadata: issuerMetadata{TokenEndpoint: o.TokenURL}, resource: o.Resource}), o.Scopes
 	}
 	return a
 }
@@ -60,19 +61,42 @@ func credentialsHash(spec Spec) [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// configOf returns the client credentials config for an endpoint.
-func (a *authorizer) configOf(e *endpoint) *clientcredentials.Config {
-	o := a.spec.OAuth
-	config := &clientcredentials.Config{
-		ClientID: o.ClientID, ClientSecret: o.ClientSecret, TokenURL: e.url, Scopes: o.Scopes, AuthStyle: e.style,
+// tokenGrant has what all requests to a token endpoint have in common.
+type tokenGrant struct {
+	TokenURL     string           `json:"tokenUrl"`
+	ClientID     string           `json:"clientId"`
+	ClientSecret string           `json:"clientSecret,omitempty"`
+	Style        oauth2.AuthStyle `json:"style"`
+	Resource     string           `json:"resource,omitempty"`
+}
+
+// grantOf returns the grant by client credentials of an endpoint.
+func (a *authorizer) grantOf(e *endpoint) *tokenGrant {
+	return &tokenGrant{
+		TokenURL: e.TokenEndpoint, ClientID: a.oauth().ClientID, ClientSecret: a.oauth().ClientSecret, Style: e.style, Resource: e.resource,
 	}
-	if len(config.Scopes) == 0 {
-		config.Scopes = e.scopes
+}
+
+// requestToken requests a token with the parameters of a grant type; without them it
+// requests a token by client credentials. Package clientcredentials sends any grant type,
+// and it can send the resource with all of them.
+func (g *tokenGrant) requestToken(ctx context.Context, client *http.Client, scopes []string, params url.Values) (*oauth2.Token, error) {
+	config := clientcredentials.Config{
+		ClientID: g.ClientID, ClientSecret: g.ClientSecret, TokenURL: g.TokenURL, AuthStyle: g.Style, Scopes: scopes, EndpointParams: url.Values{},
 	}
-	if e.resource != "" {
-		config.EndpointParams = map[string][]string{"resource": {e.resource}}
+	maps.Copy(config.EndpointParams, params)
+	if g.Resource != "" {
+		config.EndpointParams.Set("resource", g.Resource)
 	}
-	return config
+	token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
+	switch {
+	case err != nil:
+		return nil, tokenError(err)
+	case token.Type() != "Bearer":
+		return nil, guideway.Errorf(guideway.CodeUnauthorized, "the authorization server answered with a token of the type %q", plainChallenge(token.TokenType)).
+			WithFix("ask the operator of the server for a bearer token")
+	}
+	return token, nil
 }
 
 // RoundTrip implements http.RoundTripper. A request that the server answers with 401 had no
@@ -122,39 +146,63 @@ func (a *authorizer) sendWith(req *http.Request, body io.ReadCloser, token *oaut
 }
 
 // validToken returns a token that has not expired and is not the refused one. It returns
-// nil if the authorization server is still unknown: a server names its authorization server
-// when it refuses a request.
+// nil if there is no login, or if the authorization server is still unknown: a server names
+// its authorization server when it refuses a request. The request for a token continues if
+// ctx ends, because a lost response would lose the next refresh token, too.
 func (a *authorizer) validToken(ctx context.Context, refused *oauth2.Token, refusal *http.Response) (*oauth2.Token, error) {
 	select {
 	case a.asking <- struct{}{}:
-		defer func() { <-a.asking }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 	if a.token.Valid() && a.token != refused {
+		defer func() { <-a.asking }()
 		return a.token, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, tokenTime)
-	defer cancel()
-	if a.config == nil {
-		if refusal == nil && a.spec.OAuth.Issuer == "" {
+	type answer struct {
+		token *oauth2.Token
+		err   error
+	}
+	challenge, answered := challengeOf(refusal), make(chan answer, 1)
+	go func() {
+		defer func() { <-a.asking }()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokenTime)
+		defer cancel()
+		token, err := a.fetchToken(ctx, refused, refusal != nil, challenge)
+		if err == nil {
+			a.token = token
+		}
+		answered <- answer{token, err}
+	}()
+	select {
+	case got := <-answered:
+		return got.token, got.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// fetchToken gets a token for validToken. challenge is from the refusal of a request, if there
+// is one.
+func (a *authorizer) fetchToken(ctx context.Context, refused *oauth2.Token, isRefused bool, challenge map[string]string) (*oauth2.Token, error) {
+	if a.spec.CanLogIn() {
+		return a.logins.validToken(ctx, a.spec, a.client, refused)
+	}
+	if a.grant == nil {
+		if !isRefused && a.oauth().Issuer == "" {
 			return nil, nil
 		}
-		e, err := a.discoverEndpoint(ctx, challengeOf(refusal))
+		e, err := a.discoverEndpoint(ctx, challenge)
 		if err != nil {
 			return nil, err
 		}
-		a.config = a.configOf(e)
+		a.grant, a.scopes = a.grantOf(e), e.scopes
 	}
-	token, err := a.config.Token(context.WithValue(ctx, oauth2.HTTPClient, a.client))
-	if err != nil {
-		if a.spec.OAuth.TokenURL == "" {
-			a.config = nil // the authorization server may have changed
-		}
-		return nil, tokenError(err)
+	token, err := a.grant.requestToken(ctx, a.client, a.scopes, nil)
+	if err != nil && a.oauth().TokenURL == "" {
+		a.grant = nil // the authorization server may have changed
 	}
-	a.token = token
-	return token, nil
+	return token, err
 }
 
 // tokenError explains why there is no token, without the URL, which may contain keys.
@@ -174,8 +222,9 @@ func tokenError(err error) error {
 	if refused.Response != nil && refused.Response.StatusCode >= http.StatusInternalServerError {
 		return guideway.Errorf(guideway.CodeUnavailable, "the authorization server answered %s", plainChallenge(said)).WithFix("try again later")
 	}
-	return guideway.Errorf(guideway.CodeUnauthorized, "the authorization server answered %s", plainChallenge(said)).
-		WithFix("check the client id, the secret and the scopes of the upstream's oauth")
+	refusal := guideway.Errorf(guideway.CodeUnauthorized, "the authorization server answered %s", plainChallenge(said))
+	refusal.Err = refused
+	return refusal.WithFix("check the client id, the secret and the scopes of the upstream's oauth")
 }
 
 // challengeOf returns the Bearer challenge of a refused request, or nil.
@@ -250,6 +299,15 @@ func (s *Spec) statusFailure(resp *http.Response) error {
 	return &statusError{status: resp.StatusCode}
 }
 
+// LoginRequired is the reason why a server refuses requests until a person has logged in.
+type LoginRequired struct{ Err error }
+
+// Error implements error.
+func (e *LoginRequired) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error with its code and fix.
+func (e *LoginRequired) Unwrap() error { return e.Err }
+
 // refusalError returns the error for status 401 or 403, with the server's challenge.
 func (s *Spec) refusalError(resp *http.Response) error {
 	said, fix := "", "check the upstream's bearer token, headers or oauth"
@@ -259,13 +317,29 @@ func (s *Spec) refusalError(resp *http.Response) error {
 			said += ": " + part
 		}
 	}
+	scope := shellSafe(challenge["scope"], "SCOPE")
 	switch {
-	case challenge["error"] == "insufficient_scope" && challenge["scope"] != "":
+	case challenge["error"] == "insufficient_scope" && scope != "" && s.CanLogIn():
+		fix = fmt.Sprintf("guideway upstream login %s --scope %q", s.Name, scope)
+	case challenge["error"] == "insufficient_scope" && scope != "":
 		fix = fmt.Sprintf("use a token with the scope %q", plainChallenge(challenge["scope"]))
+	case s.CanLogIn() && resp.StatusCode == http.StatusUnauthorized:
+		return &LoginRequired{Err: guideway.Errorf(guideway.CodeUnauthorized, "%w%s", &statusError{status: resp.StatusCode}, said).
+			WithFix("log in: guideway upstream login %s; or set the upstream's bearer token or headers", s.Name)}
 	case s.OAuth != nil && resp.StatusCode == http.StatusUnauthorized:
 		fix = `check the scopes and "resource" in the upstream's oauth; the server refuses tokens for another resource`
 	}
 	return guideway.Errorf(guideway.CodeUnauthorized, "%w%s", &statusError{status: resp.StatusCode}, said).WithFix("%s", fix)
+}
+
+// shellSafe returns a server's text for a command line within quotes, or placeholder if the
+// text could contain another command.
+func shellSafe(text, placeholder string) string {
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -._~:/?#@&=+,%"
+	if len(text) > 200 || strings.Trim(text, allowed) != "" {
+		return placeholder
+	}
+	return text
 }
 
 // plainChallenge returns a server's text in a form that is safe in a message.

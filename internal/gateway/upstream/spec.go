@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
@@ -79,16 +80,48 @@ func (s *Spec) Check() error {
 	if s.OAuth == nil {
 		return nil
 	}
-	switch {
-	case s.OAuth.ClientID == "" || s.OAuth.ClientSecret == "":
+	return s.checkOAuth()
+}
+
+// checkOAuth returns an error if settings of OAuth are missing or do not fit together.
+func (s *Spec) checkOAuth() error {
+	o := s.OAuth
+	switch grant := s.grant(); {
+	case grant != config.GrantCredentials && grant != config.GrantCode:
+		return invalidSpec(fmt.Sprintf("use %q or %q", config.GrantCredentials, config.GrantCode), "unknown OAuth grant %q", grant)
+	case o.ClientSecret != "" && o.ClientID == "", grant == config.GrantCredentials && o.ClientSecret == "":
 		return invalidSpec(`set "clientId" and "clientSecret" in "oauth"`, "OAuth has no client id or no client secret")
-	case s.OAuth.TokenURL != "" && s.OAuth.Issuer != "":
+	case grant == config.GrantCode && o.TokenURL != "":
+		return invalidSpec(`set "issuer" instead of "tokenUrl", or "clientId" and "clientSecret"`, "a token URL is not enough for a login")
+	case o.TokenURL != "" && o.Issuer != "":
 		return invalidSpec(`remove "tokenUrl" or "issuer"`, "OAuth has both a token URL and an issuer")
 	}
-	if err := checkURL("oauth.issuer", s.OAuth.Issuer); err != nil {
+	if err := checkURL("oauth.issuer", o.Issuer); err != nil {
 		return err
 	}
-	return checkURL("oauth.tokenUrl", s.OAuth.TokenURL)
+	return checkURL("oauth.tokenUrl", o.TokenURL)
+}
+
+// grant returns the OAuth grant of the server.
+func (s *Spec) grant() string {
+	switch {
+	case s.OAuth != nil && s.OAuth.Grant != "":
+		return s.OAuth.Grant
+	case s.OAuth != nil && s.OAuth.ClientSecret != "":
+		return config.GrantCredentials
+	}
+	return config.GrantCode
+}
+
+// CanLogIn reports whether a person can log in to the server: it has a URL and no other
+// credential.
+func (s *Spec) CanLogIn() bool {
+	for name := range s.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return false
+		}
+	}
+	return s.URL != "" && s.Bearer == "" && s.grant() == config.GrantCode
 }
 
 func invalidSpec(fix, format string, args ...any) error {

@@ -29,6 +29,8 @@ type Options struct {
 	Client Implementation
 	// Secrets resolves the references in a spec.
 	Secrets Secrets
+	// Logins stores the logins of people; may be nil.
+	Logins *Logins
 	// CacheDir caches catalogs between starts; if empty, they are not cached.
 	CacheDir string
 	// Log gets every line of a server's stderr.

@@ -17,7 +17,7 @@ func TestFirstOf(t *testing.T) {
 	t.Parallel()
 	keychain := &fakeKeychain{entries: map[string]string{}, broken: errors.New("no bus")}
 	path := filepath.Join(t.TempDir(), "key")
-	both := FirstOf{keychain.newSource(), File{path}}
+	both := FirstOf{keychain.newSource(), File{Path: path}}
 	slots := blob.NewMemory(0)
 	keys, err := Open(t.Context(), slots, both)
 	if err != nil || keys.Kind() != KindFile {
@@ -38,7 +38,7 @@ func TestFirstOf(t *testing.T) {
 
 	inChain := blob.NewMemory(0)
 	path = filepath.Join(t.TempDir(), "key")
-	both[1] = File{path}
+	both[1] = File{Path: path}
 	if keys, err = Open(t.Context(), inChain, both); err != nil || keys.Kind() != KindKeychain {
 		t.Fatalf("with a keychain: %v, %v", keys, err)
 	}

@@ -63,7 +63,7 @@ func TestSources(t *testing.T) {
 		name         string
 		right, wrong Source
 	}{
-		{"file", File{filepath.Join(t.TempDir(), "key")}, File{filepath.Join(t.TempDir(), "key")}},
+		{"file", File{Path: filepath.Join(t.TempDir(), "key")}, File{Path: filepath.Join(t.TempDir(), "key")}},
 		{"passphrase", Passphrase{"correct horse"}, Passphrase{"battery staple"}},
 		{"keychain", keychain.newSource(), other.newSource()},
 	} {
@@ -122,7 +122,7 @@ func TestOtherKind(t *testing.T) {
 	if _, err := Open(t.Context(), slots, Passphrase{"correct horse"}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Open(t.Context(), slots, File{filepath.Join(t.TempDir(), "key")})
+	_, err := Open(t.Context(), slots, File{Path: filepath.Join(t.TempDir(), "key")})
 	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(err.Error(), KindPassphrase) {
 		t.Errorf("the error is %v", err)
 	}
@@ -190,7 +190,7 @@ func TestConcurrentOpen(t *testing.T) {
 	t.Parallel()
 	keychain := &fakeKeychain{entries: map[string]string{}}
 	path := filepath.Join(t.TempDir(), "key")
-	for _, source := range []Source{File{path}, keychain.newSource()} {
+	for _, source := range []Source{File{Path: path}, keychain.newSource()} {
 		slots := blob.NewMemory(0)
 		var group sync.WaitGroup
 		for range 8 {
@@ -441,7 +441,7 @@ func TestDataKeyNames(t *testing.T) {
 // newTestKeys returns the keys of a store with a key file.
 func newTestKeys(t *testing.T, slots blob.Slots) *Keys {
 	t.Helper()
-	keys, err := Open(t.Context(), slots, File{filepath.Join(t.TempDir(), "key")})
+	keys, err := Open(t.Context(), slots, File{Path: filepath.Join(t.TempDir(), "key")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package seal
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -45,7 +46,11 @@ func parseSecret(text string) ([]byte, bool) {
 
 // File stores the master key in a file that only the user can read. If the file is next to
 // the data, it protects only backups that exclude it.
-type File struct{ Path string }
+type File struct {
+	Path string
+	// Data is the noun for the encrypted data in messages; the default is "checkpoints".
+	Data string
+}
 
 // Kind implements Source.
 func (File) Kind() string { return KindFile }
@@ -59,7 +64,7 @@ func (f File) Fix() string {
 func (f File) Load(_ context.Context, _ []byte, create bool) ([]byte, error) {
 	file := atomicfile.File{
 		Path: f.Path, What: "key file", MaxBytes: 4 << 10,
-		IfSeen: "note that anyone who has read the key can decrypt your checkpoints",
+		IfSeen: "note that anyone who has read the key can decrypt your " + cmp.Or(f.Data, "checkpoints"),
 	}
 	var text string
 	var err error
@@ -69,7 +74,7 @@ func (f File) Load(_ context.Context, _ []byte, create bool) ([]byte, error) {
 		text, err = file.Read()
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key file %s, which encrypts checkpoints, does not exist", f.Path).WithFix("%s", f.Fix())
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key file %s, which encrypts %s, does not exist", f.Path, cmp.Or(f.Data, "checkpoints")).WithFix("%s", f.Fix())
 	}
 	if err != nil {
 		return nil, err

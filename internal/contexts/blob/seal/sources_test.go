@@ -35,7 +35,7 @@ func TestSourcesWithoutAKey(t *testing.T) {
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := File{path}.Load(t.Context(), salt, create)
+			_, err := File{Path: path}.Load(t.Context(), salt, create)
 			checkNoKey(t, "a key file: "+name, err)
 			if after, err := os.ReadFile(path); err != nil || string(after) != text {
 				t.Errorf("the key file %s was replaced with %q, %v", name, after, err)

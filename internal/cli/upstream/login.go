@@ -1,0 +1,133 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/cli/server"
+	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/spf13/cobra"
+)
+
+type upstreamLoginOptions struct {
+	app       *app.App
+	Name      string
+	Scopes    []string
+	NoBrowser bool
+	JSON      bool
+}
+
+// upstreamLoggedIn is the answer of guideway upstream login --json.
+type upstreamLoggedIn struct {
+	app.ChangeResult
+	Login *upstream.LoginInfo `json:"login"`
+}
+
+func newUpstreamLoginCmd(a *app.App, run func(context.Context, *upstreamLoginOptions) error) *cobra.Command {
+	o := &upstreamLoginOptions{app: a}
+	cmd := &cobra.Command{
+		Use: "login NAME", Short: "Log in to an upstream",
+		Long: `Log in to an upstream with OAuth: open the page of its authorization server in the
+browser, and wait until you have logged in there. The page is also printed, for another
+browser of this computer. The tokens are stored encrypted for your user, and renewed
+automatically.`,
+		Example:           "  guideway upstream login docs\n  guideway upstream login docs --no-browser",
+		Args:              app.ExactArgs(1, "one name", "guideway upstream login docs"),
+		ValidArgsFunction: server.CompleteUpstreams(a),
+		RunE:              app.RunWithArg(run, o, &o.Name),
+	}
+	cmd.Flags().StringSliceVar(&o.Scopes, "scope", nil, "scope to request in addition to those that the upstream requests; can be repeated")
+	cmd.Flags().BoolVar(&o.NoBrowser, "no-browser", false, "only print the page")
+	app.AddChangeFlag(cmd, &o.JSON)
+	return cmd
+}
+
+// loginTimeout is the time in which a person must log in.
+const loginTimeout = 10 * time.Minute
+
+func runUpstreamLogin(ctx context.Context, o *upstreamLoginOptions) error {
+	cfg, u, err := loadUpstream(o.app, o.Name)
+	if err != nil {
+		return err
+	}
+	var scopes []string
+	for _, each := range o.Scopes {
+		scopes = append(scopes, strings.Fields(each)...)
+	}
+	login, err := upstream.StartLoopbackLogin(ctx, gatewayadmin.EntryOf(u).Spec, server.UpstreamOptions(o.app, cfg),
+		upstream.LoginOptions{Scopes: scopes, ClientMetadata: cfg.Gateway.ClientMetadata})
+	if err != nil {
+		return err
+	}
+	defer login.Close()
+	out := o.app.Host.Err
+	fmt.Fprintf(out, "Log in to %s at %s:\n\n  %s\n\n", u.Name, app.OneLine(login.Issuer), app.OneLine(login.URL))
+	if !o.NoBrowser {
+		if err := app.StartBrowser(ctx, login.URL); err != nil {
+			fmt.Fprintf(out, "The browser was not opened: %v. Open the page in a browser of this computer.\n", err)
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, loginTimeout, guideway.Errorf(guideway.CodeUnavailable, "there was no login within %s", loginTimeout).
+		WithFix("guideway upstream login %s", u.Name))
+	defer cancel()
+	info, err := login.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	return o.app.Host.WriteChange(o.JSON, upstreamLoggedIn{app.ChangeResult{Action: "logged in", Changed: true, Kind: app.KindUpstream, Name: u.Name}, info},
+		fmt.Sprintf("Logged in to %s. To test it: guideway upstream show %s --check", u.Name, u.Name))
+}
+
+func newUpstreamLogoutCmd(a *app.App) *cobra.Command {
+	return app.NewChangeCmd(a, runUpstreamLogout, &cobra.Command{
+		Use: "logout NAME", Short: "Log out of an upstream",
+		Long:              "Delete the tokens of an upstream, and ask its authorization server to revoke them.",
+		Example:           "  guideway upstream logout docs",
+		Args:              app.ExactArgs(1, "one name", "guideway upstream logout docs"),
+		ValidArgsFunction: server.CompleteUpstreams(a),
+	})
+}
+
+func runUpstreamLogout(ctx context.Context, o *app.NameOptions) error {
+	cfg, u, err := loadUpstream(o.App, o.Name)
+	if err != nil {
+		return err
+	}
+	had, revoked, err := upstream.Logout(ctx, gatewayadmin.EntryOf(u).Spec, server.UpstreamOptions(o.App, cfg))
+	if err != nil {
+		return err
+	}
+	d := app.ChangeResult{Action: "logged out", Changed: had, Kind: app.KindUpstream, Name: u.Name}
+	said := fmt.Sprintf("Logged out of %s.", u.Name)
+	switch {
+	case !had:
+		said = fmt.Sprintf("There was no login to %s.", u.Name)
+	case !revoked:
+		d.Notes = append(d.Notes, "The tokens were deleted, but the authorization server did not revoke them: they are valid until they expire.")
+		said += " " + d.Notes[0]
+	}
+	return o.App.Host.WriteChange(o.JSON, d, said)
+}
+
+// describeLogin returns a line about the login to an upstream, or "" if it needs none.
+func describeLogin(name string, info *upstream.LoginInfo) string {
+	if info == nil {
+		return ""
+	}
+	line := "at " + app.OneLine(info.Issuer) + " since " + info.Since.Local().Format(time.DateTime)
+	switch {
+	case info.Renews:
+		line += ", renewed automatically"
+	case info.Expires != nil:
+		line += ", until " + info.Expires.Local().Format(time.DateTime) + "; then: guideway upstream login " + name
+	}
+	if len(info.Scopes) > 0 {
+		line += ", scopes " + app.OneLine(strings.Join(info.Scopes, " "))
+	}
+	return line
+}
