@@ -3285,10 +3285,30 @@ export interface components {
             waiting: number;
             /** Format: date-time */
             askedAt?: string;
+            login?: components["schemas"]["UpstreamLogin"];
+            /** @description True if a person can log in to the upstream. */
+            loginPossible?: boolean;
             state: components["schemas"]["UpstreamState"];
             health?: components["schemas"]["UpstreamHealth"];
             /** @description The version of the upstream's configuration, which a change needs. */
             base: string;
+        };
+        /** @description The login of a person to an upstream, without its tokens. */
+        UpstreamLogin: {
+            /** @description The authorization server. */
+            issuer: string;
+            /** @description The client id of Guideway at the authorization server. */
+            client: string;
+            scopes?: string[];
+            /** Format: date-time */
+            since: string;
+            /**
+             * Format: date-time
+             * @description When the token expires.
+             */
+            expires?: string;
+            /** @description True if the token is then renewed without a person. */
+            renews: boolean;
         };
         UpstreamList: {
             /** @constant */
@@ -3312,12 +3332,17 @@ export interface components {
             };
             bearer?: string;
             oauth?: {
+                /**
+                 * @description By default client_credentials with a secret, and authorization_code without one.
+                 * @enum {unknown}
+                 */
+                grant?: "client_credentials" | "authorization_code";
                 /** @description The token endpoint; discovered by default. */
                 tokenUrl?: string;
                 /** @description The issuer of tokens. */
                 issuer?: string;
-                clientId: string;
-                clientSecret: string;
+                clientId?: string;
+                clientSecret?: string;
                 scopes?: string[];
                 resource?: string;
             };
