@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +81,8 @@ func TestActiveHooksOnCalls(t *testing.T) {
 	if _, sent, err := callThroughHooks(h, t, params, ""); guideway.ErrorCode(err) != guideway.CodeRefused || sent != "" {
 		t.Errorf("sent %s, %v", sent, err)
 	}
-	d.wantCommand(app.ExitOK, "Enabled theirs", "hooks enable theirs --replace", "theirs")
+	d.wantCommand(app.ExitOK, "", "hooks disable block-by-argument")
+	d.wantCommand(app.ExitOK, "Enabled theirs", "hooks enable theirs", "theirs")
 	waitFor(t, func() bool {
 		_, sent, err := callThroughHooks(h, t, params, `{"content":[]}`)
 		return err == nil && strings.Contains(sent, `"mark":1`)
@@ -114,16 +116,82 @@ func waitFor(t *testing.T, holds func() bool) {
 func TestHooksRunOnce(t *testing.T) {
 	t.Parallel()
 	d := newHookProject(t)
-	d.wantCommand(app.ExitOK, "Enabled block-by-argument", "hooks enable block-by-argument")
-	h := newActiveHooks(t, d)
-	for before, refused := range map[string]bool{"": true, "other": false} {
-		_, err := h.Around(t.Context(), gateway.HookCall{
-			Method: "tools/call", Upstream: "files", Tool: "read", Before: before, Params: json.RawMessage(`{"name":"read","arguments":{"path":".env"}}`),
-		}, func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{}`), nil })
-		if (err != nil) != refused {
-			t.Errorf("before %q: %v", before, err)
-		}
+	d.wantCommand(app.ExitOK, "Enabled audit-calls", "hooks enable audit-calls")
+	d.wantCommand(app.ExitOK, "", `hooks import --template rename-tools-back --id back --tool say --set names={"read":"say"}`)
+	for _, command := range []string{"hooks import --template block-by-argument --id guard --tool read", "hooks enable back", "hooks enable guard"} {
+		d.wantCommand(app.ExitOK, "", command)
 	}
+	h := newActiveHooks(t, d)
+	around := func(tool, path string) (sent []string, err error) {
+		call := gateway.HookCall{Method: "tools/call", Upstream: "files", Tool: tool, Params: json.RawMessage(`{"name":"` + tool + `","arguments":{"path":"` + path + `"}}`)}
+		_, err = h.Around(t.Context(), call, func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+			sent = append(sent, string(params))
+			call.Tool, call.Params = "read", params // as the gateway does for another tool
+			return h.Around(ctx, call, func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
+				sent = append(sent, string(params))
+				return json.RawMessage(`{"content":[]}`), nil
+			})
+		})
+		return sent, err
+	}
+	const renamed = `{"name":"read","arguments":{"path":"a"}}`
+	if sent, err := around("say", "a"); err != nil || !slices.Equal(sent, []string{renamed, renamed}) {
+		t.Errorf("sent %q, %v", sent, err)
+	}
+	var lines []string
+	waitFor(t, func() bool {
+		lines = auditLines(t, &d.host)
+		return len(lines) > 0
+	})
+	if len(lines) != 1 {
+		t.Errorf("the audit is %q, want one line", lines)
+	}
+	// A guard of the tool that is called applies to a call under another name.
+	if sent, err := around("say", ".env"); guideway.ErrorCode(err) != guideway.CodeRefused || len(sent) != 1 {
+		t.Errorf("sent %q, %v", sent, err)
+	}
+}
+
+// The four bundled graphs work together on one call: the audit sees the call of the client
+// and refusals, the block sees what is sent, and the response is redacted before it is cut.
+func TestBundledGraphsFormChain(t *testing.T) {
+	t.Parallel()
+	d := newHookProject(t)
+	for _, graph := range []string{"redact-secrets", "audit-calls", "block-by-argument", "cap-result-size"} {
+		d.wantCommand(app.ExitOK, "Enabled "+graph, "hooks enable "+graph)
+	}
+	const chain = "tools/call: client → audit-calls (10) → cap-result-size (20) → redact-secrets (30) → block-by-argument (90) → upstream"
+	d.wantCommand(app.ExitOK, chain, "hooks list --active")
+	h := newActiveHooks(t, d)
+	// The secret crosses the limit: cut first, it would not be recognized.
+	text := strings.Repeat("a ", 9_995) + "AKIAABCDEFGHIJKLMNOP and " + strings.Repeat("b ", 20)
+	result, sent, err := callThroughHooks(h, t, `{"name":"read","arguments":{"path":"notes"}}`, `{"content":[{"type":"text","text":"`+text+`"}]}`)
+	if err != nil || sent == "" || strings.Contains(result, "AKIA") || !strings.Contains(result, "[redacted]") || strings.Contains(result, "b b b b b b b b b b b b b b b b b b b b") {
+		t.Errorf("the result is …%s, %v", result[max(0, len(result)-300):], err)
+	}
+	if _, sent, err := callThroughHooks(h, t, `{"name":"read","arguments":{"path":".env"}}`, `{"content":[]}`); guideway.ErrorCode(err) != guideway.CodeRefused || sent != "" {
+		t.Errorf("sent %s, %v", sent, err)
+	}
+	var lines []string
+	waitFor(t, func() bool {
+		lines = auditLines(t, &d.host)
+		return len(lines) == 2
+	})
+	all := strings.Join(lines, "")
+	if !strings.Contains(all, `"outcome":"ok"`) || !strings.Contains(all, `"outcome":"failed"`) {
+		t.Errorf("the audit is %s", all)
+	}
+	// Without its approval, a changed graph of the chain lets nothing pass.
+	d.wantCommand(app.ExitOK, "Enabled theirs", "hooks enable theirs --order 0", "theirs")
+	waitFor(t, func() bool {
+		_, sent, _ := callThroughHooks(h, t, `{"name":"read","arguments":{"path":"a"}}`, `{"content":[]}`)
+		return strings.Contains(sent, `"mark":1`)
+	})
+	writeFile(t, d.file, strings.Replace(projectGraph, "mark = 1", "mark = 2", 1))
+	waitFor(t, func() bool {
+		_, sent, err := callThroughHooks(h, t, `{"name":"read","arguments":{"path":"a"}}`, `{"content":[]}`)
+		return err != nil && sent == "" && strings.Contains(err.Error(), "theirs applies to this request and cannot run: changed since its approval")
+	})
 }
 
 // Each audit entry is a JSON line, in a file that only this user can read.

@@ -101,7 +101,7 @@ func TestHookApprovalNeedsPassphrase(t *testing.T) {
 	d.wantCommand(app.ExitOK, "redact-secrets  tools/call  active", "hooks list --active")
 	d.host.InTerminal = false
 	d.wantCommand(app.ExitUsage, "this command requires a terminal", "hooks disable redact-secrets")
-	d.wantCommand(app.ExitUsage, "this command requires a terminal", "hooks enable cap-result-size --replace")
+	d.wantCommand(app.ExitUsage, "this command requires a terminal", "hooks enable cap-result-size")
 	d.host.InTerminal = true
 	d.wantCommand(app.ExitOK, "redact-secrets  tools/call  active", "hooks list --active")
 }

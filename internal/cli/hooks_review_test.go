@@ -12,14 +12,14 @@ import (
 )
 
 const wholeGraph = `{
-  "id": "theirs", "name": "Theirs", "workflowType": "tools/call",
+  "id": "theirs", "name": "Theirs", "workflowType": "tools/call", "also": ["resources/read"], "order": 40,
   "bindings": [{"upstream": "files", "tool": "read*"}],
   "variables": {"limit": 5, "list": ["a  b", true]},
   "modules": [{"id": "m", "name": "m", "script": "context.request.params.mark = 1;"}, {"id": "m2", "name": "m2", "script": "context.request.params.mark = 3;"}],
   "nodes": [
     {"id": "start", "type": "start"},
-    {"id": "h", "type": "hook", "data": {"hook": {"hookModuleId": "m", "blocking": true, "timeoutMs": 500}}},
-    {"id": "c", "type": "condition", "data": {"condition": {"type": "simple", "variable": "limit", "operator": "==", "value": 5}}},
+    {"id": "h", "type": "hook", "data": {"hook": {"hookModuleId": "m", "blocking": true, "timeoutMs": 500, "handles": ["result"]}}},
+    {"id": "c", "type": "condition", "data": {"condition": {"type": "simple", "variable": "limit", "operator": "==", "value": 5}, "onMismatch": "refuse"}},
     {"id": "i", "type": "hook", "data": {"hook": {"script": "context.request.params.other = 1;", "blocking": false}}},
     {"id": "call", "type": "mcp-call"},
     {"id": "r", "type": "hook", "data": {"hook": {"script": "return { response: { content: [] } };", "blocking": true, "answers": true}}},
@@ -49,7 +49,7 @@ func TestShownGraphHasEveryMember(t *testing.T) {
 		t.Fatal(text)
 	}
 	options := map[string][]any{
-		"workflowType": {"tools/list"}, "nodes/1/data/hook/hookModuleId": {"m2"}, "nodes/2/data/condition/operator": {"!=", ">"},
+		"workflowType": {"tools/list"}, "also/0": {"prompts/get"}, "nodes/1/data/hook/handles/0": {"error"}, "nodes/2/data/onMismatch": {"record"}, "nodes/1/data/hook/hookModuleId": {"m2"}, "nodes/2/data/condition/operator": {"!=", ">"},
 		"edges/2/sourceHandle": {"false"}, "edges/3/sourceHandle": {"true"}, "nodes/2/data/condition/variable": {"list"},
 	}
 	tested := 0

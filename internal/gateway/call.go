@@ -415,6 +415,11 @@ func (c *Client) notifier(ctx context.Context) func(string, json.RawMessage) {
 			if c.Token == nil {
 				return
 			}
+			if change, ok := ctx.Value(progressKey{}).(func(context.Context, json.RawMessage) json.RawMessage); ok {
+				if params = change(ctx, params); params == nil {
+					return
+				}
+			}
 			mine, err := jsonrpc.With(params, jsonrpc.Member{Key: "progressToken", Value: c.Token})
 			if err == nil {
 				c.Notify(ctx, method, mine)

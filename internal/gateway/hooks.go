@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,23 +12,23 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
-// Hooks run user-defined logic before and after calls and tool lists.
+// Hooks run user-defined logic before and after calls of tools, lists of tools, reads of
+// resources and requests for prompts.
 type Hooks interface {
 	// Applies reports whether a hook applies to a method of an upstream's tool; the tool is
-	// "" for tools/list. It is called for every call.
+	// "" for other methods than tools/call. It is called for every request.
 	Applies(method, upstream, tool string) bool
-	// Around runs the hooks of a call. send makes the call itself and may be called at most
-	// once. The returned result is sent to the client.
+	// Around runs the hooks of a request. send sends the request itself and may be called at
+	// most once; it calls Around again with its context if the hooks redirected the call to
+	// another tool, and then only the hooks run that did not run before. The returned result
+	// is sent to the client.
 	Around(ctx context.Context, call HookCall, send func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error)
 }
 
 // HookCall describes a call to hooks, with the upstream's own names.
 type HookCall struct {
 	Method, Upstream, Tool string
-	// Before is the original tool of a call that a hook redirected to Tool. The hooks of
-	// Before have run; only other hooks that apply to Tool remain.
-	Before string
-	Client guideway.Principal
+	Client                 guideway.Principal
 	// Owner identifies the credential of the client: the user, and the token if there is one.
 	Owner  string
 	Params json.RawMessage
@@ -37,10 +38,25 @@ type HookCall struct {
 }
 
 const (
-	methodCall = "tools/call"
-	methodList = "tools/list"
-	methodRead = "resources/read"
+	methodCall   = "tools/call"
+	methodList   = "tools/list"
+	methodRead   = "resources/read"
+	methodPrompt = "prompts/get"
 )
+
+type progressKey struct{}
+
+// WithProgress returns a context in which change changes the progress messages of a request,
+// before the changes of the outer contexts. It returns the params, or nil to drop a message.
+func WithProgress(ctx context.Context, change func(context.Context, json.RawMessage) json.RawMessage) context.Context {
+	outer, _ := ctx.Value(progressKey{}).(func(context.Context, json.RawMessage) json.RawMessage)
+	return context.WithValue(ctx, progressKey{}, func(ctx context.Context, params json.RawMessage) json.RawMessage {
+		if params = change(ctx, params); params == nil || outer == nil {
+			return params
+		}
+		return outer(ctx, params)
+	})
+}
 
 func (g *Gateway) hooksApply(method string, m *member, tool string) bool {
 	return g.opts.Hooks != nil && g.opts.Hooks.Applies(method, m.Name(), tool)
@@ -75,7 +91,7 @@ func (g *Gateway) callWithHooks(ctx context.Context, c *Client, t *tool, r Reque
 }
 
 func (g *Gateway) aroundCall(ctx context.Context, c *Client, t *tool, r Request) (json.RawMessage, error) {
-	return g.opts.Hooks.Around(ctx, hookCall(c, t, "", r), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	return g.opts.Hooks.Around(ctx, hookCall(c, t, r), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		to, r, err := g.afterHooks(ctx, c, t, r, params)
 		if err != nil {
 			return nil, err
@@ -83,7 +99,7 @@ func (g *Gateway) aroundCall(ctx context.Context, c *Client, t *tool, r Request)
 		if to == t || !g.hooksApply(methodCall, to.member, to.original) {
 			return g.sendTool(ctx, c, t, to, r)
 		}
-		return g.opts.Hooks.Around(ctx, hookCall(c, to, t.original, r), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+		return g.opts.Hooks.Around(ctx, hookCall(c, to, r), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 			last, r, err := g.afterHooks(ctx, c, to, r, params)
 			if err != nil {
 				return nil, err
@@ -97,19 +113,54 @@ func (g *Gateway) aroundCall(ctx context.Context, c *Client, t *tool, r Request)
 	})
 }
 
-func hookCall(c *Client, t *tool, before string, r Request) HookCall {
+func hookCall(c *Client, t *tool, r Request) HookCall {
 	members := []jsonrpc.Member{{Key: "name", Value: jsonrpc.Text(t.original)}}
 	if r.Arguments != nil {
 		members = append(members, jsonrpc.Member{Key: "arguments", Value: r.Arguments})
 	}
 	call := HookCall{
-		Method: methodCall, Upstream: t.member.Name(), Tool: t.original, Before: before,
+		Method: methodCall, Upstream: t.member.Name(), Tool: t.original,
 		Client: c.Principal, Owner: c.stateOwner(), Params: jsonrpc.Object(members...),
 	}
 	if len(r.Scopes) > 0 {
 		call.Run, call.Step = r.Scopes[0].Run, r.Scopes[0].Step
 	}
 	return call
+}
+
+// sendWithHooks sends a read of a resource or a request for a prompt with its hooks, which
+// may change the arguments of a prompt and the result.
+func (g *Gateway) sendWithHooks(ctx context.Context, c *Client, a route, r Request) (json.RawMessage, error) {
+	if !g.hooksApply(a.method, a.member, "") {
+		return g.sendPinned(ctx, c, a, r)
+	}
+	members := c.newCall(a, r).Members
+	result, err := g.opts.Hooks.Around(ctx, HookCall{
+		Method: a.method, Upstream: a.member.Name(), Client: c.Principal, Owner: c.stateOwner(), Params: jsonrpc.Object(members...),
+	}, func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+		changed, err := jsonrpc.Members(params, members[0].Key, "arguments")
+		if err != nil {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned invalid params: %w", err).WithFix(hookFix)
+		}
+		r.Arguments = changed["arguments"]
+		if len(changed) > 2 || len(changed) == 2 && (r.Arguments == nil || a.method == methodRead) || !bytes.Equal(changed[members[0].Key], members[0].Value) {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook changed other params of %s than the arguments of a prompt", a.method).WithFix("change only params.arguments, or context.response")
+		}
+		return g.sendPinned(ctx, c, a, r)
+	})
+	if err == nil && !jsonrpc.Valid(result) {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a result that is not JSON").WithFix(hookFix)
+	}
+	return result, err
+}
+
+// sendPinned sends a request and checks the pin of a page.
+func (g *Gateway) sendPinned(ctx context.Context, c *Client, a route, r Request) (json.RawMessage, error) {
+	result, err := g.send(ctx, c, a, r)
+	if err == nil && a.method == methodRead {
+		result, err = g.checkPage(a.member, a.original, result)
+	}
+	return result, err
 }
 
 // afterHooks reads the call that hooks return. A member that cannot be forwarded is an

@@ -29,7 +29,7 @@ func (h *replaceHooks) Applies(method, _, tool string) bool { return h.pairs[met
 
 func (h *replaceHooks) Around(ctx context.Context, call gateway.HookCall, send func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
 	h.mu.Lock()
-	h.calls = append(h.calls, fmt.Sprintf("%s %s/%s<%s %s", call.Method, call.Upstream, call.Tool, call.Before, call.Params))
+	h.calls = append(h.calls, fmt.Sprintf("%s %s/%s %s", call.Method, call.Upstream, call.Tool, call.Params))
 	h.mu.Unlock()
 	pairs := h.pairs[call.Method+" "+call.Tool]
 	if pairs[0] == "fail" {
@@ -70,9 +70,9 @@ func TestRenamedByHooks(t *testing.T) {
 				t.Errorf("callTool() = %s", got)
 			}
 			want := []string{
-				`tools/list one/< {}`,
-				`tools/call one/say< {"name":"say","arguments":{"text":"hi"}}`,
-				`tools/call one/echo<say {"name":"echo","arguments":{"text":"hi"}}`,
+				`tools/list one/ {}`,
+				`tools/call one/say {"name":"say","arguments":{"text":"hi"}}`,
+				`tools/call one/echo {"name":"echo","arguments":{"text":"hi"}}`,
 			}
 			if got := hooks.seenCalls(); !slices.Equal(got, want) {
 				t.Errorf("the hooks saw %q", got)

@@ -78,7 +78,7 @@ func (g *Gateway) HasPrompt(ctx context.Context, c *Client, name string) bool {
 
 // GetPrompt gets a prompt.
 func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
-	o := g.observe(c, "prompts/get", &r)
+	o := g.observe(c, methodPrompt, &r)
 	e := g.readySurface(ctx, c).prompt[r.Name]
 	if e == nil || !g.accessOf(ctx).allowsUpstream(e.member) {
 		return o.endUnrouted(ctx, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", clipText(r.Name, maxName))})
@@ -86,7 +86,7 @@ func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.Raw
 	if e.blocked != "" {
 		return o.endUnrouted(ctx, e.waitingError())
 	}
-	return g.sendRouted(ctx, c, o, route{method: "prompts/get", member: e.member, original: e.original, shown: e.name, prompt: true}, r)
+	return g.sendRouted(ctx, c, o, route{method: methodPrompt, member: e.member, original: e.original, shown: e.name, prompt: true}, r)
 }
 
 // waitingError returns the error for a prompt that waits for approval.
@@ -94,17 +94,13 @@ func (e *entry) waitingError() error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the prompt %s waits for approval: %s; %s", e.name, e.blocked, approveFix(e.member))}
 }
 
-// sendRouted sends an observed request to its upstream, unless a limit refuses it, and
-// checks the pin of a page.
+// sendRouted sends an observed request to its upstream, unless a limit refuses it.
 func (g *Gateway) sendRouted(ctx context.Context, c *Client, o *observation, a route, r Request) (json.RawMessage, error) {
 	ctx = o.setTarget(ctx, a.member, a.original, &r)
 	if err := g.checkRequestLimits(c, a.member, r); err != nil {
 		return o.endUnrouted(ctx, err)
 	}
-	result, err := g.send(ctx, c, a, r)
-	if err == nil && a.method == methodRead {
-		result, err = g.checkPage(a.member, a.original, result)
-	}
+	result, err := g.sendWithHooks(ctx, c, a, r)
 	o.endWith(ctx, result, err)
 	if err != nil {
 		return nil, withClientURI(err, a)
@@ -152,7 +148,7 @@ func (g *Gateway) findOwner(ctx context.Context, c *Client, uri string) (*member
 
 // ReadResource reads a resource.
 func (g *Gateway) ReadResource(ctx context.Context, c *Client, r Request) (json.RawMessage, error) {
-	o := g.observe(c, "resources/read", &r)
+	o := g.observe(c, methodRead, &r)
 	m, original, err := g.findOwner(ctx, c, r.Name)
 	if err != nil {
 		return o.endUnrouted(ctx, err)

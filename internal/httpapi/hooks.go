@@ -77,15 +77,13 @@ func (a *api) exportHook(c *call) (any, error) {
 }
 
 type enableHookBody struct {
-	Pin     string `json:"pin"`
-	Replace bool   `json:"replace"`
+	Pin   string `json:"pin"`
+	Order *int   `json:"order"`
 }
 
-// enableHook approves exactly the graph that the pin names. The answer has the graphs that
-// it replaced, which are now disabled.
+// enableHook approves exactly the graph that the pin names.
 func (a *api) enableHook(c *call, body enableHookBody) (any, error) {
-	replaced, err := a.Hooks.Enable(c.Context(), hookadmin.EnableRequest{ID: c.PathValue("id"), Pin: body.Pin, Replace: body.Replace, Who: c.userName()})
-	return object{"replaced": replaceNil(replaced)}, err
+	return nil, a.Hooks.Enable(c.Context(), hookadmin.EnableRequest{ID: c.PathValue("id"), Pin: body.Pin, Order: body.Order, Who: c.userName()})
 }
 
 func (a *api) disableHook(c *call) (any, error) {

@@ -203,9 +203,9 @@ func TestProjectGraphsRequireTheirPin(t *testing.T) {
 	_, person := s.loginBrowser(t, "ann")
 	var got hookAnswer
 	s.wantStatus(t, 200, person, "GET", "/api/hooks/theirs", "").decodeInto(t, &got)
-	s.wantCode(t, 400, guideway.CodeInvalid, person, "POST", "/api/hooks/theirs/enable", `{"replace":true}`)
+	s.wantCode(t, 400, guideway.CodeInvalid, person, "POST", "/api/hooks/theirs/enable", `{"order":3}`)
 	for _, pin := range []string{"sha256:0", got.Base} {
-		s.wantCode(t, 409, guideway.CodeConflict, person, "POST", "/api/hooks/theirs/enable", `{"pin":"`+pin+`","replace":true}`)
+		s.wantCode(t, 409, guideway.CodeConflict, person, "POST", "/api/hooks/theirs/enable", `{"pin":"`+pin+`","order":3}`)
 	}
 	seen := got.Hook.Pin
 	s.wantStatus(t, 200, person, "POST", "/api/hooks/theirs/enable", `{"pin":"`+seen+`"}`)

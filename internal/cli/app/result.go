@@ -19,10 +19,8 @@ type ChangeResult struct {
 	// Project is the project of the upstream after the change.
 	Project string `json:"project,omitempty"`
 	// File is the path of the file that was written.
-	File string `json:"file,omitempty"`
-	// Disabled lists the graphs that were disabled by the same change.
-	Disabled []string `json:"disabled,omitempty"`
-	Notes    []string `json:"notes,omitempty"`
+	File  string   `json:"file,omitempty"`
+	Notes []string `json:"notes,omitempty"`
 }
 
 // The kinds of objects.

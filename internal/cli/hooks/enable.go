@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
@@ -21,14 +20,15 @@ import (
 
 // hooksEnableOptions is the command line of guideway hooks enable.
 type hooksEnableOptions struct {
-	app     *app.App
-	ID      string
-	Replace bool
-	JSON    bool
+	app *app.App
+	ID  string
+	// Order is the order of the graph in its chains; nil keeps the graph's own.
+	Order *int
+	JSON  bool
 }
 
 func newHooksEnableCmd(a *app.App, run func(context.Context, *hooksEnableOptions) error) *cobra.Command {
-	o := &hooksEnableOptions{app: a}
+	o, order := &hooksEnableOptions{app: a}, 0
 	cmd := &cobra.Command{
 		Use:   "enable ID",
 		Short: "Enable a hook graph",
@@ -37,17 +37,24 @@ enabled when it changes. For a graph of any other source, such as a project, the
 shows its scripts and asks for confirmation at a terminal; if the graph or a script
 changes, the requests that it wraps are refused until you enable it again.
 
-Of two graphs that wrap the same request, only one can be active: the second is refused,
-unless --replace disables the first. If you have set a passphrase with
+Active graphs that wrap the same request form a chain, which "guideway hooks list" shows:
+the graph with the lowest order sees the request first and the response last. --order
+replaces the graph's own order. If you have set a passphrase with
 "guideway runs approve --set-passphrase", the command asks for it.`,
 		Example: `  guideway hooks enable redact-secrets
-  guideway hooks enable my-redaction --replace`,
+  guideway hooks enable my-redaction --order 25`,
 		Args:              app.ExactArgs(1, "the id of a hook graph", "guideway hooks enable redact-secrets"),
 		ValidArgsFunction: completeHooks(a),
-		RunE:              app.RunWithArg(run, o, &o.ID),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.ID = args[0]
+			if cmd.Flags().Changed("order") {
+				o.Order = &order
+			}
+			return run(cmd.Context(), o)
+		},
 	}
 	app.AddChangeFlag(cmd, &o.JSON)
-	cmd.Flags().BoolVar(&o.Replace, "replace", false, "disable the graphs that wrap the same requests")
+	cmd.Flags().IntVar(&order, "order", 0, "set the order of the graph in its chain, `0..100` (default: the graph's own)")
 	return cmd
 }
 
@@ -65,17 +72,12 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 		return err
 	}
 	candidate := hookadmin.Candidate(e)
-	record, err := candidate.Approval(who)
+	record, err := candidate.Approval(who, o.Order)
 	if err != nil {
 		return err
 	}
 	if err := d.checkScripts(ctx, e); err != nil {
 		return err
-	}
-	others := d.active.Set.Overlapping(e.Graph)
-	if len(others) > 0 && !o.Replace {
-		return guideway.Errorf(guideway.CodeConflict, "the hook graph %s wraps requests that active graphs already wrap: %s", o.ID, strings.Join(others, ", ")).
-			WithFix("guideway hooks enable %s --replace; or use bindings that do not overlap", o.ID)
 	}
 	if err := d.confirmApproval(ctx, e, o.JSON); err != nil {
 		return err
@@ -84,20 +86,16 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 	if err != nil {
 		return err
 	}
-	for _, other := range others {
-		if _, err := d.disableGraph(ctx, store, other); err != nil {
-			return err
-		}
-		if !o.JSON {
-			fmt.Fprintf(o.app.Host.Out, "Disabled %s.\n", other)
-		}
-	}
 	if _, err := store.Put(ctx, record); err != nil {
 		return err
 	}
+	order := e.Graph.Order
+	if o.Order != nil {
+		order = *o.Order
+	}
 	return o.app.Host.WriteResult(o.JSON, app.ChangeResult{
-		Action: "enabled", Changed: d.graphState(e) != hookengine.StateActive, Kind: app.KindHookGraph, Name: e.ID, Disabled: others,
-	}, fmt.Sprintf("Enabled %s: it wraps %s, for %s.", e.ID, e.Graph.Type, app.OneLine(bindingText(e.Graph))))
+		Action: "enabled", Changed: d.graphState(e) != hookengine.StateActive || order != hookadmin.OrderOf(d.active.Set, e.Graph), Kind: app.KindHookGraph, Name: e.ID,
+	}, fmt.Sprintf("Enabled %s: it wraps %s, for %s, with the order %d.", e.ID, typesText(e.Graph), app.OneLine(bindingText(e.Graph.Bindings)), order))
 }
 
 // checkScripts refuses a graph with a script that does not compile.

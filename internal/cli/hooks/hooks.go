@@ -187,10 +187,19 @@ func completeHooks(a *app.App) cobra.CompletionFunc {
 	})
 }
 
-// bindingText returns, as text, the requests that a graph wraps.
-func bindingText(g *hookdef.Graph) string {
+// typesText returns the request types that a graph wraps as text.
+func typesText(g *hookdef.Graph) string {
+	words := []string{string(g.Type)}
+	for _, t := range g.Also {
+		words = append(words, string(t))
+	}
+	return strings.Join(words, ", ")
+}
+
+// bindingText returns bindings as text.
+func bindingText(bindings []hookdef.Binding) string {
 	var words []string
-	for _, b := range g.Bindings {
+	for _, b := range bindings {
 		switch {
 		case b.Upstream == "" && b.Tool == "":
 			words = append(words, "all")

@@ -30,7 +30,9 @@ func newHooksListCmd(a *app.App, run func(context.Context, *hooksListOptions) er
 		Short: "List hook graphs from all sources",
 		Long: `List the hook graphs from all sources and their states: active, off, changed (differs
 from the approved version), broken or template. A graph that is enabled but cannot run
-blocks the requests that it wraps. Diagnostics of graphs that did not load follow.`,
+blocks the requests that it wraps. The chains of the enabled graphs follow: a request
+passes them from the client to the upstream, and its response in reverse. Diagnostics of
+graphs that did not load come last.`,
 		Example: `  guideway hooks list
   guideway hooks list --active
   guideway hooks list --modules`,
@@ -48,8 +50,9 @@ blocks the requests that it wraps. Diagnostics of graphs that did not load follo
 
 // hooksListAnswer is the answer of guideway hooks list --json.
 type hooksListAnswer struct {
-	Graphs  []hookRow    `json:"graphs"`
-	Modules []hookModule `json:"modules"`
+	Graphs  []hookRow         `json:"graphs"`
+	Chains  []hookadmin.Chain `json:"chains"`
+	Modules []hookModule      `json:"modules"`
 	// Missing are enabled graphs that no source has.
 	Missing     []hookMissing         `json:"missing,omitempty"`
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
@@ -62,6 +65,8 @@ type hookRow struct {
 	Description string               `json:"description,omitempty"`
 	Version     string               `json:"version,omitempty"`
 	Type        hookdef.Type         `json:"type,omitempty"`
+	Also        []hookdef.Type       `json:"also,omitempty"`
+	Order       int                  `json:"order"`
 	Bindings    []hookdef.Binding    `json:"bindings,omitempty"`
 	State       hookengine.State     `json:"state"`
 	Problem     string               `json:"error,omitempty"`
@@ -93,6 +98,7 @@ func (d *HookDeps) newRow(e *catalog.HookEntry) hookRow {
 	}
 	if g := e.Graph; g != nil {
 		row.Name, row.Description, row.Version, row.Type, row.Bindings = g.Name, g.Description, g.Version, g.Type, g.Bindings
+		row.Also, row.Order = g.Also, hookadmin.OrderOf(d.active.Set, g)
 	}
 	if e.Linked != nil {
 		row.Pin = e.Linked.Pin
@@ -105,7 +111,7 @@ func runHooksList(ctx context.Context, o *hooksListOptions) error {
 	if err != nil {
 		return err
 	}
-	answer := hooksListAnswer{Graphs: []hookRow{}, Modules: []hookModule{}, Diagnostics: []guideway.Diagnostic{}}
+	answer := hooksListAnswer{Graphs: []hookRow{}, Chains: hookadmin.Chains(d.active.Set), Modules: []hookModule{}, Diagnostics: []guideway.Diagnostic{}}
 	for _, e := range d.Snapshot.Hooks() {
 		row := d.newRow(e)
 		enabled := row.State == hookengine.StateActive || d.isEnabled(e)
@@ -128,6 +134,19 @@ func runHooksList(ctx context.Context, o *hooksListOptions) error {
 	return o.app.Host.WriteJSONOr(o.JSON, answer, func() { o.writeText(d, answer) })
 }
 
+// chainText draws a chain: "tools/call: client → redact-secrets (30) → upstream".
+func chainText(c hookadmin.Chain) string {
+	text := string(c.Method) + ": client"
+	for _, g := range c.Graphs {
+		text += fmt.Sprintf(" → %s (%d", g.ID, g.Order)
+		if len(g.Bindings) > 0 {
+			text += ", for " + bindingText(g.Bindings)
+		}
+		text += ")"
+	}
+	return app.OneLine(text + " → upstream")
+}
+
 // isEnabled reports whether any version of a graph was approved.
 func (d *HookDeps) isEnabled(e *catalog.HookEntry) bool {
 	c := hookadmin.Candidate(e)
@@ -146,10 +165,16 @@ func (o *hooksListOptions) writeText(d *HookDeps, answer hooksListAnswer) {
 			if err != nil || e.Graph == nil {
 				return []string{row.ID, "", string(row.State), row.Source, "", app.OneLine(row.Problem)}
 			}
-			return []string{row.ID, string(row.Type), string(row.State), row.Source, app.OneLine(bindingText(e.Graph)), app.OneLine(row.Name + ": " + row.Description)}
+			return []string{row.ID, string(row.Type), string(row.State), row.Source, app.OneLine(bindingText(e.Graph.Bindings)), app.OneLine(row.Name + ": " + row.Description)}
 		})
 	default:
 		fmt.Fprintln(host.Err, "No hook graphs found.")
+	}
+	if !o.Modules && !o.Templates && len(answer.Chains) > 0 {
+		fmt.Fprintf(host.Out, "\n%s\n", s.Bold("Chains"))
+		for _, c := range answer.Chains {
+			fmt.Fprintf(host.Out, "  %s\n", chainText(c))
+		}
 	}
 	for _, m := range answer.Missing {
 		fmt.Fprintf(host.Err, "%s the hook graph %s is enabled but missing from the source %s; the requests that it wrapped are refused: restore its file, or run guideway hooks disable %s\n",

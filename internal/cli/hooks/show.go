@@ -14,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/graph"
+	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"github.com/spf13/cobra"
@@ -58,16 +59,18 @@ type hooksShowAnswer struct {
 
 // hookNode is a node with its outgoing edges.
 type hookNode struct {
-	ID        string           `json:"id"`
-	Type      hookdef.NodeKind `json:"type"`
-	Label     string           `json:"label"`
-	Blocking  *bool            `json:"blocking,omitempty"`
-	Answers   bool             `json:"answers,omitempty"`
-	TimeoutMS int64            `json:"timeoutMs,omitempty"`
-	Script    string           `json:"script,omitempty"`
-	Source    string           `json:"source,omitempty"`
-	Condition string           `json:"condition,omitempty"`
-	To        []hookEdge       `json:"to,omitempty"`
+	ID         string             `json:"id"`
+	Type       hookdef.NodeKind   `json:"type"`
+	Label      string             `json:"label"`
+	Blocking   *bool              `json:"blocking,omitempty"`
+	Answers    bool               `json:"answers,omitempty"`
+	TimeoutMS  int64              `json:"timeoutMs,omitempty"`
+	Script     string             `json:"script,omitempty"`
+	Source     string             `json:"source,omitempty"`
+	Condition  string             `json:"condition,omitempty"`
+	Handles    []hookdef.Event    `json:"handles,omitempty"`
+	OnMismatch hookdef.OnMismatch `json:"onMismatch,omitempty"`
+	To         []hookEdge         `json:"to,omitempty"`
 }
 
 // hookEdge is an outgoing edge.
@@ -124,6 +127,7 @@ func hookNodes(e *catalog.HookEntry, scripts bool) []hookNode {
 		node := hookNode{ID: n.ID, Type: n.Kind, Label: n.Title()}
 		if n.Kind == hookdef.HookNode {
 			node.Blocking, node.Answers, node.TimeoutMS = &n.Hook.Blocking, n.Hook.Answers, n.Hook.Timeout.Milliseconds()
+			node.Handles = n.Hook.Handles
 			if e.Linked != nil {
 				node.Script = e.Linked.Scripts[n.ID].Name
 				if scripts {
@@ -132,7 +136,7 @@ func hookNodes(e *catalog.HookEntry, scripts bool) []hookNode {
 			}
 		}
 		if n.Kind == hookdef.ConditionNode {
-			node.Condition = n.Condition.String()
+			node.Condition, node.OnMismatch = n.Condition.String(), n.OnMismatch
 		}
 		for _, edge := range e.Graph.Edges {
 			if edge.Source == id {
@@ -163,7 +167,7 @@ func (v *hookText) writeGraph(d *HookDeps, e *catalog.HookEntry, scripts bool) {
 		fmt.Fprintln(v.Out, s.Faint(fmt.Sprintf("Overrides %s of %s (%s): guideway hooks show %s@%s", o.Version, o.Source.Name, app.OneLine(o.Path), g.ID, o.Source.Name)))
 	}
 	v.PrintText("", g.Description)
-	fmt.Fprintf(v.Out, "%s %s, for %s\n", s.Cyan("around"), g.Type, app.OneLine(bindingText(g)))
+	fmt.Fprintf(v.Out, "%s %s, for %s, with the order %d\n", s.Cyan("around"), typesText(g), app.OneLine(bindingText(g.Bindings)), hookadmin.OrderOf(d.active.Set, g))
 	for _, name := range slices.Sorted(maps.Keys(g.Variables)) {
 		fmt.Fprintf(v.Out, "%s %s = %s\n", s.Cyan("variable"), visible.EscapeLine(name), visible.EscapeText(string(g.Variables[name])))
 	}
@@ -193,6 +197,9 @@ func (v *hookText) writeNode(n hookNode) {
 	fmt.Fprintf(v.Out, "  %s %s\n", s.Bold(app.OneLine(n.Label)), s.Faint("("+app.OneLine(n.ID)+", "+what+")"))
 	if n.Condition != "" {
 		fmt.Fprintf(v.Out, "    %s %s\n", s.Cyan("if"), app.OneLine(n.Condition))
+		if n.OnMismatch != "" {
+			fmt.Fprintf(v.Out, "    %s %s\n", s.Cyan("for different types"), n.OnMismatch)
+		}
 	}
 	if n.Script != "" {
 		limit := ""
@@ -200,6 +207,9 @@ func (v *hookText) writeNode(n hookNode) {
 			limit = fmt.Sprintf(", at most %d ms", n.TimeoutMS)
 		}
 		fmt.Fprintf(v.Out, "    %s %s%s\n", s.Cyan("runs"), app.OneLine(n.Script), limit)
+	}
+	for _, event := range n.Handles {
+		fmt.Fprintf(v.Out, "    %s %s\n", s.Cyan("handles"), event)
 	}
 	if n.Answers {
 		fmt.Fprintf(v.Out, "    %s instead of the upstream\n", s.Cyan("answers"))

@@ -36,7 +36,8 @@ or is empty. The graph need not be enabled.
 
 The request is a JSON file, or - for standard input: {"method": ..., "params": ...}, or
 only the params: {"name": "read_file", "arguments": {...}}. The response is a result, or
-{"error": {"code": ..., "message": ...}} for a call that fails.
+{"error": {"code": ..., "message": ...}} for a call that fails, or {"progress": [...],
+"result": {...}} with the progress messages before it.
 
 The exit code is 1 if a hook or the call fails.`,
 		Example: `  guideway hooks test block-by-argument --request call.json
@@ -156,6 +157,9 @@ func (o *hooksTestOptions) writeTrial(answer *hookadmin.Trial) {
 	}
 	if len(answer.Response) > 0 {
 		fmt.Fprintf(host.Out, "%s %s\n", s.Cyan("response"), app.OneLine(string(answer.Response)))
+	}
+	for _, params := range answer.Progress {
+		fmt.Fprintf(host.Out, "%s %s\n", s.Cyan("progress"), app.OneLine(string(params)))
 	}
 	for _, record := range answer.Audit {
 		fmt.Fprintf(host.Out, "%s %s\n", s.Cyan("audit"), app.OneLine(string(record)))

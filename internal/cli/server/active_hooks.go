@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
@@ -31,8 +33,7 @@ import (
 // another process take effect soon.
 const approvalsPoll = time.Second
 
-// ActiveHooks runs the active hook graphs around the calls and tool lists of a gateway. It
-// follows changes of the catalog and of the approvals.
+// ActiveHooks runs the active hook graphs around the requests of a gateway. It follows changes of the catalog and of the approvals.
 type ActiveHooks struct {
 	Cfg    *config.Config
 	cat    *catalog.Catalog
@@ -122,8 +123,7 @@ func (h *ActiveHooks) refreshSet() {
 	if err != nil {
 		h.log.Error("cannot read the approvals of hook graphs; all calls to upstreams are refused", "error", err)
 		h.activateSet(hookengine.NewSet(nil, []hookengine.Blocked{
-			{ID: "(unknown)", Type: hookdef.ToolsCall, Why: err.Error(), Fix: guideway.ErrorFix(err)},
-			{ID: "(unknown)", Type: hookdef.ToolsList, Why: err.Error(), Fix: guideway.ErrorFix(err)},
+			{ID: "(unknown)", Types: hookdef.Types(), Why: err.Error(), Fix: guideway.ErrorFix(err)},
 		}))
 		return
 	}
@@ -134,48 +134,83 @@ func (h *ActiveHooks) refreshSet() {
 // onToolsListChange.
 func (h *ActiveHooks) activateSet(next *hookengine.Set) {
 	before := h.active.Swap(next)
-	if notify := h.onToolsListChange.Load(); notify != nil && (before.Has(hookdef.ToolsList) || next.Has(hookdef.ToolsList)) {
+	if notify := h.onToolsListChange.Load(); notify != nil && len(before.Links(hookdef.ToolsList))+len(next.Links(hookdef.ToolsList)) > 0 {
 		(*notify)()
 	}
 }
 
 // Applies implements gateway.Hooks.
 func (h *ActiveHooks) Applies(method, upstream, tool string) bool {
-	p, err := h.active.Load().For(hookdef.Type(method), upstream, tool)
-	return p != nil || err != nil
+	return h.active.Load().Applies(hookdef.Type(method), upstream, tool)
 }
 
-// Around implements gateway.Hooks.
+// hookPass is the part of a request that went through graphs: its set, so that a change of
+// the approvals does not apply to a request that began, and the graphs that wrap the rest.
+type hookPass struct {
+	set    *hookengine.Set
+	passed []*hookengine.Program
+}
+
+type hookPassKey struct{}
+
+// Around implements gateway.Hooks. The graphs that apply to the request are nested in the
+// order of their chain: each is the client of the next one.
 func (h *ActiveHooks) Around(ctx context.Context, call gateway.HookCall, send func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
-	set := h.active.Load()
-	p, err := set.For(hookdef.Type(call.Method), call.Upstream, call.Tool)
-	if err == nil && p != nil && call.Before != "" {
-		if outer, _ := set.For(hookdef.Type(call.Method), call.Upstream, call.Before); outer == p {
-			p = nil // the graph already wraps this call
-		}
+	pass, ok := ctx.Value(hookPassKey{}).(hookPass)
+	if !ok {
+		pass.set = h.active.Load()
 	}
-	switch {
-	case err != nil:
+	chain, err := pass.set.Chain(hookdef.Type(call.Method), call.Upstream, call.Tool)
+	if err != nil {
 		return nil, err
-	case p == nil:
-		return send(ctx, call.Params)
 	}
-	began := time.Now()
+	chain = slices.DeleteFunc(chain, func(p *hookengine.Program) bool { return slices.Contains(pass.passed, p) })
+	return h.runChain(ctx, pass, chain, call, send)
+}
+
+// runChain runs the first graph of a chain, whose call is the rest of the chain. If the graph
+// redirects the call to another tool, send determines the rest by the new tool.
+func (h *ActiveHooks) runChain(ctx context.Context, pass hookPass, chain []*hookengine.Program, call gateway.HookCall, send func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
+	if len(chain) == 0 {
+		return send(context.WithValue(ctx, hookPassKey{}, pass), call.Params)
+	}
+	p, began := chain[0], time.Now()
 	metadata := hookengine.Metadata{Owner: call.Owner, ClientID: call.Client.Client, ClientName: call.Client.Client, ServerID: call.Upstream, ServerName: call.Upstream}
 	if call.Run != "" {
 		metadata.Run = &hookengine.RunMetadata{ID: call.Run, Step: call.Step}
 	}
-	out := h.engine.Run(ctx, p, hookengine.Request{Params: call.Params, Metadata: metadata}, hookengine.CallerFunc(func(ctx context.Context, c hookengine.Call) (json.RawMessage, error) {
+	request := hookengine.Request{Method: hookdef.Type(call.Method), Params: call.Params, Metadata: metadata}
+	out := h.engine.Run(ctx, p, request, hookengine.CallerFunc(func(ctx context.Context, c hookengine.Call) (json.RawMessage, error) {
 		if c.Hold != "" {
 			ctx = gateway.WithHold(ctx, "the hook graph "+p.Graph().ID+": "+c.Hold)
 		}
-		return send(ctx, c.Params)
+		if c.Progress != nil {
+			ctx = gateway.WithProgress(ctx, c.Progress)
+		}
+		next := hookPass{pass.set, append(slices.Clip(pass.passed), p)}
+		rest := chain[1:]
+		if call.Tool != "" && call.Tool != toolOf(c.Params) {
+			rest = nil
+		}
+		inner := call
+		inner.Params = c.Params
+		return h.runChain(ctx, next, rest, inner, send)
 	}))
 	noteGraph(ctx, p, out, began)
 	if h.log.Enabled(ctx, slog.LevelDebug) {
 		h.log.DebugContext(ctx, "a hook graph processed a call", "graph", p.Graph().ID, "upstream", call.Upstream, "tool", call.Tool, "outcome", out.Status)
 	}
 	return out.Response, out.Err
+}
+
+// toolOf returns the name of the tool in the params of a call, or "".
+func toolOf(params json.RawMessage) string {
+	members, err := jsonrpc.Members(params, "name")
+	var name string
+	if err != nil || json.Unmarshal(members["name"], &name) != nil {
+		return ""
+	}
+	return name
 }
 
 // logBackgroundError logs the errors of fire-and-forget hooks.

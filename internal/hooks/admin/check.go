@@ -35,9 +35,6 @@ type Verdict struct {
 	// Graph is the document as JSON, if it loads; Module is set for a module.
 	Graph  json.RawMessage `json:"graph,omitempty"`
 	Module *hookdef.Module `json:"module,omitempty"`
-	// Overlaps names the enabled graphs that apply to some of the same requests as this
-	// graph.
-	Overlaps []string `json:"overlaps,omitempty"`
 	// Diagnostics of scripts have the pointer of the script, and line numbers within it.
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
 
@@ -63,7 +60,6 @@ func (d *Service) Check(ctx context.Context, r CheckRequest) (*Verdict, error) {
 		return nil, err
 	}
 	v.Graph = json.RawMessage(document.Graph.Canonical)
-	v.Overlaps = m.active.Set.Overlapping(document.Graph)
 	linked, found := hookdef.Link(document.Graph, libraryOf(m.snapshot, r.Source))
 	v.Diagnostics = append(v.Diagnostics, found...)
 	if linked == nil {

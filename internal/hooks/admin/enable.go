@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -16,59 +15,49 @@ type EnableRequest struct {
 	ID string
 	// Pin is the hash that the person has reviewed. No other version is enabled.
 	Pin string
-	// Replace disables the graphs that apply to the same requests.
-	Replace bool
+	// Order replaces the graph's own order in the chain; nil keeps it.
+	Order *int
 	// Who is the person who approves.
 	Who string
 }
 
-// Enable approves the reviewed version of a graph, and returns the IDs of the graphs that
-// it disabled. It returns guideway.CodeConflict if the graph has changed since the review,
-// or overlaps with an active graph that r.Replace does not disable.
-func (d *Service) Enable(ctx context.Context, r EnableRequest) (replaced []string, err error) {
+// Enable approves the reviewed version of a graph. It returns guideway.CodeConflict if the
+// graph has changed since the review.
+func (d *Service) Enable(ctx context.Context, r EnableRequest) error {
 	e, err := d.opts.Catalog.Snapshot().Hook(r.ID)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	candidate := Candidate(e)
-	record, err := candidate.Approval(r.Who)
+	record, err := candidate.Approval(r.Who, r.Order)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if r.Pin == "" {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the request to enable the hook graph %s has no pin", r.ID).
+		return guideway.Errorf(guideway.CodeInvalid, "the request to enable the hook graph %s has no pin", r.ID).
 			WithFix("review the hook graph, and send the pin of the reviewed version")
 	}
 	if r.Pin != record.Hash {
-		return nil, guideway.Errorf(guideway.CodeConflict, "the current version of the hook graph %s is not the one that you reviewed", r.ID).
+		return guideway.Errorf(guideway.CodeConflict, "the current version of the hook graph %s is not the one that you reviewed", r.ID).
 			WithFix("review the current version, and enable it with its pin")
 	}
 	found, err := runner.Check(ctx, d.opts.Scripts, e.Linked)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(found) > 0 {
-		return nil, (&Verdict{Diagnostics: found}).firstError()
+		return (&Verdict{Diagnostics: found}).firstError()
 	}
 	record.When = d.opts.Now().UTC().Truncate(time.Millisecond)
 	err = d.opts.Approvals.Change(ctx, func(records approval.Records) (approval.Records, error) {
-		snapshot := d.opts.Catalog.Snapshot()
-		others := Activate(snapshot, records).Set.Overlapping(e.Graph)
-		if len(others) > 0 && !r.Replace {
-			return nil, guideway.Errorf(guideway.CodeConflict, "some requests that the hook graph %s applies to already have an active graph: %s", r.ID, strings.Join(others, ", ")).
-				WithFix("disable %s, set replace to do so with this request, or use bindings that do not overlap", strings.Join(others, ", "))
-		}
-		replaced = others
-		records = slices.DeleteFunc(slices.Clone(records), func(old approval.Record) bool {
-			return old.Key() == record.Key() || old.Kind == approval.KindHookGraph && slices.Contains(others, old.Subject) && isPresent(snapshot, old.Source)
-		})
+		records = slices.DeleteFunc(slices.Clone(records), func(old approval.Record) bool { return old.Key() == record.Key() })
 		return append(records, record), nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	d.notifyApproval()
-	return replaced, nil
+	return nil
 }
 
 // Disable disables a graph, even a broken or missing one. It returns guideway.CodeNotFound

@@ -55,9 +55,9 @@ func canonicalText(text []byte) string {
 // alphabetical order.
 func memberOrder() []string {
 	return []string{
-		"$schema", "id", "name", "description", "version", "type", "workflowType", "template", "bindings", "upstream", "tool", "variables",
+		"$schema", "id", "name", "description", "version", "type", "workflowType", "also", "order", "template", "bindings", "upstream", "tool", "variables",
 		"nodes", "edges", "source", "sourceHandle", "target", "position", "x", "y", "data", "label", "hook", "hookModuleId", "blocking", "answers",
-		"timeoutMs", "script", "condition", "variable", "operator", "value", "conditions", "modules",
+		"handles", "timeoutMs", "script", "onMismatch", "condition", "variable", "operator", "value", "conditions", "modules",
 	}
 }
 

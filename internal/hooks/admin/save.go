@@ -37,8 +37,7 @@ type SaveRequest struct {
 
 // Save writes a graph to a directory of the user or the project, and returns the detail of
 // the graph that now has this ID. It refuses a graph that breaks a rule, a change that
-// started from another version, and a graph that would make two active graphs apply to one
-// request. If an active graph belongs to the user, its new version becomes active
+// started from another version. If an active graph belongs to the user, its new version becomes active
 // immediately.
 func (d *Service) Save(ctx context.Context, r SaveRequest) (*Detail, error) {
 	if err := d.changeFile(ctx, func() error { return d.saveDocument(ctx, r) }); err != nil {
@@ -69,7 +68,7 @@ func (d *Service) saveDocument(ctx context.Context, r SaveRequest) error {
 	if err != nil {
 		return err
 	}
-	if err := checkSavable(m, info, r.ID, verdict); err != nil {
+	if err := checkSavable(r.ID, verdict); err != nil {
 		return err
 	}
 	if filepath.Ext(name) == "" {
@@ -121,9 +120,8 @@ func findLongNumber(n *doc.Node) *doc.Node {
 	return nil
 }
 
-// checkSavable refuses a document that is not a valid graph, has a different ID, or would
-// make two active graphs apply to one request.
-func checkSavable(m *state, info catalog.SourceInfo, id string, v *Verdict) error {
+// checkSavable refuses a document that is not a valid graph or has a different ID.
+func checkSavable(id string, v *Verdict) error {
 	switch {
 	case !v.Valid:
 		return v.firstError()
@@ -132,15 +130,6 @@ func checkSavable(m *state, info catalog.SourceInfo, id string, v *Verdict) erro
 			WithFix("write one object with id, name, workflowType, nodes and edges")
 	case v.ID != id:
 		return guideway.Errorf(guideway.CodeInvalid, "the graph has the id %q, but is saved as %q", v.ID, id).WithFix("save the graph under its own id")
-	}
-	served, err := m.snapshot.Hook(id)
-	if err != nil || served.Source.Name != info.Name {
-		return nil // a graph that another source overrides cannot be active
-	}
-	candidate := Candidate(served)
-	if m.records.Find(candidate.Key()) != nil && len(v.Overlaps) > 0 {
-		return guideway.Errorf(guideway.CodeConflict, "the hook graph %s is active, and would apply to some of the same requests as %s", id, strings.Join(v.Overlaps, ", ")).
-			WithFix("use bindings that do not overlap, or disable one of the graphs first")
 	}
 	return nil
 }

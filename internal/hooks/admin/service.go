@@ -96,13 +96,16 @@ func isPresent(snapshot *catalog.Snapshot, source string) bool {
 
 // Row is a graph in a list.
 type Row struct {
-	ID          string            `json:"id"`
-	Name        string            `json:"name,omitempty"`
-	Description string            `json:"description,omitempty"`
-	Version     string            `json:"version,omitempty"`
-	Type        hookdef.Type      `json:"type,omitempty"`
-	Bindings    []hookdef.Binding `json:"bindings,omitempty"`
-	State       hookengine.State  `json:"state"`
+	ID          string         `json:"id"`
+	Name        string         `json:"name,omitempty"`
+	Description string         `json:"description,omitempty"`
+	Version     string         `json:"version,omitempty"`
+	Type        hookdef.Type   `json:"type,omitempty"`
+	Also        []hookdef.Type `json:"also,omitempty"`
+	// Order is the order of an enabled graph in its chains, or the graph's own.
+	Order    int               `json:"order"`
+	Bindings []hookdef.Binding `json:"bindings,omitempty"`
+	State    hookengine.State  `json:"state"`
 	// Enabled reports whether the graph was approved, regardless of its state.
 	Enabled bool `json:"enabled"`
 	// Why is the reason why an enabled graph is not active, or why the graph does not load.
@@ -116,21 +119,59 @@ type Row struct {
 	Own      bool `json:"own"`
 	Writable bool `json:"writable"`
 	// Pin is the hash of the graph's behavior; empty if the graph does not load.
-	Pin   string `json:"pin,omitempty"`
-	Stale bool   `json:"stale,omitempty"`
-	// Overlaps names the enabled graphs that apply to some of the same requests as this
-	// graph.
-	Overlaps  []string             `json:"overlaps,omitempty"`
+	Pin       string               `json:"pin,omitempty"`
+	Stale     bool                 `json:"stale,omitempty"`
 	Overrides []catalog.Overridden `json:"overrides,omitempty"`
 }
 
 // List is the result of Service.List.
 type List struct {
 	Graphs  []Row    `json:"graphs"`
+	Chains  []Chain  `json:"chains"`
 	Modules []Module `json:"modules"`
 	// Missing are graphs that are enabled but no longer exist.
 	Missing     []Missing             `json:"missing"`
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
+}
+
+// Chain is the nesting of the enabled graphs of a request type.
+type Chain struct {
+	Method hookdef.Type `json:"method"`
+	// Graphs are the graphs from the client to the upstream. A request passes them in this
+	// order and its response in reverse; each request only those with a matching binding.
+	Graphs []ChainGraph `json:"graphs"`
+}
+
+// ChainGraph is a graph of a chain.
+type ChainGraph struct {
+	ID       string            `json:"id"`
+	Order    int               `json:"order"`
+	Bindings []hookdef.Binding `json:"bindings,omitempty"`
+}
+
+// Chains returns the chains of a set that have graphs.
+func Chains(set *hookengine.Set) []Chain {
+	chains := []Chain{}
+	for _, method := range hookdef.Types() {
+		c := Chain{Method: method}
+		for _, l := range set.Links(method) {
+			c.Graphs = append(c.Graphs, ChainGraph{l.ID, l.Order, l.Bindings})
+		}
+		if len(c.Graphs) > 0 {
+			chains = append(chains, c)
+		}
+	}
+	return chains
+}
+
+// OrderOf returns the order of a graph: that of an enabled graph in the set, or its own.
+func OrderOf(set *hookengine.Set, g *hookdef.Graph) int {
+	for _, l := range set.Links(g.Type) {
+		if l.ID == g.ID {
+			return l.Order
+		}
+	}
+	return g.Order
 }
 
 // Module is a module of the library.
@@ -183,7 +224,7 @@ func (d *Service) List(context.Context) (*List, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := &List{Graphs: []Row{}, Modules: []Module{}, Missing: []Missing{}, Diagnostics: []guideway.Diagnostic{}}
+	list := &List{Graphs: []Row{}, Chains: Chains(m.active.Set), Modules: []Module{}, Missing: []Missing{}, Diagnostics: []guideway.Diagnostic{}}
 	paths := map[string]bool{}
 	for _, e := range m.snapshot.Hooks() {
 		list.Graphs = append(list.Graphs, m.newRow(e))
@@ -213,7 +254,7 @@ func (m *state) newRow(e *catalog.HookEntry) Row {
 	}
 	if g := e.Graph; g != nil {
 		row.Name, row.Description, row.Version, row.Type, row.Bindings = g.Name, g.Description, g.Version, g.Type, g.Bindings
-		row.Overlaps = m.active.Set.Overlapping(g)
+		row.Also, row.Order = g.Also, OrderOf(m.active.Set, g)
 	}
 	if e.Linked != nil {
 		row.Pin = e.Linked.Pin

@@ -151,9 +151,28 @@ func (r *fixture) checkRefused(code guideway.Code, says string, err error) {
 	}
 }
 
-func (r *fixture) enableGraph(id, pin string, replace bool) error {
-	_, err := r.Enable(r.t.Context(), hookadmin.EnableRequest{ID: id, Pin: pin, Replace: replace, Who: "ann"})
-	return err
+func (r *fixture) enableGraph(id, pin string, order ...int) error {
+	request := hookadmin.EnableRequest{ID: id, Pin: pin, Who: "ann"}
+	if len(order) > 0 {
+		request.Order = &order[0]
+	}
+	return r.Enable(r.t.Context(), request)
+}
+
+// chainOf returns the IDs and orders of the graphs of the only chain.
+func (r *fixture) chainOf() string {
+	r.t.Helper()
+	list, err := r.List(r.t.Context())
+	if err != nil || len(list.Chains) > 1 {
+		r.t.Fatal(list, err)
+	}
+	var words []string
+	for _, c := range list.Chains {
+		for _, g := range c.Graphs {
+			words = append(words, fmt.Sprint(g.ID, " ", g.Order))
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // A graph is created, changed, restored to an earlier version, and deleted. A change that
@@ -276,14 +295,14 @@ func TestSaveRefusesInvalidGraphs(t *testing.T) {
 }
 
 // Only the reviewed version of a graph can be enabled, and a changed graph of a project
-// requires a new review. A graph that overlaps with an enabled graph can only replace it.
+// requires a new review. A second graph for the same requests joins the chain.
 func TestEnableReviewedVersion(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t)
 	seen := r.getGraph("theirs")
-	r.checkRefused(guideway.CodeInvalid, "has no pin", r.enableGraph("theirs", "", false))
-	r.checkRefused(guideway.CodeConflict, "is not the one that you reviewed", r.enableGraph("theirs", "sha256:00", false))
-	if err := r.enableGraph("theirs", seen.Hook.Pin, false); err != nil {
+	r.checkRefused(guideway.CodeInvalid, "has no pin", r.enableGraph("theirs", ""))
+	r.checkRefused(guideway.CodeConflict, "is not the one that you reviewed", r.enableGraph("theirs", "sha256:00"))
+	if err := r.enableGraph("theirs", seen.Hook.Pin); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.getGraph("theirs").Hook; got.State != hookengine.StateActive || r.told != 1 {
@@ -294,21 +313,25 @@ func TestEnableReviewedVersion(t *testing.T) {
 	if changed.Hook.State != hookengine.StateChanged || changed.Hook.Why == "" || !changed.Hook.Enabled {
 		t.Errorf("the row after a change is %+v", changed.Hook)
 	}
-	r.checkRefused(guideway.CodeConflict, "is not the one that you reviewed", r.enableGraph("theirs", seen.Hook.Pin, false))
-	if err := r.enableGraph("theirs", changed.Hook.Pin, false); err != nil {
+	r.checkRefused(guideway.CodeConflict, "is not the one that you reviewed", r.enableGraph("theirs", seen.Hook.Pin))
+	if err := r.enableGraph("theirs", changed.Hook.Pin); err != nil {
 		t.Error(err)
 	}
 
 	given := r.getGraph("given").Hook
-	if diff := cmp.Diff([]string{"theirs"}, given.Overlaps); diff != "" {
-		t.Errorf("overlaps (-want +got):\n%s", diff)
-	}
-	r.checkRefused(guideway.CodeConflict, "theirs", r.enableGraph("given", given.Pin, false))
-	if err := r.enableGraph("given", given.Pin, true); err != nil {
+	r.checkRefused(guideway.CodeInvalid, "out of range", r.enableGraph("given", given.Pin, 101))
+	r.checkRefused(guideway.CodeInvalid, "out of range", r.enableGraph("given", given.Pin, -1))
+	if err := r.enableGraph("given", given.Pin); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.getGraph("theirs").Hook.State; got != hookengine.StateOff {
-		t.Errorf("the replaced graph is %s, want off", got)
+	if got, want := r.chainOf(), "given 50, theirs 50"; got != want {
+		t.Errorf("the chain is %q, want %q", got, want)
+	}
+	if err := r.enableGraph("given", given.Pin, 60); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.chainOf(), "theirs 50, given 60"; got != want || r.getGraph("given").Hook.Order != 60 {
+		t.Errorf("the chain is %q, want %q", got, want)
 	}
 	if err := r.Disable(t.Context(), "given"); err != nil {
 		t.Error(err)
@@ -316,22 +339,23 @@ func TestEnableReviewedVersion(t *testing.T) {
 	r.checkRefused(guideway.CodeNotFound, "not enabled", r.Disable(t.Context(), "given"))
 }
 
-// An active graph cannot be saved if it would conflict with another one, and cannot be
-// deleted.
-func TestActiveGraphsCannotConflict(t *testing.T) {
+// An active graph can be saved so that it wraps the same requests as another one, and cannot
+// be deleted.
+func TestChangeActiveGraph(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t)
 	bound := func(id, tool string) string { return newGraph(id, "1;", `"bindings":[{"tool":"`+tool+`"}],`) }
 	a, b := r.saveGraph("user", "", "a", bound("a", "read*")), r.saveGraph("user", "", "b", bound("b", "write*"))
 	for _, d := range []*hookadmin.Detail{a, b} {
-		if err := r.enableGraph(d.Hook.ID, d.Hook.Pin, false); err != nil {
+		if err := r.enableGraph(d.Hook.ID, d.Hook.Pin); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := r.Save(t.Context(), hookadmin.SaveRequest{ID: "b", Source: "user", Base: b.Base, Graph: json.RawMessage(bound("b", "*"))})
-	r.checkRefused(guideway.CodeConflict, "same requests as a", err)
 	r.checkRefused(guideway.CodeConflict, "is enabled", r.Remove(t.Context(), "b", "user", b.Base))
-	on := r.saveGraph("user", b.Base, "b", bound("b", "write_*"))
+	on := r.saveGraph("user", b.Base, "b", newGraph("b", "1;", `"bindings":[{"tool":"*"}],"order":7,`))
+	if got, want := r.chainOf(), "b 7, a 50"; got != want {
+		t.Errorf("the chain is %q, want %q", got, want)
+	}
 	if on.Hook.State != hookengine.StateActive {
 		t.Errorf("the user's own graph is %s after an edit, want active", on.Hook.State)
 	}

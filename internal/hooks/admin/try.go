@@ -4,11 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"github.com/guideway-dev/guideway/internal/hooks/runner"
@@ -19,8 +23,9 @@ import (
 type Sample struct {
 	// Request is {method, params}, or the params only.
 	Request json.RawMessage
-	// Response is the server's answer: a result, {"result": ...}, or {"error": {"message":
-	// ...}} for a failing call; empty means an empty result.
+	// Response is the server's answer: a result, {"result": ...}, or {"error": {"code": ...,
+	// "message": ...}} for a failing call, the last two with a list "progress"; empty means
+	// an empty result.
 	Response json.RawMessage
 	// Client and Server are the names and IDs that hooks see.
 	Client, Server string
@@ -39,7 +44,9 @@ type Trial struct {
 	Request  TriedRequest    `json:"request"`
 	Response json.RawMessage `json:"response,omitempty"`
 	Error    *TrialError     `json:"error,omitempty"`
-	Nodes    []TriedNode     `json:"nodes"`
+	// Progress are the progress messages that the client would have got.
+	Progress []json.RawMessage `json:"progress,omitempty"`
+	Nodes    []TriedNode       `json:"nodes"`
 	// Audit are the audit records of the hooks.
 	Audit []json.RawMessage `json:"audit,omitempty"`
 }
@@ -93,11 +100,12 @@ func Try(ctx context.Context, linked *hookdef.Linked, s Sample, scriptRunner run
 	if err != nil {
 		return nil, err
 	}
-	params, err := s.readParams(linked.Type)
+	method, params, err := s.readParams(linked.AllTypes())
 	if err != nil {
 		return nil, err
 	}
-	server, err := s.newServer(linked.Type)
+	var progress []json.RawMessage
+	server, err := s.newServer(method, func(params json.RawMessage) { progress = append(progress, params) })
 	if err != nil {
 		return nil, err
 	}
@@ -112,14 +120,14 @@ func Try(ctx context.Context, linked *hookdef.Linked, s Sample, scriptRunner run
 	engine := hookengine.New(hookengine.Options{Scripts: scripts, Audit: heard, Now: now})
 	defer engine.Close(ctx)
 	out := engine.Run(ctx, program, hookengine.Request{
-		Params: params, Metadata: hookengine.Metadata{ClientID: s.Client, ClientName: s.Client, ServerID: s.Server, ServerName: s.Server},
+		Method: method, Params: params, Metadata: hookengine.Metadata{ClientID: s.Client, ClientName: s.Client, ServerID: s.Server, ServerName: s.Server},
 	}, server)
 	nodes, err := out.Settle(ctx)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the trial was interrupted: %w", err)
 	}
 	trial := &Trial{
-		Outcome: out.Status, Response: out.Response, Nodes: []TriedNode{}, Audit: heard.allRecords(),
+		Outcome: out.Status, Response: out.Response, Progress: progress, Nodes: []TriedNode{}, Audit: heard.allRecords(),
 		Request: TriedRequest{Method: out.Request.Method, Params: out.Request.Params, Hold: out.Request.Hold}, Error: trialError(out),
 	}
 	for _, n := range nodes {
@@ -163,32 +171,33 @@ func WithVariables(linked *hookdef.Linked, values map[string]json.RawMessage) (*
 	return &other, nil
 }
 
-// readParams returns the params of the request.
-func (s *Sample) readParams(method hookdef.Type) (json.RawMessage, error) {
+// readParams returns the method and the params of the request; types are those of the graph.
+func (s *Sample) readParams(types []hookdef.Type) (hookdef.Type, json.RawMessage, error) {
 	var whole map[string]json.RawMessage
 	if err := json.Unmarshal(s.Request, &whole); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the request is not a JSON object: %w", err).
-			WithFix("write the params of %s as one JSON object", method)
+		return "", nil, guideway.Errorf(guideway.CodeInvalid, "the request is not a JSON object: %w", err).
+			WithFix("write the params of %s as one JSON object", types[0])
 	}
 	said, isRequest := whole["method"]
 	if !isRequest {
-		return s.Request, nil
+		return types[0], s.Request, nil
 	}
 	var got hookdef.Type
-	if json.Unmarshal(said, &got) != nil || got != method {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the method of the request is %s, but the graph applies to %s", said, method).
-			WithFix("set the method to %q, or omit it", method)
+	if json.Unmarshal(said, &got) != nil || !slices.Contains(types, got) {
+		return "", nil, guideway.Errorf(guideway.CodeInvalid, "the method of the request is %s, but the graph applies to %s", said, strings.Trim(fmt.Sprint(types), "[]")).
+			WithFix("set the method to %q, or omit it", types[0])
 	}
-	return whole["params"], nil
+	return got, whole["params"], nil
 }
 
-// newServer returns a simulated server.
-func (s *Sample) newServer(method hookdef.Type) (hookengine.Caller, error) {
-	result := json.RawMessage(`{"content":[]}`)
-	if method == hookdef.ToolsList {
-		result = json.RawMessage(`{"tools":[]}`)
-	}
+// newServer returns a simulated server. seen gets the progress messages that the client gets.
+func (s *Sample) newServer(method hookdef.Type, seen func(json.RawMessage)) (hookengine.Caller, error) {
+	result := map[hookdef.Type]json.RawMessage{
+		hookdef.ToolsCall: json.RawMessage(`{"content":[]}`), hookdef.ToolsList: json.RawMessage(`{"tools":[]}`),
+		hookdef.ResourceRead: json.RawMessage(`{"contents":[]}`), hookdef.PromptGet: json.RawMessage(`{"messages":[]}`),
+	}[method]
 	var failure error
+	var progress []json.RawMessage
 	if len(s.Response) > 0 {
 		var whole map[string]json.RawMessage
 		if err := json.Unmarshal(s.Response, &whole); err != nil {
@@ -196,15 +205,28 @@ func (s *Sample) newServer(method hookdef.Type) (hookengine.Caller, error) {
 				WithFix(`write {"content": [{"type": "text", "text": "..."}]}`)
 		}
 		result = s.Response
-		var failed struct{ Message string }
+		if whole["progress"] != nil && json.Unmarshal(whole["progress"], &progress) != nil {
+			return nil, guideway.Errorf(guideway.CodeInvalid, "the progress of the response is not a list").WithFix(`write {"progress": [{"progress": 1, "message": "..."}], "result": {...}}`)
+		}
+		var failed jsonrpc.Error
 		switch {
 		case whole["result"] != nil:
 			result = whole["result"]
 		case whole["error"] != nil && json.Unmarshal(whole["error"], &failed) == nil:
-			failure = guideway.Errorf(guideway.CodeUnavailable, "the simulated upstream failed: %s", failed.Message)
+			failure = &failed
 		}
 	}
-	return hookengine.CallerFunc(func(context.Context, hookengine.Call) (json.RawMessage, error) { return result, failure }), nil
+	return hookengine.CallerFunc(func(ctx context.Context, c hookengine.Call) (json.RawMessage, error) {
+		for _, params := range progress {
+			if c.Progress != nil {
+				params = c.Progress(ctx, params)
+			}
+			if params != nil {
+				seen(params)
+			}
+		}
+		return result, failure
+	}), nil
 }
 
 // passage is the input and output of one execution of a script.

@@ -54,7 +54,7 @@ func TestAgreement(t *testing.T) {
 // beyondSchema returns the codes of rules that a schema cannot express.
 func beyondSchema() []string {
 	return []string{
-		hookdef.CodeDuplicateID, hookdef.CodeBindingTool, hookdef.CodeFireAndForgetAnswers, hookdef.CodeStartCount, hookdef.CodeEndMissing,
+		hookdef.CodeDuplicateID, hookdef.CodeBindingTool, hookdef.CodeAlsoTwice, hookdef.CodeHandles, hookdef.CodeFireAndForgetAnswers, hookdef.CodeStartCount, hookdef.CodeEndMissing,
 		hookdef.CodeEdgeUnknown, hookdef.CodeEdgeTwice, hookdef.CodeStartInput, hookdef.CodeEndOutput, hookdef.CodeFireAndForgetOutput,
 		hookdef.CodeInputMany, hookdef.CodeOutputMany, hookdef.CodeBranch, hookdef.CodeWayOpen, hookdef.CodeCycle,
 		hookdef.CodeUnreachable, hookdef.CodeCallTwice, hookdef.CodeCallMissing,

@@ -10,8 +10,10 @@ const (
 const (
 	CodeDuplicateID          = "id-duplicate"
 	CodeBindingTool          = "binding-tool"
+	CodeAlsoTwice            = "also-duplicate"
 	CodeModuleUnknown        = "module-unknown"
 	CodeFireAndForgetAnswers = "answers-aside"
+	CodeHandles              = "handles-call"
 
 	CodeStartCount          = "start-count"
 	CodeEndMissing          = "end-missing"

@@ -66,6 +66,8 @@ func newParser(file string) *parser {
 func otherNames(name string) []string {
 	for ours, others := range map[string]string{
 		"workflowType": "type kind method hooktype",
+		"also":         "methods types",
+		"order":        "priority rank position",
 		"hookModuleId": "module moduleid hookmodule",
 		"sourceHandle": "branch handle when",
 		"source":       "from",
@@ -98,7 +100,7 @@ func sampleValue(key string) string {
 		return `"tools/call"`
 	case "type":
 		return `"hook"`
-	case "x", "y":
+	case "x", "y", "order":
 		return "0"
 	case "nodes", "edges":
 		return "[...]"

@@ -1,12 +1,12 @@
-// Package definition implements the hooks dialect: graphs of hooks that wrap the requests
-// tools/list and tools/call, and the modules with their scripts. It reads and writes their
-// JSON format (docs/hooks.md), with conditions, variables, bindings, a library of modules
-// and templates.
+// Package definition implements the hooks dialect: graphs of hooks that wrap requests to
+// upstreams, and the modules with their scripts. It reads and writes their JSON format
+// (docs/hooks.md), with conditions, variables, bindings, a library of modules and templates.
 package definition
 
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/platform/lists"
@@ -18,8 +18,19 @@ type Type string
 
 // The request types.
 const (
-	ToolsList Type = "tools/list"
-	ToolsCall Type = "tools/call"
+	ToolsList    Type = "tools/list"
+	ToolsCall    Type = "tools/call"
+	ResourceRead Type = "resources/read"
+	PromptGet    Type = "prompts/get"
+)
+
+// Types returns all request types.
+func Types() []Type { return []Type{ToolsCall, ToolsList, ResourceRead, PromptGet} }
+
+// DefaultOrder is the order of a graph that declares none; MaxOrder is the highest order.
+const (
+	DefaultOrder = 50
+	MaxOrder     = 100
 )
 
 // NodeKind is the kind of a node.
@@ -41,6 +52,12 @@ const (
 type Graph struct {
 	ID, Name, Description, Version string
 	Type                           Type
+	// Also lists more request types that the graph wraps.
+	Also []Type
+	// Order is the place of the graph in the chain of the graphs that wrap a request. The
+	// graph with the lowest order is the outermost: it sees the request first and the
+	// response last.
+	Order int
 	// Bindings select the requests that the graph wraps; without bindings it wraps all
 	// requests of its type.
 	Bindings []Binding
@@ -81,6 +98,8 @@ type Node struct {
 	// JSON.
 	Condition *expr.Expr
 	Source    string
+	// OnMismatch is the effect of a comparison of different types in the condition.
+	OnMismatch OnMismatch
 	// Line and Column are the node's position in its document.
 	Line, Column int
 }
@@ -104,7 +123,35 @@ type Hook struct {
 	Answers bool
 	// Timeout limits the hook; zero means the engine's default.
 	Timeout time.Duration
+	// Handles lists the outcomes and messages of the call that the hook handles; if empty,
+	// it handles results.
+	Handles []Event
 }
+
+// Event is an outcome or a message of the call.
+type Event string
+
+// The events.
+const (
+	Result   Event = "result"
+	Error    Event = "error"
+	Progress Event = "progress"
+)
+
+// Has reports whether the hook handles an event.
+func (h *Hook) Has(e Event) bool {
+	return slices.Contains(h.Handles, e) || len(h.Handles) == 0 && e == Result
+}
+
+// OnMismatch is the effect of a comparison of different types.
+type OnMismatch string
+
+// The effects. The comparison does not hold in both cases, and the trace has a diagnostic.
+const (
+	// Record continues with the condition; it is the default. Refuse stops the request.
+	Record OnMismatch = "record"
+	Refuse OnMismatch = "refuse"
+)
 
 // Branch is one of the two branches of a condition.
 type Branch string
@@ -137,3 +184,6 @@ type Module struct {
 func (g *Graph) Node(id string) *Node {
 	return lists.Find(g.Nodes, func(n *Node) bool { return n.ID == id })
 }
+
+// AllTypes returns the request types that the graph wraps.
+func (g *Graph) AllTypes() []Type { return append([]Type{g.Type}, g.Also...) }

@@ -123,27 +123,31 @@ func (l *Linked) computePin() string {
 		Blocking  bool            `json:"blocking,omitempty"`
 		Answers   bool            `json:"answers,omitempty"`
 		Timeout   int64           `json:"timeout,omitempty"`
+		Handles   []Event         `json:"handles,omitempty"`
+		Mismatch  OnMismatch      `json:"onMismatch,omitempty"`
 		Condition json.RawMessage `json:"condition,omitempty"`
 	}
 	type meaning struct {
 		Form      string                     `json:"form"`
 		ID        string                     `json:"id"`
 		Type      Type                       `json:"type"`
+		Also      []Type                     `json:"also,omitempty"`
+		Order     int                        `json:"order,omitempty"` // relative to the default
 		Bindings  []Binding                  `json:"bindings"`
 		Variables map[string]json.RawMessage `json:"variables"`
 		Nodes     []node                     `json:"nodes"`
 		Edges     []Edge                     `json:"edges"`
 	}
-	m := meaning{Form: "guideway hook graph 1", ID: l.ID, Type: l.Type, Bindings: l.Bindings, Variables: l.Variables, Edges: slices.Clone(l.Edges)}
+	m := meaning{Form: "guideway hook graph 1", ID: l.ID, Type: l.Type, Also: slices.Sorted(slices.Values(l.Also)), Order: l.Order - DefaultOrder, Bindings: l.Bindings, Variables: l.Variables, Edges: slices.Clone(l.Edges)}
 	for i := range l.Nodes {
 		n := &l.Nodes[i]
 		one := node{ID: n.ID, Kind: n.Kind}
 		if n.Hook != nil && n.Kind == HookNode {
 			one.Script, one.Blocking, one.Answers = l.Scripts[n.ID].Hash, n.Hook.Blocking, n.Hook.Answers
-			one.Timeout = n.Hook.Timeout.Nanoseconds()
+			one.Timeout, one.Handles = n.Hook.Timeout.Nanoseconds(), n.Hook.Handles
 		}
 		if n.Kind == ConditionNode {
-			one.Condition = json.RawMessage(n.Source)
+			one.Condition, one.Mismatch = json.RawMessage(n.Source), n.OnMismatch
 		}
 		m.Nodes = append(m.Nodes, one)
 	}

@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,9 @@ const (
 	CodeCallNever      = "call-never"
 	CodePathUnknown    = "condition-path"
 	CodeConditionEarly = "condition-early"
+	CodeConditionType  = "condition-type"
+	CodeMismatchOpen   = "condition-mismatch"
+	CodeHandlesEarly   = "handles-early"
 	CodeDataIgnored    = "data-ignored"
 	CodeModuleUnused   = "module-unused"
 	CodeIdle           = "graph-idle"
@@ -98,8 +102,12 @@ func (l *linter) lintNode(at shape.Place, n *Node) {
 	if n.Kind == Call && l.hasPredecessor(n.ID, answersRequest) {
 		l.Warnf(at, CodeCallNever, "remove the node, or remove 'answers' from the hook before it", "Node '%s' never sends the call: a hook before it answers instead of the upstream.", n.ID)
 	}
+	if n.Hook != nil && len(n.Hook.Handles) > 0 && !l.hasPredecessor(n.ID, func(n *Node) bool { return n.Kind == Call }) {
+		l.Warnf(data.Key("hook").Key("handles"), CodeHandlesEarly, "remove 'handles', or move the hook after an mcp-call", "Hook '%s' comes before the call, so it has no outcome to handle.", n.ID)
+	}
 	if n.Kind == ConditionNode && n.Condition != nil {
 		l.lintCondition(data.Key("condition"), n)
+		l.lintTypes(data, n)
 	}
 }
 
@@ -108,7 +116,7 @@ func (l *linter) lintCondition(at shape.Place, n *Node) {
 	what := fmt.Sprintf("the condition of node '%s'", n.ID)
 	for _, path := range n.Condition.Variables() {
 		switch root := expr.Root(path); root {
-		case "request", "metadata", "variables":
+		case "request", "metadata", "variables", "error", "progress":
 		case "response":
 			if !l.hasPredecessor(n.ID, func(n *Node) bool {
 				return n.Kind == Call || answersRequest(n) || n.Kind == HookNode && n.Hook.Blocking
@@ -116,9 +124,45 @@ func (l *linter) lintCondition(at shape.Place, n *Node) {
 				l.Warnf(at, CodeConditionEarly, "move the condition after an mcp-call", "%s reads %s before a response exists.", shape.Capital(what), shape.Quote(path))
 			}
 		default:
-			l.Warnf(at, CodePathUnknown, pathFix(path), "%s reads %s; use request, response, metadata or variables.", shape.Capital(what), shape.Quote(path))
+			l.Warnf(at, CodePathUnknown, pathFix(path), "%s reads %s; use request, response, error, progress, metadata or variables.", shape.Capital(what), shape.Quote(path))
 		}
 	}
+}
+
+// lintTypes checks the types of the values that a condition compares.
+func (l *linter) lintTypes(at shape.Place, n *Node) {
+	for _, c := range n.Condition.Comparisons() {
+		value, known := l.knownValue(c.Var)
+		orders := c.Mismatch(nil, false) != ""
+		if orders && !known {
+			value = 0.0 // an order with another literal than a number never holds
+		}
+		switch mismatch := c.Mismatch(value, known || orders); {
+		case mismatch != "":
+			l.Warnf(at.Key("condition"), CodeConditionType, "compare with a value of the same type", "The condition of node '%s' compares different types: %s.", n.ID, mismatch)
+		case orders && !known && n.OnMismatch == "":
+			l.Warnf(at.Key("condition"), CodeMismatchOpen, `add "onMismatch": "refuse" to 'data', or "record" if the request should continue`,
+				"The comparison %s of node '%s' does not hold if the value is missing or is not a number, and the request continues.", c, n.ID)
+		}
+	}
+}
+
+// knownValue returns a value of the type that a path has in every request.
+func (l *linter) knownValue(path string) (value any, ok bool) {
+	if name, found := strings.CutPrefix(path, "variables."); found {
+		raw, declared := l.g.Variables[name]
+		return value, declared && json.Unmarshal(raw, &value) == nil && value != nil
+	}
+	switch path {
+	case "request.method", "request.params.name", "request.params.uri", "error.message", "metadata.clientId", "metadata.clientName",
+		"metadata.serverId", "metadata.serverName", "metadata.run.id", "metadata.run.step":
+		return "", true
+	case "response.isError":
+		return false, true
+	case "metadata.startTime", "metadata.duration":
+		return 0.0, true
+	}
+	return nil, false
 }
 
 // pathFix returns the fix for an unknown path.

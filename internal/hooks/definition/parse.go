@@ -41,7 +41,7 @@ func Parse(file string, root *doc.Node) (*Graph, []guideway.Diagnostic) {
 
 // readGraph reads the root.
 func (p *parser) readGraph(at shape.Place) *Graph {
-	p.Object(at, "$schema", "id", "name", "description", "version", "workflowType", "bindings", "variables", "modules",
+	p.Object(at, "$schema", "id", "name", "description", "version", "workflowType", "also", "order", "bindings", "variables", "modules",
 		"nodes", "edges", "template", "enabled", "createdAt", "updatedAt")
 	p.Require(at, "id", "name", "workflowType", "nodes", "edges")
 	p.Text(at.Key("$schema"), 0, 0)
@@ -50,7 +50,9 @@ func (p *parser) readGraph(at shape.Place) *Graph {
 		Name:        p.Text(at.Key("name"), 1, maxName),
 		Description: p.Text(at.Key("description"), 0, 0),
 		Version:     p.Text(at.Key("version"), 0, maxName),
-		Type:        Type(p.Choice(at.Key("workflowType"), shape.CodeEnum, string(ToolsCall), string(ToolsList))),
+		Type:        readChoice(p, at.Key("workflowType"), Types()...),
+		Also:        readChoices(p, at.Key("also"), Types()...),
+		Order:       p.readOrder(at.Key("order")),
 		Bindings:    readList(p, at.Key("bindings"), "binding", p.readBinding),
 		Variables:   p.readVariables(at.Key("variables")),
 		Modules:     readList(p, at.Key("modules"), "module", p.readModule),
@@ -66,11 +68,42 @@ func (p *parser) readGraph(at shape.Place) *Graph {
 			g.Edges[i].Branch = NoBranch // an editor can name the only connection point of a node, which has no meaning
 		}
 	}
-	p.NotEmpty(at.Key("bindings"), "remove 'bindings': a graph without bindings applies to all requests of its type")
+	p.NotEmpty(at.Key("also"), "remove 'also', or name another method that the graph wraps")
+	p.NotEmpty(at.Key("bindings"), "remove 'bindings': a graph without bindings applies to all requests of its types")
 	p.NotEmpty(at.Key("nodes"), "add at least a start, an mcp-call and an end")
 	p.checkMaxItems(at.Key("nodes"), maxNodes)
 	p.checkMaxItems(at.Key("edges"), maxEdges)
 	return g
+}
+
+// readChoice reads a member with a fixed set of values.
+func readChoice[T ~string](p *parser, at shape.Place, allowed ...T) T {
+	words := make([]string, len(allowed))
+	for i, one := range allowed {
+		words[i] = string(one)
+	}
+	return T(p.Choice(at, shape.CodeEnum, words...))
+}
+
+// readChoices reads a list of different values of a fixed set.
+func readChoices[T ~string](p *parser, at shape.Place, allowed ...T) []T {
+	if !p.Array(at, "a list of texts") {
+		return nil
+	}
+	p.Unique(at)
+	var out []T
+	for i := range at.Node.Items {
+		out = append(out, readChoice(p, at.Index(i), allowed...))
+	}
+	return out
+}
+
+// readOrder reads the order of a graph.
+func (p *parser) readOrder(at shape.Place) int {
+	if at.Node == nil {
+		return DefaultOrder
+	}
+	return int(p.readWhole(at, 0, MaxOrder))
 }
 
 // readFileID reads the ID of a graph or module, which is also a file name.
@@ -170,6 +203,7 @@ func (p *parser) readNode(at shape.Place) Node {
 	if hook.Node != nil {
 		n.Hook = p.readHook(hook)
 	}
+	n.OnMismatch = readChoice(p, data.Key("onMismatch"), Record, Refuse)
 	if condition.Node != nil {
 		n.Condition, n.Source = phases.CheckCondition(&p.Report, condition), p.Source(condition)
 	}
@@ -188,7 +222,7 @@ func (p *parser) checkPosition(at shape.Place) {
 
 // readHook reads a hook.
 func (p *parser) readHook(at shape.Place) *Hook {
-	if !p.Object(at, "id", "hookModuleId", "script", "blocking", "answers", "timeoutMs") {
+	if !p.Object(at, "id", "hookModuleId", "script", "blocking", "answers", "timeoutMs", "handles") {
 		return nil
 	}
 	h := &Hook{
@@ -197,8 +231,10 @@ func (p *parser) readHook(at shape.Place) *Hook {
 		Script:   p.Text(at.Key("script"), 1, 0),
 		Blocking: at.Node.Get("blocking") == nil || p.Flag(at.Key("blocking")),
 		Answers:  p.Flag(at.Key("answers")),
-		Timeout:  time.Duration(p.readTimeout(at.Key("timeoutMs"))) * time.Millisecond,
+		Handles:  readChoices(p, at.Key("handles"), Result, Error, Progress),
+		Timeout:  time.Duration(p.readWhole(at.Key("timeoutMs"), 1, float64(maxTimeout.Milliseconds()))) * time.Millisecond,
 	}
+	p.NotEmpty(at.Key("handles"), "remove 'handles': without it, the hook handles results")
 	module, script := at.Node.Get("hookModuleId") != nil, at.Node.Get("script") != nil
 	switch {
 	case module && script:
@@ -210,13 +246,12 @@ func (p *parser) readHook(at shape.Place) *Hook {
 	return h
 }
 
-// readTimeout reads a whole number of milliseconds.
-func (p *parser) readTimeout(at shape.Place) float64 {
+// readWhole reads a whole number.
+func (p *parser) readWhole(at shape.Place, low, high float64) float64 {
 	n := p.readNumber(at)
-	high := float64(maxTimeout.Milliseconds())
-	if at.Node != nil && at.Node.Kind == doc.Number && (n < 1 || n > high || n != math.Trunc(n)) {
-		p.Errorf(at, shape.CodeRange, fmt.Sprintf("write a whole number from 1 to %.0f", high),
-			"Field '%s' %s must be a whole number from 1 to %.0f, but it is %s.", at.Name, at.Where, high, at.Node.Text)
+	if at.Node != nil && at.Node.Kind == doc.Number && (n < low || n > high || n != math.Trunc(n)) {
+		p.Errorf(at, shape.CodeRange, fmt.Sprintf("write a whole number from %.0f to %.0f", low, high),
+			"Field '%s' %s must be a whole number from %.0f to %.0f, but it is %s.", at.Name, at.Where, low, high, at.Node.Text)
 		return 0
 	}
 	return n
@@ -260,7 +295,7 @@ func (p *parser) readNumber(at shape.Place) float64 {
 // checkMaxItems reports a list that is too long.
 func (p *parser) checkMaxItems(at shape.Place, most int) {
 	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) > most {
-		p.Errorf(at, shape.CodeRange, "split the graph: several can be active, with bindings that do not overlap",
+		p.Errorf(at, shape.CodeRange, "split the graph: several can wrap the same request",
 			"Field '%s' %s has %d entries; at most %d are allowed.", at.Name, at.Where, len(at.Node.Items), most)
 	}
 }

@@ -13,13 +13,16 @@ import (
 // bindings, and the structure of the graph.
 func (p *parser) checkStructure(at shape.Place, g *Graph) {
 	p.checkModuleIDs(at.Key("modules"), g)
-	if g.Type == ToolsList {
+	if types := g.AllTypes(); slices.Contains(types, ToolsList) || !slices.Contains(types, ToolsCall) {
 		for i := range g.Bindings {
 			if g.Bindings[i].Tool != "" {
-				p.Errorf(at.Key("bindings").Index(i).Key("tool"), CodeBindingTool, "remove 'tool', and choose the tools in a hook",
-					"A graph for tools/list cannot be bound to a tool: it applies to the whole list of an upstream.")
+				p.Errorf(at.Key("bindings").Index(i).Key("tool"), CodeBindingTool, "remove 'tool', and choose by context.request.params in a hook",
+					"Only a graph for tools/call can be bound to a tool: a list, a resource or a prompt of an upstream has none.")
 			}
 		}
+	}
+	if slices.Contains(g.Also, g.Type) {
+		p.Errorf(at.Key("also"), CodeAlsoTwice, "remove the method from 'also'", "The method %s is in 'also' and in 'workflowType'.", g.Type)
 	}
 	if len(g.Nodes) > maxNodes || len(g.Edges) > maxEdges {
 		return // the number of paths in an invalid graph can be exponential
@@ -102,8 +105,13 @@ func (c *checker) indexEdges() {
 			continue
 		}
 		c.numbers[id] = n
-		if h := c.Nodes[n].Hook; c.Nodes[n].Kind == HookNode && h != nil && h.Answers && !h.Blocking {
+		h := c.Nodes[n].Hook
+		switch {
+		case c.Nodes[n].Kind != HookNode || h == nil:
+		case h.Answers && !h.Blocking:
 			c.addNodeError(n, CodeFireAndForgetAnswers, "set 'blocking' to true, or remove 'answers'", "Hook '%s' is fire-and-forget: its answer would be ignored.", id)
+		case len(h.Handles) > 0 && (h.Answers || !h.Blocking):
+			c.addNodeError(n, CodeHandles, "remove 'handles', or use it in a blocking hook after the mcp-call", "Hook '%s' is fire-and-forget or answers instead of the upstream, so it cannot handle the outcome of the call.", id)
 		}
 	}
 	c.in, c.out = make([][]int, len(c.Nodes)), make([][]int, len(c.Nodes))

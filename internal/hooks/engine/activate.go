@@ -45,11 +45,15 @@ const (
 // scope is the approved scope of a graph.
 type scope struct {
 	Type     hookdef.Type      `json:"type"`
+	Also     []hookdef.Type    `json:"also,omitempty"`
 	Bindings []hookdef.Binding `json:"bindings,omitempty"`
+	// Order replaces the graph's own order, if set.
+	Order *int `json:"order,omitempty"`
 }
 
 // Approval returns the record that makes a graph active. A template cannot be activated.
-func (c *Candidate) Approval(who string) (approval.Record, error) {
+// order replaces the graph's own order; nil keeps it.
+func (c *Candidate) Approval(who string, order *int) (approval.Record, error) {
 	switch {
 	case c.Graph == nil:
 		return approval.Record{}, guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s cannot be enabled: %s", c.ID, c.Problem).
@@ -58,7 +62,11 @@ func (c *Candidate) Approval(who string) (approval.Record, error) {
 		return approval.Record{}, guideway.Errorf(guideway.CodeInvalid, "the hook graph %s is a template, which is never active", c.ID).
 			WithFix("guideway hooks import --template %s --id my-%s", c.ID, c.ID)
 	}
-	text, err := json.Marshal(scope{Type: c.Graph.Type, Bindings: c.Graph.Bindings})
+	if order != nil && (*order < 0 || *order > hookdef.MaxOrder) {
+		return approval.Record{}, guideway.Errorf(guideway.CodeInvalid, "the order %d of the hook graph %s is out of range", *order, c.ID).
+			WithFix("use a number from 0 to %d, or none for the graph's own order, %d", hookdef.MaxOrder, c.Graph.Order)
+	}
+	text, err := json.Marshal(scope{Type: c.Graph.Type, Also: c.Graph.Also, Bindings: c.Graph.Bindings, Order: order})
 	if err != nil {
 		return approval.Record{}, guideway.Errorf(guideway.CodeInternal, "write the scope of %s: %w", c.ID, err)
 	}
@@ -129,7 +137,12 @@ func (c *Candidate) evaluate(r *approval.Record) (program *Program, state State,
 	case r.Hash != c.Graph.Pin && !c.Own:
 		return nil, StateChanged, "changed since its approval"
 	}
-	program, err := Compile(c.Graph)
+	graph := *c.Graph
+	if was, ok := scopeOf(r); ok && was.Order != nil {
+		copied := *c.Graph.Graph
+		copied.Order, graph.Graph = *was.Order, &copied
+	}
+	program, err := Compile(&graph)
 	if err != nil {
 		return nil, StateBroken, err.Error()
 	}
@@ -149,13 +162,20 @@ func (c *Candidate) newBlocked(r *approval.Record, state State, why string) Bloc
 		fix = `set "template" to false in the file of the graph, or `
 	default:
 	}
-	b := Blocked{ID: c.ID, Why: why, Fix: fix + "guideway hooks disable " + c.ID}
-	var was scope
-	if json.Unmarshal(r.Scope, &was) != nil {
-		was = scope{} // an unreadable scope applies to all calls
+	b := Blocked{ID: c.ID, Types: hookdef.Types(), Order: hookdef.DefaultOrder, Why: why, Fix: fix + "guideway hooks disable " + c.ID}
+	was, ok := scopeOf(r)
+	if !ok {
+		return b // an unreadable scope applies to all requests
 	}
-	if b.Type, b.Bindings = was.Type, was.Bindings; b.Type == "" {
-		b.Type = hookdef.ToolsCall
+	b.Types, b.Bindings = append([]hookdef.Type{was.Type}, was.Also...), was.Bindings
+	if was.Order != nil {
+		b.Order = *was.Order
 	}
 	return b
+}
+
+// scopeOf returns the approved scope of a graph; ok reports whether it is readable.
+func scopeOf(r *approval.Record) (was scope, ok bool) {
+	ok = json.Unmarshal(r.Scope, &was) == nil && was.Type != ""
+	return was, ok
 }

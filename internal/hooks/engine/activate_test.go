@@ -22,7 +22,7 @@ func newCandidate(t *testing.T, more string) hookengine.Candidate {
 func TestActivate(t *testing.T) {
 	t.Parallel()
 	first := newCandidate(t, "")
-	record, err := first.Approval("me")
+	record, err := first.Approval("me", nil)
 	if err != nil || record.Hash != first.Graph.Pin {
 		t.Fatal(record, err)
 	}
@@ -55,23 +55,23 @@ func TestActivate(t *testing.T) {
 			if len(tt.candidates) > 0 && a.States[tt.candidates[0].Key()] != tt.state {
 				t.Errorf("the states are %v", a.States)
 			}
-			p, err := a.Set.For(hookdef.ToolsCall, "shell", "rm_all")
+			p, err := onlyProgram(a.Set.Chain(hookdef.ToolsCall, "shell", "rm_all"))
 			if (p != nil) != (tt.state == hookengine.StateActive) || (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("For() returned a program: %v, %v", p != nil, err)
 			}
-			if p, err := a.Set.For(hookdef.ToolsCall, "shell", "ls"); p != nil || err != nil {
+			if p, err := a.Set.Chain(hookdef.ToolsCall, "shell", "ls"); p != nil || err != nil {
 				t.Error("a call that no graph applies to is blocked", err)
 			}
 		})
 	}
 	away := hookengine.Activate(nil, approval.Records{record}, func(string) bool { return false })
-	if _, err := away.Set.For(hookdef.ToolsCall, "shell", "rm_all"); err != nil {
+	if _, err := away.Set.Chain(hookdef.ToolsCall, "shell", "rm_all"); err != nil {
 		t.Errorf("a graph of an absent project blocks a call: %v", err)
 	}
-	if _, err := template.Approval("me"); guideway.ErrorCode(err) != guideway.CodeInvalid {
+	if _, err := template.Approval("me", nil); guideway.ErrorCode(err) != guideway.CodeInvalid {
 		t.Errorf("Approval of a template returned %v, want CodeInvalid", err)
 	}
-	if _, err := broken.Approval("me"); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition {
+	if _, err := broken.Approval("me", nil); guideway.ErrorCode(err) != guideway.CodeInvalidDefinition {
 		t.Errorf("Approval of a broken graph returned %v, want CodeInvalidDefinition", err)
 	}
 }

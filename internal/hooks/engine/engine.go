@@ -87,8 +87,8 @@ func (e *Engine) Close(ctx context.Context) {
 // Run runs a program on a request. It always returns an outcome.
 func (e *Engine) Run(ctx context.Context, p *Program, request Request, caller Caller) *Outcome {
 	x := &execution{engine: e, program: p, caller: caller, trace: newTrace(), state: state{
-		method: p.graph.Type, params: value{raw: request.Params}, variables: value{raw: initialVariables(p.graph.Variables)},
-		shared: value{raw: json.RawMessage("{}")}, metadata: request.Metadata, graph: p.graph.ID, started: e.opts.Now(),
+		method: cmp.Or(request.Method, p.graph.Type), params: value{raw: request.Params}, variables: value{raw: initialVariables(p.graph.Variables)},
+		shared: value{raw: json.RawMessage("{}")}, event: hookdef.Result, metadata: request.Metadata, graph: p.graph.ID, started: e.opts.Now(),
 	}}
 	defer x.trace.endRequest()
 	out := x.runNodes(ctx)
@@ -166,8 +166,12 @@ func (x *execution) programError(how string) error {
 	return guideway.Errorf(guideway.CodeInternal, "the hook graph %s %s", x.state.graph, how)
 }
 
-// runNode runs a node. It returns no outcome if the request continues.
+// runNode runs a node. It returns no outcome if the request continues. It skips a hook that
+// does not handle the current event.
 func (x *execution) runNode(ctx context.Context, n *node) (hookdef.Branch, *Outcome) {
+	if n.Kind == hookdef.HookNode && !n.Hook.Has(x.state.event) {
+		return hookdef.NoBranch, nil
+	}
 	begun := x.engine.opts.Now()
 	entry := NodeTrace{ID: n.ID, Kind: n.Kind}
 	i := x.trace.addNode(entry)
@@ -194,8 +198,17 @@ func (x *execution) evaluateCondition(n *node, entry *NodeTrace) (hookdef.Branch
 		entry.Error = &NodeError{Code: CodeScript, Message: err.Error()}
 		return hookdef.NoBranch, x.failedOutcome(n, x.nodeFailure("condition", n, err))
 	}
+	mismatch := ""
+	holds := n.Condition.HoldsNoting(vars, func(found string) {
+		mismatch = cmp.Or(mismatch, found)
+		entry.Console = append(entry.Console, Line{Level: "warn", Text: "comparison of different types: " + found})
+	})
+	if mismatch != "" && n.OnMismatch == hookdef.Refuse {
+		entry.Error = &NodeError{Code: CodeMismatch, Message: mismatch}
+		return hookdef.NoBranch, x.refusedOutcome("condition", n, CodeMismatch, "it cannot compare different types: "+mismatch)
+	}
 	entry.Branch = hookdef.False
-	if n.Condition.Holds(vars) {
+	if holds {
 		entry.Branch = hookdef.True
 	}
 	return entry.Branch, nil
@@ -212,19 +225,19 @@ func (x *execution) sendCall(ctx context.Context, n *node, entry *NodeTrace) *Ou
 	}
 	x.state.sent = true
 	begun := x.engine.opts.Now()
-	response, err := x.caller.Call(ctx, Call{Method: x.state.method, Params: x.state.params.raw, Hold: x.state.hold})
+	response, err := x.caller.Call(ctx, Call{Method: x.state.method, Params: x.state.params.raw, Hold: x.state.hold, Progress: x.progressHandler(n)})
 	x.state.took = x.engine.opts.Now().Sub(begun)
 	if err == nil && len(response) == 0 {
 		err = guideway.Errorf(guideway.CodeUnavailable, "the upstream returned an empty response")
 	}
 	if err != nil {
 		x.state.failure = err
-		entry.Error = &NodeError{Code: CodeCall, Message: err.Error()}
+		entry.Error = &NodeError{Code: failureCode(err), Message: err.Error()}
 		// Hooks that log calls also run for a failed call.
 		for _, aside := range n.background[hookdef.NoBranch] {
 			x.startBackground(ctx, &x.program.nodes[aside])
 		}
-		return x.failedOutcome(n, err)
+		return x.handleError(ctx, n, err)
 	}
 	x.state.response = value{raw: response}
 	return x.inputRequested(n)
@@ -286,9 +299,10 @@ func (x *execution) whetherSent() string {
 	return "; the call was not sent"
 }
 
-// refusedOutcome returns the outcome of a request that a hook refuses.
-func (x *execution) refusedOutcome(n *node, code, message string) *Outcome {
-	err := guideway.Errorf(guideway.CodeRefused, "refused by the hook '%s': %s%s", n.Title(), cmp.Or(message, "no reason given"), x.whetherSent())
+// refusedOutcome returns the outcome of a request that a node refuses; kind is hook or
+// condition.
+func (x *execution) refusedOutcome(kind string, n *node, code, message string) *Outcome {
+	err := guideway.Errorf(guideway.CodeRefused, "refused by the %s '%s': %s%s", kind, n.Title(), cmp.Or(message, "no reason given"), x.whetherSent())
 	return &Outcome{Status: StatusRefused, Err: &Refusal{Code: code, Graph: x.state.graph, Node: n.ID, err: err}, Node: n.ID}
 }
 

@@ -323,15 +323,15 @@ func TestCompileErrors(t *testing.T) {
 // An enabled graph that cannot run blocks the calls that it applies to.
 func TestBlocked(t *testing.T) {
 	t.Parallel()
-	set := hookengine.NewSet(nil, []hookengine.Blocked{{ID: "guard", Type: hookdef.ToolsCall, Bindings: []hookdef.Binding{{Tool: "rm*"}}, Why: "it changed", Fix: "look at it"}})
-	if _, err := set.For(hookdef.ToolsCall, "shell", "rm_all"); guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) != "look at it" {
+	set := hookengine.NewSet(nil, []hookengine.Blocked{{ID: "guard", Types: []hookdef.Type{hookdef.ToolsCall}, Bindings: []hookdef.Binding{{Tool: "rm*"}}, Why: "it changed", Fix: "look at it"}})
+	if _, err := set.Chain(hookdef.ToolsCall, "shell", "rm_all"); guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) != "look at it" {
 		t.Errorf("For returned %v", err)
 	}
 	for _, tt := range []struct {
 		t    hookdef.Type
 		tool string
 	}{{hookdef.ToolsCall, "ls"}, {hookdef.ToolsList, ""}} {
-		if p, err := set.For(tt.t, "shell", tt.tool); p != nil || err != nil {
+		if p, err := set.Chain(tt.t, "shell", tt.tool); p != nil || err != nil {
 			t.Error(tt, p, err)
 		}
 	}
@@ -342,7 +342,7 @@ func BenchmarkNoGraph(b *testing.B) {
 	set := hookengine.NewSet(nil, nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		if p, err := set.For(hookdef.ToolsCall, "a", "b"); p != nil || err != nil {
+		if p, err := set.Chain(hookdef.ToolsCall, "a", "b"); p != nil || err != nil {
 			b.Fatal(p, err)
 		}
 	}

@@ -239,3 +239,11 @@ func valueAt(v any, path ...string) any {
 func throwScript(context.Context, map[string]any) (any, error) {
 	return nil, &hookengine.ScriptError{Code: hookengine.CodeScript, Message: "boom", File: "graph/a.js", Line: 3, Column: 7}
 }
+
+// onlyProgram returns the program of a chain of at most one.
+func onlyProgram(chain []*hookengine.Program, err error) (*hookengine.Program, error) {
+	if len(chain) == 0 {
+		return nil, err
+	}
+	return chain[0], err
+}

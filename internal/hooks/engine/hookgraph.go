@@ -69,6 +69,8 @@ const (
 	CodeDropped = "DROPPED"
 	// CodeAudit is the code of an audit record that could not be stored.
 	CodeAudit = "AUDIT_ERROR"
+	// CodeMismatch is the code of a condition that compares different types and refuses to.
+	CodeMismatch = "TYPE_MISMATCH"
 	// CodeCall is the code of a failed call.
 	CodeCall = "CALL_ERROR"
 )
@@ -90,12 +92,15 @@ func (e *ScriptError) Error() string { return e.Message }
 
 // Call is a request to a server.
 type Call struct {
-	// Method is tools/call or tools/list.
+	// Method is the type of the request.
 	Method hookdef.Type
 	// Params is an object; empty if the request has none.
 	Params json.RawMessage
 	// Hold is the reason of a hook to hold the call for the approval of a person, or "".
 	Hold string
+	// Progress returns a progress message of the call as the hooks leave it, or nil if they
+	// drop it. It is nil if no hook handles progress.
+	Progress func(ctx context.Context, params json.RawMessage) json.RawMessage
 }
 
 // Caller sends the call.
@@ -150,6 +155,8 @@ type RunMetadata struct {
 
 // Request is one request to run a graph on.
 type Request struct {
+	// Method is the type of the request; if empty, it is the first type of the graph.
+	Method   hookdef.Type
 	Params   json.RawMessage
 	Metadata Metadata
 }
@@ -179,7 +186,8 @@ type Outcome struct {
 	// Response is the result to return; empty for a refused or failed request.
 	Response json.RawMessage
 	// Err is the reason why there is no response: the caller's own error for a failed call,
-	// a *Refusal for a refused request, and otherwise a *guideway.Error.
+	// possibly changed by hooks, a *Refusal for a refused request, and otherwise a
+	// *guideway.Error.
 	Err error
 	// Sent reports whether the call was sent.
 	Sent bool

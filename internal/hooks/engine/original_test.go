@@ -273,11 +273,11 @@ func TestOriginal8BothTypesRun(t *testing.T) {
 		{hookdef.ToolsCall, "files", "delete_repo", nil},
 		{hookdef.ToolsList, "files", "", list},
 	} {
-		if got, err := set.For(tt.t, tt.upstream, tt.tool); got != tt.want || err != nil {
+		if got, err := onlyProgram(set.Chain(tt.t, tt.upstream, tt.tool)); got != tt.want || err != nil {
 			t.Errorf("%s of %s: %v, %v", tt.tool, tt.upstream, got, err)
 		}
 	}
-	if got, err := (*hookengine.Set)(nil).For(hookdef.ToolsCall, "a", "b"); got != nil || err != nil {
+	if got, err := (*hookengine.Set)(nil).Chain(hookdef.ToolsCall, "a", "b"); got != nil || err != nil {
 		t.Error("For returned a program for an empty set")
 	}
 	r := newFixture(t, "start > call > end", nil)
@@ -308,21 +308,36 @@ func TestOriginal9Timeout(t *testing.T) {
 	})
 }
 
-// Difference 10: two graphs that apply to one request are an error; the original ran the
-// first one.
-func TestOriginal10ConflictIsAnError(t *testing.T) {
+// Difference 10: all graphs that apply to one request run, the one with the lowest order
+// first; the original ran only the first one that it found.
+func TestOriginal10Chain(t *testing.T) {
 	t.Parallel()
-	one := compileGraph(t, strings.Replace(newDocument("start > call > end", `"workflowType": "tools/call", "bindings": [{"tool": "read*"}]`), `"graph"`, `"one"`, 1))
-	two := compileGraph(t, strings.Replace(newDocument("start > call > end", `"workflowType": "tools/call", "bindings": [{"upstream": "files"}]`), `"graph"`, `"two"`, 1))
-	set := hookengine.NewSet([]*hookengine.Program{one, two}, nil)
-	if _, err := set.For(hookdef.ToolsCall, "files", "read_a"); guideway.ErrorCode(err) != guideway.CodeConflict || !strings.Contains(err.Error(), "one and two") {
-		t.Errorf("the error is %v", err)
+	graph := func(id, more string) *hookengine.Program {
+		return compileGraph(t, strings.Replace(newDocument("start > call > end", `"workflowType": "tools/call"`+more), `"graph"`, `"`+id+`"`, 1))
 	}
-	if p, err := set.For(hookdef.ToolsCall, "other", "read_a"); p != one || err != nil {
-		t.Error(p, err)
-	}
-	if got := set.Overlapping(two.Graph().Graph); !cmp.Equal(got, []string{"one"}) {
-		t.Errorf("Overlapping returned %v, want [one]", got)
+	set := hookengine.NewSet([]*hookengine.Program{
+		graph("b", ""), graph("last", `, "order": 90`), graph("a", `, "bindings": [{"tool": "read*"}]`), graph("first", `, "order": 0, "bindings": [{"upstream": "files"}]`),
+		graph("all", `, "order": 60, "also": ["resources/read", "prompts/get"]`),
+	}, nil)
+	for _, tt := range []struct {
+		method         hookdef.Type
+		upstream, tool string
+		want           string
+	}{
+		{hookdef.ToolsCall, "files", "read_a", "first a b all last"},
+		{hookdef.ToolsCall, "other", "write", "b all last"},
+		{hookdef.ResourceRead, "files", "", "all"},
+		{hookdef.PromptGet, "files", "", "all"},
+		{hookdef.ToolsList, "files", "", ""},
+	} {
+		chain, err := set.Chain(tt.method, tt.upstream, tt.tool)
+		var ids []string
+		for _, p := range chain {
+			ids = append(ids, p.Graph().ID)
+		}
+		if got := strings.Join(ids, " "); got != tt.want || err != nil || set.Applies(tt.method, tt.upstream, tt.tool) != (tt.want != "") {
+			t.Errorf("the chain of %s %s/%s is %q, %v, want %q", tt.method, tt.upstream, tt.tool, got, err, tt.want)
+		}
 	}
 }
 

@@ -10,6 +10,8 @@ type Program struct {
 	graph *hookdef.Linked
 	nodes []node
 	start int
+	// handles reports which events besides results a hook handles.
+	handles map[hookdef.Event]bool
 }
 
 // node is a node with the indices of its successors.
@@ -29,7 +31,7 @@ func Compile(l *hookdef.Linked) (*Program, error) {
 		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s breaks a rule: %s", l.ID, problems[0].Message).
 			WithFix("%s", problems[0].Fix)
 	}
-	p := &Program{graph: l, nodes: make([]node, len(l.Nodes))}
+	p := &Program{graph: l, nodes: make([]node, len(l.Nodes)), handles: map[hookdef.Event]bool{}}
 	numbers := map[string]int{}
 	for i := range l.Nodes {
 		n := &l.Nodes[i]
@@ -37,6 +39,11 @@ func Compile(l *hookdef.Linked) (*Program, error) {
 		p.nodes[i] = node{Node: n, script: l.Scripts[n.ID], next: map[hookdef.Branch]int{}, background: map[hookdef.Branch][]int{}}
 		if n.Kind == hookdef.Start {
 			p.start = i
+		}
+		if n.Kind == hookdef.HookNode {
+			for _, e := range n.Hook.Handles {
+				p.handles[e] = true
+			}
 		}
 		if n.Kind == hookdef.HookNode && p.nodes[i].script.Text == "" {
 			return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the hook %s of the hook graph %s has no script", n.ID, l.ID)
@@ -55,6 +62,9 @@ func Compile(l *hookdef.Linked) (*Program, error) {
 	}
 	return p, nil
 }
+
+// next returns the node after a node on the main path.
+func (p *Program) next(n *node, branch hookdef.Branch) *node { return &p.nodes[n.next[branch]] }
 
 // Graph returns the source graph of the program.
 func (p *Program) Graph() *hookdef.Linked { return p.graph }

@@ -44,7 +44,7 @@ func (x *execution) runHook(ctx context.Context, n *node, entry *NodeTrace) *Out
 	switch {
 	case verdict.refused || verdict.stop && !answers:
 		entry.Error = &NodeError{Code: verdict.code, Message: verdict.message}
-		return x.refusedOutcome(n, verdict.code, verdict.message)
+		return x.refusedOutcome("hook", n, verdict.code, verdict.message)
 	case n.Hook.Answers && x.state.response.isEmpty():
 		err := fmt.Errorf("the hook must answer instead of the upstream, but did not set context.response")
 		entry.Error = nodeError(err)

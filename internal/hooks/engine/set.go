@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/guideway-dev/guideway"
@@ -10,13 +11,15 @@ import (
 // Set is an immutable set of enabled graphs: the active ones, and those that cannot run. A
 // nil Set is empty.
 type Set struct {
-	byType map[hookdef.Type][]member
+	// byType has the graphs of each request type in the order of the chain.
+	byType map[hookdef.Type][]Link
 }
 
-// member is an active graph, or an enabled one that cannot run.
-type member struct {
-	id       string
-	bindings []hookdef.Binding
+// Link is a graph of a chain: an active graph, or an enabled one that cannot run.
+type Link struct {
+	ID       string
+	Order    int
+	Bindings []hookdef.Binding
 	program  *Program
 	blocked  *Blocked
 }
@@ -25,7 +28,8 @@ type member struct {
 // missing guard must not let everything pass.
 type Blocked struct {
 	ID       string
-	Type     hookdef.Type
+	Types    []hookdef.Type
+	Order    int
 	Bindings []hookdef.Binding
 	// Why is the reason why the graph cannot run, and Fix the next action.
 	Why, Fix string
@@ -33,65 +37,57 @@ type Blocked struct {
 
 // NewSet returns a set.
 func NewSet(programs []*Program, blocked []Blocked) *Set {
-	s := &Set{byType: map[hookdef.Type][]member{}}
+	s := &Set{byType: map[hookdef.Type][]Link{}}
+	add := func(types []hookdef.Type, l Link) {
+		for _, t := range types {
+			s.byType[t] = append(s.byType[t], l)
+		}
+	}
 	for _, p := range programs {
-		s.byType[p.graph.Type] = append(s.byType[p.graph.Type], member{id: p.graph.ID, bindings: p.graph.Bindings, program: p})
+		add(p.graph.AllTypes(), Link{ID: p.graph.ID, Order: p.graph.Order, Bindings: p.graph.Bindings, program: p})
 	}
 	for i := range blocked {
 		b := &blocked[i]
-		s.byType[b.Type] = append(s.byType[b.Type], member{id: b.ID, bindings: b.Bindings, blocked: b})
+		add(b.Types, Link{ID: b.ID, Order: b.Order, Bindings: b.Bindings, blocked: b})
+	}
+	for _, links := range s.byType {
+		slices.SortStableFunc(links, func(a, b Link) int { return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.ID, b.ID)) })
 	}
 	return s
 }
 
-// Has reports whether the set has a graph of a type, including one that cannot run.
-func (s *Set) Has(t hookdef.Type) bool { return s != nil && len(s.byType[t]) > 0 }
-
-// For returns the program that applies to a request to an upstream; the tool is "" for
-// tools/list. It returns nil if none applies, which costs one map lookup if no graph of the
-// type is active. An error means that the request must not be sent: two graphs apply to it,
-// or a graph that applies to it cannot run.
-func (s *Set) For(t hookdef.Type, upstream, tool string) (*Program, error) {
-	if s == nil || len(s.byType[t]) == 0 {
-		return nil, nil
-	}
-	var found *member
-	for i := range s.byType[t] {
-		m := &s.byType[t][i]
-		if !m.appliesTo(upstream, tool) {
-			continue
-		}
-		if m.blocked != nil {
-			return nil, guideway.Errorf(guideway.CodeUnavailable, "the hook graph %s applies to this request and cannot run: %s", m.id, m.blocked.Why).
-				WithFix("%s", m.blocked.Fix)
-		}
-		if found != nil {
-			return nil, guideway.Errorf(guideway.CodeConflict, "the hook graphs %s and %s both apply to this request", found.id, m.id).
-				WithFix("guideway hooks disable %s", m.id)
-		}
-		found = m
-	}
-	if found == nil {
-		return nil, nil
-	}
-	return found.program, nil
-}
-
-func (m *member) appliesTo(upstream, tool string) bool {
-	return len(m.bindings) == 0 || slices.ContainsFunc(m.bindings, func(b hookdef.Binding) bool { return b.Has(upstream, tool) })
-}
-
-// Overlapping returns the IDs of the set's other graphs that apply to a request that the
-// given graph also applies to.
-func (s *Set) Overlapping(g *hookdef.Graph) []string {
+// Links returns the enabled graphs of a request type in the order of the chain, the outermost
+// first. The result must not be changed.
+func (s *Set) Links(t hookdef.Type) []Link {
 	if s == nil {
 		return nil
 	}
-	var ids []string
-	for _, m := range s.byType[g.Type] {
-		if m.id != g.ID && hookdef.Overlap(m.bindings, g.Bindings) {
-			ids = append(ids, m.id)
+	return s.byType[t]
+}
+
+// Applies reports whether a graph applies to a request to an upstream, including one that
+// cannot run; the tool is "" for requests other than tools/call.
+func (s *Set) Applies(t hookdef.Type, upstream, tool string) bool {
+	return slices.ContainsFunc(s.Links(t), func(l Link) bool { return l.appliesTo(upstream, tool) })
+}
+
+// Chain returns the programs that apply to a request, the outermost first. An error means
+// that the request must not be sent, because a graph that applies to it cannot run.
+func (s *Set) Chain(t hookdef.Type, upstream, tool string) ([]*Program, error) {
+	var chain []*Program
+	for _, l := range s.Links(t) {
+		switch {
+		case !l.appliesTo(upstream, tool):
+		case l.blocked != nil:
+			return nil, guideway.Errorf(guideway.CodeUnavailable, "the hook graph %s applies to this request and cannot run: %s", l.ID, l.blocked.Why).
+				WithFix("%s", l.blocked.Fix)
+		default:
+			chain = append(chain, l.program)
 		}
 	}
-	return ids
+	return chain, nil
+}
+
+func (l *Link) appliesTo(upstream, tool string) bool {
+	return len(l.Bindings) == 0 || slices.ContainsFunc(l.Bindings, func(b hookdef.Binding) bool { return b.Has(upstream, tool) })
 }

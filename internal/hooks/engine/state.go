@@ -17,6 +17,10 @@ type state struct {
 	method   hookdef.Type
 	params   value
 	response value
+	// event is the kind of outcome that the hooks handle, and handled the error or the
+	// progress message.
+	event   hookdef.Event
+	handled value
 	// variables are the graph's variables; shared is the object metadata.shared, in which
 	// older scripts store values.
 	variables, shared value
@@ -83,7 +87,7 @@ func (s *state) metadataFor(node string) nodeMetadata {
 // scriptContext returns the context for the script of a node.
 func (s *state) scriptContext(node string) (json.RawMessage, error) {
 	// Decode first: an invalid value must not be passed on.
-	for _, v := range []*value{&s.params, &s.response} {
+	for _, v := range []*value{&s.params, &s.response, &s.handled} {
 		if _, err := v.decodeTree(); err != nil {
 			return nil, err
 		}
@@ -103,6 +107,9 @@ func (s *state) scriptContext(node string) (json.RawMessage, error) {
 		b.WriteString(`,"response":`)
 		b.Write(s.response.raw)
 	}
+	if s.event != hookdef.Result {
+		fmt.Fprintf(&b, `,%q:%s`, s.event, s.handled.raw)
+	}
 	fmt.Fprintf(&b, `,"metadata":%s,"variables":%s}`, metadata, s.variables.raw)
 	return b.Bytes(), nil
 }
@@ -121,6 +128,10 @@ func (s *state) newLookup(node string) (expr.Lookup, error) {
 	if err != nil {
 		return nil, err
 	}
+	handled, err := s.handled.decodeTree()
+	if err != nil {
+		return nil, err
+	}
 	return func(name string) (any, bool) {
 		switch name {
 		case "request":
@@ -131,6 +142,8 @@ func (s *state) newLookup(node string) (expr.Lookup, error) {
 			return request, true
 		case "response":
 			return response.toAny(), response != nil
+		case string(s.event):
+			return handled.toAny(), handled != nil
 		case "variables":
 			return variables.toAny(), true
 		case "metadata":
@@ -166,6 +179,11 @@ func (s *state) applyTree(after *tree) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.event != hookdef.Result {
+		if err := next.applyHandled(diff, after.valueOf(string(s.event))); err != nil {
+			return nil, err
+		}
+	}
 	next.altered = next.altered || changed || answered
 	if _, err := next.variables.replaceValue(diff, "/variables", orEmpty(after.valueOf("variables")), '{'); err != nil {
 		return nil, err
@@ -187,6 +205,12 @@ func orEmpty(t *tree) *tree {
 
 // applyResponse applies the response, and reports whether it has changed.
 func (s *state) applyResponse(diff *changes, after *tree) (bool, error) {
+	if s.event != hookdef.Result {
+		if !after.isNull() {
+			return false, fmt.Errorf("the hook set context.response, but the call has none: it handles the %s of the call", s.event)
+		}
+		return false, nil
+	}
 	if after.isNull() {
 		if s.sent {
 			return false, fmt.Errorf("the hook removed context.response; to withhold a response, return {continue: false, error: {...}}")
@@ -243,8 +267,14 @@ func dottedPath(at doc.Pointer) string {
 // client cannot read a response in a different form.
 func checkResponse(method hookdef.Type, response *tree) error {
 	list, member, kind := "tools", "name", "tool"
-	if method == hookdef.ToolsCall {
+	switch method {
+	case hookdef.ToolsCall:
 		list, member, kind = "content", "type", "part of the content"
+	case hookdef.ResourceRead:
+		list, member, kind = "contents", "uri", "part of the contents"
+	case hookdef.PromptGet:
+		list, member, kind = "messages", "role", "message"
+	default:
 	}
 	items := response.valueOf(list)
 	if items == nil || items.kind != '[' {

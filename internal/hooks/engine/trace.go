@@ -32,6 +32,17 @@ func (t *trace) addNode(n NodeTrace) int {
 	return len(t.nodes) - 1
 }
 
+// addFirst adds a node that failed for a message of the call, unless the trace has it: an
+// upstream may send any number of messages.
+func (t *trace) addFirst(n NodeTrace) {
+	t.mu.Lock()
+	known := slices.ContainsFunc(t.nodes, func(other NodeTrace) bool { return other.ID == n.ID })
+	t.mu.Unlock()
+	if !known {
+		t.addNode(n)
+	}
+}
+
 // setNode replaces the trace of a node.
 func (t *trace) setNode(i int, n NodeTrace) {
 	t.mu.Lock()

@@ -9,16 +9,20 @@ type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 // ---------------------------------------------------------------------------
 // Hooks: export default async function (context) { ... }, or the body alone.
 
-/** The context of a request. A hook can change request.params, response and variables. */
+/** The context of a request. A hook can change request.params, response, error, progress and variables. */
 interface HookContext {
   request: {
     /** The MCP method. */
-    method: "tools/call" | "tools/list";
+    method: "tools/call" | "tools/list" | "resources/read" | "prompts/get";
     /** For tools/call: the upstream's name of the tool, and the arguments. */
     params: any;
   };
   /** The response; set after the MCP call, or after a hook has answered. */
   response?: any;
+  /** The error of a failed MCP call, for hooks that handle "error". The code of an error of the protocol is a number. */
+  error?: { code: number | string; message: string; data?: Json };
+  /** The params of a progress message, for hooks that handle "progress". */
+  progress?: { progress: number; total?: number; message?: string; [key: string]: any };
   metadata: HookMetadata;
   /** The variables of the graph, which its hooks share during one request. */
   variables: Record<string, any>;

@@ -36,6 +36,18 @@ func (e *Expr) HoldsWith(value any, found bool) bool {
 	return e.evaluate(func(leaf *Expr) Verdict { return verdictOf(leaf.testValue(value, found)) }) == Yes
 }
 
+// HoldsNoting is like Holds for a Strict condition. It calls note for each comparison of
+// different types that it evaluates; see Mismatch.
+func (e *Expr) HoldsNoting(vars Lookup, note func(mismatch string)) bool {
+	return e.evaluate(func(leaf *Expr) Verdict {
+		value, found, _ := leaf.readVariable(vars)
+		if mismatch := leaf.Mismatch(value, found); mismatch != "" {
+			note(mismatch)
+		}
+		return verdictOf(leaf.testValue(value, found))
+	}) == Yes
+}
+
 // Constant returns the value of a condition that does not depend on variables, such as an
 // empty one; ok is false for all others.
 func (e *Expr) Constant() (value, ok bool) {
@@ -125,6 +137,12 @@ func (e *Expr) Variables() []string {
 	names := map[string]bool{}
 	e.visitComparisons(func(leaf *Expr) { names[leaf.Var] = true })
 	return slices.Sorted(maps.Keys(names))
+}
+
+// Comparisons returns every comparison in order of appearance.
+func (e *Expr) Comparisons() (all []*Expr) {
+	e.visitComparisons(func(leaf *Expr) { all = append(all, leaf) })
+	return all
 }
 
 // visitComparisons visits every comparison in order of appearance.

@@ -46,6 +46,48 @@ func equalStrict(a, b any) bool {
 	}
 }
 
+// Mismatch describes why a Strict comparison cannot compare a value: an order needs two
+// numbers, and equality two values of one type, or null. It returns "" if it can. A missing
+// value equals nothing, which is no mismatch.
+func (e *Expr) Mismatch(value any, found bool) string {
+	literal := toJSONValue(e.Value)
+	is, want := typeName(value), typeName(literal)
+	if !found {
+		is = "missing"
+	}
+	switch e.Op {
+	case Gt, Gte, Lt, Lte:
+		if _, isNumber := value.(float64); found && isNumber && is == want {
+			return ""
+		}
+	case Equals, NotEquals:
+		if is == want || !found || value == nil || literal == nil {
+			return ""
+		}
+	default:
+		return ""
+	}
+	return e.String() + ": the value is " + is
+}
+
+// typeName returns the name of the JSON type of a value.
+func typeName(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case float64:
+		return "a number"
+	case string:
+		return "a text"
+	case []any:
+		return "a list"
+	default:
+		return "an object"
+	}
+}
+
 // Root returns the name of the variable that a dotted path begins with.
 func Root(path string) string {
 	root, _, _ := strings.Cut(path, ".")

@@ -279,8 +279,7 @@ export interface paths {
         /**
          * Make a hook graph active
          * @description Only for a logged-in browser. Approves exactly the version with the pin. A graph that changed
-         *     since is refused, and so is a graph that wraps the same requests as an active graph,
-         *     unless replace is set, which disables the active graph.
+         *     since is refused. Active graphs that wrap the same request are nested by their order.
          */
         post: operations["enableHook"];
         delete?: never;
@@ -1815,8 +1814,12 @@ export interface components {
             description?: string;
             version?: string;
             /** @enum {unknown} */
-            type?: "tools/call" | "tools/list";
-            /** @description The requests that the graph wraps; if empty, every request of its type. */
+            type?: "tools/call" | "tools/list" | "resources/read" | "prompts/get";
+            /** @description More methods that the graph wraps. */
+            also?: string[];
+            /** @description The order in the chain of the graphs that wrap a request: the lowest sees the request first and the response last. */
+            order: number;
+            /** @description The requests that the graph wraps; if empty, every request of its types. */
             bindings?: components["schemas"]["HookBinding"][];
             /** @enum {unknown} */
             state: "off" | "active" | "changed" | "broken" | "template";
@@ -1836,8 +1839,6 @@ export interface components {
             pin?: string;
             /** @description True if the file no longer loads and the last version that loaded is served. */
             stale?: boolean;
-            /** @description Active graphs that apply to some of the same requests. */
-            overlaps?: string[];
             overrides?: components["schemas"]["Overridden"][];
         };
         HookModule: {
@@ -1853,6 +1854,8 @@ export interface components {
             /** @constant */
             success: true;
             graphs: components["schemas"]["Hook"][];
+            /** @description The nesting of the enabled graphs by method, from the client to the upstream. */
+            chains: components["schemas"]["HookChain"][];
             modules: components["schemas"]["HookModule"][];
             /** @description Graphs that are enabled but deleted. The requests that they applied to are refused. */
             missing: {
@@ -1860,6 +1863,14 @@ export interface components {
                 source: string;
             }[];
             diagnostics: components["schemas"]["Diagnostic"][];
+        };
+        HookChain: {
+            method: string;
+            graphs: {
+                id: string;
+                order: number;
+                bindings?: components["schemas"]["HookBinding"][];
+            }[];
         };
         HookAnswer: {
             /** @constant */
@@ -1888,14 +1899,8 @@ export interface components {
         HookEnable: {
             /** @description The pin of the reviewed version. */
             pin: string;
-            /** @description True to disable the active graphs that wrap the same requests. */
-            replace?: boolean;
-        };
-        HookEnabled: {
-            /** @constant */
-            success: true;
-            /** @description The graphs that were disabled because of the change. */
-            replaced: string[];
+            /** @description The order of the graph in its chains, in place of the graph's own. */
+            order?: number;
         };
         HookVersion: {
             id: string;
@@ -1976,7 +1981,6 @@ export interface components {
                 name: string;
                 script: string;
             };
-            overlaps?: string[];
             /** @description The diagnostics; those of a script have the pointer of the script, and lines in the script. */
             diagnostics: components["schemas"]["Diagnostic"][];
         };
@@ -2129,6 +2133,8 @@ export interface components {
                 /** @description True if the call was sent. */
                 sent: boolean;
             };
+            /** @description The progress messages that the client gets. */
+            progress?: unknown[];
             nodes: components["schemas"]["HookNodeTrace"][];
             audit?: unknown[];
         };
@@ -4137,7 +4143,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["HookEnabled"];
+                    "application/json": components["schemas"]["Done"];
                 };
             };
             400: components["responses"]["Invalid"];

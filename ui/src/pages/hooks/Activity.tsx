@@ -41,25 +41,23 @@ function Enable({ answer, onClose, onDone }: { answer: Schemas["HookAnswer"]; on
   const dialog = useRef<HTMLDialogElement>(null);
   const enable = useEnableHook();
   const tell = useNotice();
-  const [replace, setReplace] = useState(false);
+  const [order, setOrder] = useState(String(hook.order));
   useEffect(() => dialog.current?.showModal(), []);
-  const overlaps = hook.overlaps ?? [];
-  const send = () => enable.mutate({ id: hook.id, pin: hook.pin ?? "", replace }, {
-    onSuccess: ({ replaced }) => { tell({ text: replaced.length === 0 ? `${hook.id} is active.` : `${hook.id} is active and replaces ${replaced.join(", ")}.` }); onDone(); },
+  const send = () => enable.mutate({ id: hook.id, pin: hook.pin ?? "", ...(order === String(hook.order) ? {} : { order: Number(order) }) }, {
+    onSuccess: () => { tell({ text: `${hook.id} is active.` }); onDone(); },
   });
   return (
     <dialog ref={dialog} className="ask enable" aria-labelledby="enable-title" onClose={onClose}>
       <form onSubmit={(e) => { e.preventDefault(); send(); }}>
         <h2 id="enable-title">Enable {hook.id}?</h2>
-        <p>It wraps <code>{hook.type}</code> for {bindingWords(hook)}.</p>
+        <p>It wraps <code>{methodWords(hook)}</code> for {bindingWords(hook)}.</p>
         {hook.own ? <p className="quiet">It is yours: it stays active when you edit it.</p> : <Scripts answer={answer} />}
-        {overlaps.length === 0 ? null : (
-          <label className="check"><input type="checkbox" checked={replace} onChange={(e) => setReplace(e.target.checked)} /> Turn {overlaps.join(", ")} off, which wraps some of the same requests</label>
-        )}
+        <label className="field"><span>Order in the chain: the lowest sees the request first and the response last</span>
+          <input type="number" min={0} max={100} required value={order} onChange={(e) => setOrder(e.target.value)} /></label>
         {enable.isError ? <Failed error={enable.error} doing="enable it" /> : null}
         <div className="ask-buttons">
           <button type="button" className="button" onClick={() => dialog.current?.close()}>Cancel</button>
-          <button type="submit" className="button button-main" disabled={enable.isPending || (overlaps.length > 0 && !replace)}>{hook.own ? "Enable it" : "Approve this version"}</button>
+          <button type="submit" className="button button-main" disabled={enable.isPending}>{hook.own ? "Enable it" : "Approve this version"}</button>
         </div>
       </form>
     </dialog>
@@ -88,8 +86,13 @@ function SharedScript({ id }: { id: string }) {
   return <pre className="module-script" tabIndex={0}>{module.data?.module.script ?? "…"}</pre>;
 }
 
+/** The methods that a graph wraps. */
+export function methodWords(hook: Schemas["Hook"]): string {
+  return [hook.type ?? "", ...(hook.also ?? [])].join(", ");
+}
+
 /** Which requests a graph stands around, in words. */
-export function bindingWords(hook: Schemas["Hook"]): string {
+export function bindingWords(hook: Pick<Schemas["Hook"], "bindings">): string {
   const words = (hook.bindings ?? []).map((b) => [b.upstream ?? "*", ...(b.tool === undefined ? [] : [b.tool])].join(":"));
   return words.length === 0 ? "all servers and tools" : words.join(", ");
 }

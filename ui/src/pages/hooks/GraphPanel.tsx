@@ -9,9 +9,12 @@ interface Props {
   onEdit: (doc: HookDocument, of?: string) => void;
 }
 
+const methods: Record<string, string> = { "tools/call": "tool calls", "tools/list": "tool lists", "resources/read": "reads of resources", "prompts/get": "prompts" };
+
 /** What the graph is, which requests it stands around, and its variables. */
 export function GraphPanel({ doc, isNew, onEdit }: Props) {
   const set = (members: Json, of?: string) => onEdit(setMembers(doc, members), of);
+  const also = Array.isArray(doc["also"]) ? doc["also"].map(text) : [];
   return (
     <div className="panel">
       <div className="panel-row">
@@ -21,8 +24,13 @@ export function GraphPanel({ doc, isNew, onEdit }: Props) {
       <label className="field"><span>Description</span><textarea rows={2} value={text(doc["description"])} onChange={(e) => set({ description: e.target.value === "" ? undefined : e.target.value }, "description")} /></label>
       <div className="panel-row">
         <label className="field"><span>Wraps</span>
-          <select value={doc.workflowType} onChange={(e) => set({ workflowType: e.target.value })}><option value="tools/call">tool calls (tools/call)</option><option value="tools/list">tool lists (tools/list)</option></select></label>
+          <select value={doc.workflowType} onChange={(e) => { const rest = also.filter((m) => m !== e.target.value); set({ workflowType: e.target.value, also: rest.length === 0 ? undefined : rest }); }}>{Object.entries(methods).map(([m, name]) => <option key={m} value={m}>{name} ({m})</option>)}</select></label>
+        <label className="field"><span>Order in the chain</span>
+          <input type="number" min={0} max={100} placeholder="50" value={typeof doc["order"] === "number" ? doc["order"] : ""} onChange={(e) => set({ order: e.target.value === "" ? undefined : Number(e.target.value) }, "order")} /></label>
         <label className="check"><input type="checkbox" checked={doc["template"] === true} onChange={(e) => set({ template: e.target.checked ? true : undefined })} /> Template: copied, never enabled</label>
+      </div>
+      <div className="panel-row" role="group" aria-label="Also wraps">
+        {Object.entries(methods).filter(([m]) => m !== doc.workflowType).map(([m, name]) => <label key={m} className="check"><input type="checkbox" checked={also.includes(m)} onChange={(e) => { const next = e.target.checked ? [...also, m] : also.filter((each) => each !== m); set({ also: next.length === 0 ? undefined : next }); }} /> also {name}</label>)}
       </div>
       <Bindings doc={doc} set={set} />
       <Variables doc={doc} set={set} />
@@ -44,7 +52,7 @@ function Bindings({ doc, set }: { doc: HookDocument; set: Set }) {
       {bindings.map((b, i) => (
         <div key={i} className="rows-row">
           <input type="text" aria-label={`Server of binding ${i + 1}`} placeholder="any server" value={text(b["upstream"])} spellCheck={false} onChange={(e) => edit(i, "upstream", e.target.value)} />
-          <input type="text" aria-label={`Tool of binding ${i + 1}`} placeholder={doc.workflowType === "tools/list" ? "lists have no tool" : "any tool"} disabled={doc.workflowType === "tools/list"} value={text(b["tool"])} spellCheck={false} onChange={(e) => edit(i, "tool", e.target.value)} />
+          <input type="text" aria-label={`Tool of binding ${i + 1}`} placeholder={doc.workflowType === "tools/call" ? "any tool" : "no tool"} disabled={doc.workflowType !== "tools/call"} value={text(b["tool"])} spellCheck={false} onChange={(e) => edit(i, "tool", e.target.value)} />
           <button type="button" className="button button-small" aria-label={`Remove binding ${i + 1}`} onClick={() => put(bindings.filter((_, j) => j !== i))}>Remove</button>
         </div>
       ))}

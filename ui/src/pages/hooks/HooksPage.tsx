@@ -5,7 +5,7 @@ import { useDisableHook, useHooks } from "../../api/hooks";
 import { Empty, Failed, Skeleton } from "../../parts/States";
 import { useTitle } from "../../parts/title";
 import { DiagnosticList } from "../workflows/DiagnosticList";
-import { bindingWords, HookState } from "./Activity";
+import { bindingWords, HookState, methodWords } from "./Activity";
 import { ImportHook } from "./ImportHook";
 import "../../parts/table.css";
 import "./list.css";
@@ -39,6 +39,12 @@ function All({ list }: { list: Schemas["HookList"] }) {
       <section className="section" aria-label="Hook graphs">
         {graphs.length === 0 ? <Empty title="No hook graphs">A hook graph wraps tool calls and changes, answers, refuses or records them. Create one, or copy a template.</Empty> : <Graphs label="Hook graphs" list={[...graphs].sort((a, b) => rank(a) - rank(b) || a.id.localeCompare(b.id))} />}
       </section>
+      {list.chains.length === 0 ? null : (
+        <section className="section" aria-labelledby="chains">
+          <h2 id="chains">Chains <span className="quiet">a request passes them from the client, its response in reverse</span></h2>
+          {list.chains.map((c) => <Chain key={c.method} chain={c} />)}
+        </section>
+      )}
       {templates.length === 0 ? null : (
         <section className="section" aria-labelledby="templates">
           <h2 id="templates">Templates <span className="quiet">to copy</span></h2>
@@ -51,6 +57,17 @@ function All({ list }: { list: Schemas["HookList"] }) {
       </section>
       {list.diagnostics.length === 0 ? null : <section className="section" aria-labelledby="found"><h2 id="found">Diagnostics</h2><div className="card"><DiagnosticList list={list.diagnostics} withFile /></div></section>}
     </>
+  );
+}
+
+/** The enabled graphs of a method, nested from the client to the upstream. */
+function Chain({ chain }: { chain: Schemas["HookChain"] }) {
+  return (
+    <ol className="chain" aria-label={`Chain of ${chain.method}`}>
+      <li className="quiet"><code>{chain.method}</code> client</li>
+      {chain.graphs.map((g) => <li key={g.id} className="chain-graph" title={bindingWords(g)}><Link href={`/hooks/${encodeURIComponent(g.id)}`}>{g.id}</Link> <span className="quiet">{g.order}</span></li>)}
+      <li className="quiet">upstream</li>
+    </ol>
   );
 }
 
@@ -80,7 +97,7 @@ function Graphs({ label, list }: { label: string; list: Schemas["Hook"][] }) {
             <td data-label="Name">{g.state === "template" ? <span className="hooks-name"><Link href={`/hooks/${encodeURIComponent(g.id)}`}>{g.name ?? g.id}</Link> <Link href={`/new-hook?from=${encodeURIComponent(g.id)}`} className="button button-small" aria-label={`Copy ${g.id}`}>Copy</Link></span> : <Link href={`/hooks/${encodeURIComponent(g.id)}`}>{g.name ?? g.id}</Link>}</td>
             <td data-label="Description" className="quiet" title={g.why ?? g.description}>{g.why ?? g.description ?? ""}</td>
             <td data-label="State"><HookState hook={g} /></td>
-            <td data-label="Wraps" title={bindingWords(g)}><code>{g.type ?? ""}</code> {bindingWords(g)}</td>
+            <td data-label="Wraps" title={bindingWords(g)}><code>{methodWords(g)}</code> {bindingWords(g)}</td>
             <td data-label="Source" title={g.path}>{g.source}</td>
           </tr>
         ))}

@@ -65,6 +65,10 @@ function NodeForm({ doc, node, found, modules, onEdit, onChoose }: Props & { nod
       </div>
       {node.type === "hook" ? <HookForm doc={doc} node={node} found={mine} modules={modules} onEdit={onEdit} /> : null}
       {node.type === "condition" ? <ConditionForm label="Condition" condition={node.data?.["condition"]} onChange={(condition) => onEdit(setData(doc, node.id, { condition }), `condition ${node.id}`)} /> : null}
+      {node.type === "condition" ? (
+        <label className="field"><span>If it compares different types, or orders a missing value</span>
+          <select value={text(node.data?.["onMismatch"])} onChange={(e) => onEdit(setData(doc, node.id, { onMismatch: e.target.value === "" ? undefined : e.target.value }))}><option value="">continue, with a warning</option><option value="record">continue, and record it</option><option value="refuse">refuse the request</option></select></label>
+      ) : null}
       {node.type === "end" ? null : <Ways doc={doc} node={node} onEdit={onEdit} />}
       <button type="button" className="button" onClick={() => { onEdit(without(doc, [node.id], [])); onChoose(undefined); }}>Delete the {kindNames[node.type].toLowerCase()}</button>
     </div>
@@ -77,11 +81,15 @@ function HookForm({ doc, node, found, modules, onEdit }: { doc: HookDocument; no
   const own = Array.isArray(doc["modules"]) ? (doc["modules"] as { id: string }[]) : [];
   const choices = [...new Set([...own.map((m) => m.id), ...modules.map((m) => m.id), ...(module === "" ? [] : [module])])];
   const timeout = hook["timeoutMs"];
+  const handles = Array.isArray(hook["handles"]) ? hook["handles"].map(text) : ["result"];
   return (
     <>
       <div className="panel-row">
-        <label className="check"><input type="checkbox" checked={hook["blocking"] !== false} onChange={(e) => onEdit(setHook(doc, node.id, { blocking: e.target.checked, ...(e.target.checked ? {} : { answers: undefined }) }))} /> The request waits for it</label>
-        <label className="check"><input type="checkbox" checked={hook["answers"] === true} disabled={hook["blocking"] === false} onChange={(e) => onEdit(setHook(doc, node.id, { answers: e.target.checked ? true : undefined }))} /> It answers in place of the server</label>
+        <label className="check"><input type="checkbox" checked={hook["blocking"] !== false} onChange={(e) => onEdit(setHook(doc, node.id, { blocking: e.target.checked, ...(e.target.checked ? {} : { answers: undefined, handles: undefined }) }))} /> The request waits for it</label>
+        <label className="check"><input type="checkbox" checked={hook["answers"] === true} disabled={hook["blocking"] === false} onChange={(e) => onEdit(setHook(doc, node.id, { answers: e.target.checked ? true : undefined, ...(e.target.checked ? { handles: undefined } : {}) }))} /> It answers in place of the server</label>
+      </div>
+      <div className="panel-row" role="group" aria-label="Handles, after the MCP call">
+        {["result", "error", "progress"].map((e) => <label key={e} className="check"><input type="checkbox" checked={handles.includes(e)} disabled={hook["blocking"] === false || hook["answers"] === true} onChange={(c) => { const next = c.target.checked ? [...handles, e] : handles.filter((each) => each !== e); onEdit(setHook(doc, node.id, { handles: next.length === 0 || next.join() === "result" ? undefined : next })); }} /> handles {e}</label>)}
       </div>
       <div className="panel-row">
         <label className="field"><span>Script</span>

@@ -14,11 +14,15 @@ export interface Sample {
   server: string;
 }
 
+const samples: Record<string, { request: string; response: string }> = {
+  "tools/call": { request: '{\n  "name": "read_file",\n  "arguments": { "path": "notes.txt" }\n}', response: '{\n  "content": [{ "type": "text", "text": "Hello" }]\n}' },
+  "tools/list": { request: "{}", response: '{ "tools": [] }' },
+  "resources/read": { request: '{ "uri": "file:///notes.txt" }', response: '{\n  "contents": [{ "uri": "file:///notes.txt", "text": "Hello" }]\n}' },
+  "prompts/get": { request: '{\n  "name": "review",\n  "arguments": { "path": "notes.txt" }\n}', response: '{\n  "messages": [{ "role": "user", "content": { "type": "text", "text": "Hello" } }]\n}' },
+};
+
 export function sampleFor(type: string): Sample {
-  return {
-    request: type === "tools/list" ? "{}" : '{\n  "name": "read_file",\n  "arguments": { "path": "notes.txt" }\n}',
-    response: type === "tools/list" ? '{ "tools": [] }' : '{\n  "content": [{ "type": "text", "text": "Hello" }]\n}', client: "test", server: "test",
-  };
+  return { request: "{}", response: "{}", ...samples[type], client: "test", server: "test" };
 }
 
 interface Props {

@@ -10,7 +10,7 @@ const names = (...path: string[]) => offered(types, path).map((m) => m.name);
 // the sandbox's own tests hold against it.
 test("scripts are offered what the declarations have", () => {
   expect(names()).toEqual(["context", "console", "sleep", "audit", "state", "mapStrings", "structuredClone", "sha256", "base64", "atob", "btoa", "queueMicrotask", "TextEncoder", "TextDecoder"]);
-  expect(names("context")).toEqual(["request", "response", "metadata", "variables"]);
+  expect(names("context")).toEqual(["request", "response", "error", "progress", "metadata", "variables"]);
   expect(names("context", "request")).toEqual(["method", "params"]);
   expect(names("context", "metadata")).toEqual(["clientId", "clientName", "serverId", "serverName", "run", "workflowId", "nodeId", "startTime", "duration", "error", "shared"]);
   expect(names("context", "metadata", "error")).toEqual(["code", "message"]);

@@ -149,7 +149,7 @@ function rounded(p: Point): Point {
   return { x: Math.round(p.x), y: Math.round(p.y) };
 }
 
-const order = ["id", "name", "description", "version", "type", "workflowType", "template", "bindings", "variables", "nodes", "edges", "source", "sourceHandle", "target", "position", "data", "label", "hook"];
+const order = ["id", "name", "description", "version", "type", "workflowType", "also", "order", "template", "bindings", "variables", "nodes", "edges", "source", "sourceHandle", "target", "position", "data", "label", "hook"];
 
 /** A document as text, in one order, to compare it with another. */
 export function textOf(doc: unknown): string {

@@ -11,8 +11,8 @@ test("definitions of all dialects stand in one list, each with its own page", ()
       { ...from, name: "torn", description: "", inputs: [], agents: [], states: 0, demo: false, error: "no states" },
     ],
     hooks: [
-      { ...from, id: "guard", name: "Guard", state: "off", enabled: false, own: true, writable: true },
-      { ...from, id: "bad", state: "broken", enabled: false, own: true, writable: true },
+      { ...from, id: "guard", name: "Guard", state: "off", order: 50, enabled: false, own: true, writable: true },
+      { ...from, id: "bad", state: "broken", order: 50, enabled: false, own: true, writable: true },
     ],
   });
   expect(list.map((e) => [e.name, e.dialect, e.href])).toEqual([
