@@ -105,3 +105,24 @@ func TestExitDeadEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestExitDeadEndAfterDecisions checks that a branch that could apply does not hide a dead
+// end: after the decisions of a phase, only its transitions lead out.
+func TestExitDeadEndAfterDecisions(t *testing.T) {
+	t.Parallel()
+	p := engine.CompilePhases(&phases.Workflow{
+		ID: "w", InitialPhase: "a", Variables: []phases.Variable{{Name: "status", Type: phases.TypeString}},
+		Phases: []phases.Phase{
+			{
+				ID: "a", Name: "A", Required: true,
+				Decisions:   []phases.Decision{{ID: "d", Name: "D", Branches: []phases.Branch{{ID: "x", Condition: equalsCondition("status", "late"), TransitionTo: "b"}}}},
+				Transitions: []phases.Transition{{To: "b", Condition: equalsCondition("status", true)}},
+			},
+			{ID: "b", Name: "B", Required: true},
+		},
+	})
+	s := applyCommands(t, p, engine.State{}, startCommand(map[string]any{"status": "open"}))
+	if pos := p.PositionOf(s); pos.Kind != engine.PositionContext || !pos.DeadEnd {
+		t.Errorf("the position is %+v", pos)
+	}
+}

@@ -247,7 +247,7 @@ func (p *PhaseProgram) requiredVarsPosition(s State) Position {
 func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase) Position {
 	pos := Position{Kind: PositionContext, ID: phase.ID, Title: phase.Name}
 	vars := p.lookupVars(s)
-	exits, noWay, fix := phase, false, ""
+	decisions, transitions, noWay, fix := phase.Decisions, phase.Transitions, false, ""
 	switch {
 	case p.failingValidate(s) != nil:
 		a := p.failingValidate(s)
@@ -280,6 +280,7 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 			pos.Needs = p.decidingVars(s, phase)
 		}
 	case ph.Part == PartTransitions:
+		decisions = nil // They are decided.
 		pos.Message = fmt.Sprintf("The phase after '%s' depends on variables that are not set.", phase.Name)
 		for i := range phase.Transitions {
 			pos.addNeeds(phase.Transitions[i].Condition, vars)
@@ -295,14 +296,14 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 		skipped := &p.Workflow.Phases[ph.To-1]
 		pos.Message = fmt.Sprintf("'%s' is skipped, but the phase after it is not decided yet.", skipped.Name)
 		pos.Needs = p.decidingVars(s, skipped)
-		exits, noWay = skipped, true
+		decisions, transitions, noWay = skipped.Decisions, skipped.Transitions, true
 	default:
 		pos.Message = "The phases form a cycle without work."
 		fix = "Change the variables that decide their transitions, or abort the run."
 		pos.Needs = p.allDecidingVars()
 	}
 	p.describeNeeds(pos.Needs)
-	if noWay && !p.canLeave(s, exits) || !slices.ContainsFunc(pos.Needs, func(n Need) bool { return p.canSet(n.Variable) }) {
+	if noWay && !p.canLeave(s, decisions, transitions) || !slices.ContainsFunc(pos.Needs, func(n Need) bool { return p.canSet(n.Variable) }) {
 		pos.DeadEnd = true
 		fix = "No caller can change this: fork the run at an earlier event, or abort it."
 	}
@@ -312,16 +313,16 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 	return pos
 }
 
-// canLeave reports whether a caller can set variables so that a branch or a transition of a
-// phase applies.
-func (p *PhaseProgram) canLeave(s State, phase *phases.Phase) bool {
+// canLeave reports whether a caller can set variables so that a branch or a transition
+// applies.
+func (p *PhaseProgram) canLeave(s State, decisions []phases.Decision, transitions []phases.Transition) bool {
 	var exits []*expr.Expr
-	for i := range phase.Decisions {
-		for _, b := range phase.Decisions[i].Branches {
+	for i := range decisions {
+		for _, b := range decisions[i].Branches {
 			exits = append(exits, b.Condition)
 		}
 	}
-	for _, t := range phase.Transitions {
+	for _, t := range transitions {
 		exits = append(exits, t.Condition)
 	}
 	return slices.ContainsFunc(exits, func(e *expr.Expr) bool { return e == nil || p.Workflow.CanHold(e, s.Vars) })
