@@ -160,7 +160,7 @@ func TestEveryEditorIsAnEdit(t *testing.T) {
 	t.Parallel()
 	for denied, tools := range map[string][]string{
 		"Edit": {"MultiEdit", "NotebookEdit", "Write", "write_file", "replace", "create", "apply_patch"},
-		"Bash": {"PowerShell", "Monitor", "Shell", "shell", "bash", "powershell", "run_shell_command", "exec_command", "local_shell"},
+		"Bash": {"PowerShell", "Monitor", "Shell", "shell", "bash", "powershell", "run_shell_command", "exec_command", "local_shell", "write_bash", "write_powershell", "write_stdin"},
 	} {
 		r, store, handles := newManyRuns(t, 1)
 		startRun(t, r, "guideway", handles[0])

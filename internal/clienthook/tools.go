@@ -29,7 +29,7 @@ func clientTools() map[string]clientTool {
 		// Claude Code
 		"Write": edit, "MultiEdit": edit, "NotebookEdit": edit, "PowerShell": shell, "Monitor": shell,
 		// Codex
-		"apply_patch": write, "shell": shell, "exec_command": shell, "local_shell": shell,
+		"apply_patch": write, "shell": shell, "exec_command": shell, "local_shell": shell, "write_stdin": shell,
 		// Cursor
 		"Shell": shell, "Delete": {names: []string{"Write"}}, "Task": {names: []string{"Agent"}},
 		// Gemini CLI
@@ -37,7 +37,7 @@ func clientTools() map[string]clientTool {
 		"glob": {names: []string{"Glob"}, reads: true}, "search_file_content": search, "grep_search": search,
 		"list_directory": {names: []string{"LS"}, reads: true}, "web_fetch": {names: []string{"WebFetch"}}, "google_web_search": {names: []string{"WebSearch"}},
 		// Copilot CLI
-		"bash": shell, "powershell": shell, "view": read, "create": write, "edit": edit, "str_replace_editor": edit,
+		"bash": shell, "powershell": shell, "write_bash": shell, "write_powershell": shell, "view": read, "create": write, "edit": edit, "str_replace_editor": edit,
 		"grep": search, "rg": search, "web_search": {names: []string{"WebSearch"}}, "task": {names: []string{"Agent"}},
 	}
 }
