@@ -69,7 +69,7 @@ func HookClients() []HookClient {
 			},
 		},
 		{
-			ID: "codex", Title: "Codex", Project: ".codex/hooks.json", Next: "start a new session of Codex, then review and trust the hooks with /hooks; Codex ignores them until then",
+			ID: "codex", Title: "Codex", Project: ".codex/hooks.json", Next: "start a new session of Codex in a trusted directory, then review and trust the hooks with /hooks; Codex ignores them until then",
 			events: tools("PreToolUse", "PostToolUse", runTools, "Stop", "SubagentStop", "SessionStart"), element: groupElement(1),
 			user: func(e Env) string {
 				return e.joinPath(cmp.Or(e.lookupVariable("CODEX_HOME"), e.joinPath(e.Home, ".codex")), "hooks.json")
@@ -84,10 +84,10 @@ func HookClients() []HookClient {
 			user: func(e Env) string { return e.joinPath(e.Home, ".cursor", "hooks.json") },
 		},
 		{
-			ID: "gemini", Title: "Gemini CLI", Project: ".gemini/settings.json", Next: "start a new session of Gemini CLI; /hooks panel lists the hooks",
+			ID: "gemini", Title: "Gemini CLI", Project: ".gemini/settings.json", Next: "start a new session of Gemini CLI in a trusted folder; /hooks panel lists the hooks",
 			// Gemini CLI reports an automatic compression before each request, also if it compresses nothing.
 			events: append(tools("BeforeTool", "AfterTool", "", "AfterAgent", "SessionStart"), hookEvent{"PreCompress", "manual"}), element: groupElement(1000),
-			user: func(e Env) string { return e.joinPath(e.Home, ".gemini", "settings.json") },
+			user: func(e Env) string { return locateGemini(e).Path },
 		},
 		{
 			ID: "copilot", Title: "Copilot CLI", Project: ".github/hooks/guideway.json", Next: "start a new session of Copilot CLI", versioned: true,

@@ -172,6 +172,20 @@ func TestHookFilesOfScopes(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the files are %q, want %q", got, want)
 	}
+	home := Env{GOOS: "linux", Home: "/home/ada", Getenv: func(name string) string {
+		return map[string]string{"GEMINI_CLI_HOME": "/g", "COPILOT_HOME": "/p", "CODEX_HOME": "/x", "CLAUDE_CONFIG_DIR": "/c"}[name]
+	}}
+	for id, want := range map[string]string{
+		"claude-code": "/c/settings.json", "codex": "/x/hooks.json", "gemini": "/g/.gemini/settings.json", "copilot": "/p/hooks/guideway.json",
+	} {
+		c, err := FindHookClient(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if path, err := c.Locate(home, ScopeUser); err != nil || path != want {
+			t.Errorf("the moved file of %s is %q, want %q, %v", id, path, want, err)
+		}
+	}
 	if _, err := FindHookClient("windsurf"); err == nil || !strings.Contains(err.Error(), "known: claude-code, codex, cursor, gemini, copilot") {
 		t.Errorf("a client without hooks: %v", err)
 	}
