@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
@@ -191,6 +192,15 @@ func TestDefinitionsOfNamedProject(t *testing.T) {
 		fix, _ := answer["fix"].(string)
 		if !isError || !strings.Contains(fix, "did you mean one?") || !strings.Contains(fix, filepath.Join(dir, ".guideway", "workflows")) {
 			t.Errorf("%s returned %v", name, answer)
+		}
+	}
+	for name, args := range map[string]map[string]any{
+		"workflow_get": {"id": "zzzzzz", "project": dir}, "workflow_start": {"workflowId": "zzzzzz", "project": dir},
+	} {
+		answer, _ := callRaw(t, cs, name, args)
+		want := map[string]any{"tool": "workflow_list", "arguments": map[string]any{"project": dir}}
+		if diff := cmp.Diff(want, answer["next"]); diff != "" {
+			t.Errorf("%s proposes another call (-want +got):\n%s", name, diff)
 		}
 	}
 	for name, args := range map[string]map[string]any{"workflow_get": {"id": "one"}, "workflow_start": {"workflowId": "one"}} {

@@ -165,6 +165,7 @@ func suggestWorkflow(ctx context.Context, snap *catalog.Snapshot, c call, err er
 	}
 	ids, meant := similarWorkflows(snap, c.textArg("workflowId"))
 	copied := *refusal
+	copied.Next = listCall(c.arguments)
 	copied.Fix = unknownWorkflowFix(ctx, snap, meant)
 	if ids != nil {
 		copied.Allowed = ids

@@ -470,8 +470,7 @@ func findWorkflow(ctx context.Context, snap *catalog.Snapshot, toolName, field s
 	}
 	bad := &callError{
 		Code: guideway.ErrorCode(err), Field: field, Given: shortenValue(id),
-		Message: err.Error(), Fix: guideway.ErrorFix(err),
-		Next: &run.Call{Tool: "workflow_list", Arguments: map[string]any{}},
+		Message: err.Error(), Fix: guideway.ErrorFix(err), Next: listCall(in),
 	}
 	if bad.Code == guideway.CodeNotFound {
 		ids, meant := similarWorkflows(snap, id)
@@ -489,6 +488,15 @@ func findWorkflow(ctx context.Context, snap *catalog.Snapshot, toolName, field s
 		}
 	}
 	return nil, bad
+}
+
+// listCall returns a call that lists the workflows of the project that a call names.
+func listCall(in arguments) *run.Call {
+	next := &run.Call{Tool: "workflow_list", Arguments: map[string]any{}}
+	if in["project"] != nil {
+		next.Arguments["project"] = in["project"]
+	}
+	return next
 }
 
 // similarWorkflows returns the ids of all workflows, or nil if there are too many, and the
