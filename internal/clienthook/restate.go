@@ -132,12 +132,15 @@ func formText(pos engine.Position) string {
 // clipTokens shortens a text to at most a number of tokens, by an estimate. The tokenizer
 // itself takes longer to load than a hook may take.
 func clipTokens(text string, most int) string {
-	left, word := most*tokenUnits, 0
+	left, word, consonants := most*tokenUnits, 0, 0
 	for i, r := range text {
 		if word++; r == ' ' || r == '\n' {
 			word = 0
 		}
-		if left -= unitsOf(r, word); left < 0 {
+		if consonants++; r < 'a' || r > 'z' || strings.ContainsRune("aeiouy", r) {
+			consonants = 0
+		}
+		if left -= unitsOf(r, word < longWord && consonants < longRun); left < 0 {
 			return text[:i] + "…"
 		}
 	}
@@ -147,16 +150,17 @@ func clipTokens(text string, most int) string {
 const (
 	// tokenUnits is the number of units in a token.
 	tokenUnits = 3
-	// longWord is the length from which a word is not one of a language.
-	longWord = 20
+	// longWord is the length, and longRun the number of consonants in a row, from which a
+	// word is not one of a language.
+	longWord, longRun = 20, 3
 )
 
 // unitsOf returns the cautious share of a character in a token: three lower case letters of a
-// word, or one or two other characters, are one token, and a character outside of the basic
-// plane is three. word is the position of the character in its word.
-func unitsOf(r rune, word int) int {
+// word of a language, or one or two other characters, are one token, and a character outside
+// of the basic plane is three.
+func unitsOf(r rune, natural bool) int {
 	switch {
-	case r >= 'a' && r <= 'z' && word < longWord, r == ' ':
+	case r >= 'a' && r <= 'z' && natural, r == ' ':
 		return 1
 	case r < 0x800:
 		return 2
