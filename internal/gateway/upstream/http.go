@@ -204,6 +204,10 @@ func (w *httpConn) sendError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	var required *LoginRequired
+	if errors.As(err, &required) {
+		return required
+	}
 	var own *guideway.Error
 	if errors.As(err, &own) {
 		return own // The own error explains why there is no token.

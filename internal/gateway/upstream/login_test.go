@@ -1,7 +1,6 @@
 package upstream_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -10,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/testutil/authserver"
@@ -127,10 +125,5 @@ func TestLogin(t *testing.T) {
 		t.Errorf("after the logout: %v", err)
 	}
 }
-
-var (
-	_ = config.GrantCode
-	_ = context.Canceled
-)
 
 func asError[E error](err error, target *E) bool { return errors.As(err, target) }
