@@ -353,7 +353,7 @@ func convertMilliseconds(instead string) func(text string) (string, *settingErro
 	}
 }
 
-// logLevel converts the levels DEBUG, INFO, WARN, ERROR and SILENT.
+// logLevel converts a level of WorkRail, such as DEBUG or SILENT, to one of Guideway.
 func logLevel(text string) (string, *settingError) {
 	level := strings.ToLower(strings.TrimSpace(text))
 	if level == "silent" {

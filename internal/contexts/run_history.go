@@ -319,7 +319,7 @@ func (t *historySnapshot) extractSummary(id string) *Summary {
 	}
 }
 
-// truncateText returns the beginning of a text, at most most bytes of whole characters.
+// truncateText returns the beginning of a text: whole characters, with most bytes at most.
 func truncateText(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -99,7 +99,7 @@ func (a *api) saveWorkflow(c *call) (any, error) {
 		return nil, err
 	}
 	if err := a.Catalog.Load(context.WithoutCancel(c.Context())); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "read the catalog again: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInternal, "the file is saved, but the catalog could not be read again: %w", err)
 	}
 	return a.workflowSource(c)
 }

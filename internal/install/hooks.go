@@ -246,7 +246,8 @@ func PlanHooksUndo(env Env, c HookClient, f File) (Change, error) {
 	return change, nil
 }
 
-// isResultOf reports whether adding the hooks that state contains to before results in state.
+// isResultOf reports whether state equals before with the hooks of this program added, as
+// state contains them.
 func (c HookClient) isResultOf(before, state []byte, goos string) bool {
 	var command HookCommand
 	for _, event := range c.events {

@@ -20,7 +20,7 @@ func (r *runTools) continueTool() *tool {
 			"Continue with the answer's handle until status is completed.",
 		params: []param{
 			handleParam(true),
-			{name: "stepId", kind: kindString, maxLength: maxID, description: "Id of the position you answer; refused at another"},
+			{name: "stepId", kind: kindString, maxLength: maxID, description: "Id of the position that you answer; the call is refused if the run is at another position"},
 			{
 				name: "output", kind: kindString, maxLength: 1 << 20, description: engine.DescribeOutputArgument, form: true,
 			},

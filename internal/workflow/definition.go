@@ -63,7 +63,7 @@ func parseWorkflow(file string, data []byte) (*Definition, *doc.Node, []guideway
 	case document == nil:
 		return nil, nil, found
 	case document.Workflow == nil:
-		fix := "store workflows separately from other documents: a workflow has 'steps', or 'phases' and 'initialPhase'"
+		fix := "use a document with 'steps', or with 'phases' and 'initialPhase'; documents of other kinds are separate files"
 		if document.Machine != nil || document.Roles != nil {
 			fix = "store agent machines, with their scripts and roles, in the directory 'machines' of the source"
 		}

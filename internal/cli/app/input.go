@@ -20,8 +20,8 @@ func (h *Host) ReadDefinition(ctx context.Context, name string) ([]byte, error) 
 	return h.readFile(ctx, name, doc.DefaultMaxBytes)
 }
 
-// ReadInput reads a file of at most most bytes, from the standard input if name is "-". If
-// most is 0, there is no limit.
+// ReadInput reads a file, from the standard input if name is "-". most is the maximum number
+// of bytes; 0 means no limit.
 func (h *Host) ReadInput(ctx context.Context, name string, most int64) ([]byte, error) {
 	if most <= 0 {
 		most = 1<<62 - 1

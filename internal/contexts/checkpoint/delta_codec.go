@@ -136,8 +136,8 @@ func (s *deltaCodec) decodeContent(into, packed, base []byte, size int64) ([]byt
 	return raw, nil
 }
 
-// newDecoder returns a decoder that uses at most most bytes, for contents with the given
-// base.
+// newDecoder returns a decoder for contents with the given base. most limits its memory in
+// bytes.
 func (s *deltaCodec) newDecoder(base []byte, most int) (*zstd.Decoder, error) {
 	options := []zstd.DOption{zstd.WithDecoderMaxMemory(uint64(most)), zstd.WithDecoderDictDelete()}
 	if len(base) > 0 {

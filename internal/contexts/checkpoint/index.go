@@ -25,8 +25,8 @@ type Index interface {
 type Finder interface {
 	// Checkpoint returns a record. The error has CodeNotFound if none exists.
 	Checkpoint(ctx context.Context, id string) (Record, error)
-	// Chain returns a record, its base, the base of the base and so on, at most most
-	// records: the records needed to read a checkpoint. The chain ends before a missing
+	// Chain returns the records needed to read a checkpoint: its record, its base, the base
+	// of that base and so on; most limits their number. The chain ends before a missing
 	// record, and is empty if the first record is missing.
 	Chain(ctx context.Context, id string, most int) ([]Record, error)
 	// Checkpoints returns records, the last added first unless f.Any is set.

@@ -106,8 +106,8 @@ func (p *parser) checkTable(at shape.Place, numbers int, check func(shape.Place)
 	}
 }
 
-// isStateKey reports whether a key is the given number of integers from 1, joined by
-// hyphens.
+// isStateKey reports whether a key consists of the given number of positive integers,
+// joined by hyphens.
 func isStateKey(key string, numbers int) bool {
 	parts := strings.Split(key, "-")
 	for _, part := range parts {
