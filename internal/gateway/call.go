@@ -218,8 +218,11 @@ type route struct {
 	// prompt reports whether original is the name of a prompt.
 	prompt  bool
 	headers []headerArgument
-	// tasks reports whether the upstream may run the request as a task.
+	// tasks reports whether the upstream may run the request as a task, or the request is
+	// about a task.
 	tasks bool
+	// params are further members of the params.
+	params []jsonrpc.Member
 }
 
 // send sends a request to its upstream. It also forwards questions of the upstream to the
@@ -303,11 +306,15 @@ func (g *Gateway) sessionFor(c *Client, m *member, modern bool) (want upstream.W
 // newCall builds the call to an upstream.
 func (c *Client) newCall(a route, r Request, extra ...jsonrpc.Member) upstream.Call {
 	key := "name"
-	if a.method == methodRead {
+	switch a.method {
+	case methodRead, methodGetSkill, methodReadDirectory:
 		key = "uri"
+	case methodGetTask, methodUpdateTask, methodCancelTask:
+		key = "taskId"
 	}
 	members := make([]jsonrpc.Member, 0, 4)
 	members = append(members, jsonrpc.Member{Key: key, Value: jsonrpc.Text(a.original)})
+	members = append(members, a.params...)
 	if r.Arguments != nil {
 		members = append(members, jsonrpc.Member{Key: "arguments", Value: r.Arguments})
 	}
@@ -369,6 +376,7 @@ func (g *Gateway) exchange(ctx context.Context, c *Client, s *upstream.Session, 
 		if upstreamState != "" {
 			extra = append(extra, jsonrpc.Member{Key: "requestState", Value: jsonrpc.Text(upstreamState)})
 		}
+		a.tasks = a.tasks || g.mayRunAsTask(c, s, a)
 		call := c.newCall(a, r, extra...)
 		call.Notify = c.notifier(ctx)
 		call.Logs = s.Modern() && asksLogs(call.Meta)
@@ -377,7 +385,10 @@ func (g *Gateway) exchange(ctx context.Context, c *Client, s *upstream.Session, 
 		}
 		result, err := s.Do(ctx, call)
 		if err != nil {
-			return nil, err
+			return nil, g.describeTaskError(c, a, err)
+		}
+		if a.tasks && (a.method != methodCall || textMember(result, resultType) == taskResult) {
+			return g.finishTask(c, a, result)
 		}
 		if !s.Modern() {
 			return c.finalResult(result, false)

@@ -43,11 +43,17 @@ func parseInputRequests(result json.RawMessage) (questions []question, state str
 	if err != nil || !asks {
 		return nil, "", err
 	}
-	questions = []question{}
+	questions, err = parseQuestions(requests)
+	return questions, state, err
+}
+
+// parseQuestions parses the questions of a result.
+func parseQuestions(requests json.RawMessage) ([]question, error) {
+	questions := []question{}
 	if requests == nil || string(requests) == "null" {
-		return questions, state, nil
+		return questions, nil
 	}
-	err = jsonrpc.Each(requests, func(id string, value json.RawMessage) error {
+	err := jsonrpc.Each(requests, func(id string, value json.RawMessage) error {
 		members, err := jsonrpc.Members(value, "method", "params")
 		if err != nil {
 			return err
@@ -57,9 +63,9 @@ func parseInputRequests(result json.RawMessage) (questions []question, state str
 		return json.Unmarshal(members["method"], &questions[len(questions)-1].Method)
 	})
 	if len(questions) > maxQuestions {
-		return nil, "", fmt.Errorf("the result has %d questions; at most %d are allowed", len(questions), maxQuestions)
+		return nil, fmt.Errorf("the result has %d questions; at most %d are allowed", len(questions), maxQuestions)
 	}
-	return questions, state, err
+	return questions, err
 }
 
 // maxQuestions is the maximum number of questions in one result.
@@ -190,8 +196,8 @@ func (g *Gateway) askAll(ctx context.Context, c *Client, questions []question) (
 	return jsonrpc.Object(answers...), nil
 }
 
-// inputResult returns the result that asks a modern client for input.
-func (c *Client) inputResult(questions []question, state string) (json.RawMessage, error) {
+// encodeQuestions returns questions in the form of the modern protocol.
+func encodeQuestions(questions []question) json.RawMessage {
 	requests := make([]jsonrpc.Member, len(questions))
 	for i, q := range questions {
 		params := q.Params
@@ -201,32 +207,50 @@ func (c *Client) inputResult(questions []question, state string) (json.RawMessag
 		requests[i] = jsonrpc.Member{Key: q.ID, Value: jsonrpc.Object(
 			jsonrpc.Member{Key: "method", Value: jsonrpc.Text(q.Method)}, jsonrpc.Member{Key: "params", Value: params})}
 	}
+	return jsonrpc.Object(requests...)
+}
+
+// inputResult returns the result that asks a modern client for input.
+func (c *Client) inputResult(questions []question, state string) (json.RawMessage, error) {
 	return jsonrpc.Object(
 		jsonrpc.Member{Key: resultType, Value: json.RawMessage(`"input_required"`)},
-		jsonrpc.Member{Key: "inputRequests", Value: jsonrpc.Object(requests...)},
+		jsonrpc.Member{Key: "inputRequests", Value: encodeQuestions(questions)},
 		jsonrpc.Member{Key: "requestState", Value: jsonrpc.Text(state)}), nil
 }
 
-// finalResult returns the result of a finished call in the client's protocol version. It
-// rejects a result that has a member twice, at any level: hooks, pins and the client could
-// read different values. It also rejects a result that looks like an input request: that
-// request was not checked, and a client of any version could act on it.
+// finalResult returns the result of a finished call in the client's protocol version; see
+// checkFinal.
 func (c *Client) finalResult(result json.RawMessage, modern bool) (json.RawMessage, error) {
+	if err := checkFinal(result, modern); err != nil {
+		return nil, err
+	}
+	return c.finishResult(result)
+}
+
+// checkFinal rejects a result that has a member twice, at any level: hooks, pins and the client
+// could read different values. It also rejects a result that looks like an input request: that
+// request was not checked, and a client of any version could act on it. It rejects the handle
+// of a task too, because the client did not ask for a task.
+func checkFinal(result json.RawMessage, modern bool) error {
 	invalid := func(err error) error {
 		return guideway.Errorf(guideway.CodeUnavailable, "the server carried out the call, but its answer is invalid: %w", err).
 			WithFix("check the effects of the call at the server before you repeat it")
 	}
 	if err := jsonrpc.CheckUnique(result); err != nil {
-		return nil, invalid(err)
+		return invalid(err)
 	}
-	marks := 0
+	marks, task, content := 0, false, false
 	err := jsonrpc.Each(result, func(key string, value json.RawMessage) error {
 		switch len(key) {
 		case len(resultType), len("inputRequests"), len("requestState"):
 		default:
+			task = task || key == taskResult && value[0] == '{'
+			content = content || key == "content"
 			return nil
 		}
 		switch {
+		case key == resultType && string(value) == `"task"`:
+			return errTaskHandle()
 		case strings.EqualFold(key, resultType):
 			if marks++; marks == 1 && key == resultType && (modern || string(value) == `"complete"`) {
 				return nil
@@ -236,10 +260,10 @@ func (c *Client) finalResult(result json.RawMessage, modern bool) (json.RawMessa
 		}
 		return invalid(fmt.Errorf("it asks for input with %q", key))
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && task && !content && !modern {
+		return errTaskHandle()
 	}
-	return c.finishResult(result)
+	return err
 }
 
 // finishResult converts a result to the client's protocol version.

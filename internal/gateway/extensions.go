@@ -36,7 +36,8 @@ func (c *Capabilities) encodeExtensions(tasks bool) json.RawMessage {
 const extensionTime = 5 * time.Second
 
 // extensionsFor returns the extensions that the client can use with at least one of its
-// upstreams.
+// upstreams. The pages of tools and tasks need the support of the client too, skills need
+// that of the upstream alone.
 func (g *Gateway) extensionsFor(ctx context.Context, c *Client) upstream.Extensions {
 	if len(c.Capabilities.Extensions) > 0 {
 		g.awaitSurface(ctx, c)
@@ -51,8 +52,19 @@ func (g *Gateway) extensionsFor(ctx context.Context, c *Client) upstream.Extensi
 		if c.hasApps() && (theirs.Has(upstream.ExtensionApps) || s.hasPages(m)) {
 			out[upstream.ExtensionApps] = json.RawMessage(`{}`)
 		}
+		if theirs.Has(upstream.ExtensionSkills) && may.allowsUpstream(m) && !out.ListsDirectories() {
+			out[upstream.ExtensionSkills] = theirs[upstream.ExtensionSkills]
+		}
+		if c.Capabilities.Extensions.Has(upstream.ExtensionTasks) && c.Modern && runsTasks(known.Info) {
+			out[upstream.ExtensionTasks] = json.RawMessage(`{}`)
+		}
 	}
 	return out
+}
+
+// runsTasks reports whether an upstream runs the calls of modern clients as tasks.
+func runsTasks(info upstream.Info) bool {
+	return info.Version >= modernVersion && info.Capabilities.Extensions.Has(upstream.ExtensionTasks)
 }
 
 // awaitSurface waits for the upstreams whose lists are unknown, up to extensionTime. A list
@@ -99,6 +111,65 @@ func (d *downstream) negotiateExtensions(ctx context.Context, _ *Client, req mcp
 		caps.AddExtension(id, decoded)
 	}
 	return result, nil
+}
+
+// extensionParams are the params of a request that the SDK does not know.
+type extensionParams struct {
+	mcp.ParamsBase
+	raw json.RawMessage
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *extensionParams) UnmarshalJSON(text []byte) error {
+	p.raw = slices.Clone(text)
+	return json.Unmarshal(text, &p.ParamsBase)
+}
+
+// serveExtension answers a request of an extension. The Request has no name yet.
+type serveExtension func(ctx context.Context, c *Client, r Request, params map[string]json.RawMessage) (json.RawMessage, error)
+
+// extensionMethods returns the methods of the extensions.
+func (g *Gateway) extensionMethods() map[string]serveExtension {
+	return map[string]serveExtension{
+		methodListSkills: g.listSkills, methodGetSkill: g.getSkill, methodReadDirectory: g.readDirectory,
+		methodGetTask: g.aboutTask(methodGetTask), methodUpdateTask: g.aboutTask(methodUpdateTask), methodCancelTask: g.aboutTask(methodCancelTask),
+	}
+}
+
+// serveExtension returns the handler of a method of an extension.
+func (d *downstream) serveExtension(serve serveExtension) handler {
+	return func(ctx context.Context, c *Client, req mcp.Request, own func() (mcp.Result, error)) (mcp.Result, error) {
+		r, ok := req.(*mcp.ServerRequest[*extensionParams])
+		if !ok || r.Params == nil {
+			return own()
+		}
+		params, err := jsonrpc.Members(r.Params.raw, "uri", "taskId", "inputResponses", "cursor")
+		if err != nil {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the params are invalid: " + err.Error()}
+		}
+		in, err := d.newRequest(c, "", r.Params.Meta, nil, "")
+		if err != nil {
+			return nil, err
+		}
+		in.Header = headerOf(r)
+		result, err := serve(ctx, c, in, params)
+		if err != nil {
+			return nil, err
+		}
+		return rawResult(c.finishResult(result))
+	}
+}
+
+// refuseMethod returns the server's own handler of a method of an extension.
+func refuseMethod(method string) func(context.Context, *mcp.ServerSession, *extensionParams) (*encodedResult, error) {
+	return func(context.Context, *mcp.ServerSession, *extensionParams) (*encodedResult, error) {
+		return nil, sdkError(methodNotFound(method))
+	}
+}
+
+// methodNotFound returns the error for a method that no upstream of the client supports.
+func methodNotFound(method string) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("the method %q is not supported: no upstream declares its extension for this client and protocol version", method)}
 }
 
 // missingExtension returns the error for a client that does not declare an extension.

@@ -43,7 +43,7 @@ func requireCode(t *testing.T, err error, code int64, text string) {
 
 // The gateway declares the extensions that a client and at least one upstream declare, and no
 // other: not one that only the client or only the upstream declares, and not one that an
-// upstream declares in an invalid way.
+// upstream declares in an invalid way. Skills need no declaration of the client.
 func TestExtensionsAreIntersection(t *testing.T) {
 	t.Parallel()
 	all := []string{apps, skills, tasks, "evil.example/all"}
@@ -57,11 +57,16 @@ func TestExtensionsAreIntersection(t *testing.T) {
 		{"apps of both", []string{upstreamtest.Apps}, []string{apps}, "ui{}", "ui{}"},
 		{"apps of the upstream alone", []string{upstreamtest.Apps}, nil, "", ""},
 		{"tools with pages", []string{upstreamtest.AppsUndeclared}, all, "ui{}", "ui{}"},
-		{"a liar", []string{upstreamtest.Modern, upstreamtest.Liar}, all, "", ""},
+		{"skills", []string{upstreamtest.Skills}, []string{skills}, `skills{"directoryRead":true}`, `skills{"directoryRead":true}`},
+		{"tasks of a modern upstream", []string{upstreamtest.Modern, upstreamtest.Tasks}, all, "", "tasks{}"},
+		{"tasks of a legacy upstream", []string{upstreamtest.Tasks}, all, "", ""},
+		{"tasks of the upstream alone", []string{upstreamtest.Modern, upstreamtest.Tasks}, []string{apps}, "", ""},
+		{"a liar", []string{upstreamtest.Modern, upstreamtest.Liar}, all, "skills{}", "skills{}"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", test.modes...), newEntry(t, "plain")}})
+			r.connectClient(t, clientSetup{user: "first", version: legacy}).toolNames() // Skills are declared if the lists are known.
 			for version, want := range map[string]string{legacy: test.legacy, modern: test.modern} {
 				if got := extensionsOf(r.connectClient(t, clientSetup{user: "ann", version: version, extensions: test.declared})); got != want {
 					t.Errorf("%s: the extensions are %s, want %s", version, got, want)

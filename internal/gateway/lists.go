@@ -153,17 +153,18 @@ func (g *Gateway) ReadResource(ctx context.Context, c *Client, r Request) (json.
 	if err != nil {
 		return o.endUnrouted(ctx, err)
 	}
-	return c.withCacheHints(g.sendRouted(ctx, c, o, route{method: methodRead, member: m, original: original, shown: r.Name}, r))
+	result, err := g.sendRouted(ctx, c, o, route{method: methodRead, member: m, original: original, shown: r.Name}, r)
+	return c.withCacheHints("contents", result, err)
 }
 
 // withCacheHints adds the cache hints that the result of a read lacks. A modern client
 // requires them.
-func (c *Client) withCacheHints(result json.RawMessage, err error) (json.RawMessage, error) {
+func (c *Client) withCacheHints(of string, result json.RawMessage, err error) (json.RawMessage, error) {
 	if err != nil || !c.Modern {
 		return result, err
 	}
-	members, err := jsonrpc.Members(result, "contents", "ttlMs", "cacheScope")
-	if err != nil || members["contents"] == nil {
+	members, err := jsonrpc.Members(result, of, "ttlMs", "cacheScope")
+	if err != nil || members[of] == nil {
 		return result, err
 	}
 	var missing []jsonrpc.Member

@@ -141,11 +141,12 @@ func (g *Gateway) readPinsOnce() pinReader {
 // as such a pin, the hashes differ, and both wait.
 const promptPin = "prompt:"
 
-// templatePin and resourcePin are the prefixes for resource templates, and for pages in lists
-// of resources.
+// templatePin, resourcePin and skillPin are the prefixes for resource templates, for pages in
+// lists of resources, and for skills.
 const (
 	templatePin = "template:"
 	resourcePin = "resource:"
+	skillPin    = "skill:"
 )
 
 // pinnedEntry is an entry of a catalog that needs a pin.
@@ -155,9 +156,9 @@ type pinnedEntry struct {
 	raw        json.RawMessage
 }
 
-// pinnedEntries returns the tools, the prompts, the resource templates and the pages of a
-// catalog. Other resources are data that change with every file: nothing runs them, and no
-// description of a tool depends on them.
+// pinnedEntries returns the tools, the prompts, the resource templates, the pages and the
+// skills of a catalog. Other resources are data that change with every file: nothing runs
+// them, and no description of a tool depends on them.
 func pinnedEntries(c *upstream.Catalog) []pinnedEntry {
 	var list []pinnedEntry
 	for _, raw := range c.Tools {
@@ -173,6 +174,9 @@ func pinnedEntries(c *upstream.Catalog) []pinnedEntry {
 		if uri := textMember(raw, "uri"); isPage(uri) {
 			list = append(list, pinnedEntry{resourcePin + uri, "page", raw})
 		}
+	}
+	for _, raw := range c.Skills {
+		list = append(list, pinnedEntry{skillPin + textMember(raw, "uri"), "skill", raw})
 	}
 	return list
 }
@@ -250,7 +254,7 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 // prompt, a template or a page.
 type Waiting struct {
 	// Tool is the name of the pin: the name of the tool, or the name or URI with the prefix
-	// "prompt:", "template:", "resource:" or "page:".
+	// "prompt:", "template:", "resource:", "skill:" or "page:".
 	Tool string `json:"tool"`
 	Why  string `json:"why"`
 	// Before is the approved definition, nil for a new one; After is the current

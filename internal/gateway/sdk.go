@@ -45,6 +45,10 @@ func (g *Gateway) Attach(server *mcp.Server, tools []string) {
 	g.downstream, g.own.tools = d, tools
 	g.mu.Unlock()
 	g.rebuild()
+	for method, serve := range g.extensionMethods() {
+		d.handle[method] = d.serveExtension(serve)
+		_ = mcp.AddReceivingCustomMethod(server, method, refuseMethod(method)) // No method is one of the SDK.
+	}
 	server.AddReceivingMiddleware(d.middleware)
 	server.AddSendingMiddleware(d.queueNotifications)
 }

@@ -27,6 +27,7 @@ type surface struct {
 	resources []*entry
 	templates []*entry
 	address   map[string]*entry
+	skills    []*entry
 	// realms maps each realm in use to its only upstream, or to nil; see claimRealms.
 	realms map[string]*member
 	// upstreams holds the names of all upstreams in lower case, also of disabled ones.
@@ -199,6 +200,7 @@ func (g *Gateway) buildSurface(members []*member, known map[*member]*upstream.Ca
 			s.prompts = append(s.prompts, e)
 		}
 		s.addResources(m, c, waiting[m])
+		s.addSkills(m, c, waiting[m])
 	}
 	s.setPrints(g.lazy.Load())
 	return s

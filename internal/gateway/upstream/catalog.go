@@ -27,6 +27,7 @@ type Catalog struct {
 	Prompts   []json.RawMessage `json:"prompts,omitempty"`
 	Resources []json.RawMessage `json:"resources,omitempty"`
 	Templates []json.RawMessage `json:"resourceTemplates,omitempty"`
+	Skills    []json.RawMessage `json:"skills,omitempty"`
 
 	// Notes are warnings about omitted entries.
 	Notes []string `json:"notes,omitempty"`
@@ -67,6 +68,9 @@ func fetchCatalog(ctx context.Context, s *Session) (*Catalog, error) {
 		lists = append(lists, list{"resources/list", "resources", "uri", &c.Resources},
 			list{"resources/templates/list", "resourceTemplates", "uriTemplate", &c.Templates})
 	}
+	if c.Info.Capabilities.Extensions.Has(ExtensionSkills) {
+		lists = append(lists, list{"skills/list", "skills", "uri", &c.Skills})
+	}
 	for _, l := range lists {
 		err := c.fetchList(ctx, s, l)
 		var failure *jsonrpc.Error
@@ -83,7 +87,7 @@ func fetchCatalog(ctx context.Context, s *Session) (*Catalog, error) {
 // Clone returns a copy that Merge may change.
 func (c *Catalog) Clone() *Catalog {
 	copied := *c
-	for _, l := range []*[]json.RawMessage{&copied.Tools, &copied.Prompts, &copied.Resources, &copied.Templates} {
+	for _, l := range []*[]json.RawMessage{&copied.Tools, &copied.Prompts, &copied.Resources, &copied.Templates, &copied.Skills} {
 		*l = slices.Clone(*l)
 	}
 	return &copied
@@ -96,7 +100,11 @@ func (c *Catalog) Merge(o *Catalog) {
 		into *[]json.RawMessage
 		from []json.RawMessage
 	}{
-		{"name", &c.Tools, o.Tools}, {"name", &c.Prompts, o.Prompts}, {"uri", &c.Resources, o.Resources}, {"uriTemplate", &c.Templates, o.Templates},
+		{"name", &c.Tools, o.Tools},
+		{"name", &c.Prompts, o.Prompts},
+		{"uri", &c.Resources, o.Resources},
+		{"uriTemplate", &c.Templates, o.Templates},
+		{"uri", &c.Skills, o.Skills},
 	} {
 		ids := map[string]bool{}
 		for _, entry := range *l.into {

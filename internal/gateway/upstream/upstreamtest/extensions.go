@@ -15,7 +15,8 @@ const (
 	// Skills declares skills and has two of them. SkillsChanged has changed one.
 	Skills        = "skills"
 	SkillsChanged = "skills-changed"
-	// Tasks declares tasks, and its tool "job" starts a task for clients with tasks.
+	// Tasks declares tasks, and its tool "job" starts a task for clients with tasks; its tool
+	// "always" refuses other clients.
 	// TasksAlways starts one for all clients, and TasksUndeclared does so without declaring
 	// the extension.
 	Tasks           = "tasks"
@@ -55,12 +56,30 @@ func (s *Server) extensionTools() []string {
 		tools = append(tools, `{"name":"page_only",`+begin+`["app"]}},`+schema+`}`, `{"name":"model_only",`+begin+`["model"]}},`+schema+`}`)
 	}
 	if s.hasMode(Tasks) || s.hasMode(TasksAlways) || s.hasMode(TasksUndeclared) {
-		tools = append(tools, `{"name":"job",`+schema+`}`)
+		tools = append(tools, `{"name":"job",`+schema+`}`, `{"name":"always",`+schema+`}`)
 	}
 	if tools != nil {
 		tools = append(tools, `{"name":"handshake",`+schema+`}`)
 	}
 	return tools
+}
+
+// callExtensionTool runs the tools of extensionTools, and reports whether the tool is one of
+// them.
+func (s *Server) callExtensionTool(tool string, m message) bool {
+	switch tool {
+	case "page_only", "model_only":
+		s.sendAnswer(m.ID, textResult("called "+tool))
+	case "handshake":
+		s.sendAnswer(m.ID, textResult(s.handshake))
+	case "always":
+		s.writeLine(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32021,"message":"tasks needed","data":{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}}}`)
+	case "job":
+		s.startTask(m)
+	default:
+		return false
+	}
+	return true
 }
 
 // startTask starts a task if the client supports tasks. Its ID is the text of the argument.
@@ -136,7 +155,9 @@ func (s *Server) getTask(m message, id string) {
 	case "lures":
 		s.sendAnswer(m.ID, `{"resultType":"complete",`+taskOf(id, "completed")+`,"result":{"resultType":"input_required",`+lure+`}}`)
 	case "other":
-		s.sendAnswer(m.ID, `{"resultType":"complete",`+taskOf("not-other", "completed")+`,"requestState":"s","result":{"content":[{"type":"resource_link","name":"n","uri":"ui://chart/view.html"}]}}`)
+		s.sendAnswer(m.ID, `{"resultType":"complete",`+taskOf("not-other", "completed")+`,"result":{"content":[]}}`)
+	case "links":
+		s.sendAnswer(m.ID, `{"resultType":"complete",`+taskOf(id, "completed")+`,"requestState":"s","result":{"content":[{"type":"resource_link","name":"n","uri":"ui://chart/view.html"}]}}`)
 	default:
 		s.sendAnswer(m.ID, fmt.Sprintf(`{"resultType":"complete",%s,"result":{"content":[{"type":"text","text":%q}]}}`, taskOf(id, "completed"), "result of "+id))
 	}

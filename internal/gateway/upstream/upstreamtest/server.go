@@ -471,16 +471,10 @@ func (s *Server) callTool(m message, stop chan struct{}) {
 		s.askUnrelated(m)
 	case "show":
 		s.callShow(m)
-	case "page_only", "model_only":
-		s.sendAnswer(m.ID, textResult("called "+p.Name))
-	case "handshake":
-		s.sendAnswer(m.ID, textResult(s.handshake))
-	case "job":
-		s.startTask(m)
 	case "ask":
 		s.askPerson(m, p.Arguments.Text, p.Responses, p.State)
 	default:
-		if !s.hasMode(Hostile) || !s.callHostile(p.Name, m) {
+		if !s.callExtensionTool(p.Name, m) && (!s.hasMode(Hostile) || !s.callHostile(p.Name, m)) {
 			s.callBroken(p.Name, m)
 		}
 	}
