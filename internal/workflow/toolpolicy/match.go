@@ -44,6 +44,9 @@ func (r *Rule) match(c Call) certainty {
 			return never
 		}
 	}
+	if len(r.Arguments) > 0 && bytes.HasPrefix(bytes.TrimSpace(c.Arguments), []byte("[")) {
+		return possible // only the tool knows which arguments the items of a list are
+	}
 	for at, pattern := range r.Arguments {
 		least = min(least, matchArgument(c.Arguments, at, pattern))
 	}

@@ -57,6 +57,9 @@ func TestDecide(t *testing.T) {
 		"an object as a text not allowed":    {`{"allow":[{"tool":"*","arguments":{"/o/f":"true"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"o":"{\"f\":true}"}`)}, toolpolicy.Denied},
 		"a list as a text denied":            {`{"deny":[{"tool":"*","arguments":{"/o/0":"a"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"o":"[\"a\"]"}`)}, toolpolicy.Denied},
 		"escapes in a list as a text":        {`{"deny":[{"tool":"*","arguments":{"p":"*/etc/*"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"p":"[\"\\/etc\\/passwd\"]"}`)}, toolpolicy.Denied},
+		"a list of arguments is denied":      {`{"deny":[{"tool":"*","arguments":{"state":"closed"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`[{"state":"closed"}]`)}, toolpolicy.Denied},
+		"a list of arguments is held":        {`{"hold":[{"tool":"*","arguments":{"state":"closed"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(` ["closed"]`)}, toolpolicy.Held},
+		"a list of arguments is unlisted":    {`{"allow":[{"tool":"*","arguments":{"state":"closed"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`["closed"]`)}, toolpolicy.Denied},
 		"a text that is no object":           {`{"deny":[{"tool":"*","arguments":{"/o/f":"*"}}]}`, toolpolicy.Call{Tool: "x", Arguments: json.RawMessage(`{"o":"{f"}`)}, toolpolicy.Allowed},
 		"all members of a rule must fit":     {`{"deny":[{"tool":"Bash","arguments":{"a":"1","b":"2"}}]}`, toolpolicy.Call{Tool: "Bash", Arguments: json.RawMessage(`{"a":"1","b":"3"}`)}, toolpolicy.Allowed},
 	} {
