@@ -150,10 +150,12 @@ func (r *responder) answer(t *tool, req *mcp.CallToolRequest, in arguments, out 
 }
 
 // introduces reports whether the answer to a request has the introduction: the first answer
-// on a connection. Without a connection, it is the list of workflows.
+// on a connection, without the answers about runs, which name the next call themselves.
+// Without a connection, it is the list of workflows.
 func (r *responder) introduces(t *tool, req *mcp.CallToolRequest) bool {
 	c := findClient(req.ClientInfo())
-	if c == nil || !c.ignoresInstructions || r.introduction == "" {
+	ofRun := []string{"workflow_start", "workflow_continue", "workflow_status", "workflow_resume", "workflow_fork", "workflow_abort"}
+	if c == nil || !c.ignoresInstructions || r.introduction == "" || slices.Contains(ofRun, t.name) {
 		return false
 	}
 	if req.Session == nil || req.Session.ID() == "" && req.Extra != nil && req.Extra.Header != nil {

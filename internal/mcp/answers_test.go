@@ -118,7 +118,8 @@ const demo = `{"id":"demo","name":"Demo","description":"A small change","version
 	{"id":"change","title":"Make the change","prompt":"Make the change and run the tests.","requireConfirmation":true}]}`
 
 // The text of start, refusal, step, gate and end of a run has at most 1,300 bytes for each
-// client that shows text, and still has the handle, the call and the reason.
+// client that shows text, also if the start is the first call, and still has the handle, the
+// call and the reason.
 func TestRunIsSmall(t *testing.T) {
 	t.Parallel()
 	handle := regexp.MustCompile(`h_[0-9a-z]{21}`)
@@ -130,7 +131,6 @@ func TestRunIsSmall(t *testing.T) {
 	for _, name := range textClients() {
 		for _, version := range []string{"2025-11-25", "2026-07-28"} {
 			cs := connectNamedClient(t, r.server, "memory", "ann", name, version, nil)
-			callResult(t, cs, "workflow_list", nil)
 			size, token := 0, ""
 			for i, args := range []map[string]any{
 				{"workflowId": "demo", "goal": "add retries"},
@@ -264,8 +264,9 @@ func TestPagesOfCheckpoint(t *testing.T) {
 	}
 }
 
-// A model that does not see the instructions gets them with the first answer of a
-// connection, once. Without a connection it gets them with the list of workflows.
+// A model that does not see the instructions gets them with the first answer of a connection
+// that is not about a run, once. Without a connection it gets them with the list of
+// workflows.
 func TestIntroduction(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
@@ -276,16 +277,10 @@ func TestIntroduction(t *testing.T) {
 				t.Run(name+"/"+version+"/"+transport, func(t *testing.T) {
 					cs := connectNamedClient(t, r.server, transport, "ann", name, version, nil)
 					var got []bool
-					for _, tool := range []string{"workflow_resume", "workflow_list", "workflow_resume"} {
+					for _, tool := range []string{"workflow_resume", "workflow_list", "workflow_get_schema"} {
 						got = append(got, strings.Contains(textOf(t, callResult(t, cs, tool, nil)), words))
 					}
-					want := fmt.Sprint([]bool{true, false, false})
-					switch {
-					case !ignoresInstructions(name):
-						want = fmt.Sprint([]bool{false, false, false})
-					case transport == "http" && version == "2026-07-28":
-						want = fmt.Sprint([]bool{false, true, false})
-					}
+					want := fmt.Sprint([]bool{false, ignoresInstructions(name), false})
 					if fmt.Sprint(got) != want {
 						t.Errorf("the answers with the introduction are %v, want %s", got, want)
 					}
