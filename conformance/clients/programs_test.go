@@ -31,7 +31,7 @@ type client struct {
 	// documented are the fixtures of events that the scripted model cannot cause.
 	documented []string
 	// slash is the slash command of the workflow upload with the goal "count all files". It is
-	// empty for a client that has none without a terminal.
+	// empty for a client of which none is known that works without a terminal.
 	slash string
 	// trust lets the client use the server of the project, which is installed. It is nil for
 	// a client that reads no file of the project.

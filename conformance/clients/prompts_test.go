@@ -13,7 +13,7 @@ import (
 func TestPromptInClients(t *testing.T) {
 	eachClient(t, func(r *rig) {
 		if r.client.slash == "" {
-			r.Skipf("%s passes on no prompt of a server without a terminal", r.client.name)
+			r.Skipf("no slash command of %s without a terminal is known", r.client.name)
 		}
 		r.write(filepath.Join("project", ".guideway", "workflows", "upload.json"), upload)
 		r.goal = r.client.slash
