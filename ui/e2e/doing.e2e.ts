@@ -120,7 +120,7 @@ test("two who change one workflow are shown the conflict", async () => {
   await page.getByRole("button", { name: "Save to project" }).click();
   await page.getByText("Saved to project.").waitFor();
   await other.getByRole("button", { name: "Save to project" }).click();
-  await other.getByText("was changed since this change began").waitFor();
+  await other.getByText("was changed after you read it").waitFor();
   await other.getByRole("button", { name: "Show the current version" }).click();
   await other.getByRole("heading", { name: "This workflow has changed" }).waitFor();
   await other.close();
