@@ -15,6 +15,9 @@ import (
 // ApprovalsPath returns the path of the approvals file. Its key is in UserSecretsDir.
 func ApprovalsPath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "approvals.json") }
 
+// HookVersionsDir returns the directory of the saved versions of hook graphs.
+func HookVersionsDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "hook-versions") }
+
 // approvalsKeyPath returns the path of the key of all approvals.
 func approvalsKeyPath(cfg *config.Config) string {
 	return filepath.Join(UserSecretsDir(cfg), "approvals.key")

@@ -6,13 +6,20 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/catalog"
+	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
@@ -133,6 +140,9 @@ func (o *HooksImportOptions) importGraph(ctx context.Context, d *HookDeps, linke
 		return err
 	}
 	path := filepath.Join(d.cfg.Workflows.UserDir, "hooks", e.ID+".json")
+	if err := o.keepVersions(ctx, d, e.ID, path, text); err != nil {
+		return err
+	}
 	if err := o.writeFile(path, text); err != nil {
 		return err
 	}
@@ -142,6 +152,37 @@ func (o *HooksImportOptions) importGraph(ctx context.Context, d *HookDeps, linke
 	}
 	return o.App.Host.WriteResult(o.JSON, app.ChangeResult{Action: "imported", Changed: true, Kind: app.KindHookGraph, Name: e.ID, File: path}, said)
 }
+
+// keepVersions keeps the file that the import replaces, and the imported text, as versions of
+// the graph. Without --force, an import replaces no file.
+func (o *HooksImportOptions) keepVersions(ctx context.Context, d *HookDeps, id, path string, text []byte) error {
+	if !o.Force {
+		return nil
+	}
+	file, err := safeopen.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var was []byte
+	if err == nil {
+		was, err = safeopen.Read(ctx, file, maxReplaced)
+		if err = errors.Join(err, file.Close()); len(was) > maxReplaced {
+			err = fmt.Errorf("the file has more than %d bytes", maxReplaced)
+		}
+	}
+	who, userErr := auth.SystemUser()
+	if err = errors.Join(err, userErr); err != nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "keep the replaced version of %s: %w; nothing was imported", id, err).WithFix("make %s a file that this user can read", path)
+	}
+	i := slices.IndexFunc(d.Snapshot.Sources(), func(s catalog.SourceStatus) bool { return s.Location == d.cfg.Workflows.UserDir })
+	if i < 0 {
+		return nil // the source is off, so no version of it can be listed
+	}
+	return hookadmin.AddImport(app.HookVersionsDir(d.cfg), d.Snapshot.Sources()[i].Key(), id, was, text, who, o.App.Host.CurrentTime)
+}
+
+// maxReplaced is the maximum size of a replaced file that is kept.
+const maxReplaced = 1 << 20
 
 // copyText returns the text of a copy.
 func (o *HooksImportOptions) copyText(linked *hookdef.Linked) ([]byte, error) {

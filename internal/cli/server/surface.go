@@ -176,7 +176,7 @@ func (s *Surface) newHandler(mcp http.Handler) (http.Handler, error) {
 func (s *Surface) newHookAdmin() *hookadmin.Service {
 	return hookadmin.New(hookadmin.Options{
 		Catalog: s.catalog, Approvals: &approvals{cfg: s.cfg, now: s.app.Host.CurrentTime}, Scripts: s.scripts,
-		Versions: filepath.Join(s.cfg.DataDir, "hook-versions"), Now: s.app.Host.CurrentTime,
+		Versions: app.HookVersionsDir(s.cfg), Now: s.app.Host.CurrentTime,
 		OnApproval: func() {
 			if s.Upstreams != nil {
 				s.Upstreams.hooks.refreshSet()

@@ -101,6 +101,16 @@ func (v *versionStore) addVersion(s versionSet, text, who, note string) error {
 	return nil
 }
 
+// AddImport keeps the text that an import replaces in the file of a graph, and the imported
+// text, like a save. dir is the directory of the versions, and source the key of the source.
+func AddImport(dir, source, id string, was, text []byte, who string, now func() time.Time) error {
+	v, at := &versionStore{dir: dir, now: now}, versionSet{source: source, id: id}
+	if err := v.addFound(at, was); err != nil {
+		return err
+	}
+	return v.addVersion(at, string(text), who, "imported")
+}
+
 // addFound adds the text found in a file, which another program may have written.
 func (v *versionStore) addFound(s versionSet, text []byte) error {
 	if len(text) == 0 {
