@@ -12,10 +12,10 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/contexts/secret"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/secret"
 	"github.com/guideway-dev/guideway/internal/telemetry"
 )
 
@@ -243,7 +243,7 @@ func RedactDocument(a *app.App, cfg *config.Config, document []byte) ([]byte, er
 			keys = append(keys, value, "[redacted: key]")
 		}
 	}
-	known, scanner := strings.NewReplacer(keys...), secret.NewScanner()
+	known := strings.NewReplacer(keys...)
 	var failed error
 	clean := jsonText().ReplaceAllFunc(document, func(quoted []byte) []byte {
 		var text string
@@ -251,7 +251,7 @@ func RedactDocument(a *app.App, cfg *config.Config, document []byte) ([]byte, er
 			failed = err
 			return nil
 		}
-		text, _ = scanner.Redact(known.Replace(text))
+		text, _ = secret.Redact(known.Replace(text), "")
 		return jsontext.AppendString(nil, text)
 	})
 	return bytes.TrimSpace(clean), failed

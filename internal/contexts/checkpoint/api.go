@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/guideway-dev/guideway/internal/contexts/secret"
+	"github.com/guideway-dev/guideway/internal/platform/secret"
 )
 
 // Mode is the kind of index.

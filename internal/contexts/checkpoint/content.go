@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/contexts/secret"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/secret"
 )
 
 // content is a context in canonical form.

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/guideway-dev/guideway/internal/contexts/secret"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/secret"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
-	"github.com/guideway-dev/guideway/internal/contexts/secret"
+	"github.com/guideway-dev/guideway/internal/platform/secret"
 )
 
 // Options configure a Service. Index and Blobs must not be nil.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/platform/secret/secrettest"
 	"go.uber.org/goleak"
 )
 
@@ -182,7 +184,7 @@ func TestSecretsAreRedacted(t *testing.T) {
 	if !strings.Contains(e.Response.Text, "12345678901234567890") {
 		t.Errorf("a number was rounded: %s", e.Response.Text)
 	}
-	if e.Tool != "https://[redacted: url-password]xample.com/x?sig=[redacted: named]&x=1" && !strings.HasSuffix(e.Tool, "?sig=[redacted: named]&x=1") {
+	if e.Tool != "https://ann:[redacted: url-password]@example.com/x?sig=[redacted: named]&x=1" {
 		t.Errorf("the address is kept as %s", e.Tool)
 	}
 	if !e.Request.Redacted || !strings.Contains(e.Request.Text, "use [redacted: github-token] for it") {
@@ -190,6 +192,31 @@ func TestSecretsAreRedacted(t *testing.T) {
 	}
 	if after := string(e.Graphs[0].Nodes[0].Changes[1].After); after != `"b"` {
 		t.Errorf("a change is kept as %s", after)
+	}
+}
+
+// TestDetectorInTheLog checks that the cases of the detector are redacted in bodies and errors.
+func TestDetectorInTheLog(t *testing.T) {
+	t.Parallel()
+	rule := regexp.MustCompile(`\[redacted: [a-z-]+\]`)
+	for _, c := range secrettest.Cases() {
+		result, err := json.Marshal(map[string]any{"text": c.Text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := writeEntry(t, 1<<20, &requestlog.Entry{ID: "q", Result: result, Error: c.Text})
+		var got struct{ Text string }
+		if err := json.Unmarshal([]byte(e.Response.Text), &got); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{got.Text, e.Error} {
+			if text := rule.ReplaceAllString(text, "[redacted]"); text != c.Redacted {
+				t.Errorf("%q is recorded as %q, want %q", c.Text, text, c.Redacted)
+			}
+		}
+		if e.Response.Redacted != (c.Text != c.Redacted) {
+			t.Errorf("%q is redacted: %t", c.Text, e.Response.Redacted)
+		}
 	}
 }
 

@@ -1,21 +1,17 @@
 package requestlog
 
 import (
-	"bytes"
 	"encoding/json"
 	"unicode/utf8"
 
-	"github.com/guideway-dev/guideway/internal/contexts/secret"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/secret"
 )
 
 // Redactor redacts entries: it removes the bodies unless they are enabled, and likely
 // secrets, recognized by key or by shape.
-type Redactor struct {
-	scanner *secret.Scanner
-	most    int
-}
+type Redactor struct{ most int }
 
 // Limits of the parts of an entry.
 const (
@@ -29,7 +25,7 @@ const (
 // NewRedactor returns a redactor that keeps at most the given number of bytes of arguments
 // and of results; 0 removes them.
 func NewRedactor(most int) *Redactor {
-	return &Redactor{scanner: secret.NewScanner(), most: most}
+	return &Redactor{most: most}
 }
 
 func (r *Redactor) keepsBodies() bool { return r.most > 0 }
@@ -37,7 +33,7 @@ func (r *Redactor) keepsBodies() bool { return r.most > 0 }
 // redactEntry redacts an entry.
 func (r *Redactor) redactEntry(e *Entry) {
 	e.Error = r.redactText(e.Error, maxError)
-	e.Tool, _ = r.scanner.Redact(e.Tool) // URIs may contain secrets, too
+	e.Tool, _ = secret.Redact(e.Tool, "") // URIs may contain secrets, too
 	r.redactGraphs(e.Graphs)
 	if r.keepsBodies() {
 		e.Request, e.Response = r.redactBody(e.Arguments), r.redactBody(e.Result)
@@ -47,7 +43,7 @@ func (r *Redactor) redactEntry(e *Entry) {
 
 // redactText removes likely secrets from a text, and shortens it.
 func (r *Redactor) redactText(text string, most int) string {
-	text, _ = r.scanner.Redact(text)
+	text, _ = secret.Redact(text, "")
 	if len(text) > most {
 		text = cutText(text, most) + "…"
 	}
@@ -103,7 +99,7 @@ func (r *Redactor) redactValue(pointer string, raw json.RawMessage) json.RawMess
 	if err != nil {
 		return nil
 	}
-	tree, _ = r.redactTree(lastKey(pointer), tree)
+	tree, _ = secret.RedactTree(lastKey(pointer), tree, "")
 	text, err := jsontext.Marshal(tree)
 	if err != nil {
 		return nil
@@ -123,7 +119,7 @@ func (r *Redactor) redactBody(raw json.RawMessage) *Body {
 	if err != nil {
 		return nil
 	}
-	tree, redacted := r.redactTree("", tree)
+	tree, redacted := secret.RedactTree("", tree, "")
 	text, err := jsontext.Marshal(tree)
 	if err != nil {
 		return nil
@@ -144,58 +140,6 @@ func PreviewArguments(raw json.RawMessage) string {
 		return b.Text
 	}
 	return ""
-}
-
-// redacted replaces a secret.
-const redacted = "[redacted]"
-
-// redactTree returns a tree without likely secrets, and whether there were any. It also
-// decodes strings that contain JSON, because results contain such strings.
-func (r *Redactor) redactTree(key string, value any) (any, bool) {
-	if secret.NamesSecret(key) && value != nil {
-		return redacted, true
-	}
-	found := false
-	switch v := value.(type) {
-	case map[string]any:
-		for k, inner := range v {
-			changed, hit := r.redactTree(k, inner)
-			if hit {
-				v[k], found = changed, true
-			}
-			if name, hit := r.scanner.Redact(k); hit {
-				delete(v, k)
-				v[name], found = changed, true
-			}
-		}
-	case []any:
-		for i, inner := range v {
-			changed, hit := r.redactTree("", inner)
-			if hit {
-				v[i], found = changed, true
-			}
-		}
-	case string:
-		if inner, ok := parseNested(v); ok {
-			if changed, hit := r.redactTree("", inner); hit {
-				if text, err := jsontext.Marshal(changed); err == nil {
-					return string(text), true
-				}
-			}
-		}
-		return r.scanner.Redact(v)
-	}
-	return value, found
-}
-
-// parseNested parses a text that is an object or a list.
-func parseNested(text string) (any, bool) {
-	trimmed := bytes.TrimSpace([]byte(text))
-	if len(trimmed) < 2 || trimmed[0] != '{' && trimmed[0] != '[' {
-		return nil, false
-	}
-	tree, err := decodeJSON(trimmed)
-	return tree, err == nil
 }
 
 func decodeJSON(raw []byte) (any, error) {

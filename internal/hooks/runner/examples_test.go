@@ -21,6 +21,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/runner"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox/worker"
+	"github.com/guideway-dev/guideway/internal/platform/secret/secrettest"
 	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/guideway-dev/guideway/workflows"
 )
@@ -135,7 +136,7 @@ func newExamples() []example {
 			name: "secrets are redacted", graph: "redact-secrets", params: call,
 			response: textContent("key AKIAABCDEFGHIJKLMNOP and password = \"hunter2222\" and Authorization: Bearer abc.def\n-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\nrest"),
 			status:   hookengine.StatusChanged, sent: call,
-			got: textContent("key [redacted] and password = \"[redacted]\" and Authorization: Bearer [redacted]\n[redacted]\nrest"),
+			got: textContent("key [redacted] and password = \"[redacted]\" and Authorization: [redacted]\n[redacted]\nrest"),
 		},
 		{
 			name: "secrets in structured content, but not in images", graph: "redact-secrets", params: call,
@@ -313,6 +314,44 @@ func TestExamples(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// redact-secrets redacts the cases of the detector, in texts and in names of members.
+func TestDetectorInHooks(t *testing.T) {
+	t.Parallel()
+	program, err := hookengine.Compile(linkBundled(t, "redact-secrets", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := hookengine.New(hookengine.Options{Scripts: &runner.Scripts{Runner: newPool(t)}, Timeout: time.Minute})
+	defer engine.Close(t.Context())
+	type content struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	var given, want struct {
+		Content    []content                   `json:"content"`
+		Structured []map[string]map[string]int `json:"structuredContent"`
+	}
+	for _, c := range secrettest.Cases() {
+		given.Content, want.Content = append(given.Content, content{"text", c.Text}), append(want.Content, content{"text", c.Redacted})
+		given.Structured = append(given.Structured, map[string]map[string]int{"x": {c.Text: 1}})
+		want.Structured = append(want.Structured, map[string]map[string]int{"x": {c.Redacted: 1}})
+	}
+	response, err := json.Marshal(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := engine.Run(t.Context(), program, hookengine.Request{Params: json.RawMessage(`{"name":"read"}`)},
+		hookengine.CallerFunc(func(context.Context, hookengine.Call) (json.RawMessage, error) { return response, nil }))
+	got := given
+	got.Content, got.Structured = nil, nil
+	if err := json.Unmarshal(out.Response, &got); err != nil {
+		t.Fatal(err, out.Err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

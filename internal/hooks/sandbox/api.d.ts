@@ -146,6 +146,15 @@ declare const state: {
   readonly global: HookState;
 };
 
+/**
+ * Returns text with replacement ("[redacted]" if absent) in place of what looks like a
+ * credential: by its form, by the text before it and, in JSON, by the name of its member.
+ */
+declare function redact(text: string, replacement?: string): string;
+
+/** Returns whether a name is that of a credential, such as password or accessToken. */
+declare function namesSecret(name: string): boolean;
+
 /** Returns a copy of value with change applied to every string, except keys. */
 declare function mapStrings<T>(value: T, change: (text: string) => string): T;
 

@@ -18,7 +18,7 @@ func TestScriptsHaveNoAccessOutside(t *testing.T) {
 		`JSON Map Math NaN Number Object Promise Proxy RangeError ReferenceError Reflect RegExp Set String Symbol ` +
 		`SyntaxError TextDecoder TextEncoder TypeError URIError Uint16Array Uint32Array Uint8Array Uint8ClampedArray ` +
 		`WeakMap WeakSet atob audit base64 btoa console decodeURI decodeURIComponent encodeURI encodeURIComponent ` +
-		`escape globalThis isFinite isNaN mapStrings parseFloat parseInt queueMicrotask sha256 sleep state structuredClone ` +
+		`escape globalThis isFinite isNaN mapStrings namesSecret parseFloat parseInt queueMicrotask redact sha256 sleep state structuredClone ` +
 		`undefined unescape"`
 	if names != want {
 		t.Errorf("the globals are\n%s\nwant\n%s", names, want)

@@ -44,7 +44,7 @@ var equivalents string
 // list means all files.
 func targets() map[string][]string {
 	return map[string][]string{
-		"internal/httpapi/auth": nil, "internal/contexts/blob": nil, "internal/contexts/blob/seal": nil, "internal/contexts/secret": nil,
+		"internal/httpapi/auth": nil, "internal/contexts/blob": nil, "internal/contexts/blob/seal": nil, "internal/platform/secret": nil,
 		"internal/store/sqlite": nil, "internal/store/rollbackguard": nil, "internal/store/keyfile": nil, "internal/run": nil,
 		"internal/engine": nil, "internal/hooks/approval": nil, "internal/platform/atomicfile": nil,
 		"internal/gateway": {"pins.go", "limits.go", "request_state.go"},

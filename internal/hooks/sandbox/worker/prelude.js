@@ -5,7 +5,7 @@
 (function () {
   "use strict";
   const host = {};
-  for (const name of ["report", "emit", "audit", "ask", "utf8", "text", "sha256"]) {
+  for (const name of ["report", "emit", "audit", "ask", "redact", "namesSecret", "utf8", "text", "sha256"]) {
     host[name] = globalThis["__" + name];
     delete globalThis["__" + name];
   }
@@ -215,6 +215,12 @@
       incr(key, by = 1, options = {}) { return ask(scope, "incr", key, { by, ttl: options.ttl }); },
     });
   }
+  function redact(text, replacement = "[redacted]") {
+    return host.redact(String(text), String(replacement));
+  }
+  function namesSecret(name) {
+    return host.namesSecret(String(name));
+  }
   function mapStrings(value, change) {
     if (typeof value === "string") return change(value);
     if (Array.isArray(value)) return value.map((item) => mapStrings(item, change));
@@ -268,7 +274,7 @@
   }
 
   const api = {
-    console, sleep, structuredClone, base64, sha256, audit, state, mapStrings, TextEncoder, TextDecoder,
+    console, sleep, structuredClone, base64, sha256, audit, state, redact, namesSecret, mapStrings, TextEncoder, TextDecoder,
     atob(text) {
       const bytes = Uint8Array.fromBase64(String(text));
       let out = "";

@@ -14,6 +14,7 @@ import (
 
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox/quickjs"
+	"github.com/guideway-dev/guideway/internal/platform/secret"
 )
 
 //go:embed prelude.js
@@ -67,7 +68,7 @@ func newVM(memory int64) (*vm, error) {
 		Memory: int(2*memory + ownMemory),
 		Functions: map[string]quickjs.Function{
 			"__report": v.onReport, "__emit": v.onEmit, "__audit": v.onAudit,
-			"__ask": v.onAsk, "__utf8": onUTF8, "__text": onText, "__sha256": onSHA256,
+			"__ask": v.onAsk, "__redact": onRedact, "__namesSecret": onNamesSecret, "__utf8": onUTF8, "__text": onText, "__sha256": onSHA256,
 		},
 		Resolve: v.resolveImport, Load: v.loadModule,
 	})
@@ -173,6 +174,13 @@ func (v *vm) onAsk(args []any) (any, error) {
 	reply, err := v.ask([]byte(question))
 	return string(reply), err
 }
+
+func onRedact(args []any) (any, error) {
+	clean, _ := secret.Redact(stringAt(args, 0), stringAt(args, 1))
+	return clean, nil
+}
+
+func onNamesSecret(args []any) (any, error) { return secret.NamesSecret(stringAt(args, 0)), nil }
 
 func onUTF8(args []any) (any, error) {
 	return base64.StdEncoding.EncodeToString([]byte(strings.ToValidUTF8(wholeRunes(stringAt(args, 0)), "\uFFFD"))), nil

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"unicode/utf8"
 )
 
 // Finding is a likely secret.
@@ -33,15 +32,13 @@ const (
 // Scanner scans contexts. It caches the verdicts on longer texts by their hashes, so that
 // only the new parts of successive contexts are scanned. It is safe for concurrent use.
 type Scanner struct {
-	rules []rule
-
 	mu       sync.Mutex
 	verdicts map[[16]byte]string
 }
 
 // NewScanner returns a scanner.
 func NewScanner() *Scanner {
-	return &Scanner{rules: rules(), verdicts: map[[16]byte]string{}}
+	return &Scanner{verdicts: map[[16]byte]string{}}
 }
 
 // Scan returns the likely secrets of a context, ordered by path.
@@ -78,7 +75,7 @@ func (s *Scanner) scanValue(path, key string, value any, found *[]Finding) {
 // cachedVerdict returns the name of the rule that a text matches, or "".
 func (s *Scanner) cachedVerdict(text string) string {
 	if len(text) < cacheFrom {
-		return s.matchRules(text)
+		return matchRules(text)
 	}
 	sum := sha256.Sum256([]byte(text))
 	hash := [16]byte(sum[:16])
@@ -88,7 +85,7 @@ func (s *Scanner) cachedVerdict(text string) string {
 	if known {
 		return name
 	}
-	name = s.matchRules(text)
+	name = matchRules(text)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.verdicts) >= maxCached {
@@ -98,15 +95,13 @@ func (s *Scanner) cachedVerdict(text string) string {
 	return name
 }
 
-// matchRules applies the rules whose mark is in the text.
-func (s *Scanner) matchRules(text string) string {
-	for _, r := range s.rules {
+// matchRules returns the name of a rule that matches the text, or "".
+func matchRules(text string) string {
+	for _, r := range rules() {
+		marked := r.markedText(text)
 		for _, mark := range r.marks {
-			if strings.Contains(text, mark) {
-				if r.pattern().MatchString(text) {
-					return r.name
-				}
-				break
+			if _, end := r.nextMatch(text, marked, mark, 0); end > 0 {
+				return r.name
 			}
 		}
 	}
@@ -124,48 +119,8 @@ func Join(path, key string) string {
 // JoinIndex adds an index to a pointer.
 func JoinIndex(path string, i int) string { return path + "/" + strconv.Itoa(i) }
 
-// Redact returns the text without likely credentials, and reports whether there were any.
-// The text around them is unchanged, but the text after the first header of a private key
-// is removed.
-func (s *Scanner) Redact(text string) (string, bool) {
-	found := false
-	for _, r := range s.rules {
-		if !slices.ContainsFunc(r.marks, func(mark string) bool { return strings.Contains(text, mark) }) {
-			continue
-		}
-		if r.name == "private-key" { // the private key follows the header that the pattern matches
-			if at := r.pattern().FindStringIndex(text); at != nil {
-				text, found = text[:at[0]]+"[redacted: "+r.name+"]", true
-			}
-			continue
-		}
-		// The separator between two credentials belongs to the first match, so a second
-		// pass is needed.
-		for range 2 {
-			text = r.pattern().ReplaceAllStringFunc(text, func(match string) string {
-				found = true
-				return r.redactMatch(match)
-			})
-		}
-	}
-	text, hidden := redactHints(text)
-	return text, found || hidden
-}
-
-// redactMatch returns the replacement of a match: the name of the rule between the boundary
-// characters of the match.
-func (r *rule) redactMatch(match string) string {
-	const word = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-	head, tail := "", ""
-	if first, n := utf8.DecodeRuneInString(match); !strings.ContainsRune(word, first) {
-		head = match[:n]
-	}
-	if last, n := utf8.DecodeLastRuneInString(match); last != '=' && !strings.ContainsRune(word, last) {
-		tail = match[len(match)-n:]
-	}
-	return head + "[redacted: " + r.name + "]" + tail
-}
-
 // NamesSecret reports whether a key names a credential, so that its value must not be
-// shown.
-func NamesSecret(key string) bool { return namePattern().MatchString(key) }
+// shown. Tokens of pages are no credentials.
+func NamesSecret(key string) bool {
+	return namePattern().MatchString(key) && !pagePattern().MatchString(key)
+}

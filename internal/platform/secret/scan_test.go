@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/guideway-dev/guideway/internal/contexts/secret"
+	"github.com/guideway-dev/guideway/internal/platform/secret"
 )
 
 // TestScan checks that secrets are found at any depth and reported in the order of their
@@ -15,7 +15,7 @@ import (
 func TestScan(t *testing.T) {
 	t.Parallel()
 	s := secret.NewScanner()
-	token := credentialExamples()["GitHub"]
+	token := "ghp_" + strings.Repeat("a1B2c3D4", 5)
 	long := strings.Repeat("a line of text\n", 1000)
 	tree := map[string]any{
 		"b":        []any{"plain", token, map[string]any{"a/b~c": token}},
@@ -63,24 +63,10 @@ func TestScanOfAssignments(t *testing.T) {
 // TestScanIsBounded checks that a context has at most 50 findings.
 func TestScanIsBounded(t *testing.T) {
 	t.Parallel()
-	token := credentialExamples()["GitHub"]
+	token := "ghp_" + strings.Repeat("a1B2c3D4", 5)
 	for count, want := range map[int]int{49: 49, 50: 50, 51: 50, 500: 50} {
 		if got := len(secret.NewScanner().Scan(map[string]any{"list": slices.Repeat([]any{token}, count)})); got != want {
 			t.Errorf("%d secrets: %d findings, want %d", count, got, want)
-		}
-	}
-}
-
-// TestRedactKeepsBoundaries checks that only a credential is replaced, not the character
-// before or after it.
-func TestRedactKeepsBoundaries(t *testing.T) {
-	t.Parallel()
-	s := secret.NewScanner()
-	key := "AKIA" + strings.Repeat("Q2", 8)
-	for _, around := range [][2]string{{"", ""}, {"(", ")"}, {"é", "é"}, {"\n", "\n"}, {"x=", ";"}, {`"`, `"`}} {
-		got, found := s.Redact(around[0] + key + around[1])
-		if !found || !strings.HasPrefix(got, around[0]+"[redacted: ") || !strings.HasSuffix(got, "]"+around[1]) {
-			t.Errorf("%q was redacted to %q", around[0]+key+around[1], got)
 		}
 	}
 }

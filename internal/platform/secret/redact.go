@@ -1,0 +1,157 @@
+package secret
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+)
+
+// redacted replaces the value of a key that names a credential.
+const redacted = "[redacted]"
+
+// Redact returns a text without likely credentials, and reports whether there were any. In
+// a text that is a JSON object or list, they are also recognized by their keys. A replacement
+// of "" contains the name of the rule.
+func Redact(text, replacement string) (string, bool) {
+	if tree, ok := parseNested(text); ok {
+		if changed, hit := RedactTree("", tree, replacement); hit {
+			if clean, err := jsontext.Marshal(changed); err == nil {
+				return string(clean), true
+			}
+		}
+	}
+	found := false
+	for _, list := range [][]rule{rules(), hints()} {
+		for i := range list {
+			var hit bool
+			text, hit = list[i].redactText(text, cmp.Or(replacement, "[redacted: "+list[i].name+"]"))
+			found = found || hit
+		}
+	}
+	return text, found
+}
+
+// redactText replaces the credentials of one rule.
+func (r *rule) redactText(text, replacement string) (string, bool) {
+	found, marked := false, r.markedText(text)
+	for _, mark := range r.marks {
+		var out strings.Builder
+		from := 0
+		for start, end := r.nextMatch(text, marked, mark, 0); end > 0; start, end = r.nextMatch(text, marked, mark, end) {
+			if r.isPlaceholder(text[:start], text[start:end]) || text[start:end] == replacement {
+				continue
+			}
+			out.WriteString(text[from:start])
+			out.WriteString(replacement)
+			from, found = end, true
+		}
+		if from > 0 {
+			text = out.String() + text[from:]
+			marked = r.markedText(text)
+		}
+	}
+	return text, found
+}
+
+// maxLead is the maximum length of a lead.
+const maxLead = 64
+
+// nextMatch returns the position of the next credential of a mark, or 0, 0 if there is none.
+// marked is the text in which the mark is searched; see markedText.
+func (r *rule) nextMatch(text, marked, mark string, from int) (start, end int) {
+	for at := from; ; at++ {
+		i := strings.Index(marked[at:], mark)
+		if i < 0 {
+			return 0, 0
+		}
+		at += i
+		first := at
+		for first > from && at-first < maxLead && strings.IndexByte(r.lead, text[first-1]) >= 0 {
+			first--
+		}
+		if r.bounded && first > 0 {
+			first--
+		}
+		if m := r.pattern().FindStringSubmatchIndex(text[first:]); m != nil && first+m[4] >= from {
+			return first + m[4], first + m[5]
+		}
+	}
+}
+
+// markedText returns the text in which marks are searched: in lower case, if the rule ignores
+// the case. Its positions are those of the text.
+func (r *rule) markedText(text string) string {
+	if !r.foldsCase || strings.IndexFunc(text, func(c rune) bool { return 'A' <= c && c <= 'Z' }) < 0 {
+		return text
+	}
+	small := []byte(text)
+	for i, c := range small {
+		if 'A' <= c && c <= 'Z' {
+			small[i] += 'a' - 'A'
+		}
+	}
+	return string(small)
+}
+
+// isPlaceholder reports whether the match of a hint is no credential: a placeholder, a word
+// where a random text is expected, or the token of a page.
+func (r *rule) isPlaceholder(before, text string) bool {
+	if strings.Contains(text, "[redacted") {
+		return true
+	}
+	return r.hint && (placeholder().MatchString(text) || r.random && !strings.ContainsAny(text, digits) ||
+		pagePattern().MatchString(strings.TrimRight(before[max(0, len(before)-maxLead):], "\"' \t:=>")))
+}
+
+// RedactTree returns a decoded JSON value without likely credentials, and reports whether
+// there were any. key is the key of the value, or "". The value may be changed.
+func RedactTree(key string, value any, replacement string) (any, bool) {
+	if hidden := any(cmp.Or(replacement, redacted)); NamesSecret(key) && value != nil {
+		return hidden, value != hidden
+	}
+	found := false
+	switch v := value.(type) {
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			changed, hit := RedactTree(k, v[k], replacement)
+			name, renamed := Redact(k, replacement)
+			if renamed {
+				delete(v, k)
+				name = freeName(v, name)
+			}
+			v[name], found = changed, found || hit || renamed
+		}
+	case []any:
+		for i, inner := range v {
+			changed, hit := RedactTree("", inner, replacement)
+			v[i], found = changed, found || hit
+		}
+	case string:
+		return Redact(v, replacement)
+	}
+	return value, found
+}
+
+// freeName returns a key that is not in use, because two keys can become equal.
+func freeName(in map[string]any, name string) string {
+	free := name
+	for n := 2; ; n++ {
+		if _, taken := in[free]; !taken {
+			return free
+		}
+		free = name + " " + strconv.Itoa(n)
+	}
+}
+
+// parseNested parses a text that is an object or a list.
+func parseNested(text string) (tree any, ok bool) {
+	trimmed := strings.TrimSpace(text)
+	if len(trimmed) < 2 || trimmed[0] != '{' && trimmed[0] != '[' {
+		return nil, false
+	}
+	return tree, jsontext.Decode([]byte(trimmed), &tree) == nil
+}

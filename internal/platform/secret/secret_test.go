@@ -1,0 +1,91 @@
+package secret_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/guideway-dev/guideway/internal/platform/secret"
+	"github.com/guideway-dev/guideway/internal/platform/secret/secrettest"
+)
+
+// TestCases checks that credentials are redacted and warned of, and that the text around
+// them and similar words are left alone. Redacting twice is the same as redacting once.
+func TestCases(t *testing.T) {
+	t.Parallel()
+	s := secret.NewScanner()
+	for _, c := range secrettest.Cases() {
+		got, found := secret.Redact(c.Text, "[redacted]")
+		if got != c.Redacted || found != (c.Text != c.Redacted) {
+			t.Errorf("%q became %q (%t), want %q", c.Text, got, found, c.Redacted)
+		}
+		if again, found := secret.Redact(got, "[redacted]"); again != got || found {
+			t.Errorf("%q became %q in a second pass", got, again)
+		}
+		if warned := len(s.Scan(map[string]any{"text": c.Text})) > 0; warned != c.Warned {
+			t.Errorf("%q is warned of: %t, want %t", c.Text, warned, c.Warned)
+		}
+	}
+}
+
+// TestKnownFormatsAreRedacted checks that credentials of known formats are redacted at any
+// position, even several in a row, and that the text around them is unchanged.
+func TestKnownFormatsAreRedacted(t *testing.T) {
+	t.Parallel()
+	for _, c := range secrettest.Formats() {
+		for _, around := range [][2]string{{"", ""}, {"use ", " for it"}, {`{"x":"`, `"}`}, {"(", ")"}, {"é", "é"}, {"\n", "\n"}, {"x=", ";"}, {"", ",\nend"}} {
+			text := c.Text
+			if around[0] == `{"x":"` {
+				text = strings.ReplaceAll(text, "\n", `\n`)
+			}
+			if got, _ := secret.Redact(around[0]+text+around[1], "[redacted]"); got != around[0]+"[redacted]"+around[1] {
+				t.Errorf("%s within %q became %q", text, around, got)
+			}
+		}
+		if got, _ := secret.Redact(c.Text+" "+c.Text+"\n"+c.Text, "X"); got != "X X\nX" {
+			t.Errorf("three of %s became %q", c.Text, got)
+		}
+	}
+}
+
+// TestNamesSecret checks which keys name a secret.
+func TestNamesSecret(t *testing.T) {
+	t.Parallel()
+	for key, hidden := range map[string]bool{
+		"otp": true, "card_number": true, "connectionString": true, "db_pass": true, "passcode": true, "cvv": true, "accessToken": true, "refresh_token": true, "token": true,
+		"signature": false, "max_tokens": false, "pinned": false, "discard": false, "key": false,
+		"nextPageToken": false, "next_token": false, "page-token": false, "continuationToken": false, "NextToken": false, "nextPasswordToken": true,
+	} {
+		if secret.NamesSecret(key) != hidden {
+			t.Errorf("%s names a secret: want %v", key, hidden)
+		}
+	}
+}
+
+// TestRulesAreNamed checks that a replacement names the rule if the caller has none of its
+// own.
+func TestRulesAreNamed(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"AKIA" + strings.Repeat("Q2", 8) + "!":    "[redacted: aws-access-key]!",
+		"postgres://ann:hunter2@db.example.com/x": "postgres://ann:[redacted: url-password]@db.example.com/x",
+		"passphrase: hunter2":                     "passphrase: [redacted: named]",
+		`{"pin": 1234}`:                           `{"pin":"[redacted]"}`,
+	} {
+		if got, found := secret.Redact(text, ""); !found || got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestKeysStayApart checks that two keys that become equal keep their values.
+func TestKeysStayApart(t *testing.T) {
+	t.Parallel()
+	key := "AKIA" + strings.Repeat("Q2", 7)
+	got, found := secret.RedactTree("", map[string]any{key + "Q2": 1, key + "Q3": 2, "[redacted] 2": 3, "a": []any{key + "Q2"}}, "[redacted]")
+	want := map[string]any{"[redacted]": 1, "[redacted] 3": 2, "[redacted] 2": 3, "a": []any{"[redacted]"}}
+	if diff := cmp.Diff(want, got); !found || diff != "" {
+		t.Error(diff)
+	}
+}
