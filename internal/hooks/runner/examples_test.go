@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"github.com/guideway-dev/guideway/internal/hooks/runner"
@@ -352,6 +353,63 @@ func TestDetectorInHooks(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// redact-secrets redacts everything that reaches a client: results of tools, failed or not,
+// structured content, names of members, addresses, resources, prompts, errors of the protocol
+// and progress messages. Encoded files stay as they are.
+func TestRedactedPlaces(t *testing.T) {
+	t.Parallel()
+	const key, file = "AKIAABCDEFGHIJKLMNOP", "ghp_012345678901234567890123456789012345"
+	program, err := hookengine.Compile(linkBundled(t, "redact-secrets", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := hookengine.New(hookengine.Options{Scripts: &runner.Scripts{Runner: newPool(t)}, Timeout: time.Minute})
+	t.Cleanup(func() { engine.Close(context.Background()) })
+	for name, tt := range map[string]struct {
+		method                            hookdef.Type
+		response, failure, data, progress string
+		want                              string
+	}{
+		"text":       {hookdef.ToolsCall, textContent(key), "", "", "", textContent("[redacted]")},
+		"failed":     {hookdef.ToolsCall, `{"isError":true,"content":[{"type":"text","text":"` + key + `"}]}`, "", "", "", `{"isError":true,"content":[{"type":"text","text":"[redacted]"}]}`},
+		"structured": {hookdef.ToolsCall, `{"content":[],"structuredContent":{"password":"hunter2hunter2"}}`, "", "", "", `{"content":[],"structuredContent":{"password":"[redacted]"}}`},
+		"nested":     {hookdef.ToolsCall, textContent(`{"password":"a b"}`), "", "", "", textContent(`{"password":"[redacted]"}`)},
+		"key":        {hookdef.ToolsCall, `{"content":[],"structuredContent":{"` + key + `":1}}`, "", "", "", `{"content":[],"structuredContent":{"[redacted]":1}}`},
+		"address":    {hookdef.ToolsCall, textContent("postgres://u:p4ssw0rd@host/db"), "", "", "", textContent("postgres://u:[redacted]@host/db")},
+		"link":       {hookdef.ToolsCall, `{"content":[{"type":"resource_link","uri":"redis://u:p4ssw0rd@host/0","name":"n"}]}`, "", "", "", `{"content":[{"type":"resource_link","uri":"redis://u:[redacted]@host/0","name":"n"}]}`},
+		"image":      {hookdef.ToolsCall, `{"content":[{"type":"image","data":"` + file + `","mimeType":"image/png"}]}`, "", "", "", `{"content":[{"type":"image","data":"` + file + `","mimeType":"image/png"}]}`},
+		"resource":   {hookdef.ResourceRead, `{"contents":[{"uri":"memory://x","text":"` + key + `"}]}`, "", "", "", `{"contents":[{"uri":"memory://x","text":"[redacted]"}]}`},
+		"file":       {hookdef.ResourceRead, `{"contents":[{"uri":"x","mimeType":"a/b","blob":"` + file + `"}]}`, "", "", "", `{"contents":[{"uri":"x","mimeType":"a/b","blob":"` + file + `"}]}`},
+		"prompt":     {hookdef.PromptGet, `{"messages":[{"role":"user","content":{"type":"text","text":"` + key + `"}}]}`, "", "", "", `{"messages":[{"role":"user","content":{"type":"text","text":"[redacted]"}}]}`},
+		"error":      {hookdef.ToolsCall, "", "no access with " + key, `{"password":"hunter2hunter2"}`, "", `no access with [redacted] {"password":"[redacted]"}`},
+		"read error": {hookdef.ResourceRead, "", "no access with " + key, `["` + key + `"]`, "", `no access with [redacted] ["[redacted]"]`},
+		"progress":   {hookdef.ToolsCall, textContent("x"), "", "", `{"progress":1,"message":"` + key + `"}`, textContent("x") + ` {"progress":1,"message":"[redacted]"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			progress := ""
+			out := engine.Run(t.Context(), program, hookengine.Request{Method: tt.method, Params: json.RawMessage(`{}`)},
+				hookengine.CallerFunc(func(ctx context.Context, c hookengine.Call) (json.RawMessage, error) {
+					if tt.progress != "" {
+						progress = " " + string(c.Progress(ctx, json.RawMessage(tt.progress)))
+					}
+					if tt.failure != "" {
+						return nil, &jsonrpc.Error{Code: -32000, Message: tt.failure, Data: json.RawMessage(tt.data)}
+					}
+					return json.RawMessage(tt.response), nil
+				}))
+			got := string(out.Response) + progress
+			var failed *jsonrpc.Error
+			if errors.As(out.Err, &failed) {
+				got = failed.Message + " " + string(failed.Data)
+			}
+			if got != tt.want {
+				t.Errorf("got %s, want %s (%v)", got, tt.want, out.Err)
+			}
+		})
 	}
 }
 

@@ -1,4 +1,5 @@
-// Takes what looks like a secret out of all texts and member names of a response.
+// Takes what looks like a secret out of all texts and member names of a response, an
+// error or a progress message.
 export default function (context) {
   const { patterns, replacement } = context.variables;
   const more = patterns.map((pattern) => new RegExp(pattern, "g"));
@@ -29,18 +30,18 @@ export default function (context) {
       return value;
     }
     const taken = new Set();
-    return Object.fromEntries(
-      Object.entries(value).map(([name, each]) => [freeName(taken, cleanText(name)), clean(each, namesSecret(name))]),
-    );
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => {
+      // Pictures, sounds and files are texts too, and no words.
+      const encoded = (name === "data" || name === "blob") && typeof each === "string" && typeof value.mimeType === "string";
+      return [freeName(taken, cleanText(name)), encoded ? each : clean(each, namesSecret(name))];
+    }));
   };
 
-  const { content, ...rest } = context.response;
-  context.response = clean(rest);
-  context.response.content = content.map((part) => {
-    // Pictures and sounds are texts too, and no words.
-    const { data, ...words } = part;
-    return data === undefined ? clean(words) : { ...clean(words), data };
-  });
+  for (const part of ["response", "error", "progress"]) {
+    if (context[part] !== undefined) {
+      context[part] = clean(context[part]);
+    }
+  }
   if (count > 0) {
     console.log(`${count} texts redacted`);
   }
