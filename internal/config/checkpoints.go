@@ -47,7 +47,7 @@ func checkpointSettings() []Setting {
 		},
 		{
 			Name: "checkpoints.retention", Kind: KindDuration, Flag: "checkpoint-retention", Env: "GUIDEWAY_CHECKPOINT_RETENTION",
-			Usage: "How long the checkpoints of a session are kept without activity, such as \"30d\"; 0 means forever.",
+			Usage: "How long the checkpoints of an inactive session are kept, such as \"30d\"; 0 means forever.",
 			most:  int64(100 * 365 * day),
 			field: func(c *Config) any { return &c.Checkpoints.Retention },
 		},
@@ -85,12 +85,12 @@ func checkpointSettings() []Setting {
 		},
 		{
 			Name: "checkpoints.warnAt", Kind: KindPercent, Flag: "checkpoints-warn-at", Env: "GUIDEWAY_CHECKPOINTS_WARN_AT",
-			Usage: "Percentage of a limit at which saving a checkpoint returns a warning.",
+			Usage: "Percentage of checkpoints.max, checkpoints.maxSession or checkpoints.maxTotal at which saving a checkpoint returns a warning.",
 			field: func(c *Config) any { return &c.Checkpoints.WarnAt },
 		},
 		{
 			Name: "checkpoints.cleanAt", Kind: KindPercent, Flag: "checkpoints-clean-at", Env: "GUIDEWAY_CHECKPOINTS_CLEAN_AT",
-			Usage: "Percentage of the limit of all checkpoints at which the checkpoints of the least recently used sessions are deleted.",
+			Usage: "Percentage of checkpoints.maxTotal at which the checkpoints of the least recently used sessions are deleted.",
 			field: func(c *Config) any { return &c.Checkpoints.CleanAt },
 		},
 	}

@@ -74,12 +74,12 @@ func contextSettings() []Setting {
 		},
 		{
 			Name: "context.threshold", Kind: KindPercent, Flag: "context-threshold", Env: "GUIDEWAY_CONTEXT_THRESHOLD",
-			Usage: "Percentage of the token limit at which a context is reduced in the background.",
+			Usage: "Percentage of context.tokenLimit at which a context is reduced in the background.",
 			field: func(c *Config) any { return &c.Context.Threshold },
 		},
 		{
 			Name: "context.embeddingsUrl", Kind: KindText, Flag: "embeddings-url", Env: "GUIDEWAY_EMBEDDINGS_URL",
-			Usage: "Base URL of an OpenAI-compatible embeddings API, without /embeddings. The API ranks search results. Its key is read from $GUIDEWAY_EMBEDDINGS_KEY.",
+			Usage: "Base URL, without /embeddings, of an OpenAI-compatible embeddings API that ranks search results. The API key is read from $GUIDEWAY_EMBEDDINGS_KEY.",
 			check: checkEmbeddings,
 			field: func(c *Config) any { return &c.Context.Embeddings.URL },
 		},

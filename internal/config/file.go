@@ -133,7 +133,7 @@ func readRegular(path string, named bool) ([]byte, error) {
 	case info.IsDir():
 		return nil, errors.New("the path is a directory")
 	case !info.Mode().IsRegular() && !named:
-		return nil, errors.New("not a regular file")
+		return nil, errors.New("the path is not a regular file")
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -145,7 +145,7 @@ func readRegular(path string, named bool) ([]byte, error) {
 		return nil, err
 	}
 	if len(data) > maxFileBytes {
-		return nil, fmt.Errorf("larger than %d bytes", maxFileBytes)
+		return nil, fmt.Errorf("the file is larger than %d bytes", maxFileBytes)
 	}
 	return data, nil
 }

@@ -175,26 +175,26 @@ func (l *loader) warnAboutConflicts() {
 	case e.PassphraseFile != "" && !passphrase:
 		l.addWarning(guideway.Diagnostic{
 			Code: "config-unused", File: origin.Name,
-			Message: "a passphrase file is set, but checkpoints are not encrypted with a passphrase",
+			Message: fmt.Sprintf("encryption.passphraseFile has no effect, because encryption.mode is %q", e.Mode),
 			Fix:     "set encryption.mode to " + EncryptionPassphrase + ", or remove encryption.passphraseFile",
 		})
 	case e.PassphraseFile != "" && e.Passphrase != "":
 		l.addWarning(guideway.Diagnostic{
 			Code: "config-shadowed", File: origin.Name,
-			Message: "the passphrase file is ignored, because " + EnvPassphrase + " is set",
+			Message: "encryption.passphraseFile is ignored, because " + EnvPassphrase + " is set",
 			Fix:     "unset " + EnvPassphrase + ", or remove encryption.passphraseFile",
 		})
 	case e.Passphrase != "" && !passphrase:
 		l.addWarning(guideway.Diagnostic{
 			Code: "config-unused", File: EnvPassphrase,
-			Message: "a passphrase is set, but checkpoints are not encrypted with a passphrase",
+			Message: fmt.Sprintf("%s has no effect, because encryption.mode is %q", EnvPassphrase, e.Mode),
 			Fix:     "set encryption.mode to " + EncryptionPassphrase + ", or unset " + EnvPassphrase,
 		})
 	}
 	if k.CleanAt < k.WarnAt {
 		l.addWarning(guideway.Diagnostic{
 			Code: "config-order", File: l.config.Origin("checkpoints.cleanAt").Name,
-			Message: fmt.Sprintf("checkpoints of sessions are deleted at %d%% of the limit of all checkpoints, before the warning at %d%%", k.CleanAt, k.WarnAt),
+			Message: fmt.Sprintf("checkpoints.cleanAt is %d, but checkpoints.warnAt is %d: checkpoints are deleted before a warning", k.CleanAt, k.WarnAt),
 			Fix:     "set checkpoints.warnAt lower than checkpoints.cleanAt",
 		})
 	}

@@ -78,7 +78,7 @@ func (r *Receiver) validate(name, of string) *settingError {
 	case !receiverName().MatchString(name):
 		return newError("use lower-case letters, digits, - and _, such as \"team-chat\"", "%q is not a name of a receiver", name)
 	case (r.URL == "") == (len(r.Command) == 0):
-		return newError(`write either "url" or "command"`, "%s needs a url or a command, and not both", of)
+		return newError(`write either "url" or "command"`, `%s needs either "url" or "command"`, of)
 	case r.URL == "" && (r.Secret != "" || r.Format != ""):
 		return newError(`remove "secret" and "format"`, "%s is a command, which has neither a secret nor a format", of)
 	case r.Command != nil && r.Command[0] == "":
@@ -86,7 +86,7 @@ func (r *Receiver) validate(name, of string) *settingError {
 	case r.Format != "" && !slices.Contains(NoticeFormats(), r.Format):
 		return newError("use one of: "+strings.Join(NoticeFormats(), ", "), "%s has the unknown format %q", of, r.Format)
 	case r.Types != nil && len(r.Types) == 0:
-		return newError(`remove "types", or set "disabled": true`, "%s receives no type of notices", of)
+		return newError(`remove "types", or set "disabled": true`, `%s has an empty list "types", so it receives no notices`, of)
 	}
 	for _, t := range r.Types {
 		if !slices.Contains(NoticeTypes(), t) {
@@ -95,7 +95,7 @@ func (r *Receiver) validate(name, of string) *settingError {
 	}
 	if r.URL != "" && !strings.Contains(r.URL, "${") {
 		if u, err := url.Parse(r.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-			return newError(`write "https://HOST/PATH"`, "the url of %s is not an http address", of)
+			return newError(`write "https://HOST/PATH"`, `"url" of %s is not an http or https URL`, of)
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ func requestSettings() []Setting {
 		},
 		{
 			Name: "requests.maxBody", Kind: KindSize, Flag: "record-max-body", Env: "GUIDEWAY_RECORD_MAX_BODY",
-			Usage: "Maximum logged size of the arguments and of the result, each.",
+			Usage: "Maximum size of the logged arguments of a request, and of its logged result.",
 			field: func(c *Config) any { return &c.Requests.MaxBody },
 		},
 		{

@@ -211,7 +211,7 @@ func serverSettings() []Setting {
 		},
 		{
 			Name: "toolsets", Kind: KindList, Flag: "toolsets", Env: "GUIDEWAY_TOOLSETS",
-			Usage: "Toolsets of clients. \"auto\" stands for steps, runs, sessions and context, gateway as soon as an upstream is configured, and phases and machines as soon as a source other than the bundled one has such a definition.", Allowed: append([]string{ToolsetAuto}, Toolsets()...),
+			Usage: "Toolsets offered to clients. \"auto\" stands for steps, runs, sessions and context, gateway as soon as an upstream is configured, and phases and machines as soon as a source other than the bundled one has such a definition.", Allowed: append([]string{ToolsetAuto}, Toolsets()...),
 			nonEmpty: true,
 			field:    func(c *Config) any { return &c.Toolsets },
 		},

@@ -209,11 +209,11 @@ func (s *Source) validate() *settingError {
 	case s.Git != "" && s.Registry != "":
 		return newError(`remove "git" or "registry"`, "the source %q is both a repository and a registry", s.Name)
 	case s.Registry != "" && s.Branch+s.Tag+s.Commit+s.Path+s.SSHKey+s.KnownHosts != "":
-		return newError("remove branch, tag, commit, path, sshKey and knownHosts", "the source %q is a registry, but has a member that applies only to repositories", s.Name)
+		return newError(`remove "branch", "tag", "commit", "path", "sshKey" and "knownHosts"`, "the source %q is a registry, but has settings of a repository", s.Name)
 	case s.Trust != "" && !slices.Contains(trustLevels(), s.Trust):
 		return newError("use one of: "+strings.Join(trustLevels(), ", "), "the source %q has the unknown trust level %q", s.Name, s.Trust)
 	case s.MaxFiles < 0 || s.MaxFileSize < 0 || s.MaxBytes < 0:
-		return newError("write a positive number, or remove the limit to use the default", "the source %q has a negative limit", s.Name)
+		return newError("write a positive number, or remove the limit to use the default", `the source %q has a negative "maxFiles", "maxFileSize" or "maxBytes"`, s.Name)
 	}
 	return nil
 }

@@ -277,7 +277,7 @@ func (f *fileReader) readUpstreams(at int) {
 				return offset, invalid
 			}
 			if u.CallsPerMinute < 0 || u.ToolCallsPerMinute < 0 {
-				return 0, newError("write a positive number, or remove the limit", "%s has a negative limit", of)
+				return 0, newError("write a positive number, or remove the limit", `%s has a negative "callsPerMinute" or "toolCallsPerMinute"`, of)
 			}
 			for _, tool := range slices.Sorted(maps.Keys(u.Tools)) {
 				rule := u.Tools[tool]
@@ -301,7 +301,7 @@ func gatewaySettings() []Setting {
 		},
 		{
 			Name: "gateway.project", Kind: KindText, Flag: "gateway-project", Env: "GUIDEWAY_GATEWAY_PROJECT",
-			Usage: "Project whose upstreams are exposed; all of them by default.",
+			Usage: "Project whose upstreams are exposed; by default, all upstreams are.",
 			field: func(c *Config) any { return &c.Gateway.Project },
 		},
 		{

@@ -115,7 +115,7 @@ func FindHookClient(name string) (HookClient, error) {
 		}
 		known = append(known, c.ID)
 	}
-	return HookClient{}, guideway.Errorf(guideway.CodeNotFound, "%q is not a client whose hooks Guideway answers (known: %s)", name, strings.Join(known, ", ")).
+	return HookClient{}, guideway.Errorf(guideway.CodeNotFound, "Guideway has no hooks for the client %q (known: %s)", name, strings.Join(known, ", ")).
 		WithFix("guideway install %s --hooks", known[0])
 }
 

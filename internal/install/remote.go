@@ -38,8 +38,8 @@ func (c Client) newEntry(req Request) (e Entry, secret bool, err error) {
 		return e, false, nil
 	}
 	if req.TokenEnv != "" && c.NeedsToken() && req.Token == "" {
-		return e, false, guideway.Errorf(guideway.CodeInvalid, "%s cannot refer to an environment variable, and %s is not set", c.Title, req.TokenEnv).
-			WithFix("set %s to the token, then run the same command again: its value is written into the file, which only you can read", req.TokenEnv)
+		return e, false, guideway.Errorf(guideway.CodeInvalid, "the configuration of %s must contain the token itself, but %s is not set", c.Title, req.TokenEnv).
+			WithFix("set %s to the token, then run the same command again: the token is written into the file, which only you can read", req.TokenEnv)
 	}
 	if c.bridge {
 		return connectEntry(req), req.Token != "", nil
@@ -79,7 +79,7 @@ func (c Client) entryNotes(req Request, secret bool) []string {
 	remote := err == nil && !isLoopback(u.Hostname())
 	switch {
 	case secret:
-		notes = append(notes, fmt.Sprintf("%s cannot refer to an environment variable: the file contains the value of %s; only you can read it, unless %s writes it again with other permissions", c.Title, req.TokenEnv, c.Title))
+		notes = append(notes, fmt.Sprintf("the file contains the value of %s, because %s cannot refer to an environment variable; only you can read the file, unless %s changes its permissions", req.TokenEnv, c.Title, c.Title))
 	case req.TokenEnv != "":
 		notes = append(notes, fmt.Sprintf("%s reads the token from the environment variable %s when it starts", c.Title, req.TokenEnv))
 	case !c.bridge || remote:

@@ -210,7 +210,7 @@ func (s *Sender) noteDelivery(r *Receiver, box *Outbox, n Notice, err error) {
 	box.LastError = err.Error()
 	if now.Sub(n.At) > maxAge {
 		box.dropOldest(1)
-		s.opts.Log.Error("a notice was never delivered", "receiver", r.Name, "notice", n.ID, "age", maxAge)
+		s.opts.Log.Error("a notice was dropped, because its receiver did not accept it", "receiver", r.Name, "notice", n.ID, "age", maxAge)
 		return
 	}
 	box.RetryAt = now.Add(min(lastRetry, firstRetry<<min(box.Attempts, 10))).UTC()

@@ -151,7 +151,7 @@ func (s *Service) recordHead(ctx context.Context, r Record) {
 		return
 	}
 	if err := s.heads.Record(r.ID, r.Seq, r.Head); err != nil {
-		s.log.WarnContext(ctx, "cannot record the head of a run; a rollback to before it would not be detected", "run", r.ID, "error", err)
+		s.log.WarnContext(ctx, "cannot record the last event of a run: if an older copy of the store is restored, Guideway may not detect the restore", "run", r.ID, "error", err)
 	}
 }
 

@@ -106,7 +106,7 @@ func parsePath(text string) (docPath, error) {
 	}
 	path, problem := p.parsePath()
 	if problem == "" && len(path) > maxPathParts {
-		problem = fmt.Sprintf("more than %d parts", maxPathParts)
+		problem = fmt.Sprintf("it has more than %d parts", maxPathParts)
 	}
 	if problem != "" {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the path %q does not parse at character %d: %s", clipText(text), utf8.RuneCountInString(text[:p.at])+1, problem).

@@ -187,7 +187,7 @@ func (a address) checkAllowed(hosts []string) error {
 		}
 	}
 	if plain {
-		return guideway.Errorf(guideway.CodeForbidden, "%s would be reached without encryption", a.hostPort()).
+		return guideway.Errorf(guideway.CodeForbidden, "the connection to %s would not be encrypted, which is not allowed", a.hostPort()).
 			WithFix("use https, or put \"http://%s\" into workflows.hosts", a.hostPort())
 	}
 	return guideway.Errorf(guideway.CodeForbidden, "fetching repositories from the host %s is not allowed", a.hostPort()).

@@ -64,7 +64,7 @@ func (e *export) exportDir(ctx context.Context, commit, dir string) error {
 		return e.addFiles(ctx)
 	}
 	return guideway.Errorf(guideway.CodeNotFound, "the repository has no directory %q at commit %s", dir, commit[:12]).
-		WithFix("set path to a directory of the repository")
+		WithFix("set \"path\" of the source to a directory of the repository")
 }
 
 // lookUp returns the hashes of the objects of a type with the given names. The hash is ""
@@ -149,12 +149,12 @@ func (e *export) collectEntry(f entry) error {
 	case !strings.HasPrefix(f.mode, "100"):
 		e.stage.Reject(f.name, "file-special", "the entry is not a regular file", "replace the entry with a regular file")
 	case f.size < 0:
-		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", e.limits.FileBytes), "split the document, or raise maxFileSize")
+		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", e.limits.FileBytes), "split the document, or raise maxFileSize of the source")
 	case f.size > e.limits.FileBytes:
-		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file has %d bytes; the limit is %d", f.size, e.limits.FileBytes), "split the document, or raise maxFileSize")
+		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file has %d bytes; the limit is %d", f.size, e.limits.FileBytes), "split the document, or raise maxFileSize of the source")
 	case len(e.found) >= e.limits.Files:
 		return guideway.Errorf(guideway.CodeTooLarge, "the repository has more than %d documents", e.limits.Files).
-			WithFix("set path to a directory of the repository, or raise maxFiles")
+			WithFix("set \"path\" of the source to a directory of the repository, or raise maxFiles of the source")
 	default:
 		e.found = append(e.found, f)
 	}

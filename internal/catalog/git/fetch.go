@@ -53,13 +53,13 @@ func (f *Fetcher) listCandidates() []reference {
 func (f *Fetcher) errMissing() error {
 	switch {
 	case f.opts.Commit != "":
-		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commit %s", f.opts.Commit).WithFix("set commit to a commit of the repository, or set branch or tag instead")
+		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commit %s", f.opts.Commit).WithFix("set \"commit\" of the source to a commit of the repository, or set \"branch\" or \"tag\" instead")
 	case f.opts.Tag != "":
-		return guideway.Errorf(guideway.CodeNotFound, "the repository has no tag %q", f.opts.Tag).WithFix("set tag to a tag of the repository")
+		return guideway.Errorf(guideway.CodeNotFound, "the repository has no tag %q", f.opts.Tag).WithFix("set \"tag\" of the source to a tag of the repository")
 	case f.opts.Branch != "" && f.opts.Branch != "main" && f.opts.Branch != "master":
-		return guideway.Errorf(guideway.CodeNotFound, "the repository has no branch %q", f.opts.Branch).WithFix("set branch to a branch of the repository")
+		return guideway.Errorf(guideway.CodeNotFound, "the repository has no branch %q", f.opts.Branch).WithFix("set \"branch\" of the source to a branch of the repository")
 	default:
-		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commits, or no default branch").WithFix("set branch to a branch of the repository")
+		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commits, or no default branch").WithFix("set \"branch\" of the source to a branch of the repository")
 	}
 }
 
@@ -220,7 +220,7 @@ func (f *Fetcher) watchSize(ctx context.Context, dir string, fetch func(context.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	tooLarge := guideway.Errorf(guideway.CodeTooLarge, "the repository is too large: the followed commit has more than %d bytes", f.opts.Limits.Bytes).
-		WithFix("move the workflows to a separate repository, or raise maxBytes")
+		WithFix("move the workflows to a separate repository, or raise maxBytes of the source")
 	done := make(chan error, 1)
 	go func() { done <- fetch(ctx) }()
 	ticker := time.NewTicker(50 * time.Millisecond)

@@ -130,7 +130,7 @@ func (f *Fetcher) addAddress(err error) error {
 	}
 	said := guideway.Errorf(guideway.CodeUnavailable, "fetch %s: %s", f.address, message)
 	if errors.Is(err, mirror.ErrTooMuch) {
-		said = said.WithFix("set path to a directory of the repository")
+		said = said.WithFix("set \"path\" of the source to a directory of the repository")
 	}
 	return said
 }

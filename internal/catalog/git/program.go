@@ -91,15 +91,15 @@ func (p program) runCommand(ctx context.Context, input string, read func(out *bu
 var explanations = sync.OnceValue(func() []explanation {
 	return []explanation{
 		{`REMOTE HOST IDENTIFICATION HAS CHANGED`, guideway.CodeForbidden, "the host's key differs from the known key", "find out why before you change known_hosts"},
-		{`Host key verification failed|No \S+ host key is known`, guideway.CodeForbidden, "the key of the host is not known", "log in once with ssh, which adds the key to known_hosts, or add it to the file of the setting knownHosts"},
-		{`Permission denied \(`, guideway.CodeForbidden, "the host accepts none of your keys", "start ssh-agent and add a key, or set sshKey"},
+		{`Host key verification failed|No \S+ host key is known`, guideway.CodeForbidden, "the key of the host is not known", "log in once with ssh, which adds the key to known_hosts, or add it to the file that \"knownHosts\" of the source names"},
+		{`Permission denied \(`, guideway.CodeForbidden, "the host accepts none of your keys", "start ssh-agent and add a key, or set \"sshKey\" of the source"},
 		{`returned error: 30\d`, guideway.CodeForbidden, errRedirect, "use the new address of the repository"},
 		{
 			`Authentication failed|could not read (Username|Password)|returned error: 40[13]`, guideway.CodeForbidden,
-			"the host denied access, or the repository does not exist", "set the environment variable of the host's token, or give git a credential; see docs/sources.md",
+			"the host denied access, or the repository does not exist", "set the variable of the host's token, such as GITHUB_TOKEN for github.com, or give git a credential; see docs/sources.md",
 		},
 		{`(?i)repository .*not found|does not appear to be a git repository|returned error: 404`, guideway.CodeNotFound, "the repository does not exist on the host", "check the address; a private repository requires a token"},
-		{`not our ref|unadvertised object`, guideway.CodeUnavailable, "the host serves only commits of branches and tags, and the requested commit is not one of them", "set branch or tag instead of commit"},
+		{`not our ref|unadvertised object`, guideway.CodeUnavailable, "the host serves only commits of branches and tags, and the requested commit is not one of them", "set \"branch\" or \"tag\" of the source instead of \"commit\""},
 		{`transport '.*' not allowed`, guideway.CodeForbidden, "your git settings select a protocol that is not allowed", "remove or change url.*.insteadOf in your git settings"},
 	}
 })

@@ -80,12 +80,12 @@ func New(opts Options) (*Client, error) {
 	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
 		return nil, bad("is not an http or https URL with a host", form)
 	case u.User != nil:
-		return nil, bad("has a user or a password in it", "remove them from the address, and set GUIDEWAY_REGISTRY_KEY or token")
+		return nil, bad("has a user or a password in it", "remove them from the address, and set GUIDEWAY_REGISTRY_KEY, or \"token\" of the source")
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, bad("has a query or a fragment", form)
 	case u.Scheme == "http" && !opts.AllowPrivate:
-		return nil, guideway.Errorf(guideway.CodeForbidden, "the registry would be reached without encryption").
-			WithFix("use https, or set allowPrivate for a registry in your own network")
+		return nil, guideway.Errorf(guideway.CodeForbidden, "the connection to the registry would not be encrypted, which is not allowed").
+			WithFix("use https, or set \"allowPrivate\" of the source for a registry in your own network")
 	}
 	opts.Timeout = cmp.Or(opts.Timeout, 10*time.Second)
 	opts.Limits = opts.Limits.WithDefaults()
@@ -254,13 +254,13 @@ func (c *Client) requestError(err error) error {
 	fix := ""
 	switch {
 	case errors.Is(err, ssrf.ErrPrivate):
-		code, fix = guideway.CodeForbidden, "set allowPrivate on the source if the registry is in your own network"
+		code, fix = guideway.CodeForbidden, "set \"allowPrivate\" of the source if the registry is in your own network"
 	case errors.Is(err, errRedirects):
 		code, fix = guideway.CodeForbidden, "check the address of the registry; its redirects may form a loop"
 	case errors.Is(err, errRedirect):
 		code, fix = guideway.CodeForbidden, "use the address that the registry redirects to"
 	case errors.Is(err, errTooLarge):
-		code, fix = guideway.CodeTooLarge, "raise maxBytes, or maxFileSize for a single document"
+		code, fix = guideway.CodeTooLarge, "raise maxBytes of the source, or maxFileSize for a single document"
 	}
 	wrapped := guideway.Errorf(code, "request the registry %s: %w", c.base, err)
 	if fix != "" {
@@ -273,7 +273,7 @@ func (c *Client) requestError(err error) error {
 func (c *Client) statusFix(a *answer) error {
 	if a.status == http.StatusUnauthorized || a.status == http.StatusForbidden {
 		return guideway.Errorf(guideway.CodeForbidden, "the registry %s denied access: %d %s", c.base, a.status, http.StatusText(a.status)).
-			WithFix("set GUIDEWAY_REGISTRY_KEY, or the token of the source")
+			WithFix("set GUIDEWAY_REGISTRY_KEY, or \"token\" of the source")
 	}
 	err := guideway.Errorf(guideway.CodeUnavailable, "the registry %s responded with %d %s", c.base, a.status, http.StatusText(a.status))
 	if a.status == http.StatusNotFound {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -110,13 +111,13 @@ func (c *Client) fetchIndex(ctx context.Context, have *mirror.Previous, tag stri
 func (c *Client) fetchDocument(ctx context.Context, have *mirror.Previous, d Document, to *mirror.Stage) error {
 	switch {
 	case !sumPattern().MatchString(d.SHA256):
-		to.Reject(d.Name, "registry-sum", "the registry sent no valid SHA-256 of the document", "fix the registry")
+		to.Reject(d.Name, "registry-sum", "the registry sent no valid SHA-256 of the document", "ask the operator of the registry to correct the entry")
 		return nil
 	case !mirror.IsSafe(d.Name) || !catalog.IsDefinitionFile(d.Name):
-		to.Reject(d.Name, "file-name", "the name is not a valid document name", "fix the registry")
+		to.Reject(d.Name, "file-name", "the name is not a valid document name", "ask the operator of the registry to correct the entry")
 		return nil
 	case d.Size > c.opts.Limits.FileBytes:
-		to.Reject(d.Name, "file-too-large", fmt.Sprintf("the document has %d bytes; the limit is %d", d.Size, c.opts.Limits.FileBytes), "split the document, or raise maxFileSize")
+		to.Reject(d.Name, "file-too-large", fmt.Sprintf("the document has %d bytes; the limit is %d", d.Size, c.opts.Limits.FileBytes), "split the document, or raise maxFileSize of the source")
 		return nil
 	}
 	if kept, err := to.Reuse(have, d.Name, d.SHA256); kept || err != nil {
@@ -137,12 +138,12 @@ func (c *Client) fetchDocument(ctx context.Context, have *mirror.Previous, d Doc
 
 func (c *Client) invalidAnswer(what string) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "the response of the registry %s is not valid: %s", c.base, what).
-		WithFix("check the address of the registry, or fix the registry")
+		WithFix("check the address of the registry, or ask its operator to correct the response")
 }
 
 func (c *Client) tooMany(count int) error {
 	return guideway.Errorf(guideway.CodeTooLarge, "the registry %s has %d documents; the limit is %d", c.base, count, c.opts.Limits.Files).
-		WithFix("raise maxFiles")
+		WithFix("raise maxFiles of the source")
 }
 
 // fetchList fetches the workflows of another system's registry.
@@ -195,7 +196,7 @@ func itemsOf(body []byte) ([]json.RawMessage, error) {
 	case list.Data != nil:
 		return *list.Data, nil
 	}
-	return nil, fmt.Errorf("the list of workflows has neither the member workflows nor the member data")
+	return nil, errors.New(`the list of workflows has neither the member "workflows" nor the member "data"`)
 }
 
 // fetchItem returns one workflow of a list: from the list itself or, for a summary, by its
@@ -208,7 +209,7 @@ func (c *Client) fetchItem(ctx context.Context, i int, item json.RawMessage, to 
 		Phases json.RawMessage `json:"phases"`
 	}
 	refuse := func(name, message string) ([]byte, error) {
-		to.Reject(name, "registry-item", message, "fix the workflow in the registry")
+		to.Reject(name, "registry-item", message, "ask the operator of the registry to correct the workflow")
 		return nil, nil
 	}
 	if json.Unmarshal(item, &head) != nil || !idPattern().MatchString(head.ID) {

@@ -296,7 +296,7 @@ func TestHostileRegistry(t *testing.T) {
 		}, "larger than the limit"},
 		{"a page", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `<html>`) }, "not a JSON array or object"},
 		{"wrong types", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"workflows": "all"}`) }, "not a JSON array or object"},
-		{"nothing", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) }, "neither the member workflows"},
+		{"nothing", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) }, `neither the member "workflows"`},
 		{"different content", index(`{"name": "x.json", "size": 3, "sha256": "` + sum + `"}`), "does not match its SHA-256"},
 		{"an invalid revision", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"format": %q, "revision": "\u001b[31m", "documents": []}`, registry.Format)

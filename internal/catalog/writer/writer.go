@@ -86,7 +86,7 @@ func Remove(info catalog.SourceInfo, name, base string) error {
 	return inSourceDir(info, func(root *os.Root) error {
 		if base == "" {
 			return guideway.Errorf(guideway.CodeInvalid, "the request to delete the file %s does not state the version of the file", name).
-				WithFix("set base to the version of the text that you reviewed")
+				WithFix("set \"base\" to the version of the text that you reviewed")
 		}
 		if _, err := checkBase(root, info, name, base); err != nil {
 			return err

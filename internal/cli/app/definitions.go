@@ -154,6 +154,20 @@ func (a *App) CompleteDefinitions() cobra.CompletionFunc {
 	})
 }
 
+// CountDiagnostics returns the numbers of errors and of warnings, such as "1 error, 2
+// warnings". It omits a number that is 0.
+func CountDiagnostics(diagnostics []guideway.Diagnostic) string {
+	failed := len(FilterErrors(diagnostics))
+	errors, warnings := Plural(failed, "error", "errors"), Plural(len(diagnostics)-failed, "warning", "warnings")
+	switch failed {
+	case 0:
+		return warnings
+	case len(diagnostics):
+		return errors
+	}
+	return errors + ", " + warnings
+}
+
 // FilterErrors returns the diagnostics with severity error.
 func FilterErrors(findings []guideway.Diagnostic) []guideway.Diagnostic {
 	return slices.DeleteFunc(slices.Clone(findings), func(d guideway.Diagnostic) bool {

@@ -52,12 +52,12 @@ func (a *App) NoticeReceiver(cfg *config.Config, name string) (notice.Receiver, 
 	}
 	// A webhook must not become a command, or unsigned, because a secret is empty.
 	if set.URL != "" && !strings.HasPrefix(r.URL, "https://") && !strings.HasPrefix(r.URL, "http://") {
-		return notice.Receiver{}, guideway.Errorf(guideway.CodeInvalid, "the url of the receiver %q is not an http address", name).
-			WithFix("set the variable or the keychain entry of the url to an address such as https://chat.example/hook")
+		return notice.Receiver{}, guideway.Errorf(guideway.CodeInvalid, `"url" of the receiver %q is not an http or https URL`, name).
+			WithFix("set the variable or the keychain entry of \"url\" to a URL such as https://chat.example/hook")
 	}
 	if set.Secret != "" && r.Secret == "" {
-		return notice.Receiver{}, guideway.Errorf(guideway.CodeInvalid, "the secret of the receiver %q is empty", name).
-			WithFix("set the variable or the keychain entry of the secret, or remove \"secret\"")
+		return notice.Receiver{}, guideway.Errorf(guideway.CodeInvalid, `"secret" of the receiver %q is empty`, name).
+			WithFix("set the variable or the keychain entry of \"secret\", or remove \"secret\"")
 	}
 	return r, nil
 }

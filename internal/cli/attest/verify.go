@@ -57,7 +57,7 @@ refused.`,
 func (o *verifyOptions) checkOptions() error {
 	switch {
 	case len(o.Keys) == 0:
-		return guideway.Errorf(guideway.CodeInvalid, "no public key is named").WithFix("guideway verify %s --key laptop.pub", o.File)
+		return guideway.Errorf(guideway.CodeInvalid, "--key is required: the file of a public key that you trust").WithFix("guideway verify %s --key laptop.pub", o.File)
 	case o.Need.Definition != "" && o.DefinitionFile != "":
 		return guideway.Errorf(guideway.CodeInvalid, "--definition and --definition-file exclude each other").WithFix("use one of them")
 	}

@@ -74,7 +74,7 @@ func runCheckpointSave(ctx context.Context, o *checkpointSaveOptions) error {
 			return app.WriteJSON(host.Out, saved)
 		}
 		fmt.Fprintln(host.Out, saved.ID)
-		fmt.Fprintf(host.Err, "Saved %s, stored in %s, in the session %s.\n", app.FormatBytes(saved.Bytes), app.FormatBytes(saved.Stored), saved.Session)
+		fmt.Fprintf(host.Err, "Saved %s in the session %s; %s are stored.\n", app.FormatBytes(saved.Bytes), saved.Session, app.FormatBytes(saved.Stored))
 		return nil
 	})
 }

@@ -49,7 +49,7 @@ after its approval, the differences are shown. Invisible characters are escaped.
 
 Without names, all checks that wait are reviewed: those of .guideway/checks.yaml, and the
 commands, tools and loopback addresses that active runs of this project use. With --all,
-one confirmation is for all of them. If you have set a passphrase with
+one confirmation approves all of them. If you have set a passphrase with
 "guideway runs approve --set-passphrase", the command asks for it. An approval is valid only
 for this directory.
 

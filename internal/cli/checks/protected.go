@@ -112,7 +112,7 @@ func readProtection(ctx context.Context, a *app.App, w *workspace, id string) (s
 		}
 		var created run.Created
 		if len(details.Events) == 0 || json.Unmarshal(details.Events[0].Data, &created) != nil || created.Workspace == nil {
-			return guideway.Errorf(guideway.CodeConflict, "the workspace of the run %s at its start is unknown", id).WithFix("start a new run in the work tree")
+			return guideway.Errorf(guideway.CodeConflict, "the state of the workspace at the start of the run %s was not recorded", id).WithFix("start a new run in the work tree")
 		}
 		start = created.Workspace
 		if start.Root != w.Root {

@@ -77,7 +77,7 @@ is refused, and 2 if that could not be decided.`,
 
 func (o *verifyOptions) checkOptions() error {
 	if o.Base == "" {
-		return guideway.Errorf(guideway.CodeInvalid, "no base is named").WithFix("guideway ci verify --base origin/main")
+		return guideway.Errorf(guideway.CodeInvalid, "--base is required: the commit to compare with").WithFix("guideway ci verify --base origin/main")
 	}
 	return nil
 }

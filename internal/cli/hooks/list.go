@@ -181,7 +181,7 @@ func (o *hooksListOptions) writeText(d *HookDeps, answer hooksListAnswer) {
 			s.Yellow("warning:"), m.ID, app.OneLine(m.Source), m.ID)
 	}
 	if len(answer.Diagnostics) > 0 {
-		fmt.Fprintf(host.Err, "\n%s about hook graphs:\n", app.Plural(len(answer.Diagnostics), "diagnostic", "diagnostics"))
+		fmt.Fprintf(host.Err, "\n%s in hook graphs:\n", app.CountDiagnostics(answer.Diagnostics))
 		app.WriteDiagnostics(host.Err, answer.Diagnostics, host.ErrStyles())
 	}
 }

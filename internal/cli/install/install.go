@@ -53,7 +53,7 @@ Only the entry of Guideway changes; comments, order and layout of the file are k
 previous content is saved in a backup next to the file. With --undo, remove the entry, or
 restore the entry that it replaced. Without a client, list all clients with their states.
 
-With --url, the client connects to a server that runs. The entry refers to the environment
+With --url, the client connects to a running server. The entry refers to the environment
 variable with the token. For a client that cannot read a variable, the entry contains its
 value, and only you can read the file.
 

@@ -102,7 +102,7 @@ func (o *machineReplayOptions) loadRecording(ctx context.Context) (r *driver.Rec
 	}
 	err = json.Unmarshal(data, &r)
 	if err == nil && (r == nil || r.Machine == "" || r.Status == "") {
-		err = errors.New("the member machine or status is missing")
+		err = errors.New(`the member "machine" or the member "status" is missing`)
 	}
 	if err != nil {
 		return nil, nil, guideway.Errorf(guideway.CodeInvalid, "%s is not a recording of a run: %w", o.What, err).

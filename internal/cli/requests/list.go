@@ -96,7 +96,7 @@ func (o *requestsListOptions) writeText(d *requestDeps, answer *RequestsListAnsw
 		},
 	})
 	if n := answer.Dropped; n > 0 && !o.JSON {
-		fmt.Fprintf(host.Err, "Not recorded: %s, because too many arrived at the same time or the file was not writable.\n", app.Plural(int(n), "more request", "more requests"))
+		fmt.Fprintf(host.Err, "Not recorded: %s, because too many arrived at the same time or the log was not writable.\n", app.Plural(int(n), "more request", "more requests"))
 	}
 	return err
 }

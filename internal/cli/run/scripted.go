@@ -145,6 +145,6 @@ func (s *scriptedPlayer) HandleRefusal(pos engine.Position, r *engine.Refusal) e
 	for _, issue := range r.Issues {
 		text += "\n  - " + app.OneLine(issue)
 	}
-	return guideway.Errorf(guideway.CodeRefused, "refused at %s: %s", walk.DescribePosition(pos), text).
+	return guideway.Errorf(guideway.CodeRefused, "the input at %s was refused: %s", walk.DescribePosition(pos), text).
 		WithFix("correct the input for %q in %s", pos.ID, s.answers.file)
 }

@@ -45,7 +45,7 @@ with one of your keys. It has the hash of the definition, the steps with their e
 claims, the approvals, and the commit and the tree of the workspace as its subject. It has
 hashes of outputs and of the goal, not their texts.
 
-The command refuses if files were changed since the last checks: the commit must contain
+The command fails if files were changed since the last checks: the commit must contain
 the files that the checks saw.`,
 		Example: `  guideway runs attest r_06bmyb2ad4ft47c6abwmtxs --out .guideway/attestations/login.json
   guideway runs attest r_06bmyb2ad4ft47c6abwmtxs --key laptop > run.json`,

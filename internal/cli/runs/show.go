@@ -57,7 +57,7 @@ phases --kind state". "guideway runs import" starts a run from such a document.`
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.Events, "events", false, "show every event and its principal")
+	f.BoolVar(&o.Events, "events", false, "show every event, with its time and who caused it")
 	f.BoolVar(&o.Vars, "vars", false, "show the variables")
 	f.BoolVar(&o.State, "state", false, "print the run as a JSON state document")
 	f.BoolVar(&o.JSON, "json", false, "print all of the run as JSON")
@@ -108,7 +108,7 @@ func (o *RunsShowOptions) writeText(k *runReplay) {
 		line("forked", fmt.Sprintf("from %s, after event %d", r.Parent, r.ParentSeq))
 	}
 	if c, unwatched := clienthook.UnwatchedClient(r.Client, k.details.Hooked); unwatched {
-		line("unwatched", fmt.Sprintf("no hook of %s has reported (guideway install %s --hooks)", c.Title, c.ID))
+		line("unwatched", fmt.Sprintf("no hook of %s has reported; to configure the hooks: guideway install %s --hooks", c.Title, c.ID))
 	}
 	line("definition", r.Hash)
 	line("from", k.sourceText())

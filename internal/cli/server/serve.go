@@ -109,8 +109,8 @@ func writeConnectHelp(a *app.App, cfg *config.Config, addr net.Addr, cat *catalo
 	fmt.Fprintf(out, "  claude mcp add --transport http guideway http://%s/mcp --header \"Authorization: Bearer $(cat '%s')\"\n\n", addr, cfg.TokenFile)
 	fmt.Fprintf(out, "Or let your client start Guideway: guideway install\n")
 	fmt.Fprintf(out, "Stop with Ctrl-C.\n")
-	if n := len(snap.Diagnostics()); n > 0 {
-		fmt.Fprintf(out, "\n%s about definitions: guideway doctor\n", app.Plural(n, "diagnostic", "diagnostics"))
+	if found := snap.Diagnostics(); len(found) > 0 {
+		fmt.Fprintf(out, "\n%s in definitions; to list them: guideway doctor\n", app.CountDiagnostics(found))
 	}
 	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(cfg.AllowedHosts) == 0 {
 		fmt.Fprintf(out, "\nwarning: %s can be reached from other computers, but only requests to loopback names are answered; allow other names with --allowed-host\n", addr)

@@ -200,8 +200,8 @@ func NewSessionsShowCmd(a *app.App, run func(context.Context, *SessionsShowOptio
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Path, "path", "", "print only the value at this `path`, dotted, such as dashboard.progress, or a JSONPath that starts with $")
-	f.BoolVar(&o.Log, "log", false, "show the warnings from writing the document")
-	f.BoolVar(&o.JSON, "json", false, "print JSON (the document is always JSON)")
+	f.BoolVar(&o.Log, "log", false, "show the warnings about the content that agents wrote")
+	f.BoolVar(&o.JSON, "json", false, "with --log, print the log as JSON; documents are always JSON")
 	return cmd
 }
 

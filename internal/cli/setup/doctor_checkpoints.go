@@ -117,7 +117,7 @@ func checkLimits(cfg *config.Config, stats *checkpoint.Stats) Check {
 	if limits.MaxTotal > 0 {
 		c.Message = fmt.Sprintf("%s of %s", app.FormatBytes(stats.Stored), app.FormatBytes(limits.MaxTotal))
 		if exceedsPercent(stats.Stored, limits.MaxTotal, limits.WarnAt) {
-			warn(fmt.Sprintf("at %d %% of the limit, the checkpoints of the least recently used sessions are deleted", limits.CleanAt))
+			warn(fmt.Sprintf("at %d %% of checkpoints.maxTotal, the checkpoints of the least recently used sessions are deleted", limits.CleanAt))
 		}
 	}
 	var full []string
@@ -127,7 +127,7 @@ func checkLimits(cfg *config.Config, stats *checkpoint.Stats) Check {
 		}
 	}
 	if len(full) > 0 {
-		warn(fmt.Sprintf("the oldest checkpoints of nearly full sessions will be deleted: %s", strings.Join(full, ", ")))
+		warn(fmt.Sprintf("the oldest checkpoints of these sessions will be deleted at checkpoints.max or checkpoints.maxSession: %s", strings.Join(full, ", ")))
 	}
 	return c
 }

@@ -96,7 +96,7 @@ func (o *DoctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config
 	diagnostics := slices.Concat(snap.Diagnostics(), app.FilterErrors(linted))
 	if len(diagnostics) > 0 {
 		c.Status, c.Diagnostics = worstSeverity(diagnostics), diagnostics
-		c.Message = fmt.Sprintf("%d served, %s", served, app.Plural(len(diagnostics), "diagnostic", "diagnostics"))
+		c.Message = fmt.Sprintf("%d served, %s", served, app.CountDiagnostics(diagnostics))
 		c.Fix = "fix the files; guideway validate FILE checks one"
 	}
 	checks = append(checks, c)
@@ -105,7 +105,7 @@ func (o *DoctorOptions) checkDefinitions(ctx context.Context, cfg *config.Config
 	}
 	c = Check{Name: "lint", Status: CheckOK, Message: "no likely mistakes"}
 	if len(linted) > 0 {
-		c.Status, c.Message, c.Diagnostics = worstSeverity(linted), app.Plural(len(linted), "diagnostic", "diagnostics"), linted
+		c.Status, c.Message, c.Diagnostics = worstSeverity(linted), app.CountDiagnostics(linted), linted
 	}
 	return append(checks, c), nil
 }

@@ -1,7 +1,5 @@
 package setup
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"encoding/json"
@@ -99,9 +97,13 @@ func (t *selfTest) checkBundled(ctx context.Context) (string, error) {
 	if err := json.Unmarshal(out, &answer); err != nil {
 		return "", guideway.Errorf(guideway.CodeInternal, "read the list of workflows: %w", err)
 	}
-	if len(answer.Diagnostics) > 0 || len(answer.Definitions) == 0 {
-		return "", guideway.Errorf(guideway.CodeInternal, "the list of bundled workflows has %s and %s",
-			app.Plural(len(answer.Definitions), "workflow", "workflows"), app.Plural(len(answer.Diagnostics), "diagnostic", "diagnostics"))
+	const fix = "install Guideway again"
+	if len(answer.Diagnostics) > 0 {
+		first := answer.Diagnostics[0]
+		return "", guideway.Errorf(guideway.CodeInternal, "the bundled file %s has an error: %s", first.File, first.Message).WithFix(fix)
+	}
+	if len(answer.Definitions) == 0 {
+		return "", guideway.Errorf(guideway.CodeInternal, "this program contains no workflows").WithFix(fix)
 	}
 	return fmt.Sprintf("%d bundled workflows, all load", len(answer.Definitions)), nil
 }

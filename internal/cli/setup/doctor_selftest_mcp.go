@@ -150,7 +150,7 @@ func (t *selfTest) checkEnforcement(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if !cheat.refused {
-		return "", guideway.Errorf(guideway.CodeInternal, "an output that violates the criteria was accepted")
+		return "", guideway.Errorf(guideway.CodeInternal, "the server accepted an output that violates the criteria")
 	}
 	return fmt.Sprintf("a client started %s over MCP; an output that violates the criteria was refused", selfTestWorkflow), nil
 }
@@ -180,5 +180,5 @@ func (t *selfTest) checkDurability(ctx context.Context) (string, error) {
 			return fmt.Sprintf("the server was killed; a new server found the run at the step %s", each.Position.ID), nil
 		}
 	}
-	return "", guideway.Errorf(guideway.CodeInternal, "the server was killed; run %s was not found", began.RunID)
+	return "", guideway.Errorf(guideway.CodeInternal, "after the server was killed, a new server did not find run %s", began.RunID)
 }

@@ -118,7 +118,7 @@ func checkHeads(ctx context.Context, cfg *config.Config, journal app.JournalStor
 			return c
 		}
 		if runs, err := journal.Runs(ctx, run.Filter{Limit: 1}); err == nil && len(runs) > 0 {
-			c.Status, c.Message = CheckWarn, path+" is missing although there are runs: an old copy of the store would not be detected"
+			c.Status, c.Message = CheckWarn, path+" is missing although there are runs: without it, Guideway cannot detect that an old copy of the store was restored"
 			c.Fix = "guideway runs verify, then guideway runs verify --accept-restore if the runs are as expected"
 		}
 		return c

@@ -150,7 +150,7 @@ func (o *tokenCreateOptions) accessNotes(cfg *config.Config, token auth.NamedTok
 	}
 	var notes []string
 	if token.Allow.IsEmpty() {
-		notes = append(notes, "the token gives no access: add --upstream, --project, --tool or --toolset, or --all")
+		notes = append(notes, "the token gives no access: revoke it, and create it again with --upstream, --project, --tool, --toolset or --all")
 	}
 	for _, name := range token.Allow.Upstreams {
 		if !slices.ContainsFunc(cfg.Upstreams, func(u config.Upstream) bool { return u.Name == name }) {

@@ -33,8 +33,8 @@ func newUpstreamLoginCmd(a *app.App, run func(context.Context, *upstreamLoginOpt
 	cmd := &cobra.Command{
 		Use: "login NAME", Short: "Log in to an upstream",
 		Long: `Log in to an upstream with OAuth: open the page of its authorization server in the
-browser, and wait until you have logged in there. The page is also printed, for another
-browser of this computer. The tokens are stored encrypted for your user, and renewed
+browser, and wait until you have logged in there. The address of the page is also printed, for
+another browser of this computer. The tokens are stored encrypted for your user, and renewed
 automatically.`,
 		Example:           "  guideway upstream login docs\n  guideway upstream login docs --no-browser",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream login docs"),
@@ -42,7 +42,7 @@ automatically.`,
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}
 	cmd.Flags().StringSliceVar(&o.Scopes, "scope", nil, "scope to request in addition to those that the upstream requests; can be repeated")
-	cmd.Flags().BoolVar(&o.NoBrowser, "no-browser", false, "only print the page")
+	cmd.Flags().BoolVar(&o.NoBrowser, "no-browser", false, "print the address of the login page without opening a browser")
 	app.AddChangeFlag(cmd, &o.JSON)
 	return cmd
 }

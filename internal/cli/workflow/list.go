@@ -166,7 +166,7 @@ func (o *ListOptions) writeText(answer listAnswer) {
 		fmt.Fprintln(host.Err, "There are no workflows. To create one: guideway init")
 	}
 	if len(answer.Diagnostics) > 0 {
-		fmt.Fprintf(host.Err, "\n%s about definitions:\n", app.Plural(len(answer.Diagnostics), "diagnostic", "diagnostics"))
+		fmt.Fprintf(host.Err, "\n%s in definitions:\n", app.CountDiagnostics(answer.Diagnostics))
 		app.WriteDiagnostics(host.Err, answer.Diagnostics, host.ErrStyles())
 	}
 }

@@ -113,15 +113,15 @@ const optionRevise = "revise"
 // requireApproval checks the last answer to a gate.
 func (s *Statement) requireApproval(requirement string) *Refusal {
 	gate, option, _ := strings.Cut(requirement, "=")
-	fix := "a person must answer the gate: guideway runs approve RUN"
+	fix := "start a new run, and answer its gate as a person: guideway runs approve RUN"
 	for _, a := range slices.Backward(s.Predicate.Approvals) {
 		switch {
 		case a.Gate != gate:
 			continue
 		case !a.Person:
-			return refuse(ReasonApproval, "the gate %s was answered via %s, which proves no person", gate, a.Via).withFix(fix)
+			return refuse(ReasonApproval, "the gate %s was answered via %s, which does not prove that a person answered", gate, a.Via).withFix(fix)
 		case a.Option == optionRevise, option != "" && a.Option != option:
-			return refuse(ReasonApproval, "the answer to the gate %s is %q", gate, a.Option).withFix(fix)
+			return refuse(ReasonApproval, "the answer to the gate %s is %q, which is not the required approval", gate, a.Option).withFix(fix)
 		}
 		return nil
 	}

@@ -108,7 +108,7 @@ func (j *job) checkContent(ctx context.Context, root *os.Root, name string) {
 	issue, err := criteria.CheckSchema(j.rule.Schema, string(content))
 	switch {
 	case err != nil:
-		j.giveUp(fmt.Sprintf("the schema cannot be tested on the file %s: %v", name, err))
+		j.giveUp(fmt.Sprintf("the file %s cannot be checked against its schema: %v", name, err))
 	case issue != "":
 		j.fail(fmt.Sprintf("the file %s does not conform to its schema: %s", name, issue))
 	}

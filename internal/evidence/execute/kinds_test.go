@@ -62,7 +62,7 @@ func TestFile(t *testing.T) {
 		`{"type":"file","path":"dir/report.json","schema":{"required":["no"]}}`:          "failed: the file dir/report.json does not conform to its schema: ",
 		`{"type":"file","path":"dir/text","schema":{"type":"object"}}`:                   "failed: the file dir/text does not conform to its schema: it is not JSON",
 		`{"type":"file","path":"dir/report.json","matches":"no","schema":{}}`:            "failed: the file dir/report.json does not match",
-		`{"type":"file","path":"dir/report.json","schema":{"$ref":"https://x.example"}}`: "inconclusive: the schema cannot be tested",
+		`{"type":"file","path":"dir/report.json","schema":{"$ref":"https://x.example"}}`: "inconclusive: the file dir/report.json cannot be checked against its schema: ",
 	} {
 		if runtime.GOOS == "windows" && (strings.Contains(rule, "pipe") || strings.Contains(rule, "loop") || strings.Contains(rule, "etc/")) {
 			continue
@@ -395,8 +395,8 @@ func TestTool(t *testing.T) {
 		want   string
 	}{
 		"the condition holds":         {execute.ToolResult{Structured: state("green")}, nil, "passed"},
-		"the condition does not hold": {execute.ToolResult{Structured: state("red")}, nil, "failed: the result of the tool ci__status does not meet: "},
-		"no structured result":        {execute.ToolResult{Text: "green"}, nil, "failed: the result of the tool ci__status does not meet: "},
+		"the condition does not hold": {execute.ToolResult{Structured: state("red")}, nil, "failed: the result of the tool ci__status does not meet the condition: "},
+		"no structured result":        {execute.ToolResult{Text: "green"}, nil, "failed: the result of the tool ci__status does not meet the condition: "},
 		"an error of the tool":        {execute.ToolResult{IsError: true, Text: "no such branch", Structured: state("green")}, nil, "failed: the tool ci__status reported an error: no such branch"},
 		"no answer":                   {execute.ToolResult{}, errors.New("it has ended"), "inconclusive: the tool ci__status did not answer: it has ended"},
 	} {

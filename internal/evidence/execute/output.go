@@ -111,7 +111,7 @@ func (j *job) judgeText(what string, t text) {
 		found, err := search(p.source, t)
 		switch {
 		case err != nil:
-			j.giveUp(fmt.Sprintf("/%s/ cannot be tested on %s: %v", p.source, what, err))
+			j.giveUp(fmt.Sprintf("%s cannot be searched for /%s/: %v", what, p.source, err))
 			return
 		case found && !p.wanted:
 			j.fail(fmt.Sprintf("%s matches /%s/", what, p.source))

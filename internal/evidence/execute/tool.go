@@ -44,7 +44,7 @@ func (j *job) executeTool(ctx context.Context) error {
 	case j.rule.Result == nil || condition.Holds(lookUp(result.Structured)):
 		j.pass()
 	default:
-		j.fail(fmt.Sprintf("the result of the tool %s does not meet: %s", j.rule.Tool, condition))
+		j.fail(fmt.Sprintf("the result of the tool %s does not meet the condition: %s", j.rule.Tool, condition))
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (p *parser) reportOldDialect(at shape.Place) bool {
 			}
 			p.Errorf(at.Index(i).Key(key), CodeOldDialect,
 				"write the inline scripts as functions of script.js: docs/machines.md, \"From actions to handlers\", shows each form with its replacement",
-				"This machine uses the first dialect: '%s' with inline scripts and conditions was replaced by pre_handler, post_handler and transition_handler, and is not run.", key)
+				"This machine uses the first dialect, which Guideway does not run: '%s' with inline scripts and conditions was replaced by pre_handler, post_handler and transition_handler.", key)
 			return true
 		}
 	}

@@ -35,8 +35,8 @@ func (p *parser) checkState(at shape.Place, m *Machine, s *State) {
 		p.checkKnown(at.Key("next_state"), CodeStateUnknown, "state", s.Next, func() []string { return append(namesOf(m.States, stateName), StateStop) })
 	}
 	if s.Result != "" && s.Name != StateStop {
-		p.Errorf(at.Key("input"), CodeStateMixed, "for the result of the run, move the path to the state stop; to give an agent a message, add the message to its conversation in pre_handler",
-			"State '%s' has a path for its input: only the state stop uses a path, for its result.", s.Name)
+		p.Errorf(at.Key("input"), CodeStateMixed, "for the result of the run, move the path to the state 'stop'; to give an agent a message, add the message to its conversation in pre_handler",
+			"State '%s' has a path for its input: only the state 'stop' can have a path, for the result of the run.", s.Name)
 	}
 	does := 0
 	for _, is := range []bool{s.Agent != "", s.Ask != nil, s.Sub != nil} {
@@ -46,7 +46,7 @@ func (p *parser) checkState(at shape.Place, m *Machine, s *State) {
 	}
 	switch {
 	case does > 1:
-		p.Errorf(at, CodeStateMixed, "split the state into consecutive states", "State '%s' does more than one of agent, input and sub_machine.", s.Name)
+		p.Errorf(at, CodeStateMixed, "split the state into consecutive states", "State '%s' has more than one of 'agent', 'input' and 'sub_machine'.", s.Name)
 	case s.Name == StateStop && (does > 0 || s.Pre+s.Post+s.Transition+s.OnError+s.Next != ""):
 		p.Errorf(at, CodeStateMixed, "move them into an earlier state", "The state 'stop' cannot have actions, handlers or a next_state: the run ends there.")
 	}

@@ -118,7 +118,7 @@ func (l *loaded) checkQuestion(answered string) error {
 	if answered == l.question() {
 		return nil
 	}
-	r := newRefusal(l.rec.ID, RuleQuestion, "the answer is to a question that the run does not ask now", "read the current question of the run, and send the id of that question with the answer")
+	r := newRefusal(l.rec.ID, RuleQuestion, "the answer does not have the id of the current question of the run", "read the current question of the run, and send the id of that question with the answer")
 	r.Given, r.Allowed = answered, l.question()
 	return r
 }

@@ -33,7 +33,7 @@ func (s *Service) Drive(ctx context.Context, user, id string, observe func(Updat
 		observe = func(Update) {}
 	}
 	if !s.enterDrive(id) {
-		return guideway.Errorf(guideway.CodeConflict, "run %s is being driven by this process", id).
+		return guideway.Errorf(guideway.CodeConflict, "this process is already executing run %s", id).
 			WithFix("wait until the run pauses or ends; to see its progress: guideway machine status %s", id)
 	}
 	defer s.leaveDrive(id)
@@ -214,7 +214,7 @@ func (d *drive) flushEvents(ctx context.Context) error {
 			return err
 		}
 	}
-	return guideway.Errorf(guideway.CodeConflict, "the events of run %s could not be appended, because others kept changing the run", d.l.rec.ID).
+	return guideway.Errorf(guideway.CodeConflict, "the events of run %s could not be appended, because other processes kept changing the run", d.l.rec.ID).
 		WithFix("guideway machine resume %s", d.l.rec.ID)
 }
 

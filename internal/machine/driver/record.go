@@ -166,7 +166,7 @@ func (s *Service) flushEvents(ctx context.Context, l *loaded, by run.By) error {
 	l.rec, l.head, l.seq, l.buffer, l.pending = rec, head, rec.Seq, nil, 0
 	if s.o.Heads != nil {
 		if err := s.o.Heads.Record(rec.ID, rec.Seq, rec.Head); err != nil {
-			s.o.Logger.WarnContext(ctx, "the head of a run could not be recorded; a rollback to before it would not be detected", "run", rec.ID, "error", err)
+			s.o.Logger.WarnContext(ctx, "cannot record the last event of a run: if an older copy of the store is restored, Guideway may not detect the restore", "run", rec.ID, "error", err)
 		}
 	}
 	return nil
@@ -313,16 +313,16 @@ func (s *Service) cachedProgram(ctx context.Context, hash string) (*machineengin
 func (s *Service) pinnedProgram(ctx context.Context, hash string) (*machineengine.Program, error) {
 	stored, err := s.o.Journal.Definition(ctx, hash)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the pinned machine %s: %w", hash, err).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the stored definition %s of the machine: %w", hash, err).
 			WithFix("guideway runs verify")
 	}
 	d, err := machinedef.Pinned(stored.Text)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned machine %s cannot be parsed: %w", hash, err).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the stored definition %s of the machine cannot be parsed: %w", hash, err).
 			WithFix("guideway runs verify")
 	}
 	if d.Hash != hash {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned machine %s was changed", hash).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the stored definition %s of the machine was changed", hash).
 			WithFix("guideway runs verify")
 	}
 	return machineengine.Compile(d), nil

@@ -384,7 +384,7 @@ func nextCall(s *Status) *run.Call {
 		return &run.Call{Tool: "machine_input", Arguments: args, Fields: []engine.Field{field}}
 	case s.Pause != nil && s.Pause.Code == machineengine.ErrorKindUnknownOutcome:
 		return &run.Call{Tool: "machine_input", Arguments: args, Fields: []engine.Field{{
-			Name: "outcome", Description: "the outcome of the call", Choices: []any{"retry", "done", "failed"},
+			Name: "outcome", Description: "whether to retry the call, or to report it as done or failed", Choices: []any{"retry", "done", "failed"},
 		}}}
 	case s.Child != nil && s.Child.Next != nil: // the nested run is found by the id of its parent
 		next := *s.Child.Next

@@ -58,7 +58,7 @@ func (l *loaded) foldEvent(e run.Event) error {
 		return errors.New("the event cannot be decoded")
 	}
 	if string(fact.Kind) != e.Kind {
-		return fmt.Errorf("the data of the event has the kind %.80q", fact.Kind)
+		return fmt.Errorf("the data of the event has the kind %.80q, not %q", fact.Kind, e.Kind)
 	}
 	l.program.Apply(&l.state, fact)
 	return nil

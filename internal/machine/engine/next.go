@@ -111,7 +111,7 @@ func (p *Program) Next(s *State, env Env) Effect {
 	}
 	st := p.State(s.At)
 	if st == nil {
-		return pauseEffect(&RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("there is no state %q", s.At)})
+		return pauseEffect(&RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the machine has no state %q", s.At)})
 	}
 	if s.LastError != nil {
 		if e, done := p.afterError(s, st); done {
@@ -165,7 +165,7 @@ func (p *Program) enterState(s *State, name string) Effect {
 		return eventEffect(Event{Kind: KindCompleted, Value: p.runOutput(s)})
 	}
 	if p.State(name) == nil {
-		return pauseEffect(&RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("there is no state %q", name)})
+		return pauseEffect(&RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the machine has no state %q", name)})
 	}
 	if b := checkBudget("states", int64(s.Usage.States), int64(s.Limits.States)); b != nil {
 		return eventEffect(Event{Kind: KindPaused, Pause: b})

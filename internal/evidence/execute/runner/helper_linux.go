@@ -162,7 +162,7 @@ type supervisor struct {
 // supervise runs a command until it ends, or until it is stopped, and kills its processes.
 func supervise(spec Spec, stop <-chan struct{}) Report {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return Report{Failure: fmt.Sprintf("become the reaper of processes: %v", err)}
+		return Report{Failure: fmt.Sprintf("cannot become the parent of orphaned processes of the command: %v", err)}
 	}
 	s := &supervisor{spec: spec, ended: make(chan syscall.WaitStatus, 1), gone: make(chan struct{})}
 	started := make(chan error)

@@ -111,7 +111,7 @@ func Parse(data []byte) (Script, error) {
 		return s, bad("%w", err)
 	}
 	if len(s.Responses) == 0 && len(s.Rules) == 0 {
-		return s, bad("it has neither responses nor rules")
+		return s, bad(`it has neither "responses" nor "rules"`)
 	}
 	for i, raw := range s.Responses {
 		if _, _, err := parseResponse(raw); err != nil {
@@ -135,7 +135,7 @@ func (a *Answer) validate() error {
 	case a.Fault != "":
 		return fmt.Errorf("unknown fault %q; use one of %s", a.Fault, strings.Join(Faults(), ", "))
 	case a.Content == "" && len(a.ToolCalls) == 0:
-		return fmt.Errorf("it has none of fault, content and tool_calls")
+		return fmt.Errorf(`it has none of "fault", "content" and "tool_calls"`)
 	}
 	return nil
 }
