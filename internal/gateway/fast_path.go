@@ -79,8 +79,11 @@ func (g *Gateway) Accept(ctx context.Context, session *mcp.ServerSession, header
 		ctx, done := work(ctx)
 		defer done()
 		result, err := g.Call(ctx, c, r)
-		if context.Cause(ctx) == errCancelled && header == nil { //nolint:errorlint // it is the value itself
-			return // The client cancelled the call.
+		if context.Cause(ctx) == errCancelled { //nolint:errorlint // it is the value itself
+			if header != nil { // Over HTTP, the request ends without an answer.
+				_ = send(http.StatusOK)
+			}
+			return
 		}
 		_ = send(statusOf(err), answerTo(m.ID, result, err)...) // The client may have disconnected.
 	}

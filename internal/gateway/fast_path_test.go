@@ -330,6 +330,33 @@ func TestFastPathOnStdio(t *testing.T) {
 	}
 }
 
+// A cancelled call gets no answer over HTTP, with or without progress before. Its request
+// ends.
+func TestCancelledCallGetsNoAnswer(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"", slow} {
+		for _, meta := range []string{"", `,"_meta":{"progressToken":"p"}`} {
+			e := newEntry(t, "one")
+			r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}}, way)
+			header := openSession(t, r)
+			answer := make(chan string, 1)
+			go func() {
+				status, body, got := postRaw(t, r.url, header, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__work","arguments":{"ms":60000}`+meta+`}}`)
+				answer <- fmt.Sprint(status, " ", got.Get("Content-Type"), " ", body)
+			}()
+			waitFor(t, func() bool { return countCalls(e) == 1 }) // The upstream has the call.
+			postRaw(t, r.url, header, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
+			if got := <-answer; !strings.HasPrefix(got, "200 text/event-stream ") || strings.Contains(got, `"id":7`) || strings.Contains(got, "progress") != (meta != "") {
+				t.Errorf("%q %s: the answer is %s", way, meta, got)
+			}
+			waitFor(t, func() bool { return countCalls(e) == 2 }) // The upstream has the cancellation.
+			if _, got, _ := postRaw(t, r.url, header, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"one__echo","arguments":{"text":"next"}}}`); !strings.Contains(got, "next") {
+				t.Errorf("%q: the next call returned %s", way, got)
+			}
+		}
+	}
+}
+
 // A cancellation that arrives before its call has started still cancels the call.
 func TestCancelBeforeCallStarts(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,8 @@ type FastPath interface {
 	//
 	// The session is nil for a modern request over HTTP; the header is nil on stdio. send
 	// sends a message to the client, whose text may come in parts: the status is the HTTP
-	// status of the answer, which is the last message, and 0 for earlier messages.
+	// status of the answer, which is the last message, and 0 for earlier messages. An answer
+	// without text ends the request without an answer, after a cancellation.
 	Accept(ctx context.Context, session *mcp.ServerSession, header http.Header, text []byte,
 		send func(status int, text ...[]byte) error) (answer func(context.Context))
 }
@@ -159,6 +160,13 @@ func (a *httpAnswer) sendMessage(status int, text ...[]byte) error {
 	length := 0
 	for _, part := range text {
 		length += len(part)
+	}
+	if last && length == 0 {
+		if !a.events { // The protocol requires a stream of events, which may end without an answer.
+			a.w.Header().Set("Content-Type", "text/event-stream")
+			a.w.WriteHeader(status)
+		}
+		return nil
 	}
 	if last && !a.events {
 		a.w.Header().Set("Content-Type", "application/json")

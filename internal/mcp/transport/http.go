@@ -68,6 +68,7 @@ func NewHTTPHandler(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
 	events := mcp.NewMemoryEventStore(nil)
 	events.SetMaxBytes(replayBytes)
 	get := func(*http.Request) *mcp.Server { return server }
+	server.AddReceivingMiddleware(markCancelled)
 	var fast *httpFastPath
 	if opts.FastPath != nil && opts.HostsChecked {
 		fast = &httpFastPath{fastPath: opts.FastPath, refresh: opts.SessionTimeout / 4}
@@ -120,7 +121,7 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case modern:
 		h.modern.ServeHTTP(w, r)
 	default:
-		h.legacy.ServeHTTP(w, r)
+		h.legacy.ServeHTTP(cancelFilter{w}, r)
 		h.recordSession(w, r)
 	}
 }
