@@ -86,9 +86,9 @@ func toolRules(rules []config.ToolRule) []toolpolicy.Rule {
 // UpstreamOptions returns the options for connections to upstreams.
 func UpstreamOptions(a *app.App, cfg *config.Config) upstream.Options {
 	return upstream.Options{
-		Client:   upstream.Implementation{Name: "guideway", Title: "Guideway", Version: app.Version()},
-		Secrets:  upstream.Secrets{Getenv: a.Host.Getenv, Keychain: upstream.Keychain},
-		Logins: app.OpenLogins(cfg), CacheDir: UpstreamCacheDir(cfg), Logger: a.Logger(cfg),
+		Client:  upstream.Implementation{Name: "guideway", Title: "Guideway", Version: app.Version()},
+		Secrets: upstream.Secrets{Getenv: a.Host.Getenv, Keychain: upstream.Keychain},
+		Logins:  app.OpenLogins(cfg), CacheDir: UpstreamCacheDir(cfg), Logger: a.Logger(cfg),
 	}
 }
 
