@@ -88,7 +88,7 @@ func nextText(r *Run) string {
 	case r.Position.Person:
 		return fmt.Sprintf("The run waits for a person. After their answer call workflow_status with handle %s.\n", r.Handle)
 	case r.Position.Kind == engine.PositionGate:
-		return fmt.Sprintf("The run waits for the user's answer. Then call workflow_continue with handle %s.\n", r.Handle)
+		return fmt.Sprintf("The run waits for the user's answer. After it call workflow_continue with handle %s.\n", r.Handle)
 	default:
 		return fmt.Sprintf("Next: workflow_continue with handle %s. workflow_status with the same handle shows the whole position.\n", r.Handle)
 	}

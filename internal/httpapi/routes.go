@@ -215,8 +215,8 @@ func checkRight(g auth.Grant, right auth.Right) error {
 		return guideway.Errorf(guideway.CodeForbidden, "this token cannot answer for a person").
 			WithFix("use a browser that is logged in (guideway open), or a token that was created with guideway token create NAME --scope approve")
 	case right == auth.RightManage:
-		return guideway.Errorf(guideway.CodeForbidden, "this credential cannot change what agents may use").
-			WithFix("use a browser that is logged in, or a token that was created with guideway token create NAME --scope manage")
+		return guideway.Errorf(guideway.CodeForbidden, "this token cannot change upstreams or what agents may use").
+			WithFix("use a browser that is logged in (guideway open), or a token that was created with guideway token create NAME --scope manage")
 	default:
 		return guideway.Errorf(guideway.CodeForbidden, "this token cannot change runs, session documents or definitions: no scope of a named token allows it").
 			WithFix("use a browser that is logged in (guideway open), or the bearer token of this server; guideway doctor shows the path of its file")

@@ -162,7 +162,7 @@ func (b *builder) checkActivities() {
 			phrase = strings.ToLower(phrase)
 			if first := phrases[phrase]; first != nil && first != entry {
 				b.addDiagnostic(guideway.SeverityWarning, CodeRecognitionDuplicate, entry.File,
-					fmt.Sprintf("the phrase %q also belongs to the activity %q (%s), which quick_match returns", phrase, first.ID, first.File),
+					fmt.Sprintf("the phrase %q also belongs to the activity %q (%s); get_activities assigns it to that activity only", phrase, first.ID, first.File),
 					"remove the phrase from one of the two activities")
 				continue
 			}

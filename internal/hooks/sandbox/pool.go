@@ -218,7 +218,7 @@ func (p *Pool) failureOf(owner string, process *process, r *scriptwire.Request, 
 		e.Kind = Timeout
 		e.Message = fmt.Sprintf("the script did not end within %v and was killed", r.Limits.Wall)
 	case errors.Is(err, scriptwire.ErrTooLarge):
-		e.Kind, e.Message = Output, "the script's result is too large"
+		e.Kind, e.Message = Output, fmt.Sprintf("the result and the console output of the script exceed their limits of %d and %d bytes: return or log less", r.Limits.Output, r.Limits.Console)
 	case process.outOfMemory():
 		e.Kind, e.Message = Memory, "the script's worker ran out of memory"
 	}

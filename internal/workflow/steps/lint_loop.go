@@ -42,8 +42,8 @@ func (l *linter) lintBounds(at shape.Place, step *Step, path, what string, s sco
 		if other == nil || !slices.Contains(other.Variables(), expr.Root(path)) {
 			continue
 		}
-		l.Errorf(at, CodeLoopServerVariable, "rename one of the two variables",
-			"%s never runs: %s is read from '%s', a variable that only loop '%s' sets.", shape.Capital(stepSubject(step)), what, path, l.w.Steps[i].ID)
+		l.Errorf(at, CodeLoopServerVariable, "read the value from another variable, or give the variable of that loop another name",
+			"%s never runs: %s is read from '%s', but loop '%s' sets this name for its own rounds, so no other step or call can set it.", shape.Capital(stepSubject(step)), what, path, l.w.Steps[i].ID)
 		return
 	}
 	l.lintRead(at, path, what, scope{}, s.order-1)

@@ -96,7 +96,7 @@ func readArguments(r *shape.Report, at shape.Place) map[string]string {
 		case key.Name == "":
 			r.Errorf(key, shape.CodeLength, "write the name of the argument, or its JSON pointer, such as /options/force", "The name of an argument %s is empty.", at.Where)
 		case !isPointerOrName(key.Name):
-			r.Errorf(key, shape.CodePattern, "write ~0 for ~ and ~1 for / in a JSON pointer, such as /files/0/path", "The argument %s %s is not a valid JSON pointer.", shape.Quote(key.Name), at.Where)
+			r.Errorf(key, shape.CodePattern, "write a ~ in a name as ~0 and a / in a name as ~1: /files/a~0b is the member a~b of files", "The argument %s %s is not a valid JSON pointer.", shape.Quote(key.Name), at.Where)
 		}
 		patterns[key.Name] = readPattern(r, at.Key(key.Name))
 	}
