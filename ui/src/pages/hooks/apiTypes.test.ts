@@ -9,13 +9,8 @@ const names = (...path: string[]) => offered(types, path).map((m) => m.name);
 // Completion offers what the sandbox has: it is read out of the declarations that
 // the sandbox's own tests hold against it.
 test("scripts are offered what the declarations have", () => {
-<<<<<<< HEAD
-  expect(names()).toEqual(["context", "console", "sleep", "audit", "state", "mapStrings", "structuredClone", "sha256", "base64", "atob", "btoa", "queueMicrotask", "TextEncoder", "TextDecoder"]);
-  expect(names("context")).toEqual(["request", "response", "error", "progress", "metadata", "variables"]);
-=======
   expect(names()).toEqual(["context", "console", "sleep", "audit", "state", "redact", "namesSecret", "mapStrings", "structuredClone", "sha256", "base64", "atob", "btoa", "queueMicrotask", "TextEncoder", "TextDecoder"]);
-  expect(names("context")).toEqual(["request", "response", "metadata", "variables"]);
->>>>>>> bb652821 (secret: share one detector between hooks, the request log and checkpoints)
+  expect(names("context")).toEqual(["request", "response", "error", "progress", "metadata", "variables"]);
   expect(names("context", "request")).toEqual(["method", "params"]);
   expect(names("context", "metadata")).toEqual(["clientId", "clientName", "serverId", "serverName", "run", "workflowId", "nodeId", "startTime", "duration", "error", "shared"]);
   expect(names("context", "metadata", "error")).toEqual(["code", "message"]);
