@@ -120,7 +120,7 @@ func isFixture(name string) bool {
 // own, because Copilot CLI distinguishes sessions and subagents by them.
 func (r *rig) withoutDetails(text string) string {
 	text = strings.NewReplacer(
-		r.project, "/work/shop", strings.ReplaceAll(r.project, "/", "-"), "-work-shop", r.home, "/home/ada", r.guideway, "/usr/bin/guideway",
+		r.project, "/home/me/shop", strings.ReplaceAll(r.project, "/", "-"), "-work-shop", r.home, "/home/ada", r.guideway, "/usr/bin/guideway",
 	).Replace(text)
 	for _, d := range []struct{ pattern, placeholder string }{
 		{`\br_[0-9a-z]{23}\b`, "RUN"},

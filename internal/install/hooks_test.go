@@ -12,7 +12,7 @@ import (
 )
 
 func hookEnv(goos string) Env {
-	return Env{GOOS: goos, Home: "/home/ada", Dir: "/work/shop", Getenv: func(string) string { return "" }}
+	return Env{GOOS: goos, Home: "/home/ada", Dir: "/home/me/shop", Getenv: func(string) string { return "" }}
 }
 
 func hookCommand() HookCommand {
@@ -165,9 +165,9 @@ func TestHookFilesOfScopes(t *testing.T) {
 		}
 	}
 	want := []string{
-		"/home/ada/.claude/settings.json", "/work/shop/.claude/settings.json", "/home/ada/.codex/hooks.json", "/work/shop/.codex/hooks.json",
-		"/home/ada/.cursor/hooks.json", "/work/shop/.cursor/hooks.json", "/home/ada/.gemini/settings.json", "/work/shop/.gemini/settings.json",
-		"/home/ada/.copilot/hooks/guideway.json", "/work/shop/.github/hooks/guideway.json",
+		"/home/ada/.claude/settings.json", "/home/me/shop/.claude/settings.json", "/home/ada/.codex/hooks.json", "/home/me/shop/.codex/hooks.json",
+		"/home/ada/.cursor/hooks.json", "/home/me/shop/.cursor/hooks.json", "/home/ada/.gemini/settings.json", "/home/me/shop/.gemini/settings.json",
+		"/home/ada/.copilot/hooks/guideway.json", "/home/me/shop/.github/hooks/guideway.json",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the files are %q, want %q", got, want)

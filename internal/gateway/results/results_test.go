@@ -199,8 +199,8 @@ func TestSummarize(t *testing.T) {
 	expiry := time.Date(2026, 11, 30, 1, 0, 0, 0, time.UTC)
 	summary, err := results.Summarize(resultOf(t, textBlock(string(text)), textBlock("short")), "result_a", expiry)
 	for _, want := range []string{
-		"It is stored as result_a until 2026-11-30.\n", "\n- content[0]: text, ", "1 lines, JSON: [5000 × {deep: {a: {b: {1 more}}}, id: number, tags: [1 × string]}]\n",
-		"\n- content[1]: text, 5 bytes, 1 lines\n", "\n- structuredContent: json, 11 bytes, 1 lines, JSON: {count: number}\n", `{"ref": "result_a", "lines": "1-50"}`, "Start of content[0]:\n[{",
+		"It is stored as result_a until 2026-11-30.\n", "\n- content[0]: text, ", "1 line, JSON: [5000 × {deep: {a: {b: {1 more}}}, id: number, tags: [1 × string]}]\n",
+		"\n- content[1]: text, 5 bytes, 1 line\n", "\n- structuredContent: json, 11 bytes, 1 line, JSON: {count: number}\n", `{"ref": "result_a", "lines": "1-50"}`, "Start of content[0]:\n[{",
 	} {
 		if err != nil || !strings.Contains(summary, want) {
 			t.Errorf("the summary lacks %q: %v\n%s", want, err, summary)

@@ -33,7 +33,11 @@ func Summarize(result []byte, ref string, expiry time.Time) (string, error) {
 	}
 	fmt.Fprintf(&out, "The result has %d bytes. It is stored as %s%s.\n\nParts:\n", len(result), ref, until)
 	for _, p := range parts[:min(len(parts), maxParts)] {
-		fmt.Fprintf(&out, "- %s: %s, %d bytes, %d lines", p.Name, p.Kind, len(p.Text), strings.Count(p.Text, "\n")+1)
+		lines := "1 line"
+		if more := strings.Count(p.Text, "\n"); more > 0 {
+			lines = fmt.Sprintf("%d lines", more+1)
+		}
+		fmt.Fprintf(&out, "- %s: %s, %d bytes, %s", p.Name, p.Kind, len(p.Text), lines)
 		if trimmed := strings.TrimSpace(p.Text); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
 			if json.Valid([]byte(trimmed)) {
 				out.WriteString(", JSON: " + Shape(json.RawMessage(trimmed)))
