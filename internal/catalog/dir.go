@@ -292,7 +292,7 @@ func (w *treeWalk) visitEntry(ctx context.Context, name string, entry fs.DirEntr
 	wanted := isDocument(name)
 	if !utf8.ValidString(base) {
 		if wanted {
-			w.rejectFile(name, "file-name", fmt.Sprintf("the file name %q is not UTF-8", base), "rename the file")
+			w.rejectFile(name, "file-name", fmt.Sprintf("the file name %q is not UTF-8", base), "rename the file to a name in UTF-8")
 		}
 		return nil
 	}

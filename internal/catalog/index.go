@@ -187,7 +187,7 @@ func (r *record) lookUpHead(known index, sum [sha256.Size]byte) (Head, bool) {
 
 // mismatchDiagnostic reports a document whose content differs from its source's hash.
 func mismatchDiagnostic(document Document) *guideway.Diagnostic {
-	d := newError("file-changed", document.Path, "the copy of the file was changed since it was fetched",
+	d := newError("file-changed", document.Path, "the local copy of the file was changed since it was fetched, so it is not read",
 		"guideway sources sync")
 	return &d
 }

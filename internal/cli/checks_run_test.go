@@ -163,7 +163,7 @@ func TestRunCheck(t *testing.T) {
 		d.wantCommand(app.ExitUsage, "", "checks run test --param "+value)
 	}
 	d.wantCommand(app.ExitUsage, "slow not executed, in ", "checks run slow", "yes")
-	d.wantCommand(app.ExitUsage, "is not on PATH", "checks run missing", "yes")
+	d.wantCommand(app.ExitUsage, "must be on PATH", "checks run missing", "yes")
 	d.wantCommand(app.ExitUsage, "did you mean test?", "checks run tset")
 	d.wantCommand(app.ExitUsage, "is executed only in runs", "checks run protected")
 }

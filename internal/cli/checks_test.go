@@ -182,7 +182,7 @@ func TestEditedApprovals(t *testing.T) {
 		t.Error("the edited file was replaced", err)
 	}
 	_, out := d.runCommand("doctor")
-	if !strings.Contains(out, "no check is approved: ") {
+	if !strings.Contains(out, "so no check counts as approved: ") {
 		t.Errorf("the doctor does not report it:\n%s", out)
 	}
 }
@@ -215,7 +215,7 @@ func TestBrokenChecks(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.wantCommand(app.ExitInvalid, "time limit is more than zero", "checks approve bad", "yes")
-	d.wantCommand(app.ExitInvalid, "is not a directory of the workspace", "checks approve lost", "yes")
+	d.wantCommand(app.ExitInvalid, "is not a readable directory inside the workspace", "checks approve lost", "yes")
 	d.wantState("bad", "broken")
 	d.wantState("lost", "broken")
 	d.wantCommand(app.ExitOK, "Approved: test, lint.", "checks approve --all", "yes")

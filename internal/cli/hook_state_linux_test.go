@@ -1,31 +1,25 @@
 package cli
 
 import (
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/cli/app"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// connectNamed connects a client with a name over HTTP.
-func (d *hookProject) connectNamed(s *serverProcess, name string) *sdkClient {
+// connectNamed connects a client with a name over HTTP or through guideway connect.
+func (d *hookProject) connectNamed(s *serverProcess, name string, bridged bool) *sdkClient {
 	d.Helper()
-	session, err := mcp.NewClient(&mcp.Implementation{Name: name, Version: "1"}, nil).Connect(d.Context(),
-		&mcp.StreamableClientTransport{Endpoint: s.url, HTTPClient: &http.Client{Transport: bearer(s.token)}}, nil)
-	if err != nil {
-		d.Fatal(err)
-	}
-	d.Cleanup(func() { _ = session.Close() })
-	return &sdkClient{t: d.T, name: name, ClientSession: session}
+	return &sdkClient{t: d.T, name: name, ClientSession: d.connectSession(s, name, "", bridged, nil)}
 }
 
-// TestHookStateSurvivesRestart checks the bundled graphs with a state with two clients, of
-// two servers on one data directory, and with a server that starts after both were killed.
-// Of 64 concurrent calls of both clients exactly as many pass as the rate limit allows.
+// TestHookStateSurvivesRestart checks the bundled graphs with a state, in a chain with
+// redact-secrets, with two clients, one of them through guideway connect, of two servers on
+// one data directory, and with a server that starts after both were killed. Of 64 concurrent
+// calls of both clients exactly as many pass as the rate limit allows. Cached results are
+// redacted. A person who clears a part of the state allows new calls.
 func TestHookStateSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayProject(t)
@@ -34,12 +28,13 @@ func TestHookStateSurvivesRestart(t *testing.T) {
 		"hooks import --template quota --id quota --upstream one --tool params --set limit=2 --set period=month",
 		"hooks import --template response-cache --id cache --upstream one --tool count --set seconds=3600",
 		"hooks import --template deduplicate --id once --upstream one --tool work --set seconds=3600 --set per=global",
-		"hooks enable rate", "hooks enable quota", "hooks enable cache", "hooks enable once",
+		"hooks import --template response-cache --id results --upstream one --tool slow --set seconds=3600",
+		"hooks enable rate", "hooks enable quota", "hooks enable cache", "hooks enable once", "hooks enable results", "hooks enable redact-secrets",
 	} {
 		d.wantCommand(app.ExitOK, "", command)
 	}
 	first, second := d.startServer("127.0.0.1:0"), d.startServer("127.0.0.1:0")
-	ann, bob := d.connectNamed(first, "ann"), d.connectNamed(second, "bob")
+	ann, bob := d.connectNamed(first, "ann", false), d.connectNamed(second, "bob", true)
 	var passed atomic.Int32
 	var group sync.WaitGroup
 	for i := range 64 {
@@ -56,6 +51,7 @@ func TestHookStateSurvivesRestart(t *testing.T) {
 	if passed.Load() != 10 {
 		t.Errorf("%d of 64 calls passed at a limit of 10", passed.Load())
 	}
+	const secret = "key AKIAABCDEFGHIJKLMNOP"
 	check := func(c *sdkClient, tool, want string, counted int) {
 		t.Helper()
 		before := countLines(t, count)
@@ -75,11 +71,18 @@ func TestHookStateSurvivesRestart(t *testing.T) {
 	check(ann, "one__count", "counted", 0)
 	check(bob, "one__work", "", 1)
 	check(ann, "one__work", "", 0)
+	wantCached := func() {
+		t.Helper()
+		if got := bob.callTool(t.Context(), "one__slow", map[string]any{"text": secret}); got != "done key [redacted]" {
+			t.Errorf("the cached call returned %s", got)
+		}
+	}
+	wantCached()
 
 	first.killProcess()
 	second.killProcess()
 	third := d.startServer("127.0.0.1:0")
-	ann, bob = d.connectNamed(third, "ann"), d.connectNamed(third, "bob")
+	ann, bob = d.connectNamed(third, "ann", false), d.connectNamed(third, "bob", true)
 	check(bob, "one__echo", "more than 10 calls in 3600 seconds", 0)
 	check(ann, "one__params", full, 0)
 	check(bob, "one__params", `"text":"x"`, 0)
@@ -87,4 +90,12 @@ func TestHookStateSurvivesRestart(t *testing.T) {
 	check(ann, "one__count", "counted", 0)
 	check(bob, "one__count", "counted", 1)
 	check(ann, "one__work", "", 0)
+	wantCached()
+
+	if _, out := d.runCommand("hooks state list --json"); strings.Contains(out, secret) || strings.Count(out, "done key [redacted]") != 1 {
+		t.Errorf("the state is %s", out)
+	}
+	d.wantCommand(app.ExitOK, "Cleared 2 values of quota.", "hooks state clear quota")
+	check(ann, "one__params", `"text":"x"`, 0)
+	check(bob, "one__params", `"text":"x"`, 0)
 }

@@ -87,18 +87,18 @@ func newGatewayProject(t *testing.T) (d *hookProject, count string) {
 	t.Helper()
 	d = newHookProject(t)
 	count = filepath.Join(t.TempDir(), "count")
-	d.addTestUpstream(count)
+	d.addTestUpstream(count, "good")
 	return d, count
 }
 
-// addTestUpstream adds this binary as an upstream.
-func (d *hookProject) addTestUpstream(count string) {
+// addTestUpstream adds this binary as an upstream with modes.
+func (d *hookProject) addTestUpstream(count, modes string) {
 	d.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		d.Fatal(err)
 	}
-	d.wantCommand(app.ExitOK, "", "upstream add one --env "+upstreamtest.Variable+"=good --env "+upstreamtest.CountFile+"="+count+" -- "+program)
+	d.wantCommand(app.ExitOK, "", "upstream add one --env "+upstreamtest.Variable+"="+modes+" --env "+upstreamtest.CountFile+"="+count+" -- "+program)
 }
 
 const failingGraph = `id: failing

@@ -173,7 +173,7 @@ func TestInstallContinue(t *testing.T) {
 	b.wantOutput(t, `Installed in Continue: HOME/.continue/config.yaml
   next     start a new session of Continue; /mcp shows the server
   note     Continue was not found; its configuration file is new
-  note     Continue used its default configuration without this file; add your models to the file
+  note     without this file, Continue used its default configuration; now add your models to the file
 `, "continue")
 }
 
@@ -334,7 +334,7 @@ func TestInstallURLRefuses(t *testing.T) {
 func TestInstallNext(t *testing.T) {
 	t.Parallel()
 	for client, want := range map[string]string{
-		"claude-code": "approve the server", "codex": "trust it", "gemini": "trust the folder", "copilot": "trust it", "qwen": "qwen mcp approve gw in",
+		"claude-code": "approve the server", "codex": "trust the directory", "gemini": "trust the folder", "copilot": "trust the directory", "qwen": "qwen mcp approve gw in",
 	} {
 		b := newInstallBench(t)
 		out, err := b.runCommand(client, "--scope", "project", "--name", "gw")

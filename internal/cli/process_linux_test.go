@@ -115,31 +115,46 @@ func (c *sdkClient) hasEvent(event string) bool {
 	return slices.Contains(c.events, event)
 }
 
+// eventsOf returns the events with a prefix.
+func (c *sdkClient) eventsOf(prefix string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(c.events), func(event string) bool { return !strings.HasPrefix(event, prefix) })
+}
+
 // connectVersion connects a client of a protocol version, over HTTP or through guideway
 // connect.
 func (d *hookProject) connectVersion(s *serverProcess, version string, bridged bool) *sdkClient {
 	d.Helper()
 	c := &sdkClient{t: d.T, name: version + " bridged " + strconv.FormatBool(bridged), working: make(chan struct{}, 1)}
-	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &mcp.ClientOptions{
+	c.ClientSession = d.connectSession(s, "agent", version, bridged, &mcp.ClientOptions{
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"ok": "yes"}}, nil
 		},
-		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { c.addEvent("progress") },
-		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { c.addEvent("changed") },
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+			c.addEvent("progress")
+			c.addEvent("progress: " + r.Params.Message)
+		},
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { c.addEvent("changed") },
 	})
+	return c
+}
+
+// connectSession connects a client with a name; the version can be empty.
+func (d *hookProject) connectSession(s *serverProcess, name, version string, bridged bool, opts *mcp.ClientOptions) *mcp.ClientSession {
+	d.Helper()
 	var way mcp.Transport = &mcp.StreamableClientTransport{Endpoint: s.url, HTTPClient: &http.Client{Transport: bearer(s.token)}}
 	if bridged {
 		cmd := exec.CommandContext(context.WithoutCancel(d.Context()), "guideway", "connect", "--url", s.url)
 		cmd.Env = append(d.environment(), "GUIDEWAY_TOKEN="+s.token)
 		way = &mcp.CommandTransport{Command: cmd}
 	}
-	session, err := client.Connect(d.Context(), way, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	session, err := mcp.NewClient(&mcp.Implementation{Name: name, Version: "1"}, opts).Connect(d.Context(), way, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		d.Fatal(err)
 	}
 	d.Cleanup(func() { _ = session.Close() })
-	c.ClientSession = session
-	return c
+	return session
 }
 
 type bearer string

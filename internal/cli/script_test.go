@@ -55,6 +55,7 @@ func newProcessHost() app.Host {
 // serveUpstream runs the test binary as an upstream.
 func serveUpstream(modes string) {
 	server := upstreamtest.New(os.Stdout, modes)
+	server.Environ = os.Environ()
 	server.Count = func() {
 		file, err := os.OpenFile(os.Getenv(upstreamtest.CountFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err == nil {

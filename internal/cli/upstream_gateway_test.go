@@ -14,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/server"
 	upstreamcmd "github.com/guideway-dev/guideway/internal/cli/upstream"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
 	"github.com/guideway-dev/guideway/internal/install"
 )
 
@@ -69,7 +70,7 @@ func TestUpstreamAddedAtRunTime(t *testing.T) {
 			t.Errorf("%s: without an upstream the tools are %v", exposure, before)
 		}
 		fixed := named.toolNames()
-		d.addTestUpstream(filepath.Join(t.TempDir(), "count"))
+		d.addTestUpstream(filepath.Join(t.TempDir(), "count"), "good")
 		a.waitForNotification("notifications/tools/list_changed")
 		if names := a.toolNames(); !slices.Contains(names, tool) || !slices.Contains(names, "workflow_start") {
 			t.Errorf("%s: with an upstream the tools are %v", exposure, names)
@@ -93,6 +94,45 @@ func TestUpstreamAddedAtRunTime(t *testing.T) {
 		for _, client := range []*gatewayClient{a, named, next} {
 			client.end()
 		}
+	}
+}
+
+// An upstream that is removed and added again, replaced by itself, or restarted by a command
+// runs its current program: its old process ends, even if the server reads the configuration
+// only afterwards. After a removal, the tools of the new process are approved at the first
+// use.
+func TestRestartedUpstreamRunsItsCurrentProgram(t *testing.T) {
+	t.Parallel()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		pins     string
+		commands []string
+	}{
+		"removed and added": {"first-use", []string{"upstream remove one", "upstream add one ADD"}},
+		"replaced":          {"off", []string{"upstream add one --replace ADD"}},
+		"restarted":         {"off", []string{"upstream restart one"}},
+	} {
+		d := newHookProject(t)
+		add := "--pins " + c.pins + " --env " + upstreamtest.Variable + "=" + upstreamtest.Updated + " --env " + upstreamtest.CountFile + "=" + filepath.Join(t.TempDir(), "count") + " -- " + program
+		d.wantCommand(app.ExitOK, "", "upstream add one "+add)
+		a := d.connectClient()
+		if got := a.callWithText("one__echo", "hi"); got != "hi" {
+			t.Fatalf("%s: the call returned %q", name, got)
+		}
+		a.callWithText("one__count", "") // From now on, new processes have one tool more.
+		if names := a.toolNames(); slices.Contains(names, "one__updated") {
+			t.Fatalf("%s: before, the tools are %v", name, names)
+		}
+		for _, command := range c.commands {
+			d.wantCommand(app.ExitOK, "", strings.Replace(command, "ADD", add, 1))
+		}
+		for !slices.Contains(a.toolNames(), "one__updated") { // A call starts the new process.
+			a.callWithText("one__echo", "again")
+		}
+		a.end()
 	}
 }
 

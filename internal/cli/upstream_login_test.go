@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,5 +94,37 @@ func TestUpstreamLogin(t *testing.T) {
 	}
 	if code, out := h.run("upstream", "show", "wiki", "--check"); code == 0 {
 		t.Errorf("after the logout: %s", out)
+	}
+}
+
+// TestLoginWhileServerRuns checks that a running server uses a login at once: it notifies the
+// client of the tools and calls them. After the logout a call fails with the way to log in.
+func TestLoginWhileServerRuns(t *testing.T) {
+	t.Parallel()
+	h := newLoginHome(t)
+	server := startCommand(t, h.dir, "mcp")
+	server.shakeHands()
+	c := &gatewayClient{transcriptClient: server.transcriptClient}
+	if tools := c.toolNames(); slices.Contains(tools, "wiki__search") {
+		t.Fatalf("before the login, the tools are %v", tools)
+	}
+	h.logIn()
+	for line := ""; !strings.Contains(line, "notifications/tools/list_changed"); {
+		var err error
+		if line, err = c.out.ReadString('\n'); err != nil {
+			t.Fatalf("no notification: %v: %s", err, server.err)
+		}
+	}
+	if tools := c.toolNames(); !slices.Contains(tools, "wiki__search") {
+		t.Errorf("after the login, the tools are %v", tools)
+	}
+	if got := c.callWithText("wiki__search", ""); got != "found" {
+		t.Errorf("after the login, the call returned %s", got)
+	}
+	if code, out := h.run("upstream", "logout", "wiki"); code != 0 {
+		t.Fatalf("logout: %d %s", code, out)
+	}
+	if got := c.callWithText("wiki__search", ""); !strings.Contains(got, "guideway upstream login wiki") {
+		t.Errorf("after the logout, the call returned %s", got)
 	}
 }

@@ -203,15 +203,15 @@ func (h *Handler) answerError(ev Event, err error) Output {
 	var a Answer
 	switch {
 	case !h.Deny:
-		text += ". It is allowed, because clientHooks.onError is allow."
+		text += ". The " + ev.describe() + " is allowed, because clientHooks.onError is allow."
 	case ev.Kind == KindBeforeTool:
-		text += ". It is denied, because clientHooks.onError is deny."
+		text += ". The call is denied, because clientHooks.onError is deny."
 		a.Verdict, a.Reason = toolpolicy.Denied, text
 	case (ev.Kind == KindStop || ev.Kind == KindSubagentStop) && !ev.Continued && !ev.Interrupted:
-		text += ". It is refused once, because clientHooks.onError is deny."
+		text += ". The stop is refused once, because clientHooks.onError is deny."
 		a.Refused, a.Reason = true, text
 	default:
-		text += ". It cannot be denied."
+		text += ". The " + ev.describe() + " cannot be denied and continues."
 	}
 	a.Notice = text
 	return h.Client.format(ev, a, nil)

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -84,7 +85,7 @@ func (s *Sessions) read(path string) (*Session, error) {
 	}
 	var session Session
 	if err == nil && (info.Size() > maxSessionFile || !info.Mode().IsRegular()) {
-		err = errors.New("it is too large, or not a regular file")
+		err = fmt.Errorf("not a regular file of at most %d bytes", maxSessionFile)
 	}
 	if err == nil {
 		var text []byte

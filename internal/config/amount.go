@@ -45,7 +45,7 @@ func ParseDuration(text string) (time.Duration, error) {
 			return 0, fmt.Errorf(`%q is not a duration such as "30s" or "7d"`, text)
 		}
 		if d > (math.MaxInt64-total)/scale {
-			return 0, fmt.Errorf("the duration %q is too long", text)
+			return 0, fmt.Errorf("the duration %q is longer than 292 years", text)
 		}
 		total += d * scale
 	}
@@ -100,7 +100,7 @@ func ParseSize(text string) (int64, error) {
 		return 0, fmt.Errorf(`%q is not a size such as "10MB"`, text)
 	}
 	if n*float64(scale) >= math.MaxInt64 {
-		return 0, fmt.Errorf("the size %q is too large", text)
+		return 0, fmt.Errorf("the size %q must be less than 8 EiB", text)
 	}
 	return int64(n * float64(scale)), nil
 }

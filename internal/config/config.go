@@ -104,8 +104,8 @@ const (
 	// StoreSQLite stores everything in a file of the data directory, except for the
 	// contents of checkpoints, which are separate files.
 	StoreSQLite = "sqlite"
-	// StoreFiles stores checkpoints without a database, and runs and session documents like
-	// StoreSQLite.
+	// StoreFiles stores the metadata of checkpoints next to their contents, and runs and
+	// session documents like StoreSQLite.
 	StoreFiles = "files"
 )
 

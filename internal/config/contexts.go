@@ -98,9 +98,9 @@ func checkEmbeddings(text string) *settingError {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
-		return newError(fix, "the value is not the URL of an API")
+		return newError(fix, "the value is not an http or https URL")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return newError(fix+"; put a key into "+EnvEmbeddingsKey, "the URL of the API must have only a host and a path")
+		return newError(fix+"; put a key into "+EnvEmbeddingsKey, "the URL of the API must not have a user name, a query or a fragment")
 	}
 	return nil
 }

@@ -194,8 +194,8 @@ func (l *loader) warnAboutConflicts() {
 	if k.CleanAt < k.WarnAt {
 		l.addWarning(guideway.Diagnostic{
 			Code: "config-order", File: l.config.Origin("checkpoints.cleanAt").Name,
-			Message: fmt.Sprintf("checkpoints.cleanAt is %d, but checkpoints.warnAt is %d: checkpoints are deleted before a warning", k.CleanAt, k.WarnAt),
-			Fix:     "set checkpoints.warnAt lower than checkpoints.cleanAt",
+			Message: fmt.Sprintf("checkpoints.cleanAt is %d %%, but checkpoints.warnAt is %d %%: checkpoints are deleted before a warning", k.CleanAt, k.WarnAt),
+			Fix:     fmt.Sprintf("set checkpoints.warnAt to at most %d, or raise checkpoints.cleanAt", k.CleanAt),
 		})
 	}
 }

@@ -77,9 +77,9 @@ func (m *Model) validate(of string) *settingError {
 	case m.Model == "":
 		return newError(`add "model": the name that the server uses, or the file of a scripted model`, "%s has no model name", of)
 	case m.MaxTokens < 0:
-		return newError("write a number of at least 0", "%s has a negative maxTokens", of)
+		return newError("write a number of at least 0", "%s has the negative maxTokens %d", of, m.MaxTokens)
 	case m.Price.Input < 0 || m.Price.Cached < 0 || m.Price.Output < 0:
-		return newError("write a number of at least 0", "%s has a negative price", of)
+		return newError("write a number of at least 0", "%s has a negative price: input %g, cached %g, output %g", of, m.Price.Input, m.Price.Cached, m.Price.Output)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (f *fileReader) readNotices(at int) {
 func (r *Receiver) validate(name, of string) *settingError {
 	switch {
 	case !receiverName().MatchString(name):
-		return newError("use lower-case letters, digits, - and _, such as \"team-chat\"", "%q is not a name of a receiver", name)
+		return newError("use at most 40 lower-case letters, digits, - and _, with a letter or a digit first, such as \"team-chat\"", "%q is not a name of a receiver", name)
 	case (r.URL == "") == (len(r.Command) == 0):
 		return newError(`write either "url" or "command"`, `%s needs either "url" or "command"`, of)
 	case r.URL == "" && (r.Secret != "" || r.Format != ""):

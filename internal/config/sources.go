@@ -213,7 +213,7 @@ func (s *Source) validate() *settingError {
 	case s.Trust != "" && !slices.Contains(trustLevels(), s.Trust):
 		return newError("use one of: "+strings.Join(trustLevels(), ", "), "the source %q has the unknown trust level %q", s.Name, s.Trust)
 	case s.MaxFiles < 0 || s.MaxFileSize < 0 || s.MaxBytes < 0:
-		return newError("write a positive number, or remove the limit to use the default", `the source %q has a negative "maxFiles", "maxFileSize" or "maxBytes"`, s.Name)
+		return newError("write a positive number, or remove the limit to use the default", `the source %q has a negative limit: "maxFiles" is %d, "maxFileSize" is %d and "maxBytes" is %d`, s.Name, s.MaxFiles, s.MaxFileSize, s.MaxBytes)
 	}
 	return nil
 }

@@ -277,7 +277,7 @@ func (f *fileReader) readUpstreams(at int) {
 				return offset, invalid
 			}
 			if u.CallsPerMinute < 0 || u.ToolCallsPerMinute < 0 {
-				return 0, newError("write a positive number, or remove the limit", `%s has a negative "callsPerMinute" or "toolCallsPerMinute"`, of)
+				return 0, newError("write a positive number, or remove the limit", `%s has a negative limit: "callsPerMinute" is %d and "toolCallsPerMinute" is %d`, of, u.CallsPerMinute, u.ToolCallsPerMinute)
 			}
 			for _, tool := range slices.Sorted(maps.Keys(u.Tools)) {
 				rule := u.Tools[tool]
@@ -339,7 +339,7 @@ func gatewaySettings() []Setting {
 		},
 		{
 			Name: "gateway.largeResult", Kind: KindSize, Flag: "gateway-large-result", Env: "GUIDEWAY_GATEWAY_LARGE_RESULT",
-			Usage: "Size above which the result of a tool is stored, such as \"100KB\": the client gets its beginning and an outline, and reads parts with result_read. 0 means never.",
+			Usage: "Size above which the result of a tool is stored, such as \"100KB\": the client gets the beginning and an outline of the result, and reads parts with result_read. 0 means never.",
 			field: func(c *Config) any { return &c.Gateway.LargeResult },
 		},
 	}

@@ -206,7 +206,7 @@ func (s *Service) continueFrom(ctx context.Context, c run.Caller, loaded *checkp
 			if refusal, ok := run.AsRefusal(err); ok {
 				out.Note, out.Next = "the run cannot continue from the checkpoint: "+refusal.Message, refusal.Next
 				if refusal.Fix != "" {
-					out.Note += "; to continue it: " + refusal.Fix
+					out.Note += "; to continue the run: " + refusal.Fix
 				}
 				return nil
 			}

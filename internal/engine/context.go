@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // The engine's keys of a context. All other keys are variables of the caller or of the
@@ -175,9 +177,5 @@ func (r *replay) encodeCurrentLoop(it *item, round int, loopVars map[string]any)
 }
 
 func compactList(list []string) []any {
-	out := make([]any, 0, len(list))
-	for _, s := range slices.Compact(list) {
-		out = append(out, s)
-	}
-	return out
+	return lists.Map(slices.Compact(list), func(s string) any { return s })
 }

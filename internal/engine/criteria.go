@@ -85,6 +85,12 @@ func fillChecks(pending []criteria.PendingCheck, vars expr.Lookup) *Refusal {
 				}
 			}
 		}
+		if filled.Path == "" && p.Template.Path != "" {
+			return &Refusal{
+				Rule:    RuleCheckVariable,
+				Message: fmt.Sprintf("%s: the value of %s is empty, so the check has no file. Set the path in context", p.Template.Describe(), p.Template.Path),
+			}
+		}
 		r.Pending = append(r.Pending, criteria.PendingCheck{Key: p.Key, Template: p.Template, Rule: filled})
 	}
 	return r

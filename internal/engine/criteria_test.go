@@ -119,6 +119,23 @@ func TestPendingChecksAreFilled(t *testing.T) {
 	}
 }
 
+// TestEmptyPathNamesItsVariable checks that an empty path of a file is refused with the
+// variable that fills it.
+func TestEmptyPathNamesItsVariable(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []string{"steps", "phases"} {
+		flow := checkedFlow(t, dialect, `[{"type":"file","path":"{{report}}","exists":true}]`)
+		s := applyCommands(t, flow, engine.State{}, startCommand(nil))
+		_, r := flow.Decide(s, submit("DONE", map[string]any{"report": ""}, outcomes{}))
+		if r == nil || r.Rule != engine.RuleCheckVariable || !strings.Contains(r.Message, "{{report}} is empty") {
+			t.Errorf("%s: got %+v", dialect, r)
+		}
+		if _, r := flow.Decide(s, submit("DONE", map[string]any{"report": "report.md"}, outcomes{})); r == nil || r.Rule != engine.RuleChecksPending {
+			t.Errorf("%s: with a path: got %+v", dialect, r)
+		}
+	}
+}
+
 // TestCallCannotDisableChecks checks that a rule applies if its condition holds before or
 // after the call.
 func TestCallCannotDisableChecks(t *testing.T) {

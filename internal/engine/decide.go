@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
@@ -148,10 +149,7 @@ func (p *Program) decideWait(s State, c *Continue) ([]Event, *Refusal) {
 // newWaitRefusal returns the refusal of an input other than variables, when the run waits
 // for variables.
 func newWaitRefusal(needs []Need) *Refusal {
-	names := make([]string, len(needs))
-	for i, n := range needs {
-		names[i] = n.Variable
-	}
+	names := lists.Map(needs, func(n Need) string { return n.Variable })
 	return &Refusal{Rule: RuleContextNeeded, Allowed: needs, Message: "the run waits for variables: " + strings.Join(names, ", ")}
 }
 
@@ -203,10 +201,7 @@ func (p *Program) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {
 
 // checkAnswer refuses an input that is not a permitted answer to the open gate.
 func checkAnswer(s State, c *Continue, options []Option, declinable bool) *Refusal {
-	ids := make([]string, len(options))
-	for i, o := range options {
-		ids[i] = o.ID
-	}
+	ids := lists.Map(options, func(o Option) string { return o.ID })
 	switch {
 	case c.Answer == nil || c.Skip != nil || c.Output != "" || c.Notes != "" || len(c.Context) > 0:
 		return &Refusal{

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"strings"
+
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // Field is an argument of the next call that only the caller can fill in. A suggested call
@@ -103,9 +105,6 @@ func needFields(needs []Need) []Field {
 
 // joinValues lists values for a sentence.
 func joinValues(values []any) string {
-	texts := make([]string, len(values))
-	for i, v := range values {
-		texts[i] = describeValue(v)
-	}
+	texts := lists.Map(values, describeValue)
 	return strings.Join(texts, ", ")
 }

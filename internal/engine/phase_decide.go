@@ -126,7 +126,7 @@ func (p *PhaseProgram) decideSkip(s State, ph PhaseState, step *phases.Step, c *
 	case !phase.Required:
 		to, ok := p.skippedTarget(s, phase)
 		if !ok {
-			return nil, &Refusal{Rule: RuleContextNeeded, Message: "the phase cannot be skipped before the next phase is decided", Allowed: p.decidingVars(s, phase)}
+			return nil, &Refusal{Rule: RuleContextNeeded, Message: "the phase cannot be skipped before the variables that decide the next phase are set", Allowed: p.decidingVars(s, phase)}
 		}
 		return addConsequences(p, s, Event{Kind: EventPhaseSkipped, Phase: ph.Phase, Step: phase.ID, To: to, Reason: c.Skip.Reason}), nil
 	default:

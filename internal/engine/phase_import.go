@@ -10,6 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
@@ -119,10 +120,7 @@ func (p *PhaseProgram) checkChoices(d *StateDocument) string {
 		c, r := &phase.Checkpoints[i], d.CheckpointResponses[k]
 		known := slices.ContainsFunc(c.Options, func(o phases.Option) bool { return o.ID == r.OptionID })
 		if !known && (c.Required || r.OptionID != optionDeclined) {
-			var ids []string
-			for _, o := range c.Options {
-				ids = append(ids, o.ID)
-			}
+			ids := lists.Map(c.Options, func(o phases.Option) string { return o.ID })
 			return fmt.Sprintf("checkpoint %s is answered with %q, but '%s' has only the options %s", k, r.OptionID, c.ID, strings.Join(ids, ", "))
 		}
 		if e := r.Effects; e != nil && !p.validPhases(append(e.PhasesSkipped, e.TransitionedTo)) {
@@ -136,10 +134,7 @@ func (p *PhaseProgram) checkChoices(d *StateDocument) string {
 		}
 		o, decision := d.DecisionOutcomes[k], &phase.Decisions[i]
 		if !slices.ContainsFunc(decision.Branches, func(b phases.Branch) bool { return b.ID == o.BranchID }) {
-			var ids []string
-			for _, b := range decision.Branches {
-				ids = append(ids, b.ID)
-			}
+			ids := lists.Map(decision.Branches, func(b phases.Branch) string { return b.ID })
 			return fmt.Sprintf("decision %s takes the branch %q, but '%s' has only the branches %s", k, o.BranchID, decision.ID, strings.Join(ids, ", "))
 		}
 		if !p.validPhases([]int{o.TransitionedTo}) {

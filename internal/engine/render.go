@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
 	"github.com/guideway-dev/guideway/internal/workflow/template"
@@ -71,11 +72,7 @@ func (s *stepText) fillAll(texts []string) []string {
 	if texts == nil {
 		return nil
 	}
-	out := make([]string, len(texts))
-	for i, t := range texts {
-		out[i] = s.fillText(t)
-	}
-	return out
+	return lists.Map(texts, s.fillText)
 }
 
 func (s *stepText) stepView() *StepView {

@@ -118,7 +118,7 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 		r.delivery.err = err
 	}
 	if err == nil {
-		result = g.storeLarge(c, t, r, g.rewriteURIs(c, route{method: methodCall, member: t.member}, result))
+		result = g.storeLarge(c, t.member, r, g.rewriteURIs(c, route{method: methodCall, member: t.member}, result))
 	}
 	return g.toolAnswer(c, t, result, err)
 }
@@ -161,7 +161,7 @@ func (g *Gateway) toolAnswer(c *Client, t *tool, result json.RawMessage, err err
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return nil, err
 	}
-	g.logger.Warn("a call to an upstream failed", "upstream", t.member.Name(), "tool", t.original, "error", err)
+	g.logger.Warn("a call of an upstream's tool was refused or failed", "upstream", t.member.Name(), "tool", t.original, "error", err)
 	code := guideway.ErrorCode(err)
 	if code == guideway.CodeInternal {
 		code = guideway.CodeUnavailable
@@ -225,9 +225,20 @@ type route struct {
 	params []jsonrpc.Member
 }
 
-// send sends a request to its upstream. It also forwards questions of the upstream to the
-// client in a way that the protocol versions of both allow.
+// send sends a request to its upstream. If the upstream refuses a call because a person must
+// log in, it asks for the login.
 func (g *Gateway) send(ctx context.Context, c *Client, a route, r Request) (json.RawMessage, error) {
+	result, err := g.sendOnce(ctx, c, a, r)
+	var required *upstream.LoginRequired
+	if a.method == methodCall && errors.As(err, &required) {
+		return g.sendAfterLogin(ctx, c, a, r, err)
+	}
+	return result, err
+}
+
+// sendOnce sends a request to its upstream. It also forwards questions of the upstream to the
+// client in a way that the protocol versions of both allow.
+func (g *Gateway) sendOnce(ctx context.Context, c *Client, a route, r Request) (json.RawMessage, error) {
 	markSent(ctx)
 	var st state
 	if r.State != "" {
@@ -237,6 +248,9 @@ func (g *Gateway) send(ctx context.Context, c *Client, a route, r Request) (json
 		}
 		if st.Parked != "" {
 			return g.resume(ctx, c, st, a, r.Responses)
+		}
+		if st.Login {
+			r.Responses = nil // The answer was for the gateway.
 		}
 	}
 	modern := false
@@ -248,14 +262,14 @@ func (g *Gateway) send(ctx context.Context, c *Client, a route, r Request) (json
 		result, err := g.park(ctx, c, want, a, r)
 		if next := g.findReplacement(ctx, c, a, r, err); next != nil {
 			a.member = next
-			return g.send(ctx, c, a, r)
+			return g.sendOnce(ctx, c, a, r)
 		}
 		return result, err
 	}
 	s, done, err := a.member.Session(ctx, want)
 	if next := g.findReplacement(ctx, c, a, r, err); next != nil {
 		a.member = next
-		return g.send(ctx, c, a, r)
+		return g.sendOnce(ctx, c, a, r)
 	}
 	if err != nil {
 		return nil, err
@@ -395,7 +409,8 @@ func (g *Gateway) exchange(ctx context.Context, c *Client, s *upstream.Session, 
 		}
 		questions, next, err := parseInputRequests(result)
 		if err != nil {
-			return nil, guideway.Errorf(guideway.CodeUnavailable, "the server's answer is invalid: %w", err)
+			return nil, guideway.Errorf(guideway.CodeUnavailable, "the server's answer is invalid: %w", err).
+				WithFix("check the effects of the call at the server before you repeat it")
 		}
 		if questions == nil {
 			return c.finalResult(result, true)
@@ -411,8 +426,8 @@ func (g *Gateway) exchange(ctx context.Context, c *Client, s *upstream.Session, 
 		}
 		upstreamState = next
 	}
-	return nil, guideway.Errorf(guideway.CodeUnavailable, "the server asked for input %d times, the maximum, and asks again", maxRounds).
-		WithFix("call the tool with all arguments that it asks for, or ask the operator of the server")
+	return nil, guideway.Errorf(guideway.CodeUnavailable, "the server asked for input %d times, which is the maximum for one call", maxRounds).
+		WithFix("pass in the arguments all that the server asks for, or ask the operator of the server")
 }
 
 // notifier returns a function that forwards the progress and the log messages of a call.

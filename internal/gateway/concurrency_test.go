@@ -186,14 +186,14 @@ func TestParkedCallIsLostOnRestart(t *testing.T) {
 	second := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{e}}) // The second gateway has the same signing key as the first.
 	second.connectClient(t, clientSetup{user: "ann", version: modern}).toolNames()
 	for range 2 {
-		if got := second.callAsk(t, "ann", state); !strings.Contains(got, "check whether it was carried out") {
+		if got := second.callAsk(t, "ann", state); !strings.Contains(got, "check whether the call was carried out") {
 			t.Errorf("the answer after a restart returned %s", got)
 		}
 	}
 	if got := first.callAsk(t, "ann", state); !strings.Contains(got, "yes") {
 		t.Errorf("the answer to the parked call returned %s", got)
 	}
-	if got := first.callAsk(t, "ann", state); !strings.Contains(got, "check whether it was carried out") {
+	if got := first.callAsk(t, "ann", state); !strings.Contains(got, "check whether the call was carried out") {
 		t.Errorf("the same answer again returned %s", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // CallableTool is a tool that a client may call.
@@ -23,11 +24,7 @@ type CallableTool struct {
 // client itself is offered tool search only. It serves agents of this server, which choose
 // tools by name.
 func (g *Gateway) CallableTools(ctx context.Context, c *Client) []CallableTool {
-	var out []CallableTool
-	for _, t := range g.listedTools(ctx, c) {
-		out = append(out, CallableTool{t.full, t.name, t.shown})
-	}
-	return out
+	return lists.Map(g.listedTools(ctx, c), func(t *tool) CallableTool { return CallableTool{t.full, t.name, t.shown} })
 }
 
 // Names holds the full tool names that are known without asking an upstream.

@@ -80,7 +80,7 @@ func (g *Gateway) checkQuestions(c *Client, m *member, questions []question) ([]
 	for i, q := range questions {
 		if ok, capability := c.supports(q.Method); !ok {
 			data := jsonrpc.Object(jsonrpc.Member{Key: "requiredCapabilities", Value: jsonrpc.Object(jsonrpc.Member{Key: capability, Value: json.RawMessage(`{}`)})})
-			return nil, &jsonrpc.Error{Code: missingCapability, Message: "the upstream requires the client capability " + capability, Data: data}
+			return nil, &jsonrpc.Error{Code: missingCapability, Message: "the upstream " + m.Name() + " requires the client capability " + capability, Data: data}
 		}
 		params, err := sanitizeQuestion(c, m, q.Method, q.Params)
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
@@ -123,8 +124,9 @@ type Gateway struct {
 	held atomic.Bool
 	// listVersion counts the changes of lists that do not come from upstreams.
 	listVersion atomic.Int64
-	// late holds the upstreams that did not answer in time for a list.
-	late sync.Map
+	// late holds the upstreams that did not answer in time for a list, and pinned those that
+	// had pins.
+	late, pinned sync.Map
 	// clientPerMinute and lazy are current settings; see Settings.
 	clientPerMinute atomic.Int64
 	lazy            atomic.Bool
@@ -170,7 +172,7 @@ type member struct {
 // New returns a gateway. It starts no upstream. If an entry is invalid, the error names it.
 func New(opts Options) (*Gateway, error) {
 	if len(opts.Key) < 32 {
-		return nil, guideway.Errorf(guideway.CodeInternal, "the key must have at least 32 bytes")
+		return nil, guideway.Errorf(guideway.CodeInternal, "the gateway's key has %d bytes; at least 32 are required", len(opts.Key))
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -221,7 +223,7 @@ func (g *Gateway) Configure(s Settings) error {
 	g.mu.Lock()
 	if g.closed {
 		g.mu.Unlock()
-		return guideway.Errorf(guideway.CodeUnavailable, "the gateway is closed")
+		return guideway.Errorf(guideway.CodeUnavailable, "the gateway is closed").WithFix("start the server again")
 	}
 	g.project, g.configured = s.Project, map[string]bool{}
 	var gone []*member
@@ -423,7 +425,7 @@ func (g *Gateway) readySurface(ctx context.Context, c *Client) *surface {
 				want = upstream.Lister(own.Capabilities)
 			}
 			if _, err := m.Catalog(ctx, want); err != nil {
-				g.logger.Warn("an upstream is omitted", "upstream", m.Name(), "error", err)
+				g.logger.Warn("an upstream is omitted from the lists of a client, because the lists of the upstream could not be fetched", "upstream", m.Name(), "error", err)
 				if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 					g.late.Store(m.Upstream, nil)
 				}
@@ -507,9 +509,5 @@ type MemberHealth struct {
 // MembersHealth returns the health of the upstreams in order of precedence.
 func (g *Gateway) MembersHealth() []MemberHealth {
 	members := g.allMembers()
-	list := make([]MemberHealth, len(members))
-	for i, m := range members {
-		list[i] = MemberHealth{m.Name(), m.Upstream.Health()}
-	}
-	return list
+	return lists.Map(members, func(m *member) MemberHealth { return MemberHealth{m.Name(), m.Upstream.Health()} })
 }

@@ -186,7 +186,7 @@ func (g *Gateway) claimCall(ctx context.Context, c *Client, want holds.Request, 
 // waitingError returns the error of a call that waits for a person.
 func (g *Gateway) waitingError(ctx context.Context, held holds.Call) error {
 	err := guideway.Errorf(guideway.CodeRefused, "the call of %s was not sent: it waits for the approval of a person (held call %s: %s)", held.Name, held.ID, held.Reason)
-	return &heldError{err: err.WithFix("%s. After the approval, make the same call again, unchanged, before it expires; a changed call needs its own approval", g.approvalFix(ctx, held.ID)), call: held}
+	return &heldError{err: err.WithFix("%s. After the approval, make the same call again, unchanged, before the approval expires; a changed call needs its own approval", g.approvalFix(ctx, held.ID)), call: held}
 }
 
 // deniedError returns the error of a call that a person denied.
@@ -201,15 +201,23 @@ func (g *Gateway) deniedError(held holds.Call) error {
 
 // approvalFix returns instructions for a person to answer a held call.
 func (g *Gateway) approvalFix(ctx context.Context, id string) string {
-	fix := "ask the person to answer it at a terminal: guideway calls approve " + id
+	fix := "ask the person to answer the held call at a terminal, with guideway calls approve " + id + " (or deny)"
+	if page := g.pageURL(ctx, "/calls/"+id); page != "" {
+		fix += ", or on the page " + page
+	}
+	return fix
+}
+
+// pageURL returns the URL of a page of the dashboard, or "" if no dashboard runs.
+func (g *Gateway) pageURL(ctx context.Context, path string) string {
 	page := auth.ServerURL(ctx)
 	if page == "" && g.opts.Dashboard != nil {
 		page = g.opts.Dashboard(ctx)
 	}
 	if page == "" {
-		return fix
+		return ""
 	}
-	return fix + ", or on the page " + strings.TrimSuffix(page, "/") + "/calls/" + id
+	return strings.TrimSuffix(page, "/") + path
 }
 
 // noteHeld records in the observation of a request that its call is held. An empty outcome

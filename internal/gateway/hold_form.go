@@ -143,7 +143,10 @@ func (g *Gateway) askHold(ctx context.Context, c *Client, held holds.Call) error
 func (g *Gateway) acceptHoldForm(ctx context.Context, c *Client, st state, responses json.RawMessage) error {
 	g.holdForms.close(st.Held)
 	members, err := jsonrpc.Members(responsesOf(responses))
-	if err != nil || members[holdQuestion] == nil {
+	if err != nil {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the inputResponses are invalid: " + err.Error()}
+	}
+	if members[holdQuestion] == nil {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the inputResponses lack an answer to " + holdQuestion}
 	}
 	return g.storeHoldAnswer(ctx, c, st.Held, time.UnixMilli(st.Asked), members[holdQuestion])

@@ -144,7 +144,7 @@ func (g *Gateway) sendWithHooks(ctx context.Context, c *Client, a route, r Reque
 		}
 		r.Arguments = changed["arguments"]
 		if len(changed) > 2 || len(changed) == 2 && (r.Arguments == nil || a.method == methodRead) || !bytes.Equal(changed[members[0].Key], members[0].Value) {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook changed other params of %s than the arguments of a prompt", a.method).WithFix("change only params.arguments, or context.response")
+			return nil, guideway.Errorf(guideway.CodeInvalid, "a hook changed params of %s; hooks can only change the arguments of prompts/get", a.method).WithFix("change only params.arguments of prompts/get, or context.response")
 		}
 		return g.sendPinned(ctx, c, a, r)
 	})
@@ -173,7 +173,7 @@ func (g *Gateway) afterHooks(ctx context.Context, c *Client, t *tool, r Request,
 	for key := range members {
 		if key != "name" && key != "arguments" {
 			return nil, r, guideway.Errorf(guideway.CodeInvalid, "a hook set params.%s; hooks can only change the name and the arguments", clipText(key, maxName)).
-				WithFix("change params.arguments")
+				WithFix("do not set params.%s in the script of the hook", clipText(key, maxName))
 		}
 	}
 	if r.Arguments = members["arguments"]; r.Arguments != nil && r.Arguments[0] != '{' && string(r.Arguments) != "null" {
@@ -246,13 +246,13 @@ func (g *Gateway) applyListHooks(ctx context.Context, c *Client, m *member, tool
 		known[t.original] = t
 		raw, err := jsonrpc.With(t.shown, jsonrpc.Member{Key: "name", Value: jsonrpc.Text(t.original)})
 		if err != nil {
-			return nil, fmt.Errorf("write a list: %w", err)
+			return nil, fmt.Errorf("encode the tools of the upstream %s: %w", m.Name(), err)
 		}
 		list[i] = raw
 	}
 	text, err := json.Marshal(list)
 	if err != nil {
-		return nil, fmt.Errorf("write a list: %w", err)
+		return nil, fmt.Errorf("encode the tools of the upstream %s: %w", m.Name(), err)
 	}
 	r := Request{}
 	o := g.observe(c, methodList, &r)
@@ -302,7 +302,7 @@ func toolsFromHooks(s *surface, m *member, known map[string]*tool, list []json.R
 		}
 		seen[t.name] = true
 		if t.shown, err = jsonrpc.With(raw, jsonrpc.Member{Key: "name", Value: jsonrpc.Text(t.name)}); err != nil {
-			return nil, fmt.Errorf("write a list: %w", err)
+			return nil, fmt.Errorf("encode the tools of the upstream %s: %w", m.Name(), err)
 		}
 		out = append(out, &t)
 	}

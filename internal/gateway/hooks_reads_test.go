@@ -14,7 +14,7 @@ import (
 // and change the response and the arguments of a prompt. They cannot change the target.
 func TestHooksOnResourcesAndPrompts(t *testing.T) {
 	t.Parallel()
-	const refused, noJSON = "error: a hook changed other params", "error: a hook returned a result that is not JSON"
+	const refused, noJSON = "error: a hook changed params of", "error: a hook returned a result that is not JSON"
 	for name, tt := range map[string]struct {
 		pairs        map[string][]string
 		read, prompt string

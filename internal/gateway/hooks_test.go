@@ -114,7 +114,7 @@ func TestHookChangesAreAppliedOrReported(t *testing.T) {
 		"to none":                          {map[string][]string{"tools/call echo": {"echo", "nothing"}}, "one__echo", `"nothing", which is not a tool`},
 		"redirected to a denied tool":      {map[string][]string{"tools/call echo": {"echo", "count"}}, "one__echo", `"count", which is not a tool`},
 		"without a name":                   {map[string][]string{"tools/call echo": {`"name"`, `"title"`}}, "one__echo", "set params.title"},
-		"a member name in another case":    {map[string][]string{"tools/call echo": {`"name"`, `"Name"`}}, "one__echo", "in case"},
+		"a member name in another case":    {map[string][]string{"tools/call echo": {`"name"`, `"Name"`}}, "one__echo", "letter case"},
 		"arguments that are not an object": {map[string][]string{"tools/call echo": {`{"text":"x"}`, `7`}}, "one__echo", "arguments that are not an object"},
 		"twice":                            {map[string][]string{"tools/call echo": {`"echo"`, `"params"`}, "tools/call params": {`"params"`, `"fail"`}}, "one__echo", "and another hook"},
 		"a failing hook":                   {map[string][]string{"tools/call echo": {"fail", ""}}, "one__echo", "the hook has failed"},

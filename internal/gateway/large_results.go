@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -29,14 +30,14 @@ func (g *Gateway) resultTools() []json.RawMessage {
 	if g.opts.Results == nil {
 		return nil
 	}
-	return []json.RawMessage{json.RawMessage(`{"name":"result_read","title":"Read a stored result","description":"Read a part of a large result of a tool that was stored. ` +
-		`path, lines and search select text of the part; without them, all of it is selected. Returns at most 10,000 bytes, from offset.",` +
+	return []json.RawMessage{json.RawMessage(`{"name":"result_read","title":"Read a stored result","description":"Read a part of a stored large tool result. path, and then lines or search, ` +
+		`select text of the part; without them, the whole part is selected. Returns at most 10,000 bytes of the selection, from offset.",` +
 		`"inputSchema":{"type":"object","properties":{"ref":{"type":"string","description":"Reference from the tool's answer"},` +
 		`"part":{"type":"string","description":"Part of the result, such as content[0]; the largest by default"},` +
 		`"path":{"type":"string","description":"JSON Pointer into a part that is JSON, such as /items/0/name"},` +
 		`"lines":{"type":"string","description":"Number of a line or a range, such as 120-180"},` +
 		`"search":{"type":"string","description":"Text to find; returns the lines that contain it, with their numbers"},` +
-		`"offset":{"type":"integer","minimum":0,"description":"First byte of the selection to return"}},"required":["ref"],"additionalProperties":false},` +
+		`"offset":{"type":"integer","minimum":0,"description":"First byte of the selection to return, default 0"}},"required":["ref"],"additionalProperties":false},` +
 		`"annotations":{"readOnlyHint":true}}`)}
 }
 
@@ -56,10 +57,10 @@ func withoutOutputSchema(shown json.RawMessage) json.RawMessage {
 	return jsonrpc.Object(kept...)
 }
 
-// storeLarge stores a large result of a client's call and returns its summary. It returns
-// other results unchanged: the calls of machines and checks, questions, and a result that
-// cannot be stored.
-func (g *Gateway) storeLarge(c *Client, t *tool, r Request, result json.RawMessage) json.RawMessage {
+// storeLarge stores a large result of a client's call or task and returns its summary. It
+// returns other results unchanged: the calls of machines and checks, questions, and a result
+// that cannot be stored.
+func (g *Gateway) storeLarge(c *Client, m *member, r Request, result json.RawMessage) json.RawMessage {
 	if g.opts.Results == nil || int64(len(result)) <= g.opts.LargeResult || r.Scopes != nil {
 		return result
 	}
@@ -69,7 +70,7 @@ func (g *Gateway) storeLarge(c *Client, t *tool, r Request, result json.RawMessa
 	}
 	summary, err := g.summarize(c, result, members["isError"])
 	if err != nil {
-		g.logger.Warn("a large result was not stored, so the client gets all of it", "tool", t.name, "error", err)
+		g.logger.Warn("a large result was not stored, so the client gets all of it", "upstream", m.Name(), "error", err)
 		return result
 	}
 	return summary
@@ -115,7 +116,7 @@ func (g *Gateway) readResult(c *Client, r Request) (json.RawMessage, error) {
 	}
 	blocks := []json.RawMessage{textBlock(answer.Text)}
 	if next := answer.From + len(answer.Text); answer.From > 0 || next < answer.Size {
-		text := fmt.Sprintf("These are the bytes %d to %d of %d.", answer.From, next, answer.Size)
+		text := fmt.Sprintf("These are %d of %d bytes, from offset %d.", len(answer.Text), answer.Size, answer.From)
 		if next < answer.Size {
 			text += fmt.Sprintf(" To continue, repeat the call with \"offset\": %d.", next)
 		}
@@ -146,7 +147,7 @@ func parseQuery(arguments json.RawMessage) (results.Query, error) {
 	case err != nil:
 		return invalid(err.Error())
 	case unknown != "":
-		return invalid(fmt.Sprintf("%.60q is not a parameter", unknown))
+		return invalid(fmt.Sprintf("unknown parameter %.60q; the parameters are %s", unknown, strings.Join(names, ", ")))
 	}
 	if err := json.Unmarshal(arguments, &q); err != nil {
 		return invalid(err.Error())

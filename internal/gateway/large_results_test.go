@@ -68,6 +68,34 @@ func TestLargeResults(t *testing.T) {
 	}
 }
 
+// The large result of a task is stored too, for the client of the task; a small one stays as it
+// is.
+func TestLargeResultsOfTasks(t *testing.T) {
+	t.Parallel()
+	store, _ := newResults(t)
+	r := newTasksFixture(t, gateway.Options{Results: store, LargeResult: 300})
+	id := strings.Repeat("long ", 100)
+	handle, _ := r.startJob(t, "ann", withTasks, "one__job", id)
+	got := r.aboutTask(t, "ann", withTasks, "tasks/get", handle)
+	ref := refPattern.FindString(got)
+	if ref == "" || strings.Contains(got, `"text":"result of`) || !strings.Contains(got, `"status":"completed"`) {
+		t.Fatalf("the task is %s", got)
+	}
+	read := func(user string) string {
+		return r.request(t, user, withTasks, "tools/call", "result_read", `"name":"result_read","arguments":{"ref":"`+ref+`"},`)
+	}
+	if got := read("ann"); !strings.Contains(got, "result of "+id) {
+		t.Errorf("the stored result is %s", got)
+	}
+	if got := read("bob"); !strings.Contains(got, "there is no result") {
+		t.Errorf("another user reads %s", got)
+	}
+	handle, _ = r.startJob(t, "ann", withTasks, "one__job", "short")
+	if got := r.aboutTask(t, "ann", withTasks, "tasks/get", handle); !strings.Contains(got, "result of short") {
+		t.Errorf("a small task is %s", got)
+	}
+}
+
 // Machines and checks get the whole result. A result that cannot be stored is passed on
 // whole, and without a store there is no tool that reads results.
 func TestWholeResults(t *testing.T) {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -49,6 +50,11 @@ func (g *Gateway) checkPage(m *member, uri string, result json.RawMessage) (json
 	return jsonrpc.Object(page...), g.checkPagePin(m, uri, pinOfPage(contents))
 }
 
+// withheldError returns the error for a page or a skill whose pin cannot be read or stored.
+func withheldError(what, why string, err error) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%s is withheld: %s: %v; %s", what, why, err, cmp.Or(guideway.ErrorFix(err), "try again"))}
+}
+
 // checkPagePin returns an error unless a page has its approved pin, or is pinned now.
 func (g *Gateway) checkPagePin(m *member, uri string, pin Pin) error {
 	refuse := func(why string) error {
@@ -56,7 +62,7 @@ func (g *Gateway) checkPagePin(m *member, uri string, pin Pin) error {
 	}
 	approved, err := g.opts.Pins.Approved(m.Name())
 	if err != nil {
-		return refuse("the approvals cannot be read: " + err.Error())
+		return withheldError("the page "+clipText(uri, maxAddress), "the approvals cannot be read", err)
 	}
 	old, known := approved[pagePin+uri]
 	if known && old.Hash == pin.Hash {
@@ -74,7 +80,7 @@ func (g *Gateway) checkPagePin(m *member, uri string, pin Pin) error {
 	}
 	if approved[name].Hash != pin.Hash {
 		if err := g.opts.Pins.Approve(m.Name(), map[string]Pin{name: pin}); err != nil {
-			return refuse("it could not be pinned: " + err.Error())
+			return withheldError("the page "+clipText(uri, maxAddress), "its pin could not be stored", err)
 		}
 	}
 	if why == "" {

@@ -81,8 +81,8 @@ func (p *parking) closeAll() {
 	}
 }
 
-var errParkedFull = guideway.Errorf(guideway.CodeUnavailable, "the call was not sent: too many calls wait for answers").
-	WithFix("answer the open questions, or call again later")
+var errParkedFull = guideway.Errorf(guideway.CodeUnavailable, "the call was not sent: too many earlier calls wait for answers to questions of their servers; at most %d of one client and %d of all clients may wait", maxParkedOf, maxParked).
+	WithFix("answer the open questions of the earlier calls, or call again later")
 
 var errParkedOver = guideway.Errorf(guideway.CodeUnavailable, "the call was not sent: the gateway is closing").
 	WithFix("call again when the gateway has started again")
@@ -227,7 +227,7 @@ func (call *parkedCall) resultFor(c *Client) (json.RawMessage, error) {
 	return c.finalResult(call.result, false)
 }
 
-var errParkedGone = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the call does not wait for an answer: it has ended, was answered before, or the gateway was restarted; check whether it was carried out before you repeat it"}
+var errParkedGone = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the call does not wait for an answer: the call has ended, its question was answered before, or the gateway was restarted; check whether the call was carried out before you repeat it"}
 
 // resume passes the client's answer to the parked call, once.
 func (g *Gateway) resume(ctx context.Context, c *Client, st state, a route, responses json.RawMessage) (json.RawMessage, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/visible"
 )
 
@@ -160,10 +161,7 @@ type pinnedEntry struct {
 // skills of a catalog. Other resources are data that change with every file: nothing runs
 // them, and no description of a tool depends on them.
 func pinnedEntries(c *upstream.Catalog) []pinnedEntry {
-	var list []pinnedEntry
-	for _, raw := range c.Tools {
-		list = append(list, pinnedEntry{textMember(raw, "name"), "tool", raw})
-	}
+	list := lists.Map(c.Tools, func(raw json.RawMessage) pinnedEntry { return pinnedEntry{textMember(raw, "name"), "tool", raw} })
 	for _, raw := range c.Prompts {
 		list = append(list, pinnedEntry{promptPin + textMember(raw, "name"), "prompt", raw})
 	}
@@ -223,7 +221,10 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 		}
 		return held
 	}
-	first := approved == nil && m.Pins != PinApprove
+	// If the pins of a running upstream are removed, the upstream was removed, and its next
+	// process has its first use.
+	_, had := g.pinned.Load(m.Upstream)
+	first := approved == nil && m.Pins != PinApprove && !had
 	fresh := map[string]Pin{}
 	for _, e := range g.hashEntries(c) {
 		old, known := approved[e.name]
@@ -241,6 +242,9 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 		case old.Hash != e.hash:
 			held[e.name] = "changed since its approval"
 		}
+	}
+	if approved != nil || len(fresh) > 0 {
+		g.pinned.Store(m.Upstream, nil)
 	}
 	if len(fresh) > 0 {
 		if err := g.opts.Pins.Approve(m.Name(), fresh); err != nil {
@@ -419,9 +423,5 @@ func escapeHidden(text string) string {
 
 // ToolNames returns the upstream's names of the tools of a catalog.
 func ToolNames(c *upstream.Catalog) []string {
-	var names []string
-	for _, raw := range c.Tools {
-		names = append(names, textMember(raw, "name"))
-	}
-	return names
+	return lists.Map(c.Tools, func(raw json.RawMessage) string { return textMember(raw, "name") })
 }

@@ -437,3 +437,31 @@ func TestPinCoversAllOfAPage(t *testing.T) {
 		}
 	}
 }
+
+// If the pins of a running upstream are removed, its old process gets no first use again: its
+// tools wait. The next process has its first use.
+func TestRemovedPinsAreNotMadeAgain(t *testing.T) {
+	t.Parallel()
+	pins := &memoryPins{}
+	g, err := New(Options{Key: []byte(strings.Repeat("k", 32)), Pins: pins})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(u *upstream.Upstream, tools ...string) map[string]string {
+		return g.checkPins(&member{Upstream: u}, catalogOf(tools...), g.readPinsOnce())
+	}
+	old := upstream.New(upstream.Spec{Name: "one"}, upstream.Options{})
+	if held := check(old); len(held) > 0 { // An empty list is no first use.
+		t.Errorf("of no tools %v wait", held)
+	}
+	if held := check(old, `{"name":"a"}`); len(held) > 0 {
+		t.Errorf("at the first use %v wait", held)
+	}
+	pins.approved = nil
+	if held := check(old, `{"name":"a"}`); !cmp.Equal(held, map[string]string{"a": "new tool"}) || pins.approved != nil {
+		t.Errorf("after the removal %v wait, %v are approved", held, pins.approved)
+	}
+	if held := check(upstream.New(upstream.Spec{Name: "one"}, upstream.Options{}), `{"name":"b"}`); len(held) > 0 || len(pins.approved) != 1 {
+		t.Errorf("of the next process %v wait, %v are approved", held, pins.approved)
+	}
+}

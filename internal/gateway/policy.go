@@ -90,7 +90,7 @@ func (e *policyError) Error() string {
 
 // Unwrap returns an error with the code and the fix.
 func (e *policyError) Unwrap() error {
-	fix := "ask the user: the setting gateway.tools restricts all calls"
+	fix := "ask the user to change the setting gateway.tools, which restricts all calls"
 	if e.decision.Scope.Run != "" {
 		fix = "do the step with the tools that it allows, then submit its result; if the run is no longer wanted, ask the user and call workflow_abort"
 	}

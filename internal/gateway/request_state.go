@@ -32,7 +32,9 @@ type state struct {
 	Asked int64  `json:"a,omitempty"`
 	// Approved identifies the binding of a call that a person approved and that was sent.
 	Approved string `json:"b,omitempty"`
-	Expires  int64  `json:"e"`
+	// Login reports that the question was to open the page for a login.
+	Login   bool  `json:"l,omitempty"`
+	Expires int64 `json:"e"`
 }
 
 // stateTime is the lifetime of a question.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // rewriteObject changes the members of an object. If nothing changes, it returns the same
@@ -47,10 +48,7 @@ func rewriteList(raw json.RawMessage, f change) json.RawMessage {
 
 // encodeList returns a JSON list of values, which it keeps byte for byte.
 func encodeList(parts ...json.RawMessage) json.RawMessage {
-	list := make([][]byte, len(parts))
-	for i, part := range parts {
-		list[i] = part
-	}
+	list := lists.Map(parts, func(part json.RawMessage) []byte { return part })
 	return append(append(json.RawMessage{'['}, bytes.Join(list, []byte{','})...), ']')
 }
 

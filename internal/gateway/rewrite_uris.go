@@ -27,15 +27,19 @@ func (g *Gateway) rewriteURIs(c *Client, to route, result json.RawMessage) json.
 	})
 }
 
-// mayHaveURIs reports whether a result can have resource URIs: it has a member for them, or
-// an escaped letter, which can be a part of the name of such a member.
+// mayHaveURIs reports whether a result can have resource URIs: it has a member "uri", the
+// scheme of a page in any case, or an escaped character that can be a part of them. A result
+// of the latest protocol version always has a _meta; it alone costs no second reading.
 func mayHaveURIs(result json.RawMessage) bool {
-	if bytes.Contains(result, []byte(`"uri"`)) || bytes.Contains(result, []byte(`"_meta"`)) {
-		return true
+	for _, sign := range []string{`"uri"`, "ui:", "uI:", "Ui:", "UI:"} {
+		if bytes.Contains(result, []byte(sign)) {
+			return true
+		}
 	}
 	escape := []byte(`\u00`)
 	for i := bytes.Index(result, escape); i >= 0; i = bytes.Index(result, escape) {
-		if result = result[i+len(escape):]; len(result) > 0 && result[0] >= '5' && result[0] <= '7' {
+		result = result[i+len(escape):]
+		if len(result) > 1 && (result[0] >= '4' && result[0] <= '7' || result[0] == '3' && result[1]|' ' == 'a') {
 			return true
 		}
 	}

@@ -96,7 +96,7 @@ type request interface {
 func (d *downstream) clientOf(ctx context.Context, req request) (*Client, error) {
 	session, ok := req.GetSession().(*mcp.ServerSession)
 	if !ok {
-		return nil, errors.New("the request has no session")
+		return nil, errors.New("the request has no MCP session")
 	}
 	c := newClient(ctx, headerOf(req))
 	c.receiver, c.connection = session, ConnectionOf(req)
@@ -344,7 +344,7 @@ func mergeLists(member, id string, theirs func(context.Context, *Client) []json.
 			text, err = mergeList(text, member, id, func() []json.RawMessage { return theirs(ctx, c) })
 		}
 		if err != nil {
-			return nil, fmt.Errorf("write a list: %w", err)
+			return nil, fmt.Errorf("encode the list %q: %w", member, err)
 		}
 		return rawResult(c.finishResult(text))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // The tools that a client with tool search gets instead of the full list.
@@ -77,7 +78,7 @@ func (g *Gateway) lazyCall(ctx context.Context, c *Client, r Request) (json.RawM
 		return bad("query must be a string")
 	}
 	if members["limit"] != nil && (json.Unmarshal(members["limit"], &limit) != nil || limit < 1 || limit > 50) {
-		return bad("limit must be a whole number from 1 to 50")
+		return bad("limit must be a whole number from 1 to 50, not " + clipText(string(members["limit"]), maxName))
 	}
 	tools := slices.DeleteFunc(slices.Clone(g.listedTools(ctx, c)), func(t *tool) bool { return t.uses.appOnly })
 	return c.finishResult(searchResult(tools, clipText(query, 1<<10), limit))
@@ -160,11 +161,7 @@ func rankTools(tools []*tool, query string) []*tool {
 	slices.SortStableFunc(best, func(a, b scored) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), strings.Compare(a.tool.name, b.tool.name))
 	})
-	out := make([]*tool, len(best))
-	for i, b := range best {
-		out[i] = b.tool
-	}
-	return out
+	return lists.Map(best, func(b scored) *tool { return b.tool })
 }
 
 // splitWords splits a text at characters other than letters and digits, and before a

@@ -113,7 +113,7 @@ func unknownSkill(uri string) error {
 // approval.
 func (g *Gateway) checkSkill(ctx context.Context, m *member, uri string, skill json.RawMessage) error {
 	if given := textMember(skill, "uri"); given != uri {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: fmt.Sprintf("the upstream %s returned another skill, %q", m.Name(), clipText(given, maxAddress))}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: fmt.Sprintf("the upstream %s returned the skill %q instead of %q", m.Name(), clipText(given, maxAddress), clipText(uri, maxAddress))}
 	}
 	if g.opts.Pins == nil || m.Pins == PinOff {
 		return nil
@@ -127,7 +127,7 @@ func (g *Gateway) checkSkill(ctx context.Context, m *member, uri string, skill j
 	}
 	approved, err := g.opts.Pins.Approved(m.Name())
 	if err != nil {
-		return refuse("the approvals cannot be read: " + err.Error())
+		return withheldError("the skill "+clipText(uri, maxAddress), "the approvals cannot be read", err)
 	}
 	switch old, known := approved[skillPin+uri]; {
 	case known && old.Hash == pin.Hash:

@@ -137,7 +137,7 @@ func notInUse(name string) error {
 }
 
 // Restart closes the sessions of an upstream and forgets its failures. The next call starts
-// it again. Calls in progress finish.
+// it again, or the next list if its lists are unknown. Calls in progress finish.
 func (g *Gateway) Restart(name string) error {
 	g.mu.Lock()
 	i := slices.IndexFunc(g.members, func(m *member) bool { return m.Name() == name })
@@ -146,10 +146,14 @@ func (g *Gateway) Restart(name string) error {
 		return notInUse(name)
 	}
 	old := g.members[i]
+	next := &member{Entry: old.Entry, Upstream: g.openUpstream(old.Entry)}
 	g.members = slices.Clone(g.members)
-	g.members[i] = &member{Entry: old.Entry, Upstream: g.openUpstream(old.Entry)}
+	g.members[i] = next
 	g.mu.Unlock()
 	g.rebuild()
+	if g.held.Load() { // A client that has a list must receive the tools that need the restart.
+		next.Discover(next.listWant())
+	}
 	g.retireMembers(old)
 	return nil
 }
@@ -158,6 +162,7 @@ func (g *Gateway) Restart(name string) error {
 func (g *Gateway) retireMembers(gone ...*member) {
 	for _, m := range gone {
 		g.late.Delete(m.Upstream)
+		g.pinned.Delete(m.Upstream)
 		g.wg.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 			defer cancel()

@@ -73,7 +73,7 @@ func (g *Gateway) addFollower(key subscription, who follower, want upstream.Want
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the gateway is closed")
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the gateway is closed").WithFix("subscribe again when the server has started again")
 	}
 	f := g.subscriptions[key]
 	if f == nil || f.users[who] == 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // surface is the immutable combination of everything that the upstreams offer.
@@ -368,10 +369,7 @@ func (s *surface) setPrints(lazy bool) {
 		}
 		s.prints[kind] = hex.EncodeToString(hash.Sum(nil))
 	}
-	tools := make([]*entry, len(s.tools))
-	for i, t := range s.tools {
-		tools[i] = &t.entry
-	}
+	tools := lists.Map(s.tools, func(t *tool) *entry { return &t.entry })
 	mark(KindTools, tools)
 	s.prints[KindTools] += strconv.FormatBool(lazy && len(s.members) > 0)
 	mark(KindPrompts, s.prompts)

@@ -73,20 +73,21 @@ func (g *Gateway) describeTaskError(c *Client, a route, err error) error {
 		!strings.Contains(string(failure.Data), upstream.ExtensionTasks) {
 		return err
 	}
-	return guideway.Errorf(guideway.CodeRefused, "the tool runs only as a task, and hooks, which apply to its calls, do not see the results of tasks").
+	return guideway.Errorf(guideway.CodeRefused, "the tool runs only as a task, but a hook applies to its calls, and hooks do not see the results of tasks").
 		WithFix("call another tool, or ask the user to exclude the tool from the hook graph")
 }
 
 // errTaskHandle returns the error for the handle of a task that the client did not ask for.
 func errTaskHandle() error {
-	return guideway.Errorf(guideway.CodeUnavailable, "the server started a task without being asked to, and its result cannot be fetched").
+	return guideway.Errorf(guideway.CodeUnavailable, "the server started a task without being asked to, and the result of the task cannot be fetched").
 		WithFix("check the effects of the call at the server before you repeat it")
 }
 
 // finishTask returns the result of a call that started a task, or of a request about a task.
 func (g *Gateway) finishTask(c *Client, a route, result json.RawMessage) (json.RawMessage, error) {
 	invalid := func(err error) error {
-		return guideway.Errorf(guideway.CodeUnavailable, "the server's answer about a task is invalid: %w", err)
+		return guideway.Errorf(guideway.CodeUnavailable, "the server's answer about a task is invalid: %w", err).
+			WithFix("check at the server whether the task was carried out, before you repeat the call")
 	}
 	if err := jsonrpc.CheckUnique(result); err != nil {
 		return nil, invalid(err)
@@ -98,7 +99,7 @@ func (g *Gateway) finishTask(c *Client, a route, result json.RawMessage) (json.R
 	id := textOf(members["taskId"])
 	if a.method == methodCall {
 		if id == "" || len(id) > maxTaskID {
-			return nil, invalid(fmt.Errorf("its ID must have 1 to %d bytes", maxTaskID))
+			return nil, invalid(fmt.Errorf("the ID of the task must have 1 to %d bytes, but has %d", maxTaskID, len(id)))
 		}
 		sealed := g.sealer.sealTask(taskHandle{Owner: c.taskOwner(), Upstream: a.member.Name(), Spec: a.member.Spec.Hash(), Tool: a.original, ID: id})
 		return jsonrpc.With(result, jsonrpc.Member{Key: "taskId", Value: jsonrpc.Text(sealed)},
@@ -108,7 +109,7 @@ func (g *Gateway) finishTask(c *Client, a route, result json.RawMessage) (json.R
 		return c.finishResult(json.RawMessage(`{}`))
 	}
 	if id != a.original {
-		return nil, invalid(errors.New("it is about another task"))
+		return nil, invalid(errors.New("it is about another task than the requested one"))
 	}
 	set := []jsonrpc.Member{
 		{Key: resultType, Value: json.RawMessage(`"complete"`)},
@@ -131,13 +132,13 @@ func (g *Gateway) finishTask(c *Client, a route, result json.RawMessage) (json.R
 		if err := checkFinal(inner, true); err != nil {
 			return nil, err
 		}
-		set = append(set, jsonrpc.Member{Key: "result", Value: g.rewriteURIs(c, a, inner)})
+		set = append(set, jsonrpc.Member{Key: "result", Value: g.storeLarge(c, a.member, Request{}, g.rewriteURIs(c, a, inner))})
 	}
 	return jsonrpc.With(result, set...)
 }
 
 // errNoTask is the error for a task that does not exist or belongs to another client.
-var errNoTask = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is no such task: it is of another client or upstream, or this server was restarted"}
+var errNoTask = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is no such task for this client: the id is wrong, the task belongs to another client, its tool is no longer available, or this server was restarted"}
 
 // aboutTask returns a function that answers the requests of a method about a task.
 func (g *Gateway) aboutTask(method string) serveExtension {
@@ -146,7 +147,7 @@ func (g *Gateway) aboutTask(method string) serveExtension {
 		case !c.Modern:
 			return nil, methodNotFound(method)
 		case !c.Capabilities.Extensions.Has(upstream.ExtensionTasks):
-			return nil, missingExtension(upstream.ExtensionTasks, "the client does not declare the extension for tasks")
+			return nil, missingExtension(upstream.ExtensionTasks, "the client does not declare the extension "+upstream.ExtensionTasks)
 		}
 		shown := textOf(params["taskId"])
 		if r.Header != nil && r.Header.Get("Mcp-Name") != shown {
@@ -159,8 +160,14 @@ func (g *Gateway) aboutTask(method string) serveExtension {
 		if !ok || t == nil || !g.accessOf(ctx).allowsTool(t) || t.checkUse(c, false) != nil {
 			return o.endUnrouted(ctx, errNoTask)
 		}
-		if t.blocked != "" || g.hooksApply(methodCall, t.member, t.original) {
-			return o.endUnrouted(ctx, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the result of the task is withheld: the tool %s waits for approval, or a hook applies to its calls since the task was started", t.name)})
+		why := ""
+		if t.blocked != "" {
+			why = fmt.Sprintf("waits for approval: %s; %s", t.blocked, approveFix(t.member))
+		} else if g.hooksApply(methodCall, t.member, t.original) {
+			why = "has a hook since the task was started, and hooks do not see the results of tasks"
+		}
+		if why != "" {
+			return o.endUnrouted(ctx, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the result of the task is withheld: the tool %s %s", t.name, why)})
 		}
 		if known := t.member.Known(); known == nil || !runsTasks(known.Info) {
 			return o.endUnrouted(ctx, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the upstream " + t.member.Name() + " no longer supports tasks"})

@@ -207,7 +207,7 @@ func TestHooksPreventTasks(t *testing.T) {
 	if _, answer := r.startJob(t, "ann", withTasks, "one__job", "job-2"); !strings.Contains(answer, "done at once") {
 		t.Errorf("a call with hooks returned %s", answer)
 	}
-	if _, answer := r.startJob(t, "ann", withTasks, "one__always", "job-2"); !strings.Contains(answer, "runs only as a task, and hooks") {
+	if _, answer := r.startJob(t, "ann", withTasks, "one__always", "job-2"); !strings.Contains(answer, "runs only as a task, but a hook") {
 		t.Errorf("a call that needs a task returned %s", answer)
 	}
 }
@@ -236,7 +236,7 @@ func TestHostileTasks(t *testing.T) {
 		t.Errorf("the task with a link is %s", got)
 	}
 	for _, id := range []string{"", strings.Repeat("x", 1025)} {
-		if handle, answer := r.startJob(t, "ann", withTasks, "one__job", id); handle != "" || !strings.Contains(answer, "its ID must have") {
+		if handle, answer := r.startJob(t, "ann", withTasks, "one__job", id); handle != "" || !strings.Contains(answer, "the ID of the task must have") {
 			t.Errorf("a task ID of %d bytes returned %s", len(id), answer)
 		}
 	}

@@ -202,7 +202,7 @@ func (a *api) streamFeed(c *call, prepare func(ctx context.Context, f *follower)
 		err = f.followFeed(ctx, wake)
 	}
 	if err != nil && ctx.Err() == nil {
-		a.Logger.Warn("a stream ended", "path", c.URL.Path, "error", err)
+		a.Logger.Warn("an event stream ended with an error", "path", c.URL.Path, "error", err)
 	}
 	return responseWritten{}, nil
 }

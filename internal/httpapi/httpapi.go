@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -146,13 +147,14 @@ func NewHandler(opts Options) (http.Handler, error) {
 // setSecurityHeaders sets headers that stop a browser from reinterpreting an answer. It
 // runs before the guard, so that refusals have the headers too.
 func setSecurityHeaders(next http.Handler) http.Handler {
+	headers := http.Header{}
+	headers.Set("X-Content-Type-Options", "nosniff")
+	headers.Set("X-Frame-Options", "DENY")
+	headers.Set("Referrer-Policy", "no-referrer")
+	headers.Set("Cross-Origin-Resource-Policy", "same-origin")
+	headers.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("X-Frame-Options", "DENY")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		maps.Copy(w.Header(), headers)
 		next.ServeHTTP(w, r)
 	})
 }

@@ -269,7 +269,7 @@ func (a *api) machineInput(c *call, body machineInputBody) (any, error) {
 
 func (a *api) resumeMachine(c *call, limits machineengine.Limits) (any, error) {
 	if limits.States < 0 || limits.Calls < 0 || limits.Tokens < 0 || limits.Cost < 0 || limits.Millis < 0 || limits.ToolCalls < 0 {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a budget is negative").WithFix("set each budget to a new total that is not negative, or omit the budget")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "one of the budgets states, calls, tokens, cost, millis and toolCalls is negative").WithFix("set each budget to a new total that is not negative, or omit the budget")
 	}
 	s, err := a.Machines.Resume(c.Context(), c.runCaller(), c.PathValue("id"), limits)
 	return object{"run": s}, err

@@ -123,8 +123,9 @@ func (c *call) decodeBody(into any) error {
 		return guideway.Errorf(guideway.CodeInvalid, "the body is invalid: %s", strings.TrimPrefix(err.Error(), "json: ")).
 			WithFix("see the route in /api/openapi.json")
 	}
-	if mediaType, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
-		return guideway.Errorf(guideway.CodeInvalid, "the content type of the body is not JSON").
+	given := c.Header.Get("Content-Type")
+	if mediaType, _, err := mime.ParseMediaType(given); err != nil || mediaType != "application/json" {
+		return guideway.Errorf(guideway.CodeInvalid, "the Content-Type of the body is %q, not application/json", clipText(given)).
 			WithFix("send the header Content-Type: application/json")
 	}
 	return nil
@@ -206,7 +207,7 @@ func (c *call) idempotencyKey() (string, error) {
 	key := c.Header.Get("Idempotency-Key")
 	for _, char := range key {
 		if char < ' ' || char > '~' || len(key) > most {
-			return "", guideway.Errorf(guideway.CodeInvalid, "the header Idempotency-Key is invalid").
+			return "", guideway.Errorf(guideway.CodeInvalid, "the header Idempotency-Key %q is longer than %d characters, or has a character that is not printable ASCII", clipText(key), most).
 				WithFix("use up to %d letters, digits and punctuation characters, such as a UUID", most)
 		}
 	}

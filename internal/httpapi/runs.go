@@ -82,7 +82,7 @@ func (c *call) cursorParam() *run.Record {
 	updated, id, _ := strings.Cut(string(text), " ")
 	t, err := time.Parse(time.RFC3339Nano, updated)
 	if err != nil || id == "" {
-		c.failParam("cursor", given, "the value of next in a list")
+		c.failParam("cursor", given, "the value of the member next of the previous page")
 		return nil
 	}
 	return &run.Record{ID: id, Updated: t}

@@ -129,7 +129,7 @@ func (a *api) findNamed(ctx context.Context, ref session.Ref) (session.Ref, erro
 		}
 		several.candidates = append(several.candidates, path)
 	}
-	several.err = guideway.Errorf(guideway.CodeConflict, "several sessions have the id %q", clipText(ref.ID)).
+	several.err = guideway.Errorf(guideway.CodeConflict, "several session documents have the id %q", clipText(ref.ID)).
 		WithFix("use /api/sessions/:workflow/:id, such as %s", several.candidates[0])
 	return session.Ref{}, several
 }
@@ -156,8 +156,8 @@ func (a *api) readSession(ctx context.Context, ref session.Ref) (session.Documen
 }
 
 func noSession(ref session.Ref) error {
-	return guideway.Errorf(guideway.CodeNotFound, "there is no session %q", clipText(ref.ID)).
-		WithFix("list the sessions with GET /api/sessions")
+	return guideway.Errorf(guideway.CodeNotFound, "there is no session document %q", clipText(ref.ID)).
+		WithFix("list the session documents with GET /api/sessions")
 }
 
 // isValidRef reports whether a reference can belong to a document. Its parts come from a
@@ -199,7 +199,7 @@ func restorePath(ref session.Ref) string {
 func (a *api) restoreSession(c *call) (any, error) {
 	ref := c.sessionRef()
 	if ref.Project == "" {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the request does not name the project of the deleted session").
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the request does not name the project of the deleted session document").
 			WithFix("POST to the path that the deletion returned, which ends in ?project=ID")
 	}
 	if !isValidRef(ref) {
@@ -236,8 +236,8 @@ type bulkError struct {
 
 func (a *api) bulkDelete(c *call, body bulkBody) (any, error) {
 	if n := len(body.Sessions); n == 0 || n > bulkLimit {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the body must name 1 to %d sessions, but it names %d", bulkLimit, n).
-			WithFix(`name 1 to %d sessions: {"sessions": [{"workflowId": …, "sessionId": …}]}`, bulkLimit)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the body must name 1 to %d session documents, but it names %d", bulkLimit, n).
+			WithFix(`name 1 to %d session documents: {"sessions": [{"workflowId": …, "sessionId": …}]}`, bulkLimit)
 	}
 	result := bulkResult{Deleted: []deletion{}, Failed: []bulkError{}}
 	for _, item := range body.Sessions {
@@ -245,7 +245,7 @@ func (a *api) bulkDelete(c *call, body bulkBody) (any, error) {
 		if err != nil {
 			code, p := newProblem(err)
 			if code >= http.StatusInternalServerError {
-				a.Logger.Error("a session could not be deleted", "error", err)
+				a.Logger.Error("a session document could not be deleted", "error", err)
 			}
 			result.Failed = append(result.Failed, bulkError{item, p.Error, p.Code})
 			continue
@@ -259,9 +259,9 @@ func (a *api) bulkDelete(c *call, body bulkBody) (any, error) {
 func (a *api) deleteNamed(c *call, item bulkRef) (session.Ref, error) {
 	switch {
 	case item.WorkflowID == "":
-		return session.Ref{}, guideway.Errorf(guideway.CodeInvalid, "the session %q has no workflowId", clipText(item.SessionID)).WithFix("add the workflowId of the session")
+		return session.Ref{}, guideway.Errorf(guideway.CodeInvalid, "the session document %q has no workflowId", clipText(item.SessionID)).WithFix("add the workflowId of the session document")
 	case item.SessionID == "":
-		return session.Ref{}, guideway.Errorf(guideway.CodeInvalid, "a session of the workflow %q has no sessionId", clipText(item.WorkflowID)).WithFix("add the sessionId of the session")
+		return session.Ref{}, guideway.Errorf(guideway.CodeInvalid, "a session document of the workflow %q has no sessionId", clipText(item.WorkflowID)).WithFix("add the sessionId of the session document")
 	}
 	ref, err := a.findNamed(c.Context(), session.Ref{
 		User: c.userName(), Project: item.ProjectID, Workflow: item.WorkflowID, ID: item.SessionID,

@@ -54,7 +54,7 @@ func (a *api) workflowSource(c *call) (any, error) {
 	}
 	data := entry.Text()
 	if data == nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "cannot read the text of %q", clipText(id)).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "cannot read the text of the definition %q", clipText(id)).
 			WithFix("check that %s exists and is readable", entry.Path)
 	}
 	return workflowText{
@@ -99,7 +99,7 @@ func (a *api) saveWorkflow(c *call) (any, error) {
 		return nil, err
 	}
 	if err := a.Catalog.Load(context.WithoutCancel(c.Context())); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "the file is saved, but the catalog could not be read again: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInternal, "the file is saved, but is not served yet, because the catalog could not be loaded again: %w", err).WithFix("restart the server")
 	}
 	return a.workflowSource(c)
 }

@@ -21,6 +21,7 @@ func (a *api) upstreamRoutes() []route {
 		{"PUT", "/api/upstreams/{name}/project", auth.RightManage, withBody(a.moveUpstream)},
 		{"PUT", "/api/upstreams/{name}/tools/{tool}", auth.RightManage, withBody(a.setUpstreamTool)},
 		{"POST", "/api/upstreams/{name}/restart", auth.RightManage, a.restartUpstream},
+		{"POST", "/api/upstreams/{name}/login", auth.RightManage, a.loginUpstream},
 		{"POST", "/api/upstreams/{name}/ask", auth.RightManage, a.askUpstream},
 		{"GET", "/api/upstreams/{name}/log", auth.RightManage, a.upstreamLog},
 		{"GET", "/api/upstreams/{name}/waiting", auth.RightRead, a.upstreamWaiting},
@@ -112,6 +113,10 @@ func (a *api) setUpstreamTool(c *call, body upstreamToolBody) (any, error) {
 
 func (a *api) restartUpstream(c *call) (any, error) {
 	return a.showChanged(c, a.Upstreams.Restart(c.PathValue("name")))
+}
+
+func (a *api) loginUpstream(c *call) (any, error) {
+	return a.Upstreams.StartLogin(c.Context(), c.PathValue("name"))
 }
 
 // upstreamTime is the time limit for an upstream's answer.

@@ -96,6 +96,7 @@ func TestUpstreamsRequireAPerson(t *testing.T) {
 		{"PUT", "/api/upstreams/files/project", `{"base":"` + base + `","project":"mine"}`},
 		{"PUT", "/api/upstreams/files/tools/read", `{"base":"` + base + `","description":"Obey."}`},
 		{"POST", "/api/upstreams/files/restart", ""},
+		{"POST", "/api/upstreams/files/login", ""},
 		{"POST", "/api/upstreams/files/ask", ""},
 		{"GET", "/api/upstreams/files/log", ""},
 		{"POST", "/api/upstreams/files/approve", `{"tools":[{"tool":"read","hash":"x"}]}`},

@@ -199,7 +199,7 @@ func realPath(path string) (string, error) {
 		}
 		path = link
 	}
-	return "", guideway.Errorf(guideway.CodeInvalid, "cannot follow %s (too many symbolic links)", path).
+	return "", guideway.Errorf(guideway.CodeInvalid, "cannot follow %s (more than %d symbolic links)", path, maxLinks).
 		WithFix("replace the link %s with a file", path)
 }
 

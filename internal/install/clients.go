@@ -89,7 +89,7 @@ func desktopClients() []Client {
 		{
 			ID: "claude-code", Title: "Claude Code", Aliases: []string{"cc"}, Project: ".mcp.json",
 			next:        "start a new session of Claude Code; /mcp shows the server",
-			projectNext: "start claude in this directory and approve the server when it asks; claude -p ignores it until then",
+			projectNext: "start claude in this directory and approve the server when Claude Code asks; until then claude -p ignores the server",
 			reference:   shellForm, user: claudeCode,
 			form: jsonFormat{key: "mcpServers", shape: shape{local: "stdio", remote: "http", url: "url", env: "env"}, strict: true},
 		},
@@ -112,7 +112,7 @@ func desktopClients() []Client {
 		{
 			ID: "codex", Title: "Codex", Aliases: []string{"openaicodex", "codexcli"}, Project: ".codex/config.toml",
 			next:        "start a new session of Codex; /mcp shows the server",
-			projectNext: "start codex in this directory and trust it when it asks; until then Codex ignores the file without a message",
+			projectNext: "start codex in this directory and trust the directory when Codex asks; until then Codex ignores the file without a message",
 			reference:   "%s", form: tomlFormat{key: "mcp_servers"}, user: locateCodex,
 		},
 	}
@@ -125,13 +125,13 @@ func terminalClients() []Client {
 		{
 			ID: "gemini", Title: "Gemini CLI", Aliases: []string{"geminicli"}, Project: ".gemini/settings.json",
 			next:        "start a new session of Gemini CLI in a trusted folder; /mcp shows the server",
-			projectNext: "start gemini in this directory and trust the folder when it asks; Gemini CLI disables all servers in other folders",
+			projectNext: "start gemini in this directory and trust the folder when Gemini CLI asks; Gemini CLI disables all servers in other folders",
 			reference:   shellForm, form: jsonFormat{key: "mcpServers", shape: http}, user: locateGemini,
 		},
 		{
 			ID: "copilot", Title: "Copilot CLI", Aliases: []string{"copilotcli", "githubcopilot", "githubcopilotcli"}, Project: ".mcp.json",
 			next:        "start a new session of Copilot CLI; /mcp show lists the servers",
-			projectNext: "start copilot in this directory and trust it when it asks; copilot -p also needs GITHUB_COPILOT_PROMPT_MODE_WORKSPACE_MCP=true",
+			projectNext: "start copilot in this directory and trust the directory when Copilot CLI asks; copilot -p also needs GITHUB_COPILOT_PROMPT_MODE_WORKSPACE_MCP=true",
 			reference:   shellForm, user: locateCopilot,
 			form: jsonFormat{key: "mcpServers", shape: shape{
 				local: "stdio", remote: "http", url: "url", env: "env", more: []field{{"tools", []string{"*"}}},
@@ -162,7 +162,7 @@ func terminalClients() []Client {
 			next:        "start a new session of Continue; /mcp shows the server",
 			projectNext: "reload the editor; its extension reads this file, the command cn (1.5.47) does not",
 			reference:   "Bearer ${{ secrets.%s }}", form: yamlFormat{key: "mcpServers"}, user: locateContinue,
-			newFile: "Continue used its default configuration without this file; add your models to the file",
+			newFile: "without this file, Continue used its default configuration; now add your models to the file",
 		},
 	}
 }

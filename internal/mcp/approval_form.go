@@ -216,7 +216,7 @@ func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolReques
 	option, _ := response.Content[formOption].(string)
 	note, _ := response.Content[formNote].(string)
 	if option == "" {
-		return nil, formRefusal(handle, ruleFormUnanswered, "the form was returned without an option")
+		return nil, formRefusal(handle, ruleFormUnanswered, "the form was returned without a chosen option")
 	}
 	c.Via = run.ViaElicitation
 	// The handle binds the answer to the position that the form showed: when the run

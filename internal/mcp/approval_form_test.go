@@ -320,9 +320,9 @@ func TestForgedFormsAreRefused(t *testing.T) {
 		otherServer := newTestServer(t)
 		elsewhere := connectClient(t, otherServer.server, "memory", "ann", "2026-07-28", manualFormOptions())
 		stays("another server's state", "not made by this server", cs, handle, otherServer.readForm(t, elsewhere, runToGate(t, elsewhere)["handle"]))
-		stays("another user's form", "belongs to another call", bob, handle, state)
+		stays("another user's form", "sent to another user or for another handle", bob, handle, state)
 		second := runToGate(t, maker)
-		stays("the form of another run", "belongs to another call", cs, handle, r.readForm(t, maker, second["handle"]))
+		stays("the form of another run", "sent to another user or for another handle", cs, handle, r.readForm(t, maker, second["handle"]))
 
 		r.advanceClock(10 * time.Minute)
 		stays("an expired form", "expired", cs, handle, state)

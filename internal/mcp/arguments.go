@@ -13,6 +13,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -397,11 +398,7 @@ func measureDepth(v any, limit int) int {
 }
 
 func paramNames(params []param) []string {
-	names := make([]string, len(params))
-	for i, p := range params {
-		names[i] = p.name
-	}
-	return names
+	return lists.Map(params, func(p param) string { return p.name })
 }
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

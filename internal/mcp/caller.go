@@ -40,7 +40,7 @@ func callerFrom(ctx context.Context) (run.Caller, error) {
 	p, ok := auth.PrincipalFrom(ctx)
 	if !ok || p.User == "" {
 		return run.Caller{}, guideway.Errorf(guideway.CodeUnauthorized, "the caller is unknown").
-			WithFix("connect with the token of the server")
+			WithFix("connect with the bearer token of the server; guideway doctor shows the path of its file")
 	}
 	return run.Caller{Principal: p, Via: run.ViaAgent}, nil
 }

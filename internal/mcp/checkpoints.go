@@ -185,7 +185,7 @@ func (t *contextTools) saveTool() *tool {
 		output: members{kindString: "checkpointId sessionId parentId", kindInteger: "bytes storedBytes tokens", kindList: "warnings"}.schema(),
 		serve: explained(func(ctx context.Context, c call) (any, error) {
 			if c.textArg("handle") == "" && c.objectArg("context") == nil {
-				return nil, c.badCall("context", "context is required without a handle")
+				return nil, c.badCall("context", "context is required, unless handle names a run")
 			}
 			return t.memory.Save(ctx, c.caller, contexts.SaveRequest{
 				Handle: c.textArg("handle"), Session: c.textArg("sessionId"), Workflow: c.textArg("workflowId"), Context: c.objectArg("context"),

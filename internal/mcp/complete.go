@@ -7,6 +7,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/library"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -52,11 +53,7 @@ func (s *Server) workflowIDs(p *mcp.CompleteParams) []string {
 	if p.Argument.Name != "id" {
 		return nil
 	}
-	var ids []string
-	for _, e := range s.catalog.Snapshot().List(catalog.Filter{}) {
-		ids = append(ids, e.ID)
-	}
-	return ids
+	return lists.Map(s.catalog.Snapshot().List(catalog.Filter{}), func(e *catalog.Entry) string { return e.ID })
 }
 
 func (s *Server) runIDs(ctx context.Context, p *mcp.CompleteParams) []string {
@@ -69,11 +66,7 @@ func (s *Server) runIDs(ctx context.Context, p *mcp.CompleteParams) []string {
 		s.logger.WarnContext(ctx, "runs could not be suggested", "error", err)
 		return nil
 	}
-	ids := make([]string, len(list))
-	for i, r := range list {
-		ids[i] = r.ID
-	}
-	return ids
+	return lists.Map(list, func(r run.Record) string { return r.ID })
 }
 
 // sessionParts suggests a part of a session document's URI that matches the other parts.

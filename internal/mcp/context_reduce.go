@@ -26,7 +26,7 @@ func reduceRequest(ctx context.Context, c call) (contexts.ReduceRequest, error) 
 	}
 	switch {
 	case r.Handle == "" && r.Session == "" && r.Context == nil:
-		return r, c.badCall("context", "context or handle is required")
+		return r, c.badCall("context", "context, handle or sessionId is required")
 	case r.Handle != "" && r.Context != nil:
 		bad := c.badCall("handle", "context and handle are mutually exclusive")
 		delete(bad.Next.Arguments, "handle")

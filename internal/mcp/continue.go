@@ -8,6 +8,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -149,10 +150,7 @@ func isRefusedText(refusal *run.Refusal, argument string) bool {
 // contextPaths returns the paths of the variables that a form asks for, and of the refused
 // ones.
 func contextPaths(refusal *run.Refusal, fields []engine.Field) []string {
-	var names []string
-	for _, f := range fields {
-		names = append(names, f.Name)
-	}
+	names := lists.Map(fields, func(f engine.Field) string { return f.Name })
 	if given, ok := refusal.Given.(map[string]any); ok && refusal.Rule == engine.RulePlaceholder {
 		names = slices.AppendSeq(names, maps.Keys(given))
 	}

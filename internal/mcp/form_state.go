@@ -92,7 +92,7 @@ func (f *formStore) signPayload(payload string) string {
 // The errors of redeemState.
 var (
 	errFormUnknown = errors.New("the form was changed, or was not made by this server since it started")
-	errFormForeign = errors.New("the form belongs to another call")
+	errFormForeign = errors.New("the form was sent to another user or for another handle")
 	errFormExpired = errors.New("the form has expired")
 	errFormUsed    = errors.New("the form was used before")
 )

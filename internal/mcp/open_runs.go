@@ -8,6 +8,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -86,10 +87,7 @@ func (o *OpenRuns) openIDs(ctx context.Context, req *mcp.CallToolRequest) ([]str
 		return nil, nil
 	}
 	scopes, err := o.Scopes(ctx, gateway.ConnectionOf(req))
-	ids := make([]string, len(scopes))
-	for i, s := range scopes {
-		ids[i] = s.Run
-	}
+	ids := lists.Map(scopes, func(s toolpolicy.Scope) string { return s.Run })
 	return ids, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/library"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
@@ -75,10 +76,7 @@ func (p *phaseTools) listWorkflows() *tool {
 		output:      members{kindObjects: "items"}.schema(),
 		handle: func(context.Context, arguments) (any, error) {
 			snap := p.catalog.Snapshot()
-			var items []workflowInfo
-			for _, e := range phaseWorkflows(snap) {
-				items = append(items, workflowInfo{e.ID, e.Name, e.Version, e.Description})
-			}
+			items := lists.Map(phaseWorkflows(snap), func(e *catalog.Entry) workflowInfo { return workflowInfo{e.ID, e.Name, e.Version, e.Description} })
 			return itemList(items, describeUnloaded(snap))
 		},
 	}
@@ -191,11 +189,7 @@ func (p *phaseTools) findWorkflow(toolName string, in arguments) (*phases.Workfl
 }
 
 func workflowIDs(snap *catalog.Snapshot) []string {
-	ids := []string{}
-	for _, e := range phaseWorkflows(snap) {
-		ids = append(ids, e.ID)
-	}
-	return ids
+	return lists.Map(phaseWorkflows(snap), func(e *catalog.Entry) string { return e.ID })
 }
 
 // notFound returns the error about an unknown id, in the wording of the original server,
@@ -264,20 +258,13 @@ func indexByID(ids []string, id string) int {
 }
 
 func phaseIDs(w *phases.Workflow) []string {
-	ids := make([]string, len(w.Phases))
-	for i := range w.Phases {
-		ids[i] = w.Phases[i].ID
-	}
-	return ids
+	return lists.Map(w.Phases, func(p phases.Phase) string { return p.ID })
 }
 
 // findCheckpoint finds a checkpoint of a phase by its id or its 1-based number.
 func findCheckpoint(in arguments, phase *phases.Phase) (*phases.Checkpoint, error) {
 	id := in.textArg("checkpoint_id")
-	ids := []string{}
-	for _, c := range phase.Checkpoints {
-		ids = append(ids, c.ID)
-	}
+	ids := lists.Map(phase.Checkpoints, func(c phases.Checkpoint) string { return c.ID })
 	if i := indexByID(ids, id); i >= 0 {
 		return &phase.Checkpoints[i], nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog/library"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
@@ -111,11 +112,7 @@ func (p *phaseTools) getActivity() *tool {
 }
 
 func entryIDs(entries []*library.Entry) []string {
-	list := []string{}
-	for _, e := range entries {
-		list = append(list, e.ID)
-	}
-	return list
+	return lists.Map(entries, func(e *library.Entry) string { return e.ID })
 }
 
 // fixFile is the fix of an error about a file that did not load.
@@ -269,11 +266,7 @@ type skillFile struct {
 }
 
 func skillFiles(entries []*library.Entry) []skillFile {
-	list := []skillFile{}
-	for _, e := range entries {
-		list = append(list, skillFile{e.Digits, e.ID, e.Title, e.Path, e.Workflow})
-	}
-	return list
+	return lists.Map(entries, func(e *library.Entry) skillFile { return skillFile{e.Digits, e.ID, e.Title, e.Path, e.Workflow} })
 }
 
 func optionalWorkflow(description string) param {

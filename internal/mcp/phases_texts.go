@@ -7,6 +7,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog/library"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
@@ -97,10 +98,7 @@ func (p *phaseTools) getText(kind phases.EntryKind) *tool {
 // of the original server.
 func (p *phaseTools) explainMissingText(lib *library.Library, kind phases.EntryKind, in arguments) *callError {
 	workflow, index := in.textArg("workflow_id"), in.textArg("index")
-	allowed := []string{}
-	for _, e := range lib.Texts(kind, workflow) {
-		allowed = append(allowed, e.Digits)
-	}
+	allowed := lists.Map(lib.Texts(kind, workflow), func(e *library.Entry) string { return e.Digits })
 	bad := p.explainMissing(lib, kind, "get_"+string(kind), "index", workflow, index, allowed, in)
 	if bad.Code != guideway.CodeNotFound {
 		return bad

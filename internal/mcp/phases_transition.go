@@ -9,6 +9,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
@@ -425,9 +426,9 @@ func (p *phaseTools) newRunJudge(ctx context.Context, t *tool, in arguments, w *
 	}
 	switch {
 	case details.Workflow != w.ID:
-		return nil, runPosition{}, w, t.badCall(in, "handle", fmt.Sprintf("the run follows the workflow %s, not %s", details.Workflow, w.ID))
+		return nil, runPosition{}, w, t.badCall(in, "handle", fmt.Sprintf("run %s follows the workflow %s, not %s; pass the workflow_id of the run", details.ID, details.Workflow, w.ID))
 	case details.Position.Phase == nil:
-		return nil, runPosition{}, w, t.badCall(in, "handle", fmt.Sprintf("the run is not in a phase: its status is %s", details.Status))
+		return nil, runPosition{}, w, t.badCall(in, "handle", fmt.Sprintf("run %s is not in a phase, because its status is %s; pass variables or state instead of handle", details.ID, details.Status))
 	}
 	pinned, found := workflow.Parse(w.ID+".json", []byte(details.Definition))
 	if pinned == nil || pinned.Phases == nil {
@@ -446,10 +447,7 @@ func (p *phaseTools) newRunJudge(ctx context.Context, t *tool, in arguments, w *
 		return value, ok || slices.Contains(owned, name)
 	}
 	return func(e *expr.Expr) (expr.Verdict, []string) {
-		var waits []string
-		for _, need := range e.Needs(lookup) {
-			waits = append(waits, need.Variable)
-		}
+		waits := lists.Map(e.Needs(lookup), func(need expr.Need) string { return need.Variable })
 		return e.Decide(lookup), waits
 	}, stands, w, nil
 }
@@ -459,7 +457,7 @@ func readState(members map[string]any, w *phases.Workflow) (d *engine.StateDocum
 	number, ok := members["currentPhase"].(json.Number)
 	n, err := number.Int64()
 	if !ok || err != nil || n < 1 || n > int64(len(w.Phases)) {
-		return nil, fmt.Sprintf("state.currentPhase must be a whole number from 1 to %d", len(w.Phases))
+		return nil, fmt.Sprintf("state.currentPhase must be a whole number from 1 to %d, not %v", len(w.Phases), shortenValue(members["currentPhase"]))
 	}
 	if id, given := members["workflowId"]; given && id != w.ID {
 		return nil, fmt.Sprintf("the state belongs to the workflow %v, not to %s", id, w.ID)

@@ -89,7 +89,7 @@ func (p projects) findProject(ctx context.Context, c call) (run.Project, error) 
 		return run.Project{ID: project.ID(name), Path: name}, nil
 	case project.IsNetworkPath(name, runtime.GOOS):
 		return run.Project{}, badProject(c, fmt.Sprintf("%q is a path on a network or of a device, which is not accessed", shortenValue(name)),
-			"omit project, or pass the project's id, or a path with the drive to which the share is mapped")
+			"omit project, or pass the project's id, or the path on a drive to which the share is mapped, such as Z:\\project")
 	case !filepath.IsAbs(name):
 		return run.Project{}, badProject(c, fmt.Sprintf("%q is neither an absolute path nor a project's id", shortenValue(name)),
 			"omit project, or pass the absolute path of your working directory")

@@ -161,7 +161,7 @@ func (s *sessionTools) readTool() *tool {
 			if found.Found {
 				out["data"] = found.Data
 			} else {
-				out["message"] = fmt.Sprintf("Nothing was found at %s in the session %s/%s. Omit the path to get the whole document.",
+				out["message"] = fmt.Sprintf("Nothing was found at %s in the session document %s/%s. Omit the path to get the whole document.",
 					found.Query, found.Ref.Workflow, found.Ref.ID)
 			}
 			return out, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
@@ -39,10 +40,7 @@ func (s *sessionTools) explainError(ctx context.Context, c call, err error) erro
 	if err != nil || len(there) == 0 {
 		return bad
 	}
-	ids := make([]string, len(there))
-	for i, d := range there {
-		ids[i] = d.ID
-	}
+	ids := lists.Map(there, func(d session.Summary) string { return d.ID })
 	bad.Allowed = ids
 	if meant := spelling.Closest(c.textArg("sessionId"), ids); meant != "" && c.tool.effect == effectNone {
 		bad.Fix = fmt.Sprintf("did you mean %s?", meant)

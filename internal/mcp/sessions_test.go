@@ -53,7 +53,7 @@ func TestSessionDocuments(t *testing.T) {
 			}
 		}
 		if got := callTool(t, cs, "workrail_read_session", name(map[string]any{"path": "a.nothing"})); got["success"] != true || got["found"] != false ||
-			slices.Contains(sortedMembers(got), "data") || !strings.Contains(textMember(got, "message"), "Nothing was found at a.nothing in the session bug/T-1") {
+			slices.Contains(sortedMembers(got), "data") || !strings.Contains(textMember(got, "message"), "Nothing was found at a.nothing in the session document bug/T-1") {
 			t.Errorf("reading a missing path returns %v", got)
 		}
 		if got := callTool(t, cs, "workrail_read_session", name(nil)); got["query"] != "(full session)" {

@@ -94,7 +94,7 @@ func (a *toolFilter) rejectForbidden(m allowedToolsets, req mcp.Request) error {
 		ref := r.Params.Ref
 		switch {
 		case ref == nil:
-			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request has no reference"}
+			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "params.ref is missing: name a prompt or a resource template"}
 		case ref.Type == "ref/prompt" && !m.hasWorkflows(), ref.Type != "ref/prompt" && !m.canReadURI(ref.URI):
 			return missing("reference", cmp.Or(ref.URI, ref.Name))
 		}

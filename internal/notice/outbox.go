@@ -64,7 +64,7 @@ func takeOutbox(dir, receiver string, log *slog.Logger) *Outbox {
 		return box
 	}
 	path := outboxPath(dir, receiver)
-	log.Error("cannot read an outbox of notices: a new one is used", "receiver", receiver, "error", err, "old", path+".invalid")
+	log.Error("cannot read an outbox of notices; the file is renamed and a new outbox is used, so pending notices are lost and others are sent again", "receiver", receiver, "error", err, "old", path+".invalid")
 	_ = os.Rename(path, path+".invalid")
 	return &Outbox{Positions: map[string]int64{}}
 }

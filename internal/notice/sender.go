@@ -100,7 +100,7 @@ func (s *Sender) waitForLock(ctx context.Context, r *Receiver) *flock.Flock {
 		}
 		if err != nil && !reported {
 			reported = true
-			s.opts.Log.Error("cannot lock an outbox of notices", "receiver", r.Name, "error", err)
+			s.opts.Log.Error("cannot lock an outbox of notices, so this process sends none to the receiver until the lock is taken", "receiver", r.Name, "error", err)
 		}
 		if ctxsleep.For(ctx, lockInterval) != nil {
 			return nil
@@ -169,7 +169,7 @@ func (s *Sender) readSources(ctx context.Context, r *Receiver, box *Outbox) {
 			box.add(slices.Clone(list))
 			if err := box.save(s.opts.Dir, r.Name); err != nil {
 				*box = before
-				s.opts.Log.Error("cannot store notices", "receiver", r.Name, "error", err)
+				s.opts.Log.Error("cannot store notices; another attempt follows", "receiver", r.Name, "error", err)
 				break
 			}
 		}

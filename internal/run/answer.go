@@ -130,7 +130,7 @@ func (s *Service) findByRef(ctx context.Context, c Caller, ref Ref) (Handle, Rec
 		if err == nil && ref.RunID != "" && ref.RunID != rec.ID {
 			return Handle{}, Record{}, &Refusal{
 				Code: guideway.CodeInvalid, Rule: RuleUnknownRun, Given: Truncate(ref.RunID, maxHandle),
-				Message: "the handle and the run id belong to different runs", Fix: "send only the handle or only the run id",
+				Message: fmt.Sprintf("the handle belongs to the run %s, not to %q", rec.ID, Truncate(ref.RunID, maxHandle)), Fix: "send only the handle or only the run id",
 			}
 		}
 		return h, rec, err

@@ -87,7 +87,7 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 		facts = append(facts, fact)
 	}
 	if len(facts) == 0 {
-		return nil, bundleError("the bundle contains no events of a workflow")
+		return nil, bundleError("it contains no events of a workflow")
 	}
 	if _, err := engine.Recheck(p.Flow, facts); err != nil {
 		return nil, bundleError("%s", err.Error())
@@ -160,7 +160,7 @@ func beforeHumanApproval(entries []entry) []entry {
 
 func parseBundle(data []byte) (*runBundle, error) {
 	if len(data) > MaxBundle {
-		return nil, bundleError("the bundle has %d bytes; at most %d are allowed", len(data), MaxBundle).
+		return nil, bundleError("it has %d bytes; at most %d are allowed", len(data), MaxBundle).
 			WithFix("fork the run at an earlier event, and export the fork")
 	}
 	var b runBundle

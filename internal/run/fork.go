@@ -191,7 +191,7 @@ func (p *program) lastForkable(entries []entry) int {
 // unforkableRefusal refuses an event that cannot be forked at and names the last one that
 // can.
 func (s *Service) unforkableRefusal(ctx context.Context, rec Record, p *program, seq int64) error {
-	message := fmt.Sprintf("the run cannot be forked at event %d: nothing is left to do after the event", seq)
+	message := fmt.Sprintf("the run cannot be forked at event %d: after the event it has ended, or is at a position that no call can continue", seq)
 	if seq < 1 || seq > rec.Seq {
 		message = fmt.Sprintf("the run has no event %d: its last event is %d", seq, rec.Seq)
 	}

@@ -26,7 +26,7 @@ const (
 )
 
 // errTooMuch is returned for a query that reads or selects too many values.
-var errTooMuch = errors.New("it reads or selects too many values")
+var errTooMuch = fmt.Errorf("it needs more than %d steps, or selects more than %d values", maxVisits, maxNodes)
 
 // queryJSONPath evaluates a JSONPath query. A query that consists of names and indices
 // returns the selected value, any other query returns a list. Members are in the order of

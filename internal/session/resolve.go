@@ -79,7 +79,7 @@ func checkRef(ref Ref) error {
 func checkUser(user string) error {
 	if user == "" {
 		return guideway.Errorf(guideway.CodeUnauthorized, "session documents belong to a user, but the caller is unknown").
-			WithFix("connect with the token of the server")
+			WithFix("connect with the bearer token of the server; guideway doctor shows the path of its file")
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func (t *Tracer) sendBatch(batch []*Span) {
 	}
 	t.dropped.Add(int64(len(batch)))
 	if !t.failing {
-		t.logger.Warn("cannot send traces", "endpoint", t.set.endpoint, "error", err)
+		t.logger.Warn("cannot send traces, so they are dropped", "endpoint", t.set.endpoint, "error", err)
 	}
 	t.failing = true
 }

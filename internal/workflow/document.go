@@ -7,6 +7,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
@@ -315,10 +316,7 @@ func (d *Document) readMachines(file string, root *doc.Node, data []byte) (found
 
 // unknownKind returns the diagnostic for a kind that the dialect does not have.
 func (d *Document) unknownKind(file string, root *doc.Node) guideway.Diagnostic {
-	var names []string
-	for _, kind := range Kinds(d.Dialect) {
-		names = append(names, string(kind))
-	}
+	names := lists.Map(Kinds(d.Dialect), func(kind phases.Kind) string { return string(kind) })
 	return guideway.Diagnostic{
 		Severity: guideway.SeverityError, Code: CodeNoWorkflow, File: file, Line: root.Line, Column: root.Column,
 		Message: "The " + string(d.Dialect) + " dialect has no documents of kind '" + string(d.Kind) + "'.",

@@ -132,6 +132,44 @@ test("a graph is drawn, saved and enabled, and wraps a call", async () => {
   expect(complaints.filter((c) => !c.includes("/stats") && !c.startsWith("Applying inline style"))).toEqual([]);
 });
 
+test("enabled graphs are drawn as chains in their order, and a request has the trace of each", async () => {
+  const { page } = person;
+  const graphs = async (method: string) => page.getByRole("list", { name: `Chain of ${method}` }).getByRole("listitem").evaluateAll((items) => items.map((item) => item.textContent?.trim()));
+  const enable = async (id: string, order?: string) => {
+    await page.goto(`/hooks/${id}`);
+    await page.getByRole("button", { name: "Enable…" }).click();
+    if (order !== undefined) await page.getByRole("dialog").getByLabel(/^Order in the chain/).fill(order);
+    await page.getByRole("button", { name: "Enable it" }).click();
+    await page.locator('.hook-state[data-state="active"]').waitFor();
+  };
+  await enable("redact-secrets");
+  await enable("cap-result-size", "95");
+  await page.goto("/hooks");
+  await page.getByRole("heading", { name: /^Chains/ }).waitFor();
+  expect(await graphs("tools/call")).toEqual(["tools/call client", "redact-secrets 30", "both-sides 50", "cap-result-size 95", "upstream"]);
+  expect(await graphs("prompts/get")).toEqual(["prompts/get client", "redact-secrets 30", "upstream"]);
+  await accessible(page, "/hooks with chains");
+
+  const args = { workflowId: "coding-task", stepId: "no-such-step", output: "chained" };
+  expect(await called("self__workflow_validate", args)).toContain("[seen behind]");
+  const request = page.getByRole("row").filter({ hasText: "workflow_validate" }).getByRole("link").first();
+  const traced = async () => { await page.goto("/requests?hook=cap-result-size"); return request.waitFor({ timeout: 1_500 }).then(() => true, () => false); };
+  await expect.poll(traced, { timeout: 15_000 }).toBe(true);
+  await request.click();
+  const traces = page.getByRole("region", { name: /^Hook graph / });
+  await expect.poll(() => traces.count()).toBe(3);
+  expect(await traces.evaluateAll((list) => list.map((trace) => trace.getAttribute("aria-label")))).toEqual(["Hook graph redact-secrets", "Hook graph both-sides", "Hook graph cap-result-size"]);
+  expect(await traces.nth(1).textContent()).toContain("behind");
+  expect(await traces.nth(2).textContent()).not.toContain("behind");
+
+  for (const id of ["redact-secrets", "cap-result-size"]) {
+    await page.goto(`/hooks/${id}`);
+    await page.getByRole("button", { name: "Disable" }).click();
+    await page.getByRole("button", { name: "Disable it" }).click();
+    await page.locator('.hook-state[data-state="off"]').waitFor();
+  }
+});
+
 test("an edit is undone and done again, a version restored, and the graph disabled", async () => {
   const { page } = person;
   await page.goto("/hooks/both-sides");

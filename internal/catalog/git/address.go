@@ -1,6 +1,7 @@
 package git
 
 import (
+	"fmt"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -96,7 +97,7 @@ func fromURL(u *url.URL) (address, error) {
 		}
 		return address{scheme: schemeFile, path: filepath.Clean(filepath.FromSlash(a.path))}, nil
 	case a.scheme != schemeHTTPS && a.scheme != schemeHTTP && a.scheme != schemeSSH:
-		return address{}, badAddress("the scheme of the address is not one of https, http, ssh and file")
+		return address{}, badAddress(fmt.Sprintf("the scheme %q of the address is not one of https, http, ssh and file", a.scheme))
 	case !isHost(a.host):
 		return address{}, badAddress("the address of the repository has no valid host")
 	case a.path == "" || a.path == "/":

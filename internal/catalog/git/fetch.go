@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -59,7 +59,7 @@ func (f *Fetcher) errMissing() error {
 	case f.opts.Branch != "" && f.opts.Branch != "main" && f.opts.Branch != "master":
 		return guideway.Errorf(guideway.CodeNotFound, "the repository has no branch %q", f.opts.Branch).WithFix("set \"branch\" of the source to a branch of the repository")
 	default:
-		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commits, or no default branch").WithFix("set \"branch\" of the source to a branch of the repository")
+		return guideway.Errorf(guideway.CodeNotFound, "the repository has no commits, or neither a default branch nor a branch main or master").WithFix("set \"branch\" of the source to a branch of the repository")
 	}
 }
 
@@ -106,7 +106,7 @@ func (p program) listRemote(ctx context.Context, url string, wanted []reference)
 			return err
 		}
 		if len(text) == maxAdvertised {
-			return errors.New("the host lists too many references")
+			return fmt.Errorf("the list of references of the host has more than %d bytes", maxAdvertised-1)
 		}
 		for line := range strings.Lines(string(text)) {
 			value, name, _ := strings.Cut(strings.TrimSpace(line), "\t")

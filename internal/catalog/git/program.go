@@ -92,14 +92,14 @@ var explanations = sync.OnceValue(func() []explanation {
 	return []explanation{
 		{`REMOTE HOST IDENTIFICATION HAS CHANGED`, guideway.CodeForbidden, "the host's key differs from the known key", "find out why before you change known_hosts"},
 		{`Host key verification failed|No \S+ host key is known`, guideway.CodeForbidden, "the key of the host is not known", "log in once with ssh, which adds the key to known_hosts, or add it to the file that \"knownHosts\" of the source names"},
-		{`Permission denied \(`, guideway.CodeForbidden, "the host accepts none of your keys", "start ssh-agent and add a key, or set \"sshKey\" of the source"},
+		{`Permission denied \(`, guideway.CodeForbidden, "the host accepts none of your keys", "add your public key to your account on the host; load the private key into ssh-agent, or set \"sshKey\" of the source to its file"},
 		{`returned error: 30\d`, guideway.CodeForbidden, errRedirect, "use the new address of the repository"},
 		{
 			`Authentication failed|could not read (Username|Password)|returned error: 40[13]`, guideway.CodeForbidden,
 			"the host denied access, or the repository does not exist", "set the variable of the host's token, such as GITHUB_TOKEN for github.com, or give git a credential; see docs/sources.md",
 		},
 		{`(?i)repository .*not found|does not appear to be a git repository|returned error: 404`, guideway.CodeNotFound, "the repository does not exist on the host", "check the address; a private repository requires a token"},
-		{`not our ref|unadvertised object`, guideway.CodeUnavailable, "the host serves only commits of branches and tags, and the requested commit is not one of them", "set \"branch\" or \"tag\" of the source instead of \"commit\""},
+		{`not our ref|unadvertised object`, guideway.CodeUnavailable, "the host does not serve the requested commit: it does not exist, or the host serves only the newest commits of branches and tags", "check the hash in \"commit\" of the source, or set \"branch\" or \"tag\" instead"},
 		{`transport '.*' not allowed`, guideway.CodeForbidden, "your git settings select a protocol that is not allowed", "remove or change url.*.insteadOf in your git settings"},
 	}
 })

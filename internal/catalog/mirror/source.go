@@ -131,7 +131,7 @@ func (s *Source) Documents(ctx context.Context) ([]catalog.Document, []guideway.
 	}
 	m, err := s.store.readManifest(st.Version)
 	if err != nil {
-		return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "read the copy: %w", err).WithFix("guideway sources sync %s", s.info.Name)
+		return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "read the local copy of the source %q: %w", s.info.Name, err).WithFix("guideway sources sync %s", s.info.Name)
 	}
 	var found []guideway.Diagnostic
 	for _, d := range m.Findings {

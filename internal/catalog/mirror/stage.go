@@ -191,12 +191,12 @@ func (s *Stage) Reuse(have *Previous, name, sum string) (bool, error) {
 		return true, nil // the file was rejected with a diagnostic
 	}
 	if s.manifest.Files[before].Sum != sum {
-		return false, fmt.Errorf("%w: %s was changed", errCorrupt, name)
+		return false, fmt.Errorf("%w: %s was changed after it was fetched", errCorrupt, name)
 	}
 	return true, nil
 }
 
-var errCorrupt = errors.New("the copy was changed")
+var errCorrupt = errors.New("the local copy is damaged")
 
 // syncDirs makes the directories durable; the files already are.
 func (s *Stage) syncDirs() error {

@@ -178,7 +178,7 @@ func (s *store) writeError(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "write the copy in %s: %w", s.dir, err).
+	return guideway.Errorf(guideway.CodeUnavailable, "write the local copy of the source in %s: %w", s.dir, err).
 		WithFix("make sure that the directory is writable for this user and has free space, or set workflows.cacheDir to another directory")
 }
 

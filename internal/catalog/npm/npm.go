@@ -259,7 +259,7 @@ func (m manifest) definitionDirs() (dirs []string, declared bool, err error) {
 	for i, dir := range dirs {
 		dirs[i] = path.Clean(dir)
 		if !filepath.IsLocal(filepath.FromSlash(dirs[i])) || strings.ContainsAny(dir, "\\\x00") {
-			return nil, declared, errors.New("package.json refers to a directory outside the package")
+			return nil, declared, fmt.Errorf("package.json names the workflow directory %q, which is not a path inside the package; write / between directories", dir)
 		}
 	}
 	return slices.Compact(dirs), declared, nil

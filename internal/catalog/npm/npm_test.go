@@ -78,11 +78,11 @@ func TestFind(t *testing.T) {
 		"@x/tools@5.0.0: @x/tools/workflows",
 		"declares@4.0.0: declares/one declares/two",
 		"workrail-workflows-a@1.2.3: workrail-workflows-a/workflows",
-		"workrail-workflows-absolute! package.json refers to a directory outside the package",
+		`workrail-workflows-absolute! package.json names the workflow directory "/etc", which is not a path inside the package; write / between directories`,
 		"workrail-workflows-broken! package.json cannot be read: the content is not valid: unexpected end of JSON input",
 		"workrail-workflows-empty! package.json cannot be read: the file does not exist",
 		"workrail-workflows-huge! package.json cannot be read: the file is larger than 262144 bytes",
-		"workrail-workflows-out! package.json refers to a directory outside the package",
+		`workrail-workflows-out! package.json names the workflow directory "../../../etc", which is not a path inside the package; write / between directories`,
 		"workrail-workflows-version: workrail-workflows-version/workflows",
 	}
 	if diff := cmp.Diff(want, packageList(root, npm.Find([]npm.Root{{Dir: root, Project: project}}))); diff != "" {

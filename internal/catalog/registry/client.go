@@ -113,7 +113,7 @@ func newHTTP(opts Options) *http.Client {
 		Transport: transport, Timeout: opts.Timeout,
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
 			if req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme {
-				return errRedirect
+				return fmt.Errorf("%w: %s", errRedirect, req.URL.Redacted())
 			}
 			if len(via) > maxRedirects {
 				return errRedirects
@@ -225,7 +225,7 @@ func (c *Client) sendRequest(ctx context.Context, path, tag string, limit int64)
 		return nil, fmt.Errorf("read the response: %w", err)
 	}
 	if int64(len(a.body)) > limit {
-		return nil, errTooLarge
+		return nil, fmt.Errorf("%w of %d bytes", errTooLarge, limit)
 	}
 	return a, nil
 }
@@ -273,7 +273,7 @@ func (c *Client) requestError(err error) error {
 func (c *Client) statusFix(a *answer) error {
 	if a.status == http.StatusUnauthorized || a.status == http.StatusForbidden {
 		return guideway.Errorf(guideway.CodeForbidden, "the registry %s denied access: %d %s", c.base, a.status, http.StatusText(a.status)).
-			WithFix("set GUIDEWAY_REGISTRY_KEY, or \"token\" of the source")
+			WithFix("set GUIDEWAY_REGISTRY_KEY, or \"token\" of the source, to a key that the registry accepts; a key that is set may be wrong, revoked or expired")
 	}
 	err := guideway.Errorf(guideway.CodeUnavailable, "the registry %s responded with %d %s", c.base, a.status, http.StatusText(a.status))
 	if a.status == http.StatusNotFound {

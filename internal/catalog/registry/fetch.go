@@ -213,7 +213,7 @@ func (c *Client) fetchItem(ctx context.Context, i int, item json.RawMessage, to 
 		return nil, nil
 	}
 	if json.Unmarshal(item, &head) != nil || !idPattern().MatchString(head.ID) {
-		return refuse(fmt.Sprintf("workflows[%d]", i), "the entry is not a workflow with a valid id")
+		return refuse(fmt.Sprintf("workflows[%d]", i), fmt.Sprintf("the entry is not a workflow with a valid id; its id is %.80q", head.ID))
 	}
 	name := head.ID + ".json"
 	if head.Steps == nil && head.Phases == nil {
@@ -234,7 +234,7 @@ func (c *Client) fetchItem(ctx context.Context, i int, item json.RawMessage, to 
 			return refuse(name, "the response of the registry is not a JSON object with an id")
 		}
 		if whole.ID != head.ID {
-			return refuse(name, "the registry sent a workflow with a different id")
+			return refuse(name, fmt.Sprintf("the registry sent the workflow %.80q instead of %q", whole.ID, head.ID))
 		}
 		item = a.body
 	}

@@ -401,13 +401,13 @@ func TestRefusedURLs(t *testing.T) {
 		c, err := registry.New(registry.Options{URL: tls.URL, AllowPrivate: allow, Pause: (&pauseRecorder{}).recordPause})
 		checkError(t, err)
 		_, err = c.Fetch(t.Context(), nil, func() (*mirror.Stage, error) { return nil, errors.New("not reached") })
-		if private := strings.Contains(fmt.Sprint(err), "private address"); err == nil || private == allow {
+		if private := strings.Contains(fmt.Sprint(err), "reserved address"); err == nil || private == allow {
 			t.Errorf("with allowPrivate=%t the error is %v", allow, err)
 		}
 	}
 	c, err := registry.New(registry.Options{URL: "http://169.254.169.254/x", AllowPrivate: true, Pause: (&pauseRecorder{}).recordPause})
 	checkError(t, err)
-	if _, err := c.Fetch(t.Context(), nil, nil); !strings.Contains(fmt.Sprint(err), "private address") {
+	if _, err := c.Fetch(t.Context(), nil, nil); !strings.Contains(fmt.Sprint(err), "reserved address") {
 		t.Errorf("the cloud metadata address returns %v", err)
 	}
 }

@@ -42,7 +42,7 @@ func CloseAutoSaver(s *Store, keeper *contexts.AutoSaver) {
 	select {
 	case <-done:
 	case <-timer.C:
-		s.Log.Warn("automatic checkpoints could not be saved before the process ended", "waiting", keeper.Health().Waiting)
+		s.Log.Warn("automatic checkpoints were not saved before the process ended; their runs are complete, and the checkpoints are saved when the runs are next listed or loaded", "waiting", keeper.Health().Waiting)
 	}
 }
 

@@ -46,7 +46,7 @@ func (a *App) NoticeReceiver(cfg *config.Config, name string) (notice.Receiver, 
 		value, err := a.secretResolver().Resolve(m.text)
 		if err != nil {
 			return notice.Receiver{}, guideway.Errorf(guideway.CodeInvalid, "read %q of the receiver %q: %w", m.member, name, err).
-				WithFix("set the variable or the keychain entry that guideway.json names for the receiver")
+				WithFix("%s", guideway.ErrorFix(err))
 		}
 		*m.into = value
 	}

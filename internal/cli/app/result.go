@@ -34,7 +34,7 @@ const (
 
 // AddChangeFlag adds --json to a command that changes something.
 func AddChangeFlag(cmd *cobra.Command, asJSON *bool) {
-	cmd.Flags().BoolVar(asJSON, "json", false, "print the result as JSON, with the members action, changed, kind, name and, if there are any, notes")
+	cmd.Flags().BoolVar(asJSON, "json", false, "print the result as JSON, with action, changed, kind and name, notes if there are any, and what the command creates")
 }
 
 // WriteChange prints the result of a change: as JSON on the output, or as the text words on

@@ -41,7 +41,7 @@ var signingKeyName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCo
 // file returns the file of a key. The name must be valid.
 func (k SigningKeys) file(name string) (atomicfile.File, error) {
 	if !signingKeyName().MatchString(name) {
-		return atomicfile.File{}, guideway.Errorf(guideway.CodeInvalid, "%q is not the name of a key", name).
+		return atomicfile.File{}, guideway.Errorf(guideway.CodeInvalid, "%q is not a valid key name", name).
 			WithFix("use at most 63 lower-case letters, digits, dots, hyphens and underscores, with a letter or a digit first")
 	}
 	return atomicfile.File{

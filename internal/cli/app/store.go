@@ -18,7 +18,7 @@ import (
 type JournalStore interface {
 	run.Journal
 	session.Store
-	hookstate.Store
+	hookstate.ListStore
 	// PinKey stores the fingerprint of the key that chains the runs, if none is stored. It
 	// returns the stored fingerprint, or nil if none exists. A nil fingerprint is not stored.
 	PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error)

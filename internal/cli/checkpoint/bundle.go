@@ -1,11 +1,10 @@
 package checkpoint
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"fmt"
 
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/spf13/cobra"
 )
@@ -100,7 +99,7 @@ func runCheckpointImport(ctx context.Context, o *checkpointImportOptions) error 
 		host.WriteCheckpointWarnings(imported.Store, nil)
 		text := "Imported: " + app.Plural(len(imported.Checkpoints), "checkpoint", "checkpoints")
 		if imported.Skipped > 0 {
-			text += fmt.Sprintf("; %d already existed", imported.Skipped)
+			text += fmt.Sprintf("; skipped because they already exist: %d", imported.Skipped)
 		}
 		for _, session := range imported.Sessions {
 			text += "\nSession: " + session

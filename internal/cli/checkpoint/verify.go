@@ -66,7 +66,7 @@ func runCheckpointVerify(ctx context.Context, o *checkpointVerifyOptions) error 
 func (a *checkpointVerifyAnswer) writeText(host *app.Host) {
 	s := host.OutStyles()
 	if r := a.Rebuilt; r != nil {
-		fmt.Fprintf(host.Out, "rebuilt the index: %d added, %d repaired", r.Adopted, r.Mended)
+		fmt.Fprintf(host.Out, "rebuilt the index: %s added, %d repaired", app.Plural(r.Adopted, "checkpoint", "checkpoints"), r.Mended)
 		if r.Damaged > 0 {
 			fmt.Fprintf(host.Out, "; %s", app.Plural(r.Damaged, "unreadable blob", "unreadable blobs"))
 		}

@@ -217,7 +217,7 @@ func (i *item) show(person *app.Approver, w *workspace) {
 		words = fmt.Sprintf("changed since %s approved it %s", app.OneLine(i.ApprovedBy), person.Host.FormatAge(*i.ApprovedAt))
 	}
 	if isDiff {
-		words += "; the differences are"
+		words += "; the differences follow"
 	}
 	if len(i.Runs) > 0 && i.Type != criteria.NamedCheck {
 		words += "; used by " + strings.Join(i.Runs, ", ")

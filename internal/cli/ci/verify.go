@@ -1,6 +1,7 @@
 package ci
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,7 +168,8 @@ func (c *change) decide(ctx context.Context) (err error) {
 		return nil
 	}
 	if len(c.keys) == 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "no key is trusted, so no attestation can be verified").WithFix(`add the file of a public key to "keys" in %s, or name it with --key`, policy.Path)
+		return guideway.Errorf(guideway.CodeInvalid, "no key is trusted, so no attestation can be verified").
+			WithFix(`add the file of a public key to "keys" in %s, in a reviewed commit of the base, or name the file with --key`, cmp.Or(c.o.Policy, policy.Path))
 	}
 	if err := c.readAttestations(ctx, files); err != nil {
 		return err
@@ -198,7 +200,8 @@ func (c *change) readPolicy(ctx context.Context) error {
 	}
 	parsed, found := policy.Parse(name, text)
 	if parsed == nil {
-		return guideway.Errorf(guideway.CodeInvalid, "the policy %s cannot be used: line %d: %s", name, found[0].Line, found[0].Message).WithFix("%s", found[0].Fix)
+		first := found[max(0, slices.IndexFunc(found, func(d guideway.Diagnostic) bool { return d.Severity == guideway.SeverityError }))]
+		return guideway.Errorf(guideway.CodeInvalid, "the policy %s cannot be used: line %d: %s", name, max(first.Line, 1), first.Message).WithFix("%s", first.Fix)
 	}
 	c.policy = parsed
 	if c.keys, err = c.o.readKeys(ctx); err != nil {

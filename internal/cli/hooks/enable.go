@@ -94,7 +94,7 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 		order = *o.Order
 	}
 	return o.app.Host.WriteResult(o.JSON, app.ChangeResult{
-		Action: "enabled", Changed: d.graphState(e) != hookengine.StateActive || order != hookadmin.OrderOf(d.active.Set, e.Graph), Kind: app.KindHookGraph, Name: e.ID,
+		Action: "enabled", Changed: d.graphState(e) != hookengine.StateActive || order != hookadmin.OrderOf(d.Active.Set, e.Graph), Kind: app.KindHookGraph, Name: e.ID,
 	}, fmt.Sprintf("Enabled %s: it wraps %s, for %s, with the order %d.", e.ID, typesText(e.Graph), app.OneLine(bindingText(e.Graph.Bindings)), order))
 }
 
@@ -160,7 +160,7 @@ func (d *HookDeps) disableGraph(ctx context.Context, store *approval.Store, id s
 	present := func(r approval.Record) bool {
 		return slices.ContainsFunc(d.Snapshot.Sources(), func(s catalog.SourceStatus) bool { return s.Key() == r.Source })
 	}
-	for _, r := range d.approvals.Of(approval.KindHookGraph) {
+	for _, r := range d.Records.Of(approval.KindHookGraph) {
 		if r.Subject != id || !present(r) {
 			continue
 		}
@@ -191,7 +191,7 @@ func runHooksDisable(ctx context.Context, o *app.NameOptions) error {
 		return err
 	}
 	notEnabled := guideway.Errorf(guideway.CodeNotFound, "the hook graph %s is not enabled", o.Name).WithFix("guideway hooks list --active")
-	if len(d.approvals) == 0 {
+	if len(d.Records) == 0 {
 		return notEnabled
 	}
 	person := app.NewApprover(o.App.Host, d.cfg)

@@ -1,8 +1,6 @@
 // Package hooks implements the commands for hook graphs.
 package hooks
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"cmp"
 	"context"
@@ -13,9 +11,9 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
-	"github.com/guideway-dev/guideway/internal/hooks/approval"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
@@ -38,19 +36,16 @@ hooks/modules. A graph runs only after you enable it.`,
   guideway hooks enable redact-secrets`,
 	},
 		newHooksListCmd(a, runHooksList), newHooksShowCmd(a, runHooksShow), newHooksValidateCmd(a, runHooksValidate),
-		newHooksTestCmd(a, runHooksTest), newHooksEnableCmd(a, runHooksEnable), newHooksDisableCmd(a),
+		newHooksTestCmd(a, runHooksTest), newHooksEnableCmd(a, runHooksEnable), newHooksDisableCmd(a), newHooksStateCmd(a),
 		newHooksImportCmd(a, RunHooksImport), newHooksExportCmd(a), newHooksTypesCmd(a),
 	)
 }
 
 // HookDeps are the dependencies of the commands of hooks.
 type HookDeps struct {
-	app       *app.App
-	cfg       *config.Config
-	Snapshot  *catalog.Snapshot
-	approvals approval.Records
-	// active is the activation state of the graphs according to the approvals.
-	active *hookengine.Activation
+	app *app.App
+	cfg *config.Config
+	*hookadmin.State
 }
 
 // OpenHooks loads all graphs and approvals.
@@ -64,15 +59,13 @@ func OpenHooks(ctx context.Context, a *app.App) (*HookDeps, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &HookDeps{
-		app: a, cfg: cfg, Snapshot: cat.Snapshot(), approvals: approvals, active: hookadmin.Activate(cat.Snapshot(), approvals),
-	}, nil
+	return &HookDeps{app: a, cfg: cfg, State: hookadmin.NewState(cat.Snapshot(), approvals)}, nil
 }
 
 // graphState returns the state of a graph.
 func (d *HookDeps) graphState(e *catalog.HookEntry) hookengine.State {
 	c := hookadmin.Candidate(e)
-	return d.active.States[c.Key()]
+	return d.Active.States[c.Key()]
 }
 
 // Find returns a graph by its id or file, linked with the modules in the folder next to the

@@ -1,16 +1,13 @@
 package hooks
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
-	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"github.com/spf13/cobra"
 )
@@ -50,60 +47,22 @@ graphs that did not load come last.`,
 
 // hooksListAnswer is the answer of guideway hooks list --json.
 type hooksListAnswer struct {
-	Graphs  []hookRow         `json:"graphs"`
-	Chains  []hookadmin.Chain `json:"chains"`
-	Modules []hookModule      `json:"modules"`
+	Graphs  []hookRow          `json:"graphs"`
+	Chains  []hookadmin.Chain  `json:"chains"`
+	Modules []hookadmin.Module `json:"modules"`
 	// Missing are enabled graphs that no source has.
-	Missing     []hookMissing         `json:"missing,omitempty"`
+	Missing     []hookadmin.Missing   `json:"missing,omitempty"`
 	Diagnostics []guideway.Diagnostic `json:"diagnostics"`
 }
 
-// hookRow is one graph.
+// hookRow is a graph; Problem is the error of a graph that does not load.
 type hookRow struct {
-	ID          string               `json:"id"`
-	Name        string               `json:"name,omitempty"`
-	Description string               `json:"description,omitempty"`
-	Version     string               `json:"version,omitempty"`
-	Type        hookdef.Type         `json:"type,omitempty"`
-	Also        []hookdef.Type       `json:"also,omitempty"`
-	Order       int                  `json:"order"`
-	Bindings    []hookdef.Binding    `json:"bindings,omitempty"`
-	State       hookengine.State     `json:"state"`
-	Problem     string               `json:"error,omitempty"`
-	Source      string               `json:"source"`
-	Path        string               `json:"path"`
-	Revision    string               `json:"revision,omitempty"`
-	Pin         string               `json:"pin,omitempty"`
-	Stale       bool                 `json:"stale,omitempty"`
-	Overrides   []catalog.Overridden `json:"overrides,omitempty"`
-}
-
-// hookModule is one module.
-type hookModule struct {
-	ID     string `json:"id"`
-	Name   string `json:"name"`
-	Source string `json:"source"`
-	Path   string `json:"path"`
-}
-
-// hookMissing is an enabled graph that no source has.
-type hookMissing struct {
-	ID     string `json:"id"`
-	Source string `json:"source"`
+	hookadmin.Row
+	Problem string `json:"error,omitempty"`
 }
 
 func (d *HookDeps) newRow(e *catalog.HookEntry) hookRow {
-	row := hookRow{
-		ID: e.ID, State: d.graphState(e), Problem: e.Problem, Source: e.Source.Name, Path: e.Path, Revision: e.Revision, Stale: e.Stale, Overrides: e.Overrides,
-	}
-	if g := e.Graph; g != nil {
-		row.Name, row.Description, row.Version, row.Type, row.Bindings = g.Name, g.Description, g.Version, g.Type, g.Bindings
-		row.Also, row.Order = g.Also, hookadmin.OrderOf(d.active.Set, g)
-	}
-	if e.Linked != nil {
-		row.Pin = e.Linked.Pin
-	}
-	return row
+	return hookRow{Row: d.Row(e), Problem: e.Problem}
 }
 
 func runHooksList(ctx context.Context, o *hooksListOptions) error {
@@ -111,25 +70,14 @@ func runHooksList(ctx context.Context, o *hooksListOptions) error {
 	if err != nil {
 		return err
 	}
-	answer := hooksListAnswer{Graphs: []hookRow{}, Chains: hookadmin.Chains(d.active.Set), Modules: []hookModule{}, Diagnostics: []guideway.Diagnostic{}}
+	list := d.List()
+	answer := hooksListAnswer{Graphs: []hookRow{}, Chains: list.Chains, Modules: list.Modules, Missing: list.Missing, Diagnostics: list.Diagnostics}
 	for _, e := range d.Snapshot.Hooks() {
 		row := d.newRow(e)
-		enabled := row.State == hookengine.StateActive || d.isEnabled(e)
-		if o.Active && !enabled || o.Templates && row.State != hookengine.StateTemplate {
+		if o.Active && !row.Enabled && row.State != hookengine.StateActive || o.Templates && row.State != hookengine.StateTemplate {
 			continue
 		}
 		answer.Graphs = append(answer.Graphs, row)
-	}
-	for _, m := range d.Snapshot.HookModules() {
-		answer.Modules = append(answer.Modules, hookModule{ID: m.ID, Name: m.Name, Source: m.Source.Name, Path: m.Path})
-	}
-	for _, r := range d.active.Missing {
-		answer.Missing = append(answer.Missing, hookMissing{ID: r.Subject, Source: r.Source})
-	}
-	for _, finding := range d.Snapshot.Diagnostics() {
-		if slices.ContainsFunc(d.Snapshot.Hooks(), func(e *catalog.HookEntry) bool { return e.Path == finding.File }) {
-			answer.Diagnostics = append(answer.Diagnostics, finding)
-		}
 	}
 	return o.app.Host.WriteJSONOr(o.JSON, answer, func() { o.writeText(d, answer) })
 }
@@ -147,18 +95,12 @@ func chainText(c hookadmin.Chain) string {
 	return app.OneLine(text + " → upstream")
 }
 
-// isEnabled reports whether any version of a graph was approved.
-func (d *HookDeps) isEnabled(e *catalog.HookEntry) bool {
-	c := hookadmin.Candidate(e)
-	return d.approvals.Find(c.Key()) != nil
-}
-
 func (o *hooksListOptions) writeText(d *HookDeps, answer hooksListAnswer) {
 	host := o.app.Host
 	s := host.OutStyles()
 	switch {
 	case o.Modules:
-		app.WriteRows(host, app.NewTable(2, "MODULE", "SOURCE", "FILE"), answer.Modules, func(m hookModule) []string { return []string{m.ID, m.Source, m.Path} })
+		app.WriteRows(host, app.NewTable(2, "MODULE", "SOURCE", "FILE"), answer.Modules, func(m hookadmin.Module) []string { return []string{m.ID, m.Source, m.Path} })
 	case len(answer.Graphs) > 0:
 		app.WriteRows(host, app.NewTable(5, "ID", "TYPE", "STATE", "SOURCE", "FOR", "NAME"), answer.Graphs, func(row hookRow) []string {
 			e, err := d.Snapshot.Hook(row.ID)

@@ -167,7 +167,7 @@ func (v *hookText) writeGraph(d *HookDeps, e *catalog.HookEntry, scripts bool) {
 		fmt.Fprintln(v.Out, s.Faint(fmt.Sprintf("Overrides %s of %s (%s): guideway hooks show %s@%s", o.Version, o.Source.Name, app.OneLine(o.Path), g.ID, o.Source.Name)))
 	}
 	v.PrintText("", g.Description)
-	fmt.Fprintf(v.Out, "%s %s, for %s, with the order %d\n", s.Cyan("around"), typesText(g), app.OneLine(bindingText(g.Bindings)), hookadmin.OrderOf(d.active.Set, g))
+	fmt.Fprintf(v.Out, "%s %s, for %s, with the order %d\n", s.Cyan("around"), typesText(g), app.OneLine(bindingText(g.Bindings)), hookadmin.OrderOf(d.Active.Set, g))
 	for _, name := range slices.Sorted(maps.Keys(g.Variables)) {
 		fmt.Fprintf(v.Out, "%s %s = %s\n", s.Cyan("variable"), visible.EscapeLine(name), visible.EscapeText(string(g.Variables[name])))
 	}

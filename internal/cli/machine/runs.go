@@ -240,7 +240,7 @@ fork keeps the approvals.`,
 		Args:    app.ExactArgs(1, "one run", "guideway machine status, to list the runs"),
 		RunE:    app.RunWithArg(do, o, &o.Run),
 	}
-	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "last `event` to copy (default: the last one before the end)")
+	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "number of the last `event` to copy (default: the last event before the run ended)")
 	cmd.Flags().StringVar(&o.Model, "model", "", "`model` of all agents from now on: openai:NAME, anthropic:NAME or scripted:FILE")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print only the result, as JSON")
 	return cmd

@@ -120,7 +120,7 @@ func runTest(ctx context.Context, o *testOptions) error {
 // addReceiverFix returns the fix for a missing receiver.
 func addReceiverFix(cfg *config.Config) string {
 	if len(cfg.Notices) > 0 {
-		return "use one of: " + strings.Join(slices.Sorted(maps.Keys(cfg.Notices)), ", ")
+		return "name a receiver of guideway.json: " + strings.Join(slices.Sorted(maps.Keys(cfg.Notices)), ", ")
 	}
 	return `add one to guideway.json: "notices": {"desk": {"command": ["notify-send", "Guideway"]}}`
 }

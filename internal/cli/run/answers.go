@@ -138,7 +138,7 @@ func (r *answersReader) readMembers(n *doc.Node, read func(id string, n *doc.Nod
 			continue
 		}
 		if len(m.Value.Items) == 0 {
-			r.addError(m.Value, "write a list with one value for each time, or one value for every time", "the list of %q is empty", m.Key)
+			r.addError(m.Value, "write one value, which is used every time, or a list with one value for each time", "the list of %q is empty", m.Key)
 		}
 		for _, item := range m.Value.Items {
 			read(m.Key, item, false)

@@ -118,7 +118,7 @@ func (s *scriptedPlayer) missingAnswerError(pos engine.Position, n, have int, ke
 		return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: %s has no %s for %q", walk.DescribePosition(pos), s.answers.file, what, pos.ID).
 			WithFix("add to %q: %s: %s", key, pos.ID, example)
 	}
-	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it needs an %s for the %s time, but %s has only %d",
+	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it needs an %s for the %s time, but the list in %s has only %d",
 		walk.DescribePosition(pos), what, walk.FormatOrdinal(n+1), s.answers.file, have).WithFix("add a value to the list of %q in %q", pos.ID, key)
 }
 

@@ -128,7 +128,8 @@ func (r *RequestObserver) Begin(ctx context.Context, x *gateway.Exchange) contex
 }
 
 // startSpan joins the trace of the client, or starts one. If tracing is off, the trace
-// context of the client passes through unchanged; a new one is created if none exists.
+// context of the client passes through unchanged; without one the request is recorded under
+// a new trace id, which is not sent to the upstream.
 func (r *RequestObserver) startSpan(ctx context.Context, o *observedRequest, x *gateway.Exchange) context.Context {
 	parent, ok := telemetry.Parse(x.Trace.Parent, x.Trace.State)
 	if !ok {
@@ -141,7 +142,6 @@ func (r *RequestObserver) startSpan(ctx context.Context, o *observedRequest, x *
 		x.Trace = gateway.Trace{Parent: parent.String(), State: parent.State}
 	case !ok:
 		parent = telemetry.New()
-		x.Trace = gateway.Trace{Parent: parent.String()}
 	}
 	o.trace = parent.TraceID()
 	return ctx

@@ -12,14 +12,14 @@ import (
 // NewOfflineUpstreamAdmin returns the service that manages the configured upstreams without
 // a running gateway.
 func NewOfflineUpstreamAdmin(a *app.App, cfg *config.Config) *gatewayadmin.Service {
-	return newUpstreamAdmin(a, cfg, nil, nil)
+	return newUpstreamAdmin(a, cfg, nil, nil, nil)
 }
 
 // newUpstreamAdmin returns the service that manages the configured upstreams. The gateway
-// and the function that applies changes to it may be nil.
-func newUpstreamAdmin(a *app.App, cfg *config.Config, g *gateway.Gateway, apply func() error) *gatewayadmin.Service {
+// and its functions may be nil.
+func newUpstreamAdmin(a *app.App, cfg *config.Config, g *gateway.Gateway, apply func() error, background func(func(context.Context))) *gatewayadmin.Service {
 	return gatewayadmin.New(gatewayadmin.Options{
-		Load: a.Load, Gateway: g, Apply: apply, Pins: NewPinStore(a, cfg), CacheDir: UpstreamCacheDir(cfg),
+		Load: a.Load, Gateway: g, Apply: apply, Background: background, Pins: NewPinStore(a, cfg), CacheDir: UpstreamCacheDir(cfg),
 		Edit: func(ctx context.Context, edit func([]byte) ([]byte, error)) error {
 			_, err := a.EditConfig(ctx, cfg, edit)
 			return err
@@ -37,5 +37,5 @@ func (u *Upstreams) newAdmin(a *app.App, cfg *config.Config) *gatewayadmin.Servi
 	if u == nil {
 		return NewOfflineUpstreamAdmin(a, cfg)
 	}
-	return newUpstreamAdmin(a, cfg, u.Gateway, u.reloadConfig)
+	return newUpstreamAdmin(a, cfg, u.Gateway, u.reloadConfig, u.background)
 }

@@ -43,6 +43,8 @@ type Upstreams struct {
 	stop   context.CancelFunc
 	wg     sync.WaitGroup
 	logs   *app.UpstreamLogs
+	// background runs a task until it ends or the gateway closes.
+	background func(task func(context.Context))
 	// reloadLock serializes reloads, so that an older configuration does not replace a
 	// newer one.
 	reloadLock sync.Mutex
@@ -85,10 +87,12 @@ func toolRules(rules []config.ToolRule) []toolpolicy.Rule {
 
 // UpstreamOptions returns the options for connections to upstreams.
 func UpstreamOptions(a *app.App, cfg *config.Config) upstream.Options {
+	logins := app.OpenLogins(cfg)
+	logins.Changed = func(name string) error { return RequestRestart(cfg, name) }
 	return upstream.Options{
 		Client:  upstream.Implementation{Name: "guideway", Title: "Guideway", Version: app.Version()},
 		Secrets: upstream.Secrets{Getenv: a.Host.Getenv, Keychain: upstream.Keychain},
-		Logins:  app.OpenLogins(cfg), CacheDir: UpstreamCacheDir(cfg), Logger: a.Logger(cfg),
+		Logins:  logins, CacheDir: UpstreamCacheDir(cfg), Logger: a.Logger(cfg),
 	}
 }
 
@@ -155,6 +159,7 @@ func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *s
 		InitialValues: cfg.Values(), health: make(chan time.Duration, 1),
 	}
 	u.health <- cfg.Gateway.Health
+	seen := readApplied(cfg) // before the gateway reads anything
 	opts := UpstreamOptions(a, cfg)
 	opts.Log = u.logs.AddLine
 	key := make([]byte, 32)
@@ -178,7 +183,8 @@ func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *s
 	u.hooks.onToolsListChange.Store(&relist)
 	ctx, stop := context.WithCancel(context.Background())
 	u.stop = stop
-	u.wg.Go(func() { u.followChanges(ctx, cfg) })
+	u.background = func(task func(context.Context)) { u.wg.Go(func() { task(ctx) }) }
+	u.wg.Go(func() { u.followChanges(ctx, cfg, seen) })
 	u.wg.Go(func() { u.Watch(ctx, u.health) })
 	return u, nil
 }
@@ -215,30 +221,44 @@ func (u *Upstreams) FastPath() transport.FastPath {
 // checked.
 const configPollInterval = 500 * time.Millisecond
 
-// followChanges applies changes of the configuration file and of the approvals without a
-// restart. If the file is invalid, it logs a warning and changes nothing.
-func (u *Upstreams) followChanges(ctx context.Context, cfg *config.Config) {
+// appliedChanges identifies what the gateway has applied.
+type appliedChanges struct {
+	path, file, pins string
+	restarts         restartRequests
+}
+
+// readApplied returns what a gateway that starts now applies.
+func readApplied(cfg *config.Config) *appliedChanges {
+	path, _ := app.ConfigFile(cfg) // without a file there are no changes
+	s := &appliedChanges{path: path, file: fileStamp(path), pins: fileStamp(app.ApprovalsPath(cfg)), restarts: restartRequests{}}
+	s.restarts.readNew(restartsDir(cfg)) // Earlier requests concern earlier processes.
+	return s
+}
+
+// followChanges applies changes of the configuration file and of the approvals, and requests
+// for restarts of upstreams, without a restart of the server. If the file is invalid, it logs
+// a warning and changes nothing.
+func (u *Upstreams) followChanges(ctx context.Context, cfg *config.Config, seen *appliedChanges) {
 	tick := time.NewTicker(configPollInterval)
 	defer tick.Stop()
-	path, _ := app.ConfigFile(cfg) // without a file there are no changes
-	file, pins := fileStamp(path), fileStamp(app.ApprovalsPath(cfg))
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if now := fileStamp(app.ApprovalsPath(cfg)); now != pins {
-			pins = now
+		for _, name := range seen.restarts.readNew(restartsDir(cfg)) {
+			_ = u.Restart(name) // An upstream that is not in use needs no restart.
+		}
+		if now := fileStamp(seen.path); now != seen.file {
+			seen.file = now
+			if err := u.reloadConfig(); err != nil {
+				u.Logger.Warn("the changed upstream configuration was not applied", "error", err)
+			}
+		}
+		if now := fileStamp(app.ApprovalsPath(cfg)); now != seen.pins {
+			seen.pins = now
 			u.Reload()
-		}
-		now := fileStamp(path)
-		if now == file {
-			continue
-		}
-		file = now
-		if err := u.reloadConfig(); err != nil {
-			u.Logger.Warn("the changed upstream configuration was not applied", "error", err)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func (o *DoctorOptions) checkChecksFile(cfg *config.Config) []Check {
 	file := checksfile.Load(root)
 	approved, err := app.ReadApprovals(cfg, o.app.Host.CurrentTime)
 	if err != nil {
-		return []Check{{Name: "checks", Status: CheckFail, Message: "no check is approved: " + err.Error(), Fix: guideway.ErrorFix(err)}}
+		return []Check{{Name: "checks", Status: CheckFail, Message: "the approvals cannot be read, so no check counts as approved: " + err.Error(), Fix: guideway.ErrorFix(err)}}
 	}
 	removed := file.Removed(root, approved)
 	if !file.Exists && len(removed) == 0 {

@@ -299,6 +299,6 @@ func (o *migrateOptions) writeText(items []migrate.Item) {
 	if o.DryRun {
 		did = "to be copied (nothing was written)"
 	}
-	fmt.Fprintf(host.Out, "\n%d %s, %d already copied, %d kept unchanged, %d failed, %d skipped\n", migrate.Count(items, migrate.Copied), did,
+	fmt.Fprintf(host.Out, "\nFiles: %d %s, %d already copied, %d kept unchanged, %d failed, %d skipped\n", migrate.Count(items, migrate.Copied), did,
 		migrate.Count(items, migrate.Same), migrate.Count(items, migrate.Kept), migrate.Count(items, migrate.Broken), migrate.Count(items, migrate.Left))
 }

@@ -138,6 +138,11 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 	if d.File, err = saveUpstream(ctx, o.app, cfg, u); err != nil {
 		return err
 	}
+	if d.Action == "replaced" {
+		if err := server.RequestRestart(cfg, u.Name); err != nil {
+			return err
+		}
+	}
 	said := fmt.Sprintf("Added %s to %s.", u.Name, d.File)
 	if d.Action == "replaced" {
 		said = fmt.Sprintf("Replaced %s in %s.", u.Name, d.File)
@@ -191,8 +196,41 @@ func runUpstreamRemove(ctx context.Context, o *app.NameOptions) error {
 			return err
 		}
 	}
+	// The upstream may be added again before a server reads the configuration. The request is
+	// last, so that the next process does not start with the pins or the catalog of the removed one.
+	if err := server.RequestRestart(cfg, u.Name); err != nil {
+		return err
+	}
 	return o.App.Host.WriteChange(o.JSON, app.ChangeResult{Action: "removed", Changed: true, Kind: app.KindUpstream, Name: u.Name, File: file},
 		fmt.Sprintf("Removed %s from %s.", u.Name, file))
+}
+
+func newUpstreamRestartCmd(a *app.App) *cobra.Command {
+	return app.NewChangeCmd(a, runUpstreamRestart, &cobra.Command{
+		Use: "restart NAME", Short: "Restart an upstream in the running servers",
+		Long: `End the processes and the sessions of an upstream in all running servers of the data
+directory, for example after its program has changed. Calls in progress finish; the next
+call starts it again. A server that starts later needs no restart.`,
+		Example:           "  guideway upstream restart files",
+		Args:              app.ExactArgs(1, "one name", "guideway upstream restart files"),
+		ValidArgsFunction: server.CompleteUpstreams(a),
+	})
+}
+
+func runUpstreamRestart(_ context.Context, o *app.NameOptions) error {
+	cfg, u, err := loadUpstream(o.App, o.Name)
+	if err != nil {
+		return err
+	}
+	if u.Disabled {
+		return guideway.Errorf(guideway.CodeConflict, "the upstream %q is disabled, so no server runs it", u.Name).
+			WithFix("guideway upstream enable %s", u.Name)
+	}
+	if err := server.RequestRestart(cfg, u.Name); err != nil {
+		return err
+	}
+	return o.App.Host.WriteChange(o.JSON, app.ChangeResult{Action: "restarted", Changed: true, Kind: app.KindUpstream, Name: u.Name},
+		fmt.Sprintf("Running servers restart %s within a second.", u.Name))
 }
 
 // newUpstreamSwitchCmd returns the command enable or disable.

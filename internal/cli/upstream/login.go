@@ -72,7 +72,7 @@ func runUpstreamLogin(ctx context.Context, o *upstreamLoginOptions) error {
 			fmt.Fprintf(out, "The browser was not opened: %v. Open the page in a browser of this computer.\n", err)
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, loginTimeout, guideway.Errorf(guideway.CodeUnavailable, "there was no login within %s", loginTimeout).
+	ctx, cancel := context.WithTimeoutCause(ctx, loginTimeout, guideway.Errorf(guideway.CodeUnavailable, "there was no login to %s within %s", u.Name, loginTimeout).
 		WithFix("guideway upstream login %s", u.Name))
 	defer cancel()
 	info, err := login.Wait(ctx)

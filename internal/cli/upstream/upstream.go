@@ -27,7 +27,7 @@ func NewUpstreamCmd(a *app.App) *cobra.Command {
 		Use:   "upstream",
 		Short: "Add and manage upstream MCP servers",
 		Long: `An upstream is an MCP server whose tools Guideway offers to agents as NAME__TOOL. A
-running server offers them at once, unless its setting "toolsets" names toolsets without
+running server offers them immediately, unless its setting "toolsets" names toolsets without
 "gateway". An upstream is started on first use. Its tools, prompts, templates and pages are
 recorded: one that changes is withheld until you approve it.`,
 		Example: `  guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me
@@ -36,7 +36,7 @@ recorded: one that changes is withheld until you approve it.`,
 	},
 		newUpstreamAddCmd(a, runUpstreamAdd), newUpstreamListCmd(a), newUpstreamShowCmd(a, runUpstreamShow),
 		newUpstreamLoginCmd(a, runUpstreamLogin), newUpstreamLogoutCmd(a),
-		newUpstreamRemoveCmd(a), newUpstreamSwitchCmd(a, true), newUpstreamSwitchCmd(a, false),
+		newUpstreamRemoveCmd(a), newUpstreamSwitchCmd(a, true), newUpstreamSwitchCmd(a, false), newUpstreamRestartCmd(a),
 		newUpstreamApproveCmd(a, runUpstreamApprove), newUpstreamLogsCmd(a, runUpstreamLogs), newUpstreamImportCmd(a, runUpstreamImport),
 		newUpstreamProjectCmd(a),
 	)

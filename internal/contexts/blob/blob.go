@@ -165,7 +165,7 @@ func CheckSlot(key string, value []byte) error {
 		return guideway.Errorf(guideway.CodeInvalid, "%.40q is not a valid slot key", key)
 	}
 	if len(value) > maxSlotBytes {
-		return guideway.Errorf(guideway.CodeTooLarge, "a slot of %d bytes exceeds the limit of %d", len(value), maxSlotBytes)
+		return guideway.Errorf(guideway.CodeTooLarge, "a slot of %d bytes exceeds the limit of %d bytes", len(value), maxSlotBytes)
 	}
 	return nil
 }
@@ -185,5 +185,5 @@ func Corrupt(name Name, where string) error {
 // TooLarge returns the error for a blob of size bytes if most is the limit. It is for
 // implementations.
 func TooLarge(size, most int64) error {
-	return guideway.Errorf(guideway.CodeTooLarge, "a blob of %d bytes exceeds the limit of %d", size, most)
+	return guideway.Errorf(guideway.CodeTooLarge, "a blob of %d bytes exceeds the limit of %d bytes", size, most)
 }

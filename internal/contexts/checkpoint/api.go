@@ -295,7 +295,7 @@ func secretWarnings(findings []secret.Finding) []Warning {
 	for _, f := range findings {
 		list = append(list, Warning{
 			Code: WarnSecret, Path: f.Path,
-			Message: "the value looks like a secret (" + f.Rule + "); remove the value, or turn encryption on",
+			Message: "the value looks like a secret (" + f.Rule + "); remove the value, or turn encryption on with encryption.mode",
 		})
 	}
 	return list

@@ -208,7 +208,7 @@ func (s *Service) importTargets(ctx context.Context, who guideway.Principal, b *
 			return nil, err
 		}
 		if series.Count > 0 {
-			return nil, guideway.Errorf(guideway.CodeConflict, "the session %s already has checkpoints; checkpoints can be imported only into a session without any", name).
+			return nil, guideway.Errorf(guideway.CodeConflict, "the session %s already has checkpoints; checkpoints can be imported only into a session without any, and nothing was imported", name).
 				WithFix("use --session to import into a different session")
 		}
 	}
@@ -237,7 +237,7 @@ func (s *Service) importOne(ctx context.Context, who guideway.Principal, item Bu
 	}
 	saved, err := s.Save(ctx, who, r)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.ErrorCode(err), "import %s: %w", item.ID, err).WithFix("%s", guideway.ErrorFix(err))
+		return nil, guideway.Errorf(guideway.ErrorCode(err), "import %s: %w; checkpoints imported before this error: %d", item.ID, err, len(renamed)).WithFix("%s", guideway.ErrorFix(err))
 	}
 	s.activityLog.addEntry(Entry{At: s.currentTime(), Action: ActionImport, SeriesKey: saved.SeriesKey, Checkpoint: saved.ID, Client: who.Client, Detail: "original id: " + item.ID}, false)
 	return saved, nil

@@ -102,7 +102,7 @@ func splitBlob(data []byte) (h header, frame, payload []byte, err error) {
 		return h, nil, nil, damagedf("the header cannot be read: %w", err)
 	}
 	if h.ID == "" || h.Session == "" || len(h.Sum) == 0 || h.Bytes < 0 {
-		return h, nil, nil, damagedf("the header is invalid")
+		return h, nil, nil, damagedf("the header has no id, no session, no hash or a negative size")
 	}
 	return h, data[:end], data[end:], nil
 }
@@ -183,7 +183,7 @@ func (s *Service) keyOf(ctx context.Context, name string) (*seal.Key, error) {
 	}
 	if s.o.Keys == nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the checkpoint is encrypted, but encryption is off").
-			WithFix("turn encryption on, with the key that encrypted the checkpoint")
+			WithFix("turn encryption on with encryption.mode, and use the key that encrypted the checkpoint")
 	}
 	key, err := s.o.Keys.Key(ctx, name)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 )
 
-// Index stores the metadata of checkpoints. A successful change to files or a database
+// Index stores the metadata of checkpoints. A successful change to a database
 // survives the end of the process and of the machine. Methods are safe for concurrent use
 // by many goroutines and processes. Errors have a code, like the errors of run.Journal;
 // blob.IsFull detects the errors of a full disk.

@@ -77,7 +77,7 @@ func (r ListRequest) toFilter(who guideway.Principal) (Filter, error) {
 	if r.Cursor != "" {
 		before, ok := parseCursor(r.Cursor)
 		if !ok {
-			return f, guideway.Errorf(guideway.CodeInvalid, "the cursor does not belong to a checkpoint list").
+			return f, guideway.Errorf(guideway.CodeInvalid, "the cursor %.40q does not belong to a checkpoint list", r.Cursor).
 				WithFix("pass the nextCursor of the previous page, or omit cursor")
 		}
 		f.Before = &before

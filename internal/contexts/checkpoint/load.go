@@ -150,7 +150,7 @@ func (s *Service) readContent(ctx context.Context, rec Record) ([]byte, error) {
 	}
 	if problem != rec.Problem && !s.o.ReadOnly {
 		if err := s.o.Index.Apply(ctx, Change{Series: rec.SeriesKey, Marks: []Mark{{ID: rec.ID, Problem: problem}}}); err != nil {
-			s.o.Logger.WarnContext(ctx, "a checkpoint could not be marked as damaged or readable", "checkpoint", rec.ID, "error", err)
+			s.o.Logger.WarnContext(ctx, "the damage mark of a checkpoint could not be updated", "checkpoint", rec.ID, "error", err)
 		}
 	}
 	if problem != "" {
@@ -190,7 +190,7 @@ func (s *Service) readChain(ctx context.Context, rec Record) ([]byte, error) {
 	switch last := chain[len(chain)-1]; {
 	case last.Base == "":
 	case len(chain) > maxChain:
-		return nil, damagedf("the checkpoint depends on too many other checkpoints")
+		return nil, damagedf("the checkpoint %s depends on more than %d other checkpoints", rec.ID, maxChain)
 	default:
 		return nil, s.checkMoved(ctx, last, damagedf("the checkpoint %s, which %s depends on, is missing", last.Base, last.ID))
 	}

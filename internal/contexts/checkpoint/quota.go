@@ -36,23 +36,25 @@ func (s *Service) makeRoom(ctx context.Context, key SeriesKey, series Series, mo
 		freed += r.Stored
 	}
 	used -= freed
+	var cleaned Cleaned
 	if used > fractionOf(most, s.o.Limits.Clean) {
-		cleaned, err := s.retireSessions(ctx, retirement{keep: key, bounded: true, until: fractionOf(most, s.o.Limits.Warn) - more + freed, why: "the limit of all sessions"})
+		cleaned, err = s.retireSessions(ctx, retirement{keep: key, bounded: true, until: fractionOf(most, s.o.Limits.Warn) - more + freed, why: "the limit of all sessions"})
 		if err != nil {
 			return nil, err
 		}
 		used -= cleaned.Stored
 		if cleaned.Sessions > 0 {
 			rm.warnings = append(rm.warnings, Warning{Code: WarnCleaned, Message: fmt.Sprintf(
-				"the checkpoints of the least recently used sessions were deleted (sessions: %d), because all checkpoints together took more than %.0f%% of %s", cleaned.Sessions, 100*s.o.Limits.Clean, formatBytes(most))})
+				"the checkpoints of the least recently used sessions were deleted (sessions: %d), because all checkpoints together took more than %.0f%% of the limit of %s", cleaned.Sessions, 100*s.o.Limits.Clean, formatBytes(most))})
 		}
 	}
 	switch {
 	case used > most:
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "all checkpoints together would take %s, above the limit of %s", formatBytes(used), formatBytes(most)).
-			WithFix("delete checkpoints with `guideway cleanup`, or raise checkpoints.maxTotal; nothing was saved")
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "all checkpoints together would take %s, above the limit of %s; nothing was saved (sessions deleted to make room: %d)",
+			formatBytes(used), formatBytes(most), cleaned.Sessions).WithFix("delete checkpoints with `guideway cleanup --older-than 7d`, or raise checkpoints.maxTotal")
 	case used > fractionOf(most, s.o.Limits.Warn):
-		rm.warnings = append(rm.warnings, Warning{Code: WarnTotal, Message: fmt.Sprintf("all checkpoints together take %s of %s", formatBytes(used), formatBytes(most))})
+		rm.warnings = append(rm.warnings, Warning{Code: WarnTotal, Message: fmt.Sprintf(
+			"all checkpoints together take %s of the limit of %s; above %.0f%% of it the least recently used sessions are deleted", formatBytes(used), formatBytes(most), 100*s.o.Limits.Clean)})
 	}
 	return rm, nil
 }
@@ -147,7 +149,7 @@ func (s *Service) freeFullDisk(ctx context.Context, keep SeriesKey) (gone int, a
 	const fewest = 512 << 10
 	if r, ok := s.o.Blobs.(reserver); ok {
 		if err := r.ReleaseReserve(); err != nil {
-			s.o.Logger.WarnContext(ctx, "the reserve could not be released", "error", err)
+			s.o.Logger.WarnContext(ctx, "the reserved disk space could not be released", "error", err)
 		}
 		defer s.holdReserve(ctx)
 	}
@@ -352,7 +354,7 @@ func (s *Service) Cleanup(ctx context.Context, r CleanupRequest) (Cleaned, error
 		return Cleaned{}, err
 	}
 	if r.OlderThan < 0 || r.KeepLast < 0 {
-		return Cleaned{}, guideway.Errorf(guideway.CodeInvalid, "the age or the number of checkpoints to keep is negative").WithFix("use values of 0 or more")
+		return Cleaned{}, guideway.Errorf(guideway.CodeInvalid, "the age is %s and the number of checkpoints to keep is %d; neither may be negative", r.OlderThan, r.KeepLast).WithFix("use values of 0 or more")
 	}
 	if r.OlderThan == 0 && r.KeepLast == 0 {
 		return Cleaned{}, guideway.Errorf(guideway.CodeInvalid, "neither an age nor a number of checkpoints to keep is given").

@@ -106,7 +106,7 @@ func (s *Service) dropMismatches(ctx context.Context, v *surveyResult) error {
 // repaired.
 func newMismatch(doing string, err error) error {
 	return guideway.Errorf(guideway.CodeInternal, "%s: %w", doing, err).
-		WithFix("run `guideway checkpoint verify --rebuild`, which rebuilds the index from the blobs")
+		WithFix("`guideway checkpoint verify` lists what is damaged; with --rebuild it rebuilds the index from the blobs, unless checkpoints are read-only; restore missing blobs from a backup")
 }
 
 // newestRecord returns the last checkpoint of a series, or nil if the series has none. A

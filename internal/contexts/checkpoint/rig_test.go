@@ -14,7 +14,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
-	"github.com/guideway-dev/guideway/internal/contexts/checkpoint/fileindex"
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
@@ -68,8 +67,9 @@ func reopenRig(t testing.TB, old *rig, change ...func(*checkpoint.Options)) *rig
 	switch {
 	case r.mode == checkpoint.ModeMemory && r.index != nil:
 	case r.mode == checkpoint.ModeMemory:
-		x, err := fileindex.Open(fileindex.Options{})
+		x, err := sqlite.Open(t.Context(), sqlite.Options{Memory: true})
 		mustSucceed(t, err)
+		t.Cleanup(func() { _ = x.Close() })
 		r.index, r.blobs = x, blob.NewMemory(0)
 	default:
 		blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: filepath.Join(r.dir, "contexts")})
@@ -94,13 +94,11 @@ func reopenRig(t testing.TB, old *rig, change ...func(*checkpoint.Options)) *rig
 
 func openIndex(t testing.TB, mode checkpoint.Mode, dir string) checkpoint.Index {
 	t.Helper()
+	path := filepath.Join(dir, "guideway.db")
 	if mode == checkpoint.ModeFiles {
-		x, err := fileindex.Open(fileindex.Options{Dir: filepath.Join(dir, "contexts", "index")})
-		mustSucceed(t, err)
-		t.Cleanup(func() { _ = x.Close() })
-		return x
+		path = filepath.Join(dir, "contexts", "index", "checkpoints.db")
 	}
-	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "guideway.db")})
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: path})
 	mustSucceed(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s

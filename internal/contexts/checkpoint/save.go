@@ -140,7 +140,7 @@ func (s *Service) newDraft(who guideway.Principal, r SaveRequest) (*saveDraft, e
 }
 
 func tooLarge(what string, size, most int64) error {
-	return guideway.Errorf(guideway.CodeTooLarge, "%s has %d bytes, above the limit of %d", what, size, most).
+	return guideway.Errorf(guideway.CodeTooLarge, "%s has %d bytes, above the limit of %d bytes", what, size, most).
 		WithFix("compress the context with workflow_context_compress, or omit values that can be read again")
 }
 
@@ -329,7 +329,7 @@ func (s *Service) trySave(ctx context.Context, d *saveDraft) (*Saved, error) {
 	if p.branch {
 		saved.Head = p.newest.ID
 		saved.Warnings = append(saved.Warnings, Warning{Code: WarnBranch, Message: fmt.Sprintf(
-			"%s already had a successor, so this checkpoint starts a branch; the last checkpoint of the session was %s", rec.Parent, p.newest.ID)})
+			"the checkpoint %s already had a successor, so this checkpoint starts a branch; the last checkpoint of the session was %s", rec.Parent, p.newest.ID)})
 	}
 	return saved, nil
 }

@@ -184,12 +184,12 @@ func (s *Service) prepareChange(ctx context.Context, doing string) error {
 }
 
 // ensureIndex rebuilds the index if it is empty and the blobs are not, or if it reports a
-// loss because a file was deleted or moved away as damaged. In read-only mode it rebuilds
+// loss because its file was replaced or another process has imported it. In read-only mode it rebuilds
 // only an index in memory. The first call and each call after a loss check the index.
 func (s *Service) ensureIndex(ctx context.Context) error {
 	s.recovering.Lock()
 	defer s.recovering.Unlock()
-	if lossy, ok := s.o.Index.(interface{ Lost() bool }); ok && lossy.Lost() {
+	if lossy, ok := s.o.Index.(interface{ Lost(context.Context) bool }); ok && lossy.Lost(ctx) {
 		s.lost = true
 	}
 	if s.recovered && !s.lost {

@@ -42,7 +42,7 @@ const maxAnswer = 8 << 20
 // New returns a client.
 func New(o Options) (*Client, error) {
 	if o.URL == "" || o.Model == "" {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the embeddings service needs a URL and a model").
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the embeddings service needs a URL and a model; the URL is %q and the model is %q", o.URL, o.Model).
 			WithFix("set context.embeddingsUrl and context.embeddingsModel")
 	}
 	if o.Timeout <= 0 {

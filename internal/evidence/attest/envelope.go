@@ -159,7 +159,7 @@ func verifySignatures(envelope *dsse.Envelope, trusted []PublicKey) ([]string, *
 		ids = append(ids, shortID(s.KeyID))
 	}
 	slices.Sort(ids)
-	return nil, refuse(ReasonKey, "no trusted key signed the file; it names the keys %s", strings.Join(ids, ", ")).
+	return nil, refuse(ReasonKey, "no trusted key signed the file; its signatures name the keys %s", strings.Join(ids, ", ")).
 		withFix("get the public key from the author over a channel that you trust, and name its file with --key")
 }
 
@@ -195,7 +195,7 @@ func parseStatement(payload []byte) (*Statement, *Refusal) {
 		return nil, refuse(ReasonPayload, "the statement cannot be read: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if text, err := s.encode(); err != nil || !bytes.Equal(text, payload) {
-		return nil, refuse(ReasonPayload, "the statement is not encoded as Guideway encodes it")
+		return nil, refuse(ReasonPayload, "the statement is not encoded as Guideway encodes statements, so it may have been changed").withFix("get the file from its author again, or verify it with the version of Guideway that wrote it")
 	}
 	if contradiction := s.validate(); contradiction != "" {
 		return nil, refuse(ReasonPayload, "%s", contradiction)

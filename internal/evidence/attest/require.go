@@ -113,19 +113,21 @@ const optionRevise = "revise"
 // requireApproval checks the last answer to a gate.
 func (s *Statement) requireApproval(requirement string) *Refusal {
 	gate, option, _ := strings.Cut(requirement, "=")
-	fix := "start a new run, and answer its gate as a person: guideway runs approve RUN"
+	fix := "start a new run, approve the gate as a person (guideway runs approve RUN), and attest the new run"
 	for _, a := range slices.Backward(s.Predicate.Approvals) {
 		switch {
 		case a.Gate != gate:
 			continue
 		case !a.Person:
 			return refuse(ReasonApproval, "the gate %s was answered via %s, which does not prove that a person answered", gate, a.Via).withFix(fix)
-		case a.Option == optionRevise, option != "" && a.Option != option:
-			return refuse(ReasonApproval, "the answer to the gate %s is %q, which is not the required approval", gate, a.Option).withFix(fix)
+		case a.Option == optionRevise:
+			return refuse(ReasonApproval, "the answer to the gate %s is %q, which requests changes and approves nothing", gate, a.Option).withFix(fix)
+		case option != "" && a.Option != option:
+			return refuse(ReasonApproval, "the answer to the gate %s is %q, not the required option %q", gate, a.Option, option).withFix(fix)
 		}
 		return nil
 	}
-	return refuse(ReasonApproval, "no person approved the gate %s in this run", gate).withFix(fix)
+	return refuse(ReasonApproval, "the attested run has no answer to the gate %s", gate).withFix(fix)
 }
 
 // requireEvidence checks the last completion of a step, or the last result of a check.

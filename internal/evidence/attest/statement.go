@@ -184,7 +184,7 @@ func (c *Check) Summary() string {
 	case c.Undefined:
 		return c.Title() + " is undefined"
 	case c.Inconclusive:
-		return c.Title() + " did not end"
+		return c.Title() + " has no result"
 	case c.Passed:
 		return c.Title() + " passed"
 	default:

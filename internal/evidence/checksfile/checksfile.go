@@ -19,6 +19,7 @@ import (
 	"sync"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
@@ -179,11 +180,7 @@ func (f *File) Get(name string) (*Check, error) {
 
 // Names returns the names of the usable checks, in the order of the file.
 func (f *File) Names() []string {
-	names := make([]string, len(f.Checks))
-	for i := range f.Checks {
-		names[i] = f.Checks[i].Name
-	}
-	return names
+	return lists.Map(f.Checks, func(c Check) string { return c.Name })
 }
 
 // firstError returns the position and message of the first error of a check.

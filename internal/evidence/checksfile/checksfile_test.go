@@ -119,7 +119,7 @@ chekcs: {}
 		got = append(got, fmt.Sprintf("%d %s %s | %s", d.Line, d.Pointer, d.Code, d.Fix))
 	}
 	want := []string{
-		`3 /checks/shell/argv field-type | write it as a list: ["make", "test"]`,
+		`3 /checks/shell/argv field-type | write the command as a list: ["make", "test"]`,
 		`4 /checks/Bad_Name check-name | use lower-case letters, digits and hyphens, and begin with a letter`,
 		`5 /checks/fields/timeot field-unknown | did you mean 'timeout'?`,
 		`5 /checks/fields/cache value-unknown | write one of: tree`,
@@ -129,8 +129,8 @@ chekcs: {}
 		`6 /checks/paths/files/0 check-path | use a relative path without ..`,
 		`6 /checks/paths/files/1 check-path | use a relative path with slashes and without colons`,
 		`7 /checks/env/env/0 text-pattern | write only the name, "GOFLAGS"; the value is that of the Guideway process`,
-		`8 /checks/time/timeout check-timeout | write it as "90s" or "5m"`,
-		`9 /checks/time2/timeout text-pattern | write it as "90s" or "5m"`,
+		`8 /checks/time/timeout check-timeout | write a duration such as "90s" or "5m"`,
+		`9 /checks/time2/timeout text-pattern | write a duration such as "90s" or "5m"`,
 		`10 /checks/none field-missing | add "argv": ["go", "test", "./..."]`,
 		`11 /checks/empty/argv list-empty | name the program and its arguments`,
 		`12 /checks/program/argv/0 check-placeholder | name the program, and pass values only as its arguments`,

@@ -102,7 +102,7 @@ func readDefiningFiles(root string, rule *criteria.CheckRule, listed []string) (
 	defer func() { err = errors.Join(err, dir.Close()) }()
 	c := &collector{dir: dir, files: map[string]*DefiningFile{}, seen: map[string]bool{}}
 	if info, err := dir.Stat(filepath.FromSlash(path.Clean(rule.Dir))); err == nil && !info.IsDir() || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, guideway.Errorf(guideway.CodeForbidden, "the directory %s of the command is not a directory of the workspace", rule.Dir).
+		return nil, guideway.Errorf(guideway.CodeForbidden, "the directory %s of the command is not a readable directory inside the workspace", rule.Dir).
 			WithFix("use a directory inside the workspace %s", root)
 	}
 	for _, name := range listed {

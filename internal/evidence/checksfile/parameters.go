@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
@@ -31,7 +32,7 @@ func (p *parser) readParameters(at shape.Place) []Parameter {
 	for i := range at.Node.Members {
 		key := at.Member(i)
 		if !parameterName().MatchString(key.Name) {
-			p.Errorf(key, CodeName, "use letters, digits and underscores, and begin with a lower-case letter", "%s is not the name of a parameter.", shape.Quote(key.Name))
+			p.Errorf(key, CodeName, "use letters, digits and underscores, and begin with a lower-case letter", "%s is not a valid parameter name.", shape.Quote(key.Name))
 		}
 		out = append(out, p.readParameter(at.Key(key.Name).In("in the parameter "+shape.Quote(key.Name)), key.Name))
 	}
@@ -58,10 +59,7 @@ func (p *parser) readParameter(at shape.Place, name string) Parameter {
 // checkPlaceholders reports placeholders without a parameter, and parameters that no
 // argument uses.
 func (p *parser) checkPlaceholders(at shape.Place, c *Check) {
-	var names []string
-	for i := range c.Parameters {
-		names = append(names, c.Parameters[i].Name)
-	}
+	names := lists.Map(c.Parameters, func(p Parameter) string { return p.Name })
 	used := map[string]bool{}
 	for i, argument := range c.Command.Argv {
 		item := at.Key("argv").Index(i)
@@ -146,10 +144,7 @@ func (c *Check) FillParameters(with map[string]string) (*criteria.CheckRule, err
 }
 
 func (c *Check) unknownParameter(name string) error {
-	var names []string
-	for i := range c.Parameters {
-		names = append(names, c.Parameters[i].Name)
-	}
+	names := lists.Map(c.Parameters, func(p Parameter) string { return p.Name })
 	err := guideway.Errorf(guideway.CodeInvalid, "the check %s has no parameter %q", c.Name, name)
 	switch guess := spelling.Closest(name, names); {
 	case guess != "":
@@ -179,7 +174,11 @@ func (p *Parameter) checkValue(value string) error {
 	if err != nil {
 		return nil // reported at the pattern
 	}
-	if ok, err := compiled.Match(value); !ok || err != nil {
+	ok, err := compiled.Match(value)
+	if err != nil {
+		return invalid("took longer than %v to compare with the pattern %s of the parameter", pattern.Limit, p.Pattern).WithFix("pass a shorter value, or simplify the pattern in %s", Path)
+	}
+	if !ok {
 		return invalid("does not match the pattern %s of the parameter", p.Pattern).WithFix("pass a value that matches %s", p.Pattern)
 	}
 	return nil

@@ -102,7 +102,7 @@ func (p *parser) readChecks(at shape.Place) (checks []Check, unreadable bool) {
 	for i := range at.Node.Members {
 		key := at.Member(i)
 		if !criteria.IsCheckName(key.Name) {
-			p.Errorf(key, CodeName, "use lower-case letters, digits and hyphens, and begin with a letter", "%s is not the name of a check.", shape.Quote(key.Name))
+			p.Errorf(key, CodeName, "use lower-case letters, digits and hyphens, and begin with a letter", "%s is not a valid check name.", shape.Quote(key.Name))
 		}
 		c := p.readCheck(at.Key(key.Name).In("in the check " + shape.Quote(key.Name)))
 		c.Name, c.Line = key.Name, key.Line
@@ -180,7 +180,7 @@ func (p *parser) checkCount(at shape.Place, most int) {
 
 func (p *parser) readArgv(at shape.Place) []string {
 	if at.Node != nil && at.Node.Kind == doc.String {
-		p.Errorf(at, shape.CodeType, "write it as a list: "+quoteWords(at.Node.Text), "Field '%s' %s must be a list of the program and its arguments, but it is %s. No shell reads it.", at.Name, at.Where, shape.Describe(at.Node))
+		p.Errorf(at, shape.CodeType, "write the command as a list: "+quoteWords(at.Node.Text), "Field '%s' %s must be a list of the program and its arguments, but it is %s: the command runs without a shell.", at.Name, at.Where, shape.Describe(at.Node))
 		return nil
 	}
 	if !p.Array(at, "a list of texts") {
@@ -227,7 +227,7 @@ func (p *parser) readEnv(at shape.Place) []string {
 		if before, _, ok := strings.Cut(name, "="); ok {
 			fix = fmt.Sprintf("write only the name, %q; the value is that of the Guideway process", before)
 		}
-		p.Errorf(at.Index(i), shape.CodePattern, fix, "Field '%s' %s is %s, which is not the name of a variable.", at.Index(i).Name, at.Where, shape.Quote(name))
+		p.Errorf(at.Index(i), shape.CodePattern, fix, "Field '%s' %s is %s, which is not a valid variable name.", at.Index(i).Name, at.Where, shape.Quote(name))
 	}
 	return names
 }
@@ -237,11 +237,11 @@ func (p *parser) readTimeout(at shape.Place) string {
 	if at.Node == nil || at.Node.Kind != doc.String {
 		return ""
 	}
-	const fix = `write it as "90s" or "5m"`
+	const fix = `write a duration such as "90s" or "5m"`
 	d, err := time.ParseDuration(text)
 	switch {
 	case !durationText().MatchString(text):
-		p.Errorf(at, shape.CodePattern, fix, "Field '%s' %s has the value %s, which is not a time limit.", at.Name, at.Where, shape.Quote(text))
+		p.Errorf(at, shape.CodePattern, fix, "Field '%s' %s has the value %s, which is not a duration.", at.Name, at.Where, shape.Quote(text))
 	case err != nil || d <= 0 || d > criteria.MaxTimeout:
 		p.Errorf(at, CodeTimeout, fix, "Field '%s' %s is %s; a time limit is more than zero and at most %v.", at.Name, at.Where, text, criteria.MaxTimeout)
 	}

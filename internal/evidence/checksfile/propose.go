@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
@@ -116,10 +117,7 @@ func (c *ProposedCheck) write(b *strings.Builder) {
 
 // quoteWordsYAML returns texts as the elements of a YAML list.
 func quoteWordsYAML(list []string) string {
-	words := make([]string, len(list))
-	for i, word := range list {
-		words[i] = quoteYAML(word)
-	}
+	words := lists.Map(list, quoteYAML)
 	return strings.Join(words, ", ")
 }
 

@@ -175,7 +175,11 @@ func (s *Subject) CheckApproved(approved approval.Records) error {
 	case StateApproved:
 		return nil
 	case StateChanged:
-		return guideway.Errorf(guideway.CodeForbidden, "%s changed after its approval", s.describe()).
+		what := s.describe()
+		if len(s.Files) > 0 {
+			what += ", or a file that defines it,"
+		}
+		return guideway.Errorf(guideway.CodeForbidden, "%s changed after its approval", what).
 			WithFix("ask a person to review and approve the change in a terminal in %s: guideway checks approve %s", s.Root, s.Name)
 	default:
 		return guideway.Errorf(guideway.CodeForbidden, "%s is not approved", s.describe()).

@@ -34,13 +34,13 @@ func (j *job) executeCommand(ctx context.Context) error {
 		return err
 	}
 	if spec.Path == "" {
-		j.giveUp(fmt.Sprintf("the program %s is not on PATH", j.rule.Argv[0]))
+		j.giveUp(fmt.Sprintf("the program %s was not found, or is not executable; a name without a slash must be on PATH", j.rule.Argv[0]))
 		return nil
 	}
 	defer sandbox.remove()
 	limit, err := time.ParseDuration(cmp.Or(j.rule.Timeout, checksfile.DefaultTimeout))
 	if err != nil {
-		return guideway.Errorf(guideway.CodeInvalidDefinition, "%q is not a time limit", j.rule.Timeout).WithFix(`write it as "90s" or "5m"`)
+		return guideway.Errorf(guideway.CodeInvalidDefinition, "the timeout %q of the check is not a duration", j.rule.Timeout).WithFix(`write a duration such as "90s" or "5m"`)
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errTimeLimit)
 	defer cancel()
@@ -62,11 +62,11 @@ func (j *job) executeCommand(ctx context.Context) error {
 	case err != nil:
 		return guideway.Errorf(guideway.CodeUnavailable, "the command of the check cannot be executed: %w", err)
 	case report.Failure != "":
-		j.giveUp("the command was not executed: " + report.Failure)
+		j.giveUp(report.Failure)
 	case report.TooMany:
-		j.giveUp(fmt.Sprintf("the command was stopped because it had more than %d processes at once", j.opts.Limits.Processes))
+		j.giveUp(fmt.Sprintf("the command was stopped because it had more than %d processes at the same time", j.opts.Limits.Processes))
 	case report.Left > 0:
-		j.giveUp(fmt.Sprintf("%d processes of the command could not be killed", report.Left))
+		j.giveUp(fmt.Sprintf("%d processes of the command could not be killed and are still running", report.Left))
 	case errors.Is(context.Cause(limited), errTimeLimit):
 		j.giveUp(fmt.Sprintf("the command did not end within its time limit of %v", limit))
 	case !report.Exited:
@@ -111,7 +111,7 @@ func shorten(text string, most int) string {
 func (j *job) checkUnchanged() error {
 	again, err := checksfile.Resolve(j.root, j.request.Template, j.request.Rule, j.approved)
 	if err != nil || again == nil || again.Subject == nil || again.Subject.Hash != j.subject.Hash {
-		j.giveUp("the definition of the command, or a file that defines it, changed while the command ran")
+		j.giveUp("the definition of the command, or a file that defines the command, changed or became unreadable while the command ran: run the check again")
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (j *job) reportProgress(out *output) (stop func()) {
 		for {
 			select {
 			case <-ticker.C:
-				message := fmt.Sprintf("%s runs for %v", j.describeCommand(), j.opts.Now().Sub(began).Round(time.Second))
+				message := fmt.Sprintf("%s has run for %v", j.describeCommand(), j.opts.Now().Sub(began).Round(time.Second))
 				if line := out.lastLine(); line != "" {
 					message += ": " + shorten(line, 200)
 				}

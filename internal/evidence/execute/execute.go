@@ -165,7 +165,7 @@ func (c *Checker) locate(start *evidence.Workspace, projectPath string) (root st
 	}
 	info, err := os.Stat(start.Root)
 	if err == nil && !info.IsDir() {
-		err = errors.New("it is not a directory")
+		err = errors.New("not a directory")
 	}
 	if err != nil {
 		return "", guideway.Errorf(guideway.CodeUnavailable, "the workspace %s of the run cannot be read: %w", start.Root, err).

@@ -21,7 +21,7 @@ const maxFile = 16 << 20
 func (j *job) executeFile(ctx context.Context) error {
 	name := j.rule.Path
 	if name == "" {
-		j.giveUp("the path of the file is empty")
+		j.giveUp("the path of the file is empty: set the variable that fills it")
 		return nil
 	}
 	if reason, _ := criteria.ExplainPath(name); reason != "" {

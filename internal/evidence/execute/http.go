@@ -35,7 +35,7 @@ func (j *job) executeHTTP(ctx context.Context) error {
 	if j.rule.Timeout != "" {
 		var err error
 		if limit, err = time.ParseDuration(j.rule.Timeout); err != nil {
-			return guideway.Errorf(guideway.CodeInvalidDefinition, "%q is not a time limit", j.rule.Timeout).WithFix(`write it as "90s" or "5m"`)
+			return guideway.Errorf(guideway.CodeInvalidDefinition, "the timeout %q of the check is not a duration", j.rule.Timeout).WithFix(`write a duration such as "90s" or "5m"`)
 		}
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
@@ -53,12 +53,12 @@ func (j *job) executeHTTP(ctx context.Context) error {
 	defer client.CloseIdleConnections()
 	response, err := client.Do(request)
 	if err != nil {
-		return j.explainRequest(ctx, err)
+		return j.explainRequest(ctx, limit, err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody+1))
 	if err != nil {
-		return j.explainRequest(ctx, err)
+		return j.explainRequest(ctx, limit, err)
 	}
 	out := newOutput(maxBody + 1)
 	_, _ = out.Write(body)
@@ -77,7 +77,7 @@ func (j *job) executeHTTP(ctx context.Context) error {
 
 // explainRequest sets the outcome of a request without an answer. Only a refused connection
 // is a failure: no server listens there.
-func (j *job) explainRequest(ctx context.Context, err error) error {
+func (j *job) explainRequest(ctx context.Context, limit time.Duration, err error) error {
 	var urlErr *url.Error
 	if errors.As(err, &urlErr) {
 		err = urlErr.Err
@@ -90,7 +90,7 @@ func (j *job) explainRequest(ctx context.Context, err error) error {
 	case errors.Is(err, errElsewhere):
 		j.giveUp(fmt.Sprintf("%s redirects to another origin or more than %d times, which is not followed", j.rule.URL, maxRedirects))
 	case errors.Is(err, context.DeadlineExceeded):
-		j.giveUp(j.rule.URL + " did not answer within the time limit")
+		j.giveUp(fmt.Sprintf("%s did not answer within its time limit of %v", j.rule.URL, limit))
 	default:
 		j.giveUp(fmt.Sprintf("%s did not answer: %v", j.rule.URL, err))
 	}

@@ -60,7 +60,7 @@ func TestFile(t *testing.T) {
 		`{"type":"file","path":"large","minBytes":17000000}`:                             "passed",
 		`{"type":"file","path":"dir/report.json","schema":{"required":["ok"]}}`:          "passed",
 		`{"type":"file","path":"dir/report.json","schema":{"required":["no"]}}`:          "failed: the file dir/report.json does not conform to its schema: ",
-		`{"type":"file","path":"dir/text","schema":{"type":"object"}}`:                   "failed: the file dir/text does not conform to its schema: it is not JSON",
+		`{"type":"file","path":"dir/text","schema":{"type":"object"}}`:                   "failed: the file dir/text does not conform to its schema: the text is not JSON",
 		`{"type":"file","path":"dir/report.json","matches":"no","schema":{}}`:            "failed: the file dir/report.json does not match",
 		`{"type":"file","path":"dir/report.json","schema":{"$ref":"https://x.example"}}`: "inconclusive: the file dir/report.json cannot be checked against its schema: ",
 	} {
@@ -82,7 +82,7 @@ func TestFile(t *testing.T) {
 		}
 	}
 	r.vars["x"] = ""
-	if got := outcome(r.run(`{"type":"file","path":"{{x}}"}`)); got != "inconclusive: the path of the file is empty" {
+	if got := outcome(r.run(`{"type":"file","path":"{{x}}"}`)); got != "inconclusive: the path of the file is empty: set the variable that fills it" {
 		t.Errorf("an empty path: %s", got)
 	}
 }
@@ -314,7 +314,7 @@ func TestHTTP(t *testing.T) {
 		{"/loop", "", "inconclusive: " + server.URL + "/loop redirects to another origin or more than 5 times, which is not followed"},
 		{"/large", `,"matches":"^begin"`, "passed"},
 		{"/large", `,"excludes":"end"`, "inconclusive: the answer of " + server.URL + "/large has no match"},
-		{"/hang", `,"timeout":"100ms"`, "inconclusive: " + server.URL + "/hang did not answer within the time limit"},
+		{"/hang", `,"timeout":"100ms"`, "inconclusive: " + server.URL + "/hang did not answer within its time limit of 100ms"},
 	} {
 		if got := outcome(r.run(rule(tt.path, tt.more))); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s%s: %s, want %s", tt.path, tt.more, got, tt.want)
@@ -347,7 +347,7 @@ func TestPrivateAddresses(t *testing.T) {
 	r := newRig(t, nil)
 	for _, url := range []string{"http://169.254.169.254/latest/meta-data", "http://10.0.0.1/", "http://192.168.0.1:8080/", "http://[fd00::1]/", "http://0.0.0.0:1/", "http://[::ffff:10.0.0.1]/"} {
 		got := r.run(`{"type":"http","url":"` + url + `","timeout":"2s"}`)
-		if !got.Inconclusive || !strings.Contains(got.Issue, "private address not allowed") {
+		if !got.Inconclusive || !strings.Contains(got.Issue, "private or reserved address not allowed") {
 			t.Errorf("%s: %s", url, outcome(got))
 		}
 	}

@@ -131,7 +131,7 @@ func (p *parser) readRule(at shape.Place) Rule {
 		}
 	}
 	if r.Definition != "" && !r.HasDefinitionHash() && !criteria.IsBelow(r.Definition) {
-		p.Errorf(at.Key("definition"), CodeDefinition, `write "sha256:" and 64 lowercase hexadecimal digits, or the path of a file in the repository`, "Field 'definition' %s is %s, which is neither a hash nor a path.", at.Where, shape.Quote(r.Definition))
+		p.Errorf(at.Key("definition"), CodeDefinition, `write "sha256:" and 64 lowercase hexadecimal digits, or a path from the top of the repository, with slashes and without "..", such as .guideway/workflows/release.yaml`, "Field 'definition' %s is %s, which is neither a hash nor a relative path in the repository.", at.Where, shape.Quote(r.Definition))
 	}
 	for _, key := range []string{"definition", "evidence", "approvals", "changedChecks"} {
 		if need := at.Key(key); need.Node != nil && at.Key("workflow").Node == nil {

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -47,7 +48,7 @@ const maxProject = 64
 func CheckProject(name string) error {
 	if len(name) > maxProject || strings.TrimSpace(name) != name || strings.ContainsFunc(name, unicode.IsControl) {
 		return guideway.Errorf(guideway.CodeInvalid, "invalid project name %.*q", maxProject, name).
-			WithFix("use at most %d bytes, without control characters and without spaces at the start or the end", maxProject)
+			WithFix("use a name of at most %d bytes, without control characters and without spaces at the start or the end", maxProject)
 	}
 	return nil
 }
@@ -61,8 +62,9 @@ func checkUpstream(u config.Upstream) error {
 	if err := CheckProject(u.Project); err != nil {
 		return err
 	}
-	if least := min(u.CallsPerMinute, u.ToolCallsPerMinute); least < 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "callsPerMinute or toolCallsPerMinute is negative: %d", least).WithFix("use a positive number, or omit the limit")
+	if min(u.CallsPerMinute, u.ToolCallsPerMinute) < 0 {
+		return guideway.Errorf(guideway.CodeInvalid, "callsPerMinute is %d and toolCallsPerMinute is %d; neither may be negative", u.CallsPerMinute, u.ToolCallsPerMinute).
+			WithFix("use a positive number, or omit the limit")
 	}
 	return refuseHidden(u)
 }
@@ -172,9 +174,7 @@ func (s *Service) SetTool(ctx context.Context, name, base, tool string, rule con
 	}
 	return s.editUpstream(ctx, name, base, func(u config.Upstream) (config.Upstream, error) {
 		tools := map[string]config.UpstreamTool{}
-		for each, old := range u.Tools {
-			tools[each] = old
-		}
+		maps.Copy(tools, u.Tools)
 		delete(tools, tool)
 		if rule != (config.UpstreamTool{}) {
 			tools[tool] = rule
@@ -244,7 +244,7 @@ func (s *Service) Lines(name string, n int) ([]string, error) {
 	}
 	lines, err := s.Logs(name, n)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the log of the upstream %s: %w", name, err).WithFix("make the file readable for this user")
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "read the log of the upstream %s: %w", name, err).WithFix("make the log file readable for this user")
 	}
 	return slices.Clone(lines), nil
 }

@@ -27,7 +27,8 @@ type Pins interface {
 
 var _ Pins = gateway.PinStore{}
 
-// Options configure a Service. All but Gateway, Apply and CacheDir are required.
+// Options configure a Service. All but Gateway, Apply, Background and
+// CacheDir are required.
 type Options struct {
 	// Load reads the current configuration.
 	Load func() (*config.Config, error)
@@ -38,6 +39,8 @@ type Options struct {
 	Gateway *gateway.Gateway
 	// Apply applies the current configuration to the gateway; nil if there is no gateway.
 	Apply func() error
+	// Background runs a task until it ends or the gateway closes; nil if there is no gateway.
+	Background func(task func(ctx context.Context))
 	// Pins stores the approvals.
 	Pins Pins
 	// Upstream has the logins and the options for new ones.
@@ -59,13 +62,15 @@ type Service struct {
 	key []byte
 	// editing serializes changes.
 	editing sync.Mutex
+	// logins end the logins that were started last, by upstream; editing guards it.
+	logins map[string]context.CancelFunc
 }
 
 // New returns a service. It does no I/O.
 func New(opts Options) *Service {
 	key := make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // never fails: the process exits instead
-	return &Service{Options: opts, key: key}
+	return &Service{Options: opts, key: key, logins: map[string]context.CancelFunc{}}
 }
 
 // On reports whether the upstreams are offered to agents.

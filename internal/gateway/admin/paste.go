@@ -38,9 +38,9 @@ func (s *Service) Import(ctx context.Context, text string, chosen []string, look
 	if err != nil {
 		return nil, err
 	}
-	taken := map[string]bool{}
+	taken := map[string]string{}
 	for _, u := range cfg.Upstreams {
-		taken[u.Name] = true
+		taken[u.Name] = "an upstream with this name exists"
 	}
 	list := []Found{}
 	var take []config.Upstream
@@ -49,14 +49,14 @@ func (s *Service) Import(ctx context.Context, text string, chosen []string, look
 		e := EntryOf(u)
 		row := Found{Name: u.Name, Reached: e.Spec.Kind(), Where: targetOf(u), Notes: notes}
 		switch err := checkUpstream(u); {
-		case taken[u.Name]:
-			row.Notes = append(row.Notes, "omitted: an upstream with this name exists, or an earlier entry has the same name")
+		case taken[u.Name] != "":
+			row.Notes = append(row.Notes, "omitted: "+taken[u.Name])
 		case err != nil:
 			row.Notes = append(row.Notes, "omitted: "+err.Error())
 		case chosen != nil && !slices.Contains(chosen, u.Name):
 			row.Notes = append(row.Notes, "omitted: not chosen")
 		default:
-			row.Taken, taken[u.Name] = true, true
+			row.Taken, taken[u.Name] = true, "an earlier entry has the same name"
 			take = append(take, u)
 		}
 		list = append(list, row)

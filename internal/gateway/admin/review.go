@@ -109,7 +109,11 @@ func (s *Service) Approve(name, by string, seen []Seen) error {
 	for _, each := range seen {
 		i := slices.IndexFunc(all, func(w gateway.Waiting) bool { return w.Tool == each.Tool && w.Hash == each.Hash })
 		if i < 0 {
-			return guideway.Errorf(guideway.CodeConflict, "%.64q has changed since your review, or does not wait for approval", each.Tool).
+			why := "does not wait for approval"
+			if slices.ContainsFunc(all, func(w gateway.Waiting) bool { return w.Tool == each.Tool }) {
+				why = "has changed since your review"
+			}
+			return guideway.Errorf(guideway.CodeConflict, "%.64q of the upstream %q %s; nothing was approved", each.Tool, name, why).
 				WithFix("review the changes of the upstream again")
 		}
 		chosen = append(chosen, all[i])

@@ -10,6 +10,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // State is the state of an upstream.
@@ -106,10 +107,7 @@ func (s *Service) List() ([]Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []Live{}
-	for _, u := range cfg.Upstreams {
-		list = append(list, s.liveOf(u))
-	}
+	list := lists.Map(cfg.Upstreams, s.liveOf)
 	return list, nil
 }
 
@@ -196,9 +194,6 @@ func (s *Service) Projects() ([]Project, error) {
 		}
 		of[u.Project].Upstreams = append(of[u.Project].Upstreams, u.Name)
 	}
-	list := []Project{}
-	for _, p := range slices.SortedFunc(maps.Values(of), func(a, b *Project) int { return cmp.Compare(a.Name, b.Name) }) {
-		list = append(list, *p)
-	}
+	list := lists.Map(slices.SortedFunc(maps.Values(of), func(a, b *Project) int { return cmp.Compare(a.Name, b.Name) }), func(p *Project) Project { return *p })
 	return list, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/shortid"
 	"github.com/guideway-dev/guideway/internal/platform/signedfile"
 )
@@ -161,11 +162,7 @@ func checkRoom(records []Call, b Binding) error {
 
 // findDeciding returns the record that decides on calls with a binding, or nil.
 func findDeciding(records []Call, b Binding, now time.Time) *Call {
-	i := slices.IndexFunc(records, func(r Call) bool { return r.Binding == b && r.decides(now) })
-	if i < 0 {
-		return nil
-	}
-	return &records[i]
+	return lists.Find(records, func(r *Call) bool { return r.Binding == b && r.decides(now) })
 }
 
 // AnswerRequest is the answer of a person to a held call.
@@ -265,11 +262,7 @@ func (s *Store) Get(user, id string) (Call, error) {
 
 // findCall returns the call of a user, or nil.
 func findCall(records []Call, user, id string) *Call {
-	i := slices.IndexFunc(records, func(r Call) bool { return r.ID == id && r.User == user })
-	if i < 0 {
-		return nil
-	}
-	return &records[i]
+	return lists.Find(records, func(r *Call) bool { return r.ID == id && r.User == user })
 }
 
 func unknownCall(id string) error {

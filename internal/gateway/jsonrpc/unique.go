@@ -53,19 +53,23 @@ func CheckUnique(text []byte) error {
 	return nil
 }
 
-// object is an object, or a list, that CheckUnique has not read to its end. There are rarely
-// more than a few keys.
+// object is an object, or a list, that CheckUnique has not read to its end.
 type object struct {
 	isList bool
 	// atKey reports whether a key comes next.
 	atKey bool
-	few   [8][]byte
-	n     int
-	many  map[string]bool
+	keySet
+}
+
+// keySet is a set of the keys of one object. There are rarely more than a few.
+type keySet struct {
+	few  [8][]byte
+	n    int
+	many map[string]bool
 }
 
 // addKey adds a key, and reports whether it was added before.
-func (o *object) addKey(key []byte) bool {
+func (o *keySet) addKey(key []byte) bool {
 	for _, other := range o.few[:o.n] {
 		if bytes.Equal(other, key) {
 			return true

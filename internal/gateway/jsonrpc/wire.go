@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -85,7 +84,7 @@ func Parse(text []byte) (*Message, error) {
 	}
 	if method != nil {
 		if m.Method = stringOf(method); m.Method == "" {
-			return nil, errors.New("the method is not a non-empty string")
+			return nil, errors.New("the method is empty or not a string")
 		}
 		if m.Params != nil && m.Params[0] != '{' {
 			return nil, errors.New("the params are not an object")
@@ -147,7 +146,7 @@ type Field struct {
 // duplicate member is an error, and so is a member whose name differs only in case from a
 // wanted one.
 func Extract(text []byte, wanted ...Field) error {
-	var others unknownKeys
+	var others keySet
 	count := 0
 	return Each(text, func(key string, value json.RawMessage) error {
 		if count++; count > maxMembers {
@@ -167,36 +166,17 @@ func Extract(text []byte, wanted ...Field) error {
 				return otherCase(key, w.Key)
 			}
 		}
-		return others.addKey(key)
+		if others.addKey([]byte(key)) {
+			return duplicateError(key)
+		}
+		return nil
 	})
 }
 
 func duplicateError(key string) error { return fmt.Errorf("duplicate member %q", key) }
 
 func otherCase(key, name string) error {
-	return fmt.Errorf("the member %q differs from %q in case", key, name)
-}
-
-// unknownKeys is a set of the keys of one object. There are rarely more than a few.
-type unknownKeys struct {
-	few  []string
-	many map[string]bool
-}
-
-func (o *unknownKeys) addKey(key string) error {
-	const enough = 8
-	if o.many[key] || slices.Contains(o.few, key) {
-		return duplicateError(key)
-	}
-	if len(o.few) < enough {
-		o.few = append(o.few, key)
-		return nil
-	}
-	if o.many == nil {
-		o.many = map[string]bool{}
-	}
-	o.many[key] = true
-	return nil
+	return fmt.Errorf("the member %q differs from %q only in letter case", key, name)
 }
 
 // Members returns all members of an object in valid JSON, as slices of text. A member whose
@@ -412,16 +392,7 @@ func Request(id json.RawMessage, method string, params json.RawMessage) []byte {
 
 // Response encodes a response.
 func Response(id, result json.RawMessage, failure *Error) []byte {
-	parts := ResponseParts(id, result, failure)
-	size := 1 // room for a line break
-	for _, part := range parts {
-		size += len(part)
-	}
-	out := make([]byte, 0, size)
-	for _, part := range parts {
-		out = append(out, part...)
-	}
-	return out
+	return bytes.Join(ResponseParts(id, result, failure), nil)
 }
 
 // ResponseParts encodes a response in parts, so that a result is not copied.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // Status is the outcome of a request.
@@ -191,11 +192,7 @@ type Batch struct {
 }
 
 func statusNames() []string {
-	var names []string
-	for _, s := range Statuses() {
-		names = append(names, string(s))
-	}
-	return names
+	return lists.Map(Statuses(), func(s Status) string { return string(s) })
 }
 
 // ParseStatuses parses statuses; failed adds all statuses of failures.

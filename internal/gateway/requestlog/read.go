@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 const listColumns = "num, id, at, took, user, client, token, method, upstream, project, tool, status, error, bytes_in, bytes_out, hooks, trace, held"
@@ -55,10 +56,7 @@ func filterConditions(f Filter) *where {
 	}
 	if len(f.Statuses) > 0 {
 		marks := strings.TrimSuffix(strings.Repeat("?,", len(f.Statuses)), ",")
-		args := make([]any, len(f.Statuses))
-		for i, s := range f.Statuses {
-			args[i] = string(s)
-		}
+		args := lists.Map(f.Statuses, func(s Status) any { return string(s) })
 		w.addCondition("status IN ("+marks+")", args...)
 	}
 	if !f.Since.IsZero() {
@@ -155,7 +153,8 @@ func (l *Log) Get(ctx context.Context, user, id string) (*Entry, error) {
 			continue
 		}
 		if err := json.Unmarshal([]byte(part.text), part.into); err != nil {
-			return nil, guideway.Errorf(guideway.CodeUnavailable, "the entry %s of the request log is damaged: %w", id, err)
+			return nil, guideway.Errorf(guideway.CodeUnavailable, "the entry %s of the request log is damaged: %w", id, err).
+				WithFix("read other entries: guideway requests list")
 		}
 	}
 	return e, nil

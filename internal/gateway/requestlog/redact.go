@@ -2,6 +2,7 @@ package requestlog
 
 import (
 	"encoding/json"
+	"strings"
 	"unicode/utf8"
 
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
@@ -99,7 +100,7 @@ func (r *Redactor) redactValue(pointer string, raw json.RawMessage) json.RawMess
 	if err != nil {
 		return nil
 	}
-	tree, _ = secret.RedactTree(lastKey(pointer), tree, "")
+	tree, _ = secret.RedactTree(pointer[strings.LastIndexByte(pointer, '/')+1:], tree, "")
 	text, err := jsontext.Marshal(tree)
 	if err != nil {
 		return nil
@@ -146,14 +147,4 @@ func decodeJSON(raw []byte) (any, error) {
 	var tree any
 	err := jsontext.Decode(raw, &tree)
 	return tree, err
-}
-
-// lastKey returns the last part of a JSON pointer.
-func lastKey(pointer string) string {
-	for i := len(pointer) - 1; i >= 0; i-- {
-		if pointer[i] == '/' {
-			return pointer[i+1:]
-		}
-	}
-	return pointer
 }

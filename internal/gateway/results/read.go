@@ -214,7 +214,7 @@ func linesOf(text, lines string) (string, error) {
 		count++
 	}
 	if err != nil || first < 1 || last < first || first > count {
-		return "", guideway.Errorf(guideway.CodeInvalid, "lines is %.60q, but the text has %d lines", lines, count).
+		return "", guideway.Errorf(guideway.CodeInvalid, "lines is %.60q, which selects no line of the text", lines).
 			WithFix("use a number or a range from 1 to %d, such as \"1-%d\"", count, min(count, 50))
 	}
 	number := 0
@@ -257,9 +257,9 @@ func matchingLines(text, search string) (string, error) {
 	}
 	switch {
 	case found == 0:
-		return "", guideway.Errorf(guideway.CodeNotFound, "none of the %d lines contains %.100q", number, search).WithFix("search for a shorter text; the search ignores case")
+		return "", guideway.Errorf(guideway.CodeNotFound, "no line contains %.100q", search).WithFix("search for a shorter text; the search ignores case")
 	case found > maxMatches:
-		fmt.Fprintf(&out, "%d more lines match; search for a longer text.\n", found-maxMatches)
+		fmt.Fprintf(&out, "More matching lines: %d; search for a longer text.\n", found-maxMatches)
 	}
 	return out.String(), nil
 }

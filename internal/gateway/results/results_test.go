@@ -135,9 +135,9 @@ func TestRead(t *testing.T) {
 		"a missing member":     {results.Query{Part: "content[0]", Path: "/items/1/x"}, "", `the path "/items/1/x" does not exist: the object at "/items/1" has no "x": use a path that exists: in content[0], the value at "/items/1" is {name: string, a/b: {~: [1 × boolean]}}`},
 		"a missing item":       {results.Query{Part: "content[0]", Path: "/items/2"}, "", `the path "/items/2" does not exist: the list of 2 items at "/items" has no "2": use a path that exists: in content[0], the value at "/items" is [2 × {name: string, n: number}]`},
 		"lines and search":     {results.Query{Lines: "1", Search: "a"}, "", "lines and search cannot be combined: omit one of the two"},
-		"line zero":            {results.Query{Lines: "0"}, "", `lines is "0", but the text has 4 lines: use a number or a range from 1 to 4, such as "1-4"`},
-		"a wrong range":        {results.Query{Lines: "3-2"}, "", `lines is "3-2", but the text has 4 lines: use a number or a range from 1 to 4, such as "1-4"`},
-		"no match":             {results.Query{Search: "absent"}, "", `none of the 4 lines contains "absent": search for a shorter text; the search ignores case`},
+		"line zero":            {results.Query{Lines: "0"}, "", `lines is "0", which selects no line of the text: use a number or a range from 1 to 4, such as "1-4"`},
+		"a wrong range":        {results.Query{Lines: "3-2"}, "", `lines is "3-2", which selects no line of the text: use a number or a range from 1 to 4, such as "1-4"`},
+		"no match":             {results.Query{Search: "absent"}, "", `no line contains "absent": search for a shorter text; the search ignores case`},
 		"a wrong offset":       {results.Query{Lines: "1", Offset: 7}, "", "offset is 7, but the selection has 6 bytes: use a number from 0 to 6"},
 	} {
 		t.Run(name, func(t *testing.T) {

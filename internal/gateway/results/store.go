@@ -70,7 +70,7 @@ func (s *Store) Add(owner string, result []byte) (ref string, err error) {
 
 // Get returns a result. Only its owner finds it.
 func (s *Store) Get(owner, ref string) ([]byte, error) {
-	missing := guideway.Errorf(guideway.CodeNotFound, "there is no result %.60q: it never existed, has expired, or belongs to another client", ref).
+	missing := guideway.Errorf(guideway.CodeNotFound, "there is no result %.60q: it never existed, has expired, was removed to make room, or belongs to another client", ref).
 		WithFix("call the tool again, and read the reference of its new result")
 	if !isRef(ref) {
 		return nil, missing

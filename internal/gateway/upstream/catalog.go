@@ -54,7 +54,7 @@ type list struct {
 
 // fetchCatalog fetches all lists of a server.
 func fetchCatalog(ctx context.Context, s *Session) (*Catalog, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("the lists took longer than %s", listTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("the server did not send its lists within %s", listTime))
 	defer cancel()
 	c := &Catalog{SpecHash: s.opts.spec.Hash(), Fetched: time.Now(), Info: s.Info()}
 	var lists []list
@@ -144,7 +144,7 @@ func (c *Catalog) fetchList(ctx context.Context, s *Session, l list) error {
 		}
 		members, err := jsonrpc.Members(result, l.member, "nextCursor")
 		if err != nil {
-			return fmt.Errorf("the answer is invalid: %w", err)
+			return fmt.Errorf("the answer with the list %s is invalid: %w", l.member, err)
 		}
 		var entries []json.RawMessage
 		if members[l.member] != nil {
@@ -189,7 +189,7 @@ func (c *Catalog) addEntry(l list, entry json.RawMessage, seen map[string]bool) 
 	schema := members["inputSchema"]
 	switch {
 	case json.Unmarshal(members[l.id], &id) != nil || id == "" || len(id) > 2<<10:
-		c.addNote("an entry of %s is omitted: it has no valid %s", l.member, l.id)
+		c.addNote("an entry of %s is omitted: its %s must be a text of 1 to %d bytes", l.member, l.id, 2<<10)
 	case seen["id "+id]:
 		c.addNote("%s of %s is a duplicate; the first one is used", quoteID(id), l.member)
 	case len(entry) > maxEntry:

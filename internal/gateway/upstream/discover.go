@@ -129,7 +129,7 @@ func (d *discovery) fetchResource(ctx context.Context, said string) (*resourceMe
 	own := originOf(d.spec.URL)
 	if said != "" {
 		if originOf(said) != own {
-			return nil, d.notFound(d.fix(), "the server names metadata on another host")
+			return nil, d.notFound(d.fix(), "the server names metadata on another host, %s", plainChallenge(said))
 		}
 		places = []string{said}
 	} else {
@@ -180,7 +180,7 @@ type issuerMetadata struct {
 // fetchIssuer fetches the metadata of an authorization server.
 func (d *discovery) fetchIssuer(ctx context.Context, issuer string) (*issuerMetadata, error) {
 	if !d.isSafe(issuer, "") {
-		return nil, d.notFound(d.fix(), "the authorization server %q has no https URL without a user name", plainChallenge(issuer))
+		return nil, d.notFound(d.fix(), "the URL %q of the authorization server is not https, contains a user name or a fragment, or is longer than 2048 bytes", plainChallenge(issuer))
 	}
 	places := []string{wellKnown(issuer, "oauth-authorization-server")[0], wellKnown(issuer, "openid-configuration")[0]}
 	if u, err := url.Parse(issuer); err == nil && strings.Trim(u.Path, "/") != "" {
@@ -224,7 +224,7 @@ func (d *discovery) checkIssuer(m *issuerMetadata, issuer string) error {
 	}
 	for _, each := range urls {
 		if !d.isSafe(each, issuer) {
-			return d.notFound(d.fix(), "the endpoint %q of %s is not an https URL without a user name", plainChallenge(each), name)
+			return d.notFound(d.fix(), "the endpoint %q of %s is not https, contains a user name or a fragment, or is longer than 2048 bytes", plainChallenge(each), name)
 		}
 	}
 	return nil
@@ -268,7 +268,7 @@ func (d *discovery) fetchJSON(ctx context.Context, place string, into any) (ok b
 		if errors.Is(err, ssrf.ErrPrivate) {
 			return false, d.notFound(d.fix(), "%s: %w", hostOf(place), rootCause(err))
 		}
-		return false, guideway.Errorf(guideway.CodeUnavailable, "find the token endpoint: %w", rootCause(err)).WithFix("%s", d.fix())
+		return false, guideway.Errorf(guideway.CodeUnavailable, "find the token endpoint: reach %s: %w", hostOf(place), rootCause(err)).WithFix("%s", d.fix())
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

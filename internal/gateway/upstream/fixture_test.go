@@ -33,6 +33,10 @@ func TestMain(m *testing.M) {
 		_ = server.Serve(os.Stdin)
 		os.Exit(0)
 	}
+	if _, ok := os.LookupEnv(loginDirVariable); ok {
+		renewLogins()
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 }
 

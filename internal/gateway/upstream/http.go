@@ -42,7 +42,7 @@ func (e *notStreamError) Error() string {
 	if e.kind == "" {
 		return "the server answered without a content type, and not with a stream of events"
 	}
-	return fmt.Sprintf("the server answered with %q, which is not a stream of events", e.kind)
+	return fmt.Sprintf("the server answered with the content type %q, which is not a stream of events", e.kind)
 }
 
 // httpConn is a connection over streamable HTTP.
@@ -94,10 +94,10 @@ func (u *Upstream) httpClient(spec Spec) *http.Client {
 // be sent there. It also limits the number of redirects.
 func sameHost(req *http.Request, via []*http.Request) error {
 	if first := via[0].URL; req.URL.Host != first.Host || req.URL.Scheme != first.Scheme {
-		return errors.New("the server redirects to another host or scheme")
+		return fmt.Errorf("the server redirects to another host or scheme, %.200s", req.URL.Scheme+"://"+req.URL.Host)
 	}
 	if len(via) > 5 {
-		return errors.New("too many redirects")
+		return errors.New("too many redirects: more than 5")
 	}
 	return nil
 }
@@ -256,7 +256,7 @@ func (w *httpConn) readAnswer(ctx context.Context, resp *http.Response, call str
 	case kind == "text/event-stream":
 		return w.followStream(ctx, resp.Body, call)
 	}
-	return fmt.Errorf("the server answered with %q, which is neither JSON nor events", kind)
+	return fmt.Errorf("the server answered with the content type %q, which is neither JSON nor a stream of events", kind)
 }
 
 // readWhole reads a response that is a single message.
@@ -320,7 +320,7 @@ func (w *httpConn) followStream(ctx context.Context, body io.ReadCloser, call st
 		stream = newEvents(next.Body, w.limit)
 		stream.retry, stream.last = retry, last
 	}
-	return brokenOff(errors.New("the stream was interrupted too often"))
+	return brokenOff(fmt.Errorf("the stream was interrupted %d times", maxResumes))
 }
 
 // brokenOff returns the error of a call that was sent, but whose answer is lost. It

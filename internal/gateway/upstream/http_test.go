@@ -172,7 +172,7 @@ func TestBadHTTPAnswers(t *testing.T) {
 		"html": {func(w http.ResponseWriter, _ *http.Request, _, _ string) {
 			w.Header().Set("Content-Type", "text/html")
 			fmt.Fprint(w, "<p>")
-		}, "neither JSON nor events"},
+		}, "neither JSON nor a stream of events"},
 		"large": {func(w http.ResponseWriter, _ *http.Request, _, _ string) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, strings.Repeat(" ", 1<<20))

@@ -1,7 +1,7 @@
 package upstream
 
 import (
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/zalando/go-keyring"
@@ -31,6 +31,6 @@ func Keychain(name string) (string, error) {
 	case f := <-done:
 		return f.value, f.err
 	case <-timer.C:
-		return "", errors.New("the keychain did not answer")
+		return "", fmt.Errorf("the keychain did not answer within %s", keychainTime)
 	}
 }

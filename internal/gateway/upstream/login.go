@@ -47,8 +47,12 @@ type Login struct {
 // StartLogin discovers the authorization server of a server, registers a client there if
 // necessary, and prepares a login. Every login has its own state and its own PKCE verifier.
 func StartLogin(ctx context.Context, spec Spec, opts Options, login LoginOptions) (*Login, error) {
+	if spec.URL == "" {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the upstream %s is a command; a login needs a server with a URL", spec.Name).
+			WithFix(`pass secrets to the command in "env"`)
+	}
 	if !spec.CanLogIn() {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a login to the upstream %s is not possible: it has no URL, or another credential", spec.Name).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the upstream %s already uses another credential, so a login to it is not possible", spec.Name).
 			WithFix(`remove "bearer", the header "Authorization", and "clientSecret" or the grant "client_credentials" of "oauth"`)
 	}
 	if opts.HTTP == nil {
@@ -173,7 +177,10 @@ func (l *Login) Finish(ctx context.Context, query url.Values) (*LoginInfo, error
 		return nil, err
 	}
 	defer unlock()
-	return info, l.opts.Logins.write(ctx, l.spec, info, &loginSecrets{tokenGrant: *l.grant, Revocation: l.endpoint.Revocation, Token: token})
+	if err := l.opts.Logins.write(ctx, l.spec, info, &loginSecrets{tokenGrant: *l.grant, Revocation: l.endpoint.Revocation, Token: token}); err != nil {
+		return nil, err
+	}
+	return info, l.opts.Logins.noteChange(l.spec.Name)
 }
 
 // checkRedirect returns the code of a redirect. It refuses a redirect that belongs to another
@@ -229,7 +236,11 @@ func Logout(ctx context.Context, spec Spec, opts Options) (had, revoked bool, er
 	_, statErr := os.Lstat(opts.Logins.path(spec.Name))
 	had = statErr == nil
 	_, s, _ := opts.Logins.readSecrets(ctx, spec) // a login that cannot be read is removed, too
-	if err := opts.Logins.Remove(spec.Name); err != nil || s == nil || s.Revocation == "" {
+	err = opts.Logins.Remove(spec.Name)
+	if err == nil && had {
+		err = opts.Logins.noteChange(spec.Name)
+	}
+	if err != nil || s == nil || s.Revocation == "" {
 		return had, false, err
 	}
 	if opts.HTTP == nil {

@@ -1,12 +1,16 @@
 package upstream_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -30,25 +34,25 @@ func TestLoginDiscovery(t *testing.T) {
 		"no logins":                  {func(r, _ *loginRig) { r.Metadata = metadata("grant_types_supported", []string{"client_credentials"}) }, "does not support logins"},
 		"metadata of another issuer": {func(r, evil *loginRig) { r.Metadata = metadata("issuer", evil.URL) }, "describes another issuer"},
 		"metadata without an issuer": {func(r, _ *loginRig) { r.Metadata = metadata("issuer", nil) }, "describes another issuer"},
-		"a token endpoint elsewhere": {func(r, evil *loginRig) { r.Metadata = metadata("token_endpoint", evil.URL+"/token") }, "is not an https URL"},
-		"a page over http":           {func(r, _ *loginRig) { r.Metadata = metadata("authorization_endpoint", "http://example.com/a") }, "is not an https URL"},
-		"a page that is a script":    {func(r, _ *loginRig) { r.Metadata = metadata("authorization_endpoint", "javascript:alert(1)") }, "is not an https URL"},
-		"a page that is a file":      {func(r, _ *loginRig) { r.Metadata = metadata("authorization_endpoint", "file:///etc/passwd") }, "is not an https URL"},
-		"a page with a user name":    {func(r, _ *loginRig) { r.Metadata = metadata("authorization_endpoint", "https://a:b@example.com/") }, "is not an https URL"},
-		"no page":                    {func(r, _ *loginRig) { r.Metadata = metadata("authorization_endpoint", nil) }, "is not an https URL"},
+		"a token endpoint elsewhere": {func(r, evil *loginRig) { r.Metadata = metadata("token_endpoint", evil.URL+"/token") }, "is not https"},
+		"a page over http":           {func(r, _ *loginRig) { r.Metadata = metadata("authorization_endpoint", "http://example.com/a") }, "is not https"},
+		"a page that is a script":    {func(r, _ *loginRig) { r.Metadata = metadata("authorization_endpoint", "javascript:alert(1)") }, "is not https"},
+		"a page that is a file":      {func(r, _ *loginRig) { r.Metadata = metadata("authorization_endpoint", "file:///etc/passwd") }, "is not https"},
+		"a page with a user name":    {func(r, _ *loginRig) { r.Metadata = metadata("authorization_endpoint", "https://a:b@example.com/") }, "is not https"},
+		"no page":                    {func(r, _ *loginRig) { r.Metadata = metadata("authorization_endpoint", nil) }, "is not https"},
 		"a huge page": {func(r, _ *loginRig) {
 			r.Metadata = metadata("authorization_endpoint", "https://example.com/"+strings.Repeat("a", 4000))
-		}, "is not an https URL"},
-		"registration elsewhere":       {func(r, evil *loginRig) { r.Metadata = metadata("registration_endpoint", evil.URL+"/register") }, "is not an https URL"},
-		"revocation elsewhere":         {func(r, evil *loginRig) { r.Metadata = metadata("revocation_endpoint", evil.URL+"/revoke") }, "is not an https URL"},
+		}, "is not https"},
+		"registration elsewhere":       {func(r, evil *loginRig) { r.Metadata = metadata("registration_endpoint", evil.URL+"/register") }, "is not https"},
+		"revocation elsewhere":         {func(r, evil *loginRig) { r.Metadata = metadata("revocation_endpoint", evil.URL+"/revoke") }, "is not https"},
 		"no registration":              {func(r, _ *loginRig) { r.Metadata = metadata("registration_endpoint", nil) }, "does not register clients"},
-		"registration on this machine": {func(r, _ *loginRig) { r.Metadata = metadata("registration_endpoint", "https://127.0.0.1:1/r") }, "private address"},
+		"registration on this machine": {func(r, _ *loginRig) { r.Metadata = metadata("registration_endpoint", "https://127.0.0.1:1/r") }, "reserved address"},
 		"another resource":             {func(r, evil *loginRig) { r.Resource = metadata("resource", evil.URL+"/mcp") }, "another resource"},
-		"an issuer over http":          {func(r, evil *loginRig) { r.Resource = metadata("authorization_servers", []string{evil.URL}) }, "has no https URL"},
-		"an issuer on this machine":    {func(r, _ *loginRig) { r.Resource = metadata("authorization_servers", []string{"https://127.0.0.1:1"}) }, "private address"},
+		"an issuer over http":          {func(r, evil *loginRig) { r.Resource = metadata("authorization_servers", []string{evil.URL}) }, "of the authorization server is not https"},
+		"an issuer on this machine":    {func(r, _ *loginRig) { r.Resource = metadata("authorization_servers", []string{"https://127.0.0.1:1"}) }, "reserved address"},
 		"an issuer in the cloud": {func(r, _ *loginRig) {
 			r.Resource = metadata("authorization_servers", []string{"https://169.254.169.254"})
-		}, "private address"},
+		}, "reserved address"},
 		"huge metadata": {func(r, _ *loginRig) { r.Metadata = metadata("x", strings.Repeat("x", 1<<20)) }, "is not valid metadata"},
 		"metadata that is redirected": {func(r, evil *loginRig) {
 			r.Answer = answerAt("/.well-known/oauth-authorization-server", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, evil.URL, http.StatusFound) })
@@ -240,37 +244,83 @@ func TestLoginClients(t *testing.T) {
 	}
 }
 
-// TestLoginIsRenewedOnce checks that many clients in several processes renew a token once,
-// with the resource, and that a renewed refresh token replaces the old one.
+// loginDirVariable and loginURLVariable are set for a process that runs renewLogins.
+const loginDirVariable, loginURLVariable = "TEST_LOGIN_DIR", "TEST_LOGIN_URL"
+
+// renewLogins is a process with the logins of a rig: for each line on its input, clients of
+// two gateways call the server at once, and it prints a line with the errors.
+func renewLogins() {
+	r := openLoginRig(os.Getenv(loginURLVariable), os.Getenv(loginDirVariable), &http.Transport{})
+	gateways := []*upstream.Upstream{upstream.New(r.spec, r.opts), upstream.New(r.spec, r.opts)}
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		var calls sync.WaitGroup
+		errs := make([]error, 16)
+		for n := range errs {
+			calls.Go(func() {
+				s, done, err := gateways[n%2].Session(context.Background(), upstream.Want{})
+				if err == nil {
+					_, err = s.Do(context.Background(), toolCall("echo", args{"text": "in"}))
+					done()
+				}
+				errs[n] = err
+			})
+		}
+		calls.Wait()
+		fmt.Fprintf(os.Stdout, "%q\n", fmt.Sprint(errors.Join(errs...)))
+	}
+	for _, u := range gateways {
+		u.Close(context.Background())
+	}
+}
+
+// startRenewing starts a process that runs renewLogins. The function run makes its clients
+// call once.
+func (r *loginRig) startRenewing(dir string) (run func()) {
+	r.t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(r.t.Context()), os.Args[0])
+	cmd.Env = append(os.Environ(), loginDirVariable+"="+dir, loginURLVariable+"="+r.URL)
+	cmd.Stderr = os.Stderr
+	in, inErr := cmd.StdinPipe()
+	out, outErr := cmd.StdoutPipe()
+	if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil {
+			r.t.Error(err)
+		}
+	})
+	lines := bufio.NewReader(out)
+	return func() {
+		_, writeErr := io.WriteString(in, "call\n")
+		line, err := lines.ReadString('\n')
+		if writeErr != nil || err != nil || line != "\"<nil>\"\n" {
+			r.t.Errorf("the clients of a process ended with %s (%v, %v)", line, writeErr, err)
+		}
+	}
+}
+
+// TestLoginIsRenewedOnce checks that 32 clients in two processes renew a token once, with the
+// resource, and that a renewed refresh token replaces the old one: the authorization server
+// revokes all tokens when a replaced one is used.
 func TestLoginIsRenewedOnce(t *testing.T) {
 	t.Parallel()
 	r := newLoginRig(t)
 	if _, err := r.logIn(upstream.LoginOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	var processes []*upstream.Upstream
-	for range 4 {
-		processes = append(processes, openUpstream(t, r.spec, r.opts))
-	}
+	dir := filepath.Dir(r.opts.Logins.Dir)
+	processes := []func(){r.startRenewing(dir), r.startRenewing(dir)}
 	for round := 1; round <= 3; round++ {
 		r.Revoke(false)
 		var calls sync.WaitGroup
-		for n := range 32 {
-			calls.Go(func() {
-				s, done, err := processes[n%4].Session(t.Context(), upstream.Want{})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				defer done()
-				if _, err := s.Do(t.Context(), toolCall("echo", args{"text": "in"})); err != nil {
-					t.Error(err)
-				}
-			})
+		for _, run := range processes {
+			calls.Go(run)
 		}
 		calls.Wait()
-		if n := r.Asked("refresh_token"); n != round {
-			t.Fatalf("round %d: the token was renewed %d times", round, n)
+		if n := r.Asked("refresh_token"); n != round || r.Reused() > 0 {
+			t.Fatalf("round %d: the token was renewed %d times, and a replaced token was used %d times", round, n, r.Reused())
 		}
 	}
 	forms := r.Forms()

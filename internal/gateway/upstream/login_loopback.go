@@ -51,7 +51,7 @@ func StartLoopbackLogin(ctx context.Context, spec Spec, opts Options, login Logi
 // every page in the browser can send requests to this port.
 func (l *LoopbackLogin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet || r.Host != l.host || r.URL.Path != LoginPath || !l.OwnsState(r.URL.Query().Get("state")) {
-		WriteLoginPage(w, errors.New("this address belongs to another login"))
+		WriteLoginPage(w, errors.New("the request does not belong to this login"))
 		return
 	}
 	first := false

@@ -27,6 +27,16 @@ type Logins struct {
 	Dir, User string
 	// Source has the secret that encrypts the tokens.
 	Source seal.Source
+	// Changed, if set, is called after a login or a logout of a person.
+	Changed func(name string) error
+}
+
+// noteChange calls Changed. l may be nil.
+func (l *Logins) noteChange(name string) error {
+	if l == nil || l.Changed == nil {
+		return nil
+	}
+	return l.Changed(name)
 }
 
 // LoginInfo describes a login without its secrets.
@@ -119,8 +129,11 @@ func (l *Logins) readFile(spec Spec) (*loginFile, error) {
 		return nil, err
 	}
 	var f loginFile
-	if json.Unmarshal([]byte(text), &f) != nil || f.Version != loginVersion || f.Box == nil {
-		return nil, unreadableLogin(spec.Name, errors.New("the file is damaged, or another version of Guideway wrote it"))
+	if json.Unmarshal([]byte(text), &f) != nil || f.Version == loginVersion && f.Box == nil {
+		return nil, unreadableLogin(spec.Name, errors.New("the login file is damaged"))
+	}
+	if f.Version != loginVersion {
+		return nil, unreadableLogin(spec.Name, errors.New("another version of Guideway wrote the login file"))
 	}
 	if f.Server != serverHash(spec) {
 		return nil, nil
@@ -145,7 +158,7 @@ func (l *Logins) readSecrets(ctx context.Context, spec Spec) (*loginFile, *login
 	}
 	var s loginSecrets
 	if err := json.Unmarshal(text, &s); err != nil || s.Token == nil {
-		return nil, nil, unreadableLogin(spec.Name, errors.New("the tokens are missing"))
+		return nil, nil, unreadableLogin(spec.Name, errors.New("the tokens are missing or damaged"))
 	}
 	return f, &s, nil
 }
@@ -247,7 +260,7 @@ func (l *Logins) expire(spec Spec, why error) error {
 	if err := l.Remove(spec.Name); err != nil {
 		return err
 	}
-	return &LoginRequired{Err: guideway.Errorf(guideway.CodeUnauthorized, "the login to %s has expired: %w", spec.Name, why).
+	return &LoginRequired{Err: guideway.Errorf(guideway.CodeUnauthorized, "the login to %s has expired and was removed: %w", spec.Name, why).
 		WithFix("log in again: guideway upstream login %s", spec.Name)}
 }
 

@@ -29,9 +29,15 @@ func newLoginRig(t *testing.T) *loginRig {
 	t.Cleanup(s.Close)
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
-	dir := t.TempDir()
+	r := openLoginRig(s.URL, t.TempDir(), base)
+	r.Server, r.t = s, t
+	return r
+}
+
+// openLoginRig returns a rig whose logins are in a directory, for a server at url.
+func openLoginRig(url, dir string, base http.RoundTripper) *loginRig {
 	return &loginRig{
-		Server: s, t: t, spec: upstream.Spec{Name: "x", URL: s.URL + "/mcp"},
+		spec: upstream.Spec{Name: "x", URL: url + "/mcp"},
 		opts: upstream.Options{HTTP: base, Logins: &upstream.Logins{Dir: filepath.Join(dir, "logins"), User: "ann", Source: seal.File{Path: filepath.Join(dir, "key")}}},
 	}
 }

@@ -432,27 +432,27 @@ func TestHostileMetadata(t *testing.T) {
 		"plain HTTP elsewhere": {func(i, evil *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, evil.url+"/token")
 			return config.UpstreamOAuth{Issuer: i.url}
-		}, "is not an https URL"},
+		}, "is not https"},
 		"an endpoint on this machine": {func(i, evil *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, strings.Replace(evil.url, "http:", "https:", 1)+"/token")
 			return config.UpstreamOAuth{Issuer: i.url}
-		}, "private address"},
+		}, "reserved address"},
 		"an endpoint in the cloud's metadata service": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, "https://169.254.169.254/latest")
 			return config.UpstreamOAuth{Issuer: i.url}
-		}, "private address"},
+		}, "reserved address"},
 		"by a name": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, "https://localhost:1/token")
 			return config.UpstreamOAuth{Issuer: i.url}
-		}, "private address"},
+		}, "reserved address"},
 		"a password in the URL": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, "https://me:you@example.com/token")
 			return config.UpstreamOAuth{Issuer: i.url}
-		}, "is not an https URL"},
+		}, "is not https"},
 		"a file": {func(i, _ *tokenIssuer) config.UpstreamOAuth {
 			i.setIssuer(i.url, "file:///etc/passwd")
 			return config.UpstreamOAuth{Issuer: i.url}
-		}, "is not an https URL"},
+		}, "is not https"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -35,7 +35,7 @@ func (u *Upstream) Ping(ctx context.Context) (asked bool, err error) {
 		return false, nil
 	}
 	defer done()
-	ctx, cancel := context.WithTimeoutCause(ctx, pingTime, errors.New("the server did not answer a ping"))
+	ctx, cancel := context.WithTimeoutCause(ctx, pingTime, fmt.Errorf("the server did not answer a ping within %s", pingTime))
 	defer cancel()
 	method := "ping"
 	if session.Modern() {

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strconv"
 
 	"github.com/guideway-dev/guideway"
@@ -47,7 +48,7 @@ func (s *Session) respond(m *jsonrpc.Message, call string) {
 
 func errTooLarge(limit int) error {
 	return guideway.Errorf(guideway.CodeTooLarge, "the server's answer is larger than %d bytes", limit).
-		WithFix("call again with arguments that select less data")
+		WithFix("check whether the call had effects at the server, then call again with arguments that select less data")
 }
 
 // unreadable implements receiver.
@@ -132,7 +133,7 @@ func (s *Session) answerQuestion(m *jsonrpc.Message, call string) {
 	select {
 	case s.asking <- struct{}{}:
 	default:
-		s.replyInBackground(m.ID, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "too many open questions"})
+		s.replyInBackground(m.ID, nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: fmt.Sprintf("too many open requests to the client; at most %d are allowed", openQuestions)})
 		return
 	}
 	s.mu.Lock()

@@ -287,7 +287,7 @@ func (s *Session) cancelCall(id string, why error) {
 	}
 	reason := "the caller cancelled the call"
 	if guideway.ErrorCode(why) == guideway.CodeUnavailable {
-		reason = "the call took too long"
+		reason = "the call took too long, or its answer was lost"
 	}
 	params := jsonrpc.Object(jsonrpc.Member{Key: "requestId", Value: json.RawMessage(id)}, jsonrpc.Member{Key: "reason", Value: jsonrpc.Text(reason)})
 	go func() {

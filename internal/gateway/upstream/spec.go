@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
@@ -64,7 +65,7 @@ func (s *Spec) Check() error {
 		return err
 	}
 	if s.Timeout < 0 || s.MaxTime < 0 {
-		return invalidSpec(`use a positive duration, such as "90s"`, `"timeout" or "maxTime" is negative`)
+		return invalidSpec(`use a positive duration, such as "90s"`, `"timeout" is %s and "maxTime" is %s; neither may be negative`, time.Duration(s.Timeout), time.Duration(s.MaxTime))
 	}
 	for key := range s.Env {
 		if key == "" || strings.ContainsAny(key, "=\x00") {
@@ -89,8 +90,10 @@ func (s *Spec) checkOAuth() error {
 	switch grant := s.grant(); {
 	case grant != config.GrantCredentials && grant != config.GrantCode:
 		return invalidSpec(fmt.Sprintf("use %q or %q", config.GrantCredentials, config.GrantCode), "unknown OAuth grant %q", grant)
-	case o.ClientSecret != "" && o.ClientID == "", grant == config.GrantCredentials && o.ClientSecret == "":
-		return invalidSpec(`set "clientId" and "clientSecret" in "oauth"`, "OAuth has no client id or no client secret")
+	case o.ClientSecret != "" && o.ClientID == "":
+		return invalidSpec(`set "clientId" and "clientSecret" in "oauth"`, "OAuth has a client secret but no client id")
+	case grant == config.GrantCredentials && o.ClientSecret == "":
+		return invalidSpec(`set "clientId" and "clientSecret" in "oauth"`, "OAuth has no client secret, which the grant %q needs", grant)
 	case grant == config.GrantCode && o.TokenURL != "":
 		return invalidSpec(`set "issuer" instead of "tokenUrl", or "clientId" and "clientSecret"`, "a token URL is not enough for a login")
 	case o.TokenURL != "" && o.Issuer != "":
@@ -164,7 +167,7 @@ func checkURL(setting, text string) error {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return guideway.Errorf(guideway.CodeInvalid, "%q is not an http or https URL", setting).
+		return guideway.Errorf(guideway.CodeInvalid, "the value of %q is not an http or https URL", setting).
 			WithFix("use a URL such as https://example.com/mcp")
 	}
 	if u.User != nil {

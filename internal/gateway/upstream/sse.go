@@ -39,7 +39,7 @@ func openSSE(ctx context.Context, spec Spec, client *http.Client, limit int, to 
 		err = context.Cause(ctx)
 	}
 	if err == nil && first.name != "endpoint" {
-		err = errors.New("the stream does not start with an endpoint")
+		err = errors.New("the stream does not start with the event \"endpoint\"")
 	}
 	if err == nil {
 		f.endpoint, err = sameOrigin(spec.URL, string(first.data))

@@ -287,7 +287,7 @@ func TestHandshakeOnClosedConnection(t *testing.T) {
 func TestSSEWrongContentType(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]string{
-		"text/html; charset=utf-8": `the server answered with "text/html", which is not a stream of events`,
+		"text/html; charset=utf-8": `the server answered with the content type "text/html", which is not a stream of events`,
 		"":                         "the server answered without a content type, and not with a stream of events",
 	} {
 		srv := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -63,7 +63,7 @@ func (u *Upstream) sessionEnded(key string, s *slot, cause error) {
 		l.fresh = false // The next process may offer other lists.
 	}
 	u.recordFailure(cause, s.began, max(time.Since(s.began), 1))
-	u.opts.Logger.Warn("an upstream exited", "upstream", u.spec.Name, "error", cause)
+	u.opts.Logger.Warn("a session of an upstream ended unexpectedly", "upstream", u.spec.Name, "error", cause)
 }
 
 // connect starts or connects to the server and negotiates a version.

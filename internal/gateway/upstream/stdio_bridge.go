@@ -109,7 +109,7 @@ func (b *Bridge) explainError(err error) error {
 	case errors.As(err, &refused) && refused.Code == guideway.CodeForbidden && b.opts.Dial != nil:
 		return refused
 	case guideway.ErrorCode(err) == guideway.CodeUnauthorized:
-		return guideway.Errorf(guideway.CodeUnauthorized, "the server at %s does not accept the token", b.opts.URL).
+		return guideway.Errorf(guideway.CodeUnauthorized, "the server at %s does not accept the token, or requires one", b.opts.URL).
 			WithFix("pass the server's token with --token or in GUIDEWAY_TOKEN")
 	case errors.As(err, new(*statusError)) && b.hasAnswered():
 		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s did not accept the message: %w", b.opts.URL, err).

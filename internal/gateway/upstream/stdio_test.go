@@ -101,7 +101,7 @@ func TestInvalidAnswers(t *testing.T) {
 		arguments  any
 	}{
 		{"broken", "invalid", nil},
-		{"case", "in case", nil},
+		{"case", "letter case", nil},
 		{"big", "larger than", args{"size": 3 << 20}},
 		{"refuse", "not today", nil},
 	} {

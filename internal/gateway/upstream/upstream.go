@@ -205,7 +205,7 @@ func (u *Upstream) takeSlot(want Want) (*slot, <-chan struct{}, error) {
 	defer u.mu.Unlock()
 	if u.closed {
 		return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "the upstream %s %w", u.spec.Name, ErrClosed).
-			WithFix("list the tools again")
+			WithFix("list the tools again, then repeat the call")
 	}
 	key := want.key()
 	total, mine := 0, 0
@@ -229,8 +229,8 @@ func (u *Upstream) takeSlot(want Want) (*slot, <-chan struct{}, error) {
 		}
 	}
 	if left := time.Until(u.retryAt); left > 0 {
-		return nil, nil, &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the upstream %s has failed (consecutive failures: %d); next attempt in %s: %w",
-			u.spec.Name, u.failures, max(time.Second, left.Round(time.Second)), u.lastErr).WithFix("%s", u.fixOf(u.lastErr))}
+		return nil, nil, &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the upstream %s failed: %w; consecutive failures: %d; next attempt in %s",
+			u.spec.Name, u.lastErr, u.failures, max(time.Second, left.Round(time.Second))).WithFix("%s", u.fixOf(u.lastErr))}
 	}
 	made := &slot{ready: make(chan struct{}), began: time.Now()}
 	u.slots[key] = append(u.slots[key], made)

@@ -60,7 +60,7 @@ func (d *Service) Check(ctx context.Context, r CheckRequest) (*Verdict, error) {
 		return nil, err
 	}
 	v.Graph = json.RawMessage(document.Graph.Canonical)
-	linked, found := hookdef.Link(document.Graph, libraryOf(m.snapshot, r.Source))
+	linked, found := hookdef.Link(document.Graph, libraryOf(m.Snapshot, r.Source))
 	v.Diagnostics = append(v.Diagnostics, found...)
 	if linked == nil {
 		return v, nil

@@ -51,11 +51,11 @@ func (d *Service) saveDocument(ctx context.Context, r SaveRequest) error {
 	if err != nil {
 		return err
 	}
-	info, err := findSource(m.snapshot, r.Source)
+	info, err := findSource(m.Snapshot, r.Source)
 	if err != nil {
 		return err
 	}
-	name, err := nameOf(m.snapshot, info, r.ID)
+	name, err := nameOf(m.Snapshot, info, r.ID)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (d *Service) changeFile(ctx context.Context, change func() error) error {
 		return err
 	}
 	if err := d.opts.Catalog.Load(context.WithoutCancel(ctx)); err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "reload the catalog: %w", err)
+		return guideway.Errorf(guideway.CodeInternal, "the file is changed, but the change is not active yet, because the catalog could not be loaded again: %w", err).WithFix("restart the server")
 	}
 	return nil
 }
@@ -159,19 +159,19 @@ func (d *Service) removeFile(id, source, base string) error {
 	if err != nil {
 		return err
 	}
-	info, err := findSource(m.snapshot, source)
+	info, err := findSource(m.Snapshot, source)
 	if err != nil {
 		return err
 	}
-	served, err := m.snapshot.Hook(id)
+	served, err := m.Snapshot.Hook(id)
 	if err != nil {
 		return err
 	}
-	if c := Candidate(served); c.Source == info.Key() && m.records.Find(c.Key()) != nil {
+	if c := Candidate(served); c.Source == info.Key() && m.Records.Find(c.Key()) != nil {
 		return guideway.Errorf(guideway.CodeConflict, "the hook graph %s is enabled; without its file, matching requests would be refused", id).
-			WithFix("disable the graph first")
+			WithFix("disable the graph first: guideway hooks disable %s", id)
 	}
-	name, err := nameOf(m.snapshot, info, id)
+	name, err := nameOf(m.Snapshot, info, id)
 	if err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (d *Service) GetModule(_ context.Context, id string) (*ModuleText, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, module := range slices.Backward(m.snapshot.HookModules()) {
+	for _, module := range slices.Backward(m.Snapshot.HookModules()) {
 		if module.ID != id {
 			continue
 		}

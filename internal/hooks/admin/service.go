@@ -21,6 +21,7 @@ import (
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"github.com/guideway-dev/guideway/internal/hooks/runner"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // Options configure a Service; Catalog, Approvals and Scripts are required.
@@ -82,10 +83,7 @@ func Candidate(e *catalog.HookEntry) hookengine.Candidate {
 
 // Activate returns the active graphs of a snapshot according to the approvals.
 func Activate(snapshot *catalog.Snapshot, records approval.Records) *hookengine.Activation {
-	var candidates []hookengine.Candidate
-	for _, e := range snapshot.Hooks() {
-		candidates = append(candidates, Candidate(e))
-	}
+	candidates := lists.Map(snapshot.Hooks(), Candidate)
 	return hookengine.Activate(candidates, records, func(source string) bool { return isPresent(snapshot, source) })
 }
 
@@ -192,29 +190,33 @@ type Missing struct {
 	Source string `json:"source"`
 }
 
-// state is the current catalog with the approvals.
-type state struct {
-	snapshot *catalog.Snapshot
-	records  approval.Records
-	active   *hookengine.Activation
+// State is a catalog with approvals and the activation that follows from them.
+type State struct {
+	Snapshot *catalog.Snapshot
+	Records  approval.Records
+	Active   *hookengine.Activation
 }
 
-func (d *Service) currentState() (*state, error) {
+// NewState returns the state of the graphs in a snapshot.
+func NewState(snapshot *catalog.Snapshot, records approval.Records) *State {
+	return &State{Snapshot: snapshot, Records: records, Active: Activate(snapshot, records)}
+}
+
+func (d *Service) currentState() (*State, error) {
 	records, err := d.opts.Approvals.List()
 	if err != nil {
 		return nil, err
 	}
-	snapshot := d.opts.Catalog.Snapshot()
-	return &state{snapshot: snapshot, records: records, active: Activate(snapshot, records)}, nil
+	return NewState(d.opts.Catalog.Snapshot(), records), nil
 }
 
 // findGraph returns the current state and a graph in it.
-func (d *Service) findGraph(id string) (*state, *catalog.HookEntry, error) {
+func (d *Service) findGraph(id string) (*State, *catalog.HookEntry, error) {
 	m, err := d.currentState()
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err := m.snapshot.Hook(id)
+	e, err := m.Snapshot.Hook(id)
 	return m, e, err
 }
 
@@ -224,37 +226,42 @@ func (d *Service) List(context.Context) (*List, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := &List{Graphs: []Row{}, Chains: Chains(m.active.Set), Modules: []Module{}, Missing: []Missing{}, Diagnostics: []guideway.Diagnostic{}}
+	return m.List(), nil
+}
+
+// List returns the graphs and modules of all sources.
+func (m *State) List() *List {
+	list := &List{Graphs: []Row{}, Chains: Chains(m.Active.Set), Modules: []Module{}, Missing: []Missing{}, Diagnostics: []guideway.Diagnostic{}}
 	paths := map[string]bool{}
-	for _, e := range m.snapshot.Hooks() {
-		list.Graphs = append(list.Graphs, m.newRow(e))
+	for _, e := range m.Snapshot.Hooks() {
+		list.Graphs = append(list.Graphs, m.Row(e))
 		paths[e.Path] = true
 	}
-	for _, module := range m.snapshot.HookModules() {
+	for _, module := range m.Snapshot.HookModules() {
 		list.Modules = append(list.Modules, m.newModule(&module))
 		paths[module.Path] = true
 	}
-	for _, r := range m.active.Missing {
+	for _, r := range m.Active.Missing {
 		list.Missing = append(list.Missing, Missing{ID: r.Subject, Source: r.Source})
 	}
-	for _, finding := range m.snapshot.Diagnostics() {
+	for _, finding := range m.Snapshot.Diagnostics() {
 		if paths[finding.File] {
 			list.Diagnostics = append(list.Diagnostics, finding)
 		}
 	}
-	return list, nil
+	return list
 }
 
-// newRow returns the row of a graph.
-func (m *state) newRow(e *catalog.HookEntry) Row {
+// Row returns the row of a graph.
+func (m *State) Row(e *catalog.HookEntry) Row {
 	c := Candidate(e)
 	row := Row{
-		ID: e.ID, State: m.active.States[c.Key()], Enabled: m.records.Find(c.Key()) != nil, Why: e.Problem,
+		ID: e.ID, State: m.Active.States[c.Key()], Enabled: m.Records.Find(c.Key()) != nil, Why: e.Problem,
 		Source: e.Source.Name, Path: e.Path, Revision: e.Revision, Own: e.Own(), Writable: writer.IsWritable(e.Source), Stale: e.Stale, Overrides: e.Overrides,
 	}
 	if g := e.Graph; g != nil {
 		row.Name, row.Description, row.Version, row.Type, row.Bindings = g.Name, g.Description, g.Version, g.Type, g.Bindings
-		row.Also, row.Order = g.Also, OrderOf(m.active.Set, g)
+		row.Also, row.Order = g.Also, OrderOf(m.Active.Set, g)
 	}
 	if e.Linked != nil {
 		row.Pin = e.Linked.Pin
@@ -269,9 +276,9 @@ func (m *state) newRow(e *catalog.HookEntry) Row {
 }
 
 // newModule returns a module with the graphs that use it.
-func (m *state) newModule(module *catalog.HookModule) Module {
+func (m *State) newModule(module *catalog.HookModule) Module {
 	out := Module{ID: module.ID, Name: module.Name, Source: module.Source.Name, Path: module.Path, Writable: writer.IsWritable(module.Source), UsedBy: []string{}}
-	for _, e := range m.snapshot.Hooks() {
+	for _, e := range m.Snapshot.Hooks() {
 		if e.Linked != nil && slices.ContainsFunc(e.Linked.Used, func(used hookdef.Module) bool { return used.ID == module.ID && used.Script == module.Script }) {
 			out.UsedBy = append(out.UsedBy, e.ID)
 		}
@@ -308,7 +315,7 @@ func (d *Service) Get(ctx context.Context, id string) (*Detail, error) {
 		return nil, err
 	}
 	return &Detail{
-		Hook: m.newRow(e), Graph: verdict.Graph, Text: text, Format: writer.Format(text), Base: base, Diagnostics: verdict.Diagnostics,
+		Hook: m.Row(e), Graph: verdict.Graph, Text: text, Format: writer.Format(text), Base: base, Diagnostics: verdict.Diagnostics,
 	}, nil
 }
 
@@ -344,5 +351,5 @@ func (d *Service) Export(_ context.Context, id string) ([]byte, error) {
 		return nil, guideway.Errorf(guideway.CodeInvalidDefinition, "the hook graph %s cannot be loaded: %s", e.ID, e.Problem).
 			WithFix("fix the graph; list its errors with: guideway hooks validate %s", e.ID)
 	}
-	return e.Linked.Export(m.newRow(e).State == hookengine.StateActive)
+	return e.Linked.Export(m.Row(e).State == hookengine.StateActive)
 }

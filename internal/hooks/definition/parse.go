@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
@@ -78,10 +79,7 @@ func (p *parser) readGraph(at shape.Place) *Graph {
 
 // readChoice reads a member with a fixed set of values.
 func readChoice[T ~string](p *parser, at shape.Place, allowed ...T) T {
-	words := make([]string, len(allowed))
-	for i, one := range allowed {
-		words[i] = string(one)
-	}
+	words := lists.Map(allowed, func(one T) string { return string(one) })
 	return T(p.Choice(at, shape.CodeEnum, words...))
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
@@ -140,10 +141,7 @@ func (c *checker) findEnd(e int, key, id string) (int, bool) {
 		return 0, false // already reported as an empty or missing text
 	}
 	if !ok {
-		ids := make([]string, 0, len(c.Nodes))
-		for i := range c.Nodes {
-			ids = append(ids, c.Nodes[i].ID)
-		}
+		ids := lists.Map(c.Nodes, func(n Node) string { return n.ID })
 		fix := (&shape.Report{}).Suggest(id, ids, "write the id of a node, or remove the edge")
 		c.addEdgeError(e, key, CodeEdgeUnknown, fix, "There is no node '%s' for the edge from '%s' to '%s'.", id, c.Edges[e].Source, c.Edges[e].Target)
 	}
@@ -335,10 +333,7 @@ type pathState struct {
 // fire-and-forget hook.
 func (c *checker) checkPaths() {
 	seen, told := map[pathState]bool{}, map[string]bool{}
-	var queue []pathState
-	for _, n := range c.findStarts() {
-		queue = append(queue, pathState{node: n})
-	}
+	queue := lists.Map(c.findStarts(), func(n int) pathState { return pathState{node: n} })
 	for ; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
 		if seen[at] {

@@ -154,7 +154,7 @@ func (x *execution) runNodes(ctx context.Context) *Outcome {
 		}
 		next, ok := n.next[branch]
 		if !ok {
-			return x.failedOutcome(n, x.programError("ends at node '"+n.ID+"'"))
+			return x.failedOutcome(n, x.programError("has no edge to follow after the node '"+n.ID+"'"))
 		}
 		at = next
 	}
@@ -205,7 +205,7 @@ func (x *execution) evaluateCondition(n *node, entry *NodeTrace) (hookdef.Branch
 	})
 	if mismatch != "" && n.OnMismatch == hookdef.Refuse {
 		entry.Error = &NodeError{Code: CodeMismatch, Message: mismatch}
-		return hookdef.NoBranch, x.refusedOutcome("condition", n, CodeMismatch, "it cannot compare different types: "+mismatch)
+		return hookdef.NoBranch, x.refusedOutcome("condition", n, CodeMismatch, "the condition compares different types: "+mismatch)
 	}
 	entry.Branch = hookdef.False
 	if holds {

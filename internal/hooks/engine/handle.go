@@ -25,8 +25,10 @@ func (s *state) applyHandled(diff *changes, after *tree) error {
 		switch {
 		case message == nil || message.kind != '"':
 			return fmt.Errorf("the hook set context.error.message to a value that is not a text")
-		case code == nil || code.kind != was.kind || code.kind == '0' && code.num != float64(int64(code.num)):
-			return fmt.Errorf("the hook removed context.error.code or changed its type")
+		case code == nil:
+			return fmt.Errorf("the hook removed context.error.code")
+		case code.kind != was.kind || code.kind == '0' && code.num != float64(int64(code.num)):
+			return fmt.Errorf("the hook changed the type of context.error.code, which must stay an integer or a text")
 		}
 	}
 	_, err = s.handled.replaceValue(diff, "/"+doc.Pointer(s.event), after, '{')

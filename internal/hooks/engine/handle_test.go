@@ -54,8 +54,8 @@ func TestHandleErrors(t *testing.T) {
 		"changed":                   {`["error", "result"]`, setMember("error", "message", "redacted"), hookengine.StatusError, "redacted (-32000)", false},
 		"data removed":              {`["error"]`, setMember("error", "data", nil), hookengine.StatusError, "the key is AKIA (-32000)", false},
 		"another code":              {`["error"]`, setMember("error", "code", -7), hookengine.StatusError, "the key is AKIA (-7)", false},
-		"a code of another type":    {`["error"]`, setMember("error", "code", "x"), hookengine.StatusError, "changed its type", false},
-		"a code with a fraction":    {`["error"]`, setMember("error", "code", 1.5), hookengine.StatusError, "changed its type", false},
+		"a code of another type":    {`["error"]`, setMember("error", "code", "x"), hookengine.StatusError, "changed the type of context.error.code", false},
+		"a code with a fraction":    {`["error"]`, setMember("error", "code", 1.5), hookengine.StatusError, "changed the type of context.error.code", false},
 		"a message of another type": {`["error"]`, setMember("error", "message", 1), hookengine.StatusError, "is not a text", false},
 		"a failing hook":            {`["error"]`, throwScript, hookengine.StatusError, "the call was sent, and its response is withheld", false},
 		"withheld": {`["error"]`, func(context.Context, map[string]any) (any, error) {

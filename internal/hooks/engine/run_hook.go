@@ -63,7 +63,7 @@ func (x *execution) applyContext(given, left json.RawMessage) ([]Change, error) 
 	}
 	after, err := parseTree(left)
 	if err != nil {
-		return nil, fmt.Errorf("the context of the hook is not valid: %w", err)
+		return nil, fmt.Errorf("the context that the hook left is not valid: %w", err)
 	}
 	return x.state.applyTree(after)
 }

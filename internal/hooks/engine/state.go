@@ -162,7 +162,7 @@ func (s *state) applyTree(after *tree) ([]Change, error) {
 	method := request.valueOf("method")
 	switch {
 	case request == nil:
-		return nil, fmt.Errorf("the hook removed context.request")
+		return nil, fmt.Errorf("the hook removed context.request; to refuse the request, return {continue: false}")
 	case request.kind != '{':
 		return nil, fmt.Errorf("the hook set context.request to a value that is not an object")
 	case method == nil:
@@ -207,7 +207,7 @@ func orEmpty(t *tree) *tree {
 func (s *state) applyResponse(diff *changes, after *tree) (bool, error) {
 	if s.event != hookdef.Result {
 		if !after.isNull() {
-			return false, fmt.Errorf("the hook set context.response, but the call has none: it handles the %s of the call", s.event)
+			return false, fmt.Errorf("the hook set context.response, but a hook that handles the %s of a call has no response", s.event)
 		}
 		return false, nil
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // maxDepth is the maximum nesting of a value that a hook reads.
@@ -83,11 +85,7 @@ func (t *tree) toAny() any {
 		}
 		return out
 	case t.kind == '[':
-		out := make([]any, len(t.kids))
-		for i, kid := range t.kids {
-			out[i] = kid.toAny()
-		}
-		return out
+		return lists.Map(t.kids, func(kid *tree) any { return kid.toAny() })
 	case t.kind == '"':
 		return t.text
 	case t.kind == '0':

@@ -13,6 +13,7 @@ import (
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 	hookstate "github.com/guideway-dev/guideway/internal/hooks/state"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
 
@@ -103,10 +104,7 @@ func scriptError(e *sandbox.Error) *hookengine.ScriptError {
 
 // consoleLines converts console output.
 func consoleLines(console []sandbox.Line, truncated bool) []hookengine.Line {
-	out := make([]hookengine.Line, 0, len(console)+1)
-	for _, line := range console {
-		out = append(out, hookengine.Line{Level: line.Level, Text: line.Text})
-	}
+	out := lists.Map(console, func(line sandbox.Line) hookengine.Line { return hookengine.Line{Level: line.Level, Text: line.Text} })
 	if truncated {
 		out = append(out, hookengine.Line{Level: "warn", Text: "(the rest of the console output was omitted)"})
 	}

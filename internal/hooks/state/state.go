@@ -60,6 +60,27 @@ type Store interface {
 	ChangeHookState(ctx context.Context, ref Ref, now time.Time, change func(Entry) (Entry, error)) error
 }
 
+// ListStore is a Store whose entries a person can list.
+type ListStore interface {
+	Store
+	// HookStates returns the entries of a graph in order, or of all graphs if graph is "".
+	HookStates(ctx context.Context, graph string, now time.Time) ([]Item, error)
+}
+
+// Item is an entry with its reference.
+type Item struct {
+	Ref
+	Entry
+}
+
+// ScopeParts returns the scope of an entry, and the names to which it belongs.
+func (r Ref) ScopeParts() (parts []string) {
+	if json.Unmarshal([]byte(r.Scope), &parts) != nil || len(parts) == 0 {
+		return []string{r.Scope}
+	}
+	return parts
+}
+
 // CheckRoom returns an error if the state of a graph would exceed its limits with the given
 // number of keys and bytes.
 func CheckRoom(graph string, keys, size int64) error {
@@ -139,7 +160,7 @@ func Serve(ctx context.Context, store Store, c Caller, now time.Time, raw []byte
 	case "incr":
 		return r.increment(ctx, store, ref, now, expires)
 	default:
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the state has no operation %.20q", r.Op)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the state has no operation %.20q; use get, set or incr", r.Op)
 	}
 }
 
@@ -150,7 +171,7 @@ func (r *request) expiry(now time.Time) (time.Time, error) {
 	}
 	var ms float64
 	if err := json.Unmarshal(r.TTL, &ms); err != nil || ms < 1 || ms > float64(maxTTL.Milliseconds()) {
-		return time.Time{}, guideway.Errorf(guideway.CodeInvalid, "the ttl is not a number of milliseconds from 1 to %d", maxTTL.Milliseconds())
+		return time.Time{}, guideway.Errorf(guideway.CodeInvalid, "the ttl %.20s is not a number of milliseconds from 1 to %d", r.TTL, maxTTL.Milliseconds())
 	}
 	return now.Add(time.Duration(ms * float64(time.Millisecond))).Truncate(time.Microsecond), nil
 }
@@ -160,9 +181,9 @@ func (r *request) expiry(now time.Time) (time.Time, error) {
 func (r *request) set(ctx context.Context, store Store, ref Ref, now, expires time.Time) (json.RawMessage, error) {
 	switch {
 	case r.Value == nil:
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the value is undefined; null deletes the key %q", r.Key)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the value for the key %q is undefined; to delete the key, set null", r.Key)
 	case len(r.Value) > MaxValue:
-		return nil, guideway.Errorf(guideway.CodeTooLarge, "the value has %d bytes as JSON; at most %d are allowed", len(r.Value), MaxValue)
+		return nil, guideway.Errorf(guideway.CodeTooLarge, "the value for the key %q has %d bytes as JSON; at most %d are allowed", r.Key, len(r.Value), MaxValue)
 	}
 	next := Entry{Value: r.Value, Expires: expires}
 	if isNull(r.Value) {
@@ -200,7 +221,7 @@ func (r *request) increment(ctx context.Context, store Store, ref Ref, now, expi
 		}
 		n += by
 		if n != math.Trunc(n) || math.Abs(n) > maxSafe || by != math.Trunc(by) {
-			return e, guideway.Errorf(guideway.CodeInvalid, "the key %q incremented by %v is not an integer from -(2^53-1) to 2^53-1", ref.Key, by)
+			return e, guideway.Errorf(guideway.CodeInvalid, "the value of the key %q incremented by %v is not an integer from -(2^53-1) to 2^53-1", ref.Key, by)
 		}
 		sum = jsontext.AppendNumber(nil, n)
 		e.Value = sum

@@ -73,9 +73,9 @@ func (a *Allow) validate() error {
 			case name == "":
 				return guideway.Errorf(guideway.CodeInvalid, "one of the %s has an empty name", what).WithFix("remove the empty name")
 			case len(name) > maxAllowed:
-				return guideway.Errorf(guideway.CodeInvalid, "a name in %s has %d bytes; at most %d are allowed", what, len(name), maxAllowed).WithFix("shorten the name")
+				return guideway.Errorf(guideway.CodeInvalid, "the name %q in %s has %d bytes; at most %d are allowed", clipText(name), what, len(name), maxAllowed).WithFix("shorten the name")
 			case strings.ContainsFunc(name, unicode.IsControl):
-				return guideway.Errorf(guideway.CodeInvalid, "a name in %s contains a control character", what).WithFix("remove the control character")
+				return guideway.Errorf(guideway.CodeInvalid, "the name %q in %s contains a control character", clipText(name), what).WithFix("remove the control character")
 			}
 		}
 	}

@@ -69,7 +69,7 @@ func systemUserName(u *user.User, err error, uid int) (string, error) {
 		return "uid-" + strconv.Itoa(uid), nil
 	}
 	if err == nil {
-		err = errors.New("it is empty")
+		err = errors.New("the name is empty")
 	}
 	return "", guideway.Errorf(guideway.CodeUnavailable, "the name of the operating system user cannot be determined: %w", err).
 		WithFix("run this program as a user with a name")

@@ -146,7 +146,7 @@ func (t *NamedToken) validate(now time.Time) error {
 			WithFix("use at most 64 letters, digits and ._-, and start with a letter or a digit")
 	}
 	if t.User == "" || len(t.Scopes) == 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "the token has no user or no scope").
+		return guideway.Errorf(guideway.CodeInvalid, "a token needs a user and at least one scope").
 			WithFix("name the user and at least one scope: %s", strings.Join(scopeNames(), ", "))
 	}
 	for _, s := range t.Scopes {
@@ -158,7 +158,7 @@ func (t *NamedToken) validate(now time.Time) error {
 	switch {
 	case t.hasScope(ScopeMCP) && len(t.Scopes) > 1:
 		return guideway.Errorf(guideway.CodeInvalid, "the scope %s cannot be combined with others: a token for /mcp must not act for a person", ScopeMCP).
-			WithFix("create two tokens")
+			WithFix("create a separate token with the scope %s", ScopeMCP)
 	case !t.hasScope(ScopeMCP) && t.Allow != nil:
 		return guideway.Errorf(guideway.CodeInvalid, "only a token with the scope %s can have upstreams, projects, tools or toolsets", ScopeMCP).
 			WithFix("omit upstreams, projects, tools and toolsets, or use the scope %s", ScopeMCP)

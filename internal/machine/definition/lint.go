@@ -59,7 +59,7 @@ func (l *linter) lintVariables(at shape.Place) {
 	for _, v := range l.d.Variables {
 		if slices.ContainsFunc(l.d.Inputs, func(in Input) bool { return in.Name == v.Name }) {
 			l.Warnf(at.Key(v.Name), CodeVariableShadows, "rename the variable, or give the input a default",
-				"The variable '%s' overwrites the input of the same name: its value is lost.", v.Name)
+				"The variable '%s' overwrites the input of the same name: the value of the input is lost.", v.Name)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
@@ -134,11 +135,7 @@ func (p *parser) readVariables(at shape.Place) []Variable {
 	if !p.Open(at) {
 		return nil
 	}
-	vars := make([]Variable, 0, len(at.Node.Members))
-	for _, m := range at.Node.Members {
-		vars = append(vars, Variable{Name: m.Key, Value: p.rawJSON(at.Key(m.Key))})
-	}
-	return vars
+	return lists.Map(at.Node.Members, func(m doc.Member) Variable { return Variable{Name: m.Key, Value: p.rawJSON(at.Key(m.Key))} })
 }
 
 // readContext reads a shared conversation.

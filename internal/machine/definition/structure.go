@@ -48,7 +48,7 @@ func (p *parser) checkState(at shape.Place, m *Machine, s *State) {
 	case does > 1:
 		p.Errorf(at, CodeStateMixed, "split the state into consecutive states", "State '%s' has more than one of 'agent', 'input' and 'sub_machine'.", s.Name)
 	case s.Name == StateStop && (does > 0 || s.Pre+s.Post+s.Transition+s.OnError+s.Next != ""):
-		p.Errorf(at, CodeStateMixed, "move them into an earlier state", "The state 'stop' cannot have actions, handlers or a next_state: the run ends there.")
+		p.Errorf(at, CodeStateMixed, "move the actions, the handlers and next_state into an earlier state", "The state 'stop' cannot have actions, handlers or a next_state: the run ends there.")
 	}
 }
 

@@ -55,7 +55,7 @@ func (b *Background) driveInBackground(user, id string) {
 	b.work.Go(func() {
 		err := b.Drive(b.ctx, user, id, func(u Update) { b.watchers.sendUpdate(id, u) })
 		if err != nil && b.ctx.Err() == nil && guideway.ErrorCode(err) != guideway.CodeConflict && !errors.Is(err, errLost) {
-			b.log.Warn("a machine run stopped; it can be resumed", "run", id, "error", err)
+			b.log.Warn("a machine run stopped; guideway machine resume continues the run", "run", id, "error", err)
 		}
 		b.mu.Lock()
 		delete(b.ends, id)

@@ -185,7 +185,8 @@ func (d *drive) decisionEnv(ctx context.Context) (machineengine.Env, error) {
 		}
 		tools, err := d.s.o.Tools.Tools(ctx, d.l.runScope())
 		if err != nil {
-			return machineengine.Env{}, guideway.Errorf(guideway.CodeUnavailable, "list the tools: %w", err)
+			return machineengine.Env{}, guideway.Errorf(guideway.CodeUnavailable, "list the tools: %w", err).
+				WithFix("guideway machine resume %s", d.l.rec.ID)
 		}
 		d.tools, d.known = tools, true
 	}

@@ -65,7 +65,8 @@ func (d *drive) callHandler(ctx context.Context, h *machineengine.Handler) error
 		if ctx.Err() != nil {
 			return d.interruptedError(ctx.Err())
 		}
-		return guideway.Errorf(guideway.CodeUnavailable, "call the handler %s: %w", h.Function, out.err)
+		return guideway.Errorf(guideway.CodeUnavailable, "call the handler %s: %w", h.Function, out.err).
+			WithFix("guideway machine resume %s", d.l.rec.ID)
 	}
 	e.Console, e.Contexts = out.result.Console, out.result.Contexts
 	e.Set, e.Unset = diffData(d.l.state.Data, out.result.Data)

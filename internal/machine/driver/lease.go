@@ -25,7 +25,7 @@ func (s *Service) leaseConflict(l *loaded) error {
 	if !s.clock().Before(until) || s.o.Alive != nil && !s.o.Alive(l.lease.Owner) {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeConflict, "another process is executing run %s (%s)", l.rec.ID, l.lease.Owner).
+	return guideway.Errorf(guideway.CodeConflict, "another process, %s, is executing run %s", l.lease.Owner, l.rec.ID).
 		WithFix("wait: the lease of that process expires at %s unless the process renews it", until.Format(time.RFC3339))
 }
 

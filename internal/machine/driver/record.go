@@ -223,7 +223,7 @@ func (s *Service) loadRun(ctx context.Context, user, id string, upTo int64) (*lo
 	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != user {
 		return nil, nil, &run.Refusal{
 			Code: guideway.CodeNotFound, Rule: run.RuleUnknownRun, Given: run.Truncate(id, 64), Message: fmt.Sprintf("there is no machine run %q", run.Truncate(id, 64)),
-			Fix: "guideway machine status",
+			Fix: "use a run id that machine_start returned; `guideway machine status` lists the machine runs in a terminal",
 		}
 	}
 	if err != nil {

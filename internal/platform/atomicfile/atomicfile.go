@@ -70,7 +70,7 @@ func (f File) openFile() (*os.File, error) {
 	info, err := os.Stat(f.Path)
 	if err == nil && !info.Mode().IsRegular() {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the %s %s is %s, not a regular file", f.What, f.Path, safeopen.Kind(info.Mode())).
-			WithFix("rename %s, and restore the %s from a backup if there was one", f.Path, f.What)
+			WithFix("rename %s, and restore the %s from a backup, if you have a backup", f.Path, f.What)
 	}
 	var file *os.File
 	if err == nil {

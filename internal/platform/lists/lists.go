@@ -1,4 +1,4 @@
-// Package lists searches slices of structs without copying their elements.
+// Package lists searches and converts slices.
 package lists
 
 // Find returns a pointer to the first element for which match returns true, or nil.
@@ -9,4 +9,13 @@ func Find[T any](list []T, match func(*T) bool) *T {
 		}
 	}
 	return nil
+}
+
+// Map returns what convert returns for each element of a list. The result is never nil.
+func Map[T, R any](list []T, convert func(T) R) []R {
+	out := make([]R, len(list))
+	for i, element := range list {
+		out[i] = convert(element)
+	}
+	return out
 }

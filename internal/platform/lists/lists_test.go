@@ -1,6 +1,8 @@
 package lists_test
 
 import (
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/platform/lists"
@@ -15,5 +17,16 @@ func TestFind(t *testing.T) {
 	}
 	if got := lists.Find(list, func(s *string) bool { return *s == "c" }); got != nil {
 		t.Errorf("found %q, want nothing", *got)
+	}
+}
+
+// TestMap checks that Map converts each element in order, and returns an empty list for nil.
+func TestMap(t *testing.T) {
+	t.Parallel()
+	if got := lists.Map([]int{3, 1}, strconv.Itoa); !slices.Equal(got, []string{"3", "1"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := lists.Map(nil, strconv.Itoa); got == nil || len(got) > 0 {
+		t.Errorf("got %#v, want an empty list", got)
 	}
 }

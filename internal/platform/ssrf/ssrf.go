@@ -10,7 +10,7 @@ import (
 )
 
 // ErrPrivate is wrapped by the error for an address that is not allowed.
-var ErrPrivate = errors.New("private address not allowed")
+var ErrPrivate = errors.New("private or reserved address not allowed")
 
 // Control returns a function for net.Dialer that refuses connections to addresses that are
 // not public. It checks the address after the name was resolved, so that DNS rebinding has

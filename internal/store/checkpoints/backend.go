@@ -2,18 +2,14 @@ package checkpoints
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
-	"github.com/guideway-dev/guideway/internal/contexts/checkpoint/fileindex"
 	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 	"github.com/guideway-dev/guideway/internal/store/postgres"
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
@@ -33,7 +29,7 @@ func (o Options) openBackend(ctx context.Context) (*backend, error) {
 		blobs, err = o.openReadOnly()
 	}
 	if err != nil {
-		return o.useMemory(err)
+		return o.useMemory(ctx, err)
 	}
 	p := &backend{blobs: blobs}
 	why := ""
@@ -45,13 +41,10 @@ func (o Options) openBackend(ctx context.Context) (*backend, error) {
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		why = "the SQLite store cannot be opened, so the metadata is stored in files: " + err.Error()
+		why = "the SQLite store cannot be opened, so the metadata is stored next to the contents: " + err.Error()
 	}
-	if err := o.useFiles(p, why); err != nil {
-		if errors.Is(err, fileindex.ErrFormat) {
-			return nil, err
-		}
-		return o.useMemory(err)
+	if err := o.useFiles(ctx, p, why); err != nil {
+		return o.useMemory(ctx, err)
 	}
 	return p, nil
 }
@@ -155,30 +148,10 @@ func (o Options) checkTables(ctx context.Context, index checkpoint.Index) error 
 	return checker.CheckCheckpoints(ctx)
 }
 
-// useFiles keeps the metadata in files next to the blobs. If the storage is read-only and
-// the files are missing or cannot be opened, the metadata is kept in memory.
-func (o Options) useFiles(p *backend, why string) error {
-	dir := filepath.Join(o.contentDir(), indexDir)
-	if o.ReadOnly {
-		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			dir = ""
-		}
-	}
-	index, err := fileindex.Open(fileindex.Options{Dir: dir, Logger: o.Logger})
-	if err != nil && o.ReadOnly && !errors.Is(err, fileindex.ErrFormat) {
-		index, err = fileindex.Open(fileindex.Options{Logger: o.Logger})
-	}
-	if err != nil {
-		return err
-	}
-	p.index, p.closers, p.store = index, []io.Closer{index}, checkpoint.Store{Mode: checkpoint.ModeFiles, Note: why}
-	return nil
-}
-
 // useMemory keeps everything new in memory. Existing contents remain readable if their
 // directory is.
-func (o Options) useMemory(cause error) (*backend, error) {
-	index, err := fileindex.Open(fileindex.Options{Logger: o.Logger})
+func (o Options) useMemory(ctx context.Context, cause error) (*backend, error) {
+	index, err := o.openOwnIndex(ctx, true)
 	if err != nil {
 		return nil, err
 	}
@@ -190,20 +163,4 @@ func (o Options) useMemory(cause error) (*backend, error) {
 		p.blobs = blob.NewOverlay(below, o.maxBlobBytes())
 	}
 	return p, nil
-}
-
-// importFiles imports the checkpoints that were saved while the metadata was stored in
-// files. After an error the files are kept, and the next process retries.
-func (o Options) importFiles(ctx context.Context, c *Checkpoints) {
-	dir := filepath.Join(o.contentDir(), indexDir)
-	if !fileindex.InUse(dir) {
-		return
-	}
-	index, err := fileindex.Open(fileindex.Options{Dir: dir, Logger: o.Logger})
-	if err == nil {
-		err = errors.Join(c.MergeFallback(ctx, index), index.Close())
-	}
-	if err != nil {
-		o.Logger.WarnContext(ctx, "cannot import checkpoints that were saved while the metadata was stored in files", "error", err)
-	}
 }

@@ -1,6 +1,6 @@
 // Package checkpoints opens the checkpoints of contexts with the best available storage:
-// the metadata is in the run store, in files if the run store cannot be opened, or in
-// memory if nothing can be written. It is the only package that imports all kinds of
+// the metadata is in the run store, in a database next to the contents if the run store
+// cannot be opened, or in memory if nothing can be written. It is the only package that imports all kinds of
 // storage.
 package checkpoints
 
@@ -99,8 +99,8 @@ type backend struct {
 	closers []io.Closer
 }
 
-// Open opens the checkpoints. If SQLite cannot be opened, the metadata is stored in files
-// next to the blobs; the first call creates these files from the blobs. If the directory
+// Open opens the checkpoints. If SQLite cannot be opened, the metadata is stored in a
+// database next to the blobs; the first call fills that database from the blobs. If the directory
 // cannot be written, new checkpoints are stored in memory and existing checkpoints remain
 // readable. In both cases, Store returns the reason. If PostgreSQL cannot be opened, no
 // other storage is used, because the checkpoints of other machines would seem to be lost.

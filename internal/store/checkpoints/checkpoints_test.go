@@ -2,7 +2,6 @@ package checkpoints
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
-	"github.com/guideway-dev/guideway/internal/contexts/checkpoint/fileindex"
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
@@ -108,8 +106,8 @@ func TestSharedJournal(t *testing.T) {
 	}
 }
 
-// TestDamagedDatabase checks that if SQLite cannot be opened, metadata files with all
-// checkpoints are used instead, and that every answer reports it.
+// TestDamagedDatabase checks that if SQLite cannot be opened, a database next to the
+// contents has all checkpoints instead, and that every answer reports it.
 func TestDamagedDatabase(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"garbage", "another program's", "cut", "zeroed tables"} {
@@ -333,8 +331,8 @@ func readTree(t *testing.T, dir string) map[string]string {
 }
 
 // TestBackFromFiles checks that everything that was saved, deleted and logged while the
-// metadata was stored in files is in SQLite after SQLite can be opened again, and that the
-// files are removed.
+// metadata was stored next to the contents is in the run store after that can be opened
+// again, and that the metadata next to the contents is removed.
 func TestBackFromFiles(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}
@@ -388,42 +386,59 @@ func TestBackFromFiles(t *testing.T) {
 	if saves != 16 {
 		t.Errorf("the audit log has %d saves", saves)
 	}
-	if left, err := filepath.Glob(filepath.Join(o.DataDir, contextsDir, indexDir, "*.json")); err != nil || len(left) > 0 {
-		t.Errorf("files were left: %v, %v", left, err)
+	own, err := o.openOwnIndex(t.Context(), false)
+	requireNoError(t, err)
+	defer own.Close()
+	if left, err := own.Notes(t.Context(), "", 1); err != nil || len(left) > 0 || !own.Lost(t.Context()) {
+		t.Errorf("the imported metadata was not removed: %v, %v", left, err)
 	}
 }
 
-// TestOldIndexFile checks that a file index of an old format is refused and not replaced by
-// an index in memory. After the file is moved away, Rebuild restores the checkpoints.
-func TestOldIndexFile(t *testing.T) {
+// TestDamagedOwnIndex checks that a damaged database next to the contents is renamed and
+// rebuilt from the contents.
+func TestDamagedOwnIndex(t *testing.T) {
 	t.Parallel()
-	o := Options{DataDir: t.TempDir(), Store: StoreFiles}
-	c, err := Open(t.Context(), o)
-	requireNoError(t, err)
-	saveText(t, c, "work", longText(1))
-	requireNoError(t, c.Close())
-	files, err := filepath.Glob(filepath.Join(o.DataDir, contextsDir, indexDir, "*.json"))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("the files are %v, %v", files, err)
-	}
-	const body = `{"line":{"user":"ada","session":"work"},"items":[]}`
-	requireNoError(t, os.WriteFile(files[0], fmt.Appendf(nil, "%x\n%s\n", sha256.Sum256([]byte(body)), body), 0o600))
-	for _, readOnly := range []bool{false, true} {
-		o.ReadOnly = readOnly
-		if _, err := Open(t.Context(), o); !errors.Is(err, fileindex.ErrFormat) {
-			t.Errorf("read-only %t: %v", readOnly, err)
+	for _, how := range []string{"garbage", "cut", "zeroed tables"} {
+		o := Options{DataDir: t.TempDir(), Store: StoreFiles}
+		c, err := Open(t.Context(), o)
+		requireNoError(t, err)
+		saveText(t, c, "work", longText(1))
+		requireNoError(t, c.Close())
+		damageFile(t, o.ownIndexPath(), how)
+		c = openTest(t, o)
+		checkMode(t, c, checkpoint.ModeFiles, false)
+		checkLast(t, c, "work", longText(1))
+		if _, err := os.Stat(o.ownIndexPath() + ".bad"); err != nil {
+			t.Errorf("%s: the damaged file was not kept: %v", how, err)
 		}
 	}
-	o.ReadOnly = false
-	requireNoError(t, os.Rename(files[0], filepath.Join(o.DataDir, "old")))
-	c = openTest(t, o)
-	_, err = c.Rebuild(t.Context())
-	requireNoError(t, err)
+}
+
+// TestFilesAlone checks that checkpoints survive a restart where no database can be opened
+// at all: the files with the contents have the metadata too.
+func TestFilesAlone(t *testing.T) {
+	t.Parallel()
+	o := Options{DataDir: t.TempDir(), Store: StoreFiles}
+	requireNoError(t, os.MkdirAll(filepath.Join(o.ownIndexPath(), "not a database"), 0o700))
+	for i, want := range []string{`{"a":1}`, longText(1)} {
+		c, err := Open(t.Context(), o)
+		requireNoError(t, err)
+		checkMode(t, c, checkpoint.ModeFiles, true)
+		page, err := c.List(t.Context(), testPrincipal(), checkpoint.ListRequest{Session: "work"})
+		requireNoError(t, err)
+		if len(page.Checkpoints) != i {
+			t.Errorf("after %d restarts the list has %d checkpoints", i, len(page.Checkpoints))
+		}
+		saveText(t, c, "work", want)
+		checkLast(t, c, "work", want)
+		requireNoError(t, c.Close())
+	}
+	c := openTest(t, o)
 	checkLast(t, c, "work", longText(1))
 }
 
-// TestBothAtOnce checks that a process that stores the metadata in files loses nothing if
-// another process imports these files.
+// TestBothAtOnce checks that a process that stores the metadata next to the contents loses
+// nothing if another process imports it.
 func TestBothAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 // Blobs is a blob store in the database, so that a checkpoint saved on one machine can be
@@ -101,11 +100,10 @@ func (b *Blobs) Delete(ctx context.Context, names ...blob.Name) error {
 func (b *Blobs) Each(ctx context.Context, visit func(blob.Info) error) error {
 	const page = 1000
 	for after := ""; ; {
-		list, err := queryList(ctx, b.store, "list the blobs", func(row pgx.CollectableRow) (blob.Info, error) {
-			var info blob.Info
-			err := row.Scan((*string)(&info.Name), &info.Size, &info.Modified)
-			return info, err
-		}, `select name, size, modified from blobs where name > $1 order by name limit $2`, after, page)
+		q := rows.Query{Text: `select name, size, modified from blobs where name > $1 order by name limit $2`, Args: []any{after, page}}
+		list, err := rows.List(ctx, &b.store.methods, "list the blobs", q, rows.ScanFields(func(info *blob.Info) []any {
+			return []any{(*string)(&info.Name), &info.Size, &info.Modified}
+		}))
 		if err != nil {
 			return err
 		}
@@ -182,10 +180,8 @@ func (b *Blobs) EraseSlot(ctx context.Context, key string) error {
 
 // Slots implements blob.Slots.
 func (b *Blobs) Slots(ctx context.Context, prefix string) ([]blob.SlotInfo, error) {
-	return queryList(ctx, b.store, "list the slots", func(row pgx.CollectableRow) (blob.SlotInfo, error) {
-		var info blob.SlotInfo
-		err := row.Scan(&info.Key, &info.Modified)
-		info.Modified = info.Modified.UTC()
-		return info, err
-	}, `select key, modified from slots where starts_with(key, $1) order by key`, prefix)
+	q := rows.Query{Text: `select key, modified from slots where starts_with(key, $1) order by key`, Args: []any{prefix}}
+	return rows.List(ctx, &b.store.methods, "list the slots", q, rows.ScanFields(func(info *blob.SlotInfo) []any {
+		return []any{&info.Key, (*rows.Time)(&info.Modified)}
+	}))
 }

@@ -103,9 +103,6 @@ func lockLine(ctx context.Context, tx pgx.Tx, c checkpoint.Change) (last int64, 
 	return 0, rows.Conflictf("the session %s was deleted repeatedly during the call", c.Series.Session)
 }
 
-const checkpointColumns = `c.id, c.user_id, c.session, c.run, c.run_seq, c.parent, c.branch, c.number, c.link, c.workflow, c.project,
-	c.agent, c.name, c.tags, c.kind, c.created, c.bytes, c.tokens, c.sum, c.blob, c.stored, c.base, c.key, c.problem`
-
 // addCheckpoint adds a record. It returns a conflict if the series has changed since the
 // caller read it, unless the change adopts the record.
 func addCheckpoint(ctx context.Context, tx pgx.Tx, c checkpoint.Change, last int64) error {

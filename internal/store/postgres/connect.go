@@ -97,10 +97,10 @@ func (s *Store) checkServer(ctx context.Context, _ bool) error {
 	}
 	switch {
 	case version < oldestServer:
-		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s is PostgreSQL %d", s.where, version/10000).
+		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s is PostgreSQL %d, which is not supported", s.where, version/10000).
 			WithFix("use PostgreSQL %d or newer", oldestServer/10000)
 	case encoding != "UTF8":
-		return guideway.Errorf(guideway.CodeUnavailable, "the database at %s is encoded as %s", s.where, encoding).
+		return guideway.Errorf(guideway.CodeUnavailable, "the database at %s has the encoding %s, which is not supported", s.where, encoding).
 			WithFix("use a database created with: createdb --encoding=UTF8 --template=template0 NAME")
 	case standby || readOnly == "on":
 		return s.readOnlyError(nil)

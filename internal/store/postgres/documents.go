@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
@@ -210,9 +208,8 @@ func (u *documentUpdate) sendUpdate(ctx context.Context, next session.Document, 
 // readDocument returns a document that is not deleted and the id of its last write.
 func (s *Store) readDocument(ctx context.Context, ref session.Ref) (session.Document, writeID, error) {
 	var write writeID
-	row := s.pool.QueryRow(ctx, `select `+documentColumns+`, write from documents
-		where user_id = $1 and project = $2 and workflow = $3 and id = $4 and deleted is null`, refArgs(ref)...)
-	d, err := scanDocument(row, (*[16]byte)(&write))
+	row := s.pool.QueryRow(ctx, `select write, `+dialect().DocumentColumns()+` from documents where `+dialect().DocumentKey()+` and deleted is null`, refArgs(ref)...)
+	d, err := rows.ScanDocument(row, (*[16]byte)(&write))
 	if isNoRows(err) {
 		return d, write, rows.NoDocument(ref)
 	}
@@ -258,18 +255,4 @@ func (s *Store) setDeleted(ctx context.Context, what string, ref session.Ref, se
 		s.afterCommit()
 	}
 	return err
-}
-
-const documentColumns = `user_id, project, workflow, id, project_path, created, updated, revision, data`
-
-// scanDocument scans a document and additional columns.
-func scanDocument(row pgx.Row, besides ...any) (d session.Document, err error) {
-	var data []byte
-	if err := row.Scan(append(rows.DocumentFields(&d, &data), besides...)...); err != nil {
-		return d, err
-	}
-	if d.Data, err = session.DecodeData(data); err != nil {
-		return d, guideway.Errorf(guideway.CodeInternal, "decode the session document %s/%s: %w", d.Workflow, d.ID, err)
-	}
-	return d, nil
 }

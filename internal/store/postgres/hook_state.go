@@ -14,7 +14,7 @@ import (
 
 const sqlHookState = `select value, expires from hook_state where graph = $1 and scope = $2 and key = $3 and (expires is null or expires > $4)`
 
-var _ hookstate.Store = (*Store)(nil)
+var _ hookstate.ListStore = (*Store)(nil)
 
 // readHookState reads an entry.
 func readHookState(ctx context.Context, q querier, ref hookstate.Ref, now time.Time) (e hookstate.Entry, err error) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
@@ -34,30 +32,6 @@ func (s *Store) retryWrite(ctx context.Context, what string, f callAttempt) erro
 func (s *Store) retryRead(ctx context.Context, what string, f func(ctx context.Context) error) error {
 	_, err := s.retryCall(ctx, what, func(ctx context.Context, _ bool) error { return f(ctx) })
 	return err
-}
-
-// queryList returns the rows of a query.
-func queryList[T any](ctx context.Context, s *Store, what string, scan pgx.RowToFunc[T], sql string, args ...any) (list []T, err error) {
-	err = s.retryRead(ctx, what, func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, sql, args...)
-		if err != nil {
-			return err
-		}
-		list, err = pgx.CollectRows(rows, scan)
-		return err
-	})
-	return list, err
-}
-
-// queryRow scans the row of a query. It returns missing if there is no row.
-func (s *Store) queryRow(ctx context.Context, what string, missing error, sql string, args, into []any) error {
-	return s.retryRead(ctx, what, func(ctx context.Context) error {
-		err := s.pool.QueryRow(ctx, sql, args...).Scan(into...)
-		if isNoRows(err) {
-			return missing
-		}
-		return err
-	})
 }
 
 func (s *Store) retryCall(ctx context.Context, what string, f callAttempt) (maybeCommitted bool, err error) {

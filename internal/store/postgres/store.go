@@ -15,6 +15,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 	"github.com/guideway-dev/guideway/internal/store/watch"
 )
 
@@ -46,9 +47,13 @@ type Options struct {
 	KeepChanges int
 }
 
+// methods are the methods that are the same for all databases.
+type methods = rows.Methods
+
 // Store is a run journal, a session document store and a checkpoint index. It is safe for
 // concurrent use, and processes on several machines can use the same database.
 type Store struct {
+	methods
 	pool        *pgxpool.Pool
 	log         *slog.Logger
 	schema      string
@@ -78,6 +83,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		patience: cmp.Or(o.Patience, 5*time.Second), callTimeout: cmp.Or(o.CallTimeout, 15*time.Second),
 		keepChanges: cmp.Or(int64(o.KeepChanges), 100_000),
 	}
+	s.methods = rows.NewMethods(dialect(), rows.Access{Read: s.read})
 	s.pool, err = pgxpool.NewWithConfig(ctx, cfg.pool)
 	if err != nil {
 		return nil, s.wrapError("open the store", err)

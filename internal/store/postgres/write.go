@@ -156,7 +156,7 @@ func (s *Store) sendCommit(ctx context.Context, sql string, args []any, c run.Co
 // isStored reports whether a commit is in the journal: with the same events and the same
 // handle. Handles are unique.
 func (s *Store) isStored(ctx context.Context, c run.Commit) (bool, error) {
-	there, err := s.queryEvents(ctx, c.Record.ID, c.Expected, len(c.Events))
+	there, err := rows.Collect(ctx, conn{s.pool}, s.EventsQuery(c.Record.ID, c.Expected, len(c.Events)), rows.ScanFields(rows.EventFields))
 	if err != nil || len(there) != len(c.Events) {
 		return false, err
 	}
@@ -168,11 +168,10 @@ func (s *Store) isStored(ctx context.Context, c run.Commit) (bool, error) {
 	if c.Handle == "" {
 		return true, nil
 	}
-	h, err := s.readHandle(ctx, c.Handle)
-	if guideway.ErrorCode(err) == guideway.CodeNotFound {
-		return false, nil
-	}
-	return h.Run == c.Record.ID && h.Seq == c.Record.Seq, err
+	var own bool
+	err = s.pool.QueryRow(ctx, `select exists (select from handles where token = $1 and run = $2 and seq = $3)`,
+		byteString(c.Handle), byteString(c.Record.ID), c.Record.Seq).Scan(&own)
+	return own, err
 }
 
 func sameEvent(a, b run.Event) bool {

@@ -1,5 +1,6 @@
-// Package rows contains the code that the stores with SQL share: the fields of a row in the
-// order of its columns, the conditions of a filter, and the checks of a change.
+// Package rows contains the code that the stores with SQL share: the methods whose
+// statements are the same but for the dialect, the fields of a row in the order of its
+// columns, the conditions of a filter, and the checks of a change.
 package rows
 
 import (
@@ -53,6 +54,23 @@ func (t *Time) Scan(value any) error {
 	return nil
 }
 
+// OptionalTime is a Time that is zero if the column is null or has the time 1970-01-01.
+type OptionalTime time.Time
+
+// Scan implements sql.Scanner.
+func (t *OptionalTime) Scan(value any) error {
+	*t = OptionalTime{}
+	if value == nil {
+		return nil
+	}
+	var at Time
+	err := at.Scan(value)
+	if time.Time(at).UnixMicro() != 0 {
+		*t = OptionalTime(at)
+	}
+	return err
+}
+
 // RunFields returns the fields of a run, to scan or to store.
 func RunFields(r *run.Record) []any {
 	return []any{
@@ -103,7 +121,7 @@ func CheckpointFields(r *checkpoint.Record, tags any) []any {
 func SeriesFields(s *checkpoint.Series) []any {
 	return []any{
 		(*Text)(&s.User), (*Text)(&s.Session), (*Text)(&s.Run), (*Text)(&s.Workflow), (*Text)(&s.Project),
-		&s.Last, &s.Count, &s.Stored, &s.Bytes, (*Time)(&s.Touched),
+		&s.Last, &s.Count, &s.Stored, &s.Bytes, (*OptionalTime)(&s.Touched),
 	}
 }
 

@@ -29,9 +29,25 @@ type Dialect struct {
 	// User is the name of the column with the user, Number that of the column with the
 	// number of a row.
 	User, Number string
+	// RunColumns are the columns of RunFields in the table runs r, EventColumns those of
+	// EventFields.
+	RunColumns, EventColumns string
+	// Summaries selects the columns of SummaryFields, without conditions.
+	Summaries string
+	// LastPath is the path in the last changed row of a group.
+	LastPath string
 	// NeedsPerson is the condition that a run r waits for a person. HasTag is the condition
 	// that a checkpoint c has the tag %s.
 	NeedsPerson, HasTag string
+	// Unnest is the table of the strings in the parameter $1, whose column is value. List
+	// converts the strings to such a parameter, and to the value of the column tags. ScanList
+	// returns the field for that column.
+	Unnest   string
+	List     func([]string) any
+	ScanList func(*[]string) any
+	// AddWords adds the condition that a checkpoint c has the words of a filter, and returns
+	// the FROM clause and the order. ok is false if no checkpoint has the words.
+	AddWords func(c *Conditions, f checkpoint.Filter) (from, order string, ok bool)
 	// Value converts a string or a time to the value of a column; it returns other values
 	// unchanged.
 	Value func(any) any
@@ -83,6 +99,11 @@ func (c *Conditions) addPeriod(column string, since, until time.Time) {
 	if !until.IsZero() {
 		c.Add(column+" < %s", until)
 	}
+}
+
+// Query returns the query with a text that depends on the conditions.
+func (c *Conditions) Query(text string) Query {
+	return Query{Text: text, Args: c.Args, Varies: true}
 }
 
 // Len returns the number of conditions.

@@ -2,9 +2,10 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"os"
 	"slices"
+
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 // Health is the result of a check of the file.
@@ -35,7 +36,7 @@ func (s *Store) Check(ctx context.Context) (Health, error) {
 			err = s.readers.db.QueryRowContext(ctx, `SELECT count(*) FROM runs`).Scan(&h.Runs)
 		}
 		if err == nil {
-			h.Problems, err = quickCheck(ctx, s.readers.db)
+			h.Problems, err = s.quickCheck(ctx)
 		}
 		if IsDamaged(err) {
 			h.Problems, err = append(h.Problems, err.Error()), nil
@@ -47,12 +48,14 @@ func (s *Store) Check(ctx context.Context) (Health, error) {
 
 // quickCheck returns the errors that SQLite finds on the pages. It does not compare indexes
 // with tables.
-func quickCheck(ctx context.Context, db *sql.DB) ([]string, error) {
-	rows, err := db.QueryContext(ctx, `PRAGMA quick_check(20)`)
-	list, err := collectRows(rows, err, func(row scanner) (text string, err error) {
-		err = row.Scan(&text)
-		return text, err
-	})
+func (s *Store) quickCheck(ctx context.Context) ([]string, error) {
+	list, err := rows.Collect(ctx, s.readers, rows.Query{Text: `PRAGMA quick_check(20)`, Varies: true}, scanValue[string])
 	list = slices.DeleteFunc(list, func(text string) bool { return text == "ok" })
 	return append([]string{}, list...), err
+}
+
+// scanValue scans a row with one column.
+func scanValue[T any](row rows.Scanner) (value T, err error) {
+	err = row.Scan(&value)
+	return value, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 var _ checkpoint.Repairer = (*Store)(nil)
@@ -38,6 +39,18 @@ func (s *Store) Repair(ctx context.Context) error {
 	return s.writeExclusive(ctx, "repair the checkpoint index", func(ctx context.Context, t *txn) error {
 		for _, text := range sqlRepair() {
 			if _, err := t.execStatement(ctx, text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Discard removes all metadata of checkpoints, with their audit log.
+func (s *Store) Discard(ctx context.Context) error {
+	return s.writeExclusive(ctx, "discard the checkpoint index", func(ctx context.Context, t *txn) error {
+		for _, table := range []string{"checkpoints", "checkpoint_lines", "checkpoint_tags", "checkpoint_words", "checkpoint_gone", "checkpoint_audit"} {
+			if _, err := t.execStatement(ctx, "DELETE FROM "+table); err != nil {
 				return err
 			}
 		}
@@ -79,11 +92,7 @@ func sqlRemoveRecord() []string {
 func (s *Store) CheckCheckpoints(ctx context.Context) error {
 	const doing = "check the checkpoint index"
 	return s.withReadAccess(ctx, doing, func() error {
-		rows, err := s.readers.queryRows(ctx, `SELECT name FROM sqlite_schema WHERE name GLOB 'checkpoint*' AND type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'`)
-		tables, err := collectRows(rows, err, func(row scanner) (name string, err error) {
-			err = row.Scan(&name)
-			return name, err
-		})
+		tables, err := rows.Collect(ctx, s.readers, rows.Query{Text: `SELECT name FROM sqlite_schema WHERE name GLOB 'checkpoint*' AND type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'`}, scanValue[string])
 		if err != nil {
 			return err
 		}
@@ -93,7 +102,7 @@ func (s *Store) CheckCheckpoints(ctx context.Context) error {
 				return err
 			}
 			if text != "ok" {
-				return fmt.Errorf("%s: %s: %w", table, text, errInvalidValue)
+				return fmt.Errorf("%s: %s: %w", table, text, rows.ErrInvalidValue)
 			}
 		}
 		return s.compileStatements(ctx, append(slices.Concat(sqlRepair(), commitStatements()), sqlInsertChange, sqlInsertCheckpoint, sqlInsertTag, sqlInsertKeywords,

@@ -2,11 +2,9 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 
-	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/guideway-dev/guideway/internal/store/rows"
 )
@@ -134,14 +132,7 @@ func (t *txn) addCheckpoint(ctx context.Context, c checkpoint.Change) error {
 			return rows.Conflictf("the checkpoint %s no longer exists", r.Parent)
 		}
 	}
-	tags := "[]"
-	if len(r.Tags) > 0 {
-		text, err := json.Marshal(r.Tags)
-		if err != nil {
-			return guideway.Errorf(guideway.CodeInternal, "write the tags: %w", err)
-		}
-		tags = string(text)
-	}
+	tags := encodeList(r.Tags)
 	result, err := t.execStatement(ctx, sqlInsertCheckpoint, dialect().Values(rows.CheckpointFields(&r, &tags))...)
 	if err != nil {
 		return err // the error has CodeConflict if the record already exists

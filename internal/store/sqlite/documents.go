@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/run"
@@ -26,18 +25,6 @@ const (
 )
 
 func documentKeyArgs(r session.Ref) []any { return dialect().Values(rows.RefFields(&r)) }
-
-// scanDocument scans documentColumns after the given leading columns.
-func scanDocument(row scanner, before ...any) (d session.Document, err error) {
-	var data []byte
-	if err := row.Scan(append(before, rows.DocumentFields(&d, &data)...)...); err != nil {
-		return d, err
-	}
-	if d.Data, err = session.DecodeData(data); err != nil {
-		return d, fmt.Errorf("the session document %s is not JSON: %w", d.ID, errors.Join(errInvalidValue, err))
-	}
-	return d, nil
-}
 
 // CreateDocument implements session.Documents.
 func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []session.LogEntry) error {
@@ -86,7 +73,7 @@ func (s *Store) UpdateDocument(
 	var refused error
 	err := s.writeExclusive(ctx, "update the session document "+ref.ID, func(ctx context.Context, t *txn) error {
 		var num int64
-		before, err := scanDocument(t.tx.QueryRowContext(ctx, sqlDocument, documentKeyArgs(ref)...), &num)
+		before, err := rows.ScanDocument(t.tx.QueryRowContext(ctx, sqlDocument, documentKeyArgs(ref)...), &num)
 		if errors.Is(err, errNoRow) {
 			return rows.NoDocument(ref)
 		}

@@ -14,19 +14,16 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
-// errNoRow is returned by queries without a result. errInvalidValue marks a value that this
-// package cannot have written.
-var (
-	errNoRow        = sql.ErrNoRows
-	errInvalidValue = errors.New("invalid value in a row")
-)
+// errNoRow is returned by queries without a result.
+var errNoRow = sql.ErrNoRows
 
 // isInvalidValue reports whether a row has a value that cannot be scanned. database/sql has
 // no error type for it.
 func isInvalidValue(err error) bool {
-	return errors.Is(err, errInvalidValue) || (err != nil && strings.Contains(err.Error(), "sql: Scan error"))
+	return errors.Is(err, rows.ErrInvalidValue) || (err != nil && strings.Contains(err.Error(), "sql: Scan error"))
 }
 
 // wrapError adds the operation to an error and, if the cause is known, a code and a fix.
@@ -81,7 +78,7 @@ func wrapSQLiteError(path, doing string, err *driver.Error) error {
 		return guideway.Errorf(guideway.CodeUnavailable, "%s: %w", doing, errors.Join(context.Canceled, err))
 	case lib.SQLITE_TOOBIG:
 		return guideway.Errorf(guideway.CodeTooLarge, "%s: the value is too large for the store: %w", doing, err).
-			WithFix("shorten the value, or store it in a file and write its path")
+			WithFix("shorten the value, or put the value into a file and store the path of the file")
 	}
 	return fmt.Errorf("%s in the store %s: %w", doing, path, err)
 }
@@ -92,13 +89,13 @@ func diskFullError(path, doing string, err error) error {
 }
 
 func notWritableError(path, doing string, err error) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "%s: the store %s cannot be opened for writing: %w", doing, path, err).
+	return guideway.Errorf(guideway.CodeUnavailable, "%s: the store %s cannot be opened or written: %w", doing, path, err).
 		WithFix("make the file and its directory writable for this user, or choose a different data directory")
 }
 
 func damagedError(path, doing string, err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "%s: the store %s is damaged: %w", doing, path, err).
-		WithFix("run `guideway doctor`; `guideway runs export --salvage DIR` writes what can still be read; then restore a backup of the file, or move it away to start a new store")
+		WithFix("run `guideway doctor`; for guided runs, `guideway runs export --salvage DIR` writes what can still be read; then restore a backup of the file, or move it away to start a new store")
 }
 
 // IsDamaged reports whether an error means that the file is damaged or not a database.

@@ -34,10 +34,9 @@ func (t *txn) insertChange(ctx context.Context, s *Store, c run.Change) error {
 	return err
 }
 
-func scanChange(row scanner) (run.Change, error) {
-	var c run.Change
-	err := row.Scan(&c.Pos, (*rows.Time)(&c.At), &c.Subject, &c.Op, &c.User, &c.ID, &c.Workflow, &c.Project, &c.Seq)
-	return c, err
+// changeFields returns the fields of changeColumns.
+func changeFields(c *run.Change) []any {
+	return []any{&c.Pos, (*rows.Time)(&c.At), &c.Subject, &c.Op, &c.User, &c.ID, &c.Workflow, &c.Project, &c.Seq}
 }
 
 // Changes implements run.Feed. A position after the end of the feed comes from another
@@ -45,8 +44,10 @@ func scanChange(row scanner) (run.Change, error) {
 func (s *Store) Changes(ctx context.Context, after int64, limit int) (list []run.Change, reset bool, err error) {
 	after = max(after, 0)
 	err = s.withReadAccess(ctx, "read the feed", func() error {
-		found, err := s.readers.queryRows(ctx, sqlChanges, after, limit)
-		if list, err = collectRows(found, err, scanChange); err != nil {
+		changes := func(after int64) ([]run.Change, error) {
+			return rows.Collect(ctx, s.readers, rows.Query{Text: sqlChanges, Args: []any{after, limit}}, rows.ScanFields(changeFields))
+		}
+		if list, err = changes(after); err != nil {
 			return err
 		}
 		if len(list) > 0 {
@@ -58,8 +59,7 @@ func (s *Store) Changes(ctx context.Context, after int64, limit int) (list []run
 			return err
 		}
 		reset = true
-		found, err = s.readers.queryRows(ctx, sqlChanges, 0, limit)
-		list, err = collectRows(found, err, scanChange)
+		list, err = changes(0)
 		return err
 	})
 	return list, reset, err

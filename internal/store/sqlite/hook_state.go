@@ -18,7 +18,7 @@ const (
 		ON CONFLICT DO UPDATE SET value = excluded.value, bytes = excluded.bytes, expires = excluded.expires`
 )
 
-var _ hookstate.Store = (*Store)(nil)
+var _ hookstate.ListStore = (*Store)(nil)
 
 // readHookState reads an entry by a function that runs a query for one row.
 func readHookState(ctx context.Context, ref hookstate.Ref, now time.Time, query func(context.Context, string, []any, []any) error) (e hookstate.Entry, err error) {

@@ -99,8 +99,11 @@ func (l *fileLock) acquireFileLock(ctx context.Context, late <-chan time.Time) e
 
 // startAttempt tries to take the lock. If another process has the lock, startAttempt
 // returns the attempt to wait for. If it has taken the lock or failed with an error, the
-// attempt is nil.
+// attempt is nil. The lock of a store in memory has no file.
 func (l *fileLock) startAttempt() (*lockAttempt, error) {
+	if l.file.Path() == "" {
+		return nil, nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.pending != nil {

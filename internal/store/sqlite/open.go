@@ -15,6 +15,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 // The application ids in the header of a file.
@@ -30,26 +31,11 @@ const (
 // excludes other processes.
 func (s *Store) openDatabases(ctx context.Context) error {
 	const doing = "open the store"
-	if err := atomicfile.MakeDir(filepath.Dir(s.o.Path)); err != nil {
-		return s.wrapError(doing, err)
-	}
-	// With OFD locks, SQLite keeps its locks when other code in this process opens and
-	// closes the file. On systems without OFD locks, fileLock still excludes other writers.
-	_, _ = driver.OFDLocking(true)
-	if err := atomicfile.EnsureFile(s.lock.file.Path()); err != nil {
-		return s.wrapError(doing, err)
-	}
-	release, err := s.lock.acquireLock(ctx)
+	release, err := s.prepareFile(ctx)
 	if err != nil {
 		return s.wrapError(doing, err)
 	}
 	defer release()
-	if err := atomicfile.EnsureFile(s.o.Path); err != nil {
-		return s.wrapError(doing, err)
-	}
-	if err := checkHeader(s.o.Path); err != nil {
-		return s.wrapError(doing, err)
-	}
 	if s.writer, err = s.openDatabase("_txlock=immediate", "synchronous(FULL)", "journal_size_limit(67108864)", "cache_size(-1024)"); err != nil {
 		return s.wrapError(doing, err)
 	}
@@ -66,13 +52,40 @@ func (s *Store) openDatabases(ctx context.Context) error {
 	return nil
 }
 
+// prepareFile creates the file if it does not exist, checks its header and locks it.
+func (s *Store) prepareFile(ctx context.Context) (release func(), err error) {
+	if s.o.Memory {
+		return func() {}, nil
+	}
+	if err := atomicfile.MakeDir(filepath.Dir(s.o.Path)); err != nil {
+		return nil, err
+	}
+	// With OFD locks, SQLite keeps its locks when other code in this process opens and
+	// closes the file. On systems without OFD locks, fileLock still excludes other writers.
+	_, _ = driver.OFDLocking(true)
+	if err := atomicfile.EnsureFile(s.lock.file.Path()); err != nil {
+		return nil, err
+	}
+	if release, err = s.lock.acquireLock(ctx); err != nil {
+		return nil, err
+	}
+	if err = atomicfile.EnsureFile(s.o.Path); err == nil {
+		err = checkHeader(s.o.Path)
+	}
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
 // checkHeader returns an error if a file is truncated within its header. SQLite would treat
 // it as empty and overwrite it.
 func checkHeader(path string) error {
 	const header = 512
 	info, err := os.Stat(path)
 	if err == nil && info.Size() > 0 && info.Size() < header {
-		return fmt.Errorf("the file ends within its header of %d bytes: %w", header, errInvalidValue)
+		return fmt.Errorf("the file ends within its header of %d bytes: %w", header, rows.ErrInvalidValue)
 	}
 	return err
 }
@@ -80,6 +93,9 @@ func checkHeader(path string) error {
 // openDatabase returns a handle of the file, which opens it on first use.
 func (s *Store) openDatabase(extra string, pragmas ...string) (*preparedDB, error) {
 	pragmas = append(pragmas, fmt.Sprintf("busy_timeout(%d)", s.o.BusyTimeout.Milliseconds()))
+	if s.o.Memory {
+		extra += "&vfs=memdb"
+	}
 	db, err := sql.Open("sqlite", dataSource(s.o.Path, extra, pragmas...))
 	if err != nil {
 		return nil, err
@@ -128,7 +144,7 @@ func (s *Store) migrateToLatest(ctx context.Context) error {
 	if err := s.writer.db.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
 		return err
 	}
-	if mode != "wal" {
+	if mode != "wal" && !s.o.Memory {
 		return guideway.Errorf(guideway.CodeUnavailable, "the store %s cannot use a write-ahead log: its journal mode is %q", s.o.Path, mode).
 			WithFix("choose a data directory on a local disk, not on a network file system")
 	}

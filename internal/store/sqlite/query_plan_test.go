@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 // TestListsAreIndexed checks that the database has a write-ahead log, and that each list of
@@ -25,9 +26,9 @@ func TestListsAreIndexed(t *testing.T) {
 		"t USING PRIMARY KEY":     {User: "ann", Tags: []string{"t"}},
 		"w VIRTUAL TABLE INDEX":   {User: "ann", Words: []string{"auth"}},
 	} {
-		text, args := checkpointListQuery(f)
-		rows, err := s.readers.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
-		plan, err := collectRows(rows, err, func(row scanner) (string, error) {
+		q, _ := dialect().CheckpointsQuery(f)
+		q.Text = "EXPLAIN QUERY PLAN " + q.Text
+		plan, err := rows.Collect(t.Context(), s.readers, q, func(row rows.Scanner) (string, error) {
 			var id, parent, unused int
 			var detail string
 			err := row.Scan(&id, &parent, &unused, &detail)

@@ -13,6 +13,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 // Salvaged is the readable content of a damaged file. It is not verified: the MAC chains of
@@ -52,7 +53,7 @@ func Salvage(ctx context.Context, path string) (*Salvaged, error) {
 	if copyErr != nil || len(out.Runs)+len(out.Definitions)+len(out.Documents)+len(out.Events) == 0 {
 		return nil, salvageError(path, errors.Join(err, ctx.Err()))
 	}
-	out.Problems = slices.Insert(out.Problems, 0, fmt.Sprintf("the schema table was replaced by the schema table of a new store: %v", err))
+	out.Problems = slices.Insert(out.Problems, 0, fmt.Sprintf("the schema table of the file could not be used and was replaced by that of a new store: %v", err))
 	return out, nil
 }
 
@@ -81,7 +82,7 @@ func salvageFile(ctx context.Context, path string) (*Salvaged, error) {
 		var there bool
 		err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?`, t.table).Scan(&there)
 		if err == nil && !there {
-			err = fmt.Errorf("there is no table %s: %w", t.table, errInvalidValue)
+			err = fmt.Errorf("there is no table %s: %w", t.table, rows.ErrInvalidValue)
 		}
 		if err != nil {
 			return nil, err
@@ -105,22 +106,24 @@ func salvageFile(ctx context.Context, path string) (*Salvaged, error) {
 // tableReaders returns the readers of the tables. They append the rows to s.
 func (s *Salvaged) tableReaders() []tableReader {
 	return []tableReader{
-		{"runs", runColumns, func(row scanner, num *int64) error {
-			r, err := scanRunAnd(row, num)
+		{"runs", runColumns, func(row rows.Scanner, num *int64) error {
+			var r run.Record
+			err := row.Scan(append([]any{num}, rows.RunFields(&r)...)...)
 			return appendIfRead(&s.Runs, r, err)
 		}},
-		{"definitions", "hash, text", func(row scanner, num *int64) error {
+		{"definitions", "hash, text", func(row rows.Scanner, num *int64) error {
 			var d run.Definition
 			err := row.Scan(num, &d.Hash, &d.Text)
 			return appendIfRead(&s.Definitions, d, err)
 		}},
-		{"documents", documentColumns, func(row scanner, num *int64) error {
-			d, err := scanDocument(row, num)
+		{"documents", documentColumns, func(row rows.Scanner, num *int64) error {
+			d, err := rows.ScanDocument(row, num)
 			return appendIfRead(&s.Documents, d, err)
 		}},
-		{"events", "run, " + eventColumns, func(row scanner, num *int64) error {
+		{"events", "run, " + eventColumns, func(row rows.Scanner, num *int64) error {
 			var id string
-			e, err := scanEventAnd(row, num, &id)
+			var e run.Event
+			err := row.Scan(append([]any{num, &id}, rows.EventFields(&e)...)...)
 			if err == nil {
 				s.Events[id] = append(s.Events[id], e)
 			}
@@ -148,7 +151,7 @@ func appendIfRead[T any](list *[]T, item T, err error) error {
 type tableReader struct {
 	table, columns string
 	// scan scans a row: its number and then the columns.
-	scan func(row scanner, num *int64) error
+	scan func(row rows.Scanner, num *int64) error
 }
 
 // selectRows returns the query for some rows of the table.
@@ -188,14 +191,13 @@ func (t tableReader) readTable(ctx context.Context, db *sql.DB) (problem string,
 // scanRows scans the rows of a query until a row cannot be read, and sets last to the
 // number of the last readable row.
 func (t tableReader) scanRows(ctx context.Context, db *sql.DB, last *int64, text string, args ...any) error {
-	rows, err := db.QueryContext(ctx, text, args...)
-	_, err = collectRows(rows, err, func(row scanner) (struct{}, error) {
+	found, err := db.QueryContext(ctx, text, args...)
+	return eachRow(found, err, func(row rows.Scanner) error {
 		var num int64
 		err := t.scan(row, &num)
 		if err == nil {
 			*last = num
 		}
-		return struct{}{}, err
+		return err
 	})
-	return err
 }

@@ -176,12 +176,10 @@ func (s *Store) findRuns(ctx context.Context, t *term, most int) error {
 	t.runs = map[int64]bool{}
 	below, limit := int64(math.MaxInt64), 64
 	for effort := 0; effort < most; {
-		found, err := s.readers.queryRows(ctx,
-			`SELECT rowid FROM words WHERE words MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?`, t.match, below, limit)
-		list, err := collectRows(found, err, func(row scanner) (id int64, err error) {
-			err = row.Scan(&id)
-			return id, err
-		})
+		list, err := rows.Collect(ctx, s.readers, rows.Query{
+			Text: `SELECT rowid FROM words WHERE words MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?`,
+			Args: []any{t.match, below, limit},
+		}, scanValue[int64])
 		if err != nil {
 			return err
 		}
@@ -309,13 +307,13 @@ func (s *Store) readRecords(ctx context.Context, batch []candidate, f run.Filter
 	}
 	c.AddIn("r.num", numbers)
 	const from = `SELECT num, ` + runColumns + ` FROM runs r NOT INDEXED`
-	found, err := s.readers.db.QueryContext(ctx, from+c.Where(), c.Args...)
 	records := map[int64]run.Record{}
-	_, err = collectRows(found, err, func(row scanner) (struct{}, error) {
+	err := s.readers.Each(ctx, c.Query(from+c.Where()), func(row rows.Scanner) error {
 		var num int64
-		r, err := scanRunAnd(row, &num)
+		var r run.Record
+		err := row.Scan(append([]any{&num}, rows.RunFields(&r)...)...)
 		records[num] = r
-		return struct{}{}, err
+		return err
 	})
 	return records, err
 }

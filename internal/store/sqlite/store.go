@@ -8,6 +8,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"log/slog"
@@ -18,6 +19,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 	"github.com/guideway-dev/guideway/internal/store/watch"
 )
 
@@ -31,6 +33,8 @@ type Options struct {
 	// Path is the path of the file. The file and its directory are created if they do not
 	// exist, accessible only by this user.
 	Path string
+	// Memory, instead of Path, keeps the content in memory until Close.
+	Memory bool
 	// Program is the version of the program. A migration stores it, so that an older
 	// program that cannot open the file can name the version that migrated the file.
 	Program string
@@ -67,8 +71,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// methods are the methods that are the same for all databases.
+type methods = rows.Methods
+
 // Store is an open file. It implements run.Journal, session.Store and checkpoint.Index.
 type Store struct {
+	methods
 	o Options
 	// writer has one connection, readers has several.
 	writer, readers *preparedDB
@@ -86,15 +94,19 @@ type Store struct {
 // CodeUnavailable.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	o = o.withDefaults()
-	if o.Path == "" {
+	lockPath := ""
+	switch path, err := filepath.Abs(o.Path); {
+	case o.Memory:
+		o.Path = "/" + rand.Text() // a name that no other store of this process has
+	case o.Path == "":
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the path of the store is empty")
-	}
-	path, err := filepath.Abs(o.Path)
-	if err != nil {
+	case err != nil:
 		return nil, guideway.Errorf(guideway.CodeInvalid, "resolve the path %q of the store: %w", o.Path, err)
+	default:
+		o.Path, lockPath = path, path+".lock"
 	}
-	o.Path = path
-	s := &Store{o: o, lock: newFileLock(path+".lock", o.LockTimeout)}
+	s := &Store{o: o, lock: newFileLock(lockPath, o.LockTimeout)}
+	s.methods = rows.NewMethods(dialect(), rows.Access{Read: s.read})
 	if err := s.openDatabases(ctx); err != nil {
 		s.lock.close()
 		return nil, err
@@ -186,13 +198,18 @@ func (s *preparedDB) queryRow(ctx context.Context, text string, args, into []any
 	return stmt.QueryRowContext(ctx, args...).Scan(into...)
 }
 
-// queryRows runs a constant query.
-func (s *preparedDB) queryRows(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
-	stmt, err := s.prepareStatement(ctx, text)
-	if err != nil {
-		return nil, err
+// Each implements rows.Reader.
+func (s *preparedDB) Each(ctx context.Context, q rows.Query, visit func(rows.Scanner) error) error {
+	if q.Varies {
+		found, err := s.db.QueryContext(ctx, q.Text, q.Args...)
+		return eachRow(found, err, visit)
 	}
-	return stmt.QueryContext(ctx, args...)
+	stmt, err := s.prepareStatement(ctx, q.Text)
+	if err != nil {
+		return err
+	}
+	found, err := stmt.QueryContext(ctx, q.Args...)
+	return eachRow(found, err, visit)
 }
 
 // closeAll closes the statements and the database.
@@ -207,37 +224,30 @@ func (s *preparedDB) closeAll() error {
 	return errors.Join(append(errs, s.db.Close())...)
 }
 
-// collectRows reads and closes all rows.
-func collectRows[T any](rows *sql.Rows, err error, scan func(scanner) (T, error)) (list []T, _ error) {
+// eachRow visits and closes the rows of a query, unless err is set.
+func eachRow(found *sql.Rows, err error, visit func(rows.Scanner) error) error {
 	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		item, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, item)
-	}
-	return list, rows.Err()
-}
-
-// queryList calls ask to run a query, and returns its rows.
-func queryList[T any](
-	ctx context.Context, s *Store, doing string, ask func(context.Context, string, ...any) (*sql.Rows, error),
-	scan func(scanner) (T, error), text string, args ...any,
-) (list []T, err error) {
-	err = s.withReadAccess(ctx, doing, func() error {
-		rows, err := ask(ctx, text, args...)
-		list, err = collectRows(rows, err, scan)
 		return err
-	})
-	return list, err
+	}
+	defer found.Close()
+	for found.Next() {
+		if err := visit(found); err != nil {
+			return err
+		}
+	}
+	return found.Err()
 }
 
-// scanner is a row of a result.
-type scanner interface{ Scan(into ...any) error }
+// withReadAccess calls do, which must only read, and keeps the store open during the call.
+func (s *Store) withReadAccess(ctx context.Context, doing string, do func() error) error {
+	if err := s.beginCall(ctx, doing); err != nil {
+		return err
+	}
+	defer s.endCall()
+	return s.wrapError(doing, do())
+}
 
-// fromTime returns a time as it is stored, in microseconds.
-func fromTime(t time.Time) int64 { return t.UnixMicro() }
+// read implements rows.Access.
+func (s *Store) read(ctx context.Context, doing string, do func(context.Context, rows.Reader) error) error {
+	return s.withReadAccess(ctx, doing, func() error { return do(ctx, s.readers) })
+}

@@ -3,6 +3,7 @@ package storetest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ func hookStateTests() []subtest {
 		{"a failed change changes nothing", testFailedChange},
 		{"concurrent changes do not get lost", testConcurrentChanges},
 		{"the state of a graph is bounded", testBoundedState},
+		{"entries are listed", testListedState},
 	}
 }
 
@@ -125,4 +127,31 @@ func testBoundedState(t *testing.T, f *fixture) {
 	requireNoError(t, put("other", "0", hookstate.Entry{Value: big}, startTime()))
 	requireNoError(t, put("g", "one more", hookstate.Entry{Value: big}, later)) // an expired value takes no room
 	checkCode(t, put("g", "and another", hookstate.Entry{Value: big}, later), guideway.CodeTooLarge, "a full state")
+}
+
+func testListedState(t *testing.T, f *fixture) {
+	s := f.openStore(t)
+	put := func(graph, scope, key string, expires time.Time) hookstate.Item {
+		i := hookstate.Item{
+			Ref:   hookstate.Ref{Graph: graph, Scope: scope, Key: key},
+			Entry: hookstate.Entry{Value: json.RawMessage(`"` + graph + `"`), Expires: expires},
+		}
+		requireNoError(t, putState(t, s, i.Ref, startTime(), i.Entry))
+		return i
+	}
+	later := startTime().Add(time.Second)
+	first, second := put("a", "x", "1", later), put("a", "x", "\xff", time.Time{})
+	third, fourth := put("a", "y", "1", time.Time{}), put("b", "x", "1", later.Add(time.Hour))
+	check := func(graph string, now time.Time, want ...hookstate.Item) {
+		t.Helper()
+		got, err := s.HookStates(t.Context(), graph, now)
+		requireNoError(t, err)
+		if !slices.EqualFunc(got, want, func(a, b hookstate.Item) bool { return a.Ref == b.Ref && a.Equal(b.Entry) }) {
+			t.Fatalf("the entries of %q are %v, want %v", graph, got, want)
+		}
+	}
+	check("", startTime(), first, second, third, fourth)
+	check("a", startTime(), first, second, third)
+	check("a", later, second, third)
+	check("none", startTime())
 }

@@ -25,7 +25,7 @@ import (
 type Store interface {
 	run.Journal
 	session.Store
-	hookstate.Store
+	hookstate.ListStore
 	// PinKey stores the first fingerprint and returns the stored fingerprint. With an empty
 	// fingerprint it only reads, and returns nil if no fingerprint is stored.
 	PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error)

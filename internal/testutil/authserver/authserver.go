@@ -42,7 +42,11 @@ type Server struct {
 	// access maps valid tokens to their resource, and refresh valid refresh tokens to their
 	// client.
 	access, refresh map[string]string
-	next            int
+	// used are the refresh tokens that were replaced. Their reuse revokes all tokens, and reused
+	// counts it.
+	used   map[string]bool
+	reused int
+	next   int
 	// asked counts the requests by path, and by grant type for /token.
 	asked map[string]int
 	forms []url.Values
@@ -52,7 +56,7 @@ type Server struct {
 func New(protected http.Handler) *Server {
 	s := &Server{
 		Protected: protected, clients: map[string][]string{}, codes: map[string]url.Values{},
-		access: map[string]string{}, refresh: map[string]string{}, asked: map[string]int{},
+		access: map[string]string{}, refresh: map[string]string{}, used: map[string]bool{}, asked: map[string]int{},
 	}
 	s.http = httptest.NewServer(s)
 	s.URL = s.http.URL
@@ -74,6 +78,13 @@ func (s *Server) Asked(what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked[what]
+}
+
+// Reused returns how often a replaced refresh token was used.
+func (s *Server) Reused() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reused
 }
 
 // Forms returns the parameters of all requests to /authorize and /token.
@@ -241,11 +252,17 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 		}
 	case "refresh_token":
 		given := r.Form.Get("refresh_token")
+		if s.used[given] {
+			s.reused++
+			clear(s.access)
+			clear(s.refresh)
+		}
 		if s.refresh[given] != id {
 			s.refuse(w, "invalid_grant", "the refresh token was already used")
 			return
 		}
 		delete(s.refresh, given)
+		s.used[given] = true
 	default:
 		s.refuse(w, "unsupported_grant_type", grant)
 		return

@@ -337,7 +337,7 @@ func (j *checker) checkRegex(c *Criterion) (verdict, error) {
 			WithFix("fix the pattern: %v", err)
 	}
 	if j.timeouts >= maxTimeouts {
-		return c.timedOut(fmt.Sprintf("Pattern /%s/ was not tested: other patterns took too long", c.Pattern)), nil
+		return c.timedOut(fmt.Sprintf("Pattern /%s/ was not tested: %d other patterns took over %v each", c.Pattern, maxTimeouts, pattern.Limit)), nil
 	}
 	matched, err := p.Match(j.output)
 	if err != nil {
@@ -385,13 +385,13 @@ func (j *checker) checkSchema(c *Criterion) (verdict, error) {
 			WithFix("fix the schema of the rule")
 	}
 	if j.timeouts >= maxTimeouts {
-		return c.timedOut("The schema was not tested: other patterns took too long"), nil
+		return c.timedOut(fmt.Sprintf("The schema was not tested: %d patterns took over %v each", maxTimeouts, pattern.Limit)), nil
 	}
 	issue, err := s.validateOutput(j.output)
 	switch {
 	case errors.Is(err, pattern.ErrTooLong):
 		j.timeouts++
-		return c.timedOut("A pattern of the schema took too long on this output"), nil
+		return c.timedOut(fmt.Sprintf("A pattern of the schema took too long on this output (over %v)", pattern.Limit)), nil
 	case err != nil:
 		f := c.failWith(issueNotJSON)
 		f.hints = append(f.hints, "Return only JSON, without text around it: "+err.Error()+".")

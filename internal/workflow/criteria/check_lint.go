@@ -43,7 +43,7 @@ const (
 func (c *Criterion) validateCheck(r *CheckRule) {
 	c.validateRequired(r)
 	if d, err := time.ParseDuration(r.Timeout); r.Timeout != "" && (err != nil || d <= 0 || d > MaxTimeout) {
-		c.addCheckError("/timeout", "criterion-timeout", fmt.Sprintf("%q is not a time limit of at most %v and above 0s", r.Timeout, MaxTimeout), `write it as "90s" or "5m"`)
+		c.addCheckError("/timeout", "criterion-timeout", fmt.Sprintf("the timeout %q is not a duration above 0s and at most %v", r.Timeout, MaxTimeout), `write a duration such as "90s" or "5m"`)
 	}
 	c.validateNumbers(r)
 	c.validatePaths(r)
@@ -68,7 +68,7 @@ func (c *Criterion) validateCheck(r *CheckRule) {
 		set  bool
 	}{{"matches", r.Matches != ""}, {"excludes", r.Excludes != ""}, {"minBytes", r.MinBytes != nil}, {"maxBytes", r.MaxBytes != nil}, {"schema", r.Schema != nil}} {
 		if f.set {
-			c.addCheckError("/"+f.name, "criterion-file-absent", fmt.Sprintf("a file that must not exist has no content for %q", f.name),
+			c.addCheckError("/"+f.name, "criterion-file-absent", fmt.Sprintf("%q has no effect: a file that must not exist has no content", f.name),
 				fmt.Sprintf(`remove %q, or "exists": false`, f.name))
 		}
 	}
@@ -91,7 +91,7 @@ func (c *Criterion) validateRequired(r *CheckRule) {
 			Protect: `globs of the files that must not change, such as ["**/*_test.go"]`,
 		}[r.Type])
 	case r.Check != "" && !IsCheckName(r.Check):
-		c.addCheckError("/check", "criterion-check-name", fmt.Sprintf("%q is not the name of a check", r.Check), "use lower-case letters, digits and hyphens, such as unit-test")
+		c.addCheckError("/check", "criterion-check-name", fmt.Sprintf("%q is not a valid check name", r.Check), "use lower-case letters, digits and hyphens, such as unit-test")
 	}
 }
 

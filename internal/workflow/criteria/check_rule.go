@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
@@ -113,10 +114,7 @@ func RequiredField(t Type) string {
 }
 
 func joinTypes(types []Type) string {
-	names := make([]string, len(types))
-	for i, t := range types {
-		names[i] = string(t)
-	}
+	names := lists.Map(types, func(t Type) string { return string(t) })
 	return strings.Join(names, ", ")
 }
 

@@ -212,7 +212,7 @@ func (c *Criterion) lengthDiagnostics() []Diagnostic {
 	if c.Min != nil && *c.Min < 0 {
 		found = append(found, Diagnostic{
 			Path: "/min", Code: "criterion-bound-negative", Warning: true,
-			Message: fmt.Sprintf("min is %s; an output cannot be shorter than 0", formatAmount(*c.Min)),
+			Message: fmt.Sprintf("min is %s; an output cannot be shorter than 0 characters", formatAmount(*c.Min)),
 			Fix:     "remove min, or set it to 0 or more",
 		})
 	}

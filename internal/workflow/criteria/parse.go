@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 )
 
@@ -38,11 +39,7 @@ func Parse(v any) *Criterion {
 
 // parseParts parses the elements of a list. An empty element is unusable.
 func parseParts(list []any) []*Criterion {
-	of := make([]*Criterion, len(list))
-	for i, element := range list {
-		of[i] = parsePart(element)
-	}
-	return of
+	return lists.Map(list, parsePart)
 }
 
 // parsePart parses a criterion that is part of another criterion.

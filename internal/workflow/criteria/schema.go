@@ -170,7 +170,7 @@ func CheckSchema(document map[string]any, text string) (issue string, err error)
 	}
 	issue, err = s.validateOutput(text)
 	if err != nil && !errors.Is(err, pattern.ErrTooLong) {
-		return "it is not JSON: " + err.Error(), nil
+		return "the text is not JSON: " + err.Error(), nil
 	}
 	return issue, err
 }

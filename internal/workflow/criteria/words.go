@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // maxSchemaWords is the maximum length of a schema in a description, in bytes. It is large
@@ -21,11 +22,7 @@ func (c *Criterion) Describe() []string {
 	if c.Type != All {
 		return []string{c.describe()}
 	}
-	lines := make([]string, len(c.Of))
-	for i, part := range c.Of {
-		lines[i] = part.describe()
-	}
-	return lines
+	return lists.Map(c.Of, func(part *Criterion) string { return part.describe() })
 }
 
 // CheckedLines returns the indexes of the lines of Describe that are about rules with checks.
@@ -100,10 +97,7 @@ func (c *Criterion) describeRule() string {
 
 // joinParts describes the parts of a composition.
 func (c *Criterion) joinParts(what string) string {
-	parts := make([]string, len(c.Of))
-	for i, part := range c.Of {
-		parts[i] = part.describe()
-	}
+	parts := lists.Map(c.Of, func(part *Criterion) string { return part.describe() })
 	return what + " (" + strings.Join(parts, "; ") + ")"
 }
 

@@ -5,6 +5,8 @@ package doc
 import (
 	"strconv"
 	"strings"
+
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // Kind is the JSON type of a node.
@@ -82,11 +84,7 @@ func (n *Node) Any() any {
 	case String:
 		return n.Text
 	case Array:
-		items := make([]any, len(n.Items))
-		for i, item := range n.Items {
-			items[i] = item.Any()
-		}
-		return items
+		return lists.Map(n.Items, func(item *Node) any { return item.Any() })
 	case Object:
 		members := make(map[string]any, len(n.Members))
 		for _, m := range n.Members {

@@ -128,7 +128,7 @@ func (r *reporter) checkText(data []byte, limits Limits) ([]byte, bool) {
 		r.addDiagnostic(Diagnostic{
 			Code: CodeNUL, Line: line, Column: column,
 			Message: "the file contains a NUL byte, which is not allowed in text",
-			Fix:     "use a text file, and save the file as UTF-8",
+			Fix:     "remove the NUL byte; if the file is UTF-16, save it as UTF-8",
 		})
 		return nil, false
 	}

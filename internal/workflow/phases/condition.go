@@ -86,10 +86,10 @@ func missingTypeFix(n *doc.Node) string {
 	switch {
 	case n.Get("var") != nil:
 		return `write {"type": "simple", "variable": "...", "operator": "==", "value": ...}; only step workflows use "var"`
-	case n.Get("variable") != nil || n.Get("operator") != nil:
-		return `add "type": "simple"`
 	case n.Get("conditions") != nil:
 		return `add "type": "and", or "or"`
+	case n.Get("variable") != nil || n.Get("operator") != nil:
+		return `add "type": "simple"`
 	case n.Get("condition") != nil:
 		return `add "type": "not"`
 	default:

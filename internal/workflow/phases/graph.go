@@ -1,6 +1,10 @@
 package phases
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/guideway-dev/guideway/internal/platform/lists"
+)
 
 // phaseGraph is the graph of the phases of a workflow by their indices. Unknown ids have no
 // edges.
@@ -163,9 +167,5 @@ func (g *phaseGraph) indicesOf(ids []string) []int {
 
 // idsOf returns the ids of phases by index.
 func (g *phaseGraph) idsOf(positions []int) []string {
-	out := make([]string, len(positions))
-	for i, n := range positions {
-		out[i] = g.w.Phases[n].ID
-	}
-	return out
+	return lists.Map(positions, func(n int) string { return g.w.Phases[n].ID })
 }

@@ -177,7 +177,7 @@ func (l *linter) lintCheckpoint(at shape.Place, c *Checkpoint) {
 		for j, id := range e.SkipPhases {
 			if id == e.TransitionTo {
 				l.Warnf(effect.Key("skipPhases").Index(j), CodeSkipsTarget, "remove the phase from 'skipPhases', or change 'transitionTo'",
-					"%s leads to phase '%s' but also skips it, so the run passes through it.", shape.Capital(what), id)
+					"%s leads to phase '%s' but also skips it, so the run does not stop there and follows the default transition of the phase.", shape.Capital(what), id)
 			}
 		}
 	}

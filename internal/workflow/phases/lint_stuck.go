@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
@@ -135,10 +136,7 @@ func (l *linter) forcedTarget(p *Phase) int {
 // formatValues lists values for a message.
 func formatValues(values []any) string {
 	const most = 5
-	texts := make([]string, 0, most)
-	for _, v := range values[:min(len(values), most)] {
-		texts = append(texts, formatValue(v))
-	}
+	texts := lists.Map(values[:min(len(values), most)], formatValue)
 	if len(values) > most {
 		texts = append(texts, fmt.Sprintf("%d more values", len(values)-most))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 )
 
@@ -82,10 +83,7 @@ func (v valueSets) assign(path string, value any) valueSets {
 	if v == nil || set.unknown {
 		return v
 	}
-	after := make([]any, len(set.values))
-	for i, old := range set.values {
-		after[i] = SetPath(map[string]any{name: old}, path, value)[name]
-	}
+	after := lists.Map(set.values, func(old any) any { return SetPath(map[string]any{name: old}, path, value)[name] })
 	out := maps.Clone(v)
 	out[name] = newValueSet(after...)
 	return out

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
@@ -68,11 +69,7 @@ func (l *linter) lintWrite(at shape.Place, name, what string) {
 
 // declaredNames returns the declared variables.
 func (l *linter) declaredNames() []string {
-	names := make([]string, len(l.w.Variables))
-	for i := range l.w.Variables {
-		names[i] = l.w.Variables[i].Name
-	}
-	return names
+	return lists.Map(l.w.Variables, func(v Variable) string { return v.Name })
 }
 
 // lintLateReads reports variables that only the engine sets and that are always null where

@@ -2,6 +2,7 @@ package phases
 
 import (
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
@@ -50,11 +51,7 @@ func (p *parser) skillMembers() []member {
 	texts := func(at shape.Place) { p.Texts(at, 0, 0) }
 	object := func(at shape.Place) { p.Open(at) }
 	of := func(read func(shape.Place), keys ...string) []member {
-		members := make([]member, len(keys))
-		for i, key := range keys {
-			members[i] = member{key, read}
-		}
-		return members
+		return lists.Map(keys, func(key string) member { return member{key, read} })
 	}
 	words := p.checkMembers(text)
 	return []member{

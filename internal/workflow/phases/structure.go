@@ -46,9 +46,9 @@ func (p *parser) checkTaken(at shape.Place, seen map[string]int, i int, noun, id
 	if id == "" {
 		return
 	}
-	if first, ok := seen[id]; ok {
+	if _, ok := seen[id]; ok {
 		p.Errorf(at, CodeDuplicateID, fmt.Sprintf("give each %s a unique id", noun),
-			"Duplicate %s id '%s': %s %d already has it.", noun, id, noun, first+1)
+			"Duplicate %s id '%s': an earlier %s already has it.", noun, id, noun)
 		return
 	}
 	seen[id] = i

@@ -204,11 +204,11 @@ func (v *variableIndex) constantReason(leaf *expr.Expr) string {
 	case declared != nil && leaf.Value != nil && !declared.Type.Fits(leaf.Value):
 		return fmt.Sprintf("'%s' is %s", root, shape.WithArticle(string(declared.Type)))
 	case written != nil:
-		return "no answer or action changes it, and only the workflow can set it"
+		return fmt.Sprintf("no answer or action changes '%s', and only the workflow can set it", root)
 	case declared.HasDefault:
-		return "it has a default"
+		return fmt.Sprintf("'%s' has a default", root)
 	case declared.Required:
-		return "it is required"
+		return fmt.Sprintf("'%s' is required", root)
 	default:
 		return ""
 	}

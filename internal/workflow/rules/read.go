@@ -259,7 +259,7 @@ func (r *Reader) readField(at shape.Place, low int) {
 func (r *Reader) readInteger(at shape.Place, low, high int) {
 	bounds := fmt.Sprintf("a whole number from %d to %d", low, high)
 	if high == math.MaxInt {
-		bounds = fmt.Sprintf("a whole number from %d", low)
+		bounds = fmt.Sprintf("a whole number of at least %d", low)
 	}
 	switch n := at.Node; {
 	case n.Kind != doc.Number:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
 
@@ -61,9 +62,5 @@ func (r *Report) checkMaxItems(at Place, most int, noun, fix string) {
 
 func layerNames() []string {
 	layers := compress.Layers()
-	names := make([]string, len(layers))
-	for i, layer := range layers {
-		names[i] = fmt.Sprint(layer)
-	}
-	return names
+	return lists.Map(layers, func(layer compress.Layer) string { return fmt.Sprint(layer) })
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
 
@@ -56,11 +57,7 @@ func Quoted(names []string) string { return List(quoteAll(names)) }
 func QuotedAll(names []string) string { return joinNames(quoteAll(names), " and ") }
 
 func quoteAll(names []string) []string {
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = "'" + name + "'"
-	}
-	return out
+	return lists.Map(names, func(name string) string { return "'" + name + "'" })
 }
 
 // List joins names: a, b or c.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 	"github.com/guideway-dev/guideway/internal/workflow/template"
 )
@@ -125,10 +126,7 @@ func (l *linter) lintFunctionUses(at shape.Place, step *Step, s scope) {
 
 // argumentFix returns the fix for an unknown argument.
 func (l *linter) argumentFix(f *Function, name string) string {
-	names := make([]string, len(f.Parameters))
-	for i := range f.Parameters {
-		names[i] = f.Parameters[i].Name
-	}
+	names := lists.Map(f.Parameters, func(p Parameter) string { return p.Name })
 	return l.Suggest(name, names, "use one of: "+strings.Join(names, ", "))
 }
 

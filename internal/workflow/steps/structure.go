@@ -207,9 +207,6 @@ func (p *parser) checkArgument(call shape.Place, f *Function, parameter Paramete
 
 // joinValues joins the values for a sentence.
 func joinValues(values []any) string {
-	words := make([]string, len(values))
-	for i, v := range values {
-		words[i] = fmt.Sprintf("%v", v)
-	}
+	words := lists.Map(values, func(v any) string { return fmt.Sprintf("%v", v) })
 	return shape.List(words)
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // MarshalJSON returns the name of the tool if the rule has no other member, because that
@@ -75,9 +77,6 @@ func (p *Policy) String() string {
 }
 
 func joinRules(rules []Rule) string {
-	texts := make([]string, len(rules))
-	for i := range rules {
-		texts[i] = rules[i].String()
-	}
+	texts := lists.Map(rules, func(r Rule) string { return r.String() })
 	return strings.Join(texts, ", ")
 }

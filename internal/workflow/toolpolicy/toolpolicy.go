@@ -5,7 +5,8 @@ package toolpolicy
 
 import (
 	"encoding/json"
-	"slices"
+
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // Policy restricts the calls of tools. The zero value allows every call, and so does a nil
@@ -111,9 +112,5 @@ func (p *Policy) Within(outer *Policy) *Policy {
 
 // find returns the first rule that matches a call with at least a certainty, or nil.
 func find(rules []Rule, c Call, least certainty) *Rule {
-	i := slices.IndexFunc(rules, func(r Rule) bool { return r.match(c) >= least })
-	if i < 0 {
-		return nil
-	}
-	return &rules[i]
+	return lists.Find(rules, func(r *Rule) bool { return r.match(c) >= least })
 }

@@ -976,6 +976,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/upstreams/{name}/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start a login to an upstream
+         * @description The person opens the URL in a browser of the computer of the server within ten minutes. A new login
+         *     ends an earlier one. Running servers then use the login.
+         */
+        post: operations["loginUpstream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/upstreams/{name}/ask": {
         parameters: {
             query?: never;
@@ -3316,6 +3337,14 @@ export interface components {
             /** @description True if the token is then renewed without a person. */
             renews: boolean;
         };
+        UpstreamLoginPage: {
+            /** @constant */
+            success: true;
+            /** @description The page on which the person logs in. */
+            url: string;
+            /** @description The authorization server. */
+            issuer: string;
+        };
         UpstreamList: {
             /** @constant */
             success: true;
@@ -3410,6 +3439,9 @@ export interface components {
             waiting: number;
             /** Format: date-time */
             askedAt?: string;
+            login?: components["schemas"]["UpstreamLogin"];
+            /** @description True if a person can log in to the upstream. */
+            loginPossible?: boolean;
             state: components["schemas"]["UpstreamState"];
             health?: components["schemas"]["UpstreamHealth"];
             /** @description The version of the upstream's configuration, which a change needs. */
@@ -5524,6 +5556,35 @@ export interface operations {
                     "application/json": components["schemas"]["UpstreamDetails"];
                 };
             };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Refused"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    loginUpstream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description An upstream's name. */
+                name: components["parameters"]["Upstream"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page of the authorization server. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpstreamLoginPage"];
+                };
+            };
+            400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];

@@ -14,7 +14,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
-	"github.com/guideway-dev/guideway/internal/contexts/checkpoint/fileindex"
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
@@ -132,7 +131,6 @@ func (f faultyIndex) Note(ctx context.Context, list []checkpoint.Entry) error {
 type faultBench struct {
 	t       *testing.T
 	dir     string
-	files   bool
 	sealed  bool
 	service *checkpoint.Service
 	known   map[string]string
@@ -146,16 +144,9 @@ func (b *faultBench) openService(p *trap) (shut func()) {
 	blobs, err := blob.OpenFiles(blob.FilesOptions{Dir: filepath.Join(b.dir, "contexts")})
 	b.mustSucceed(err)
 	o := checkpoint.Options{Blobs: faultyBlobs{blobs, p}, Store: checkpoint.Store{Mode: checkpoint.ModeSQLite}, Limits: checkpoint.Limits{PerSeries: 8}, Settle: -1}
-	var closer interface{ Close() error }
-	if b.files {
-		x, err := fileindex.Open(fileindex.Options{Dir: filepath.Join(b.dir, "contexts", "index")})
-		b.mustSucceed(err)
-		o.Index, closer = faultyIndex{x, p}, x
-	} else {
-		x, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(b.dir, "guideway.db")})
-		b.mustSucceed(err)
-		o.Index, closer = faultyIndex{x, p}, x
-	}
+	index, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(b.dir, "guideway.db")})
+	b.mustSucceed(err)
+	o.Index = faultyIndex{index, p}
 	if b.sealed {
 		o.Keys, err = seal.Open(ctx, blobs, seal.File{Path: filepath.Join(b.dir, "key")})
 		b.mustSucceed(err)
@@ -164,7 +155,7 @@ func (b *faultBench) openService(p *trap) (shut func()) {
 	b.mustSucceed(err)
 	return func() {
 		b.mustSucceed(b.service.Close())
-		b.mustSucceed(closer.Close())
+		b.mustSucceed(index.Close())
 	}
 }
 
@@ -303,16 +294,16 @@ func TestEveryWriteFails(t *testing.T) {
 	crash.SkipIfShort(t)
 	t.Parallel()
 	for _, store := range []struct {
-		name          string
-		files, sealed bool
-	}{{"sqlite", false, false}, {"files, encrypted", true, true}} {
+		name   string
+		sealed bool
+	}{{"sqlite", false}, {"encrypted", true}} {
 		for _, how := range writeFaults() {
 			t.Run(store.name+"/"+how.name, func(t *testing.T) {
 				t.Parallel()
 				every := crash.Amount(t, "GUIDEWAY_CRASH_WRITES", 11, 25)
 				trials := 0
 				for at := 1; ; at += every {
-					b := &faultBench{t: t, dir: crash.Dir(t), files: store.files, sealed: store.sealed, known: map[string]string{}, refs: map[string]string{}}
+					b := &faultBench{t: t, dir: crash.Dir(t), sealed: store.sealed, known: map[string]string{}, refs: map[string]string{}}
 					p := &trap{fault: how, at: at}
 					shut := b.openService(p)
 					b.runAllWrites()

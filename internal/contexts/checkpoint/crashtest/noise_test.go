@@ -81,10 +81,6 @@ func filePurpose(name string) string {
 		return "wrapped key"
 	case strings.HasSuffix(slashed, "/keys/key"):
 		return "key file"
-	case strings.HasSuffix(slashed, "/audit.log"):
-		return "audit log"
-	case strings.Contains(slashed, "/contexts/index/") && strings.HasSuffix(slashed, ".json"):
-		return "index"
 	case strings.HasSuffix(slashed, ".db"):
 		return "database"
 	case strings.HasSuffix(slashed, ".db-wal"):
@@ -99,7 +95,7 @@ func filePurpose(name string) string {
 
 // isRebuildable reports whether files with that purpose can be rebuilt from the blobs.
 func isRebuildable(sort string) bool {
-	return slices.Contains([]string{"audit log", "index", "database", "write-ahead log", "shared memory", "reserve"}, sort)
+	return slices.Contains([]string{"database", "write-ahead log", "shared memory", "reserve"}, sort)
 }
 
 // bySort returns the non-empty files of a directory by purpose.

@@ -94,13 +94,15 @@ func (r *Repository) Find(ctx context.Context, name string) (Commit, error) {
 	return Commit{ID: ids[0], Tree: ids[1]}, nil
 }
 
+const fixShallow = "if the clone is shallow, fetch the whole history: git fetch --unshallow origin; in actions/checkout, set fetch-depth: 0"
+
 // unknown returns the error for something that git does not find.
 func (r *Repository) unknown(ctx context.Context, cause error, format string, args ...any) error {
 	var failure *gitrun.Failure
 	if ctx.Err() != nil || !errors.As(cause, &failure) {
 		return guideway.Errorf(guideway.CodeUnavailable, "run git: %w", cause)
 	}
-	e := guideway.Errorf(guideway.CodeNotFound, format+" is not in the repository", args...).WithFix("fetch the whole history: git fetch --unshallow origin; in actions/checkout, set fetch-depth: 0")
+	e := guideway.Errorf(guideway.CodeNotFound, format+" is not in the repository", args...).WithFix("correct the name; " + fixShallow)
 	e.Err = ErrUnknown
 	return e
 }
@@ -136,7 +138,7 @@ func (r *Repository) ReadFile(ctx context.Context, commit, path string) ([]byte,
 		err = r.unknown(ctx, err, "the file %s of the commit %s", path, commit)
 		var missing *guideway.Error
 		if errors.Is(err, ErrUnknown) && errors.As(err, &missing) {
-			missing.Fix = "correct the path, or add the file in a commit; if the clone is shallow: " + missing.Fix
+			missing.Fix = "correct the path, or add the file in a commit; " + fixShallow
 		}
 		return nil, err
 	}

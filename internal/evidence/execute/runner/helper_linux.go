@@ -82,7 +82,7 @@ func (p *helperProcess) wait() (report Report) {
 	_ = p.cmd.Wait()
 	_ = p.report.Close()
 	if err != nil {
-		report = Report{Failure: "the process that ran the command was killed"}
+		report = Report{Failure: "the command was interrupted: the process that supervised the command was killed or did not answer; the result is unknown: run the check again"}
 	}
 	if err != nil || report.Left > 0 {
 		report.Killed += killMarked(p.spec.Marker)
@@ -162,13 +162,13 @@ type supervisor struct {
 // supervise runs a command until it ends, or until it is stopped, and kills its processes.
 func supervise(spec Spec, stop <-chan struct{}) Report {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return Report{Failure: fmt.Sprintf("cannot become the parent of orphaned processes of the command: %v", err)}
+		return Report{Failure: fmt.Sprintf("the command was not executed: cannot become the parent of its orphaned processes: %v", err)}
 	}
 	s := &supervisor{spec: spec, ended: make(chan syscall.WaitStatus, 1), gone: make(chan struct{})}
 	started := make(chan error)
 	go s.startCommand(started)
 	if err := <-started; err != nil {
-		return Report{Failure: err.Error()}
+		return Report{Failure: "the command was not executed: " + err.Error()}
 	}
 	go s.reap()
 	s.watch(stop)

@@ -23,7 +23,7 @@ func start(spec Spec, out *os.File) (*jobProcess, error) {
 	}
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
-		return nil, fmt.Errorf("create a job: %w", err)
+		return nil, fmt.Errorf("create a job object: %w", err)
 	}
 	p := &jobProcess{job: job}
 	info := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{}
@@ -55,7 +55,7 @@ func (p *jobProcess) assign() error {
 	}
 	defer func() { _ = windows.CloseHandle(process) }()
 	if err := windows.AssignProcessToJobObject(p.job, process); err != nil {
-		return fmt.Errorf("put the process into its job: %w", err)
+		return fmt.Errorf("assign the process to its job object: %w", err)
 	}
 	return nil
 }

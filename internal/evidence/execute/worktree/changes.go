@@ -114,7 +114,7 @@ func (r *Reader) findStart(ctx context.Context, s *State, commit string) (t *tre
 }
 
 func unknownStart(format string, args ...any) error {
-	return guideway.Errorf(guideway.CodeInvalid, format, args...).WithFix("start a new run in the work tree")
+	return guideway.Errorf(guideway.CodeInvalid, format, args...).WithFix("start a new run in a work tree of Git")
 }
 
 // checkStart returns an error if the state cannot be compared with the start of a run.
@@ -125,7 +125,7 @@ func checkStart(s *State, start *evidence.Workspace) error {
 	case start == nil:
 		return unknownStart("the state of the work tree at the start of the run was not recorded")
 	case len(start.Dirty) != len(start.DirtyStates):
-		return unknownStart("the state of the dirty files at the start of the run was not recorded")
+		return unknownStart("the state of the uncommitted files at the start of the run was not recorded")
 	}
 	return nil
 }

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // Entry is a version of a file: its mode and the hash of its content, as in a tree of Git.
@@ -95,10 +97,7 @@ func (r *repository) walkTrees(commit string, out *bufio.Reader, input io.Writer
 	t := &tree{hash: root, files: map[string]Entry{}}
 	type directory struct{ path, hash string }
 	for level := []directory{{"", root}}; len(level) > 0; {
-		hashes := make([]string, len(level))
-		for i, d := range level {
-			hashes[i] = d.hash
-		}
+		hashes := lists.Map(level, func(d directory) string { return d.hash })
 		go ask(hashes)
 		var next []directory
 		for _, d := range level {

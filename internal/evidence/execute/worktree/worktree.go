@@ -348,7 +348,7 @@ func (r *repository) listFiles(ctx context.Context, args ...string) (listing, er
 				return nil
 			}
 			if err != nil || len(line) < 3 {
-				return fmt.Errorf("the list of files is damaged: %w", err)
+				return fmt.Errorf("the list of files is damaged: %w", cmp.Or(err, io.ErrUnexpectedEOF))
 			}
 			l.add(line[:1], strings.TrimSuffix(line[2:], "\x00"))
 		}

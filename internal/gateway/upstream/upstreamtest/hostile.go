@@ -34,8 +34,9 @@ const (
 	Touch = "touch"
 	// Link answers with URIs of resources, and with a web page.
 	Link = "link"
-	// Raw answers with its argument "text" as the result.
-	Raw = "raw"
+	// Raw answers with its argument "text" as the result, and RawError as the error.
+	Raw      = "raw"
+	RawError = "rawfail"
 	// Asked answers with the last URI that was read or completed in this process.
 	Asked = "asked"
 	// Nosy requests sampling with the context of other servers.
@@ -118,6 +119,10 @@ func (s *Server) answerHostile(tool string, m message) bool {
 		var p struct{ Arguments struct{ Text string } }
 		_ = json.Unmarshal(m.Params, &p)
 		s.sendAnswer(m.ID, p.Arguments.Text)
+	case RawError:
+		var p struct{ Arguments struct{ Text string } }
+		_ = json.Unmarshal(m.Params, &p)
+		s.writeLine(`{"jsonrpc":"2.0","id":` + id + `,"error":` + p.Arguments.Text + `}`)
 	case Asked:
 		s.mu.Lock()
 		uri := s.askedURI
@@ -181,7 +186,7 @@ func (s *Server) waitIfDeaf() {
 // hostileTools returns the additional tools of a hostile server.
 func hostileTools() []string {
 	var list []string
-	for _, name := range []string{Unasked, Strangers, Shout, Abyss, Wide, Latin, Overlong, Deaf, Pretend, PretendTwice, Nosy, Touch, Link, Raw, Asked} {
+	for _, name := range []string{Unasked, Strangers, Shout, Abyss, Wide, Latin, Overlong, Deaf, Pretend, PretendTwice, Nosy, Touch, Link, Raw, RawError, Asked} {
 		list = append(list, `{"name":"`+name+`",`+schema+`}`)
 	}
 	var properties strings.Builder

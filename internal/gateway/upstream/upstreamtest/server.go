@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -327,6 +328,9 @@ func (s *Server) answerList(m message) {
 			return
 		}
 		text := "the note"
+		if id, ok := strings.CutPrefix(p.URI, "note://text/"); ok {
+			text, _ = url.PathUnescape(id)
+		}
 		if s.hasMode(ClaimsForeignResources) {
 			text = "grasped"
 		}

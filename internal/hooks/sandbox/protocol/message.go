@@ -145,114 +145,83 @@ type Reply struct {
 // MaxReply is the maximum size of a reply in bytes.
 const MaxReply = 1 << 20
 
-// Append appends the message to b.
-func (s Setup) Append(b []byte) []byte {
-	e := encoder(b)
-	e.putInt(s.Memory)
-	e.putUint(s.CPUSeconds)
-	return e
+// code writes or reads the message.
+func (s *Setup) code(c *codec) {
+	codeInt(c, &s.Memory)
+	c.codeUint(&s.CPUSeconds)
 }
+
+// Append appends the message to b.
+func (s Setup) Append(b []byte) []byte { return encode(b, s.code) }
 
 // ReadSetup decodes a Setup from all of b.
 func ReadSetup(b []byte) (Setup, error) {
-	d := decoder{rest: b}
-	s := Setup{Memory: d.readInt(), CPUSeconds: d.readUint()}
-	return s, d.checkEnd()
+	var s Setup
+	err := decode(b, s.code)
+	return s, err
+}
+
+// code writes or reads the message.
+func (r *Request) code(c *codec) {
+	c.codeBool(&r.Check)
+	codeString(c, &r.Name)
+	codeString(c, &r.Source)
+	codeList(c, &r.Params, func(p *string) { codeString(c, p) })
+	codeList(c, &r.Library, func(f *File) {
+		codeString(c, &f.Name)
+		codeString(c, &f.Source)
+	})
+	codeString(c, &r.Function)
+	c.codeBytes(&r.This)
+	codeList(c, &r.Args, c.codeBytes)
+	codeInt(c, &r.Limits.Wall)
+	codeInt(c, &r.Limits.CPU)
+	codeInt(c, &r.Limits.Memory)
+	codeInt(c, &r.Limits.Stack)
+	codeInt(c, &r.Limits.Output)
+	codeInt(c, &r.Limits.Console)
+	c.codeBool(&r.Fixed)
+	codeInt(c, &r.Now)
+	c.codeUint(&r.Seed)
 }
 
 // Append appends the message to b.
-func (r *Request) Append(b []byte) []byte {
-	e := encoder(b)
-	e.putBool(r.Check)
-	e.putString(r.Name)
-	e.putString(r.Source)
-	e.putUint(uint64(len(r.Params)))
-	for _, p := range r.Params {
-		e.putString(p)
-	}
-	e.putUint(uint64(len(r.Library)))
-	for _, f := range r.Library {
-		e.putString(f.Name)
-		e.putString(f.Source)
-	}
-	e.putString(r.Function)
-	e.putBytes(r.This)
-	e.putBlocks(r.Args)
-	for _, n := range []int64{
-		int64(r.Limits.Wall), int64(r.Limits.CPU), r.Limits.Memory, r.Limits.Stack, r.Limits.Output, r.Limits.Console,
-	} {
-		e.putInt(n)
-	}
-	e.putBool(r.Fixed)
-	e.putInt(r.Now)
-	e.putUint(r.Seed)
-	return e
-}
+func (r *Request) Append(b []byte) []byte { return encode(b, r.code) }
 
 // ReadRequest decodes a Request from all of b. Its byte slices share b's memory.
 func ReadRequest(b []byte) (*Request, error) {
-	d := decoder{rest: b}
-	r := &Request{Check: d.readBool(), Name: d.readString(), Source: d.readString()}
-	for n := d.readCount(); n > 0; n-- {
-		r.Params = append(r.Params, d.readString())
-	}
-	for n := d.readCount(); n > 0; n-- {
-		r.Library = append(r.Library, File{Name: d.readString(), Source: d.readString()})
-	}
-	r.Function = d.readString()
-	r.This = d.readBytes()
-	r.Args = d.readBlocks()
-	r.Limits = Limits{
-		Wall: time.Duration(d.readInt()), CPU: time.Duration(d.readInt()),
-		Memory: d.readInt(), Stack: d.readInt(), Output: d.readInt(), Console: d.readInt(),
-	}
-	r.Fixed = d.readBool()
-	r.Now = d.readInt()
-	r.Seed = d.readUint()
-	return r, d.checkEnd()
+	r := &Request{}
+	return r, decode(b, r.code)
+}
+
+// code writes or reads the message.
+func (a *Answer) code(c *codec) {
+	c.codeBytes(&a.Ask)
+	codeString(c, &a.Kind)
+	codeString(c, &a.Message)
+	codeString(c, &a.File)
+	codeInt(c, &a.Line)
+	codeInt(c, &a.Column)
+	codeString(c, &a.Stack)
+	c.codeBytes(&a.Value)
+	c.codeBytes(&a.This)
+	codeList(c, &a.Args, c.codeBytes)
+	codeList(c, &a.Audit, c.codeBytes)
+	codeList(c, &a.Console, func(l *Line) {
+		codeString(c, &l.Level)
+		codeString(c, &l.Text)
+	})
+	c.codeBool(&a.Truncated)
+	codeInt(c, &a.Wall)
+	codeInt(c, &a.CPU)
+	c.codeBool(&a.Body)
 }
 
 // Append appends the message to b.
-func (a *Answer) Append(b []byte) []byte {
-	e := encoder(b)
-	e.putBytes(a.Ask)
-	e.putString(string(a.Kind))
-	e.putString(a.Message)
-	e.putString(a.File)
-	e.putInt(int64(a.Line))
-	e.putInt(int64(a.Column))
-	e.putString(a.Stack)
-	e.putBytes(a.Value)
-	e.putBytes(a.This)
-	e.putBlocks(a.Args)
-	e.putBlocks(a.Audit)
-	e.putUint(uint64(len(a.Console)))
-	for _, l := range a.Console {
-		e.putString(l.Level)
-		e.putString(l.Text)
-	}
-	e.putBool(a.Truncated)
-	e.putInt(int64(a.Wall))
-	e.putInt(int64(a.CPU))
-	e.putBool(a.Body)
-	return e
-}
+func (a *Answer) Append(b []byte) []byte { return encode(b, a.code) }
 
 // ReadAnswer decodes an Answer from all of b. Its byte slices share b's memory.
 func ReadAnswer(b []byte) (*Answer, error) {
-	d := decoder{rest: b}
-	a := &Answer{
-		Ask:  d.readBytes(),
-		Kind: Kind(d.readString()), Message: d.readString(), File: d.readString(),
-		Line: int(d.readInt()), Column: int(d.readInt()), Stack: d.readString(),
-		Value: d.readBytes(), This: d.readBytes(), Args: d.readBlocks(), Audit: d.readBlocks(),
-	}
-	for n := d.readCount(); n > 0; n-- {
-		a.Console = append(a.Console, Line{Level: d.readString(), Text: d.readString()})
-	}
-	a.Truncated = d.readBool()
-	a.Wall = time.Duration(d.readInt())
-	a.CPU = time.Duration(d.readInt())
-	a.Body = d.readBool()
-	return a, d.checkEnd()
+	a := &Answer{}
+	return a, decode(b, a.code)
 }

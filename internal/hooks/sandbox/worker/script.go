@@ -8,6 +8,7 @@ import (
 
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox/quickjs"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // module is a source for the engine.
@@ -72,10 +73,7 @@ func (s *script) importNames() string {
 	if len(s.modules) == 0 {
 		return "no module is available to this script"
 	}
-	names := make([]string, len(s.modules))
-	for i, m := range s.modules {
-		names[i] = "'" + m.name + "'"
-	}
+	names := lists.Map(s.modules, func(m *module) string { return "'" + m.name + "'" })
 	slices.Sort(names)
 	return "only " + strings.Join(names, ", ") + " can be imported"
 }

@@ -31,7 +31,7 @@ const checkPeriod = 5 * time.Millisecond
 
 // ErrTooLong is returned if a match reached its limit. Whether the pattern matches is
 // unknown.
-var ErrTooLong = errors.New("the pattern took too long")
+var ErrTooLong = fmt.Errorf("the pattern took longer than %v", Limit)
 
 // clockOnce sets the period of the library's clock before the first match.
 var clockOnce sync.Once

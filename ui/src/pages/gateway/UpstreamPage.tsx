@@ -42,9 +42,9 @@ export function UpstreamPage({ id }: { id: string }) {
 
 function Head({ upstream: u, mayManage }: { upstream: UpstreamDetails; mayManage: boolean }) {
   const [, go] = useLocation();
-  const { enable, ask, restart, remove } = useUpstreamCommands(u.name);
+  const { enable, ask, login, restart, remove } = useUpstreamCommands(u.name);
   const used = u.state !== "off" && u.state !== "disabled" && u.state !== "wrong" && u.state !== "elsewhere";
-  const failed = [enable, ask, restart, remove].find((m) => m.isError);
+  const failed = [enable, ask, login, restart, remove].find((m) => m.isError);
   const error = u.error ?? u.health?.error;
   return (
     <>
@@ -56,6 +56,7 @@ function Head({ upstream: u, mayManage }: { upstream: UpstreamDetails; mayManage
         </div>
         <div className="actions">
           <button type="button" className="button" disabled={!mayManage || !used || ask.isPending} onClick={() => ask.mutate(undefined)}>{ask.isPending ? "Listing…" : "List its tools"}</button>
+          {u.loginPossible !== true ? null : <button type="button" className="button" disabled={!mayManage || !used || login.isPending} onClick={() => login.mutate(undefined)}>{u.login === undefined ? "Log in" : "Log in again"}</button>}
           <button type="button" className="button" disabled={!mayManage || !used || restart.isPending} onClick={() => restart.mutate(undefined)}>Restart</button>
           <button type="button" className="button" disabled={!mayManage || enable.isPending} onClick={() => enable.mutate({ base: u.base, enabled: u.disabled === true })}>{u.disabled === true ? "Enable" : "Disable"}</button>
           <Ask trigger={<button type="button" className="button" disabled={!mayManage}>Remove</button>} title={`Remove ${u.name}?`} verb="Remove the upstream"
@@ -65,6 +66,9 @@ function Head({ upstream: u, mayManage }: { upstream: UpstreamDetails; mayManage
         </div>
       </div>
       {failed === undefined ? null : <Failed error={failed.error} doing="do it" />}
+      {login.data === undefined ? null : (
+        <p role="status"><a href={login.data.url} target="_blank" rel="noreferrer">Log in at {login.data.issuer}</a> within ten minutes, in a browser of the computer of the server.</p>
+      )}
       {error === undefined ? null : (
         <div className="state" role="alert">
           <h3>{u.error === undefined ? "It has failed" : "Its configuration is invalid"}</h3>

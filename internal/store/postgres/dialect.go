@@ -1,0 +1,109 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/store/rows"
+)
+
+// byteString is a string that is stored as bytea.
+type byteString = rows.Text
+
+// byteSlices returns texts as they are stored in an array of bytea.
+func byteSlices(texts []string) [][]byte {
+	list := make([][]byte, len(texts))
+	for i, text := range texts {
+		list[i] = []byte(text)
+	}
+	return list
+}
+
+// byteList is a list of strings in an array of bytea. It implements pgtype.ArraySetter.
+type byteList []string
+
+func (l *byteList) SetDimensions(d []pgtype.ArrayDimension) error {
+	if *l = nil; len(d) > 0 {
+		*l = make(byteList, d[0].Length)
+	}
+	return nil
+}
+func (l *byteList) ScanIndex(i int) any { return (*byteString)(&(*l)[i]) }
+func (*byteList) ScanIndexType() any    { return new(byteString) }
+
+// recordColumns are the columns of rows.RunFields. The table runs has the alias r.
+const recordColumns = `r.id, r.user_id, r.client, r.workflow, r.name, r.version, r.hash, r.goal, r.project, r.project_path,
+	r.branch, r.commit_id, r.status, r.kind, r.step, r.title, r.person, r.done, r.parent, r.parent_seq, r.created, r.updated,
+	r.seq, r.head, r.handle`
+
+// dialect returns the description of the tables for the queries that all stores share.
+func dialect() rows.Dialect {
+	return rows.Dialect{
+		User: "user_id", Number: "n", RunColumns: recordColumns, EventColumns: "seq, at, kind, by_user, by_client, via, data, mac",
+		Summaries:   `select user_id, project, workflow, id, project_path, created, updated, revision, dashboard from documents`,
+		LastPath:    "(array_agg(project_path order by updated desc))[1]",
+		NeedsPerson: "r.person",
+		HasTag:      "c.tags @> array[%s::bytea]",
+		Unnest:      "unnest($1::bytea[]) value",
+		List:        func(list []string) any { return byteSlices(list) },
+		ScanList:    func(list *[]string) any { return (*byteList)(list) },
+		AddWords:    addWords,
+		Value: func(value any) any {
+			if text, ok := value.(string); ok {
+				return byteString(text)
+			}
+			return value
+		},
+	}
+}
+
+// addWords adds the full-text search for the words of a filter. Each word is parsed like
+// indexed text; no character of the word is an operator.
+func addWords(c *rows.Conditions, f checkpoint.Filter) (from, order string, ok bool) {
+	words := searchWords(f.Words)
+	joint := " & "
+	if f.Any {
+		joint = " | "
+	}
+	query := `(select string_agg('(' || q::text || ')', ` + c.Arg(joint) + `)::tsquery from unnest(` + c.Arg(words) + `::text[]) word,
+		plainto_tsquery('guideway_words', word) q where numnode(q) > 0)`
+	c.Add("c.vector @@ " + query)
+	if f.User != "" {
+		c.Add("c.vector @@ quote_literal(%s::text)::tsquery", userLexeme(f.User))
+	}
+	order = `c.n desc`
+	if f.Any {
+		order = `ts_rank(c.vector, ` + query + `) desc, c.n desc`
+	}
+	return `from checkpoints c`, order, len(words) > 0
+}
+
+// conn is the pool or a transaction.
+type conn struct {
+	querier interface {
+		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	}
+}
+
+// Each implements rows.Reader.
+func (c conn) Each(ctx context.Context, q rows.Query, visit func(rows.Scanner) error) error {
+	found, err := c.querier.Query(ctx, q.Text, q.Args...)
+	if err != nil {
+		return err
+	}
+	defer found.Close()
+	for found.Next() {
+		if err := visit(found); err != nil {
+			return err
+		}
+	}
+	return found.Err()
+}
+
+// read implements rows.Access.
+func (s *Store) read(ctx context.Context, doing string, do func(context.Context, rows.Reader) error) error {
+	return s.retryRead(ctx, doing, func(ctx context.Context) error { return do(ctx, conn{s.pool}) })
+}
