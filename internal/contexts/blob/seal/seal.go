@@ -8,6 +8,7 @@
 package seal
 
 import (
+	"bytes"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -102,11 +103,18 @@ func readMaster(ctx context.Context, slots blob.Slots) (*masterNote, error) {
 	case err == nil && m.Version > 1:
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key has version %d, but this version of Guideway supports version 1", m.Version).
 			WithFix("use the version of Guideway that wrote the slot, or a later one")
-	case err != nil || m.Version != 1 || len(m.Salt) != saltBytes || len(m.Check) != sha256.Size:
+	case err != nil || m.Version != 1 || len(m.Salt) != saltBytes || len(m.Check) != sha256.Size || !m.isWrittenAs(text):
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key is damaged").
 			WithFix("restore slots/%s of the blob directory, or the database, from a backup; without the slot, encrypted checkpoints cannot be read", masterSlot)
 	}
 	return &m, nil
+}
+
+// isWrittenAs reports whether text is the exact text that initialize stores for m: a member
+// name in another case, or bits behind the end of base64, are damage too.
+func (m *masterNote) isWrittenAs(text []byte) bool {
+	own, err := json.Marshal(m)
+	return err == nil && bytes.Equal(own, text)
 }
 
 // initialize stores the identification of the master key in a new store.

@@ -375,6 +375,32 @@ func TestDamagedMasterSlot(t *testing.T) {
 	}
 }
 
+// TestFlippedMasterSlot checks that a master slot with any single flipped bit is refused,
+// also where JSON or base64 would read the same value.
+func TestFlippedMasterSlot(t *testing.T) {
+	t.Parallel()
+	source := File{Path: filepath.Join(t.TempDir(), "key")}
+	original := blob.NewMemory(0)
+	if _, err := Open(t.Context(), original, source); err != nil {
+		t.Fatal(err)
+	}
+	text, err := original.Slot(t.Context(), masterSlot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bit := range len(text) * 8 {
+		damaged := bytes.Clone(text)
+		damaged[bit/8] ^= 1 << (bit % 8)
+		slots := blob.NewMemory(0)
+		if err := slots.CreateSlot(t.Context(), masterSlot, damaged); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(t.Context(), slots, source); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+			t.Errorf("with bit %d flipped, Open of %q returned %v", bit, damaged, err)
+		}
+	}
+}
+
 // failingSlots is a slot store that cannot create slots while fail is set.
 type failingSlots struct {
 	blob.Store
