@@ -162,7 +162,7 @@ func TestRunCheck(t *testing.T) {
 	for _, value := range []string{"name=-x", "name=A;b", "name=", "nam=x", "x"} {
 		d.wantCommand(app.ExitUsage, "", "checks run test --param "+value)
 	}
-	d.wantCommand(app.ExitUsage, "slow not executed, in ", "checks run slow", "yes")
+	d.wantCommand(app.ExitUsage, "slow not executed to its end, in ", "checks run slow", "yes")
 	d.wantCommand(app.ExitUsage, "must be on PATH", "checks run missing", "yes")
 	d.wantCommand(app.ExitUsage, "did you mean test?", "checks run tset")
 	d.wantCommand(app.ExitUsage, "is executed only in runs", "checks run protected")

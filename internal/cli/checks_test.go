@@ -91,7 +91,7 @@ func TestApproveChecks(t *testing.T) {
 		d.wantCommand(app.ExitOK, change.shown, "checks approve test", "yes")
 		d.wantState("test", "approved")
 	}
-	d.wantCommand(app.ExitOK, "No check waits for approval.", "checks approve test")
+	d.wantCommand(app.ExitOK, "Approved already: test.", "checks approve test")
 	d.wantCommand(app.ExitOK, "Approve lint? Type yes: ", "checks approve", "yes")
 	d.wantCommand(app.ExitOK, "No check waits for approval.", "checks approve")
 }
@@ -269,5 +269,5 @@ steps:
 	d.wantState("command:", "changed")
 	d.wantCommand(app.ExitOK, "+  | exit 0\n", "checks approve", "yes")
 	d.wantState("command:", "approved")
-	d.wantCommand(app.ExitFailed, "no active run of this project uses the rule", "checks approve command:0")
+	d.wantCommand(app.ExitFailed, "none of the 50 most recently changed active runs of this project uses the rule", "checks approve command:0")
 }

@@ -15,7 +15,7 @@ import (
 func TestHookStateCommands(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayProject(t)
-	d.wantCommand(app.ExitOK, "There are no such values.", "hooks state list")
+	d.wantCommand(app.ExitOK, "No values of hook graphs found.", "hooks state list")
 	d.wantCommand(app.ExitOK, `"changed": false`, "hooks state clear quota --json")
 	for _, command := range []string{
 		"hooks import --template quota --id quota --upstream one --tool echo --set limit=2",

@@ -153,7 +153,7 @@ func TestImportStateOfOtherVersion(t *testing.T) {
 		if code := Run(t.Context(), []string{"runs", "import", "state.json"}, host); code != app.ExitOK {
 			t.Fatalf("%d\n%s", code, out)
 		}
-		if got := strings.Contains(out.String(), `warning: the state is of version 0.9.0 of "flow"`); got != told {
+		if got := strings.Contains(out.String(), `warning: the state document is for version 0.9.0 of "flow"`); got != told {
 			t.Errorf("version %s:\n%s", version, out)
 		}
 	}

@@ -63,7 +63,7 @@ func TestAnswerAppliesToShownPosition(t *testing.T) {
 	}
 	for _, tt := range []test{
 		{"approve", []string{"1", ""}, "error: the run has changed in the meantime"},
-		{"resume", []string{"1", "", "^D"}, "Moved on: the run has changed in the meantime; your input was not recorded."},
+		{"resume", []string{"1", "", "^D"}, "Not recorded: the run has changed in the meantime."},
 	} {
 		t.Run(tt.command, func(t *testing.T) {
 			t.Parallel()

@@ -59,11 +59,11 @@ func (o *verifyOptions) checkOptions() error {
 	case len(o.Keys) == 0:
 		return guideway.Errorf(guideway.CodeInvalid, "--key is required: the file of a public key that you trust").WithFix("guideway verify %s --key laptop.pub", o.File)
 	case o.Need.Definition != "" && o.DefinitionFile != "":
-		return guideway.Errorf(guideway.CodeInvalid, "--definition and --definition-file exclude each other").WithFix("use one of them")
+		return guideway.Errorf(guideway.CodeInvalid, "--definition and --definition-file cannot be combined").WithFix("omit --definition, or omit --definition-file")
 	}
 	for flag, id := range map[string]string{"commit": o.Need.Commit, "tree": o.Need.Tree} {
 		if id != "" && !attest.IsObjectID(id) {
-			return guideway.Errorf(guideway.CodeInvalid, "--%s %q is not the full id of a Git object", flag, id).WithFix(`--commit "$(git rev-parse HEAD)", or --tree "$(git rev-parse HEAD^{tree})"`)
+			return guideway.Errorf(guideway.CodeInvalid, "--%s %q is not the full id of a Git object, 40 or 64 hexadecimal digits", flag, id).WithFix(`--commit "$(git rev-parse HEAD)", or --tree "$(git rev-parse HEAD^{tree})"`)
 		}
 	}
 	return nil
@@ -161,7 +161,7 @@ func (o *verifyOptions) writeText(r *Result) {
 		}
 	}
 	if !r.Verified {
-		fmt.Fprintf(host.Out, "%s: the attestation is refused\n", styles.Red("refused"))
+		fmt.Fprintf(host.Out, "%s: the attestation is refused\n", styles.Red("failed"))
 		return
 	}
 	fmt.Fprintf(host.Out, "%s: the attestation is valid\n", styles.Green("ok"))

@@ -25,9 +25,9 @@ type answerOptions struct {
 // newAnswerCmd returns the command approve or deny.
 func newAnswerCmd(a *app.App, approve bool) *cobra.Command {
 	o := &answerOptions{app: a, approve: approve}
-	name, short, effect := "deny", "Deny a held call as a person", "The call\nis refused for an hour without asking again."
+	name, short, effect := "deny", "Deny a held call as a person", "For an hour,\nthe same call is refused without asking again."
 	if approve {
-		name, short, effect = "approve", "Approve a held call as a person", "The client\ncan then make the same call once, unchanged, until the approval expires."
+		name, short, effect = "approve", "Approve a held call as a person", "The client\ncan then make the same call once, unchanged, within the time of the setting\ngateway.approvalTime, by default 10 minutes."
 	}
 	return &cobra.Command{
 		Use:   name + " CALL",
@@ -82,7 +82,7 @@ func runAnswer(ctx context.Context, o *answerOptions) error {
 			fmt.Fprintf(person.Out, "Approved. The client %s can make this call once until %s.\n", app.OneLine(answered.Client), answered.Expires.Local().Format(time.TimeOnly))
 			return nil
 		}
-		fmt.Fprintln(person.Out, "Denied. The call is refused.")
+		fmt.Fprintf(person.Out, "Denied. The call is refused until %s.\n", answered.Expires.Local().Format(time.TimeOnly))
 		return nil
 	})
 }

@@ -18,7 +18,7 @@ import (
 func NewCallsCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "calls",
-		Short: "Approve or deny calls of tools that wait for a person",
+		Short: "List, approve and deny tool calls that wait for a person",
 		Long: `A held call is the call of an upstream tool that waits for the approval of a person. The
 setting gateway.tools, the policy of a step or a hook graph holds it. After the approval, the
 same client can make the same call once, unchanged.

@@ -48,8 +48,8 @@ their commands, and approve them after confirmation at a terminal. For a check t
 after its approval, the differences are shown. Invisible characters are escaped.
 
 Without names, all checks that wait are reviewed: those of .guideway/checks.yaml, and the
-commands, tools and loopback addresses that active runs of this project use. With --all,
-one confirmation approves all of them. If you have set a passphrase with
+commands, tools and loopback addresses that the 50 most recently changed active runs of this
+project use. With --all, one confirmation approves all of them. If you have set a passphrase with
 "guideway runs approve --set-passphrase", the command asks for it. An approval is valid only
 for this directory.
 
@@ -91,7 +91,11 @@ func runApprove(ctx context.Context, o *approveOptions) error {
 	}
 	answer := approveAnswer{Workspace: w.Root, Approved: []string{}, Declined: []string{}, Removed: []string{}}
 	if len(selected) == 0 {
-		return host.WriteChange(o.JSON, answer, "No check waits for approval.")
+		words := "No check waits for approval."
+		if len(o.Names) > 0 {
+			words = "Approved already: " + strings.Join(o.Names, ", ") + "."
+		}
+		return host.WriteChange(o.JSON, answer, words)
 	}
 	person := newApprover(o.app, w, o.JSON)
 	accepted, err := reviewItems(ctx, person, w, selected, o.All)
@@ -150,7 +154,7 @@ func (w *workspace) selectItems(names []string) (out []*item, err error) {
 		i := w.find(name)
 		switch {
 		case i == nil && strings.Contains(name, ":"):
-			return nil, guideway.Errorf(guideway.CodeNotFound, "no active run of this project uses the rule %q", name).WithFix("guideway checks list")
+			return nil, guideway.Errorf(guideway.CodeNotFound, "none of the %d most recently changed active runs of this project uses the rule %q", maxRuns, name).WithFix("guideway checks list")
 		case i == nil:
 			_, err := w.file.Get(name)
 			return nil, err

@@ -13,14 +13,15 @@ func newListCmd(a *app.App, run func(context.Context, *app.PlainOptions) error) 
 		Use:   "list",
 		Short: "List the checks of this project and their approvals",
 		Long: `List the checks of .guideway/checks.yaml, and the commands, tools and loopback addresses in
-the rules of workflows that active runs of this project use. FILES are the files that define
-the command; after a change of one of them, the check needs approval again. The states are:
+the rules of workflows that the 50 most recently changed active runs of this project use. FILES
+are the files that define the command; after a change of one of them, the check needs approval
+again. The states are:
 
   approved  exactly this version was approved
   changed   the check or one of its files changed after the approval
-  waiting   it was never approved
-  removed   it was approved, but the checks file no longer defines it
-  broken    it has an error
+  waiting   the check was never approved
+  removed   the check was approved, but the checks file no longer defines it
+  broken    the check has an error, which the column DESCRIPTION shows
 
 The exit code is 3 if the checks file has an error.`,
 		Example: "  guideway checks list\n  guideway checks list --json",

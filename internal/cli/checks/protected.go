@@ -46,7 +46,7 @@ func approveChanges(ctx context.Context, o *approveOptions) error {
 	for i := range changes {
 		c := &changes[i]
 		if !c.Approvable {
-			return guideway.Errorf(guideway.CodeConflict, "%s: the file is hidden by a changed .gitignore, so that its content is unknown", c.Words).
+			return guideway.Errorf(guideway.CodeConflict, "the change of the protected file %s cannot be reviewed: a changed .gitignore hides the file from Git", c.Words).
 				WithFix("restore the .gitignore files, and run the command again")
 		}
 		answer.Changes = append(answer.Changes, c.ProtectedChange)

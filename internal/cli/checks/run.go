@@ -37,8 +37,8 @@ and the end of its output. At a terminal, the command asks for the approval of a
 not approved. Nothing is recorded in a run.
 
 The exit code is 0 if the check passed, 1 if it failed, and 2 if it was not executed to its
-end: it is not approved or not defined, it reached its time limit, or its program does not
-exist.`,
+end, for example because it is not approved or not defined, it reached its time limit, or its
+program does not exist.`,
 		Example: `  guideway checks run test
   guideway checks run test --param package=./internal/...`,
 		Args:              app.ExactArgs(1, "the name of a check", "guideway checks run test"),
@@ -151,7 +151,7 @@ func writeResult(host *app.Host, r *evidence.Result) {
 	outcome := s.Green("passed")
 	switch {
 	case r.Inconclusive || r.Undefined:
-		outcome = s.Yellow("not executed")
+		outcome = s.Yellow("not executed to its end")
 	case !r.Passed:
 		outcome = s.Red("failed")
 	}

@@ -25,11 +25,11 @@ import (
 func NewHooksCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "hooks",
-		Short: "List, test and enable hook graphs for tool calls",
+		Short: "List, test and enable hook graphs for requests to upstreams",
 		Long: `Hook graphs wrap the requests of the gateway to upstreams, which are other MCP servers. Their
-scripts modify, answer, refuse or record tool calls and lists of tools. A graph is a file
-in the folder "hooks" of a source of workflows; its scripts are in the file or in
-hooks/modules. A graph runs only after you enable it.`,
+scripts modify, answer, refuse or record lists of tools, tool calls, reads of resources and
+requests for prompts. A graph is a file in the folder "hooks" of a source of workflows; its
+scripts are in the file or in hooks/modules. A graph runs only after you enable it.`,
 		Example: `  guideway hooks list
   guideway hooks show redact-secrets
   guideway hooks test block-by-argument --request call.json
@@ -195,7 +195,7 @@ func bindingText(bindings []hookdef.Binding) string {
 	for _, b := range bindings {
 		switch {
 		case b.Upstream == "" && b.Tool == "":
-			words = append(words, "all")
+			words = append(words, allUpstreams)
 		case b.Tool == "":
 			words = append(words, b.Upstream)
 		case b.Upstream == "":
@@ -204,8 +204,11 @@ func bindingText(bindings []hookdef.Binding) string {
 			words = append(words, b.Upstream+":"+b.Tool)
 		}
 	}
-	return cmp.Or(strings.Join(words, ", "), "all")
+	return cmp.Or(strings.Join(words, ", "), allUpstreams)
 }
+
+// allUpstreams describes a binding without a pattern.
+const allUpstreams = "all upstreams"
 
 func newHooksTypesCmd(a *app.App) *cobra.Command {
 	return &cobra.Command{

@@ -68,7 +68,7 @@ existing graph with different settings. Imported graphs are disabled.`,
 	f.StringVar(&o.Title, "name", "", "set the `name` of the graph")
 	f.StringVar(&o.Upstream, "upstream", "", "bind the graph to upstreams whose names match this `pattern`")
 	f.StringVar(&o.Tool, "tool", "", "bind the graph to tools whose names match this `pattern`")
-	f.StringArrayVar(&o.Variables, "set", nil, "set the initial value of a variable: `name=json`")
+	f.StringArrayVar(&o.Variables, "set", nil, "set the initial value of a variable as `name=value`, a JSON value or plain text; can be repeated")
 	f.BoolVar(&o.Force, "force", false, "overwrite an existing file")
 	app.AddChangeFlag(cmd, &o.JSON)
 	return cmd
@@ -172,7 +172,7 @@ func (o *HooksImportOptions) keepVersions(ctx context.Context, d *HookDeps, id, 
 	}
 	who, userErr := auth.SystemUser()
 	if err = errors.Join(err, userErr); err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "keep the replaced version of %s: %w; nothing was imported", id, err).WithFix("make %s a file that this user can read", path)
+		return guideway.Errorf(guideway.CodeUnavailable, "keep the replaced version of %s: %w; nothing was imported", id, err).WithFix("move the file %s to another directory, and run the command again", path)
 	}
 	i := slices.IndexFunc(d.Snapshot.Sources(), func(s catalog.SourceStatus) bool { return s.Location == d.cfg.Workflows.UserDir })
 	if i < 0 {

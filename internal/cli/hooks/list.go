@@ -110,7 +110,7 @@ func (o *hooksListOptions) writeText(d *HookDeps, answer hooksListAnswer) {
 			return []string{row.ID, string(row.Type), string(row.State), row.Source, app.OneLine(bindingText(e.Graph.Bindings)), app.OneLine(row.Name + ": " + row.Description)}
 		})
 	default:
-		fmt.Fprintln(host.Err, "No hook graphs found.")
+		fmt.Fprintln(host.Err, "No hook graphs found. To list the sources: guideway sources")
 	}
 	if !o.Modules && !o.Templates && len(answer.Chains) > 0 {
 		fmt.Fprintf(host.Out, "\n%s\n", s.Bold("Chains"))

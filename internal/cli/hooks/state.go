@@ -25,7 +25,7 @@ type hooksStateOptions struct {
 func newHooksStateCmd(a *app.App) *cobra.Command {
 	list, remove := &hooksStateOptions{app: a}, &hooksStateOptions{app: a}
 	listCmd := &cobra.Command{
-		Use: "list [ID]", Short: "List the values that hook graphs keep",
+		Use: "list [ID]", Short: "List the values that all hook graphs keep, or one",
 		Example: "  guideway hooks state list quota --for my-agent",
 		Args:    app.RangeArgs(0, 1, "at most the id of a hook graph", "guideway hooks state list quota"),
 		RunE:    app.RunWithArg(runHooksStateList, list, &list.ID),
@@ -43,7 +43,7 @@ and a call that was answered from a cache is sent again. If you have set a passp
 	app.AddChangeFlag(clearCmd, &remove.JSON)
 	for cmd, o := range map[*cobra.Command]*hooksStateOptions{listCmd: list, clearCmd: remove} {
 		cmd.ValidArgsFunction = completeHooks(a)
-		cmd.Flags().StringVar(&o.For, "for", "", "select the values of the user, client or upstream `NAME`")
+		cmd.Flags().StringVar(&o.For, "for", "", "select only the values of the user, client or upstream `NAME`")
 	}
 	return app.NewGroupCmd(&cobra.Command{
 		Use: "state", Short: "List and clear the values that hook graphs keep",
@@ -84,7 +84,7 @@ func (o *hooksStateOptions) withValues(ctx context.Context, do func(*app.Opened,
 func runHooksStateList(ctx context.Context, o *hooksStateOptions) error {
 	return o.withValues(ctx, func(_ *app.Opened, values []hookValue) error {
 		return app.WriteList(o.app.Host, o.JSON, app.Listing[hookValue]{
-			Items: values, Answer: values, Empty: "There are no such values.",
+			Items: values, Answer: values, Empty: "No values of hook graphs found.",
 			Table: app.NewTable(3, "GRAPH", "SCOPE", "FOR", "KEY", "VALUE", "EXPIRES"),
 			Row: func(v hookValue) []string {
 				value, expires := string(v.Value), ""

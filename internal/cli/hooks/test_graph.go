@@ -59,7 +59,7 @@ The exit code is 1 if a hook or the call fails.`,
 	f.StringVar(&o.Response, "response", "", "`file` with the response of the upstream, or - for standard input (default: an empty response)")
 	f.StringVar(&o.Client, "client", "test", "`name` of the client, for metadata.clientId")
 	f.StringVar(&o.Server, "server", "test", "`name` of the upstream, for metadata.serverName")
-	f.StringArrayVar(&o.Variables, "set", nil, "set the initial value of a variable: `name=json`")
+	f.StringArrayVar(&o.Variables, "set", nil, "set the initial value of a variable as `name=value`, a JSON value or plain text; can be repeated")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }

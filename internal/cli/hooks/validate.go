@@ -32,8 +32,8 @@ func newHooksValidateCmd(a *app.App, run func(context.Context, *hooksValidateOpt
 Print each diagnostic with its location, node and fix. Without a name, check all graphs of
 all sources. FILE is a graph or a module in YAML or JSON, or - for standard input.
 
-The exit code is 3 if a graph has an error, 1 if a file cannot be read, and 0 if there are
-only warnings; --strict treats warnings as errors.`,
+The exit code is 3 if a graph has an error, 1 if a graph is not found or a file cannot be
+read, and 0 if there are only warnings; --strict treats warnings as errors.`,
 		Example: `  guideway hooks validate
   guideway hooks validate ./hooks/my-graph.yaml --strict`,
 		Args:              cobra.ArbitraryArgs,

@@ -88,7 +88,7 @@ func writeFile(path string, s Server) error {
 
 func announceError(err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "announce the server to other processes: %w", err).
-		WithFix("make the data directory writable for this user")
+		WithFix("make the data directory writable for this user, and check that its disk is not full")
 }
 
 // Find returns the oldest live server that answers. It removes the files of dead servers.

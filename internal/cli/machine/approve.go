@@ -45,7 +45,7 @@ func runMachineApprove(ctx context.Context, o *app.NameOptions) error {
 	}
 	out := o.App.Host.Out
 	if one.SourceInfo == nil || !server.NeedsApproval(*one.SourceInfo) {
-		fmt.Fprintf(out, "%s needs no approval.\n", app.OneLine(one.Name))
+		fmt.Fprintf(out, "The machine %s needs no approval: its source is trusted, or it was named by its file.\n", app.OneLine(one.Name))
 		return nil
 	}
 	person := app.NewApprover(o.App.Host, cfg)

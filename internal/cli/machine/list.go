@@ -67,7 +67,7 @@ func runMachineList(ctx context.Context, o *app.PlainOptions) error {
 		more = append(more, app.EscapeText(d.String()))
 	}
 	return app.WriteList(o.App.Host, o.JSON, app.Listing[machineListRow]{
-		Items: answer.Machines, Answer: answer, More: strings.Join(more, "\n"),
+		Items: answer.Machines, Answer: answer, Empty: "There are no machines. To list the sources: guideway sources", More: strings.Join(more, "\n"),
 		Table: app.NewTable(4, "MACHINE", "AGENTS", "STATES", "SOURCE", "DESCRIPTION").AlignRight(1, 2),
 		Row: func(r machineListRow) []string {
 			return []string{app.OneLine(r.Name), fmt.Sprint(r.Agents), fmt.Sprint(r.States), r.Source, app.OneLine(r.Description)}
@@ -82,7 +82,7 @@ func newMachineValidateCmd(a *app.App, do func(context.Context, *machineValidate
 		Long: `Check machines: the configuration, the functions of the script, the roles, and whether
 their tools are available, as far as this is known without starting a server. Print every
 error and warning with its location and a fix. The exit code is 3 if a machine has an
-error; --strict treats warnings as errors.`,
+error, and 1 if it is not found; --strict treats warnings as errors.`,
 		Example:           "  guideway machine validate machines/support-desk.json\n  guideway machine validate support-desk --json",
 		Args:              app.RangeArgs(1, math.MaxInt, "machines, by name or file", "guideway machine validate machines/support-desk.json"),
 		RunE:              app.RunWithArgs(do, o, &o.Files),

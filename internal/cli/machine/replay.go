@@ -41,8 +41,8 @@ of models, tools and people. No model and no tool is called, and nothing is save
 exit code is 1 if the states, the calls or the output differ. Use it to test changes of a
 script or a configuration.
 
-A run is replayed on its own version of the machine, a recording on the current one;
---machine selects another machine.`,
+A run is replayed on the version of the machine with which it started, a recording on the
+current one; --machine selects another machine.`,
 		Example: "  guideway machine run support-desk --demo --record desk.json\n  guideway machine replay desk.json\n  guideway machine replay m_0123456789abcdefghjkmnp --machine ./machines/desk.json",
 		Args:    app.ExactArgs(1, "a run or a recording", "guideway machine replay recording.json"),
 		RunE:    app.RunWithArg(do, o, &o.What),

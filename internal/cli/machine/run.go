@@ -46,7 +46,7 @@ func (l *limitFlags) addFlags(cmd *cobra.Command) {
 	f.IntVar(&l.Tokens, "tokens", 0, "maximum number of tokens, input and output")
 	f.IntVar(&l.ToolCalls, "tool-calls", 0, "maximum number of tool calls in one agent call")
 	f.Float64Var(&l.Cost, "cost", 0, "maximum cost, in the currency of the configured prices")
-	f.StringVar(&l.Time, "time", "", "maximum working time as a `duration`, such as 30m")
+	f.StringVar(&l.Time, "time", "", "maximum working time as a `duration`, such as 30m or 2h")
 }
 
 // parseLimits returns the budgets of the flags.
@@ -100,10 +100,10 @@ of --record. --demo runs the bundled recording of a machine, without an API key.
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.Inputs, "input", nil, "set an input as `name=value`, a JSON value or plain text; can be repeated")
-	f.StringArrayVar(&o.Answers, "answer", nil, "answer a waiting state, as `name=value`; can be repeated")
+	f.StringArrayVar(&o.Answers, "answer", nil, "answer a waiting state once, as `name=value`; can be repeated")
 	f.StringVar(&o.Model, "model", "", "`model` of all agents: openai:NAME, anthropic:NAME or scripted:FILE")
 	f.StringVar(&o.Goal, "goal", "", "goal of the run, used by search")
-	f.StringVar(&o.Record, "record", "", "record the answers of models, tools and people to this `file`, without secrets, for guideway machine replay and scripted:FILE")
+	f.StringVar(&o.Record, "record", "", "record the answers of models, tools and people in this `file`, which is replaced, without likely secrets, for guideway machine replay and scripted:FILE")
 	f.BoolVar(&o.Demo, "demo", false, "run the bundled recording of the machine")
 	f.BoolVar(&o.JSON, "json", false, "print only the result, as JSON")
 	o.Limits.addFlags(cmd)

@@ -93,8 +93,9 @@ func newMachineInputCmd(a *app.App, do func(context.Context, *machineRefOptions)
 	o := &machineRefOptions{app: a}
 	cmd := &cobra.Command{
 		Use: "input RUN [VALUE]", Short: "Answer a waiting run and resume it",
-		Long: `Pass a waiting run its input and resume it. If the input requires human approval, the
-command asks for the passphrase of "guideway runs approve".
+		Long: `Pass a waiting run its input and resume the run. Without VALUE, the input gets its default.
+If the input requires human approval, the command asks for the passphrase of "guideway runs
+approve".
 
 If a tool call was started and its result is unknown, check its effect and report it with
 --outcome: retry repeats the call, done uses --result as its result, and failed reports an

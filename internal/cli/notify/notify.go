@@ -27,8 +27,9 @@ func NewNotifyCmd(a *app.App) *cobra.Command {
 		Use:   "notify",
 		Short: "Test and list the receivers of notices",
 		Long: `A receiver of notices is a webhook or a command under "notices" in guideway.json. While a
-server runs, it tells the receivers when something waits for a person: a gate that needs
-human approval, a held call, or a machine that waits for an input or is paused.`,
+server runs, it sends each receiver the notices of its "types". By default, these are notices
+of what waits for a person: a gate that needs human approval, a held call, and a machine run
+that waits for an input or is paused.`,
 		Example: "  guideway notify test\n  guideway notify list",
 	}, newTestCmd(a), newListCmd(a))
 }
@@ -46,7 +47,7 @@ func newTestCmd(a *app.App) *cobra.Command {
 		Use:   "test [RECEIVER...]",
 		Short: "Send a test notice",
 		Long: `Send a test notice once to the named receivers, or to all that are enabled. The command
-fails if a receiver does not accept it.`,
+fails if a receiver does not accept the notice.`,
 		Example: "  guideway notify test\n  guideway notify test team",
 		Args:    cobra.ArbitraryArgs,
 		RunE:    app.RunWithArgs(runTest, o, &o.Names),
@@ -80,7 +81,7 @@ func runTest(ctx context.Context, o *testOptions) error {
 	}
 	for _, name := range names {
 		if _, ok := cfg.Notices[name]; !ok {
-			return guideway.Errorf(guideway.CodeNotFound, "there is no receiver %q", name).WithFix("%s", addReceiverFix(cfg))
+			return guideway.Errorf(guideway.CodeNotFound, "there is no receiver of notices %q", name).WithFix("%s", addReceiverFix(cfg))
 		}
 	}
 	if len(names) == 0 {
@@ -120,7 +121,7 @@ func runTest(ctx context.Context, o *testOptions) error {
 // addReceiverFix returns the fix for a missing receiver.
 func addReceiverFix(cfg *config.Config) string {
 	if len(cfg.Notices) > 0 {
-		return "name a receiver of guideway.json: " + strings.Join(slices.Sorted(maps.Keys(cfg.Notices)), ", ")
+		return "name one of the receivers in guideway.json: " + strings.Join(slices.Sorted(maps.Keys(cfg.Notices)), ", ")
 	}
 	return `add one to guideway.json: "notices": {"desk": {"command": ["notify-send", "Guideway"]}}`
 }
@@ -141,7 +142,7 @@ type receiverRow struct {
 func newListCmd(a *app.App) *cobra.Command {
 	return app.NewPlainCmd(a, runList, &cobra.Command{
 		Use: "list", Short: "List the receivers of notices",
-		Long:    "List the receivers of notices, with the number of notices that they accepted and that are pending.",
+		Long:    "List the receivers of notices, with the numbers of their delivered and pending notices.",
 		Example: "  guideway notify list\n  guideway notify list --json",
 	})
 }
@@ -156,7 +157,7 @@ func runList(_ context.Context, o *app.PlainOptions) error {
 		rows = append(rows, describeReceiver(cfg, name))
 	}
 	return app.WriteList(o.App.Host, o.JSON, app.Listing[receiverRow]{
-		Items: rows, Answer: rows, Empty: "There are no receivers of notices: " + addReceiverFix(cfg),
+		Items: rows, Answer: rows, Empty: "There are no receivers of notices; " + addReceiverFix(cfg),
 		Table: app.NewTable(5, "RECEIVER", "KIND", "DELIVERED", "PENDING", "LAST", "STATE").AlignRight(2, 3),
 		Row: func(r receiverRow) []string {
 			state, last := "ok", ""

@@ -175,7 +175,7 @@ func (r *answersReader) readOutput(id string, n *doc.Node, same bool) {
 		}
 		text = string(data)
 	default:
-		r.addError(n, "write a string, or an object for JSON", "the output of %q is a value of type %s", id, n.Kind)
+		r.addError(n, "write a string, or an object for JSON", "the output of %q must be a string, a number or an object, not a value of type %s", id, n.Kind)
 		return
 	}
 	r.outputs[id] = series[string]{list: append(r.outputs[id].list, text), same: same}
@@ -190,7 +190,7 @@ func (r *answersReader) readVars(id string, n *doc.Node, same bool) {
 
 func (r *answersReader) readNote(id string, n *doc.Node, same bool) {
 	if n.Kind != doc.String {
-		r.addError(n, "write a string", "the notes of %q are a value of type %s", id, n.Kind)
+		r.addError(n, "write a string", "the notes of %q must be a string, not a value of type %s", id, n.Kind)
 		return
 	}
 	r.notes[id] = series[string]{list: append(r.notes[id].list, n.Text), same: same}
@@ -202,7 +202,7 @@ func (r *answersReader) readSkip(id string, n *doc.Node, same bool) {
 	case !r.course.ExpectedInput(id).Skippable:
 		r.addError(n, r.placeFix(id), "%q cannot be skipped: it is not an optional step or phase", id)
 	case n.Kind != doc.String:
-		r.addError(n, "write the reason as a string", "the reason for skipping %q is a value of type %s", id, n.Kind)
+		r.addError(n, "write the reason as a string", "the reason for skipping %q must be a string, not a value of type %s", id, n.Kind)
 	default:
 		r.skips[id] = series[string]{list: append(r.skips[id].list, n.Text), same: same}
 	}

@@ -30,7 +30,7 @@ func NewRunCmd(a *app.App, run func(context.Context, *RunOptions) error) *cobra.
 	o := &RunOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "run {ID|FILE}",
-		Short: "Run a workflow interactively",
+		Short: "Run a workflow interactively, or with a file of answers",
 		Long: `Run a workflow at the terminal with the engine that agents use. The command shows one
 step at a time, checks the output, and asks for the answers to gates and for the variables
 that conditions need. Checks of the project are executed if they are approved. The run is
@@ -51,7 +51,7 @@ With --answers, the answers are read from a YAML or JSON file:
     plan: [revise, confirm]     #   revise for a step and skip for a loop
 
 An output that is an object is written as JSON. The exit code is 0 if the workflow
-completes, and 1 if an answer is missing or refused.
+completes, and 1 if you stop the run, or an answer is missing or refused.
 
 In a phase workflow, the ids are those of steps, checkpoints and decisions; write
 PHASE/ID if an id is in more than one phase. Answers are options, or decline at a

@@ -118,7 +118,7 @@ func (s *scriptedPlayer) missingAnswerError(pos engine.Position, n, have int, ke
 		return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: %s has no %s for %q", walk.DescribePosition(pos), s.answers.file, what, pos.ID).
 			WithFix("add to %q: %s: %s", key, pos.ID, example)
 	}
-	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it needs an %s for the %s time, but the list in %s has only %d",
+	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: the position needs an %s for the %s time, but the list in %s has only %d",
 		walk.DescribePosition(pos), what, walk.FormatOrdinal(n+1), s.answers.file, have).WithFix("add a value to the list of %q in %q", pos.ID, key)
 }
 
@@ -134,9 +134,9 @@ func (s *scriptedPlayer) missingVariablesError(w *walk.Walk, pos engine.Position
 	}
 	fix := "set the variable in \"context\", or in \"sets\" of an earlier step"
 	if w.Def.Phases != nil && pos.Phase != nil {
-		fix = fmt.Sprintf("set the variable in \"context\", in \"sets\" of an earlier step, or at this position: \"sets\": %s: ...", pos.ID)
+		fix = fmt.Sprintf("set the variable in \"context\", in \"sets\" of an earlier step, or at this position: add to \"sets\": %s: { NAME: VALUE }", pos.ID)
 	}
-	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: it needs %s%s", walk.DescribePosition(pos), strings.Join(names, ", "), why).
+	return guideway.Errorf(guideway.CodeInvalid, "the run stopped at %s: the position needs %s%s", walk.DescribePosition(pos), strings.Join(names, ", "), why).
 		WithFix("%s", fix)
 }
 

@@ -79,7 +79,7 @@ func (o *RunsApproveOptions) approveRun(ctx context.Context, d *app.RunDeps, per
 	}
 	pos := details.Position
 	if pos.Kind != engine.PositionGate {
-		return nil, guideway.Errorf(guideway.CodeConflict, "run %s is not at a gate: it is %s", details.ID, positionText(answerOf(details))).
+		return nil, guideway.Errorf(guideway.CodeConflict, "the run %s is not at a gate: it is %s", details.ID, positionText(answerOf(details))).
 			WithFix("guideway runs list --needs-approval")
 	}
 	k, err := newRunReplay(details)
@@ -96,7 +96,7 @@ func (o *RunsApproveOptions) approveRun(ctx context.Context, d *app.RunDeps, per
 	}
 	answer, err := answerGate(ctx, d, details.Current, pos, *given)
 	if refusal, ok := run.AsRefusal(err); ok && refusal.Rule == run.RuleStaleHandle {
-		return nil, guideway.Errorf(guideway.CodeConflict, "the run has changed in the meantime; your answer was not recorded").
+		return nil, guideway.Errorf(guideway.CodeConflict, "the run %s has changed in the meantime; your answer was not recorded", details.ID).
 			WithFix("guideway runs approve %s, to see its current gate", details.ID)
 	}
 	return answer, err

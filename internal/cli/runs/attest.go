@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -57,7 +56,7 @@ the files that the checks saw.`,
 	f.StringVarP(&o.Out, "out", "o", "", "write to this `file`, whose directory is created, instead of standard output")
 	f.StringVar(&o.Key, "key", "", "sign with the key of this `name`; required if you have several keys")
 	f.BoolVar(&o.Force, "force", false, "overwrite an existing file")
-	f.BoolVar(&o.JSON, "json", false, "with --out, print the name of the file and the subject as JSON")
+	f.BoolVar(&o.JSON, "json", false, "with --out, print the file, the subject and the numbers of steps with evidence and with claims only as JSON")
 	_ = cmd.RegisterFlagCompletionFunc("key", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		cfg, err := a.Load()
 		if err != nil {
@@ -201,7 +200,7 @@ func (o *RunsAttestOptions) writeFile(s *attest.Statement, file []byte, keyID st
 	}
 	return host.WriteJSONOr(o.JSON, result, func() {
 		fmt.Fprintf(host.Out, "Written: %s\nThe attestation states %s and %s about the commit %s.\n", o.Out,
-			app.Plural(result.Evidence, "step with evidence", "steps with evidence"), app.Plural(result.Claims, "claim", "claims"), s.Commit())
+			app.Plural(result.Evidence, "step with evidence", "steps with evidence"), app.Plural(result.Claims, "step with a claim only", "steps with claims only"), s.Commit())
 	})
 }
 
@@ -222,8 +221,7 @@ func NewPredicate(details *run.Details) (p *attest.Predicate, root string, err e
 				WithFix("attest the run where it was executed")
 		}
 		if err := b.addEvent(e); err != nil {
-			return nil, "", guideway.Errorf(guideway.CodeUnavailable, "event %d cannot be read: %w", e.Seq, err).
-				WithFix("guideway runs verify %s", details.ID)
+			return nil, "", eventError(details.ID, e, err)
 		}
 	}
 	if b.root == "" {
@@ -267,7 +265,7 @@ func (b *predicateBuilder) addEvent(e run.Event) error {
 	default:
 		fact, ok, err := decodeEngineEvent(e)
 		if err != nil {
-			return errors.Unwrap(err)
+			return err
 		}
 		if ok {
 			b.addFact(e, fact)

@@ -24,9 +24,9 @@ func NewRunsExportCmd(a *app.App, run func(context.Context, *RunsExportOptions) 
 	o := &RunsExportOptions{app: a}
 	cmd := &cobra.Command{
 		Use:   "export {RUN|--salvage DIR}",
-		Short: "Export a run",
+		Short: "Export a run, or the data of a damaged store",
 		Long: `Export a run as one JSON document with all its events and its definition.
-"guideway runs import" imports it on this or another computer.
+"guideway runs import" imports the run on this or another computer.
 
 With --salvage, recover all readable data of a damaged store into a directory: a bundle
 for each run, up to the first event that is lost or altered, and the session documents.
@@ -74,9 +74,9 @@ func NewRunsImportCmd(a *app.App, run func(context.Context, *RunsImportOptions) 
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Import a run or a state document",
-		Long: `Import a run that was exported by "guideway runs export". You become its owner and it
-gets a new id. Its events must be valid for its definition, and human approvals must be
-given again. FILE is the bundle, or - for standard input.
+		Long: `Import a run that was exported by "guideway runs export". You become the owner of the run,
+and it gets a new id. Its events must be valid for its definition, and human approvals must
+be given again. FILE is the bundle, or - for standard input.
 
 FILE may also be a state document of a phase workflow, in JSON or YAML, as described by
 "guideway schema phases --kind state". A new run of the served workflow starts at the

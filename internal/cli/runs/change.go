@@ -41,13 +41,13 @@ fork a run that a person aborted: at a terminal, the command asks for the passph
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Run = args[0]
 			if o.Seq < 0 || cmd.Flags().Changed("seq") && o.Seq == 0 {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "there is no event %d", o.Seq).
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--seq %d is not the number of an event; the first event has the number 1", o.Seq).
 					WithFix("guideway runs show %s --events, to see the numbers of the events", o.Run)}
 			}
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "`number` of the last event to copy (default: all)")
+	cmd.Flags().Int64Var(&o.Seq, "seq", 0, "`number` of the last event to copy (default: the last one from which a run can continue)")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }

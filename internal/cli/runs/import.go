@@ -31,7 +31,7 @@ func readState(h *app.Host, name string, data []byte) ([]byte, error) {
 	state, more := phases.ParseState(file, root)
 	if found = append(found, more...); len(found) > 0 {
 		app.WriteDiagnostics(h.Err, found, h.ErrStyles())
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the state in %s is invalid (%s)", file, app.Plural(len(found), "error", "errors")).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the state document %s is invalid (%s)", file, app.Plural(len(found), "error", "errors")).
 			WithFix("guideway validate --dialect phases --kind state %s", name)
 	}
 	return []byte(state.Canonical), nil
@@ -70,14 +70,14 @@ func (o *RunsImportOptions) warnOfVersion(ctx context.Context, d *app.RunDeps, s
 		Version string `json:"workflowVersion"`
 	}
 	if err := json.Unmarshal(state, &of); err != nil {
-		return fmt.Errorf("read the version in the state: %w", err)
+		return fmt.Errorf("read the version in the state document: %w", err)
 	}
 	begun, err := d.Runs.Get(ctx, d.Caller, run.Ref{RunID: id})
 	if err != nil {
 		return userError(err)
 	}
 	if begun.Version != of.Version {
-		fmt.Fprintf(o.app.Host.Err, "warning: the state is of version %s of %q, but the run uses version %s, which is served now; check the position of the run\n",
+		fmt.Fprintf(o.app.Host.Err, "warning: the state document is for version %s of %q, but the run uses version %s, which is served now; check the position of the run\n",
 			of.Version, begun.Workflow, begun.Version)
 	}
 	return nil

@@ -36,7 +36,7 @@ func NewRunsResumeCmd(a *app.App, run func(context.Context, *RunsResumeOptions) 
 		Short: "Find a run and resume it interactively",
 		Long: `Find a run by words of its goal, its notes, its workflow, its project or its branch and
 resume it at the terminal. An agent can resume the same run later. Without words, choose
-from the most recent runs.
+from the most recently changed runs. At most 5 runs are found.
 
 With --json, only print the runs found.`,
 		Example: `  guideway runs resume auth refactoring
@@ -53,7 +53,7 @@ With --json, only print the runs found.`,
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.Here, "here", false, "show only runs of the project in the working directory")
+	cmd.Flags().BoolVar(&o.Here, "here", false, "find only runs of the project in the working directory")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print the runs found as JSON")
 	return cmd
 }
@@ -122,9 +122,12 @@ func (o *RunsResumeOptions) chooseRun(ctx context.Context, t *walk.Terminal, can
 		return "", guideway.Errorf(guideway.CodeNotFound, "no run matches %q", strings.Join(o.Words, " ")).
 			WithFix("guideway runs list")
 	case len(open) == 0:
-		c := candidates[0]
-		return "", guideway.Errorf(guideway.CodeNotFound, "run %s, %s, cannot be resumed: it is %s", c.RunID, cmp.Or(app.OneLine(c.Goal), app.OneLine(c.WorkflowID)), c.Status).
-			WithFix("guideway runs fork %s", c.RunID)
+		var ended []string
+		for _, c := range candidates {
+			ended = append(ended, fmt.Sprintf("%s, %s, is %s", c.RunID, cmp.Or(app.OneLine(c.Goal), app.OneLine(c.WorkflowID)), c.Status))
+		}
+		return "", guideway.Errorf(guideway.CodeNotFound, "every run found has ended: %s", strings.Join(ended, "; ")).
+			WithFix("guideway runs fork %s", candidates[0].RunID)
 	case len(open) == 1:
 		return open[0].RunID, nil
 	}
@@ -210,7 +213,7 @@ func (r *resumedRun) submitUntilAccepted(ctx context.Context) error {
 		case !refused:
 			return err
 		case refusal.Rule == run.RuleStaleHandle:
-			fmt.Fprintf(t.Out, "\n%s: the run has changed in the meantime; your input was not recorded.\n", t.Styles.Yellow("Moved on"))
+			fmt.Fprintf(t.Out, "\n%s: the run has changed in the meantime.\n", t.Styles.Yellow("Not recorded"))
 			err := r.showNewEvents(ctx)
 			if r.at.Position.Kind == engine.PositionGate {
 				r.person.showOutput(r.replay)

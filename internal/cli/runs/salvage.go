@@ -46,7 +46,7 @@ func (o *RunsExportOptions) salvageStore(ctx context.Context) error {
 	}
 	key := readKey(cfg)
 	if key == nil {
-		fmt.Fprintf(host.Err, "There is no valid key in %s: the integrity of the events is not verified.\n", cfg.Journal.KeyFile)
+		fmt.Fprintf(host.Err, "The key %s does not exist or cannot be read: the integrity of the events is not verified.\n", cfg.Journal.KeyFile)
 	}
 	for _, problem := range found.Problems {
 		fmt.Fprintf(host.Err, "lost: %s\n", app.OneLine(problem))
@@ -71,7 +71,7 @@ func (o *RunsExportOptions) salvageStore(ctx context.Context) error {
 	if err := writeRescuedDocuments(host, found, dir, o.Force); err != nil {
 		return err
 	}
-	fmt.Fprintf(host.Out, "Recovered in %s: %s (%d complete) and %s\n", o.Salvage, app.Plural(len(runs), "run", "runs"), whole,
+	fmt.Fprintf(host.Out, "Recovered in %s: %d of %s (%d complete) and %s\n", o.Salvage, written, app.Plural(len(runs), "run", "runs"), whole,
 		app.Plural(len(found.Documents), "session document", "session documents"))
 	if written > 0 {
 		fmt.Fprintln(host.Out, "After the store is repaired, to import a run: guideway runs import FILE")
@@ -147,7 +147,7 @@ func (r *rescuedRun) truncateAtBreak(key run.Key, events []run.Event) string {
 		}
 		if key != nil && !bytes.Equal(e.MAC, key.Chain(r.record.ID, mac, e)) {
 			r.events = events[:i]
-			return fmt.Sprintf("event %d was altered; events %d and later are omitted", e.Seq, e.Seq)
+			return fmt.Sprintf("event %d was altered, or is authenticated by another key; this and all later events are omitted", e.Seq)
 		}
 		mac = e.MAC
 	}

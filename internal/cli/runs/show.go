@@ -172,7 +172,7 @@ type runReplay struct {
 func newRunReplay(details *run.Details) (*runReplay, error) {
 	def, problems := workflow.Parse("", []byte(details.Definition))
 	if def == nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the definition of run %s does not load: %s", details.ID, problems[0].Message).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the definition of the run %s does not load: %s", details.ID, problems[0].Message).
 			WithFix("guideway runs verify %s", details.ID)
 	}
 	k := &runReplay{details: details}
@@ -188,7 +188,7 @@ func (k *runReplay) replayEvents(events []run.Event) ([]engine.Event, error) {
 	for _, e := range events {
 		fact, ok, err := decodeEngineEvent(e)
 		if err != nil {
-			return nil, err
+			return nil, eventError(k.details.ID, e, err)
 		}
 		if !ok {
 			continue
@@ -210,9 +210,14 @@ func decodeEngineEvent(e run.Event) (fact engine.Event, ok bool, err error) {
 	dec := json.NewDecoder(bytes.NewReader(e.Data))
 	dec.UseNumber()
 	if err := dec.Decode(&fact); err != nil {
-		return fact, false, guideway.Errorf(guideway.CodeUnavailable, "event %d cannot be read: %w", e.Seq, err).WithFix("guideway runs verify")
+		return fact, false, err
 	}
 	return fact, true, nil
+}
+
+// eventError returns the error for an event of a run that cannot be decoded.
+func eventError(id string, e run.Event, err error) error {
+	return guideway.Errorf(guideway.CodeUnavailable, "event %d of the run %s cannot be read: %w", e.Seq, id, err).WithFix("guideway runs verify %s", id)
 }
 
 // writeEvent prints an event on a line, and submitted text below it.
@@ -260,7 +265,7 @@ func (k *runReplay) eventLine(e run.Event) (mark, text string, more []string) {
 	case run.KindAbortConfirmed:
 		var confirmed run.AbortConfirmed
 		_ = json.Unmarshal(e.Data, &confirmed)
-		return walk.MarkEnd, strings.TrimSuffix("aborted by a person, too: "+app.OneLine(confirmed.Reason), ": "), nil
+		return walk.MarkEnd, strings.TrimSuffix("abort confirmed by a person: "+app.OneLine(confirmed.Reason), ": "), nil
 	case run.KindHooked, run.KindStopped, run.KindCheckRun:
 		return reportLine(e)
 	case run.KindMarked:
@@ -270,7 +275,7 @@ func (k *runReplay) eventLine(e run.Event) (mark, text string, more []string) {
 	}
 	fact, _, err := decodeEngineEvent(e)
 	if err != nil {
-		return e.Kind, app.OneLine(err.Error()), nil
+		return e.Kind, "the event cannot be read: " + app.OneLine(err.Error()), nil
 	}
 	if fact.Output != "" {
 		more = append(more, "output: "+app.OneLine(fact.Output))
@@ -299,7 +304,7 @@ func reportLine(e run.Event) (mark, text string, more []string) {
 	var report run.HookReport
 	_ = json.Unmarshal(e.Data, &report) // an event that cannot be decoded has no text
 	if e.Kind == run.KindHooked {
-		return walk.MarkChecked, "the hooks of " + app.OneLine(report.Client) + " report", nil
+		return walk.MarkChecked, "first report from the hooks of " + app.OneLine(report.Client), nil
 	}
 	return walk.MarkRefused, fmt.Sprintf("%s: %s stopped after %s", app.OneLine(report.Step), app.OneLine(report.Client),
 		app.Plural(report.Refusals, "refused stop", "refused stops")), nil
@@ -312,6 +317,8 @@ func checkLine(e run.Event) (mark, text string, more []string) {
 	_ = json.Unmarshal(e.Data, &r) // an event that cannot be decoded has no text
 	mark, result := walk.MarkRefused, "failed: "+app.OneLine(r.Issue)
 	switch {
+	case r.Inconclusive:
+		result = "not executed to its end: " + app.OneLine(r.Issue)
 	case r.Undefined:
 		mark, result = walk.MarkChecked, "not executed: the project does not define it"
 	case r.Passed:

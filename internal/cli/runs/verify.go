@@ -56,7 +56,7 @@ the valid history. Chains that are internally inconsistent remain broken.`,
 			return run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.AcceptRestore, "accept-restore", false, "accept the current state after a deliberate restore")
+	cmd.Flags().BoolVar(&o.AcceptRestore, "accept-restore", false, "accept the current state of all runs as the valid history, after a deliberate restore")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }

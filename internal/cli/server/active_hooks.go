@@ -230,7 +230,7 @@ type auditFile struct {
 func (a *auditFile) Audit(_ context.Context, entry hookengine.AuditEntry) (err error) {
 	line, err := json.Marshal(entry)
 	if err != nil {
-		return guideway.Errorf(guideway.CodeInvalid, "write an audit record: %w", err)
+		return guideway.Errorf(guideway.CodeInvalid, "encode an entry of the audit log of hooks: %w", err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -240,6 +240,8 @@ func (a *auditFile) Audit(_ context.Context, entry hookengine.AuditEntry) (err e
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	// Write each line with one call: several processes may append.
-	_, err = file.Write(append(line, '\n'))
-	return err
+	if _, err = file.Write(append(line, '\n')); err != nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "write the audit log of hooks: %w", err).WithFix("check that the disk with %s is not full", a.path)
+	}
+	return nil
 }

@@ -23,7 +23,7 @@ func (t *checkTools) CallTool(ctx context.Context, name string, arguments map[st
 	upstreams := t.surface.Upstreams
 	if upstreams == nil {
 		return execute.ToolResult{}, guideway.Errorf(guideway.CodeNotFound, "the tool %s does not exist: no upstream is configured", name).
-			WithFix("guideway upstream add")
+			WithFix("guideway upstream add --help")
 	}
 	user, err := auth.SystemUser()
 	if err != nil {
@@ -44,7 +44,7 @@ func (t *checkTools) CallTool(ctx context.Context, name string, arguments map[st
 	}
 	text, err := json.Marshal(arguments)
 	if err != nil {
-		return execute.ToolResult{}, guideway.Errorf(guideway.CodeInternal, "write the arguments of a tool: %w", err)
+		return execute.ToolResult{}, guideway.Errorf(guideway.CodeInternal, "encode the arguments of the tool %s: %w", name, err)
 	}
 	raw, err := upstreams.Gateway.Call(ctx, client, gateway.Request{
 		Name: name, Arguments: text, Scopes: []toolpolicy.Scope{}, // the policy of a step is for its agent

@@ -145,7 +145,7 @@ func listenNearPort(ctx context.Context, address string) (net.Listener, error) {
 	}
 	first, err := strconv.Atoi(text)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the address %q to listen on is not valid: %w", address, err).WithFix("write a host and a port, such as 127.0.0.1:3000")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the address %q to listen on is not valid: the port %q is not a number", address, text).WithFix("write a host and a port, such as 127.0.0.1:3000")
 	}
 	const tries = 20
 	var config net.ListenConfig

@@ -130,14 +130,14 @@ func (m *MachineModels) newModel(e config.Model) (driver.SelectedModel, error) {
 			if errors.Is(err, fs.ErrNotExist) {
 				code = guideway.CodeNotFound
 			}
-			return out, guideway.Errorf(code, "read the answers of the scripted model: %w", err).WithFix("name a readable file: scripted:FILE")
+			return out, guideway.Errorf(code, "read the answers of the scripted model: %w", err).WithFix("name a readable file of at most %d MiB: scripted:FILE", maxFileBytes>>20)
 		}
 		if out.Model, err = ScriptedModel(data); err != nil {
 			return out, err
 		}
 		out.Name = "scripted"
 	default:
-		return out, guideway.Errorf(guideway.CodeInvalid, "there is no provider %q", e.Provider).
+		return out, guideway.Errorf(guideway.CodeInvalid, "there is no model provider %q", e.Provider).
 			WithFix("use openai:NAME, anthropic:NAME or scripted:FILE")
 	}
 	return out, nil

@@ -185,7 +185,7 @@ func newApprovalCheck(a *app.App, cfg *config.Config) func(*ResolvedMachine) err
 		if records.Approves(MachineApprovalKey(*one.SourceInfo, one.Name), one.Definition.Hash) {
 			return nil
 		}
-		return guideway.Errorf(guideway.CodeForbidden, "the machine %q is from %s, and its current version is not approved", one.Name, one.SourceInfo.Name).
+		return guideway.Errorf(guideway.CodeForbidden, "the machine %q is from the source %s, and its current version is not approved", one.Name, one.SourceInfo.Name).
 			WithFix("review and approve the machine: guideway machine approve %s", one.Name)
 	}
 }

@@ -124,13 +124,13 @@ func (m *MachineTools) withPrincipal(ctx context.Context, f driver.RunScope) (co
 // valid reports whether the token of the client, if it has one, is still valid.
 func readDelegation(f driver.RunScope, isTokenValid func(id string) (bool, error)) (lent auth.Delegation, valid bool, err error) {
 	if err := json.Unmarshal(f.Allow, &lent); err != nil {
-		return lent, false, guideway.Errorf(guideway.CodeInternal, "read the permissions of the run: %w", err)
+		return lent, false, guideway.Errorf(guideway.CodeInternal, "read the permissions of the run %s: %w", f.Run, err)
 	}
 	if lent.Token == "" {
 		return lent, true, nil
 	}
 	if valid, err = isTokenValid(lent.Token); err != nil {
-		return lent, false, guideway.Errorf(guideway.CodeUnavailable, "look up the token of the client that started the run: %w", err)
+		return lent, false, guideway.Errorf(guideway.CodeUnavailable, "look up the token of the client that started the run %s: %w", f.Run, err)
 	}
 	return lent, valid, nil
 }
@@ -174,7 +174,7 @@ func (m *MachineTools) Tools(ctx context.Context, f driver.RunScope) ([]engine.T
 	for _, t := range m.gateway.CallableTools(ctx, client) {
 		info, ok := toolInfo(t)
 		if !ok {
-			m.log.WarnContext(ctx, "a tool is not available to agents: its name is empty or too long", "tool", t.Name)
+			m.log.WarnContext(ctx, "a tool is not available to agents: its definition is not valid, or its name has more than 64 characters", "tool", t.Name)
 			continue
 		}
 		if seen[info.Name] {

@@ -32,11 +32,11 @@ func newRequestMetrics(began time.Time, r *RequestObserver) *requestMetrics {
 	c := &requestMetrics{}
 	c.set.Collect("gauge", "guideway_info", "Version of Guideway.", []string{"version"}, func(emit func(float64, ...string)) { emit(1, app.Version()) })
 	c.calls = c.set.Counter("guideway_gateway_requests_total", "Completed requests to upstreams, by outcome.", "method", "upstream", "tool", "status")
-	c.duration = c.set.Histogram("guideway_gateway_request_duration_seconds", "Duration of requests to upstreams.", durationBuckets(), "method", "upstream")
+	c.duration = c.set.Histogram("guideway_gateway_request_duration_seconds", "Duration of requests to upstreams, in seconds.", durationBuckets(), "method", "upstream")
 	c.inFlight = c.set.Gauge("guideway_gateway_requests_in_flight", "Requests to upstreams in progress.", "upstream")
 	c.graphs = c.set.Counter("guideway_hook_executions_total", "Executions of hook graphs, by outcome.", "graph", "outcome")
-	c.set.Collect("gauge", "guideway_upstream_state", "1 for the current state of an upstream.", []string{"upstream", "state"}, c.emitStates)
-	c.set.Collect("gauge", "guideway_upstream_sessions", "Sessions with an upstream.", []string{"upstream"}, func(emit func(float64, ...string)) {
+	c.set.Collect("gauge", "guideway_upstream_state", "1 for the current state of an upstream, 0 for the other states.", []string{"upstream", "state"}, c.emitStates)
+	c.set.Collect("gauge", "guideway_upstream_sessions", "Open sessions with an upstream.", []string{"upstream"}, func(emit func(float64, ...string)) {
 		for _, h := range c.upstreamHealth() {
 			emit(float64(h.Sessions), h.Name)
 		}
@@ -54,12 +54,12 @@ func newRequestMetrics(began time.Time, r *RequestObserver) *requestMetrics {
 		emit(float64(h.Written), "written")
 		emit(float64(h.Dropped), "dropped")
 	})
-	c.set.Collect("gauge", "guideway_records_waiting", "Entries waiting to be written.", nil, func(emit func(float64, ...string)) {
+	c.set.Collect("gauge", "guideway_records_waiting", "Entries of the request log that wait to be written.", nil, func(emit func(float64, ...string)) {
 		if r.recorder != nil {
 			emit(float64(r.recorder.Health().Waiting))
 		}
 	})
-	c.set.Collect("counter", "guideway_spans_dropped_total", "Spans that were dropped.", nil, func(emit func(float64, ...string)) {
+	c.set.Collect("counter", "guideway_spans_dropped_total", "Trace spans that were dropped, because the queue was full or they could not be sent.", nil, func(emit func(float64, ...string)) {
 		emit(float64(r.tracer.Dropped()))
 	})
 	c.set.AddRuntime(began)

@@ -28,7 +28,7 @@ func (s heldCallSource) Read(_ context.Context, after int64) (list []notice.Noti
 		c := &calls[i]
 		list = append(list, notice.Notice{
 			ID: "n_" + c.ID, Type: notice.TypeCallHeld, At: c.Created, User: c.User, CallID: c.ID,
-			Text:    fmt.Sprintf("%s waits for your approval to call %s: %s", c.Client, c.Name, c.Reason),
+			Text:    fmt.Sprintf("%s waits for your approval to call the tool %s: %s", c.Client, c.Name, c.Reason),
 			Command: "guideway calls show " + c.ID,
 		})
 		after = c.Created.UnixMilli()

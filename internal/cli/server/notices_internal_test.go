@@ -21,7 +21,7 @@ func TestNoticesOfHeldCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		list, next, err := source.Read(t.Context(), position)
-		if err != nil || len(list) != 1 || list[0].ID != "n_"+c.ID || !strings.Contains(list[0].Text, "codex waits for your approval to call git__"+tool) {
+		if err != nil || len(list) != 1 || list[0].ID != "n_"+c.ID || !strings.Contains(list[0].Text, "codex waits for your approval to call the tool git__"+tool) {
 			t.Fatalf("notices %+v, error %v", list, err)
 		}
 		position = next

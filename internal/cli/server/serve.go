@@ -35,7 +35,7 @@ With --registry, also serve the definitions of this server, except the bundled o
 		Args: app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), a, asRegistry) },
 	}
-	cmd.Flags().BoolVar(&asRegistry, "registry", false, "serve the definitions at /registry to other servers")
+	cmd.Flags().BoolVar(&asRegistry, "registry", false, "also serve the definitions, except the bundled ones, at /registry to other servers")
 	return cmd
 }
 
@@ -82,8 +82,8 @@ func CloseSessions(h *transport.HTTPHandler) {
 func listenTCP(ctx context.Context, address string) (net.Listener, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "%s is in use by another program", address).
-			WithFix("guideway serve --listen 127.0.0.1:0")
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the address %s is in use by another program", address).
+			WithFix("guideway serve --listen 127.0.0.1:0, to use any free port")
 	}
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "start the HTTP server: %w", err).

@@ -59,7 +59,7 @@ func (s *Summarizer) Summarize(ctx context.Context, r contexts.SummaryRequest) (
 		return "", err
 	}
 	if response.Finish == llm.FinishLength {
-		return "", guideway.Errorf(guideway.CodeUnavailable, "the model's summary of %q exceeds the requested length", r.Title)
+		return "", guideway.Errorf(guideway.CodeUnavailable, "the model's summary of %q exceeds %d tokens", r.Title, roomFor*r.Tokens)
 	}
 	return response.Message.Content, nil
 }

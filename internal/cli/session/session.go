@@ -17,7 +17,7 @@ import (
 func NewSessionsCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "sessions",
-		Short: "Inspect the session documents of agents",
+		Short: "List, print and delete the session documents of agents",
 		Long: `A session document is free-form JSON in which an agent records its progress for you. It is
 not a run: unusual content is never refused, only logged.
 
@@ -118,7 +118,7 @@ func NewSessionsListCmd(a *app.App, run func(context.Context, *SessionsListOptio
 	f := cmd.Flags()
 	f.StringVar(&o.Workflow, "workflow", "", "filter by the `id` of the workflow")
 	f.StringVar(&o.Project, "project", "", "filter by the `id` of the project")
-	f.BoolVar(&o.Here, "here", false, "show only documents of the project in the working directory")
+	f.BoolVar(&o.Here, "here", false, "show only documents of the project in the working directory; replaces --project")
 	app.AddLimitFlag(cmd, &o.Limit, "maximum number of documents")
 	f.BoolVar(&o.JSON, "json", false, "print JSON, including the documents")
 	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions())
@@ -200,7 +200,7 @@ func NewSessionsShowCmd(a *app.App, run func(context.Context, *SessionsShowOptio
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Path, "path", "", "print only the value at this `path`, dotted, such as dashboard.progress, or a JSONPath that starts with $")
-	f.BoolVar(&o.Log, "log", false, "show the warnings about the content that agents wrote")
+	f.BoolVar(&o.Log, "log", false, "show the last 100 warnings about the content that agents wrote, instead of the document")
 	f.BoolVar(&o.JSON, "json", false, "with --log, print the log as JSON; documents are always JSON")
 	return cmd
 }
@@ -224,7 +224,7 @@ func runSessionsShow(ctx context.Context, o *SessionsShowOptions) error {
 			return err
 		}
 		if !result.Found {
-			return guideway.Errorf(guideway.CodeNotFound, "there is no value at %s in %s", o.Path, o.Name).
+			return guideway.Errorf(guideway.CodeNotFound, "there is no value at %s in the session document %s", o.Path, o.Name).
 				WithFix("guideway sessions show %s", o.Name)
 		}
 		return app.WriteJSON(o.app.Host.Out, result.Data)
@@ -241,7 +241,7 @@ func (o *SessionsShowOptions) showLog(ctx context.Context, d *sessionDeps, name 
 		return app.WriteJSON(host.Out, sessionsLogAnswer{Log: app.OrEmpty(log)})
 	}
 	if len(log) == 0 {
-		fmt.Fprintln(host.Err, "No warnings.")
+		fmt.Fprintln(host.Err, "There are no warnings about the document.")
 		return nil
 	}
 	for _, entry := range log {
@@ -262,8 +262,8 @@ func NewSessionsDeleteCmd(a *app.App, run func(context.Context, *SessionsDeleteO
 	cmd := &cobra.Command{
 		Use:   "delete SESSION",
 		Short: "Delete or restore a session document",
-		Long: `Delete a session document. --undo restores it by its full name, unless an agent has created
-another document with that name.`,
+		Long: `Delete a session document. With --undo, restore a deleted document, named WORKFLOW/ID in its
+project or PROJECT/WORKFLOW/ID, unless an agent has created another document with that name.`,
 		Example: `  guideway sessions delete DASH-001
   guideway sessions delete --undo 1a2b3c4d5e6f/bug-investigation/DASH-001`,
 		Args:              app.ExactArgs(1, "the id of a session document", "guideway sessions delete DASH-001"),

@@ -92,7 +92,7 @@ func (r SourceRow) stateText() string {
 			state += " (" + app.OneLine(r.Sync.Reference) + ")"
 		}
 		if r.Sync.Failure != "" {
-			state += ", not reached since " + r.Sync.Checked.Local().Format("2006-01-02 15:04")
+			state += ", last checked successfully " + r.Sync.Checked.Local().Format("2006-01-02 15:04")
 		}
 		return state
 	case r.State == catalog.SourceOK && r.Watched:

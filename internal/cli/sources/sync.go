@@ -27,8 +27,8 @@ func newSourcesSyncCmd(a *app.App, run func(context.Context, *syncOptions) error
 		Use:   "sync [NAME...]",
 		Short: "Update the remote sources",
 		Long: `Fetch updates from all remote sources (repositories and registries), or from the named
-ones. Servers do this automatically at the interval of the setting workflows.syncInterval;
-running servers load the result within a second.`,
+ones. Servers do this automatically at the interval of the setting workflows.syncInterval,
+by default every minute. Running servers load the result within a second.`,
 		Example:           "  guideway sources sync\n  guideway sources sync team",
 		ValidArgsFunction: CompleteSources(a),
 		RunE:              app.RunWithArgs(run, o, &o.Names),
@@ -109,7 +109,7 @@ func (o *syncOptions) selectSources(sources []catalog.Source) ([]catalog.Source,
 	for _, name := range o.Names {
 		if blocked[name] {
 			return nil, guideway.Errorf(guideway.CodeForbidden, "the source %q is blocked", name).
-				WithFix("change the trust level of the source in the setting workflows.trust")
+				WithFix("set the trust level of the source to trusted or review, in the setting workflows.trust")
 		}
 		if !known[name] {
 			return nil, guideway.Errorf(guideway.CodeNotFound, "there is no remote source %q", name).WithFix("guideway sources")

@@ -56,7 +56,7 @@ creating it requires a terminal and your passphrase, if you have set one.`,
 	f.StringSliceVar(&o.Allow.Upstreams, "upstream", nil, "allow this upstream; can be repeated")
 	f.StringSliceVar(&o.Allow.Projects, "project", nil, "allow the upstreams of this project; can be repeated")
 	f.StringSliceVar(&o.Allow.Tools, "tool", nil, "allow this tool, such as files__read or 'github__get_*'; can be repeated")
-	f.StringSliceVar(&o.Allow.Toolsets, "toolset", nil, "allow this toolset of Guideway; can be repeated")
+	f.StringSliceVar(&o.Allow.Toolsets, "toolset", nil, "allow this toolset of Guideway: "+strings.Join(ownToolsets(), ", ")+"; can be repeated")
 	f.BoolVar(&o.Allow.All, "all", false, "allow all upstreams, tools and toolsets")
 	app.AddChoiceFlag(cmd, &o.Exposure, "exposure", "", exposureNames(), "presentation of upstream tools to the client: "+strings.Join(exposureNames(), " or ")+" (default: the setting gateway.exposure)")
 	f.StringVar(&o.Expires, "expires", "", "lifetime, such as 30d or 12h (default: unlimited)")

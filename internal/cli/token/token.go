@@ -19,15 +19,15 @@ func NewTokenCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:     "token",
 		Aliases: []string{"tokens"},
-		Short:   "Create and revoke access tokens",
+		Short:   "Create, list, show and revoke access tokens",
 		Long: `A named token authenticates one client, optionally until it expires. A token of the scope
 "mcp" is valid for /mcp, where the client sees and calls only what the token allows:
 upstreams, projects, single tools and toolsets of Guideway. These scopes are valid for
-/api: "read" reads your runs, session documents and definitions, "contents" also contexts,
-checkpoints and recorded requests, "approve" answers gates as a person, and "manage" changes
-upstreams, which can start any program. The scope "registry" is valid for
-/registry only. Do not store tokens of the scopes "approve" and "manage" where an agent can
-use them.`,
+/api: "read" reads your runs, session documents, definitions and upstreams, "contents" also
+contexts, checkpoints and recorded requests, "approve" also answers gates and held calls as a
+person, and "manage" also changes upstreams, which can start any program, and creates tokens.
+The scope "registry" is valid for /registry only. Do not store tokens of the scopes "approve"
+and "manage" where an agent can use them.`,
 		Example: `  guideway token create laptop --upstream files --tool 'github__get_*' --expires 30d
   guideway token create phone --scope approve
   guideway token list
