@@ -83,7 +83,7 @@ func TestRequestLog(t *testing.T) {
 	d.wantCommand(app.ExitOK, "echo", "requests stats")
 	d.wantCommand(app.ExitUsage, "unknown status", "requests list --status odd")
 	d.wantCommand(app.ExitUsage, "is not a cursor", "requests list --cursor 7")
-	d.wantCommand(app.ExitFailed, "unknown request", "requests show q_nothing")
+	d.wantCommand(app.ExitFailed, "there is no recorded request", "requests show q_nothing")
 	if got := d.listRequests("--failed"); len(got) != 1 || got[0].Tool != "fail" {
 		t.Errorf("the failed requests are %+v", got)
 	}

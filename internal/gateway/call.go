@@ -92,9 +92,9 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 		}
 	}
 	if t.blocked != "" {
-		why := fmt.Sprintf("the tool %s waits for approval: %s", t.name, t.blocked)
+		why, fix := blockedText("the tool "+t.name, t.blocked, t.member)
 		o.setRefused(why)
-		return c.finishResult(toolError(guideway.CodeForbidden, why, approveFix(t.member)))
+		return c.finishResult(toolError(guideway.CodeForbidden, why, fix))
 	}
 	if !g.limits.isFirstAnswer(r.State) {
 		if err := g.checkLimits(c, t); err != nil {
@@ -123,10 +123,18 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 	return g.toolAnswer(c, t, result, err)
 }
 
-// approveFix returns the next action for a tool, a prompt, a template or a page that waits
-// for approval.
-func approveFix(m *member) string {
-	return "ask the user to review the changes with: guideway upstream approve " + m.Name()
+// blockedText returns the message and the fix for a tool, a prompt, a template, a page or a
+// skill that is not offered because of its pin.
+func blockedText(what, why string, m *member) (message, fix string) {
+	if strings.HasPrefix(why, invalidDefinition) || strings.HasPrefix(why, unreadableApprovals) {
+		return what + " is withheld: " + why, "ask the user to check the upstream with: guideway upstream show " + m.Name()
+	}
+	return what + " waits for approval: " + why, "ask the user to review the changes with: guideway upstream approve " + m.Name()
+}
+
+func blockedError(what, why string, m *member) error {
+	message, fix := blockedText(what, why, m)
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message + "; " + fix}
 }
 
 // sendTool sends a call to the tool to, unless it is held. called is the tool that the client

@@ -36,7 +36,9 @@ func parseInputRequests(result json.RawMessage) (questions []question, state str
 		case "inputRequests":
 			requests = value
 		case "requestState":
-			return json.Unmarshal(value, &state)
+			if json.Unmarshal(value, &state) != nil {
+				return errors.New("its requestState is not a string")
+			}
 		}
 		return nil
 	})
@@ -60,7 +62,10 @@ func parseQuestions(requests json.RawMessage) ([]question, error) {
 		}
 		q := question{ID: id, Params: members["params"]}
 		questions = append(questions, q)
-		return json.Unmarshal(members["method"], &questions[len(questions)-1].Method)
+		if json.Unmarshal(members["method"], &questions[len(questions)-1].Method) != nil {
+			return fmt.Errorf("the method of its input request %.40q is not a string", id)
+		}
+		return nil
 	})
 	if len(questions) > maxQuestions {
 		return nil, fmt.Errorf("the result has %d questions; at most %d are allowed", len(questions), maxQuestions)
@@ -84,7 +89,7 @@ func (g *Gateway) checkQuestions(c *Client, m *member, questions []question) ([]
 		}
 		params, err := sanitizeQuestion(c, m, q.Method, q.Params)
 		if err != nil {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: fmt.Sprintf("the upstream %s sent a question that cannot be passed on: %v", m.Name(), err)}
 		}
 		questions[i].Params = params
 	}
@@ -104,18 +109,18 @@ func sanitizeQuestion(c *Client, m *member, method string, params json.RawMessag
 	}
 	members, err := jsonrpc.Members(params, "mode", "message", "url", "requestedSchema")
 	if err != nil {
-		return nil, fmt.Errorf("the upstream's question is invalid: %w", err)
+		return nil, err
 	}
 	if string(members["mode"]) == `"url"` {
 		var form struct {
 			URL json.RawMessage `json:"url"`
 		}
 		if json.Unmarshal(c.Capabilities.Elicitation, &form) != nil || form.URL == nil {
-			return nil, errors.New("the upstream asks to open a page, which the client does not support")
+			return nil, errors.New("it asks to open a page, which the client does not support")
 		}
 		var address string
 		if json.Unmarshal(members["url"], &address) != nil || !isWebPage(address) {
-			return nil, errors.New("the upstream asks to open a page with an unsafe URL: the URL must be https, or http on this computer, and must not have a user name")
+			return nil, errors.New("it asks to open a page with an unsafe URL: the URL must be https, or http on this computer, and must not have a user name")
 		}
 	}
 	if m.NoPrefix {
@@ -139,7 +144,7 @@ func sanitizeQuestion(c *Client, m *member, method string, params json.RawMessag
 func withoutServerContext(params json.RawMessage) (json.RawMessage, error) {
 	members, err := jsonrpc.Members(params, "includeContext")
 	if err != nil {
-		return nil, fmt.Errorf("the upstream's question is invalid: %w", err)
+		return nil, err
 	}
 	if members["includeContext"] == nil {
 		return params, nil

@@ -293,7 +293,9 @@ func (e *Entry) Check() error {
 		return invalid("pin mode", string(e.Pins), string(PinFirstUse), string(PinApprove), string(PinOff))
 	}
 	if e.Prefix != "" {
-		return upstream.CheckName(e.Prefix)
+		if err := upstream.CheckName(e.Prefix); err != nil {
+			return guideway.Errorf(guideway.CodeInvalid, "invalid prefix %q", e.Prefix).WithFix("%s", guideway.ErrorFix(err))
+		}
 	}
 	return nil
 }

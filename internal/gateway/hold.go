@@ -186,7 +186,7 @@ func (g *Gateway) claimCall(ctx context.Context, c *Client, want holds.Request, 
 // waitingError returns the error of a call that waits for a person.
 func (g *Gateway) waitingError(ctx context.Context, held holds.Call) error {
 	err := guideway.Errorf(guideway.CodeRefused, "the call of %s was not sent: it waits for the approval of a person (held call %s: %s)", held.Name, held.ID, held.Reason)
-	return &heldError{err: err.WithFix("%s. After the approval, make the same call again, unchanged, before the approval expires; a changed call needs its own approval", g.approvalFix(ctx, held.ID)), call: held}
+	return &heldError{err: err.WithFix("%s. After the approval, make the same call again, unchanged, within %s; a changed call needs its own approval", g.approvalFix(ctx, held.ID), time.Duration(held.UseSeconds)*time.Second), call: held}
 }
 
 // deniedError returns the error of a call that a person denied.

@@ -202,8 +202,8 @@ func (g *Gateway) redirectTarget(ctx context.Context, c *Client, t *tool, r Requ
 			t.original, clipText(name, maxName), t.member.Name()).WithFix("check the tool's name in the hook graph, and the tools that the client's token allows")
 	}
 	if to.blocked != "" {
-		return nil, guideway.Errorf(guideway.CodeForbidden, "the tool %s waits for approval: %s", to.name, to.blocked).
-			WithFix("%s", approveFix(to.member))
+		why, fix := blockedText("the tool "+to.name, to.blocked, to.member)
+		return nil, guideway.Errorf(guideway.CodeForbidden, "%s", why).WithFix("%s", fix)
 	}
 	if err := to.checkUse(c, r.byModel); err != nil {
 		return nil, err

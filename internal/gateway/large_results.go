@@ -149,8 +149,8 @@ func parseQuery(arguments json.RawMessage) (results.Query, error) {
 	case unknown != "":
 		return invalid(fmt.Sprintf("unknown parameter %.60q; the parameters are %s", unknown, strings.Join(names, ", ")))
 	}
-	if err := json.Unmarshal(arguments, &q); err != nil {
-		return invalid(err.Error())
+	if json.Unmarshal(arguments, &q) != nil {
+		return invalid("offset must be an integer, and all other parameters must be strings")
 	}
 	if q.Ref == "" {
 		return invalid("ref is missing")

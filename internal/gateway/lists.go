@@ -84,14 +84,9 @@ func (g *Gateway) GetPrompt(ctx context.Context, c *Client, r Request) (json.Raw
 		return o.endUnrouted(ctx, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", clipText(r.Name, maxName))})
 	}
 	if e.blocked != "" {
-		return o.endUnrouted(ctx, e.waitingError())
+		return o.endUnrouted(ctx, blockedError("the prompt "+e.name, e.blocked, e.member))
 	}
 	return g.sendRouted(ctx, c, o, route{method: methodPrompt, member: e.member, original: e.original, shown: e.name, prompt: true}, r)
-}
-
-// waitingError returns the error for a prompt that waits for approval.
-func (e *entry) waitingError() error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the prompt %s waits for approval: %s; %s", e.name, e.blocked, approveFix(e.member))}
 }
 
 // sendRouted sends an observed request to its upstream, unless a limit refuses it.
@@ -211,7 +206,7 @@ func (g *Gateway) Complete(ctx context.Context, c *Client, ref, rest json.RawMes
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no prompt or resource with the %s %q", key, clipText(textMember(ref, key), maxName))}
 	}
 	if e.blocked != "" {
-		return nil, e.waitingError()
+		return nil, blockedError("the prompt or template "+e.name, e.blocked, e.member)
 	}
 	if ref, err = jsonrpc.With(ref, jsonrpc.Member{Key: key, Value: jsonrpc.Text(e.original)}); err != nil {
 		return nil, err

@@ -99,7 +99,7 @@ func TestOutcomes(t *testing.T) {
 					{"one__nothing", "", gateway.OutcomeRefused, "", "unknown tool"},
 					{"one__env", "", gateway.OutcomeAnswered, "one", ""},
 					{"one__count", "", gateway.OutcomeRefused, "one", "a hook says no"},
-					{"one__crash", "", gateway.OutcomeCrash, "one", "disconnected"},
+					{"one__crash", "", gateway.OutcomeCrash, "one", "ended during the call"},
 					{"two__sleep", "", gateway.OutcomeTimeout, "two", "within 100ms"},
 				} {
 					p.callTool(e.tool, args{"text": e.text, "ms": 60_000})

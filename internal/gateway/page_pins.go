@@ -57,9 +57,6 @@ func withheldError(what, why string, err error) error {
 
 // checkPagePin returns an error unless a page has its approved pin, or is pinned now.
 func (g *Gateway) checkPagePin(m *member, uri string, pin Pin) error {
-	refuse := func(why string) error {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the page %s waits for approval: %s; %s", clipText(uri, maxAddress), why, approveFix(m))}
-	}
 	approved, err := g.opts.Pins.Approved(m.Name())
 	if err != nil {
 		return withheldError("the page "+clipText(uri, maxAddress), "the approvals cannot be read", err)
@@ -86,7 +83,7 @@ func (g *Gateway) checkPagePin(m *member, uri string, pin Pin) error {
 	if why == "" {
 		return nil
 	}
-	return refuse(why)
+	return blockedError("the page "+clipText(uri, maxAddress), why, m)
 }
 
 // pinOfPage returns the pin of a page: the hash of each of its contents, with the members

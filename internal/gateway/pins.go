@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -150,6 +149,12 @@ const (
 	skillPin    = "skill:"
 )
 
+// The beginnings of the reasons that an approval does not remove.
+const (
+	invalidDefinition   = "its definition is invalid: "
+	unreadableApprovals = "the approvals cannot be read: "
+)
+
 // pinnedEntry is an entry of a catalog that needs a pin.
 type pinnedEntry struct {
 	// name is the name among the pins, and kind is the kind of the entry, such as "tool".
@@ -217,7 +222,7 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 	approved, err := pins(m.Name())
 	if err != nil {
 		for _, e := range pinnedEntries(c) {
-			held[e.name] = "the approvals cannot be read: " + err.Error()
+			held[e.name] = unreadableApprovals + err.Error()
 		}
 		return held
 	}
@@ -229,10 +234,8 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 	for _, e := range g.hashEntries(c) {
 		old, known := approved[e.name]
 		switch {
-		case errors.Is(e.err, jsonrpc.ErrDuplicate):
-			held[e.name] = "its definition is invalid: " + e.err.Error()
 		case e.err != nil:
-			held[e.name] = "its definition is invalid"
+			held[e.name] = invalidDefinition + e.err.Error()
 		case first:
 			pin, _ := pinOf(e.raw) // The entry has a hash.
 			pin.Approved, pin.By = time.Now(), "first use"
@@ -248,7 +251,7 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 	}
 	if len(fresh) > 0 {
 		if err := g.opts.Pins.Approve(m.Name(), fresh); err != nil {
-			g.logger.Warn("the tools, prompts and templates of an upstream could not be pinned", "upstream", m.Name(), "error", err)
+			g.logger.Warn("the definitions of an upstream could not be pinned", "upstream", m.Name(), "error", err)
 		}
 	}
 	return held

@@ -97,7 +97,7 @@ func TestInvalidDefinitionHasNoPin(t *testing.T) {
 	}
 	pins := &memoryPins{}
 	held := checkTools(t, pins, PinFirstUse, `{"name":"good"}`, `{"name":"bad",`)
-	if want := map[string]string{"bad": "its definition is invalid"}; !cmp.Equal(held, want) || len(pins.approved) != 1 {
+	if want := map[string]string{"bad": "its definition is invalid: the message is not JSON"}; !cmp.Equal(held, want) || len(pins.approved) != 1 {
 		t.Errorf("%v wait, %v are approved", held, pins.approved)
 	}
 }

@@ -113,7 +113,7 @@ func (p PinStore) Forget(name string) error {
 		return err
 	}
 	if err := os.Remove(p.definitionsPath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the approved definitions: %w", err)
+		return fmt.Errorf("forget the approved definitions: %w", err)
 	}
 	if records.Find(seenKey(name)) == nil {
 		return nil

@@ -119,11 +119,11 @@ func (g *Gateway) checkSkill(ctx context.Context, m *member, uri string, skill j
 		return nil
 	}
 	refuse := func(why string) error {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the skill %s waits for approval: %s; %s", clipText(uri, maxAddress), why, approveFix(m))}
+		return blockedError("the skill "+clipText(uri, maxAddress), why, m)
 	}
 	pin, err := pinOf(skill)
 	if err != nil {
-		return refuse("its definition is invalid")
+		return refuse(invalidDefinition + err.Error())
 	}
 	approved, err := g.opts.Pins.Approved(m.Name())
 	if err != nil {

@@ -162,12 +162,13 @@ func (g *Gateway) aboutTask(method string) serveExtension {
 		}
 		why := ""
 		if t.blocked != "" {
-			why = fmt.Sprintf("waits for approval: %s; %s", t.blocked, approveFix(t.member))
+			message, fix := blockedText("the tool "+t.name, t.blocked, t.member)
+			why = message + "; " + fix
 		} else if g.hooksApply(methodCall, t.member, t.original) {
-			why = "has a hook since the task was started, and hooks do not see the results of tasks"
+			why = "the tool " + t.name + " has a hook since the task was started, and hooks do not see the results of tasks"
 		}
 		if why != "" {
-			return o.endUnrouted(ctx, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the result of the task is withheld: the tool %s %s", t.name, why)})
+			return o.endUnrouted(ctx, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the result of the task is withheld: " + why})
 		}
 		if known := t.member.Known(); known == nil || !runsTasks(known.Info) {
 			return o.endUnrouted(ctx, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the upstream " + t.member.Name() + " no longer supports tasks"})

@@ -96,7 +96,7 @@ func UpstreamOf(s install.Server) (config.Upstream, []string) {
 		}
 	}
 	if s.Bearer != "" && !strings.Contains(s.Bearer, "${") {
-		notes = append(notes, "the bearer token is stored in plain text; use ${keychain:"+u.Name+"}")
+		notes = append(notes, "the bearer token is stored in plain text; use ${keychain:"+u.Name+"} instead")
 	}
 	return u, notes
 }

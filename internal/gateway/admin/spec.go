@@ -108,7 +108,7 @@ func restoreSecrets(next, now config.Upstream) (config.Upstream, error) {
 		next.OAuth = &copied
 	}
 	if kept && !sameServer(next, now) {
-		return next, guideway.Errorf(guideway.CodeInvalid, "the change leads to another command or host, which must not receive the stored secrets").
+		return next, guideway.Errorf(guideway.CodeInvalid, "the change sets another command, argument, directory, host or authorization server, which must not receive the stored secrets").
 			WithFix("enter the secrets again, or use ${env:NAME} or ${keychain:NAME}")
 	}
 	return next, refuseHidden(next)

@@ -23,7 +23,7 @@ func ParseCursor(text string) (int64, error) {
 	}
 	if err != nil || num <= 0 {
 		return 0, guideway.Errorf(guideway.CodeInvalid, "%.40q is not a cursor of this list", text).
-			WithFix("use the cursor of the previous page, or none")
+			WithFix("use the cursor that the previous page returned as \"next\", or omit the cursor")
 	}
 	return num, nil
 }

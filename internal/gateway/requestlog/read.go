@@ -139,7 +139,7 @@ func (l *Log) Get(ctx context.Context, user, id string) (*Entry, error) {
 	row := l.db.QueryRowContext(ctx, "SELECT "+listColumns+", graphs, request, response FROM requests WHERE id = ? AND user = ?", id, user)
 	e, err := scanEntry(row, &graphs, &request, &response)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "unknown request %q", id).
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no recorded request %.40q", id).
 			WithFix("list the recorded requests with: guideway requests list; old requests are removed automatically")
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package results
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -33,7 +34,7 @@ func Parts(result []byte) ([]Part, error) {
 		}
 		var blocks []json.RawMessage
 		if err := json.Unmarshal(value, &blocks); err != nil {
-			return fmt.Errorf("read the content of a result: %w", err)
+			return errors.New("the content of the result is not a list")
 		}
 		for i, block := range blocks {
 			parts = append(parts, partOf(fmt.Sprintf("content[%d]", i), block))
@@ -160,7 +161,7 @@ func clip(text string, most int) string {
 func valueAt(part Part, pointer string) (string, error) {
 	value := json.RawMessage(strings.TrimSpace(part.Text))
 	if !json.Valid(value) {
-		return "", guideway.Errorf(guideway.CodeInvalid, "%s is not JSON, so path cannot be used", part.Name).WithFix("use lines or search")
+		return "", guideway.Errorf(guideway.CodeInvalid, "the part %s is not JSON, so path cannot be used", part.Name).WithFix("use lines or search")
 	}
 	if !strings.HasPrefix(pointer, "/") {
 		return "", guideway.Errorf(guideway.CodeInvalid, "the path %.60q is not a JSON Pointer", pointer).WithFix("use a JSON Pointer, such as /items/0/name")

@@ -130,7 +130,7 @@ func TestRead(t *testing.T) {
 		"a search in any case": {results.Query{Search: "SECOND"}, "2: second Line\n", ""},
 		"a search in a value":  {results.Query{Part: "content[0]", Path: "/items/1", Search: "true"}, `1: {"name": "b", "a/b": {"~": [true]}}` + "\n", ""},
 		"unknown part":         {results.Query{Part: "content[9]"}, "", `the result has no part "content[9]": use one of: content[0], content[1], content[2], content[3], structuredContent`},
-		"no JSON":              {results.Query{Path: "/a"}, "", "content[1] is not JSON, so path cannot be used: use lines or search"},
+		"no JSON":              {results.Query{Path: "/a"}, "", "the part content[1] is not JSON, so path cannot be used: use lines or search"},
 		"no pointer":           {results.Query{Part: "content[0]", Path: "items"}, "", `the path "items" is not a JSON Pointer: use a JSON Pointer, such as /items/0/name`},
 		"a missing member":     {results.Query{Part: "content[0]", Path: "/items/1/x"}, "", `the path "/items/1/x" does not exist: the object at "/items/1" has no "x": use a path that exists: in content[0], the value at "/items/1" is {name: string, a/b: {~: [1 × boolean]}}`},
 		"a missing item":       {results.Query{Part: "content[0]", Path: "/items/2"}, "", `the path "/items/2" does not exist: the list of 2 items at "/items" has no "2": use a path that exists: in content[0], the value at "/items" is [2 × {name: string, n: number}]`},

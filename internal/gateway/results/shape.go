@@ -46,7 +46,7 @@ func Summarize(result []byte, ref string, expiry time.Time) (string, error) {
 		out.WriteString("\n")
 	}
 	if len(parts) > maxParts {
-		fmt.Fprintf(&out, "- %d more parts\n", len(parts)-maxParts)
+		fmt.Fprintf(&out, "- more parts: %d\n", len(parts)-maxParts)
 	}
 	fmt.Fprintf(&out, "\nRead more with result_read: {\"ref\": %q, \"search\": \"words\"}, {\"ref\": %q, \"lines\": \"1-50\"}, {\"ref\": %q, \"path\": \"/items/0\"}.\n\nStart of %s:\n%s\n",
 		ref, ref, ref, head.Name, clip(head.Text, headBytes))

@@ -153,6 +153,10 @@ func (c *Catalog) fetchList(ctx context.Context, s *Session, l list) error {
 			}
 		}
 		for _, entry := range entries {
+			if len(*l.into) >= maxEntries {
+				c.addNote("the list %s exceeds %d entries; the rest is omitted", l.member, maxEntries)
+				return nil
+			}
 			size += len(entry)
 			c.addEntry(l, entry, seen)
 		}
@@ -177,27 +181,24 @@ func (c *Catalog) fetchList(ctx context.Context, s *Session, l list) error {
 
 // addEntry adds an entry if it is valid and its name is new.
 func (c *Catalog) addEntry(l list, entry json.RawMessage, seen map[string]bool) {
-	if len(*l.into) >= maxEntries {
-		return
-	}
 	members, err := jsonrpc.Members(entry, l.id, "description", "inputSchema", "outputSchema", "annotations", "title")
 	if err != nil {
-		c.addNote("an entry of %s is omitted: %v", l.member, err)
+		c.addNote("an entry of the list %s is omitted: %v", l.member, err)
 		return
 	}
 	var id string
 	schema := members["inputSchema"]
 	switch {
 	case json.Unmarshal(members[l.id], &id) != nil || id == "" || len(id) > 2<<10:
-		c.addNote("an entry of %s is omitted: its %s must be a text of 1 to %d bytes", l.member, l.id, 2<<10)
+		c.addNote("an entry of the list %s is omitted: its %s must be a string of 1 to %d bytes", l.member, l.id, 2<<10)
 	case seen["id "+id]:
-		c.addNote("%s of %s is a duplicate; the first one is used", quoteID(id), l.member)
+		c.addNote("a second entry %s of the list %s is omitted", quoteID(id), l.member)
 	case len(entry) > maxEntry:
-		c.addNote("%s of %s is omitted: it is larger than %d bytes", quoteID(id), l.member, maxEntry)
+		c.addNote("the entry %s of the list %s is omitted: it is larger than %d bytes", quoteID(id), l.member, maxEntry)
 	case !jsonrpc.Within(entry, maxEntryDepth):
-		c.addNote("%s of %s is omitted: it is nested deeper than %d levels", quoteID(id), l.member, maxEntryDepth)
+		c.addNote("the entry %s of the list %s is omitted: it is nested deeper than %d levels", quoteID(id), l.member, maxEntryDepth)
 	case l.member == "tools" && (schema == nil || schema[0] != '{'):
-		c.addNote("the tool %s is omitted: it has no valid input schema", quoteID(id))
+		c.addNote("the tool %s is omitted: its inputSchema is missing or not an object", quoteID(id))
 	default:
 		seen["id "+id] = true
 		*l.into = append(*l.into, append(json.RawMessage(nil), entry...))
@@ -260,7 +261,7 @@ func Forget(dir, name string) error {
 		return err
 	}
 	if err := os.Remove(cachePath(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the cached catalog: %w", err)
+		return fmt.Errorf("forget the cached catalog: %w", err)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func TestInvalidLists(t *testing.T) {
 		{upstreamtest.Endless, "exceeds", 2000},
 		{upstreamtest.CyclicPages, "repeats a page", 40},
 		{upstreamtest.CaseVariant, "letter case", 40},
-		{upstreamtest.Colliding, "duplicate", 40},
+		{upstreamtest.Colliding, "a second entry", 40},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
 			t.Parallel()

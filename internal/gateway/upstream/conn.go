@@ -5,6 +5,7 @@ import (
 	"context"
 	"regexp"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 )
 
@@ -58,7 +59,7 @@ func deliverMessage(to receiver, text []byte, call string) {
 		if call == "" {
 			call = guessID(text, text)
 		}
-		to.unreadable(call, err)
+		to.unreadable(call, guideway.Errorf(guideway.CodeUnavailable, "the server's message is invalid: %w", err))
 		return
 	}
 	to.receive(m, call)

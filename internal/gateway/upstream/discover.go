@@ -279,7 +279,7 @@ func (d *discovery) fetchJSON(ctx context.Context, place string, into any) (ok b
 		return false, d.notFound(d.fix(), "read the metadata at %s: %w", plainChallenge(place), rootCause(err))
 	}
 	if json.Unmarshal(text, into) != nil {
-		return false, d.notFound(d.fix(), "the document at %s is not valid metadata", plainChallenge(place))
+		return false, d.notFound(d.fix(), "the document at %s is not valid metadata, or is larger than %d bytes", plainChallenge(place), maxMetadata)
 	}
 	return true, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"time"
@@ -36,7 +35,7 @@ func (e *events) next() (event, error) {
 	for {
 		l, err := readLine(e.in, e.limit, false)
 		if l.tooLong || len(out.data)+len(l.begin) > e.limit {
-			return event{}, fmt.Errorf("an event is larger than %d bytes", e.limit)
+			return event{}, errTooLarge(e.limit)
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			return event{}, err

@@ -3,7 +3,6 @@ package upstream
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -91,10 +90,11 @@ func (s *Session) startModern(ctx context.Context) error {
 		} `json:"_meta"`
 	}
 	if err := json.Unmarshal(result, &said); err != nil {
-		return fmt.Errorf("server/discover: %w", err)
+		return fmt.Errorf("server/discover: the server's answer is invalid: %w", err)
 	}
 	if !slices.Contains(said.Supported, ModernVersion) {
-		return errors.New("server/discover: the server does not support " + ModernVersion)
+		return guideway.Errorf(guideway.CodeUnavailable, "server/discover: the server does not support the protocol version %s", ModernVersion).
+			WithFix(`set "protocol" of the upstream to a version that the server supports, or remove it`)
 	}
 	s.info = said.Info
 	s.info.Version, s.info.Server = ModernVersion, said.Meta.Server
@@ -129,7 +129,7 @@ func (s *Session) startLegacy(ctx context.Context, pinned string) error {
 		Capabilities Capabilities   `json:"capabilities"`
 	}
 	if err := json.Unmarshal(result, &said); err != nil {
-		return fmt.Errorf("initialize: %w", err)
+		return fmt.Errorf("initialize: the server's answer is invalid: %w", err)
 	}
 	if !slices.Contains(supportedVersions()[1:], said.Version) {
 		return guideway.Errorf(guideway.CodeUnavailable, "initialize: the server requires the protocol version %.20q, which is not supported", said.Version).
@@ -139,7 +139,7 @@ func (s *Session) startLegacy(ctx context.Context, pinned string) error {
 	s.info.sanitizeTexts()
 	s.conn.negotiated(s.info.Version)
 	if err := s.Notify(ctx, "notifications/initialized", nil); err != nil {
-		return fmt.Errorf("initialize: %w", err)
+		return fmt.Errorf("notifications/initialized: %w", err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -32,17 +33,17 @@ var errUnanswered = &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "th
 type statusError struct{ status int }
 
 func (e *statusError) Error() string {
-	return fmt.Sprintf("the server answered %d %s", e.status, http.StatusText(e.status))
+	return strings.TrimSpace(fmt.Sprintf("the server answered %d %s", e.status, http.StatusText(e.status)))
 }
 
-// notStreamError is a response with the content type kind instead of a stream of events.
-type notStreamError struct{ kind string }
+// contentTypeError is a response with the content type kind instead of a wanted one.
+type contentTypeError struct{ kind, want string }
 
-func (e *notStreamError) Error() string {
+func (e *contentTypeError) Error() string {
 	if e.kind == "" {
-		return "the server answered without a content type, and not with a stream of events"
+		return "the server answered without a content type, not with " + e.want
 	}
-	return fmt.Sprintf("the server answered with the content type %q, which is not a stream of events", e.kind)
+	return fmt.Sprintf("the server answered with the content type %q, not with %s", e.kind, e.want)
 }
 
 // httpConn is a connection over streamable HTTP.
@@ -94,10 +95,12 @@ func (u *Upstream) httpClient(spec Spec) *http.Client {
 // be sent there. It also limits the number of redirects.
 func sameHost(req *http.Request, via []*http.Request) error {
 	if first := via[0].URL; req.URL.Host != first.Host || req.URL.Scheme != first.Scheme {
-		return fmt.Errorf("the server redirects to another host or scheme, %.200s", req.URL.Scheme+"://"+req.URL.Host)
+		return guideway.Errorf(guideway.CodeUnavailable, "the server redirects to another host or scheme, %.200s, which is not followed", req.URL.Scheme+"://"+req.URL.Host).
+			WithFix("if you trust that address, use it in the URL of the upstream")
 	}
 	if len(via) > 5 {
-		return errors.New("too many redirects: more than 5")
+		return guideway.Errorf(guideway.CodeUnavailable, "too many redirects: the server redirects more than 5 times").
+			WithFix("use the final address of the server in the URL of the upstream")
 	}
 	return nil
 }
@@ -181,7 +184,7 @@ func (w *httpConn) send(ctx context.Context, m outgoing) error {
 		case len(id) > maxSessionID:
 			return guideway.Errorf(guideway.CodeUnavailable, "the server's session id has %d bytes; at most %d are allowed", len(id), maxSessionID)
 		case !isSessionID(id):
-			return guideway.Errorf(guideway.CodeUnavailable, "the server's session id contains characters that are not allowed in a header")
+			return guideway.Errorf(guideway.CodeUnavailable, "the server's session id contains characters other than visible ASCII")
 		}
 		w.mu.Lock()
 		w.session = id
@@ -210,14 +213,29 @@ func (w *httpConn) sendError(ctx context.Context, err error) error {
 	}
 	var own *guideway.Error
 	if errors.As(err, &own) {
-		return own // The own error explains why there is no token.
+		return own // The own error explains why there is no token, or why a redirect is not followed.
 	}
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
-		return &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "reach the server: %w; the call was not sent", &quietError{err}).
+		return &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "the server cannot be reached: %w; the call was not sent", &quietError{err}).
 			WithFix("check that an MCP server runs at the URL of the upstream, then call again")}
+	}
+	switch {
+	case isTLSError(err):
+		return guideway.Errorf(guideway.CodeUnavailable, "no TLS connection to the server could be established: %w", &quietError{err}).
+			WithFix("check the scheme and the host in the URL of the upstream, and the certificate of the server")
+	case strings.HasPrefix(rootCause(err).Error(), "net/http: invalid header"):
+		return guideway.Errorf(guideway.CodeInvalid, "the request was not sent: %w", &quietError{err}).
+			WithFix("remove line breaks and other control characters from the headers and tokens of the upstream")
 	}
 	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the connection to the server was lost, and it is unknown whether the request was carried out: %w", &quietError{err}).
 		WithFix("check at the server whether the request was carried out, before you repeat it")}
+}
+
+// isTLSError reports whether a TLS handshake failed, which another attempt does not change.
+func isTLSError(err error) bool {
+	var alert *net.OpError
+	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError)) ||
+		errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &alert) && alert.Op == "remote error"
 }
 
 // quietError prints only its innermost cause, and keeps the rest for errors.As.
@@ -246,7 +264,8 @@ func (w *httpConn) readAnswer(ctx context.Context, resp *http.Response, call str
 		return w.spec.refusalError(resp)
 	case resp.StatusCode == http.StatusAccepted || resp.StatusCode == http.StatusNoContent || call == "" && resp.StatusCode < 300:
 		if call != "" {
-			return errors.New("the server accepted the call but sent no answer")
+			return guideway.Errorf(guideway.CodeUnavailable, "the server gave no answer to the call, only the status %d %s; it is unknown whether the call was carried out",
+				resp.StatusCode, http.StatusText(resp.StatusCode)).WithFix("check at the server whether the call was carried out, before you repeat it")
 		}
 		return nil
 	case kind == "application/json":
@@ -256,7 +275,7 @@ func (w *httpConn) readAnswer(ctx context.Context, resp *http.Response, call str
 	case kind == "text/event-stream":
 		return w.followStream(ctx, resp.Body, call)
 	}
-	return fmt.Errorf("the server answered with the content type %q, which is neither JSON nor a stream of events", kind)
+	return &contentTypeError{kind: kind, want: "JSON or a stream of events"}
 }
 
 // readWhole reads a response that is a single message.
@@ -279,7 +298,7 @@ func (w *httpConn) readWhole(resp *http.Response, call string) error {
 func (w *httpConn) readAll(body io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(body, int64(w.limit)+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", rootCause(err))
+		return nil, brokenOff(err)
 	}
 	if len(text) > w.limit {
 		return nil, errTooLarge(w.limit)
@@ -327,6 +346,9 @@ func (w *httpConn) followStream(ctx context.Context, body io.ReadCloser, call st
 // includes the reason why the stream could not be resumed as text and does not wrap it: a
 // server that is unreachable now may have received the call before.
 func brokenOff(why error) error {
+	if guideway.ErrorCode(why) == guideway.CodeTooLarge {
+		return why
+	}
 	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server's answer was cut off, and it is unknown whether the call was carried out: %v", rootCause(why)).
 		WithFix("check at the server whether the call was carried out, before you repeat it")}
 }
@@ -373,7 +395,7 @@ func (w *httpConn) resumeStream(ctx context.Context, last string) (*http.Respons
 	}
 	if kind != "text/event-stream" {
 		_ = resp.Body.Close()
-		return nil, &notStreamError{kind: kind}
+		return nil, &contentTypeError{kind: kind, want: "a stream of events"}
 	}
 	return resp, nil
 }
@@ -395,7 +417,7 @@ func (w *httpConn) listenLoop() {
 	for w.ctx.Err() == nil {
 		resp, err := w.resumeStream(w.ctx, last)
 		var status *statusError
-		if errors.As(err, &status) && status.status < 500 || errors.As(err, new(*notStreamError)) {
+		if errors.As(err, &status) && status.status < 500 || errors.As(err, new(*contentTypeError)) {
 			return // the server has no such stream, or no longer
 		}
 		if err == nil {

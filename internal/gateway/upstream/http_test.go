@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -172,7 +173,7 @@ func TestBadHTTPAnswers(t *testing.T) {
 		"html": {func(w http.ResponseWriter, _ *http.Request, _, _ string) {
 			w.Header().Set("Content-Type", "text/html")
 			fmt.Fprint(w, "<p>")
-		}, "neither JSON nor a stream of events"},
+		}, "not with JSON or a stream of events"},
 		"large": {func(w http.ResponseWriter, _ *http.Request, _, _ string) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, strings.Repeat(" ", 1<<20))
@@ -182,6 +183,12 @@ func TestBadHTTPAnswers(t *testing.T) {
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s1,"result":{}}`, id)
 		}, "wrong id"},
 		"forbidden": {func(w http.ResponseWriter, _ *http.Request, _, _ string) { w.WriteHeader(http.StatusForbidden) }, "403"},
+		"accepted":  {func(w http.ResponseWriter, _ *http.Request, _, _ string) { w.WriteHeader(http.StatusAccepted) }, "gave no answer to the call, only the status 202 Accepted"},
+		"half": {func(w http.ResponseWriter, _ *http.Request, _, _ string) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, `{"jsonrpc"`)
+		}, "cut off"},
 		"broke off": {func(w http.ResponseWriter, _ *http.Request, _, _ string) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprint(w, "data: {\"jsonrpc\"")
@@ -384,5 +391,41 @@ func TestBrokenOffForGood(t *testing.T) {
 	var none *upstream.NoAnswer
 	if errors.As(err, new(*upstream.GoneError)) || !errors.As(err, &none) || !strings.Contains(err.Error(), "unknown") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestRefusedStartIsNotRetried checks that a start over a redirect to another host, without
+// a trusted certificate or with an invalid header is tried once and fails with the
+// cause, because another attempt would fail too.
+func TestRefusedStartIsNotRetried(t *testing.T) {
+	t.Parallel()
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	var posts atomic.Int32
+	away := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), `"initialize"`) {
+			posts.Add(1)
+		}
+		http.Redirect(w, r, secure.URL, http.StatusTemporaryRedirect)
+	}))
+	for name, c := range map[string]struct {
+		spec upstream.Spec
+		want string
+	}{
+		"redirect":         {upstream.Spec{URL: away.URL}, "redirects to another host or scheme, " + secure.URL},
+		"certificate":      {upstream.Spec{URL: secure.URL}, "no TLS connection to the server could be established: x509: "},
+		"no TLS":           {upstream.Spec{URL: strings.Replace(away.URL, "http:", "https:", 1)}, "no TLS connection to the server could be established: "},
+		"header with line": {upstream.Spec{URL: away.URL, Headers: map[string]string{"X-Key": "a\nb"}}, "the request was not sent: "},
+	} {
+		c.spec.Name, c.spec.Protocol = "r", "2025-11-25"
+		_, _, err := openUpstream(t, c.spec, upstream.Options{}).Session(t.Context(), upstream.Want{})
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "is unknown") || guideway.ErrorFix(err) == "" {
+			t.Errorf("%s: the error is %v (%s)", name, err, guideway.ErrorFix(err))
+		}
+	}
+	if n := posts.Load(); n != 1 {
+		t.Errorf("the redirecting server got %d requests", n)
 	}
 }

@@ -192,17 +192,17 @@ func (l *Login) checkRedirect(query url.Values) (string, error) {
 	}
 	for _, name := range []string{"state", "iss", "code", "error"} {
 		if len(query[name]) > 1 {
-			return "", refuse("the redirect contains %q twice", name)
+			return "", refuse("the redirect contains %q more than once", name)
 		}
 	}
 	issuer, hasIssuer := query.Get("iss"), query.Has("iss")
 	switch {
 	case !l.OwnsState(query.Get("state")):
-		return "", refuse("the redirect belongs to another login")
+		return "", refuse("the redirect does not belong to this login")
 	case hasIssuer && issuer != l.Issuer:
 		return "", refuse("the redirect comes from another authorization server, %q instead of %q", plainChallenge(issuer), plainChallenge(l.Issuer))
 	case !hasIssuer && l.endpoint.SendsIssuer:
-		return "", refuse("the redirect does not name its authorization server, although the server supports that")
+		return "", refuse("the redirect contains no \"iss\", although %q announces it", plainChallenge(l.Issuer))
 	case query.Has("error"):
 		said := plainChallenge(query.Get("error"))
 		if text := plainChallenge(query.Get("error_description")); text != "" {

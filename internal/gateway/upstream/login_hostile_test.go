@@ -117,13 +117,13 @@ func TestLoginRedirects(t *testing.T) {
 		want   string
 	}{
 		"mix-up":    {func(r *loginRig) { r.Redirect = set("iss", "https://evil.example.net") }, "comes from another authorization server"},
-		"no issuer": {func(r *loginRig) { r.Redirect = func(q url.Values) { q.Del("iss") } }, "does not name its authorization server"},
+		"no issuer": {func(r *loginRig) { r.Redirect = func(q url.Values) { q.Del("iss") } }, "contains no \"iss\""},
 		"an unadvertised wrong one": {func(r *loginRig) {
 			r.Metadata = metadata("authorization_response_iss_parameter_supported", nil)
 			r.Redirect = set("iss", "https://evil.example.net")
 		}, "comes from another authorization server"},
-		"two issuers": {func(r *loginRig) { r.Redirect = func(q url.Values) { q.Add("iss", "https://evil.example.net") } }, `contains "iss" twice`},
-		"two codes":   {func(r *loginRig) { r.Redirect = func(q url.Values) { q.Add("code", "x") } }, `contains "code" twice`},
+		"two issuers": {func(r *loginRig) { r.Redirect = func(q url.Values) { q.Add("iss", "https://evil.example.net") } }, `contains "iss" more than once`},
+		"two codes":   {func(r *loginRig) { r.Redirect = func(q url.Values) { q.Add("code", "x") } }, `contains "code" more than once`},
 		"no code":     {func(r *loginRig) { r.Redirect = func(q url.Values) { q.Del("code") } }, "contains no code"},
 		"a refusal": {func(r *loginRig) {
 			r.Redirect = func(q url.Values) { q.Del("code"); q.Set("error", "access_denied\u202e") }
@@ -205,7 +205,7 @@ func TestLoginPort(t *testing.T) {
 	if status, text := openPage(t, l.URL); status != http.StatusOK {
 		t.Errorf("the login after the attacks: %d %s", status, text)
 	}
-	if status, text := openPage(t, l.URL); status != http.StatusBadRequest || !strings.Contains(text, "has ended") {
+	if status, text := openPage(t, l.URL); status != http.StatusBadRequest || !strings.Contains(text, "has already ended") {
 		t.Errorf("the second redirect: %d %s", status, text)
 	}
 }

@@ -57,7 +57,7 @@ func (l *LoopbackLogin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	first := false
 	l.once.Do(func() { first = true })
 	if !first {
-		WriteLoginPage(w, errors.New("this login has ended"))
+		WriteLoginPage(w, errors.New("this login has already ended"))
 		return
 	}
 	l.info, l.err = l.Finish(context.WithoutCancel(r.Context()), r.URL.Query())

@@ -120,7 +120,7 @@ func (l *Logins) readFile(spec Spec) (*loginFile, error) {
 	}
 	text, err := atomicfile.File{
 		Path: l.path(spec.Name), What: "login file", MaxBytes: maxLogin,
-		IfSeen: "log out and in again: guideway upstream logout " + spec.Name,
+		IfSeen: "log in again: guideway upstream logout " + spec.Name + ", then guideway upstream login " + spec.Name,
 	}.Read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -173,7 +173,7 @@ func (l *Logins) write(ctx context.Context, spec Spec, info *LoginInfo, s *login
 	info.Since = info.Since.UTC().Truncate(time.Second)
 	secrets, err := json.Marshal(s)
 	if err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "store the login: %w", err)
+		return guideway.Errorf(guideway.CodeInternal, "store the login to %s: %w", spec.Name, err)
 	}
 	f := loginFile{Version: loginVersion, Server: serverHash(spec), Info: *info}
 	if f.Box, err = seal.NewBox(ctx, l.Source, loginPurpose, secrets, f.boundTo(l.User, spec.Name)); err != nil {
@@ -181,30 +181,30 @@ func (l *Logins) write(ctx context.Context, spec Spec, info *LoginInfo, s *login
 	}
 	text, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "store the login: %w", err)
+		return guideway.Errorf(guideway.CodeInternal, "store the login to %s: %w", spec.Name, err)
 	}
 	if len(text) >= maxLogin {
-		return guideway.Errorf(guideway.CodeTooLarge, "the tokens take %d bytes; fewer than %d are allowed", len(text), maxLogin).
+		return guideway.Errorf(guideway.CodeTooLarge, "the login to %s with its tokens takes %d bytes; fewer than %d are allowed", spec.Name, len(text), maxLogin).
 			WithFix("ask the operator of the authorization server for smaller tokens")
 	}
 	if err := atomicfile.Replace(l.path(spec.Name), string(text)+"\n"); err != nil {
-		return l.storeError(err)
+		return l.fileError("store", spec.Name, err)
 	}
 	return nil
 }
 
-func (l *Logins) storeError(err error) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "store the login: %w", err).WithFix("make the directory %s writable for this user", l.Dir)
+func (l *Logins) fileError(doing, name string, err error) error {
+	return guideway.Errorf(guideway.CodeUnavailable, "%s the login to %s: %w", doing, name, err).WithFix("check that this user can write to the directory %s, and that its disk has space", l.Dir)
 }
 
 // lock locks the login to a server against changes by all processes.
 func (l *Logins) lock(ctx context.Context, name string) (unlock func(), err error) {
 	if err := atomicfile.MakeDir(l.Dir); err != nil {
-		return nil, l.storeError(err)
+		return nil, l.fileError("lock", name, err)
 	}
 	path := filepath.Join(l.Dir, name+".lock")
 	if err := atomicfile.EnsureFile(path); err != nil {
-		return nil, l.storeError(err)
+		return nil, l.fileError("lock", name, err)
 	}
 	lock := flock.New(path)
 	if ok, err := lock.TryLockContext(ctx, loginLockRetry); !ok {
@@ -260,7 +260,7 @@ func (l *Logins) expire(spec Spec, why error) error {
 	if err := l.Remove(spec.Name); err != nil {
 		return err
 	}
-	return &LoginRequired{Err: guideway.Errorf(guideway.CodeUnauthorized, "the login to %s has expired and was removed: %w", spec.Name, why).
+	return &LoginRequired{Err: guideway.Errorf(guideway.CodeUnauthorized, "the login to %s has expired or was revoked, and was removed: %w", spec.Name, why).
 		WithFix("log in again: guideway upstream login %s", spec.Name)}
 }
 
@@ -273,7 +273,7 @@ func (l *Logins) Remove(name string) error {
 		return err
 	}
 	if err := os.Remove(l.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return l.storeError(err)
+		return l.fileError("delete", name, err)
 	}
 	return nil
 }

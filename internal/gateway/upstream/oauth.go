@@ -320,14 +320,14 @@ func (s *Spec) refusalError(resp *http.Response) error {
 	scope := shellSafe(challenge["scope"], "SCOPE")
 	switch {
 	case challenge["error"] == "insufficient_scope" && scope != "" && s.CanLogIn():
-		fix = fmt.Sprintf("guideway upstream login %s --scope %q", s.Name, scope)
+		fix = fmt.Sprintf("log in with the missing scopes: guideway upstream login %s --scope %q", s.Name, scope)
 	case challenge["error"] == "insufficient_scope" && scope != "":
 		fix = fmt.Sprintf("use a token with the scope %q", plainChallenge(challenge["scope"]))
 	case s.CanLogIn() && resp.StatusCode == http.StatusUnauthorized:
 		return &LoginRequired{Err: guideway.Errorf(guideway.CodeUnauthorized, "%w%s", &statusError{status: resp.StatusCode}, said).
 			WithFix("log in: guideway upstream login %s; or set the upstream's bearer token or headers", s.Name)}
 	case s.OAuth != nil && resp.StatusCode == http.StatusUnauthorized:
-		fix = `check the scopes and "resource" in the upstream's oauth; the server refuses tokens for another resource`
+		fix = `check the scopes and "resource" in the upstream's oauth; a server refuses tokens for another resource`
 	}
 	return guideway.Errorf(guideway.CodeUnauthorized, "%w%s", &statusError{status: resp.StatusCode}, said).WithFix("%s", fix)
 }

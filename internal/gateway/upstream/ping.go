@@ -50,7 +50,7 @@ func (u *Upstream) Ping(ctx context.Context) (asked bool, err error) {
 		return false, nil // this side has closed the session
 	}
 	if missed := u.recordPing(began, err); missed >= maxMissed {
-		session.ended(fmt.Errorf("the server did not answer %d pings", missed))
+		session.ended(fmt.Errorf("%d consecutive pings of the server failed: %w", missed, err))
 		session.Close()
 	}
 	return true, err

@@ -32,8 +32,7 @@ func (s *Session) receive(m *jsonrpc.Message, call string) {
 func (s *Session) respond(m *jsonrpc.Message, call string) {
 	id := string(m.ID)
 	if call != "" && call != id {
-		s.opts.logger.Warn("an upstream answered with a wrong id", "upstream", s.opts.spec.Name)
-		s.unreadable(call, guideway.Errorf(guideway.CodeUnavailable, "the server answered with a wrong id"))
+		s.unreadable(call, guideway.Errorf(guideway.CodeUnavailable, "the server answered the request %s with the wrong id %s", call, plainChallenge(id)))
 		return
 	}
 	s.mu.Lock()
@@ -53,10 +52,7 @@ func errTooLarge(limit int) error {
 
 // unreadable implements receiver.
 func (s *Session) unreadable(call string, err error) {
-	s.opts.logger.Warn("an upstream sent an invalid message", "upstream", s.opts.spec.Name, "error", err)
-	if guideway.ErrorCode(err) == guideway.CodeInternal {
-		err = guideway.Errorf(guideway.CodeUnavailable, "the server's answer is invalid: %w", err)
-	}
+	s.opts.logger.Warn("a message of an upstream was dropped", "upstream", s.opts.spec.Name, "error", err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.calls[call]; p != nil {

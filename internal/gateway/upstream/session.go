@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -185,7 +186,7 @@ func (s *Session) register(id string, p *pending) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over != nil {
-		return &GoneError{Reason: s.over}
+		return &GoneError{Reason: fmt.Errorf("the call was not sent, because the session with the server had ended: %w", s.over)}
 	}
 	s.calls[id] = p
 	return nil
@@ -203,7 +204,7 @@ func (s *Session) unregister(id string) {
 type GoneError struct{ Reason error }
 
 // Error implements error.
-func (e *GoneError) Error() string { return "the server is gone: " + e.Reason.Error() }
+func (e *GoneError) Error() string { return e.Reason.Error() }
 
 // Unwrap returns the reason.
 func (e *GoneError) Unwrap() error { return e.Reason }
@@ -263,7 +264,7 @@ func (e *NoAnswer) Unwrap() error { return e.Err }
 // errTimeout returns the error of a call that is not answered in time.
 func errTimeout(limit time.Duration, what, setting string) error {
 	return &NoAnswer{Late: true, Err: guideway.Errorf(guideway.CodeUnavailable, "the server did not answer within %s%s; it is unknown whether the call was carried out", limit, what).
-		WithFix("check at the server whether the call was carried out, before you repeat it; for longer calls, increase %s of the upstream", setting)}
+		WithFix("check at the server whether the call was carried out, before you repeat it; for longer calls, increase %q of the upstream", setting)}
 }
 
 func (s *Session) endReason() error {
@@ -273,7 +274,7 @@ func (s *Session) endReason() error {
 	if spec := &s.opts.spec; spec.Kind() == TransportStdio {
 		fix += "; guideway upstream logs " + spec.Name + " shows the server's error output"
 	}
-	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the server disconnected during the call, and it is unknown whether the call was carried out: %w", s.over).
+	return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "the session with the server ended during the call, and it is unknown whether the call was carried out: %w", s.over).
 		WithFix("%s", fix)}
 }
 

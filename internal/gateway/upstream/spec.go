@@ -40,7 +40,7 @@ var nameForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 func CheckName(name string) error {
 	if len(name) > MaxNameLength || !nameForm().MatchString(name) {
 		return guideway.Errorf(guideway.CodeInvalid, "invalid upstream name %q", name).
-			WithFix("use at most %d letters, digits, dots, dashes and single underscores, and begin with a letter or a digit, such as \"github\"", MaxNameLength)
+			WithFix("use at most %d letters, digits, dots, dashes and single underscores, such as \"github\"; begin with a letter or a digit, and do not end with an underscore", MaxNameLength)
 	}
 	return nil
 }
@@ -91,13 +91,13 @@ func (s *Spec) checkOAuth() error {
 	case grant != config.GrantCredentials && grant != config.GrantCode:
 		return invalidSpec(fmt.Sprintf("use %q or %q", config.GrantCredentials, config.GrantCode), "unknown OAuth grant %q", grant)
 	case o.ClientSecret != "" && o.ClientID == "":
-		return invalidSpec(`set "clientId" and "clientSecret" in "oauth"`, "OAuth has a client secret but no client id")
+		return invalidSpec(`set "clientId" and "clientSecret" in "oauth"`, "\"oauth\" has a client secret but no client id")
 	case grant == config.GrantCredentials && o.ClientSecret == "":
-		return invalidSpec(`set "clientId" and "clientSecret" in "oauth"`, "OAuth has no client secret, which the grant %q needs", grant)
+		return invalidSpec(`set "clientId" and "clientSecret" in "oauth"`, "\"oauth\" has no client secret, which the grant %q needs", grant)
 	case grant == config.GrantCode && o.TokenURL != "":
 		return invalidSpec(`set "issuer" instead of "tokenUrl", or "clientId" and "clientSecret"`, "a token URL is not enough for a login")
 	case o.TokenURL != "" && o.Issuer != "":
-		return invalidSpec(`remove "tokenUrl" or "issuer"`, "OAuth has both a token URL and an issuer")
+		return invalidSpec(`remove "tokenUrl" or "issuer"`, "\"oauth\" has both a token URL and an issuer")
 	}
 	if err := checkURL("oauth.issuer", o.Issuer); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (s *Spec) checkTransport() error {
 	case s.Command != "" && s.URL != "":
 		return invalidSpec(`remove "command" or "url"`, "both a command and a URL are set")
 	case s.Bearer != "" && s.OAuth != nil:
-		return invalidSpec(`remove "bearer" or "oauth"`, "both a bearer token and OAuth are set")
+		return invalidSpec(`remove "bearer" or "oauth"`, "both a bearer token and \"oauth\" are set")
 	case s.Command != "":
 		if s.Transport != "" && s.Transport != TransportStdio {
 			return invalidSpec(`remove "transport"`, "a command uses stdio, not %s", s.Transport)

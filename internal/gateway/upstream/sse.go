@@ -35,11 +35,14 @@ func openSSE(ctx context.Context, spec Spec, client *http.Client, limit int, to 
 	}
 	stream := newEvents(resp.Body, limit)
 	first, err := stream.next()
+	if err != nil {
+		err = fmt.Errorf("read the first event of the server's stream: %w", rootCause(err))
+	}
 	if !stop() && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	if err == nil && first.name != "endpoint" {
-		err = errors.New("the stream does not start with the event \"endpoint\"")
+		err = errors.New("the server's stream does not start with the event \"endpoint\"")
 	}
 	if err == nil {
 		f.endpoint, err = sameOrigin(spec.URL, string(first.data))
@@ -68,7 +71,7 @@ func sameOrigin(base, ref string) (string, error) {
 	}
 	to, err := from.Parse(ref)
 	if err != nil || to.Scheme != from.Scheme || to.Host != from.Host || to.User != nil {
-		return "", errors.New("the server's message endpoint is not a URL with the origin of the server and without a user name")
+		return "", errors.New("the server's message endpoint must be a URL with the origin of the server and without a user name")
 	}
 	return to.String(), nil
 }

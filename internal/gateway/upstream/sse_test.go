@@ -287,8 +287,8 @@ func TestHandshakeOnClosedConnection(t *testing.T) {
 func TestSSEWrongContentType(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]string{
-		"text/html; charset=utf-8": `the server answered with the content type "text/html", which is not a stream of events`,
-		"":                         "the server answered without a content type, and not with a stream of events",
+		"text/html; charset=utf-8": `the server answered with the content type "text/html", not with a stream of events`,
+		"":                         "the server answered without a content type, not with a stream of events",
 	} {
 		srv := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header()["Content-Type"] = nil // An empty list prevents a guess from the content.

@@ -33,6 +33,7 @@ type process struct {
 
 	writes  chan struct{} // writes allows one line at a time.
 	closing sync.Once
+	end     error         // end is the reason, set before exited is closed.
 	exited  chan struct{} // exited is closed after the process has exited.
 }
 
@@ -73,8 +74,9 @@ func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*
 		if readErr := awaitEnd(out, read); readErr != nil {
 			err = readErr
 		}
+		p.end = exitError(err)
 		close(p.exited)
-		to.ended(exitError(err))
+		to.ended(p.end)
 	}()
 	return p, nil
 }
@@ -107,7 +109,9 @@ func startError(spec Spec, err error) error {
 func exitError(err error) error {
 	var exit *exec.ExitError
 	switch {
-	case err == nil, errors.Is(err, exec.ErrWaitDelay):
+	case err == nil:
+		return errors.New("the server exited: exit status 0")
+	case errors.Is(err, exec.ErrWaitDelay):
 		return errors.New("the server exited")
 	case errors.As(err, &exit):
 		return fmt.Errorf("the server exited: %s", exit.ProcessState)
@@ -122,7 +126,7 @@ func (p *process) send(ctx context.Context, m outgoing) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-p.exited:
-		return io.ErrClosedPipe
+		return &GoneError{Reason: fmt.Errorf("the call was not sent: %w", p.end)}
 	}
 	// A server that does not read fills the pipe. A partly written line cannot be revoked,
 	// so the sender returns early and the write continues.
@@ -130,7 +134,7 @@ func (p *process) send(ctx context.Context, m outgoing) error {
 	go func() {
 		_, err := p.in.Write(append(jsonrpc.OneLine(m.text), '\n'))
 		<-p.writes
-		done <- err
+		done <- p.writeError(err)
 	}()
 	select {
 	case err := <-done:
@@ -142,6 +146,21 @@ func (p *process) send(ctx context.Context, m outgoing) error {
 
 // negotiated implements conn: all versions use the same format.
 func (p *process) negotiated(string) {}
+
+// writeError describes an error of a write. It returns nil if the server has exited,
+// because the end of the session describes that better.
+func (p *process) writeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-p.exited:
+		return nil
+	case <-time.After(ioTime):
+		return &NoAnswer{Err: guideway.Errorf(guideway.CodeUnavailable, "write to the server: %w; it is unknown whether the call was carried out", rootCause(err)).
+			WithFix("check at the server whether the call was carried out, before you repeat it")}
+	}
+}
 
 // close implements conn. It closes the input, then sends the process group a signal, then
 // kills it.

@@ -88,7 +88,7 @@ const (
 
 // Reach returns an error with a next action if the URL does not answer.
 func (b *Bridge) Reach(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, noteTime, guideway.Errorf(guideway.CodeUnavailable, "the server did not answer within %s", noteTime))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, b.opts.URL, nil)
 	if err != nil {
@@ -96,7 +96,7 @@ func (b *Bridge) Reach(ctx context.Context) error {
 	}
 	resp, err := b.web.client.Do(req)
 	if err != nil {
-		return b.explainError(err)
+		return b.explainError(b.web.sendError(ctx, err))
 	}
 	return resp.Body.Close()
 }
@@ -104,25 +104,24 @@ func (b *Bridge) Reach(ctx context.Context) error {
 // explainError returns an error that states why a server is unreachable or refuses a
 // request, with a next action.
 func (b *Bridge) explainError(err error) error {
-	var refused *guideway.Error
-	switch {
-	case errors.As(err, &refused) && refused.Code == guideway.CodeForbidden && b.opts.Dial != nil:
-		return refused
+	var own *guideway.Error
+	switch dial := (*net.OpError)(nil); {
+	case errors.As(err, &own) && own.Code == guideway.CodeForbidden && b.opts.Dial != nil:
+		return own
 	case guideway.ErrorCode(err) == guideway.CodeUnauthorized:
-		return guideway.Errorf(guideway.CodeUnauthorized, "the server at %s does not accept the token, or requires one", b.opts.URL).
+		return guideway.Errorf(guideway.CodeUnauthorized, "the server at %s does not accept the token, or requires one: %w", b.opts.URL, err).
 			WithFix("pass the server's token with --token or in GUIDEWAY_TOKEN")
 	case errors.As(err, new(*statusError)) && b.hasAnswered():
 		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s did not accept the message: %w", b.opts.URL, err).
 			WithFix("check the method and the params of the message")
-	case errors.As(err, new(*statusError)), errors.Is(err, errSessionLost):
-		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s does not answer as an MCP server: %w", b.opts.URL, err).
-			WithFix("check the URL; the URL of a Guideway server ends in /mcp")
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return guideway.Errorf(guideway.CodeUnavailable, "no server can be reached at %s: %w", b.opts.URL, rootCause(err)).WithFix("%s", b.opts.Start)
+	case own != nil && !errors.As(err, new(*statusError)):
+		return guideway.Errorf(own.Code, "the request to %s failed: %w", b.opts.URL, err).
+			WithFix("%s", strings.TrimPrefix(own.Fix+"; if the server has ended, "+b.opts.Start, "; "))
 	}
-	if dial := (*net.OpError)(nil); !errors.As(err, &dial) || dial.Op != "dial" {
-		return guideway.Errorf(guideway.CodeUnavailable, "the connection to %s was lost: %w; it is unknown whether the request was carried out", b.opts.URL, rootCause(err)).
-			WithFix("check whether the request was carried out before you repeat it; if the server is gone, %s", b.opts.Start)
-	}
-	return guideway.Errorf(guideway.CodeUnavailable, "no server can be reached at %s: %w", b.opts.URL, rootCause(err)).WithFix("%s", b.opts.Start)
+	return guideway.Errorf(guideway.CodeUnavailable, "the server at %s does not answer as an MCP server: %w", b.opts.URL, err).
+		WithFix("check the URL; the URL of a Guideway server ends in /mcp")
 }
 
 // hasAnswered reports whether the server has answered with MCP before.
