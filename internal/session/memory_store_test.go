@@ -107,6 +107,16 @@ func (m *memoryStore) RestoreDocument(_ context.Context, ref Ref, _ time.Time) e
 	return m.markDeleted(ref, false)
 }
 
+func (m *memoryStore) PurgeDocument(_ context.Context, ref Ref) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if kept, ok := m.kept[ref]; !ok || !kept.deleted {
+		return guideway.Errorf(guideway.CodeNotFound, "no such document")
+	}
+	delete(m.kept, ref)
+	return nil
+}
+
 func (m *memoryStore) Documents(_ context.Context, f Filter) ([]Document, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -161,6 +162,23 @@ func (s *Service) Delete(ctx context.Context, p guideway.Principal, n Name) (Ref
 	}
 	if err := s.store.DeleteDocument(ctx, ref, s.timestamp()); err != nil {
 		return Ref{}, s.storeError("delete", ref, err)
+	}
+	return ref, nil
+}
+
+// Purge erases a document. If it is already deleted, which no list shows, it is found by its
+// workflow and its project or that of the caller.
+func (s *Service) Purge(ctx context.Context, p guideway.Principal, n Name) (Ref, error) {
+	ref, err := s.Delete(ctx, p, n)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound {
+		ref = Ref{User: p.User, Project: cmp.Or(n.Project, n.Here), Workflow: n.Workflow, ID: n.ID}
+		err = checkRef(ref)
+	}
+	if err != nil {
+		return Ref{}, err
+	}
+	if err := s.store.PurgeDocument(ctx, ref); err != nil {
+		return Ref{}, s.storeError("erase", ref, err)
 	}
 	return ref, nil
 }

@@ -59,6 +59,9 @@ type Documents interface {
 	// document does not exist, the error has CodeNotFound.
 	DeleteDocument(ctx context.Context, ref Ref, at time.Time) error
 	RestoreDocument(ctx context.Context, ref Ref, at time.Time) error
+	// PurgeDocument erases a document that DeleteDocument removed, so that it cannot be
+	// restored. If there is none, the error has CodeNotFound.
+	PurgeDocument(ctx context.Context, ref Ref) error
 }
 
 // Finder finds documents.

@@ -60,6 +60,11 @@ func (l LazyStore) RestoreDocument(ctx context.Context, ref session.Ref, at time
 	return doWithOpened(ctx, l.Store, func(o *Opened) error { return o.RestoreDocument(ctx, ref, at) })
 }
 
+// PurgeDocument erases a deleted document.
+func (l LazyStore) PurgeDocument(ctx context.Context, ref session.Ref) error {
+	return doWithOpened(ctx, l.Store, func(o *Opened) error { return o.PurgeDocument(ctx, ref) })
+}
+
 // Documents lists documents.
 func (l LazyStore) Documents(ctx context.Context, f session.Filter) ([]session.Document, error) {
 	return WithOpened(ctx, l.Store.Open, func(o *Opened) ([]session.Document, error) { return o.Documents(ctx, f) })

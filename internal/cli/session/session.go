@@ -255,6 +255,8 @@ type SessionsDeleteOptions struct {
 	app  *app.App
 	Name string
 	Undo bool
+	// Purge erases the document, so that it cannot be restored.
+	Purge bool
 }
 
 func NewSessionsDeleteCmd(a *app.App, run func(context.Context, *SessionsDeleteOptions) error) *cobra.Command {
@@ -263,7 +265,9 @@ func NewSessionsDeleteCmd(a *app.App, run func(context.Context, *SessionsDeleteO
 		Use:   "delete SESSION",
 		Short: "Delete or restore a session document",
 		Long: `Delete a session document. With --undo, restore a deleted document, named WORKFLOW/ID in its
-project or PROJECT/WORKFLOW/ID, unless an agent has created another document with that name.`,
+project or PROJECT/WORKFLOW/ID, unless an agent has created another document with that name.
+With --purge, erase a document, also a deleted one named like that: its words are then in no
+file of the data directory.`,
 		Example: `  guideway sessions delete DASH-001
   guideway sessions delete --undo 1a2b3c4d5e6f/bug-investigation/DASH-001`,
 		Args:              app.ExactArgs(1, "the id of a session document", "guideway sessions delete DASH-001"),
@@ -271,6 +275,8 @@ project or PROJECT/WORKFLOW/ID, unless an agent has created another document wit
 		RunE:              app.RunWithArg(run, o, &o.Name),
 	}
 	cmd.Flags().BoolVar(&o.Undo, "undo", false, "restore a deleted document")
+	cmd.Flags().BoolVar(&o.Purge, "purge", false, "erase the document instead of keeping it for --undo")
+	cmd.MarkFlagsMutuallyExclusive("undo", "purge")
 	return cmd
 }
 
@@ -279,6 +285,13 @@ func runSessionsDelete(ctx context.Context, o *SessionsDeleteOptions) error {
 		name, err := sessionName(o.Name, d.here)
 		if err != nil {
 			return app.UsageError{Err: err}
+		}
+		if o.Purge {
+			ref, err := d.sessions.Purge(ctx, d.person, name)
+			if err == nil {
+				fmt.Fprintf(o.app.Host.Out, "Erased: %s\n", WholeName(ref))
+			}
+			return err
 		}
 		if o.Undo {
 			if name.Workflow == "" {

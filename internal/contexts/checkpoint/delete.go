@@ -25,6 +25,7 @@ func (s *Service) Delete(ctx context.Context, who guideway.Principal, r DeleteRe
 		return nil, err
 	}
 	out := &Deleted{Checkpoints: []string{}, Store: s.o.Store}
+	defer s.compactIndex(ctx) // the log of the index still has the deleted words
 	if r.Session != "" {
 		return out, s.deleteSession(ctx, who, SeriesKey{User: who.User, Session: SessionID(r.Session)}, out)
 	}

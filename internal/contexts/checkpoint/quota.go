@@ -137,7 +137,7 @@ type reserver interface {
 }
 
 // compacter is an index that can free space without data loss, for example the space of a
-// log.
+// log, or overwrite what was deleted.
 type compacter interface {
 	Compact(ctx context.Context) error
 }
@@ -367,7 +367,11 @@ func (s *Service) Cleanup(ctx context.Context, r CleanupRequest) (Cleaned, error
 	if r.OlderThan > 0 {
 		do.before = s.currentTime().Add(-r.OlderThan)
 	}
-	return s.retireSessions(ctx, do)
+	cleaned, err := s.retireSessions(ctx, do)
+	if cleaned.Checkpoints > 0 && !do.dryRun {
+		s.compactIndex(ctx)
+	}
+	return cleaned, err
 }
 
 // sortedByNumber returns the records, the oldest first.

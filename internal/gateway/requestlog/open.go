@@ -89,7 +89,7 @@ func dataSource(path string) string {
 		path = "/" + path
 	}
 	pragmas := url.Values{"_pragma": {
-		fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds()), "auto_vacuum(2)", "synchronous(NORMAL)",
+		fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds()), "auto_vacuum(2)", "synchronous(NORMAL)", "secure_delete(1)",
 		"cache_size(-1024)", "journal_size_limit(8388608)",
 	}}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?_txlock=immediate&" + pragmas.Encode()

@@ -18,6 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
+	"github.com/guideway-dev/guideway/internal/testutil/planted"
 	"pgregory.net/rapid"
 )
 
@@ -310,6 +311,27 @@ func TestPrune(t *testing.T) {
 	}
 	if info, err := os.Stat(path); err != nil || info.Size() > before.Bytes/2 {
 		t.Errorf("the file still has %d bytes, %v", info.Size(), err)
+	}
+}
+
+// TestPrunedWords checks that no file has the bodies of removed entries.
+func TestPrunedWords(t *testing.T) {
+	t.Parallel()
+	l, path := newLog(t)
+	words := planted.Words(200)
+	for i, word := range words {
+		e := newEntry(i)
+		e.Request, e.Response = &requestlog.Body{Text: word}, &requestlog.Body{Text: strings.Repeat(word+" ", 200)}
+		writeAll(t, l, e)
+	}
+	if _, err := l.Prune(t.Context(), noon.Add(100*time.Minute), 0); err != nil {
+		t.Fatal(err)
+	}
+	if found := planted.Find(t, filepath.Dir(path), words[:100]); len(found) > 0 {
+		t.Errorf("%d words are left: %v", len(found), found[:1])
+	}
+	if found := planted.Find(t, filepath.Dir(path), words[100:]); len(found) < 100 {
+		t.Errorf("of the entries that stay, only %d words are found", len(found))
 	}
 }
 

@@ -172,15 +172,22 @@ func (l *Log) removeWhere(ctx context.Context, where string, arg int64) (int64, 
 	return gone, nil
 }
 
-// compactFile returns free pages to the file system.
+// compactFile returns free pages to the file system, and truncates the write-ahead log,
+// which still has the removed entries. If another process reads the log the whole time, the
+// next removal truncates it.
 func (l *Log) compactFile(ctx context.Context) error {
-	rows, err := l.db.QueryContext(ctx, "PRAGMA incremental_vacuum") // each row frees one page
-	if err != nil {
-		return err
+	for _, pragma := range []string{"PRAGMA incremental_vacuum", "PRAGMA wal_checkpoint(TRUNCATE)"} {
+		rows, err := l.db.QueryContext(ctx, pragma) // each row of incremental_vacuum frees one page
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+		}
+		if err := rows.Close(); err != nil {
+			return err
+		}
 	}
-	for rows.Next() {
-	}
-	return rows.Close()
+	return nil
 }
 
 // usedBytes returns the size of the used pages of the file.

@@ -226,6 +226,25 @@ func (s *Store) RestoreDocument(ctx context.Context, ref session.Ref, at time.Ti
 	return s.setDeleted(ctx, "restore a session document", ref, `deleted = null where deleted is not null`, at, run.OpCreated)
 }
 
+// PurgeDocument implements session.Documents. After a lost answer, the repetition finds no
+// document if the first attempt erased it.
+func (s *Store) PurgeDocument(ctx context.Context, ref session.Ref) error {
+	const sql = `
+		with gone as (
+			select n from documents where user_id = $1 and project = $2 and workflow = $3 and id = $4 and deleted is not null for update
+		), pruned_log as (
+			delete from document_log l using gone g where l.document = g.n
+		)
+		delete from documents d using gone g where d.n = g.n`
+	return s.retryWrite(ctx, "erase a session document", func(ctx context.Context, maybeCommitted bool) error {
+		tag, err := s.pool.Exec(ctx, sql, refArgs(ref)...)
+		if err == nil && tag.RowsAffected() == 0 && !maybeCommitted {
+			return rows.NoDocument(ref)
+		}
+		return err
+	})
+}
+
 // setDeleted marks a document as deleted or restores it.
 func (s *Store) setDeleted(ctx context.Context, what string, ref session.Ref, set string, at time.Time, op string) error {
 	write := newWriteID()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/guideway-dev/guideway/internal/store/rows"
 )
@@ -125,29 +126,45 @@ func (s *Store) compileStatements(ctx context.Context, statements ...string) err
 	return nil
 }
 
-// compactWait bounds how long Compact waits for readers, because writers wait for Compact.
-const compactWait = 100 * time.Millisecond
+// compactWait bounds how long one attempt of Compact waits for readers, because writers wait
+// for it. compactAttempts bounds the attempts.
+const (
+	compactWait     = 100 * time.Millisecond
+	compactAttempts = 20
+)
 
-// Compact copies the write-ahead log into the file and truncates the log. It does not
-// truncate the log while a reader uses it.
+// Compact copies the write-ahead log into the file and truncates the log, so that deleted
+// values are in neither. It returns CodeUnavailable if readers use the log the whole time.
 func (s *Store) Compact(ctx context.Context) error {
 	const doing = "truncate the write-ahead log"
 	if err := s.beginCall(ctx, doing); err != nil {
 		return err
 	}
 	defer s.endCall()
+	for range compactAttempts {
+		if busy, err := s.truncateLog(ctx); err != nil || !busy {
+			return s.wrapError(doing, err)
+		}
+	}
+	return guideway.Errorf(guideway.CodeUnavailable, "%s of %s: a reader uses the log", doing, s.o.Path).
+		WithFix("end the program that reads the database; the next deletion, or the last process to close the database, truncates the log")
+}
+
+// truncateLog tries to truncate the write-ahead log. busy reports that a reader uses it.
+func (s *Store) truncateLog(ctx context.Context) (busy bool, err error) {
 	release, err := s.lock.acquireLock(ctx)
 	if err != nil {
-		return s.wrapError(doing, err)
+		return false, err
 	}
 	defer release()
 	timeout := func(d time.Duration) error {
 		_, err := s.writer.db.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf("PRAGMA busy_timeout = %d", d.Milliseconds()))
 		return err
 	}
+	var pages, copied int64
 	err = timeout(compactWait)
 	if err == nil {
-		_, err = s.writer.db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
+		err = s.writer.db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &copied)
 	}
-	return s.wrapError(doing, errors.Join(err, timeout(s.o.BusyTimeout)))
+	return busy, errors.Join(err, timeout(s.o.BusyTimeout))
 }

@@ -33,17 +33,8 @@ func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []se
 		if err != nil {
 			return err
 		}
-		// A deleted document with the same key is replaced, together with its log and its
-		// summary.
-		const deleted = documentKey + ` AND deleted IS NOT NULL`
-		for _, text := range []string{
-			`DELETE FROM document_log WHERE document IN (SELECT num FROM documents WHERE ` + deleted + `)`,
-			`DELETE FROM document_summaries WHERE document IN (SELECT num FROM documents WHERE ` + deleted + `)`,
-			`DELETE FROM documents WHERE ` + deleted,
-		} {
-			if _, err = t.execStatement(ctx, text, documentKeyArgs(d.Ref)...); err != nil {
-				return err
-			}
+		if _, err := t.purgeDocument(ctx, d.Ref); err != nil { // a deleted document with the same key is replaced
+			return err
 		}
 		d.Revision = 1
 		result, err := t.execStatement(ctx, sqlInsertDocument, dialect().Values(rows.DocumentFields(&d, &data))...)
@@ -120,6 +111,41 @@ func (s *Store) DeleteDocument(ctx context.Context, ref session.Ref, at time.Tim
 func (s *Store) RestoreDocument(ctx context.Context, ref session.Ref, at time.Time) error {
 	const show = `UPDATE documents SET deleted = ? WHERE ` + documentKey + ` AND deleted IS NOT NULL RETURNING revision`
 	return s.setDeleted(ctx, "restore the session document "+ref.ID, ref, at, show, run.OpCreated, nil)
+}
+
+// PurgeDocument implements session.Documents.
+func (s *Store) PurgeDocument(ctx context.Context, ref session.Ref) error {
+	err := s.writeExclusive(ctx, "erase the session document "+ref.ID, func(ctx context.Context, t *txn) error {
+		purged, err := t.purgeDocument(ctx, ref)
+		if err == nil && purged == 0 {
+			return rows.NoDocument(ref)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.Compact(ctx)
+}
+
+// purgeDocument deletes the row of a deleted document, with its log and its summary, and
+// returns the number of deleted documents.
+func (t *txn) purgeDocument(ctx context.Context, ref session.Ref) (purged int64, err error) {
+	const deleted = documentKey + ` AND deleted IS NOT NULL`
+	for _, text := range []string{
+		`DELETE FROM document_log WHERE document IN (SELECT num FROM documents WHERE ` + deleted + `)`,
+		`DELETE FROM document_summaries WHERE document IN (SELECT num FROM documents WHERE ` + deleted + `)`,
+		`DELETE FROM documents WHERE ` + deleted,
+	} {
+		result, err := t.execStatement(ctx, text, documentKeyArgs(ref)...)
+		if err != nil {
+			return 0, err
+		}
+		if purged, err = result.RowsAffected(); err != nil {
+			return 0, err
+		}
+	}
+	return purged, nil
 }
 
 // setDeleted marks a document as deleted or restores it.

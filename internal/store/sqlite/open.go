@@ -36,7 +36,7 @@ func (s *Store) openDatabases(ctx context.Context) error {
 		return s.wrapError(doing, err)
 	}
 	defer release()
-	if s.writer, err = s.openDatabase("_txlock=immediate", "synchronous(FULL)", "journal_size_limit(67108864)", "cache_size(-1024)"); err != nil {
+	if s.writer, err = s.openDatabase("_txlock=immediate", "synchronous(FULL)", "secure_delete(1)", "journal_size_limit(67108864)", "cache_size(-1024)"); err != nil {
 		return s.wrapError(doing, err)
 	}
 	s.writer.db.SetMaxOpenConns(1)

@@ -200,6 +200,10 @@ func testDocumentDelete(t *testing.T, f *fixture) {
 	requireNoError(t, err)
 	checkEqual(t, "log of the new document", len(entries), 0)
 	checkCode(t, s.RestoreDocument(ctx, d.Ref, minutesAfter(6)), guideway.CodeNotFound, "restore of a replaced document")
+	checkCode(t, s.PurgeDocument(ctx, d.Ref), guideway.CodeNotFound, "erasure of a document that is not deleted")
+	requireNoError(t, s.DeleteDocument(ctx, d.Ref, minutesAfter(6)))
+	requireNoError(t, s.PurgeDocument(ctx, d.Ref))
+	checkCode(t, s.RestoreDocument(ctx, d.Ref, minutesAfter(6)), guideway.CodeNotFound, "restore of an erased document")
 	none := session.Ref{User: "ada", Project: "0123456789ab", Workflow: "w", ID: "none"}
 	checkCode(t, s.DeleteDocument(ctx, none, minutesAfter(7)), guideway.CodeNotFound, "delete of a missing document")
 	checkCode(t, s.RestoreDocument(ctx, none, minutesAfter(7)), guideway.CodeNotFound, "restore of a missing document")
