@@ -56,7 +56,7 @@ type saveHookBody struct {
 
 func (a *api) saveHook(c *call, body saveHookBody) (any, error) {
 	if (len(body.Graph) == 0) == (body.Text == "") {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the body must have either a graph or a text").WithFix("set one of 'graph' and 'text'")
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the body must have either a graph or a text").WithFix(`set either "graph" or "text"`)
 	}
 	return a.Hooks.Save(c.Context(), hookadmin.SaveRequest{
 		ID: c.PathValue("id"), Source: body.Source, Base: body.Base, Graph: body.Graph, Text: body.Text, Who: c.userName(),

@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -114,6 +116,10 @@ func (c *call) decodeBody(into any) error {
 	if err == nil && dec.More() {
 		err = errors.New("more than one value")
 	}
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		err = fmt.Errorf("%q has a value of the wrong type, %s", cmp.Or(wrong.Field, "the whole body"), wrong.Value)
+	}
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -121,7 +127,7 @@ func (c *call) decodeBody(into any) error {
 			WithFix("send a smaller body")
 	case err != nil:
 		return guideway.Errorf(guideway.CodeInvalid, "the body is invalid: %s", strings.TrimPrefix(err.Error(), "json: ")).
-			WithFix("see the route in /api/openapi.json")
+			WithFix("write the body as /api/docs describes it for this path")
 	}
 	given := c.Header.Get("Content-Type")
 	if mediaType, _, err := mime.ParseMediaType(given); err != nil || mediaType != "application/json" {

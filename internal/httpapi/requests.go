@@ -99,7 +99,7 @@ func (a *api) getRequest(c *call) (any, error) {
 		return nil, err
 	}
 	if reader == nil {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "unknown request %q: no requests were recorded", clipText(id)).
+		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no recorded request %q: the request log does not exist yet", clipText(id)).
 			WithFix("only requests to upstreams are recorded; list the upstreams with: guideway upstream list")
 	}
 	e, err := reader.Get(c.Context(), c.userName(), id)

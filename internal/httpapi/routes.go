@@ -206,19 +206,19 @@ func checkRight(g auth.Grant, right auth.Right) error {
 		return guideway.Errorf(guideway.CodeForbidden, "the request does not come from a page of this server").
 			WithFix("use the pages of this server: guideway open")
 	case right == auth.RightRead:
-		return guideway.Errorf(guideway.CodeForbidden, "this token cannot read runs, session documents or definitions").
+		return guideway.Errorf(guideway.CodeForbidden, "this token cannot read from the API").
 			WithFix("use a token that was created with guideway token create NAME --scope read")
 	case right == auth.RightContents:
-		return guideway.Errorf(guideway.CodeForbidden, "this token cannot read contexts, checkpoints or the bodies of requests").
+		return guideway.Errorf(guideway.CodeForbidden, "this token cannot read contexts, checkpoints, the bodies of requests or the arguments of held calls").
 			WithFix("use a token that was created with guideway token create NAME --scope contents")
 	case right == auth.RightAnswer:
 		return guideway.Errorf(guideway.CodeForbidden, "this token cannot answer for a person").
 			WithFix("use a browser that is logged in (guideway open), or a token that was created with guideway token create NAME --scope approve")
 	case right == auth.RightManage:
-		return guideway.Errorf(guideway.CodeForbidden, "this token cannot change upstreams or what agents may use").
+		return guideway.Errorf(guideway.CodeForbidden, "this token cannot manage upstreams and tokens").
 			WithFix("use a browser that is logged in (guideway open), or a token that was created with guideway token create NAME --scope manage")
 	default:
-		return guideway.Errorf(guideway.CodeForbidden, "this token cannot change runs, session documents or definitions: no scope of a named token allows it").
+		return guideway.Errorf(guideway.CodeForbidden, "this token cannot change runs, session documents or definitions, or try definitions: no scope of a named token allows it").
 			WithFix("use a browser that is logged in (guideway open), or the bearer token of this server; guideway doctor shows the path of its file")
 	}
 }

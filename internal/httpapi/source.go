@@ -99,7 +99,7 @@ func (a *api) saveWorkflow(c *call) (any, error) {
 		return nil, err
 	}
 	if err := a.Catalog.Load(context.WithoutCancel(c.Context())); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "the file is saved, but is not served yet, because the catalog could not be loaded again: %w", err).WithFix("restart the server")
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the file is saved, but is not served yet, because the catalog could not be loaded again: %w", err).WithFix("restart the server")
 	}
 	return a.workflowSource(c)
 }
@@ -152,7 +152,7 @@ func (a *api) findFile(id string, body saveBody) (catalog.SourceInfo, string, er
 		}
 	}
 	if info == nil {
-		err := guideway.Errorf(guideway.CodeInvalid, "definitions cannot be saved in %q", clipText(body.Source))
+		err := guideway.Errorf(guideway.CodeInvalid, "definitions cannot be saved in the source %q", clipText(body.Source))
 		if len(names) == 0 {
 			return catalog.SourceInfo{}, "", err.WithFix("no source is writable; set workflows.user or workflows.project to true in the configuration and restart the server")
 		}

@@ -88,7 +88,7 @@ type Seen struct {
 // returns CodeConflict and approves nothing.
 func (s *Service) Approve(name, by string, seen []Seen) error {
 	if len(seen) == 0 {
-		return guideway.Errorf(guideway.CodeInvalid, "the list of reviewed changes is empty").WithFix("name the reviewed tools, prompts, templates and pages, each with its hash")
+		return guideway.Errorf(guideway.CodeInvalid, "the list of reviewed changes is empty").WithFix("name the reviewed tools, prompts, templates, pages and skills, each with its hash")
 	}
 	s.editing.Lock()
 	defer s.editing.Unlock()
@@ -99,7 +99,7 @@ func (s *Service) Approve(name, by string, seen []Seen) error {
 	e := EntryOf(u)
 	c := s.knownCatalog(e)
 	if c == nil {
-		return guideway.Errorf(guideway.CodeConflict, "the tools, prompts, templates and pages of the upstream %q have not been listed yet", name).WithFix("list them first: guideway upstream show %s --check", name)
+		return guideway.Errorf(guideway.CodeConflict, "the lists of the upstream %q have not been fetched yet", name).WithFix("fetch them first: guideway upstream show %s --check", name)
 	}
 	all, err := s.changedTools(e, c)
 	if err != nil {

@@ -149,7 +149,7 @@ func (d *Service) changeFile(ctx context.Context, change func() error) error {
 		return err
 	}
 	if err := d.opts.Catalog.Load(context.WithoutCancel(ctx)); err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "the file is changed, but the change is not active yet, because the catalog could not be loaded again: %w", err).WithFix("restart the server")
+		return guideway.Errorf(guideway.CodeUnavailable, "the file is changed, but the change is not active yet, because the catalog could not be loaded again: %w", err).WithFix("restart the server")
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func findSource(snapshot *catalog.Snapshot, source string) (catalog.SourceInfo, 
 		}
 		names = append(names, s.Name)
 	}
-	bad := guideway.Errorf(guideway.CodeInvalid, "hook graphs and modules cannot be saved or deleted in %q", source)
+	bad := guideway.Errorf(guideway.CodeInvalid, "hook graphs and modules cannot be saved or deleted in the source %q", source)
 	if len(names) == 0 {
 		return catalog.SourceInfo{}, bad.WithFix("no source is writable; set workflows.user or workflows.project to true in the configuration and restart the server")
 	}
@@ -266,7 +266,7 @@ func (d *Service) GetModule(_ context.Context, id string) (*ModuleText, error) {
 		out.Script, out.Base = string(text), writer.Version(text)
 		return out, nil
 	}
-	return nil, guideway.Errorf(guideway.CodeNotFound, "unknown hook module %q", id).WithFix("guideway hooks list --modules")
+	return nil, guideway.Errorf(guideway.CodeNotFound, "there is no hook module with the id %.128q", id).WithFix("guideway hooks list --modules")
 }
 
 // SaveModule writes a module's script to a directory of the user or the project. Active

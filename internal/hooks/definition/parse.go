@@ -293,7 +293,7 @@ func (p *parser) readNumber(at shape.Place) float64 {
 // checkMaxItems reports a list that is too long.
 func (p *parser) checkMaxItems(at shape.Place, most int) {
 	if at.Node != nil && at.Node.Kind == doc.Array && len(at.Node.Items) > most {
-		p.Errorf(at, shape.CodeRange, "split the graph: several can wrap the same request",
+		p.Errorf(at, shape.CodeRange, "split the graph: several graphs can wrap the same request",
 			"Field '%s' %s has %d entries; at most %d are allowed.", at.Name, at.Where, len(at.Node.Items), most)
 	}
 }

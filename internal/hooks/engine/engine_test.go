@@ -114,7 +114,7 @@ func TestResponses(t *testing.T) {
 			c["response"] = map[string]any{"content": []any{}}
 			return map[string]any{"continue": false}, nil
 		}, hookengine.StatusChanged, `{"content":[]}`},
-		"audit alone": {func(_ context.Context, c map[string]any) (any, error) { c["audit"] = []any{1}; return nil, nil }, hookengine.StatusError, "no audit file is set"},
+		"audit alone": {func(_ context.Context, c map[string]any) (any, error) { c["audit"] = []any{1}; return nil, nil }, hookengine.StatusError, "writes no audit file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -24,11 +24,11 @@ func (s *state) applyHandled(diff *changes, after *tree) error {
 		message, code, was := after.valueOf("message"), after.valueOf("code"), before.valueOf("code")
 		switch {
 		case message == nil || message.kind != '"':
-			return fmt.Errorf("the hook set context.error.message to a value that is not a text")
+			return fmt.Errorf("the hook set context.error.message to a value that is not a string")
 		case code == nil:
 			return fmt.Errorf("the hook removed context.error.code")
 		case code.kind != was.kind || code.kind == '0' && code.num != float64(int64(code.num)):
-			return fmt.Errorf("the hook changed the type of context.error.code, which must stay an integer or a text")
+			return fmt.Errorf("the hook changed the type of context.error.code, which must stay an integer or a string")
 		}
 	}
 	_, err = s.handled.replaceValue(diff, "/"+doc.Pointer(s.event), after, '{')

@@ -56,7 +56,7 @@ func TestHandleErrors(t *testing.T) {
 		"another code":              {`["error"]`, setMember("error", "code", -7), hookengine.StatusError, "the key is AKIA (-7)", false},
 		"a code of another type":    {`["error"]`, setMember("error", "code", "x"), hookengine.StatusError, "changed the type of context.error.code", false},
 		"a code with a fraction":    {`["error"]`, setMember("error", "code", 1.5), hookengine.StatusError, "changed the type of context.error.code", false},
-		"a message of another type": {`["error"]`, setMember("error", "message", 1), hookengine.StatusError, "is not a text", false},
+		"a message of another type": {`["error"]`, setMember("error", "message", 1), hookengine.StatusError, "is not a string", false},
 		"a failing hook":            {`["error"]`, throwScript, hookengine.StatusError, "the call was sent, and its response is withheld", false},
 		"withheld": {`["error"]`, func(context.Context, map[string]any) (any, error) {
 			return map[string]any{"continue": false, "error": map[string]any{"code": "X", "message": "no"}}, nil

@@ -27,8 +27,8 @@ func TestHold(t *testing.T) {
 		"one hook":           {a: hold("it deletes"), held: "it deletes"},
 		"no hook":            {},
 		"null":               {a: hold(nil)},
-		"an empty reason":    {a: hold(""), err: "a 'hold' that is not the text of a reason"},
-		"true":               {a: hold(true), err: "a 'hold' that is not the text of a reason"},
+		"an empty reason":    {a: hold(""), err: "a 'hold' that is not a string with a reason"},
+		"true":               {a: hold(true), err: "a 'hold' that is not a string with a reason"},
 		"after the call":     {b: hold("too late"), err: "a call that was already sent or answered"},
 		"besides the answer": {a: answers, err: "a call that was already sent or answered"},
 	} {

@@ -134,7 +134,7 @@ func readVerdict(raw json.RawMessage) (verdict, error) {
 	}
 	if h := t.valueOf("hold"); !h.isNull() {
 		if h.kind != '"' || h.text == "" {
-			return v, fmt.Errorf("the hook returned a 'hold' that is not the text of a reason")
+			return v, fmt.Errorf("the hook returned a 'hold' that is not a string with a reason")
 		}
 		v.hold = h.text
 	}
@@ -207,7 +207,7 @@ func (e *Engine) storeAudit(ctx context.Context, s *state, n *node, records []js
 	case len(records) > maxAudit:
 		return &ScriptError{Code: CodeAudit, Message: fmt.Sprintf("the hook has %d audit records; the maximum is %d", len(records), maxAudit)}
 	case e.opts.Audit == nil:
-		return &ScriptError{Code: CodeAudit, Message: "the hook has audit records, but no audit file is set"}
+		return &ScriptError{Code: CodeAudit, Message: "the hook has audit records, but this program writes no audit file"}
 	}
 	for _, record := range records {
 		err := e.opts.Audit.Audit(ctx, AuditEntry{

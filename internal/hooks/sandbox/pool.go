@@ -220,9 +220,9 @@ func (p *Pool) failureOf(owner string, process *process, r *scriptwire.Request, 
 	case errors.Is(err, scriptwire.ErrTooLarge):
 		e.Kind, e.Message = Output, fmt.Sprintf("the result and the console output of the script exceed their limits of %d and %d bytes: return or log less", r.Limits.Output, r.Limits.Console)
 	case process.outOfMemory():
-		e.Kind, e.Message = Memory, "the script's worker ran out of memory"
+		e.Kind, e.Message = Memory, fmt.Sprintf("the script's worker ran out of memory; the limit of the script is %d bytes", r.Limits.Memory)
 	}
-	p.options.Log.Warn("script worker lost", "script", r.Name, "kind", string(e.Kind), "error", err,
+	p.options.Log.Warn("a script worker gave no answer", "script", r.Name, "kind", string(e.Kind), "error", err,
 		"complaint", process.complaint.keptText())
 	p.discard(owner, process)
 	return e

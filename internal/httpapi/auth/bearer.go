@@ -30,7 +30,7 @@ type Bearer struct {
 // missing.
 func NewBearer(opts BearerOptions) (*Bearer, error) {
 	if !validToken(opts.Token) {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token is not valid").
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the bearer token of the server is not valid").
 			WithFix("use a token of 32 to 512 letters, digits and -._~+/")
 	}
 	if isNamed(opts.Token) {

@@ -1038,7 +1038,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the tools, prompts, templates and pages that wait for approval, with their changes */
+        /** List the tools, prompts, templates, pages and skills that wait for approval, with their changes */
         get: operations["getUpstreamWaiting"];
         put?: never;
         post?: never;
@@ -1058,7 +1058,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Approve tools, prompts, templates and pages by their hashes
+         * Approve tools, prompts, templates, pages and skills by their hashes
          * @description If a hash differs from the current one, nothing is approved.
          */
         post: operations["approveTools"];
@@ -3074,7 +3074,7 @@ export interface components {
             type: "definitions";
             pos: number;
         };
-        /** @description The request log has new entries of any client. */
+        /** @description The request log has new entries, which may be of any client. */
         RequestsEvent: {
             /** @constant */
             type: "requests";
@@ -3308,7 +3308,7 @@ export interface components {
             error?: string;
             /** @description The number of tools; -1 if they were never listed. */
             tools: number;
-            /** @description The number of tools, prompts, templates and pages that wait for approval. */
+            /** @description The number of tools, prompts, templates, pages and skills that wait for approval. */
             waiting: number;
             /** Format: date-time */
             askedAt?: string;
@@ -3435,7 +3435,7 @@ export interface components {
             error?: string;
             /** @description The number of tools; -1 if they were never listed. */
             tools: number;
-            /** @description The number of tools, prompts, templates and pages that wait for approval. */
+            /** @description The number of tools, prompts, templates, pages and skills that wait for approval. */
             waiting: number;
             /** Format: date-time */
             askedAt?: string;
@@ -3485,11 +3485,11 @@ export interface components {
         };
         WaitingTool: {
             upstream: string;
-            /** @description The name of a tool, "prompt:" and the name of a prompt, "template:" and a URI template, or the URI of a page after "resource:" for its entry in the list, and after "page:" for its contents. */
+            /** @description The name of a tool, "prompt:" and the name of a prompt, "template:" and a URI template, "skill:" and the URI of a skill, or the URI of a page after "resource:" for its entry in the list, and after "page:" for its contents. */
             tool: string;
             /** @enum {unknown} */
             why: "new" | "changed" | "gone";
-            /** @description The hash to approve; absent if the upstream no longer offers the tool or prompt. */
+            /** @description The hash to approve; absent if the upstream no longer offers the entry. */
             hash?: string;
             /** @description The changed values. Invisible characters are escaped. */
             changes: {
@@ -3535,7 +3535,7 @@ export interface components {
             all?: boolean;
             upstreams?: string[];
             projects?: string[];
-            /** @description Patterns on the names that clients see. */
+            /** @description Names of tools as clients see them, or patterns of their full names, such as github__get_*. */
             tools?: string[];
             /** @description Toolsets of Guideway. */
             toolsets?: string[];

@@ -21,7 +21,7 @@ const (
 // armCall prepares the VM for a request.
 func (v *vm) armCall(r *scriptwire.Request) {
 	v.current = current{
-		script: newScript(r), limit: r.Limits.Output, console: &console{room: r.Limits.Console}, mu: &sync.Mutex{},
+		script: newScript(r), limits: r.Limits, console: &console{room: r.Limits.Console}, mu: &sync.Mutex{},
 	}
 	v.e.SetLimits(quickjs.Limits{
 		Memory: r.Limits.Memory, Stack: r.Limits.Stack, Garbage: min(gcThreshold, r.Limits.Memory/4),
@@ -146,7 +146,7 @@ func (v *vm) newAnswer(r *scriptwire.Request) *scriptwire.Answer {
 	switch v.report[0] {
 	case "over":
 		size, _ := v.report[1].(float64)
-		return tooLarge(int64(size), v.limit)
+		return tooLarge(int64(size), v.limits.Output)
 	case "failed":
 		return v.thrownAnswer(stringAt(rest, 0), stringAt(rest, 1), stringAt(rest, 2), stringAt(rest, 3),
 			stringAt(rest, 4), intAt(rest, 5), intAt(rest, 6))
@@ -169,8 +169,8 @@ func (v *vm) newAnswer(r *scriptwire.Request) *scriptwire.Answer {
 		a.Args = append(a.Args, part(2+i))
 	}
 	restoreNumbers(a, r)
-	if size > v.limit {
-		return tooLarge(size, v.limit)
+	if size > v.limits.Output {
+		return tooLarge(size, v.limits.Output)
 	}
 	return a
 }
@@ -204,16 +204,16 @@ func (v *vm) thrownAnswer(stage, name, message, stack, file string, line, column
 	a.Message = wholeRunes(a.Message)
 	switch {
 	case name == "InternalError" && message == engineMemory:
-		a.Kind, a.Message = scriptwire.Memory, "the script exceeded its memory limit"
+		a.Kind, a.Message = scriptwire.Memory, fmt.Sprintf("the script exceeded its memory limit of %d bytes", v.limits.Memory)
 	case name == "InternalError" && message == engineStack, strings.HasSuffix(message, engineStack):
-		a.Kind, a.Message = scriptwire.Stack, "the script exceeded its call depth limit"
+		a.Kind, a.Message = scriptwire.Stack, fmt.Sprintf("the script exceeded its limit of %d nested calls", v.limits.Stack)
 	case name == "InternalError" && message == engineInterrupted:
 		a.Kind, a.Message = scriptwire.Timeout, "the script was interrupted"
 	case stage == "load" && name == "SyntaxError":
 		a.Kind = scriptwire.Syntax
 	case name == "" && message == "null":
 		// If the engine has no memory for an error object, it throws null.
-		a.Kind, a.Message = scriptwire.Memory, "the script exceeded its memory limit, or threw null"
+		a.Kind, a.Message = scriptwire.Memory, fmt.Sprintf("the script exceeded its memory limit of %d bytes, or threw null", v.limits.Memory)
 	case stage == "arguments":
 		a.Kind, a.Message = scriptwire.Rejected, "'this' or an argument is not JSON: "+message
 	case stage == "result":

@@ -43,7 +43,7 @@ type current struct {
 	report  []any // the driver's report
 	audit   [][]byte
 	written int64 // the size of the audit records in bytes
-	limit   int64 // the maximum size of the output
+	limits  scriptwire.Limits
 	failure *scriptwire.Answer
 
 	mu      *sync.Mutex
@@ -158,8 +158,8 @@ func (v *vm) onEmit(args []any) (any, error) {
 func (v *vm) onAudit(args []any) (any, error) {
 	record := stringAt(args, 0)
 	v.written += int64(len(record))
-	if v.written > v.limit {
-		v.stopWith(scriptwire.Output, fmt.Sprintf("the audit records exceed the limit of %d bytes", v.limit))
+	if v.written > v.limits.Output {
+		v.stopWith(scriptwire.Output, fmt.Sprintf("the audit records exceed the limit of %d bytes", v.limits.Output))
 		return nil, errors.New("the audit records exceed their limit")
 	}
 	v.audit = append(v.audit, []byte(record))
