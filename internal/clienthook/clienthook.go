@@ -10,6 +10,8 @@ package clienthook
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -197,7 +199,9 @@ func (h *Handler) decide(ctx context.Context, ev Event, session *Session) (Answe
 // hold the agent.
 func (h *Handler) answerError(ev Event, err error) Output {
 	text := "Guideway cannot check this " + ev.describe() + ": " + err.Error()
-	if fix := guideway.ErrorFix(err); fix != "" {
+	if errors.Is(err, context.DeadlineExceeded) {
+		text = fmt.Sprintf("Guideway cannot check this %s within %s: %v", ev.describe(), h.Timeout, err)
+	} else if fix := guideway.ErrorFix(err); fix != "" {
 		text += "; try: " + fix
 	}
 	var a Answer

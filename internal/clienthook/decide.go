@@ -41,7 +41,7 @@ func (h *Handler) answerAfterTool(ctx context.Context, ev Event, session *Sessio
 		return Answer{}, err
 	}
 	if r == nil {
-		return Answer{Notice: fmt.Sprintf("The run of %s is not in %s, so the hooks of %s do not watch it; try: guideway install %s --hooks --env GUIDEWAY_DATA_DIR=DIR, with the data directory of the server.",
+		return Answer{Notice: fmt.Sprintf("The run that %s started or continued is not in %s, so the hooks of %s do not watch the run; try: guideway install %s --hooks --env GUIDEWAY_DATA_DIR=DIR, with the data directory of the server.",
 			clip(ev.Tool, 100), h.StoreName, h.Client.Title, h.Client.ID)}, nil
 	}
 	isAnswer := strings.HasPrefix(token, handlePrefix) || bytes.Contains(ev.Result, []byte(r.Handle))
@@ -53,7 +53,7 @@ func (h *Handler) answerAfterTool(ctx context.Context, ev Event, session *Sessio
 		return Answer{}, err
 	}
 	if !bound {
-		return Answer{Notice: fmt.Sprintf("The session has %d open runs, so the hooks of %s do not watch run %s; end a run with workflow_abort, then call workflow_continue for run %s again.",
+		return Answer{Notice: fmt.Sprintf("The session has %d open runs, which is the maximum, so the hooks of %s do not watch the run %s; end one of the others with workflow_abort, then call workflow_continue for the run %s again.",
 			maxRunsOfSession, h.Client.Title, r.ID, r.ID)}, nil
 	}
 	return Answer{}, runs.RecordHooked(ctx, r.ID, h.Client.ID)

@@ -42,9 +42,9 @@ func (h *Handler) restateRuns(ctx context.Context, session *Session) (Answer, er
 	}
 	names := make([]string, 0, shown)
 	for _, r := range open {
-		names = append(names, fmt.Sprintf("%s is at %q", r.ID, stepTitle(r)))
+		names = append(names, fmt.Sprintf("run %s is at %q", r.ID, stepTitle(r)))
 	}
-	return Answer{Context: text.String(), Notice: "run " + clip(strings.Join(names, ", "), 300)}, nil
+	return Answer{Context: text.String(), Notice: clip(strings.Join(names, ", "), 300)}, nil
 }
 
 // positionText returns the position of a run, its criteria, the last steps and the next
@@ -86,9 +86,9 @@ func nextText(r *Run) string {
 	case r.Position.DeadEnd:
 		return fmt.Sprintf("No input continues the run: call workflow_fork with runId %s, or workflow_abort.\n", r.ID)
 	case r.Position.Person:
-		return fmt.Sprintf("The run waits for a person. After their answer call workflow_status with handle %s.\n", r.Handle)
+		return fmt.Sprintf("The run waits for a person. After their answer, call workflow_status with handle %s.\n", r.Handle)
 	case r.Position.Kind == engine.PositionGate:
-		return fmt.Sprintf("The run waits for the user's answer. After it call workflow_continue with handle %s.\n", r.Handle)
+		return fmt.Sprintf("The run waits for the user's answer. After the answer, call workflow_continue with handle %s.\n", r.Handle)
 	default:
 		return fmt.Sprintf("Next: workflow_continue with handle %s. workflow_status with the same handle shows the whole position.\n", r.Handle)
 	}
@@ -122,7 +122,7 @@ func formText(pos engine.Position) string {
 			line += ": " + f.Description
 		}
 		if len(f.Choices) > 0 {
-			line += fmt.Sprintf("; one of %v", f.Choices)
+			line += "; one of: " + engine.JoinValues(f.Choices)
 		}
 		lines = append(lines, clipTokens(line, maxStepTokens))
 	}

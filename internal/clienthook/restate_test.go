@@ -97,7 +97,7 @@ func TestRefusedStopStatesThePosition(t *testing.T) {
 	text := refusedStop(t, r, sessionOf(t, r))
 	for _, want := range []string{
 		runID, "demo", "Current step: Plan", "- Name the places to edit.", "workflow_continue with handle " + handle,
-		"- output: the step's full result", "- notes: ", "severity: how bad it is; one of [low high]", "workflow_abort",
+		"- output: the step's full result", "- notes: ", "severity: how bad it is; one of: low, high", "workflow_abort",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)

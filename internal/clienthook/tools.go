@@ -177,14 +177,14 @@ func (h *Handler) explainVerdict(ev Event, r *Run, v toolpolicy.Verdict, rule *t
 	tool := clip(ev.Tool, 100)
 	switch {
 	case v == toolpolicy.Held && asksInHook(h.Client.ID, ev):
-		return fmt.Sprintf("%s needs the approval of a person at %s.", tool, at)
+		return fmt.Sprintf("The tool %s needs the approval of a person at %s.", tool, at)
 	case v == toolpolicy.Held:
-		return fmt.Sprintf("%s needs the approval of a person at %s, and %s cannot ask in a hook. Ask the user to do what %[1]s would do, or to approve the step without it.", tool, at, h.Client.Title)
+		return fmt.Sprintf("The tool %s needs the approval of a person at %s, and %s cannot ask in a hook. Ask the user to do what %[1]s would do, or to approve the step without it.", tool, at, h.Client.Title)
 	case rule != nil:
-		return fmt.Sprintf("%s denies %s (rule: %s). Do what the step asks without it, then call workflow_continue with the handle %s.", at, tool, rule, r.Handle)
+		return fmt.Sprintf("The tool %s is denied by the rule %s at %s. Do what the step asks without the tool, then call workflow_continue with the handle %s.", tool, rule, at, r.Handle)
 	default:
-		return fmt.Sprintf("%s does not allow %s. Its tools: %s. Do what the step asks with these, then call workflow_continue with the handle %s.",
-			at, tool, clip(r.Position.Tools.String(), 500), r.Handle)
+		return fmt.Sprintf("The tool %s is not allowed at %s. The tools of the step: %s. Do what the step asks with these, then call workflow_continue with the handle %s.",
+			tool, at, clip(r.Position.Tools.String(), 500), r.Handle)
 	}
 }
 

@@ -97,14 +97,14 @@ func needFields(needs []Need) []Field {
 		}
 		fields[i] = Field{Name: "context." + n.Variable, Description: about, Type: n.Type, Choices: n.Allowed}
 		if len(n.Allowed) > 0 && !n.Exhaustive {
-			fields[i].Choices, fields[i].Description = nil, about+"; such as "+joinValues(n.Allowed)+", or a different value"
+			fields[i].Choices, fields[i].Description = nil, about+"; such as "+JoinValues(n.Allowed)+", or a different value"
 		}
 	}
 	return fields
 }
 
-// joinValues lists values for a sentence.
-func joinValues(values []any) string {
+// JoinValues lists values, such as the choices of a field, for a sentence.
+func JoinValues(values []any) string {
 	texts := lists.Map(values, describeValue)
 	return strings.Join(texts, ", ")
 }

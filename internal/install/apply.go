@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -152,7 +151,7 @@ func Apply(ctx context.Context, c Change) (string, error) {
 			return "", err
 		}
 		return "", guideway.Errorf(guideway.CodeUnavailable, "cannot write %s (%w)", c.Path, safeopen.Cause(err)).
-			WithFix("check that you have write permission in %s", filepath.Dir(target))
+			WithFix("check the free space and your write permission in %s", filepath.Dir(target))
 	}
 	for _, b := range c.Consumed {
 		removeBackup(ctx, b)
@@ -329,11 +328,7 @@ func Inspect(ctx context.Context, env Env, c Client, scope Scope, req Request) S
 	entry, found, err := c.form.lookupEntry(content, nameOf(req))
 	switch {
 	case err != nil:
-		s.Reason = err.Error()
-		var where *syntaxError
-		if errors.As(err, &where) && where.line > 0 {
-			s.Reason = fmt.Sprintf("line %d, column %d: %s", where.line, where.column, err)
-		}
+		s.Reason = withPosition(err).Error()
 	case found:
 		s.State, s.Command, s.URL = StateOtherPath, entry.Command, entry.URL
 		if entry.URL != "" || env.samePath(entry.Command, req.Command) {

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -199,6 +200,19 @@ type syntaxError struct {
 }
 
 func (s *syntaxError) Error() string { return s.message }
+
+// withPosition returns a syntax error with its position before the message. It returns other
+// errors unchanged.
+func withPosition(err error) error {
+	var s *syntaxError
+	if !errors.As(err, &s) || s.line == 0 {
+		return err
+	}
+	if s.column == 0 {
+		return fmt.Errorf("line %d: %w", s.line, err)
+	}
+	return fmt.Errorf("line %d, column %d: %w", s.line, s.column, err)
+}
 
 func (s *syntaxError) positionIn(file string) string {
 	switch {

@@ -46,7 +46,7 @@ func RemoveMember(src []byte, path []string) (out []byte, found bool, err error)
 		return src, false, nil
 	}
 	if _, twice := findMember(n, last); twice {
-		return nil, false, readError(fmt.Errorf("%q occurs twice", last))
+		return nil, false, readError(d.twiceError(n, last))
 	}
 	return d.removeMember(n, last), true, nil
 }
@@ -114,7 +114,7 @@ func (d *jsonDoc) findArray(path []string) (*hujson.Value, error) {
 		}
 		next, twice := findMember(n, key)
 		if twice {
-			return nil, fmt.Errorf("%q occurs twice", key)
+			return nil, d.twiceError(n, key)
 		}
 		n = next
 	}
@@ -126,11 +126,17 @@ func (d *jsonDoc) findArray(path []string) (*hujson.Value, error) {
 
 func (d *jsonDoc) kindError(n *hujson.Value, key, kind string) error {
 	line, column := lineAndColumn(d.src, n.StartOffset)
-	return &syntaxError{line, column, fmt.Sprintf("line %d: %q is not %s", line, key, kind)}
+	return &syntaxError{line, column, fmt.Sprintf("%q is not %s", key, kind)}
+}
+
+// twiceError returns the error for an object in which a key occurs twice.
+func (d *jsonDoc) twiceError(n *hujson.Value, key string) error {
+	line, column := lineAndColumn(d.src, n.StartOffset)
+	return &syntaxError{line, column, fmt.Sprintf("%q occurs twice in this object", key)}
 }
 
 func readError(err error) error {
-	return guideway.Errorf(guideway.CodeInvalid, "the file cannot be edited: %w", err).WithFix("fix the file by hand")
+	return guideway.Errorf(guideway.CodeInvalid, "the file cannot be edited: %w", withPosition(err)).WithFix("correct the file by hand, then run the same command again")
 }
 
 // renderJSON returns JSON in the style of the document.

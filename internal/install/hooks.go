@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -271,6 +272,10 @@ func (c HookClient) newChange(f File) Change {
 }
 
 func (c HookClient) editError(path string, err error) error {
+	var s *syntaxError
+	if errors.As(err, &s) {
+		path, err = s.positionIn(path), s
+	}
 	return guideway.Errorf(guideway.CodeInvalid, "cannot edit %s (%w); the file is unchanged", path, err).
 		WithFix("fix the file, then run the same command again")
 }

@@ -372,7 +372,7 @@ func verifyEdit(form format, after []byte, name string, want Entry) error {
 }
 
 func foreignEntry(file, name string, e Entry, fix string) error {
-	return guideway.Errorf(guideway.CodeConflict, "the entry %q in %s is not an entry of Guideway (its target is %s)", name, file, cmp.Or(e.Target(), "unknown")).
+	return guideway.Errorf(guideway.CodeConflict, "the entry %q in %s is not an entry of Guideway (its command or URL is %s)", name, file, cmp.Or(e.Target(), "unknown")).
 		WithFix("%s", fix)
 }
 

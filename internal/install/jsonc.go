@@ -84,7 +84,7 @@ func checkDepth(src []byte) error {
 		case '{', '[':
 			if depth++; depth > maxDepth {
 				line, column := lineAndColumn(src, i)
-				return &syntaxError{line, column, fmt.Sprintf("nested more than %d levels deep", maxDepth)}
+				return &syntaxError{line, column, fmt.Sprintf("values are nested more than %d levels deep", maxDepth)}
 			}
 		case '}', ']':
 			depth--

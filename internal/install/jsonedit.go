@@ -3,7 +3,6 @@ package install
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,15 +129,14 @@ func (d *jsonDoc) setValue(path []string, val any) ([]byte, error) {
 	for i, key := range path {
 		next, twice := findMember(n, key)
 		if twice {
-			return nil, fmt.Errorf("%q occurs twice", key)
+			return nil, d.twiceError(n, key)
 		}
 		if next == nil {
 			rest := nestValue(path[i:], val)
 			return d.insertMember(n, rest[0]), nil
 		}
 		if i < len(path)-1 && next.Value.Kind() != '{' {
-			line, column := lineAndColumn(d.src, next.StartOffset)
-			return nil, &syntaxError{line, column, fmt.Sprintf("%q is not an object", key)}
+			return nil, d.kindError(next, key, "an object")
 		}
 		n = next
 	}

@@ -104,13 +104,11 @@ func (j jsonFormat) findEntry(d *jsonDoc, name string) (*hujson.Value, error) {
 	n := d.root
 	for _, key := range []string{j.key, name} {
 		if n.Value.Kind() != '{' {
-			line, column := lineAndColumn(d.src, n.StartOffset)
-			return nil, &syntaxError{line, column, fmt.Sprintf("%q is not an object", j.key)}
+			return nil, d.kindError(n, j.key, "an object")
 		}
 		next, twice := findMember(n, key)
 		if twice {
-			line, column := lineAndColumn(d.src, n.StartOffset)
-			return nil, &syntaxError{line, column, fmt.Sprintf("%q occurs twice in this object", key)}
+			return nil, d.twiceError(n, key)
 		}
 		if next == nil {
 			return nil, nil

@@ -61,7 +61,7 @@ func Start(way Launch, executable, pathList string, env map[string]string) (comm
 		}
 		return command, append(args, Image, "mcp"), err
 	}
-	return "", nil, guideway.Errorf(guideway.CodeInvalid, "unknown launcher %q (auto, binary, npx or docker)", way).
+	return "", nil, guideway.Errorf(guideway.CodeInvalid, "unknown way to start Guideway: --launch %q (not auto, binary, npx or docker)", way).
 		WithFix("use --launch auto")
 }
 

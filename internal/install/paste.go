@@ -31,7 +31,7 @@ func Paste(env Env, src []byte) ([]Server, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the text contains no MCP server").
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the text contains no MCP server other than Guideway").
 			WithFix(`paste something like {"mcpServers": {"files": {"command": "npx", "args": ["…"]}}}`)
 	}
 	return list, nil
@@ -61,7 +61,7 @@ func badPaste(err error) error {
 	if err == nil {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeInvalid, "cannot read the text: %w", err).
+	return guideway.Errorf(guideway.CodeInvalid, "cannot read the text: %w", withPosition(err)).
 		WithFix("paste the whole JSON object with its braces, or the whole TOML table")
 }
 

@@ -100,7 +100,7 @@ func isLoopback(host string) bool {
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || strings.ContainsAny(text, "$ \t\r\n\"'`{}") {
-		return guideway.Errorf(guideway.CodeInvalid, "%q is not the URL of a server (http or https, a host, no user name, spaces, quotes, $ or braces)", text).
+		return guideway.Errorf(guideway.CodeInvalid, "%q is not the URL of a server (it must have http or https and a host, and no user name, space, quote, $ or brace)", text).
 			WithFix("use --url http://127.0.0.1:3000/mcp")
 	}
 	return nil

@@ -1,7 +1,6 @@
 package install
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"regexp"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
-	"github.com/pelletier/go-toml/v2"
 )
 
 // Server is an MCP server in the configuration of a client: a local one with a command, or
@@ -62,7 +60,7 @@ func Servers(env Env, client Client, src []byte) ([]Server, error) {
 		entries, err = yamlEntries(src, f.key)
 	}
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "cannot read the configuration of %s: %w", client.Title, err).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "cannot read the configuration of %s: %w", client.Title, withPosition(err)).
 			WithFix("fix the configuration file of %s", client.Title)
 	}
 	var list []Server
@@ -87,12 +85,9 @@ func jsonEntries(src []byte, keys ...string) (map[string]any, error) {
 }
 
 func tomlEntries(src []byte, key string) (map[string]any, error) {
-	var tree map[string]any
-	if err := toml.Unmarshal(bytes.TrimPrefix(src, bom), &tree); err != nil {
-		return nil, err
-	}
+	tree, err := parseTOML(src)
 	entries, _ := tree[key].(map[string]any)
-	return entries, nil
+	return entries, err
 }
 
 // readServer converts an entry in the form of any client.
@@ -153,7 +148,7 @@ func (s *Server) noteIgnored(entry map[string]any) {
 		}
 	}
 	if len(others) > 0 {
-		s.Notes = append(s.Notes, "not imported: "+strings.Join(others, ", "))
+		s.Notes = append(s.Notes, "these members are not imported: "+strings.Join(others, ", "))
 	}
 }
 

@@ -18,7 +18,7 @@ func TestServersOfClients(t *testing.T) {
 	}{
 		{
 			"cursor", `{/* with comments */"mcpServers": {"a": {"url": "https://a.example/mcp", "headers": {"authorization": "Bearer ${env:A}"}, "envFile": ".env", "auth": {}}}}`,
-			[]install.Server{{Name: "a", URL: "https://a.example/mcp", Bearer: "${env:A}", Headers: map[string]string{}, Notes: []string{"not imported: auth, envFile"}}},
+			[]install.Server{{Name: "a", URL: "https://a.example/mcp", Bearer: "${env:A}", Headers: map[string]string{}, Notes: []string{"these members are not imported: auth, envFile"}}},
 		},
 		{
 			"windsurf", `{"mcpServers": {"a": {"serverUrl": "https://a.example/sse", "disabledTools": ["x", "y"]}, "b": 7}}`,
@@ -27,7 +27,7 @@ func TestServersOfClients(t *testing.T) {
 		{
 			"codex", "[mcp_servers.a]\nurl = 'https://a.example/mcp'\nbearer_token_env_var = 'A'\ntool_timeout_sec = 45\ndisabled_tools = ['x']\nenabled_tools = ['y']\n[mcp_servers.b]\ncommand = 'c'\nenabled = false\nstartup_timeout_sec = 9",
 			[]install.Server{
-				{Name: "a", URL: "https://a.example/mcp", Bearer: "${env:A}", Timeout: 45 * time.Second, Hidden: []string{"x"}, Notes: []string{"not imported: enabled_tools"}},
+				{Name: "a", URL: "https://a.example/mcp", Bearer: "${env:A}", Timeout: 45 * time.Second, Hidden: []string{"x"}, Notes: []string{"these members are not imported: enabled_tools"}},
 				{Name: "b", Command: "c", Disabled: true},
 			},
 		},
@@ -49,7 +49,7 @@ func TestServersOfClients(t *testing.T) {
 		},
 		{
 			"copilot", `{"mcpServers": {"a": {"type": "local", "command": "c", "args": ["d"], "tools": ["*"]}, "b": {"type": "http", "url": "https://b.example/mcp", "tools": ["t"]}}}`,
-			[]install.Server{{Name: "a", Command: "c", Args: []string{"d"}}, {Name: "b", URL: "https://b.example/mcp", Notes: []string{"not imported: tools"}}},
+			[]install.Server{{Name: "a", Command: "c", Args: []string{"d"}}, {Name: "b", URL: "https://b.example/mcp", Notes: []string{"these members are not imported: tools"}}},
 		},
 		{
 			"opencode", `{"mcp": {"a": {"type": "local", "command": ["c", "d"], "environment": {"K": "{env:K2}"}, "enabled": false}, "b": {"type": "remote", "url": "https://b.example/mcp"},

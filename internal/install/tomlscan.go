@@ -46,7 +46,7 @@ func parseTOML(src []byte) (map[string]any, error) {
 var errTOMLForm = errors.New("the entry is written in a form that cannot be edited safely")
 
 // errNothingToRestore is the error for a backup without the entry to restore.
-var errNothingToRestore = errors.New("there is no entry to restore")
+var errNothingToRestore = errors.New("the backup has no entry to restore")
 
 // scanTOML splits a document that parseTOML accepts into its expressions.
 func scanTOML(src []byte) ([]tomlItem, error) {

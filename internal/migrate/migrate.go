@@ -161,7 +161,7 @@ func (t Tree) copyFile(ctx context.Context, from *os.Root, name string) Item {
 		item.Outcome, item.Reason, item.Fix = Broken, err.Error(), guideway.ErrorFix(err)
 	}
 	if item.Outcome == Kept {
-		item.Reason = "the destination already has a different file with this name"
+		item.Reason = "the destination already has a different or unreadable file with this name"
 	}
 	return item
 }

@@ -85,7 +85,7 @@ func TestJournalSource(t *testing.T) {
 	check("n_r_c_5 run-completed", "n_r_d_6 run-aborted")
 	position = 1000 // a position of another store
 	check("n_r_a_3 gate")
-	if n, ok := notice.DescribeRun(&gate); !ok || n.Text != "Release waits for your approval: Ship it?" || n.Command != "guideway runs approve r_a" {
+	if n, ok := notice.DescribeRun(&gate); !ok || n.Text != "The workflow Release waits for your approval: Ship it?" || n.Command != "guideway runs approve r_a" {
 		t.Errorf("notice %+v", n)
 	}
 }

@@ -172,13 +172,13 @@ func DescribeRun(r *run.Record) (Notice, bool) {
 	switch {
 	case r.Person:
 		n.Type, n.Command = TypeGate, "guideway runs approve "+r.ID
-		n.Text = fmt.Sprintf("%s waits for your approval: %s", r.Name, r.Title)
+		n.Text = fmt.Sprintf("The workflow %s waits for your approval: %s", r.Name, r.Title)
 	case r.Status == engine.StatusCompleted:
 		n.Type, n.Command = TypeRunCompleted, "guideway runs show "+r.ID
-		n.Text = r.Name + " is completed."
+		n.Text = fmt.Sprintf("The workflow %s is completed.", r.Name)
 	case r.Status == engine.StatusAborted:
 		n.Type, n.Command = TypeRunAborted, "guideway runs show "+r.ID
-		n.Text = r.Name + " was aborted."
+		n.Text = fmt.Sprintf("The workflow %s was aborted.", r.Name)
 	default:
 		return n, false
 	}

@@ -55,7 +55,8 @@ func (r *Receiver) Deliver(ctx context.Context, n Notice) error {
 		err = r.runCommand(ctx, n)
 	}
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return guideway.Errorf(guideway.CodeUnavailable, "the receiver %q did not accept the notice within %s", r.Name, r.Timeout)
+		return guideway.Errorf(guideway.CodeUnavailable, "the receiver %q did not accept the notice within %s", r.Name, r.Timeout).
+			WithFix(`make the receiver faster, or raise its "timeout" in guideway.json`)
 	}
 	return err
 }
@@ -72,7 +73,7 @@ func (r *Receiver) post(ctx context.Context, n Notice) error {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL, bytes.NewReader(data))
 	if err != nil {
-		return err
+		return guideway.Errorf(guideway.CodeInvalid, "send a notice to the receiver %q: %w", r.Name, withoutURL(err))
 	}
 	sent := strconv.FormatInt(time.Now().Unix(), 10)
 	req.Header.Set("Content-Type", "application/json")

@@ -100,7 +100,7 @@ func (s *Sender) waitForLock(ctx context.Context, r *Receiver) *flock.Flock {
 		}
 		if err != nil && !reported {
 			reported = true
-			s.opts.Log.Error("cannot lock an outbox of notices, so this process sends none to the receiver until the lock is taken", "receiver", r.Name, "error", err)
+			s.opts.Log.Error("cannot lock the outbox of a receiver of notices, so this process sends it no notices until it holds the lock", "receiver", r.Name, "error", err)
 		}
 		if ctxsleep.For(ctx, lockInterval) != nil {
 			return nil

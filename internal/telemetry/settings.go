@@ -44,7 +44,7 @@ func readSettings(getenv func(string) string, service, version string) (*setting
 		return nil, nil
 	}
 	if u, err := url.Parse(endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, []string{name + " is not an http or https URL; no traces are sent"}
+		return nil, []string{name + " is not an http or https URL with a host; no traces are sent"}
 	}
 	switch exporter := getenv("OTEL_TRACES_EXPORTER"); exporter {
 	case "", "otlp":
