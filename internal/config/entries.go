@@ -132,6 +132,12 @@ func fieldsOf(t reflect.Type) (own, all []string) {
 	return own, all
 }
 
+// durationError returns the error of a value that is not a duration of type t. The decoder
+// adds the name of the field.
+func durationError(value []byte, t reflect.Type) error {
+	return &json.UnmarshalTypeError{Value: "value " + string(value), Type: t}
+}
+
 // jsonKind returns the kind of a JSON value for messages. kind is the Value of a
 // json.UnmarshalTypeError.
 func jsonKind(kind string) string {
@@ -144,6 +150,8 @@ func jsonKind(kind string) string {
 		return "a boolean"
 	case strings.HasPrefix(kind, "number "):
 		return "the " + kind
+	case strings.HasPrefix(kind, "value "):
+		return strings.TrimPrefix(kind, "value ")
 	}
 	return "a " + kind
 }
@@ -153,6 +161,10 @@ func withArticle(kind string) string {
 	switch {
 	case strings.HasPrefix(kind, "[]"):
 		return "a list of strings"
+	case kind == "config.UpstreamTime":
+		return `a duration above 0s, such as "90s"`
+	case kind == "config.SourceTime":
+		return fmt.Sprintf(`a duration from 0s to %s, such as "5m"`, DurationText(maxSyncInterval))
 	case strings.HasPrefix(kind, "map"), strings.Contains(kind, "."):
 		return "an object"
 	case strings.HasPrefix(kind, "int"):

@@ -45,7 +45,7 @@ func TestInvalidModels(t *testing.T) {
 		`{"models": {"a": {"provider": "openai", "model": "x", "price": {"input": "dear"}}}}`:                `write a number`,
 		`{"models": {"a": {"provider": "openai", "model": "x", "price": {"input": -1}}}}`:                    `negative price`,
 		`{"models": {"a": {"provider": "openai", "model": "x"}, "a": {"provider": "openai", "model": "y"}}}`: `is set twice`,
-		`{"models": {"a": {"provider": "openai", "model": "x", "timeout": "soon"}}}`:                         `is not a duration`,
+		`{"models": {"a": {"provider": "openai", "model": "x", "timeout": "soon"}}}`:                         `"timeout" of the model "a" is "soon"; write a duration above 0s, such as "90s"`,
 	} {
 		_, err := config.Load(config.Options{File: writeConfig(t, text), Getenv: environment(), GOOS: "linux", Dir: "/"})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -2,8 +2,8 @@ package config
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -66,11 +66,11 @@ type SourceTime time.Duration
 func (t *SourceTime) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return errors.New(`a duration must be a string such as "5m"`)
+		return durationError(data, reflect.TypeFor[SourceTime]())
 	}
 	d, err := ParseDuration(text)
 	if err != nil || d > maxSyncInterval {
-		return fmt.Errorf(`%q is not a duration from 0s to %s, such as "5m"`, text, DurationText(maxSyncInterval))
+		return durationError(data, reflect.TypeFor[SourceTime]())
 	}
 	*t = SourceTime(d)
 	return nil
@@ -155,7 +155,8 @@ func splitTrust(text string) (name, level string, f *settingError) {
 func checkSourceHost(text string) *settingError {
 	bare := strings.TrimPrefix(text, "http://")
 	if f := checkHost(bare); f != nil {
-		return newError(`write a host or host:port, such as "git.example.com"`, "%q is not a host", text)
+		f.fix = `write a host or host:port, such as "git.example.com"`
+		return f
 	}
 	return nil
 }

@@ -2,9 +2,9 @@ package config
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -247,14 +247,11 @@ type UpstreamTime time.Duration
 func (t *UpstreamTime) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err != nil {
-		return errors.New(`a duration must be a string such as "90s"`)
+		return durationError(data, reflect.TypeFor[UpstreamTime]())
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil {
-		return fmt.Errorf(`%q is not a duration such as "90s"`, text)
-	}
-	if d <= 0 {
-		return fmt.Errorf(`the duration %q is not positive`, text)
+	if err != nil || d <= 0 {
+		return durationError(data, reflect.TypeFor[UpstreamTime]())
 	}
 	*t = UpstreamTime(d)
 	return nil

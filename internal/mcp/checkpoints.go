@@ -274,7 +274,7 @@ func (t *contextTools) listTool() *tool {
 			{name: "tags", kind: kindStrings},
 			{name: "since", kind: kindString, maxLength: maxID, description: "Earliest time or date", example: "2026-01-31"},
 			{name: "project", kind: kindString, maxLength: maxPath, description: "Path or id; default: all"},
-			{name: "limit", kind: kindInteger},
+			{name: "limit", kind: kindInteger, description: "Default 20, at most 200"},
 			{name: "cursor", kind: kindString, maxLength: maxSeriesName},
 		},
 		output: members{kindString: "nextCursor", kindObjects: "checkpoints"}.schema(),

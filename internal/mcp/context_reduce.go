@@ -51,7 +51,7 @@ func (t *contextTools) compressTool() *tool {
 	return &tool{
 		name: "workflow_context_compress", title: "Compress a context", effect: effectAddsOnce, paged: true,
 		description: "Reduce a context (or that of a run) by omitting the items least relevant to the question. Critical items stay whole; workflow_checkpoint_load {ref} returns an omitted item.",
-		params:      reduceParams(param{name: "ratio", kind: kindNumber, description: "Reduction factor such as 4, instead of budgetTokens", example: 4}),
+		params:      reduceParams(param{name: "ratio", kind: kindNumber, description: "Reduction factor, instead of budgetTokens; default: 2", example: 4}),
 		output:      members{kindInteger: "tokensBefore tokensAfter", kindObject: "context", kindList: "omitted"}.schema(),
 		serve: explained(func(ctx context.Context, c call) (any, error) {
 			r, err := reduceRequest(ctx, c)
@@ -81,7 +81,7 @@ func (t *contextTools) prioritizeTool() *tool {
 
 func (t *contextTools) markTool() *tool {
 	return &tool{
-		name: "workflow_mark_critical", title: "Mark as critical", effect: effectAddsOnce,
+		name: "workflow_mark_critical", title: "Mark variables as critical", effect: effectAddsOnce,
 		description: "Mark variables of a run or session that a reduction must never shorten or omit.",
 		params: []param{
 			runHandleParam(), seriesParam(""),

@@ -74,7 +74,7 @@ func machineSchema() map[string]any {
 
 func (m *machineTools) listTool() *tool {
 	return &tool{
-		name: "machine_list", title: "Agent machines",
+		name: "machine_list", title: "List agent machines",
 		description: "List the agent machines. In a machine, several agents work on a task, and a script chooses the next state.",
 		output:      members{kindObjects: "machines"}.schema(),
 		handle: func(ctx context.Context, _ arguments) (any, error) {

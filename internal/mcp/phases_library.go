@@ -56,7 +56,7 @@ func (p *phaseTools) getActivities() *tool {
 				QuickMatch  map[string]string `json:"quick_match"`
 			}{
 				Description: "User goals, with the first skill of each.",
-				Usage:       "Match the goal with match_activity, or by quick_match, then by the problems; if several fit, ask the user. Then make the call in next_action.",
+				Usage:       "Match the goal with match_activity, or by quick_match, then by the problems of the activities; if several fit, ask the user. Then make the call in next_action.",
 				NextAction:  nextAction{"get_rules", map[string]any{}},
 				Activities:  []activityInfo{}, QuickMatch: map[string]string{},
 			}

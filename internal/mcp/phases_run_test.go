@@ -133,14 +133,14 @@ func TestTransitionsPassSkippedPhases(t *testing.T) {
 		leads      string
 		reason     string
 	}{
-		{"all", "b", true, "b", "This phase is next: the default transition applies"},
+		{"all", "b", true, "b", "b is next: the default transition applies"},
 		{"all", "c", false, "", "No valid transition. Valid: b, x"},
-		{"quick", "c", true, "c", "This phase is next: the default transition applies"},
+		{"quick", "c", true, "c", "c is next: the default transition applies"},
 		{"quick", "b", false, "", "No valid transition. Valid: c, x"},
-		{"quick", "x", true, "c", "The answer go/other leads to this phase"},
+		{"quick", "x", true, "c", "The answer go/other leads to x"},
 		{"least", "c", false, "", "No valid transition. Valid: x"},
 		{"open", "x", false, "", "No valid transition. Valid: b"},
-		{"open", "b", true, "b", "This phase is next: the default transition applies"},
+		{"open", "b", true, "b", "b is next: the default transition applies"},
 	}
 	for _, tt := range tests {
 		started := callTool(t, cs, "workflow_start", map[string]any{"workflowId": "skipping"})

@@ -186,7 +186,7 @@ func checkDynamic(from, to *phases.Phase, decide conditionJudge, s runPosition) 
 			if checkpoint, _, _ := strings.Cut(w.ID, "/"); s.answered[checkpoint] {
 				w.Holds = expr.No.String()
 			} else if w.target == to.ID {
-				out.Valid, out.Reason = true, "The answer "+w.ID+" leads to this phase"
+				out.Valid, out.Reason = true, "The answer "+w.ID+" leads to "+to.ID
 			}
 			continue
 		}
@@ -208,15 +208,15 @@ func checkDynamic(from, to *phases.Phase, decide conditionJudge, s runPosition) 
 	case out.Valid:
 	case taken != nil && taken.target == to.ID:
 		out.Valid = true
-		out.Reason = "This phase is next: " + taken.reasonText()
+		out.Reason = to.ID + " is next: " + taken.reasonText()
 	case slices.Contains(offered, to.ID):
-		out.Valid, out.Reason = true, "A person may choose the branch to this phase: no other transition applies"
+		out.Valid, out.Reason = true, "A person may choose the branch to "+to.ID+": no other transition applies"
 	case taken != nil:
-		out.Reason = fmt.Sprintf("These variables lead to %s: %s", taken.targetText(), taken.reasonText())
+		out.Reason = fmt.Sprintf("The variables lead to %s: %s", taken.targetText(), taken.reasonText())
 	case len(out.Waits) > 0:
-		out.Reason = "No transition applies yet: set " + strings.Join(out.Waits, ", ")
+		out.Reason = "No transition or branch applies yet: set " + strings.Join(out.Waits, ", ")
 	default:
-		out.Reason = "No condition holds, and there is no default"
+		out.Reason = "No condition of a transition or branch holds, and there is no default"
 	}
 	return out
 }

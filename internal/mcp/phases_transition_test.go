@@ -29,16 +29,16 @@ func TestValidateTransition(t *testing.T) {
 		{"../../a", "a", nil, false, "Source phase not found: ../../a"},
 		{"0", "a", nil, false, "Source phase not found: 0"},
 
-		{"a", "b", vars{"variables": vars{"x": true}}, true, "This phase is next: the transition applies because x is true"},
-		{"a", "b", vars{"variables": vars{"x": "true"}}, false, "No condition holds, and there is no default"}, // Values are not converted.
-		{"a", "b", vars{"variables": vars{}}, false, "No condition holds, and there is no default"},
-		{"a", "b", vars{"variables": vars{"x": true, "y": 2}}, false, "These variables lead to c: the branch applies because y > 1"}, // Decisions come before transitions.
-		{"a", "c", vars{"variables": vars{"x": true, "y": 2}}, true, "This phase is next: the branch applies because y > 1"},
-		{"a", "c", vars{"variables": vars{"y": "2"}}, false, "No condition holds, and there is no default"},
-		{"a", "d", vars{"variables": vars{"x": true}}, true, "The answer c1/go leads to this phase"},
+		{"a", "b", vars{"variables": vars{"x": true}}, true, "b is next: the transition applies because x is true"},
+		{"a", "b", vars{"variables": vars{"x": "true"}}, false, "No condition of a transition or branch holds, and there is no default"}, // Values are not converted.
+		{"a", "b", vars{"variables": vars{}}, false, "No condition of a transition or branch holds, and there is no default"},
+		{"a", "b", vars{"variables": vars{"x": true, "y": 2}}, false, "The variables lead to c: the branch applies because y > 1"}, // Decisions come before transitions.
+		{"a", "c", vars{"variables": vars{"x": true, "y": 2}}, true, "c is next: the branch applies because y > 1"},
+		{"a", "c", vars{"variables": vars{"y": "2"}}, false, "No condition of a transition or branch holds, and there is no default"},
+		{"a", "d", vars{"variables": vars{"x": true}}, true, "The answer c1/go leads to d"},
 		{"a", "e", vars{"variables": vars{"x": true}}, false, "No valid transition. Valid: b, c, f, d"},
-		{"d", "e", vars{"variables": vars{}}, true, "This phase is next: a transition without a condition applies"},
-		{"a", "b", vars{"state": vars{"currentPhase": 1, "variables": vars{"x": true}}}, true, "This phase is next: the transition applies because x is true"},
+		{"d", "e", vars{"variables": vars{}}, true, "e is next: a transition without a condition applies"},
+		{"a", "b", vars{"state": vars{"currentPhase": 1, "variables": vars{"x": true}}}, true, "b is next: the transition applies because x is true"},
 		{"a", "b", vars{"state": vars{"currentPhase": 2, "variables": vars{"x": true}}}, false, "The current phase is b, not a"},
 	}
 	for _, tt := range tests {

@@ -25,7 +25,7 @@ var (
 
 // projectParam names the project of a call.
 func projectParam() param {
-	return param{name: "project", kind: kindString, maxLength: maxPath, description: "Absolute path or id; default: the server's directory"}
+	return param{name: "project", kind: kindString, maxLength: maxPath, description: "Absolute path or id; default: your project"}
 }
 
 // projects finds the projects of clients.
@@ -88,10 +88,10 @@ func (p projects) findProject(ctx context.Context, c call) (run.Project, error) 
 	case isForeignPath(name, runtime.GOOS):
 		return run.Project{ID: project.ID(name), Path: name}, nil
 	case project.IsNetworkPath(name, runtime.GOOS):
-		return run.Project{}, badProject(c, fmt.Sprintf("%q is a path on a network or of a device, which is not accessed", shortenValue(name)),
+		return run.Project{}, badProject(c, fmt.Sprintf("project %q is a path on a network or of a device, which the server does not access", shortenValue(name)),
 			"omit project, or pass the project's id, or the path on a drive to which the share is mapped, such as Z:\\project")
 	case !filepath.IsAbs(name):
-		return run.Project{}, badProject(c, fmt.Sprintf("%q is neither an absolute path nor a project's id", shortenValue(name)),
+		return run.Project{}, badProject(c, fmt.Sprintf("project %q is neither an absolute path nor a project's id", shortenValue(name)),
 			"omit project, or pass the absolute path of your working directory")
 	}
 	found, err := project.Detect(name)

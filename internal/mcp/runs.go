@@ -231,7 +231,7 @@ func (r *runTools) forkTool() *tool {
 		name: "workflow_fork", title: "Fork a workflow run", effect: effectAdds,
 		description: "Start a new workflow run from an earlier point of a run, to try another way. The old run stays unchanged.",
 		params: append(refParams(),
-			param{name: "seq", kind: kindInteger, description: "Last event to copy; default: the handle's position"},
+			param{name: "seq", kind: kindInteger, description: "Last event to copy; default: the handle's or the last"},
 			requestParam()),
 		output: answerSchema(),
 		serve: func(ctx context.Context, c call) (any, error) {
@@ -245,7 +245,7 @@ func (r *runTools) forkTool() *tool {
 func (r *runTools) abortTool() *tool {
 	return &tool{
 		name: "workflow_abort", title: "Abort a workflow run", effect: effectReplaces,
-		description: "End a workflow run permanently. Only if the user wants that.",
+		description: "End a workflow run permanently, only if the user wants that.",
 		params:      append(refParams(), param{name: "reason", kind: kindString}),
 		output:      answerSchema(),
 		serve: func(ctx context.Context, c call) (any, error) {

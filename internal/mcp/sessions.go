@@ -145,7 +145,7 @@ func (s *sessionTools) readTool() *tool {
 		description: "Read a session document, or a part of it. found is false if the path does not exist.",
 		params: sessionParams(param{
 			name: "path", kind: kindString, maxLength: maxPath,
-			description: "Such as hypotheses[0].status, hypotheses[?status=='active'], $schema or a JSONPath",
+			description: "Part to read, such as hypotheses[0].status, hypotheses[?status=='active'], $schema or a JSONPath",
 		}),
 		output: members{kindString: "query message", kindBool: "success found"}.schemaWith(map[string]any{"data": map[string]any{}}),
 		serve: func(ctx context.Context, c call) (any, error) {

@@ -131,7 +131,7 @@ func (s *Source) Documents(ctx context.Context) ([]catalog.Document, []guideway.
 	}
 	m, err := s.store.readManifest(st.Version)
 	if err != nil {
-		return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "read the local copy of the source %q: %w", s.info.Name, err).WithFix("guideway sources sync %s", s.info.Name)
+		return nil, nil, guideway.Errorf(guideway.CodeUnavailable, "read the local copy: %w", err).WithFix("guideway sources sync %s", s.info.Name)
 	}
 	var found []guideway.Diagnostic
 	for _, d := range m.Findings {
@@ -161,7 +161,7 @@ func (s *Source) Documents(ctx context.Context) ([]catalog.Document, []guideway.
 
 // missingError returns the reason why there is no copy yet.
 func (s *Source) missingError(st state) error {
-	err := guideway.Errorf(guideway.CodeUnavailable, "%s", cmp.Or(st.Failure, "the source has not been fetched yet"))
+	err := guideway.Errorf(guideway.CodeUnavailable, "%s", cmp.Or(st.Failure, "it has not been fetched yet"))
 	return err.WithFix("%s", cmp.Or(st.Fix, "guideway sources sync "+s.info.Name))
 }
 

@@ -225,7 +225,7 @@ func (c *Client) sendRequest(ctx context.Context, path, tag string, limit int64)
 		return nil, fmt.Errorf("read the response: %w", err)
 	}
 	if int64(len(a.body)) > limit {
-		return nil, fmt.Errorf("%w of %d bytes", errTooLarge, limit)
+		return nil, fmt.Errorf("%w: %d bytes", errTooLarge, limit)
 	}
 	return a, nil
 }

@@ -182,6 +182,6 @@ func writeSynced(file syncedFile, text string) error {
 }
 
 func writeError(info catalog.SourceInfo, err error) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "write to %s: %w", info.Name, err).
+	return guideway.Errorf(guideway.CodeUnavailable, "change the source %s: %w", info.Name, err).
 		WithFix("make sure that %s is readable and writable for this user and has free space", info.Location)
 }

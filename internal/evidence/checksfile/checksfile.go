@@ -127,8 +127,8 @@ func readBelow(root, name string, most int64) (data []byte, err error) {
 	return readIn(dir, name, most)
 }
 
-// errTooLarge is the error for a file above a limit.
-var errTooLarge = errors.New("the file is too large")
+// sizeError returns the error for a file above a limit in bytes.
+func sizeError(most int64) error { return fmt.Errorf("the file is larger than %d KiB", most>>10) }
 
 // readIn is like readBelow for an open directory.
 func readIn(dir *os.Root, name string, most int64) (data []byte, err error) {
@@ -139,7 +139,7 @@ func readIn(dir *os.Root, name string, most int64) (data []byte, err error) {
 	defer func() { err = errors.Join(err, file.Close()) }()
 	data, err = safeopen.Read(context.Background(), file, most)
 	if err == nil && int64(len(data)) > most {
-		return nil, errTooLarge
+		return nil, sizeError(most)
 	}
 	return data, err
 }

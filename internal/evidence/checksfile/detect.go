@@ -231,7 +231,7 @@ var (
 func unsuitable(name, text string) string {
 	switch {
 	case watches().MatchString(text):
-		return "does not end"
+		return "watches files and does not end"
 	case name == nameFormat && !reports().MatchString(text):
 		return "changes files; a check must only report them"
 	default:

@@ -291,7 +291,7 @@ func (c *collector) addFile(name string, isProgram bool) (bool, error) {
 	switch {
 	case err != nil:
 		return false, guideway.Errorf(guideway.CodeForbidden, "the file %s, which defines a command, cannot be used: %w", name, safeopen.Cause(err)).
-			WithFix("use a regular file of at most %d KiB inside the workspace, readable for this user", maxDefining>>10)
+			WithFix("use a regular file inside the workspace, readable for this user and of at most %d KiB (a program: %d KiB)", maxDefining>>10, maxProgram>>10)
 	case f == nil:
 		return false, nil
 	case len(c.files) >= maxFiles:
@@ -341,7 +341,7 @@ func (c *collector) hashProgram(name string) (f *DefiningFile, err error) {
 	h := sha256.New()
 	size, err := io.Copy(h, io.LimitReader(file, maxProgram+1))
 	if err == nil && size > maxProgram {
-		err = errTooLarge
+		err = sizeError(maxProgram)
 	}
 	return &DefiningFile{Path: name, Hash: hex.EncodeToString(h.Sum(nil)), Bytes: size}, err
 }

@@ -73,7 +73,7 @@ type sandboxDir struct{ dir string }
 func newSandboxDir() (*sandboxDir, error) {
 	dir, err := os.MkdirTemp("", "guideway-check-")
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "create a temporary directory: %w", err).WithFix("make %s writable", os.TempDir())
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "create a temporary directory: %w", err).WithFix("make %s writable for this user, and check that its disk is not full", os.TempDir())
 	}
 	return &sandboxDir{dir}, nil
 }

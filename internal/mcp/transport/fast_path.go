@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -68,7 +69,7 @@ func (s *httpFastPath) tryServe(w http.ResponseWriter, r *http.Request, maxBody 
 		whole.Grow(int(min(r.ContentLength, maxBody)) + bytes.MinRead)
 	}
 	if _, err := whole.ReadFrom(http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
-		return false, err
+		return false, fmt.Errorf("read the body: %w", err)
 	}
 	body := whole.Bytes()
 	r.Body = io.NopCloser(bytes.NewReader(body))

@@ -117,7 +117,7 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case errors.As(err, &tooLarge):
 		writeTooLarge(w, h.maxBody)
 	case err != nil:
-		writeError(w, http.StatusBadRequest, jsonrpc.CodeParseError, "the body could not be read: "+err.Error())
+		writeError(w, http.StatusBadRequest, jsonrpc.CodeParseError, err.Error())
 	case modern:
 		h.modern.ServeHTTP(w, r)
 	default:

@@ -135,7 +135,7 @@ func parseCheck(c *Criterion, object map[string]any) {
 	}
 	if text, err := jsontext.Marshal(kept); err != nil || jsontext.Decode(text, rule) != nil {
 		c.reportCheckTypes(kept)
-		c.unusable = fmt.Sprintf("validation rule of type %s has a field of a wrong type", c.Type)
+		c.unusable = fmt.Sprintf("a rule of type %s has a field of a wrong type", c.Type)
 		return
 	}
 	c.CheckRule = rule
@@ -282,7 +282,7 @@ func (r *CheckRule) Describe() string {
 		if r.Exists != nil && !*r.Exists {
 			return "the file " + r.Path + " does not exist"
 		}
-		return "the file " + r.Path + " exists" + r.describePatterns("it")
+		return "the file " + r.Path + " exists" + r.describeSize() + r.describePatterns("its content")
 	case Git:
 		return r.describeGit()
 	case HTTP:
@@ -304,6 +304,20 @@ func (r *CheckRule) Describe() string {
 		}
 		return words
 	}
+}
+
+func (r *CheckRule) describeSize() string {
+	words := ""
+	if r.MinBytes != nil {
+		words += fmt.Sprintf(", has at least %d bytes", *r.MinBytes)
+	}
+	if r.MaxBytes != nil {
+		words += fmt.Sprintf(", has at most %d bytes", *r.MaxBytes)
+	}
+	if r.Schema != nil {
+		words += ", fits a JSON Schema"
+	}
+	return words
 }
 
 func (r *CheckRule) describePatterns(what string) string {

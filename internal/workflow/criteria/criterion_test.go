@@ -169,8 +169,8 @@ func TestCheckErrors(t *testing.T) {
 		{"flag", `[{"type":"regex","pattern":"a","flags":"q","message":"m"}]`, "Invalid regex pattern in validationCriteria: a"},
 		{"repeated flag", `[{"type":"regex","pattern":"a","flags":"ii","message":"m"}]`, "Invalid regex pattern in validationCriteria: a"},
 		{"type", `[{"type":"sentiment","message":"m"}]`, "Unsupported validation rule type: sentiment"},
-		{"no pattern", `[{"type":"regex","message":"m"}]`, "validation rule of type regex has no pattern"},
-		{"no value", `[{"type":"contains","message":"m"}]`, "validation rule of type contains has no value"},
+		{"no pattern", `[{"type":"regex","message":"m"}]`, "a rule of type regex has no pattern"},
+		{"no value", `[{"type":"contains","message":"m"}]`, "a rule of type contains has no value"},
 		{"schema", `[{"type":"schema","message":"m","schema":{"type":"text"}}]`, "invalid JSON schema in validationCriteria: "},
 		{
 			"foreign reference", `[{"type":"schema","message":"m","schema":{"$ref":"https://example.com/s.json"}}]`,

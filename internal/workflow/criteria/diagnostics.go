@@ -205,7 +205,7 @@ func (c *Criterion) lengthDiagnostics() []Diagnostic {
 	if c.Min == nil && c.Max == nil && len(c.diagnostics) == 0 {
 		found = append(found, Diagnostic{
 			Code: "criterion-field-missing", Warning: true,
-			Message: "validation rule of type length has neither min nor max, so it accepts everything",
+			Message: "a rule of type length has neither min nor max, so it accepts everything",
 			Fix:     `add "min" or "max"`,
 		})
 	}

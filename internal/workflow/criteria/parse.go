@@ -148,7 +148,7 @@ func readBound(c *Criterion, object map[string]any, name string) *float64 {
 
 // addMissingField records that a rule lacks a required field.
 func (c *Criterion) addMissingField(name, what string) {
-	c.unusable = fmt.Sprintf("validation rule of type %s has no %s", c.Type, name)
+	c.unusable = fmt.Sprintf("a rule of type %s has no %s", c.Type, name)
 	for _, p := range c.diagnostics {
 		if p.Path == "/"+name {
 			return

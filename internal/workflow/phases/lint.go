@@ -212,7 +212,7 @@ func (l *linter) lintActions(at shape.Place, actions []Action, what string, canS
 		}
 		if missing != "" {
 			l.Warnf(one, CodeActionIncomplete, fmt.Sprintf("add \"%s\", or remove the action", missing),
-				"%s does nothing useful: a '%s' action needs '%s'.", shape.Capital(what), a.Action, missing)
+				"%s is incomplete: a '%s' action needs '%s'.", shape.Capital(what), a.Action, missing)
 		}
 	}
 }

@@ -137,7 +137,7 @@ func (l *linter) lintComparison(at shape.Place, leaf *expr.Expr) {
 		l.Warnf(value, CodeConditionIgnored, "remove the value, or use the operator '=='", "The value has no effect: '%s' takes no value.", leaf)
 	}
 	if strings.HasPrefix(leaf.Var, ".") || strings.HasSuffix(leaf.Var, ".") || strings.Contains(leaf.Var, "..") {
-		l.Warnf(at.Key("variable"), CodeVariablePath, "separate names with single dots: plan.tasks", "The path %s is not valid.", shape.Quote(leaf.Var))
+		l.Warnf(at.Key("variable"), CodeVariablePath, "separate names with single dots: plan.tasks", "The variable path %s has an empty name.", shape.Quote(leaf.Var))
 	}
 }
 

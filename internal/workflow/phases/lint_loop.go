@@ -18,10 +18,10 @@ func (l *linter) lintLoop(at shape.Place, p *Phase, loop *Loop) {
 	l.lintSteps(at.Key("steps"), p, loop.Steps, loop.Variable)
 	toolpolicy.Lint(&l.Report, at.Key("tools"), loop.Tools, what)
 	if len(loop.Steps) == 0 {
-		l.Warnf(at, CodeLoopEmpty, "add the steps of an iteration", "%s has no steps, so it ends immediately.", shape.Capital(what))
+		l.Warnf(at, CodeLoopEmpty, "add the steps of a round", "%s has no steps, so it ends immediately.", shape.Capital(what))
 	}
 	if loop.Phases != nil {
-		l.Warnf(at.Key("phases"), CodeLoopPhases, "write the steps of an iteration under \"steps\", and remove \"phases\"", "The 'phases' of %s are ignored.", what)
+		l.Warnf(at.Key("phases"), CodeLoopPhases, "write the steps of a round under \"steps\", and remove \"phases\"", "The 'phases' of %s are ignored.", what)
 	}
 	if loop.MaxIterations > longLoop {
 		l.Warnf(at.Key("maxIterations"), CodeLoopLong, "choose a value slightly above what a normal run needs",

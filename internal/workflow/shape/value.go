@@ -117,7 +117,7 @@ func (r *Report) Unique(at Place) {
 	for i, item := range at.Node.Items {
 		key := string(doc.Canonical(item))
 		if first, ok := seen[key]; ok {
-			r.Errorf(at.Index(i), CodeUnique, "remove one of the two elements", "Field '%s' %s repeats element %d.", at.Index(i).Name, at.Where, first)
+			r.Errorf(at.Index(i), CodeUnique, "remove one of the two elements", "Field '%s' %s repeats '%s'.", at.Index(i).Name, at.Where, at.Index(first).Name)
 			continue
 		}
 		seen[key] = i

@@ -201,7 +201,7 @@ func (p *parser) checkArgument(call shape.Place, f *Function, parameter Paramete
 			"Invalid type for '%s.%s': expected %s, got %s (%s)", f.Name, parameter.Name, parameter.Type, at.Node.Kind, call.Where)
 	case len(parameter.Enum) > 0 && !slices.ContainsFunc(parameter.Enum, func(v any) bool { return reflect.DeepEqual(v, at.Node.Any()) }):
 		p.Errorf(at, CodeArgumentValue, "use one of: "+joinValues(parameter.Enum),
-			"Invalid value for '%s.%s': expected one of %s (%s)", f.Name, parameter.Name, joinValues(parameter.Enum), call.Where)
+			"Invalid value for '%s.%s': expected one of %s, got %s (%s)", f.Name, parameter.Name, joinValues(parameter.Enum), shape.Describe(at.Node), call.Where)
 	}
 }
 

@@ -133,7 +133,7 @@ func (r *repository) readObject(out *bufio.Reader, want, kind string) ([]byte, e
 	}
 	size, err := strconv.Atoi(fields[2])
 	if err != nil || size < 0 || size > maxObject {
-		return nil, fmt.Errorf("the %s %s has %s bytes, which is too much", kind, want, fields[2])
+		return nil, fmt.Errorf("the %s %s has %s bytes; at most %d are allowed", kind, want, fields[2], maxObject)
 	}
 	text := make([]byte, size+1)
 	if _, err := io.ReadFull(out, text); err != nil {
@@ -144,7 +144,7 @@ func (r *repository) readObject(out *bufio.Reader, want, kind string) ([]byte, e
 	fmt.Fprintf(h, "%s %d\x00", kind, size)
 	h.Write(text)
 	if hex.EncodeToString(h.Sum(nil)) != want {
-		return nil, fmt.Errorf("the %s %s of the repository was forged: its content has another hash", kind, want)
+		return nil, fmt.Errorf("the %s %s of the repository is damaged or forged: its content has another hash", kind, want)
 	}
 	return text, nil
 }

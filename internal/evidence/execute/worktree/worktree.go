@@ -130,7 +130,7 @@ func explain(err error, root string) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fmt.Errorf("read the work tree %s: %w", root, err)
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "read the work tree %s: %w", root, err).WithFix("run git fsck in %s", root)
+	return guideway.Errorf(guideway.CodeUnavailable, "read the work tree %s: %w", root, err).WithFix("check that this user can read the files, and run git fsck in %s", root)
 }
 
 // open prepares a directory for git, which the returned function removes.
