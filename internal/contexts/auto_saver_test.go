@@ -174,7 +174,7 @@ func TestLargeContextIsReported(t *testing.T) {
 	mustSucceed(t, r.saver.Close())
 	b, err := r.Brief(t.Context(), testCaller(), large.RunID)
 	mustSucceed(t, err)
-	if len(b.Omitted) != 1 || b.Omitted[0].Key != "analysis" || b.Note == "" || b.Tokens < 3200 {
+	if len(b.Omitted) != 1 || b.Omitted[0].Keys[0] != "analysis" || b.Note == "" || b.Tokens < 3200 {
 		t.Errorf("brief %+v", b)
 	}
 	shrunk, err := r.runs.Continue(t.Context(), testCaller(), run.ContinueRequest{Handle: large.Handle, Output: "x", Context: map[string]any{"analysis": nil}})

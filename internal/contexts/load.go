@@ -20,7 +20,13 @@ type LoadRequest struct {
 	ID, Session, Ref string
 	// Keys are the requested variables; empty means all.
 	Keys []string
-	// Budget reduces the context to that many tokens; 0 means no limit.
+	// Lines is a range of lines of the text, such as "120-180". Find is a text: the lines
+	// that contain it are loaded, with their numbers.
+	Lines, Find string
+	// Question selects what is kept within a budget.
+	Question string
+	// Budget reduces the answer to that many tokens. 0 means that variables or lines are left
+	// out above maxLoaded bytes, or questionBudget if there is a question.
 	Budget int
 	// NoRuns reports that the caller may not use runs. Then references to runs are refused
 	// with CodeForbidden, and no run is continued.
@@ -69,21 +75,35 @@ type Loaded struct {
 // handle of a fork. The run's variables and gates follow from its events only; the stored
 // context does not change them.
 func (s *Service) Load(ctx context.Context, c run.Caller, r LoadRequest) (*Loaded, error) {
-	if r.Ref != "" {
-		if r.ID != "" || r.Session != "" {
-			return nil, newInvalid("a ref cannot be combined with a checkpointId or a sessionId").WithFix("omit checkpointId and sessionId")
-		}
-		if r.NoRuns && isRun(r.Ref) {
-			return nil, guideway.Errorf(guideway.CodeForbidden, "the token does not allow the toolset runs, to which the ref %.80q belongs", r.Ref).
-				WithFix("use a token that allows the toolset runs")
-		}
-		return s.loadRef(ctx, c, r.Ref)
+	if err := r.validate(); err != nil {
+		return nil, err
 	}
-	out, loaded, back, err := s.readCheckpoint(ctx, c, r)
+	var out *Loaded
+	var src *source
+	var err error
+	if r.Ref != "" {
+		out = &Loaded{Ref: r.Ref, Store: s.Store()}
+		src, err = s.loadRef(ctx, c, r, out)
+	} else {
+		out, src, err = s.loadCheckpoint(ctx, c, r)
+	}
 	if err != nil {
 		return nil, err
 	}
+	if err := src.selectKeys(r, out); err != nil {
+		return nil, err
+	}
+	return out, s.selectPart(ctx, c, r, src, out)
+}
+
+// loadCheckpoint loads the variables of a checkpoint, and continues its run.
+func (s *Service) loadCheckpoint(ctx context.Context, c run.Caller, r LoadRequest) (*Loaded, *source, error) {
+	out, loaded, back, err := s.readCheckpoint(ctx, c, r)
+	if err != nil {
+		return nil, nil, err
+	}
 	switch {
+	case r.partOnly():
 	case loaded.Run != "" && r.NoRuns:
 		out.Note = "the token does not allow the toolset runs, so the run " + loaded.Run + " is not continued and only its context is returned"
 	case loaded.Run != "" && s.o.Runs != nil:
@@ -92,7 +112,28 @@ func (s *Service) Load(ctx context.Context, c run.Caller, r LoadRequest) (*Loade
 		out.Completed = back.walk.Completed
 		out.Note = "continue with workflow_next: pass workflowId, completedSteps and context unchanged"
 	}
-	return out, err
+	return out, s.checkpointSource(c, loaded, back), err
+}
+
+// checkpointSource returns the variables of a checkpoint. For a run they are reduced with the
+// hints of its pinned definition and the run's marks, which the checkpoint does not contain.
+func (s *Service) checkpointSource(c run.Caller, loaded *checkpoint.Loaded, back *storedContext) *source {
+	whole := back.context
+	return &source{ref: loaded.ID, vars: whole, material: func(ctx context.Context, vars compress.Context) (*material, error) {
+		m, err := s.sessionMaterial(ctx, c, sessionContext{session: loaded.Session, workflow: loaded.Workflow, values: vars, stored: loaded.ID, whole: whole})
+		if err != nil || loaded.Run == "" || s.o.Runs == nil {
+			return m, err
+		}
+		// If the run does not exist, the hints of the current workflow apply.
+		if d, err := s.o.Runs.Get(ctx, c, run.Ref{RunID: loaded.Run}); err == nil {
+			own, err := s.materialOf(ctx, c, d)
+			if err != nil {
+				return nil, err
+			}
+			m.hints, m.question = own.hints, own.question
+		}
+		return m, nil
+	}}
 }
 
 // Show returns the content of a checkpoint for the dashboard. It creates no fork and
@@ -100,6 +141,9 @@ func (s *Service) Load(ctx context.Context, c run.Caller, r LoadRequest) (*Loade
 func (s *Service) Show(ctx context.Context, c run.Caller, id string) (*Loaded, error) {
 	out, _, back, err := s.readCheckpoint(ctx, c, LoadRequest{ID: id})
 	if err != nil {
+		return nil, err
+	}
+	if out.Context, err = encodeJSON(back.context); err != nil {
 		return nil, err
 	}
 	if back.run != nil {
@@ -111,8 +155,7 @@ func (s *Service) Show(ctx context.Context, c run.Caller, id string) (*Loaded, e
 	return out, nil
 }
 
-// readCheckpoint reads a checkpoint, selects the requested variables and reduces them to
-// the budget. It does not change the run.
+// readCheckpoint reads a checkpoint. It does not change the run.
 func (s *Service) readCheckpoint(ctx context.Context, c run.Caller, r LoadRequest) (*Loaded, *checkpoint.Loaded, *storedContext, error) {
 	if r.ID == "" {
 		s.flushSaves(ctx, c, r.Session)
@@ -129,17 +172,7 @@ func (s *Service) readCheckpoint(ctx context.Context, c run.Caller, r LoadReques
 		ID: loaded.ID, Session: loaded.Session, Workflow: loaded.Workflow, Name: loaded.Name, Created: &loaded.Created,
 		Degraded: loaded.Degraded, Heads: loaded.Heads, Warnings: loaded.Warnings, Store: loaded.Store,
 	}
-	vars := back.context
-	if len(r.Keys) > 0 {
-		vars, out.Missing = checkpoint.SelectKeys(vars, r.Keys)
-	}
-	if r.Budget > 0 {
-		if vars, err = s.fitToBudget(ctx, c, out, loaded, vars, r.Budget); err != nil {
-			return nil, nil, nil, err
-		}
-	}
-	out.Context, err = encodeJSON(vars)
-	return out, loaded, back, err
+	return out, loaded, back, nil
 }
 
 // noneYet returns a refusal that suggests workflow_status if the request names a run that
@@ -160,31 +193,6 @@ func (s *Service) noneYet(ctx context.Context, c run.Caller, r LoadRequest, err 
 
 // ruleNoCheckpoint refuses to load a run that has no checkpoint yet.
 const ruleNoCheckpoint = "no-checkpoint"
-
-// fitToBudget reduces a context to a budget. For a run it uses the hints of its pinned definition
-// and the run's marks, which the checkpoint does not contain.
-func (s *Service) fitToBudget(ctx context.Context, c run.Caller, out *Loaded, loaded *checkpoint.Loaded, vars map[string]json.RawMessage, budget int) (compress.Context, error) {
-	m, err := s.sessionMaterial(ctx, c, sessionContext{session: loaded.Session, workflow: loaded.Workflow, values: vars})
-	if err != nil {
-		return nil, err
-	}
-	if loaded.Run != "" && s.o.Runs != nil {
-		// If the run does not exist, the hints of the current workflow apply.
-		if d, err := s.o.Runs.Get(ctx, c, run.Ref{RunID: loaded.Run}); err == nil {
-			own, err := s.materialOf(ctx, c, d)
-			if err != nil {
-				return nil, err
-			}
-			m.hints, m.question = own.hints, own.question
-		}
-	}
-	reduced, err := s.compressMaterial(ctx, m, Fit{Budget: budget})
-	if err != nil {
-		return nil, err
-	}
-	out.Omitted, out.Note = reduced.Omitted, reduced.Over
-	return reduced.Context, nil
-}
 
 // continueFrom sets the handle that continues from a checkpoint of a run.
 func (s *Service) continueFrom(ctx context.Context, c run.Caller, loaded *checkpoint.Loaded, back *storedContext, out *Loaded) error {

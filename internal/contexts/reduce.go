@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
@@ -14,8 +15,65 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// Omission describes an omitted part of a context, its reason and its reference.
-type Omission = compress.Omission
+// Omission describes omitted variables that have the same reason.
+type Omission struct {
+	Keys []string `json:"keys"`
+	// More is the number of further variables.
+	More   int    `json:"more,omitempty"`
+	Reason string `json:"reason"`
+	// Ref loads the variables: with keys if there are several.
+	Ref string `json:"ref"`
+	// Tokens is the number of tokens saved.
+	Tokens int `json:"tokens"`
+}
+
+// The names of omitted variables have at most maxKeyTokens in an answer, and keyShare of its
+// budget, but minKeyTokens.
+const (
+	minKeyTokens = 60
+	maxKeyTokens = 400
+	keyShare     = 0.05
+)
+
+func keyTokens(budget int) int {
+	return min(max(int(keyShare*float64(budget)), minKeyTokens), maxKeyTokens)
+}
+
+// shortenKeys returns the first keys that fit into a number of tokens, and the number of the
+// others.
+func shortenKeys(keys []string, tokens int) (shown []string, more int) {
+	const overhead = 2 // the quotes and the comma
+	for i, key := range keys {
+		if tokens -= compress.Estimate(key) + overhead; tokens < 0 && i > 0 {
+			return keys[:i], len(keys) - i
+		}
+	}
+	return keys, 0
+}
+
+// groupOmissions joins omissions of the same kind. whole is the reference of all variables.
+func groupOmissions(list []compress.Omission, whole string, tokens int) []Omission {
+	out := []Omission{}
+	at := map[string]int{}
+	for _, o := range list {
+		kind, _, _ := strings.Cut(o.Reason, ":")
+		i, known := at[kind]
+		if !known {
+			at[kind] = len(out)
+			out = append(out, Omission{Keys: []string{o.Key}, Reason: o.Reason, Ref: o.Ref, Tokens: o.Tokens})
+			continue
+		}
+		g := &out[i]
+		if g.Ref = whole; g.Reason != o.Reason {
+			g.Reason = kind
+		}
+		g.Keys, g.Tokens = append(g.Keys, o.Key), g.Tokens+o.Tokens
+	}
+	for i := range out {
+		out[i].Keys, out[i].More = shortenKeys(out[i].Keys, tokens/len(out))
+	}
+	return out
+}
 
 // Fit is the target size of a context.
 type Fit struct {
@@ -52,15 +110,47 @@ type Compressed struct {
 
 // Prioritized is a context of whole items.
 type Prioritized struct {
-	Context  compress.Context      `json:"context"`
-	Items    []compress.RankedItem `json:"items"`
-	Before   int                   `json:"tokensBefore"`
-	After    int                   `json:"tokensAfter"`
-	Critical int                   `json:"criticalTokens"`
-	Over     string                `json:"over,omitempty"`
-	Session  string                `json:"sessionId,omitempty"`
-	RunID    string                `json:"runId,omitempty"`
-	Store    checkpoint.Store      `json:"store"`
+	Context  compress.Context `json:"context"`
+	Items    []RankedItems    `json:"items"`
+	Before   int              `json:"tokensBefore"`
+	After    int              `json:"tokensAfter"`
+	Critical int              `json:"criticalTokens"`
+	Over     string           `json:"over,omitempty"`
+	Session  string           `json:"sessionId,omitempty"`
+	RunID    string           `json:"runId,omitempty"`
+	Store    checkpoint.Store `json:"store"`
+}
+
+// RankedItems are the items of a context that have the same layer for the same reason.
+type RankedItems struct {
+	Keys   []string       `json:"keys"`
+	More   int            `json:"more,omitempty"`
+	Layer  compress.Layer `json:"layer"`
+	Tokens int            `json:"tokens"`
+	Kept   bool           `json:"kept"`
+	Why    string         `json:"why"`
+	// Ref loads items that were not kept: with keys if there are several.
+	Ref string `json:"ref,omitempty"`
+}
+
+// groupItems joins items with the same layer and reason.
+func groupItems(list []compress.RankedItem, whole string, tokens int) []RankedItems {
+	out := []RankedItems{}
+	for _, item := range list {
+		i := slices.IndexFunc(out, func(g RankedItems) bool { return g.Layer == item.Layer && g.Kept == item.Kept && g.Why == item.Why })
+		if i < 0 {
+			out = append(out, RankedItems{Keys: []string{item.Key}, Layer: item.Layer, Tokens: item.Tokens, Kept: item.Kept, Why: item.Why, Ref: item.Ref})
+			continue
+		}
+		g := &out[i]
+		if g.Keys, g.Tokens = append(g.Keys, item.Key), g.Tokens+item.Tokens; !g.Kept {
+			g.Ref = whole
+		}
+	}
+	for i := range out {
+		out[i].Keys, out[i].More = shortenKeys(out[i].Keys, tokens/len(out))
+	}
+	return out
 }
 
 // Compress omits parts of items until a context fits. Omitted parts can be loaded again.
@@ -89,16 +179,18 @@ type material struct {
 	question string
 	// ages maps a variable to the number of steps since its last change.
 	ages map[string]int
-	// ref returns the reference of an omitted item.
-	ref func(key string, value []byte) string
+	// ref returns the reference of an omitted item, whole is the reference of all items.
+	ref   func(key string, value []byte) string
+	whole string
+	// single marks one value that is not a variable, so that its layer does not matter.
+	single bool
+	// envelope returns the answer with the omissions and without its context. The default is
+	// a Compressed.
+	envelope func(left []Omission) any
 	// store stores the values to which references refer; it is nil if they need not be
 	// stored.
 	store          func(context.Context) error
 	session, runID string
-	// brief marks a context that is part of the answer of another tool, which must stay
-	// small. Values may then be omitted even if nothing can be stored, so store must be
-	// nil.
-	brief bool
 	// noRefs marks a context of a run whose references the caller may not load.
 	noRefs bool
 }
@@ -160,6 +252,7 @@ func (s *Service) materialOf(ctx context.Context, c run.Caller, d *run.Details) 
 		values: values, hints: hints, runID: d.ID, ages: st.variableAges(values),
 		question: questionOf(d.Position),
 		ref:      func(_ string, value []byte) string { return runValueRef(d.ID, d.Seq, value) },
+		whole:    runEventRef(d.ID, d.Seq),
 	}, nil
 }
 
@@ -193,15 +286,15 @@ func (s *Service) hintsOf(ctx context.Context, c run.Caller, d *run.Details) (co
 type sessionContext struct {
 	session, workflow string
 	values            compress.Context
+	// stored is the reference of the whole stored context to which the values belong. If it
+	// is empty, the values are stored.
+	stored string
+	whole  compress.Context
 }
 
-// sessionMaterial returns a context that does not belong to a run. If anything is omitted,
-// the whole context is stored under its session.
+// sessionMaterial returns a context that does not belong to a run. If anything is omitted
+// that is not stored, the whole context is stored under its session.
 func (s *Service) sessionMaterial(ctx context.Context, c run.Caller, r sessionContext) (*material, error) {
-	whole, err := encodeJSON(r.values)
-	if err != nil {
-		return nil, err
-	}
 	session := r.session
 	m, head, err := lastMarks(ctx, s.o.Checkpoints, c.Principal, session)
 	if err != nil {
@@ -221,23 +314,32 @@ func (s *Service) sessionMaterial(ctx context.Context, c run.Caller, r sessionCo
 	if m != nil {
 		hints.Marks = m.Keys
 	}
+	all, order := r.values, map[string]int{}
+	if r.stored != "" {
+		all = r.whole
+	}
+	for i, key := range slices.Sorted(maps.Keys(all)) {
+		order[key] = i
+	}
+	out := &material{values: r.values, hints: hints, session: session, whole: r.stored}
+	out.ref = func(key string, _ []byte) string { return out.whole + "." + strconv.Itoa(order[key]) }
+	if r.stored != "" {
+		return out, nil
+	}
+	whole, err := encodeJSON(r.values)
+	if err != nil {
+		return nil, err
+	}
 	if session == "" {
 		session = checkpoint.NewSession(r.workflow, whole)
 	}
-	session = checkpoint.SessionID(session)
-	piece := checkpoint.FragmentRef(c.User, session, whole)
-	order := map[string]int{}
-	for i, key := range slices.Sorted(maps.Keys(r.values)) {
-		order[key] = i
+	out.session = checkpoint.SessionID(session)
+	out.whole = checkpoint.FragmentRef(c.User, out.session, whole)
+	out.store = func(ctx context.Context) error {
+		_, err := s.o.Checkpoints.StoreFragment(ctx, c.Principal, out.session, whole)
+		return err
 	}
-	return &material{
-		values: r.values, hints: hints, session: session,
-		ref: func(key string, _ []byte) string { return piece + "." + strconv.Itoa(order[key]) },
-		store: func(ctx context.Context) error {
-			_, err := s.o.Checkpoints.StoreFragment(ctx, c.Principal, session, whole)
-			return err
-		},
-	}, nil
+	return out, nil
 }
 
 // keyCurrentLoop is the key in which a stateless walk stores its current loop.
@@ -290,17 +392,29 @@ func (s *Service) classifyItems(m *material) []compress.Item {
 	items := compress.Items(m.values, s.classifier.WithHints(m.hints), s.o.Counter)
 	for i := range items {
 		items[i].Age = m.ages[items[i].Key]
+		if m.single {
+			items[i].Layer = compress.Useful
+		}
 	}
 	return items
 }
 
-func (s *Service) compressOptions(m *material, f Fit) compress.Options {
+// reduceOptions returns the options of a reduction of some items. envelope returns the answer
+// without its context; names is the number of tokens for the names of variables in it.
+func (s *Service) reduceOptions(m *material, f Fit, envelope func(left []compress.Omission, ranked []compress.RankedItem, names int) any) compress.Options {
 	o := compress.Options{
 		Budget: f.Budget, Ratio: f.Ratio, Question: f.Question, Counter: s.o.Counter, Stems: s.stems, Ref: m.ref,
-		NoBlobs: m.noRefs || s.o.ReadOnly && !m.brief,
+		NoBlobs: m.noRefs || s.o.ReadOnly && m.store != nil,
 	}
 	if o.Question == "" {
 		o.Question = m.question
+	}
+	o.Overhead = func(left []compress.Omission, ranked []compress.RankedItem, budget int) int {
+		text, err := encodeJSON(envelope(left, ranked, keyTokens(budget)))
+		if err != nil {
+			return 0 // an answer can be encoded
+		}
+		return s.o.Counter.Count(string(text))
 	}
 	return o
 }
@@ -308,7 +422,19 @@ func (s *Service) compressOptions(m *material, f Fit) compress.Options {
 // compressMaterial reduces a context and stores the omitted values. If they cannot be stored,
 // nothing is omitted.
 func (s *Service) compressMaterial(ctx context.Context, m *material, f Fit) (*Compressed, error) {
-	items, o := s.classifyItems(m), s.compressOptions(m, f)
+	items := s.classifyItems(m)
+	answer := func(result compress.Result, left []Omission) *Compressed {
+		return &Compressed{
+			Context: result.Context, Before: result.TokensBefore, After: result.TokensAfter, Critical: result.CriticalTokens,
+			Omitted: left, Over: result.OverReason, Session: m.session, RunID: m.runID, Store: s.Store(),
+		}
+	}
+	if m.envelope == nil {
+		m.envelope = func(left []Omission) any { return answer(placeholder(), left) }
+	}
+	o := s.reduceOptions(m, f, func(left []compress.Omission, _ []compress.RankedItem, names int) any {
+		return m.envelope(groupOmissions(left, m.whole, names))
+	})
 	result := compress.Compress(items, o)
 	if len(result.Omitted) > 0 && m.store != nil {
 		if problem := s.storeOmitted(ctx, m); problem != "" {
@@ -320,13 +446,13 @@ func (s *Service) compressMaterial(ctx context.Context, m *material, f Fit) (*Co
 	if m.noRefs && result.OverReason != "" {
 		result.OverReason = keptForToken
 	}
-	if result.Omitted == nil {
-		result.Omitted = []Omission{}
-	}
-	return &Compressed{
-		Context: result.Context, Before: result.TokensBefore, After: result.TokensAfter, Critical: result.CriticalTokens,
-		Omitted: result.Omitted, Over: result.OverReason, Session: m.session, RunID: m.runID, Store: s.Store(),
-	}, nil
+	return answer(result, groupOmissions(result.Omitted, m.whole, keyTokens(result.Budget))), nil
+}
+
+// placeholder returns a result with figures of the usual length.
+func placeholder() compress.Result {
+	const figure = 1000
+	return compress.Result{TokensBefore: figure, TokensAfter: figure, CriticalTokens: figure}
 }
 
 // storeOmitted stores the omitted values; if it fails, it returns the reason.
@@ -343,7 +469,16 @@ func (s *Service) storeOmitted(ctx context.Context, m *material) string {
 }
 
 func (s *Service) prioritizeMaterial(ctx context.Context, m *material, f Fit) (*Prioritized, error) {
-	items, o := s.classifyItems(m), s.compressOptions(m, f)
+	items := s.classifyItems(m)
+	answer := func(result compress.Result, ranked []compress.RankedItem, names int) *Prioritized {
+		return &Prioritized{
+			Context: result.Context, Items: groupItems(ranked, m.whole, names), Before: result.TokensBefore, After: result.TokensAfter,
+			Critical: result.CriticalTokens, Over: result.OverReason, Session: m.session, RunID: m.runID, Store: s.Store(),
+		}
+	}
+	o := s.reduceOptions(m, f, func(_ []compress.Omission, ranked []compress.RankedItem, names int) any {
+		return answer(placeholder(), ranked, names)
+	})
 	p := compress.Prioritise(items, o)
 	dropped := slices.ContainsFunc(p.Items, func(item compress.RankedItem) bool { return !item.Kept })
 	if dropped && m.store != nil {
@@ -356,8 +491,5 @@ func (s *Service) prioritizeMaterial(ctx context.Context, m *material, f Fit) (*
 	if m.noRefs && p.OverReason != "" {
 		p.OverReason = keptForToken
 	}
-	return &Prioritized{
-		Context: p.Context, Items: p.Items, Before: p.TokensBefore, After: p.TokensAfter, Critical: p.CriticalTokens,
-		Over: p.OverReason, Session: m.session, RunID: m.runID, Store: s.Store(),
-	}, nil
+	return answer(p.Result, p.Items, keyTokens(p.Budget)), nil
 }

@@ -10,9 +10,11 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/compress"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
@@ -21,14 +23,18 @@ import (
 // journal contains every value:
 //
 //	r_….12.0123456789   a variable of a run, as of its event 12
+//	r_….12              the variables of a run, as of its event 12
 //	r_….12-40           the outputs submitted by the events 12 to 40
-//	o_….3               the fourth variable, by name, of a stored context
+//	o_…                 the variables of a context that a reduction stored
+//	c_…                 the variables of a checkpoint
+//	o_….3, c_….3        the fourth of these variables, by name
 var (
 	valueRef = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(r_[0-9a-z]{1,60})\.([0-9]{1,15})\.([0-9a-f]{10})$`)
 	})
 	passageRef = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(r_[0-9a-z]{1,60})\.([0-9]{1,15})-([0-9]{1,15})$`) })
-	partRef    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(o_[0-9a-z]{1,60})\.([0-9]{1,6})$`) })
+	eventRef   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(r_[0-9a-z]{1,60})\.([0-9]{1,15})$`) })
+	storedRef  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([oc]_[0-9a-z]{1,60})(?:\.([0-9]{1,6}))?$`) })
 )
 
 // refForms is the fix for a ref that has no value.
@@ -45,25 +51,90 @@ func runValueRef(id string, seq int64, value []byte) string {
 
 func runPassageRef(id string, from, to int64) string { return fmt.Sprintf("%s.%d-%d", id, from, to) }
 
-// loadRef returns the omitted value that a reference identifies, byte for byte.
-func (s *Service) loadRef(ctx context.Context, c run.Caller, ref string) (*Loaded, error) {
-	out := &Loaded{Ref: ref, Store: s.Store()}
+func runEventRef(id string, seq int64) string { return fmt.Sprintf("%s.%d", id, seq) }
+
+// loadRef returns the variables or the value that a reference identifies, byte for byte.
+func (s *Service) loadRef(ctx context.Context, c run.Caller, r LoadRequest, out *Loaded) (*source, error) {
+	if r.NoRuns && isRun(r.Ref) {
+		return nil, guideway.Errorf(guideway.CodeForbidden, "the token does not allow the toolset runs, to which the ref %.80q belongs", r.Ref).
+			WithFix("use a token that allows the toolset runs")
+	}
+	src := &source{ref: r.Ref}
 	var err error
-	if m := valueRef().FindStringSubmatch(ref); m != nil {
+	if m := storedRef().FindStringSubmatch(r.Ref); m != nil {
+		return s.loadStored(ctx, c, m[1], m[2])
+	} else if m := valueRef().FindStringSubmatch(r.Ref); m != nil {
 		out.RunID = m[1]
-		out.Value, err = s.loadValue(ctx, c, m[1], parseNumber(m[2]), m[3])
-		return out, err
-	}
-	if m := passageRef().FindStringSubmatch(ref); m != nil {
+		src.value, err = s.loadValue(ctx, c, m[1], parseNumber(m[2]), m[3])
+	} else if m := passageRef().FindStringSubmatch(r.Ref); m != nil {
 		out.RunID = m[1]
-		out.Value, err = s.loadPassages(ctx, c, m[1], parseNumber(m[2]), parseNumber(m[3]))
-		return out, err
+		src.value, err = s.loadPassages(ctx, c, m[1], parseNumber(m[2]), parseNumber(m[3]))
+	} else if m := eventRef().FindStringSubmatch(r.Ref); m != nil {
+		out.RunID = m[1]
+		return s.loadEvent(ctx, c, m[1], parseNumber(m[2]))
+	} else {
+		return nil, newInvalid("%.80q is not a ref", r.Ref).WithFix(refForms)
 	}
-	if m := partRef().FindStringSubmatch(ref); m != nil {
-		out.Value, err = s.loadPart(ctx, c, m[1], int(parseNumber(m[2])))
-		return out, err
+	return src, err
+}
+
+// loadStored returns the variables of a checkpoint or of a stored context, or with the digits
+// of an index one of them.
+func (s *Service) loadStored(ctx context.Context, c run.Caller, id, index string) (*source, error) {
+	src, err := s.loadVariables(ctx, c, id)
+	if err != nil || index == "" {
+		return src, err
 	}
-	return nil, newInvalid("%.80q is not a ref", ref).WithFix(refForms)
+	keys, i := slices.Sorted(maps.Keys(src.vars)), int(parseNumber(index))
+	if i >= len(keys) {
+		return nil, newLostRef(id + "." + index)
+	}
+	return &source{ref: id + "." + index, value: src.vars[keys[i]]}, nil
+}
+
+// loadVariables returns the variables of a checkpoint or of a stored context.
+func (s *Service) loadVariables(ctx context.Context, c run.Caller, id string) (*source, error) {
+	if strings.HasPrefix(id, "c_") {
+		_, loaded, back, err := s.readCheckpoint(ctx, c, LoadRequest{ID: id})
+		if err == nil && loaded.Degraded != nil {
+			err = guideway.Errorf(guideway.CodeInternal, "the checkpoint %s cannot be read: %s", id, loaded.Degraded.Problem)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return s.checkpointSource(c, loaded, back), nil
+	}
+	raw, err := s.o.Checkpoints.LoadFragment(ctx, c.Principal, id)
+	if err != nil {
+		return nil, err
+	}
+	vars, err := objectOf(raw)
+	return &source{ref: id, vars: vars, material: func(ctx context.Context, some compress.Context) (*material, error) {
+		return s.sessionMaterial(ctx, c, sessionContext{values: some, stored: id, whole: vars})
+	}}, err
+}
+
+// loadEvent returns the variables of a run, as of one of its events.
+func (s *Service) loadEvent(ctx context.Context, c run.Caller, id string, seq int64) (*source, error) {
+	d, err := s.lookUpRun(ctx, c, run.Ref{RunID: id})
+	if err != nil {
+		return nil, err
+	}
+	if seq != d.Seq {
+		then, err := s.o.Runs.StateAt(ctx, c, run.Ref{RunID: id}, seq)
+		if err != nil {
+			return nil, err
+		}
+		d.Variables = then.State.Vars
+	}
+	m, err := s.materialOf(ctx, c, d)
+	if err != nil {
+		return nil, err
+	}
+	return &source{ref: runEventRef(id, seq), vars: m.values, material: func(_ context.Context, some compress.Context) (*material, error) {
+		m.values = some
+		return m, nil
+	}}, nil
 }
 
 // parseNumber parses the digits of a reference.
@@ -74,23 +145,6 @@ func parseNumber(digits string) int64 {
 
 func newLostRef(ref string) error {
 	return guideway.Errorf(guideway.CodeNotFound, "there is no value for the ref %s", ref).WithFix(refForms)
-}
-
-// loadPart returns a variable of a stored context.
-func (s *Service) loadPart(ctx context.Context, c run.Caller, piece string, index int) (json.RawMessage, error) {
-	raw, err := s.o.Checkpoints.LoadFragment(ctx, c.Principal, piece)
-	if err != nil {
-		return nil, err
-	}
-	members, err := objectOf(raw)
-	if err != nil {
-		return nil, err
-	}
-	keys := slices.Sorted(maps.Keys(members))
-	if index >= len(keys) {
-		return nil, newLostRef(piece + "." + strconv.Itoa(index))
-	}
-	return members[keys[index]], nil
 }
 
 // eventPage is the number of events read at once.

@@ -77,7 +77,7 @@ func (s *Service) newBrief(ctx context.Context, c run.Caller, d *run.Details) (*
 	if err != nil {
 		return nil, err
 	}
-	m.brief = true
+	m.envelope = func(left []Omission) any { return left }
 	reduced, err := s.compressMaterial(ctx, m, Fit{Budget: s.o.AnswerTokens})
 	if err != nil {
 		return nil, err

@@ -30,12 +30,12 @@ func (g *Gateway) resultTools() []json.RawMessage {
 	if g.opts.Results == nil {
 		return nil
 	}
-	return []json.RawMessage{json.RawMessage(`{"name":"result_read","title":"Read a stored result","description":"Read a part of a stored large tool result. path, and then lines or search, ` +
+	return []json.RawMessage{json.RawMessage(`{"name":"result_read","title":"Read a stored result","description":"Read a part of a stored large tool result. path, then lines, then search ` +
 		`select text of the part; without them, the whole part is selected. Returns at most 10,000 bytes of the selection, from offset.",` +
 		`"inputSchema":{"type":"object","properties":{"ref":{"type":"string","description":"Reference from the tool's answer"},` +
 		`"part":{"type":"string","description":"Part of the result, such as content[0]; the largest by default"},` +
 		`"path":{"type":"string","description":"JSON Pointer into a part that is JSON, such as /items/0/name"},` +
-		`"lines":{"type":"string","description":"Number of a line or a range, such as 120-180"},` +
+		`"lines":{"type":"string","description":"Number of a line or a range, such as 120-180 or 120-"},` +
 		`"search":{"type":"string","description":"Text to find; returns the lines that contain it, with their numbers"},` +
 		`"offset":{"type":"integer","minimum":0,"description":"First byte of the selection to return, default 0"}},"required":["ref"],"additionalProperties":false},` +
 		`"annotations":{"readOnlyHint":true}}`)}

@@ -76,6 +76,10 @@ func (t *tool) explainRefusal(in arguments, err error) error {
 	ce = &callError{Code: code, Message: err.Error(), Fix: guideway.ErrorFix(err)}
 	switch code {
 	case guideway.CodeNotFound:
+		if in.textArg("find") != "" && strings.Contains(ce.Message, "no line") {
+			ce.Field, ce.Given, ce.Next = "find", in["find"], t.callWithout(in, "find")
+			break
+		}
 		ce.setGivenField(in)
 		ce.Next = listCheckpointsCall(in)
 	case guideway.CodeTooLarge:
@@ -202,12 +206,21 @@ type loadedAnswer struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// textAnswer returns the answer as JSON. In pages, the context or the value of a ref follows
-// the other members, which are on the first page.
+// textAnswer returns the answer as JSON, or a text that a ref selects as it is, followed by
+// its place. In pages, the context or the value of a ref follows the other members, which are
+// on the first page.
 func (a loadedAnswer) textAnswer() (textAnswer, error) {
 	text, err := jsontext.Marshal(a)
 	if err != nil {
 		return textAnswer{}, fmt.Errorf("write the answer: %w", err)
+	}
+	if part := ""; a.Context == nil && a.Missing == nil && a.Degraded == nil && json.Unmarshal(a.Value, &part) == nil {
+		for _, note := range []string{a.Note, a.Store.Note} {
+			if note != "" {
+				part = strings.TrimSuffix(part, "\n") + "\n(" + note + ")"
+			}
+		}
+		return textAnswer{text: part, structure: json.RawMessage(text)}, nil
 	}
 	w := textAnswer{text: string(text), structure: json.RawMessage(text), body: string(a.Context) + string(a.Value), reserve: 3000}
 	rest := *a.Loaded
@@ -223,19 +236,22 @@ func (a loadedAnswer) textAnswer() (textAnswer, error) {
 func (t *contextTools) loadTool() *tool {
 	return &tool{
 		name: "workflow_checkpoint_load", title: "Load a checkpoint", effect: effectAdds, paged: true,
-		description: "Load a checkpoint's context, or the content of a ref. For a run it also returns a handle to continue from there, in a fork if the run has moved on.",
+		description: "Load a checkpoint's context or the content of a ref, or a part. For a run it also returns a handle to continue from there, in a fork if the run moved on.",
 		params: []param{
 			{name: "checkpointId", kind: kindString, maxLength: maxID, example: exampleCheckpoint},
-			seriesParam("Session whose last checkpoint is loaded"),
-			{name: "ref", kind: kindString, maxLength: maxID, description: "Ref of an omitted value"},
-			{name: "keys", kind: kindStrings, description: "Return only these variables"},
-			{name: "budgetTokens", kind: kindInteger, description: "Reduce the context to this many tokens"},
+			seriesParam("Its last checkpoint"),
+			{name: "ref", kind: kindString, maxLength: maxID, description: "Ref of an omission"},
+			{name: "keys", kind: kindStrings, description: "Only these variables"},
+			{name: "lines", kind: kindString, maxLength: maxID, example: "120-180"},
+			{name: "find", kind: kindString, maxLength: 1000, description: "Only lines with this text"},
+			{name: "question", kind: kindString},
+			{name: "budgetTokens", kind: kindInteger},
 		},
 		output: members{kindString: "checkpointId sessionId handle", kindObject: "context position degraded next"}.schema(),
 		serve: explained(func(ctx context.Context, c call) (any, error) {
 			r := contexts.LoadRequest{
 				ID: c.textArg("checkpointId"), Session: c.textArg("sessionId"), Ref: c.textArg("ref"), Keys: c.textsArg("keys"),
-				Budget: int(c.intArg("budgetTokens")),
+				Lines: c.textArg("lines"), Find: c.textArg("find"), Question: c.textArg("question"), Budget: int(c.intArg("budgetTokens")),
 				// Only the first page has a handle, so that the others do not fork the run again.
 				NoRuns: !mayUse(ctx, ToolsetRuns) || c.intArg("page") > 1,
 			}

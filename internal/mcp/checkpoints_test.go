@@ -173,12 +173,11 @@ func TestOmittedItemsAreReadable(t *testing.T) {
 				}
 			}
 			refs := omittedRefs(out)
-			if len(refs) < 2 || refs["debugLog"] == "" {
+			if len(refs) < 2 || refs["debugLog"] == nil {
 				t.Fatalf("%s of a %s: omitted items %v", tool, name, refs)
 			}
-			for key, ref := range refs {
-				back := callTool(t, cs, "workflow_checkpoint_load", map[string]any{"ref": ref})
-				if back["value"] != given[key] {
+			for key, call := range refs {
+				if readBack(t, cs, call) != given[key] {
 					t.Errorf("%s of a %s: %s differs when read back", tool, name, key)
 				}
 			}
@@ -186,26 +185,45 @@ func TestOmittedItemsAreReadable(t *testing.T) {
 	}
 	eve := connectClient(t, r.server, "memory", "eve", "2026-07-28", nil)
 	out := callTool(t, cs, "workflow_context_compress", map[string]any{"context": given, "budgetTokens": 9000})
-	for _, ref := range omittedRefs(out) {
-		if res, isError := callRaw(t, eve, "workflow_checkpoint_load", map[string]any{"ref": ref}); !isError {
+	for _, call := range omittedRefs(out) {
+		if res, isError := callRaw(t, eve, "workflow_checkpoint_load", call); !isError {
 			t.Errorf("another user reads %v", res)
 		}
 	}
 }
 
-// omittedRefs returns the references of the omitted items, by key.
-func omittedRefs(answer map[string]any) map[string]string {
-	refs := map[string]string{}
+// omittedRefs returns the calls that load the omitted items, by key.
+func omittedRefs(answer map[string]any) map[string]map[string]any {
+	calls := map[string]map[string]any{}
 	for _, member := range []string{"omitted", "items"} {
 		list, _ := answer[member].([]any)
 		for _, one := range list {
 			item := one.(map[string]any)
-			if ref, _ := item["ref"].(string); ref != "" {
-				refs[item["key"].(string)] = ref
+			ref, _ := item["ref"].(string)
+			keys, _ := item["keys"].([]any)
+			for _, key := range keys {
+				if ref == "" {
+					continue
+				}
+				call := map[string]any{"ref": ref}
+				if len(keys) > 1 {
+					call["keys"] = []any{key}
+				}
+				calls[key.(string)] = call
 			}
 		}
 	}
-	return refs
+	return calls
+}
+
+// readBack loads an omitted item.
+func readBack(t *testing.T, cs *mcp.ClientSession, call map[string]any) any {
+	t.Helper()
+	back := callTool(t, cs, "workflow_checkpoint_load", call)
+	if keys, ok := call["keys"].([]any); ok {
+		return back["context"].(map[string]any)[keys[0].(string)]
+	}
+	return back["value"]
 }
 
 // TestContextToolErrors checks that the error of a bad call names the field and has a fix
@@ -354,8 +372,8 @@ func TestStatusIncludesContext(t *testing.T) {
 			t.Errorf("%s: the goal is missing: %v", name, kept)
 		}
 		refs := omittedRefs(answer)
-		for key, ref := range refs {
-			if back := callTool(t, cs, "workflow_checkpoint_load", map[string]any{"ref": ref}); back["value"] != much[key] {
+		for key, call := range refs {
+			if readBack(t, cs, call) != much[key] {
 				t.Errorf("%s: %s differs when read back", name, key)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 // by more.
 func reduceParams(more ...param) []param {
 	list := []param{
-		contextParam("Your context"), runHandleParam(), seriesParam("Session that keeps the omitted items"), workflowParam(),
+		contextParam("Your context"), runHandleParam(), seriesParam("Keeps the omitted items"), workflowParam(),
 		{name: "budgetTokens", kind: kindInteger, example: 2000},
 		{name: "question", kind: kindString, description: "What you need next"},
 	}
@@ -50,7 +50,7 @@ func reduceRequest(ctx context.Context, c call) (contexts.ReduceRequest, error) 
 func (t *contextTools) compressTool() *tool {
 	return &tool{
 		name: "workflow_context_compress", title: "Compress a context", effect: effectAddsOnce, paged: true,
-		description: "Reduce a context (or that of a run) by omitting the items least relevant to the question. Critical items stay whole; workflow_checkpoint_load {ref} returns an omitted item.",
+		description: "Reduce a context (or that of a run) by omitting what is least relevant to the question. Critical items stay whole; workflow_checkpoint_load returns omitted ones.",
 		params:      reduceParams(param{name: "ratio", kind: kindNumber, description: "Reduction factor, instead of budgetTokens; default: 2", example: 4}),
 		output:      members{kindInteger: "tokensBefore tokensAfter", kindObject: "context", kindList: "omitted"}.schema(),
 		serve: explained(func(ctx context.Context, c call) (any, error) {
@@ -66,7 +66,7 @@ func (t *contextTools) compressTool() *tool {
 func (t *contextTools) prioritizeTool() *tool {
 	return &tool{
 		name: "workflow_context_prioritize", title: "Prioritize a context", effect: effectAddsOnce, paged: true,
-		description: "Keep the most important items of a context, whole, within a token budget; drop ephemeral ones. Returns each item's layer and the reason.",
+		description: "Keep the most important items of a context, whole, within a token budget; drop ephemeral ones. Returns layers and reasons.",
 		params:      reduceParams(),
 		output:      members{kindObject: "context", kindList: "items"}.schema(),
 		serve: explained(func(ctx context.Context, c call) (any, error) {

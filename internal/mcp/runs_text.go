@@ -81,7 +81,11 @@ func writeBrief(b *answerText, brief *contexts.Brief) {
 		writeJSON(b, "Context: ", brief.Context)
 	}
 	for _, o := range brief.Omitted {
-		fmt.Fprintf(b, "- %s: %s; %s\n", o.Key, o.Reason, o.Ref)
+		keys := strings.Join(o.Keys, ", ")
+		if o.More > 0 {
+			keys += fmt.Sprintf(" and %d more", o.More)
+		}
+		fmt.Fprintf(b, "- %s: %s; %s\n", keys, o.Reason, o.Ref)
 	}
 	for _, note := range []string{brief.Note, brief.Problem} {
 		if note != "" {

@@ -27,6 +27,9 @@ type Options struct {
 	// Ref returns the reference of an omitted value; the default is RefOf. For the passages
 	// of Summarize the key is empty.
 	Ref func(key string, value []byte) string
+	// Overhead returns the number of tokens of an answer besides its context: with the
+	// omissions of Compress, or with the items of Prioritise. It may be nil.
+	Overhead func(omitted []Omission, items []RankedItem, budget int) int
 	// NoBlobs reports that the caller cannot store omitted values. Then Compress and
 	// Prioritise omit nothing.
 	NoBlobs bool
@@ -95,7 +98,7 @@ func Compress(items []Item, options Options) Result {
 	c := newCompression(items, o)
 	result := newResult(items, before, o.Budget)
 	switch {
-	case before <= o.Budget:
+	case before+c.overhead() <= o.Budget:
 		c.keepWhole(nil)
 	case o.NoBlobs:
 		c.keepWhole(nil)
@@ -104,6 +107,7 @@ func Compress(items []Item, options Options) Result {
 		c.reduceItems(result.CriticalTokens)
 	}
 	c.fillResult(&result)
+	result.TokensAfter += c.overhead()
 	result.explainExcess()
 	return result
 }
@@ -123,9 +127,13 @@ func newResult(items []Item, before, budget int) Result {
 
 // explainExcess sets OverReason if the result exceeds the budget and OverReason is empty.
 func (r *Result) explainExcess() {
-	if r.TokensAfter > r.Budget && r.OverReason == "" {
-		r.OverReason = fmt.Sprintf("the critical items alone cost %d tokens, %d over the budget; none of them was cut",
-			r.CriticalTokens, r.CriticalTokens-r.Budget)
+	switch {
+	case r.TokensAfter <= r.Budget || r.OverReason != "":
+	case r.CriticalTokens == 0:
+		r.OverReason = "the budget is smaller than the answer without its context"
+	default:
+		r.OverReason = fmt.Sprintf("the critical items cost %d tokens, so the answer is %d over the budget; none of them was cut",
+			r.CriticalTokens, r.TokensAfter-r.Budget)
 	}
 }
 
@@ -180,6 +188,14 @@ func (c *compression) keepWhole(without []Layer) {
 	}
 }
 
+// overhead returns the tokens of the answer besides its context.
+func (c *compression) overhead() int {
+	if c.options.Overhead == nil {
+		return 0
+	}
+	return c.options.Overhead(c.omissions(), nil, c.options.Budget)
+}
+
 func (c *compression) countTokens() int {
 	n := 0
 	for _, tokens := range c.tokens {
@@ -191,32 +207,38 @@ func (c *compression) countTokens() int {
 // reduceItems omits items and pieces until the result fits the budget.
 func (c *compression) reduceItems(critical int) {
 	c.keepWhole([]Layer{Ephemeral})
-	if c.countTokens() <= c.options.Budget {
+	room := c.options.Budget - critical - c.overhead()
+	if c.countTokens()-critical <= room {
 		return
 	}
-	room := c.options.Budget - critical
 	if room <= 0 {
 		c.keepWhole([]Layer{Important, Useful, Ephemeral})
 		for i := range c.reason {
-			if c.reason[i] != "" {
+			if c.reason[i] != "" && critical > 0 {
 				c.reason[i] = "dropped: the critical items use the whole budget"
+			} else if c.reason[i] != "" {
+				c.reason[i] = "dropped: the budget is too small"
 			}
 		}
 		return
 	}
 	s := newSelection(c)
-	for _, limit := range [...]float64{1, 0} {
-		if limit == 0 {
-			limit = s.correctionFactor(float64(room), float64(c.countTokens()-critical))
-		}
-		if limit <= 0 {
+	target := float64(room)
+	for range maxChoices {
+		s.choosePieces(target)
+		c.applyChoice(s, room)
+		room = max(c.options.Budget-critical-c.overhead(), 1) // The omissions are known now.
+		factor := s.correctionFactor(float64(room), float64(c.countTokens()-critical))
+		if factor <= 0 {
 			break
 		}
-		s.choosePieces(float64(room) * limit)
-		c.applyChoice(s, room)
+		target *= factor
 	}
 	c.trimToBudget(s, room, critical)
 }
+
+// maxChoices is the maximum number of times that the pieces are chosen.
+const maxChoices = 3
 
 // minimalSlack is the share of the budget that may stay unused. If more is unused, or the
 // budget is exceeded, the pieces are chosen again with a corrected limit.
@@ -421,13 +443,18 @@ func (c *compression) fillResult(result *Result) {
 	for i, item := range c.items {
 		if c.values[i] != nil {
 			result.Context[item.Key] = c.values[i]
-			result.TokensAfter += c.tokens[i]
 		}
-		if c.reason[i] == "" {
-			continue
-		}
-		result.Omitted = append(result.Omitted, Omission{
-			Key: item.Key, Reason: c.reason[i], Ref: c.itemRef(i), Tokens: item.Tokens - c.tokens[i],
-		})
 	}
+	result.TokensAfter, result.Omitted = c.countTokens(), c.omissions()
+}
+
+// omissions returns the items that are not whole, in key order.
+func (c *compression) omissions() []Omission {
+	var list []Omission
+	for i, item := range c.items {
+		if c.reason[i] != "" {
+			list = append(list, Omission{Key: item.Key, Reason: c.reason[i], Ref: c.itemRef(i), Tokens: item.Tokens - c.tokens[i]})
+		}
+	}
+	return list
 }

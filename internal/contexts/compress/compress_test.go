@@ -378,6 +378,76 @@ func TestNewestStatementIsKept(t *testing.T) {
 	}
 }
 
+// TestSummarize checks that a summary fits the budget, contains the headings, a decision, an
+// error and the reference of the passages, and that it can be summarized again.
+func TestSummarize(t *testing.T) {
+	t.Parallel()
+	filler := strings.Repeat("There was some talk about this and that. ", 12)
+	passages := []Passage{
+		{"Look", "We looked at the importer. " + filler + "It failed with E4711 in internal/store/row.go."},
+		{"Choose", "Options were compared. " + filler + "We decided to use zstd instead of gzip."},
+	}
+	phase := Summarize("Investigation", passages, Options{Budget: 120})
+	if phase.TokensAfter > 120 {
+		t.Errorf("%d tokens:\n%s", phase.TokensAfter, phase.Text)
+	}
+	for _, want := range []string{"# Investigation", "## Look", "E4711", "## Choose", "decided to use zstd", phase.Ref} {
+		if !strings.Contains(phase.Text, want) {
+			t.Errorf("%q is not in:\n%s", want, phase.Text)
+		}
+	}
+	if RefOf([]byte(joinPassages(passages))) != phase.Ref {
+		t.Error("the passages cannot be restored")
+	}
+	run := Summarize("Run", []Passage{{"Investigation", phase.Text}}, Options{Budget: 90})
+	if !strings.Contains(run.Text, "zstd") || run.TokensAfter > 90 {
+		t.Errorf("%d tokens:\n%s", run.TokensAfter, run.Text)
+	}
+}
+
+// TestSummarizeSummaries checks that the step headings in a summary of summaries stay
+// headings and appear once, only above kept sentences, and that a multi-line part is not a
+// heading.
+func TestSummarizeSummaries(t *testing.T) {
+	t.Parallel()
+	one := Summarize("", []Passage{{"plan", "We decided to use pgx."}, {"build, round 1", "The build took 40 s."}}, Options{Budget: 200})
+	single := Summarize("", []Passage{{"report", "All of it was reported."}}, Options{Budget: 200})
+	got := Summarize("", []Passage{{"prepare", one.Text}, {"report", single.Text}, {"under way", "## Look\nat the log first."}}, Options{Budget: 400})
+	want := `## prepare
+### plan
+- We decided to use pgx.
+### build, round 1
+- The build took 40 s.
+## report
+- All of it was reported.
+## under way
+- ## Look at the log first.
+`
+	if d := cmp.Diff(want, got.Text); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestSummarizeIsExtractive checks that a summary contains no new sentence, for any budget.
+func TestSummarizeIsExtractive(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var passages []Passage
+		for i := range rapid.IntRange(0, 5).Draw(t, "n") {
+			text, _ := drawValue(t, 9).(string)
+			passages = append(passages, Passage{fmt.Sprint("Step ", i), text})
+		}
+		f := Summarize("H", passages, Options{Budget: rapid.IntRange(0, 400).Draw(t, "budget")})
+		all := strings.Join(strings.Fields(joinPassages(passages)), " ")
+		for line := range strings.Lines(f.Text) {
+			sentence, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "- ")
+			if ok && !strings.Contains(all, sentence) {
+				t.Fatalf("%q is not in %q", sentence, all)
+			}
+		}
+	})
+}
+
 // TestHostileInputIsLinear checks that megabytes of hostile input can be compressed and
 // restored. With quadratic work the test would exceed its timeout.
 func TestHostileInputIsLinear(t *testing.T) {

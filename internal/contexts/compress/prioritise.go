@@ -2,7 +2,6 @@ package compress
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 )
 
@@ -39,10 +38,21 @@ func Prioritise(items []Item, options Options) Priority {
 	}
 	o := options.withDefaults(before)
 	p := Priority{Result: newResult(items, before, o.Budget)}
-	order, relevance := rankItems(items, o.Question, o.Stems)
-	kept := fitItems(items, order, o, p.CriticalTokens)
-	for _, i := range order {
-		p.addItem(items[i], kept[i], relevance[i], o)
+	order := rankItems(items, o.Question, o.Stems)
+	// The first list shows what the answer costs besides the items.
+	for room := o.Budget; ; room = o.Budget - o.Overhead(nil, p.Items, o.Budget) {
+		repeated := p.Items != nil
+		p.Context, p.TokensAfter, p.Items = Context{}, 0, nil
+		kept := fitItems(items, order, o, room-p.CriticalTokens)
+		for _, i := range order {
+			p.addItem(items[i], kept[i], o)
+		}
+		if repeated || o.Overhead == nil {
+			break
+		}
+	}
+	if o.Overhead != nil {
+		p.TokensAfter += o.Overhead(nil, p.Items, o.Budget)
 	}
 	if p.TokensAfter > o.Budget && o.NoBlobs {
 		p.OverReason = noBlobsReason
@@ -52,21 +62,15 @@ func Prioritise(items []Item, options Options) Priority {
 }
 
 // addItem adds an item to the result, and to the context if it is kept.
-func (p *Priority) addItem(item Item, kept bool, relevance float64, o Options) {
+func (p *Priority) addItem(item Item, kept bool, o Options) {
 	placed := RankedItem{Key: item.Key, Layer: item.Layer, Tokens: item.Tokens, Kept: kept, Why: item.Why}
-	if relevance > 0 {
-		placed.Why += fmt.Sprintf("; relevance to the question: %.2f of 1", relevance)
-	}
-	if item.Age > 0 {
-		placed.Why += "; " + describeAge(item.Age)
-	}
 	switch {
 	case kept:
 		p.Context[item.Key] = item.Value
 		p.TokensAfter += item.Tokens
 	case item.Layer == Ephemeral:
 		placed.Why += "; dropped between steps"
-	case p.CriticalTokens >= o.Budget:
+	case p.CriticalTokens > 0 && p.CriticalTokens >= o.Budget:
 		placed.Why += "; dropped: the critical items use the whole budget"
 	default:
 		placed.Why += "; dropped: the budget is used up"
@@ -78,8 +82,8 @@ func (p *Priority) addItem(item Item, kept bool, relevance float64, o Options) {
 }
 
 // rankItems returns the indexes of the items, sorted by layer, then by relevance and age,
-// then by key. relevance has the relevance of each item, from 0 to 1.
-func rankItems(items []Item, question string, stems *StemCache) (order []int, relevance []float64) {
+// then by key.
+func rankItems(items []Item, question string, stems *StemCache) []int {
 	pieces := make([]piece, len(items))
 	x := newLexicon(stems)
 	defer x.unlockStems()
@@ -87,8 +91,8 @@ func rankItems(items []Item, question string, stems *StemCache) (order []int, re
 		pieces[i] = piece{terms: x.readTerms(x.readTerms(nil, item.Key), textOf(item.Value))}
 	}
 	asked := x.readTerms(nil, question)
-	relevance = rankBM25(pieces, asked, countFrequencies(pieces, x.termCount()))
-	order = make([]int, len(items))
+	relevance := rankBM25(pieces, asked, countFrequencies(pieces, x.termCount()))
+	order := make([]int, len(items))
 	worth := make([]float64, len(items))
 	for i, item := range items {
 		order[i] = i
@@ -98,11 +102,12 @@ func rankItems(items []Item, question string, stems *StemCache) (order []int, re
 		return cmp.Or(cmp.Compare(items[a].Layer.layerIndex(), items[b].Layer.layerIndex()),
 			cmp.Compare(worth[b], worth[a]), cmp.Compare(items[a].Key, items[b].Key))
 	})
-	return order, relevance
+	return order
 }
 
-// fitItems reports for each item whether it is kept.
-func fitItems(items []Item, order []int, o Options, critical int) []bool {
+// fitItems reports for each item whether it is kept. room is left for items that are not
+// critical.
+func fitItems(items []Item, order []int, o Options, room int) []bool {
 	kept := make([]bool, len(items))
 	if o.NoBlobs {
 		for i := range kept {
@@ -110,7 +115,6 @@ func fitItems(items []Item, order []int, o Options, critical int) []bool {
 		}
 		return kept
 	}
-	room := o.Budget - critical
 	spent := 0
 	take := func(layer Layer, limit int) {
 		for _, i := range order {

@@ -12,6 +12,40 @@ import (
 // gapMark marks an omission inside a value. In an object it is the key of the note.
 const gapMark = "…"
 
+// longLine is the length from which PlainText writes a list or an object on several lines.
+const longLine = 200
+
+// PlainText returns a JSON value as lines for reading: a string as its text, a long list or
+// object with a heading before each of its values, and other values as they are.
+func PlainText(raw string) string {
+	if text, ok := unquoteText(raw); ok {
+		return text
+	}
+	if len(raw) < longLine {
+		return raw
+	}
+	var b strings.Builder
+	writePart := func(heading, value string) {
+		separator := " "
+		if len(value) >= longLine && value[0] != '"' {
+			separator = "\n"
+		}
+		b.WriteString(heading + ":" + separator + strings.TrimSuffix(PlainText(value), "\n") + "\n")
+	}
+	if fields, ok := readObject(raw); ok {
+		for _, f := range fields {
+			writePart(f.key, f.value)
+		}
+	} else if elements, ok := readArray(raw); ok {
+		for i, element := range elements {
+			writePart("["+strconv.Itoa(i)+"]", element)
+		}
+	} else {
+		return raw
+	}
+	return b.String()
+}
+
 // renderer renders a tree with the kept pieces.
 type renderer struct {
 	pieces []piece

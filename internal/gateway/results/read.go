@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/platform/textpart"
 )
 
 // Part is a readable part of a result: the text of a block of content, or another value as
@@ -129,32 +130,34 @@ func Read(result []byte, q Query) (*Answer, error) {
 			return nil, err
 		}
 	}
-	if q.Lines != "" && q.Search != "" {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "lines and search cannot be combined").WithFix("omit one of the two")
-	}
-	if q.Lines != "" {
-		text, err = linesOf(text, q.Lines)
-	} else if q.Search != "" {
-		text, err = matchingLines(text, q.Search)
-	}
-	if err != nil {
+	if text, err = selectLines(text, q); err != nil {
 		return nil, err
 	}
 	if q.Offset < 0 || q.Offset > len(text) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "offset is %d, but the selection has %d bytes", q.Offset, len(text)).WithFix("use a number from 0 to %d", len(text))
 	}
-	return &Answer{Text: clip(text[q.Offset:], MaxAnswer), From: q.Offset, Size: len(text)}, nil
+	return &Answer{Text: textpart.Clip(text[q.Offset:], MaxAnswer), From: q.Offset, Size: len(text)}, nil
 }
 
-// clip returns the start of a text, at most a number of bytes, without half a character.
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return text
+// selectLines returns the lines of a text that a query selects. A search within a range of
+// lines finds only those.
+func selectLines(text string, q Query) (string, error) {
+	if q.Lines == "" && q.Search == "" {
+		return text, nil
 	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
+	lines, first := textpart.SplitLines(text, math.MaxInt), 1
+	if q.Lines != "" {
+		from, to, err := textpart.ParseRange(q.Lines, len(lines))
+		if err != nil {
+			return "", err
+		}
+		lines, first = lines[from-1:to], from
 	}
-	return text[:most]
+	if q.Search != "" {
+		found, err := textpart.FindLines(lines, first, q.Search)
+		return strings.Join(found, ""), err
+	}
+	return strings.Join(lines, ""), nil
 }
 
 // valueAt returns the bytes of the value at a JSON Pointer; of a string, its text.
@@ -200,86 +203,4 @@ func childOf(value json.RawMessage, key string) (child json.RawMessage, kind str
 		return items[i], "the list"
 	}
 	return nil, "the value"
-}
-
-// linesOf returns a range of lines, byte for byte.
-func linesOf(text, lines string) (string, error) {
-	from, to, ranged := strings.Cut(lines, "-")
-	first, err := strconv.Atoi(strings.TrimSpace(from))
-	last := first
-	if ranged && err == nil {
-		last, err = strconv.Atoi(strings.TrimSpace(to))
-	}
-	count := strings.Count(text, "\n")
-	if !strings.HasSuffix(text, "\n") {
-		count++
-	}
-	if err != nil || first < 1 || last < first || first > count {
-		return "", guideway.Errorf(guideway.CodeInvalid, "lines is %.60q, which selects no line of the text", lines).
-			WithFix("use a number or a range from 1 to %d, such as \"1-%d\"", count, min(count, 50))
-	}
-	number := 0
-	var out strings.Builder
-	for line := range strings.Lines(text) {
-		if number++; number >= first && number <= last {
-			out.WriteString(line)
-		}
-	}
-	return out.String(), nil
-}
-
-const (
-	// maxMatches is the maximum number of lines that a search returns, and matchAround the
-	// number of bytes of a long line before and after the match.
-	maxMatches  = 100
-	matchAround = 200
-)
-
-// matchingLines returns the lines that contain a text, in any case, with their numbers.
-func matchingLines(text, search string) (string, error) {
-	wanted := strings.ToLower(search)
-	var out strings.Builder
-	number, found := 0, 0
-	for line := range strings.Lines(text) {
-		number++
-		line = strings.TrimRight(line, "\r\n")
-		lower := strings.ToLower(line)
-		at := strings.Index(lower, wanted)
-		if at < 0 {
-			continue
-		}
-		if found++; found > maxMatches {
-			continue
-		}
-		if len(lower) != len(line) { // The case of some letters changes their length.
-			at = min(at, len(line))
-		}
-		fmt.Fprintf(&out, "%d: %s\n", number, around(line, at, len(wanted)))
-	}
-	switch {
-	case found == 0:
-		return "", guideway.Errorf(guideway.CodeNotFound, "no line contains %.100q", search).WithFix("search for a shorter text; the search ignores case")
-	case found > maxMatches:
-		fmt.Fprintf(&out, "More matching lines: %d; search for a longer text.\n", found-maxMatches)
-	}
-	return out.String(), nil
-}
-
-// around returns a long line near a match, and a short line whole.
-func around(line string, at, length int) string {
-	from, to := max(at-matchAround, 0), min(at+length+matchAround, len(line))
-	for from > 0 && !utf8.RuneStart(line[from]) {
-		from--
-	}
-	for to < len(line) && !utf8.RuneStart(line[to]) {
-		to++
-	}
-	text := line[from:to]
-	if from > 0 {
-		text = fmt.Sprintf("… (byte %d) %s", from, text)
-	}
-	if to < len(line) {
-		text += " …"
-	}
-	return text
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/platform/textpart"
 )
 
 const (
@@ -49,12 +50,12 @@ func Summarize(result []byte, ref string, expiry time.Time) (string, error) {
 		fmt.Fprintf(&out, "- more parts: %d\n", len(parts)-maxParts)
 	}
 	fmt.Fprintf(&out, "\nRead more with result_read: {\"ref\": %q, \"search\": \"words\"}, {\"ref\": %q, \"lines\": \"1-50\"}, {\"ref\": %q, \"path\": \"/items/0\"}.\n\nStart of %s:\n%s\n",
-		ref, ref, ref, head.Name, clip(head.Text, headBytes))
+		ref, ref, ref, head.Name, textpart.Clip(head.Text, headBytes))
 	return out.String(), nil
 }
 
 // Shape describes a valid JSON value by its members and types.
-func Shape(value json.RawMessage) string { return clip(shapeOf(value, 0), shapeBytes) }
+func Shape(value json.RawMessage) string { return textpart.Clip(shapeOf(value, 0), shapeBytes) }
 
 func shapeOf(value json.RawMessage, depth int) string {
 	switch value[0] {
