@@ -120,7 +120,7 @@ func (p *Approver) SetPassphrase(ctx context.Context) error {
 		return err
 	}
 	if first != again {
-		return guideway.Errorf(guideway.CodeInvalid, "the passphrases do not match; nothing was changed").
+		return guideway.Errorf(guideway.CodeInvalid, "the two new passphrases do not match; nothing was changed").
 			WithFix("guideway runs approve --set-passphrase")
 	}
 	if err := p.Passphrase.Set(ctx, old, first); err != nil {

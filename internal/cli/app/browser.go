@@ -19,7 +19,7 @@ func StartBrowser(ctx context.Context, link string) error {
 	}
 	cmd := exec.CommandContext(ctx, opener[0], append(opener[1:], link)...) //nolint:gosec // G204: a checked URL is one argument
 	if err := cmd.Run(); err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "open the browser: %w", err).WithFix("open the printed link in a browser")
+		return guideway.Errorf(guideway.CodeUnavailable, "cannot open the browser with %s: %w", opener[0], err).WithFix("open the printed link in a browser")
 	}
 	return nil
 }

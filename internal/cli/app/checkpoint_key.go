@@ -54,8 +54,8 @@ func (k MasterKey) passphraseSource(e config.Encryption) (seal.Source, error) {
 		IfSeen: "note that anyone who has read the passphrase can decrypt your checkpoints",
 	}.Read()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase file %s does not exist", e.PassphraseFile).
-			WithFix("restore the file, or set the passphrase in " + config.EnvPassphrase)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the file %s of the setting encryption.passphraseFile does not exist", e.PassphraseFile).
+			WithFix("restore the file, or set the environment variable %s to the passphrase", config.EnvPassphrase)
 	}
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (g *promptedPassphrase) Load(ctx context.Context, salt []byte, create bool)
 	}
 	if !g.mayAsk || g.Host.ReadSecret == nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase of the checkpoints was not given").
-			WithFix("set %s, or the setting encryption.passphraseFile", config.EnvPassphrase)
+			WithFix("set the environment variable %s to the passphrase, or the setting encryption.passphraseFile to a file with it", config.EnvPassphrase)
 	}
 	question := "Passphrase of the checkpoints: "
 	if create {
@@ -102,7 +102,7 @@ func (g *promptedPassphrase) Load(ctx context.Context, salt []byte, create bool)
 			return nil, err
 		}
 		if again != words {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "the passphrases do not match; nothing was encrypted").WithFix("enter the same passphrase twice")
+			return nil, guideway.Errorf(guideway.CodeInvalid, "the two passphrases do not match; nothing was encrypted").WithFix("run the command again, and enter the same passphrase twice")
 		}
 	}
 	secret, err := seal.Passphrase{Words: words}.Load(ctx, salt, create)
@@ -117,8 +117,8 @@ func (g *promptedPassphrase) askPassphrase(ctx context.Context, question string)
 	words, err := g.Host.ReadSecret(ctx)
 	fmt.Fprintln(g.Host.Err)
 	if err != nil {
-		return "", guideway.Errorf(guideway.CodeUnavailable, "ask for the passphrase: %w", err).
-			WithFix("set %s, or the setting encryption.passphraseFile", config.EnvPassphrase)
+		return "", guideway.Errorf(guideway.CodeUnavailable, "ask for the passphrase of the checkpoints: %w", err).
+			WithFix("set the environment variable %s to the passphrase, or the setting encryption.passphraseFile to a file with it", config.EnvPassphrase)
 	}
 	return strings.TrimRight(words, "\r\n"), nil
 }

@@ -46,7 +46,7 @@ func (c *CheckpointStore) Open(ctx context.Context) (*checkpoints.Checkpoints, e
 	case c.Lock <- struct{}{}:
 		defer func() { <-c.Lock }()
 	case <-ctx.Done():
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "wait for the checkpoints to be opened: %w", ctx.Err())
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "wait for the store of checkpoints to be opened: %w", ctx.Err())
 	}
 	if c.opened != nil {
 		return c.opened, nil
@@ -82,7 +82,7 @@ func (c *CheckpointStore) OpenListed(ctx context.Context) (opened *checkpoints.C
 	}
 	return opened, func() {
 		if err := opened.Close(); err != nil {
-			c.Log.Warn("cannot close the checkpoints", "error", err)
+			c.Log.Warn("cannot close the store of checkpoints", "error", err)
 		}
 	}, nil
 }
@@ -148,7 +148,7 @@ func (c *CheckpointStore) Close() {
 		return
 	}
 	if err := c.opened.Close(); err != nil {
-		c.Log.Warn("cannot close the checkpoints", "error", err)
+		c.Log.Warn("cannot close the store of checkpoints", "error", err)
 	}
 	c.opened = nil
 }

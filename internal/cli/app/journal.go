@@ -132,7 +132,7 @@ func MissingKeyError(path string) error {
 
 // wrongKeyError returns the error for the key of a different store.
 func wrongKeyError(path string) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "the runs of the store are chained with a different key than the one in %s", path).
+	return guideway.Errorf(guideway.CodeUnavailable, "the store was created with a different key than the one in %s", path).
 		WithFix("copy the key file of the computer that created the store to %s, with mode 0600, or name it with --journal-key-file; no other key can continue these runs", path)
 }
 

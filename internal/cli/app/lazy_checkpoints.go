@@ -42,7 +42,7 @@ func CloseAutoSaver(s *Store, keeper *contexts.AutoSaver) {
 	select {
 	case <-done:
 	case <-timer.C:
-		s.Log.Warn("automatic checkpoints were not saved before the process ended; their runs are complete, and the checkpoints are saved when the runs are next listed or loaded", "waiting", keeper.Health().Waiting)
+		s.Log.Warn("automatic checkpoints were not saved before the process ended; the journal of their runs is complete, and the checkpoints are saved when these runs are next listed or loaded", "waiting", keeper.Health().Waiting)
 	}
 }
 

@@ -270,7 +270,7 @@ func overwriteFile(path string, data []byte) error {
 func (h *Host) WriteBundle(name string, bundle []byte, force bool, importCommand string) error {
 	if name == "" || name == "-" {
 		if _, err := h.Out.Write(visible.EscapeJSON(bundle)); err != nil {
-			return guideway.Errorf(guideway.CodeUnavailable, "write the bundle: %w", err)
+			return guideway.Errorf(guideway.CodeUnavailable, "write the bundle to the output: %w", err)
 		}
 		return nil
 	}

@@ -34,7 +34,7 @@ const (
 
 // AddChangeFlag adds --json to a command that changes something.
 func AddChangeFlag(cmd *cobra.Command, asJSON *bool) {
-	cmd.Flags().BoolVar(asJSON, "json", false, "print the result as JSON, with action, changed, kind and name, notes if there are any, and what the command creates")
+	cmd.Flags().BoolVar(asJSON, "json", false, "print the result as JSON: action, changed, kind and name, and, where they apply, project, file, notes and what the command created")
 }
 
 // WriteChange prints the result of a change: as JSON on the output, or as the text words on

@@ -14,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/evidence/attest"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
 // SigningKeys are the user's keys for attestations: a private file for each.
@@ -41,7 +42,7 @@ var signingKeyName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCo
 // file returns the file of a key. The name must be valid.
 func (k SigningKeys) file(name string) (atomicfile.File, error) {
 	if !signingKeyName().MatchString(name) {
-		return atomicfile.File{}, guideway.Errorf(guideway.CodeInvalid, "%q is not a valid key name", name).
+		return atomicfile.File{}, guideway.Errorf(guideway.CodeInvalid, "%q is not a valid name of a signing key", name).
 			WithFix("use at most 63 lower-case letters, digits, dots, hyphens and underscores, with a letter or a digit first")
 	}
 	return atomicfile.File{
@@ -60,9 +61,9 @@ func (k SigningKeys) Create(name string) (SigningKey, error) {
 	err = atomicfile.Create(file.Path, key.PEM())
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return SigningKey{}, guideway.Errorf(guideway.CodeConflict, "there is already a key named %s", name).WithFix("use another name, or remove the key: guideway attest keys remove %s", name)
+		return SigningKey{}, guideway.Errorf(guideway.CodeConflict, "there is already a signing key named %q", name).WithFix("use another name, or remove the key: guideway attest keys remove %s", name)
 	case err != nil:
-		return SigningKey{}, guideway.Errorf(guideway.CodeUnavailable, "write the key: %w", err).WithFix("make the directory %s writable for this user", k.Dir)
+		return SigningKey{}, guideway.Errorf(guideway.CodeUnavailable, "write the signing key %q: %w", name, err).WithFix("make the directory %s writable for this user, and check that its disk has free space", k.Dir)
 	}
 	return SigningKey{Name: name, PrivateKey: key}, nil
 }
@@ -90,7 +91,7 @@ func (k SigningKeys) Get(name string) (SigningKey, error) {
 
 // missingSigningKey returns the error for a name without a key.
 func missingSigningKey(name string) error {
-	return guideway.Errorf(guideway.CodeNotFound, "there is no key named %q", name).WithFix("guideway attest keys list")
+	return guideway.Errorf(guideway.CodeNotFound, "there is no signing key named %q", name).WithFix("guideway attest keys list")
 }
 
 // Remove removes a key.
@@ -104,7 +105,7 @@ func (k SigningKeys) Remove(name string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return missingSigningKey(name)
 	case err != nil:
-		return guideway.Errorf(guideway.CodeUnavailable, "remove the key: %w", err).WithFix("make the directory %s writable for this user", k.Dir)
+		return guideway.Errorf(guideway.CodeUnavailable, "cannot remove %s: %w", file.Path, safeopen.Cause(err)).WithFix("make the directory %s writable for this user", k.Dir)
 	}
 	return nil
 }
@@ -113,7 +114,7 @@ func (k SigningKeys) Remove(name string) error {
 func (k SigningKeys) Names() ([]string, error) {
 	entries, err := os.ReadDir(k.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "list the keys: %w", err).WithFix("make the directory %s readable for this user", k.Dir)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "cannot list the signing keys in %s: %w", k.Dir, safeopen.Cause(err)).WithFix("make the directory %s readable for this user", k.Dir)
 	}
 	var names []string
 	for _, entry := range entries {
@@ -135,9 +136,9 @@ func (k SigningKeys) Choose(name string) (SigningKey, error) {
 	case err != nil:
 		return SigningKey{}, err
 	case len(names) == 0:
-		return SigningKey{}, guideway.Errorf(guideway.CodeNotFound, "there is no key to sign with").WithFix(createKeyCommand)
+		return SigningKey{}, guideway.Errorf(guideway.CodeNotFound, "there is no signing key").WithFix(createKeyCommand)
 	case len(names) > 1:
-		return SigningKey{}, guideway.Errorf(guideway.CodeInvalid, "there are several keys: %s", strings.Join(names, ", ")).WithFix("--key %s", names[0])
+		return SigningKey{}, guideway.Errorf(guideway.CodeInvalid, "there are several signing keys, so --key is required: %s", strings.Join(names, ", ")).WithFix("--key %s", names[0])
 	}
 	return k.Get(names[0])
 }

@@ -24,7 +24,7 @@ func newCheckpointExportCmd(a *app.App, run func(context.Context, *checkpointExp
 	cmd := &cobra.Command{
 		Use:   "export {CHECKPOINT|--session SESSION}",
 		Short: "Export checkpoints",
-		Long: `Export a checkpoint, or all checkpoints of a session, as one JSON document. The document
+		Long: `Export a checkpoint, or all checkpoints of a session or run, as one JSON document. The document
 is not encrypted, even if the checkpoints are. "guideway checkpoint import" imports it on
 this or another computer.`,
 		Example: `  guideway checkpoint export --session login-work --output login-work.json
@@ -67,14 +67,15 @@ func newCheckpointImportCmd(a *app.App, run func(context.Context, *checkpointImp
 		Use:   "import FILE",
 		Short: "Import exported checkpoints",
 		Long: `Import the checkpoints of a bundle; you become their owner. Existing checkpoints are
-skipped. The others are added to their original sessions, which must have no other
-checkpoints, or to the session of --session. FILE is the bundle, or - for standard input.`,
+skipped. The others are added to their original sessions or, with --session, all to that
+session; none of these sessions may have other checkpoints. FILE is the bundle of at most
+1 GiB, or - for standard input.`,
 		Example: `  guideway checkpoint import login-work.json
   guideway checkpoint import login-work.json --session login-work-copy`,
 		Args: app.ExactArgs(1, "one bundle", "guideway checkpoint import login-work.json"),
 		RunE: app.RunWithArg(run, o, &o.File),
 	}
-	cmd.Flags().StringVar(&o.Session, "session", "", "`id` of the target session (default: the original sessions)")
+	cmd.Flags().StringVar(&o.Session, "session", "", "`id` of the session for all checkpoints (default: the original sessions)")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }

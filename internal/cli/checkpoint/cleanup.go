@@ -47,7 +47,7 @@ the setting checkpoints.retention.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&olderThan, "older-than", "", "delete checkpoints of sessions inactive for this `age`, such as 7d or 12h")
-	f.IntVar(&o.KeepLast, "keep-last", 0, "number of checkpoints to keep in each session")
+	f.IntVar(&o.KeepLast, "keep-last", 0, "number of latest checkpoints to keep in each session")
 	f.BoolVar(&o.DryRun, "dry-run", false, "count the checkpoints without deleting them")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd

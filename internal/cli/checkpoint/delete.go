@@ -24,10 +24,11 @@ func newCheckpointDeleteCmd(a *app.App, run func(context.Context, *checkpointDel
 	cmd := &cobra.Command{
 		Use:   "delete {CHECKPOINT...|--session SESSION}",
 		Short: "Delete checkpoints",
-		Long: `Delete checkpoints, or all checkpoints of a session. This cannot be undone. Other
+		Long: `Delete checkpoints, or all checkpoints of a session or run. This cannot be undone. Other
 checkpoints of the session are kept. If the last encrypted checkpoint of a session is
-deleted, the key of the session is destroyed, so copies in backups are unreadable, too.
-Unencrypted files are removed; their blocks remain on the disk until they are overwritten.`,
+deleted, the key of the session is destroyed, so copies in backups that do not contain this
+key are unreadable, too. Unencrypted files are removed; their blocks remain on the disk until
+they are overwritten.`,
 		Example: `  guideway checkpoint delete c_0dx3k2v9q8f7m5n4p1r6t0w
   guideway checkpoint delete --session login-work`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -61,7 +62,7 @@ func runCheckpointDelete(ctx context.Context, o *checkpointDeleteOptions) error 
 		how := "the files are removed"
 		switch {
 		case deleted.Erased:
-			how = "the key is destroyed, so copies are unreadable"
+			how = "the key of the session is destroyed, so copies are unreadable unless a backup has this key"
 		case deleted.Store.Mode == checkpoint.ModePostgres || deleted.Store.Mode == checkpoint.ModeMemory:
 			how = "the contents are removed"
 		}
@@ -82,8 +83,9 @@ func newCheckpointLogCmd(a *app.App, run func(context.Context, *checkpointLogOpt
 	cmd := &cobra.Command{
 		Use:   "log",
 		Short: "Show the audit log of checkpoints",
-		Long: `Show the audit log of your checkpoints, latest first: each save, load, deletion, export
-and import with its time and client. The log has no contents of checkpoints.`,
+		Long: `Show the audit log of your checkpoints, latest first: each save, load, deletion, export,
+import and addition to a rebuilt index, with its time and client. The log has no contents of
+checkpoints.`,
 		Example: "  guideway checkpoint log\n  guideway checkpoint log --limit 1000 --json",
 		Args:    app.NoArgs,
 		RunE:    app.RunWith(run, o),

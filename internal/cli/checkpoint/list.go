@@ -33,8 +33,9 @@ func newCheckpointListCmd(a *app.App, run func(context.Context, *checkpointListO
 		Use:   "list [WORD...]",
 		Short: "List checkpoints, most recent first",
 		Long: `List checkpoints, most recent first. With words, list those that contain all of them in
-the name, tags, workflow or context (word endings are ignored); if none does, those that
-contain some, best match first. Encrypted checkpoints are not searched.
+the name, tags, workflow, or the keys and first words of the values of the context (word
+endings are ignored); if none does, those that contain some, best match first. Encrypted
+checkpoints are not searched.
 
 A * marks the last checkpoint of each branch.`,
 		Example: `  guideway checkpoint list
@@ -48,7 +49,7 @@ A * marks the last checkpoint of each branch.`,
 	f.StringVar(&o.Session, "session", "", "filter by the `id` of the session or run")
 	f.StringVar(&o.Workflow, "workflow", "", "filter by the `id` of the workflow")
 	f.StringVar(&o.Project, "project", "", "filter by the `id` of the project")
-	f.BoolVar(&o.Here, "here", false, "show only checkpoints of the project in the working directory")
+	f.BoolVar(&o.Here, "here", false, "show only checkpoints of the project in the working directory, regardless of --project")
 	f.StringVar(&o.Since, "since", "", "filter by `time`: saved at or after a date, a time, or an age such as 7d")
 	f.StringVar(&o.Until, "until", "", "filter by `time`: saved before a date, a time, or an age such as 7d")
 	f.StringSliceVar(&o.Tags, "tag", nil, "show only checkpoints with all of these `tags`")
@@ -101,7 +102,7 @@ func (o *checkpointListOptions) writePage(page *checkpoint.Page) error {
 	}
 	return app.WriteList(o.app.Host, o.JSON, app.Listing[checkpoint.Record]{
 		Items: page.Checkpoints, Answer: page, More: strings.Join(more, "\n"),
-		Empty: "No checkpoints found. To save one: guideway checkpoint save, or the tool workflow_checkpoint_save for agents.",
+		Empty: "No checkpoints found. To save one: guideway checkpoint save FILE, or the tool workflow_checkpoint_save for agents.",
 		Table: app.NewTable(5, "CHECKPOINT", "SESSION", "WORKFLOW", "SAVED", "SIZE", "NAME").AlignRight(4),
 		Row: func(r checkpoint.Record) []string {
 			id := r.ID

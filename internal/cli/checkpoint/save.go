@@ -40,7 +40,7 @@ warnings, for example about likely secrets, go to standard error.`,
 	f.StringVar(&o.Workflow, "workflow", "", "`id` of the related workflow")
 	f.StringVar(&o.Name, "name", "", "`name` of the checkpoint")
 	f.StringSliceVar(&o.Tags, "tag", nil, "`tags` of the checkpoint")
-	f.StringVar(&o.ExpectedHead, "expected-head", "", "predecessor `checkpoint`; if it already has a successor, start a branch")
+	f.StringVar(&o.ExpectedHead, "expected-head", "", "predecessor `checkpoint`; if it already has a successor, start a branch (default: the last checkpoint of the session)")
 	app.AddJSONFlag(cmd, &o.JSON)
 	_ = cmd.RegisterFlagCompletionFunc("session", completeCheckpointSessions(a))
 	_ = cmd.RegisterFlagCompletionFunc("workflow", a.CompleteDefinitions())
@@ -74,7 +74,7 @@ func runCheckpointSave(ctx context.Context, o *checkpointSaveOptions) error {
 			return app.WriteJSON(host.Out, saved)
 		}
 		fmt.Fprintln(host.Out, saved.ID)
-		fmt.Fprintf(host.Err, "Saved %s in the session %s; %s are stored.\n", app.FormatBytes(saved.Bytes), saved.Session, app.FormatBytes(saved.Stored))
+		fmt.Fprintf(host.Err, "Saved a context of %s in the session %s; its stored size is %s.\n", app.FormatBytes(saved.Bytes), saved.Session, app.FormatBytes(saved.Stored))
 		return nil
 	})
 }

@@ -209,7 +209,7 @@ func runCheckpointLoad(ctx context.Context, o *checkpointLoadOptions) error {
 			return app.WriteJSON(host.Out, loaded)
 		}
 		if _, err := fmt.Fprintf(host.Out, "%s\n", loaded.Context); err != nil {
-			return guideway.Errorf(guideway.CodeUnavailable, "write the context: %w", err)
+			return guideway.Errorf(guideway.CodeUnavailable, "write the context to the output: %w", err)
 		}
 		return nil
 	})

@@ -15,7 +15,7 @@ func NewStatsCmd(a *app.App) *cobra.Command {
 		Use:   "stats",
 		Short: "Show the size and growth of checkpoints",
 		Long: `Show the number of your checkpoints, the size of their contexts and of their storage, the
-largest sessions, and the storage added on each of the last 30 days.`,
+ratio of the two, the largest sessions, and the storage added on each of the last 30 days.`,
 		Example: "  guideway stats\n  guideway stats --json",
 	})
 }

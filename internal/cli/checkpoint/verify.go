@@ -22,9 +22,9 @@ func newCheckpointVerifyCmd(a *app.App, run func(context.Context, *checkpointVer
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Verify the integrity of checkpoints",
-		Long: `Read every checkpoint and compare it with its checksums. Damaged checkpoints are reported
-and marked; the mark is removed from those that are readable again. The exit code is 1 if
-any checkpoint is damaged.
+		Long: `Read every checkpoint, and every reduced context, and compare it with its checksums.
+Damaged ones are reported and marked; the mark is removed from those that are readable
+again. The exit code is 1 if any is damaged.
 
 With --rebuild, first add stored checkpoints that are missing from the index, for example
 after the database was lost or restored from an older backup.`,
@@ -76,7 +76,7 @@ func (a *checkpointVerifyAnswer) writeText(host *app.Host) {
 		fmt.Fprintf(host.Out, "%s  session %s: %s\n", f.Checkpoint, f.Session, s.Red(app.OneLine(f.Problem)))
 	}
 	for _, id := range a.Healed {
-		fmt.Fprintf(host.Out, "%s  is readable again\n", id)
+		fmt.Fprintf(host.Out, "%s is readable again\n", id)
 	}
 	checked := fmt.Sprintf("%s, %s of contexts", VerifiedWords(a.Report), app.FormatBytes(a.Bytes))
 	if len(a.Damaged) > 0 {
@@ -86,7 +86,7 @@ func (a *checkpointVerifyAnswer) writeText(host *app.Host) {
 		fmt.Fprintf(host.Out, "%s: %s verified\n", s.Green("ok"), checked)
 	}
 	if a.Unknown > 0 {
-		fmt.Fprintf(host.Out, "Missing from the index: %s. To add what is missing: guideway checkpoint verify --rebuild\n", app.Plural(a.Unknown, "stored checkpoint", "stored checkpoints"))
+		fmt.Fprintf(host.Out, "Missing from the index: %s. To add what is missing to the index: guideway checkpoint verify --rebuild\n", app.Plural(a.Unknown, "stored checkpoint", "stored checkpoints"))
 	}
 }
 

@@ -18,8 +18,8 @@ func NewCICmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "ci",
 		Short: "Verify changes in continuous integration",
-		Long: `Commands for continuous integration. They ask no person, use no network, and need neither
-runs nor keys of this computer.`,
+		Long: `Commands for continuous integration. They do not prompt, and need neither runs nor private
+keys of this computer. Only the checks that they execute may use the network.`,
 		Example: "  guideway ci verify --base origin/main",
 	}, newVerifyCmd(a))
 }
@@ -42,7 +42,7 @@ func newVerifyCmd(a *app.App) *cobra.Command {
 		Use:   "verify --base REF",
 		Short: "Verify that a change followed the workflows of the policy",
 		Long: `Verify the change from the merge base of REF and HEAD to HEAD. The policy
-.guideway/policy.yaml maps the changed paths to the workflows that they need. An
+.guideway/policy.yaml maps the changed paths to the workflows that they require. An
 attestation below .guideway/attestations must be signed by a trusted key, and must be about
 the tree of HEAD, apart from attestations.
 
@@ -65,8 +65,8 @@ is refused, and 2 if that could not be decided.`,
 		RunE: app.RunWith(runVerify, o, o.checkOptions),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Base, "base", "", "compare with this `commit`, usually the target branch of the pull request")
-	f.StringVar(&o.Policy, "policy", "", "read the policy from this `file` instead of the base")
+	f.StringVar(&o.Base, "base", "", "compare with this `commit`, usually the target branch of the pull request (required)")
+	f.StringVar(&o.Policy, "policy", "", "read the policy from this `file` instead of .guideway/policy.yaml of the base")
 	f.StringArrayVar(&o.Keys, "key", nil, "trust the public keys in this PEM `file`, too; can be repeated")
 	f.StringArrayVar(&o.Attestations, "attestation", nil, "use the attestation in this `file`, too; can be repeated")
 	f.BoolVar(&o.ChangedChecks, "trust-changed-checks", false, "execute the checks as the change defines them")
@@ -131,7 +131,7 @@ func appendFile(name, text string) error {
 		}
 	}
 	if err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "write the summary: %w", err).
+		return guideway.Errorf(guideway.CodeUnavailable, "append the summary to a file: %w", err).
 			WithFix("name a file with --summary whose directory exists and is writable for this user")
 	}
 	return nil

@@ -1,6 +1,7 @@
 package ci
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,7 +136,7 @@ func (c *change) collectChecks(need *Need) {
 			if check.Decided && !repeated && c.trustedHost(need.meets, check) == "" {
 				need.Refusals = append(need.Refusals, &attest.Refusal{
 					Reason: ReasonNotRepeated, Message: fmt.Sprintf("the evidence of the step %s cannot be repeated: it is the result of the rule %s", id, check.Title()),
-					Fix: "require a check of the project by its name, or trust the host in the policy",
+					Fix: "require a check of the project by its name, or trust the host " + cmp.Or(check.Host, "of the result") + " in the policy",
 				})
 			}
 		}
@@ -175,13 +176,13 @@ type checkouts struct{ base, head string }
 // execute executes a check in the checkout of the head. An error means that the result is
 // not known.
 func (c *change) execute(ctx context.Context, clean *checkouts, check *Check) error {
-	from := clean.base
+	from, side := clean.base, "base"
 	if check.changed {
-		from = clean.head
+		from, side = clean.head, "change"
 	}
 	definition, err := checksfile.Load(from).Get(check.Name)
 	if err != nil {
-		return wrapError(err, "the check "+check.Name+" of the base")
+		return wrapError(err, "the check "+check.Name+" of the "+side)
 	}
 	var subject *checksfile.Subject
 	if check.changed {
@@ -211,7 +212,7 @@ func (c *change) execute(ctx context.Context, clean *checkouts, check *Check) er
 	}
 	check.setResult(&result)
 	if check.State == StateUnknown {
-		return guideway.Errorf(guideway.CodeUnavailable, "the check %s has no result: %s", check.Name, check.Message).WithFix("correct the environment of the job, and repeat it")
+		return guideway.Errorf(guideway.CodeUnavailable, "the check %s has no result: %s", check.Name, check.Message).WithFix("correct the environment of the job, and repeat the job")
 	}
 	return nil
 }

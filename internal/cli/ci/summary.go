@@ -26,7 +26,7 @@ func (r *Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## Guideway: %s\n\n%s.\n", r.Verdict, strings.ToUpper(r.headline()[:1])+r.headline()[1:])
 	if r.Head != "" {
-		fmt.Fprintf(&b, "%s between `%s` and `%s`.\n", app.Plural(r.Changed, "file was changed", "files were changed"), short(r.Base), short(r.Head))
+		fmt.Fprintf(&b, "`%s` changes %s since its merge base with `%s`, apart from attestations.\n", short(r.Head), app.Plural(r.Changed, "file", "files"), short(r.Base))
 	}
 	for _, p := range r.Problems {
 		fmt.Fprintf(&b, "\n- **Undecided**: %s%s\n", code(p.Message), fixText(p.Fix))
@@ -95,7 +95,7 @@ func (r *Report) writeChecks(b *strings.Builder) {
 		fmt.Fprintf(b, "\n%s: %s\n", code(c.Name), code(c.Message))
 		if c.Output != "" {
 			fence := strings.Repeat("`", max(3, longestRun(c.Output)+1))
-			fmt.Fprintf(b, "\n<details><summary>The end of its output</summary>\n\n%stext\n%s\n%s\n\n</details>\n", fence, strings.TrimRight(app.EscapeText(c.Output), "\n"), fence)
+			fmt.Fprintf(b, "\n<details><summary>The end of the output</summary>\n\n%stext\n%s\n%s\n\n</details>\n", fence, strings.TrimRight(app.EscapeText(c.Output), "\n"), fence)
 		}
 	}
 }

@@ -193,7 +193,7 @@ func (c *change) readPolicy(ctx context.Context) error {
 		text, err = c.repo.ReadFile(ctx, c.base.ID, name)
 	}
 	if errors.Is(err, checkout.ErrUnknown) {
-		return guideway.Errorf(guideway.CodeNotFound, "the base %s has no file %s", c.o.Base, policy.Path).WithFix("add the file in a reviewed commit of the base, or name a policy with --policy")
+		return guideway.Errorf(guideway.CodeNotFound, "the base %s has no file %s", c.o.Base, policy.Path).WithFix("add the file in a reviewed commit of the base, or name a policy file with --policy")
 	}
 	if err != nil {
 		return err

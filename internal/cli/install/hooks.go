@@ -21,7 +21,7 @@ func (o *InstallOptions) checkHooks() error {
 			WithFix("guideway install %s --hooks", client.ID)
 	}
 	if o.URL != "" || o.TokenEnv != "" {
-		return guideway.Errorf(guideway.CodeInvalid, "--url and --token-env cannot be combined with --hooks, because hooks read a store and connect to no server").
+		return guideway.Errorf(guideway.CodeInvalid, "--url and --token-env cannot be combined with --hooks, because hooks read the store of runs and connect to no server").
 			WithFix("guideway install %s --hooks", client.ID)
 	}
 	if way := install.Launch(o.Launch); way != install.LaunchAuto && way != install.LaunchBinary {
@@ -49,8 +49,8 @@ func (o *InstallOptions) hookFlags() ([]string, error) {
 		}
 	}
 	for name := range pairs {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "--hooks takes the variables GUIDEWAY_CONFIG, GUIDEWAY_DATA_DIR and GUIDEWAY_CLIENT_HOOKS_ON_ERROR, not %s", name).
-			WithFix("set %s in the configuration file, and name the file with --env GUIDEWAY_CONFIG=FILE", name)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "with --hooks, --env accepts only GUIDEWAY_CONFIG, GUIDEWAY_DATA_DIR and GUIDEWAY_CLIENT_HOOKS_ON_ERROR, not %s", name).
+			WithFix("omit --env %s=...; to use other settings, name a configuration file with --env GUIDEWAY_CONFIG=FILE", name)
 	}
 	return flags, nil
 }
@@ -106,7 +106,7 @@ func (o *InstallOptions) hookCommand() (install.HookCommand, error) {
 	}
 	executable, err := o.Executable()
 	if err != nil {
-		return install.HookCommand{}, guideway.Errorf(guideway.CodeInternal, "cannot find the path of this program (%w)", err)
+		return install.HookCommand{}, guideway.Errorf(guideway.CodeInternal, "cannot find the path of this program: %w", err)
 	}
 	program, err := install.Binary(executable, o.Host.Getenv("PATH"))
 	return install.HookCommand{Program: program, Flags: flags}, err

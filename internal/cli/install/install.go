@@ -47,18 +47,18 @@ func NewInstallCmdWith(host *app.Host, run func(context.Context, *InstallOptions
 		Use:   "install [CLIENT]",
 		Short: "Add Guideway to an MCP client",
 		Long: `Add Guideway to the MCP configuration of a client: ` + strings.Join(installClientIDs(), ", ") + `.
-For another client, the error contains the entry to paste.
+For another client, the error message contains the entry to paste into its configuration.
 
 Only the entry of Guideway changes; comments, order and layout of the file are kept. The
 previous content is saved in a backup next to the file. With --undo, remove the entry, or
 restore the entry that it replaced. Without a client, list all clients with their states.
 
 With --url, the client connects to a running server. The entry refers to the environment
-variable with the token. For a client that cannot read a variable, the entry contains its
-value, and only you can read the file.
+variable of --token-env, which holds the token. For a client that cannot read a variable, the
+entry contains the token itself, and only you can read the file.
 
 With --hooks, configure the hooks of the client instead: the client then asks Guideway
-before it calls a tool or stops. docs/client-hooks.md describes them.`,
+before it calls a tool or stops. docs/client-hooks.md lists the clients and their hooks.`,
 		Example: `  guideway install
   guideway install claude-desktop --dry-run
   guideway install vscode --scope project
@@ -81,7 +81,7 @@ before it calls a tool or stops. docs/client-hooks.md describes them.`,
 	f.BoolVar(&o.DryRun, "dry-run", false, "show the change as a diff without writing it")
 	f.BoolVar(&o.Undo, "undo", false, "remove the entry, or restore the entry that it replaced")
 	f.BoolVar(&o.Force, "force", false, "replace or remove an entry of the same name that starts another program")
-	f.BoolVar(&o.Hooks, "hooks", false, "configure the hooks of the client instead of its MCP servers; the hooks keep the agent on its run")
+	f.BoolVar(&o.Hooks, "hooks", false, "configure the hooks of the client instead of its MCP servers: the client asks Guideway before it calls a tool or stops")
 	app.AddJSONFlag(cmd, &o.JSON)
 	app.AddChoiceFlag(cmd, &o.Scope, "scope", string(install.ScopeUser), app.ToStrings(install.ScopeUser, install.ScopeProject), "configuration to change: user or project")
 	f.StringVar(&o.Name, "name", install.DefaultName, "name of the entry")
@@ -191,7 +191,7 @@ func (o *InstallOptions) Request() (install.Request, error) {
 	}
 	executable, err := o.Executable()
 	if err != nil {
-		return req, guideway.Errorf(guideway.CodeInternal, "cannot find the path of this program (%w)", err)
+		return req, guideway.Errorf(guideway.CodeInternal, "cannot find the path of this program: %w", err)
 	}
 	req.Command, req.Args, err = install.Start(install.Launch(o.Launch), executable, o.Host.Getenv("PATH"), req.Env)
 	return req, err

@@ -32,7 +32,7 @@ func listInstall(ctx context.Context, o *InstallOptions, req install.Request) er
 			continue
 		}
 		if err := ctx.Err(); err != nil {
-			return err
+			return app.InterruptedError(err)
 		}
 		s := install.Inspect(ctx, env, c, scope, req)
 		answers = append(answers, InstallRow{

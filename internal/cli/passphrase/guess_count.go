@@ -47,7 +47,7 @@ func (f File) guessPath() string { return f.Path + ".guesses" }
 // unlimited guesses.
 func (f File) readGuesses() (guessCount, error) {
 	var g guessCount
-	data, err := readPrivate(f.guessPath())
+	data, err := readPrivate(f.guessPath(), "count of wrong passphrases")
 	if errors.Is(err, fs.ErrNotExist) {
 		return g, nil
 	}

@@ -178,7 +178,7 @@ func (f File) checkLocked(passphrase string) error {
 
 // readStored reads and validates the file.
 func (f File) readStored() (*storedPassphrase, error) {
-	data, err := readPrivate(f.Path)
+	data, err := readPrivate(f.Path, "passphrase file")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, guideway.Errorf(guideway.CodeForbidden, "approval at a terminal is disabled: %w", ErrNotSet).
@@ -207,7 +207,7 @@ func (f File) acquireLock(ctx context.Context) (unlock func(), err error) {
 	}
 	l := flock.New(f.Path+".lock", flock.SetPermissions(0o600))
 	if ok, err := l.TryLockContext(ctx, 20*time.Millisecond); err != nil || !ok {
-		return nil, f.writeError(errors.Join(err, ctx.Err()))
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "lock the passphrase file %s: %w", f.Path, err)
 	}
 	return func() { _ = l.Close() }, nil // closing the file releases the lock
 }
@@ -221,13 +221,13 @@ func (f File) currentTime() time.Time {
 
 func (f File) writeError(err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "write the files of the passphrase: %w", err).
-		WithFix("make the directory %s writable for this user", filepath.Dir(f.Path))
+		WithFix("make the directory %s writable for this user, and check that its disk has free space", filepath.Dir(f.Path))
 }
 
-// readPrivate reads a private file.
-func readPrivate(path string) ([]byte, error) {
+// readPrivate reads a private file; what is its name in errors.
+func readPrivate(path, what string) ([]byte, error) {
 	text, err := atomicfile.File{
-		Path: path, What: "passphrase file", MaxBytes: maxFile,
+		Path: path, What: what, MaxBytes: maxFile,
 		IfSeen: "remove the file and set a new passphrase",
 	}.Read()
 	return []byte(text), err

@@ -28,7 +28,7 @@ func newRequestsListCmd(a *app.App, run func(context.Context, *requestsListOptio
 		Use:   "list [WORD...]",
 		Short: "List requests, most recent first",
 		Long: `List requests, most recent first. With words, list those that contain all of them in the
-names of the tool, upstream, client or hook graphs, or in the error.`,
+method, in the names of the tool, upstream, client, token or hook graphs, or in the error.`,
 		Example: `  guideway requests list
   guideway requests list --failed --since 1h
   guideway requests list timeout --upstream files
@@ -96,7 +96,7 @@ func (o *requestsListOptions) writeText(d *requestDeps, answer *RequestsListAnsw
 		},
 	})
 	if n := answer.Dropped; n > 0 && !o.JSON {
-		fmt.Fprintf(host.Err, "Not recorded: %s, because too many arrived at the same time or the log was not writable.\n", app.Plural(int(n), "more request", "more requests"))
+		fmt.Fprintf(host.Err, "Not recorded: %s, because too many requests arrived at the same time or the log was not writable.\n", app.Plural(int(n), "more request", "more requests"))
 	}
 	return err
 }

@@ -20,8 +20,9 @@ func NewRequestsCmd(a *app.App) *cobra.Command {
 		Use:   "requests",
 		Short: "Inspect the requests to upstreams",
 		Long: `Each request to an upstream MCP server is logged with its client, tool, duration and
-result, and the actions of each hook. The contents are logged only if the setting
-requests.bodies is on; likely secrets in them are redacted.`,
+result, and the actions of each hook, unless the setting requests.record is off. The
+contents are logged only if the setting requests.bodies is on; likely secrets in them are
+redacted.`,
 		Example: `  guideway requests list --failed --since 1h
   guideway requests list --tool 'read_*' --slower-than 2s
   guideway requests show q_06bmyb2ad4ft47c6abwmtxs
@@ -112,7 +113,7 @@ func withRequests(ctx context.Context, a *app.App, do func(context.Context, *req
 // emptyText returns the message for an empty list.
 func (d *requestDeps) emptyText() string {
 	if !d.cfg.Requests.Record {
-		return "Requests are not recorded: the setting requests.record is off."
+		return "No requests found. New requests are not recorded, because the setting requests.record is off."
 	}
 	return "No requests found. Only requests to upstreams are recorded; to list the upstreams: guideway upstream list"
 }

@@ -25,7 +25,8 @@ func newRequestsShowCmd(a *app.App) *cobra.Command {
 func runRequestsShow(ctx context.Context, o *app.NameOptions) error {
 	return withRequests(ctx, o.App, func(ctx context.Context, d *requestDeps) error {
 		if d.log == nil {
-			return guideway.Errorf(guideway.CodeNotFound, "there is no request %q: no requests are recorded yet", o.Name).WithFix("guideway requests list")
+			return guideway.Errorf(guideway.CodeNotFound, "there is no request %q: no requests are recorded yet", o.Name).
+				WithFix("check that the setting requests.record is on, and let a client call an upstream")
 		}
 		e, err := d.log.Get(ctx, d.user, o.Name)
 		if err != nil {
@@ -66,7 +67,7 @@ func writeRequest(host *app.Host, e *requestlog.Entry, bodies bool) {
 		}
 		fmt.Fprintf(out, "\n%s\n%s\n", s.Bold(part.name), app.EscapeText(part.body.Text))
 		if part.body.Cut {
-			fmt.Fprintln(out, s.Faint("(cut)"))
+			fmt.Fprintln(out, s.Faint("(truncated)"))
 		}
 	}
 	if e.Request == nil && e.Response == nil && !bodies {

@@ -31,6 +31,8 @@ func newRequestsTailCmd(a *app.App, run func(context.Context, *requestsTailOptio
 	cmd := &cobra.Command{
 		Use:   "tail [WORD...]",
 		Short: "Follow requests until Ctrl-C",
+		Long: `Print the latest requests, and then each new one, until Ctrl-C. With words, print those
+that contain all of them, as "guideway requests list" does.`,
 		Example: `  guideway requests tail
   guideway requests tail --failed
   guideway requests tail --json | jq .tool`,
@@ -149,8 +151,8 @@ func newRequestsPruneCmd(a *app.App, run func(context.Context, *requestsPruneOpt
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Delete old requests from the log",
-		Long: `Delete old requests from the log. Without flags, apply the settings requests.retention and
-requests.maxSize, as servers do every ten minutes.`,
+		Long: `Delete old requests from the log. Without --older-than and --max-size, apply the settings
+requests.retention and requests.maxSize, as servers do every ten minutes.`,
 		Example: "  guideway requests prune\n  guideway requests prune --older-than 7d\n  guideway requests prune --max-size 50MB",
 		Args:    app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -169,7 +171,7 @@ requests.maxSize, as servers do every ten minutes.`,
 		},
 	}
 	cmd.Flags().StringVar(&older, "older-than", "", "delete requests older than this `age`, such as 7d")
-	cmd.Flags().StringVar(&most, "max-size", "", "delete the oldest requests until the log has at most this `size`")
+	cmd.Flags().StringVar(&most, "max-size", "", "delete the oldest requests until the log has at most this `size`, such as 50MB")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }

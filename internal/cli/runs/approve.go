@@ -179,7 +179,7 @@ func (p *gateApprover) askAnswer(ctx context.Context, w *walk.Walk, pos engine.P
 		option, ok := walk.FindOption(pos.Options, word)
 		if !ok {
 			if word != "" {
-				fmt.Fprintf(p.Out, "There is no option %q.\n", app.OneLine(word))
+				fmt.Fprintf(p.Out, "There is no option %q; enter a number from 1 to %d, or the id of an option.\n", app.OneLine(word), len(pos.Options))
 			}
 			continue
 		}

@@ -31,20 +31,20 @@ func NewConnectCmd(a *app.App, run func(context.Context, *connectOptions) error)
 	cmd := &cobra.Command{
 		Use:   "connect",
 		Short: "Connect a stdio client to a running server",
-		Long: `Forward MCP messages between standard input and output and a server over HTTP, for clients
-that can only start programs. All messages are forwarded in both directions.
+		Long: `Forward the MCP messages on standard input to a server over HTTP, and its messages to
+standard output, for clients that can only start programs.
 
-Without --url, connect to the server of this data directory, or to the default address of
-"guideway serve". The token of that server is found automatically, and sent after the server
-has proven that it has the same token. For another server use --url with --token, or with the
-variable GUIDEWAY_TOKEN, which other users of this computer cannot see.`,
+Without --url, connect to the running server of this data directory, or else to the address
+of the setting listen. The token of that server is read from its token file, and sent after
+the server has proven that it has the same token. For another server use --url with the
+variable GUIDEWAY_TOKEN, or with --token, whose value other users of this computer can see.`,
 		Example: `  guideway connect
   GUIDEWAY_TOKEN=... guideway connect --url https://example.com/mcp`,
 		Args: app.NoArgs,
 		RunE: app.RunWith(run, o),
 	}
-	cmd.Flags().StringVar(&o.URL, "url", "", "`URL` of the server, such as http://127.0.0.1:3000/mcp")
-	cmd.Flags().StringVar(&o.Token, "token", "", "bearer `token` for the server")
+	cmd.Flags().StringVar(&o.URL, "url", "", "`URL` of the server, such as http://127.0.0.1:3000/mcp (default: the local server)")
+	cmd.Flags().StringVar(&o.Token, "token", "", "bearer `token` for the server (default: $GUIDEWAY_TOKEN, or else the token of the local server)")
 	return cmd
 }
 

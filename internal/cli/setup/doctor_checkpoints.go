@@ -30,7 +30,7 @@ func (o *DoctorOptions) checkCheckpoints(ctx context.Context, cfg *config.Config
 	}
 	if cfg.Store == config.StoreSQLite {
 		if _, err := os.Lstat(app.StorePath(cfg)); errors.Is(err, fs.ErrNotExist) {
-			c.Status, c.Message = CheckWarn, fmt.Sprintf("%s has checkpoints, but the database is missing", app.CheckpointContentDir(cfg))
+			c.Status, c.Message = CheckWarn, fmt.Sprintf("the directory of checkpoints %s exists, but the database %s is missing", app.CheckpointContentDir(cfg), app.StorePath(cfg))
 			c.Fix = "guideway checkpoint verify --rebuild"
 			return []Check{c, checkEncryption(cfg, "")}
 		}
@@ -72,7 +72,7 @@ func checkStorage(cfg *config.Config, stats *checkpoint.Stats) Check {
 	if stats.Store.Note != "" {
 		c.Status = CheckWarn
 		c.Message += "; " + stats.Store.Note
-		c.Fix = "fix the error of the store check"
+		c.Fix = "fix the error that this check names; the checks of the store and of the data directory may show more"
 	}
 	return c
 }
@@ -98,7 +98,7 @@ func checkContents(ctx context.Context, service *checkpoint.Service) Check {
 	if len(report.Damaged) > 0 {
 		c.Status = CheckFail
 		first := report.Damaged[0]
-		c.Message = fmt.Sprintf("%d of %s unreadable; the first is %s: %s", len(report.Damaged),
+		c.Message = fmt.Sprintf("%d of %s cannot be read; the first is %s: %s", len(report.Damaged),
 			checkpointcmd.VerifiedWords(report), first.Checkpoint, first.Problem)
 		c.Fix = "guideway checkpoint verify, to list the damaged checkpoints; then restore the directory of checkpoints, or the database, from a backup"
 	}

@@ -127,10 +127,16 @@ func checkSource(r sourcescmd.SourceRow) Check {
 	}
 	switch {
 	case r.State == catalog.SourceFailed:
-		c.Status, c.Message = CheckFail, r.Location+": "+r.Error
-		c.Fix = "make the location of the source a readable directory"
-		if r.Trust == catalog.TrustRemote {
+		c.Status, c.Message = CheckFail, strings.TrimPrefix(r.Location+": "+r.Error, ": ")
+		switch {
+		case r.Kind == "npm":
+			c.Fix = "fix or remove the npm package " + r.Name
+		case r.Sync != nil:
 			c.Fix = "guideway sources sync " + r.Name + ", to try again"
+		case r.Trust == catalog.TrustRemote:
+			c.Fix = "correct the source in the setting sources"
+		default:
+			c.Fix = "make the location of the source a readable directory"
 		}
 	case r.State == catalog.SourceMissing && !r.Optional:
 		c.Status, c.Message = CheckFail, r.Location+" does not exist"
@@ -147,7 +153,7 @@ func CheckGit(ctx context.Context, cfg *config.Config) Check {
 	if err == nil {
 		return Check{Name: "git", Status: CheckOK, Message: "version " + version}
 	}
-	c := Check{Name: "git", Status: CheckWarn, Message: err.Error() + "; no source needs it", Fix: guideway.ErrorFix(err)}
+	c := Check{Name: "git", Status: CheckWarn, Message: err.Error() + "; no source needs Git", Fix: guideway.ErrorFix(err)}
 	if slices.ContainsFunc(cfg.Sources, func(s config.Source) bool { return s.Git != "" && !s.Disabled }) {
 		c.Status, c.Message = CheckFail, err.Error()+"; repositories are served from their last copy"
 	}
@@ -182,7 +188,7 @@ func SandboxFound(c Check, missing string, err error) Check {
 		c.Status, c.Message, c.Fix = CheckFail, "workers cannot start; hooks and machines cannot run: "+err.Error(), cmp.Or(guideway.ErrorFix(err), "allow this user to start the Guideway program")
 	case missing != "":
 		c.Status, c.Message = CheckWarn, "workers run without the system call filter ("+missing+"); all other isolation is active"
-		c.Fix = "allow seccomp filters in the container; docs/scripts.md describes the isolation without them"
+		c.Fix = "allow seccomp filters on this computer or in its container; docs/scripts.md describes the isolation without them"
 	}
 	return c
 }
@@ -223,7 +229,7 @@ func CheckServer(ctx context.Context, cfg *config.Config) Check {
 	}
 	host, port, err := net.SplitHostPort(cfg.Listen)
 	if err != nil || port == "0" {
-		c.Message = "not checked: " + cfg.Listen + " is not a fixed address"
+		c.Message = "not checked: the setting listen is " + cfg.Listen + ", without a fixed port"
 		return c
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
@@ -242,7 +248,7 @@ func CheckServer(ctx context.Context, cfg *config.Config) Check {
 		if err != nil {
 			c.Message = "the server at " + url + " does not answer: " + err.Error()
 		}
-		c.Fix = "guideway serve --listen 127.0.0.1:3001, or stop the other program"
+		c.Fix = "guideway serve --listen 127.0.0.1:3001, or stop the program that listens at " + url
 	}
 	return c
 }
@@ -283,7 +289,7 @@ func checkClients(ctx context.Context, host *app.Host) []Check {
 	if installed {
 		return checks
 	}
-	c := Check{Name: "clients", Status: CheckWarn, Message: "Guideway was found in no client", Fix: "guideway install CLIENT; guideway install lists the clients"}
+	c := Check{Name: "clients", Status: CheckWarn, Message: "no client starts Guideway", Fix: "guideway install CLIENT; guideway install lists the clients"}
 	if len(here) > 0 {
 		c.Fix = "guideway install " + here[0]
 		c.Message += "; clients found: " + strings.Join(here, ", ")

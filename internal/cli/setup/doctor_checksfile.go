@@ -46,7 +46,7 @@ func (o *DoctorOptions) checkChecksFile(cfg *config.Config) []Check {
 	}
 	if waiting > 0 {
 		c.Status, c.Fix = CheckWarn, "guideway checks approve"
-		c.Message += fmt.Sprintf(", %d not approved", waiting)
+		c.Message += fmt.Sprintf(", %d waiting for approval", waiting)
 	}
 	if len(removed) > 0 {
 		c.Message += "; no longer defined: " + strings.Join(removed, ", ")

@@ -78,15 +78,18 @@ func (f *inaccessibleFiles) addDir(dir string, isSufficient func(fileAccess) boo
 		if isSufficient(one) {
 			return nil
 		}
-		access := "write"
+		access, kind := "write", "file"
 		if !one.readable {
 			access = "read"
+		}
+		if entry.IsDir() {
+			kind = "directory"
 		}
 		f.unreadable, f.foreign = f.unreadable || !one.readable, f.foreign || one.foreign
 		if f.count++; f.count <= maxFilesShown {
 			f.diagnostics = append(f.diagnostics, guideway.Diagnostic{
 				Severity: guideway.SeverityError, File: path,
-				Message: "this user cannot " + access + " the file or directory" + one.owner,
+				Message: "this user cannot " + access + " the " + kind + one.owner,
 			})
 		}
 		if entry.IsDir() {

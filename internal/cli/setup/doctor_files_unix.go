@@ -33,7 +33,7 @@ func describeOwner(entry fs.DirEntry) (text string, foreign bool) {
 	if !ok {
 		return "", false
 	}
-	return fmt.Sprintf("; its owner has the user id %d, its mode is %#o", stat.Uid, info.Mode().Perm()), int(stat.Uid) != os.Getuid()
+	return fmt.Sprintf("; its owner has the user id %d, and its mode is %#o", stat.Uid, info.Mode().Perm()), int(stat.Uid) != os.Getuid()
 }
 
 // accessFix returns the command that makes the files of directories accessible.

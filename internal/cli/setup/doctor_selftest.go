@@ -22,11 +22,11 @@ const selfTestTimeout = 30 * time.Second
 func runSelfTest(ctx context.Context, answer *doctorAnswer, getenv func(string) string) error {
 	program, err := os.Executable()
 	if err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "cannot find the path of this program (%w)", err)
+		return guideway.Errorf(guideway.CodeInternal, "cannot find the path of this program: %w", err)
 	}
 	dir, err := os.MkdirTemp("", "guideway-selftest-")
 	if err != nil {
-		return guideway.Errorf(guideway.CodeInvalid, "cannot create a temporary directory (%w)", err).
+		return guideway.Errorf(guideway.CodeInvalid, "cannot create a temporary directory: %w", err).
 			WithFix("set TMPDIR to a writable directory")
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // files that cannot be removed stay in the system's temporary directory
@@ -116,7 +116,7 @@ func (t *selfTest) checkSandbox(ctx context.Context) (string, error) {
 	const secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
 	response := `{"content":[{"type":"text","text":"token ` + secret + `"}]}`
 	if err := os.WriteFile(filepath.Join(t.dir, "response.json"), []byte(response), 0o600); err != nil {
-		return "", err
+		return "", wrapProcessError("cannot write the input of a script", err)
 	}
 	out, err := cmd.Output()
 	if err != nil {
@@ -130,7 +130,7 @@ func (t *selfTest) checkSandbox(ctx context.Context) (string, error) {
 		return "", guideway.Errorf(guideway.CodeInternal, "read the result of a script in the sandbox: %w", err)
 	}
 	if strings.Contains(string(answer.Response), secret) {
-		return "", guideway.Errorf(guideway.CodeInternal, "the script did not redact a secret")
+		return "", guideway.Errorf(guideway.CodeInternal, "the script in the sandbox did not redact a secret")
 	}
 	return "a script in the sandbox redacted a response, on " + runtime.GOOS + "/" + runtime.GOARCH, nil
 }

@@ -26,11 +26,11 @@ func (t *selfTest) startServer(ctx context.Context) (*selfTestClient, error) {
 	c := &selfTestClient{cmd: t.newCommand(ctx, "mcp", "--answers", "structured")}
 	var err error
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
-		return nil, err
+		return nil, wrapProcessError("cannot start the server", err)
 	}
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return nil, wrapProcessError("cannot start the server", err)
 	}
 	c.out = bufio.NewReader(out)
 	if err := c.cmd.Start(); err != nil {
@@ -43,7 +43,11 @@ func (t *selfTest) startServer(ctx context.Context) (*selfTestClient, error) {
 		c.killServer()
 		return nil, err
 	}
-	return c, c.sendMessage(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+	if err := c.sendMessage(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"}); err != nil {
+		c.killServer()
+		return nil, wrapProcessError("cannot send notifications/initialized to the server", err)
+	}
+	return c, nil
 }
 
 // killServer kills the server without a chance to shut down.
@@ -119,13 +123,16 @@ func (c *selfTestClient) callTool(tool string, arguments map[string]any) (selfTe
 		StructuredContent json.RawMessage `json:"structuredContent"`
 	}
 	if err := json.Unmarshal(result, &r); err != nil {
-		return selfTestAnswer{}, err
+		return selfTestAnswer{}, wrapProcessError("cannot read the answer of "+tool, err)
 	}
 	m := selfTestAnswer{refused: r.IsError}
 	if len(r.StructuredContent) == 0 {
 		return m, nil
 	}
-	return m, json.Unmarshal(r.StructuredContent, &m)
+	if err := json.Unmarshal(r.StructuredContent, &m); err != nil {
+		return m, wrapProcessError("cannot read the answer of "+tool, err)
+	}
+	return m, nil
 }
 
 // selfTestWorkflow is the bundled workflow that a self-test starts.

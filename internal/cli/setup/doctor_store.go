@@ -89,8 +89,10 @@ func checkKey(ctx context.Context, cfg *config.Config, journal app.JournalStore)
 		if journal == nil {
 			return c, nil
 		}
-		if chained, err := app.HasKey(ctx, journal); err != nil || chained {
-			return failCheck(c, errors.Join(err, app.MissingKeyError(cfg.Journal.KeyFile))), nil
+		if chained, err := app.HasKey(ctx, journal); err != nil {
+			return failCheck(c, err), nil
+		} else if chained {
+			return failCheck(c, app.MissingKeyError(cfg.Journal.KeyFile)), nil
 		}
 		return c, nil
 	}
@@ -109,7 +111,7 @@ func checkHeads(ctx context.Context, cfg *config.Config, journal app.JournalStor
 	path := app.HeadsPath(cfg)
 	c := Check{Name: "heads", Status: CheckOK, Message: path}
 	if key == nil {
-		c.Message += " (not checked without the key)"
+		c.Message += " (not checked: the journal key is missing or invalid)"
 		return c
 	}
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
@@ -190,7 +192,7 @@ func (o *DoctorOptions) checkMachineRuns(ctx context.Context, cfg *config.Config
 	}
 	if journal == nil {
 		if store.Status == CheckOK {
-			store.Status, store.Message = CheckWarn, app.StorePath(own)+" is missing, but had machine runs"
+			store.Status, store.Message = CheckWarn, app.StorePath(own)+" is missing, although it had machine runs"
 			store.Fix = "restore the machine store from a backup, then guideway runs verify; or accept the loss: guideway runs verify --accept-restore"
 		}
 		return []Check{store}

@@ -31,7 +31,7 @@ func NewMigrateCmd(a *app.App) *cobra.Command {
 		Use:   "migrate",
 		Short: "Migrate from another system",
 		Long: `Copy your data from another system. Each file is reported. The other system is not changed,
-your existing files are not replaced, and repeating a migration has no effect.`,
+your existing files are not replaced, and a repeated migration copies only new files.`,
 		Example: `  guideway migrate workrail --dry-run
   guideway migrate phases ../team-workflows
   guideway migrate hooks hook-graphs.json`,
@@ -115,7 +115,7 @@ func checkDefinition(file string, data []byte) []guideway.Diagnostic {
 
 func (o *migrateOptions) userDir(cfg *config.Config) (string, error) {
 	if cfg.Workflows.UserDir == "" {
-		return "", guideway.Errorf(guideway.CodeInvalid, "the directory of your workflows is unknown, because the home directory is unknown").WithFix("set the environment variable HOME (USERPROFILE on Windows)")
+		return "", guideway.Errorf(guideway.CodeInvalid, "the directory of your workflows is unknown, because the configuration directory is unknown").WithFix("set the environment variable HOME (USERPROFILE on Windows)")
 	}
 	return cfg.Workflows.UserDir, nil
 }
@@ -143,7 +143,7 @@ func runMigrateWorkrail(ctx context.Context, o *migrateOptions) error {
 	}
 	switch _, err := os.Stat(o.From); {
 	case errors.Is(err, fs.ErrNotExist):
-		return guideway.Errorf(guideway.CodeNotFound, "there is no WorkRail directory %s", o.From).WithFix("state the directory that WorkRail uses: guideway migrate workrail --from DIR")
+		return guideway.Errorf(guideway.CodeNotFound, "there is no WorkRail directory %s", o.From).WithFix("name the directory that WorkRail uses: guideway migrate workrail --from DIR")
 	case err != nil:
 		return app.ReadError(o.From, err)
 	}
@@ -257,7 +257,7 @@ func (o *migrateOptions) migrateSettings(ctx context.Context, cfg *config.Config
 		item.Reason, item.Fix = err.Error(), guideway.ErrorFix(err)
 	}
 	if item.Outcome == migrate.Kept {
-		item.Reason = "guideway.json already exists"
+		item.Reason = "guideway.json already exists; copy the settings that you want into it by hand"
 	}
 	return []migrate.Item{item}
 }

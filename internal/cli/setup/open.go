@@ -27,18 +27,19 @@ func NewOpenCmd(a *app.App, run func(context.Context, *OpenOptions) error) *cobr
 		Use:   "open",
 		Short: "Print a login link for the dashboard",
 		Long: `Print a link that logs a browser in to the running server of your data directory. The link
-is valid once, for five minutes; the login persists. The dashboard shows runs and session
-documents live and lets you answer gates that require human approval.
+is valid once, for five minutes. The login ends after 30 days without use, or after 180
+days. The dashboard shows runs and session documents live and lets you answer gates that
+require human approval.
 
 If you have set a passphrase with "guideway runs approve --set-passphrase", the command
-asks for it, because the link gives the same permissions.`,
+asks for it, because a logged-in browser can answer the same gates.`,
 		Example: `  guideway serve &
   guideway open
   guideway open --browser`,
 		Args: app.NoArgs,
 		RunE: app.RunWith(run, o, a.Host.RequireTerminal),
 	}
-	cmd.Flags().BoolVar(&o.Browser, "browser", false, "open the link in a browser; other users of this computer may see the link briefly")
+	cmd.Flags().BoolVar(&o.Browser, "browser", false, "also open the link in a browser; other users of this computer may see the link briefly")
 	return cmd
 }
 
@@ -64,7 +65,7 @@ func RunOpen(ctx context.Context, o *OpenOptions) error {
 		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s did not answer: %w", address, err).WithFix("guideway doctor")
 	}
 	if !accepted {
-		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s does not accept a login link made with the secrets in %s: the server was started with another key file", address, app.UserSecretsDir(cfg)).
+		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s does not accept a login link made with the secrets in %s: the server was probably started with another key file", address, app.UserSecretsDir(cfg)).
 			WithFix("use the same key file for the server and for this command: --journal-key-file, or journal.keyFile in guideway.json")
 	}
 	fmt.Fprintf(o.app.Host.Out, "%s\n", link)

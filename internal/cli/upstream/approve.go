@@ -6,7 +6,9 @@ import "github.com/guideway-dev/guideway/internal/cli/server"
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -42,7 +44,8 @@ and the approved ones, and approve them after confirmation. To select some, name
 the prompts as prompt:NAME, the resource templates as template:URI, and the pages as
 resource:URI (their entries in the list of resources) and page:URI (their contents).
 Invisible characters are escaped. With --diff, only show the differences. With --json, the
-differences are in the result, and the confirmation is still requested at the terminal.`,
+differences are in the result, and the confirmation is still requested at the terminal, with
+the passphrase if one is set.`,
 		Example: "  guideway upstream approve files --diff\n  guideway upstream approve files read_file",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -124,11 +127,11 @@ func (o *upstreamApproveOptions) confirmApproval(ctx context.Context, cfg *confi
 	host := o.app.Host
 	person := app.NewApprover(host, cfg)
 	said, err := person.AskLine(ctx, fmt.Sprintf("Approve %s? Type yes: ", app.Plural(changes, "change", "changes")))
-	if err != nil {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	if strings.TrimSpace(said) != "yes" {
-		return guideway.Errorf(guideway.CodeRefused, "nothing was approved").WithFix("run the command again and type yes")
+		return guideway.Errorf(guideway.CodeRefused, "nothing was approved: %q is not yes", strings.TrimSpace(said)).WithFix("run the command again, and type yes")
 	}
 	return person.CheckPassphraseIfSet(ctx)
 }
@@ -140,7 +143,7 @@ func selectTools(waiting []gateway.Waiting, names []string) ([]gateway.Waiting, 
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(waiting, func(w gateway.Waiting) bool { return w.Tool == name }) {
-			return nil, guideway.Errorf(guideway.CodeNotFound, "no change of %q waits for approval", name).WithFix("omit the names to see all changes that wait")
+			return nil, guideway.Errorf(guideway.CodeNotFound, "no change of %q waits for approval", name).WithFix("omit the names to review all changes that wait")
 		}
 	}
 	return slices.DeleteFunc(waiting, func(w gateway.Waiting) bool { return !slices.Contains(names, w.Tool) }), nil

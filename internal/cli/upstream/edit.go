@@ -74,10 +74,10 @@ server that the upstream announces. Without a secret or any other credential, lo
 	f.StringVar(&o.OAuth.ClientID, "oauth-client-id", "", "OAuth client id")
 	f.StringVar(&o.OAuth.ClientSecret, "oauth-client-secret", "", "OAuth client secret")
 	f.StringVar(&o.OAuth.Grant, "oauth-grant", "", "OAuth grant: client_credentials, or authorization_code for a login (default: client_credentials with a secret, else authorization_code)")
-	f.StringVar(&o.OAuth.Issuer, "oauth-issuer", "", "token issuer (default: discovered)")
-	f.StringVar(&o.OAuth.TokenURL, "oauth-token-url", "", "token endpoint (default: discovered)")
+	f.StringVar(&o.OAuth.Issuer, "oauth-issuer", "", "URL of the OAuth issuer (default: discovered)")
+	f.StringVar(&o.OAuth.TokenURL, "oauth-token-url", "", "URL of the OAuth token endpoint (default: discovered)")
 	f.StringSliceVar(&o.OAuth.Scopes, "oauth-scope", nil, "OAuth scope; can be repeated")
-	f.StringVar(&o.OAuth.Resource, "oauth-resource", "", "resource indicator of the server, the audience of its tokens")
+	f.StringVar(&o.OAuth.Resource, "oauth-resource", "", "resource indicator of the server, the audience of its tokens (default: discovered, or none with --oauth-token-url)")
 	f.StringArrayVar(&o.Env, "env", nil, "environment variable NAME=value of the command; can be repeated")
 	f.StringArrayVar(&o.Headers, "header", nil, "header NAME=value of requests to the URL; can be repeated")
 	f.StringVar(&o.Dir, "dir", "", "working directory of the command")
@@ -143,9 +143,9 @@ func runUpstreamAdd(ctx context.Context, o *upstreamAddOptions) error {
 			return err
 		}
 	}
-	said := fmt.Sprintf("Added %s to %s.", u.Name, d.File)
+	said := fmt.Sprintf("Added the upstream %s to %s.", u.Name, d.File)
 	if d.Action == "replaced" {
-		said = fmt.Sprintf("Replaced %s in %s.", u.Name, d.File)
+		said = fmt.Sprintf("Replaced the upstream %s in %s.", u.Name, d.File)
 	}
 	said += " To test it: guideway upstream show " + u.Name + " --check"
 	if why := toolsetNote(cfg); why != "" {
@@ -169,7 +169,7 @@ func saveUpstream(ctx context.Context, a *app.App, cfg *config.Config, u config.
 func newUpstreamRemoveCmd(a *app.App) *cobra.Command {
 	return app.NewChangeCmd(a, runUpstreamRemove, &cobra.Command{
 		Use: "remove NAME", Short: "Remove an upstream",
-		Long:              "Remove an upstream from guideway.json, with its recorded tools and approvals.",
+		Long:              "Remove an upstream from guideway.json, with its recorded tools, its approvals and its login.",
 		Example:           "  guideway upstream remove files",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream remove files"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
@@ -202,7 +202,7 @@ func runUpstreamRemove(ctx context.Context, o *app.NameOptions) error {
 		return err
 	}
 	return o.App.Host.WriteChange(o.JSON, app.ChangeResult{Action: "removed", Changed: true, Kind: app.KindUpstream, Name: u.Name, File: file},
-		fmt.Sprintf("Removed %s from %s.", u.Name, file))
+		fmt.Sprintf("Removed the upstream %s from %s.", u.Name, file))
 }
 
 func newUpstreamRestartCmd(a *app.App) *cobra.Command {
@@ -223,19 +223,19 @@ func runUpstreamRestart(_ context.Context, o *app.NameOptions) error {
 		return err
 	}
 	if u.Disabled {
-		return guideway.Errorf(guideway.CodeConflict, "the upstream %q is disabled, so no server runs it", u.Name).
+		return guideway.Errorf(guideway.CodeConflict, "the upstream %q is disabled, so no server uses it", u.Name).
 			WithFix("guideway upstream enable %s", u.Name)
 	}
 	if err := server.RequestRestart(cfg, u.Name); err != nil {
 		return err
 	}
 	return o.App.Host.WriteChange(o.JSON, app.ChangeResult{Action: "restarted", Changed: true, Kind: app.KindUpstream, Name: u.Name},
-		fmt.Sprintf("Running servers restart %s within a second.", u.Name))
+		fmt.Sprintf("Running servers restart the upstream %s within a second.", u.Name))
 }
 
 // newUpstreamSwitchCmd returns the command enable or disable.
 func newUpstreamSwitchCmd(a *app.App, on bool) *cobra.Command {
-	use, short, word := "disable", "Disable an upstream", "disabled"
+	use, short, word := "disable", "Disable an upstream, but keep its configuration", "disabled"
 	if on {
 		use, short, word = "enable", "Enable a disabled upstream", "enabled"
 	}
@@ -254,7 +254,7 @@ func newUpstreamSwitchCmd(a *app.App, on bool) *cobra.Command {
 			return err
 		}
 		return a.Host.WriteChange(o.JSON, app.ChangeResult{Action: word, Changed: u.Disabled == on, Kind: app.KindUpstream, Name: u.Name, File: file},
-			fmt.Sprintf("%s is %s.", u.Name, word))
+			fmt.Sprintf("The upstream %s is %s.", u.Name, word))
 	}
 	return app.NewChangeCmd(a, run, &cobra.Command{
 		Use: use + " NAME", Short: short,

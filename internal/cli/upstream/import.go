@@ -28,10 +28,10 @@ type upstreamImportOptions struct {
 func newUpstreamImportCmd(a *app.App, run func(context.Context, *upstreamImportOptions) error) *cobra.Command {
 	o := &upstreamImportOptions{app: a}
 	cmd := &cobra.Command{
-		Use: "import [CLIENT...]", Short: "Import the MCP servers of a client",
+		Use: "import [CLIENT...]", Short: "Import the MCP servers of clients",
 		Long: `Import local and remote servers from the configuration of the named clients, or of all
-clients found. The files of the clients are not changed. Servers whose name is already in
-use are skipped.`,
+clients found. The files of the clients are not changed. Servers that are not valid as
+upstreams, or whose name is already in use, are skipped.`,
 		Example:           "  guideway upstream import --dry-run\n  guideway upstream import claude-code cursor",
 		ValidArgsFunction: installcmd.CompleteInstallClients(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -114,7 +114,7 @@ func (o *upstreamImportOptions) importFrom(ctx context.Context, cfg *config.Conf
 	for _, s := range servers {
 		u, notes := gatewayadmin.UpstreamOf(s)
 		row := importedServer{
-			ChangeResult: app.ChangeResult{Action: "left out", Kind: app.KindUpstream, Name: u.Name, File: location.Path, Notes: notes}, Client: client.ID,
+			ChangeResult: app.ChangeResult{Action: "skipped", Kind: app.KindUpstream, Name: u.Name, File: location.Path, Notes: notes}, Client: client.ID,
 		}
 		e := gatewayadmin.EntryOf(u)
 		switch err := e.Check(); {

@@ -33,9 +33,9 @@ func newUpstreamLoginCmd(a *app.App, run func(context.Context, *upstreamLoginOpt
 	cmd := &cobra.Command{
 		Use: "login NAME", Short: "Log in to an upstream",
 		Long: `Log in to an upstream with OAuth: open the page of its authorization server in the
-browser, and wait until you have logged in there. The address of the page is also printed, for
-another browser of this computer. The tokens are stored encrypted for your user, and renewed
-automatically.`,
+browser, and wait up to ten minutes until you have logged in there. The address of the page
+is also printed, for another browser of this computer. The tokens are stored encrypted for
+your user, and renewed automatically if the authorization server allows it.`,
 		Example:           "  guideway upstream login docs\n  guideway upstream login docs --no-browser",
 		Args:              app.ExactArgs(1, "one name", "guideway upstream login docs"),
 		ValidArgsFunction: server.CompleteUpstreams(a),
@@ -69,7 +69,7 @@ func runUpstreamLogin(ctx context.Context, o *upstreamLoginOptions) error {
 	fmt.Fprintf(out, "Log in to %s at %s:\n\n  %s\n\n", u.Name, app.OneLine(login.Issuer), app.OneLine(login.URL))
 	if !o.NoBrowser {
 		if err := app.StartBrowser(ctx, login.URL); err != nil {
-			fmt.Fprintf(out, "The browser was not opened: %v. Open the page in a browser of this computer.\n", err)
+			fmt.Fprintf(out, "warning: %v; open the page in a browser of this computer\n", err)
 		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, loginTimeout, guideway.Errorf(guideway.CodeUnavailable, "there was no login to %s within %s", u.Name, loginTimeout).

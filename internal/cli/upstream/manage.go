@@ -44,7 +44,7 @@ func runProjectList(_ context.Context, o *app.PlainOptions) error {
 		return err
 	}
 	return app.WriteList(o.App.Host, o.JSON, app.Listing[gatewayadmin.Project]{
-		Items: projects, Answer: projects, Empty: "No upstream is in a project. To add one: guideway upstream project set UPSTREAM PROJECT",
+		Items: projects, Answer: projects, Empty: "No upstream is in a project. To add an upstream to a project: guideway upstream project set UPSTREAM PROJECT",
 		Table: app.NewTable(1, "PROJECT", "UPSTREAMS"),
 		Row: func(p gatewayadmin.Project) []string {
 			return []string{app.OneLine(p.Name), strings.Join(p.Upstreams, ", ")}
@@ -112,9 +112,9 @@ func runProjectSet(ctx context.Context, o *projectSetOptions) error {
 	if err != nil {
 		return err
 	}
-	said := fmt.Sprintf("%s is in the project %s.", u.Name, app.OneLine(o.Project))
+	said := fmt.Sprintf("The upstream %s is in the project %s.", u.Name, app.OneLine(o.Project))
 	if o.Project == "" {
-		said = u.Name + " is not in a project."
+		said = "The upstream " + u.Name + " is not in a project."
 	}
 	return o.app.Host.WriteChange(o.JSON, app.ChangeResult{
 		Action: "grouped", Changed: u.Project != o.Project, Kind: app.KindUpstream, Name: u.Name, Project: o.Project, File: file,

@@ -29,7 +29,7 @@ func NewUpstreamCmd(a *app.App) *cobra.Command {
 		Long: `An upstream is an MCP server whose tools Guideway offers to agents as NAME__TOOL. A
 running server offers them immediately, unless its setting "toolsets" names toolsets without
 "gateway". An upstream is started on first use. Its tools, prompts, templates and pages are
-recorded: one that changes is withheld until you approve it.`,
+recorded: by default, one that changes is withheld until you approve it.`,
 		Example: `  guideway upstream add files -- npx -y @modelcontextprotocol/server-filesystem /home/me
   guideway upstream add docs --url https://example.com/mcp --bearer '${env:DOCS_TOKEN}'
   guideway upstream list`,
@@ -211,7 +211,7 @@ func (d *upstreamDetails) toolMarks(tool gateway.ToolStatus) string {
 		marks = append(marks, "called "+app.OneLine(rule.Name))
 	}
 	if rule.Description != "" {
-		marks = append(marks, "new description")
+		marks = append(marks, "description from the configuration")
 	}
 	for _, hint := range slices.Sorted(maps.Keys(tool.Annotations)) {
 		if tool.Annotations[hint] {
@@ -305,7 +305,7 @@ func runUpstreamLogs(_ context.Context, o *upstreamLogsOptions) error {
 		return app.WriteJSON(o.app.Host.Out, upstreamLogsAnswer{Name: u.Name, Lines: app.OrEmpty(lines)})
 	}
 	if len(lines) == 0 {
-		fmt.Fprintln(o.app.Host.Err, "The log is empty.")
+		fmt.Fprintf(o.app.Host.Err, "The log of the upstream %s is empty.\n", u.Name)
 	}
 	for _, line := range lines {
 		fmt.Fprintln(o.app.Host.Out, app.EscapeText(line))

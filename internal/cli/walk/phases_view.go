@@ -120,7 +120,7 @@ func (c phasesView) formatAnswer(e engine.Event) string {
 		words = append(words, "to "+c.phaseIDByNumber(e.To))
 	}
 	if len(e.Undone) > 0 {
-		words = append(words, "leaves out "+strings.Join(e.Undone, ", "))
+		words = append(words, "omits "+strings.Join(e.Undone, ", "))
 	}
 	return strings.Join(words, ", ")
 }

@@ -92,14 +92,14 @@ func (t *Terminal) showStep(pos engine.Position) {
 		fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Bold(app.OneLine(f.Name)+"()"))
 		t.PrintText("  ", f.Definition)
 	}
-	t.PrintList("The output must meet", pos.Criteria)
+	t.PrintList("The output must meet these criteria", pos.Criteria)
 	if tools := pos.Tools.String(); tools != "" {
 		t.PrintList("The tools of the agent", []string{tools})
 	}
 	if t.ReadOnly {
 		return
 	}
-	fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Faint("Your output, then a line with a single . (or Ctrl-D); :help for more"))
+	fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Faint("Enter your output, then a line with a single . (or Ctrl-D); :help for more"))
 }
 
 func (t *Terminal) showGate(w *Walk, pos engine.Position) {
@@ -156,7 +156,7 @@ func (t *Terminal) HandleRefusal(pos engine.Position, r *engine.Refusal) error {
 		clear(t.pending) // the same variables would be refused again
 	}
 	if pos.Kind == engine.PositionStep {
-		fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Faint("Try the step again: your output, then a line with a single ."))
+		fmt.Fprintf(t.Out, "\n%s\n", t.Styles.Faint("Try the step again: enter your output, then a line with a single ."))
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func (t *Terminal) askGate(ctx context.Context, w *Walk, pos engine.Position) (*
 			return &engine.Continue{Answer: &engine.Answer{OptionID: option, Note: strings.TrimSpace(note)}}, nil
 		}
 		if word != "" {
-			fmt.Fprintf(t.Out, "There is no option %q.\n", app.OneLine(word))
+			fmt.Fprintf(t.Out, "There is no option %q; enter a number from 1 to %d, or the id of an option.\n", app.OneLine(word), len(pos.Options))
 		}
 	}
 }

@@ -50,15 +50,15 @@ func NewInitCmd(a *app.App, run func(context.Context, *InitOptions) error) *cobr
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Propose the checks of a project and create an example workflow",
-		Long: `Create .guideway/checks.yaml in the project directory: the commands with which Guideway
-checks for itself that a step was done. They are proposed from the files of the project
-(Go, Node, Python, Rust and Make); nothing is executed. Read the file, then approve its
-checks with "guideway checks approve".
+		Long: `Create .guideway/checks.yaml at the top of the work tree of DIR (default: the working
+directory): the commands with which Guideway checks for itself that a step was done. They
+are proposed from the files of the project (Go, Node, Python, Rust and Make); nothing is
+executed. Read the file, then approve its checks with "guideway checks approve".
 
-Also create .guideway/workflows with one small example that shows a condition, a loop, a
-gate and criteria. With --dialect machines the example is an agent machine with its script,
-its roles and a recording for a demonstration; with --dialect none there is no example.
-Existing files are not changed; --force replaces the checks file.`,
+Also create .guideway/workflows in DIR with one small example that shows a condition, a
+loop, a gate and criteria. With --dialect machines, create only an agent machine with its
+script, its roles and a recording for a demonstration; with --dialect none, create only the
+checks file. Existing files are not changed; --force replaces the checks file.`,
 		Example: `  guideway init
   guideway init --dialect none
   guideway init --print
@@ -221,6 +221,9 @@ func (a *initAnswer) writeText(host *app.Host, next [][2]string) {
 	if p := a.Proposal; p != nil {
 		if len(p.Checks) == 0 {
 			fmt.Fprintf(host.Out, "\nNo checks are proposed: no command was found in files of Go, Node, Python, Rust or Make.\nWrite the checks yourself; %s has an example.\n", checksfile.Path)
+		}
+		if len(p.Checks) > 0 {
+			fmt.Fprintln(host.Out, "\nProposed checks:")
 		}
 		for _, c := range p.Checks {
 			fmt.Fprintf(host.Out, "  %-15s  %s\n", c.Name, app.OneLine(c.Words()))

@@ -38,9 +38,9 @@ func NewSchemaCmd(a *app.App, run func(context.Context, *SchemaOptions) error) *
 	cmd := &cobra.Command{
 		Use:   "schema {" + strings.Join(schemaNames(), "|") + "}",
 		Short: "Print the JSON Schema of a dialect, of checks.yaml or of guideway.json",
-		Long: `Print the JSON Schema (draft-07) of a dialect's definitions, of .guideway/checks.yaml or of
-guideway.json, for editors and other tools. The dialects phases, hooks and machines have a schema for each
-kind of document.`,
+		Long: `Print the JSON Schema (draft-07) of the definitions of a dialect, of .guideway/checks.yaml
+or of guideway.json, for editors and other tools. The dialects phases, hooks and machines
+have a schema for each kind of document.`,
 		Example: `  guideway schema steps > steps.schema.json
   guideway schema phases --kind activity > activity.schema.json
   guideway schema checks > checks.schema.json
@@ -60,7 +60,7 @@ kind of document.`,
 			o.Name = args[0]
 			isDialect := slices.Contains(dialectNames(), o.Name)
 			if !isDialect && o.Kind != "" {
-				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--kind does not apply to the schema %s", o.Name).WithFix("guideway schema %s", o.Name)}
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--kind applies only to the schema of a dialect, not to %s", o.Name).WithFix("guideway schema %s", o.Name)}
 			}
 			if isDialect {
 				if err := checkKind(o.Name, o.Kind); err != nil {

@@ -39,7 +39,7 @@ criteria. For a phase workflow, show its phases with their steps, loops, checkpo
 decisions and transitions. Hook graphs and agent machines are shown as by
 "guideway hooks show" and "guideway machine show".
 
-FILE is a path such as ./my-workflow.yaml, or - for standard input.`,
+FILE is a path such as ./my-workflow.yaml, or - for a workflow on standard input.`,
 		Example: `  guideway show coding-task
   guideway show ./my-workflow.yaml --graph mermaid > my-workflow.mmd
   guideway show coding-task --json`,

@@ -291,7 +291,7 @@ func (v *showText) writeCheckpoint(indent, number string, c showCheckpoint) {
 	below := indent + strings.Repeat(" ", len(number)+2)
 	v.writeField(below, "gate", c.Message)
 	if c.Person {
-		v.writeField(below, "only", "human approval")
+		v.writeField(below, "needs", "human approval")
 	}
 	for _, o := range c.Options {
 		text := o.ID + ": " + o.Label

@@ -46,7 +46,7 @@ FILE is a definition in YAML or JSON, a directory (all definitions that a source
 would read from it), or - for standard input. Conditions, states, skills and
 activities of the phases dialect and graphs and modules of hooks are checked, too.
 Agent machines are checked together with the script and the roles in their directory.
-The checks of a project, in .guideway/checks.yaml, can be named, too.
+FILE can also be .guideway/checks.yaml, the checks of a project.
 
 The exit code is 3 if a definition has an error, 1 if a file cannot be read, and 0
 if there are only warnings; --strict treats warnings as errors.`,
