@@ -25,7 +25,7 @@ func Redact(text, replacement string) (string, bool) {
 		}
 	}
 	found := false
-	for _, list := range [][]rule{rules(), hints()} {
+	for _, list := range [][]rule{rules(), hints(), assigned()} {
 		for i := range list {
 			var hit bool
 			text, hit = list[i].redactText(text, cmp.Or(replacement, "[redacted: "+list[i].name+"]"))
@@ -101,6 +101,9 @@ func (r *rule) markedText(text string) string {
 // where a random text is expected, or the token of a page.
 func (r *rule) isPlaceholder(before, text string) bool {
 	if strings.Contains(text, "[redacted") {
+		return true
+	}
+	if r.certain != nil && !r.certain(before, text) {
 		return true
 	}
 	return r.hint && (placeholder().MatchString(text) || r.random && !strings.ContainsAny(text, digits) ||

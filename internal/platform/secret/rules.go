@@ -25,6 +25,9 @@ type rule struct {
 	// hint reports that the rule has more false positives than others. Hints redact texts,
 	// where a false positive costs one word, but cause no warnings.
 	hint bool
+	// certain, if set, reports whether a match is a credential, by the text before it and its
+	// value. Such a rule causes warnings.
+	certain func(before, value string) bool
 }
 
 // newRule returns a rule of a pattern.
@@ -112,13 +115,13 @@ func isAssignment(key, value string) bool {
 	if len(value) < 8 || len(value) > 4096 || strings.ContainsAny(value, " \t\n") {
 		return false
 	}
-	return keyPattern().MatchString(key) && !placeholder().MatchString(value)
+	return (keyPattern().MatchString(key) || isLikelyAssignment(key, value)) && !placeholder().MatchString(value)
 }
 
 // pagePattern matches the keys of tokens that name a part of a list, which a client sends
 // back.
 var pagePattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(?:next|page|continuation|continue|sync|cursor)[_.-]?(?:page)?[_.-]?token$`)
+	return regexp.MustCompile(`(?i)(?:next|page|progress|continuation|continue|sync|cursor)[_.-]?(?:page)?[_.-]?token$`)
 })
 
 // namePattern matches keys whose value must be hidden, regardless of its content. It matches more keys

@@ -60,6 +60,46 @@ func TestScanOfAssignments(t *testing.T) {
 	}
 }
 
+// TestScanOfLikelyAssignments checks the values of members whose name is also that of other
+// values: only a value that is no word, number, identifier or UUID is a finding.
+func TestScanOfLikelyAssignments(t *testing.T) {
+	t.Parallel()
+	s := secret.NewScanner()
+	const random, uuid = "q7Lx0RbZ4mWt9Kd2VhYs", "550e8400-e29b-41d4-a716-446655440000"
+	for _, c := range []struct {
+		key, value string
+		want       int
+	}{
+		{"token", random, 1},
+		{"STRIPE_KEY", random, 1},
+		{"aws_secret_access_key", random, 1},
+		{"sessionToken", random, 1},
+		{"stripe_key", random, 1},
+		{"pw", "Tr0ub4dor", 1},
+		{"db.pass", "hunter2222", 1},
+		{"adminPasswort", "gEh3im999", 1},
+		{"PWD", "Sommer2024!", 1},
+		{"token", uuid, 0},
+		{"token", "identifier-of-lexer", 0},
+		{"token", "12345678901234", 0},
+		{"nextPageToken", random, 0},
+		{"CACHE_KEY", random, 0},
+		{"pass", "12/12 tests", 0},
+		{"pass", "required", 0},
+		{"PWD", "/home/ann/src2/x", 0},
+		{"tokens", random, 0},
+		{"key", random, 0},
+		{"id", random, 0},
+		{"bypass", "hunter2222", 0},
+		{"STRIPE_KEY", "${STRIPE_KEY_2024}", 0},
+		{"token", "<token12345678>", 0},
+	} {
+		if got := s.Scan(map[string]any{c.key: c.value}); len(got) != c.want {
+			t.Errorf("%s: %q has %d findings, want %d", c.key, c.value, len(got), c.want)
+		}
+	}
+}
+
 // TestScanIsBounded checks that a context has at most 50 findings.
 func TestScanIsBounded(t *testing.T) {
 	t.Parallel()

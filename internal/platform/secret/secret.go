@@ -97,15 +97,35 @@ func (s *Scanner) cachedVerdict(text string) string {
 
 // matchRules returns the name of a rule that matches the text, or "".
 func matchRules(text string) string {
-	for _, r := range rules() {
-		marked := r.markedText(text)
-		for _, mark := range r.marks {
-			if _, end := r.nextMatch(text, marked, mark, 0); end > 0 {
+	small := ""
+	for _, list := range [][]rule{rules(), assigned()} {
+		for i := range list {
+			r, marked := &list[i], text
+			if r.foldsCase {
+				if small == "" {
+					small = r.markedText(text)
+				}
+				marked = small
+			}
+			if r.detects(text, marked) {
 				return r.name
 			}
 		}
 	}
 	return ""
+}
+
+// detects reports whether the text has a credential of the rule. marked is the text in which
+// the marks are searched.
+func (r *rule) detects(text, marked string) bool {
+	for _, mark := range r.marks {
+		for start, end := r.nextMatch(text, marked, mark, 0); end > 0; start, end = r.nextMatch(text, marked, mark, end) {
+			if !r.isPlaceholder(text[:start], text[start:end]) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Join adds a key to a pointer.
