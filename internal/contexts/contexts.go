@@ -91,6 +91,9 @@ type Options struct {
 	// AnswerTokens is the maximum size of a run's context in an answer; the default is
 	// 4000. A larger context is reduced to it.
 	AnswerTokens int
+	// SummaryTokens is the maximum size of the summary of a run; the default is 2000. The
+	// summary also has the tokens of AnswerTokens that the context does not use.
+	SummaryTokens int
 	// ReadOnly reports that nothing can be stored. Then values are omitted only from the
 	// Brief of a run.
 	ReadOnly bool
@@ -114,6 +117,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.AnswerTokens <= 0 {
 		o.AnswerTokens = 4000
 	}
+	o.SummaryTokens = cmp.Or(o.SummaryTokens, 2000)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Counter == nil {
 		o.Counter = compress.NewCache(compress.NewTokenizer(), 0)

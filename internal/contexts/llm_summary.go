@@ -11,7 +11,6 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
-	"github.com/guideway-dev/guideway/internal/contexts/compress"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 )
@@ -74,8 +73,9 @@ func wholeKey(to int64) string { return rangeKey(0, to) }
 // available, otherwise the extract. Missing model-written summaries are requested in the
 // background.
 func (s *Service) runSummary(ctx context.Context, c run.Caller, d *run.Details, t *historySnapshot) *Summary {
+	budget := max(s.o.SummaryTokens, s.o.AnswerTokens-estimateTokens(d.Variables))
 	if s.o.Summarizer == nil || t.steps < minSummarySteps || s.o.AutoSaver == nil {
-		return t.extractSummary(d.ID)
+		return t.extractSummary(d.ID, budget)
 	}
 	written := s.writtenOf(ctx, c, d.ID)
 	short := *t
@@ -83,22 +83,22 @@ func (s *Service) runSummary(ctx context.Context, c run.Caller, d *run.Details, 
 	var missing []Section
 	for i, one := range t.sections {
 		if text := written[rangeKey(one.From, one.To)]; text != "" {
-			one.Text, one.Written = text, true
+			one.Text = text
 		} else {
 			missing = append(missing, one)
 		}
 		short.sections[i] = one
 	}
-	out := short.extractSummary(d.ID)
+	out := short.extractSummary(d.ID, budget)
 	if n := len(t.sections); n > 0 {
 		last := t.sections[n-1].To
 		switch text := written[wholeKey(last)]; {
 		case text != "":
-			out.Text, out.Written = joinTexts(text, t.openExtract(d.ID)), true
+			out.Text, out.Written = joinTexts(text, t.openExtract(d.ID, budget)), true
 		case len(missing) == 0 && (n > 1 || short.sections[0].Text == ""):
 			missing = append(missing, Section{Title: "the run so far", To: last, Text: textOf(short.sections)})
 		case len(missing) == 0:
-			out.Text, out.Written = joinTexts(short.sections[0].Text, t.openExtract(d.ID)), true
+			out.Text, out.Written = joinTexts(short.sections[0].Text, t.openExtract(d.ID, budget)), true
 		}
 	}
 	if len(missing) > 0 {
@@ -112,11 +112,9 @@ func joinTexts(texts ...string) string {
 }
 
 // openExtract returns the extract of the passages since the last section.
-func (t *historySnapshot) openExtract(id string) string {
-	if len(t.open) == 0 {
-		return ""
-	}
-	return compress.Summarize("under way", t.open, summaryOptions(id, t.openFrom, t.seq, sectionTokens)).Text
+func (t *historySnapshot) openExtract(id string, budget int) string {
+	text, _ := t.summarize(id, t.sections[len(t.sections)-1].To, budget-summaryTokens)
+	return text
 }
 
 func textOf(sections []Section) string {

@@ -229,8 +229,13 @@ func TestRunSummary(t *testing.T) {
 		if s == nil || s.Steps != 121 || !strings.Contains(s.Text, "## prepare") || !strings.Contains(s.Text, "## build") {
 			t.Fatalf("%s: summary %+v", name, s)
 		}
-		if n := compress.Estimate(s.Text); n > 600 {
+		if n := compress.Estimate(s.Text); n > 4000 {
 			t.Errorf("%s: the summary has %d tokens", name, n)
+		}
+		for _, want := range []string{"- try, round 60: Error E120 ", "- ok: Answered: yes."} {
+			if !strings.Contains(s.Text, want) {
+				t.Errorf("%s: the summary lacks %q:\n%s", name, want, s.Text)
+			}
 		}
 		for _, want := range []string{"Error E0 ", "Error E120 ", `"option":"yes"`} {
 			if _, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Ref: s.Ref, Find: want}); err != nil {

@@ -2,6 +2,7 @@ package contexts
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +18,7 @@ import (
 )
 
 // runHistory is the cached history of a run: the step at which each variable last changed,
-// and the sections of the run, each summarized when it ends. The history stays in memory,
+// the sections of the run, and its passages. The history stays in memory,
 // and a later call reads only the new events, so that a process reads a long run once.
 type runHistory struct {
 	mu sync.Mutex
@@ -39,10 +40,10 @@ type Section struct {
 	Steps int   `json:"steps"`
 	From  int64 `json:"from"`
 	To    int64 `json:"to"`
-	// Text consists of sentences of the outputs, or is written by a model if Written is
-	// set.
-	Text    string `json:"-"`
-	Written bool   `json:"-"`
+	// Text is written by a model, or empty. Named reports whether the part is a phase or a
+	// loop.
+	Text  string `json:"-"`
+	Named bool   `json:"-"`
 }
 
 // historyCache caches the histories of runs by user and run.
@@ -52,14 +53,20 @@ type historyCache struct {
 }
 
 const (
-	// sectionTokens bounds the summary of a section, summaryTokens the summary of a run.
+	// sectionTokens and summaryTokens bound the summaries that a model writes of a section
+	// and of a run.
 	sectionTokens = 160
 	summaryTokens = 400
+	// maxHistoryTokens bounds the statements of a run in memory. Beyond it the least
+	// important are removed until thinnedTokens are left.
+	maxHistoryTokens = 64_000
+	thinnedTokens    = 16_000
 	// sectionSteps is the number of steps of a section if no phase or loop ends.
 	sectionSteps = 25
-	// passageBytes bounds the text that is read of one output, maxSections the sections of
-	// a run before older ones are merged.
+	// passageBytes bounds the text that is read of one output, refusedBytes that of a refused
+	// one, maxSections the sections of a run before older ones are merged.
 	passageBytes = 4 << 10
+	refusedBytes = 200
 	maxSections  = 40
 	// minSummarySteps is the number of completed steps from which a run has a summary.
 	minSummarySteps = 4
@@ -141,16 +148,20 @@ type historySnapshot struct {
 	// changed, and a hash of its value.
 	steps int
 	set   map[string]lastSet
-	// sections are the ended parts of the run, open the passages after the last of them,
-	// and openFrom the event of the first open passage.
-	sections []Section
-	open     []compress.Passage
-	openFrom int64
+	// sections are the ended parts of the run; open counts the passages after the last of
+	// them, openFrom is the event of the first and openTitle its heading.
+	sections  []Section
+	open      int
+	openFrom  int64
+	openTitle string
+	// passages are the outputs, answers and refusals of the run; tokens is their size.
+	passages []compress.Passage
+	tokens   int
 }
 
 // takeSnapshot returns a copy that later events do not change.
 func (t historySnapshot) takeSnapshot() *historySnapshot {
-	t.set, t.sections, t.open = maps.Clone(t.set), slices.Clone(t.sections), slices.Clone(t.open)
+	t.set, t.sections, t.passages = maps.Clone(t.set), slices.Clone(t.sections), slices.Clone(t.passages)
 	return &t
 }
 
@@ -168,41 +179,56 @@ func (t *historySnapshot) variableAges(values compress.Context) map[string]int {
 // addEvent adds an event to the history.
 func (st *runHistory) addEvent(id string, e run.Event) {
 	st.seq, st.head = e.Seq, e.MAC
+	if e.Kind == run.KindRefused {
+		st.addRefusal(e)
+		return
+	}
 	if !isFact(e) {
 		return
 	}
-	var fact engine.Event
+	var fact struct {
+		engine.Event
+		Vars map[string]json.RawMessage `json:"vars"`
+	}
 	if json.Unmarshal(e.Data, &fact) != nil {
 		return
 	}
 	if fact.Kind == engine.EventStepCompleted {
 		st.steps++
 	}
-	var vars struct {
-		Vars map[string]json.RawMessage `json:"vars"`
-	}
-	if len(fact.Vars) > 0 && json.Unmarshal(e.Data, &vars) == nil {
-		for key, value := range vars.Vars {
-			if hash := valueHash(value); st.set[key].hash != hash {
-				st.set[key] = lastSet{hash: hash, step: st.steps}
-			}
+	for key, value := range fact.Vars {
+		if hash := valueHash(value); st.set[key].hash != hash {
+			st.set[key] = lastSet{hash: hash, step: st.steps}
 		}
 	}
-	st.addPassage(e, fact)
+	st.addOutput(e, fact.Event)
 	switch fact.Kind {
 	case engine.EventPhaseExited, engine.EventLoopEnded:
-		st.closeSection(id, fact.Step, e.Seq)
+		st.closeSection(fact.Step, e.Seq)
 	case engine.EventLoopEntered, engine.EventRunCompleted: // in a step workflow the steps before a loop are one section
-		st.closeSection(id, "", e.Seq)
+		st.closeSection("", e.Seq)
 	}
-	if len(st.open) >= sectionSteps {
-		st.closeSection(id, "", e.Seq)
+	if st.open >= sectionSteps {
+		st.closeSection("", e.Seq)
 	}
 }
 
-// addPassage adds the output of an event to the open passages. The heading of a step with
-// checks has its label.
-func (st *runHistory) addPassage(e run.Event, fact engine.Event) {
+// addRefusal adds a refused attempt to the passages.
+func (st *runHistory) addRefusal(e run.Event) {
+	var r run.Refused
+	if json.Unmarshal(e.Data, &r) != nil {
+		return
+	}
+	text := "Refused: " + cmp.Or(strings.Join(r.Issues, "; "), r.Message)
+	if output := strings.Join(strings.Fields(truncateText(r.Output, refusedBytes)), " "); output != "" {
+		text += " The refused output: " + output
+	}
+	st.addPassage(compress.Passage{Heading: r.Step, Seq: e.Seq, Statements: []compress.Statement{compress.NewStatement(text)}})
+}
+
+// addOutput adds the output of an event to the passages. The heading of a step with checks
+// has its label.
+func (st *runHistory) addOutput(e run.Event, fact engine.Event) {
 	text := truncateText(fact.Output, passageBytes)
 	if fact.Notes != "" {
 		text = strings.TrimSpace(text + "\n" + truncateText(fact.Notes, passageBytes))
@@ -220,43 +246,52 @@ func (st *runHistory) addPassage(e run.Event, fact engine.Event) {
 	if len(fact.Evidence) > 0 {
 		heading += " (" + e.Label + ")"
 	}
-	if len(st.open) == 0 {
-		st.openFrom = e.Seq
+	if st.open == 0 {
+		st.openFrom, st.openTitle = e.Seq, heading
 	}
-	st.open = append(st.open, compress.Passage{Heading: heading, Text: text})
+	st.open++
+	st.addPassage(compress.ReadPassage(heading, e.Seq, text))
 }
 
-// closeSection summarizes the open passages as a section. Without a title the section is
-// named after its first and last step.
-func (st *runHistory) closeSection(id, title string, to int64) {
-	if len(st.open) == 0 {
+// addPassage adds a passage. If the passages are too large, it removes statements.
+func (st *runHistory) addPassage(p compress.Passage) {
+	st.passages = append(st.passages, p)
+	st.tokens += compress.SumTokens([]compress.Passage{p})
+	if st.tokens > maxHistoryTokens {
+		st.passages = compress.ThinPassages(st.passages, thinnedTokens)
+		st.tokens = compress.SumTokens(st.passages)
+	}
+}
+
+// closeSection ends a section. Without a title the section is named after its first and last
+// step.
+func (st *runHistory) closeSection(title string, to int64) {
+	if st.open == 0 {
 		return
 	}
-	if title == "" {
-		title = st.open[0].Heading
-		if last := st.open[len(st.open)-1].Heading; last != title {
+	named := title != ""
+	if !named {
+		title = st.openTitle
+		if last := st.passages[len(st.passages)-1].Heading; last != title {
 			title += " to " + last
 		}
 	}
-	f := compress.Summarize("", st.open, summaryOptions(id, st.openFrom, to, sectionTokens))
-	st.sections = append(st.sections, Section{Title: title, Steps: len(st.open), From: st.openFrom, To: to, Text: f.Text})
-	st.open, st.openFrom = nil, 0
+	st.sections = append(st.sections, Section{Title: title, Steps: st.open, From: st.openFrom, To: to, Named: named})
+	st.open, st.openFrom, st.openTitle = 0, 0, ""
 	if len(st.sections) > maxSections {
-		st.mergeSections(id)
+		st.mergeSections()
 	}
 }
 
 // mergeSections replaces the older half of the sections by one section, to bound their
 // number.
-func (st *runHistory) mergeSections(id string) {
+func (st *runHistory) mergeSections() {
 	half := st.sections[:len(st.sections)/2]
 	first, last := half[0], half[len(half)-1]
-	one := Section{Title: first.Title + " to " + last.Title, From: first.From, To: last.To}
+	one := Section{Title: firstTitle(first.Title) + " to " + last.Title, From: first.From, To: last.To}
 	for _, c := range half {
 		one.Steps += c.Steps
 	}
-	one.Title = firstTitle(first.Title) + " to " + last.Title
-	one.Text = compress.Summarize("", passagesOf(half), summaryOptions(id, one.From, one.To, 2*sectionTokens)).Text
 	st.sections = append([]Section{one}, st.sections[len(half):]...)
 }
 
@@ -267,18 +302,58 @@ func firstTitle(title string) string {
 	return begin
 }
 
-func passagesOf(sections []Section) []compress.Passage {
-	list := make([]compress.Passage, len(sections))
-	for i, c := range sections {
-		list[i] = compress.Passage{Heading: c.Title, Text: c.Text}
+// groupPassages returns the passages of the events after a given one, in groups: one for each
+// section, and one for those after the last section. A section that a model has summarized
+// has its text instead of its passages. The groups have titles if a phase or a loop has ended.
+func (t *historySnapshot) groupPassages(after int64) []compress.PassageGroup {
+	var groups []compress.PassageGroup
+	rest := t.passages
+	take := func(title string, to int64) compress.PassageGroup {
+		n := 0
+		for n < len(rest) && rest[n].Seq <= to {
+			n++
+		}
+		taken := rest[:n]
+		rest = rest[n:]
+		return compress.PassageGroup{Title: title, Passages: taken}
 	}
-	return list
+	take("", after)
+	titled := slices.ContainsFunc(t.sections, func(s Section) bool { return s.Named || s.Text != "" })
+	title := func(text string) string {
+		if titled {
+			return text
+		}
+		return ""
+	}
+	for _, one := range t.sections {
+		if one.To <= after {
+			continue
+		}
+		group := take(title(one.Title), one.To)
+		if one.Text != "" {
+			group.Passages = []compress.Passage{compress.ReadPassage(one.Title, one.From, one.Text)}
+		}
+		groups = append(groups, group)
+	}
+	return append(groups, take(title("under way"), t.seq))
 }
 
-// summaryOptions returns the options of a summary of a range of events: its budget in
-// tokens, and the reference of these events.
-func summaryOptions(id string, from, to int64, budget int) compress.Options {
-	return compress.Options{Budget: budget, Ref: func(string, []byte) string { return runPassageRef(id, from, to) }}
+// summarize returns the extract of the events after a given one, and its reference.
+func (t *historySnapshot) summarize(id string, after int64, budget int) (text, ref string) {
+	groups := t.groupPassages(after)
+	from := t.seq
+	for _, g := range slices.Backward(groups) {
+		if len(g.Passages) > 0 {
+			from = g.Passages[0].Seq
+		}
+	}
+	ref = runPassageRef(id, from, t.seq)
+	return strings.TrimSpace(compress.Summarize(groups, compress.Options{Budget: budget, Ref: func(event string, _ []byte) string {
+		if event != "" {
+			return runPassageRef(id, parseNumber(event), parseNumber(event))
+		}
+		return ref
+	}}).Text), ref
 }
 
 // Summary is the summary of a long run: sentences of the run's outputs, or the text of a
@@ -296,27 +371,16 @@ type Summary struct {
 	Written bool `json:"written,omitempty"`
 }
 
-// extractSummary returns the extract of the sections and the open passages, or nil for a
-// run with fewer than minSummarySteps steps.
-func (t *historySnapshot) extractSummary(id string) *Summary {
+// extractSummary returns the extract of a run, or nil for a run with fewer than
+// minSummarySteps steps.
+func (t *historySnapshot) extractSummary(id string, budget int) *Summary {
 	if t.steps < minSummarySteps {
 		return nil
 	}
-	passages := passagesOf(t.sections)
-	if len(t.open) > 0 {
-		f := compress.Summarize("", t.open, summaryOptions(id, t.openFrom, t.seq, sectionTokens))
-		passages = append(passages, compress.Passage{Heading: "under way", Text: f.Text})
-	}
-	from := t.openFrom
-	if len(t.sections) > 0 {
-		from = t.sections[0].From
-	}
-	f := compress.Summarize("", passages, summaryOptions(id, from, t.seq, summaryTokens))
-	const mostChapters = 8
-	return &Summary{
-		Text: strings.TrimSpace(f.Text), Steps: t.steps, Ref: runPassageRef(id, from, t.seq),
-		Sections: t.sections[max(len(t.sections)-mostChapters, 0):],
-	}
+	const mostSections = 8
+	out := &Summary{Steps: t.steps, Sections: t.sections[max(len(t.sections)-mostSections, 0):]}
+	out.Text, out.Ref = t.summarize(id, 0, budget)
+	return out
 }
 
 // truncateText returns the beginning of a text: whole characters, with most bytes at most.
