@@ -4,6 +4,7 @@ package summary
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -29,8 +30,8 @@ import (
 // bench is one run of the measurement.
 type bench struct {
 	measure.Options
-	corpus, print string
-	variables     int
+	corpus, print, outputs string
+	variables              int
 }
 
 // Run measures and prints the tables.
@@ -40,11 +41,15 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&b.corpus, "corpus", filepath.Join(measure.Root, "..", "shared", "corpus"), "plant facts in the texts of this `directory` too")
 	flags.StringVar(&b.print, "print", "", "print the summary of the run with this `name` too")
 	flags.IntVar(&b.variables, "variables", 0, "give each run variables of about this `number` of tokens")
+	flags.StringVar(&b.outputs, "outputs", "", "print only the summary of a run with the outputs in this `file`, a JSON list of texts")
 	remove, err := b.Parse(flags, args)
 	if err != nil {
 		return err
 	}
 	defer remove()
+	if b.outputs != "" {
+		return b.printSummary(ctx)
+	}
 	machine := measure.DescribeMachine(ctx)
 	list, skipped := scenarios(b.corpus)
 	columns := make([]column, len(list))
@@ -63,6 +68,27 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		fmt.Fprintln(stdout, skipped)
 	}
 	return nil
+}
+
+// printSummary prints the summary of a run with the outputs of a file.
+func (b *bench) printSummary(ctx context.Context) error {
+	text, err := os.ReadFile(b.outputs)
+	if err != nil {
+		return fmt.Errorf("read the outputs: %w", err)
+	}
+	var s scenario
+	if err := json.Unmarshal(text, &s.outputs); err != nil {
+		return fmt.Errorf("read %s: %w", b.outputs, err)
+	}
+	dir, id, err := b.walk(ctx, s)
+	if err != nil {
+		return err
+	}
+	brief, _, err := b.ask(ctx, s, dir, id)
+	if err == nil {
+		fmt.Fprintln(b.Stdout, brief.Summary.Text)
+	}
+	return err
 }
 
 // column is the result of a scenario.

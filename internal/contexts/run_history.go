@@ -223,7 +223,7 @@ func (st *runHistory) addRefusal(e run.Event) {
 	if output := strings.Join(strings.Fields(truncateText(r.Output, refusedBytes)), " "); output != "" {
 		text += " The refused output: " + output
 	}
-	st.addPassage(compress.Passage{Heading: r.Step, Seq: e.Seq, Statements: []compress.Statement{compress.NewStatement(text)}})
+	st.addPassage(compress.Passage{Heading: r.Step, Seq: e.Seq, Statements: []compress.Statement{compress.NewFact(text)}})
 }
 
 // addOutput adds the output of an event to the passages. The heading of a step with checks

@@ -26,7 +26,9 @@ type Statement struct {
 	// Like counts the removed statements with the same pattern.
 	Like int
 	// code reports whether the statement is a part of a block of code or of a table.
-	code   bool
+	code bool
+	// fact reports whether the statement is of the server, not of the agent.
+	fact   bool
 	tokens int
 }
 
@@ -59,8 +61,8 @@ func ReadPassage(heading string, seq int64, text string) Passage {
 	return p
 }
 
-// NewStatement returns a text as a statement.
-func NewStatement(text string) Statement { return Statement{Text: text, tokens: Estimate(text)} }
+// NewFact returns a statement of the server, such as a refusal.
+func NewFact(text string) Statement { return Statement{Text: text, fact: true, tokens: Estimate(text)} }
 
 // markdownHeading returns the text of a line that is a heading.
 func markdownHeading(part string) (heading string, ok bool) {
@@ -104,7 +106,10 @@ const (
 	plainRank                        // other sentences
 	topicRank                        // the first sentence of a passage
 	workRank                         // changes, errors, workarounds, remaining work
-	keyRank                          // decisions, causes, demands, open questions, refusals, evidence
+	keyRank                          // causes, demands, open questions, refusals, evidence
+	// decisionRank is keyRank with decisionBits.
+	decisionRank
+	decisionBits = 3
 )
 
 // cueRank is the rank of a word, or 0. first is set for the first word of a pair that has a
@@ -118,8 +123,8 @@ type cueRank struct {
 var cueRanks = sync.OnceValue(func() map[string]cueRank {
 	ranks := map[string]cueRank{}
 	for rank, words := range map[int]string{
-		keyRank: `decided decision decisions chose chosen opted settled agreed picked rejected discarded vetoed disproved disproves
-			ruled_out went_with we_will idea_of is_not_the too_much considered_and did_not_take off_the
+		decisionRank: `decided chose chosen opted settled agreed picked went_with we_will`,
+		keyRank: `decision decisions rejected discarded vetoed ruled_out disproved disproves
 			cause causes caused culprit due_to stems_from stem_from comes_from came_from turned_out turns_out because broke happens_since
 			insists insisted demands demanded forbade forbids forbidden requirement must_not
 			user customer customers maintainer maintainers reviewer reviewers owner operators stakeholder stakeholders legal security_requires
@@ -190,6 +195,9 @@ func countWords(passages []Passage) *wordCounts {
 // rankStatement returns the rank of a statement, and its value among those of the same rank: rare
 // cues and names have a higher value.
 func (p *wordCounts) rankStatement(s Statement) (rank int, value float64) {
+	if s.fact {
+		return keyRank, math.Log2(float64(p.count + 5))
+	}
 	rank = plainRank
 	names, before, known := 0, "", cueRanks()
 	cue := func(r, frequency int) {
@@ -197,6 +205,9 @@ func (p *wordCounts) rankStatement(s Statement) (rank int, value float64) {
 			return
 		}
 		bits := math.Log2(float64(p.count+5) / float64(frequency+5))
+		if r == decisionRank {
+			r, bits = keyRank, bits+decisionBits
+		}
 		if r > rank {
 			rank, value = r, 0
 		}

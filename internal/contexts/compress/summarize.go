@@ -45,7 +45,7 @@ func Summarize(groups []PassageGroup, o Options) Summary {
 	if o.Counter == nil {
 		o.Counter = Estimator{}
 	}
-	o.Budget = max(o.Budget*19/20, minSummaryTokens) // an estimate may be 5 % too low
+	o.Budget = max(o.Budget*9/10, minSummaryTokens) // an estimate may be 10 % too low
 	d := newDigest(groups)
 	f := Summary{}
 	d.keepAll()
