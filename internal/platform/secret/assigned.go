@@ -49,7 +49,7 @@ var (
 		return regexp.MustCompile(`(?i)^(?:base(?:32|64)|sha-?[0-9]|md5|argon2|pbkdf2|[bs]crypt|utf-?8|oauth2|1password|aes-?[0-9]|[hre]s[0-9]{3}|ed25519|[0-9]+-|v[0-9]|[\w.]+=)`)
 	})
 	publicKey = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(?:public|cache|primary|foreign|sort|partition|routing|idempotency|object|s3|lookup|group|build|restore|range|hash|index|map|row|record|issue|project|unique|page|progress|cursor|sync|continuation|next)[ _-]?(?:key|token)$`)
+		return regexp.MustCompile(`(?i)(?:public|cache|primary|foreign|sort|partition|routing|idempotency|object|s3|lookup|group|build|restore|range|hash|index|map|row|record|issue|project|unique|page|progress|cursor|sync|continuation|next)[ _-]?(?:key|token)$|(?:hash|digest|checksum|fingerprint) (?:of|for) (?:the |an? )?[a-z -]{3,30}$`)
 	})
 )
 

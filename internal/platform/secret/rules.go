@@ -92,7 +92,7 @@ var rules = sync.OnceValue(func() []rule {
 		newRule("age-key", []string{"AGE-SECRET-KEY-"}, "", before+`AGE-SECRET-KEY-1[A-Z0-9]{58}`+after),
 		newRule("json-web-token", []string{"eyJ"}, "", before+`eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{20,})`),
 		newRule("json-web-token", []string{"eyJ"}, "", before+`eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,})`),
-		newRule("url-password", []string{"://"}, scheme, `([a-z0-9+.-]{2,64}://[^\s/:@"'<>{}$]{0,60}:)([^\s/?#"'<>{}$*]{3,100})@[A-Za-z0-9\[]`),
+		newRule("url-password", []string{"://"}, scheme, `([a-z0-9+.-]{2,64}://[^\s/:@"'<>{}$]{0,60}:)([^\s/?#"'<>{}$*][^\s/?#"'<>{}*]{2,99})@[A-Za-z0-9\[]`),
 		newRule("authorization", []string{"authorization"}, "", `(?i)(authorization["']?\s{0,20}[:=]\s{0,20}["']?(?:bearer|basic)\s{1,20})([A-Za-z0-9+/_.=-]{16,})`),
 		newRule("guideway-secret", []string{"gdw", "gdn_"}, "", before+`gd(?:w(?:[a-z]{2,10}[0-9]?)?|n)_[A-Za-z0-9_-]{20,})`),
 		newRule("password", []string{"passw"}, "", `(?i)((?:^|[^a-z])passw(?:or)?d["']?\s{0,20}[:=]\s{0,20}["']?)([^\s"'<>${}*\[(]{7,}[^\s"'<>${}*\[(,;])`),
@@ -106,7 +106,7 @@ var keyPattern = sync.OnceValue(func() *regexp.Regexp {
 
 // placeholder matches placeholders of credentials.
 var placeholder = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^(?:\W*|<.*>|\$\{?.*|%.*%|\{\{.*\}\}|\[.*\]|x+|\*+|.*(?:example|placeholder|redacted|changeme|your[_-]|todo|none|null|env[:.]|see ).*)$`)
+	return regexp.MustCompile(`(?i)^(?:\W*|<.*>|\$\{?.*|%.*%|\{\{.*\}\}|\[.*\]|x+|\*+|.*(?:example|placeholder|redacted|changeme|your[_-]|env[:.]|see ).*|(?:.*[^a-z0-9])?(?:todo|none|null)(?:[^a-z0-9].*)?)$`)
 })
 
 // isAssignment reports whether a key names a credential and its value may be a credential:
