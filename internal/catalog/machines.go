@@ -83,7 +83,7 @@ func (s *Snapshot) Machines() []*MachineEntry { return s.machines }
 func (s *Snapshot) Machine(name string) (*MachineEntry, error) {
 	if name, source, at := strings.Cut(name, "@"); at {
 		return findBySource(name, source, s.allMachines, func(e *MachineEntry) (string, string) { return e.Name, e.Source.Name },
-			guideway.Errorf(guideway.CodeNotFound, "there is no machine %q in the source %q", name, source))
+			guideway.Errorf(guideway.CodeNotFound, "there is no machine %q in the source %q", name, source).WithFix("guideway machine list"))
 	}
 	var near []string
 	for _, e := range s.machines {

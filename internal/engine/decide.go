@@ -311,7 +311,7 @@ func (p *Program) nextLoopEvent(s State, it *item) (Event, bool) {
 	x := resolveBounds(l, vars)
 	if x.reason != "" {
 		if p.isServerVar(expr.Root(boundsVar(l))) {
-			return Event{Kind: EventStepSkipped, Step: it.step.ID, Reason: x.reason + "; only a loop sets this variable"}, true
+			return Event{Kind: EventStepSkipped, Step: it.step.ID, Reason: x.reason + "; only the server sets this variable, so the loop was skipped"}, true
 		}
 		return Event{}, false
 	}

@@ -149,9 +149,9 @@ func (e *export) collectEntry(f entry) error {
 	case !strings.HasPrefix(f.mode, "100"):
 		e.stage.Reject(f.name, "file-special", "the entry is not a regular file", "replace the entry with a regular file")
 	case f.size < 0:
-		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", e.limits.FileBytes), "split the document, or raise maxFileSize of the source")
+		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", e.limits.FileBytes), "split the document, or raise maxFileSize of the source (at most 1 MiB)")
 	case f.size > e.limits.FileBytes:
-		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file has %d bytes; the limit is %d", f.size, e.limits.FileBytes), "split the document, or raise maxFileSize of the source")
+		e.stage.Reject(f.name, "file-too-large", fmt.Sprintf("the file has %d bytes; the limit is %d", f.size, e.limits.FileBytes), "split the document, or raise maxFileSize of the source (at most 1 MiB)")
 	case len(e.found) >= e.limits.Files:
 		return guideway.Errorf(guideway.CodeTooLarge, "the repository has more than %d documents", e.limits.Files).
 			WithFix("set \"path\" of the source to a directory of the repository, or raise maxFiles of the source")

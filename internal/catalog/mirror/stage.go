@@ -113,7 +113,7 @@ func (s *Stage) Add(name string, limit int64, content io.Reader) error {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	if size > limit {
-		s.Reject(name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", limit), "split the document, or raise maxFileSize of the source")
+		s.Reject(name, "file-too-large", fmt.Sprintf("the file is larger than %d bytes", limit), "split the document, or raise maxFileSize of the source (at most 1 MiB)")
 		return os.Remove(target)
 	}
 	if s.size += size; s.size > maxBytes {

@@ -223,7 +223,7 @@ func (d *CheckpointDeps) RequirePersistence() error {
 		return nil
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "nothing was saved: %s", store.Note).
-		WithFix("make the data directory writable for this user, or select a different one with --data-dir")
+		WithFix("make the directory writable for this user and check that its disk is not full, or select a different one with --data-dir or --checkpoints-dir")
 }
 
 // CheckpointsExist reports whether there may be checkpoints. It creates nothing.

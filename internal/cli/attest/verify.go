@@ -1,6 +1,7 @@
 package attest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ refused.`,
 	f.StringVar(&o.Need.Definition, "definition", "", "require the definition with this `hash`")
 	f.StringVar(&o.DefinitionFile, "definition-file", "", "require the definition in this `file`")
 	f.StringArrayVar(&o.Need.Approvals, "require-approval", nil, "require that a person approved this `gate`, or chose an option of it (GATE=OPTION); can be repeated")
-	f.StringArrayVar(&o.Need.Evidence, "require-evidence", nil, "require that a check decided this step, or that this check of the project passed; can be repeated")
+	f.StringArrayVar(&o.Need.Evidence, "require-evidence", nil, "require evidence: the `name` of a check of the project that passed, or the id of a step that a check decided; can be repeated")
 	app.AddJSONFlag(cmd, &o.JSON)
 	return cmd
 }
@@ -185,11 +186,11 @@ func WriteStatement(host *app.Host, p *attest.Predicate) {
 		}
 	}
 	for _, a := range p.Approvals {
-		line("approval", app.OneLine(fmt.Sprintf("%s: %s, by %s via %s", a.Gate, a.Option, a.By, a.Via)))
+		line("approval", app.OneLine(fmt.Sprintf("%s: %s, by %s via %s", a.Gate, a.Option, cmp.Or(a.By, "an unknown user"), a.Via)))
 	}
 	if p.Protected != nil {
 		for _, c := range p.Protected.Changes {
-			line("approval", app.OneLine(fmt.Sprintf("change of the protected file %s, by %s", c.Path, p.Protected.By)))
+			line("approval", app.OneLine(fmt.Sprintf("change of the protected file %s, by %s", c.Path, cmp.Or(p.Protected.By, "an unknown user"))))
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (c *change) repeatChecks(ctx context.Context) error {
 	}
 	defer func() { _ = os.RemoveAll(temp) }()
 	if temp, err = filepath.EvalSymlinks(temp); err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "resolve the path of the temporary directory: %w", err).WithFix("set TMPDIR to a directory that this user can read and write")
+		return guideway.Errorf(guideway.CodeUnavailable, "resolve the path of the temporary directory: %w", err).WithFix("set TMPDIR (TMP on Windows) to a directory that this user can read and write")
 	}
 	clean := checkouts{base: filepath.Join(temp, "base"), head: filepath.Join(temp, "head")}
 	if err := errors.Join(c.repo.CheckOut(ctx, c.base.ID, clean.base), c.repo.CheckOut(ctx, c.head.ID, clean.head)); err != nil {

@@ -230,7 +230,8 @@ func (c *change) readPolicy(ctx context.Context) error {
 // line.
 func (c *change) readAttestations(ctx context.Context, files []string) error {
 	if n := len(files) + len(c.o.Attestations); n > maxAttestations {
-		return guideway.Errorf(guideway.CodeTooLarge, "the change has %d attestations; at most %d are allowed", n, maxAttestations).WithFix("remove the attestations of other changes")
+		return guideway.Errorf(guideway.CodeTooLarge, "%d files with attestations are added, edited or removed by the change, or given with --attestation; at most %d are allowed", n, maxAttestations).
+			WithFix("split the change, or remove the attestations of other changes")
 	}
 	for _, name := range files {
 		text, err := c.repo.ReadFile(ctx, c.head.ID, name)

@@ -46,8 +46,8 @@ func newHooksImportCmd(a *app.App, run func(context.Context, *HooksImportOptions
 		Use:   "import {FILE|--template ID}",
 		Short: "Import a hook graph or a module",
 		Long: `Import a hook graph or a module into your own workflow directory. FILE is a JSON or YAML
-file, also an export of MCP Router, or - for standard input. With --template, copy an
-existing graph with different settings. Imported graphs are disabled.`,
+file, which may be an export of MCP Router, or - for standard input. With --template, copy
+an existing graph with different settings. Imported graphs are disabled.`,
 		Example: `  guideway hooks import ./their-graph.json
   guideway hooks import --template default-argument --id search-limit --upstream github --tool 'search_*' --set 'defaults={"perPage": 10}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -223,7 +223,7 @@ func (o *HooksImportOptions) importModule(d *HookDeps, m hookdef.Module) error {
 func (o *HooksImportOptions) writeFile(path string, text []byte) error {
 	if err := atomicfile.MakeDirMode(filepath.Dir(path), 0o755); err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "create the hook directory: %w", err).
-			WithFix("make the directory %s writable for this user", filepath.Dir(filepath.Dir(path)))
+			WithFix("create the directory %s, and make it writable for this user", filepath.Dir(path))
 	}
 	err := app.WriteNewFile(path, text, 0o644, o.Force)
 	if guideway.ErrorCode(err) == guideway.CodeConflict {

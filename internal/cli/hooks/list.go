@@ -109,6 +109,8 @@ func (o *hooksListOptions) writeText(d *HookDeps, answer hooksListAnswer) {
 			}
 			return []string{row.ID, string(row.Type), string(row.State), row.Source, app.OneLine(bindingText(e.Graph.Bindings)), app.OneLine(row.Name + ": " + row.Description)}
 		})
+	case o.Active, o.Templates:
+		fmt.Fprintln(host.Err, "No hook graph matches. To list all: guideway hooks list")
 	default:
 		fmt.Fprintln(host.Err, "No hook graphs found. To list the sources: guideway sources")
 	}

@@ -108,7 +108,7 @@ func checkContents(ctx context.Context, service *checkpoint.Service) Check {
 // checkLimits reports how much of the limits is used.
 func checkLimits(cfg *config.Config, stats *checkpoint.Stats) Check {
 	limits := cfg.Checkpoints
-	c := Check{Name: "checkpoint limits", Status: CheckOK, Message: app.FormatBytes(stats.Stored) + ", without a limit"}
+	c := Check{Name: "checkpoint limits", Status: CheckOK, Message: app.FormatBytes(stats.Stored) + " in total; checkpoints.maxTotal is off"}
 	warn := func(text string) {
 		c.Status = CheckWarn
 		c.Message += "; " + text

@@ -27,7 +27,7 @@ func runSelfTest(ctx context.Context, answer *doctorAnswer, getenv func(string) 
 	dir, err := os.MkdirTemp("", "guideway-selftest-")
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInvalid, "cannot create a temporary directory: %w", err).
-			WithFix("set TMPDIR to a writable directory")
+			WithFix("set TMPDIR (TMP on Windows) to a writable directory whose disk is not full")
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // files that cannot be removed stay in the system's temporary directory
 	t := &selfTest{program: program, dir: dir, getenv: getenv}

@@ -92,7 +92,7 @@ func (r SourceRow) stateText() string {
 			state += " (" + app.OneLine(r.Sync.Reference) + ")"
 		}
 		if r.Sync.Failure != "" {
-			state += ", last checked successfully " + r.Sync.Checked.Local().Format("2006-01-02 15:04")
+			state += ", the last update failed; last successful check " + r.Sync.Checked.Local().Format("2006-01-02 15:04")
 		}
 		return state
 	case r.State == catalog.SourceOK && r.Watched:

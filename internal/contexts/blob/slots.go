@@ -23,8 +23,8 @@ func (f *Files) Slot(_ context.Context, key string) ([]byte, error) {
 		return nil, NoSlot(key)
 	}
 	if errors.Is(err, ErrCorrupt) {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot %s in %s is not a regular file of at most %d bytes", key, f.o.Dir, f.o.MaxBytes).
-			WithFix("restore %s/%s of the blob directory from a backup", slotsDir, key)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key %s of encrypted checkpoints is not a regular file of at most %d bytes", f.slotPath(key), f.o.MaxBytes).
+			WithFix("restore the file from a backup")
 	}
 	return value, f.systemError("read the slot "+key, err)
 }

@@ -398,7 +398,7 @@ func TestTool(t *testing.T) {
 		"the condition does not hold": {execute.ToolResult{Structured: state("red")}, nil, "failed: the result of the tool ci__status does not meet the condition: "},
 		"no structured result":        {execute.ToolResult{Text: "green"}, nil, "failed: the result of the tool ci__status does not meet the condition: "},
 		"an error of the tool":        {execute.ToolResult{IsError: true, Text: "no such branch", Structured: state("green")}, nil, "failed: the tool ci__status reported an error: no such branch"},
-		"no answer":                   {execute.ToolResult{}, errors.New("it has ended"), "inconclusive: the tool ci__status did not answer: it has ended"},
+		"no answer":                   {execute.ToolResult{}, errors.New("it has ended"), "inconclusive: the call of the tool ci__status failed: it has ended"},
 	} {
 		fake.result, fake.err = tt.result, tt.err
 		got := r.run(rule)

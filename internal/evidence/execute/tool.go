@@ -12,8 +12,8 @@ import (
 // executeTool calls a tool of the gateway. A tool that reports an error fails.
 func (j *job) executeTool(ctx context.Context) error {
 	if j.opts.Tools == nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "the tool %s cannot be called: this server has no gateway", j.rule.Tool).
-			WithFix("add the upstream of the tool: guideway upstream add")
+		return guideway.Errorf(guideway.CodeUnavailable, "the tool %s cannot be called: this command has no gateway", j.rule.Tool).
+			WithFix("execute the check in a run that a client of a Guideway server continues")
 	}
 	if send := j.request.Progress; send != nil {
 		send("calls the tool " + j.rule.Tool)
@@ -25,7 +25,7 @@ func (j *job) executeTool(ctx context.Context) error {
 	case guideway.ErrorCode(err) == guideway.CodeNotFound || guideway.ErrorCode(err) == guideway.CodeForbidden:
 		return err
 	case err != nil:
-		j.giveUp(fmt.Sprintf("the tool %s did not answer: %v", j.rule.Tool, err))
+		j.giveUp(fmt.Sprintf("the call of the tool %s failed: %v", j.rule.Tool, err))
 		return nil
 	}
 	shown := result.Text

@@ -47,7 +47,7 @@ func (s *Session) respond(m *jsonrpc.Message, call string) {
 
 func errTooLarge(limit int) error {
 	return guideway.Errorf(guideway.CodeTooLarge, "the server's answer is larger than %d bytes", limit).
-		WithFix("check whether the call had effects at the server, then call again with arguments that select less data")
+		WithFix("check whether the call had effects at the server, then call again with arguments that select less data; if lists are too large, ask the operator of the server for smaller pages")
 }
 
 // unreadable implements receiver.
