@@ -110,18 +110,18 @@ func encryptionSettings() []Setting {
 		{
 			Name: "encryption.mode", Kind: KindText, Flag: "encryption", Env: "GUIDEWAY_ENCRYPTION",
 			Aliases: []Alias{{Name: "WORKRAIL_ENCRYPTION", convert: encryptionSwitch}},
-			Usage:   "Whether checkpoints are encrypted, and where the key is. \"enabled\" uses the keychain of the system, or the key file if there is no keychain.",
+			Usage:   "Whether runs, session documents and checkpoints are encrypted, and where the key is. \"enabled\" uses the keychain of the system, or the key file if there is no keychain.",
 			Allowed: []string{EncryptionDisabled, EncryptionEnabled, EncryptionKeychain, EncryptionKeyFile, EncryptionPassphrase},
 			field:   func(c *Config) any { return &c.Encryption.Mode },
 		},
 		{
 			Name: "encryption.keyFile", Kind: KindPath, Flag: "encryption-key-file", Env: "GUIDEWAY_ENCRYPTION_KEY_FILE",
-			Usage: "File of the key that encrypts checkpoints; by default \"checkpoints.key\" in the user's configuration directory.",
+			Usage: "File of the key of the encryption; by default \"checkpoints.key\" in the user's configuration directory.",
 			field: func(c *Config) any { return &c.Encryption.KeyFile },
 		},
 		{
 			Name: "encryption.passphraseFile", Kind: KindPath, Flag: "encryption-passphrase-file", Env: "GUIDEWAY_ENCRYPTION_PASSPHRASE_FILE",
-			Usage: "File with the passphrase that encrypts checkpoints. Without this file, the passphrase is read from $GUIDEWAY_ENCRYPTION_PASSPHRASE or entered at the terminal.",
+			Usage: "File with the passphrase of the encryption. Without this file, the passphrase is read from $GUIDEWAY_ENCRYPTION_PASSPHRASE or entered at the terminal.",
 			field: func(c *Config) any { return &c.Encryption.PassphraseFile },
 		},
 	}

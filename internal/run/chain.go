@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -30,7 +31,11 @@ func (k Key) Chain(run string, prev []byte, e Event) []byte {
 		writeField(h, []byte(e.By.User))
 		writeField(h, []byte(e.By.Client))
 		writeField(h, []byte(e.By.Via))
-		writeField(h, e.Data)
+		if e.Sealed != nil {
+			writeField(h, e.Sealed)
+		} else {
+			writeField(h, e.Data)
+		}
 	})
 }
 
@@ -70,16 +75,31 @@ func writeNumber(h hash.Hash, n int64) {
 	h.Write(b[:])
 }
 
-// ChainEvents numbers and chains events that follow event seq of a run, whose MAC is head.
-// It changes the events in place and returns the MAC of the last one.
-func (k Key) ChainEvents(run string, seq int64, head []byte, events []Event) []byte {
+// Sealer is a Journal that encrypts the data of events. The chain covers the ciphertext, so
+// it can be verified without the key of the encryption.
+type Sealer interface {
+	// SealEvents sets Sealed of numbered events of a run.
+	SealEvents(ctx context.Context, run string, events []Event) error
+	// StoredEvents is Log.Events without decryption: an encrypted event has no Data.
+	StoredEvents(ctx context.Context, run string, after int64, limit int) ([]Event, error)
+}
+
+// ChainEvents numbers, encrypts and chains events that follow event seq of a run, whose MAC
+// is head. It changes the events in place and returns the MAC of the last one.
+func (k Key) ChainEvents(ctx context.Context, j Journal, run string, seq int64, head []byte, events []Event) ([]byte, error) {
 	for i := range events {
-		seq++
-		events[i].Seq = seq
+		events[i].Seq, events[i].Sealed = seq+int64(i)+1, nil // an event of another run is encrypted with another key
+	}
+	if s, ok := j.(Sealer); ok {
+		if err := s.SealEvents(ctx, run, events); err != nil {
+			return nil, err
+		}
+	}
+	for i := range events {
 		head = k.Chain(run, head, events[i])
 		events[i].MAC = head
 	}
-	return head
+	return head, nil
 }
 
 // equalMAC compares in constant time.

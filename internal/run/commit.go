@@ -57,7 +57,10 @@ func (s *Service) commitChange(ctx context.Context, by By, r Record, l *loadedRu
 			r.Updated = events[i].At
 		}
 	}
-	next.head = s.key.ChainEvents(r.ID, r.Seq, l.head, events) // ChainEvents also numbers the events
+	var err error
+	if next.head, err = s.key.ChainEvents(ctx, s.journal, r.ID, r.Seq, l.head, events); err != nil { // also numbers the events
+		return r, nil, err
+	}
 	next.applyEvents(events)
 	c := Commit{Expected: r.Seq, Events: events, Key: ch.key, Words: Truncate(ch.words, maxWords)}
 	next.seq = r.Seq + int64(len(events))
@@ -70,7 +73,6 @@ func (s *Service) commitChange(ctx context.Context, by By, r Record, l *loadedRu
 	}
 	c.Record = r
 	c.Snapshot = s.newSnapshot(r, &next)
-	var err error
 	if c.Expected == 0 {
 		// The first commit of a run stores its definition.
 		err = s.journal.Create(ctx, Definition{Hash: r.Hash, Text: next.program.text}, c)

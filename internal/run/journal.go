@@ -52,6 +52,9 @@ type Commit struct {
 	// Words are added to the searchable text of the run, in addition to the words of its
 	// Record.
 	Words string
+	// Sealed reports that the record is encrypted: Words then has all searchable words, and
+	// those of the record are left out.
+	Sealed bool
 	// Snapshot replaces the snapshot of the run. If it is nil, the old snapshot is kept.
 	Snapshot *Snapshot
 }

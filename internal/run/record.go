@@ -114,6 +114,8 @@ type Event struct {
 	// Label is engine.LabelEvidence or engine.LabelClaim for the completion of a step. It is
 	// derived from the data when the event is read.
 	Label string `json:"label,omitempty"`
+	// Sealed is the stored form of Data if it is encrypted. See Sealer.
+	Sealed []byte `json:"-"`
 	// MAC chains the event to the previous one. See Key.Chain.
 	MAC []byte `json:"-"`
 }

@@ -216,7 +216,7 @@ func (v *Verifier) verifyRun(ctx context.Context, rec Record, head Head, known b
 		return 0, nil, err
 	}
 	for {
-		events, err := v.Journal.Events(ctx, rec.ID, w.seq, pageSize)
+		events, err := v.readEvents(ctx, rec.ID, w.seq)
 		if err != nil {
 			return w.seq, nil, err
 		}
@@ -236,6 +236,16 @@ func (v *Verifier) verifyRun(ctx context.Context, rec Record, head Head, known b
 	return w.seq, w.checkEnd(now, known), nil
 }
 
+// readEvents reads the next events of a run. If the key of their encryption is missing, they
+// have no Data.
+func (v *Verifier) readEvents(ctx context.Context, id string, after int64) ([]Event, error) {
+	events, err := v.Journal.Events(ctx, id, after, pageSize)
+	if s, ok := v.Journal.(Sealer); ok && guideway.ErrorCode(err) == guideway.CodeUnavailable {
+		return s.StoredEvents(ctx, id, after, pageSize)
+	}
+	return events, err
+}
+
 // chainCheck is the verification of one run.
 type chainCheck struct {
 	key      Key
@@ -245,6 +255,8 @@ type chainCheck struct {
 	// seq and mac belong to the last checked event.
 	seq int64
 	mac []byte
+	// locked reports that an event cannot be decrypted, so that only the chain is checked.
+	locked bool
 	// derived is the record derived from the checked events.
 	derived Record
 	// atRecord and atHead are the MACs of the events that the record and the head name.
@@ -264,15 +276,9 @@ func (w *chainCheck) checkEvent(e Event) *Fault {
 	if !equalMAC(e.MAC, w.key.Chain(w.rec.ID, w.mac, e)) {
 		return w.newFault(e.Seq, FaultEdited, "event %d (%s) was changed", e.Seq, e.Kind)
 	}
-	if e.Seq == 1 {
-		c, err := parseCreated(w.rec, e)
-		if err != nil {
-			return w.newFault(1, FaultRecord, "event 1 (%s): %s", e.Kind, err.Error())
-		}
-		w.derived = InitialRecord(w.rec.ID, c, e)
-	}
-	if err := w.follower.Event(e); err != nil {
-		return w.newFault(e.Seq, FaultEdited, "event %d (%s): %s", e.Seq, e.Kind, err.Error())
+	w.locked = w.locked || e.Sealed != nil && e.Data == nil
+	if f := w.followEvent(e); f != nil {
+		return f
 	}
 	w.seq, w.mac = e.Seq, e.MAC
 	w.derived.Seq, w.derived.Head = e.Seq, e.MAC
@@ -293,6 +299,25 @@ func (w *chainCheck) checkEvent(e Event) *Fault {
 	return nil
 }
 
+// followEvent checks that the next event is possible, unless an event up to it is encrypted
+// and cannot be decrypted.
+func (w *chainCheck) followEvent(e Event) *Fault {
+	if w.locked {
+		return nil
+	}
+	if e.Seq == 1 {
+		c, err := parseCreated(w.rec, e)
+		if err != nil {
+			return w.newFault(1, FaultRecord, "event 1 (%s): %s", e.Kind, err.Error())
+		}
+		w.derived = InitialRecord(w.rec.ID, c, e)
+	}
+	if err := w.follower.Event(e); err != nil {
+		return w.newFault(e.Seq, FaultEdited, "event %d (%s): %s", e.Seq, e.Kind, err.Error())
+	}
+	return nil
+}
+
 // checkEnd checks the last event against the head and the record. now is the record after
 // the check.
 func (w *chainCheck) checkEnd(now Record, known bool) *Fault {
@@ -308,8 +333,8 @@ func (w *chainCheck) checkEnd(now Record, known bool) *Fault {
 	case now.Seq < w.seq:
 		return w.newFault(now.Seq+1, FaultRecord, "the last event is %d in the record of the run, but %d in the log", now.Seq, w.seq)
 	}
-	if now.Seq != w.seq {
-		return nil // events were appended during the check
+	if now.Seq != w.seq || w.locked {
+		return nil // events were appended during the check, or cannot be decrypted
 	}
 	w.follower.Describe(&w.derived)
 	if field := differingField(w.derived, now); field != "" {

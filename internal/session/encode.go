@@ -5,8 +5,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
-// EncodeData returns the JSON of a document's data, as stores keep it.
-func EncodeData(data map[string]any) ([]byte, error) {
+// EncodeData returns the data of a document as stores keep it: as JSON, or encrypted.
+func (d Document) EncodeData() ([]byte, error) {
+	if d.Sealed != nil {
+		return d.Sealed, nil
+	}
+	data := d.Data
 	if data == nil {
 		data = map[string]any{}
 	}
@@ -17,7 +21,7 @@ func EncodeData(data map[string]any) ([]byte, error) {
 	return text, nil
 }
 
-// DecodeData reads what EncodeData wrote; numbers keep all their digits.
+// DecodeData reads the JSON of a document; numbers keep all their digits.
 func DecodeData(text []byte) (data map[string]any, err error) {
 	err = jsontext.Decode(text, &data)
 	return data, err

@@ -27,6 +27,10 @@ type Document struct {
 	Revision int64 `json:"revision"`
 	// Data is the document itself. Its numbers are json.Number.
 	Data map[string]any `json:"data"`
+	// Sealed and SealedDashboard are the stored forms of Data and of the dashboard in the
+	// Summary if the document is encrypted; Data is then not stored.
+	Sealed          []byte `json:"-"`
+	SealedDashboard []byte `json:"-"`
 }
 
 // LogEntry is a line of a document's validation log. Validation never refuses a document.

@@ -28,7 +28,10 @@ type Summary struct {
 
 // Summary returns the summary of a document.
 func (d Document) Summary() (Summary, error) {
-	dashboard, err := summaryDashboard(d.Data["dashboard"])
+	dashboard, err := json.RawMessage(d.SealedDashboard), error(nil)
+	if d.Sealed == nil {
+		dashboard, err = summaryDashboard(d.Data["dashboard"])
+	}
 	if err != nil {
 		return Summary{}, guideway.Errorf(guideway.CodeInvalid, "summarize the session document %s/%s: %w", d.Workflow, d.ID, err)
 	}

@@ -13,10 +13,13 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/checkpoints"
 	"github.com/guideway-dev/guideway/internal/store/keyfile"
 	"github.com/guideway-dev/guideway/internal/store/postgres"
 	"github.com/guideway-dev/guideway/internal/store/rollbackguard"
+	"github.com/guideway-dev/guideway/internal/store/sealed"
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
@@ -26,6 +29,26 @@ func OpenJournal(ctx context.Context, cfg *config.Config, log *slog.Logger) (Jou
 		return sqlite.Open(ctx, sqlite.Options{Path: StorePath(cfg), Program: Version(), Logger: log})
 	}
 	return postgres.Open(ctx, postgres.Options{URL: cfg.Store, Logger: log})
+}
+
+// SealJournal returns the encrypted form of a journal, as the settings configure it. Commands
+// and servers do not prompt for its passphrase.
+func SealJournal(cfg *config.Config, journal JournalStore) *sealed.Store {
+	return sealed.New(journal, cfg.Encryption.Mode != config.EncryptionDisabled, func(ctx context.Context) (*seal.Keys, error) {
+		source, err := MasterKey{}.keySource(cfg)
+		if err != nil {
+			return nil, err
+		}
+		if source == nil {
+			return nil, guideway.Errorf(guideway.CodeUnavailable, "encryption is off, but the store has encrypted data").
+				WithFix("set encryption.mode to its earlier value")
+		}
+		slots, err := checkpoints.Options{DataDir: cfg.DataDir, BlobDir: cfg.Checkpoints.Dir}.OpenSlots(journal)
+		if err != nil {
+			return nil, err
+		}
+		return seal.Open(ctx, slots, source)
+	})
 }
 
 // StorePath returns the path of the SQLite store.

@@ -81,7 +81,7 @@ func (s *Store) Open(ctx context.Context) (*Opened, error) {
 	if err != nil {
 		return nil, StoreOpenError(err)
 	}
-	s.opened = &Opened{JournalStore: journal, key: key, heads: heads}
+	s.opened = &Opened{JournalStore: SealJournal(s.Cfg, journal), key: key, heads: heads}
 	return s.opened, nil
 }
 

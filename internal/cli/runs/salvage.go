@@ -18,7 +18,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
 	"github.com/guideway-dev/guideway/internal/store/keyfile"
+	"github.com/guideway-dev/guideway/internal/store/sealed"
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
 
@@ -39,6 +41,7 @@ func (o *RunsExportOptions) salvageStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	decryptSalvaged(ctx, app.SealJournal(cfg, nil), found)
 	host, dir := o.app.Host, o.app.Host.Abs(o.Salvage)
 	if err := atomicfile.MakeDir(dir); err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "create the directory %s: %w", o.Salvage, err).
@@ -77,6 +80,29 @@ func (o *RunsExportOptions) salvageStore(ctx context.Context) error {
 		fmt.Fprintln(host.Out, "After the store is repaired, to import a run: guideway runs import FILE")
 	}
 	return nil
+}
+
+// decryptSalvaged decrypts what was salvaged. What cannot be decrypted is lost.
+func decryptSalvaged(ctx context.Context, s *sealed.Store, found *sqlite.Salvaged) {
+	lost := func(err error) { found.Problems = append(found.Problems, err.Error()) }
+	for i := range found.Runs {
+		s.OpenRecord(ctx, &found.Runs[i])
+	}
+	for id, events := range found.Events {
+		if err := s.OpenEvents(ctx, id, events); err != nil {
+			lost(err)
+			delete(found.Events, id)
+		}
+	}
+	var documents []session.Document
+	for _, d := range found.Documents {
+		if err := s.OpenDocument(ctx, &d); err != nil {
+			lost(err)
+			continue
+		}
+		documents = append(documents, d)
+	}
+	found.Documents = documents
 }
 
 // salvagedRunIDs returns the ids of the runs of which any data is left.

@@ -53,7 +53,7 @@ func (s *MachineStore) openService(ctx context.Context, cfg *config.Config, user
 		return err
 	}
 	s.Runs, err = driver.New(driver.Options{
-		Journal: s.journal, Key: key, Heads: heads, Machines: s.Resolver, Models: s.Models, Tools: s.Tools, Tracer: s.Tracer,
+		Journal: app.SealJournal(cfg, s.journal), Key: key, Heads: heads, Machines: s.Resolver, Models: s.Models, Tools: s.Tools, Tracer: s.Tracer,
 		Permit:   permit,
 		Handlers: &driver.Scripts{Sandbox: s.Pool, Owner: user},
 		Owner:    newInstanceName(), Alive: isInstanceAlive, Logger: s.log,

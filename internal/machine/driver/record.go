@@ -140,7 +140,10 @@ func (s *Service) flushEvents(ctx context.Context, l *loaded, by run.By) error {
 	}
 	rec := l.rec
 	c := run.Commit{Expected: l.seq, Events: l.buffer}
-	head := s.o.Key.ChainEvents(rec.ID, l.seq, l.head, l.buffer)
+	head, err := s.o.Key.ChainEvents(ctx, s.o.Journal, rec.ID, l.seq, l.head, l.buffer)
+	if err != nil {
+		return err
+	}
 	rec.Seq, rec.Head = l.seq+int64(len(l.buffer)), head
 	for i := range l.buffer { // the buffer of a fork contains older events of the original run
 		if l.buffer[i].At.After(rec.Updated) {
@@ -149,7 +152,6 @@ func (s *Service) flushEvents(ctx context.Context, l *loaded, by run.By) error {
 	}
 	l.fillRecord(&rec)
 	c.Record = rec
-	var err error
 	if c.Expected == 0 {
 		c.Handle, c.Record.Handle = rec.Handle, rec.Handle
 		c.Key = l.request

@@ -18,6 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/store/postgres"
 )
 
 // The values of Options.Store. Any other value is the URL of a PostgreSQL database.
@@ -185,6 +186,15 @@ func (o Options) openKeys(ctx context.Context, p *backend) (*seal.Keys, error) {
 		}
 	}
 	return seal.Open(ctx, p.blobs, o.Encryption)
+}
+
+// OpenSlots opens the slots of the data keys of runs and session documents, which are next
+// to those of checkpoints. journal is the store of the runs.
+func (o Options) OpenSlots(journal any) (blob.Slots, error) {
+	if db, ok := journal.(*postgres.Store); ok && o.BlobDir == "" {
+		return db.Blobs(o.maxBlobBytes()), nil
+	}
+	return blob.OpenFiles(blob.FilesOptions{Dir: o.contentDir(), MaxBytes: o.maxBlobBytes()})
 }
 
 // isDatabase reports whether the store is the URL of a database.

@@ -72,7 +72,7 @@ func refArgs(r session.Ref) []any {
 
 // CreateDocument implements session.Documents.
 func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []session.LogEntry) error {
-	data, err := session.EncodeData(d.Data)
+	data, err := d.EncodeData()
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (u *documentUpdate) applyUpdate(ctx context.Context, _ bool) error {
 
 // sendUpdate stores the next document unless another update came first.
 func (u *documentUpdate) sendUpdate(ctx context.Context, next session.Document, log []session.LogEntry) (done bool, err error) {
-	data, err := session.EncodeData(next.Data)
+	data, err := next.EncodeData()
 	if err != nil {
 		return false, err
 	}

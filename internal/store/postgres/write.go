@@ -82,7 +82,10 @@ func commitArgs(c run.Commit, op string) []any {
 		snap = *c.Snapshot
 	}
 	texts, plain := noteRows(c.Words)
-	name := recordWords(c.Record)
+	name := ""
+	if !c.Sealed {
+		name = recordWords(c.Record)
+	}
 	return append(dialect().Values(rows.RunFields(&c.Record)),
 		seqs, times, kinds, users, clients, vias, data, macs,
 		byteString(c.Handle), byteString(c.Key), texts, plain,

@@ -28,6 +28,10 @@ func ScanDocument(row Scanner, before ...any) (d session.Document, err error) {
 	if err := row.Scan(append(before, DocumentFields(&d, &data)...)...); err != nil {
 		return d, err
 	}
+	if len(data) > 0 && data[0] != '{' { // encrypted: the data of a document is an object
+		d.Sealed = data
+		return d, nil
+	}
 	if d.Data, err = session.DecodeData(data); err != nil {
 		return d, fmt.Errorf("the session document %s is not JSON: %w", d.ID, errors.Join(ErrInvalidValue, err))
 	}

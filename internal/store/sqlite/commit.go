@@ -48,7 +48,11 @@ func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) erro
 				return err
 			}
 		}
-		return t.insertCommit(ctx, s, num, c, run.OpCreated, searchText(c.Record))
+		about := ""
+		if !c.Sealed {
+			about = searchText(c.Record)
+		}
+		return t.insertCommit(ctx, s, num, c, run.OpCreated, about)
 	})
 }
 
@@ -81,8 +85,8 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 			return err
 		}
 		about := searchText(c.Record)
-		if about == searchText(before) {
-			about = "" // the words are unchanged and already stored
+		if c.Sealed || about == searchText(before) {
+			about = "" // the words are unchanged and already stored, or encrypted
 		}
 		return t.insertCommit(ctx, s, num, c, run.OpChanged, about)
 	})

@@ -29,7 +29,7 @@ func documentKeyArgs(r session.Ref) []any { return dialect().Values(rows.RefFiel
 // CreateDocument implements session.Documents.
 func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []session.LogEntry) error {
 	return s.writeExclusive(ctx, "create the session document "+d.ID, func(ctx context.Context, t *txn) error {
-		data, err := session.EncodeData(d.Data)
+		data, err := d.EncodeData()
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (s *Store) UpdateDocument(
 			return refused
 		}
 		next.Ref, next.Created, next.Revision = key, created, revision+1
-		data, err := session.EncodeData(next.Data)
+		data, err := next.EncodeData()
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -28,10 +29,10 @@ const (
 	// masterSlot is the slot that identifies the master key of the store, without revealing
 	// it.
 	masterSlot = "master"
-	// keyPrefix begins the names of the slots of wrapped keys.
-	keyPrefix = "key-"
-	keyBytes  = 32
-	saltBytes = 16
+	// NamePrefix begins the names of the slots of wrapped keys.
+	NamePrefix = "key-"
+	keyBytes   = 32
+	saltBytes  = 16
 )
 
 // Source holds a master secret.
@@ -86,7 +87,7 @@ func Open(ctx context.Context, slots blob.Slots, source Source) (*Keys, error) {
 func Initialized(ctx context.Context, slots blob.Slots) (bool, error) {
 	_, err := slots.Slot(ctx, masterSlot)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
-		wrapped, err := slots.Slots(ctx, keyPrefix)
+		wrapped, err := slots.Slots(ctx, NamePrefix)
 		return len(wrapped) > 0, err
 	}
 	return err == nil, err
@@ -119,7 +120,7 @@ func (m *masterNote) isWrittenAs(text []byte) bool {
 
 // initialize stores the identification of the master key in a new store.
 func initialize(ctx context.Context, slots blob.Slots, source Source) error {
-	wrapped, err := slots.Slots(ctx, keyPrefix)
+	wrapped, err := slots.Slots(ctx, NamePrefix)
 	if err != nil {
 		return err
 	}
@@ -191,7 +192,20 @@ func (k *Keys) Kind() string { return k.kind }
 type Key struct {
 	// Name is the name of the slot that contains the wrapped key.
 	Name string
+	key  []byte
 	aead cipher.AEAD
+}
+
+func newKey(name string, key []byte) (*Key, error) {
+	aead, err := newAEAD(key)
+	return &Key{Name: name, key: key, aead: aead}, err
+}
+
+// Hash returns a keyed hash of a text.
+func (k *Key) Hash(text []byte) []byte {
+	mac := hmac.New(sha256.New, deriveKey(k.key, nil, "hash"))
+	mac.Write(text)
+	return mac.Sum(nil)
 }
 
 // Seal encrypts a text. Key.Open must be called with the same context.
@@ -213,22 +227,38 @@ func (k *Key) Open(sealed, context []byte) ([]byte, error) {
 
 // New creates a data key and stores it wrapped.
 func (k *Keys) New(ctx context.Context) (*Key, error) {
-	key, id := make([]byte, keyBytes), make([]byte, 16)
-	_, _ = rand.Read(key) // never fails
-	_, _ = rand.Read(id)
-	name := keyPrefix + hex.EncodeToString(id)
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // never fails
+	return k.createKey(ctx, NamePrefix+hex.EncodeToString(id))
+}
+
+func (k *Keys) createKey(ctx context.Context, name string) (*Key, error) {
+	key := make([]byte, keyBytes)
+	_, _ = rand.Read(key)                                 // never fails
 	wrapped := k.master.Seal(nil, nil, key, []byte(name)) //nolint:gosec // as in Key.Seal
 	if err := k.slots.CreateSlot(ctx, name, wrapped); err != nil {
 		return nil, err
 	}
-	aead, err := newAEAD(key)
-	return &Key{Name: name, aead: aead}, err
+	return newKey(name, key)
+}
+
+// Named returns the data key with a name of the caller, which begins with NamePrefix. If
+// create is set and no such key exists, it creates one.
+func (k *Keys) Named(ctx context.Context, name string, create bool) (*Key, error) {
+	key, err := k.Key(ctx, name)
+	if !create || guideway.ErrorCode(err) != guideway.CodeNotFound {
+		return key, err
+	}
+	if _, err = k.createKey(ctx, name); err != nil && guideway.ErrorCode(err) != guideway.CodeConflict {
+		return nil, err
+	}
+	return k.Key(ctx, name) // another process may have created it
 }
 
 // Key returns a data key. The error has CodeNotFound if the key does not exist, usually
 // because it was erased, and wraps ErrTampered if the master key cannot decrypt it.
 func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
-	if !strings.HasPrefix(name, keyPrefix) {
+	if !strings.HasPrefix(name, NamePrefix) {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "%.40q is not a valid data key name", name)
 	}
 	wrapped, err := k.slots.Slot(ctx, name)
@@ -244,19 +274,22 @@ func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the data key %s cannot be decrypted: %w", name, ErrTampered).
 			WithFix("restore slots/%s of the blob directory, or the database, from a backup", name)
 	}
-	aead, err := newAEAD(key)
-	return &Key{Name: name, aead: aead}, err
+	return newKey(name, key)
 }
 
 // Erase destroys a data key, and with it all data encrypted with it.
 func Erase(ctx context.Context, slots blob.Slots, name string) error {
-	if !strings.HasPrefix(name, keyPrefix) {
+	if !strings.HasPrefix(name, NamePrefix) {
 		return nil
 	}
 	return slots.EraseSlot(ctx, name)
 }
 
-// Names lists the data keys of a store.
+// Erase is the function Erase for the slots of k.
+func (k *Keys) Erase(ctx context.Context, name string) error { return Erase(ctx, k.slots, name) }
+
+// Names lists the data keys of a store that New created.
 func Names(ctx context.Context, slots blob.Slots) ([]blob.SlotInfo, error) {
-	return slots.Slots(ctx, keyPrefix)
+	list, err := slots.Slots(ctx, NamePrefix)
+	return slices.DeleteFunc(list, func(s blob.SlotInfo) bool { return strings.Contains(s.Key[len(NamePrefix):], "-") }), err
 }

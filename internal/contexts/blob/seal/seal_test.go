@@ -432,7 +432,7 @@ func TestUnstoredKey(t *testing.T) {
 	}
 }
 
-// TestDataKeyNames checks that only slots whose names begin with keyPrefix are read and
+// TestDataKeyNames checks that only slots whose names begin with NamePrefix are read and
 // erased as data keys, and that a wrapped key cannot be read in a different slot.
 func TestDataKeyNames(t *testing.T) {
 	t.Parallel()
@@ -455,7 +455,7 @@ func TestDataKeyNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const moved = keyPrefix + "00000000000000000000000000000000"
+	const moved = NamePrefix + "00000000000000000000000000000000"
 	if err := slots.CreateSlot(t.Context(), moved, wrapped); err != nil {
 		t.Fatal(err)
 	}
