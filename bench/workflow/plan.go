@@ -49,6 +49,7 @@ func (p plan) measureAll(ctx context.Context, w *workplace, ours, reference *tar
 		func() error { return p.measureLate(ctx, ours, r.setOurs) },
 		func() error { return p.measureHTTP(ctx, w, ours, r.setOurs) },
 		func() error { return p.measureRuns(ctx, w, ours, r.setOurs) },
+		func() error { return p.measureEncryption(ctx, w, ours, r.setOurs) },
 		func() error { return p.measureAppends(ctx, w, r.setOurs) },
 		func() error { return p.measureCrowd(ctx, w, ours, r.setOurs) },
 	} {

@@ -29,6 +29,9 @@ const (
 	rowHTTPLegacy
 	rowContinue
 	rowContinueLate
+	rowContinuePlain
+	rowContinueSealed
+	rowSealedRatio
 	rowAppend
 	rowCrowd
 	rowContinued
@@ -103,28 +106,31 @@ type report struct {
 
 func newReport(m measure.Machine, referenceRan bool) *report {
 	return &report{Machine: m, ReferenceRan: referenceRan, Lines: []*line{
-		rowStart:        {What: "start to first answer, 50 workflows in JSON", Unit: "ms", Budget: 60, Earlier: &span{370, 1300}},
-		rowStartYAML:    {What: "  the same in YAML", Unit: "ms", Budget: 60},
-		rowStartModern:  {What: "  in JSON, protocol 2026-07-28", Unit: "ms", Budget: 60},
-		rowIdle:         {What: "memory, idle", Unit: "MB", Budget: 35, Earlier: &span{77, 83}},
-		rowWorked:       {What: "memory, after 1,000 calls", Unit: "MB", Budget: 50, Earlier: &span{102, 199}},
-		rowTools:        {What: "tools/list, default toolsets", Unit: "kB", Budget: 20},
-		rowNext:         {What: "workflow_next over stdio", Unit: "ms", Budget: 0.6, Earlier: &span{1.6, 6.4}},
-		rowNextLate:     {What: "  step 302 of a walk, round 100 of a loop", Unit: "ms", Budget: 0.6},
-		rowNextModern:   {What: "  protocol 2026-07-28", Unit: "ms", Budget: 0.6},
-		rowHTTPModern:   {What: "workflow_next over HTTP with token, 2026-07-28", Unit: "ms"},
-		rowHTTPLegacy:   {What: "  protocol 2025-11-25", Unit: "ms"},
-		rowContinue:     {What: "workflow_continue over stdio, durable, at step 10", Unit: "ms", Budget: 5, Earlier: &span{55, 465}},
-		rowContinueLate: {What: "  at step 5,000 of one run", Unit: "ms", Budget: 5},
-		rowAppend:       {What: "  its part in the journal, in process", Unit: "ms"},
-		rowCrowd:        {What: "  4 processes x 8 clients on one journal, p99", Unit: "ms", Budget: 60},
-		rowContinued:    {What: "  memory, after 6,000 durable steps", Unit: "MB", Budget: 50},
-		rowStartRun:     {What: "start to first answer about that run", Unit: "ms"},
-		rowHook:         {What: "client hook before a tool, process start included, at step 10", Unit: "ms", Budget: 60},
-		rowHookLong:     {What: "  at step 5,000 of one run", Unit: "ms"},
-		rowHookFree:     {What: "  in a session without a run", Unit: "ms"},
-		rowVersion:      {What: "  the program without work (guideway version)", Unit: "ms"},
-		rowBinary:       {What: "size of the program", Unit: "MB"},
+		rowStart:          {What: "start to first answer, 50 workflows in JSON", Unit: "ms", Budget: 60, Earlier: &span{370, 1300}},
+		rowStartYAML:      {What: "  the same in YAML", Unit: "ms", Budget: 60},
+		rowStartModern:    {What: "  in JSON, protocol 2026-07-28", Unit: "ms", Budget: 60},
+		rowIdle:           {What: "memory, idle", Unit: "MB", Budget: 35, Earlier: &span{77, 83}},
+		rowWorked:         {What: "memory, after 1,000 calls", Unit: "MB", Budget: 50, Earlier: &span{102, 199}},
+		rowTools:          {What: "tools/list, default toolsets", Unit: "kB", Budget: 20},
+		rowNext:           {What: "workflow_next over stdio", Unit: "ms", Budget: 0.6, Earlier: &span{1.6, 6.4}},
+		rowNextLate:       {What: "  step 302 of a walk, round 100 of a loop", Unit: "ms", Budget: 0.6},
+		rowNextModern:     {What: "  protocol 2026-07-28", Unit: "ms", Budget: 0.6},
+		rowHTTPModern:     {What: "workflow_next over HTTP with token, 2026-07-28", Unit: "ms"},
+		rowHTTPLegacy:     {What: "  protocol 2025-11-25", Unit: "ms"},
+		rowContinue:       {What: "workflow_continue over stdio, durable, at step 10", Unit: "ms", Budget: 5, Earlier: &span{55, 465}},
+		rowContinueLate:   {What: "  at step 5,000 of one run", Unit: "ms", Budget: 5},
+		rowContinuePlain:  {What: "  at step 10, in turns with the next row", Unit: "ms"},
+		rowContinueSealed: {What: "  at step 10, with encryption", Unit: "ms"},
+		rowSealedRatio:    {What: "  medians: with encryption / without", Unit: "x", Budget: 1.3},
+		rowAppend:         {What: "  its part in the journal, in process", Unit: "ms"},
+		rowCrowd:          {What: "  4 processes x 8 clients on one journal, p99", Unit: "ms", Budget: 60},
+		rowContinued:      {What: "  memory, after 6,000 durable steps", Unit: "MB", Budget: 50},
+		rowStartRun:       {What: "start to first answer about that run", Unit: "ms"},
+		rowHook:           {What: "client hook before a tool, process start included, at step 10", Unit: "ms", Budget: 60},
+		rowHookLong:       {What: "  at step 5,000 of one run", Unit: "ms"},
+		rowHookFree:       {What: "  in a session without a run", Unit: "ms"},
+		rowVersion:        {What: "  the program without work (guideway version)", Unit: "ms"},
+		rowBinary:         {What: "size of the program", Unit: "MB"},
 	}}
 }
 
