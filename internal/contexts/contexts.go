@@ -30,7 +30,6 @@ type Checkpoints interface {
 	Get(ctx context.Context, who guideway.Principal, id string) (checkpoint.Record, error)
 	Diff(ctx context.Context, who guideway.Principal, from, to string) (*checkpoint.Difference, error)
 	StoreFragment(ctx context.Context, who guideway.Principal, session string, part json.RawMessage) (checkpoint.Fragment, error)
-	LoadFragment(ctx context.Context, who guideway.Principal, ref string) (json.RawMessage, error)
 	Store() checkpoint.Store
 }
 

@@ -165,6 +165,10 @@ func (s *Service) readCheckpoint(ctx context.Context, c run.Caller, r LoadReques
 		return nil, nil, nil, s.noneYet(ctx, c, r, err)
 	}
 	back, err := splitStored(loaded.Context)
+	if err == nil && loaded.Kind == checkpoint.KindFragment { // A fragment has only the caller's variables.
+		back = &storedContext{}
+		back.context, err = objectOf(loaded.Context)
+	}
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/guideway-dev/guideway"
@@ -94,24 +93,14 @@ func (s *Service) loadStored(ctx context.Context, c run.Caller, id, index string
 
 // loadVariables returns the variables of a checkpoint or of a stored context.
 func (s *Service) loadVariables(ctx context.Context, c run.Caller, id string) (*source, error) {
-	if strings.HasPrefix(id, "c_") {
-		_, loaded, back, err := s.readCheckpoint(ctx, c, LoadRequest{ID: id})
-		if err == nil && loaded.Degraded != nil {
-			err = guideway.Errorf(guideway.CodeInternal, "the checkpoint %s cannot be read: %s", id, loaded.Degraded.Problem)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return s.checkpointSource(c, loaded, back), nil
+	_, loaded, back, err := s.readCheckpoint(ctx, c, LoadRequest{ID: id})
+	if err == nil && loaded.Degraded != nil {
+		err = guideway.Errorf(guideway.CodeInternal, "the checkpoint %s cannot be read: %s", id, loaded.Degraded.Problem)
 	}
-	raw, err := s.o.Checkpoints.LoadFragment(ctx, c.Principal, id)
 	if err != nil {
 		return nil, err
 	}
-	vars, err := objectOf(raw)
-	return &source{ref: id, vars: vars, material: func(ctx context.Context, some compress.Context) (*material, error) {
-		return s.sessionMaterial(ctx, c, sessionContext{values: some, stored: id, whole: vars})
-	}}, err
+	return s.checkpointSource(c, loaded, back), nil
 }
 
 // loadEvent returns the variables of a run, as of one of its events.

@@ -297,7 +297,7 @@ func (t *contextTools) listTool() *tool {
 		serve: explained(func(ctx context.Context, c call) (any, error) {
 			r := checkpoint.ListRequest{
 				Session: c.textArg("sessionId"), Workflow: c.textArg("workflowId"), Query: c.textArg("query"), Tags: c.textsArg("tags"),
-				Limit: int(c.intArg("limit")), Cursor: c.textArg("cursor"),
+				Limit: int(c.intArg("limit")), Cursor: c.textArg("cursor"), Reduced: c.textArg("sessionId") != "",
 			}
 			var err error
 			if r.Since, err = parseSince(c); err != nil {

@@ -96,10 +96,5 @@ func (l LazyCheckpoints) StoreFragment(ctx context.Context, who guideway.Princip
 	})
 }
 
-// LoadFragment returns a stored part of a context.
-func (l LazyCheckpoints) LoadFragment(ctx context.Context, who guideway.Principal, ref string) (json.RawMessage, error) {
-	return WithOpened(ctx, l.Checkpoints.Open, func(s *checkpoints.Checkpoints) (json.RawMessage, error) { return s.LoadFragment(ctx, who, ref) })
-}
-
 // Store describes where checkpoints are stored, or will be stored once they are open.
 func (l LazyCheckpoints) Store() checkpoint.Store { return l.Checkpoints.storeInfo() }

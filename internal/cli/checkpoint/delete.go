@@ -66,8 +66,11 @@ func runCheckpointDelete(ctx context.Context, o *checkpointDeleteOptions) error 
 		case deleted.Store.Mode == checkpoint.ModePostgres || deleted.Store.Mode == checkpoint.ModeMemory:
 			how = "the contents are removed"
 		}
-		return host.WriteResult(o.JSON, deleted,
-			fmt.Sprintf("Deleted: %s, %s; %s", app.Plural(len(deleted.Checkpoints), "checkpoint", "checkpoints"), app.FormatBytes(deleted.Stored), how))
+		what := app.Plural(len(deleted.Checkpoints), "checkpoint", "checkpoints")
+		if n := len(deleted.Reduced); n > 0 {
+			what += " and " + app.Plural(n, "reduced context", "reduced contexts")
+		}
+		return host.WriteResult(o.JSON, deleted, fmt.Sprintf("Deleted: %s, %s; %s", what, app.FormatBytes(deleted.Stored), how))
 	})
 }
 

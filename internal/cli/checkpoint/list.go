@@ -22,6 +22,7 @@ type checkpointListOptions struct {
 	Since    string
 	Until    string
 	Tags     []string
+	Reduced  bool
 	Limit    int
 	Cursor   string
 	JSON     bool
@@ -37,7 +38,9 @@ the name, tags, workflow, or the keys and first words of the values of the conte
 endings are ignored); if none does, those that contain some, best match first. Encrypted
 checkpoints are not searched.
 
-A * marks the last checkpoint of each branch.`,
+A * marks the last checkpoint of each branch. With --reduced or --session, the list has the
+whole contexts, too, that the tools for agents stored when they reduced a context. Their
+ids begin with o_; "guideway checkpoint load" and "delete" accept them.`,
 		Example: `  guideway checkpoint list
   guideway checkpoint list login token --since 7d
   guideway checkpoint list --workflow coding-task --tag milestone --json`,
@@ -53,6 +56,7 @@ A * marks the last checkpoint of each branch.`,
 	f.StringVar(&o.Since, "since", "", "filter by `time`: saved at or after a date, a time, or an age such as 7d")
 	f.StringVar(&o.Until, "until", "", "filter by `time`: saved before a date, a time, or an age such as 7d")
 	f.StringSliceVar(&o.Tags, "tag", nil, "show only checkpoints with all of these `tags`")
+	f.BoolVar(&o.Reduced, "reduced", false, "list the contexts of reductions, too")
 	app.AddLimitFlag(cmd, &o.Limit, "maximum number of results (up to 200)")
 	f.StringVar(&o.Cursor, "cursor", "", "`cursor` of the next page, as the previous page printed it")
 	app.AddJSONFlag(cmd, &o.JSON)
@@ -64,7 +68,7 @@ A * marks the last checkpoint of each branch.`,
 func (o *checkpointListOptions) newRequest(here string) (checkpoint.ListRequest, error) {
 	r := checkpoint.ListRequest{
 		Session: o.Session, Workflow: o.Workflow, Project: o.Project, Tags: o.Tags,
-		Query: strings.Join(o.Words, " "), Limit: o.Limit, Cursor: o.Cursor,
+		Query: strings.Join(o.Words, " "), Limit: o.Limit, Cursor: o.Cursor, Reduced: o.Reduced || o.Session != "",
 	}
 	if o.Here {
 		r.Project = here
@@ -129,6 +133,9 @@ func checkpointTitle(r checkpoint.Record) string {
 	}
 	for _, tag := range r.Tags {
 		parts = append(parts, "#"+app.OneLine(tag))
+	}
+	if r.Kind == checkpoint.KindFragment {
+		return "reduced context"
 	}
 	if len(parts) == 0 {
 		return string(r.Kind)

@@ -43,6 +43,7 @@ const (
 	WarnTotal   = "total-storage"
 	WarnCleaned = "cleaned"
 	WarnMemory  = "memory-only"
+	WarnRenamed = "session-renamed"
 )
 
 // SaveRequest is the request of Save.
@@ -128,6 +129,8 @@ type ListRequest struct {
 	Tags                       []string
 	// Query consists of plain words.
 	Query string
+	// Reduced includes the fragments: the whole contexts that reductions stored.
+	Reduced bool
 	// Limit is the maximum number of results; the default is 20, the maximum 200.
 	Limit  int
 	Cursor string
@@ -158,7 +161,9 @@ type DeleteRequest struct {
 // Deleted is the result of Delete.
 type Deleted struct {
 	Checkpoints []string `json:"checkpoints"`
-	Stored      int64    `json:"storedBytes"`
+	// Reduced are the deleted fragments.
+	Reduced []string `json:"reduced,omitempty"`
+	Stored  int64    `json:"storedBytes"`
 	// Erased reports that the data keys were destroyed, so that no copy of the encrypted
 	// content can be read. Otherwise only the blobs were removed; the disk and backups may
 	// still contain them.

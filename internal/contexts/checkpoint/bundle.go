@@ -81,6 +81,9 @@ func (s *Service) Export(ctx context.Context, who guideway.Principal, r ExportRe
 	var list []Record
 	if r.ID != "" {
 		rec, err := s.ownRecord(ctx, who, r.ID)
+		if err == nil && rec.Kind == KindFragment {
+			err = guideway.Errorf(guideway.CodeInvalid, "%s is a reduced context, not a checkpoint, so it cannot be exported", rec.ID).WithFix("guideway checkpoint load %s", rec.ID)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -78,9 +78,11 @@ func (s *Service) deleteSession(ctx context.Context, who guideway.Principal, key
 
 func (d *Deleted) addRecord(r Record) {
 	d.Stored += r.Stored
-	if r.Kind != KindFragment {
-		d.Checkpoints = append(d.Checkpoints, r.ID)
+	if r.Kind == KindFragment {
+		d.Reduced = append(d.Reduced, r.ID)
+		return
 	}
+	d.Checkpoints = append(d.Checkpoints, r.ID)
 }
 
 func (s *Service) deleteOne(ctx context.Context, who guideway.Principal, id string, out *Deleted) error {

@@ -133,27 +133,3 @@ func (s *Service) replaceDamaged(ctx context.Context, rec Record, part []byte) e
 	}
 	return s.o.Index.Apply(ctx, Change{Series: rec.SeriesKey, Swaps: []Swap{packed.swap}, Marks: []Mark{{ID: rec.ID}}})
 }
-
-// LoadFragment returns a stored part.
-func (s *Service) LoadFragment(ctx context.Context, who guideway.Principal, ref string) (json.RawMessage, error) {
-	if err := s.prepareRead(ctx, "load an omitted part"); err != nil {
-		return nil, err
-	}
-	rec, err := s.o.Index.Checkpoint(ctx, ref)
-	if guideway.ErrorCode(err) == guideway.CodeNotFound || (err == nil && (rec.User != who.User || rec.Kind != KindFragment)) {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no omitted part %.80q", ref).
-			WithFix("use a ref that workflow_context_compress or workflow_context_prioritize returned; the refs of a deleted session no longer exist")
-	}
-	if err != nil {
-		return nil, err
-	}
-	raw, err := s.readContent(ctx, rec)
-	if errors.Is(err, errDamaged) {
-		return nil, guideway.Errorf(guideway.CodeInternal, "the omitted part %s cannot be read: %w", ref, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.activityLog.addEntry(Entry{At: s.currentTime(), Action: ActionLoad, SeriesKey: rec.SeriesKey, Checkpoint: rec.ID, Client: who.Client}, true)
-	return raw, nil
-}

@@ -54,7 +54,7 @@ func (s *Service) List(ctx context.Context, who guideway.Principal, r ListReques
 	}
 	out.Checkpoints = append(out.Checkpoints, list...)
 	for _, r := range list {
-		if !r.Followed {
+		if !r.Followed && r.Kind != KindFragment {
 			out.Heads = append(out.Heads, r.ID)
 		}
 	}
@@ -65,7 +65,7 @@ func (s *Service) List(ctx context.Context, who guideway.Principal, r ListReques
 func (r ListRequest) toFilter(who guideway.Principal) (Filter, error) {
 	f := Filter{
 		User: who.User, Workflow: r.Workflow, Project: r.Project, Since: r.Since, Until: r.Until,
-		Tags: tidyTags(r.Tags), Words: queryWords(r.Query), Limit: r.Limit,
+		Tags: tidyTags(r.Tags), Words: queryWords(r.Query), Limit: r.Limit, All: r.Reduced,
 	}
 	if r.Session != "" {
 		f.Session = SessionID(r.Session)

@@ -17,7 +17,7 @@ import (
 // between two whole checkpoints.
 const maxChain = 4 * keyframeEvery
 
-// Load returns a context as it was saved. If the requested checkpoint is damaged, Load
+// Load returns a context as it was saved, or a fragment. If the requested checkpoint is damaged, Load
 // returns the newest older readable checkpoint of the session and sets Degraded. It returns
 // CodeNotFound if the checkpoint does not exist or belongs to another user, CodeUnavailable
 // if the checkpoint cannot be read now, because a key is missing or the disk fails, and
@@ -34,6 +34,8 @@ func (s *Service) Load(ctx context.Context, who guideway.Principal, r LoadReques
 	switch {
 	case errors.Is(err, errDamaged) && rec.ID == "": // the requested checkpoint is unknown
 		err = newMismatch("load a checkpoint", err)
+	case errors.Is(err, errDamaged) && rec.Kind == KindFragment: // no other one replaces it
+		err = guideway.Errorf(guideway.CodeInternal, "the stored context %s cannot be read: %w", rec.ID, err)
 	case errors.Is(err, errDamaged):
 		rec, raw, out.Degraded, err = s.findOlder(ctx, rec, err)
 	}
@@ -104,10 +106,10 @@ func (s *Service) findRecord(ctx context.Context, who guideway.Principal, r Load
 	return Record{}, guideway.Errorf(guideway.CodeUnavailable, "other processes keep saving to the session %s", key.Session).WithFix("try again")
 }
 
-// ownRecord returns a checkpoint of the caller.
+// ownRecord returns a checkpoint or a fragment of the caller.
 func (s *Service) ownRecord(ctx context.Context, who guideway.Principal, id string) (Record, error) {
 	rec, err := s.o.Index.Checkpoint(ctx, id)
-	if guideway.ErrorCode(err) == guideway.CodeNotFound || (err == nil && (rec.User != who.User || rec.Kind == KindFragment)) {
+	if guideway.ErrorCode(err) == guideway.CodeNotFound || (err == nil && rec.User != who.User) {
 		return Record{}, guideway.Errorf(guideway.CodeNotFound, "there is no checkpoint %.80q", id).
 			WithFix("workflow_checkpoint_list lists the existing checkpoints")
 	}

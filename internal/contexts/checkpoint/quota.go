@@ -45,7 +45,7 @@ func (s *Service) makeRoom(ctx context.Context, key SeriesKey, series Series, mo
 		used -= cleaned.Stored
 		if cleaned.Sessions > 0 {
 			rm.warnings = append(rm.warnings, Warning{Code: WarnCleaned, Message: fmt.Sprintf(
-				"the checkpoints of the least recently used sessions were deleted (sessions: %d), because all checkpoints together took more than %.0f%% of the limit of %s", cleaned.Sessions, 100*s.o.Limits.Clean, formatBytes(most))})
+				"the checkpoints of the least recently used sessions were deleted (sessions: %d; guideway checkpoint log lists them), because all checkpoints together took more than %.0f%% of the limit of %s", cleaned.Sessions, 100*s.o.Limits.Clean, formatBytes(most))})
 		}
 	}
 	switch {
@@ -114,6 +114,7 @@ func (s *Service) makeRoomInSeries(ctx context.Context, key SeriesKey, series Se
 	if err != nil {
 		return nil, err
 	}
+	tooLarge := over > 0
 	for _, r := range list {
 		if len(rm.oldest) >= tooMany && over <= 0 {
 			break
@@ -124,6 +125,10 @@ func (s *Service) makeRoomInSeries(ctx context.Context, key SeriesKey, series Se
 	if over > 0 {
 		return nil, guideway.Errorf(guideway.CodeTooLarge, "this checkpoint and the omitted parts of the session take %d bytes, above the limit of a session, %d bytes", l.SeriesBytes+over, l.SeriesBytes).
 			WithFix("compress the context with workflow_context_compress, save to another session, or raise checkpoints.maxSession")
+	}
+	if tooLarge {
+		rm.warnings = append(rm.warnings, Warning{Code: WarnLine, Message: fmt.Sprintf(
+			"the session has reached its limit of %s, so its oldest checkpoints were deleted (checkpoints: %d)", formatBytes(l.SeriesBytes), len(rm.oldest))})
 	}
 	return rm, nil
 }

@@ -87,7 +87,8 @@ func (s *Service) saveRetrying(ctx context.Context, d *saveDraft) (*Saved, error
 			}
 			saved.Warnings = slices.Concat(s.memoryWarning(), saved.Warnings, d.warnings)
 			if gone > 0 {
-				saved.Warnings = append(saved.Warnings, Warning{Code: WarnCleaned, Message: "the disk was full: the checkpoints of the least recently used sessions were deleted"})
+				saved.Warnings = append(saved.Warnings, Warning{Code: WarnCleaned, Message: fmt.Sprintf(
+					"the disk was full: the checkpoints of the least recently used sessions were deleted (sessions: %d; guideway checkpoint log lists them)", gone)})
 			}
 			return saved, nil
 		case blob.IsFull(err) && !cleaned:
@@ -135,6 +136,9 @@ func (s *Service) newDraft(who guideway.Principal, r SaveRequest) (*saveDraft, e
 	d.words = searchWords(c.tree, findings)
 	if s.o.Keys == nil {
 		d.warnings = secretWarnings(findings)
+	}
+	if r.Session != "" && r.Session != d.key.Session {
+		d.warnings = append(d.warnings, Warning{Code: WarnRenamed, Message: fmt.Sprintf("the session %.100q is stored as %s; both names load it", r.Session, d.key.Session)})
 	}
 	return d, nil
 }

@@ -40,10 +40,10 @@ func TestEncrypted(t *testing.T) {
 			again := reopenRig(t, r, withEncryption(t, keys))
 			again.wantContext(t, first.ID, `{"plan":"`+word+`"}`)
 			again.wantContext(t, second.ID, `{"plan":"`+word+` again"}`)
-			back, err := again.LoadFragment(t.Context(), testPrincipal(), fragment.Ref)
+			back, err := again.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: fragment.Ref})
 			mustSucceed(t, err)
-			if string(back) != `"`+word+`"` {
-				t.Errorf("the fragment is %s", back)
+			if string(back.Context) != `"`+word+`"` {
+				t.Errorf("the fragment is %s", back.Context)
 			}
 			mustSucceed(t, walkFiles(r.dir, func(path string, info os.FileInfo) {
 				if info.IsDir() {

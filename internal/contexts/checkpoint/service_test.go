@@ -181,7 +181,7 @@ func TestUsersAreIsolated(t *testing.T) {
 	wantCode(t, err, guideway.CodeNotFound, "export")
 	_, err = r.Diff(t.Context(), eve, saved.ID, saved.ID)
 	wantCode(t, err, guideway.CodeNotFound, "diff")
-	_, err = r.LoadFragment(t.Context(), eve, fragment.Ref)
+	_, err = r.Load(t.Context(), eve, checkpoint.LoadRequest{ID: fragment.Ref})
 	wantCode(t, err, guideway.CodeNotFound, "recall")
 	_, err = r.Save(t.Context(), eve, checkpoint.SaveRequest{Session: "work", Context: json.RawMessage(`{}`), ExpectedHead: saved.ID})
 	wantCode(t, err, guideway.CodeNotFound, "save after it")
@@ -289,7 +289,7 @@ func TestDeleteSession(t *testing.T) {
 		if len(deleted.Checkpoints) != 5 {
 			t.Errorf("Delete returned %+v", deleted)
 		}
-		_, err = r.LoadFragment(t.Context(), testPrincipal(), fragment.Ref)
+		_, err = r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: fragment.Ref})
 		wantCode(t, err, guideway.CodeNotFound, "a fragment of a deleted session")
 		again := r.mustSave(t, "work", `{"new":true}`)
 		if again.Number != 1 || again.Parent != "" {
@@ -298,8 +298,23 @@ func TestDeleteSession(t *testing.T) {
 	})
 }
 
-// TestFragments checks that a part is stored byte for byte and once per session, and does
-// not appear among the checkpoints.
+// TestRenamedSession checks that a save under an id that a file name cannot have states the
+// id of the session, and that both load it.
+func TestRenamedSession(t *testing.T) {
+	t.Parallel()
+	r := openRig(t, checkpoint.ModeMemory)
+	saved := r.mustSave(t, "../x", `{"a":1}`)
+	if len(saved.Warnings) == 0 || !strings.Contains(fmt.Sprint(saved.Warnings), checkpoint.WarnRenamed+` the session "../x" is stored as `+saved.Session) {
+		t.Errorf("warnings %+v", saved.Warnings)
+	}
+	for _, session := range []string{"../x", saved.Session} {
+		_, err := r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{Session: session})
+		mustSucceed(t, err)
+	}
+}
+
+// TestFragments checks that a part is stored byte for byte and once per session, does
+// not appear among the checkpoints without a request for it, and can be deleted.
 func TestFragments(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, mode checkpoint.Mode) {
@@ -318,23 +333,35 @@ func TestFragments(t *testing.T) {
 			t.Error("two sessions share a part, so deleting one would remove it from the other")
 		}
 		r.mustSave(t, "work", `{"x":1}`)
-		back, err := reopenRig(t, r).LoadFragment(t.Context(), testPrincipal(), fragment.Ref)
+		back, err := reopenRig(t, r).Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: fragment.Ref})
 		mustSucceed(t, err)
-		if string(back) != string(part) {
-			t.Errorf("LoadFragment returned %s", back)
+		if string(back.Context) != string(part) {
+			t.Errorf("Load returned %s", back.Context)
 		}
 		page, err := r.List(t.Context(), testPrincipal(), checkpoint.ListRequest{})
 		mustSucceed(t, err)
 		if len(page.Checkpoints) != 1 {
 			t.Errorf("the list is %v", page.Checkpoints)
 		}
-		_, err = r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: fragment.Ref})
-		wantCode(t, err, guideway.CodeNotFound, "a fragment as a checkpoint")
+		page, err = r.List(t.Context(), testPrincipal(), checkpoint.ListRequest{Session: "work", Reduced: true})
+		mustSucceed(t, err)
+		if len(page.Checkpoints) != 2 || len(page.Heads) != 1 {
+			t.Errorf("the list with fragments is %v", page)
+		}
 		report, err := r.Verify(t.Context())
 		mustSucceed(t, err)
 		if report.Checkpoints != 1 || report.Fragments != 2 {
 			t.Errorf("%d checkpoints and %d fragments were verified", report.Checkpoints, report.Fragments)
 		}
+		deleted, err := r.Delete(t.Context(), testPrincipal(), checkpoint.DeleteRequest{IDs: []string{fragment.Ref}})
+		mustSucceed(t, err)
+		if len(deleted.Reduced) != 1 || len(deleted.Checkpoints) != 0 || deleted.Stored == 0 {
+			t.Errorf("Delete returned %+v", deleted)
+		}
+		_, err = r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: fragment.Ref})
+		wantCode(t, err, guideway.CodeNotFound, "a deleted fragment")
+		_, err = r.Load(t.Context(), testPrincipal(), checkpoint.LoadRequest{ID: elsewhere.Ref})
+		mustSucceed(t, err)
 	})
 }
 

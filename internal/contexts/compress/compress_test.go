@@ -409,3 +409,41 @@ func TestHostileInputIsLinear(t *testing.T) {
 		})
 	}
 }
+
+// TestMessagesKeepTheirRole checks that a reduced list of messages has no role without
+// content and no content without its role, and that the note counts parts, not entries.
+func TestMessagesKeepTheirRole(t *testing.T) {
+	t.Parallel()
+	var list []map[string]string
+	for i := range 60 {
+		var text strings.Builder
+		for j := range 12 {
+			fmt.Fprintf(&text, "Step %d looked at module m%d_%d and found nothing of interest there. ", i, i, j)
+		}
+		list = append(list, map[string]string{"role": []string{"user", "assistant", "tool"}[i%3], "content": text.String()})
+	}
+	value, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := Items(Context{"messages": value}, NewClassifier(Hints{}), Estimator{})
+	for _, ratio := range []float64{2, 4, 10} {
+		reduced := Compress(items, Options{Ratio: ratio}).Context["messages"]
+		var kept []any
+		if err := json.Unmarshal(reduced, &kept); err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range kept {
+			message, ok := one.(map[string]any)
+			if text, isNote := one.(string); isNote && strings.Contains(text, "parts omitted") {
+				continue
+			}
+			if content, _ := message["content"].(string); !ok || message["role"] == nil || !strings.Contains(content, "Step ") {
+				t.Errorf("at %v: %v", ratio, one)
+			}
+		}
+		if len(kept) < 3 {
+			t.Errorf("at %v: %d messages", ratio, len(kept))
+		}
+	}
+}

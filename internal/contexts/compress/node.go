@@ -213,10 +213,33 @@ func (b *treeBuilder) addObject(key, raw string, depth int) *node {
 		return nil
 	}
 	n := &node{kind: objectNode, key: key, raw: raw}
+	long := slices.ContainsFunc(fields, func(f objectField) bool { return len(f.value) > maxLabel })
+	first, labels := len(b.pieces), 0
 	for _, f := range fields {
+		if long && isLabel(f) {
+			n.children = append(n.children, &node{kind: leafNode, key: f.key, raw: f.value})
+			labels += estimateHundredths(f.key) + estimateHundredths(f.value) + 2*punctCost
+			continue
+		}
 		n.children = append(n.children, b.addValue(f.key, f.value, depth+1))
 	}
+	if first < len(b.pieces) {
+		b.pieces[first].tokens += float64(labels) / 100
+	}
 	return n
+}
+
+// maxLabel bounds a label in bytes.
+const maxLabel = 64
+
+// isLabel reports whether a member states what an object is, such as the role of a message.
+// It has no piece: it stays if any piece of its object does, and never stays alone.
+func isLabel(f objectField) bool {
+	switch strings.ToLower(f.key) {
+	case "role", "type", "kind", "name", "id", "author", "sender", "from", "tool":
+		return len(f.value) <= maxLabel && f.value[0] != '[' && f.value[0] != '{'
+	}
+	return false
 }
 
 func hasDuplicates(keys []string) bool {
@@ -237,6 +260,8 @@ func (n *node) pieceNoun() string {
 		one, many = "sentence", "sentences"
 	case n.kind == tableNode:
 		one, many = "row", "rows"
+	case slices.ContainsFunc(n.children, func(child *node) bool { return child.kind != leafNode }):
+		one, many = "part", "parts"
 	case n.kind == arrayNode:
 		one, many = "entry", "entries"
 	}

@@ -152,7 +152,7 @@ func (r *renderer) appendObject(out []byte, n *node, note string) []byte {
 	out = append(out, '{')
 	left, from := 0, len(out)
 	for _, child := range n.children {
-		if r.countKept(child) == 0 {
+		if child.count > 0 && r.countKept(child) == 0 {
 			left++
 			continue
 		}

@@ -304,7 +304,7 @@ func callRefused(ctx context.Context, c *Checkpoints, id string) map[string]erro
 	_, out["save"] = c.Save(ctx, testPrincipal(), checkpoint.SaveRequest{Session: "new", Context: json.RawMessage(`{}`)})
 	_, out["load"] = c.Load(ctx, testPrincipal(), checkpoint.LoadRequest{ID: id})
 	_, out["keep"] = c.StoreFragment(ctx, testPrincipal(), "work", json.RawMessage(`{}`))
-	_, out["recall"] = c.LoadFragment(ctx, testPrincipal(), "o_00000000000000000000000")
+	_, out["recall"] = c.Load(ctx, testPrincipal(), checkpoint.LoadRequest{ID: "o_00000000000000000000000"})
 	_, out["diff"] = c.Diff(ctx, testPrincipal(), id, id)
 	_, out["export"] = c.Export(ctx, testPrincipal(), checkpoint.ExportRequest{ID: id})
 	_, out["import"] = c.Import(ctx, testPrincipal(), checkpoint.ImportRequest{Data: []byte(`{}`)})

@@ -256,12 +256,12 @@ func (b *faultBench) compareAll() {
 		}
 	}
 	for ref, want := range b.refs {
-		part, err := b.service.LoadFragment(ctx, testPrincipal(), ref)
+		part, err := b.service.Load(ctx, testPrincipal(), checkpoint.LoadRequest{ID: ref})
 		if guideway.ErrorCode(err) == guideway.CodeNotFound {
 			continue // a full disk removes whole sessions
 		}
-		if err != nil || string(part) != want {
-			b.t.Errorf("the fragment %s is %s, %v", ref, part, err)
+		if err != nil || string(part.Context) != want {
+			b.t.Errorf("the fragment %s is %+v, %v", ref, part, err)
 		}
 	}
 	report, err := b.service.Verify(ctx)

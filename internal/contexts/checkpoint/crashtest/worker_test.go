@@ -94,8 +94,11 @@ func (d *orderExecutor) execute(ctx context.Context, o order) (reply, error) {
 		piece, err := d.service.StoreFragment(ctx, testPrincipal(), o.Session, json.RawMessage(o.Text.contextJSON()))
 		return reply{listedCheckpoint: listedCheckpoint{Checkpoint: piece.Ref}}, err
 	case opRecall:
-		part, err := d.service.LoadFragment(ctx, testPrincipal(), o.Checkpoint)
-		return reply{listedCheckpoint: listedCheckpoint{Sum: contextSum(string(part))}}, err
+		part, err := d.service.Load(ctx, testPrincipal(), checkpoint.LoadRequest{ID: o.Checkpoint})
+		if err != nil {
+			return reply{}, err
+		}
+		return reply{listedCheckpoint: listedCheckpoint{Sum: contextSum(string(part.Context))}}, nil
 	case opVerify:
 		return d.verifyAll(ctx)
 	case opRebuild:
