@@ -67,7 +67,7 @@ func TestEvidenceReachesReview(t *testing.T) {
 	d.wantCommand(app.ExitFailed, "the check test saw the tree", "runs attest "+id+" --out "+file)
 	d.git("add", "done")
 	d.git("commit", "-q", "-m", "change")
-	d.wantCommand(app.ExitOK, "The attestation states 1 step with evidence and 0 claims", "runs attest "+id+" --out "+file)
+	d.wantCommand(app.ExitOK, "The attestation states 1 step with evidence and 0 steps with claims only", "runs attest "+id+" --out "+file)
 	commit := d.git("rev-parse", "HEAD")
 	d.wantCommand(app.ExitOK, "ok: the attestation is valid", "verify "+file+" --key laptop.pub --commit "+commit+" --workflow flow --definition-file .guideway/workflows/flow.yaml --require-evidence work --require-evidence test")
 	d.wantCommand(app.ExitFailed, "[evidence-missing]", "verify "+file+" --key laptop.pub --require-evidence slow")

@@ -62,7 +62,7 @@ func TestAnswerAppliesToShownPosition(t *testing.T) {
 		want    string
 	}
 	for _, tt := range []test{
-		{"approve", []string{"1", ""}, "error: the run has changed in the meantime"},
+		{"approve", []string{"1", ""}, "has changed in the meantime; your answer was not recorded"},
 		{"resume", []string{"1", "", "^D"}, "Not recorded: the run has changed in the meantime."},
 	} {
 		t.Run(tt.command, func(t *testing.T) {

@@ -246,7 +246,7 @@ func (k *AutoSaver) carryOut(j job) {
 		k.countSave(err)
 	}
 	if err != nil && !isMoot(err) {
-		k.o.Logger.Warn("a background job failed", "what", j.what, "error", err)
+		k.o.Logger.Warn("cannot complete background work on a context", "what", j.what, "error", err)
 	}
 }
 

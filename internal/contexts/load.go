@@ -225,7 +225,7 @@ func (s *Service) continueFrom(ctx context.Context, c run.Caller, loaded *checkp
 			return err
 		}
 		out.Forked = true
-		out.Note = "the run has continued since: the handle belongs to a fork that starts at the checkpoint"
+		out.Note = "the run has continued since the checkpoint: the handle belongs to a fork that starts there"
 	}
 	out.Handle, out.RunID, out.Status, out.Position, out.Next = now.Handle, now.RunID, now.Status, &now.Position, now.Next
 	return s.notSet(ctx, c, now.RunID, back, out)

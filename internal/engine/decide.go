@@ -117,7 +117,7 @@ func (p *Program) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
 	case c.Skip != nil:
 		return nil, &Refusal{Rule: RuleStepRequired, Message: "the step is required and cannot be skipped"}
 	case c.Answer != nil:
-		return nil, &Refusal{Rule: RuleNoGate, Message: "there is no gate to answer", Given: c.Answer.OptionID}
+		return nil, &Refusal{Rule: RuleNoGate, Message: "the run has no open gate to answer", Given: c.Answer.OptionID}
 	}
 	if r := p.checkContext(s, c.Context); r != nil {
 		return nil, r
@@ -141,7 +141,7 @@ func (p *Program) decideWait(s State, c *Continue) ([]Event, *Refusal) {
 	}
 	r := newWaitRefusal(p.PositionOf(s).Needs)
 	if handedIn {
-		r.Message += "; no active step can accept an output"
+		r.Message += "; no step is active that could accept output or notes"
 	}
 	return nil, r
 }
@@ -206,7 +206,7 @@ func checkAnswer(s State, c *Continue, options []Option, declinable bool) *Refus
 	case c.Answer == nil || c.Skip != nil || c.Output != "" || c.Notes != "" || len(c.Context) > 0:
 		return &Refusal{
 			Rule: RuleGateUnanswered, Allowed: ids,
-			Message: "a gate is open: the run accepts only an answer to the gate",
+			Message: "a gate is open: the run accepts only an answer to the gate, without output, notes, context or skip",
 		}
 	case s.Gate.Person && !c.Person:
 		return &Refusal{Rule: RulePerson, Message: "this gate requires human approval, which an agent cannot give"}
@@ -246,7 +246,7 @@ func checkContextBounds(s State, context map[string]any) *Refusal {
 	}
 	text, err := jsontext.Marshal(mergeVars(s.Vars, context))
 	if err != nil {
-		return &Refusal{Rule: RuleContextTooLarge, Allowed: maxContextSize, Message: "the size of the context cannot be measured: " + err.Error()}
+		return &Refusal{Rule: RuleContextTooLarge, Allowed: maxContextSize, Message: "the context cannot be encoded as JSON: " + err.Error()}
 	}
 	if n := len(text); n > maxContextSize {
 		return &Refusal{

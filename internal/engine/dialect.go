@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"maps"
 
 	"github.com/guideway-dev/guideway"
@@ -80,7 +81,7 @@ func decide(d dialect, s State, c Command) ([]Event, *Refusal) {
 	}
 	pos := d.PositionOf(s)
 	if c.Continue.Step != "" && c.Continue.Step != pos.ID {
-		return nil, &Refusal{Rule: RuleWrongStep, Given: c.Continue.Step, Allowed: pos.ID, Message: "the step is not active in the run"}
+		return nil, &Refusal{Rule: RuleWrongStep, Given: c.Continue.Step, Allowed: pos.ID, Message: fmt.Sprintf("the run is not at the step %.80q, but at %q", c.Continue.Step, pos.ID)}
 	}
 	if r := checkPlaceholders(&pos, c.Continue, s.Vars); r != nil {
 		return nil, r
@@ -139,10 +140,10 @@ func applyConsequences(d dialect, s State) State {
 }
 
 func foldFrom(d dialect, s State, events []Event) (State, error) {
-	for i, e := range events {
+	for _, e := range events {
 		if !d.acceptsEvent(s, e) {
 			return s, guideway.Errorf(guideway.CodeConflict,
-				"event %d (%s) is not possible in the run: it belongs to a different definition, or a newer version of Guideway wrote it", i+1, describeEvent(e))
+				"the event (%s) is not possible at this position of the run: the event belongs to a different definition, or a newer version of Guideway wrote the event", describeEvent(e))
 		}
 		s = Apply(s, e)
 	}

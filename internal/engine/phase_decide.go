@@ -24,7 +24,7 @@ const (
 
 func (p *PhaseProgram) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
 	if c.Answer != nil {
-		return nil, &Refusal{Rule: RuleNoGate, Message: "there is no gate to answer", Given: c.Answer.OptionID}
+		return nil, &Refusal{Rule: RuleNoGate, Message: "the run has no open gate to answer", Given: c.Answer.OptionID}
 	}
 	if r := p.checkContext(s, c.Context); r != nil {
 		return nil, r
@@ -72,7 +72,7 @@ func (p *PhaseProgram) decideStep(s State, ph PhaseState, step *phases.Step, c *
 			if isBlank(c.Notes) {
 				return nil, &Refusal{
 					Rule: RuleNoteMissing, Allowed: instructionText(a),
-					Message: "the step requires a check, and notes must describe its result",
+					Message: "notes are missing; they must describe the result of this instruction: " + instructionText(a),
 				}
 			}
 		case !a.Holds(p.lookupVars(after)):
@@ -113,7 +113,7 @@ func (p *PhaseProgram) refuseValidate(a *phases.Action, vars func(string) (any, 
 // decideSkip skips an optional step, or the rest of an optional phase.
 func (p *PhaseProgram) decideSkip(s State, ph PhaseState, step *phases.Step, c *Continue) ([]Event, *Refusal) {
 	if !isBlank(c.Output) || !isBlank(c.Notes) || len(c.Context) > 0 {
-		return nil, &Refusal{Rule: RuleStepRequired, Message: "a skip cannot have output, notes or context"}
+		return nil, &Refusal{Rule: RuleStepRequired, Message: "a call with skip cannot have output, notes or context"}
 	}
 	phase := p.phaseAt(ph)
 	switch {
@@ -137,7 +137,7 @@ func (p *PhaseProgram) decideSkip(s State, ph PhaseState, step *phases.Step, c *
 // decideAssert accepts the note on actions that only the caller can judge.
 func (p *PhaseProgram) decideAssert(s State, ph PhaseState, c *Continue) ([]Event, *Refusal) {
 	if isBlank(c.Notes) && isBlank(c.Output) {
-		return nil, &Refusal{Rule: RuleNoteMissing, Message: "notes must describe the result of the check"}
+		return nil, &Refusal{Rule: RuleNoteMissing, Message: "notes are missing; they must describe the results of the instructions at this position"}
 	}
 	e := Event{Kind: EventAsserted, Phase: ph.Phase, Part: ph.Part, Count: len(p.instructions(ph)), Notes: c.Notes, Vars: c.Context}
 	if isBlank(c.Notes) {
@@ -258,7 +258,7 @@ func (p *PhaseProgram) checkContext(s State, context map[string]any) *Refusal {
 		if v != nil && context[name] != nil && !fitsType(v.Type, context[name]) {
 			return &Refusal{
 				Rule: RuleVariableType, Given: map[string]any{name: jsontext.TypeName(context[name])}, Allowed: map[string]any{name: v.Type},
-				Message: fmt.Sprintf("'%s' must be %s", name, shape.WithArticle(string(v.Type))),
+				Message: fmt.Sprintf("the variable '%s' must be %s, not %s", name, shape.WithArticle(string(v.Type)), shape.WithArticle(jsontext.TypeName(context[name]))),
 			}
 		}
 	}

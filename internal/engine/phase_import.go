@@ -121,10 +121,13 @@ func (p *PhaseProgram) checkChoices(d *StateDocument) string {
 		known := slices.ContainsFunc(c.Options, func(o phases.Option) bool { return o.ID == r.OptionID })
 		if !known && (c.Required || r.OptionID != optionDeclined) {
 			ids := lists.Map(c.Options, func(o phases.Option) string { return o.ID })
-			return fmt.Sprintf("checkpoint %s is answered with %q, but '%s' has only the options %s", k, r.OptionID, c.ID, strings.Join(ids, ", "))
+			if !c.Required {
+				ids = append(ids, optionDeclined)
+			}
+			return fmt.Sprintf("checkpoint %s is answered with %q, but '%s' accepts only %s", k, r.OptionID, c.ID, strings.Join(ids, ", "))
 		}
 		if e := r.Effects; e != nil && !p.validPhases(append(e.PhasesSkipped, e.TransitionedTo)) {
-			return fmt.Sprintf("the answer to checkpoint %s leads to or skips a phase that does not exist", k)
+			return fmt.Sprintf("the answer to checkpoint %s leads to or skips a phase that does not exist: the workflow has %s", k, shape.Count(len(p.Workflow.Phases), "phase"))
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(d.DecisionOutcomes)) {
@@ -138,7 +141,7 @@ func (p *PhaseProgram) checkChoices(d *StateDocument) string {
 			return fmt.Sprintf("decision %s takes the branch %q, but '%s' has only the branches %s", k, o.BranchID, decision.ID, strings.Join(ids, ", "))
 		}
 		if !p.validPhases([]int{o.TransitionedTo}) {
-			return fmt.Sprintf("decision %s leads to a phase that does not exist", k)
+			return fmt.Sprintf("decision %s leads to phase %d, which does not exist: the workflow has %s", k, o.TransitionedTo, shape.Count(len(p.Workflow.Phases), "phase"))
 		}
 	}
 	return ""

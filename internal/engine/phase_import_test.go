@@ -44,12 +44,12 @@ func TestImportRejectsUnknownItems(t *testing.T) {
 		{"loop", members{"activeLoops": []members{{"phaseIndex": 1, "loopIndex": 2, "currentIteration": 1, "startedAt": at}}}, "loop 2 of phase 1 is active, but the phase has 1 loop"},
 		{"loop of a missing phase", members{"activeLoops": []members{{"phaseIndex": 9, "loopIndex": 1, "currentIteration": 1, "startedAt": at}}}, "a loop of phase 9 is active, but the workflow has 4 phases"},
 		{"checkpoint", members{"checkpointResponses": members{"2-3": answer("yes", nil)}}, "checkpointResponses has the checkpoint 2-3, which does not exist in the workflow"},
-		{"option", members{"checkpointResponses": members{"2-1": answer("perhaps", nil)}}, `checkpoint 2-1 is answered with "perhaps", but 'approve' has only the options yes, no, quick`},
-		{"required and declined", members{"checkpointResponses": members{"2-1": answer("declined", nil)}}, `checkpoint 2-1 is answered with "declined", but 'approve' has only the options yes, no, quick`},
-		{"effect", members{"checkpointResponses": members{"2-1": answer("no", members{"transitionedTo": 9})}}, "the answer to checkpoint 2-1 leads to or skips a phase that does not exist"},
+		{"option", members{"checkpointResponses": members{"2-1": answer("perhaps", nil)}}, `checkpoint 2-1 is answered with "perhaps", but 'approve' accepts only yes, no, quick`},
+		{"required and declined", members{"checkpointResponses": members{"2-1": answer("declined", nil)}}, `checkpoint 2-1 is answered with "declined", but 'approve' accepts only yes, no, quick`},
+		{"effect", members{"checkpointResponses": members{"2-1": answer("no", members{"transitionedTo": 9})}}, "the answer to checkpoint 2-1 leads to or skips a phase that does not exist: the workflow has 4 phases"},
 		{"decision", members{"decisionOutcomes": members{"2-1": outcome("large", 2)}}, "decisionOutcomes has the decision 2-1, which does not exist in the workflow"},
 		{"branch", members{"decisionOutcomes": members{"1-1": outcome("huge", 2)}}, `decision 1-1 takes the branch "huge", but 'path' has only the branches small, large, ask-check, ask-done`},
-		{"target", members{"decisionOutcomes": members{"1-1": outcome("large", 9)}}, "decision 1-1 leads to a phase that does not exist"},
+		{"target", members{"decisionOutcomes": members{"1-1": outcome("large", 9)}}, "decision 1-1 leads to phase 9, which does not exist: the workflow has 4 phases"},
 		{"type", members{"variables": members{"plan": []any{}}}, "the variable 'plan' is an array, not an object"},
 	}
 	for _, tt := range tests {

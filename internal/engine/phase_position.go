@@ -111,7 +111,7 @@ func (p *PhaseProgram) stepPosition(s State, ph PhaseState, phase *phases.Phase,
 	skippable = skippable && !phase.Required
 	if step.Required && !skippable && p.refusesStep(s, step) {
 		pos.DeadEnd = true
-		pos.Message = "No call can complete this step, because only the workflow sets a variable that it checks: fork the run at an earlier event, or abort it."
+		pos.Message = "No call can complete this step: the step checks a variable that only the workflow sets. Fork the run at an earlier event, or abort it."
 	}
 	if !step.Required {
 		b.WriteString("\nThe step is optional: skip it with a reason, if it does not apply.\n")
@@ -275,7 +275,7 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 			pos.addNeeds(d.Branches[i].Condition, vars)
 		}
 		if noWay = len(pos.Needs) == 0; noWay {
-			pos.Message = fmt.Sprintf("No branch of '%s' applies to the variables that its decisions read.", phase.Name)
+			pos.Message = fmt.Sprintf("No branch of '%s' applies to the values of the variables that its decisions read.", phase.Name)
 			fix = noWayText
 			pos.Needs = p.decidingVars(s, phase)
 		}
@@ -286,7 +286,7 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 			pos.addNeeds(phase.Transitions[i].Condition, vars)
 		}
 		if noWay = len(pos.Needs) == 0; noWay {
-			pos.Message = fmt.Sprintf("No transition of '%s' applies to the variables that its transitions read.", phase.Name)
+			pos.Message = fmt.Sprintf("No transition of '%s' applies to the values of the variables that its transitions read.", phase.Name)
 			fix = noWayText
 			for i := range phase.Transitions {
 				pos.addReads(phase.Transitions[i].Condition)
@@ -298,14 +298,14 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 		pos.Needs = p.decidingVars(s, skipped)
 		decisions, transitions, noWay = skipped.Decisions, skipped.Transitions, true
 	default:
-		pos.Message = "The phases form a cycle without work."
-		fix = "Change the variables that decide their transitions, or abort the run."
+		pos.Message = "The transitions form a cycle of phases that are all skipped."
+		fix = "Change the variables that decide the transitions, or abort the run."
 		pos.Needs = p.allDecidingVars()
 	}
 	p.describeNeeds(pos.Needs)
 	if noWay && !p.canLeave(s, decisions, transitions) || !slices.ContainsFunc(pos.Needs, func(n Need) bool { return p.canSet(n.Variable) }) {
 		pos.DeadEnd = true
-		fix = "No caller can change this: fork the run at an earlier event, or abort it."
+		fix = "No call can continue from here: fork the run at an earlier event, or abort it."
 	}
 	if fix != "" {
 		pos.Message = strings.TrimRight(pos.Message, ".") + ". " + fix
@@ -330,7 +330,7 @@ func (p *PhaseProgram) canLeave(s State, decisions []phases.Decision, transition
 
 // noWayText explains how to continue if the definition has no transition for the values of
 // the variables.
-const noWayText = "The workflow has no transition for these values: if a fact has changed, set its variable; otherwise ask the user, fork the run, or abort it."
+const noWayText = "The workflow defines no next phase for these values: if a fact has changed, set its variable; otherwise ask the user, fork the run, or abort it."
 
 // describeNeeds adds the description and the type of each variable from its declaration.
 func (p *PhaseProgram) describeNeeds(needs []Need) {

@@ -40,7 +40,7 @@ func Recheck(f Flow, events []Event) (State, error) {
 }
 
 func mismatchError(i int, e Event, why string) error {
-	return guideway.Errorf(guideway.CodeConflict, "event %d (%s) does not follow from the events before it: %s", i+1, describeEvent(e), why)
+	return guideway.Errorf(guideway.CodeConflict, "event %d of the workflow (%s) does not follow from the events before it: %s", i+1, describeEvent(e), why)
 }
 
 // describeEvent returns the kind of an event, and its step if it has one.

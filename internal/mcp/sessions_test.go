@@ -89,8 +89,8 @@ func TestSessionToolErrors(t *testing.T) {
 		nowhere    bool
 		message    string
 	}{
-		{"a path as an id", "workrail_create_session", map[string]any{"workflowId": "bug", "sessionId": "../etc"}, false, "not allowed"},
-		{"a slash in a workflow", "workrail_create_session", map[string]any{"workflowId": "a/b", "sessionId": "s"}, false, "not allowed"},
+		{"a path as an id", "workrail_create_session", map[string]any{"workflowId": "bug", "sessionId": "../etc"}, false, "not a valid id"},
+		{"a slash in a workflow", "workrail_create_session", map[string]any{"workflowId": "a/b", "sessionId": "s"}, false, "not a valid id"},
 		{"no id", "workrail_update_session", map[string]any{"workflowId": "bug", "updates": map[string]any{}}, false, "sessionId parameter is required"},
 		{"updates as text", "workrail_update_session", map[string]any{"workflowId": "bug", "sessionId": "s", "updates": "{}"}, false, "updates must be an object"},
 		{"no project", "workrail_create_session", map[string]any{"workflowId": "bug", "sessionId": "s"}, true, "project is required"},

@@ -32,7 +32,7 @@ func (l sizeLimit) shortenFix() string {
 	case "output", "notes":
 		return "store large results in files and submit their paths with a summary"
 	default:
-		return "shorten the text"
+		return "shorten " + l.name
 	}
 }
 
@@ -274,7 +274,7 @@ func (s *Service) newRefusalAt(ctx context.Context, r *engine.Refusal, rec Recor
 		out.Fix = "fix the issues and submit the complete output with the same handle"
 		out.Alternatives = honestAlternatives(rec)[1:] // The fix is the first one.
 	case engine.RuleValidate:
-		out.Fix = "do the work that the check asks for, then report the actual result with the same handle"
+		out.Fix = "do what the message asks for, then report the actual result with the same handle"
 		out.Alternatives = honestAlternatives(rec)
 	case engine.RulePlaceholder:
 		out.Fix = "replace the placeholder with the actual content; next lists the fields"

@@ -87,7 +87,7 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 		facts = append(facts, fact)
 	}
 	if len(facts) == 0 {
-		return nil, bundleError("it contains no events of a workflow")
+		return nil, bundleError("it contains no event of a workflow")
 	}
 	if _, err := engine.Recheck(p.Flow, facts); err != nil {
 		return nil, bundleError("%s", err.Error())
@@ -165,7 +165,7 @@ func parseBundle(data []byte) (*runBundle, error) {
 	}
 	var b runBundle
 	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&b); err != nil {
-		return nil, bundleError("it cannot be parsed: %s", err.Error())
+		return nil, bundleError("it is not valid JSON, or a member has the wrong type: %s", err.Error())
 	}
 	switch b.Format {
 	case bundleFormat:

@@ -145,7 +145,7 @@ func (s *Service) startWorkspace(ctx context.Context, p *program, dir string) *e
 	}
 	w, err := s.checker.Workspace(ctx, dir)
 	if err != nil {
-		s.log.InfoContext(ctx, "cannot read the workspace of a new run; its checks will wait", "directory", dir, "error", err)
+		s.log.InfoContext(ctx, "cannot read the workspace of a new run, so checks that compare files with the start of the run will not have a result", "directory", dir, "error", err)
 		return nil
 	}
 	return w

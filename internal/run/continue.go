@@ -130,7 +130,7 @@ func (s *Service) replayAnswer(ctx context.Context, rec Record, h Handle, key st
 func staleRefusal(rec Record, handle string) *Refusal {
 	return &Refusal{
 		Code: guideway.CodeRefused, Rule: RuleStaleHandle, Given: handle, RunID: rec.ID,
-		Message: "the run has moved since this handle was issued",
+		Message: "the run has moved on since this handle was issued",
 		Fix:     "call workflow_status for the current position, or workflow_fork to continue differently from the position of this handle",
 		Next:    StatusCall(Ref{Handle: handle}),
 		Allowed: []Call{*StatusCall(Ref{Handle: handle}), {Tool: "workflow_fork", Arguments: map[string]any{"handle": handle}}},

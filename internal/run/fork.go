@@ -157,7 +157,7 @@ func (s *Service) refuseAbortedByPerson(ctx context.Context, rec Record) error {
 	return &Refusal{
 		Code: guideway.CodeRefused, Rule: RuleAbortedByPerson, RunID: rec.ID,
 		Message: "a person aborted the run, so an agent cannot continue it in a fork or an import",
-		Fix:     "start a new run, or ask the person to fork this one in the dashboard or with guideway runs fork " + rec.ID,
+		Fix:     "start a new run, or ask the person to fork this run in the dashboard or with guideway runs fork " + rec.ID,
 		Next:    &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": rec.Workflow}},
 	}
 }
@@ -191,7 +191,7 @@ func (p *program) lastForkable(entries []entry) int {
 // unforkableRefusal refuses an event that cannot be forked at and names the last one that
 // can.
 func (s *Service) unforkableRefusal(ctx context.Context, rec Record, p *program, seq int64) error {
-	message := fmt.Sprintf("the run cannot be forked at event %d: after the event it has ended, or is at a position that no call can continue", seq)
+	message := fmt.Sprintf("the run cannot be forked at event %d: after this event, the run has ended or is at a position from which no call can continue", seq)
 	if seq < 1 || seq > rec.Seq {
 		message = fmt.Sprintf("the run has no event %d: its last event is %d", seq, rec.Seq)
 	}
@@ -250,7 +250,7 @@ func (s *Service) readEvents(ctx context.Context, rec Record, upTo int64) ([]Eve
 				return nil, untrustedEventError(rec.ID, seq+1, "the event is missing")
 			}
 			if !equalMAC(e.MAC, s.key.Chain(rec.ID, head, e)) {
-				return nil, untrustedEventError(rec.ID, e.Seq, "the event was changed")
+				return nil, untrustedEventError(rec.ID, e.Seq, eventChanged)
 			}
 			seq, head = e.Seq, e.MAC
 		}

@@ -47,7 +47,7 @@ func (s *Service) Events(ctx context.Context, c Caller, ref Ref, after int64, li
 			return nil, untrustedEventError(rec.ID, after+int64(i)+1, "the event is missing")
 		}
 		if !equalMAC(e.MAC, s.key.Chain(rec.ID, head, e)) {
-			return nil, untrustedEventError(rec.ID, e.Seq, "the event was changed")
+			return nil, untrustedEventError(rec.ID, e.Seq, eventChanged)
 		}
 		head = e.MAC
 	}

@@ -210,7 +210,7 @@ func (s *Service) foldEvents(ctx context.Context, r Record, from *loadedRun) (*l
 				return nil, untrustedEventError(r.ID, l.seq+1, "the event is missing")
 			}
 			if !equalMAC(e.MAC, s.key.Chain(r.ID, l.head, e)) {
-				return nil, untrustedEventError(r.ID, e.Seq, "the event was changed")
+				return nil, untrustedEventError(r.ID, e.Seq, eventChanged)
 			}
 			if e.Seq == 1 {
 				c, err := parseCreated(r, e)
@@ -244,7 +244,7 @@ func (s *Service) foldEvents(ctx context.Context, r Record, from *loadedRun) (*l
 func parseCreated(r Record, e Event) (Created, error) {
 	var c Created
 	if e.Kind != KindCreated {
-		return c, fmt.Errorf("the first event must be %s", KindCreated)
+		return c, fmt.Errorf("the first event must have the kind %q, not %.80q", KindCreated, e.Kind)
 	}
 	if json.Unmarshal(e.Data, &c) != nil {
 		return c, errors.New("the event cannot be decoded")
@@ -254,6 +254,8 @@ func parseCreated(r Record, e Event) (Created, error) {
 	}
 	return c, nil
 }
+
+const eventChanged = "the event was changed outside Guideway"
 
 // untrustedEventError returns the error for a run that cannot be loaded because of one of
 // its events.
@@ -285,7 +287,7 @@ func (s *Service) compiledProgram(ctx context.Context, hash string) (*program, e
 func (s *Service) pinnedDefinition(ctx context.Context, hash string) (*workflowpkg.Definition, error) {
 	stored, err := s.journal.Definition(ctx, hash)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned definition %s is missing", hash).WithFix("guideway runs verify")
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the journal does not contain the pinned definition %s", hash).WithFix("guideway runs verify")
 	}
 	if err != nil {
 		return nil, err
@@ -300,7 +302,7 @@ func parsePinned(stored Definition) (*workflowpkg.Definition, error) {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned definition %s cannot be parsed: %s", stored.Hash, found[0].Message).
 			WithFix("guideway runs verify")
 	case d.Hash != stored.Hash:
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the pinned definition %s was changed", stored.Hash).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the text of the pinned definition %s does not have this hash", stored.Hash).
 			WithFix("guideway runs verify")
 	}
 	return d, nil

@@ -92,19 +92,19 @@ func (s *Service) Mark(ctx context.Context, c Caller, r MarkRequest) ([]Mark, er
 func (r MarkRequest) invalidReason() string {
 	switch {
 	case len(r.Keys) == 0:
-		return "keys is empty; it must have the name of at least one variable"
+		return "keys is empty; it must contain the name of at least one variable"
 	case len(r.Keys) > maxMarks:
 		return fmt.Sprintf("there are %d keys; at most %d are allowed", len(r.Keys), maxMarks)
 	case len(r.Tags) > maxMarkTags:
 		return fmt.Sprintf("there are %d tags; at most %d are allowed", len(r.Tags), maxMarkTags)
 	case slices.Contains(r.Keys, ""):
-		return "a key is empty"
+		return "keys contains an empty name"
 	case slices.Contains(r.Tags, ""):
-		return "a tag is empty"
+		return "tags contains an empty tag"
 	case slices.ContainsFunc(r.Keys, func(key string) bool { return len(key) > maxMarkKey }):
-		return fmt.Sprintf("a key has more than %d bytes", maxMarkKey)
+		return fmt.Sprintf("keys contains a name of more than %d bytes", maxMarkKey)
 	case slices.ContainsFunc(r.Tags, func(tag string) bool { return len(tag) > maxMarkTag }):
-		return fmt.Sprintf("a tag has more than %d bytes", maxMarkTag)
+		return fmt.Sprintf("tags contains a tag of more than %d bytes", maxMarkTag)
 	default:
 		return ""
 	}

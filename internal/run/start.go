@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -79,7 +80,7 @@ func (s *Service) replayStart(ctx context.Context, c Caller, r StartRequest) (*A
 	if rec.Workflow != id || rec.Goal != normalizeGoal(r) {
 		return nil, &Refusal{
 			Code: guideway.CodeRefused, Rule: RuleRequestReused, Given: r.RequestID, RunID: rec.ID,
-			Message: "another run was started with this request id", Fix: "use a new request id for each run",
+			Message: fmt.Sprintf("run %s was started with this request id and another workflow or goal", rec.ID), Fix: "use a new request id for each run",
 			Next: StatusCall(Ref{RunID: rec.ID}),
 		}
 	}

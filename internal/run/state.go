@@ -101,7 +101,7 @@ func (s *Service) checkStateImport(c Caller, p *program, workflowID string) erro
 	return &Refusal{
 		Code: guideway.CodeRefused, Rule: engine.RulePerson,
 		Message: "the workflow requires human approval, and a state document does not prove that a person gave it",
-		Fix:     "let a person import the state document, or start a new run",
+		Fix:     "let a person import the state document at a terminal with guideway runs import, or start a new run",
 		Next:    &Call{Tool: "workflow_start", Arguments: map[string]any{"workflowId": workflowID}},
 	}
 }

@@ -127,7 +127,7 @@ func (v *Verifier) Verify(ctx context.Context, runID string) (*Report, error) {
 		if !seen[id] {
 			report.Faults = append(report.Faults, Fault{
 				Run: id, Seq: 1, Kind: FaultMissing,
-				Message: fmt.Sprintf("the run is missing; its last event was %d", heads[id].Seq),
+				Message: fmt.Sprintf("the run is missing from the journal; its last known event was %d", heads[id].Seq),
 			})
 		}
 	}
@@ -274,7 +274,7 @@ func (w *chainCheck) checkEvent(e Event) *Fault {
 		return w.newFault(w.seq+1, FaultGap, "event %d is missing, but later events exist", w.seq+1)
 	}
 	if !equalMAC(e.MAC, w.key.Chain(w.rec.ID, w.mac, e)) {
-		return w.newFault(e.Seq, FaultEdited, "event %d (%s) was changed", e.Seq, e.Kind)
+		return w.newFault(e.Seq, FaultEdited, "event %d (%s) was changed outside Guideway", e.Seq, e.Kind)
 	}
 	w.locked = w.locked || e.Sealed != nil && e.Data == nil
 	if f := w.followEvent(e); f != nil {

@@ -16,7 +16,7 @@ func (d Document) EncodeData() ([]byte, error) {
 	}
 	text, err := jsontext.Marshal(data)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the document cannot be written as JSON: %w", err)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the session document cannot be encoded as JSON: %w", err)
 	}
 	return text, nil
 }

@@ -71,7 +71,7 @@ var projectID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 func (n Name) validate() error {
 	if n.Project != "" && !projectID().MatchString(n.Project) {
 		return guideway.Errorf(guideway.CodeInvalid, "projectId %q is not a project id", clipText(n.Project)).
-			WithFix("use 12 hexadecimal digits in lower case, as in project lists, or omit projectId")
+			WithFix("use 12 hexadecimal digits in lower case, as guideway sessions list prints them, or omit projectId")
 	}
 	if n.Workflow != "" {
 		if err := checkID("workflowId", n.Workflow); err != nil {
@@ -86,7 +86,7 @@ func checkID(field, id string) error {
 	if identifier().MatchString(id) && !strings.Contains(id, "..") {
 		return nil
 	}
-	err := guideway.Errorf(guideway.CodeInvalid, "%s %q is not allowed", field, clipText(id))
+	err := guideway.Errorf(guideway.CodeInvalid, "%s %q is not a valid id", field, clipText(id))
 	if id == "" {
 		err = guideway.Errorf(guideway.CodeInvalid, "%s is missing", field)
 	}

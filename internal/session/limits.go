@@ -92,7 +92,7 @@ func countValues(value any, depth int, values *int) error {
 }
 
 func tooDeep() error {
-	return guideway.Errorf(guideway.CodeTooLarge, "the values are nested more than %d levels deep", MaxDepth).
+	return guideway.Errorf(guideway.CodeTooLarge, "the values of the session document are nested more than %d levels deep", MaxDepth).
 		WithFix("nest the values less deeply")
 }
 
@@ -119,7 +119,7 @@ func cloneValue(value any, depth int) (any, error) {
 		return strings.ToValidUTF8(value, "\uFFFD"), nil
 	case json.Number:
 		if !jsontext.IsNumber(string(value)) {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "%q is not a number", clipText(string(value)))
+			return nil, guideway.Errorf(guideway.CodeInvalid, "a value is the number %q, which is not valid in JSON", clipText(string(value)))
 		}
 		return value, nil
 	case float64:

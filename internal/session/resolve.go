@@ -115,8 +115,8 @@ func ambiguousName(n Name, list []Document) error {
 	}
 	more := ""
 	if len(list) == maxCandidates {
-		more = " and possibly more"
+		more = ", and possibly more"
 	}
-	return guideway.Errorf(guideway.CodeConflict, "session %s is not unique: %s%s", n, strings.Join(names, ", "), more).
+	return guideway.Errorf(guideway.CodeConflict, "session %s is not unique; sessions with this id: %s%s", n, strings.Join(names, ", "), more).
 		WithFix("%s", fmt.Sprintf("also pass %s, as in %s/%s/%s", missing, list[0].Project, list[0].Workflow, list[0].ID))
 }

@@ -155,7 +155,7 @@ func TestUpdateIsAtomic(t *testing.T) {
 	b := newFixture(t)
 	b.createDocument(projectA, "w", "s", `{"a":1}`)
 	_, err := b.Update(t.Context(), ann, Name{ID: "s"}, map[string]any{"b": 2, "a.c": 3})
-	wantError(t, err, guideway.CodeInvalid, "update session w/s", `update "a.c": a is a number`)
+	wantError(t, err, guideway.CodeInvalid, "update session w/s", `the path "a.c": a is a number`)
 	if got, _ := b.Get(t.Context(), ann, Name{ID: "s"}); encodeJSON(t, got.Data) != `{"a":1}` || got.Revision != 1 {
 		t.Errorf("the document is now %+v", got)
 	}

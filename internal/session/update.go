@@ -49,7 +49,7 @@ func applyUpdates(data, updates map[string]any) (map[string]any, error) {
 	for _, p := range places {
 		var err error
 		if result, err = putValue(result, p.path, 0, p.value); err != nil {
-			return nil, fmt.Errorf("update %q: %w", clipText(p.key), err)
+			return nil, fmt.Errorf("the path %q: %w", clipText(p.key), err)
 		}
 	}
 	return result.(map[string]any), nil
@@ -77,7 +77,7 @@ func updatePath(data map[string]any, key string) (docPath, error) {
 		if !strings.Contains(key, "[") {
 			return nil, nil
 		}
-		bad := guideway.Errorf(guideway.CodeInvalid, "update: %w", err)
+		bad := guideway.Errorf(guideway.CodeInvalid, "%w", err)
 		if len(text) > maxPathBytes {
 			return nil, bad.WithFix("%s", guideway.ErrorFix(err))
 		}
@@ -85,7 +85,7 @@ func updatePath(data map[string]any, key string) (docPath, error) {
 	}
 	for _, part := range path {
 		if part.kind == partFilter || part.kind == partEach {
-			return nil, guideway.Errorf(guideway.CodeInvalid, "update %q: a filter or [*] does not select a single value", clipText(key)).
+			return nil, guideway.Errorf(guideway.CodeInvalid, "the path %q of an update has a filter or [*], which does not select a single value", clipText(key)).
 				WithFix("read the list first and name the item by its index, as in hypotheses[0].status")
 		}
 	}

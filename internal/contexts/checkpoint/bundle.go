@@ -167,7 +167,7 @@ func readBundle(data []byte) (*Bundle, error) {
 	}
 	switch {
 	case b.Format != bundleFormat:
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the file is not a checkpoint bundle: its format is %.40q", b.Format).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the file is not a checkpoint bundle: its format is %.40q, not %q", b.Format, bundleFormat).
 			WithFix("use a file written by `guideway checkpoint export`")
 	case b.Version > bundleVersion:
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the bundle has version %d, but this version of Guideway supports versions up to %d", b.Version, bundleVersion).
@@ -240,7 +240,7 @@ func (s *Service) importOne(ctx context.Context, who guideway.Principal, item Bu
 	}
 	saved, err := s.Save(ctx, who, r)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.ErrorCode(err), "import %s: %w; checkpoints imported before this error: %d", item.ID, err, len(renamed)).WithFix("%s", guideway.ErrorFix(err))
+		return nil, guideway.Errorf(guideway.ErrorCode(err), "import the checkpoint %.80q: %w; checkpoints imported before this error: %d", item.ID, err, len(renamed)).WithFix("%s", guideway.ErrorFix(err))
 	}
 	s.activityLog.addEntry(Entry{At: s.currentTime(), Action: ActionImport, SeriesKey: saved.SeriesKey, Checkpoint: saved.ID, Client: who.Client, Detail: "original id: " + item.ID}, false)
 	return saved, nil

@@ -85,9 +85,13 @@ func (h header) toRecord(name blob.Name, stored int64) Record {
 // errDamaged marks a checkpoint that is permanently unreadable.
 var errDamaged = errors.New("the checkpoint is damaged")
 
-func damagedf(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", errDamaged, fmt.Errorf(format, args...))
-}
+// damage marks its cause as errDamaged, without changing its text.
+type damage struct{ error }
+
+func (d damage) Unwrap() error        { return d.error }
+func (d damage) Is(target error) bool { return target == errDamaged }
+
+func damagedf(format string, args ...any) error { return damage{fmt.Errorf(format, args...)} }
 
 // splitBlob splits a blob into its header and its content. frame is everything before the
 // content.

@@ -101,7 +101,7 @@ func (s *Service) storeFragment(ctx context.Context, key SeriesKey, fragment Fra
 	}
 	rec.Stored = int64(len(data))
 	if most := s.o.Limits.SeriesBytes; most > 0 && series.Stored+rec.Stored > most {
-		return guideway.Errorf(guideway.CodeTooLarge, "the session with this part has %d bytes, above the limit of %d bytes", series.Stored+rec.Stored, most).
+		return guideway.Errorf(guideway.CodeTooLarge, "the session with this part would have %d bytes, above the limit of %d bytes", series.Stored+rec.Stored, most).
 			WithFix("use another session, or raise checkpoints.maxSession")
 	}
 	if _, err := s.makeRoom(ctx, key, Series{SeriesKey: key}, rec.Stored); err != nil {

@@ -235,7 +235,7 @@ func (s *Service) readOne(ctx context.Context, rec Record, p packedBlob) ([]byte
 	case guideway.ErrorCode(err) == guideway.CodeNotFound:
 		return nil, s.checkMoved(ctx, rec, damagedf("the blob of the checkpoint %s is missing", rec.ID))
 	case errors.Is(err, blob.ErrCorrupt):
-		return nil, damagedf("the checkpoint %s: %w", rec.ID, err)
+		return nil, damagedf("read the checkpoint %s: %w", rec.ID, err)
 	case err != nil:
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func (s *Service) readOne(ctx context.Context, rec Record, p packedBlob) ([]byte
 	}
 	h, raw, err := s.unpackBlob(p)
 	if err != nil {
-		return nil, fmt.Errorf("the checkpoint %s: %w", rec.ID, err)
+		return nil, fmt.Errorf("read the checkpoint %s: %w", rec.ID, err)
 	}
 	if h.ID != rec.ID {
 		return nil, damagedf("the blob of the checkpoint %s contains the checkpoint %s", rec.ID, h.ID)

@@ -85,7 +85,7 @@ func (c *Classifier) matchDeclared(key string) (Verdict, bool) {
 		return Verdict{rule.Layer, why, FromHint}, true
 	}
 	if slices.Contains(c.hints.Variables, key) {
-		return Verdict{Critical, "the workflow's conditions, loops or templates read it", FromVariable}, true
+		return Verdict{Critical, "the workflow's conditions, loops or templates read the variable", FromVariable}, true
 	}
 	return Verdict{}, false
 }

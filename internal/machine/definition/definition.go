@@ -210,7 +210,7 @@ func (d *Definition) setCanonical(config string, sources map[string]json.RawMess
 // Pinned parses a machine from its canonical text. The result has the same hash.
 func Pinned(text string) (*Definition, error) {
 	bad := func(why string) error {
-		return guideway.Errorf(guideway.CodeUnavailable, "the stored definition of the machine cannot be loaded: %s", why)
+		return guideway.Errorf(guideway.CodeUnavailable, "%s", why)
 	}
 	var p pinnedMachine
 	if err := json.Unmarshal([]byte(text), &p); err != nil {

@@ -137,7 +137,7 @@ func (s *Service) recordRefusedInput(ctx context.Context, c run.Caller, l *loade
 		err = s.flushEvents(ctx, l, run.ByCaller(c))
 	}
 	if err != nil && guideway.ErrorCode(err) != guideway.CodeConflict {
-		s.o.Logger.WarnContext(ctx, "a refused input could not be recorded", "run", l.rec.ID, "error", err)
+		s.o.Logger.WarnContext(ctx, "cannot record a refused input", "run", l.rec.ID, "error", err)
 	}
 }
 

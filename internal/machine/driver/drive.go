@@ -159,7 +159,7 @@ func (d *drive) checkPermit(ctx context.Context, effect machineengine.Effect) (m
 		return effect, err
 	}
 	return machineengine.Effect{Event: &machineengine.Event{Kind: machineengine.KindPaused, Pause: &machineengine.Pause{
-		Code: machineengine.PausePermit, Message: why, Fix: "start a new run, or cancel this one: guideway machine cancel " + d.l.rec.ID,
+		Code: machineengine.PausePermit, Message: why, Fix: "start a new run, or cancel this run: guideway machine cancel " + d.l.rec.ID,
 	}}}, nil
 }
 
@@ -185,7 +185,7 @@ func (d *drive) decisionEnv(ctx context.Context) (machineengine.Env, error) {
 		}
 		tools, err := d.s.o.Tools.Tools(ctx, d.l.runScope())
 		if err != nil {
-			return machineengine.Env{}, guideway.Errorf(guideway.CodeUnavailable, "list the tools: %w", err).
+			return machineengine.Env{}, guideway.Errorf(guideway.CodeUnavailable, "list the tools for the run: %w", err).
 				WithFix("guideway machine resume %s", d.l.rec.ID)
 		}
 		d.tools, d.known = tools, true

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -199,7 +200,7 @@ func (d *drive) scheduleRetry(e *machineengine.Event, asked time.Duration) {
 	wait, ok := machineengine.Backoff(d.l.state.Attempts+1, asked)
 	if !ok {
 		e.Error.Transient = false
-		e.Error.Message += fmt.Sprintf("; the server asks to wait %s, which is too long for a retry", asked)
+		e.Error.Message += fmt.Sprintf("; the server asks to wait %s, longer than the maximum of %s", asked, machineengine.LongestWait)
 		return
 	}
 	until := d.s.clock().Add(wait)
@@ -279,14 +280,14 @@ func agentOf(l *loaded) string {
 func (d *drive) resolveIntent(ctx context.Context, intent *machineengine.Event) (rest bool, err error) {
 	switch intent.Kind {
 	case machineengine.KindModelIntent:
-		f := &machineengine.RunError{Kind: machineengine.ErrorKindUnknownOutcome, Message: "the process ended before the answer arrived", Transient: true}
+		f := &machineengine.RunError{Kind: machineengine.ErrorKindUnknownOutcome, Message: "the process ended before the answer of the model arrived", Transient: true}
 		return false, d.addEvent(machineengine.Event{
 			Kind: machineengine.KindModelResult, State: intent.State, Call: intent.Call, Attempt: intent.Attempt, Agent: intent.Agent, Error: f, Unknown: true,
 		})
 	case machineengine.KindToolIntent:
 		return false, d.addEvent(machineengine.Event{
 			Kind: machineengine.KindToolResult, State: intent.State, Agent: intent.Agent, Tool: intent.Tool, Unknown: true,
-			Error: &machineengine.RunError{Kind: machineengine.ErrorKindUnknownOutcome, Message: "the process ended before the result arrived"},
+			Error: &machineengine.RunError{Kind: machineengine.ErrorKindUnknownOutcome, Message: "the process ended before the result of the tool arrived"},
 		})
 	default:
 		return d.driveSubMachine(ctx, intent)
@@ -358,7 +359,7 @@ func (d *drive) driveSubMachine(ctx context.Context, intent *machineengine.Event
 			e.Next = st.Sub.Output
 		}
 	case machineengine.StatusCancelled:
-		e.Error = &machineengine.RunError{Kind: machineengine.ErrorKindSubMachine, Message: fmt.Sprintf("the machine %s was cancelled: %s", intent.Machine, child.state.Reason)}
+		e.Error = &machineengine.RunError{Kind: machineengine.ErrorKindSubMachine, Message: strings.TrimSuffix(fmt.Sprintf("the machine %s was cancelled: %s", intent.Machine, child.state.Reason), ": ")}
 	default:
 		return true, nil // the sub-machine waits or is paused
 	}

@@ -22,7 +22,7 @@ func (s *Service) Fork(ctx context.Context, c run.Caller, id string, seq int64) 
 	}
 	if !c.Via.Person() && isCancelledByPerson(events) {
 		return nil, newRefusal(id, run.RuleAbortedByPerson, "a person cancelled the run, so an agent cannot continue it in a fork",
-			"start a new run, or ask the person to fork this one in the dashboard or with guideway machine fork "+id)
+			"start a new run, or ask the person to fork this run in the dashboard or with guideway machine fork "+id)
 	}
 	if seq == 0 {
 		seq = lastOpen(old, events)

@@ -267,7 +267,7 @@ func (s *Service) verifyAndFold(l *loaded, e run.Event) error {
 	case e.Seq != l.seq+1:
 		return untrustedEventError(l.rec.ID, l.seq+1, "the event is missing")
 	case !hmac.Equal(e.MAC, head):
-		return untrustedEventError(l.rec.ID, e.Seq, "the event was changed")
+		return untrustedEventError(l.rec.ID, e.Seq, "the event was changed outside Guideway")
 	}
 	l.seq, l.head = e.Seq, e.MAC
 	if e.Kind == run.KindCreated {
@@ -320,11 +320,11 @@ func (s *Service) pinnedProgram(ctx context.Context, hash string) (*machineengin
 	}
 	d, err := machinedef.Pinned(stored.Text)
 	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the stored definition %s of the machine cannot be parsed: %w", hash, err).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the stored definition %s of the machine cannot be loaded: %w", hash, err).
 			WithFix("guideway runs verify")
 	}
 	if d.Hash != hash {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the stored definition %s of the machine was changed", hash).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the text of the stored definition %s of the machine does not have this hash", hash).
 			WithFix("guideway runs verify")
 	}
 	return machineengine.Compile(d), nil

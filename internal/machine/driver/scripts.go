@@ -53,7 +53,7 @@ func (s *Scripts) Call(ctx context.Context, c HandlerCall) (*HandlerResult, erro
 	}
 	given, err := json.Marshal(c.This)
 	if err != nil {
-		return nil, fmt.Errorf("write the state for a handler: %w", err)
+		return nil, fmt.Errorf("encode the state for the handler %s as JSON: %w", c.Function, err)
 	}
 	name, err := json.Marshal(c.Function)
 	if err != nil {

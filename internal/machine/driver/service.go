@@ -293,7 +293,7 @@ func inputsFix(names []string) string {
 func checkValue(in *machinedef.Input, value json.RawMessage) (json.RawMessage, error) {
 	var v any
 	if err := json.Unmarshal(value, &v); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q is not JSON: %w", in.Name, err).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of the input %q is not JSON: %w", in.Name, err).
 			WithFix("write a JSON value of the type %s: %s", in.Type, in.Description)
 	}
 	if text, ok := v.(string); ok && in.Type != machinedef.TypeString {
@@ -302,13 +302,13 @@ func checkValue(in *machinedef.Input, value json.RawMessage) (json.RawMessage, e
 		}
 	}
 	if string(in.Type) != jsontext.TypeName(v) {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q must be of the type %s, but it is %s", in.Name, in.Type, run.Truncate(string(value), 80)).
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the value of the input %q must be of the type %s, but it is %s", in.Name, in.Type, run.Truncate(string(value), 80)).
 			WithFix("enter a value of the type %s: %s", in.Type, in.Description)
 	}
 	if len(in.Options) == 0 || slices.Contains(in.Options, fmt.Sprint(v)) {
 		return value, nil
 	}
-	return nil, guideway.Errorf(guideway.CodeInvalid, "the value of %q must be one of %s, but it is %s", in.Name, strings.Join(in.Options, ", "), run.Truncate(string(value), 80)).
+	return nil, guideway.Errorf(guideway.CodeInvalid, "the value of the input %q must be one of %s, but it is %s", in.Name, strings.Join(in.Options, ", "), run.Truncate(string(value), 80)).
 		WithFix("enter one of: %s", strings.Join(in.Options, ", "))
 }
 

@@ -90,9 +90,9 @@ const (
 	maxShrink       = 3
 	firstBackoff    = time.Second
 	longestBackoff  = time.Minute
-	// longestWait is the longest wait that a server may request. A longer wait pauses the
+	// LongestWait is the longest wait that a server may request. A longer wait pauses the
 	// run, so that a person can decide.
-	longestWait = 15 * time.Minute
+	LongestWait = 15 * time.Minute
 )
 
 // Next returns the next effect of a run.
@@ -249,9 +249,9 @@ func (p *Program) afterError(s *State, st *machinedef.State) (e Effect, done boo
 }
 
 // Backoff returns the wait after a number of consecutive errors. asked is the wait that the
-// server requests; if it is longer than longestWait, ok is false.
+// server requests; if it is longer than LongestWait, ok is false.
 func Backoff(attempts int, asked time.Duration) (wait time.Duration, ok bool) {
-	if asked > longestWait {
+	if asked > LongestWait {
 		return 0, false
 	}
 	wait = firstBackoff << min(max(attempts-1, 0), 10)
@@ -319,11 +319,11 @@ func (p *Program) Transition(s *State, step Step, value json.RawMessage) (string
 			if len(text) > 80 {
 				text = strings.ToValidUTF8(text[:80], "") + "…"
 			}
-			return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the handler returned %s, which is not the name of a state", text), Fix: p.stateNames()}
+			return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the handler of the state %q returned %s, which is not the name of a state", s.At, text), Fix: p.stateNames()}
 		}
 	}
 	if name != machinedef.StateStop && p.State(name) == nil {
-		return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the handler returned the state %q, which does not exist", name), Fix: p.stateNames()}
+		return "", &RunError{Kind: ErrorKindTransition, Message: fmt.Sprintf("the handler of the state %q returned the state %q, which does not exist", s.At, name), Fix: p.stateNames()}
 	}
 	return name, nil
 }

@@ -93,7 +93,7 @@ func (f *Failure) Error() string {
 			return regexp.MustCompile(`://[^/@\s']*@`).ReplaceAllString(strings.TrimPrefix(line, "fatal: "), "://")
 		}
 	}
-	return "git failed"
+	return fmt.Sprintf("git failed without a message: %v", f.Err)
 }
 
 // Unwrap returns the cause.

@@ -90,7 +90,7 @@ func (f File[T]) parse(text []byte) (c content[T], err error) {
 			WithFix("use the version of Guideway that wrote the file, or a later one")
 	}
 	if head.Form != form {
-		return c, f.invalid(fmt.Sprintf("has the unsupported format %d", head.Form))
+		return c, f.invalid(fmt.Sprintf("has the unsupported format %d; this version of Guideway supports format %d", head.Form, form))
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -147,7 +147,7 @@ func (f File[T]) Change(ctx context.Context, edit func([]T) ([]T, error)) (err e
 
 func (f File[T]) writeError(err error) error {
 	return guideway.Errorf(guideway.CodeUnavailable, "write the %s %s: %w", f.What, f.Path, err).
-		WithFix("make the directory %s writable for this user, or try again if another process is changing the file", filepath.Dir(f.Path))
+		WithFix("make the directory %s writable for this user, and check that its disk is not full; if another process is changing the file, try again", filepath.Dir(f.Path))
 }
 
 func (f File[T]) private() atomicfile.File {
@@ -163,7 +163,7 @@ func (f File[T]) computeMAC(records []T) (string, error) {
 	}
 	text, err := json.Marshal(records) // Marshal compacts raw messages
 	if err != nil {
-		return "", guideway.Errorf(guideway.CodeInternal, "write %s: %w", f.Records, err)
+		return "", guideway.Errorf(guideway.CodeInternal, "encode the %s as JSON: %w", f.Records, err)
 	}
 	h := hmac.New(sha256.New, key)
 	fmt.Fprintf(h, "guideway %s %d\n", f.Records, form)

@@ -43,12 +43,12 @@ func (o Options) openOwnIndex(ctx context.Context, memory bool) (ownIndex, error
 	if !sqlite.IsDamaged(err) || memory || o.ReadOnly {
 		return ownIndex{index, memory}, err
 	}
-	o.Logger.ErrorContext(ctx, "the checkpoint index is damaged and was renamed; its data is rebuilt from the blobs", "file", options.Path, "error", err)
+	o.Logger.ErrorContext(ctx, "the checkpoint index is damaged: it gets the suffix .bad and is rebuilt from the blobs", "file", options.Path, "error", err)
 	for _, suffix := range []string{"-wal", "-shm"} {
 		_ = os.Remove(options.Path + suffix) // a file that is left makes the next attempt fail
 	}
 	if err := os.Rename(options.Path, options.Path+".bad"); err != nil {
-		return ownIndex{}, fmt.Errorf("rename the damaged index: %w", err)
+		return ownIndex{}, fmt.Errorf("rename the damaged checkpoint index: %w", err)
 	}
 	index, err = o.openChecked(ctx, options)
 	return ownIndex{index, false}, err

@@ -177,7 +177,7 @@ func (u *documentUpdate) applyUpdate(ctx context.Context, _ bool) error {
 			return err
 		}
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "the session document %s/%s has too many concurrent changes", u.ref.Workflow, u.ref.ID).
+	return guideway.Errorf(guideway.CodeUnavailable, "the session document %s/%s was changed by other clients during each of %d attempts", u.ref.Workflow, u.ref.ID, most).
 		WithFix("repeat the call")
 }
 

@@ -184,7 +184,7 @@ func errorHelps() map[string]errorHelp {
 		},
 		codeIndexCorrupted: {
 			unavailable, "an index of the database is damaged",
-			"run: reindex database, then: guideway runs verify",
+			"run the SQL statement: reindex database NAME; then run: guideway runs verify",
 		},
 		codeProgramLimit:      {invalid, "an id or a name is too long", "use a shorter id or name"},
 		codeInvalidCharacters: {invalid, "a string has characters that cannot be stored", "remove bytes that are not UTF-8"},

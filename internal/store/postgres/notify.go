@@ -87,7 +87,7 @@ func (t *notifier) maintainFeed(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, t.store.callTimeout)
 	defer cancel()
 	if err := t.store.maintainFeed(ctx); err != nil {
-		t.store.log.WarnContext(ctx, "cannot maintain the feed", "error", err)
+		t.store.log.WarnContext(ctx, "cannot maintain the feed of changes", "error", err)
 	}
 }
 

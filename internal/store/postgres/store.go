@@ -99,7 +99,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // setUpDatabase checks the server, migrates the tables and maintains the feed.
 func (s *Store) setUpDatabase(ctx context.Context) error {
-	if err := s.retryWrite(ctx, "check the server", s.checkServer); err != nil {
+	if err := s.retryWrite(ctx, "check the PostgreSQL server", s.checkServer); err != nil {
 		return err
 	}
 	err := s.retryWrite(ctx, "migrate the tables", func(ctx context.Context, _ bool) error {
@@ -108,7 +108,7 @@ func (s *Store) setUpDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.retryWrite(ctx, "maintain the feed", func(ctx context.Context, _ bool) error { return s.maintainFeed(ctx) })
+	return s.retryWrite(ctx, "maintain the feed of changes", func(ctx context.Context, _ bool) error { return s.maintainFeed(ctx) })
 }
 
 // Close waits for calls in progress, ends watches and closes the connections. It may be

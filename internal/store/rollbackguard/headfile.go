@@ -59,7 +59,7 @@ type File struct {
 // its lines. Open does not access the file.
 func Open(path string, key run.Key) (*File, error) {
 	if path == "" || len(key) != run.KeySize {
-		return nil, guideway.Errorf(guideway.CodeInvalid, "a head file needs a path and a key of %d bytes, not %q and %d", run.KeySize, path, len(key))
+		return nil, guideway.Errorf(guideway.CodeInvalid, "a head file needs a path and a key of %d bytes; the path is %q, and the key has %d bytes", run.KeySize, path, len(key))
 	}
 	return &File{path: path, key: key, now: time.Now, compactFrom: compactFrom}, nil
 }
@@ -313,6 +313,6 @@ func (c *content) damageError(path string) error {
 		return nil
 	}
 	shown := fmt.Sprint(c.damaged[:min(len(c.damaged), 10)])
-	return guideway.Errorf(guideway.CodeInvalid, "the head file %s has lines that were edited, damaged or written with another key: %s, %d in total", path, shown, len(c.damaged)).
+	return guideway.Errorf(guideway.CodeInvalid, "the head file %s has lines that were edited, damaged or written with another key, %d in total; the numbers of the first ones: %s", path, len(c.damaged), shown).
 		WithFix("find out who has edited the file, or restore the key; to accept the current journal, run `guideway runs verify --accept-restore`")
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // ErrInvalidValue marks a value that a store cannot have written.
-var ErrInvalidValue = errors.New("the database is damaged")
+var ErrInvalidValue = errors.New("the content is invalid")
 
 // Scanner is a row of a result.
 type Scanner interface{ Scan(into ...any) error }

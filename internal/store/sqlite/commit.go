@@ -58,7 +58,7 @@ func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) erro
 
 // Append implements run.Writer.
 func (s *Store) Append(ctx context.Context, c run.Commit) error {
-	return s.commitShared(ctx, "add to the run "+c.Record.ID, func(ctx context.Context, t *txn) error {
+	return s.commitShared(ctx, "add events to the run "+c.Record.ID, func(ctx context.Context, t *txn) error {
 		if err := rows.CheckCommit(c); err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func wrapSQLiteError(path, doing string, err *driver.Error) error {
 		return guideway.Errorf(guideway.CodeUnavailable, "%s: a disk error occurred in the store %s: %w", doing, path, err).
 			WithFix("check whether the disk is full or failing, use a local disk, not a network file system, and try again")
 	case lib.SQLITE_INTERRUPT:
-		return guideway.Errorf(guideway.CodeUnavailable, "%s: %w", doing, errors.Join(context.Canceled, err))
+		return guideway.Errorf(guideway.CodeUnavailable, "%s: %w", doing, fmt.Errorf("%w: %w", context.Canceled, err))
 	case lib.SQLITE_TOOBIG:
 		return guideway.Errorf(guideway.CodeTooLarge, "%s: the value is too large for the store: %w", doing, err).
 			WithFix("shorten the value, or put the value into a file and store the path of the file")

@@ -53,7 +53,7 @@ func Salvage(ctx context.Context, path string) (*Salvaged, error) {
 	if copyErr != nil || len(out.Runs)+len(out.Definitions)+len(out.Documents)+len(out.Events) == 0 {
 		return nil, salvageError(path, errors.Join(err, ctx.Err()))
 	}
-	out.Problems = slices.Insert(out.Problems, 0, fmt.Sprintf("the schema table of the file could not be used and was replaced by that of a new store: %v", err))
+	out.Problems = slices.Insert(out.Problems, 0, fmt.Sprintf("the schema table of the file could not be used and was replaced in a copy by that of a new store: %v", err))
 	return out, nil
 }
 
@@ -61,9 +61,9 @@ func Salvage(ctx context.Context, path string) (*Salvaged, error) {
 // then the fix must not be to salvage the store.
 func salvageError(path string, err error) error {
 	if !IsDamaged(err) {
-		return wrapStoreError(path, "salvage", err)
+		return wrapStoreError(path, "salvage data", err)
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "salvage: nothing in the store %s can be read: %w", path, err).
+	return guideway.Errorf(guideway.CodeUnavailable, "salvage data: nothing in the store %s can be read: %w", path, err).
 		WithFix("restore a backup of the file, or move it away to start a new store")
 }
 
@@ -170,12 +170,12 @@ func (t tableReader) readTable(ctx context.Context, db *sql.DB) (problem string,
 	case damage == nil:
 		return "", nil
 	case !IsDamaged(damage): // the whole table is lost or unreadable
-		return t.table + ": " + damage.Error(), ctx.Err()
+		return "table " + t.table + ": " + damage.Error(), ctx.Err()
 	}
 	_ = t.scanRows(ctx, db, &above, t.selectRows("< ? AND rowid > ? ORDER BY rowid DESC"), math.MaxInt64, below)
 	one, err := db.PrepareContext(ctx, t.selectRows("= ?"))
 	if err != nil {
-		return t.table + ": " + err.Error(), ctx.Err()
+		return "table " + t.table + ": " + err.Error(), ctx.Err()
 	}
 	defer one.Close()
 	missing := 0
@@ -185,7 +185,7 @@ func (t tableReader) readTable(ctx context.Context, db *sql.DB) (problem string,
 			missing = 0
 		}
 	}
-	return fmt.Sprintf("%s: some rows after row %d could not be read: %v", t.table, below, damage), ctx.Err()
+	return fmt.Sprintf("table %s: some rows after row %d could not be read: %v", t.table, below, damage), ctx.Err()
 }
 
 // scanRows scans the rows of a query until a row cannot be read, and sets last to the

@@ -51,7 +51,7 @@ func (f FirstOf) firstSecret(ctx context.Context, salt []byte, create bool) (kin
 		failed = append(failed, err)
 		fixes = append(fixes, fixOf(one, salt))
 	}
-	return "", nil, guideway.Errorf(guideway.CodeUnavailable, "no storage for a master key: %w", errors.Join(failed...)).WithFix("%s", strings.Join(fixes, "; or "))
+	return "", nil, guideway.Errorf(guideway.CodeUnavailable, "no source of the master key can be used: %w", errors.Join(failed...)).WithFix("%s", strings.Join(fixes, "; or "))
 }
 
 // loadInitial loads the secret for a new store, and returns the kind of its source.

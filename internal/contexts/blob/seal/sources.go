@@ -110,8 +110,8 @@ const minPassphrase = 8
 func (p Passphrase) Load(_ context.Context, salt []byte, create bool) ([]byte, error) {
 	switch {
 	case create && len([]rune(p.Words)) < minPassphrase:
-		return nil, guideway.Errorf(guideway.CodeInvalid, "the passphrase is too short").
-			WithFix("use at least %d characters", minPassphrase)
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the passphrase has %d characters; at least %d are necessary", len([]rune(p.Words)), minPassphrase).
+			WithFix("choose a longer passphrase")
 	case p.Words == "":
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the passphrase is empty").WithFix("%s", p.Fix())
 	}

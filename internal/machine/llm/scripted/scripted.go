@@ -99,7 +99,7 @@ func Faults() []string {
 // Parse parses a file: a list of responses, or an object with responses or rules.
 func Parse(data []byte) (Script, error) {
 	bad := func(format string, args ...any) error {
-		return guideway.Errorf(guideway.CodeInvalid, "the script of answers cannot be parsed: "+format, args...).
+		return guideway.Errorf(guideway.CodeInvalid, "the script of answers is not valid: "+format, args...).
 			WithFix(`write a list of chat completions, or {"rules": [{"when": {"agent": "..."}, "content": "..."}]}`)
 	}
 	var s Script

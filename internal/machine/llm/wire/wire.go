@@ -48,7 +48,7 @@ type Client struct {
 func (c *Client) Post(ctx context.Context, body any) (*http.Response, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
-		return nil, &llm.Error{Kind: llm.Invalid, Message: "the request cannot be encoded: " + err.Error(), Err: err}
+		return nil, &llm.Error{Kind: llm.Invalid, Message: "the request cannot be encoded as JSON: " + err.Error(), Err: err}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(data))
 	if err != nil {
