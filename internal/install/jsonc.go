@@ -2,7 +2,7 @@ package install
 
 import (
 	"bytes"
-	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,7 +19,10 @@ var bom = []byte("\xef\xbb\xbf")
 // parseJSONC parses JSON with comments and trailing commas. The tree has the offsets of
 // src. It is nil if src has no value.
 func parseJSONC(src []byte) (*hujson.Value, error) {
-	if err := cmp.Or(checkEncoding(src), checkDepth(src)); err != nil {
+	if bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff")) {
+		return nil, &syntaxError{1, 1, "the file is UTF-16, not UTF-8"}
+	}
+	if err := checkDepth(src); err != nil {
 		return nil, err
 	}
 	text := padJSON(src)
@@ -31,13 +34,6 @@ func parseJSONC(src []byte) (*hujson.Value, error) {
 		return nil, convertError(src, err)
 	}
 	return &root, nil
-}
-
-func checkEncoding(src []byte) error {
-	if bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff")) {
-		return &syntaxError{1, 1, "the file is UTF-16, not UTF-8"}
-	}
-	return nil
 }
 
 // padJSON returns a copy of a document that hujson can read, with the same offsets: a byte
@@ -68,7 +64,8 @@ func convertError(src []byte, err error) error {
 	if lines := bytes.SplitAfterN(src, []byte("\n"), line); len(lines) == line {
 		offset = min(offset, offset-len(lines[line-1])+column-1)
 	}
-	return syntaxAt(src, offset, "%s", message)
+	line, column = lineAndColumn(src, offset)
+	return &syntaxError{line, column, message}
 }
 
 // checkDepth returns an error if values are nested too deep for the recursive parser.
@@ -86,7 +83,8 @@ func checkDepth(src []byte) error {
 			i = max(i, commentEnd(src, i)-1)
 		case '{', '[':
 			if depth++; depth > maxDepth {
-				return syntaxAt(src, i, "values are nested more than %d levels deep", maxDepth)
+				line, column := lineAndColumn(src, i)
+				return &syntaxError{line, column, fmt.Sprintf("values are nested more than %d levels deep", maxDepth)}
 			}
 		case '}', ']':
 			depth--
@@ -198,8 +196,9 @@ func standardizeJSON(src []byte) []byte {
 // decodeJSONC returns the object of a document. It is nil if the document has no value.
 func decodeJSONC(src []byte) (map[string]any, error) {
 	d, err := readJSON(src)
-	if err != nil {
+	if err != nil || d.root == nil {
 		return nil, err
 	}
-	return d.values(), nil
+	var object map[string]any
+	return object, json.Unmarshal(standardizeJSON(src), &object)
 }

@@ -148,7 +148,6 @@ func BenchmarkStored(b *testing.B) {
 					for range n {
 						r.mustSave(b, "work", string(c.Next()))
 					}
-					r.FinishFolds()
 					stats, err := r.Stats(b.Context(), "ada")
 					if err != nil {
 						b.Fatal(err)

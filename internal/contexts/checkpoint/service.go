@@ -88,7 +88,6 @@ type Service struct {
 	recent      contentCache
 	activityLog *activityLog
 	headroom    quotaCache
-	folds       foldQueue
 	// recovered is set after the index was checked; lost is set after the index reported a
 	// loss.
 	recovering sync.Mutex
@@ -118,10 +117,9 @@ func New(o Options) (*Service, error) {
 	return s, nil
 }
 
-// Close finishes the work of earlier saves and writes pending entries of the audit log. It
-// does not close the index or the blobs; their owner does.
+// Close writes pending entries of the audit log. It does not close the index or the blobs;
+// their owner does.
 func (s *Service) Close() error {
-	s.FinishFolds()
 	s.activityLog.closeLog()
 	return nil
 }
@@ -288,10 +286,12 @@ func (r *contentCache) getContent(id string) []byte {
 	return r.raw[id]
 }
 
-// putContent adds the content of a checkpoint.
-func (r *contentCache) putContent(id string, raw []byte) {
+// putContent adds the content of a checkpoint and removes the content of the checkpoint
+// instead.
+func (r *contentCache) putContent(id string, raw []byte, instead string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.dropContent(instead)
 	if len(raw) > maxRecent/4 || r.raw[id] != nil {
 		return
 	}
@@ -301,19 +301,12 @@ func (r *contentCache) putContent(id string, raw []byte) {
 	r.raw[id] = raw
 	r.order = append(r.order, id)
 	for r.size += len(raw); r.size > maxRecent; {
-		r.dropLocked(r.order[0])
+		r.dropContent(r.order[0])
 	}
 }
 
-// dropContent removes the content of a checkpoint.
+// dropContent removes the content of a checkpoint. The caller holds the lock.
 func (r *contentCache) dropContent(id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.dropLocked(id)
-}
-
-// dropLocked removes the content of a checkpoint. The caller holds the lock.
-func (r *contentCache) dropLocked(id string) {
 	if i := slices.Index(r.order, id); i >= 0 {
 		r.order = slices.Delete(r.order, i, i+1)
 		r.size -= len(r.raw[id])

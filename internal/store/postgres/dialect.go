@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -51,9 +52,20 @@ func dialect() rows.Dialect {
 		List:        func(list []string) any { return byteSlices(list) },
 		ScanList:    func(list *[]string) any { return (*byteList)(list) },
 		AddWords:    addWords,
+		InsertDocument: []string{`insert into documents (user_id, project, workflow, id, project_path, created, updated, revision, data, dashboard, write)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, gen_random_uuid())`},
+		UpdateDocument: []string{`update documents set project_path = $5, created = $6, updated = $7, revision = $8, data = $9, dashboard = $10`},
+		DocumentTables: []string{"document_log"},
+		ForUpdate:      " FOR UPDATE", Greatest: "greatest", Lock: `select pg_advisory_xact_lock($1 # hashtext(current_schema())::bigint)`,
 		Value: func(value any) any {
-			if text, ok := value.(string); ok {
-				return byteString(text)
+			switch v := value.(type) {
+			case string:
+				return byteString(v)
+			case rows.OptionalTime:
+				if at := time.Time(v); !at.IsZero() {
+					return at
+				}
+				return nil
 			}
 			return value
 		},
@@ -94,6 +106,11 @@ func (c conn) Each(ctx context.Context, q rows.Query, visit func(rows.Scanner) e
 	if err != nil {
 		return err
 	}
+	return eachRow(found, visit)
+}
+
+// eachRow visits and closes the rows of a query.
+func eachRow(found pgx.Rows, visit func(rows.Scanner) error) error {
 	defer found.Close()
 	for found.Next() {
 		if err := visit(found); err != nil {

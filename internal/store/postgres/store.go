@@ -83,7 +83,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		patience: cmp.Or(o.Patience, 5*time.Second), callTimeout: cmp.Or(o.CallTimeout, 15*time.Second),
 		keepChanges: cmp.Or(int64(o.KeepChanges), 100_000),
 	}
-	s.methods = rows.NewMethods(dialect(), rows.Access{Read: s.read})
+	s.methods = rows.NewMethods(dialect(), rows.Access{Read: s.read, Write: s.write})
 	s.pool, err = pgxpool.NewWithConfig(ctx, cfg.pool)
 	if err != nil {
 		return nil, s.wrapError("open the store", err)

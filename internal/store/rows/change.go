@@ -9,8 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
-// DeletedRetention is how long a store remembers the id of a deleted checkpoint.
-const DeletedRetention = 45 * 24 * time.Hour
+// deletedRetention is how long a store remembers the id of a deleted checkpoint.
+const deletedRetention = 45 * 24 * time.Hour
 
 // CheckCommit returns an error for a commit without events, one that would leave a gap in
 // the journal, or one whose record does not end at its last event.
@@ -34,8 +34,8 @@ func Conflictf(format string, args ...any) error {
 	return guideway.Errorf(guideway.CodeConflict, format, args...)
 }
 
-// NoDocument returns the error for a document that does not exist.
-func NoDocument(ref session.Ref) error {
+// noDocument returns the error for a document that does not exist.
+func noDocument(ref session.Ref) error {
 	return guideway.Errorf(guideway.CodeNotFound, "there is no session document %q of the workflow %q in the project %q", ref.ID, ref.Workflow, ref.Project)
 }
 

@@ -45,11 +45,22 @@ type Dialect struct {
 	Unnest   string
 	List     func([]string) any
 	ScanList func(*[]string) any
+	// ForUpdate is the clause that locks the selected rows, Greatest the function for the
+	// greatest of several values. Lock locks the number $1 until the end of the transaction.
+	// Stores that execute one transaction at a time need no locks.
+	ForUpdate, Greatest, Lock string
+	// InsertDocument and UpdateDocument store a document, of which $1 to $4 are the key, $5 to
+	// $8 the path, the times and the revision, $9 the data and $10 the dashboard. A condition
+	// is added to the first statement of UpdateDocument. DocumentTables are the further tables
+	// with rows of a document.
+	InsertDocument, UpdateDocument, DocumentTables []string
+	// RemoveWords deletes the words and tags of the deleted checkpoint with the number $1.
+	RemoveWords []string
 	// AddWords adds the condition that a checkpoint c has the words of a filter, and returns
 	// the FROM clause and the order. ok is false if no checkpoint has the words.
 	AddWords func(c *Conditions, f checkpoint.Filter) (from, order string, ok bool)
-	// Value converts a string or a time to the value of a column; it returns other values
-	// unchanged.
+	// Value converts a string, a time or an OptionalTime to the value of a column; it
+	// returns other values unchanged.
 	Value func(any) any
 }
 

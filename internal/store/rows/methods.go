@@ -3,6 +3,10 @@ package rows
 import (
 	"context"
 	"errors"
+	"strings"
+
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/run"
 )
 
 // ErrInvalidValue marks a value that a store cannot have written.
@@ -26,6 +30,35 @@ type Reader interface {
 	Each(ctx context.Context, q Query, visit func(Scanner) error) error
 }
 
+// Tx is a transaction that writes. Its Each can run statements that return rows.
+type Tx interface {
+	Reader
+	// Queue executes a statement whose result is not needed: before the next statement or,
+	// at the latest, with the commit, which then returns its error.
+	Queue(ctx context.Context, q Query) error
+	// Exec executes a statement and returns the number of affected rows.
+	Exec(ctx context.Context, q Query) (int64, error)
+	// AddChange adds a change to the feed. It must be the last statement.
+	AddChange(ctx context.Context, c run.Change) error
+	// AddCheckpoint adds the record r of a change, with its words.
+	AddCheckpoint(ctx context.Context, c checkpoint.Change, r checkpoint.Record) error
+}
+
+// Write is a change of the database in one transaction.
+type Write struct {
+	// Doing describes the operation in errors.
+	Doing string
+	// Stored reports whether an earlier attempt, whose response was lost, was committed. If
+	// it is nil, such an attempt is not repeated.
+	Stored func(ctx context.Context, r Reader) (bool, error)
+	// Do makes the change. It may be called more than once, also by another goroutine, and
+	// must change nothing but the database.
+	Do func(ctx context.Context, t Tx) error
+}
+
+// isRepeatable is the function Stored of a write that can be repeated.
+func isRepeatable(context.Context, Reader) (bool, error) { return false, nil }
+
 // Methods has the methods of a store that are the same for all databases.
 type Methods struct {
 	dialect Dialect
@@ -37,14 +70,22 @@ type Methods struct {
 type Access struct {
 	// Read calls do, which must only read. It may call do again after an error.
 	Read func(ctx context.Context, doing string, do func(context.Context, Reader) error) error
+	// Write makes a change, whose result it returns when it is durable.
+	Write func(ctx context.Context, w Write) error
 }
 
 // NewMethods returns the methods of a store.
 func NewMethods(d Dialect, a Access) Methods { return Methods{dialect: d, access: a} }
 
-// query returns a constant query with the values of its parameters.
+// query returns a constant query with the values of its parameters. In the text, {user} and
+// {num} are replaced by the names of columns.
 func (m *Methods) query(text string, args ...any) Query {
-	return Query{Text: text, Args: m.dialect.convert(args)}
+	return Query{Text: m.dialect.text(text), Args: m.dialect.convert(args)}
+}
+
+// text returns a statement with the names of the columns {user} and {num}.
+func (d Dialect) text(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "{user}", d.User), "{num}", d.Number)
 }
 
 // convert replaces values by those of columns.

@@ -64,28 +64,21 @@ func (s *Store) Drop(ctx context.Context, ids []string) error {
 	return s.writeExclusive(ctx, "drop damaged checkpoint records", func(ctx context.Context, t *txn) error {
 		for _, id := range ids {
 			var num int64
-			err := t.queryRow(ctx, `SELECT num FROM checkpoints WHERE id = ?`, []any{id}, []any{&num})
+			err := t.queryRow(ctx, `DELETE FROM checkpoints WHERE id = ? RETURNING num`, []any{id}, []any{&num})
 			if errors.Is(err, errNoRow) {
 				continue
+			}
+			for _, text := range dialect().RemoveWords {
+				if err == nil {
+					_, err = t.execStatement(ctx, text, num)
+				}
 			}
 			if err != nil {
 				return err
 			}
-			for _, text := range sqlRemoveRecord() {
-				if _, err := t.execStatement(ctx, text, num); err != nil {
-					return err
-				}
-			}
 		}
 		return nil
 	})
-}
-
-// sqlRemoveRecord returns the statements that delete a record by its num.
-func sqlRemoveRecord() []string {
-	return []string{
-		`DELETE FROM checkpoints WHERE num = ?`, `DELETE FROM checkpoint_tags WHERE num = ?`, `DELETE FROM checkpoint_words WHERE rowid = ?`,
-	}
 }
 
 // CheckCheckpoints returns an error if SQLite finds damage in the checkpoint tables, which it
@@ -106,8 +99,7 @@ func (s *Store) CheckCheckpoints(ctx context.Context) error {
 				return fmt.Errorf("%s: %s: %w", table, text, rows.ErrInvalidValue)
 			}
 		}
-		return s.compileStatements(ctx, append(slices.Concat(sqlRepair(), commitStatements()), sqlInsertChange, sqlInsertCheckpoint, sqlInsertTag, sqlInsertKeywords,
-			sqlMarkCheckpoint, sqlEnsureLine, sqlInsertDeleted, sqlInsertAudit)...)
+		return s.compileStatements(ctx, slices.Concat(sqlRepair(), dialect().InsertsOfSave(), []string{sqlInsertCheckpoint(), sqlInsertTag, sqlInsertKeywords})...)
 	})
 }
 

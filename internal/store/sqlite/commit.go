@@ -52,7 +52,7 @@ func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) erro
 		if !c.Sealed {
 			about = searchText(c.Record)
 		}
-		return t.insertCommit(ctx, s, num, c, run.OpCreated, about)
+		return t.insertCommit(ctx, num, c, run.OpCreated, about)
 	})
 }
 
@@ -88,13 +88,13 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 		if c.Sealed || about == searchText(before) {
 			about = "" // the words are unchanged and already stored, or encrypted
 		}
-		return t.insertCommit(ctx, s, num, c, run.OpChanged, about)
+		return t.insertCommit(ctx, num, c, run.OpChanged, about)
 	})
 }
 
 // insertCommit stores the parts that Create and Append have in common. num is the number of
 // the run, about contains the words of its record.
-func (t *txn) insertCommit(ctx context.Context, s *Store, num int64, c run.Commit, op, about string) error {
+func (t *txn) insertCommit(ctx context.Context, num int64, c run.Commit, op, about string) error {
 	r := c.Record
 	for _, e := range c.Events {
 		_, err := t.execStatement(ctx, sqlInsertEvent,
@@ -116,7 +116,7 @@ func (t *txn) insertCommit(ctx context.Context, s *Store, num int64, c run.Commi
 	if text := strings.TrimSpace(about + "\n" + c.Words); text != "" {
 		t.words = append(t.words, wordsEntry{row: wordsRow(num, r.Seq), scope: runScope(r), text: text})
 	}
-	return t.insertChange(ctx, s, run.Change{
+	return t.AddChange(ctx, run.Change{
 		At: r.Updated, Subject: run.SubjectRun, Op: op, User: r.User, ID: r.ID, Workflow: r.Workflow, Project: r.Project.ID, Seq: r.Seq,
 	})
 }

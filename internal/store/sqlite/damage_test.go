@@ -298,7 +298,7 @@ func TestCheckFindsDamage(t *testing.T) {
 func TestCheckFindsRenamedColumns(t *testing.T) {
 	t.Parallel()
 	data := soundFile(t)
-	for table, column := range map[string]string{"feed": "  workflow TEXT", "checkpoint_audit": "  action     TEXT", "runs": "  parent         TEXT"} {
+	for table, column := range map[string]string{"checkpoint_lines": "  workflow TEXT", "checkpoint_audit": "  action     TEXT", "checkpoints": "  problem  TEXT"} {
 		t.Run(table, func(t *testing.T) {
 			t.Parallel()
 			definition := bytes.LastIndex(data, []byte("CREATE TABLE "+table+" (")) // a page may have an earlier copy

@@ -16,6 +16,12 @@ const (
 	runColumns = `id, user, client, workflow, name, version, hash, goal, project, project_path, project_branch, project_commit, ` +
 		`status, kind, step, title, person, done, parent, parent_seq, created, updated, seq, head, handle`
 	eventColumns = `seq, at, kind, by_user, by_client, by_via, data, mac`
+	// documentColumns are the columns of rows.DocumentFields. sqlSummarize stores the summary
+	// of a document, which lists show.
+	documentColumns = `user, project, workflow, id, project_path, created, updated, revision, data`
+	sqlSummarize    = `INSERT INTO document_summaries (document, dashboard)
+		SELECT num, $10 FROM documents WHERE user = $1 AND project = $2 AND workflow = $3 AND id = $4
+		ON CONFLICT DO UPDATE SET dashboard = excluded.dashboard`
 )
 
 // dialect returns the description of the tables for the queries that all stores share.
@@ -31,9 +37,22 @@ func dialect() rows.Dialect {
 		List:        encodeList,
 		ScanList:    func(list *[]string) any { return (*jsonList)(list) },
 		AddWords:    addWords,
+		InsertDocument: []string{
+			`INSERT INTO documents (` + documentColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, sqlSummarize,
+		},
+		UpdateDocument: []string{`UPDATE documents SET project_path = $5, created = $6, updated = $7, revision = $8, data = $9`, sqlSummarize},
+		DocumentTables: []string{"document_log", "document_summaries"},
+		Greatest:       "max",
+		RemoveWords:    []string{`DELETE FROM checkpoint_tags WHERE num = $1`, `DELETE FROM checkpoint_words WHERE rowid = $1`},
 		Value: func(value any) any {
-			if t, ok := value.(time.Time); ok {
-				return fromTime(t)
+			switch v := value.(type) {
+			case time.Time:
+				return fromTime(v)
+			case rows.OptionalTime:
+				if at := time.Time(v); !at.IsZero() {
+					return fromTime(at)
+				}
+				return 0
 			}
 			return value
 		},

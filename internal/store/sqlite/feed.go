@@ -19,18 +19,18 @@ const (
 // prune, and each pruning is cheap.
 const pruneEvery = 64
 
-// insertChange adds a change to the feed. It must be the last statement of a transaction.
-// Transactions do not overlap, so positions become visible in order.
-func (t *txn) insertChange(ctx context.Context, s *Store, c run.Change) error {
+// AddChange implements rows.Tx. Transactions do not overlap, so positions become visible in
+// order.
+func (t *txn) AddChange(ctx context.Context, c run.Change) error {
 	result, err := t.execStatement(ctx, sqlInsertChange, fromTime(c.At), c.Subject, c.Op, c.User, c.ID, c.Workflow, c.Project, c.Seq)
 	if err != nil {
 		return err
 	}
 	pos, err := result.LastInsertId()
-	if err != nil || pos%pruneEvery != 0 || pos <= s.o.KeepFeed {
+	if err != nil || pos%pruneEvery != 0 || pos <= t.store.o.KeepFeed {
 		return err
 	}
-	_, err = t.execStatement(ctx, `DELETE FROM feed WHERE pos <= ?`, pos-s.o.KeepFeed)
+	_, err = t.execStatement(ctx, `DELETE FROM feed WHERE pos <= ?`, pos-t.store.o.KeepFeed)
 	return err
 }
 

@@ -18,7 +18,10 @@ func TestPrepareDuringTransaction(t *testing.T) {
 	}
 	prepared := make(chan error, 1)
 	err = s.writeExclusive(t.Context(), "test", func(context.Context, *txn) error {
-		go func() { prepared <- s.prepareCheckpoints(context.Background(), "test") }()
+		go func() {
+			_, err := s.writer.prepareStatement(context.Background(), "SELECT 1")
+			prepared <- err
+		}()
 		for s.writer.db.Stats().WaitCount == 0 {
 			runtime.Gosched()
 		}

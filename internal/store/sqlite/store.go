@@ -106,7 +106,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		o.Path, lockPath = path, path+".lock"
 	}
 	s := &Store{o: o, lock: newFileLock(lockPath, o.LockTimeout)}
-	s.methods = rows.NewMethods(dialect(), rows.Access{Read: s.read})
+	s.methods = rows.NewMethods(dialect(), rows.Access{Read: s.read, Write: s.write})
 	if err := s.openDatabases(ctx); err != nil {
 		s.lock.close()
 		return nil, err
