@@ -16,6 +16,7 @@ import (
 type bench struct {
 	measure.Options
 	langgraph bool
+	compare   bool
 	install   bool
 	// dirs counts the created directories.
 	dirs int
@@ -26,6 +27,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	b := &bench{Options: measure.Options{Stdout: stdout, Stderr: stderr}}
 	flags := flag.NewFlagSet("checkpoints", flag.ContinueOnError)
 	flags.BoolVar(&b.langgraph, "langgraph", true, "measure LangGraph's SQLite checkpointer too")
+	flags.BoolVar(&b.compare, "compare", false, "print only the table that compares saves and loads with LangGraph")
 	flags.BoolVar(&b.install, "install", false, "install LangGraph's packages by npm first; this compiles SQLite, which takes a few minutes")
 	remove, err := b.Parse(flags, args)
 	if err != nil {
@@ -33,6 +35,12 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	defer remove()
 	machine := measure.DescribeMachine(ctx)
+	if b.compare {
+		compared, err := b.compareLangGraph(ctx)
+		machine.Finish()
+		fmt.Fprintf(stdout, "%s\n%s", machine.String(), compared)
+		return err
+	}
 	levels, err := b.measureLevels(ctx)
 	if err != nil {
 		return err

@@ -1,10 +1,11 @@
 // Saves the contexts of a file by LangGraph's SQLite checkpointer and loads them
 // again:
 //
-//   node measure.mjs DIRECTORY FILE
+//   node measure.mjs DIRECTORY FILE SYNCHRONOUS
 //
-// A line of the file is {"thread": …, "context": …}. It prints one JSON object:
-// milliseconds of each save, of each load of the newest and of any checkpoint, and
+// A line of the file is {"thread": …, "context": …}. SYNCHRONOUS 2 makes commits wait
+// for the disk; 1 is the default of the driver. It prints one JSON object:
+// milliseconds of each save, of a save's CPU time, of each load of the newest and of any checkpoint, and
 // the bytes of all files in the directory afterwards.
 import { createReadStream, readdirSync, statSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -12,8 +13,10 @@ import { join } from "node:path";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { uuid6 } from "@langchain/langgraph-checkpoint";
 
-const [dir, file] = process.argv.slice(2);
+const [dir, file, durability] = process.argv.slice(2);
 const saver = SqliteSaver.fromConnString(join(dir, "langgraph.db"));
+saver.setup();
+if (durability === "2") saver.db.pragma("synchronous = FULL");
 const saves = [];
 const newest = [];
 const any = [];
@@ -28,6 +31,7 @@ async function timed(list, call) {
 }
 
 let step = 0;
+let processor = 0;
 for await (const line of createInterface({ input: createReadStream(file) })) {
   const { thread, context } = JSON.parse(line);
   const versions = Object.fromEntries(Object.keys(context).map((key) => [key, step + 1]));
@@ -37,7 +41,10 @@ for await (const line of createInterface({ input: createReadStream(file) })) {
   };
   const config = { configurable: { thread_id: thread, checkpoint_ns: "", checkpoint_id: last.get(thread) } };
   const metadata = { source: "loop", step, parents: {} };
+  const start = process.cpuUsage();
   await timed(saves, () => saver.put(config, checkpoint, metadata, versions));
+  const used = process.cpuUsage(start);
+  processor += (used.user + used.system) / 1000;
   last.set(thread, checkpoint.id);
   places.push({ thread_id: thread, checkpoint_ns: "", checkpoint_id: checkpoint.id });
   step++;
@@ -56,4 +63,4 @@ const synchronous = saver.db.pragma("synchronous", { simple: true });
 saver.db.close();
 const bytes = readdirSync(dir).reduce((sum, name) => sum + statSync(join(dir, name)).size, 0);
 const { version } = JSON.parse(readFileSync(new URL("./node_modules/@langchain/langgraph-checkpoint-sqlite/package.json", import.meta.url)));
-process.stdout.write(JSON.stringify({ version, synchronous, saves, newest, any, bytes }) + "\n");
+process.stdout.write(JSON.stringify({ version, synchronous, saves, newest, any, processor: processor / step, bytes }) + "\n");

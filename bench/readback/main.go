@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/guideway-dev/guideway/bench/measure"
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
@@ -42,16 +40,9 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer remove()
-	program, err := o.Program(ctx)
+	session, _, err := o.ConnectStdio(ctx, "--answers", "both")
 	if err != nil {
 		return err
-	}
-	cmd := exec.CommandContext(ctx, program, "mcp", "--answers", "both") //nolint:gosec // G204: the program under measurement
-	cmd.Dir, cmd.Env = o.Dir, []string{"HOME=" + o.Dir, "USERPROFILE=" + o.Dir, "APPDATA=" + o.Dir, "LOCALAPPDATA=" + o.Dir, "PATH=" + os.Getenv("PATH")}
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil).
-		Connect(ctx, &mcp.CommandTransport{Command: cmd, TerminateDuration: 5 * time.Second}, nil)
-	if err != nil {
-		return fmt.Errorf("connect to guideway mcp: %w", err)
 	}
 	defer func() { _ = session.Close() }()
 	list, err := transcript()
