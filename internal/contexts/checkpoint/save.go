@@ -135,7 +135,7 @@ func (s *Service) newDraft(who guideway.Principal, r SaveRequest) (*saveDraft, e
 	findings := s.secrets.Scan(c.tree)
 	d.words = searchWords(c.tree, findings)
 	if s.o.Keys == nil {
-		d.warnings = secretWarnings(findings)
+		d.warnings = SecretWarnings(findings)
 	}
 	if r.Session != "" && r.Session != d.key.Session {
 		d.warnings = append(d.warnings, Warning{Code: WarnRenamed, Message: fmt.Sprintf("the session %.100q is stored as %s; both names load it", r.Session, d.key.Session)})
