@@ -357,7 +357,7 @@ func TestInstallUnsupportedClient(t *testing.T) {
 		{[]string{"emacs", "--url", "https://x.example/mcp", "--token-env", "T"}, []string{`"type": "http"`, `"Bearer TOKEN"`}},
 		{[]string{"zed"}, []string{"~/.config/zed/settings.json", `"context_servers": {`, `"args": ["mcp"]`}},
 		{[]string{"Goose", "--name", "gw"}, []string{"extensions:\n  gw:\n    enabled: true\n    name: gw\n    type: stdio\n    cmd: BIN\n    args: [mcp]"}},
-		{[]string{"goose", "--url", "https://x.example/mcp"}, []string{"type: streamable_http\n    uri: \"https://x.example/mcp\""}},
+		{[]string{"goose", "--url", "https://x.example/mcp"}, []string{"type: streamable_http\n    uri: https://x.example/mcp"}},
 		{[]string{"amp"}, []string{`"amp.mcpServers": {`}},
 		{[]string{"roo-code", "--url", "https://x.example/mcp"}, []string{`"type": "streamable-http"`}},
 	} {

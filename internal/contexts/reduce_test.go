@@ -237,6 +237,11 @@ func TestRunSummary(t *testing.T) {
 				t.Errorf("%s: the summary lacks %q:\n%s", name, want, s.Text)
 			}
 		}
+		for _, one := range s.Sections {
+			if back, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Ref: one.Ref, Lines: "1"}); err != nil || len(back.Value) < 3 {
+				t.Errorf("%s: the section %+v loads %q: %v", name, one, back.Value, err)
+			}
+		}
 		for _, want := range []string{"Error E0 ", "Error E120 ", `"option":"yes"`} {
 			if _, err := r.Load(t.Context(), testCaller(), contexts.LoadRequest{Ref: s.Ref, Find: want}); err != nil {
 				t.Errorf("%s: the referenced outputs lack %q: %v", name, want, err)

@@ -40,6 +40,8 @@ type Section struct {
 	Steps int   `json:"steps"`
 	From  int64 `json:"from"`
 	To    int64 `json:"to"`
+	// Ref loads the outputs of the section.
+	Ref string `json:"ref"`
 	// Text is written by a model, or empty. Named reports whether the part is a phase or a
 	// loop.
 	Text  string `json:"-"`
@@ -379,6 +381,9 @@ func (t *historySnapshot) extractSummary(id string, budget int) *Summary {
 	}
 	const mostSections = 8
 	out := &Summary{Steps: t.steps, Sections: t.sections[max(len(t.sections)-mostSections, 0):]}
+	for i, one := range out.Sections {
+		out.Sections[i].Ref = runPassageRef(id, one.From, one.To)
+	}
 	out.Text, out.Ref = t.summarize(id, 0, budget)
 	return out
 }

@@ -85,36 +85,36 @@ func desktopClients() []Client {
 		{
 			ID: "claude-desktop", Title: "Claude Desktop", Aliases: []string{"claude"},
 			next: "quit Claude Desktop and open it again", bridge: true,
-			form: jsonFormat{key: "mcpServers", shape: plain, strict: true}, user: claudeDesktop,
+			form: format{key: "mcpServers", shape: plain, strict: true}, user: claudeDesktop,
 		},
 		{
 			ID: "claude-code", Title: "Claude Code", Aliases: []string{"cc"}, Project: ".mcp.json",
 			next:        "start a new session of Claude Code; /mcp shows the server",
 			projectNext: "start claude in this directory and approve the server when Claude Code asks; until then claude -p ignores the server",
 			reference:   shellForm, user: claudeCode,
-			form: jsonFormat{key: "mcpServers", shape: shape{local: "stdio", remote: "http", url: "url", env: "env"}, strict: true},
+			form: format{key: "mcpServers", shape: shape{local: "stdio", remote: "http", url: "url", env: "env"}, strict: true},
 		},
 		{
 			ID: "cursor", Title: "Cursor", Project: ".cursor/mcp.json",
 			next: "restart Cursor, or enable the server in its MCP settings", reference: editorForm,
-			form: jsonFormat{key: "mcpServers", shape: plain}, user: inHome(".cursor", "mcp.json"),
+			form: format{key: "mcpServers", shape: plain}, user: inHome(".cursor", "mcp.json"),
 		},
 		{
 			ID: "vscode", Title: "VS Code", Aliases: []string{"code", "visualstudiocode"},
 			Project: ".vscode/mcp.json", next: `run "MCP: List Servers" in VS Code and start the server`, reference: editorForm,
-			form: jsonFormat{key: "servers", shape: shape{local: "stdio", remote: "http", url: "url", env: "env"}}, user: locateVSCode,
+			form: format{key: "servers", shape: shape{local: "stdio", remote: "http", url: "url", env: "env"}}, user: locateVSCode,
 		},
 		{
 			ID: "windsurf", Title: "Windsurf", Aliases: []string{"codeium"},
 			next: "refresh the MCP servers in Windsurf", reference: editorForm,
-			form: jsonFormat{key: "mcpServers", shape: shape{url: "serverUrl", env: "env"}, strict: true},
+			form: format{key: "mcpServers", shape: shape{url: "serverUrl", env: "env"}, strict: true},
 			user: inHome(".codeium", "windsurf", "mcp_config.json"),
 		},
 		{
 			ID: "codex", Title: "Codex", Aliases: []string{"openaicodex", "codexcli"}, Project: ".codex/config.toml",
 			next:        "start a new session of Codex; /mcp shows the server",
 			projectNext: "start codex in this directory and trust the directory when Codex asks; until then Codex ignores the file without a message",
-			reference:   "%s", form: tomlFormat{key: "mcp_servers"}, user: locateCodex,
+			reference:   "%s", form: format{language: languageTOML, key: "mcp_servers", shape: shape{url: "url", env: "env", auth: []string{"bearer_token_env_var"}}}, user: locateCodex,
 		},
 	}
 }
@@ -127,21 +127,21 @@ func terminalClients() []Client {
 			ID: "gemini", Title: "Gemini CLI", Aliases: []string{"geminicli"}, Project: ".gemini/settings.json",
 			next:        "start a new session of Gemini CLI in a trusted folder; /mcp shows the server",
 			projectNext: "start gemini in this directory and trust the folder when Gemini CLI asks; Gemini CLI disables all servers in other folders",
-			reference:   shellForm, form: jsonFormat{key: "mcpServers", shape: http}, user: locateGemini,
+			reference:   shellForm, form: format{key: "mcpServers", shape: http}, user: locateGemini,
 		},
 		{
 			ID: "copilot", Title: "Copilot CLI", Aliases: []string{"copilotcli", "githubcopilot", "githubcopilotcli"}, Project: ".mcp.json",
 			next:        "start a new session of Copilot CLI; /mcp show lists the servers",
 			projectNext: "start copilot in this directory and trust the directory when Copilot CLI asks; copilot -p also needs GITHUB_COPILOT_PROMPT_MODE_WORKSPACE_MCP=true",
 			reference:   shellForm, user: locateCopilot,
-			form: jsonFormat{key: "mcpServers", shape: shape{
+			form: format{key: "mcpServers", shape: shape{
 				local: "stdio", remote: "http", url: "url", env: "env", more: []field{{"tools", []string{"*"}}},
 			}},
 		},
 		{
 			ID: "opencode", Title: "opencode", Project: "opencode.json", commented: true,
 			next: "start opencode again; opencode mcp list shows the server", reference: "Bearer {env:%s}", user: locateOpencode,
-			form: jsonFormat{key: "mcp", shape: shape{
+			form: format{key: "mcp", shape: shape{
 				local: "local", remote: "remote", url: "url", env: "environment", list: true, more: []field{{"enabled", true}},
 			}},
 		},
@@ -149,12 +149,12 @@ func terminalClients() []Client {
 			ID: "qwen", Title: "Qwen Code", Aliases: []string{"qwencode"}, Project: ".qwen/settings.json",
 			next:        "start a new session of Qwen Code; /mcp shows the server",
 			projectNext: "run qwen mcp approve NAME in this directory; until then the server is pending",
-			reference:   shellForm, form: jsonFormat{key: "mcpServers", shape: http}, user: locateQwen,
+			reference:   shellForm, form: format{key: "mcpServers", shape: http}, user: locateQwen,
 		},
 		{
 			ID: "cline", Title: "Cline", Aliases: []string{"clinecli"},
 			next: "start a new session of Cline", user: locateCline,
-			form: jsonFormat{key: "mcpServers", shape: shape{
+			form: format{key: "mcpServers", shape: shape{
 				wrap: "transport", local: "stdio", remote: "streamableHttp", url: "url", env: "env",
 			}, strict: true},
 		},
@@ -162,7 +162,10 @@ func terminalClients() []Client {
 			ID: "continue", Title: "Continue", Aliases: []string{"cn", "continuecli"}, Project: ".continue/mcpServers/guideway.yaml",
 			next:        "start a new session of Continue; /mcp shows the server",
 			projectNext: "reload the editor; its extension reads this file, the command cn (1.5.47) does not",
-			reference:   "Bearer ${{ secrets.%s }}", form: yamlFormat{key: "mcpServers"}, user: locateContinue,
+			reference:   "Bearer ${{ secrets.%s }}", user: locateContinue,
+			form: format{language: languageYAML, key: "mcpServers", shape: shape{
+				remote: "streamable-http", url: "url", env: "env", auth: []string{"requestOptions", "headers", authorizationHeader},
+			}},
 			newFile: "without this file, Continue used its default configuration; now add your models to the file",
 		},
 	}

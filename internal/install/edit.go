@@ -3,7 +3,6 @@ package install
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/guideway-dev/guideway"
@@ -17,7 +16,7 @@ func SetMember(src []byte, path []string, value json.RawMessage) ([]byte, error)
 	if err != nil {
 		return nil, readError(err)
 	}
-	out, err := d.setValue(path, value)
+	out, err := d.putValue(path, value)
 	if err != nil {
 		return nil, readError(err)
 	}
@@ -34,21 +33,12 @@ func RemoveMember(src []byte, path []string) (out []byte, found bool, err error)
 	if err != nil {
 		return nil, false, readError(err)
 	}
-	n := d.root
-	for _, key := range path[:len(path)-1] {
-		if n == nil {
-			return src, false, nil
-		}
-		n = getMember(n, key)
+	_, depth, err := d.findValue(path)
+	if err != nil || depth < len(path) {
+		return src, false, readError(err)
 	}
-	last := path[len(path)-1]
-	if n == nil || getMember(n, last) == nil {
-		return src, false, nil
-	}
-	if _, twice := findMember(n, last); twice {
-		return nil, false, readError(d.twiceError(n, last))
-	}
-	return d.removeMember(n, last), true, nil
+	n, _, _ := d.findValue(path[:len(path)-1]) // it exists
+	return d.removeMember(n, path[len(path)-1]), true, nil
 }
 
 // AddElement returns a JSON document in which the array at a path of keys has one more
@@ -64,7 +54,7 @@ func AddElement(src []byte, path []string, value json.RawMessage) ([]byte, error
 		return nil, readError(err)
 	}
 	if n == nil {
-		src, err = d.setValue(path, []any{value})
+		src, err = d.putValue(path, []any{value})
 	} else {
 		src = d.insertElement(n, value)
 	}
@@ -104,38 +94,20 @@ func RemoveElements(src []byte, path []string, match func(json.RawMessage) bool)
 
 // findArray returns the array at a path of keys, or nil if it is missing.
 func (d *jsonDoc) findArray(path []string) (*hujson.Value, error) {
-	n := d.root
-	for i, key := range path {
-		if n == nil {
-			return nil, nil
-		}
-		if n.Value.Kind() != '{' {
-			return nil, d.kindError(n, path[i-1], "an object")
-		}
-		next, twice := findMember(n, key)
-		if twice {
-			return nil, d.twiceError(n, key)
-		}
-		n = next
+	n, found, err := d.findValue(path)
+	if err != nil || n == nil || found < len(path) {
+		return nil, err
 	}
-	if n != nil && n.Value.Kind() != '[' {
-		return nil, d.kindError(n, path[len(path)-1], "a list")
+	if n.Value.Kind() != '[' {
+		return nil, syntaxAt(d.src, n.StartOffset, "%q is not a list", path[found-1])
 	}
 	return n, nil
 }
 
-func (d *jsonDoc) kindError(n *hujson.Value, key, kind string) error {
-	line, column := lineAndColumn(d.src, n.StartOffset)
-	return &syntaxError{line, column, fmt.Sprintf("%q is not %s", key, kind)}
-}
-
-// twiceError returns the error for an object in which a key occurs twice.
-func (d *jsonDoc) twiceError(n *hujson.Value, key string) error {
-	line, column := lineAndColumn(d.src, n.StartOffset)
-	return &syntaxError{line, column, fmt.Sprintf("%q occurs twice in this object", key)}
-}
-
 func readError(err error) error {
+	if err == nil {
+		return nil
+	}
 	return guideway.Errorf(guideway.CodeInvalid, "the file cannot be edited: %w", withPosition(err)).WithFix("correct the file by hand, then run the same command again")
 }
 

@@ -6,22 +6,6 @@ import (
 	"sync"
 )
 
-// yamlEntries parses YAML with a list of servers and returns the servers by their names.
-func yamlEntries(src []byte, key string) (map[string]any, error) {
-	d, err := readYAML(src)
-	if err != nil {
-		return nil, err
-	}
-	entries := map[string]any{}
-	list, _ := d.tree[key].([]any)
-	for _, each := range list {
-		if entry, ok := each.(map[string]any); ok && asText(entry["name"]) != "" {
-			entries[asText(entry["name"])] = entry
-		}
-	}
-	return entries, nil
-}
-
 // unifyEntry returns an entry with the members that most clients use: Cline nests the
 // connection, opencode has one list for the command and its arguments, and Continue nests
 // the headers.

@@ -23,7 +23,7 @@ func FuzzEdit(f *testing.F) {
 		f.Add([]byte(s), "/opt/guideway", "VALUE")
 	}
 	f.Fuzz(func(t *testing.T, src []byte, command, value string) {
-		for _, form := range []jsonFormat{{key: "mcpServers", shape: findClient(t, "cursor").form.(jsonFormat).shape}, findClient(t, "vscode").form.(jsonFormat), findClient(t, "opencode").form.(jsonFormat), findClient(t, "cline").form.(jsonFormat)} {
+		for _, form := range []format{findClient(t, "cursor").form, findClient(t, "vscode").form, findClient(t, "opencode").form, findClient(t, "cline").form} {
 			checkEdit(t, Client{ID: "fuzz", form: form}, src, command, value)
 		}
 	})
@@ -35,7 +35,7 @@ func FuzzEditYAML(f *testing.F) {
 		f.Add([]byte(s), "/opt/guideway", "VALUE")
 	}
 	f.Fuzz(func(t *testing.T, src []byte, command, value string) {
-		checkEdit(t, Client{ID: "fuzz", form: yamlFormat{key: "mcpServers"}}, src, command, value)
+		checkEdit(t, Client{ID: "fuzz", form: findClient(t, "continue").form}, src, command, value)
 	})
 }
 
@@ -57,7 +57,7 @@ func FuzzEditTOML(f *testing.F) {
 		f.Add([]byte(s), "/opt/guideway", "VALUE")
 	}
 	f.Fuzz(func(t *testing.T, src []byte, command, value string) {
-		checkEdit(t, Client{ID: "fuzz", form: tomlFormat{key: "mcp_servers"}}, src, command, value)
+		checkEdit(t, Client{ID: "fuzz", form: findClient(t, "codex").form}, src, command, value)
 	})
 }
 
@@ -102,9 +102,9 @@ func checkEdit(t *testing.T, client Client, src []byte, command, value string) {
 	if err != nil {
 		t.Fatalf("remove: %v\n%s", err, change.After)
 	}
-	if j, ok := form.(jsonFormat); ok && !bytes.Equal(bare, src) {
+	if form.language == languageJSON && !bytes.Equal(bare, src) {
 		if d, err := readJSON(src); err == nil && d.root != nil {
-			t.Fatalf("remove by edit of %s\n got %q\nwant %q\nfrom %q", j.key, bare, src, change.After)
+			t.Fatalf("remove by edit of %s\n got %q\nwant %q\nfrom %q", form.key, bare, src, change.After)
 		}
 	}
 }

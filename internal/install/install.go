@@ -1,6 +1,7 @@
 // Package install adds Guideway to the MCP configuration of a client and removes it. It
 // leaves the rest of the file unchanged, byte for byte: comments, the order of keys,
-// indentation, line endings, the byte order mark.
+// indentation, line endings, the byte order mark. A YAML list of servers in brackets is
+// written again as a whole, with its comments.
 //
 // Planning is pure: Plan and PlanUndo turn a File into a Change with the bytes before and
 // after. Only Read and Apply access the disk.
@@ -123,23 +124,6 @@ type Change struct {
 // Changes reports whether the file is written or deleted.
 func (c Change) Changes() bool {
 	return c.Delete || c.Action != ActionNone && c.Action != ActionAbsent
-}
-
-// format is a configuration language. Its methods are pure.
-type format interface {
-	// lookupEntry finds an entry. It returns an error if the file does not parse.
-	lookupEntry(src []byte, name string) (Entry, bool, error)
-	// putEntry inserts or updates an entry.
-	putEntry(src []byte, name string, e Entry) ([]byte, error)
-	// removeEntry removes an entry. hint is the content before the entry was added, or nil:
-	// an object that is now empty and did not exist then is also removed.
-	removeEntry(src []byte, name string, hint []byte) ([]byte, error)
-	// restoreEntry sets the entry to the value that it has in from.
-	restoreEntry(src []byte, name string, from []byte) ([]byte, error)
-	// entrySnippet returns the text to paste by hand.
-	entrySnippet(name string, e Entry) string
-	// fileNotes returns the reasons why the client may not be able to read src.
-	fileNotes(src []byte, title string) []string
 }
 
 // Plan returns the change that adds Guideway to f. It writes nothing.

@@ -2,7 +2,7 @@ package install
 
 import (
 	"bytes"
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,10 +19,7 @@ var bom = []byte("\xef\xbb\xbf")
 // parseJSONC parses JSON with comments and trailing commas. The tree has the offsets of
 // src. It is nil if src has no value.
 func parseJSONC(src []byte) (*hujson.Value, error) {
-	if bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff")) {
-		return nil, &syntaxError{1, 1, "the file is UTF-16, not UTF-8"}
-	}
-	if err := checkDepth(src); err != nil {
+	if err := cmp.Or(checkEncoding(src), checkDepth(src)); err != nil {
 		return nil, err
 	}
 	text := padJSON(src)
@@ -34,6 +31,13 @@ func parseJSONC(src []byte) (*hujson.Value, error) {
 		return nil, convertError(src, err)
 	}
 	return &root, nil
+}
+
+func checkEncoding(src []byte) error {
+	if bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff")) {
+		return &syntaxError{1, 1, "the file is UTF-16, not UTF-8"}
+	}
+	return nil
 }
 
 // padJSON returns a copy of a document that hujson can read, with the same offsets: a byte
@@ -64,8 +68,7 @@ func convertError(src []byte, err error) error {
 	if lines := bytes.SplitAfterN(src, []byte("\n"), line); len(lines) == line {
 		offset = min(offset, offset-len(lines[line-1])+column-1)
 	}
-	line, column = lineAndColumn(src, offset)
-	return &syntaxError{line, column, message}
+	return syntaxAt(src, offset, "%s", message)
 }
 
 // checkDepth returns an error if values are nested too deep for the recursive parser.
@@ -83,8 +86,7 @@ func checkDepth(src []byte) error {
 			i = max(i, commentEnd(src, i)-1)
 		case '{', '[':
 			if depth++; depth > maxDepth {
-				line, column := lineAndColumn(src, i)
-				return &syntaxError{line, column, fmt.Sprintf("values are nested more than %d levels deep", maxDepth)}
+				return syntaxAt(src, i, "values are nested more than %d levels deep", maxDepth)
 			}
 		case '}', ']':
 			depth--
@@ -196,9 +198,8 @@ func standardizeJSON(src []byte) []byte {
 // decodeJSONC returns the object of a document. It is nil if the document has no value.
 func decodeJSONC(src []byte) (map[string]any, error) {
 	d, err := readJSON(src)
-	if err != nil || d.root == nil {
+	if err != nil {
 		return nil, err
 	}
-	var object map[string]any
-	return object, json.Unmarshal(standardizeJSON(src), &object)
+	return d.values(), nil
 }

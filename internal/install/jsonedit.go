@@ -3,23 +3,17 @@ package install
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/tailscale/hujson"
 )
 
-// field is a member of an object to write. Its value is a string, a bool, a []string, a
-// []any, a []field or JSON.
-type field struct {
-	key string
-	val any
-}
-
 // jsonDoc is a parsed document and its style.
 type jsonDoc struct {
+	key     string // key is the member of the root that contains the servers.
 	src     []byte
 	root    *hujson.Value
 	newline string
@@ -32,16 +26,12 @@ func readJSON(src []byte) (*jsonDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &jsonDoc{src: src, root: root, newline: "\n", unit: "  ", colon: ": "}
-	if i := bytes.IndexByte(src, '\n'); i > 0 && src[i-1] == '\r' {
-		d.newline = "\r\n"
-	}
+	d := &jsonDoc{src: src, root: root, newline: newlineOf(src), unit: "  ", colon: ": "}
 	if root == nil {
 		return d, nil
 	}
 	if root.Value.Kind() != '{' {
-		line, column := lineAndColumn(src, root.StartOffset)
-		return nil, &syntaxError{line, column, "the document is not an object"}
+		return nil, syntaxAt(src, root.StartOffset, "the document is not an object")
 	}
 	if members := membersOf(root); len(members) > 0 {
 		if d.isMultiline(root) {
@@ -72,6 +62,79 @@ func applyEdits(src []byte, edits ...edit) []byte {
 	}
 	out.Write(src[at:])
 	return out.Bytes()
+}
+
+func newlineOf(src []byte) string {
+	if i := bytes.IndexByte(src, '\n'); i > 0 && src[i-1] == '\r' {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// newlineAt returns the line break at pos, or "".
+func newlineAt(src []byte, pos int) string {
+	for _, nl := range []string{"\r\n", "\n"} {
+		if bytes.HasPrefix(src[pos:], []byte(nl)) {
+			return nl
+		}
+	}
+	return ""
+}
+
+// lineEnd returns the end of the line of pos, before its line break.
+func lineEnd(src []byte, pos int) int {
+	i := bytes.IndexByte(src[pos:], '\n')
+	if i < 0 {
+		return len(src)
+	}
+	if i > 0 && src[pos+i-1] == '\r' {
+		i--
+	}
+	return pos + i
+}
+
+// values returns the members of the document. It is nil if the document has no value.
+func (d *jsonDoc) values() map[string]any {
+	var object map[string]any
+	if d.root != nil {
+		decoder := json.NewDecoder(bytes.NewReader(standardizeJSON(d.src)))
+		decoder.UseNumber()
+		_ = decoder.Decode(&object) // the document has been parsed
+	}
+	return object
+}
+
+// findValue returns the value at a path, or the last object on it. found is the number of
+// keys on the way to it.
+func (d *jsonDoc) findValue(path []string) (n *hujson.Value, found int, err error) {
+	n = d.root
+	for n != nil && found < len(path) {
+		if n.Value.Kind() != '{' {
+			return nil, 0, syntaxAt(d.src, n.StartOffset, "%q is not an object", path[found-1])
+		}
+		next, twice := findMember(n, path[found])
+		if twice {
+			return nil, 0, syntaxAt(d.src, n.StartOffset, "%q occurs twice in this object", path[found])
+		}
+		if next == nil {
+			break
+		}
+		n, found = next, found+1
+	}
+	return n, found, nil
+}
+
+func (d *jsonDoc) checkEntry(name string) error {
+	_, _, err := d.findValue([]string{d.key, name})
+	return err
+}
+
+func (d *jsonDoc) entryRange(name string) (start, end int, ok bool) {
+	n, found, err := d.findValue([]string{d.key, name})
+	if err != nil || n == nil || found < 2 {
+		return 0, 0, false
+	}
+	return n.StartOffset, n.EndOffset, true
 }
 
 // isMultiline reports whether the children of an object or an array are on separate lines.
@@ -120,36 +183,24 @@ func (d *jsonDoc) skipComments(pos int) (end int, line bool) {
 	return end, line
 }
 
-// setValue returns the document with val at the path of keys. It adds missing objects.
-func (d *jsonDoc) setValue(path []string, val any) ([]byte, error) {
-	if d.root == nil {
+func (d *jsonDoc) setValue(name string, path []string, val any) ([][]byte, error) {
+	text, err := d.putValue(append([]string{d.key, name}, path...), val)
+	return [][]byte{text}, err
+}
+
+// putValue returns the document with val at the path of keys. It adds missing objects.
+func (d *jsonDoc) putValue(path []string, val any) ([]byte, error) {
+	n, found, err := d.findValue(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case n == nil:
 		return d.createObject(nestValue(path, val)), nil
-	}
-	n := d.root
-	for i, key := range path {
-		next, twice := findMember(n, key)
-		if twice {
-			return nil, d.twiceError(n, key)
-		}
-		if next == nil {
-			rest := nestValue(path[i:], val)
-			return d.insertMember(n, rest[0]), nil
-		}
-		if i < len(path)-1 && next.Value.Kind() != '{' {
-			return nil, d.kindError(next, key, "an object")
-		}
-		n = next
+	case found < len(path):
+		return d.insertMember(n, nestValue(path[found:], val)[0]), nil
 	}
 	text := d.renderValue(val, d.isMultiline(d.root), d.lineIndent(n.StartOffset))
 	return applyEdits(d.src, edit{n.StartOffset, n.EndOffset, text}), nil
-}
-
-// nestValue wraps val in an object for each key of the path.
-func nestValue(path []string, val any) []field {
-	for i := len(path) - 1; i > 0; i-- {
-		val = []field{{path[i], val}}
-	}
-	return []field{{path[0], val}}
 }
 
 // createObject returns a document for a file without a value.
@@ -238,7 +289,7 @@ func (d *jsonDoc) removeChild(n *hujson.Value, i int) []byte {
 	if comma == end {
 		end++
 	}
-	if lineComment && len(newlineAt(d.src, end)) == 0 {
+	if lineComment && newlineAt(d.src, end) == "" {
 		start = c.start // the following text must not become part of the comment
 	}
 	edits = append(edits, edit{start, end, ""})
@@ -246,6 +297,29 @@ func (d *jsonDoc) removeChild(n *hujson.Value, i int) []byte {
 		edits = append(edits, edit{comma, comma + 1, ""})
 	}
 	return applyEdits(d.src, edits...)
+}
+
+func (d *jsonDoc) removeEntry(name string, was document) ([][]byte, error) {
+	left, err := readJSON(d.removeMember(getMember(d.root, d.key), name))
+	if err != nil {
+		return nil, err
+	}
+	servers, text := getMember(left.root, d.key), left.src
+	earlier, known := was.(*jsonDoc)
+	switch {
+	case !known || earlier.root == nil:
+		if left.isEmpty(servers) {
+			text = applyEdits(text, edit{servers.StartOffset, servers.EndOffset, "{}"})
+		}
+	case getMember(earlier.root, d.key) != nil:
+		text = left.emptyAs(servers, earlier, getMember(earlier.root, d.key))
+	case left.isEmpty(servers):
+		if left, err = readJSON(left.removeMember(left.root, d.key)); err != nil {
+			return nil, err
+		}
+		text = left.emptyAs(left.root, earlier, earlier.root)
+	}
+	return [][]byte{text}, nil
 }
 
 // isEmpty reports whether an object contains nothing, not even a comment.
@@ -266,49 +340,47 @@ func (d *jsonDoc) emptyAs(n *hujson.Value, h *jsonDoc, was *hujson.Value) []byte
 func withoutSpace(text []byte) []byte { return bytes.Join(bytes.Fields(text), nil) }
 
 func (d *jsonDoc) renderValue(val any, multi bool, indent string) string {
-	sep, lead, tail := ","+strings.TrimPrefix(d.colon, ":"), "", ""
+	inner := indent + d.unit
+	var parts []string
 	switch v := val.(type) {
 	case json.RawMessage:
 		return d.renderJSON(v, multi, indent)
 	case string:
 		return quoteJSON(v)
-	case bool:
-		return strconv.FormatBool(v)
 	case []string:
-		parts := make([]string, len(v))
-		for i, s := range v {
-			parts[i] = quoteJSON(s)
+		for _, s := range v {
+			parts = append(parts, quoteJSON(s))
 		}
-		return "[" + strings.Join(parts, sep) + "]"
+		return "[" + strings.Join(parts, ","+strings.TrimPrefix(d.colon, ":")) + "]"
 	case []any:
-		inner := indent
-		if multi {
-			inner += d.unit
-			sep, lead, tail = ","+d.newline+inner, d.newline+inner, d.newline+indent
+		for _, each := range v {
+			parts = append(parts, d.renderValue(each, multi, inner))
 		}
-		parts := make([]string, len(v))
-		for i, each := range v {
-			parts[i] = d.renderValue(each, multi, inner)
-		}
-		return "[" + lead + strings.Join(parts, sep) + tail + "]"
+		return "[" + d.joinParts(parts, multi, indent) + "]"
 	case []field:
-		if len(v) == 0 {
-			return "{}"
+		for _, f := range v {
+			parts = append(parts, quoteJSON(f.key)+d.colon+d.renderValue(f.val, multi, inner))
 		}
-		inner := indent
-		if multi {
-			inner += d.unit
-			sep, lead, tail = ","+d.newline+inner, d.newline+inner, d.newline+indent
-		}
-		parts := make([]string, len(v))
-		for i, f := range v {
-			parts[i] = quoteJSON(f.key) + d.colon + d.renderValue(f.val, multi, inner)
-		}
-		return "{" + lead + strings.Join(parts, sep) + tail + "}"
+		return "{" + d.joinParts(parts, multi, indent) + "}"
 	default:
-		return "null"
+		return fmt.Sprint(v) // a bool
 	}
+}
+
+// joinParts joins the members of an object or the elements of an array.
+func (d *jsonDoc) joinParts(parts []string, multi bool, indent string) string {
+	if !multi || len(parts) == 0 {
+		return strings.Join(parts, ","+strings.TrimPrefix(d.colon, ":"))
+	}
+	lead := d.newline + indent + d.unit
+	return lead + strings.Join(parts, ","+lead) + d.newline + indent
 }
 
 // quoteJSON returns a JSON string without HTML escapes.
 func quoteJSON(s string) string { return string(jsontext.AppendString(nil, s)) }
+
+// renderSnippet returns an object as text to paste.
+func renderSnippet(fields []field) string {
+	d := &jsonDoc{newline: "\n", unit: "  ", colon: ": "}
+	return d.renderValue(fields, true, "")
+}

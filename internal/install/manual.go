@@ -52,7 +52,7 @@ func gooseEntry(name string, e Entry) string {
 			f = append(f, field{"envs", variableFields(e.Env)})
 		}
 	}
-	return strings.Join(blockLines([]field{{"extensions", []field{{name, f}}}}, ""), "\n")
+	return strings.TrimSpace(encodeYAML(newNode([]field{{"extensions", []field{{name, f}}}})))
 }
 
 // UnsupportedClient returns the error for a client that install cannot edit. Its fix

@@ -40,8 +40,7 @@ func Paste(env Env, src []byte) ([]Server, error) {
 // parsePasted returns the entries of a text by their names.
 func parsePasted(text []byte) (map[string]any, error) {
 	if bytes.HasPrefix(text, []byte("[")) && bytes.Contains(text, []byte("mcp_servers")) {
-		entries, err := tomlEntries(text, "mcp_servers")
-		return entries, badPaste(err)
+		return pastedTOML(text)
 	}
 	if bytes.HasPrefix(text, []byte(`"`)) { // members without the surrounding object
 		text = slices.Concat([]byte("{"), bytes.TrimSuffix(text, []byte(",")), []byte("}"))
@@ -49,18 +48,23 @@ func parsePasted(text []byte) (map[string]any, error) {
 	object, err := decodeJSONC(text)
 	if err != nil {
 		if bytes.Contains(text, []byte("mcp_servers")) {
-			entries, tomlErr := tomlEntries(text, "mcp_servers")
-			return entries, badPaste(tomlErr)
+			return pastedTOML(text)
 		}
 		return nil, badPaste(err)
 	}
 	return entriesOf(object), nil
 }
 
-func badPaste(err error) error {
-	if err == nil {
-		return nil
+// pastedTOML returns the entries of a table of Codex.
+func pastedTOML(text []byte) (map[string]any, error) {
+	d, err := readTOML(text, "mcp_servers")
+	if err != nil {
+		return nil, badPaste(err)
 	}
+	return serversOf(d.tree[d.key]), nil
+}
+
+func badPaste(err error) error {
 	return guideway.Errorf(guideway.CodeInvalid, "cannot read the text: %w", withPosition(err)).
 		WithFix("paste the whole JSON object with its braces, or the whole TOML table")
 }

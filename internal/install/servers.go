@@ -39,29 +39,19 @@ type Server struct {
 // Servers lists the servers in a client's configuration by name. It omits Guideway's own
 // entry.
 func Servers(env Env, client Client, src []byte) ([]Server, error) {
-	var entries map[string]any
-	var err error
-	switch f := client.form.(type) {
-	case jsonFormat:
-		entries, err = jsonEntries(src, f.key)
-		if err == nil && client.ID == "claude-code" && env.Dir != "" {
-			// Claude Code stores the servers of a single directory in the same file.
-			var local map[string]any
-			if local, err = jsonEntries(src, "projects", env.Dir, f.key); len(local) > 0 {
-				all := map[string]any{}
-				maps.Copy(all, entries)
-				maps.Copy(all, local) // the servers of the single directory take precedence
-				entries = all
-			}
-		}
-	case tomlFormat:
-		entries, err = tomlEntries(src, f.key)
-	case yamlFormat:
-		entries, err = yamlEntries(src, f.key)
-	}
+	d, err := client.form.parse(src)
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "cannot read the configuration of %s: %w", client.Title, withPosition(err)).
 			WithFix("fix the configuration file of %s", client.Title)
+	}
+	entries := serversOf(d.values()[client.form.key])
+	if client.ID == "claude-code" && env.Dir != "" {
+		// Claude Code stores the servers of a single directory in the same file. They take precedence.
+		projects, _ := d.values()["projects"].(map[string]any)
+		local, _ := projects[env.Dir].(map[string]any)
+		all := maps.Clone(entries)
+		maps.Copy(all, serversOf(local[client.form.key]))
+		entries = all
 	}
 	var list []Server
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
@@ -75,21 +65,6 @@ func Servers(env Env, client Client, src []byte) ([]Server, error) {
 	return list, nil
 }
 
-// jsonEntries parses JSON with comments and returns the object at keys.
-func jsonEntries(src []byte, keys ...string) (map[string]any, error) {
-	entries, err := decodeJSONC(src)
-	for _, key := range keys {
-		entries, _ = entries[key].(map[string]any)
-	}
-	return entries, err
-}
-
-func tomlEntries(src []byte, key string) (map[string]any, error) {
-	tree, err := parseTOML(src)
-	entries, _ := tree[key].(map[string]any)
-	return entries, err
-}
-
 // readServer converts an entry in the form of any client.
 func readServer(name string, entry map[string]any) Server {
 	entry = unifyEntry(entry)
@@ -99,11 +74,7 @@ func readServer(name string, entry map[string]any) Server {
 			s.URL = asText(entry[key])
 		}
 	}
-	if list, ok := entry["args"].([]any); ok {
-		for _, each := range list {
-			s.Args = append(s.Args, asText(each))
-		}
-	}
+	s.Args = textsOf(entry["args"])
 	s.Env, s.Headers = asTexts(entry["env"]), asTexts(entry["headers"])
 	for key, value := range asTexts(entry["http_headers"]) {
 		s.setHeader(key, value)
@@ -119,11 +90,7 @@ func readServer(name string, entry map[string]any) Server {
 	disabled, _ := entry["disabled"].(bool)
 	s.Disabled = disabled || given && !enabled
 	for _, key := range []string{"disabledTools", "disabled_tools"} {
-		if list, ok := entry[key].([]any); ok {
-			for _, each := range list {
-				s.Hidden = append(s.Hidden, asText(each))
-			}
-		}
+		s.Hidden = append(s.Hidden, textsOf(entry[key])...)
 	}
 	if seconds, err := strconv.ParseFloat(asText(entry["tool_timeout_sec"]), 64); err == nil && seconds > 0 && seconds < 1e6 {
 		s.Timeout = time.Duration(seconds * float64(time.Second))

@@ -158,7 +158,7 @@ func TestUndoProperty(t *testing.T) {
 // backup, and the file has exactly one more server.
 func TestUndoPropertyYAML(t *testing.T) {
 	t.Parallel()
-	form := yamlFormat{key: "mcpServers"}
+	form := findClient(t, "continue").form
 	rapid.Check(t, func(t *rapid.T) {
 		nl := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "line end")
 		pick := func(label string, of ...string) string { return rapid.SampledFrom(of).Draw(t, label) }
@@ -185,7 +185,7 @@ func TestUndoPropertyYAML(t *testing.T) {
 		if err != nil {
 			t.Fatalf("put into %q: %v", src, err)
 		}
-		d, err := readYAML(after)
+		d, err := readYAML(after, form.key)
 		if err != nil || len(d.tree["mcpServers"].([]any)) != servers+1 {
 			t.Fatalf("%v: the file has %v servers, want %d\n%s", err, d.tree["mcpServers"], servers+1, after)
 		}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,10 +27,23 @@ type MasterKey struct {
 	mayAsk bool
 }
 
-// keySource returns the source of the key, or nil if encryption is off.
+// keySource returns the source of the key, or nil if encryption is off. The sources of other
+// kinds are for a program that runs while the kind of the key is changed.
 func (k MasterKey) keySource(cfg *config.Config) (seal.Source, error) {
+	source, err := k.sourceOfMode(cfg.Encryption)
+	if err != nil || source == nil {
+		return nil, err
+	}
+	others := []seal.Source{seal.File{Path: cfg.Encryption.KeyFile}, seal.Keychain{Service: keychainService, Account: keychainAccount}}
+	if words, err := (MasterKey{}).passphraseSource(cfg.Encryption); err == nil {
+		others = append(others, words)
+	}
+	return seal.WithOthers{Source: source, Others: others}, nil
+}
+
+func (k MasterKey) sourceOfMode(e config.Encryption) (seal.Source, error) {
 	keychain := seal.Keychain{Service: keychainService, Account: keychainAccount}
-	switch e := cfg.Encryption; e.Mode {
+	switch e.Mode {
 	case config.EncryptionEnabled:
 		return seal.FirstOf{keychain, seal.File{Path: e.KeyFile}}, nil
 	case config.EncryptionKeychain:
@@ -41,6 +55,23 @@ func (k MasterKey) keySource(cfg *config.Config) (seal.Source, error) {
 	default:
 		return nil, nil //nolint:nilnil // a nil source means no encryption
 	}
+}
+
+// RotateSources returns the source of the current master key, and that of a new one: of a
+// mode, or of the configured one if mode is empty. A new passphrase comes from a file, or
+// else from a prompt.
+func (a *App) RotateSources(cfg *config.Config, mode, passphraseFile string) (from, to seal.Source, err error) {
+	key := MasterKey{Host: a.Host, mayAsk: true}
+	if from, err = key.keySource(cfg); err != nil {
+		return nil, nil, err
+	}
+	if from == nil {
+		return nil, nil, guideway.Errorf(guideway.CodeInvalid, "encryption is off, so there is no key to replace").WithFix("set encryption.mode")
+	}
+	e := cfg.Encryption
+	e.Mode, e.Passphrase, e.PassphraseFile = cmp.Or(mode, e.Mode), "", passphraseFile
+	to, err = key.sourceOfMode(e)
+	return from, to, err
 }
 
 // passphraseSource returns the passphrase from the environment, or else from the configured

@@ -87,13 +87,17 @@ type Blobs interface {
 	Sweep(ctx context.Context, keep func(Info) bool) (Swept, error)
 }
 
-// Slots stores small values by key. A slot is written once.
+// Slots stores small values by key.
 type Slots interface {
 	// Slot returns the value of a slot. The error has CodeNotFound if the slot does not
 	// exist.
 	Slot(ctx context.Context, key string) ([]byte, error)
 	// CreateSlot creates a slot. The error has CodeConflict if the slot exists.
 	CreateSlot(ctx context.Context, key string, value []byte) error
+	// ReplaceSlot replaces the value of a slot by one of the same length. The error has
+	// CodeNotFound if the slot does not have the old value: neither a concurrent EraseSlot nor
+	// another ReplaceSlot is undone.
+	ReplaceSlot(ctx context.Context, key string, old, value []byte) error
 	// EraseSlot removes a slot as permanently as the medium allows: files are overwritten
 	// first. A missing slot is not an error.
 	EraseSlot(ctx context.Context, key string) error

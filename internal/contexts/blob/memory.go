@@ -123,6 +123,18 @@ func (m *Memory) CreateSlot(_ context.Context, key string, value []byte) error {
 	return nil
 }
 
+// ReplaceSlot implements Slots.
+func (m *Memory) ReplaceSlot(_ context.Context, key string, old, value []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	one, there := m.slots[key]
+	if !there || !bytes.Equal(one.data, old) {
+		return NoSlot(key)
+	}
+	copy(one.data, value)
+	return nil
+}
+
 // EraseSlot implements Slots.
 func (m *Memory) EraseSlot(_ context.Context, key string) error {
 	if err := CheckSlot(key, nil); err != nil {

@@ -104,6 +104,11 @@ func (o *Overlay) CreateSlot(ctx context.Context, key string, value []byte) erro
 	return o.top.CreateSlot(ctx, key, value)
 }
 
+// ReplaceSlot implements Slots. A slot of the store below cannot be replaced.
+func (o *Overlay) ReplaceSlot(ctx context.Context, key string, old, value []byte) error {
+	return o.top.ReplaceSlot(ctx, key, old, value)
+}
+
 // EraseSlot implements Slots. A slot of the store below is hidden, not erased.
 func (o *Overlay) EraseSlot(ctx context.Context, key string) error {
 	o.hidden.Store(key, nil)

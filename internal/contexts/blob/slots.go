@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -61,6 +62,28 @@ func placeWithoutLinks(from, to string) error {
 	return os.Rename(from, to)
 }
 
+// ReplaceSlot implements Slots. It writes into the existing file, which a concurrent
+// EraseSlot removes. The values are shorter than a sector, so that a crash leaves the old or
+// the new one.
+func (f *Files) ReplaceSlot(ctx context.Context, key string, old, value []byte) error {
+	if now, err := f.Slot(ctx, key); err != nil {
+		return err
+	} else if !bytes.Equal(now, old) || len(old) != len(value) {
+		return NoSlot(key)
+	}
+	file, err := os.OpenFile(f.slotPath(key), os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return NoSlot(key)
+	}
+	if err == nil {
+		if _, err = file.WriteAt(value, 0); err == nil {
+			err = f.o.sync(file)
+		}
+		err = errors.Join(err, file.Close())
+	}
+	return f.systemError("replace the slot "+key, err)
+}
+
 // EraseSlot implements Slots.
 func (f *Files) EraseSlot(_ context.Context, key string) error {
 	if err := CheckSlot(key, nil); err != nil {
@@ -98,8 +121,10 @@ func (f *Files) Slots(_ context.Context, prefix string) ([]SlotInfo, error) {
 	}
 	var list []SlotInfo
 	for _, entry := range entries {
-		info, err := entry.Info()
-		if err == nil && slotPattern().MatchString(entry.Name()) && strings.HasPrefix(entry.Name(), prefix) {
+		if !strings.HasPrefix(entry.Name(), prefix) || !slotPattern().MatchString(entry.Name()) {
+			continue
+		}
+		if info, err := entry.Info(); err == nil {
 			list = append(list, SlotInfo{Key: entry.Name(), Modified: info.ModTime()})
 		}
 	}

@@ -148,6 +148,7 @@ func BenchmarkStored(b *testing.B) {
 					for range n {
 						r.mustSave(b, "work", string(c.Next()))
 					}
+					r.FinishFolds()
 					stats, err := r.Stats(b.Context(), "ada")
 					if err != nil {
 						b.Fatal(err)

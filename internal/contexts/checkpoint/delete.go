@@ -47,6 +47,7 @@ func (s *Service) Delete(ctx context.Context, who guideway.Principal, r DeleteRe
 func (s *Service) deleteSession(ctx context.Context, who guideway.Principal, key SeriesKey, out *Deleted) error {
 	unlock := s.locks.lockSeries(key)
 	defer unlock()
+	s.FinishFolds() // a delta that is being written has deleted words
 	for range attempts {
 		gone, err := s.o.Index.History(ctx, key, History{})
 		if err != nil {
@@ -108,6 +109,11 @@ func (s *Service) deleteOne(ctx context.Context, who guideway.Principal, id stri
 func (s *Service) removeLinked(ctx context.Context, who guideway.Principal, rec Record) error {
 	unlock := s.locks.lockSeries(rec.SeriesKey)
 	defer unlock()
+	s.FinishFolds() // a delta that is being written has deleted words
+	rec, err := s.o.Index.Checkpoint(ctx, rec.ID)
+	if err != nil {
+		return err
+	}
 	dependents, err := s.o.Index.Checkpoints(ctx, Filter{User: rec.User, Session: rec.Session, Base: rec.ID, Limit: unlimited})
 	if err != nil {
 		return err

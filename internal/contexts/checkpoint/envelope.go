@@ -114,6 +114,15 @@ func splitBlob(data []byte) (h header, frame, payload []byte, err error) {
 // packBlob returns the blob of a record and its content. base is the content of r.Base, key the
 // data key r.Key.
 func (s *Service) packBlob(r Record, raw, base []byte, key *seal.Key) ([]byte, error) {
+	payload, err := s.squeezer.encodeContent(raw, base)
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInternal, "compress the checkpoint %s: %w", r.ID, err)
+	}
+	return frameBlob(r, payload, key)
+}
+
+// frameBlob returns the blob of a record and its compressed content.
+func frameBlob(r Record, payload []byte, key *seal.Key) ([]byte, error) {
 	text, err := jsontext.Marshal(headerOf(r))
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "write the header of the checkpoint %s: %w", r.ID, err)
@@ -124,10 +133,6 @@ func (s *Service) packBlob(r Record, raw, base []byte, key *seal.Key) ([]byte, e
 	}
 	frame := binary.AppendUvarint([]byte(magic), uint64(len(text)))
 	frame = append(frame, text...)
-	payload, err := s.squeezer.encodeContent(raw, base)
-	if err != nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "compress the checkpoint %s: %w", r.ID, err)
-	}
 	if key != nil {
 		payload = key.Seal(payload, frame)
 	}

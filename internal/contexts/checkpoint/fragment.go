@@ -108,7 +108,7 @@ func (s *Service) storeFragment(ctx context.Context, key SeriesKey, fragment Fra
 		return err
 	}
 	change := Change{Series: key, NoWords: true, At: now, Touch: true}
-	_, err = s.storeBlobs(ctx, &rec, data, change, false, func() *foldedParent { return nil })
+	err = s.storeBlob(ctx, &rec, data, func() (Change, error) { return change, nil })
 	if err != nil || sealed == nil {
 		return err
 	}

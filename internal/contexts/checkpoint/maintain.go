@@ -193,37 +193,6 @@ func (s *Service) compactLine(ctx context.Context, key SeriesKey) (folds int, er
 	return folds, nil
 }
 
-// foldAgain stores one checkpoint as a delta against its successor.
-func (s *Service) foldAgain(ctx context.Context, r, successor Record) (bool, error) {
-	raw, err := s.readRetrying(ctx, successor)
-	if errors.Is(err, errDamaged) || guideway.ErrorCode(err) == guideway.CodeNotFound {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	f, err := s.foldInto(ctx, r, successor, raw)
-	if errors.Is(err, errDamaged) || f == nil {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if _, err := s.o.Blobs.Put(ctx, f.blob); err != nil {
-		return false, err
-	}
-	err = s.o.Index.Apply(ctx, Change{Series: r.SeriesKey, Swaps: []Swap{f.swap}})
-	if guideway.ErrorCode(err) == guideway.CodeConflict {
-		s.unlinkBlobs(ctx, f.swap.New.Blob)
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	s.unlinkBlobs(ctx, f.swap.Old)
-	return true, nil
-}
-
 // Verify reads every checkpoint of every session. Unless the service is read-only, it marks
 // damaged checkpoints and unmarks readable ones. It returns CodeUnavailable if a checkpoint
 // cannot be read for another reason, such as a missing key.

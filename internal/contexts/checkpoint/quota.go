@@ -106,6 +106,7 @@ func (s *Service) makeRoomInSeries(ctx context.Context, key SeriesKey, series Se
 	if tooMany == 0 && over == 0 {
 		return rm, nil
 	}
+	s.FinishFolds() // the blobs of the oldest checkpoints must not change until they are removed
 	history := History{Oldest: true}
 	if over == 0 {
 		history.Limit = tooMany
@@ -222,6 +223,7 @@ type retirement struct {
 // retireSessions removes sessions, the least recently touched first. It keeps the last checkpoint
 // of an active run.
 func (s *Service) retireSessions(ctx context.Context, r retirement) (Cleaned, error) {
+	s.FinishFolds()
 	out := Cleaned{DryRun: r.dryRun}
 	seriesList, err := s.o.Index.ListSeries(ctx, SeriesFilter{User: r.user, Before: r.before})
 	if err != nil {

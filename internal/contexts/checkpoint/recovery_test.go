@@ -42,6 +42,7 @@ func saveForty(t *testing.T, r *rig) []string {
 	for i := range 40 {
 		ids = append(ids, r.mustSave(t, "work", bulkyContext(i)).ID)
 	}
+	r.FinishFolds()
 	return ids
 }
 
@@ -242,6 +243,7 @@ func TestRolledBackIndex(t *testing.T) {
 	for i := 5; i < 10; i++ {
 		ids = append(ids, r.mustSave(t, "work", bulkyContext(i)).ID)
 	}
+	r.FinishFolds()
 	mustSucceed(t, os.RemoveAll(index))
 	mustSucceed(t, os.CopyFS(index, os.DirFS(backup)))
 	mustSucceed(t, walkFiles(index, func(path string, info os.FileInfo) {

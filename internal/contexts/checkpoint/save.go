@@ -38,8 +38,16 @@ type saveDraft struct {
 	request SaveRequest
 	key     SeriesKey
 	content *content
-	words   string
-	// warnings are the warnings about the content.
+	// payload returns the compressed content, scan the search words and the likely secrets.
+	// Both are computed while the position of the checkpoint is read.
+	payload  func() ([]byte, error)
+	scan     func() scanResult
+	warnings []Warning
+}
+
+// scanResult are the search words of a content and the warnings about likely secrets.
+type scanResult struct {
+	words    string
 	warnings []Warning
 }
 
@@ -85,7 +93,7 @@ func (s *Service) saveRetrying(ctx context.Context, d *saveDraft) (*Saved, error
 			if s.reserveOut.Load() {
 				s.holdReserve(ctx)
 			}
-			saved.Warnings = slices.Concat(s.memoryWarning(), saved.Warnings, d.warnings)
+			saved.Warnings = slices.Concat(s.memoryWarning(), saved.Warnings, d.scan().warnings, d.warnings)
 			if gone > 0 {
 				saved.Warnings = append(saved.Warnings, Warning{Code: WarnCleaned, Message: fmt.Sprintf(
 					"the disk was full: the checkpoints of the least recently used sessions were deleted (sessions: %d; guideway checkpoint log lists them)", gone)})
@@ -132,11 +140,17 @@ func (s *Service) newDraft(who guideway.Principal, r SaveRequest) (*saveDraft, e
 	default:
 		d.key = SeriesKey{User: who.User, Session: deriveSession(r.Workflow, c.sum)}
 	}
-	findings := s.secrets.Scan(c.tree)
-	d.words = searchWords(c.tree, findings)
-	if s.o.Keys == nil {
-		d.warnings = SecretWarnings(findings)
-	}
+	d.scan = sync.OnceValue(func() (out scanResult) {
+		findings := s.secrets.Scan(c.tree)
+		out.words = searchWords(c.tree, findings)
+		if s.o.Keys == nil {
+			out.warnings = secretWarnings(findings)
+		}
+		return out
+	})
+	d.payload = sync.OnceValues(func() ([]byte, error) { return s.squeezer.encodeContent(c.raw, nil) })
+	go d.scan()
+	go d.payload() //nolint:errcheck // packBlob returns the error
 	if r.Session != "" && r.Session != d.key.Session {
 		d.warnings = append(d.warnings, Warning{Code: WarnRenamed, Message: fmt.Sprintf("the session %.100q is stored as %s; both names load it", r.Session, d.key.Session)})
 	}
@@ -291,15 +305,13 @@ func (s *Service) trySave(ctx context.Context, d *saveDraft) (*Saved, error) {
 	if key != nil {
 		rec.Key = key.Name
 	}
-	folding := s.startFold(ctx, rec, d.content.raw, p)
-	defer folding.waitResult(nil)
-	whole, err := s.packBlob(rec, d.content.raw, nil, key)
+	payload, err := d.payload()
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeInternal, "compress the checkpoint: %w", err)
+	}
+	whole, err := frameBlob(rec, payload, key)
 	if err != nil {
 		return nil, err
-	}
-	// A blob that cannot be read back is not stored.
-	if err := s.verifyPacked(whole, nil, key, max(rec.Bytes, 1)); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "save a checkpoint: %w", err)
 	}
 	rec.Stored = int64(len(whole))
 	if most := s.o.Limits.CheckpointBytes; most > 0 && rec.Stored > most {
@@ -309,8 +321,11 @@ func (s *Service) trySave(ctx context.Context, d *saveDraft) (*Saved, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A blob that cannot be read back is not added to the index.
+	readable := make(chan error, 1)
+	go func() { readable <- s.verifyPacked(whole, nil, key, max(rec.Bytes, 1)) }()
 	change := Change{
-		Series: d.key, Words: d.words, NoWords: key != nil, At: s.currentTime(), Touch: true,
+		Series: d.key, NoWords: key != nil, At: s.currentTime(), Touch: true,
 		Audit: []Entry{{At: rec.Created, Action: ActionSave, SeriesKey: d.key, Checkpoint: rec.ID, Client: d.who.Client}},
 	}
 	for _, gone := range rm.oldest {
@@ -319,16 +334,17 @@ func (s *Service) trySave(ctx context.Context, d *saveDraft) (*Saved, error) {
 			At: rec.Created, Action: ActionDelete, SeriesKey: d.key, Checkpoint: gone.ID, Client: d.who.Client, Detail: "the session's limit",
 		})
 	}
-	fold, err := s.storeBlobs(ctx, &rec, whole, change, d.request.Once, func() *foldedParent { return folding.waitResult(change.Remove) })
-	if err != nil {
+	if err := s.storeBlob(ctx, &rec, whole, func() (Change, error) {
+		change.Words = d.scan().words
+		return change, <-readable
+	}); err != nil {
 		return nil, err
 	}
-	instead := ""
-	if p.parent != nil && !p.branch {
-		instead = p.parent.ID
+	s.recent.putContent(rec.ID, d.content.raw)
+	s.discardBlobs(ctx, rm.oldest)
+	if p.parent != nil && !p.branch && !slices.Contains(change.Remove, p.parent.ID) {
+		s.pushFold(ctx, *p.parent, rec)
 	}
-	s.recent.putContent(rec.ID, d.content.raw, instead)
-	s.discardBlobs(ctx, rm.oldest, fold)
 	saved := &Saved{Record: rec, Warnings: rm.warnings, Store: s.o.Store}
 	if p.branch {
 		saved.Head = p.newest.ID
@@ -378,132 +394,28 @@ func (s *Service) keyFor(ctx context.Context, newest *Record) (*seal.Key, error)
 	return s.o.Keys.New(ctx)
 }
 
-// foldedParent is a checkpoint that is stored again as a delta against its successor.
-type foldedParent struct {
-	swap Swap
-	blob []byte
-}
-
-// pendingFold is a conversion of the parent to a delta that may be still in progress.
-type pendingFold struct {
-	group sync.WaitGroup
-	made  *foldedParent
-}
-
-// startFold starts to pack the parent as a delta, while the new checkpoint is packed.
-func (s *Service) startFold(ctx context.Context, next Record, raw []byte, p *savePosition) *pendingFold {
-	f := &pendingFold{}
-	f.group.Go(func() { f.made = s.foldParent(ctx, next, raw, p) })
-	return f
-}
-
-// waitResult returns the delta of the parent, or nil if the parent stays whole or the same
-// save removes it.
-func (f *pendingFold) waitResult(removed []string) *foldedParent {
-	f.group.Wait()
-	if f.made != nil && slices.Contains(removed, f.made.swap.ID) {
-		return nil
-	}
-	return f.made
-}
-
-// foldParent packs the parent of a new checkpoint as a delta. If that fails, the parent
-// stays whole and the save continues.
-func (s *Service) foldParent(ctx context.Context, next Record, raw []byte, p *savePosition) *foldedParent {
-	if p.parent == nil || p.branch {
-		return nil
-	}
-	f, err := s.foldInto(ctx, *p.parent, next, raw)
-	if err != nil {
-		s.o.Logger.WarnContext(ctx, "a checkpoint could not be stored as a delta", "checkpoint", p.parent.ID, "error", err)
-	}
-	return f
-}
-
-// foldInto packs a checkpoint as a delta against its successor, whose content is given. It
-// returns nil if the checkpoint is a delta already or a keyframe, if both contents together
-// are too large, or if a delta would save little space.
-func (s *Service) foldInto(ctx context.Context, old, next Record, nextRaw []byte) (*foldedParent, error) {
-	if old.Base != "" || old.Link%keyframeEvery == keyframeEvery-1 || old.Bytes+next.Bytes > maxDelta {
-		return nil, nil
-	}
-	raw := s.recent.getContent(old.ID)
-	if raw == nil {
-		var err error
-		if raw, err = s.readContent(ctx, old); err != nil {
-			return nil, err
+// storeBlob writes the blob of a new record and then the index, and sets rec.Blob. change
+// returns the rest of the change, or an error if the record must not be added.
+func (s *Service) storeBlob(ctx context.Context, rec *Record, data []byte, change func() (Change, error)) error {
+	var err error
+	if rec.Blob, err = s.o.Blobs.Put(ctx, data); err == nil {
+		var c Change
+		if c, err = change(); err == nil {
+			c.Add = rec
+			err = s.o.Index.Apply(ctx, c)
+		} else {
+			err = guideway.Errorf(guideway.CodeInternal, "save a checkpoint: %w", err)
 		}
-	}
-	f, err := s.packForm(ctx, old, raw, Form{Base: next.ID, Key: next.Key}, nextRaw)
-	if err != nil || f.swap.New.Stored > old.Stored*9/10 {
-		return nil, err
-	}
-	return f, nil
-}
-
-// packForm packs a checkpoint in a new form and checks that the blob can be read back.
-// baseRaw is the content of the form's base.
-func (s *Service) packForm(ctx context.Context, rec Record, raw []byte, form Form, baseRaw []byte) (*foldedParent, error) {
-	key, err := s.keyOf(ctx, form.Key)
-	if err != nil {
-		return nil, err
-	}
-	old := rec.Blob
-	rec.Form = form
-	data, err := s.packBlob(rec, raw, baseRaw, key)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.verifyPacked(data, baseRaw, key, s.maxRawBytes()); err != nil {
-		return nil, err
-	}
-	form.Blob, form.Stored = blob.NameOf(data), int64(len(data))
-	return &foldedParent{swap: Swap{ID: rec.ID, Old: old, New: form}, blob: data}, nil
-}
-
-// storeBlobs writes the blobs and then the index, and sets rec.Blob. fold returns the
-// folded parent, which is written while the disk syncs the first blob. once is set if other
-// processes may store the same checkpoint concurrently.
-func (s *Service) storeBlobs(ctx context.Context, rec *Record, whole []byte, change Change, once bool, fold func() *foldedParent) (*foldedParent, error) {
-	type outcome struct {
-		name blob.Name
-		err  error
-	}
-	put := make(chan outcome, 1)
-	go func() {
-		name, err := s.o.Blobs.Put(ctx, whole)
-		put <- outcome{name, err}
-	}()
-	f := fold()
-	if f != nil {
-		if _, err := s.o.Blobs.Put(ctx, f.blob); err != nil {
-			s.o.Logger.WarnContext(ctx, "a checkpoint could not be stored as a delta", "checkpoint", f.swap.ID, "error", err)
-			f = nil
-		}
-	}
-	first := <-put
-	rec.Blob = first.name
-	err := first.err
-	if err == nil {
-		if f != nil {
-			change.Swaps = append(change.Swaps, f.swap)
-		}
-		change.Add = rec
-		err = s.o.Index.Apply(ctx, change)
 	}
 	if err == nil {
-		return f, nil
+		return nil
 	}
-	mine := f
-	if once {
-		mine = nil // another process may save the same checkpoint and need the blob
-	}
-	return f, s.resolveOutcome(ctx, err, rec, mine)
+	return s.resolveOutcome(ctx, err, rec)
 }
 
 // resolveOutcome returns nil if a save whose change returned an error was stored
-// nevertheless, otherwise cause. It removes the blobs of a save that failed.
-func (s *Service) resolveOutcome(ctx context.Context, cause error, rec *Record, fold *foldedParent) error {
+// nevertheless, otherwise cause. It removes the blob of a save that failed.
+func (s *Service) resolveOutcome(ctx context.Context, cause error, rec *Record) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	there, err := s.o.Index.Checkpoint(ctx, rec.ID)
@@ -516,21 +428,14 @@ func (s *Service) resolveOutcome(ctx context.Context, cause error, rec *Record, 
 	if rec.Blob != "" {
 		s.unlinkBlobs(ctx, rec.Blob)
 	}
-	// If the id of the base is random, only this save can have written the delta.
-	if fold != nil {
-		s.unlinkBlobs(ctx, fold.swap.New.Blob)
-	}
 	return cause
 }
 
-// discardBlobs removes blobs that a save no longer needs.
-func (s *Service) discardBlobs(ctx context.Context, gone []Record, fold *foldedParent) {
+// discardBlobs removes the blobs of removed records.
+func (s *Service) discardBlobs(ctx context.Context, gone []Record) {
 	var names []blob.Name
 	for _, r := range gone {
 		names = append(names, r.Blob)
-	}
-	if fold != nil {
-		names = append(names, fold.swap.Old)
 	}
 	s.unlinkBlobs(ctx, names...)
 }

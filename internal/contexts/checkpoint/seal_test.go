@@ -146,6 +146,7 @@ func TestEncryptionTurnedOn(t *testing.T) {
 	first := r.mustSave(t, "work", bulkyContext(1))
 	r = reopenRig(t, r, withEncryption(t, keys))
 	second := r.mustSave(t, "work", bulkyContext(2))
+	r.FinishFolds()
 	if first.Key != "" || second.Key == "" {
 		t.Errorf("the keys are %q and %q", first.Key, second.Key)
 	}

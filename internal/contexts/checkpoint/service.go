@@ -24,10 +24,8 @@ type Options struct {
 	Store Store
 	// Keys encrypts new checkpoints if it is not nil. It is needed to read encrypted
 	// checkpoints.
-	Keys *seal.Keys
-	// PersonalData warns of personal data, too; see secret.Detector.
-	PersonalData bool
-	Limits       Limits
+	Keys   *seal.Keys
+	Limits Limits
 	// ReadOnly refuses all changes.
 	ReadOnly bool
 	// Locked is the reason why no content can be read or written: the master key is missing
@@ -90,6 +88,7 @@ type Service struct {
 	recent      contentCache
 	activityLog *activityLog
 	headroom    quotaCache
+	folds       foldQueue
 	// recovered is set after the index was checked; lost is set after the index reported a
 	// loss.
 	recovering sync.Mutex
@@ -114,14 +113,15 @@ func New(o Options) (*Service, error) {
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.ReadOnly = o.ReadOnly || o.Locked != nil
-	s := &Service{o: o, secrets: secret.NewScanner(secret.Detector{Personal: o.PersonalData})}
+	s := &Service{o: o, secrets: secret.NewScanner()}
 	s.activityLog = newActivityLog(o.Index, o.Logger, o.ReadOnly)
 	return s, nil
 }
 
-// Close writes pending entries of the audit log. It does not close the index or the blobs;
-// their owner does.
+// Close finishes the work of earlier saves and writes pending entries of the audit log. It
+// does not close the index or the blobs; their owner does.
 func (s *Service) Close() error {
+	s.FinishFolds()
 	s.activityLog.closeLog()
 	return nil
 }
@@ -288,12 +288,10 @@ func (r *contentCache) getContent(id string) []byte {
 	return r.raw[id]
 }
 
-// putContent adds the content of a checkpoint and removes the content of the checkpoint
-// instead.
-func (r *contentCache) putContent(id string, raw []byte, instead string) {
+// putContent adds the content of a checkpoint.
+func (r *contentCache) putContent(id string, raw []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.dropContent(instead)
 	if len(raw) > maxRecent/4 || r.raw[id] != nil {
 		return
 	}
@@ -303,12 +301,19 @@ func (r *contentCache) putContent(id string, raw []byte, instead string) {
 	r.raw[id] = raw
 	r.order = append(r.order, id)
 	for r.size += len(raw); r.size > maxRecent; {
-		r.dropContent(r.order[0])
+		r.dropLocked(r.order[0])
 	}
 }
 
-// dropContent removes the content of a checkpoint. The caller holds the lock.
+// dropContent removes the content of a checkpoint.
 func (r *contentCache) dropContent(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dropLocked(id)
+}
+
+// dropLocked removes the content of a checkpoint. The caller holds the lock.
+func (r *contentCache) dropLocked(id string) {
 	if i := slices.Index(r.order, id); i >= 0 {
 		r.order = slices.Delete(r.order, i, i+1)
 		r.size -= len(r.raw[id])

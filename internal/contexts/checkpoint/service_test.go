@@ -30,6 +30,7 @@ func TestRoundTrip(t *testing.T) {
 			saved := r.mustSave(t, "work", bulkyContext(i))
 			ids = append(ids, saved.ID)
 		}
+		r.FinishFolds()
 		for _, r := range []*rig{r, reopenRig(t, r)} {
 			for i, id := range ids {
 				r.wantContext(t, id, bulkyContext(i))

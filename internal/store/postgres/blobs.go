@@ -163,6 +163,21 @@ func (b *Blobs) CreateSlot(ctx context.Context, key string, value []byte) error 
 	return markDiskFull(err)
 }
 
+// ReplaceSlot implements blob.Slots.
+func (b *Blobs) ReplaceSlot(ctx context.Context, key string, old, value []byte) error {
+	if err := blob.CheckSlot(key, value); err != nil {
+		return err
+	}
+	return b.store.retryWrite(ctx, "replace a slot", func(ctx context.Context, _ bool) error {
+		// If the previous attempt got no response, the slot may have the new value already.
+		tag, err := b.store.pool.Exec(ctx, `update slots set value = $3 where key = $1 and value in ($2, $3)`, key, old, value)
+		if err == nil && tag.RowsAffected() == 0 {
+			return blob.NoSlot(key)
+		}
+		return err
+	})
+}
+
 // EraseSlot implements blob.Slots. It overwrites the row before it deletes it. The server
 // decides how long it keeps older versions of the row.
 func (b *Blobs) EraseSlot(ctx context.Context, key string) error {

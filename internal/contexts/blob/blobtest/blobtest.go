@@ -220,8 +220,15 @@ func testSlots(t *testing.T, open Opener) {
 	if len(list) != 2 || list[0].Modified.IsZero() {
 		t.Errorf("the slots are %v", list)
 	}
+	wrapped := []byte("wrapped\x00key")
+	mustSucceed(t, s.ReplaceSlot(t.Context(), "key-1", wrapped, []byte("WRAPPED\x00KEY")))
+	if got, err := open(t).Slot(t.Context(), "key-1"); err != nil || string(got) != "WRAPPED\x00KEY" {
+		t.Errorf("the replaced slot has %q, %v", got, err)
+	}
+	wantCode(t, s.ReplaceSlot(t.Context(), "key-1", wrapped, []byte("another key")), guideway.CodeNotFound, "another old value")
 	mustSucceed(t, s.EraseSlot(t.Context(), "key-1"))
 	mustSucceed(t, s.EraseSlot(t.Context(), "key-1"))
+	wantCode(t, s.ReplaceSlot(t.Context(), "key-1", []byte("WRAPPED\x00KEY"), wrapped), guideway.CodeNotFound, "the replacement of an erased slot")
 	_, err = open(t).Slot(t.Context(), "key-1")
 	wantCode(t, err, guideway.CodeNotFound, "an erased slot")
 	for _, bad := range []string{"", "../x", "A", "a b", strings.Repeat("a", 200)} {

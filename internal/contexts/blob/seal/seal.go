@@ -20,6 +20,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
@@ -46,11 +47,24 @@ type Source interface {
 	Fix() string
 }
 
-// Keys creates and loads data keys.
+// Keys creates and loads data keys. It is safe for concurrent use.
 type Keys struct {
 	slots  blob.Slots
-	master cipher.AEAD
-	kind   string
+	source Source
+	// others are sources of other kinds, which are used if the master key is replaced while
+	// the program runs.
+	others []Source
+
+	mu sync.Mutex
+	// masters are the master keys, the newest first. There are several while the data keys
+	// are wrapped again; see Rotate.
+	masters []masterKey
+}
+
+// masterKey is a loaded master key.
+type masterKey struct {
+	note *masterNote
+	aead cipher.AEAD
 }
 
 // masterNote is the content of the master slot. It identifies the master key.
@@ -60,21 +74,36 @@ type masterNote struct {
 	Salt    []byte `json:"salt"`
 	// Check is a MAC of a constant with a key that is derived from the master key.
 	Check []byte `json:"check"`
+
+	// slot is the name of the slot.
+	slot string
 }
 
 // Open loads the master key of a store. For a new store it uses the key of the source, and
 // creates it if needed. If the key is wrong or missing, Open returns an error with a fix,
 // and changes nothing.
 func Open(ctx context.Context, slots blob.Slots, source Source) (*Keys, error) {
+	k := &Keys{slots: slots, source: source}
+	if w, ok := source.(WithOthers); ok {
+		k.source, k.others = w.Source, w.Others
+	}
 	for range 3 {
-		known, err := readMaster(ctx, slots)
-		switch {
-		case err == nil:
-			return known.openKeys(ctx, slots, source)
-		case guideway.ErrorCode(err) != guideway.CodeNotFound:
+		notes, err := readMasters(ctx, slots)
+		if err != nil {
 			return nil, err
 		}
-		err = initialize(ctx, slots, source)
+		if len(notes) > 0 {
+			newest, err := notes[0].openMaster(ctx, ofKind(k.source, notes[0].Kind))
+			if err != nil {
+				return nil, err
+			}
+			k.masters = []masterKey{newest}
+			if len(notes) > 1 {
+				_ = k.reload(ctx) // the earlier keys are needed for the data keys that they wrap
+			}
+			return k, nil
+		}
+		err = initialize(ctx, slots, k.source)
 		if err != nil && guideway.ErrorCode(err) != guideway.CodeConflict { // another process may have created the slot first
 			return nil, err
 		}
@@ -85,20 +114,20 @@ func Open(ctx context.Context, slots blob.Slots, source Source) (*Keys, error) {
 // Initialized reports whether a store has the slot of a master key, or wrapped data keys:
 // then its encrypted blobs can be read only with that master key.
 func Initialized(ctx context.Context, slots blob.Slots) (bool, error) {
-	_, err := slots.Slot(ctx, masterSlot)
-	if guideway.ErrorCode(err) == guideway.CodeNotFound {
-		wrapped, err := slots.Slots(ctx, NamePrefix)
-		return len(wrapped) > 0, err
+	for _, prefix := range []string{masterSlot, NamePrefix} {
+		if list, err := slots.Slots(ctx, prefix); err != nil || len(list) > 0 {
+			return err == nil, err
+		}
 	}
-	return err == nil, err
+	return false, nil
 }
 
-func readMaster(ctx context.Context, slots blob.Slots) (*masterNote, error) {
-	text, err := slots.Slot(ctx, masterSlot)
+func readMaster(ctx context.Context, slots blob.Slots, slot string) (*masterNote, error) {
+	text, err := slots.Slot(ctx, slot)
 	if err != nil {
 		return nil, err
 	}
-	var m masterNote
+	m := masterNote{slot: slot}
 	err = json.Unmarshal(text, &m)
 	switch {
 	case err == nil && m.Version > 1:
@@ -106,7 +135,7 @@ func readMaster(ctx context.Context, slots blob.Slots) (*masterNote, error) {
 			WithFix("use the version of Guideway that wrote the slot, or a later one")
 	case err != nil || m.Version != 1 || len(m.Salt) != saltBytes || len(m.Check) != sha256.Size || !m.isWrittenAs(text):
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key is damaged").
-			WithFix("restore slots/%s of the blob directory, or the database, from a backup; without the slot, encrypted checkpoints cannot be read", masterSlot)
+			WithFix("restore slots/%s of the blob directory, or the database, from a backup; without the slot, encrypted checkpoints cannot be read", slot)
 	}
 	return &m, nil
 }
@@ -128,40 +157,62 @@ func initialize(ctx context.Context, slots blob.Slots, source Source) error {
 		return guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key of the encrypted checkpoints is missing").
 			WithFix("restore slots/%s of the blob directory, or the database, from a backup; no new key was created", masterSlot)
 	}
-	m := masterNote{Version: 1, Salt: make([]byte, saltBytes)}
-	_, _ = rand.Read(m.Salt) // never fails
-	var secret []byte
-	if m.Kind, secret, err = loadInitial(ctx, source, m.Salt); err != nil {
+	note, err := newNote(ctx, source, nil)
+	if err != nil {
 		return err
 	}
+	return note.create(ctx, slots, masterSlot)
+}
+
+// newNote returns the note of a new master key of a source, which is not the key of before.
+func newNote(ctx context.Context, source Source, before *masterNote) (*masterNote, error) {
+	m := &masterNote{Version: 1, Salt: make([]byte, saltBytes)}
+	_, _ = rand.Read(m.Salt) // never fails
+	var secret []byte
+	var err error
+	if m.Kind, secret, err = loadInitial(ctx, source, m.Salt); err != nil {
+		return nil, err
+	}
+	if file, ok := ofKind(source, m.Kind).(File); ok && before != nil && before.isOf(secret) {
+		if secret, err = file.addSecret(); err != nil {
+			return nil, err
+		}
+	}
 	m.Check = deriveKey(secret, m.Salt, "check")
+	return m, nil
+}
+
+// create stores the note in a new slot.
+func (m *masterNote) create(ctx context.Context, slots blob.Slots, slot string) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "store the slot of the master key: %w", err)
 	}
-	return slots.CreateSlot(ctx, masterSlot, text)
+	return slots.CreateSlot(ctx, slot, text)
 }
 
-// openKeys loads the key that m identifies.
-func (m *masterNote) openKeys(ctx context.Context, slots blob.Slots, source Source) (*Keys, error) {
-	source = ofKind(source, m.Kind)
+// isOf reports whether m identifies the master key with a secret.
+func (m *masterNote) isOf(secret []byte) bool {
+	return hmac.Equal(deriveKey(secret, m.Salt, "check"), m.Check)
+}
+
+// openMaster loads the key that m identifies.
+func (m *masterNote) openMaster(ctx context.Context, source Source) (masterKey, error) {
 	if m.Kind != source.Kind() {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the master key of the stored checkpoints comes from a %s, not from a %s", m.Kind, source.Kind()).
+		return masterKey{}, guideway.Errorf(guideway.CodeUnavailable, "the master key of the stored checkpoints comes from a %s, not from a %s", m.Kind, source.Kind()).
 			WithFix("set encryption.mode to %q", strings.ReplaceAll(m.Kind, " ", "-"))
 	}
-	secret, err := source.Load(ctx, m.Salt, false)
+	secrets, err := loadAll(ctx, source, m.Salt)
 	if err != nil {
-		return nil, err
+		return masterKey{}, err
 	}
-	if !hmac.Equal(deriveKey(secret, m.Salt, "check"), m.Check) {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key from the %s is not the key that encrypted the stored checkpoints", m.Kind).
+	i := slices.IndexFunc(secrets, m.isOf)
+	if i < 0 {
+		return masterKey{}, guideway.Errorf(guideway.CodeUnavailable, "the key from the %s is not the key that encrypted the stored checkpoints", m.Kind).
 			WithFix("%s", fixOf(source, m.Salt))
 	}
-	aead, err := newAEAD(deriveKey(secret, m.Salt, "wrap"))
-	if err != nil {
-		return nil, err
-	}
-	return &Keys{slots: slots, master: aead, kind: m.Kind}, nil
+	aead, err := newAEAD(deriveKey(secrets[i], m.Salt, "wrap"))
+	return masterKey{note: m, aead: aead}, err
 }
 
 // deriveKey derives a key for a purpose.
@@ -186,7 +237,11 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 }
 
 // Kind returns the kind of the source of the master key.
-func (k *Keys) Kind() string { return k.kind }
+func (k *Keys) Kind() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.masters[0].note.Kind
+}
 
 // Key is a data key.
 type Key struct {
@@ -232,14 +287,33 @@ func (k *Keys) New(ctx context.Context) (*Key, error) {
 	return k.createKey(ctx, NamePrefix+hex.EncodeToString(id))
 }
 
+// createKey creates a data key. If the master key is replaced meanwhile, it is wrapped again,
+// because Rotate may have listed the data keys before.
 func (k *Keys) createKey(ctx context.Context, name string) (*Key, error) {
 	key := make([]byte, keyBytes)
-	_, _ = rand.Read(key)                                 // never fails
-	wrapped := k.master.Seal(nil, nil, key, []byte(name)) //nolint:gosec // as in Key.Seal
+	_, _ = rand.Read(key) // never fails
+	master, err := k.newest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wrapped := master.wrap(name, key)
 	if err := k.slots.CreateSlot(ctx, name, wrapped); err != nil {
 		return nil, err
 	}
-	return newKey(name, key)
+	for {
+		now, err := k.newest(ctx)
+		if err != nil {
+			return nil, err // the slot stays, because another process may use the key by now
+		}
+		if now.note.slot == master.note.slot {
+			return newKey(name, key)
+		}
+		before := wrapped
+		master, wrapped = now, now.wrap(name, key)
+		if err := k.slots.ReplaceSlot(ctx, name, before, wrapped); err != nil && guideway.ErrorCode(err) != guideway.CodeNotFound {
+			return nil, err // if the code is CodeNotFound, Rotate has wrapped the key
+		}
+	}
 }
 
 // Named returns the data key with a name of the caller, which begins with NamePrefix. If
@@ -269,7 +343,16 @@ func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := k.master.Open(nil, nil, wrapped, []byte(name))
+	key, err := k.unwrap(name, wrapped)
+	if err != nil { // the master key may have been replaced
+		if err = k.reload(ctx); err == nil {
+			wrapped, err = k.slots.Slot(ctx, name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		key, err = k.unwrap(name, wrapped)
+	}
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the data key %s cannot be decrypted: %w", name, ErrTampered).
 			WithFix("restore slots/%s of the blob directory, or the database, from a backup", name)

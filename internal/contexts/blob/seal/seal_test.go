@@ -310,7 +310,7 @@ func TestMasterSlotRevealsNoKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	note, err := readMaster(t.Context(), slots)
+	note, err := readMaster(t.Context(), slots, masterSlot)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +336,7 @@ func TestDamagedMasterSlot(t *testing.T) {
 	if _, err := Open(t.Context(), original, source); err != nil {
 		t.Fatal(err)
 	}
-	note, err := readMaster(t.Context(), original)
+	note, err := readMaster(t.Context(), original, masterSlot)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -44,6 +45,9 @@ func parseSecret(text string) ([]byte, bool) {
 	return secret, err == nil && len(secret) == keyBytes
 }
 
+// maxKeyFile bounds a key file, which grows by a line with each rotation.
+const maxKeyFile = 1 << 20
+
 // File stores the master key in a file that only the user can read. If the file is next to
 // the data, it protects only backups that exclude it.
 type File struct {
@@ -62,10 +66,7 @@ func (f File) Fix() string {
 
 // Load implements Source.
 func (f File) Load(_ context.Context, _ []byte, create bool) ([]byte, error) {
-	file := atomicfile.File{
-		Path: f.Path, What: "key file", MaxBytes: 4 << 10,
-		IfSeen: "note that anyone who has read the key can decrypt your " + cmp.Or(f.Data, "checkpoints"),
-	}
+	file := f.file()
 	var text string
 	var err error
 	if create {
@@ -79,7 +80,8 @@ func (f File) Load(_ context.Context, _ []byte, create bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret, ok := parseSecret(text)
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	secret, ok := parseSecret(first)
 	if !ok {
 		fix := f.Fix()
 		if create { // no checkpoint is encrypted yet
@@ -88,6 +90,48 @@ func (f File) Load(_ context.Context, _ []byte, create bool) ([]byte, error) {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key file %s does not contain a key, which is %q followed by %d hexadecimal digits", f.Path, secretPrefix, 2*keyBytes).
 			WithFix("%s", fix)
 	}
+	return secret, nil
+}
+
+// file returns the file.
+func (f File) file() atomicfile.File {
+	return atomicfile.File{
+		Path: f.Path, What: "key file", MaxBytes: maxKeyFile,
+		IfSeen: "note that anyone who has read the key can decrypt your " + cmp.Or(f.Data, "checkpoints"),
+	}
+}
+
+// readSecrets returns all secrets of the file: the current one, and below it earlier ones.
+func (f File) readSecrets() ([][]byte, error) {
+	text, err := f.file().Read()
+	var list [][]byte
+	for line := range strings.Lines(text) {
+		if secret, ok := parseSecret(line); ok {
+			list = append(list, secret)
+		}
+	}
+	return list, err
+}
+
+// addSecret puts a new secret in front of those in the file. The earlier ones stay, because
+// other data directories, and copies, may need them.
+func (f File) addSecret() ([]byte, error) {
+	text, err := f.file().Read()
+	if err != nil {
+		return nil, err
+	}
+	line := newSecret()
+	path, err := filepath.EvalSymlinks(f.Path)
+	if err == nil && len(line)+len(text) >= maxKeyFile {
+		err = errors.New("it has too many earlier keys")
+	}
+	if err == nil {
+		err = atomicfile.Replace(path, line+"\n"+text)
+	}
+	if err != nil {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "add a key to the key file %s: %w", f.Path, err).WithFix("make the file and its directory writable for this user")
+	}
+	secret, _ := parseSecret(line)
 	return secret, nil
 }
 
