@@ -171,9 +171,10 @@ func bulkyContext(n int) string {
 	return b.String()
 }
 
-// blobFiles returns the files of the blobs.
+// blobFiles returns the files of the blobs, after the work of earlier saves.
 func (r *rig) blobFiles(t testing.TB) []string {
 	t.Helper()
+	r.FinishFolds()
 	var files []string
 	err := filepath.WalkDir(filepath.Join(r.dir, "contexts", "blobs"), func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
