@@ -140,6 +140,10 @@ func innocents() []kind {
 			"rotate the signing key each month", "a session cookie is set after login", "the password is base64-encoded", "pass: all 12 tests", "the secret is that nobody reads it", "Kennwort vergessen?", "the access token is a JWT signed with RS256",
 			"the private key is stored in /etc/ssl/private", "curl -u takes a name", "bearer tokens are sent in a header", "the credential is read from the keychain", "use a passphrase of six words",
 		}},
+		{"date, version or count", number, []string{
+			"2026-01-05T10:00:00.123456789Z", "1767607200123456789", "v1.22.333.4444", "10.20.30.40:5432", "§-§", "+§ -§", "@@ -12,7 +12,9 @@", "pages 100-200", "2026-01-05 to 2026-02-06", "git@github.com:acme/app.git", "user@host:~/src", "ISBN 978-3-16-148410-0",
+			"node@20.11.1", "@types/node@20", "me@example.com", "4111 rows, 1111 left, 1111 new", "0.1.2-00§", "build 4§",
+		}},
 		{"code", none, []string{
 			"token := lexer.NextToken()", "password = os.environ[\"DB_PASSWORD\"]", "const apiKey = process.env.API_KEY", "if token == tokenTypeIdentifier {", "secret: ${{ secrets.DEPLOY_2 }}", "password: ${DB_PASSWORD}", "api_key: <your api key>",
 			"token = getTokenV2(ctx)", "func checkPassword(password string) bool", "secretName: prod-database-2", "key: value", "password: z.string().min(8)", "access_token = response.data.access_token", "passwordField.setText(\"\")", "tokenizer=o200k_base", "SECRET_FILE=/run/secrets/db_2", "credentials: include",

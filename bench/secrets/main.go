@@ -33,11 +33,17 @@ func Run(_ context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("secrets", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	seed := flags.Uint64("seed", 1, "the `number` from which the values are generated")
+	personal := flags.Bool("personal", false, "measure personal data instead of credentials")
 	show := flags.Bool("show", false, "print the lines instead")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	scanner, list, kinds := secret.NewScanner(), generateLines(*seed), map[string]*tally{}
+	positives, kinds := credentials(), map[string]*tally{}
+	if *personal {
+		positives = personalData()
+	}
+	detector, list := secret.Detector{Personal: *personal}, generateLines(*seed, positives)
+	scanner := secret.NewScanner(detector)
 	var positive, negative tally
 	for _, l := range list {
 		if *show {
@@ -53,7 +59,7 @@ func Run(_ context.Context, args []string, stdout, stderr io.Writer) error {
 			all = &positive
 		}
 		warned := len(scanner.Scan(map[string]any{"text": l.text})) > 0
-		clean, _ := secret.Redact(l.text, "")
+		clean, _ := detector.Redact(l.text, "")
 		redacted := clean != l.text
 		if l.secret { // a redaction that leaves the value is none
 			redacted = !strings.Contains(clean, l.value)
@@ -67,7 +73,7 @@ func Run(_ context.Context, args []string, stdout, stderr io.Writer) error {
 	if *show {
 		return nil
 	}
-	printTallies(stdout, positive, negative, kinds)
+	printTallies(stdout, positive, negative, kinds, slices.Concat(positives, innocents()))
 	return nil
 }
 
@@ -81,7 +87,7 @@ func (t *tally) add(warned, redacted bool) {
 	}
 }
 
-func printTallies(out io.Writer, positive, negative tally, kinds map[string]*tally) {
+func printTallies(out io.Writer, positive, negative tally, kinds map[string]*tally, order []kind) {
 	part := func(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
 	row := func(of string, hit, wrong int) {
 		fmt.Fprintf(out, "| %s | %.3f | %.3f |\n", of, part(hit, hit+wrong), part(hit, positive.lines))
@@ -91,7 +97,7 @@ func printTallies(out io.Writer, positive, negative tally, kinds map[string]*tal
 	row("warnings", positive.warned, negative.warned)
 	row("redaction", positive.redacted, negative.redacted)
 	fmt.Fprintln(out, "\n| kind | lines | warned | redacted | last wrong warning or miss |\n|---|---|---|---|---|")
-	for _, k := range slices.Concat(credentials(), innocents()) {
+	for _, k := range order {
 		if t := kinds[k.name]; t != nil {
 			fmt.Fprintf(out, "| %s | %d | %d | %d | %s |\n", k.name, t.lines, t.warned, t.redacted, strings.ReplaceAll(t.missed, "|", `\|`))
 		}
@@ -106,13 +112,13 @@ type line struct {
 
 // generateLines returns the lines, half of them with a secret. Each kind has as many lines
 // as the others of its half, with its templates in turn.
-func generateLines(seed uint64) []line {
+func generateLines(seed uint64, positives []kind) []line {
 	random := rand.New(rand.NewPCG(seed, 19)) //nolint:gosec // the same lines each time
 	var list []line
 	for _, half := range []struct {
 		kinds  []kind
 		secret bool
-	}{{credentials(), true}, {innocents(), false}} {
+	}{{positives, true}, {innocents(), false}} {
 		for i := range lines / 2 {
 			k := half.kinds[i%len(half.kinds)]
 			value := k.value(random)

@@ -68,7 +68,7 @@ func TestDefaults(t *testing.T) {
 		"workflows.plugins": "true", "workflows.hosts": "", "workflows.syncInterval": "1m0s", "workflows.registryTimeout": "10s",
 		"workflows.cacheDir": "/home/ada/.cache/guideway/sources", "workflows.trust": "",
 		"workflows.cacheTtl": "5m0s", "log.level": "warn", "log.format": "text",
-		"context.compression": "basic", "context.tokenLimit": "32000", "context.threshold": "80",
+		"context.compression": "basic", "context.tokenLimit": "32000", "context.threshold": "80", "context.personalData": "false",
 		"context.embeddingsUrl": "", "context.embeddingsModel": "text-embedding-3-small",
 		"checkpoints.autoSave": "true", "checkpoints.readOnly": "false", "checkpoints.retention": "30d", "checkpoints.dir": "",
 		"checkpoints.max": "100", "checkpoints.maxContext": "64MiB", "checkpoints.maxSize": "10MiB",

@@ -9,6 +9,8 @@ type Context struct {
 	// TokenLimit is the maximum size of a context in tokens. Threshold is the percentage of
 	// TokenLimit at which the context is reduced in the background.
 	TokenLimit, Threshold int
+	// PersonalData treats personal data like secrets; see secret.Detector.
+	PersonalData bool
 	// Embeddings is the service that ranks the results of a search.
 	Embeddings Embeddings
 }
@@ -76,6 +78,11 @@ func contextSettings() []Setting {
 			Name: "context.threshold", Kind: KindPercent, Flag: "context-threshold", Env: "GUIDEWAY_CONTEXT_THRESHOLD",
 			Usage: "Percentage of context.tokenLimit at which a context is reduced in the background.",
 			field: func(c *Config) any { return &c.Context.Threshold },
+		},
+		{
+			Name: "context.personalData", Kind: KindBool, Flag: "context-personal-data", Env: "GUIDEWAY_CONTEXT_PERSONAL_DATA",
+			Usage: "Whether personal data is treated like secrets in warnings and in the request log: e-mail addresses, and the numbers of cards, bank accounts (IBAN), phones and US social security.",
+			field: func(c *Config) any { return &c.Context.PersonalData },
 		},
 		{
 			Name: "context.embeddingsUrl", Kind: KindText, Flag: "embeddings-url", Env: "GUIDEWAY_EMBEDDINGS_URL",

@@ -165,10 +165,10 @@ func TestLargeContextIsReported(t *testing.T) {
 	mustSucceed(t, err)
 	large, err := r.runs.Start(t.Context(), testCaller(), run.StartRequest{WorkflowID: "move", Context: map[string]any{"service": "s", "analysis": longText("analysis", 300)}})
 	mustSucceed(t, err)
-	if n := r.Notice(small.RunID); n != "" {
+	if n := r.Notice(small.RunID, nil); n != "" {
 		t.Errorf("the notice of a small context is %q", n)
 	}
-	if n := r.Notice(large.RunID); !strings.Contains(n, "limit: 4000") {
+	if n := r.Notice(large.RunID, nil); !strings.Contains(n, "limit: 4000") {
 		t.Errorf("the notice of a large context is %q", n)
 	}
 	mustSucceed(t, r.saver.Close())
@@ -179,7 +179,7 @@ func TestLargeContextIsReported(t *testing.T) {
 	}
 	shrunk, err := r.runs.Continue(t.Context(), testCaller(), run.ContinueRequest{Handle: large.Handle, Output: "x", Context: map[string]any{"analysis": nil}})
 	mustSucceed(t, err)
-	if n := r.Notice(shrunk.RunID); n != "" {
+	if n := r.Notice(shrunk.RunID, nil); n != "" {
 		t.Errorf("after the context is small again, the notice is %q", n)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/secret"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
@@ -99,6 +100,9 @@ type Options struct {
 	// Counter counts tokens; the default is a cached compress.Tokenizer, which loads its
 	// vocabulary at the first count.
 	Counter compress.Counter
+	// Secrets finds the likely secrets that a call stores in a run. It is nil if runs are
+	// encrypted.
+	Secrets *secret.Scanner
 	// Embedder ranks search results; it may be nil.
 	Embedder Embedder
 	// Logger logs errors of background work; it may be nil.

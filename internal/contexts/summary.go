@@ -3,7 +3,9 @@ package contexts
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -92,16 +94,30 @@ func (s *Service) newBrief(ctx context.Context, c run.Caller, d *run.Details) (*
 	return b, nil
 }
 
-// Notice returns a notice that the context of a run is large, or "".
-func (s *Service) Notice(id string) string {
+// Notice returns a notice that the context of a run is large, and that a call stored likely
+// secrets in the run, or "".
+func (s *Service) Notice(id string, stored map[string]any) string {
+	var notes []string
+	if s.o.Secrets != nil {
+		for _, w := range checkpoint.SecretWarnings(s.o.Secrets.Scan(stored)) {
+			notes = append(notes, w.Path+": "+w.Message)
+		}
+	}
+	if tokens := s.largeTokens(id); tokens > 0 {
+		notes = append(notes, fmt.Sprintf("the run's context has about %d tokens (limit: %d): set variables that you no longer need to null or to a path; workflow_status returns the reduced context", tokens, s.o.LimitTokens))
+	}
+	return strings.Join(notes, "\n")
+}
+
+// largeTokens returns the size of a run's context if it reached the threshold, or 0.
+func (s *Service) largeTokens(id string) int {
 	if s.o.AutoSaver == nil || s.tokenThreshold() == 0 {
-		return ""
+		return 0
 	}
-	tokens := s.o.AutoSaver.largeTokens(id)
-	if tokens < s.tokenThreshold() {
-		return ""
+	if tokens := s.o.AutoSaver.largeTokens(id); tokens >= s.tokenThreshold() {
+		return tokens
 	}
-	return fmt.Sprintf("the run's context has about %d tokens (limit: %d): set variables that you no longer need to null or to a path; workflow_status returns the reduced context", tokens, s.o.LimitTokens)
+	return 0
 }
 
 // prepareBrief makes and caches the brief of a run in the background.

@@ -227,7 +227,7 @@ func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolReques
 	if err != nil {
 		return nil, err
 	}
-	return r.newAnswer(ctx, req, a), nil
+	return r.newAnswer(ctx, req, a, nil), nil
 }
 
 // minReadingTime is the least time that a person needs to read a form. A form that is

@@ -63,7 +63,7 @@ func (r *runTools) continueTool() *tool {
 				}
 				return nil, r.addGateOptions(ctx, c.req, c.caller, request.Handle, withGiven(err, c.arguments))
 			}
-			return r.newAnswer(ctx, c.req, a), nil
+			return r.newAnswer(ctx, c.req, a, c.arguments), nil
 		},
 	}
 }

@@ -71,20 +71,21 @@ type runAnswer struct {
 	*run.Answer
 	// Hint is an instruction that no next call covers.
 	Hint string `json:"hint,omitempty"`
-	// Notice warns that the run's context is large.
+	// Notice warns that the run's context is large, or that the call stored likely secrets.
 	Notice string `json:"contextNotice,omitempty"`
 	// Brief summarizes the run's context, if requested.
 	*contexts.Brief
 }
 
-// newAnswer makes an answer for the client of req.
-func (r *runTools) newAnswer(ctx context.Context, req *mcp.CallToolRequest, a *run.Answer) runAnswer {
+// newAnswer makes an answer for the client of req. stored are the arguments that the run
+// stored, if any.
+func (r *runTools) newAnswer(ctx context.Context, req *mcp.CallToolRequest, a *run.Answer, stored arguments) runAnswer {
 	if c, err := callerFrom(ctx); err == nil {
 		r.open.noteUse(ctx, req, c, a.RunID)
 	}
 	out := r.newBareAnswer(ctx, req, a)
 	if r.memory != nil {
-		out.Notice = r.memory.Notice(a.RunID)
+		out.Notice = r.memory.Notice(a.RunID, stored)
 	}
 	return out
 }
@@ -151,7 +152,7 @@ func (r *runTools) startTool() *tool {
 				}
 				return nil, withNext(err, again)
 			}
-			return r.newAnswer(ctx, c.req, a), nil
+			return r.newAnswer(ctx, c.req, a, c.arguments), nil
 		},
 	}
 }
@@ -188,7 +189,7 @@ func (r *runTools) answerRunCall(ctx context.Context, c call, do func(run.Ref) (
 	if err != nil {
 		return runAnswer{}, withNext(err, run.StatusCall(ref))
 	}
-	return r.newAnswer(ctx, c.req, a), nil
+	return r.newAnswer(ctx, c.req, a, nil), nil
 }
 
 // withNext adds a next call to a refusal without one.

@@ -108,7 +108,7 @@ func (c *CheckpointStore) storeOptions() (checkpoints.Options, error) {
 	source, err := c.key.keySource(cfg)
 	return checkpoints.Options{
 		DataDir: cfg.DataDir, Store: cfg.Store, Journal: c.openIndex, BlobDir: cfg.Checkpoints.Dir, Program: Version(),
-		Limits: checkpointLimits(cfg.Checkpoints), Encryption: source, ReadOnly: c.ReadOnly || cfg.Checkpoints.ReadOnly,
+		Limits: checkpointLimits(cfg.Checkpoints), Encryption: source, PersonalData: cfg.Context.PersonalData, ReadOnly: c.ReadOnly || cfg.Checkpoints.ReadOnly,
 		Active: c.isActive, Now: c.now, Logger: c.Log,
 	}, err
 }

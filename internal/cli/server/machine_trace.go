@@ -251,7 +251,7 @@ func RedactDocument(a *app.App, cfg *config.Config, document []byte) ([]byte, er
 			failed = err
 			return nil
 		}
-		text, _ = secret.Redact(known.Replace(text), "")
+		text, _ = secret.Detector{}.Redact(known.Replace(text), "")
 		return jsontext.AppendString(nil, text)
 	})
 	return bytes.TrimSpace(clean), failed

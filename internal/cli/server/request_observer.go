@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/platform/secret"
+
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
@@ -63,7 +65,7 @@ func NewRequestObserver(a *app.App, cfg *config.Config) *RequestObserver {
 		keep = int(cfg.Requests.MaxBody)
 	}
 	r.recorder = requestlog.NewRecorder(requestlog.RecorderOptions{
-		Open: r.log.openLog, Redact: requestlog.NewRedactor(keep),
+		Open: r.log.openLog, Redact: requestlog.NewRedactor(keep, secret.Detector{Personal: cfg.Context.PersonalData}),
 		Retention: cfg.Requests.Retention, MaxBytes: cfg.Requests.MaxSize, Logger: a.Logger(cfg), Now: a.Host.CurrentTime,
 	})
 	return r

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/guideway-dev/guideway/internal/platform/secret"
+
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
@@ -71,6 +73,9 @@ func newContexts(host *app.Host, s *app.Store, c *app.CheckpointStore, keeper *c
 		Checkpoints: app.LazyCheckpoints{Checkpoints: c}, Runs: s.Runs, AutoSaver: keeper, Definitions: s.Definitions,
 		Level: contexts.LevelBasic, LimitTokens: o.TokenLimit, Threshold: o.Threshold,
 		ReadOnly: s.Cfg.Checkpoints.ReadOnly, Logger: s.Log,
+	}
+	if s.Cfg.Encryption.Mode == config.EncryptionDisabled {
+		options.Secrets = secret.NewScanner(secret.Detector{Personal: o.PersonalData})
 	}
 	if o.Compression == config.CompressionAdvanced {
 		var err error

@@ -294,8 +294,9 @@ type Day struct {
 	Stored      int64  `json:"storedBytes"`
 }
 
-// secretWarnings returns a warning for each finding of the secret scanner.
-func secretWarnings(findings []secret.Finding) []Warning {
+// SecretWarnings returns a warning for each finding of the secret scanner in what is stored
+// without encryption.
+func SecretWarnings(findings []secret.Finding) []Warning {
 	var list []Warning
 	for _, f := range findings {
 		list = append(list, Warning{

@@ -144,7 +144,7 @@ func (s *Service) newDraft(who guideway.Principal, r SaveRequest) (*saveDraft, e
 		findings := s.secrets.Scan(c.tree)
 		out.words = searchWords(c.tree, findings)
 		if s.o.Keys == nil {
-			out.warnings = secretWarnings(findings)
+			out.warnings = SecretWarnings(findings)
 		}
 		return out
 	})

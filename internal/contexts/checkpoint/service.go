@@ -24,8 +24,10 @@ type Options struct {
 	Store Store
 	// Keys encrypts new checkpoints if it is not nil. It is needed to read encrypted
 	// checkpoints.
-	Keys   *seal.Keys
-	Limits Limits
+	Keys *seal.Keys
+	// PersonalData warns of personal data, too; see secret.Detector.
+	PersonalData bool
+	Limits       Limits
 	// ReadOnly refuses all changes.
 	ReadOnly bool
 	// Locked is the reason why no content can be read or written: the master key is missing
@@ -113,7 +115,7 @@ func New(o Options) (*Service, error) {
 	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.ReadOnly = o.ReadOnly || o.Locked != nil
-	s := &Service{o: o, secrets: secret.NewScanner()}
+	s := &Service{o: o, secrets: secret.NewScanner(secret.Detector{Personal: o.PersonalData})}
 	s.activityLog = newActivityLog(o.Index, o.Logger, o.ReadOnly)
 	return s, nil
 }

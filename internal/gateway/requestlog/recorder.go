@@ -79,7 +79,7 @@ func NewRecorder(opts RecorderOptions) *Recorder {
 		opts.Now = time.Now
 	}
 	if opts.Redact == nil {
-		opts.Redact = NewRedactor(0)
+		opts.Redact = &Redactor{}
 	}
 	return &Recorder{opts: opts, stop: make(chan struct{}), done: make(chan struct{})}
 }

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/platform/secret"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
@@ -123,7 +125,7 @@ func writeEntry(t *testing.T, most int, e *requestlog.Entry) *requestlog.Entry {
 	log, _ := newLog(t)
 	r := requestlog.NewRecorder(requestlog.RecorderOptions{
 		Open:   func(context.Context) (*requestlog.Log, error) { return log, nil },
-		Redact: requestlog.NewRedactor(most), Gather: time.Millisecond,
+		Redact: requestlog.NewRedactor(most, secret.Detector{}), Gather: time.Millisecond,
 	})
 	r.Add(e)
 	r.Close(t.Context())

@@ -12,7 +12,10 @@ import (
 
 // Redactor redacts entries: it removes the bodies unless they are enabled, and likely
 // secrets, recognized by key or by shape.
-type Redactor struct{ most int }
+type Redactor struct {
+	most     int
+	detector secret.Detector
+}
 
 // Limits of the parts of an entry.
 const (
@@ -25,8 +28,8 @@ const (
 
 // NewRedactor returns a redactor that keeps at most the given number of bytes of arguments
 // and of results; 0 removes them.
-func NewRedactor(most int) *Redactor {
-	return &Redactor{most: most}
+func NewRedactor(most int, d secret.Detector) *Redactor {
+	return &Redactor{most: most, detector: d}
 }
 
 func (r *Redactor) keepsBodies() bool { return r.most > 0 }
@@ -34,7 +37,7 @@ func (r *Redactor) keepsBodies() bool { return r.most > 0 }
 // redactEntry redacts an entry.
 func (r *Redactor) redactEntry(e *Entry) {
 	e.Error = r.redactText(e.Error, maxError)
-	e.Tool, _ = secret.Redact(e.Tool, "") // URIs may contain secrets, too
+	e.Tool, _ = r.detector.Redact(e.Tool, "") // URIs may contain secrets, too
 	r.redactGraphs(e.Graphs)
 	if r.keepsBodies() {
 		e.Request, e.Response = r.redactBody(e.Arguments), r.redactBody(e.Result)
@@ -44,7 +47,7 @@ func (r *Redactor) redactEntry(e *Entry) {
 
 // redactText removes likely secrets from a text, and shortens it.
 func (r *Redactor) redactText(text string, most int) string {
-	text, _ = secret.Redact(text, "")
+	text, _ = r.detector.Redact(text, "")
 	if len(text) > most {
 		text = cutText(text, most) + "…"
 	}
@@ -100,7 +103,7 @@ func (r *Redactor) redactValue(pointer string, raw json.RawMessage) json.RawMess
 	if err != nil {
 		return nil
 	}
-	tree, _ = secret.RedactTree(pointer[strings.LastIndexByte(pointer, '/')+1:], tree, "")
+	tree, _ = r.detector.RedactTree(pointer[strings.LastIndexByte(pointer, '/')+1:], tree, "")
 	text, err := jsontext.Marshal(tree)
 	if err != nil {
 		return nil
@@ -120,7 +123,7 @@ func (r *Redactor) redactBody(raw json.RawMessage) *Body {
 	if err != nil {
 		return nil
 	}
-	tree, redacted := secret.RedactTree("", tree, "")
+	tree, redacted := r.detector.RedactTree("", tree, "")
 	text, err := jsontext.Marshal(tree)
 	if err != nil {
 		return nil
@@ -137,7 +140,7 @@ const maxPreview = 200
 
 // PreviewArguments returns a short form of arguments without likely secrets.
 func PreviewArguments(raw json.RawMessage) string {
-	if b := NewRedactor(maxPreview).redactBody(raw); b != nil {
+	if b := NewRedactor(maxPreview, secret.Detector{}).redactBody(raw); b != nil {
 		return b.Text
 	}
 	return ""

@@ -149,8 +149,10 @@ declare const state: {
 /**
  * Returns text with replacement ("[redacted]" if absent) in place of what looks like a
  * credential: by its form, by the text before it and, in JSON, by the name of its member.
+ * With personal, e-mail addresses and the numbers of cards, bank accounts (IBAN), phones and
+ * US social security are replaced, too.
  */
-declare function redact(text: string, replacement?: string): string;
+declare function redact(text: string, replacement?: string, personal?: boolean): string;
 
 /** Returns whether a name is that of a credential, such as password or accessToken. */
 declare function namesSecret(name: string): boolean;

@@ -11,7 +11,7 @@ import (
 // of verdicts is bounded.
 func TestVerdictsAreCached(t *testing.T) {
 	t.Parallel()
-	s := NewScanner()
+	s := NewScanner(Detector{})
 	text := func(i int) string { return fmt.Sprint(i, strings.Repeat(" word", 20)) }
 	s.Scan(map[string]any{"short": "text"})
 	for i := range 10 {

@@ -16,16 +16,16 @@ const redacted = "[redacted]"
 // Redact returns a text without likely credentials, and reports whether there were any. In
 // a text that is a JSON object or list, they are also recognized by their keys. A replacement
 // of "" contains the name of the rule.
-func Redact(text, replacement string) (string, bool) {
+func (d Detector) Redact(text, replacement string) (string, bool) {
 	if tree, ok := parseNested(text); ok {
-		if changed, hit := RedactTree("", tree, replacement); hit {
+		if changed, hit := d.RedactTree("", tree, replacement); hit {
 			if clean, err := jsontext.Marshal(changed); err == nil {
 				return string(clean), true
 			}
 		}
 	}
 	found := false
-	for _, list := range [][]rule{rules(), hints(), assigned()} {
+	for _, list := range slices.Insert(d.lists(), 1, hints()) {
 		for i := range list {
 			var hit bool
 			text, hit = list[i].redactText(text, cmp.Or(replacement, "[redacted: "+list[i].name+"]"))
@@ -112,7 +112,7 @@ func (r *rule) isPlaceholder(before, text string) bool {
 
 // RedactTree returns a decoded JSON value without likely credentials, and reports whether
 // there were any. key is the key of the value, or "". The value may be changed.
-func RedactTree(key string, value any, replacement string) (any, bool) {
+func (d Detector) RedactTree(key string, value any, replacement string) (any, bool) {
 	if hidden := any(cmp.Or(replacement, redacted)); NamesSecret(key) && value != nil {
 		return hidden, value != hidden
 	}
@@ -120,8 +120,8 @@ func RedactTree(key string, value any, replacement string) (any, bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			changed, hit := RedactTree(k, v[k], replacement)
-			name, renamed := Redact(k, replacement)
+			changed, hit := d.RedactTree(k, v[k], replacement)
+			name, renamed := d.Redact(k, replacement)
 			if renamed {
 				delete(v, k)
 				name = freeName(v, name)
@@ -130,11 +130,11 @@ func RedactTree(key string, value any, replacement string) (any, bool) {
 		}
 	case []any:
 		for i, inner := range v {
-			changed, hit := RedactTree("", inner, replacement)
+			changed, hit := d.RedactTree("", inner, replacement)
 			v[i], found = changed, found || hit
 		}
 	case string:
-		return Redact(v, replacement)
+		return d.Redact(v, replacement)
 	}
 	return value, found
 }

@@ -14,7 +14,7 @@ import (
 // paths, and that a text with a secret is found again in a second scan.
 func TestScan(t *testing.T) {
 	t.Parallel()
-	s := secret.NewScanner()
+	s := secret.NewScanner(secret.Detector{})
 	token := "ghp_" + strings.Repeat("a1B2c3D4", 5)
 	long := strings.Repeat("a line of text\n", 1000)
 	tree := map[string]any{
@@ -46,7 +46,7 @@ func TestScan(t *testing.T) {
 // to 4096 bytes that is not a placeholder.
 func TestScanOfAssignments(t *testing.T) {
 	t.Parallel()
-	s := secret.NewScanner()
+	s := secret.NewScanner(secret.Detector{})
 	for value, want := range map[string]int{
 		"1234567": 0, "12345678": 1, strings.Repeat("k9", 2048): 1, strings.Repeat("k9", 2048) + "k": 0,
 		"two words": 0, "two\tword": 0, "two\nline": 0, "<your key>": 0, "${SECRET_KEY}": 0, "********": 0, "changeme": 0, "": 0,
@@ -64,7 +64,7 @@ func TestScanOfAssignments(t *testing.T) {
 // values: only a value that is no word, number, identifier or UUID is a finding.
 func TestScanOfLikelyAssignments(t *testing.T) {
 	t.Parallel()
-	s := secret.NewScanner()
+	s := secret.NewScanner(secret.Detector{})
 	const random, uuid = "q7Lx0RbZ4mWt9Kd2VhYs", "550e8400-e29b-41d4-a716-446655440000"
 	for _, c := range []struct {
 		key, value string
@@ -105,7 +105,7 @@ func TestScanIsBounded(t *testing.T) {
 	t.Parallel()
 	token := "ghp_" + strings.Repeat("a1B2c3D4", 5)
 	for count, want := range map[int]int{49: 49, 50: 50, 51: 50, 500: 50} {
-		if got := len(secret.NewScanner().Scan(map[string]any{"list": slices.Repeat([]any{token}, count)})); got != want {
+		if got := len(secret.NewScanner(secret.Detector{}).Scan(map[string]any{"list": slices.Repeat([]any{token}, count)})); got != want {
 			t.Errorf("%d secrets: %d findings, want %d", count, got, want)
 		}
 	}

@@ -12,6 +12,21 @@ import (
 	"sync"
 )
 
+// Detector detects credentials. Its zero value is ready to use.
+type Detector struct {
+	// Personal adds personal data: e-mail addresses, and the numbers of cards, bank accounts
+	// (IBAN), phones and US social security.
+	Personal bool
+}
+
+// lists returns the rules that cause warnings.
+func (d Detector) lists() [][]rule {
+	if d.Personal {
+		return [][]rule{rules(), assigned(), personal()}
+	}
+	return [][]rule{rules(), assigned()}
+}
+
 // Finding is a likely secret.
 type Finding struct {
 	// Rule is the name of the matching rule.
@@ -32,13 +47,14 @@ const (
 // Scanner scans contexts. It caches the verdicts on longer texts by their hashes, so that
 // only the new parts of successive contexts are scanned. It is safe for concurrent use.
 type Scanner struct {
+	detector Detector
 	mu       sync.Mutex
 	verdicts map[[16]byte]string
 }
 
-// NewScanner returns a scanner.
-func NewScanner() *Scanner {
-	return &Scanner{verdicts: map[[16]byte]string{}}
+// NewScanner returns a scanner with the rules of a detector.
+func NewScanner(d Detector) *Scanner {
+	return &Scanner{detector: d, verdicts: map[[16]byte]string{}}
 }
 
 // Scan returns the likely secrets of a context, ordered by path.
@@ -75,7 +91,7 @@ func (s *Scanner) scanValue(path, key string, value any, found *[]Finding) {
 // cachedVerdict returns the name of the rule that a text matches, or "".
 func (s *Scanner) cachedVerdict(text string) string {
 	if len(text) < cacheFrom {
-		return matchRules(text)
+		return s.detector.matchRules(text)
 	}
 	sum := sha256.Sum256([]byte(text))
 	hash := [16]byte(sum[:16])
@@ -85,7 +101,7 @@ func (s *Scanner) cachedVerdict(text string) string {
 	if known {
 		return name
 	}
-	name = matchRules(text)
+	name = s.detector.matchRules(text)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.verdicts) >= maxCached {
@@ -96,9 +112,9 @@ func (s *Scanner) cachedVerdict(text string) string {
 }
 
 // matchRules returns the name of a rule that matches the text, or "".
-func matchRules(text string) string {
+func (d Detector) matchRules(text string) string {
 	small := ""
-	for _, list := range [][]rule{rules(), assigned()} {
+	for _, list := range d.lists() {
 		for i := range list {
 			r, marked := &list[i], text
 			if r.foldsCase {

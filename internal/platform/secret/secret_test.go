@@ -10,17 +10,20 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/secret/secrettest"
 )
 
+// detector detects credentials alone.
+var detector secret.Detector
+
 // TestCases checks that credentials are redacted and warned of, and that the text around
 // them and similar words are left alone. Redacting twice is the same as redacting once.
 func TestCases(t *testing.T) {
 	t.Parallel()
-	s := secret.NewScanner()
+	s := secret.NewScanner(secret.Detector{})
 	for _, c := range secrettest.Cases() {
-		got, found := secret.Redact(c.Text, "[redacted]")
+		got, found := detector.Redact(c.Text, "[redacted]")
 		if got != c.Redacted || found != (c.Text != c.Redacted) {
 			t.Errorf("%q became %q (%t), want %q", c.Text, got, found, c.Redacted)
 		}
-		if again, found := secret.Redact(got, "[redacted]"); again != got || found {
+		if again, found := detector.Redact(got, "[redacted]"); again != got || found {
 			t.Errorf("%q became %q in a second pass", got, again)
 		}
 		if warned := len(s.Scan(map[string]any{"text": c.Text})) > 0; warned != c.Warned {
@@ -39,11 +42,11 @@ func TestKnownFormatsAreRedacted(t *testing.T) {
 			if around[0] == `{"x":"` {
 				text = strings.ReplaceAll(text, "\n", `\n`)
 			}
-			if got, _ := secret.Redact(around[0]+text+around[1], "[redacted]"); got != around[0]+"[redacted]"+around[1] {
+			if got, _ := detector.Redact(around[0]+text+around[1], "[redacted]"); got != around[0]+"[redacted]"+around[1] {
 				t.Errorf("%s within %q became %q", text, around, got)
 			}
 		}
-		if got, _ := secret.Redact(c.Text+" "+c.Text+"\n"+c.Text, "X"); got != "X X\nX" {
+		if got, _ := detector.Redact(c.Text+" "+c.Text+"\n"+c.Text, "X"); got != "X X\nX" {
 			t.Errorf("three of %s became %q", c.Text, got)
 		}
 	}
@@ -73,7 +76,7 @@ func TestRulesAreNamed(t *testing.T) {
 		"passphrase: hunter2":                     "passphrase: [redacted: named]",
 		`{"pin": 1234}`:                           `{"pin":"[redacted]"}`,
 	} {
-		if got, found := secret.Redact(text, ""); !found || got != want {
+		if got, found := detector.Redact(text, ""); !found || got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}
@@ -83,7 +86,7 @@ func TestRulesAreNamed(t *testing.T) {
 func TestKeysStayApart(t *testing.T) {
 	t.Parallel()
 	key := "AKIA" + strings.Repeat("Q2", 7)
-	got, found := secret.RedactTree("", map[string]any{key + "Q2": 1, key + "Q3": 2, "[redacted] 2": 3, "a": []any{key + "Q2"}}, "[redacted]")
+	got, found := detector.RedactTree("", map[string]any{key + "Q2": 1, key + "Q3": 2, "[redacted] 2": 3, "a": []any{key + "Q2"}}, "[redacted]")
 	want := map[string]any{"[redacted]": 1, "[redacted] 3": 2, "[redacted] 2": 3, "a": []any{"[redacted]"}}
 	if diff := cmp.Diff(want, got); !found || diff != "" {
 		t.Error(diff)

@@ -55,6 +55,8 @@ type Options struct {
 	// Encryption provides the master key. If it is nil, nothing is encrypted, and encrypted
 	// contents cannot be read.
 	Encryption seal.Source
+	// PersonalData warns of personal data, too; see checkpoint.Options.
+	PersonalData bool
 	// ReadOnly refuses all changes. The directory need not be writable.
 	ReadOnly bool
 	// Active reports whether a run is in progress; see checkpoint.Options.
@@ -158,7 +160,7 @@ func (o Options) newCheckpoints(ctx context.Context, p *backend) (*Checkpoints, 
 		p.store.Note = joinNotes(p.store.Note, "contents cannot be read or written: "+o.lockedReason.Error())
 	}
 	s, err := checkpoint.New(checkpoint.Options{
-		Index: p.index, Blobs: p.blobs, Store: p.store, Keys: keys, Limits: o.Limits,
+		Index: p.index, Blobs: p.blobs, Store: p.store, Keys: keys, PersonalData: o.PersonalData, Limits: o.Limits,
 		ReadOnly: o.ReadOnly, Locked: o.lockedReason, Active: o.Active, Now: o.Now, Settle: o.settle, Logger: o.Logger,
 	})
 	if err != nil {

@@ -1,12 +1,12 @@
 // Takes what looks like a secret out of all texts and member names of a response, an
 // error or a progress message.
 export default function (context) {
-  const { patterns, replacement } = context.variables;
+  const { patterns, replacement, personalData } = context.variables;
   const more = patterns.map((pattern) => new RegExp(pattern, "g"));
 
   let count = 0;
   const cleanText = (text) => {
-    const clean = more.reduce((text, pattern) => text.replace(pattern, () => replacement), redact(text, replacement));
+    const clean = more.reduce((text, pattern) => text.replace(pattern, () => replacement), redact(text, replacement, personalData));
     count += clean === text ? 0 : 1;
     return clean;
   };

@@ -215,8 +215,8 @@
       incr(key, by = 1, options = {}) { return ask(scope, "incr", key, { by, ttl: options.ttl }); },
     });
   }
-  function redact(text, replacement = "[redacted]") {
-    return host.redact(String(text), String(replacement));
+  function redact(text, replacement = "[redacted]", personal = false) {
+    return host.redact(String(text), String(replacement), String(personal === true));
   }
   function namesSecret(name) {
     return host.namesSecret(String(name));

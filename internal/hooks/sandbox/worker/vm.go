@@ -176,7 +176,7 @@ func (v *vm) onAsk(args []any) (any, error) {
 }
 
 func onRedact(args []any) (any, error) {
-	clean, _ := secret.Redact(stringAt(args, 0), stringAt(args, 1))
+	clean, _ := secret.Detector{Personal: stringAt(args, 2) == "true"}.Redact(stringAt(args, 0), stringAt(args, 1))
 	return clean, nil
 }
 
