@@ -117,20 +117,31 @@ func (l *Log) List(ctx context.Context, f Filter) ([]Entry, error) {
 	if limit <= 0 {
 		limit = defaultLimit
 	}
-	rows, err := l.db.QueryContext(ctx, "SELECT "+listColumns+" FROM requests"+w.String()+" ORDER BY num DESC LIMIT ?", append(w.args, limit)...) //nolint:gosec // G202: the conditions are ours, and what others say is bound
+	list := []Entry{}
+	text := "SELECT " + listColumns + " FROM requests" + w.String() + " ORDER BY num DESC LIMIT ?"
+	err := l.eachRow(ctx, "read the request log", text, append(w.args, limit), func(row scanner) error {
+		e, err := scanEntry(row)
+		if err == nil {
+			list = append(list, *e)
+		}
+		return err
+	})
+	return list, err
+}
+
+// eachRow visits the rows of a query.
+func (l *Log) eachRow(ctx context.Context, doing, text string, args []any, visit func(scanner) error) error {
+	rows, err := l.db.QueryContext(ctx, text, args...)
 	if err != nil {
-		return nil, l.wrapError("read the request log", err)
+		return l.wrapError(doing, err)
 	}
 	defer rows.Close()
-	list := []Entry{}
 	for rows.Next() {
-		e, err := scanEntry(rows)
-		if err != nil {
-			return nil, l.wrapError("read the request log", err)
+		if err := visit(rows); err != nil {
+			return l.wrapError(doing, err)
 		}
-		list = append(list, *e)
 	}
-	return list, l.wrapError("read the request log", rows.Err())
+	return l.wrapError(doing, rows.Err())
 }
 
 // Get returns a complete entry of a user, or an error of CodeNotFound.
@@ -178,29 +189,24 @@ const maxTools = 500
 // first.
 func (l *Log) Tools(ctx context.Context, f Filter) ([]ToolStats, error) {
 	w := filterConditions(f)
-	rows, err := l.db.QueryContext(ctx, fmt.Sprintf(`
+	list := []ToolStats{}
+	text := fmt.Sprintf(`
 		SELECT method, upstream, tool, n, sum(status IN (%s)), sum(bytes_out),
 			max(CASE WHEN r = (n * 50 + 99) / 100 THEN took END), max(CASE WHEN r = (n * 99 + 99) / 100 THEN took END)
 		FROM (SELECT method, upstream, tool, status, bytes_out, took,
 				row_number() OVER (PARTITION BY method, upstream, tool ORDER BY took) AS r,
 				count(*) OVER (PARTITION BY method, upstream, tool) AS n
 			FROM requests%s)
-		GROUP BY method, upstream, tool ORDER BY n DESC, method, upstream, tool LIMIT %d`, failedSQL(), w, maxTools), w.args...)
-	if err != nil {
-		return nil, l.wrapError("count requests", err)
-	}
-	defer rows.Close()
-	list := []ToolStats{}
-	for rows.Next() {
+		GROUP BY method, upstream, tool ORDER BY n DESC, method, upstream, tool LIMIT %d`, failedSQL(), w, maxTools)
+	err := l.eachRow(ctx, "count requests", text, w.args, func(row scanner) error {
 		var t ToolStats
 		var p50, p99 int64
-		if err := rows.Scan(&t.Method, &t.Upstream, &t.Tool, &t.Count, &t.Errors, &t.BytesOut, &p50, &p99); err != nil {
-			return nil, l.wrapError("count requests", err)
-		}
+		err := row.Scan(&t.Method, &t.Upstream, &t.Tool, &t.Count, &t.Errors, &t.BytesOut, &p50, &p99)
 		t.P50, t.P99 = float64(p50)/1000, float64(p99)/1000
 		list = append(list, t)
-	}
-	return list, l.wrapError("count requests", rows.Err())
+		return err
+	})
+	return list, err
 }
 
 // maxStatsRequests is the maximum number of requests in the statistics of nodes.
@@ -210,23 +216,20 @@ const maxStatsRequests = 2000
 // of those requests.
 func (l *Log) Nodes(ctx context.Context, user, graph string) ([]NodeStats, int64, error) {
 	w := filterConditions(Filter{User: user, Graph: graph})
-	rows, err := l.db.QueryContext(ctx, "SELECT graphs FROM requests"+w.String()+" ORDER BY num DESC LIMIT ?", append(w.args, maxStatsRequests)...) //nolint:gosec // G202: the conditions are ours, and what others say is bound
-	if err != nil {
-		return nil, 0, l.wrapError("read the effects of hooks", err)
-	}
-	defer rows.Close()
 	stats := newNodeStats(graph)
-	for rows.Next() {
+	text := "SELECT graphs FROM requests" + w.String() + " ORDER BY num DESC LIMIT ?"
+	err := l.eachRow(ctx, "read the effects of hooks", text, append(w.args, maxStatsRequests), func(row scanner) error {
 		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, 0, l.wrapError("read the effects of hooks", err)
-		}
 		var graphs []Graph
+		if err := row.Scan(&text); err != nil {
+			return err
+		}
 		if json.Unmarshal([]byte(text), &graphs) == nil {
 			stats.addGraphs(graphs)
 		}
-	}
-	return stats.nodeList(), stats.requests, l.wrapError("read the effects of hooks", rows.Err())
+		return nil
+	})
+	return stats.nodeList(), stats.requests, err
 }
 
 // Summary describes the contents of the log.

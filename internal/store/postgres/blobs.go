@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/jackc/pgerrcode"
+
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 	"github.com/guideway-dev/guideway/internal/store/rows"
@@ -30,7 +32,7 @@ func (s *Store) Blobs(maxBytes int64) *Blobs {
 // markDiskFull marks an error that was caused by a full disk.
 func markDiskFull(err error) error {
 	var known *guideway.Error
-	if code, ok := sqlState(err); ok && code == codeDiskFull && errors.As(err, &known) {
+	if code, ok := sqlState(err); ok && code == pgerrcode.DiskFull && errors.As(err, &known) {
 		marked := *known
 		marked.Err = blob.Full(known.Err)
 		return &marked
@@ -63,14 +65,8 @@ func (b *Blobs) Get(ctx context.Context, name blob.Name) ([]byte, error) {
 		return nil, blob.Missing(name)
 	}
 	var data []byte
-	err := b.store.retryRead(ctx, "read a blob", func(ctx context.Context) error {
-		err := b.store.pool.QueryRow(ctx, `select data from blobs where name = $1`, string(name)).Scan(&data)
-		if isNoRows(err) {
-			return blob.Missing(name)
-		}
-		return err
-	})
-	if err != nil {
+	q := rows.Query{Text: `select data from blobs where name = $1`, Args: []any{string(name)}}
+	if err := rows.QueryOne(ctx, &b.store.methods, "read a blob", blob.Missing(name), q, &data); err != nil {
 		return nil, err
 	}
 	if blob.NameOf(data) != name {
@@ -130,13 +126,8 @@ func (b *Blobs) Slot(ctx context.Context, key string) (value []byte, err error) 
 	if err := blob.CheckSlot(key, nil); err != nil {
 		return nil, err
 	}
-	err = b.store.retryRead(ctx, "read a slot", func(ctx context.Context) error {
-		err := b.store.pool.QueryRow(ctx, `select value from slots where key = $1`, key).Scan(&value)
-		if isNoRows(err) {
-			return blob.NoSlot(key)
-		}
-		return err
-	})
+	q := rows.Query{Text: `select value from slots where key = $1`, Args: []any{key}}
+	err = rows.QueryOne(ctx, &b.store.methods, "read a slot", blob.NoSlot(key), q, &value)
 	return value, err
 }
 

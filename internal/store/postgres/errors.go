@@ -7,39 +7,10 @@ import (
 	"net"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/guideway-dev/guideway"
-)
-
-// The error codes and classes of the server (SQLSTATE) that are handled.
-const (
-	codeUniqueViolation        = "23505"
-	codeReadOnly               = "25006"
-	codeInvalidPassword        = "28P01"
-	codeInvalidUser            = "28000"
-	codeUnknownDatabase        = "3D000"
-	codeSerialization          = "40001"
-	codeDeadlock               = "40P01"
-	codeInsufficientRights     = "42501"
-	codeUndefinedTable         = "42P01"
-	codeDiskFull               = "53100"
-	codeOutOfMemory            = "53200"
-	codeTooManyConnections     = "53300"
-	codeProgramLimit           = "54000"
-	codeLockNotAvailable       = "55P03"
-	codeQueryCanceled          = "57014"
-	codeAdminShutdown          = "57P01"
-	codeCrashShutdown          = "57P02"
-	codeCannotConnectNow       = "57P03"
-	codeDatabaseDropped        = "57P04"
-	codeDataCorrupted          = "XX001"
-	codeIndexCorrupted         = "XX002"
-	classConnection            = "08"
-	codeInvalidCharacters      = "22021"
-	codeUntranslatable         = "22P05"
-	classInsufficientResources = "53"
 )
 
 // sqlState returns the code of an error of the server.
@@ -50,8 +21,6 @@ func sqlState(err error) (string, bool) {
 	}
 	return "", false
 }
-
-func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 
 // outcome is the known result of a statement that returned an error.
 type outcome int
@@ -74,12 +43,12 @@ func outcomeOf(err error) outcome {
 	}
 	if code, ok := sqlState(err); ok {
 		switch code {
-		case codeSerialization, codeDeadlock, codeCannotConnectNow, codeTooManyConnections:
+		case pgerrcode.SerializationFailure, pgerrcode.DeadlockDetected, pgerrcode.CannotConnectNow, pgerrcode.TooManyConnections:
 			return outcomeTransient
-		case codeAdminShutdown, codeCrashShutdown:
+		case pgerrcode.AdminShutdown, pgerrcode.CrashShutdown:
 			return outcomeUnknown
 		}
-		if strings.HasPrefix(code, classConnection) {
+		if pgerrcode.IsConnectionException(code) {
 			return outcomeUnknown
 		}
 		return outcomeFailed
@@ -137,70 +106,70 @@ type errorHelp struct {
 func errorHelps() map[string]errorHelp {
 	const unavailable, invalid = guideway.CodeUnavailable, guideway.CodeInvalid
 	return map[string]errorHelp{
-		codeInvalidPassword: {
+		pgerrcode.InvalidPassword: {
 			unavailable, "the password is wrong",
 			"put the right password into PGPASSWORD, ~/.pgpass or the URL of the store",
 		},
-		codeInvalidUser: {
+		pgerrcode.InvalidAuthorizationSpecification: {
 			unavailable, "the server refuses the user",
 			"check the user in the URL of the store, and pg_hba.conf",
 		},
-		codeUnknownDatabase: {
+		pgerrcode.InvalidCatalogName: {
 			unavailable, "the database does not exist",
 			"create the database with: createdb --encoding=UTF8 --template=template0 NAME, or name another database in the URL of the store",
 		},
-		codeInsufficientRights: {
+		pgerrcode.InsufficientPrivilege: {
 			unavailable, "the user lacks a privilege",
 			"make the user the owner of the database, or of the schema: alter schema NAME owner to USER",
 		},
-		codeUndefinedTable: {
+		pgerrcode.UndefinedTable: {
 			unavailable, "the tables do not exist",
 			"restore the database from its backup, then run: guideway runs verify",
 		},
-		codeDiskFull: {
+		pgerrcode.DiskFull: {
 			unavailable, "the server's disk is full",
 			"free space on the server's disk, then repeat the call; nothing was stored",
 		},
-		codeOutOfMemory: {
+		pgerrcode.OutOfMemory: {
 			unavailable, "the server is out of memory",
 			"give the server more memory, then repeat the call; nothing was stored",
 		},
-		codeTooManyConnections: {
+		pgerrcode.TooManyConnections: {
 			unavailable, "the server has no free connection",
 			"raise max_connections of the server, or lower pool_max_conns in the URL of the store",
 		},
-		codeCannotConnectNow: {unavailable, "the server is starting or stopping", "repeat the call in a moment"},
-		codeDatabaseDropped:  {unavailable, "the database was dropped", "restore the database from its backup, then run: guideway runs verify"},
-		codeLockNotAvailable: {
+		pgerrcode.CannotConnectNow: {unavailable, "the server is starting or stopping", "repeat the call in a moment"},
+		pgerrcode.DatabaseDropped:  {unavailable, "the database was dropped", "restore the database from its backup, then run: guideway runs verify"},
+		pgerrcode.LockNotAvailable: {
 			unavailable, "another transaction holds a lock",
 			"repeat the call; if it fails again, look for a long transaction in pg_stat_activity",
 		},
-		codeQueryCanceled: {unavailable, "the server ended the statement", "repeat the call; check statement_timeout of the user"},
-		codeSerialization: {unavailable, "the transaction conflicted with others", "repeat the call"},
-		codeDeadlock:      {unavailable, "the transaction conflicted with others", "repeat the call"},
-		codeDataCorrupted: {
+		pgerrcode.QueryCanceled:        {unavailable, "the server ended the statement", "repeat the call; check statement_timeout of the user"},
+		pgerrcode.SerializationFailure: {unavailable, "the transaction conflicted with others", "repeat the call"},
+		pgerrcode.DeadlockDetected:     {unavailable, "the transaction conflicted with others", "repeat the call"},
+		pgerrcode.DataCorrupted: {
 			unavailable, "the database is damaged",
 			"restore the database from its backup, then run: guideway runs verify",
 		},
-		codeIndexCorrupted: {
+		pgerrcode.IndexCorrupted: {
 			unavailable, "an index of the database is damaged",
 			"run the SQL statement: reindex database NAME; then run: guideway runs verify",
 		},
-		codeProgramLimit:      {invalid, "an id or a name is too long", "use a shorter id or name"},
-		codeInvalidCharacters: {invalid, "a string has characters that cannot be stored", "remove bytes that are not UTF-8"},
-		codeUntranslatable:    {invalid, "a string has characters that cannot be stored", "remove NUL characters"},
+		pgerrcode.ProgramLimitExceeded:     {invalid, "an id or a name is too long", "use a shorter id or name"},
+		pgerrcode.CharacterNotInRepertoire: {invalid, "a string has characters that cannot be stored", "remove bytes that are not UTF-8"},
+		pgerrcode.UntranslatableCharacter:  {invalid, "a string has characters that cannot be stored", "remove NUL characters"},
 	}
 }
 
 // wrapServerError explains an error that the server returned.
 func (s *Store) wrapServerError(what, code string, err error) error {
-	if code == codeReadOnly {
+	if code == pgerrcode.ReadOnlySQLTransaction {
 		return s.readOnlyError(err)
 	}
 	if x, ok := errorHelps()[code]; ok {
 		return guideway.Errorf(x.code, "%s: %s (PostgreSQL at %s): %w", what, x.message, s.where, err).WithFix("%s", x.fix)
 	}
-	if strings.HasPrefix(code, classInsufficientResources) {
+	if pgerrcode.IsInsufficientResources(code) {
 		return guideway.Errorf(guideway.CodeUnavailable, "%s: the server at %s has reached a limit: %w", what, s.where, err).
 			WithFix("check the server's log, then repeat the call; nothing was stored")
 	}

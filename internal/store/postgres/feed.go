@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 // sqlChangesAfter reads a page of the feed, the last position that was pruned, the last
@@ -43,29 +44,22 @@ func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]run.Chan
 	return p.list, after < p.pruned || after > p.last, err
 }
 
-func (s *Store) readPage(ctx context.Context, after int64, limit int) (feedPage, error) {
-	var p feedPage
-	rows, err := s.pool.Query(ctx, sqlChangesAfter, after, max(limit, 0))
-	if err != nil {
-		return p, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+func (s *Store) readPage(ctx context.Context, after int64, limit int) (p feedPage, err error) {
+	q := rows.Query{Text: sqlChangesAfter, Args: []any{after, max(limit, 0)}}
+	err = conn{s.pool}.Each(ctx, q, func(row rows.Scanner) error {
 		var pos, seq *int64
 		var at *time.Time
 		var subject, op *string
 		var c run.Change
-		err := rows.Scan(&p.pruned, &p.last, &p.more, &pos, &at, &subject, &op,
+		err := row.Scan(&p.pruned, &p.last, &p.more, &pos, &at, &subject, &op,
 			(*byteString)(&c.User), (*byteString)(&c.ID), (*byteString)(&c.Workflow), (*byteString)(&c.Project), &seq)
-		if err != nil {
-			return p, err
-		}
-		if pos != nil {
+		if err == nil && pos != nil {
 			c.Pos, c.At, c.Subject, c.Op, c.Seq = *pos, at.UTC(), *subject, *op, *seq
 			p.list = append(p.list, c)
 		}
-	}
-	return p, rows.Err()
+		return err
+	})
+	return p, err
 }
 
 // Latest implements run.Feed.

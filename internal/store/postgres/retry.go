@@ -35,11 +35,11 @@ func (s *Store) retryRead(ctx context.Context, what string, f func(ctx context.C
 }
 
 func (s *Store) retryCall(ctx context.Context, what string, f callAttempt) (maybeCommitted bool, err error) {
-	done, err := s.beginCall()
-	if err != nil {
-		return false, err
+	s.inUse.RLock()
+	defer s.inUse.RUnlock()
+	if s.closed {
+		return false, guideway.Errorf(guideway.CodeUnavailable, "the store is closed")
 	}
-	defer done()
 	started, delay := time.Now(), firstPause
 	for {
 		if err := ctx.Err(); err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 	"github.com/guideway-dev/guideway/internal/store/rows"
@@ -65,10 +64,9 @@ type Store struct {
 	hub      *watch.Hub
 	notifier *notifier
 
-	// mu guards closed. underWay counts the calls that Close waits for.
-	mu       sync.Mutex
-	closed   bool
-	underWay sync.WaitGroup
+	// inUse is read-locked by every call and locked by Close.
+	inUse  sync.RWMutex
+	closed bool
 }
 
 // Open connects to a database and creates or migrates the tables. Tables of a newer version
@@ -114,27 +112,14 @@ func (s *Store) setUpDatabase(ctx context.Context) error {
 // Close waits for calls in progress, ends watches and closes the connections. It may be
 // called more than once.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	already := s.closed
-	s.closed = true
-	s.mu.Unlock()
-	s.underWay.Wait()
-	if already {
+	s.inUse.Lock()
+	defer s.inUse.Unlock()
+	if s.closed {
 		return nil
 	}
+	s.closed = true
 	s.hub.Close()
 	s.notifier.close()
 	s.pool.Close()
 	return nil
-}
-
-// beginCall registers a call; done ends it.
-func (s *Store) beginCall() (done func(), err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the store is closed")
-	}
-	s.underWay.Add(1)
-	return s.underWay.Done, nil
 }

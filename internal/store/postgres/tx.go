@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -60,7 +61,7 @@ func runTransaction(ctx context.Context, c *pgxpool.Conn, w rows.Write) (changed
 	if err != nil && c.Conn().PgConn().TxStatus() != 'I' {
 		_, _ = c.Exec(ctx, "rollback") // a connection that is still in the transaction is closed when it is released
 	}
-	if code, _ := sqlState(err); code == codeUniqueViolation {
+	if code, _ := sqlState(err); code == pgerrcode.UniqueViolation {
 		err = rows.Conflictf("%s: an id or key is already in use: %w", w.Doing, err)
 	}
 	return t.changed, err

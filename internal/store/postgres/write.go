@@ -5,6 +5,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgerrcode"
+
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/store/rows"
@@ -142,7 +144,7 @@ func (s *Store) commitRun(ctx context.Context, what, sql string, args []any, c r
 func (s *Store) sendCommit(ctx context.Context, sql string, args []any, c run.Commit) error {
 	var fits, there bool
 	err := s.pool.QueryRow(ctx, sql, args...).Scan(&fits, &there)
-	if code, _ := sqlState(err); code == codeUniqueViolation {
+	if code, _ := sqlState(err); code == pgerrcode.UniqueViolation {
 		return guideway.Errorf(guideway.CodeConflict, "run %s, its handle or its request already exists: %w", c.Record.ID, err)
 	}
 	switch {

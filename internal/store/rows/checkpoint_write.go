@@ -238,7 +238,7 @@ func (m *Methods) Note(ctx context.Context, list []checkpoint.Entry) error {
 		return nil
 	}
 	return m.access.Write(ctx, Write{
-		Doing: "write the audit log", Stored: isRepeatable,
+		Doing: "write the audit log", Stored: notStored,
 		Do: func(ctx context.Context, t Tx) error { return m.addEntries(ctx, t, list) },
 	})
 }

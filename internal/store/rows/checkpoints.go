@@ -87,7 +87,7 @@ func (m *Methods) selectSeries() string {
 func (m *Methods) Series(ctx context.Context, key checkpoint.SeriesKey) (checkpoint.Series, error) {
 	s := checkpoint.Series{SeriesKey: key}
 	q := m.query(m.selectSeries()+` WHERE `+m.dialect.User+` = $1 AND session = $2`, key.User, key.Session)
-	err := m.queryOne(ctx, "read the session "+key.Session, nil, q, SeriesFields(&s)...)
+	err := QueryOne(ctx, m, "read the session "+key.Session, nil, q, SeriesFields(&s)...)
 	return s, err
 }
 
@@ -102,7 +102,7 @@ func (m *Methods) ListSeries(ctx context.Context, f checkpoint.SeriesFilter) ([]
 func (m *Methods) Totals(ctx context.Context) (t checkpoint.Totals, err error) {
 	q := m.query(`SELECT count(*), CAST(coalesce(sum(count), 0) AS bigint), CAST(coalesce(sum(bytes), 0) AS bigint), CAST(coalesce(sum(stored), 0) AS bigint)
 		FROM checkpoint_lines`)
-	err = m.queryOne(ctx, "sum up the checkpoints", nil, q, &t.Series, &t.Count, &t.Bytes, &t.Stored)
+	err = QueryOne(ctx, m, "sum up the checkpoints", nil, q, &t.Series, &t.Count, &t.Bytes, &t.Stored)
 	return t, err
 }
 

@@ -56,8 +56,8 @@ type Write struct {
 	Do func(ctx context.Context, t Tx) error
 }
 
-// isRepeatable is the function Stored of a write that can be repeated.
-func isRepeatable(context.Context, Reader) (bool, error) { return false, nil }
+// notStored is the function Stored of a write that can be repeated.
+func notStored(context.Context, Reader) (bool, error) { return false, nil }
 
 // Methods has the methods of a store that are the same for all databases.
 type Methods struct {
@@ -96,8 +96,8 @@ func (d Dialect) convert(args []any) []any {
 	return args
 }
 
-// queryOne scans the row of a query. It returns missing if there is no row.
-func (m *Methods) queryOne(ctx context.Context, doing string, missing error, q Query, into ...any) error {
+// QueryOne scans the row of a query. It returns missing if there is no row.
+func QueryOne(ctx context.Context, m *Methods, doing string, missing error, q Query, into ...any) error {
 	return m.access.Read(ctx, doing, func(ctx context.Context, r Reader) error {
 		found, err := scanRow(ctx, r, q, into...)
 		if err == nil && !found {

@@ -11,7 +11,7 @@ import (
 func (m *Methods) Run(ctx context.Context, id string) (r run.Record, err error) {
 	missing := guideway.Errorf(guideway.CodeNotFound, "there is no run %q", id)
 	q := m.query(`SELECT `+m.dialect.RunColumns+` FROM runs r WHERE r.id = $1`, id)
-	err = m.queryOne(ctx, "read the run "+id, missing, q, RunFields(&r)...)
+	err = QueryOne(ctx, m, "read the run "+id, missing, q, RunFields(&r)...)
 	return r, err
 }
 
@@ -27,7 +27,7 @@ func (m *Methods) Runs(ctx context.Context, f run.Filter) ([]run.Record, error) 
 func (m *Methods) Handle(ctx context.Context, token string) (run.Handle, error) {
 	h := run.Handle{Token: token}
 	missing := guideway.Errorf(guideway.CodeNotFound, "there is no such handle")
-	err := m.queryOne(ctx, "look up a handle", missing, m.query(`SELECT run, seq FROM handles WHERE token = $1`, token), (*Text)(&h.Run), &h.Seq)
+	err := QueryOne(ctx, m, "look up a handle", missing, m.query(`SELECT run, seq FROM handles WHERE token = $1`, token), (*Text)(&h.Run), &h.Seq)
 	return h, err
 }
 
@@ -40,7 +40,7 @@ func (m *Methods) Outcome(ctx context.Context, id, user, key string) (run.Handle
 		q = m.query(`SELECT run, seq, handle FROM requests WHERE `+m.dialect.User+` = $1 AND key = $2`, user, key)
 		missing = guideway.Errorf(guideway.CodeNotFound, "no request has the key %q", key)
 	}
-	err := m.queryOne(ctx, "look up a command", missing, q, (*Text)(&h.Run), &h.Seq, (*Text)(&h.Token))
+	err := QueryOne(ctx, m, "look up a command", missing, q, (*Text)(&h.Run), &h.Seq, (*Text)(&h.Token))
 	return h, err
 }
 
@@ -68,6 +68,6 @@ func (m *Methods) Snapshot(ctx context.Context, id string) (*run.Snapshot, error
 func (m *Methods) Definition(ctx context.Context, hash string) (run.Definition, error) {
 	d := run.Definition{Hash: hash}
 	missing := guideway.Errorf(guideway.CodeNotFound, "there is no definition %s", hash)
-	err := m.queryOne(ctx, "read a pinned definition", missing, m.query(`SELECT text FROM definitions WHERE hash = $1`, hash), (*Text)(&d.Text))
+	err := QueryOne(ctx, m, "read a pinned definition", missing, m.query(`SELECT text FROM definitions WHERE hash = $1`, hash), (*Text)(&d.Text))
 	return d, err
 }

@@ -37,7 +37,7 @@ func sqlRepair() []string {
 
 // Repair implements checkpoint.Repairer.
 func (s *Store) Repair(ctx context.Context) error {
-	return s.writeExclusive(ctx, "repair the checkpoint index", func(ctx context.Context, t *txn) error {
+	return s.commitShared(ctx, "repair the checkpoint index", func(ctx context.Context, t *txn) error {
 		for _, text := range sqlRepair() {
 			if _, err := t.execStatement(ctx, text); err != nil {
 				return err
@@ -49,7 +49,7 @@ func (s *Store) Repair(ctx context.Context) error {
 
 // Discard removes all metadata of checkpoints, with their audit log.
 func (s *Store) Discard(ctx context.Context) error {
-	return s.writeExclusive(ctx, "discard the checkpoint index", func(ctx context.Context, t *txn) error {
+	return s.commitShared(ctx, "discard the checkpoint index", func(ctx context.Context, t *txn) error {
 		for _, table := range []string{"checkpoints", "checkpoint_lines", "checkpoint_tags", "checkpoint_words", "checkpoint_gone", "checkpoint_audit"} {
 			if _, err := t.execStatement(ctx, "DELETE FROM "+table); err != nil {
 				return err
@@ -61,7 +61,7 @@ func (s *Store) Discard(ctx context.Context) error {
 
 // Drop implements checkpoint.Repairer.
 func (s *Store) Drop(ctx context.Context, ids []string) error {
-	return s.writeExclusive(ctx, "drop damaged checkpoint records", func(ctx context.Context, t *txn) error {
+	return s.commitShared(ctx, "drop damaged checkpoint records", func(ctx context.Context, t *txn) error {
 		for _, id := range ids {
 			var num int64
 			err := t.queryRow(ctx, `DELETE FROM checkpoints WHERE id = ? RETURNING num`, []any{id}, []any{&num})

@@ -17,7 +17,7 @@ func TestPrepareDuringTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	prepared := make(chan error, 1)
-	err = s.writeExclusive(t.Context(), "test", func(context.Context, *txn) error {
+	err = s.commitShared(t.Context(), "test", func(context.Context, *txn) error {
 		go func() {
 			_, err := s.writer.prepareStatement(context.Background(), "SELECT 1")
 			prepared <- err

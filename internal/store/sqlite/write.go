@@ -38,27 +38,6 @@ func (t *txn) insertWords(ctx context.Context) error {
 	return nil
 }
 
-// writeExclusive calls do in its own transaction, while no other process writes. After the
-// transaction has begun, the end of the context does not stop the transaction: it is short
-// and its result must be known. doing describes the operation in errors. Use commitShared
-// for changes that can share a transaction.
-func (s *Store) writeExclusive(ctx context.Context, doing string, do func(context.Context, *txn) error) error {
-	if err := s.beginCall(ctx, doing); err != nil {
-		return err
-	}
-	defer s.endCall()
-	release, err := s.lock.acquireLock(ctx)
-	if err != nil {
-		return s.wrapError(doing, err)
-	}
-	defer release()
-	if _, err := s.runTransaction(ctx, do); err != nil {
-		return s.wrapError(doing, err)
-	}
-	s.watch.NotifyAll()
-	return nil
-}
-
 // runTransaction runs one transaction. The caller has the lock. begun is false if the
 // transaction could not begin, so that a retry would fail as well.
 func (s *Store) runTransaction(ctx context.Context, do func(context.Context, *txn) error) (begun bool, err error) {
