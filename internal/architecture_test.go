@@ -118,7 +118,7 @@ func restricted() map[string][]string {
 		"github.com/tailscale/hujson":           {"internal/install"},         // provides positions in JSON with comments; edits do not use it, because it formats whole files
 		"github.com/theory/jsonpath":            {"internal/session"},
 		"github.com/tiktoken-go":                {"internal/contexts/compress"}, // contains 12 MB of vocabularies
-		"github.com/kljensen/snowball":          {"internal/contexts/compress", "internal/contexts/checkpoint", "internal/store/sealed"},
+		"github.com/kljensen/snowball":          {"internal/contexts/compress", "internal/platform/words"},
 		"github.com/zalando":                    {"internal/contexts/blob/seal", "internal/gateway/upstream"},
 		"github.com/klauspost/compress":         {"internal/catalog", "internal/contexts/checkpoint"},
 		"github.com/santhosh-tekuri/jsonschema": {"internal/workflow", "internal/workflow/criteria", "internal/config"},

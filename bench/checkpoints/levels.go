@@ -12,6 +12,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/bench/measure"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/store/checkpoints"
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 	"github.com/guideway-dev/guideway/internal/testutil/conversation"
@@ -309,8 +310,8 @@ func fillIndex(ctx context.Context, x checkpoint.Index, n int) error {
 		if i%20 > 0 {
 			r.Parent = fmt.Sprintf("c_%07d", i-1)
 		}
-		words := fmt.Sprintf("refactor the module of topic%d, subject%d is done and the tests pass", i%1000, i%20_000)
-		if err := x.Apply(ctx, checkpoint.Change{Series: r.SeriesKey, Add: &r, Words: words, At: at, Touch: true}); err != nil {
+		text := fmt.Sprintf("refactor the module of topic%d, subject%d is done and the tests pass", i%1000, i%20_000)
+		if err := x.Apply(ctx, checkpoint.Change{Series: r.SeriesKey, Add: &r, Terms: words.Of(text), At: at, Touch: true}); err != nil {
 			return err
 		}
 	}

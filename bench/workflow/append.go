@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/store/sqlite"
 )
@@ -56,7 +57,7 @@ func commitOf(seq int64) run.Commit {
 			Seq: seq, At: now, Kind: string(engine.EventStepCompleted), By: run.By{User: "bench", Via: run.ViaAgent},
 			Data: []byte(`{"kind":"step_completed","step":"round-1","output":"` + durableID + `"}`), MAC: mac,
 		}},
-		Handle: handle, Key: fmt.Sprintf("key %d", seq), Words: "the retry that had no bound",
+		Handle: handle, Key: fmt.Sprintf("key %d", seq), Terms: words.Of("the retry that had no bound"),
 		Snapshot: &run.Snapshot{Seq: seq, Head: mac, State: make([]byte, snapshotSize), MAC: mac},
 	}
 }

@@ -40,7 +40,7 @@ func (s *Service) List(ctx context.Context, c run.Caller, r checkpoint.ListReque
 		out.Ranked = "words"
 	}
 	if r.Query != "" && page.Wordless {
-		out.addNote("encrypted checkpoints cannot be searched by words: leave query out and filter by session, workflow, project, tags or time")
+		out.addNote("encrypted checkpoints cannot be searched by words without their key: leave query out and filter by session, workflow, project, tags or time")
 	}
 	if !ranking || len(page.Checkpoints) == 0 {
 		return out, nil

@@ -2,11 +2,14 @@ package run
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 )
 
 // The maximum sizes of the title in a record and of the searchable text of a commit, in
@@ -62,7 +65,13 @@ func (s *Service) commitChange(ctx context.Context, by By, r Record, l *loadedRu
 		return r, nil, err
 	}
 	next.applyEvents(events)
-	c := Commit{Expected: r.Seq, Events: events, Key: ch.key, Words: Truncate(ch.words, maxWords)}
+	c := Commit{Expected: r.Seq, Events: events, Key: ch.key}
+	var terms words.Terms
+	terms.Add(Truncate(ch.words, maxWords))
+	if r.Seq == 0 {
+		terms.Add(r.SearchText())
+	}
+	c.Terms = terms.List()
 	next.seq = r.Seq + int64(len(events))
 	r.Seq, r.Head = next.seq, next.head
 	updateRecord(&r, &next, next.program.PositionOf(next.state))
@@ -111,6 +120,11 @@ func (s *Service) newSnapshot(r Record, l *loadedRun) *Snapshot {
 	snap.MAC = s.key.snapshotMAC(r, snap)
 	l.snapshotSeq, l.snapshotSize = l.seq, len(state)
 	return &snap
+}
+
+// SearchText returns the searchable text of a record.
+func (r Record) SearchText() string {
+	return strings.Join([]string{r.Goal, r.Workflow, r.Name, filepath.Base(r.Project.Path), r.Project.Branch}, "\n")
 }
 
 // searchText returns the searchable text of facts: notes and the beginning of outputs.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 )
 
 // Journal stores runs durably. What it acknowledges survives the end of the process and of
@@ -49,12 +50,9 @@ type Commit struct {
 	// Key identifies the command and is unique within the run. In Create it identifies the
 	// request and is unique for the user. Key may be empty.
 	Key string
-	// Words are added to the searchable text of the run, in addition to the words of its
-	// Record.
-	Words string
-	// Sealed reports that the record is encrypted: Words then has all searchable words, and
-	// those of the record are left out.
-	Sealed bool
+	// Terms are search terms of the run, in addition to those of earlier commits. See package
+	// words.
+	Terms []string
 	// Snapshot replaces the snapshot of the run. If it is nil, the old snapshot is kept.
 	Snapshot *Snapshot
 }
@@ -101,12 +99,12 @@ type Filter struct {
 	Limit int
 }
 
-// Search is a search for runs by stemmed words of goal, workflow, project, branch, notes
-// and outputs. A run matches if it contains any of the words. More words and rarer words
-// rank higher. Words are never interpreted as a query language.
+// Search is a search for runs by words of goal, workflow, project, branch, notes and
+// outputs. A run matches if it contains any of the words. More words and rarer words rank
+// higher, and whole words higher than beginnings of words.
 type Search struct {
 	Filter Filter
-	Words  []string
+	Query  words.Query
 }
 
 // Hit is a run that matches a search.
@@ -114,8 +112,8 @@ type Hit struct {
 	Record Record
 	// Score is higher for a better match. Scores of different answers cannot be compared.
 	Score float64
-	// Excerpt is a part of the matching text. It may be empty.
-	Excerpt string
+	// Seq is the last event of a commit that matches.
+	Seq int64
 }
 
 // Feed reports changes of all processes.

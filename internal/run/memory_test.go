@@ -83,7 +83,7 @@ func (m *memoryJournal) appendCommit(c run.Commit, key string) error {
 	if c.Snapshot != nil {
 		m.snaps[id] = *c.Snapshot
 	}
-	m.words[id] += " " + strings.ToLower(c.Words+" "+c.Record.Goal+" "+c.Record.Workflow)
+	m.words[id] += " " + strings.Join(c.Terms, " ")
 	return nil
 }
 
@@ -180,8 +180,14 @@ func (m *memoryJournal) Search(ctx context.Context, s run.Search) ([]run.Hit, er
 	var out []run.Hit
 	for _, r := range runs {
 		score := 0.0
-		for _, w := range s.Words {
-			score += float64(min(strings.Count(m.words[r.ID], w), 1))
+		for _, w := range s.Query {
+			if slices.ContainsFunc(w.Any(), func(terms []string) bool {
+				return !slices.ContainsFunc(terms, func(term string) bool {
+					return !strings.Contains(m.words[r.ID]+" ", " "+strings.Replace(term+" ", "* ", "", 1))
+				})
+			}) {
+				score++
+			}
 		}
 		if score > 0 {
 			out = append(out, run.Hit{Record: r, Score: score})

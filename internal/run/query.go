@@ -1,16 +1,17 @@
 package run
 
 import (
-	"slices"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/guideway-dev/guideway/internal/platform/words"
 )
 
 // resumeQuery is the description of a run in words.
 type resumeQuery struct {
 	// words are the search words without stop words.
-	words []string
+	words words.Query
 	// since and until bound the time of the last change if the query mentions a time.
 	since, until time.Time
 }
@@ -19,23 +20,23 @@ type resumeQuery struct {
 // auth refactoring from yesterday".
 func parseQuery(text string, now time.Time) resumeQuery {
 	var q resumeQuery
-	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./#@", r)
+	var rest []string
+	list := strings.FieldsFunc(text, func(r rune) bool {
+		return !unicode.In(r, unicode.L, unicode.M, unicode.N) && !strings.ContainsRune("-_./#@", r)
 	})
-	for i := 0; i < len(words); i++ {
-		word := strings.Trim(words[i], "-_./#@")
+	for i := 0; i < len(list); i++ {
+		word := strings.Trim(list[i], "-_./#@")
 		following := ""
-		if i+1 < len(words) {
-			following = strings.Trim(words[i+1], "-_./#@")
+		if i+1 < len(list) {
+			following = strings.ToLower(strings.Trim(list[i+1], "-_./#@"))
 		}
-		used := q.parseTime(word, following, now)
+		used := q.parseTime(strings.ToLower(word), following, now)
 		i += max(used-1, 0)
-		if used == 0 && word != "" && !isStopWord(word) && !slices.Contains(q.words, word) {
-			q.words = append(q.words, word)
+		if used == 0 && !words.IsStopWord(strings.ToLower(word)) {
+			rest = append(rest, word)
 		}
 	}
-	const most = 16
-	q.words = q.words[:min(len(q.words), most)]
+	q.words = words.Parse(strings.Join(rest, " "))
 	return q
 }
 
@@ -69,19 +70,4 @@ func (q *resumeQuery) parseTime(word, following string, now time.Time) int {
 		return 1
 	}
 	return 2
-}
-
-// isStopWord reports whether a word is so common in requests to resume a run that it does
-// not help to find the run.
-func isStopWord(word string) bool {
-	switch word {
-	case "a", "an", "the", "this", "that", "my", "our", "your", "it", "its", "i", "we", "you", "me", "us",
-		"to", "of", "on", "in", "at", "for", "from", "with", "about", "by", "and", "or", "as", "is", "was", "were", "be",
-		"what", "where", "which", "when", "who", "how", "can", "could", "please", "let", "lets", "s",
-		"resume", "continue", "go", "back", "pick", "up", "again", "get", "finish", "keep", "going", "work", "working",
-		"run", "runs", "workflow", "task", "last", "left", "off", "started", "doing", "did", "had", "have", "been", "do":
-		return true
-	default:
-		return false
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 )
 
 // Resume finds runs of the caller to continue: by id, by words of goal, notes, outputs,
@@ -41,7 +42,13 @@ func (s *Service) Resume(ctx context.Context, c Caller, r ResumeRequest) ([]Cand
 		return nil, err
 	}
 	ranked := rankHits(hits, r.Here, now)
-	return s.newCandidates(ctx, ranked[:min(len(ranked), most)])
+	ranked = ranked[:min(len(ranked), most)]
+	for i := range ranked {
+		if excerpt := s.readExcerpt(ctx, ranked[i].Hit, q.words); excerpt != "" {
+			ranked[i].why = strings.Replace(ranked[i].why, wordsMatch, wordsMatch+": "+excerpt, 1)
+		}
+	}
+	return s.newCandidates(ctx, ranked)
 }
 
 func (s *Service) resumeOne(ctx context.Context, c Caller, ref Ref) ([]Candidate, error) {
@@ -49,7 +56,7 @@ func (s *Service) resumeOne(ctx context.Context, c Caller, ref Ref) ([]Candidate
 	if err != nil {
 		return nil, err
 	}
-	return s.newCandidates(ctx, []rankedHit{{rec: rec, score: 1, why: "exact id"}})
+	return s.newCandidates(ctx, []rankedHit{{Hit: Hit{Record: rec}, score: 1, why: "exact id"}})
 }
 
 // findHits finds runs. If the words match nothing in the time of the query, the time is
@@ -66,12 +73,12 @@ func (s *Service) findHits(ctx context.Context, c Caller, q resumeQuery, r Resum
 	if len(q.words) == 0 {
 		return s.recentHits(ctx, f)
 	}
-	hits, err := s.journal.Search(ctx, Search{Filter: f, Words: q.words})
+	hits, err := s.journal.Search(ctx, Search{Filter: f, Query: q.words})
 	if err != nil || len(hits) > 0 || q.since.IsZero() {
 		return hits, err
 	}
 	f.Since, f.Until = time.Time{}, time.Time{}
-	return s.journal.Search(ctx, Search{Filter: f, Words: q.words})
+	return s.journal.Search(ctx, Search{Filter: f, Query: q.words})
 }
 
 // recentHits returns the most recently used runs, with those that have not ended first.
@@ -104,9 +111,32 @@ func projectID(name string, here Project) string {
 
 // rankedHit is a run with its rank.
 type rankedHit struct {
-	rec   Record
+	Hit
 	score float64
 	why   string
+}
+
+// wordsMatch is the reason for a hit of a search.
+const wordsMatch = "the words match"
+
+// readExcerpt returns a part of the record, or of the notes and outputs of the commit that
+// matches, with a word of the query, or "".
+func (s *Service) readExcerpt(ctx context.Context, h Hit, q words.Query) string {
+	const most = 8 // events of a commit
+	if excerpt := words.Excerpt(h.Record.SearchText(), q); excerpt != "" || h.Seq == 0 {
+		return excerpt
+	}
+	events, err := s.journal.Events(ctx, h.Record.ID, max(h.Seq-most, 0), most)
+	if err != nil {
+		return "" // the run itself is loaded next
+	}
+	for _, e := range slices.Backward(events) {
+		fact, _, _ := parseFact(e)
+		if excerpt := words.Excerpt(searchText([]engine.Event{fact}), q); excerpt != "" {
+			return excerpt
+		}
+	}
+	return ""
 }
 
 // The weights of the ranking.
@@ -128,14 +158,11 @@ func rankHits(hits []Hit, here Project, now time.Time) []rankedHit {
 	}
 	out := make([]rankedHit, 0, len(hits))
 	for _, h := range hits {
-		r := rankedHit{rec: h.Record}
+		r := rankedHit{Hit: h}
 		var why []string
 		if best > 0 {
 			r.score += shareWords * h.Score / best
-			why = append(why, "the words match")
-			if h.Excerpt != "" {
-				why = []string{"the words match: " + strings.Join(strings.Fields(h.Excerpt), " ")}
-			}
+			why = append(why, wordsMatch)
 		}
 		if !isEnded(h.Record.Status) {
 			r.score += shareOpen
@@ -158,7 +185,7 @@ func rankHits(hits []Hit, here Project, now time.Time) []rankedHit {
 		out = append(out, r)
 	}
 	slices.SortStableFunc(out, func(a, b rankedHit) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), b.rec.Updated.Compare(a.rec.Updated))
+		return cmp.Or(cmp.Compare(b.score, a.score), b.Record.Updated.Compare(a.Record.Updated))
 	})
 	return out
 }
@@ -183,10 +210,10 @@ func (s *Service) newCandidates(ctx context.Context, list []rankedHit) ([]Candid
 	out := make([]Candidate, 0, len(list))
 	for _, r := range list {
 		c := Candidate{
-			RunID: r.rec.ID, Handle: r.rec.Handle, WorkflowID: r.rec.Workflow, Goal: r.rec.Goal, Status: r.rec.Status,
-			Project: r.rec.Project, Score: r.score, Why: r.why, UpdatedAt: r.rec.Updated,
+			RunID: r.Record.ID, Handle: r.Record.Handle, WorkflowID: r.Record.Workflow, Goal: r.Record.Goal, Status: r.Record.Status,
+			Project: r.Record.Project, Score: r.score, Why: r.why, UpdatedAt: r.Record.Updated,
 		}
-		l, err := s.loadRun(ctx, r.rec)
+		l, err := s.loadRun(ctx, r.Record)
 		switch {
 		case err == nil:
 			c.Position = l.program.PositionOf(l.state)

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/guideway-dev/guideway/internal/platform/words"
 )
 
 // MatchStatus is the outcome of a search for an activity.
@@ -111,7 +113,7 @@ func newMatcher(entries []*Entry, goal string) *matcher {
 		plain: strings.Join(spoken, " "), goal: stemsOf(spoken), originals: map[string]string{}, entries: entries, weights: map[string]float64{},
 	}
 	for _, word := range spoken {
-		if s := stemWord(word); m.originals[s] == "" {
+		if s := words.Stem(word); m.originals[s] == "" {
 			m.originals[s] = word
 		}
 	}
@@ -267,13 +269,13 @@ func commonWords(a, b []string) []string {
 }
 
 // stemsOf returns the distinct stems of the significant words, in order.
-func stemsOf(words []string) []string {
+func stemsOf(spoken []string) []string {
 	var list []string
-	for _, word := range words {
+	for _, word := range spoken {
 		if isFiller(word) {
 			continue
 		}
-		if s := stemWord(word); !slices.Contains(list, s) {
+		if s := words.Stem(word); !slices.Contains(list, s) {
 			list = append(list, s)
 		}
 	}
@@ -285,21 +287,4 @@ func isFiller(word string) bool {
 	const fillers = " a an and are as at be by can could do does for from had has have hello hey hi i id ill im in is it its ive let lets me my of on or our " +
 		"please should so some that the their then there these they this to us was we were what when where which will with would you your "
 	return strings.Contains(fillers, " "+word+" ")
-}
-
-// stemWord removes the usual English endings of a word, so that most of its forms have the
-// same stem. The stem may not be a word.
-func stemWord(word string) string {
-	const shortest = 3
-	for _, ending := range []string{"ings", "ing", "ied", "ies", "edly", "ed", "es", "s", "ly", "e", "y"} {
-		rest, found := strings.CutSuffix(word, ending)
-		if !found || len(rest) < shortest || ending == "s" && strings.HasSuffix(rest, "s") {
-			continue
-		}
-		if n := len(rest); n > shortest && rest[n-1] == rest[n-2] && (ending == "ing" || ending == "ed") && !strings.ContainsAny(rest[n-1:], "lsz") {
-			rest = rest[:n-1] // running
-		}
-		return strings.TrimSuffix(rest, "e")
-	}
-	return word
 }

@@ -145,7 +145,7 @@ type Page struct {
 	// Partial reports that no checkpoint matches all words of the query. The results then
 	// match some of the words, the best matches first.
 	Partial bool `json:"partial,omitempty"`
-	// Wordless reports that the store encrypts new checkpoints, so that no query matches
+	// Wordless reports that the master key is missing, so that no query matches encrypted
 	// them.
 	Wordless bool   `json:"-"`
 	Next     string `json:"nextCursor,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/testutil/conversation"
 )
 
@@ -213,8 +214,8 @@ func fillIndex(b *testing.B, x checkpoint.Index, n int) {
 		if i%20 > 0 {
 			rec.Parent = fmt.Sprintf("c_%07d", i-1)
 		}
-		words := fmt.Sprintf("refactor the module of topic%d, subject%d is done and the tests pass", i%1000, i%20_000)
-		if err := x.Apply(b.Context(), checkpoint.Change{Series: rec.SeriesKey, Add: &rec, Words: words, At: at, Touch: true}); err != nil {
+		text := fmt.Sprintf("refactor the module of topic%d, subject%d is done and the tests pass", i%1000, i%20_000)
+		if err := x.Apply(b.Context(), checkpoint.Change{Series: rec.SeriesKey, Add: &rec, Terms: words.Of(text), At: at, Touch: true}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -13,8 +14,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/platform/secret"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 )
 
 // content is a context in canonical form.
@@ -69,21 +72,20 @@ func decodeObject(text []byte) (map[string]any, error) {
 	return tree, nil
 }
 
-// Limits of the search words of a context. The words are the largest part of an index, so
-// each word is stored once.
+// Limits of the search terms of a context, in bytes. The terms are the largest part of an
+// index.
 const (
-	maxWords    = 3 << 10
+	maxWords    = 5 << 10
 	maxFromText = 400
-	maxWord     = 40
 	// maxTurns is the number of entries read from each end of a list.
 	maxTurns = 64
 )
 
-// searchWords returns the search words of a context: its keys and the first words of its
-// texts, each once and without likely secrets. It reads the outer levels first and each
+// contentTerms returns the search terms of a context: those of its keys and of the beginnings
+// of its texts, without likely secrets. It reads the outer levels first and each
 // list from both ends. It reads the lists in turn, so that a long list does not use up the
 // limit.
-func searchWords(tree map[string]any, findings []secret.Finding) string {
+func contentTerms(tree map[string]any, findings []secret.Finding) []string {
 	hidden := map[string]bool{}
 	for _, f := range findings {
 		hidden[f.Path] = true
@@ -92,20 +94,20 @@ func searchWords(tree map[string]any, findings []secret.Finding) string {
 	if len(hidden) == 0 { // no path needs to be compared
 		join, joinIndex = func(string, string) string { return "" }, func(string, int) string { return "" }
 	}
-	w := wordList{seen: map[string]bool{}}
+	var terms words.Terms
 	type place struct {
 		path  string
 		value any
 		turn  int
 	}
 	level := []place{{"", tree, 0}}
-	for len(level) > 0 && w.text.Len() < maxWords {
+	for len(level) > 0 && terms.Size() < maxWords {
 		var next []place
 		for _, p := range level {
 			switch v := p.value.(type) {
 			case map[string]any:
 				for _, key := range slices.Sorted(maps.Keys(v)) {
-					w.addWords(key)
+					addText(&terms, key)
 					next = append(next, place{join(p.path, key), v[key], p.turn})
 				}
 			case []any:
@@ -117,37 +119,50 @@ func searchWords(tree map[string]any, findings []secret.Finding) string {
 				}
 			case string:
 				if !hidden[p.path] {
-					w.addWords(v)
+					addText(&terms, v)
 				}
 			}
-			if w.text.Len() >= maxWords {
+			if terms.Size() >= maxWords {
 				break
 			}
 		}
 		slices.SortStableFunc(next, func(a, b place) int { return cmp.Compare(a.turn, b.turn) })
 		level = next
 	}
-	return w.text.String()
+	return terms.List()
 }
 
-// wordList collects distinct words.
-type wordList struct {
-	text strings.Builder
-	seen map[string]bool
-}
-
-// addWords adds the first words of a text. It skips words of more than maxWord bytes, such
-// as hashes, since users do not search for parts of them.
-func (w *wordList) addWords(text string) {
+// addText adds the terms of the beginning of a text.
+func addText(terms *words.Terms, text string) {
 	if len(text) > maxFromText {
 		text = strings.ToValidUTF8(text[:maxFromText], "")
 	}
-	for word := range strings.FieldsFuncSeq(strings.ToLower(text), notInWord) {
-		if len(word) > maxWord || w.seen[word] {
-			continue
-		}
-		w.seen[word] = true
-		w.text.WriteString(word)
-		w.text.WriteByte('\n')
+	terms.Add(text)
+}
+
+// searchTerms returns the terms that a checkpoint is found by: those of its content, name,
+// tags and workflow. Those of an encrypted checkpoint are hashed.
+func (s *Service) searchTerms(ctx context.Context, r Record, content []string) ([]string, error) {
+	terms := slices.Concat(words.Of(append(slices.Clone(r.Tags), r.Name, r.Workflow)...), content)
+	if r.Key == "" || s.o.Keys == nil {
+		return terms, nil
 	}
+	hash, err := s.wordHash(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	return hash.Terms(terms), nil
+}
+
+// wordHash returns the keyed hash of the terms of encrypted checkpoints, or nil if create is
+// not set and no such checkpoint exists.
+func (s *Service) wordHash(ctx context.Context, create bool) (words.Hash, error) {
+	key, err := s.o.Keys.Named(ctx, seal.NamePrefix+"words-checkpoints", create)
+	if guideway.ErrorCode(err) == guideway.CodeNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return key.Hasher(), nil
 }

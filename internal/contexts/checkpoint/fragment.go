@@ -107,7 +107,7 @@ func (s *Service) storeFragment(ctx context.Context, key SeriesKey, fragment Fra
 	if _, err := s.makeRoom(ctx, key, Series{SeriesKey: key}, rec.Stored); err != nil {
 		return err
 	}
-	change := Change{Series: key, NoWords: true, At: now, Touch: true}
+	change := Change{Series: key, At: now, Touch: true}
 	err = s.storeBlob(ctx, &rec, data, func() (Change, error) { return change, nil })
 	if err != nil || sealed == nil {
 		return err

@@ -273,11 +273,11 @@ func (s *Service) adoptRecords(ctx context.Context, key SeriesKey, list []Record
 	list = slices.SortedFunc(slices.Values(list), func(a, b Record) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
 	})
-	found := s.wordsOf(ctx, list)
+	found := s.termsOf(ctx, list)
 	for _, r := range list {
-		text, readable := found[r.ID]
+		terms, readable := found[r.ID]
 		change := Change{
-			Series: key, Add: &r, Adopt: true, Words: text, NoWords: r.Key != "", At: r.Created, Touch: true,
+			Series: key, Add: &r, Adopt: true, Terms: terms, At: r.Created, Touch: true,
 			Audit: []Entry{{At: s.currentTime(), Action: ActionRebuild, SeriesKey: key, Checkpoint: r.ID, Client: "guideway"}},
 		}
 		if !readable {
@@ -307,20 +307,20 @@ func (s *Service) adoptRecords(ctx context.Context, key SeriesKey, list []Record
 	return adopted, nil
 }
 
-// wordsOf returns the search words of the readable checkpoints by id. The words are empty
-// if the checkpoint is encrypted or a fragment.
-func (s *Service) wordsOf(ctx context.Context, list []Record) map[string]string {
-	found := map[string]string{}
+// termsOf returns the search terms of the readable checkpoints by id. A fragment has none.
+func (s *Service) termsOf(ctx context.Context, list []Record) map[string][]string {
+	found := map[string][]string{}
 	s.eachContent(ctx, list, func(r Record, raw []byte, err error) {
 		if err != nil {
 			return
 		}
-		found[r.ID] = ""
-		if r.Key != "" || r.Kind == KindFragment {
+		found[r.ID] = nil
+		if r.Kind == KindFragment {
 			return
 		}
 		if tree, err := decodeObject(raw); err == nil {
-			found[r.ID] = searchWords(tree, s.secrets.Scan(tree))
+			// Without the key of the hashes, the checkpoint has no terms.
+			found[r.ID], _ = s.searchTerms(ctx, r, contentTerms(tree, s.secrets.Scan(tree)))
 		}
 	})
 	return found

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 )
 
 // Index stores the metadata of checkpoints. A successful change to a database
@@ -62,10 +63,8 @@ type Change struct {
 	// any unused number is allowed. A fragment has no number.
 	Add   *Record
 	Adopt bool
-	// Words are the search words of Add, in addition to its name, tags and workflow. With
-	// NoWords no word finds the record.
-	Words   string
-	NoWords bool
+	// Terms are the search terms of Add; see package words.
+	Terms []string
 	// Swaps change the forms of checkpoints.
 	Swaps []Swap
 	// Remove has the ids of records to remove. Apply returns CodeConflict if a record is
@@ -104,10 +103,9 @@ type Filter struct {
 	Since, Until time.Time
 	// Tags must all match.
 	Tags []string
-	// Words must all match, stemmed, in name, tags, workflow or context. They are never
-	// parsed as a query language. With Any one match is enough, the best match comes first,
-	// and Before does not apply.
-	Words []string
+	// The words of Query must all match in name, tags, workflow or context. With Any one
+	// match is enough, the best match comes first, and Before does not apply.
+	Query words.Query
 	Any   bool
 	// Parent selects the successors of a checkpoint, Base the checkpoints stored against a
 	// base, Key the checkpoints encrypted with a data key.

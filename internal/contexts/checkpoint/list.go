@@ -7,16 +7,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 )
 
 const (
 	defaultPage = 20
 	maxPage     = 200
-	maxQuery    = 32
 )
 
 // List returns checkpoints of the caller, the newest first. With a query it returns the
@@ -32,15 +30,24 @@ func (s *Service) List(ctx context.Context, who guideway.Principal, r ListReques
 	}
 	limit := f.Limit
 	f.Limit++ // one more result shows whether there is a next page
-	out := &Page{Checkpoints: []Record{}, Store: s.o.Store, Wordless: s.o.Keys != nil || s.o.Locked != nil}
-	if r.Query != "" && len(f.Words) == 0 {
+	out := &Page{Checkpoints: []Record{}, Store: s.o.Store, Wordless: s.o.Locked != nil}
+	if r.Query != "" && len(f.Query) == 0 {
 		return out, nil // the query contains no word
+	}
+	if s.o.Keys != nil && r.Query != "" {
+		hash, err := s.wordHash(ctx, false)
+		if err != nil {
+			return nil, err
+		}
+		if hash != nil {
+			f.Query = hash.Query(f.Query)
+		}
 	}
 	list, err := s.o.Index.Checkpoints(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	if len(list) == 0 && len(f.Words) > 1 && f.Before == nil {
+	if len(list) == 0 && len(f.Query) > 1 && f.Before == nil {
 		f.Any, out.Partial = true, true
 		if list, err = s.o.Index.Checkpoints(ctx, f); err != nil {
 			return nil, err
@@ -65,7 +72,7 @@ func (s *Service) List(ctx context.Context, who guideway.Principal, r ListReques
 func (r ListRequest) toFilter(who guideway.Principal) (Filter, error) {
 	f := Filter{
 		User: who.User, Workflow: r.Workflow, Project: r.Project, Since: r.Since, Until: r.Until,
-		Tags: tidyTags(r.Tags), Words: queryWords(r.Query), Limit: r.Limit, All: r.Reduced,
+		Tags: tidyTags(r.Tags), Query: words.Parse(r.Query), Limit: r.Limit, All: r.Reduced,
 	}
 	if r.Session != "" {
 		f.Session = SessionID(r.Session)
@@ -83,22 +90,6 @@ func (r ListRequest) toFilter(who guideway.Principal) (Filter, error) {
 		f.Before = &before
 	}
 	return f, nil
-}
-
-// queryWords returns the distinct words of a query in lower case. A query has no operators.
-func queryWords(query string) []string {
-	var list []string
-	for word := range strings.FieldsFuncSeq(strings.ToLower(query), notInWord) {
-		if len(list) < maxQuery && len(word) <= maxTag && !slices.Contains(list, word) {
-			list = append(list, word)
-		}
-	}
-	return list
-}
-
-// notInWord reports whether r ends a word.
-func notInWord(r rune) bool {
-	return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
 }
 
 func (r Record) listCursor() string {

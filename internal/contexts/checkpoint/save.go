@@ -38,16 +38,16 @@ type saveDraft struct {
 	request SaveRequest
 	key     SeriesKey
 	content *content
-	// payload returns the compressed content, scan the search words and the likely secrets.
+	// payload returns the compressed content, scan the search terms and the likely secrets.
 	// Both are computed while the position of the checkpoint is read.
 	payload  func() ([]byte, error)
 	scan     func() scanResult
 	warnings []Warning
 }
 
-// scanResult are the search words of a content and the warnings about likely secrets.
+// scanResult are the search terms of a content and the warnings about likely secrets.
 type scanResult struct {
-	words    string
+	terms    []string
 	warnings []Warning
 }
 
@@ -142,7 +142,7 @@ func (s *Service) newDraft(who guideway.Principal, r SaveRequest) (*saveDraft, e
 	}
 	d.scan = sync.OnceValue(func() (out scanResult) {
 		findings := s.secrets.Scan(c.tree)
-		out.words = searchWords(c.tree, findings)
+		out.terms = contentTerms(c.tree, findings)
 		if s.o.Keys == nil {
 			out.warnings = SecretWarnings(findings)
 		}
@@ -325,7 +325,7 @@ func (s *Service) trySave(ctx context.Context, d *saveDraft) (*Saved, error) {
 	readable := make(chan error, 1)
 	go func() { readable <- s.verifyPacked(whole, nil, key, max(rec.Bytes, 1)) }()
 	change := Change{
-		Series: d.key, NoWords: key != nil, At: s.currentTime(), Touch: true,
+		Series: d.key, At: s.currentTime(), Touch: true,
 		Audit: []Entry{{At: rec.Created, Action: ActionSave, SeriesKey: d.key, Checkpoint: rec.ID, Client: d.who.Client}},
 	}
 	for _, gone := range rm.oldest {
@@ -334,9 +334,9 @@ func (s *Service) trySave(ctx context.Context, d *saveDraft) (*Saved, error) {
 			At: rec.Created, Action: ActionDelete, SeriesKey: d.key, Checkpoint: gone.ID, Client: d.who.Client, Detail: "the session's limit",
 		})
 	}
-	if err := s.storeBlob(ctx, &rec, whole, func() (Change, error) {
-		change.Words = d.scan().words
-		return change, <-readable
+	if err := s.storeBlob(ctx, &rec, whole, func() (c Change, err error) {
+		change.Terms, err = s.searchTerms(ctx, rec, d.scan().terms)
+		return change, errors.Join(err, <-readable)
 	}); err != nil {
 		return nil, err
 	}

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/testutil/searchcases"
 )
 
 // TestEncrypted checks that encrypted checkpoints can be loaded, and that no file contains
@@ -32,10 +34,20 @@ func TestEncrypted(t *testing.T) {
 			}
 			fragment, err := r.StoreFragment(t.Context(), testPrincipal(), "work", json.RawMessage(`"`+word+`"`))
 			mustSucceed(t, err)
-			page, err := r.List(t.Context(), testPrincipal(), checkpoint.ListRequest{Query: word})
-			mustSucceed(t, err)
-			if len(page.Checkpoints) > 0 {
-				t.Error("an encrypted checkpoint is found by its words")
+			for name, text := range searchcases.Texts() {
+				r.mustSave(t, name, `{"notes":"`+text+`"}`)
+			}
+			for _, c := range append(searchcases.Cases(), searchcases.Case{Query: word[:6], Found: []string{"work", "work"}}) {
+				page, err := r.List(t.Context(), testPrincipal(), checkpoint.ListRequest{Query: c.Query})
+				mustSucceed(t, err)
+				var found []string
+				for _, one := range page.Checkpoints {
+					found = append(found, one.Session)
+				}
+				slices.Sort(found)
+				if !page.Partial && !slices.Equal(found, c.Found) {
+					t.Errorf("%q finds %q, not %q", c.Query, found, c.Found)
+				}
 			}
 			again := reopenRig(t, r, withEncryption(t, keys))
 			again.wantContext(t, first.ID, `{"plan":"`+word+`"}`)
@@ -51,7 +63,7 @@ func TestEncrypted(t *testing.T) {
 				}
 				text, err := os.ReadFile(path)
 				mustSucceed(t, err)
-				if strings.Contains(string(text), word) || strings.Contains(string(text), word[:7]) {
+				if strings.Contains(string(text), "authent") || strings.Contains(string(text), word) || strings.Contains(string(text), word[:7]) {
 					t.Errorf("%s has the content", path)
 				}
 			}))

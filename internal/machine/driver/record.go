@@ -16,6 +16,7 @@ import (
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/platform/shortid"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -154,7 +155,7 @@ func (s *Service) flushEvents(ctx context.Context, l *loaded, by run.By) error {
 	c.Record = rec
 	if c.Expected == 0 {
 		c.Handle, c.Record.Handle = rec.Handle, rec.Handle
-		c.Key = l.request
+		c.Key, c.Terms = l.request, words.Of(rec.SearchText())
 		err = s.o.Journal.Create(ctx, run.Definition{Hash: rec.Hash, Text: l.program.Canonical}, c)
 	} else {
 		err = s.o.Journal.Append(ctx, c)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/store/postgres"
 )
@@ -24,7 +25,9 @@ func newTestRun(id, user, goal string) (run.Definition, run.Commit) {
 		Goal: goal, Project: run.Project{ID: "0123456789ab", Path: "/work/it", Branch: "main"},
 		Status: engine.StatusRunning, Kind: engine.PositionStep, Step: "plan", Title: "Plan it", Created: now, Updated: now,
 	}
-	return run.Definition{Hash: r.Hash, Text: `{"id":"coding-task"}`}, newCommit(r, 1, nil)
+	c := newCommit(r, 1, nil)
+	c.Terms = words.Of(r.SearchText())
+	return run.Definition{Hash: r.Hash, Text: `{"id":"coding-task"}`}, c
 }
 
 // newCommit returns a commit of n events that follow the last event of a record.
@@ -49,7 +52,7 @@ func newCommit(r run.Record, n int, data []byte) run.Commit {
 func newStepCommit(r run.Record, snapshot []byte) run.Commit {
 	c := newCommit(r, 1, bytes.Repeat([]byte(`{"a": "0123456789"}, `), 50))
 	c.Key = c.Handle
-	c.Words = fmt.Sprintf("the cache of service %d was stale, so the token of the gateway could not be refreshed in time", r.Seq)
+	c.Terms = words.Of(fmt.Sprintf("the cache of service %d was stale, so the token of the gateway could not be refreshed in time", r.Seq))
 	if snapshot != nil {
 		c.Snapshot = &run.Snapshot{Seq: c.Record.Seq, Head: c.Record.Head, State: snapshot, MAC: c.Record.Head}
 	}
@@ -154,10 +157,10 @@ func BenchmarkSearch(b *testing.B) {
 	s := openStore(b, postgres.Options{URL: newSchemaURL(b)})
 	ctx := context.Background()
 	createSimilarRuns(b, s, runs)
-	for _, words := range []string{"albatross", "service", "service number4711 gateway"} {
-		b.Run(strings.ReplaceAll(words, " ", "+"), func(b *testing.B) {
+	for _, text := range []string{"albatross", "service", "service number4711 gateway"} {
+		b.Run(strings.ReplaceAll(text, " ", "+"), func(b *testing.B) {
 			measureClients(b, 1, func(int) error {
-				hits, err := s.Search(ctx, run.Search{Filter: run.Filter{User: "ada", Limit: 30}, Words: strings.Fields(words)})
+				hits, err := s.Search(ctx, run.Search{Filter: run.Filter{User: "ada", Limit: 30}, Query: words.Parse(text)})
 				if err == nil && len(hits) == 0 {
 					err = errors.New("the search found nothing")
 				}

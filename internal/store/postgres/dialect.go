@@ -2,12 +2,15 @@ package postgres
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
@@ -72,25 +75,28 @@ func dialect() rows.Dialect {
 	}
 }
 
-// addWords adds the full-text search for the words of a filter. Each word is parsed like
-// indexed text; no character of the word is an operator.
-func addWords(c *rows.Conditions, f checkpoint.Filter) (from, order string, ok bool) {
-	words := searchWords(f.Words)
+// addWords adds the full-text search for the words of a filter.
+func addWords(c *rows.Conditions, f checkpoint.Filter) (from, order string) {
 	joint := " & "
 	if f.Any {
 		joint = " | "
 	}
-	query := `(select string_agg('(' || q::text || ')', ` + c.Arg(joint) + `)::tsquery from unnest(` + c.Arg(words) + `::text[]) word,
-		plainto_tsquery('guideway_words', word) q where numnode(q) > 0)`
-	c.Add("c.vector @@ " + query)
+	list := lists.Map(f.Query, func(w words.Word) string { return tsquery(w.Any()) })
+	c.Add("c.vector @@ %s::text::tsquery", strings.Join(list, joint))
 	if f.User != "" {
 		c.Add("c.vector @@ quote_literal(%s::text)::tsquery", userLexeme(f.User))
 	}
 	order = `c.n desc`
-	if f.Any {
-		order = `ts_rank(c.vector, ` + query + `) desc, c.n desc`
+	if f.Any { // a whole word counts twice
+		var ranks []string
+		for _, w := range f.Query {
+			for _, alternatives := range [][][]string{w.Any(), w.Whole} {
+				ranks = append(ranks, "(c.vector @@ "+c.Arg(tsquery(alternatives))+"::text::tsquery)::int")
+			}
+		}
+		order = strings.Join(ranks, " + ") + ` desc, c.n desc`
 	}
-	return `from checkpoints c`, order, len(words) > 0
+	return `from checkpoints c`, order
 }
 
 // conn is the pool or a transaction.

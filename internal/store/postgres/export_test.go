@@ -22,15 +22,5 @@ func Migrate(ctx context.Context, s *Store, more ...string) error {
 	return s.retryWrite(ctx, "migrate", func(ctx context.Context, _ bool) error { return s.applyMigrations(ctx, steps) })
 }
 
-// PlainWords returns the words of a text as they are indexed, Notes the rows in which the
-// text is stored.
-var (
-	PlainWords = plainWords
-	Notes      = noteRows
-)
-
-// CommonRows and MaxNote are limits of the search.
-const (
-	CommonRows = commonRows
-	MaxNote    = maxNote
-)
+// CommonRows is a limit of the search.
+const CommonRows = commonRows

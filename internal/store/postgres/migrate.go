@@ -17,9 +17,12 @@ var schemaSQL string
 //go:embed schema_hook_state.sql
 var schemaHookStateSQL string
 
+//go:embed schema_terms.sql
+var schemaTermsSQL string
+
 // migrations returns the statements that migrate the tables to the versions 1, 2 and so on.
 // A change of the tables appends a migration; a released migration is never edited.
-func migrations() []string { return []string{schemaSQL, schemaHookStateSQL} }
+func migrations() []string { return []string{schemaSQL, schemaHookStateSQL, schemaTermsSQL} }
 
 // applyMigrations migrates the tables to the latest version in one transaction. If
 // processes start at the same time, one migrates and the others wait.

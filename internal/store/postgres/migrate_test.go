@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/words"
+	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/store/postgres"
 )
 
@@ -55,6 +57,34 @@ func TestMigrateOlder(t *testing.T) {
 	}
 	_, err = postgres.Open(t.Context(), postgres.Options{URL: u})
 	checkError(t, err, guideway.CodeUnavailable, "versions up to")
+}
+
+// TestMigrateWords checks that the texts of runs that an older version indexed are found
+// by their stems and beginnings after the migration.
+func TestMigrateWords(t *testing.T) {
+	t.Parallel()
+	u := newSchemaURL(t)
+	s := openStore(t, postgres.Options{URL: u})
+	d, c := newTestRun("r_a", "ada", "")
+	c.Terms = words.Of("token")
+	requireNoError(t, s.Create(t.Context(), d, c))
+	requireNoError(t, s.Close())
+	execSQL(t, u, `
+		create text search dictionary guideway_stem (template = pg_catalog.snowball, language = english);
+		create text search configuration guideway_words (copy = pg_catalog.english);
+		alter table run_words add column text text not null default '';
+		create index run_words_of_records on run_words (run) where seq = 0;
+		update run_words set text = 'Refactored validateJWT', vector = vector || to_tsvector('guideway_words', 'Refactored validateJWT');
+		update guideway_schema set version = 2`)
+	s = openStore(t, postgres.Options{URL: u})
+	for _, query := range []string{"refactoring", "validate"} {
+		hits, err := s.Search(t.Context(), run.Search{Filter: run.Filter{User: "ada"}, Query: words.Parse(query)})
+		if err != nil || len(hits) != 1 {
+			t.Errorf("%s finds %+v, %v", query, hits, err)
+		}
+	}
+	d, c = newTestRun("r_b", "ada", "")
+	requireNoError(t, s.Create(t.Context(), d, c))
 }
 
 // TestMigrateForeign checks that tables of another program, or of a version before the

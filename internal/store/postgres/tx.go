@@ -2,7 +2,7 @@ package postgres
 
 import (
 	"context"
-	"strings"
+	"slices"
 
 	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5"
@@ -106,15 +106,14 @@ func (t *txn) AddChange(_ context.Context, c run.Change) error {
 // AddCheckpoint implements rows.Tx.
 func (t *txn) AddCheckpoint(_ context.Context, c checkpoint.Change, r checkpoint.Record) error {
 	tags := byteSlices(r.Tags)
-	var plain *string
-	if !c.NoWords {
-		text := plainWords(toValidText(rows.Truncate(strings.Join([]string{r.Name, strings.Join(r.Tags, "\n"), r.Workflow, c.Words}, "\n"), 2*maxNote)))
-		plain = &text
+	var terms []string
+	if len(c.Terms) > 0 {
+		terms = append(slices.Clone(c.Terms), userLexeme(r.User))
 	}
 	t.queue.Queue(`
 		insert into checkpoints (`+dialect().CheckpointColumns()+`, vector)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
-			to_tsvector('guideway_words', $25::text) || array_to_tsvector(array[$26::text]))`,
-		append(dialect().Values(rows.CheckpointFields(&r, &tags)), plain, userLexeme(r.User))...)
+			array_to_tsvector($25::text[]))`,
+		append(dialect().Values(rows.CheckpointFields(&r, &tags)), terms)...)
 	return nil
 }

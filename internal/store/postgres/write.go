@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgerrcode"
@@ -13,7 +14,7 @@ import (
 )
 
 // A commit is one statement, and so one transaction and one round trip. Its parameters are
-// the parameters $1 to $46 that commitArgs returns, of which $1 to $25 are the columns of
+// the parameters $1 to $42 that commitArgs returns, of which $1 to $25 are the columns of
 // the run (rows.RunFields). The statements of Create and of Append both end with
 // sqlCommitParts.
 const sqlCommitParts = `, occurred as (
@@ -23,33 +24,28 @@ const sqlCommitParts = `, occurred as (
 ), handle_row as (
 	insert into handles (token, run, seq) select $34::bytea, id, seq from changed where $34::bytea <> ''
 ), noted as (
-	insert into run_words (run, seq, text, vector)
-	select c.id, c.seq, w.text, setweight(to_tsvector('guideway_words', w.plain), 'D') || array_to_tsvector(array[$42::text])
-	from changed c, unnest($36::text[], $37::text[]) w (text, plain)
+	insert into run_words (run, seq, vector) select id, seq, array_to_tsvector($36::text[]) from changed where $36::text[] is not null
 ), cached as (
-	insert into snapshots (run, seq, head, state, mac) select id, $38::bigint, $39::bytea, $40::bytea, $41::bytea
-	from changed where $38::bigint > 0
+	insert into snapshots (run, seq, head, state, mac) select id, $37::bigint, $38::bytea, $39::bytea, $40::bytea
+	from changed where $37::bigint > 0
 	on conflict (run) do update set seq = excluded.seq, head = excluded.head, state = excluded.state, mac = excluded.mac
 ), notified as (
 	insert into outbox (at, subject, op, user_id, item, workflow, project, seq)
-	select updated, 'run', $46::text, user_id, id, '', '', seq from changed
+	select updated, 'run', $42::text, user_id, id, '', '', seq from changed
 )`
 
 const sqlCreateRun = `
 with defined as (
-	insert into definitions (hash, text) values ($47::bytea, $48::bytea) on conflict do nothing
+	insert into definitions (hash, text) values ($43::bytea, $44::bytea) on conflict do nothing
 ), changed as (
 	insert into runs (id, user_id, client, workflow, name, version, hash, goal, project, project_path, branch, commit_id,
 		status, kind, step, title, person, done, parent, parent_seq, created, updated, seq, head, handle)
 	values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)
 	returning id, user_id, updated, seq, handle
-)` + sqlCommitParts + `, named as (
-	insert into run_words (run, seq, text, vector)
-	select id, 0, $43::text, setweight(to_tsvector('guideway_words', $44::text), 'A') || array_to_tsvector(array[$42::text]) from changed
-), requested as (
+)` + sqlCommitParts + `, requested as (
 	insert into requests (user_id, key, run, seq, handle) select user_id, $35::bytea, id, seq, handle from changed where $35::bytea <> ''
 )
-select $45::bigint is not null, true`
+select $41::bigint is not null, true`
 
 // The update waits for another transaction on the same run and then checks the expected
 // number again: of several appends with the same number, one succeeds.
@@ -58,18 +54,14 @@ with changed as (
 	update runs set client = $3, workflow = $4, name = $5, version = $6, hash = $7, goal = $8, project = $9, project_path = $10,
 		branch = $11, commit_id = $12, status = $13, kind = $14, step = $15, title = $16, person = $17, done = $18, parent = $19,
 		parent_seq = $20, created = $21, updated = $22, seq = $23, head = $24, handle = $25
-	where id = $1 and user_id = $2 and seq = $45::bigint
+	where id = $1 and user_id = $2 and seq = $41::bigint
 	returning id, user_id, updated, seq, handle
-)` + sqlCommitParts + `, renamed as (
-	update run_words w set text = $43::text,
-		vector = setweight(to_tsvector('guideway_words', $44::text), 'A') || array_to_tsvector(array[$42::text])
-	from changed c where w.run = c.id and w.seq = 0 and w.text <> $43::text
-), commanded as (
+)` + sqlCommitParts + `, commanded as (
 	insert into commands (run, key, seq, handle) select id, $35::bytea, seq, handle from changed where $35::bytea <> ''
 )
 select exists (select from changed), exists (select from runs where id = $1)`
 
-// commitArgs returns the parameters $1 to $46 of a commit.
+// commitArgs returns the parameters $1 to $42 of a commit.
 func commitArgs(c run.Commit, op string) []any {
 	n := len(c.Events)
 	seqs, times := make([]int64, n), make([]time.Time, n)
@@ -83,16 +75,14 @@ func commitArgs(c run.Commit, op string) []any {
 	if c.Snapshot != nil {
 		snap = *c.Snapshot
 	}
-	texts, plain := noteRows(c.Words)
-	name := ""
-	if !c.Sealed {
-		name = recordWords(c.Record)
+	var terms []string
+	if len(c.Terms) > 0 {
+		terms = append(slices.Clone(c.Terms), userLexeme(c.Record.User))
 	}
 	return append(dialect().Values(rows.RunFields(&c.Record)),
 		seqs, times, kinds, users, clients, vias, data, macs,
-		byteString(c.Handle), byteString(c.Key), texts, plain,
-		snap.Seq, snap.Head, snap.State, snap.MAC,
-		userLexeme(c.Record.User), name, plainWords(name), c.Expected, op,
+		byteString(c.Handle), byteString(c.Key), terms,
+		snap.Seq, snap.Head, snap.State, snap.MAC, c.Expected, op,
 	)
 }
 

@@ -2,7 +2,6 @@ package rows
 
 import (
 	"time"
-	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -37,15 +36,4 @@ func Conflictf(format string, args ...any) error {
 // noDocument returns the error for a document that does not exist.
 func noDocument(ref session.Ref) error {
 	return guideway.Errorf(guideway.CodeNotFound, "there is no session document %q of the workflow %q in the project %q", ref.ID, ref.Workflow, ref.Project)
-}
-
-// Truncate shortens a text to a number of bytes, at the end of a character.
-func Truncate(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
 }

@@ -47,26 +47,20 @@ func (m *Methods) Chain(ctx context.Context, id string, most int) ([]checkpoint.
 
 // Checkpoints implements checkpoint.Finder.
 func (m *Methods) Checkpoints(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Record, error) {
-	q, ok := m.dialect.CheckpointsQuery(f)
-	if !ok {
-		return nil, nil
-	}
-	return m.queryCheckpoints(ctx, "list checkpoints", q)
+	return m.queryCheckpoints(ctx, "list checkpoints", m.dialect.CheckpointsQuery(f))
 }
 
-// CheckpointsQuery returns the query of a list. ok is false if it cannot have any result.
-func (d Dialect) CheckpointsQuery(f checkpoint.Filter) (q Query, ok bool) {
+// CheckpointsQuery returns the query of a list.
+func (d Dialect) CheckpointsQuery(f checkpoint.Filter) Query {
 	c := Conditions{Dialect: d}
 	c.AddCheckpoints(f)
 	from, order := `FROM checkpoints c`, `c.`+d.Number+` DESC`
-	if len(f.Words) > 0 {
-		if from, order, ok = d.AddWords(&c, f); !ok {
-			return Query{}, false
-		}
+	if len(f.Query) > 0 {
+		from, order = d.AddWords(&c, f)
 	}
-	q = c.Query(d.selectCheckpoints() + from + c.Where() + ` ORDER BY ` + order + ` LIMIT ` + c.Arg(LimitOr(f.Limit, DefaultLimit)))
+	q := c.Query(d.selectCheckpoints() + from + c.Where() + ` ORDER BY ` + order + ` LIMIT ` + c.Arg(LimitOr(f.Limit, DefaultLimit)))
 	q.Varies = !f.Heads || len(f.Tags) > 0 // prepared for heads, because each load runs this query
-	return q, true
+	return q
 }
 
 // History implements checkpoint.Finder.

@@ -57,8 +57,8 @@ type Dialect struct {
 	// RemoveWords deletes the words and tags of the deleted checkpoint with the number $1.
 	RemoveWords []string
 	// AddWords adds the condition that a checkpoint c has the words of a filter, and returns
-	// the FROM clause and the order. ok is false if no checkpoint has the words.
-	AddWords func(c *Conditions, f checkpoint.Filter) (from, order string, ok bool)
+	// the FROM clause and the order.
+	AddWords func(c *Conditions, f checkpoint.Filter) (from, order string)
 	// Value converts a string, a time or an OptionalTime to the value of a column; it
 	// returns other values unchanged.
 	Value func(any) any

@@ -9,10 +9,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"unicode"
-
-	"github.com/kljensen/snowball/english"
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
@@ -152,35 +148,4 @@ func openText(key *seal.Key, missing error, text *string, fields ...string) bool
 		*text = string(plain)
 	}
 	return true
-}
-
-// hashWords returns keyed hashes of the words of texts: equal stems have equal hashes. The
-// hashes consist of letters that no tokenizer splits and no stemmer removes.
-func hashWords(key *seal.Key, texts ...string) []string {
-	const letters = "bcdfghjkmnpqrvwx"
-	var list []string
-	seen := map[string]bool{}
-	for _, text := range texts {
-		for word := range strings.FieldsFuncSeq(norm.NFD.String(text), func(r rune) bool {
-			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
-		}) {
-			word = english.Stem(strings.ToLower(strings.Map(func(r rune) rune {
-				if unicode.IsMark(r) {
-					return -1
-				}
-				return r
-			}, word)), true)
-			if word == "" || seen[word] {
-				continue
-			}
-			seen[word] = true
-			var b strings.Builder
-			for _, half := range key.Hash([]byte(word))[:8] {
-				b.WriteByte(letters[half>>4])
-				b.WriteByte(letters[half&15])
-			}
-			list = append(list, b.String())
-		}
-	}
-	return list
 }

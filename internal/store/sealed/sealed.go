@@ -18,6 +18,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	hookstate "github.com/guideway-dev/guideway/internal/hooks/state"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
@@ -58,9 +59,13 @@ func (s *Store) runKey(ctx context.Context, id string, create bool) (*seal.Key, 
 	return key, err
 }
 
-// wordKey returns the key of the hashes of words.
-func (s *Store) wordKey(ctx context.Context) (*seal.Key, error) {
-	return s.keys.keyOf(ctx, true, "words")
+// wordHash returns the keyed hash of search terms.
+func (s *Store) wordHash(ctx context.Context) (words.Hash, error) {
+	key, err := s.keys.keyOf(ctx, true, "words")
+	if err != nil {
+		return nil, err
+	}
+	return key.Hasher(), nil
 }
 
 // SealEvents implements run.Sealer.
@@ -82,8 +87,7 @@ func (s *Store) SealEvents(ctx context.Context, id string, events []run.Event) e
 
 // Create implements run.Writer.
 func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) error {
-	r := c.Record
-	c, err := s.sealCommit(ctx, c, r.Goal, r.Workflow, r.Name, r.Project.Path, r.Project.Branch)
+	c, err := s.sealCommit(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -99,9 +103,8 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 	return s.Journal.Append(ctx, c)
 }
 
-// sealCommit returns the encrypted form of a commit. words are searchable in addition to
-// those of the commit.
-func (s *Store) sealCommit(ctx context.Context, c run.Commit, words ...string) (run.Commit, error) {
+// sealCommit returns the encrypted form of a commit.
+func (s *Store) sealCommit(ctx context.Context, c run.Commit) (run.Commit, error) {
 	if !s.on {
 		return c, nil
 	}
@@ -121,11 +124,11 @@ func (s *Store) sealCommit(ctx context.Context, c run.Commit, words ...string) (
 		snap.State = sealBytes(key, snap.State, "snapshot", c.Record.ID, number(snap.Seq))
 		c.Snapshot = &snap
 	}
-	hashes, err := s.wordKey(ctx)
+	hash, err := s.wordHash(ctx)
 	if err != nil {
 		return c, err
 	}
-	c.Sealed, c.Words = true, strings.Join(hashWords(hashes, append(words, c.Words)...), " ")
+	c.Terms = hash.Terms(c.Terms)
 	for name, field := range recordTexts(&c.Record) {
 		*field = sealText(key, *field, "record", c.Record.ID, name, number(c.Record.Seq))
 	}
@@ -165,21 +168,18 @@ func (s *Store) Runs(ctx context.Context, f run.Filter) ([]run.Record, error) {
 	return list, err
 }
 
-// Search implements run.Index. Encrypted runs have no excerpt. The words are also searched
-// as they are, for runs from before the encryption.
+// Search implements run.Index. It also finds runs from before the encryption.
 func (s *Store) Search(ctx context.Context, q run.Search) ([]run.Hit, error) {
 	if s.on {
-		key, err := s.wordKey(ctx)
+		hash, err := s.wordHash(ctx)
 		if err != nil {
 			return nil, err
 		}
-		q.Words = append(hashWords(key, q.Words...), q.Words...)
+		q.Query = hash.Query(q.Query)
 	}
 	hits, err := s.Journal.Search(ctx, q)
 	for i := range hits {
-		if s.OpenRecord(ctx, &hits[i].Record) {
-			hits[i].Excerpt = ""
-		}
+		s.OpenRecord(ctx, &hits[i].Record)
 	}
 	return hits, err
 }

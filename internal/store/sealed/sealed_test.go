@@ -13,6 +13,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 	"github.com/guideway-dev/guideway/internal/store/sealed"
@@ -46,28 +47,28 @@ func TestContract(t *testing.T) {
 }
 
 // startRun stores a run with a goal and an event for each text, chained with a key of zeros.
-func startRun(t *testing.T, s *sealed.Store, id string, words []string) run.Record {
+func startRun(t *testing.T, s *sealed.Store, id string, plain []string) run.Record {
 	t.Helper()
 	key := make(run.Key, run.KeySize)
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	r := run.Record{
-		ID: id, User: "ada", Workflow: "w", Hash: "sha256:1", Goal: words[0], Title: words[1], Created: now, Updated: now, Seq: 1,
+		ID: id, User: "ada", Workflow: "w", Hash: "sha256:1", Goal: plain[0], Title: plain[1], Created: now, Updated: now, Seq: 1,
 	}
 	event := func(kind, data string) []run.Event {
 		return []run.Event{{Kind: kind, At: now, By: run.By{User: "ada", Via: run.ViaAgent}, Data: []byte(data)}}
 	}
-	events := event(run.KindCreated, `{"workflowId":"w","hash":"sha256:1","goal":"`+words[0]+`"}`)
+	events := event(run.KindCreated, `{"workflowId":"w","hash":"sha256:1","goal":"`+plain[0]+`"}`)
 	var err error
 	r.Head, err = key.ChainEvents(t.Context(), s, id, 0, key.Root(id), events)
 	requireNoError(t, err)
-	requireNoError(t, s.Create(t.Context(), run.Definition{Hash: r.Hash, Text: "{}"}, run.Commit{Record: r, Events: events}))
-	for _, word := range words[2:] {
+	requireNoError(t, s.Create(t.Context(), run.Definition{Hash: r.Hash, Text: "{}"}, run.Commit{Record: r, Events: events, Terms: words.Of(r.SearchText())}))
+	for _, word := range plain[2:] {
 		events = event("step_completed", `{"output":"`+word+`"}`)
 		r.Head, err = key.ChainEvents(t.Context(), s, id, r.Seq, r.Head, events)
 		requireNoError(t, err)
 		r.Seq++
 		requireNoError(t, s.Append(t.Context(), run.Commit{
-			Record: r, Expected: r.Seq - 1, Events: events, Words: "it " + word, Snapshot: &run.Snapshot{Seq: r.Seq, Head: r.Head, State: []byte(`{"v":"` + word + `"}`)},
+			Record: r, Expected: r.Seq - 1, Events: events, Terms: words.Of("it " + word), Snapshot: &run.Snapshot{Seq: r.Seq, Head: r.Head, State: []byte(`{"v":"` + word + `"}`)},
 		}))
 	}
 	return r
@@ -87,36 +88,36 @@ func TestPlantedWords(t *testing.T) {
 	dir := t.TempDir()
 	s := openSealed(t, dir)
 	defer s.Close()
-	words := planted.Words(200)
+	plain := planted.Words(200)
 	absent := func(after string) {
 		t.Helper()
-		if found := planted.Find(t, dir, words); len(found) > 0 {
+		if found := planted.Find(t, dir, plain); len(found) > 0 {
 			t.Errorf("after %s: %d words are readable: %v", after, len(found), found[:1])
 		}
 	}
-	startRun(t, s, "r_1", words[:100])
+	startRun(t, s, "r_1", plain[:100])
 	absent("a run")
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	d := session.Document{
 		Ref: session.Ref{User: "ada", Project: "p", Workflow: "w", ID: "d"}, Created: now, Updated: now,
-		Data: map[string]any{"dashboard": words[100], "notes": strings.Join(words[101:150], " ")},
+		Data: map[string]any{"dashboard": plain[100], "notes": strings.Join(plain[101:150], " ")},
 	}
-	log := []session.LogEntry{{At: now, Revision: 1, Pointer: "/" + words[150], Message: words[151]}}
+	log := []session.LogEntry{{At: now, Revision: 1, Pointer: "/" + plain[150], Message: plain[151]}}
 	requireNoError(t, s.CreateDocument(t.Context(), d, log))
 	absent("a document")
 	_, err := s.UpdateDocument(t.Context(), d.Ref, func(d session.Document) (session.Document, []session.LogEntry, error) {
-		d.Data["more"] = strings.Join(words[152:], " ")
+		d.Data["more"] = strings.Join(plain[152:], " ")
 		return d, nil, nil
 	})
 	requireNoError(t, err)
 	absent("an update")
 
-	hits, err := s.Search(t.Context(), run.Search{Words: []string{strings.ToUpper(words[50])}})
-	if err != nil || len(hits) != 1 || hits[0].Record.Goal != words[0] || hits[0].Record.Title != words[1] || hits[0].Excerpt != "" {
+	hits, err := s.Search(t.Context(), run.Search{Query: words.Parse(strings.ToUpper(plain[50]))})
+	if err != nil || len(hits) != 1 || hits[0].Record.Goal != plain[0] || hits[0].Record.Title != plain[1] {
 		t.Errorf("the search found %+v, %v", hits, err)
 	}
 	snap, err := s.Snapshot(t.Context(), "r_1")
-	if err != nil || string(snap.State) != `{"v":"`+words[99]+`"}` {
+	if err != nil || string(snap.State) != `{"v":"`+plain[99]+`"}` {
 		t.Errorf("the snapshot is %+v, %v", snap, err)
 	}
 	entries, err := s.ValidationLog(t.Context(), d.Ref, 10)
@@ -124,7 +125,7 @@ func TestPlantedWords(t *testing.T) {
 		t.Errorf("the log is %+v, %v", entries, err)
 	}
 	list, err := s.Summaries(t.Context(), session.Filter{Ref: session.Ref{User: "ada"}})
-	if err != nil || len(list) != 1 || string(list[0].Dashboard) != `"`+words[100]+`"` {
+	if err != nil || len(list) != 1 || string(list[0].Dashboard) != `"`+plain[100]+`"` {
 		t.Errorf("the summary is %+v, %v", list, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -129,7 +130,7 @@ func BenchmarkSearch(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {
 				start := time.Now()
-				if _, err := s.Search(b.Context(), run.Search{Filter: c.filter, Words: c.words}); err != nil {
+				if _, err := s.Search(b.Context(), run.Search{Filter: c.filter, Query: words.Parse(strings.Join(c.words, " "))}); err != nil {
 					b.Fatal(err)
 				}
 				took = append(took, time.Since(start))
@@ -145,7 +146,7 @@ func fillForSearch(b *testing.B, s *Store, runs int) {
 		c := newTestCommit(fmt.Sprintf("r_%05d", i), 1, "")
 		c.Record.Goal = fmt.Sprintf("refactor the module of topic%d", i%100)
 		c.Record.Project.ID, c.Record.Person = fmt.Sprint("p_", i%20), i%1000 == 0
-		c.Words, c.Snapshot = "", nil
+		c.Terms, c.Snapshot = words.Of(c.Record.SearchText()), nil
 		if err := putCommit(b.Context(), s, c); err != nil {
 			b.Fatal(err)
 		}

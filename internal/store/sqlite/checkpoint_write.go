@@ -37,11 +37,10 @@ func (t *txn) AddCheckpoint(ctx context.Context, c checkpoint.Change, r checkpoi
 			return err
 		}
 	}
-	if c.NoWords {
+	if len(c.Terms) == 0 {
 		return nil
 	}
-	text := strings.Join([]string{r.Name, strings.Join(r.Tags, "\n"), r.Workflow, c.Words}, "\n")
-	_, err = t.execStatement(ctx, sqlInsertKeywords, num, checkpointScope(r), text)
+	_, err = t.execStatement(ctx, sqlInsertKeywords, num, checkpointScope(r), strings.Join(c.Terms, " "))
 	return err
 }
 

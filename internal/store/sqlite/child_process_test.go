@@ -19,6 +19,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -97,7 +98,7 @@ func newTestCommit(id string, seq int64, text string) run.Commit {
 	}
 	r := newTestRun(id, seq)
 	return run.Commit{
-		Record: r, Expected: seq - 1, Handle: r.Handle, Key: fmt.Sprintf("key %s %d", id, seq), Words: "note " + text,
+		Record: r, Expected: seq - 1, Handle: r.Handle, Key: fmt.Sprintf("key %s %d", id, seq), Terms: words.Of("note " + text),
 		Events:   []run.Event{{Seq: seq, At: time.UnixMicro(seq).UTC(), Kind: "step_completed", By: run.By{Via: run.ViaAgent}, Data: data, MAC: r.Head}},
 		Snapshot: &run.Snapshot{Seq: seq, Head: r.Head, State: data, MAC: r.Head},
 	}

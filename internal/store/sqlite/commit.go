@@ -14,7 +14,7 @@ import (
 const (
 	sqlInsertDefinition = `INSERT INTO definitions (hash, text) VALUES (?, ?) ON CONFLICT DO NOTHING`
 	sqlInsertRun        = `INSERT INTO runs (` + runColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	sqlRunForCommit     = `SELECT num, seq, goal, workflow, name, project_path, project_branch FROM runs WHERE id = ?`
+	sqlRunForCommit     = `SELECT num, seq FROM runs WHERE id = ?`
 	sqlUpdateRun        = `UPDATE runs SET (` + runColumns + `) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) WHERE num = ?`
 	sqlInsertEvent      = `INSERT INTO events (run, seq, at, kind, by_user, by_client, by_via, data, mac) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	sqlInsertHandle     = `INSERT INTO handles (token, run, seq) VALUES (?, ?, ?)`
@@ -48,11 +48,7 @@ func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) erro
 				return err
 			}
 		}
-		about := ""
-		if !c.Sealed {
-			about = searchText(c.Record)
-		}
-		return t.insertCommit(ctx, num, c, run.OpCreated, about)
+		return t.insertCommit(ctx, num, c, run.OpCreated)
 	})
 }
 
@@ -63,10 +59,7 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 			return err
 		}
 		var num, seq int64
-		var before run.Record
-		err := t.queryRow(ctx, sqlRunForCommit, []any{c.Record.ID}, []any{
-			&num, &seq, &before.Goal, &before.Workflow, &before.Name, &before.Project.Path, &before.Project.Branch,
-		})
+		err := t.queryRow(ctx, sqlRunForCommit, []any{c.Record.ID}, []any{&num, &seq})
 		if errors.Is(err, errNoRow) {
 			return guideway.Errorf(guideway.CodeNotFound, "there is no run %q", c.Record.ID)
 		}
@@ -84,17 +77,13 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 		if _, err := t.execStatement(ctx, sqlUpdateRun, append(dialect().Values(rows.RunFields(&c.Record)), num)...); err != nil {
 			return err
 		}
-		about := searchText(c.Record)
-		if c.Sealed || about == searchText(before) {
-			about = "" // the words are unchanged and already stored, or encrypted
-		}
-		return t.insertCommit(ctx, num, c, run.OpChanged, about)
+		return t.insertCommit(ctx, num, c, run.OpChanged)
 	})
 }
 
 // insertCommit stores the parts that Create and Append have in common. num is the number of
-// the run, about contains the words of its record.
-func (t *txn) insertCommit(ctx context.Context, num int64, c run.Commit, op, about string) error {
+// the run.
+func (t *txn) insertCommit(ctx context.Context, num int64, c run.Commit, op string) error {
 	r := c.Record
 	for _, e := range c.Events {
 		_, err := t.execStatement(ctx, sqlInsertEvent,
@@ -113,8 +102,8 @@ func (t *txn) insertCommit(ctx context.Context, num int64, c run.Commit, op, abo
 			return err
 		}
 	}
-	if text := strings.TrimSpace(about + "\n" + c.Words); text != "" {
-		t.words = append(t.words, wordsEntry{row: wordsRow(num, r.Seq), scope: runScope(r), text: text})
+	if len(c.Terms) > 0 {
+		t.words = append(t.words, wordsEntry{row: wordsRow(num, r.Seq), scope: runScope(r), text: strings.Join(c.Terms, " ")})
 	}
 	return t.AddChange(ctx, run.Change{
 		At: r.Updated, Subject: run.SubjectRun, Op: op, User: r.User, ID: r.ID, Workflow: r.Workflow, Project: r.Project.ID, Seq: r.Seq,

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
@@ -61,7 +62,7 @@ func useStore(ctx context.Context, s *Store) (errs []error) {
 	note := func(err error) { errs = append(errs, err) }
 	_, err := s.Runs(ctx, run.Filter{User: "ada"})
 	note(err)
-	_, err = s.Search(ctx, run.Search{Words: []string{"gate", "words", "note"}})
+	_, err = s.Search(ctx, run.Search{Query: words.Parse("gate words note")})
 	note(err)
 	_, _, err = s.Changes(ctx, 0, 10_000)
 	note(err)

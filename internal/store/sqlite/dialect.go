@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
@@ -86,23 +88,16 @@ func (l *jsonList) Scan(value any) error {
 	return nil
 }
 
-// addWords adds the full-text search for the words of a filter. Words are quoted, so that
-// none of them is an operator.
-func addWords(c *rows.Conditions, f checkpoint.Filter) (from, order string, ok bool) {
-	var phrases []string
-	for _, t := range parseTerms(f.Words, "") {
-		phrases = append(phrases, t.phrase)
-	}
-	if len(phrases) == 0 {
-		return "", "", false
-	}
+// addWords adds the full-text search for the words of a filter.
+func addWords(c *rows.Conditions, f checkpoint.Filter) (from, order string) {
 	// Without Any, SQLite reads the matching rows from the newest to the oldest and stops at
 	// the limit.
 	joint, order := " AND ", `w.rowid DESC`
 	if f.Any {
 		joint, order = " OR ", `bm25(checkpoint_words, 0.0, 1.0), c.num DESC`
 	}
-	c.Add("w.checkpoint_words MATCH %s", scopeQuery(f.User, f.Session, f.Project, f.Workflow)+"("+strings.Join(phrases, joint)+")")
+	list := lists.Map(f.Query, func(w words.Word) string { return matchExpr(w.Any()) })
+	c.Add("w.checkpoint_words MATCH %s", scopeQuery(f.User, f.Session, f.Project, f.Workflow)+"("+strings.Join(list, joint)+")")
 	// CROSS JOIN makes SQLite scan the full-text index first.
-	return `FROM checkpoint_words w CROSS JOIN checkpoints c ON c.num = w.rowid`, order, true
+	return `FROM checkpoint_words w CROSS JOIN checkpoints c ON c.num = w.rowid`, order
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
@@ -24,9 +25,9 @@ func TestListsAreIndexed(t *testing.T) {
 		"checkpoints_of_workflow": {User: "ann", Workflow: "w"},
 		"checkpoints_of_project":  {User: "ann", Project: "p"},
 		"t USING PRIMARY KEY":     {User: "ann", Tags: []string{"t"}},
-		"w VIRTUAL TABLE INDEX":   {User: "ann", Words: []string{"auth"}},
+		"w VIRTUAL TABLE INDEX":   {User: "ann", Query: words.Parse("auth")},
 	} {
-		q, _ := dialect().CheckpointsQuery(f)
+		q := dialect().CheckpointsQuery(f)
 		q.Text = "EXPLAIN QUERY PLAN " + q.Text
 		plan, err := rows.Collect(t.Context(), s.readers, q, func(row rows.Scanner) (string, error) {
 			var id, parent, unused int

@@ -9,8 +9,8 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode"
 
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/store/rows"
 )
@@ -30,9 +30,6 @@ func runNumber(row int64) int64 { return row >> seqBits }
 // Limits of a search. A word in nearly every run costs no more than a rare one, because
 // only the newest runs that contain it are considered.
 const (
-	// maxTerms and maxTermBytes bound the terms of a search.
-	maxTerms     = 32
-	maxTermBytes = 256
 	// maxEffort bounds the rows that are read for all terms. It is divided among the terms,
 	// but at least leastEffort rows may be read for each term. Each query counts as
 	// queryEffort rows.
@@ -42,18 +39,7 @@ const (
 	// completedCandidates is the number of best candidates that are also checked for the
 	// common terms.
 	completedCandidates = 32
-	// maxExcerpts is the number of best hits that get an excerpt.
-	maxExcerpts = 16
-	// maxExcerpt bounds an excerpt, in bytes. Texts longer than maxExcerptFrom have no
-	// excerpt, because finding the best part would cost too much.
-	maxExcerpt     = 240
-	maxExcerptFrom = 8192
 )
-
-// searchText returns the searchable words of a record.
-func searchText(r run.Record) string {
-	return strings.Join([]string{r.Goal, r.Workflow, r.Name, r.Project.Path, r.Project.Branch}, "\n")
-}
 
 // runScope returns search tokens for the user, the project and the workflow of a run, which
 // make a search within one of these cheap.
@@ -67,40 +53,44 @@ func scopeToken(kind rune, name string) string {
 	return string(kind) + hex.EncodeToString(sum[:8])
 }
 
-// term is a word to search for, as an FTS5 phrase.
+// term is a word to search for.
 type term struct {
-	phrase string
-	// match is the phrase within the scope of the search.
-	match string
-	// runs are the runs that are known to contain the term. all is false if there were too
-	// many to list.
-	runs map[int64]bool
+	// expr is the word as an FTS5 expression, match the same within the scope of the search.
+	expr, match string
+	// runs are the runs that are known to contain the term, with one of their rows. all is
+	// false if there were too many to list.
+	runs map[int64]int64
 	all  bool
 	// weight is higher for a rarer term.
 	weight float64
 }
 
-// parseTerms turns words into phrases. Words are quoted, so that none of them is an
-// operator. Words without a letter or digit are dropped.
-func parseTerms(words []string, scope string) []*term {
+// newTerms returns the terms of a query: each word with those that begin with it, and the
+// whole word alone, so that it weighs more.
+func newTerms(query words.Query, scope string) []*term {
 	var list []*term
-	seen := map[string]bool{}
-	for _, word := range words {
-		word = strings.ToLower(rows.Truncate(strings.ReplaceAll(word, "\x00", " "), maxTermBytes))
-		if seen[word] || !strings.ContainsFunc(word, isWordRune) {
-			continue
-		}
-		seen[word] = true
-		phrase := `text : "` + strings.ReplaceAll(word, `"`, `""`) + `"`
-		list = append(list, &term{phrase: phrase, match: scope + phrase})
-		if len(list) == maxTerms {
-			break
+	add := func(alternatives [][]string) {
+		expr := matchExpr(alternatives)
+		list = append(list, &term{expr: expr, match: scope + expr})
+	}
+	for _, w := range query {
+		add(w.Any())
+		if len(w.Partial) > 0 {
+			add(w.Whole)
 		}
 	}
 	return list
 }
 
-func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
+// matchExpr returns alternatives as an FTS5 expression.
+func matchExpr(alternatives [][]string) string {
+	return "text : " + words.Render(alternatives, " AND ", " OR ", func(text string, prefix bool) string {
+		if prefix {
+			return `"` + text + `"*`
+		}
+		return `"` + text + `"`
+	})
+}
 
 // scopeQuery returns the part of a query that limits it to a scope. Empty names are ignored.
 func scopeQuery(user, session, project, workflow string) string {
@@ -119,7 +109,7 @@ func scopeQuery(user, session, project, workflow string) string {
 // Search implements run.Index.
 func (s *Store) Search(ctx context.Context, q run.Search) (hits []run.Hit, err error) {
 	err = s.withReadAccess(ctx, "search runs", func() error {
-		list, total, err := s.findTermRuns(ctx, parseTerms(q.Words, scopeQuery(q.Filter.User, "", q.Filter.Project, q.Filter.Workflow)))
+		list, total, err := s.findTermRuns(ctx, newTerms(q.Query, scopeQuery(q.Filter.User, "", q.Filter.Project, q.Filter.Workflow)))
 		if err != nil || len(list) == 0 {
 			return err
 		}
@@ -143,16 +133,6 @@ func (s *Store) findTermRuns(ctx context.Context, list []*term) (there []*term, 
 		return nil, 0, err
 	}
 	for _, t := range list {
-		// FTS5 ignores a phrase without a known token, so that a query with the scope would
-		// match the whole scope. Check that the phrase alone matches a row.
-		var one int
-		err := s.readers.queryRow(ctx, `SELECT 1 FROM words WHERE words MATCH ? LIMIT 1`, []any{t.phrase}, []any{&one})
-		if errors.Is(err, errNoRow) {
-			continue
-		}
-		if err != nil {
-			return nil, 0, err
-		}
 		if err := s.findRuns(ctx, t, max(maxEffort/len(list), leastEffort)); err != nil {
 			return nil, 0, err
 		}
@@ -173,7 +153,7 @@ func (s *Store) findTermRuns(ctx context.Context, list []*term) (there []*term, 
 // rows were read. It skips the remaining rows of a run that was found.
 func (s *Store) findRuns(ctx context.Context, t *term, most int) error {
 	const fewest, largest = 4, 512 // limits of the number of rows per query
-	t.runs = map[int64]bool{}
+	t.runs = map[int64]int64{}
 	below, limit := int64(math.MaxInt64), 64
 	for effort := 0; effort < most; {
 		list, err := rows.Collect(ctx, s.readers, rows.Query{
@@ -186,7 +166,7 @@ func (s *Store) findRuns(ctx context.Context, t *term, most int) error {
 		effort += len(list) + queryEffort
 		before := len(t.runs)
 		for _, row := range list {
-			t.runs[runNumber(row)] = true
+			t.runs[runNumber(row)] = row
 		}
 		if len(list) < limit {
 			t.all = true
@@ -232,17 +212,21 @@ func (s *Store) rankCandidates(ctx context.Context, list []*term, total float64)
 	}
 	for i := range found[:min(len(found), completedCandidates)] {
 		for _, t := range list {
-			if t.all || t.runs[found[i].num] {
+			num := found[i].num
+			if t.all || t.runs[num] != 0 {
 				continue
 			}
-			has, err := s.runHasTerm(ctx, t, found[i].num)
+			var row int64
+			err := s.readers.queryRow(ctx, `SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? AND rowid < ? LIMIT 1`,
+				[]any{t.expr, num << seqBits, (num + 1) << seqBits}, []any{&row})
+			if errors.Is(err, errNoRow) {
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}
-			if has {
-				t.runs[found[i].num] = true
-				found[i].score += t.weight
-			}
+			t.runs[num] = row
+			found[i].score += t.weight
 		}
 	}
 	sortByScore(found)
@@ -253,17 +237,6 @@ func sortByScore(list []candidate) {
 	slices.SortFunc(list, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.num, a.num))
 	})
-}
-
-// runHasTerm reports whether a run contains a term.
-func (s *Store) runHasTerm(ctx context.Context, t *term, num int64) (bool, error) {
-	var one int
-	err := s.readers.queryRow(ctx, `SELECT 1 FROM words WHERE words MATCH ? AND rowid >= ? AND rowid < ? LIMIT 1`,
-		[]any{t.phrase, num << seqBits, (num + 1) << seqBits}, []any{&one})
-	if errors.Is(err, errNoRow) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // readHits reads the records of candidates until enough records match the filter.
@@ -283,9 +256,10 @@ func (s *Store) readHits(ctx context.Context, list []*term, found []candidate, f
 				continue
 			}
 			hit := run.Hit{Record: r, Score: c.score}
-			if len(hits) < maxExcerpts {
-				if hit.Excerpt, err = s.readExcerpt(ctx, list, c.num); err != nil {
-					return nil, err
+			for _, t := range list {
+				if row := t.runs[c.num]; row != 0 {
+					hit.Seq = row & (1<<seqBits - 1)
+					break
 				}
 			}
 			hits = append(hits, hit)
@@ -316,24 +290,4 @@ func (s *Store) readRecords(ctx context.Context, batch []candidate, f run.Filter
 		return err
 	})
 	return records, err
-}
-
-// readExcerpt returns a part of the words of a run that contains the rarest term in these
-// words.
-func (s *Store) readExcerpt(ctx context.Context, list []*term, num int64) (string, error) {
-	for _, t := range list {
-		if !t.runs[num] {
-			continue
-		}
-		var text string
-		err := s.readers.queryRow(ctx,
-			`SELECT iif(length(text) > ?, '', snippet(words, 1, '', '', '…', 16))
-			FROM words WHERE words MATCH ? AND rowid >= ? AND rowid < ? LIMIT 1`,
-			[]any{maxExcerptFrom, t.phrase, num << seqBits, (num + 1) << seqBits}, []any{&text})
-		if err != nil && !errors.Is(err, errNoRow) {
-			return "", err
-		}
-		return rows.Truncate(strings.Join(strings.Fields(text), " "), maxExcerpt), nil
-	}
-	return "", nil
 }

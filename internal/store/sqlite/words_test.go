@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -33,7 +34,7 @@ func TestWordsOfABatch(t *testing.T) {
 	for i := 5; i >= 0; i-- {
 		c := newTestCommit(fmt.Sprint("r_", i), 2, "second")
 		c.Handle = fmt.Sprint("h_second_", i)
-		c.Words = fmt.Sprintf("the zebra of number%d", i)
+		c.Terms = words.Of(fmt.Sprintf("the zebra of number%d", i))
 		if i == 3 {
 			c.Handle = "h_2" // already used by another run
 		}
@@ -55,7 +56,7 @@ func TestWordsOfABatch(t *testing.T) {
 		if guideway.ErrorCode(err) != code {
 			t.Errorf("run %d: %v", i, err)
 		}
-		hits, err := d.Search(t.Context(), run.Search{Words: []string{fmt.Sprint("number", i)}})
+		hits, err := d.Search(t.Context(), run.Search{Query: words.Parse(fmt.Sprint("number", i))})
 		if err != nil {
 			t.Fatal(err)
 		}

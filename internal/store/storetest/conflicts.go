@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -96,7 +97,7 @@ func testRefusedCommits(t *testing.T, f *fixture) {
 	before, err := s.Latest(ctx)
 	requireNoError(t, err)
 	bad := appendCommit(c.Record, "xylophone")
-	bad.Key, bad.Words = "key", "xylophone"
+	bad.Key, bad.Terms = "key", words.Of("xylophone")
 	bad.Snapshot = &run.Snapshot{Seq: 3, State: []byte("bad")}
 	checkCode(t, s.Append(ctx, bad), guideway.CodeConflict, "a known key")
 	again := newRecord("r_a", "ada")
@@ -115,7 +116,7 @@ func testRefusedCommits(t *testing.T, f *fixture) {
 	if snap != nil {
 		t.Fatal("a refused commit has left its snapshot")
 	}
-	hits, err := s.Search(ctx, run.Search{Words: []string{"xylophone"}})
+	hits, err := s.Search(ctx, run.Search{Query: words.Parse("xylophone")})
 	requireNoError(t, err)
 	checkEqual(t, "hits for the words of refused commits", len(hits), 0)
 	after, err := s.Latest(ctx)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
@@ -51,7 +52,8 @@ func testHostileRuns(t *testing.T, f *fixture) {
 		r.Project = run.Project{ID: text, Path: text, Branch: text, Commit: text}
 		r.Step, r.Title, r.Parent = text, text, text
 		c := createCommit(r)
-		c.Key, c.Words = text, text
+		c.Key = text
+		c.Terms = append(c.Terms, words.Of(text)...)
 		c.Events[0].Kind, c.Events[0].By = "kind "+text, run.By{User: text, Client: text, Via: run.ViaAgent}
 		if !isStored(t, s.Create(ctx, run.Definition{Hash: r.Hash, Text: text}, c), text) {
 			_, err := s.Run(ctx, r.ID) // the run cannot be read by its id either
@@ -73,7 +75,7 @@ func testHostileRuns(t *testing.T, f *fixture) {
 		requireNoError(t, err)
 		checkEqual(t, "handle", h.Run, r.ID)
 		checkRunList(t, s, run.Filter{User: r.User, Project: text, Workflow: text}, r.ID)
-		_, err = s.Search(ctx, run.Search{Filter: run.Filter{User: r.User, Project: text}, Words: []string{text}})
+		_, err = s.Search(ctx, run.Search{Filter: run.Filter{User: r.User, Project: text}, Query: words.Parse(text)})
 		requireNoError(t, err)
 		if text != "" {
 			h, err = s.Outcome(ctx, "", r.User, text)
@@ -109,7 +111,7 @@ func testLargeData(t *testing.T, f *fixture) {
 	r := newRecord("r_a", "ada")
 	c := createCommit(r)
 	c.Events[0].Data = []byte(`"` + strings.Repeat("0123456789abcdef", size/16) + `"`)
-	c.Words = strings.Repeat("needle haystack ", size/64)
+	c.Terms = words.Of(strings.Repeat("needle haystack ", size/64))
 	c.Snapshot = &run.Snapshot{Seq: 1, State: c.Events[0].Data, MAC: []byte("mac")}
 	text := run.Definition{Hash: r.Hash, Text: string(c.Events[0].Data)}
 	requireNoError(t, s.Create(ctx, text, c))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -130,7 +131,7 @@ func testUserIsolation(t *testing.T, f *fixture) {
 	}
 	for _, user := range []string{"ada", "bob", "ADA", "ada ", "a%"} {
 		checkRunList(t, s, run.Filter{User: user}, "r_of_"+user)
-		hits, err := s.Search(ctx, run.Search{Filter: run.Filter{User: user}, Words: []string{"gate"}})
+		hits, err := s.Search(ctx, run.Search{Filter: run.Filter{User: user}, Query: words.Parse("gate")})
 		requireNoError(t, err)
 		if len(hits) != 1 || hits[0].Record.User != user {
 			t.Fatalf("%q finds %+v", user, hits)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -48,7 +49,7 @@ func testEmptyStore(t *testing.T, f *fixture) {
 	runs, err := s.Runs(ctx, run.Filter{})
 	requireNoError(t, err)
 	checkEqual(t, "runs", len(runs), 0)
-	hits, err := s.Search(ctx, run.Search{Words: []string{"anything"}})
+	hits, err := s.Search(ctx, run.Search{Query: words.Parse("anything")})
 	requireNoError(t, err)
 	checkEqual(t, "hits", len(hits), 0)
 	latest, err := s.Latest(ctx)

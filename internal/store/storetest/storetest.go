@@ -17,6 +17,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
 	hookstate "github.com/guideway-dev/guideway/internal/hooks/state"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
@@ -122,7 +123,7 @@ func newDefinition(r run.Record) run.Definition {
 
 // createCommit returns the commit that creates a run.
 func createCommit(r run.Record) run.Commit {
-	c := run.Commit{Record: r, Handle: r.Handle}
+	c := run.Commit{Record: r, Handle: r.Handle, Terms: words.Of(r.SearchText())}
 	for seq := int64(1); seq <= r.Seq; seq++ {
 		c.Events = append(c.Events, newEvent(seq, r.ID))
 	}

@@ -256,11 +256,15 @@ func newKey(name string, key []byte) (*Key, error) {
 	return &Key{Name: name, key: key, aead: aead}, err
 }
 
-// Hash returns a keyed hash of a text.
-func (k *Key) Hash(text []byte) []byte {
+// Hasher returns a keyed hash of texts. It is not safe for concurrent use.
+func (k *Key) Hasher() func(text []byte) []byte {
 	mac := hmac.New(sha256.New, deriveKey(k.key, nil, "hash"))
-	mac.Write(text)
-	return mac.Sum(nil)
+	var sum [sha256.Size]byte
+	return func(text []byte) []byte {
+		mac.Reset()
+		mac.Write(text)
+		return mac.Sum(sum[:0])
+	}
 }
 
 // Seal encrypts a text. Key.Open must be called with the same context.

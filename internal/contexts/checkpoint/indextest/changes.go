@@ -7,6 +7,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 )
 
 func comesBack(t *testing.T, f *fixture) {
@@ -151,7 +152,7 @@ func allOrNone(t *testing.T, f *fixture) {
 		wantCode(t, x.Apply(t.Context(), c), guideway.CodeConflict, name)
 		wantEqual(t, "after "+name, seriesState(t, x), before)
 	}
-	wantList(t, x, checkpoint.Filter{Words: []string{"needle"}})
+	wantList(t, x, checkpoint.Filter{Query: words.Parse("needle")})
 	mustSucceed(t, x.Apply(t.Context(), good))
 	wantList(t, x, checkpoint.Filter{}, next.ID, list[2].ID, list[1].ID)
 }
@@ -258,7 +259,7 @@ func testFragments(t *testing.T, f *fixture) {
 			Form: checkpoint.Form{Blob: blobOf(id, ""), Stored: 40},
 		}
 		c := addChange(fragment, "")
-		c.NoWords = true
+		c.Terms = nil
 		mustSucceed(t, x.Apply(t.Context(), c))
 	}
 	wantList(t, x, checkpoint.Filter{}, list[0].ID)

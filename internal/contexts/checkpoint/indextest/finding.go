@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/platform/words"
+	"github.com/guideway-dev/guideway/internal/testutil/searchcases"
 )
 
 func testFilters(t *testing.T, f *fixture) {
@@ -63,7 +65,7 @@ func testPaging(t *testing.T, f *fixture) {
 	list, err := x.Checkpoints(t.Context(), checkpoint.Filter{})
 	mustSucceed(t, err)
 	wantEqual(t, "checkpoints without a limit", len(list), 100)
-	for name, f := range map[string]checkpoint.Filter{"plain": {User: "ada"}, "words": {User: "ada", Words: []string{"common"}}} {
+	for name, f := range map[string]checkpoint.Filter{"plain": {User: "ada"}, "words": {User: "ada", Query: words.Parse("common")}} {
 		f.Limit = page
 		var seen []string
 		for len(seen) <= total {
@@ -99,10 +101,10 @@ func testWords(t *testing.T, f *fixture) {
 	hidden := newRecord(testSeries(), 4)
 	hidden.Name = "caching in secret"
 	c := addChange(hidden, "caching in secret")
-	c.NoWords = true
+	c.Terms = nil
 	mustSucceed(t, x.Apply(t.Context(), c))
 	look := func(any bool, query ...string) checkpoint.Filter {
-		return checkpoint.Filter{User: "ada", Words: query, Any: any}
+		return checkpoint.Filter{User: "ada", Query: words.Parse(strings.Join(query, " ")), Any: any}
 	}
 	wantList(t, x, look(false, "refactoring"), list[0])
 	wantList(t, x, look(false, "REFACTOR", "gateways"), list[0])
@@ -125,6 +127,36 @@ func testWords(t *testing.T, f *fixture) {
 	// A removed record is not found.
 	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Remove: []string{list[2]}, At: minuteTime(9)}))
 	wantList(t, x, look(false, "cache"))
+}
+
+func testSearchCases(t *testing.T, f *fixture) {
+	x := f.openIndex(t)
+	ids := map[string]string{}
+	for name, text := range searchcases.Texts() {
+		r := newRecord(checkpoint.SeriesKey{User: "ada", Session: name}, 1)
+		ids[name] = r.ID
+		mustSucceed(t, x.Apply(t.Context(), addChange(r, text)))
+	}
+	for _, c := range searchcases.Cases() {
+		list, err := x.Checkpoints(t.Context(), checkpoint.Filter{User: "ada", Query: words.Parse(c.Query)})
+		mustSucceed(t, err)
+		var want []string
+		for _, name := range c.Found {
+			want = append(want, ids[name])
+		}
+		slices.Sort(want)
+		wantEqual(t, "what "+c.Query+" finds", slices.Sorted(slices.Values(recordIDs(list))), want)
+	}
+	// A whole word ranks before the beginning of a word.
+	whole := newRecord(checkpoint.SeriesKey{User: "ada", Session: "whole"}, 1)
+	mustSucceed(t, x.Apply(t.Context(), addChange(whole, "auth")))
+	newer := newRecord(checkpoint.SeriesKey{User: "ada", Session: "newer"}, 1)
+	mustSucceed(t, x.Apply(t.Context(), addChange(newer, "authority")))
+	list, err := x.Checkpoints(t.Context(), checkpoint.Filter{User: "ada", Query: words.Parse("auth zeppelin"), Any: true})
+	mustSucceed(t, err)
+	if len(list) != 3 || list[0].ID != whole.ID {
+		t.Errorf("the best match is not the whole word: %v", recordIDs(list))
+	}
 }
 
 func testSeriesLists(t *testing.T, f *fixture) {
@@ -175,7 +207,7 @@ func usersApart(t *testing.T, f *fixture) {
 	for _, user := range users {
 		id := newRecord(checkpoint.SeriesKey{User: user, Session: "work"}, 1).ID
 		wantList(t, x, checkpoint.Filter{User: user}, id)
-		wantList(t, x, checkpoint.Filter{User: user, Words: []string{"shared"}}, id)
+		wantList(t, x, checkpoint.Filter{User: user, Query: words.Parse("shared")}, id)
 		series, err := x.Series(t.Context(), checkpoint.SeriesKey{User: user, Session: "work"})
 		mustSucceed(t, err)
 		wantEqual(t, "checkpoints of "+user, series.Count, 1)

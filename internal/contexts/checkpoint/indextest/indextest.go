@@ -4,6 +4,7 @@ package indextest
 import (
 	"crypto/sha256"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/platform/words"
 )
 
 // Index is the interface under test.
@@ -44,6 +46,7 @@ func Exercise(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"a filter matches every field", testFilters},
 		{"a list continues after a record", testPaging},
 		{"words are stemmed, and never operators", testWords},
+		{"words, beginnings of words, parts of identifiers and pairs of characters are found", testSearchCases},
 		{"series have totals", testSeriesLists},
 		{"fragments are separate from checkpoints", testFragments},
 		{"users do not see each other's checkpoints", usersApart},
@@ -98,10 +101,10 @@ func newRecord(series checkpoint.SeriesKey, number int64) checkpoint.Record {
 
 func blobOf(id, form string) blob.Name { return blob.NameOf([]byte(id + form)) }
 
-// addChange returns the change that adds a record.
+// addChange returns the change that adds a record with the words of a text.
 func addChange(r checkpoint.Record, text string) checkpoint.Change {
 	return checkpoint.Change{
-		Series: r.SeriesKey, Add: &r, Words: text, At: r.Created, Touch: true,
+		Series: r.SeriesKey, Add: &r, Terms: words.Of(r.Name, strings.Join(r.Tags, " "), r.Workflow, text), At: r.Created, Touch: true,
 		Audit: []checkpoint.Entry{{At: r.Created, Action: checkpoint.ActionSave, SeriesKey: r.SeriesKey, Checkpoint: r.ID, Client: "suite"}},
 	}
 }
