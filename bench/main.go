@@ -1,7 +1,7 @@
 // Command bench measures Guideway against its budgets and other programs. Run it in its own
 // directory:
 //
-//	go run . [workflow | gateway | checkpoints | machines | evidence | cheats | answers | readback | summary | secrets] [flags]
+//	go run . [workflow | gateway | checkpoints | machines | evidence | cheats | answers | readback | recall | summary | secrets] [flags]
 //
 // Without a name it runs all measurements, with the flags that they share. It never fails
 // for a missed budget: elapsed times on a busy machine are not reliable.
@@ -24,6 +24,7 @@ import (
 	"github.com/guideway-dev/guideway/bench/gateway"
 	"github.com/guideway-dev/guideway/bench/machines"
 	"github.com/guideway-dev/guideway/bench/readback"
+	"github.com/guideway-dev/guideway/bench/recall"
 	"github.com/guideway-dev/guideway/bench/secrets"
 	"github.com/guideway-dev/guideway/bench/summary"
 	"github.com/guideway-dev/guideway/bench/workflow"
@@ -46,6 +47,7 @@ func measurements() []measurement {
 		{"cheats", cheats.Run},
 		{"answers", answers.Run},
 		{"readback", readback.Run},
+		{"recall", recall.Run},
 		{"summary", summary.Run},
 		{"secrets", secrets.Run},
 	}

@@ -268,7 +268,7 @@ func TestModelWithoutConfiguration(t *testing.T) {
 	for _, name := range []string{"GUIDEWAY_MODEL", "GUIDEWAY_MODEL_BASE", "GUIDEWAY_CONFIG"} {
 		t.Setenv(name, "")
 	}
-	if _, err := openModel(t.Context(), configuredModel); err == nil || !strings.Contains(err.Error(), "no model is configured") {
+	if _, err := OpenModel(t.Context(), configuredModel); err == nil || !strings.Contains(err.Error(), "no model is configured") {
 		t.Errorf("%v", err)
 	}
 }

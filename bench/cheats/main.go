@@ -48,7 +48,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	p := plan{dir: o.Dir, program: program, scenarios: selected, arms: agentArms(), jobs: o.jobs}
 	if o.model != "" {
-		model, err := openModel(ctx, o.model)
+		model, err := OpenModel(ctx, o.model)
 		if err != nil {
 			return err
 		}

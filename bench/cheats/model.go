@@ -30,9 +30,9 @@ const (
 	maxShown    = 8000
 )
 
-// openModel returns a model of the user's configuration, or PROVIDER:MODEL, and asks it
+// OpenModel returns a model of the user's configuration, or PROVIDER:MODEL, and asks it
 // for an answer, so that a missing model or key is reported before the first task.
-func openModel(ctx context.Context, name string) (driver.SelectedModel, error) {
+func OpenModel(ctx context.Context, name string) (driver.SelectedModel, error) {
 	host := app.NewSystemHost()
 	a := &app.App{Host: &host, Flags: app.AddSettingFlags(pflag.NewFlagSet("cheats", pflag.ContinueOnError))}
 	cfg, err := a.Load()

@@ -226,8 +226,9 @@ const (
 	bm25B = 0.75
 )
 
-// rankBM25 returns the relevance of the pieces to the asked terms, scaled to a maximum of
-// 1. If no term matches, all values are 0.
+// rankBM25 returns the relevance of the pieces to the asked terms, about 1 for a piece with
+// a term that no other piece has. The rarity of a term counts twice, so that a word that
+// many pieces have, such as "customer" in a support chat, hardly moves a piece up.
 func rankBM25(pieces []piece, asked []term, frequency []int32) []float64 {
 	scores := make([]float64, len(pieces))
 	if len(asked) == 0 || len(pieces) == 0 {
@@ -240,7 +241,8 @@ func rankBM25(pieces []piece, asked []term, frequency []int32) []float64 {
 	for _, t := range asked {
 		if int(t.id) < len(frequency) && frequency[t.id] > 0 && places[t.id] == 0 {
 			df := float64(frequency[t.id])
-			weights = append(weights, math.Log(1+(float64(len(pieces))-df+0.5)/(df+0.5)))
+			rarity := math.Log(1 + (float64(len(pieces))-df+0.5)/(df+0.5))
+			weights = append(weights, rarity*rarity)
 			places[t.id] = int32(len(weights))
 		}
 	}
@@ -249,7 +251,7 @@ func rankBM25(pieces []piece, asked []term, frequency []int32) []float64 {
 		total += len(pieces[i].terms)
 	}
 	mean := max(float64(total)/float64(len(pieces)), 1)
-	best := 0.0
+	best := math.Pow(math.Log(1+(float64(len(pieces))-0.5)/1.5), 2) // of a term in a single piece
 	counts := make([]float64, len(weights))
 	for i := range pieces {
 		fits := false
@@ -271,10 +273,8 @@ func rankBM25(pieces []piece, asked []term, frequency []int32) []float64 {
 		}
 		best = max(best, scores[i])
 	}
-	if best > 0 {
-		for i := range scores {
-			scores[i] /= best
-		}
+	for i := range scores {
+		scores[i] /= best
 	}
 	return scores
 }
