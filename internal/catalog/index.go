@@ -13,6 +13,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
@@ -60,8 +61,7 @@ func (c *Catalog) indexPath(info SourceInfo) string {
 	if c.opts.Index == "" || info.Level == LevelBlocked {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(info.Kind + "\x00" + info.Key()))
-	return filepath.Join(c.opts.Index, hex.EncodeToString(sum[:12])+indexExt)
+	return filepath.Join(c.opts.Index, digest.Hex(info.Kind + "\x00" + info.Key())[:24]+indexExt)
 }
 
 // readIndex reads the index of a source. It returns nil if there is no valid index of this
@@ -86,7 +86,7 @@ func (c *Catalog) readIndex(info SourceInfo) index {
 	}
 	sum, body, _ := bytes.Cut(data, []byte("\n"))
 	var stored indexFile
-	if string(sum) != sumOf(body) || json.Unmarshal(body, &stored) != nil {
+	if string(sum) != digest.Hex(body) || json.Unmarshal(body, &stored) != nil {
 		return nil
 	}
 	if stored.Form != indexVersion || stored.Program != c.opts.Program || stored.Source != info.Key() {
@@ -101,11 +101,6 @@ func (c *Catalog) readIndex(info SourceInfo) index {
 		known[key] = h.Head
 	}
 	return known
-}
-
-func sumOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }
 
 // writeIndex writes the index of a source if documents were parsed that are not in the
@@ -130,7 +125,7 @@ func (c *Catalog) writeIndex(s *state) {
 	if err != nil || len(body) > maxIndex/2 {
 		return
 	}
-	if atomicfile.MakeDir(c.opts.Index) == nil && replaceWithoutSync(path, append([]byte(sumOf(body)+"\n"), body...)) == nil {
+	if atomicfile.MakeDir(c.opts.Index) == nil && replaceWithoutSync(path, append([]byte(digest.Hex(body)+"\n"), body...)) == nil {
 		c.sweepIndexes()
 	}
 }

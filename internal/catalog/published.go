@@ -3,12 +3,13 @@ package catalog
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"maps"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 // Published is a served document, for programs that mirror this catalog.
@@ -24,7 +25,7 @@ type Published struct {
 // Content returns the content, or nil if it has changed since the snapshot.
 func (p *Published) Content() []byte {
 	data := p.open()
-	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != p.Sum {
+	if digest.Hex(data) != p.Sum {
 		return nil
 	}
 	return data

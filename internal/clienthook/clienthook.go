@@ -17,6 +17,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/textpart"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
@@ -236,12 +237,4 @@ func (ev Event) describe() string {
 }
 
 // clip shortens a text to at most a number of bytes of whole characters.
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && text[most]&0xC0 == 0x80 {
-		most--
-	}
-	return text[:most] + "…"
-}
+func clip(text string, most int) string { return textpart.Shorten(text, most) }

@@ -3,8 +3,6 @@ package clienthook
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
@@ -66,8 +65,7 @@ type Sessions struct {
 // file returns the path of the file of a session. A session id is text of a client, so the
 // name has its hash.
 func (s *Sessions) file(client, id string) string {
-	sum := sha256.Sum256([]byte(client + "\x00" + id))
-	return filepath.Join(s.Dir, client+"-"+hex.EncodeToString(sum[:12])+".json")
+	return filepath.Join(s.Dir, client+"-"+digest.Hex(client + "\x00" + id)[:24]+".json")
 }
 
 // Load returns a session, or nil if it has no runs.

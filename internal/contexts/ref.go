@@ -2,8 +2,6 @@ package contexts
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,6 +13,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -40,8 +39,7 @@ var (
 const refForms = "pass a ref that workflow_context_compress, workflow_context_prioritize, workflow_status or workflow_resume returned, or a ref from a note that replaces an omitted value"
 
 func valueHash(value []byte) string {
-	sum := sha256.Sum256(value)
-	return hex.EncodeToString(sum[:5])
+	return digest.Hex(value)[:10]
 }
 
 func runValueRef(id string, seq int64, value []byte) string {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/textpart"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -389,9 +390,4 @@ func (t *historySnapshot) extractSummary(id string, budget int) *Summary {
 }
 
 // truncateText returns the beginning of a text: whole characters, with most bytes at most.
-func truncateText(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "")
-}
+func truncateText(text string, most int) string { return textpart.Clip(text, most) }

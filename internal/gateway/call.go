@@ -12,6 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
+	"github.com/guideway-dev/guideway/internal/platform/textpart"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
@@ -207,13 +208,6 @@ func unknownTool(name string, known []string) error {
 		message += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
-}
-
-func clipText(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // route is the destination of a request.
@@ -465,3 +459,6 @@ func (c *Client) notifier(ctx context.Context) func(string, json.RawMessage) {
 		}
 	}
 }
+
+// clipText returns the start of a text, with an ellipsis if it is cut.
+func clipText(text string, most int) string { return textpart.Shorten(text, most) }

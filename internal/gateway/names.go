@@ -1,9 +1,9 @@
 package gateway
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
+
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 // separator separates the upstream's name from the tool's name. It never occurs in an
@@ -77,6 +77,5 @@ func replaceInvalid(name string) string {
 
 // hashOf returns a short hash of a name.
 func hashOf(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:4])
+	return digest.Hex(text)[:8]
 }

@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,6 +9,8 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
 const (
@@ -96,14 +96,13 @@ func pinOfPage(encoded json.RawMessage) Pin {
 	for _, content := range contents {
 		for _, name := range []string{"text", "blob"} {
 			if text, ok := content[name]; ok {
-				sum := sha256.Sum256(text)
-				content[name] = jsonrpc.Text(fmt.Sprintf("%d bytes, sha256:%s", len(text), hex.EncodeToString(sum[:])))
+				content[name] = jsonrpc.Text(fmt.Sprintf("%d bytes, sha256:%s", len(text), digest.Hex(text)))
 			}
 		}
 	}
 	definition, _ := json.Marshal(contents) // valid JSON always marshals
-	definition = canonicalJSON(definition)
-	return Pin{Hash: hashOfDefinition(definition), Definition: definition}
+	definition = jsontext.Normalize(definition)
+	return Pin{Hash: digest.Hex(definition), Definition: definition}
 }
 
 func countPages(approved map[string]Pin) int {

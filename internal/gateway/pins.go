@@ -10,6 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/visible"
@@ -57,7 +58,7 @@ func pinOf(raw json.RawMessage) (Pin, error) {
 		if key == "_meta" {
 			value = withoutVolatile(value)
 		}
-		value = canonicalJSON(value)
+		value = jsontext.Normalize(value)
 		if key != "_meta" || string(value) != "{}" {
 			kept = append(kept, jsonrpc.Member{Key: key, Value: value})
 		}
@@ -71,7 +72,7 @@ func pinOf(raw json.RawMessage) (Pin, error) {
 	}
 	slices.SortFunc(kept, func(a, b jsonrpc.Member) int { return strings.Compare(a.Key, b.Key) })
 	definition := jsonrpc.Object(kept...)
-	return Pin{Hash: hashOfDefinition(definition), Definition: definition}, nil
+	return Pin{Hash: digest.Hex(definition), Definition: definition}, nil
 }
 
 // withoutVolatile removes the members of _meta that belong to one message, the trace context
@@ -104,19 +105,6 @@ func withoutVolatileMeta(raw json.RawMessage) json.RawMessage {
 		}
 		return value
 	})
-}
-
-// canonicalJSON encodes JSON independently of the order of members and white space.
-func canonicalJSON(value json.RawMessage) json.RawMessage {
-	var decoded any
-	if jsontext.Decode(value, &decoded) != nil {
-		return value
-	}
-	out, err := json.Marshal(decoded)
-	if err != nil {
-		return value
-	}
-	return out
 }
 
 // pinReader returns the pins of an upstream, like Pins.Approved.

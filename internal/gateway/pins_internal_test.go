@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 // A pin covers every member of a tool that clients get: after any change, removal or
@@ -195,7 +196,7 @@ func TestReviewShowsEveryDifference(t *testing.T) {
 	var got []string
 	for _, w := range list {
 		got = append(got, strings.Join([]string{w.Tool, w.Why, string(w.Before), string(w.After)}, " "))
-		if (w.Hash != "") != (w.After != nil) || w.Hash != "" && w.Hash != hashOfDefinition(w.After) {
+		if (w.Hash != "") != (w.After != nil) || w.Hash != "" && w.Hash != digest.Hex(w.After) {
 			t.Errorf("the hash of %s is %q", w.Tool, w.Hash)
 		}
 	}

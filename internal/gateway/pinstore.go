@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 // Approvals is the store of all approvals: an *approval.Store, or a value that opens one on
@@ -83,17 +82,12 @@ func (p PinStore) Approved(name string) (map[string]Pin, error) {
 			continue
 		}
 		pin := Pin{Hash: r.Hash, Approved: r.When, By: r.Who}
-		if text := definitions[r.Subject]; hashOfDefinition(text) == r.Hash {
+		if text := definitions[r.Subject]; digest.Hex(text) == r.Hash {
 			pin.Definition = text
 		}
 		pins[r.Subject] = pin
 	}
 	return pins, nil
-}
-
-func hashOfDefinition(text json.RawMessage) string {
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
 }
 
 // Approve implements Pins.

@@ -2,9 +2,7 @@ package httpapi
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"html/template"
 	"io/fs"
 	"net/http"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 // pageFiles are the pages of the login and the files that they load: plain scripts and
@@ -147,8 +146,7 @@ func (p *pages) serveFile(c *call, name string) (any, error) {
 		p.notFound(c.w, c.Request)
 		return responseWritten{}, nil
 	}
-	sum := sha256.Sum256(data)
-	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
+	tag := `"` + digest.Hex(data)[:16] + `"`
 	h := c.w.Header()
 	h.Set("Content-Type", mediaType)
 	h.Set("Cache-Control", "no-cache") // browsers revalidate the file, and usually get 304

@@ -11,6 +11,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/platform/textpart"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -142,10 +143,4 @@ func writeJSON(w http.ResponseWriter, status int, text []byte) {
 }
 
 // clipText shortens the part of a request that an answer repeats.
-func clipText(s string) string {
-	const limit = 200
-	if len(s) > limit {
-		return s[:limit] + "…"
-	}
-	return s
-}
+func clipText(s string) string { return textpart.Shorten(s, 200) }

@@ -3,12 +3,12 @@ package install
 import (
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/ssrf"
 )
 
 const (
@@ -76,7 +76,7 @@ func (c Client) entryNotes(req Request, secret bool) []string {
 	}
 	var notes []string
 	u, err := url.Parse(req.URL)
-	remote := err == nil && !isLoopback(u.Hostname())
+	remote := err == nil && !ssrf.IsLoopback(u.Hostname())
 	switch {
 	case secret:
 		notes = append(notes, fmt.Sprintf("the file contains the value of %s, because %s cannot refer to an environment variable; only you can read the file, unless %s changes its permissions", req.TokenEnv, c.Title, c.Title))
@@ -89,11 +89,6 @@ func (c Client) entryNotes(req Request, secret bool) []string {
 		notes = append(notes, "the connection is not encrypted: use https for a server on another machine")
 	}
 	return notes
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // checkURL returns an error if a URL is not the address of a server.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/textpart"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -234,13 +235,8 @@ func (m members) schemaWith(more map[string]any) map[string]any {
 
 // shortenValue cuts a long string of a caller, so that an error never echoes a large input.
 func shortenValue(v any) any {
-	s, ok := v.(string)
-	if !ok {
-		return v
+	if s, ok := v.(string); ok {
+		return textpart.Shorten(s, 80)
 	}
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return v
 }

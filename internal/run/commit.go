@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/textpart"
 	"github.com/guideway-dev/guideway/internal/platform/words"
 )
 
@@ -141,18 +141,10 @@ func searchText(facts []engine.Event) string {
 	return string(words)
 }
 
-// Truncate shortens a text to at most a number of bytes, at the end of a character.
-func Truncate(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
-}
-
 // isEnded reports whether a run accepts no more commands.
 func isEnded(status engine.Status) bool {
 	return slices.Contains([]engine.Status{engine.StatusCompleted, engine.StatusAborted}, status)
 }
+
+// Truncate returns the start of a text, at most a number of bytes, without half a character.
+func Truncate(text string, most int) string { return textpart.Clip(text, most) }

@@ -2,11 +2,10 @@ package run
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
@@ -172,6 +171,5 @@ func commandKey(r ContinueRequest) (string, error) {
 	if err != nil {
 		return "", guideway.Errorf(guideway.CodeInvalid, "the input cannot be encoded as JSON: %w", err)
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16]), nil
+	return digest.Hex(text)[:32], nil
 }

@@ -1,6 +1,8 @@
 package run
 
-import "context"
+import (
+	"context"
+)
 
 // HookReport is the data of an event about the hooks of a client. See KindHooked and
 // KindStopped.

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/textpart"
 )
 
 // uriPrefix is the start of the resource URI of every document.
@@ -111,10 +112,4 @@ func proposeID(id string) string {
 }
 
 // clipText shortens text that is quoted in a message.
-func clipText(text string) string {
-	const most = 120
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
-}
+func clipText(text string) string { return textpart.Shorten(text, 120) }

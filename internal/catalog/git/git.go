@@ -8,8 +8,6 @@ package git
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"path"
 	"slices"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 // Options name a repository and a commit of it; URL is required.
@@ -105,8 +104,7 @@ func (f *Fetcher) Name() string {
 // that was made with other options is recognized.
 func (f *Fetcher) Origin() string {
 	text := strings.Join([]string{f.address.String(), f.opts.Branch, f.opts.Tag, f.opts.Commit, f.opts.Path}, "\n")
-	sum := sha256.Sum256([]byte(text))
-	return "git:" + hex.EncodeToString(sum[:])
+	return "git:" + digest.Hex(text)
 }
 
 // Fetch implements mirror.Fetcher.

@@ -15,8 +15,6 @@ package registry
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -280,10 +278,4 @@ func (c *Client) statusFix(a *answer) error {
 		err = err.WithFix("check the address of the registry")
 	}
 	return err
-}
-
-// sumOf returns the SHA-256 of a text in hexadecimal digits.
-func sumOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }

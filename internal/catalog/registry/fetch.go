@@ -15,6 +15,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/mirror"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 // Format is the format of an index.
@@ -130,7 +131,7 @@ func (c *Client) fetchDocument(ctx context.Context, have *mirror.Previous, d Doc
 	if a.status != http.StatusOK {
 		return c.statusFix(a)
 	}
-	if sumOf(a.body) != d.SHA256 {
+	if digest.Hex(a.body) != d.SHA256 {
 		return c.invalidAnswer(fmt.Sprintf("the document %q does not match its SHA-256", d.Name))
 	}
 	return to.Add(d.Name, c.opts.Limits.FileBytes, bytes.NewReader(a.body))
@@ -175,9 +176,9 @@ func (c *Client) fetchList(ctx context.Context, have *mirror.Previous, tag strin
 		if err != nil {
 			return got, err
 		}
-		sums = append(sums, sumOf(text)...)
+		sums = append(sums, digest.Hex(text)...)
 	}
-	return mirror.Fetched{Revision: "sha256:" + sumOf(sums)[:16], Tag: tagList + a.etag}, nil
+	return mirror.Fetched{Revision: "sha256:" + digest.Hex(sums)[:16], Tag: tagList + a.etag}, nil
 }
 
 // itemsOf returns the workflows of a list.

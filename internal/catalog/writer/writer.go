@@ -4,8 +4,6 @@
 package writer
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
@@ -16,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
@@ -29,8 +28,7 @@ func IsWritable(s catalog.SourceInfo) bool {
 
 // Version identifies the version of a text.
 func Version(text []byte) string {
-	sum := sha256.Sum256(text)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return "sha256:" + digest.Hex(text)
 }
 
 // Format returns the format of a document's text: "json" or "yaml".

@@ -3,8 +3,6 @@ package app
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -14,6 +12,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/store/checkpoints"
 	"github.com/guideway-dev/guideway/internal/store/keyfile"
@@ -172,6 +171,5 @@ func HeadsPath(cfg *config.Config) string {
 	if !cfg.UsesPostgres() {
 		store = StorePath(cfg)
 	}
-	sum := sha256.Sum256([]byte(store))
-	return filepath.Join(cfg.Journal.HeadsDir, hex.EncodeToString(sum[:6])+".heads")
+	return filepath.Join(cfg.Journal.HeadsDir, digest.Hex(store)[:12]+".heads")
 }

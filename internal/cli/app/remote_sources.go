@@ -3,8 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -17,6 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/registry"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 // Timeouts for remote sources. If there is a copy of the source, the command continues with
@@ -170,8 +169,7 @@ func syncInterval(cfg *config.Config, s config.Source) time.Duration {
 
 // sourceCopyDir returns the directory of the local copy of a source.
 func sourceCopyDir(cfg *config.Config, name, origin string) string {
-	sum := sha256.Sum256([]byte(origin))
-	return filepath.Join(sourceCacheDir(cfg), name+"-"+hex.EncodeToString(sum[:6]))
+	return filepath.Join(sourceCacheDir(cfg), name+"-"+digest.Hex(origin)[:12])
 }
 
 // sourceCacheDir returns the directory of local copies and of the index of definitions.

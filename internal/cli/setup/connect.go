@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/platform/ssrf"
 	"github.com/spf13/cobra"
 )
 
@@ -90,10 +90,10 @@ func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (up
 	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" || to.User != nil {
 		return opts, app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--url must be an http or https URL with a host and without a user name").WithFix("--url http://127.0.0.1:3000/mcp")}
 	}
-	if o.URL != "" && !isLoopback(to.Hostname()) {
+	if o.URL != "" && !ssrf.IsLoopback(to.Hostname()) {
 		opts.Start = "check the URL, and that the server and the network are up"
 	}
-	if o.URL != "" && (opts.Token != "" || to.Scheme != "http" || !isLoopback(to.Hostname())) {
+	if o.URL != "" && (opts.Token != "" || to.Scheme != "http" || !ssrf.IsLoopback(to.Hostname())) {
 		return opts, nil
 	}
 	if _, err := os.Stat(cfg.TokenFile); err != nil { // a running server has created the token file
@@ -106,9 +106,4 @@ func (o *connectOptions) findServer(ctx context.Context, cfg *config.Config) (up
 	known, _, err := auth.LoadOrCreateToken(cfg.TokenFile)
 	opts.Token, opts.Dial = cmp.Or(opts.Token, known), auth.DialProven(known)
 	return opts, err
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -257,32 +257,30 @@ func (p *history) addGateAnswer(w *Walk, e engine.Event) {
 }
 
 func (p *history) phaseEntry(w *Walk, e engine.Event) *phaseHistory {
-	i := slices.IndexFunc(p.phases, func(f phaseHistory) bool { return f.ID == e.Step })
-	if i < 0 {
-		i = len(p.phases)
-		p.phases = append(p.phases, phaseHistory{ID: e.Step, Title: w.Workflow.eventTitle(e)})
-	}
-	return &p.phases[i]
+	same := func(f phaseHistory) bool { return f.ID == e.Step }
+	return findOrAdd(&p.phases, same, phaseHistory{ID: e.Step, Title: w.Workflow.eventTitle(e)})
 }
 
 func (p *history) stepEntry(w *Walk, e engine.Event) *stepHistory {
 	phase := w.Workflow.eventPhaseID(e)
-	i := slices.IndexFunc(p.steps, func(s stepHistory) bool { return s.ID == e.Step && s.Phase == phase })
-	if i < 0 {
-		i = len(p.steps)
-		p.steps = append(p.steps, stepHistory{ID: e.Step, Title: w.Workflow.eventTitle(e), Phase: phase})
-	}
-	return &p.steps[i]
+	same := func(s stepHistory) bool { return s.ID == e.Step && s.Phase == phase }
+	return findOrAdd(&p.steps, same, stepHistory{ID: e.Step, Title: w.Workflow.eventTitle(e), Phase: phase})
 }
 
 func (p *history) loopEntry(w *Walk, e engine.Event) *loopHistory {
 	phase := w.Workflow.eventPhaseID(e)
-	i := slices.IndexFunc(p.loops, func(l loopHistory) bool { return l.ID == e.Step && l.Phase == phase })
+	same := func(l loopHistory) bool { return l.ID == e.Step && l.Phase == phase }
+	return findOrAdd(&p.loops, same, loopHistory{ID: e.Step, Title: w.Workflow.eventTitle(e), Phase: phase})
+}
+
+// findOrAdd returns the element of a list that same accepts, or adds one.
+func findOrAdd[T any](list *[]T, same func(T) bool, added T) *T {
+	i := slices.IndexFunc(*list, same)
 	if i < 0 {
-		i = len(p.loops)
-		p.loops = append(p.loops, loopHistory{ID: e.Step, Title: w.Workflow.eventTitle(e), Phase: phase})
+		i = len(*list)
+		*list = append(*list, added)
 	}
-	return &p.loops[i]
+	return &(*list)[i]
 }
 
 // summary is the result of a walk.

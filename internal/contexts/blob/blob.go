@@ -8,8 +8,6 @@ package blob
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"regexp"
 	"sync"
@@ -17,6 +15,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 // DefaultMaxBytes is the default size limit of a blob.
@@ -35,8 +34,7 @@ type Name string
 
 // NameOf returns the name of a blob with this content.
 func NameOf(data []byte) Name {
-	sum := sha256.Sum256(data)
-	return Name(hex.EncodeToString(sum[:]))
+	return Name(digest.Hex(data))
 }
 
 var namePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 )
@@ -313,7 +314,7 @@ func (c *collector) readFile(name string, isProgram bool) (*DefiningFile, error)
 		if linkErr != nil {
 			return nil, err
 		}
-		return &DefiningFile{Path: name, Link: target, Hash: hashText("link " + target)}, nil
+		return &DefiningFile{Path: name, Link: target, Hash: digest.Hex("link " + target)}, nil
 	case err != nil:
 		return nil, err
 	case isProgram && info.Size() > maxDefining:
@@ -324,7 +325,7 @@ func (c *collector) readFile(name string, isProgram bool) (*DefiningFile, error)
 		return nil, err
 	}
 	text, left := definingPart(path.Base(name), string(data))
-	f := &DefiningFile{Path: name, Hash: hashText(text), Left: left, Bytes: int64(len(text))}
+	f := &DefiningFile{Path: name, Hash: digest.Hex(text), Left: left, Bytes: int64(len(text))}
 	if utf8.ValidString(text) && !strings.Contains(text, "\x00") {
 		f.Text = text
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 // ProtectedChange is a change of a protected file since the start of a run: its path, its
@@ -35,7 +36,7 @@ func NewChangesRecord(root, run, who string, changes []ProtectedChange) (approva
 		return approval.Record{}, guideway.Errorf(guideway.CodeInternal, "write an approval: %w", err)
 	}
 	k := protectedKey(root, run)
-	return approval.Record{Kind: k.Kind, Source: k.Source, Subject: k.Subject, Hash: hashText(string(scope)), Who: who, Scope: scope}, nil
+	return approval.Record{Kind: k.Kind, Source: k.Source, Subject: k.Subject, Hash: digest.Hex(string(scope)), Who: who, Scope: scope}, nil
 }
 
 // FindChangesRecord returns the approval of changes of protected files in a run, or nil.

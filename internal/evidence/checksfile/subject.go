@@ -2,8 +2,6 @@ package checksfile
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"net"
 	"net/netip"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
@@ -74,7 +73,7 @@ func NewRuleSubject(root string, template, filled *criteria.CheckRule) (*Subject
 	if err != nil {
 		return nil, err
 	}
-	s := &Subject{Name: string(rule.Type) + ":" + hashText(text)[:12], Rule: rule}
+	s := &Subject{Name: string(rule.Type) + ":" + digest.Hex(text)[:12], Rule: rule}
 	return s, s.complete(root, text, nil)
 }
 
@@ -127,13 +126,8 @@ func (s *Subject) complete(root, definition string, listed []string) error {
 	if err != nil {
 		return guideway.Errorf(guideway.CodeInternal, "hash a check: %w", err)
 	}
-	s.Hash = hashText(string(text))
+	s.Hash = digest.Hex(string(text))
 	return nil
-}
-
-func hashText(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }
 
 // Key returns the key of the approval of the subject.

@@ -18,6 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/evidence/checksfile"
 	"github.com/guideway-dev/guideway/internal/evidence/execute/worktree"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 )
@@ -214,7 +215,7 @@ func hashRule(r *criteria.CheckRule) (string, error) {
 	if err != nil {
 		return "", guideway.Errorf(guideway.CodeInternal, "write a rule: %w", err)
 	}
-	return hashText(string(text)), nil
+	return digest.Hex(string(text)), nil
 }
 
 // execute executes the check and sets its outcome.
@@ -281,7 +282,7 @@ func (j *job) cacheKey(s *worktree.State) (string, error) {
 		return "", err
 	}
 	w := s.Workspace("")
-	return hashText(j.root + "\x00" + w.Tree + "\x00" + w.DirtyHash + "\x00" + j.subject.Hash + "\x00" + rule), nil
+	return digest.Hex(j.root + "\x00" + w.Tree + "\x00" + w.DirtyHash + "\x00" + j.subject.Hash + "\x00" + rule), nil
 }
 
 // reuse sets the result of an earlier execution for the same work tree.

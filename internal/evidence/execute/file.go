@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 )
@@ -101,7 +102,7 @@ func (j *job) checkContent(ctx context.Context, root *os.Root, name string) {
 		j.giveUp(fmt.Sprintf("the file %s has more than %d bytes, so that its content cannot be checked", name, maxFile))
 		return
 	}
-	j.result.OutputHash, j.result.OutputBytes = hashText(string(content)), int64(len(content))
+	j.result.OutputHash, j.result.OutputBytes = digest.Hex(string(content)), int64(len(content))
 	if j.judgeText("the file "+name, text{[]string{string(content)}, true}); !j.result.Passed || j.rule.Schema == nil {
 		return
 	}

@@ -140,8 +140,3 @@ func search(source string, t text) (found bool, err error) {
 	}
 	return false, nil
 }
-
-func hashText(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:])
-}

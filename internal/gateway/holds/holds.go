@@ -9,13 +9,12 @@
 package holds
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
@@ -60,12 +59,7 @@ type Binding struct {
 // ID returns a text that identifies the binding.
 func (b Binding) ID() string {
 	text, _ := json.Marshal(b) // Strings always marshal.
-	return hashOf(text)
-}
-
-func hashOf(text []byte) string {
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	return digest.Hex(text)
 }
 
 // Answer is the answer of a person.
@@ -143,7 +137,7 @@ func (c *Call) decides(now time.Time) bool {
 // because a person and a server could read them differently.
 func EncodeArguments(raw json.RawMessage) (canonical json.RawMessage, hash string, err error) {
 	if len(raw) == 0 {
-		return nil, hashOf(nil), nil
+		return nil, digest.Hex(""), nil
 	}
 	var decoded any
 	if err := jsontext.Decode(raw, &decoded); err != nil { // The decoder limits the nesting.
@@ -160,7 +154,7 @@ func EncodeArguments(raw json.RawMessage) (canonical json.RawMessage, hash strin
 		return nil, "", guideway.Errorf(guideway.CodeTooLarge, "the call is held for the approval of a person, but its arguments take %d bytes; at most %d are allowed", len(canonical), maxArguments).
 			WithFix("make a call with smaller arguments")
 	}
-	return canonical, hashOf(canonical), nil
+	return canonical, digest.Hex(canonical), nil
 }
 
 // ShownArguments returns the arguments as a person reads them: indented, in the order of

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/shortid"
 	"github.com/guideway-dev/guideway/internal/platform/signedfile"
+	"github.com/guideway-dev/guideway/internal/platform/textpart"
 )
 
 // The limits of the store.
@@ -135,7 +135,7 @@ func timeAfter(records []Call, now time.Time) time.Time {
 // newCall returns a call that waits for a person.
 func newCall(r Request, now time.Time) Call {
 	return Call{
-		ID: shortid.Timed("hc_", now), Binding: r.Binding, Name: r.Name, Arguments: r.Arguments, Reason: clip(r.Reason), Runs: r.Runs, Status: Waiting,
+		ID: shortid.Timed("hc_", now), Binding: r.Binding, Name: r.Name, Arguments: r.Arguments, Reason: textpart.Shorten(r.Reason, maxNote), Runs: r.Runs, Status: Waiting,
 		Created: now, Expires: now.Add(cmp.Or(r.Wait, DefaultWait)), UseSeconds: int(cmp.Or(r.UseWithin, DefaultUseWithin).Seconds()),
 	}
 }
@@ -185,7 +185,7 @@ func (s *Store) Answer(ctx context.Context, r AnswerRequest) (Call, error) {
 			return nil, guideway.Errorf(guideway.CodeConflict, "the held call %s is %s; only a call that waits can be answered", c.ID, c.Status).
 				WithFix("ask the agent to repeat the call if it still needs it; guideway calls list prints the calls that wait")
 		}
-		r.At, r.Note = now, clip(r.Note)
+		r.At, r.Note = now, textpart.Shorten(r.Note, maxNote)
 		c.Answer = &r.Answer
 		if r.Approve {
 			c.Status, c.Expires = Approved, now.Add(time.Duration(c.UseSeconds)*time.Second)
@@ -307,12 +307,4 @@ func prune(records []Call, now time.Time) []Call {
 		}
 		return old
 	})
-}
-
-// clip shortens a text of a person or a hook.
-func clip(text string) string {
-	if len(text) > maxNote {
-		return strings.ToValidUTF8(text[:maxNote], "") + "…"
-	}
-	return text
 }

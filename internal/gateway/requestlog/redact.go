@@ -3,11 +3,11 @@ package requestlog
 import (
 	"encoding/json"
 	"strings"
-	"unicode/utf8"
 
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/platform/secret"
+	"github.com/guideway-dev/guideway/internal/platform/textpart"
 )
 
 // Redactor redacts entries: it removes the bodies unless they are enabled, and likely
@@ -49,16 +49,9 @@ func (r *Redactor) redactEntry(e *Entry) {
 func (r *Redactor) redactText(text string, most int) string {
 	text, _ = r.detector.Redact(text, "")
 	if len(text) > most {
-		text = cutText(text, most) + "…"
+		text = textpart.Clip(text, most) + "…"
 	}
 	return text
-}
-
-func cutText(text string, most int) string {
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
 }
 
 // redactGraphs redacts the effects of hooks. The values that a hook changed are parts of
@@ -130,7 +123,7 @@ func (r *Redactor) redactBody(raw json.RawMessage) *Body {
 	}
 	b := &Body{Text: string(text), Redacted: redacted}
 	if len(b.Text) > r.most {
-		b.Text, b.Cut = cutText(b.Text, r.most), true
+		b.Text, b.Cut = textpart.Clip(b.Text, r.most), true
 	}
 	return b
 }

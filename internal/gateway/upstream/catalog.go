@@ -13,6 +13,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/textpart"
 )
 
 // Catalog holds the lists of a server. The entries are unchanged objects of the server,
@@ -214,7 +215,7 @@ func (c *Catalog) addNote(format string, args ...any) {
 	}
 }
 
-func quoteID(id string) string { return fmt.Sprintf("%q", clipText(plainText(id), 80)) }
+func quoteID(id string) string { return fmt.Sprintf("%q", textpart.Clip(plainText(id), 80)) }
 
 // cachePath returns the file that caches a catalog between starts.
 func cachePath(dir, name string) string { return filepath.Join(dir, name+".json") }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -240,17 +239,11 @@ func (d *discovery) isSafe(address, issuer string) bool {
 		return false
 	case u.Scheme == "https":
 		return true
-	case u.Scheme != "http" || d.spec.grant() == config.GrantCode && !isLoopback(u.Hostname()):
+	case u.Scheme != "http" || d.spec.grant() == config.GrantCode && !ssrf.IsLoopback(u.Hostname()):
 		return false
 	}
 	origin := originOf(address)
 	return origin == originOf(d.spec.URL) || origin == originOf(d.oauth().Issuer) || issuer != "" && origin == originOf(issuer)
-}
-
-// isLoopback reports whether a host is this machine. It does not resolve names.
-func isLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // maxMetadata is the maximum size of a metadata document.

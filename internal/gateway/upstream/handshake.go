@@ -10,6 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/platform/textpart"
 )
 
 // Info describes a server, as reported in its handshake.
@@ -148,14 +149,7 @@ func (s *Session) startLegacy(ctx context.Context, pinned string) error {
 // names and version.
 func (i *Info) sanitizeTexts() {
 	for _, text := range []*string{&i.Server.Name, &i.Server.Title, &i.Server.Version} {
-		*text = plainText(clipText(*text, 200))
+		*text = plainText(textpart.Clip(*text, 200))
 	}
-	i.Instructions = clipText(i.Instructions, 16<<10)
-}
-
-func clipText(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return text[:most]
+	i.Instructions = textpart.Clip(i.Instructions, 16<<10)
 }

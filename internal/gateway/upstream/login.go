@@ -16,6 +16,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/ssrf"
 )
 
 // LoginOptions configure a login.
@@ -132,7 +133,7 @@ func (d *discovery) identifyClient(ctx context.Context, e *endpoint, login Login
 		RedirectURIs: []string{login.Redirect}, TokenEndpointAuthMethod: "none", ClientName: "Guideway", ApplicationType: "native",
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"}, Scope: strings.Join(e.scopes, " "),
 	}
-	if u, err := url.Parse(login.Redirect); err == nil && !isLoopback(u.Hostname()) {
+	if u, err := url.Parse(login.Redirect); err == nil && !ssrf.IsLoopback(u.Hostname()) {
 		about.ApplicationType = "web"
 	}
 	if len(e.Methods) > 0 && !slices.Contains(e.Methods, "none") {

@@ -1,8 +1,6 @@
 package upstream
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 // The transports.
@@ -181,6 +180,5 @@ func checkURL(setting, text string) error {
 // hash is not reused.
 func (s *Spec) Hash() string {
 	text, _ := json.Marshal(s) // strings, lists and maps always marshal
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	return digest.Hex(text)
 }

@@ -2,8 +2,6 @@ package admin
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +17,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog/writer"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 // mostVersions is the maximum number of versions of one graph; the oldest are removed.
@@ -68,8 +67,7 @@ type keptVersion struct {
 }
 
 func (v *versionStore) directoryOf(s versionSet) string {
-	sum := sha256.Sum256([]byte(s.source + "\n" + s.id))
-	return filepath.Join(v.dir, hex.EncodeToString(sum[:12]))
+	return filepath.Join(v.dir, digest.Hex(s.source + "\n" + s.id)[:24])
 }
 
 // addVersion adds a version, unless the newest version has the same text.

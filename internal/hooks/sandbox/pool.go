@@ -11,6 +11,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
+	"github.com/guideway-dev/guideway/internal/platform/procsession"
 )
 
 // Options configure a pool. The zero value works if the program has the command
@@ -272,7 +273,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	for process := range p.busy {
-		killGroup(process.cmd)
+		_ = procsession.Kill(process.cmd)
 	}
 	p.mu.Unlock()
 	<-ended

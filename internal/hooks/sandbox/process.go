@@ -16,6 +16,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
+	"github.com/guideway-dev/guideway/internal/platform/procsession"
 )
 
 // Time limits of a worker, apart from those of scripts.
@@ -63,7 +64,7 @@ func startProcess(ctx context.Context, o *Options) (*process, error) {
 	p.cmd.Dir = workDir
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = childIn, childOut, p.complaint
 	p.cmd.WaitDelay = time.Second
-	ownGroup(p.cmd)
+	procsession.Own(p.cmd)
 	err = p.cmd.Start()
 	err = errors.Join(err, childIn.Close(), childOut.Close())
 	if err != nil {
@@ -232,7 +233,7 @@ func (p *process) kill() {
 	select {
 	case <-p.gone: // the process has exited, and its number may have been reused
 	default:
-		killGroup(p.cmd)
+		_ = procsession.Kill(p.cmd)
 	}
 }
 
@@ -241,7 +242,7 @@ func (p *process) killAndWait() {
 	select {
 	case <-p.gone: // the process has exited, and its number may have been reused
 	default:
-		killGroup(p.cmd)
+		_ = procsession.Kill(p.cmd)
 	}
 	_ = p.in.Close() // unsent data is not needed
 	_ = p.out.Close()

@@ -10,9 +10,7 @@ package sandbox
 
 import (
 	"context"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -21,6 +19,7 @@ import (
 	"time"
 
 	scriptwire "github.com/guideway-dev/guideway/internal/hooks/sandbox/protocol"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 // Line is a line of a script's console output.
@@ -94,8 +93,7 @@ type Result struct {
 
 // Hash returns the SHA-256 of a source in hexadecimal.
 func Hash(source string) string {
-	sum := sha256.Sum256([]byte(source))
-	return hex.EncodeToString(sum[:])
+	return digest.Hex(source)
 }
 
 //go:embed api.d.ts

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 const (
@@ -64,7 +65,7 @@ func NewBrowserSessions(opts BrowserOptions) (*BrowserSessions, error) {
 		sessions: newTokenStore(filepath.Join(dir, "browsers"), opts.Now),
 		// Cookies are not bound to ports: servers with other data directories on this host
 		// must not overwrite the cookie.
-		cookie: "guideway_" + hashOf(dir)[:8],
+		cookie: "guideway_" + digest.Hex(dir)[:8],
 	}, nil
 }
 
@@ -145,7 +146,7 @@ func (b *BrowserSessions) Redeem(r *http.Request, code string) (Login, error) {
 	now := b.sessions.now()
 	b.sessions.removeOld(now.Add(-idleTime))
 	secret, key := newSecret("", cookieBytes), newSecret("", keyBytes)
-	if err := b.sessions.createRecord(secret, browser{User: l.User, Created: now, Key: hashOf(key)}); err != nil {
+	if err := b.sessions.createRecord(secret, browser{User: l.User, Created: now, Key: digest.Hex(key)}); err != nil {
 		return Login{}, err
 	}
 	return Login{Cookie: b.newCookie(r, secret), Key: key}, nil

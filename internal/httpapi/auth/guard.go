@@ -2,12 +2,13 @@ package auth
 
 import (
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/ssrf"
+	"github.com/guideway-dev/guideway/internal/platform/textpart"
 )
 
 // GuardOptions are the options of NewGuard. The zero value accepts loopback clients other
@@ -108,7 +109,7 @@ func (g *Guard) checkRequest(r *http.Request) *guideway.Error {
 func (g *Guard) allowsHost(hostport string) bool {
 	hostport = strings.ToLower(hostport)
 	host := stripPort(hostport)
-	return isLoopback(host) || slices.Contains(g.hosts, hostport) || slices.Contains(g.hosts, host) ||
+	return ssrf.IsLoopback(host) || slices.Contains(g.hosts, hostport) || slices.Contains(g.hosts, host) ||
 		slices.Contains(g.hosts, strings.Trim(host, "[]"))
 }
 
@@ -136,24 +137,8 @@ func stripPort(hostport string) string {
 	return hostport
 }
 
-// isLoopback reports whether a host is localhost or a loopback address. It does not resolve
-// other names, because their owners control the result.
-func isLoopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && addr.Unmap().IsLoopback() && addr.Zone() == ""
-}
-
 // clipText shortens the header that a refusal repeats.
-func clipText(s string) string {
-	const limit = 100
-	if len(s) > limit {
-		return s[:limit] + "…"
-	}
-	return s
-}
+func clipText(s string) string { return textpart.Shorten(s, 100) }
 
 // corsHeaders returns the request headers that an MCP client in a page sends. Headers of
 // x-mcp-header parameters are allowed by their prefix.

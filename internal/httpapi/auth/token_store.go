@@ -2,9 +2,7 @@ package auth
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 const (
@@ -53,16 +52,9 @@ func newSecret(prefix string, n int) string {
 	return prefix + base64.RawURLEncoding.EncodeToString(secret)
 }
 
-// hashOf returns the stored form of a secret. A secret is random and long, so its hash
-// needs neither a salt nor a slow function.
-func hashOf(secret string) string {
-	sum := sha256.Sum256([]byte(secret))
-	return hex.EncodeToString(sum[:])
-}
-
 // recordPath returns the path of the record of a secret.
 func (v tokenStore) recordPath(secret string) string {
-	return filepath.Join(v.dir, hashOf(secret)+recordSuffix)
+	return filepath.Join(v.dir, digest.Hex(secret)+recordSuffix)
 }
 
 // createRecord stores a record.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 // Scope is a kind of access that a named token has.
@@ -269,7 +270,7 @@ func (t *Tokens) findToken(secret string) (NamedToken, error) {
 			WithFix("create a new token on the computer of this server with: guideway token create NAME")
 	}
 	token.setUsed(touched)
-	token.id = tokenID(hashOf(secret))
+	token.id = tokenID(digest.Hex(secret))
 	return token, nil
 }
 

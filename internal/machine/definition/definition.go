@@ -2,14 +2,13 @@ package definition
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"maps"
 	"path"
 	"slices"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 )
@@ -203,8 +202,7 @@ func (d *Definition) setCanonical(config string, sources map[string]json.RawMess
 	}
 	root, _ := doc.Parse("", text, doc.Limits{MaxBytes: len(text)})
 	d.Canonical = string(doc.Canonical(root))
-	sum := sha256.Sum256([]byte(d.Canonical))
-	d.Hash = "sha256:" + hex.EncodeToString(sum[:])
+	d.Hash = "sha256:" + digest.Hex(d.Canonical)
 }
 
 // Pinned parses a machine from its canonical text. The result has the same hash.

@@ -86,8 +86,8 @@ func (r *Recording) statusDifferences(s *Status, given int) []string {
 	if !slices.Equal(r.States, s.States) {
 		differs("the states", strings.Join(r.States, ", "), strings.Join(s.States, ", "))
 	}
-	if !bytes.Equal(canonicalJSON(r.Output), canonicalJSON(s.Output)) {
-		differs("the output", string(canonicalJSON(r.Output)), string(canonicalJSON(s.Output)))
+	if !bytes.Equal(jsontext.Normalize(r.Output), jsontext.Normalize(s.Output)) {
+		differs("the output", string(jsontext.Normalize(r.Output)), string(jsontext.Normalize(s.Output)))
 	}
 	if calls := s.Usage.Calls; calls != len(r.Responses) && s.Child == nil {
 		differs("the number of model requests", len(r.Responses), calls)
@@ -99,19 +99,6 @@ func (r *Recording) statusDifferences(s *Status, given int) []string {
 		out = append(out, "the run is paused: "+s.Pause.Message)
 	}
 	return out
-}
-
-// canonicalJSON returns JSON with sorted members and without spaces.
-func canonicalJSON(raw json.RawMessage) []byte {
-	var v any
-	if jsontext.Decode(raw, &v) != nil {
-		return raw
-	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		return raw
-	}
-	return text
 }
 
 // recordedModel answers every request from a recording.

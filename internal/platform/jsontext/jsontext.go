@@ -38,6 +38,20 @@ func Decode(text []byte, value any) error {
 	return decoder.Decode(value)
 }
 
+// Normalize encodes JSON again, with sorted members and without white space. It returns other
+// text unchanged.
+func Normalize(text json.RawMessage) json.RawMessage {
+	var value any
+	if Decode(text, &value) != nil {
+		return text
+	}
+	out, err := json.Marshal(value)
+	if err != nil {
+		return text
+	}
+	return out
+}
+
 // Equal reports whether two values have the same JSON encoding.
 func Equal(a, b any) bool {
 	x, err := Marshal(a)
@@ -63,6 +77,22 @@ func TypeName(value any) string {
 		return "array"
 	default:
 		return "object"
+	}
+}
+
+// DescribeType returns the type of a decoded value with its article, for an error.
+func DescribeType(value any) string {
+	switch name := TypeName(value); name {
+	case "null":
+		return name
+	case "string":
+		return "a text"
+	case "array":
+		return "a list"
+	case "object":
+		return "an object"
+	default:
+		return "a " + name
 	}
 }
 

@@ -6,11 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"syscall"
 )
 
 // ErrPrivate is wrapped by the error for an address that is not allowed.
 var ErrPrivate = errors.New("private or reserved address not allowed")
+
+// IsLoopback reports whether a host of a URL is this machine.
+func IsLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && addr.Unmap().IsLoopback() && addr.Zone() == ""
+}
 
 // Control returns a function for net.Dialer that refuses connections to addresses that are
 // not public. It checks the address after the name was resolved, so that DNS rebinding has

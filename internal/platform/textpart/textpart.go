@@ -22,6 +22,14 @@ func Clip(text string, most int) string {
 	return text[:most]
 }
 
+// Shorten returns the start of a text like Clip, with an ellipsis after it if it is cut.
+func Shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return Clip(text, most) + "…"
+}
+
 // SplitLines returns the lines of a text with their line ends. It splits a longer line at a
 // space, into lines of at most a number of bytes.
 func SplitLines(text string, most int) []string {

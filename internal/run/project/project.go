@@ -7,13 +7,12 @@
 package project
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
 // Project is a working directory.
@@ -55,8 +54,7 @@ func Detect(dir string) (Project, error) {
 
 // ID returns the id of the project with a root.
 func ID(root string) string {
-	sum := sha256.Sum256([]byte(root))
-	return hex.EncodeToString(sum[:])[:12]
+	return digest.Hex(root)[:12]
 }
 
 // resolveDir returns the canonical path of a directory.

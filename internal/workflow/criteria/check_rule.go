@@ -147,7 +147,7 @@ func (c *Criterion) reportCheckTypes(fields map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		text, err := jsontext.Marshal(map[string]any{name: fields[name]})
 		if err == nil && jsontext.Decode(text, &CheckRule{}) != nil {
-			c.addCheckError("/"+name, "criterion-field-type", fmt.Sprintf("%q cannot be %s", name, jsonKind(fields[name])), "write a value of the type that the JSON Schema of the dialect states for the field; guideway schema prints it")
+			c.addCheckError("/"+name, "criterion-field-type", fmt.Sprintf("%q cannot be %s", name, jsontext.DescribeType(fields[name])), "write a value of the type that the JSON Schema of the dialect states for the field; guideway schema prints it")
 		}
 	}
 }

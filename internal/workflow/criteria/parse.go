@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/expr/pattern"
 )
@@ -32,7 +33,7 @@ func Parse(v any) *Criterion {
 		return parseObject(value)
 	default:
 		return newUnusable("", "criterion-not-understood",
-			fmt.Sprintf("validation criteria must be a list, an object or a text, not %s", jsonKind(v)),
+			fmt.Sprintf("validation criteria must be a list, an object or a text, not %s", jsontext.DescribeType(v)),
 			"give a list of rules, or one object with and, or or not")
 	}
 }
@@ -48,7 +49,7 @@ func parsePart(v any) *Criterion {
 		return c
 	}
 	return newUnusable("", "criterion-not-understood",
-		fmt.Sprintf("%s is not a validation rule", jsonKind(v)),
+		fmt.Sprintf("%s is not a validation rule", jsontext.DescribeType(v)),
 		`give an object with "type" and "message"`)
 }
 
@@ -65,7 +66,7 @@ func parseObject(object map[string]any) *Criterion {
 		list, ok := value.([]any)
 		if !ok {
 			return newUnusable("/"+string(t), "criterion-not-understood",
-				fmt.Sprintf("%q must be a list of criteria, not %s", t, jsonKind(value)),
+				fmt.Sprintf("%q must be a list of criteria, not %s", t, jsontext.DescribeType(value)),
 				"put the criteria into a list")
 		}
 		return &Criterion{Type: t, Of: parseParts(list)}
@@ -84,7 +85,7 @@ func parseRule(object map[string]any) *Criterion {
 	if name, ok := object["type"].(string); ok {
 		c.Type = Type(name)
 	} else {
-		c.Type = Type(jsonKind(object["type"]))
+		c.Type = Type(jsontext.DescribeType(object["type"]))
 	}
 	c.Message, _ = readField[string](c, object, "message")
 	switch c.Type {
@@ -127,8 +128,8 @@ func readField[T any](c *Criterion, object map[string]any, name string) (T, bool
 		c.diagnostics = append(c.diagnostics, Diagnostic{
 			Path:    "/" + name,
 			Code:    "criterion-field-type",
-			Message: fmt.Sprintf("%q must be %s, not %s", name, jsonKind(none), jsonKind(value)),
-			Fix:     fmt.Sprintf("write %q as %s", name, jsonKind(none)),
+			Message: fmt.Sprintf("%q must be %s, not %s", name, jsontext.DescribeType(none), jsontext.DescribeType(value)),
+			Fix:     fmt.Sprintf("write %q as %s", name, jsontext.DescribeType(none)),
 		})
 	}
 	return typed, ok
@@ -182,23 +183,5 @@ func (c *Criterion) prepareCompile() {
 		c.schema = sync.OnceValues(func() (*schema, error) {
 			return compileSchema(document)
 		})
-	}
-}
-
-// jsonKind names the JSON type of a value.
-func jsonKind(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "a boolean"
-	case string:
-		return "a text"
-	case float64, int:
-		return "a number"
-	case []any:
-		return "a list"
-	default:
-		return "an object"
 	}
 }

@@ -3,6 +3,8 @@ package expr
 import (
 	"strconv"
 	"strings"
+
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
 // testStrict compares a value by the rules of phase workflows: equality without conversion,
@@ -51,7 +53,7 @@ func equalStrict(a, b any) bool {
 // value equals nothing, which is no mismatch.
 func (e *Expr) Mismatch(value any, found bool) string {
 	literal := toJSONValue(e.Value)
-	is, want := typeName(value), typeName(literal)
+	is, want := jsontext.DescribeType(value), jsontext.DescribeType(literal)
 	if !found {
 		is = "missing"
 	}
@@ -68,24 +70,6 @@ func (e *Expr) Mismatch(value any, found bool) string {
 		return ""
 	}
 	return e.String() + ": the value is " + is
-}
-
-// typeName returns the name of the JSON type of a value.
-func typeName(value any) string {
-	switch value.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "a boolean"
-	case float64:
-		return "a number"
-	case string:
-		return "a text"
-	case []any:
-		return "a list"
-	default:
-		return "an object"
-	}
 }
 
 // Root returns the name of the variable that a dotted path begins with.
