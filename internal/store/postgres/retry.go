@@ -6,6 +6,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
+	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
 const (
@@ -26,6 +27,30 @@ func (s *Store) retryWrite(ctx context.Context, what string, f callAttempt) erro
 	}
 	return guideway.Errorf(guideway.CodeUnavailable, "%w; it is unknown whether the call succeeded", err).
 		WithFix("after the server answers again, check whether the call succeeded before you repeat it")
+}
+
+// retryUnlessStored runs a call that writes, with the retries of retryWrite. After an attempt
+// without a response it first checks whether that attempt was committed. If the transaction
+// of that attempt is still in progress, the next one conflicts with it, and the check is
+// repeated.
+func (s *Store) retryUnlessStored(
+	ctx context.Context, what string, stored func(context.Context, rows.Reader) (bool, error), write func(context.Context) error,
+) error {
+	return s.retryWrite(ctx, what, func(ctx context.Context, maybeCommitted bool) error {
+		if !maybeCommitted {
+			return write(ctx)
+		}
+		if there, err := stored(ctx, conn{s.pool}); err != nil || there {
+			return err
+		}
+		err := write(ctx)
+		if guideway.ErrorCode(err) == guideway.CodeConflict {
+			if there, again := stored(ctx, conn{s.pool}); again != nil || there {
+				return again
+			}
+		}
+		return err
+	})
 }
 
 // retryRead runs a call that only reads, with the same retries as retryWrite.

@@ -29,16 +29,12 @@ type txn struct {
 // write implements rows.Access.
 func (s *Store) write(ctx context.Context, w rows.Write) error {
 	changed := false
-	err := s.retryWrite(ctx, w.Doing, func(ctx context.Context, maybeCommitted bool) error {
-		if maybeCommitted {
-			if w.Stored == nil {
-				return guideway.Errorf(guideway.CodeUnavailable, "%s: the answer of the PostgreSQL server was lost", w.Doing)
-			}
-			if stored, err := w.Stored(ctx, conn{s.pool}); err != nil || stored {
-				changed = stored
-				return err
-			}
+	if w.Stored == nil {
+		w.Stored = func(context.Context, rows.Reader) (bool, error) {
+			return false, guideway.Errorf(guideway.CodeUnavailable, "%s: the answer of the PostgreSQL server was lost", w.Doing)
 		}
+	}
+	err := s.retryUnlessStored(ctx, w.Doing, w.Stored, func(ctx context.Context) error {
 		return s.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) (err error) {
 			changed, err = runTransaction(ctx, c, w)
 			return err
@@ -74,8 +70,10 @@ func (t *txn) sendQueue(ctx context.Context) error {
 }
 
 // Queue implements rows.Tx.
-func (t *txn) Queue(_ context.Context, q rows.Query) error {
-	t.queue.Queue(q.Text, q.Args...)
+func (t *txn) Queue(_ context.Context, list ...rows.Query) error {
+	for _, q := range list {
+		t.queue.Queue(q.Text, q.Args...)
+	}
 	return nil
 }
 

@@ -106,24 +106,11 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 	return s.commitRun(ctx, "append to a run", sqlAppendRun, commitArgs(c, run.OpChanged), c)
 }
 
-// commitRun executes the statement of Create or Append. After an attempt without a response
-// it first checks whether that attempt was committed. If the statement of that attempt is
-// still in progress, the next one conflicts with it, and the check is repeated.
+// commitRun executes the statement of Create or Append.
 func (s *Store) commitRun(ctx context.Context, what, sql string, args []any, c run.Commit) error {
-	err := s.retryWrite(ctx, what, func(ctx context.Context, maybeCommitted bool) error {
-		if maybeCommitted {
-			if there, err := s.isStored(ctx, c); err != nil || there {
-				return err
-			}
-		}
-		err := s.sendCommit(ctx, sql, args, c)
-		if maybeCommitted && guideway.ErrorCode(err) == guideway.CodeConflict {
-			if there, again := s.isStored(ctx, c); again != nil || there {
-				return again
-			}
-		}
-		return err
-	})
+	err := s.retryUnlessStored(ctx, what,
+		func(ctx context.Context, r rows.Reader) (bool, error) { return s.isStored(ctx, r, c) },
+		func(ctx context.Context) error { return s.sendCommit(ctx, sql, args, c) })
 	if err == nil {
 		s.afterCommit()
 	}
@@ -150,8 +137,8 @@ func (s *Store) sendCommit(ctx context.Context, sql string, args []any, c run.Co
 
 // isStored reports whether a commit is in the journal: with the same events and the same
 // handle. Handles are unique.
-func (s *Store) isStored(ctx context.Context, c run.Commit) (bool, error) {
-	there, err := rows.Collect(ctx, conn{s.pool}, s.EventsQuery(c.Record.ID, c.Expected, len(c.Events)), rows.ScanFields(rows.EventFields))
+func (s *Store) isStored(ctx context.Context, r rows.Reader, c run.Commit) (bool, error) {
+	there, err := rows.Collect(ctx, r, s.EventsQuery(c.Record.ID, c.Expected, len(c.Events)), rows.ScanFields(rows.EventFields))
 	if err != nil || len(there) != len(c.Events) {
 		return false, err
 	}

@@ -77,15 +77,12 @@ func (m *Methods) applyChange(ctx context.Context, t Tx, c checkpoint.Change) er
 	if err := m.removeCheckpoints(ctx, t, c); err != nil {
 		return err
 	}
+	var list []Query
 	for _, mark := range c.Marks {
-		if err := t.Queue(ctx, m.query(sqlMarkCheckpoint, mark.ID, c.Series.User, c.Series.Session, mark.Problem)); err != nil {
-			return err
-		}
+		list = append(list, m.query(sqlMarkCheckpoint, mark.ID, c.Series.User, c.Series.Session, mark.Problem))
 	}
-	if err := m.updateSeries(ctx, t, c); err != nil {
-		return err
-	}
-	return m.addEntries(ctx, t, c.Audit)
+	list = append(list, m.updateSeries(c)...)
+	return t.Queue(ctx, append(list, m.addEntries(c.Audit)...)...)
 }
 
 // lockSeries locks the row of the series until the end of the transaction, so that changes
@@ -167,10 +164,7 @@ func (m *Methods) removeCheckpoints(ctx context.Context, t Tx, c checkpoint.Chan
 	if found {
 		return Conflictf("another checkpoint depends on the checkpoint %s", needed)
 	}
-	if err := t.Queue(ctx, m.query(m.dialect.sqlAddDeleted(), ids, c.At)); err != nil {
-		return err
-	}
-	return t.Queue(ctx, m.query(`DELETE FROM checkpoint_gone WHERE at < $1`, c.At.Add(-deletedRetention)))
+	return t.Queue(ctx, m.query(m.dialect.sqlAddDeleted(), ids, c.At), m.query(`DELETE FROM checkpoint_gone WHERE at < $1`, c.At.Add(-deletedRetention)))
 }
 
 // removeCheckpoint deletes a record. Its children become children of its parent.
@@ -185,50 +179,42 @@ func (m *Methods) removeCheckpoint(ctx context.Context, t Tx, key checkpoint.Ser
 	if !found {
 		return Conflictf("the checkpoint %s is already deleted", id)
 	}
-	for _, text := range m.dialect.RemoveWords {
-		if err := t.Queue(ctx, m.query(text, num)); err != nil {
-			return err
-		}
-	}
-	return t.Queue(ctx, m.query(`UPDATE checkpoints SET parent = $1 WHERE parent = $2`, parent, id))
+	return t.Queue(ctx, append(m.queries(m.dialect.RemoveWords, num), m.query(`UPDATE checkpoints SET parent = $1 WHERE parent = $2`, parent, id))...)
 }
 
-// updateSeries updates the row of a series, and deletes it if the series has no checkpoints
-// left.
-func (m *Methods) updateSeries(ctx context.Context, t Tx, c checkpoint.Change) error {
+// updateSeries returns the statements that update the row of a series, and delete it if the
+// series has no checkpoints left.
+func (m *Methods) updateSeries(c checkpoint.Change) (list []Query) {
 	user, session := c.Series.User, c.Series.Session
 	if r := c.Add; r != nil && r.Kind != checkpoint.KindFragment {
-		if err := t.Queue(ctx, m.query(sqlDescribeSeries, user, session, r.Run, r.Workflow, r.Project, r.Number)); err != nil {
-			return err
-		}
+		list = append(list, m.query(sqlDescribeSeries, user, session, r.Run, r.Workflow, r.Project, r.Number))
 	}
 	touched := time.UnixMicro(0)
 	if c.Touch {
 		touched = c.At
 	}
 	greatest := m.dialect.Greatest
-	err := t.Queue(ctx, m.query(`UPDATE checkpoint_lines SET (last, count, stored, bytes) = (
+	list = append(list, m.query(`UPDATE checkpoint_lines SET (last, count, stored, bytes) = (
 			SELECT `+greatest+`(checkpoint_lines.last, coalesce(max(number), 0)), count(*) FILTER (WHERE kind <> 'piece'),
 				coalesce(sum(stored), 0), coalesce(sum(bytes), 0)
 			FROM checkpoints WHERE {user} = $1 AND session = $2
 		), touched = `+greatest+`(touched, $3) WHERE {user} = $1 AND session = $2`, user, session, touched))
-	if err != nil || len(c.Remove) == 0 {
-		return err
+	if len(c.Remove) > 0 {
+		list = append(list, m.query(sqlDropSeries, user, session))
 	}
-	return t.Queue(ctx, m.query(sqlDropSeries, user, session))
+	return list
 }
 
-// addEntries appends entries to the audit log, and deletes its oldest entries.
-func (m *Methods) addEntries(ctx context.Context, t Tx, list []checkpoint.Entry) error {
-	if len(list) == 0 {
+// addEntries returns the statements that append entries to the audit log and delete its
+// oldest entries.
+func (m *Methods) addEntries(entries []checkpoint.Entry) (list []Query) {
+	if len(entries) == 0 {
 		return nil
 	}
-	for _, e := range list {
-		if err := t.Queue(ctx, Query{Text: m.dialect.text(sqlAddEntry), Args: m.dialect.Values(EntryFields(&e))}); err != nil {
-			return err
-		}
+	for _, e := range entries {
+		list = append(list, Query{Text: m.dialect.text(sqlAddEntry), Args: m.dialect.Values(EntryFields(&e))})
 	}
-	return t.Queue(ctx, m.query(sqlPruneEntries))
+	return append(list, m.query(sqlPruneEntries))
 }
 
 // Note implements checkpoint.Auditor. An entry may be written twice if the response of the
@@ -239,6 +225,6 @@ func (m *Methods) Note(ctx context.Context, list []checkpoint.Entry) error {
 	}
 	return m.access.Write(ctx, Write{
 		Doing: "write the audit log", Stored: notStored,
-		Do: func(ctx context.Context, t Tx) error { return m.addEntries(ctx, t, list) },
+		Do: func(ctx context.Context, t Tx) error { return t.Queue(ctx, m.addEntries(list)...) },
 	})
 }

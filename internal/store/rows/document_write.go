@@ -56,10 +56,7 @@ func (m *Methods) CreateDocument(ctx context.Context, d session.Document, log []
 			if _, err := m.purgeDocument(ctx, t, d.Ref); err != nil { // a deleted document with the same key is replaced
 				return err
 			}
-			if err := m.queueAll(ctx, t, m.dialect.InsertDocument, s.args()); err != nil {
-				return err
-			}
-			return m.logWrite(ctx, t, s.Document, log, run.OpCreated)
+			return m.logWrite(ctx, t, m.queries(m.dialect.InsertDocument, s.args()...), s.Document, log, run.OpCreated)
 		},
 	})
 }
@@ -68,16 +65,6 @@ func (m *Methods) CreateDocument(ctx context.Context, d session.Document, log []
 func (m *Methods) isLastWrite(ctx context.Context, r Reader, s storedDocument) (bool, error) {
 	return m.exists(ctx, r, `SELECT id FROM documents WHERE `+m.dialect.DocumentKey()+` AND deleted IS NULL AND revision = $5 AND updated = $6 AND data = $7`,
 		refArgs(s.Ref, s.Revision, s.Updated, s.data)...)
-}
-
-// queueAll executes statements with the same parameters.
-func (m *Methods) queueAll(ctx context.Context, t Tx, texts []string, args []any) error {
-	for _, text := range texts {
-		if err := t.Queue(ctx, m.query(text, args...)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // UpdateDocument implements session.Documents. It holds no lock and no connection during
@@ -138,10 +125,7 @@ func (m *Methods) replaceDocument(ctx context.Context, next session.Document, lo
 			if done = n > 0; err != nil || !done {
 				return err
 			}
-			if err := m.queueAll(ctx, t, rest, s.args()); err != nil {
-				return err
-			}
-			return m.logWrite(ctx, t, next, log, run.OpChanged)
+			return m.logWrite(ctx, t, m.queries(rest, s.args()...), next, log, run.OpChanged)
 		},
 	})
 	return done, err
@@ -162,23 +146,20 @@ func (m *Methods) isReplaced(ctx context.Context, r Reader, next storedDocument,
 	return false, err
 }
 
-// logWrite appends to the log of a document, deletes its oldest entries, and adds the write
-// to the feed.
-func (m *Methods) logWrite(ctx context.Context, t Tx, d session.Document, log []session.LogEntry, op string) error {
+// logWrite executes the statements of a write, appends to the log of the document, deletes
+// its oldest entries, and adds the write to the feed.
+func (m *Methods) logWrite(ctx context.Context, t Tx, list []Query, d session.Document, log []session.LogEntry, op string) error {
 	number := `(SELECT {num} FROM documents WHERE ` + m.dialect.DocumentKey() + `)`
 	for _, e := range log {
-		err := t.Queue(ctx, m.query(`INSERT INTO document_log (document, at, revision, pointer, message) VALUES (`+number+`, $5, $6, $7, $8)`,
+		list = append(list, m.query(`INSERT INTO document_log (document, at, revision, pointer, message) VALUES (`+number+`, $5, $6, $7, $8)`,
 			refArgs(d.Ref, e.At, e.Revision, e.Pointer, e.Message)...))
-		if err != nil {
-			return err
-		}
 	}
 	if d.Revision%pruneEvery == 0 {
-		err := t.Queue(ctx, m.query(`DELETE FROM document_log WHERE document = `+number+` AND {num} <=
+		list = append(list, m.query(`DELETE FROM document_log WHERE document = `+number+` AND {num} <=
 			(SELECT {num} FROM document_log WHERE document = `+number+` ORDER BY {num} DESC LIMIT 1 OFFSET $5)`, refArgs(d.Ref, maxLogEntries)...))
-		if err != nil {
-			return err
-		}
+	}
+	if err := t.Queue(ctx, list...); err != nil {
+		return err
 	}
 	return addDocumentChange(ctx, t, d.Ref, op, d.Revision, d.Updated)
 }

@@ -76,14 +76,14 @@ func (m *Methods) putHookState(ctx context.Context, t Tx, ref hookstate.Ref, now
 			return err
 		}
 	}
-	err := t.Queue(ctx, m.query(`INSERT INTO hook_state (graph, scope, key, value, bytes, expires) VALUES ($1, $2, $3, $4, $5, $6)
+	put := m.query(`INSERT INTO hook_state (graph, scope, key, value, bytes, expires) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (graph, scope, key) DO UPDATE SET value = excluded.value, bytes = excluded.bytes, expires = excluded.expires`,
-		ref.Graph, ref.Scope, []byte(ref.Key), []byte(e.Value), len(ref.Key)+len(e.Value), OptionalTime(e.Expires)))
-	if err != nil || !grows {
-		return err
+		ref.Graph, ref.Scope, []byte(ref.Key), []byte(e.Value), len(ref.Key)+len(e.Value), OptionalTime(e.Expires))
+	if !grows {
+		return t.Queue(ctx, put)
 	}
-	err = t.Queue(ctx, m.query(`DELETE FROM hook_state WHERE graph = $1 AND expires BETWEEN $2 AND $3`, ref.Graph, time.UnixMicro(1), now))
-	if err != nil {
+	expire := m.query(`DELETE FROM hook_state WHERE graph = $1 AND expires BETWEEN $2 AND $3`, ref.Graph, time.UnixMicro(1), now)
+	if err := t.Queue(ctx, put, expire); err != nil {
 		return err
 	}
 	var keys, size int64

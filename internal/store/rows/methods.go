@@ -3,6 +3,7 @@ package rows
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
@@ -33,9 +34,9 @@ type Reader interface {
 // Tx is a transaction that writes. Its Each can run statements that return rows.
 type Tx interface {
 	Reader
-	// Queue executes a statement whose result is not needed: before the next statement or,
-	// at the latest, with the commit, which then returns its error.
-	Queue(ctx context.Context, q Query) error
+	// Queue executes statements whose results are not needed: before the next statement or,
+	// at the latest, with the commit, which then returns their errors.
+	Queue(ctx context.Context, list ...Query) error
 	// Exec executes a statement and returns the number of affected rows.
 	Exec(ctx context.Context, q Query) (int64, error)
 	// AddChange adds a change to the feed. It must be the last statement.
@@ -81,6 +82,14 @@ func NewMethods(d Dialect, a Access) Methods { return Methods{dialect: d, access
 // {num} are replaced by the names of columns.
 func (m *Methods) query(text string, args ...any) Query {
 	return Query{Text: m.dialect.text(text), Args: m.dialect.convert(args)}
+}
+
+// queries returns constant queries with the same parameters.
+func (m *Methods) queries(texts []string, args ...any) (list []Query) {
+	for _, text := range texts {
+		list = append(list, m.query(text, slices.Clone(args)...))
+	}
+	return list
 }
 
 // text returns a statement with the names of the columns {user} and {num}.

@@ -42,13 +42,11 @@ func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) erro
 		if err != nil {
 			return err
 		}
+		var list []rows.Query
 		if c.Key != "" {
-			_, err := t.execStatement(ctx, sqlInsertRequest, c.Record.User, c.Key, c.Record.ID, c.Record.Seq, c.Record.Handle)
-			if err != nil {
-				return err
-			}
+			list = append(list, statement(sqlInsertRequest, c.Record.User, c.Key, c.Record.ID, c.Record.Seq, c.Record.Handle))
 		}
-		return t.insertCommit(ctx, num, c, run.OpCreated)
+		return t.insertCommit(ctx, list, num, c, run.OpCreated)
 	})
 }
 
@@ -69,38 +67,32 @@ func (s *Store) Append(ctx context.Context, c run.Commit) error {
 		if seq != c.Expected {
 			return guideway.Errorf(guideway.CodeConflict, "the run %s is at event %d, not %d", c.Record.ID, seq, c.Expected)
 		}
+		list := []rows.Query{statement(sqlUpdateRun, append(dialect().Values(rows.RunFields(&c.Record)), num)...)}
 		if c.Key != "" {
-			if _, err := t.execStatement(ctx, sqlInsertCommand, c.Record.ID, c.Key, c.Record.Seq, c.Record.Handle); err != nil {
-				return err
-			}
+			list = append(list, statement(sqlInsertCommand, c.Record.ID, c.Key, c.Record.Seq, c.Record.Handle))
 		}
-		if _, err := t.execStatement(ctx, sqlUpdateRun, append(dialect().Values(rows.RunFields(&c.Record)), num)...); err != nil {
-			return err
-		}
-		return t.insertCommit(ctx, num, c, run.OpChanged)
+		return t.insertCommit(ctx, list, num, c, run.OpChanged)
 	})
 }
 
-// insertCommit stores the parts that Create and Append have in common. num is the number of
-// the run.
-func (t *txn) insertCommit(ctx context.Context, num int64, c run.Commit, op string) error {
+// statement returns a constant statement.
+func statement(text string, args ...any) rows.Query { return rows.Query{Text: text, Args: args} }
+
+// insertCommit executes statements and stores the parts that Create and Append have in
+// common. num is the number of the run.
+func (t *txn) insertCommit(ctx context.Context, list []rows.Query, num int64, c run.Commit, op string) error {
 	r := c.Record
 	for _, e := range c.Events {
-		_, err := t.execStatement(ctx, sqlInsertEvent,
-			append([]any{r.ID}, dialect().Values(rows.EventFields(&e))...)...)
-		if err != nil {
-			return err
-		}
+		list = append(list, statement(sqlInsertEvent, append([]any{r.ID}, dialect().Values(rows.EventFields(&e))...)...))
 	}
 	if c.Handle != "" {
-		if _, err := t.execStatement(ctx, sqlInsertHandle, c.Handle, r.ID, r.Seq); err != nil {
-			return err
-		}
+		list = append(list, statement(sqlInsertHandle, c.Handle, r.ID, r.Seq))
 	}
 	if snap := c.Snapshot; snap != nil {
-		if _, err := t.execStatement(ctx, sqlPutSnapshot, r.ID, snap.Seq, snap.Head, snap.State, snap.MAC); err != nil {
-			return err
-		}
+		list = append(list, statement(sqlPutSnapshot, r.ID, snap.Seq, snap.Head, snap.State, snap.MAC))
+	}
+	if err := t.Queue(ctx, list...); err != nil {
+		return err
 	}
 	if len(c.Terms) > 0 {
 		t.words = append(t.words, wordsEntry{row: wordsRow(num, r.Seq), scope: runScope(r), text: strings.Join(c.Terms, " ")})

@@ -99,9 +99,13 @@ func (t *txn) queryRow(ctx context.Context, text string, args, into []any) error
 }
 
 // Queue implements rows.Tx.
-func (t *txn) Queue(ctx context.Context, q rows.Query) error {
-	_, err := t.execStatement(ctx, q.Text, q.Args...)
-	return err
+func (t *txn) Queue(ctx context.Context, list ...rows.Query) error {
+	for _, q := range list {
+		if _, err := t.execStatement(ctx, q.Text, q.Args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Exec implements rows.Tx.
