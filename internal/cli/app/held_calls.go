@@ -13,7 +13,7 @@ import (
 // store, like the approvals, and it has their key.
 func OpenHolds(cfg *config.Config, now func() time.Time) *holds.Store {
 	return holds.New(holds.Options{
-		Path: filepath.Join(cfg.DataDir, "held-calls.json"), Now: now,
+		Path: filepath.Join(cfg.DataDir, "held-calls.json"), Now: now, Texts: SealFiles(cfg),
 		Key: func() ([]byte, error) {
 			key, _, err := keyfile.LoadOrCreate(approvalsKeyPath(cfg))
 			return key, err

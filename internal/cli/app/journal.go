@@ -33,7 +33,19 @@ func OpenJournal(ctx context.Context, cfg *config.Config, log *slog.Logger) (Jou
 // SealJournal returns the encrypted form of a journal, as the settings configure it. Commands
 // and servers do not prompt for its passphrase.
 func SealJournal(cfg *config.Config, journal JournalStore) *sealed.Store {
-	return sealed.New(journal, cfg.Encryption.Mode != config.EncryptionDisabled, func(ctx context.Context) (*seal.Keys, error) {
+	return sealed.New(journal, cfg.Encryption.Mode != config.EncryptionDisabled, openKeys(cfg, journal))
+}
+
+// SealFiles returns what encrypts texts in files of this machine, as the settings configure
+// it.
+func SealFiles(cfg *config.Config) *seal.Texts {
+	return seal.NewTexts(cfg.Encryption.Mode != config.EncryptionDisabled, openKeys(cfg, nil))
+}
+
+// openKeys returns a function that opens the data keys in the store of a journal; if it is
+// nil, those in files.
+func openKeys(cfg *config.Config, journal JournalStore) func(context.Context) (*seal.Keys, error) {
+	return func(ctx context.Context) (*seal.Keys, error) {
 		source, err := MasterKey{}.keySource(cfg)
 		if err != nil {
 			return nil, err
@@ -47,7 +59,7 @@ func SealJournal(cfg *config.Config, journal JournalStore) *sealed.Store {
 			return nil, err
 		}
 		return seal.Open(ctx, slots, source)
-	})
+	}
 }
 
 // StorePath returns the path of the SQLite store.

@@ -137,12 +137,18 @@ func lockRotation(cfg *config.Config) (*flock.Flock, error) {
 }
 
 // stores returns the settings of the stores with data keys: that of runs and checkpoints,
-// and that of machine runs, unless both use one directory.
+// that of machine runs, and that of the files of this machine, unless they use one directory.
 func stores(cfg *config.Config) []*config.Config {
 	if cfg.Checkpoints.Dir != "" {
 		return []*config.Config{cfg}
 	}
-	return []*config.Config{cfg, server.MachineConfig(cfg)}
+	list := []*config.Config{cfg, server.MachineConfig(cfg)}
+	if cfg.UsesPostgres() {
+		local := *cfg
+		local.Store = ""
+		list = append(list, &local)
+	}
+	return list
 }
 
 // slotsName describes where the data keys of a store are.

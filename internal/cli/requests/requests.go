@@ -105,6 +105,7 @@ func withRequests(ctx context.Context, a *app.App, do func(context.Context, *req
 		if d.log, err = requestlog.Open(ctx, server.RequestLogPath(cfg)); err != nil {
 			return err
 		}
+		d.log.Texts = app.SealFiles(cfg)
 		defer func() { _ = d.log.Close() }()
 	}
 	return do(ctx, d)

@@ -66,7 +66,7 @@ func runRequestsTail(ctx context.Context, o *requestsTailOptions) error {
 	if err != nil {
 		return app.UsageError{Err: err}
 	}
-	log := &server.RequestLog{Path: server.RequestLogPath(cfg)}
+	log := server.NewRequestLog(cfg)
 	defer log.Close()
 	f.Limit = o.Lines
 	begun := false

@@ -11,6 +11,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
@@ -53,7 +54,7 @@ var (
 
 // NewRequestObserver returns an observer that opens the request log at the first request.
 func NewRequestObserver(a *app.App, cfg *config.Config) *RequestObserver {
-	r := &RequestObserver{log: &RequestLog{Path: RequestLogPath(cfg)}}
+	r := &RequestObserver{log: NewRequestLog(cfg)}
 	r.tracer = NewTracer(a, cfg)
 	r.Counts = newRequestMetrics(a.Host.CurrentTime(), r)
 	r.lifetime, r.stop = context.WithCancel(context.Background())
@@ -281,10 +282,16 @@ func (g graphRun) logEntry(nodes []hookengine.NodeTrace) requestlog.Graph {
 
 // RequestLog opens the request log at the first call.
 type RequestLog struct {
-	Path string
+	Path  string
+	texts *seal.Texts
 
 	mu     sync.Mutex
 	opened *requestlog.Log
+}
+
+// NewRequestLog returns the request log of a data directory.
+func NewRequestLog(cfg *config.Config) *RequestLog {
+	return &RequestLog{Path: RequestLogPath(cfg), texts: app.SealFiles(cfg)}
 }
 
 // openLog opens the file, and creates it if it does not exist.
@@ -298,7 +305,7 @@ func (l *RequestLog) openLog(ctx context.Context) (*requestlog.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.opened = opened
+	l.opened, opened.Texts = opened, l.texts
 	return opened, nil
 }
 

@@ -196,7 +196,7 @@ func openResults(cfg *config.Config, now func() time.Time, logger *slog.Logger) 
 		return nil
 	}
 	return results.NewStore(results.Options{
-		Dir: filepath.Join(cfg.DataDir, "results"), Retention: cfg.Requests.Retention, MaxSize: cfg.Requests.MaxSize, Now: now, Logger: logger,
+		Dir: filepath.Join(cfg.DataDir, "results"), Retention: cfg.Requests.Retention, MaxSize: cfg.Requests.MaxSize, Texts: app.SealFiles(cfg), Now: now, Logger: logger,
 	})
 }
 

@@ -137,10 +137,10 @@ func exceedsPercent(used, limit int64, percent int) bool {
 	return limit > 0 && float64(used) > float64(limit)*float64(percent)/100
 }
 
-// checkEncryption reports the encryption of checkpoints; kind is the kind of the key source
+// checkEncryption reports the encryption of stored data; kind is the kind of the key source
 // in use, or "".
 func checkEncryption(cfg *config.Config, kind string) Check {
-	c := Check{Name: "encryption", Status: CheckOK, Message: "off: checkpoints are stored unencrypted"}
+	c := Check{Name: "encryption", Status: CheckOK, Message: "off: runs, documents, checkpoints and recorded calls are stored unencrypted"}
 	e := cfg.Encryption
 	if e.Mode == config.EncryptionDisabled {
 		return c
@@ -148,7 +148,7 @@ func checkEncryption(cfg *config.Config, kind string) Check {
 	c.Message = e.Mode
 	switch kind {
 	case "":
-		c.Message += ", and no checkpoint is encrypted yet"
+		c.Message += ", and nothing is encrypted yet"
 	case seal.KindFile:
 		c.Message += ", with the key in " + e.KeyFile
 	case seal.KindPassphrase:

@@ -98,6 +98,8 @@ type Call struct {
 	UsedAt time.Time `json:"usedAt,omitzero"`
 	// Closed is the last form about the call that was closed without an answer.
 	Closed *ClosedForm `json:"closedForm,omitempty"`
+	// Sealed is the encrypted form of the arguments, the reason and the note, in the file only.
+	Sealed []byte `json:"sealed,omitempty"`
 	// Preview is a short form of the arguments without likely secrets, which lists have in
 	// place of the arguments. It is not stored.
 	Preview string `json:"preview,omitempty"`

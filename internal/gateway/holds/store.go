@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/shortid"
 	"github.com/guideway-dev/guideway/internal/platform/signedfile"
@@ -48,14 +49,17 @@ type Options struct {
 	// Key returns the secret of the MAC, which must not be stored next to the file. It is
 	// called only if the file exists or is written.
 	Key func() ([]byte, error)
+	// Texts encrypts arguments, reasons and notes. If nil, they are not encrypted.
+	Texts *seal.Texts
 	// Now returns the time. If nil, it is time.Now.
 	Now func() time.Time
 }
 
 // Store stores held calls in a file. Several processes may share it.
 type Store struct {
-	file signedfile.File[Call]
-	now  func() time.Time
+	file  signedfile.File[Call]
+	texts *seal.Texts
+	now   func() time.Time
 	// changing serializes the changes of this process, so that they do not poll the lock of
 	// the file.
 	changing sync.Mutex
@@ -66,7 +70,7 @@ func New(opts Options) *Store {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	return &Store{now: opts.Now, file: signedfile.File[Call]{
+	return &Store{now: opts.Now, texts: opts.Texts, file: signedfile.File[Call]{
 		Path: opts.Path, What: "file of held calls", Records: "held calls", MaxBytes: maxBytes, Key: opts.Key,
 		IfSeen: "note that they may know the arguments of the calls that wait", IfFull: "answer the calls that wait: guideway calls list",
 	}}
@@ -93,7 +97,7 @@ type Request struct {
 // call: the caller sends it, and no other caller does. Otherwise the status is Waiting or
 // Denied; a call about which no person was asked becomes a call that waits.
 func (s *Store) Claim(ctx context.Context, r Request) (Call, error) {
-	records, err := s.file.Read()
+	records, err := s.read()
 	if err != nil {
 		return Call{}, err
 	}
@@ -217,7 +221,7 @@ func (s *Store) CloseForm(ctx context.Context, user, id string, byClient bool) e
 
 // List returns the held calls of a user, the newest first.
 func (s *Store) List(user string) ([]Call, error) {
-	records, err := s.file.Read()
+	records, err := s.read()
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +238,7 @@ func (s *Store) List(user string) ([]Call, error) {
 // WaitingSince returns the calls of all users that wait for a person and were created after
 // a time, the oldest first.
 func (s *Store) WaitingSince(after time.Time) (list []Call, err error) {
-	records, err := s.file.Read()
+	records, err := s.read()
 	if err != nil {
 		return nil, err
 	}
@@ -277,6 +281,9 @@ func (s *Store) change(ctx context.Context, edit func([]Call, time.Time) ([]Call
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	return s.file.Change(ctx, func(records []Call) ([]Call, error) {
+		if err := s.openCalls(ctx, records); err != nil {
+			return nil, err
+		}
 		now := s.currentTime()
 		for i := range records {
 			records[i].updateStatus(now)
@@ -285,8 +292,74 @@ func (s *Store) change(ctx context.Context, edit func([]Call, time.Time) ([]Call
 		if err != nil {
 			return nil, err
 		}
-		return prune(records, now), nil
+		return s.sealCalls(ctx, prune(records, now))
 	})
+}
+
+// read returns the decrypted records.
+func (s *Store) read() ([]Call, error) {
+	records, err := s.file.Read()
+	if err == nil {
+		err = s.openCalls(context.Background(), records)
+	}
+	return records, err
+}
+
+// callTexts are the encrypted parts of a call.
+type callTexts struct {
+	Arguments    json.RawMessage
+	Reason, Note string
+}
+
+// openCalls decrypts records in place.
+func (s *Store) openCalls(ctx context.Context, records []Call) error {
+	for i := range records {
+		c := &records[i]
+		if c.Sealed == nil {
+			continue
+		}
+		var texts callTexts
+		plain, err := s.texts.Open(ctx, c.Sealed, "held call "+c.ID)
+		if err == nil {
+			err = json.Unmarshal(plain, &texts)
+		}
+		if err != nil {
+			return err
+		}
+		c.Sealed, c.Arguments, c.Reason = nil, texts.Arguments, texts.Reason
+		if c.Answer != nil {
+			c.Answer.Note = texts.Note
+		}
+	}
+	return nil
+}
+
+// sealCalls encrypts records in place, but not the answers that they share with others.
+func (s *Store) sealCalls(ctx context.Context, records []Call) ([]Call, error) {
+	for i := range records {
+		c := &records[i]
+		texts := callTexts{Arguments: c.Arguments, Reason: c.Reason}
+		if c.Answer != nil {
+			texts.Note = c.Answer.Note
+		}
+		plain, err := json.Marshal(texts)
+		if err != nil {
+			return nil, guideway.Errorf(guideway.CodeInternal, "encode the held call %s: %w", c.ID, err)
+		}
+		stored, err := s.texts.Seal(ctx, plain, "held call "+c.ID)
+		if err != nil {
+			return nil, err
+		}
+		if !seal.IsSealed(stored) {
+			return records, nil
+		}
+		c.Sealed, c.Arguments, c.Reason = stored, nil, ""
+		if c.Answer != nil {
+			answer := *c.Answer
+			answer.Note, c.Answer = "", &answer
+		}
+	}
+	return records, nil
 }
 
 // prune removes the oldest records that decide on no call.

@@ -16,6 +16,7 @@ import (
 	driver "modernc.org/sqlite"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
@@ -36,9 +37,16 @@ const (
 
 // Log is a request log in a file.
 type Log struct {
+	// Texts encrypts errors, the effects of hooks and recorded bodies. If nil, they are not
+	// encrypted.
+	Texts *seal.Texts
+
 	path string
 	db   *sql.DB
 }
+
+// place returns the place of an encrypted value.
+func place(id, column string) string { return "recorded request " + id + " (" + column + ")" }
 
 // Open opens a file. If it does not exist, Open creates it, readable only by this user.
 func Open(ctx context.Context, path string) (*Log, error) {

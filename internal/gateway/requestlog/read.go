@@ -90,17 +90,22 @@ func filterConditions(f Filter) *where {
 
 type scanner interface{ Scan(...any) error }
 
-func scanEntry(row scanner, more ...any) (*Entry, error) {
+func (l *Log) scanEntry(ctx context.Context, row scanner, more ...any) (*Entry, error) {
 	e := &Entry{}
 	var at, took int64
 	var status, hooks string
+	var reason []byte
 	err := row.Scan(append([]any{
-		&e.Num, &e.ID, &at, &took, &e.User, &e.Client, &e.Token, &e.Method, &e.Upstream, &e.Project, &e.Tool, &status, &e.Error,
+		&e.Num, &e.ID, &at, &took, &e.User, &e.Client, &e.Token, &e.Method, &e.Upstream, &e.Project, &e.Tool, &status, &reason,
 		&e.BytesIn, &e.BytesOut, &hooks, &e.TraceID, &e.HeldCall,
 	}, more...)...)
+	if err == nil {
+		reason, err = l.Texts.Open(ctx, reason, place(e.ID, "error"))
+	}
 	if err != nil {
 		return nil, err
 	}
+	e.Error = string(reason)
 	e.At, e.MS, e.Status = time.UnixMicro(at).UTC(), float64(took)/1000, Status(status)
 	if hooks != "" {
 		e.Hooks = strings.Split(strings.Trim(hooks, ","), ",")
@@ -120,7 +125,7 @@ func (l *Log) List(ctx context.Context, f Filter) ([]Entry, error) {
 	list := []Entry{}
 	text := "SELECT " + listColumns + " FROM requests" + w.String() + " ORDER BY num DESC LIMIT ?"
 	err := l.eachRow(ctx, "read the request log", text, append(w.args, limit), func(row scanner) error {
-		e, err := scanEntry(row)
+		e, err := l.scanEntry(ctx, row)
 		if err == nil {
 			list = append(list, *e)
 		}
@@ -146,9 +151,9 @@ func (l *Log) eachRow(ctx context.Context, doing, text string, args []any, visit
 
 // Get returns a complete entry of a user, or an error of CodeNotFound.
 func (l *Log) Get(ctx context.Context, user, id string) (*Entry, error) {
-	var graphs, request, response string
+	var graphs, request, response []byte
 	row := l.db.QueryRowContext(ctx, "SELECT "+listColumns+", graphs, request, response FROM requests WHERE id = ? AND user = ?", id, user)
-	e, err := scanEntry(row, &graphs, &request, &response)
+	e, err := l.scanEntry(ctx, row, &graphs, &request, &response)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "there is no recorded request %.40q", id).
 			WithFix("list the recorded requests with: guideway requests list; old requests are removed automatically")
@@ -157,13 +162,18 @@ func (l *Log) Get(ctx context.Context, user, id string) (*Entry, error) {
 		return nil, l.wrapError("read the request log", err)
 	}
 	for _, part := range []struct {
-		text string
+		name string
+		text []byte
 		into any
-	}{{graphs, &e.Graphs}, {request, &e.Request}, {response, &e.Response}} {
-		if part.text == "" {
+	}{{"graphs", graphs, &e.Graphs}, {"request", request, &e.Request}, {"response", response, &e.Response}} {
+		if len(part.text) == 0 {
 			continue
 		}
-		if err := json.Unmarshal([]byte(part.text), part.into); err != nil {
+		text, err := l.Texts.Open(ctx, part.text, place(id, part.name))
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(text, part.into); err != nil {
 			return nil, guideway.Errorf(guideway.CodeUnavailable, "the entry %s of the request log is damaged: %w", id, err).
 				WithFix("read other entries: guideway requests list")
 		}
@@ -217,14 +227,19 @@ const maxStatsRequests = 2000
 func (l *Log) Nodes(ctx context.Context, user, graph string) ([]NodeStats, int64, error) {
 	w := filterConditions(Filter{User: user, Graph: graph})
 	stats := newNodeStats(graph)
-	text := "SELECT graphs FROM requests" + w.String() + " ORDER BY num DESC LIMIT ?"
+	text := "SELECT id, graphs FROM requests" + w.String() + " ORDER BY num DESC LIMIT ?"
 	err := l.eachRow(ctx, "read the effects of hooks", text, append(w.args, maxStatsRequests), func(row scanner) error {
-		var text string
+		var id string
+		var text []byte
 		var graphs []Graph
-		if err := row.Scan(&text); err != nil {
+		err := row.Scan(&id, &text)
+		if err == nil {
+			text, err = l.Texts.Open(ctx, text, place(id, "graphs"))
+		}
+		if err != nil {
 			return err
 		}
-		if json.Unmarshal([]byte(text), &graphs) == nil {
+		if json.Unmarshal(text, &graphs) == nil {
 			stats.addGraphs(graphs)
 		}
 		return nil

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 )
 
 const (
@@ -22,11 +24,11 @@ const (
 // Write writes a batch completely or not at all.
 func (l *Log) Write(ctx context.Context, b Batch) error {
 	return l.wrapError("write the request log", l.inTransaction(ctx, func(tx *sql.Tx) error {
-		if err := insertEntries(ctx, tx, b.Entries); err != nil {
+		if err := l.insertEntries(ctx, tx, b.Entries); err != nil {
 			return err
 		}
 		for id, graphs := range b.Graphs {
-			text, err := jsonText(graphs, len(graphs) == 0)
+			text, err := l.sealJSON(ctx, place(id, "graphs"), graphs, len(graphs) == 0)
 			if err != nil {
 				return err
 			}
@@ -42,7 +44,7 @@ func (l *Log) Write(ctx context.Context, b Batch) error {
 	}))
 }
 
-func insertEntries(ctx context.Context, tx *sql.Tx, entries []*Entry) error {
+func (l *Log) insertEntries(ctx context.Context, tx *sql.Tx, entries []*Entry) error {
 	for _, size := range []int{rowsPerInsert, 1} {
 		if len(entries) < size {
 			continue
@@ -56,7 +58,7 @@ func insertEntries(ctx context.Context, tx *sql.Tx, entries []*Entry) error {
 		for ; len(entries) >= size; entries = entries[size:] {
 			values = values[:0]
 			for _, e := range entries[:size] {
-				if values, err = appendRow(values, e); err != nil {
+				if values, err = l.appendRow(ctx, values, e); err != nil {
 					return err
 				}
 			}
@@ -69,16 +71,20 @@ func insertEntries(ctx context.Context, tx *sql.Tx, entries []*Entry) error {
 }
 
 // appendRow appends the values of an entry.
-func appendRow(values []any, e *Entry) ([]any, error) {
-	graphs, err := jsonText(e.Graphs, len(e.Graphs) == 0)
+func (l *Log) appendRow(ctx context.Context, values []any, e *Entry) ([]any, error) {
+	graphs, err := l.sealJSON(ctx, place(e.ID, "graphs"), e.Graphs, len(e.Graphs) == 0)
 	if err != nil {
 		return nil, err
 	}
-	request, err := jsonText(e.Request, e.Request == nil)
+	request, err := l.sealJSON(ctx, place(e.ID, "request"), e.Request, e.Request == nil)
 	if err != nil {
 		return nil, err
 	}
-	response, err := jsonText(e.Response, e.Response == nil)
+	response, err := l.sealJSON(ctx, place(e.ID, "response"), e.Response, e.Response == nil)
+	if err != nil {
+		return nil, err
+	}
+	reason, err := l.sealText(ctx, place(e.ID, "error"), e.Error)
 	if err != nil {
 		return nil, err
 	}
@@ -87,10 +93,19 @@ func appendRow(values []any, e *Entry) ([]any, error) {
 		hooks = "," + strings.Join(e.Hooks, ",") + ","
 	}
 	return append(values, e.ID, e.At.UnixMicro(), int64(e.MS*1000), e.User, e.Client, e.Token, e.Method, e.Upstream,
-		e.Project, e.Tool, string(e.Status), e.Error, e.BytesIn, e.BytesOut, hooks, e.TraceID, graphs, request, response, e.HeldCall), nil
+		e.Project, e.Tool, string(e.Status), reason, e.BytesIn, e.BytesOut, hooks, e.TraceID, graphs, request, response, e.HeldCall), nil
 }
 
-func jsonText(v any, empty bool) (string, error) {
+// sealText returns a text, or the bytes of its encrypted form.
+func (l *Log) sealText(ctx context.Context, place, text string) (any, error) {
+	stored, err := l.Texts.Seal(ctx, []byte(text), place)
+	if err != nil || seal.IsSealed(stored) {
+		return stored, err
+	}
+	return text, nil
+}
+
+func (l *Log) sealJSON(ctx context.Context, place string, v any, empty bool) (any, error) {
 	if empty {
 		return "", nil
 	}
@@ -98,7 +113,7 @@ func jsonText(v any, empty bool) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode an entry: %w", err)
 	}
-	return string(text), nil
+	return l.sealText(ctx, place, string(text))
 }
 
 // pruneStep is the number of entries that one transaction removes: other processes can

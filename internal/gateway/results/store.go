@@ -5,6 +5,7 @@ package results
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 	"github.com/guideway-dev/guideway/internal/platform/shortid"
 )
@@ -35,6 +37,8 @@ type Options struct {
 	MaxSize   int64
 	// Now is the clock.
 	Now func() time.Time
+	// Texts encrypts the results. If nil, they are not encrypted.
+	Texts *seal.Texts
 	// Logger logs files that cannot be removed.
 	Logger *slog.Logger
 }
@@ -62,7 +66,11 @@ func (s *Store) Add(owner string, result []byte) (ref string, err error) {
 	}
 	s.removeOld(int64(len(result)))
 	ref = shortid.Token(refPrefix)
-	if err := atomicfile.Create(s.pathOf(ref), strconv.Quote(owner)+"\n"+string(result)); err != nil {
+	text, err := s.opts.Texts.Seal(context.Background(), append([]byte(strconv.Quote(owner)+"\n"), result...), "stored result "+ref)
+	if err == nil {
+		err = atomicfile.Create(s.pathOf(ref), string(text))
+	}
+	if err != nil {
 		return "", fmt.Errorf("store a result: %w", err)
 	}
 	return ref, nil
@@ -86,6 +94,9 @@ func (s *Store) Get(owner, ref string) ([]byte, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read a stored result: %w", err)
+	}
+	if text, err = s.opts.Texts.Open(context.Background(), text, "stored result "+ref); err != nil {
+		return nil, err
 	}
 	found, result, _ := strings.Cut(string(text), "\n")
 	if found != strconv.Quote(owner) {
