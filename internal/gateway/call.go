@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
@@ -346,12 +347,7 @@ func (c *Client) newCall(a route, r Request, extra ...jsonrpc.Member) upstream.C
 }
 
 func asksLogs(meta []jsonrpc.Member) bool {
-	for _, m := range meta {
-		if m.Key == metaLevel {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(meta, func(m jsonrpc.Member) bool { return m.Key == metaLevel })
 }
 
 // metaLevel is the member of _meta that sets the log level of a request in the modern

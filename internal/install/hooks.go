@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -346,13 +347,8 @@ func (c HookClient) removeHooks(src []byte, tidy bool) ([]byte, error) {
 		return nil, err
 	}
 	events, _ := root["hooks"].(map[string]any)
-	var names []string
-	for name := range events {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	left := len(events)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(events)) {
 		list, isList := events[name].([]any)
 		if !isList {
 			continue

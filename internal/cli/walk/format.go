@@ -9,6 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // The labels of events.
@@ -153,11 +154,7 @@ func FormatNeed(need engine.Need) string {
 
 // formatValues formats values as JSON, joined with "or".
 func formatValues(values []any) string {
-	words := make([]string, len(values))
-	for i, v := range values {
-		words[i] = FormatValue(v)
-	}
-	return strings.Join(words, " or ")
+	return strings.Join(lists.Map(values, FormatValue), " or ")
 }
 
 // FormatValue formats a value as JSON on one line.

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/guideway-dev/guideway"
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
@@ -121,12 +122,9 @@ func (s *Service) isHumanApproval(ctx context.Context, l *loaded, e run.Event) (
 
 // isCancelledByPerson reports whether the events contain a cancellation by a person.
 func isCancelledByPerson(events []run.Event) bool {
-	for _, e := range events {
-		if e.Kind == string(machineengine.KindCancelled) && e.By.Via.Person() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(events, func(e run.Event) bool {
+		return e.Kind == string(machineengine.KindCancelled) && e.By.Via.Person()
+	})
 }
 
 // lastOpen returns the number of the last event that leaves work to do.

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
@@ -193,10 +194,5 @@ func missingArgument(t *machinedef.Tool, arguments string) string {
 
 // hasToolCalls reports whether a response calls a tool that is not a parsing tool.
 func hasToolCalls(role *machinedef.Role, r *llm.Response) bool {
-	for _, c := range r.Message.ToolCalls {
-		if role == nil || parsingTool(role, c.Function.Name) == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Message.ToolCalls, func(c llm.ToolCall) bool { return role == nil || parsingTool(role, c.Function.Name) == nil })
 }

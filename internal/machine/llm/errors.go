@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,12 +129,7 @@ func StatusError(status int, header http.Header, code, message string, now time.
 	e := &Error{Status: status, Message: message, RetryAfter: retryAfter(header, now)}
 	said := strings.ToLower(code + " " + message)
 	has := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(said, w) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(said, w) })
 	}
 	switch {
 	case has("context_length", "context length", "maximum context", "prompt is too long", "too many tokens") || status == http.StatusRequestEntityTooLarge:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -150,12 +151,7 @@ func testText(op Op, value, literal any) bool {
 		if op != Contains {
 			return false
 		}
-		for _, element := range list {
-			if equalLenient(toJSONValue(element), literal) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(list, func(element any) bool { return equalLenient(toJSONValue(element), literal) })
 	}
 	part, ok := toText(literal)
 	if !ok || literal == nil {
