@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -237,7 +238,8 @@ func TestHeldCallByForm(t *testing.T) {
 				h := newHoldFixture(t, mode, way)
 				p := h.connectClient(t, clientSetup{user: "ann", version: version, elicit: func(*mcp.ElicitRequest) *mcp.ElicitResult {
 					h.advance(tt.took)
-					return tt.result
+					// The client changes the result, and the versions run in parallel.
+					return &mcp.ElicitResult{Action: tt.result.Action, Content: maps.Clone(tt.result.Content)}
 				}})
 				p.toolNames()
 				got := p.callTool("one__count", args{"text": "\u202edel /\u200b"})

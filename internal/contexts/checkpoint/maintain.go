@@ -25,6 +25,9 @@ func (s *Service) Maintain(ctx context.Context) (Maintained, error) {
 	}
 	s.compactIndex(ctx)
 	s.holdReserve(ctx)
+	// The sweep removes an unused blob that is old by the service's clock, so the new blobs of
+	// folds have to be in use.
+	s.FinishFolds()
 	v, err := s.surveyBlobs(ctx, grace, false)
 	if err != nil {
 		return out, err

@@ -1,6 +1,7 @@
 package checkpoint_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -449,4 +450,58 @@ func flipBits(t *testing.T, rng *rand.Rand) {
 			}
 		}
 	}
+}
+
+// slowIndex applies the swap of a fold only after a sweep of sweptBlobs, or some time.
+type slowIndex struct {
+	checkpoint.Index
+	reached, swept chan struct{}
+}
+
+func (x slowIndex) Apply(ctx context.Context, c checkpoint.Change) error {
+	if len(c.Swaps) > 0 {
+		close(x.reached)
+		select {
+		case <-x.swept:
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	return x.Index.Apply(ctx, c)
+}
+
+type sweptBlobs struct {
+	blob.Store
+	swept chan struct{}
+}
+
+func (b sweptBlobs) Sweep(ctx context.Context, keep func(blob.Info) bool) (blob.Swept, error) {
+	defer close(b.swept)
+	return b.Store.Sweep(ctx, keep)
+}
+
+// TestMaintainDuringFold checks that a service whose clock is ahead of that of the files does
+// not sweep the new form of a checkpoint before the index refers to it.
+func TestMaintainDuringFold(t *testing.T) {
+	t.Parallel()
+	reached, swept := make(chan struct{}), make(chan struct{})
+	r := openRig(t, checkpoint.ModeSQLite, func(o *checkpoint.Options) {
+		o.Index, o.Blobs = slowIndex{o.Index, reached, swept}, sweptBlobs{o.Blobs, swept}
+	})
+	r.clock.Add(25 * 24 * time.Hour)
+	numbers := make([]uint64, 100)
+	for i := range numbers {
+		numbers[i] = rand.Uint64()
+	}
+	text := fmt.Sprintf(`{"text":"some %d"}`, numbers)
+	first := r.mustSave(t, "work", text)
+	r.mustSave(t, "work", strings.Replace(text, "some", "other", 1))
+	<-reached
+	if _, err := r.Maintain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.FinishFolds()
+	if rec, err := r.index.Checkpoint(t.Context(), first.ID); err != nil || rec.Base == "" {
+		t.Errorf("the first checkpoint was not folded: %+v, %v", rec, err)
+	}
+	r.wantContext(t, first.ID, text)
 }

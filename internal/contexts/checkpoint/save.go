@@ -404,7 +404,7 @@ func (s *Service) storeBlob(ctx context.Context, rec *Record, data []byte, chang
 			c.Add = rec
 			err = s.o.Index.Apply(ctx, c)
 		} else {
-			err = guideway.Errorf(guideway.CodeInternal, "save a checkpoint: %w", err)
+			err = fmt.Errorf("save a checkpoint: %w", err)
 		}
 	}
 	if err == nil {

@@ -39,9 +39,10 @@ func slotAfter(slot string) string {
 
 // readMasters returns the notes of the master keys, the newest first. There is one, or
 // several during a rotation, or none in a new store. The end of a rotation overwrites and
-// removes slots, so what cannot be read counts only if no newer slot exists.
+// removes slots, so what cannot be read counts only if no newer slot exists. A listing during
+// a rotation may contain neither the old slot nor the new one, so an empty one is repeated.
 func readMasters(ctx context.Context, slots blob.Slots) (notes []*masterNote, err error) {
-	for range 3 {
+	for range 10 {
 		var list []blob.SlotInfo
 		if list, err = slots.Slots(ctx, masterSlot); err != nil {
 			return nil, err
@@ -58,7 +59,7 @@ func readMasters(ctx context.Context, slots blob.Slots) (notes []*masterNote, er
 				break
 			}
 		}
-		if err == nil {
+		if len(notes) > 0 {
 			return notes, nil
 		}
 	}
