@@ -1,10 +1,10 @@
 package notice
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +13,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 )
 
@@ -39,8 +40,9 @@ type Outbox struct {
 	Dropped int64 `json:"dropped,omitempty"`
 }
 
-// ReadOutbox returns the state of a receiver. It is empty if nothing was delivered yet.
-func ReadOutbox(dir, receiver string) (*Outbox, error) {
+// ReadOutbox returns the state of a receiver. It is empty if nothing was delivered yet. Texts
+// decrypts the file, and may be nil.
+func ReadOutbox(dir, receiver string, texts *seal.Texts) (*Outbox, error) {
 	box := &Outbox{Positions: map[string]int64{}}
 	text, err := atomicfile.File{Path: outboxPath(dir, receiver), What: "outbox of notices", MaxBytes: maxOutboxBytes}.Read()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,7 +51,11 @@ func ReadOutbox(dir, receiver string) (*Outbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal([]byte(text), box); err != nil || box.Positions == nil {
+	plain, err := texts.Open(context.Background(), []byte(text), outboxPlace(receiver))
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(plain, box); err != nil || box.Positions == nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "%s is not a valid outbox of notices", outboxPath(dir, receiver)).
 			WithFix("remove the file; the receiver then gets new notices of everything that waits")
 	}
@@ -58,24 +64,27 @@ func ReadOutbox(dir, receiver string) (*Outbox, error) {
 
 // takeOutbox reads an outbox for delivery. A file that cannot be used is renamed, because
 // the other notices must still arrive.
-func takeOutbox(dir, receiver string, log *slog.Logger) *Outbox {
-	box, err := ReadOutbox(dir, receiver)
+func takeOutbox(o *Options, receiver string) *Outbox {
+	box, err := ReadOutbox(o.Dir, receiver, o.Texts)
 	if err == nil {
 		return box
 	}
-	path := outboxPath(dir, receiver)
-	log.Error("cannot read an outbox of notices; the file is renamed and a new outbox is used, so pending notices are lost and others are sent again", "receiver", receiver, "error", err, "old", path+".invalid")
+	path := outboxPath(o.Dir, receiver)
+	o.Log.Error("cannot read an outbox of notices; the file is renamed and a new outbox is used, so pending notices are lost and others are sent again", "receiver", receiver, "error", err, "old", path+".invalid")
 	_ = os.Rename(path, path+".invalid")
 	return &Outbox{Positions: map[string]int64{}}
 }
 
-// save stores the outbox durably.
-func (b *Outbox) save(dir, receiver string) error {
+// save stores the outbox durably, encrypted if texts is on.
+func (b *Outbox) save(o *Options, receiver string) error {
 	text, err := json.Marshal(b)
+	if err == nil {
+		text, err = o.Texts.Seal(context.Background(), text, outboxPlace(receiver))
+	}
 	if err != nil {
 		return err
 	}
-	return atomicfile.Replace(outboxPath(dir, receiver), string(text))
+	return atomicfile.Replace(outboxPath(o.Dir, receiver), string(text))
 }
 
 // add appends notices.
@@ -91,6 +100,8 @@ func (b *Outbox) dropOldest(count int) {
 	b.Dropped += int64(count)
 	b.Attempts, b.RetryAt = 0, time.Time{}
 }
+
+func outboxPlace(receiver string) string { return "outbox of notices " + receiver }
 
 func outboxPath(dir, receiver string) string { return filepath.Join(dir, receiver+".json") }
 

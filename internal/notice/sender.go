@@ -9,6 +9,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
 
@@ -23,13 +24,15 @@ const (
 	maxAge = 72 * time.Hour
 )
 
-// Options configure a Sender. All members are required.
+// Options configure a Sender. All members but Texts are required.
 type Options struct {
 	Receivers []Receiver
 	Sources   []Source
 	// Dir contains the outboxes.
 	Dir string
-	Log *slog.Logger
+	// Texts encrypts the outboxes. If nil, they are not encrypted.
+	Texts *seal.Texts
+	Log   *slog.Logger
 	// Address returns the address of a running dashboard, such as http://127.0.0.1:3000, or "".
 	Address func(ctx context.Context) string
 }
@@ -75,7 +78,7 @@ func (s *Sender) serve(ctx context.Context, r *Receiver) {
 	defer func() { _ = lock.Close() }()
 	changed := make(chan struct{}, 1)
 	watching := map[string]bool{}
-	box := takeOutbox(s.opts.Dir, r.Name, s.opts.Log)
+	box := takeOutbox(&s.opts, r.Name)
 	for ctx.Err() == nil {
 		s.watchSources(ctx, watching, changed)
 		s.readSources(ctx, r, box)
@@ -167,7 +170,7 @@ func (s *Sender) readSources(ctx context.Context, r *Receiver, box *Outbox) {
 			}
 			box.Positions[source.Name()] = next
 			box.add(slices.Clone(list))
-			if err := box.save(s.opts.Dir, r.Name); err != nil {
+			if err := box.save(&s.opts, r.Name); err != nil {
 				*box = before
 				s.opts.Log.Error("cannot store notices; another attempt follows", "receiver", r.Name, "error", err)
 				break
@@ -189,7 +192,7 @@ func (s *Sender) deliverPending(ctx context.Context, r *Receiver, box *Outbox) {
 			return
 		}
 		s.noteDelivery(r, box, n, err)
-		if err := box.save(s.opts.Dir, r.Name); err != nil {
+		if err := box.save(&s.opts, r.Name); err != nil {
 			s.opts.Log.Error("cannot store that a notice was delivered: it is sent again", "receiver", r.Name, "notice", n.ID, "error", err)
 		}
 	}

@@ -208,7 +208,7 @@ func TestInvalidOutbox(t *testing.T) {
 	if err := os.WriteFile(outboxPath(dir, "r"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadOutbox(dir, "r"); err == nil {
+	if _, err := ReadOutbox(dir, "r", nil); err == nil {
 		t.Fatal("an invalid outbox was read")
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -239,7 +239,7 @@ func TestDroppedNotices(t *testing.T) {
 		<-time.After(maxAge + 2*lastRetry)
 		s.Close()
 	})
-	box, err := ReadOutbox(dir, "r")
+	box, err := ReadOutbox(dir, "r", nil)
 	if err != nil || box.Dropped != 1 || box.Delivered != 1 || len(box.Pending) != 0 {
 		t.Fatalf("outbox %+v, error %v", box, err)
 	}

@@ -185,7 +185,7 @@ func describeReceiver(cfg *config.Config, name string) receiverRow {
 	if row.Types == nil {
 		row.Types = config.DefaultNoticeTypes()
 	}
-	box, err := notice.ReadOutbox(app.NoticesDir(cfg), name)
+	box, err := notice.ReadOutbox(app.NoticesDir(cfg), name, app.SealFiles(cfg))
 	if err != nil {
 		row.LastError = err.Error()
 		return row

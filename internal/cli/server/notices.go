@@ -25,7 +25,7 @@ func startNotices(s *Surface) *notice.Sender {
 		return nil
 	}
 	return notice.Start(notice.Options{
-		Receivers: receivers, Dir: app.NoticesDir(s.cfg), Log: log,
+		Receivers: receivers, Dir: app.NoticesDir(s.cfg), Texts: app.SealFiles(s.cfg), Log: log,
 		Sources: []notice.Source{
 			&notice.JournalSource{SourceName: "runs", Describe: notice.DescribeRun, Open: s.openRunFeed},
 			&notice.JournalSource{SourceName: "machines", Describe: notice.DescribeMachineRun, Open: s.Machines.openFeed},

@@ -19,6 +19,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	hookstate "github.com/guideway-dev/guideway/internal/hooks/state"
+	"github.com/guideway-dev/guideway/internal/notice"
+	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 	terms "github.com/guideway-dev/guideway/internal/platform/words"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
@@ -114,6 +116,7 @@ func plantedWrites(t *testing.T, cfg *config.Config) []plantedWrite {
 	t.Cleanup(func() { checkPlanted(t, saved.Close()) })
 	var r run.Record
 	return append(plantedGatewayWrites(t, cfg, log), []plantedWrite{
+		plantedNotices(t, cfg, log),
 		{name: "a run", write: func(words []string) error { r, err = writePlantedRun(t.Context(), s, words); return err }},
 		{name: "an event with evidence", write: func(words []string) error {
 			text, err := json.Marshal(map[string]string{"output": strings.Join(words, " ")})
@@ -178,6 +181,49 @@ func plantedState(t *testing.T, s hookstate.Store) plantedWrite {
 		}
 		return nil
 	}}
+}
+
+// plantedNotices is a write of notices that their receiver does not accept.
+func plantedNotices(t *testing.T, cfg *config.Config, log *slog.Logger) plantedWrite {
+	t.Helper()
+	source := make(plantedSource, 1)
+	o := notice.Options{
+		Receivers: []notice.Receiver{{Name: "r", Types: []notice.Type{notice.TypeGate}, Command: []string{filepath.Join(cfg.DataDir, "missing")}, Timeout: time.Second}},
+		Sources:   []notice.Source{source}, Dir: app.NoticesDir(cfg), Texts: app.SealFiles(cfg), Log: log, Address: func(context.Context) string { return "" },
+	}
+	return plantedWrite{name: "notices", write: func(words []string) error {
+		source <- notice.Notice{ID: "n_1", Type: notice.TypeGate, At: time.Now(), Text: words[0], Goal: strings.Join(words[1:], " ")}
+		sender := notice.Start(o)
+		defer sender.Close()
+		for {
+			box, err := notice.ReadOutbox(o.Dir, "r", o.Texts)
+			if err != nil || len(box.Pending) > 0 {
+				return err
+			}
+			if err := ctxsleep.For(t.Context(), time.Millisecond); err != nil {
+				return err
+			}
+		}
+	}}
+}
+
+// plantedSource is a source of notices.
+type plantedSource chan notice.Notice
+
+// Name implements notice.Source.
+func (plantedSource) Name() string { return "planted" }
+
+// Watch implements notice.Source.
+func (plantedSource) Watch(context.Context) <-chan struct{} { return nil }
+
+// Read implements notice.Source.
+func (s plantedSource) Read(_ context.Context, after int64) (list []notice.Notice, next int64, err error) {
+	select {
+	case n := <-s:
+		return []notice.Notice{n}, 1, nil
+	default:
+		return nil, max(after, 0), nil
+	}
 }
 
 // plantedGatewayWrites are the writes of the gateway.
