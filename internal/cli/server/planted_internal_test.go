@@ -167,20 +167,23 @@ func plantedDocument(t *testing.T, s session.Store) plantedWrite {
 	}}
 }
 
-// plantedState is a write of the state of a hook. Without encryption, the write-ahead log
-// keeps a deleted value for a while, because a script deletes values during a request.
+// plantedState is a write of the state of a hook, and its deletion by a script.
 func plantedState(t *testing.T, s hookstate.Store) plantedWrite {
 	t.Helper()
+	serve := func(call, want string) error {
+		got, err := hookstate.Serve(t.Context(), s, hookstate.Caller{Graph: "g"}, time.Now(), []byte(call))
+		if err == nil && string(got) != want {
+			t.Errorf("the state is %s, not %s", got, want)
+		}
+		return err
+	}
 	return plantedWrite{name: "the state of a hook", write: func(words []string) error {
 		value := fmt.Sprintf("%q", strings.Join(words, " "))
-		for _, call := range []string{`{"op":"set","scope":"global","key":"k","value":` + value + `}`, `{"op":"get","scope":"global","key":"k"}`} {
-			got, err := hookstate.Serve(t.Context(), s, hookstate.Caller{Graph: "g"}, time.Now(), []byte(call))
-			if err != nil || string(got) != value && string(got) != "true" {
-				t.Errorf("the state is %s, %v", got, err)
-			}
+		if err := serve(`{"op":"set","scope":"global","key":"k","value":`+value+`}`, "true"); err != nil {
+			return err
 		}
-		return nil
-	}}
+		return serve(`{"op":"get","scope":"global","key":"k"}`, value)
+	}, erase: func() error { return serve(`{"op":"set","scope":"global","key":"k","value":null}`, "true") }}
 }
 
 // plantedNotices is a write of notices that their receiver does not accept.

@@ -127,13 +127,15 @@ const (
 
 // Compact copies the write-ahead log into the file and truncates the log, so that deleted
 // values are in neither. It returns CodeUnavailable if readers use the log the whole time.
-func (s *Store) Compact(ctx context.Context) error {
+func (s *Store) Compact(ctx context.Context) error { return s.compactLog(ctx, compactAttempts) }
+
+func (s *Store) compactLog(ctx context.Context, attempts int) error {
 	const doing = "truncate the write-ahead log"
 	if err := s.beginCall(ctx, doing); err != nil {
 		return err
 	}
 	defer s.endCall()
-	for range compactAttempts {
+	for range attempts {
 		if busy, err := s.truncateLog(ctx); err != nil || !busy {
 			return s.wrapError(doing, err)
 		}
