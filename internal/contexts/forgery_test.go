@@ -2,6 +2,8 @@ package contexts_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -92,6 +94,26 @@ func checkDecided(t *testing.T, r *rig, id string) {
 	}
 	if _, err := engine.Recheck(flow, facts); err != nil {
 		t.Errorf("Recheck of the run %s returned %v", id, err)
+	}
+}
+
+// TestExportedPosition checks that a checkpoint that is imported where its run is unknown is
+// loaded with its context and a note of its position.
+func TestExportedPosition(t *testing.T) {
+	t.Parallel()
+	from, to := setupRig(t), setupRig(t)
+	a, err := from.runs.Start(t.Context(), testCaller(), run.StartRequest{WorkflowID: "release", Context: map[string]any{"parts": []any{"api"}}})
+	mustSucceed(t, err)
+	saved, err := from.Save(t.Context(), testCaller(), contexts.SaveRequest{Handle: a.Handle})
+	mustSucceed(t, err)
+	bundle, err := from.checkpoints.Export(t.Context(), testCaller().Principal, checkpoint.ExportRequest{ID: saved.ID})
+	mustSucceed(t, err)
+	imported, err := to.checkpoints.Import(t.Context(), testCaller().Principal, checkpoint.ImportRequest{Data: bundle})
+	mustSucceed(t, err)
+	loaded, err := to.Load(t.Context(), testCaller(), contexts.LoadRequest{ID: imported.Checkpoints[0]})
+	mustSucceed(t, err)
+	if want := fmt.Sprintf("it was running, at the step %s (%s)", a.Position.ID, a.Position.Title); !strings.Contains(loaded.Note, want) || loaded.Handle != "" || !strings.Contains(string(loaded.Context), "api") {
+		t.Errorf("loaded %s with the note %q, want %q", loaded.Context, loaded.Note, want)
 	}
 }
 

@@ -3,6 +3,7 @@ package contexts
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -32,6 +33,9 @@ type LoadRequest struct {
 	// with CodeForbidden, and no run is continued.
 	NoRuns bool
 }
+
+// maxPlaceNote bounds the part of a note about the position of a run, in bytes.
+const maxPlaceNote = 400
 
 // Loaded is a loaded context, and for a run the handle to continue from the checkpoint.
 type Loaded struct {
@@ -205,6 +209,10 @@ func (s *Service) continueFrom(ctx context.Context, c run.Caller, loaded *checkp
 	switch code := guideway.ErrorCode(err); {
 	case code == guideway.CodeNotFound || code == guideway.CodeUnavailable:
 		out.Note = "the run " + loaded.Run + " cannot be continued on this server, so only its context is returned: " + err.Error()
+		if back.run != nil { // a text only, because an import may be forged
+			at := back.run.Position
+			out.Note += truncateText(fmt.Sprintf("; by the checkpoint it was %s, at the %s %s (%s)", back.run.Status, at.Kind, at.ID, at.Title), maxPlaceNote)
+		}
 		return nil
 	case err != nil:
 		return err
