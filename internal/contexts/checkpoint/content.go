@@ -75,7 +75,7 @@ func decodeObject(text []byte) (map[string]any, error) {
 // Limits of the search terms of a context, in bytes. The terms are the largest part of an
 // index.
 const (
-	maxWords    = 5 << 10
+	maxWords    = 4 << 10
 	maxFromText = 400
 	// maxTurns is the number of entries read from each end of a list.
 	maxTurns = 64

@@ -63,20 +63,23 @@ type term struct {
 	all  bool
 	// weight is higher for a rarer term.
 	weight float64
+	// whole is the term of the whole word alone.
+	whole *term
 }
 
-// newTerms returns the terms of a query: each word with those that begin with it, and the
-// whole word alone, so that it weighs more.
+// newTerms returns the terms of a query: each whole word, and then the word with those that
+// begin with it, so that a whole word weighs more.
 func newTerms(query words.Query, scope string) []*term {
 	var list []*term
-	add := func(alternatives [][]string) {
+	add := func(alternatives [][]string, whole *term) *term {
 		expr := matchExpr(alternatives)
-		list = append(list, &term{expr: expr, match: scope + expr})
+		list = append(list, &term{expr: expr, match: scope + expr, whole: whole})
+		return list[len(list)-1]
 	}
 	for _, w := range query {
-		add(w.Any())
+		whole := add(w.Whole, nil)
 		if len(w.Partial) > 0 {
-			add(w.Whole)
+			add(w.Any(), whole)
 		}
 	}
 	return list
@@ -133,6 +136,9 @@ func (s *Store) findTermRuns(ctx context.Context, list []*term) (there []*term, 
 		return nil, 0, err
 	}
 	for _, t := range list {
+		if t.whole != nil && !t.whole.all {
+			continue // the word is common, and FTS5 reads all words that begin with it at each query
+		}
 		if err := s.findRuns(ctx, t, max(maxEffort/len(list), leastEffort)); err != nil {
 			return nil, 0, err
 		}
