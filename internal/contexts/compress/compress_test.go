@@ -339,6 +339,17 @@ func TestCompressLog(t *testing.T) {
 	}
 }
 
+// TestTinyBudget checks that the reasons name critical items only if there are some.
+func TestTinyBudget(t *testing.T) {
+	t.Parallel()
+	value := quoteJSON(strings.Repeat("The rollout waits for the review. ", 40))
+	items := []Item{{Key: "notes", Value: value, Tokens: 300, Verdict: Verdict{Layer: Useful}}}
+	overhead := func([]Omission, []RankedItem, int) int { return 1 }
+	if r := Compress(items, Options{Budget: 1, Overhead: overhead}); len(r.Omitted) != 1 || r.Omitted[0].Reason != "dropped: the budget is too small" {
+		t.Errorf("the omissions are %v", r.Omitted)
+	}
+}
+
 // TestCompressTable checks that similar objects become rows below one header, with a note
 // for the omitted rows, and that the row in the question is kept.
 func TestCompressTable(t *testing.T) {
