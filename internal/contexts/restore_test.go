@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,7 +75,8 @@ func runVictim(dir, flow string) error {
 }
 
 // TestKilledAndResumed checks that a complex workflow whose server was killed is resumed
-// exactly from its checkpoint, in the middle of a loop, in both dialects.
+// exactly from its checkpoint, in the middle of a loop, in both dialects, by an agent that has
+// not seen the rounds before.
 func TestKilledAndResumed(t *testing.T) {
 	t.Parallel()
 	for _, flow := range []string{"move", "release"} {
@@ -105,6 +107,9 @@ func TestKilledAndResumed(t *testing.T) {
 			mustSucceed(t, err)
 			want, err := finishRun(t.Context(), whole, a)
 			mustSucceed(t, err)
+			if flow == "move" && (loaded.Position.Loop.Round == 1 || strings.Contains(loaded.Position.Prompt, "first iteration")) {
+				t.Errorf("the prompt of round %d refers to an earlier round: %s", loaded.Position.Loop.Round, loaded.Position.Prompt)
+			}
 			got, err := finishRun(t.Context(), r, &run.Answer{Handle: loaded.Handle, Position: *loaded.Position, Status: loaded.Status})
 			mustSucceed(t, err)
 			if d := cmp.Diff(want, got); d != "" {

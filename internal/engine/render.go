@@ -149,12 +149,10 @@ func (s *stepText) writeLoop(b *strings.Builder) {
 			fmt.Fprintf(b, "\n- Limit: the loop ends after item %d of %d (maxIterations)", most, len(s.list))
 		}
 	}
-	if s.round == 1 {
+	if s.round == 1 || !s.stateless { // a run may be resumed by an agent that has not seen its first round
 		return
 	}
-	if s.stateless {
-		fmt.Fprintf(b, "\n- When done: append \"%s\" to completedSteps again, for this round", s.step.ID)
-	}
+	fmt.Fprintf(b, "\n- When done: append \"%s\" to completedSteps again, for this round", s.step.ID)
 	b.WriteString("\n\n_Note: Refer to the phase overview provided in the first iteration for overall context._")
 }
 
