@@ -1,6 +1,7 @@
 package contexts_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -98,21 +99,34 @@ func checkDecided(t *testing.T, r *rig, id string) {
 }
 
 // TestExportedPosition checks that a checkpoint that is imported where its run is unknown is
-// loaded with its context and a note of its position.
+// loaded with its context, the outputs of the run and a note of its position, and that it is
+// skipped where it exists already.
 func TestExportedPosition(t *testing.T) {
 	t.Parallel()
 	from, to := setupRig(t), setupRig(t)
 	a, err := from.runs.Start(t.Context(), testCaller(), run.StartRequest{WorkflowID: "release", Context: map[string]any{"parts": []any{"api"}}})
 	mustSucceed(t, err)
-	saved, err := from.Save(t.Context(), testCaller(), contexts.SaveRequest{Handle: a.Handle})
+	a, err = from.runs.Continue(t.Context(), testCaller(), run.ContinueRequest{Handle: a.Handle, Output: "the cause is a lock"})
 	mustSucceed(t, err)
-	bundle, err := from.checkpoints.Export(t.Context(), testCaller().Principal, checkpoint.ExportRequest{ID: saved.ID})
+	_, err = from.Save(t.Context(), testCaller(), contexts.SaveRequest{Handle: a.Handle})
 	mustSucceed(t, err)
-	imported, err := to.checkpoints.Import(t.Context(), testCaller().Principal, checkpoint.ImportRequest{Data: bundle})
+	outputs := func(ctx context.Context, id string, seq int64) json.RawMessage {
+		list, err := contexts.ListOutputs(ctx, from.runs, testCaller(), id, 1, seq)
+		mustSucceed(t, err)
+		return list
+	}
+	bundle, err := from.checkpoints.Export(t.Context(), testCaller().Principal, checkpoint.ExportRequest{Session: a.RunID, Outputs: outputs})
 	mustSucceed(t, err)
-	loaded, err := to.Load(t.Context(), testCaller(), contexts.LoadRequest{ID: imported.Checkpoints[0]})
+	for i, r := range []*rig{to, to, from} {
+		imported, err := r.checkpoints.Import(t.Context(), testCaller().Principal, checkpoint.ImportRequest{Data: bundle})
+		mustSucceed(t, err)
+		if (imported.Skipped == 0) != (i == 0) {
+			t.Errorf("import %d returned %+v", i, imported)
+		}
+	}
+	loaded, err := to.Load(t.Context(), testCaller(), contexts.LoadRequest{Session: a.RunID})
 	mustSucceed(t, err)
-	if want := fmt.Sprintf("it was running, at the step %s (%s)", a.Position.ID, a.Position.Title); !strings.Contains(loaded.Note, want) || loaded.Handle != "" || !strings.Contains(string(loaded.Context), "api") {
+	if want := fmt.Sprintf("it was running, at the step %s (%s)", a.Position.ID, a.Position.Title); !strings.Contains(loaded.Note, want) || loaded.Handle != "" || !strings.Contains(string(loaded.Context), "api") || !strings.Contains(string(loaded.Context), "the cause is a lock") {
 		t.Errorf("loaded %s with the note %q, want %q", loaded.Context, loaded.Note, want)
 	}
 }

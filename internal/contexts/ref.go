@@ -186,6 +186,12 @@ func (s *Service) loadPassages(ctx context.Context, c run.Caller, id string, fro
 	if err != nil {
 		return nil, err
 	}
+	return ListOutputs(ctx, runs, c, id, from, to)
+}
+
+// ListOutputs returns the outputs submitted by a range of events of a run. It returns
+// CodeNotFound if there are none.
+func ListOutputs(ctx context.Context, runs Runs, c run.Caller, id string, from, to int64) (json.RawMessage, error) {
 	type passage struct {
 		Seq  int64  `json:"seq"`
 		Step string `json:"step"`

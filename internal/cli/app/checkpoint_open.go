@@ -14,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/store/checkpoints"
 )
 
@@ -172,6 +173,7 @@ func orUnlimited[T int | int64 | time.Duration](n T) T {
 // CheckpointDeps are the dependencies of a command on checkpoints.
 type CheckpointDeps struct {
 	Checkpoints *checkpoints.Checkpoints
+	Runs        *run.Service
 	User        guideway.Principal
 	// ProjectID is the id of the project of the working directory.
 	ProjectID string
@@ -212,7 +214,11 @@ func (a *App) withCheckpointStore(ctx context.Context, key MasterKey, do func(co
 		return err
 	}
 	defer done()
-	return do(ctx, &CheckpointDeps{Checkpoints: opened, User: person, ProjectID: a.Host.Project().ID})
+	runs, err := s.NewRuns(nil)
+	if err != nil {
+		return err
+	}
+	return do(ctx, &CheckpointDeps{Checkpoints: opened, Runs: runs, User: person, ProjectID: a.Host.Project().ID})
 }
 
 // RequirePersistence returns an error if checkpoints are only in memory and would be lost

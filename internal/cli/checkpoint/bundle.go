@@ -2,10 +2,14 @@ package checkpoint
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/contexts"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/spf13/cobra"
 )
 
@@ -25,8 +29,9 @@ func newCheckpointExportCmd(a *app.App, run func(context.Context, *checkpointExp
 		Use:   "export {CHECKPOINT|--session SESSION}",
 		Short: "Export checkpoints",
 		Long: `Export a checkpoint, or all checkpoints of a session or run, as one JSON document. The document
-is not encrypted, even if the checkpoints are. "guideway checkpoint import" imports it on
-this or another computer.`,
+is not encrypted, even if the checkpoints are. The newest checkpoint of a run has the outputs
+of the run in _outputs. "guideway checkpoint import" imports the document on this or another
+computer.`,
 		Example: `  guideway checkpoint export --session login-work --output login-work.json
   guideway checkpoint export c_0dx3k2v9q8f7m5n4p1r6t0w | ssh other guideway checkpoint import -`,
 		Args:              byIDOrSession("export", &o.Session),
@@ -44,7 +49,16 @@ this or another computer.`,
 func runCheckpointExport(ctx context.Context, o *checkpointExportOptions) error {
 	host := o.app.Host
 	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
-		bundle, err := d.Checkpoints.Export(ctx, d.User, checkpoint.ExportRequest{ID: o.ID, Session: o.Session})
+		bundle, err := d.Checkpoints.Export(ctx, d.User, checkpoint.ExportRequest{
+			ID: o.ID, Session: o.Session,
+			Outputs: func(ctx context.Context, id string, seq int64) json.RawMessage {
+				list, err := contexts.ListOutputs(ctx, d.Runs, run.Caller{Principal: d.User, Via: run.ViaAgent}, id, 1, seq)
+				if err != nil && guideway.ErrorCode(err) != guideway.CodeNotFound {
+					host.WriteCheckpointWarnings(checkpoint.Store{}, []checkpoint.Warning{{Message: "the outputs of the run " + id + " are not exported: " + err.Error()}})
+				}
+				return list
+			},
+		})
 		if err != nil {
 			return notFoundError(ctx, d, "export", o.ID, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -53,6 +54,50 @@ type Bundled struct {
 type ExportRequest struct {
 	ID      string
 	Session string
+	// Outputs returns the outputs of a run up to an event, or nil; it may be nil.
+	Outputs func(ctx context.Context, run string, seq int64) json.RawMessage
+}
+
+const (
+	// keyOutputs is the variable of an exported checkpoint that has the outputs of its run.
+	keyOutputs = "_outputs"
+	// maxOutputs bounds the outputs, in bytes, so that the checkpoint can be imported.
+	maxOutputs = 16 << 20
+)
+
+// addOutputs adds the outputs of each run to the context of its newest checkpoint.
+func (r ExportRequest) addOutputs(ctx context.Context, list []Bundled) error {
+	seen := map[string]bool{"": true}
+	for i, one := range slices.Backward(list) {
+		if seen[one.Run] || r.Outputs == nil {
+			continue
+		}
+		seen[one.Run] = true
+		outputs := r.Outputs(ctx, one.Run, one.RunSeq)
+		if outputs == nil || len(outputs) > maxOutputs {
+			continue
+		}
+		tree, err := decodeObject(one.Context)
+		if err != nil {
+			return err
+		}
+		tree[keyOutputs] = outputs
+		if list[i].Context, err = jsontext.Marshal(tree); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasSum reports whether the context of a bundle has the given hash, with or without outputs.
+func (b Bundled) hasSum(sum []byte) bool {
+	c, err := parseCanonical(b.Context)
+	if err != nil || bytes.Equal(c.sum, sum) {
+		return err == nil
+	}
+	delete(c.tree, keyOutputs)
+	raw, err := jsontext.Marshal(c.tree)
+	return err == nil && bytes.Equal(sumOf(raw), sum)
 }
 
 // ImportRequest is the request of Import.
@@ -112,6 +157,9 @@ func (s *Service) Export(ctx context.Context, who guideway.Principal, r ExportRe
 			Project: rec.Project, Agent: rec.Agent, Name: rec.Name, Tags: rec.Tags, Kind: rec.Kind, Created: rec.Created,
 			Tokens: rec.Tokens, Context: raw,
 		})
+	}
+	if err := r.addOutputs(ctx, b.Checkpoints); err != nil {
+		return nil, err
 	}
 	text, err := jsontext.Indent(b)
 	if err != nil {
@@ -193,11 +241,9 @@ func (s *Service) importTargets(ctx context.Context, who guideway.Principal, b *
 		}
 		item.Session = SessionID(item.Session)
 		known, err := s.o.Index.Checkpoint(ctx, item.ID)
-		if err == nil && known.User == who.User && known.Session == item.Session {
-			if c, err := parseCanonical(item.Context); err == nil && bytes.Equal(c.sum, known.Sum) {
-				out.Skipped++
-				continue
-			}
+		if err == nil && known.User == who.User && known.Session == item.Session && item.hasSum(known.Sum) {
+			out.Skipped++
+			continue
 		}
 		if err != nil && guideway.ErrorCode(err) != guideway.CodeNotFound {
 			return nil, err
