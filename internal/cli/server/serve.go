@@ -103,7 +103,7 @@ func writeConnectHelp(a *app.App, cfg *config.Config, addr net.Addr, cat *catalo
 	if asRegistry {
 		fmt.Fprintf(out, "  registry   http://%s/registry\n", addr)
 	}
-	fmt.Fprintf(out, "  token      %s\n\n", cfg.TokenFile)
+	fmt.Fprintf(out, "  token in   %s\n\n", cfg.TokenFile)
 	fmt.Fprintf(out, "Log your browser in to the dashboard, from another terminal: guideway open\n\n")
 	fmt.Fprintf(out, "Connect Claude Code over HTTP:\n\n")
 	fmt.Fprintf(out, "  claude mcp add --transport http guideway http://%s/mcp --header \"Authorization: Bearer $(cat '%s')\"\n\n", addr, cfg.TokenFile)

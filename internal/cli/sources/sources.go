@@ -98,7 +98,7 @@ func (r SourceRow) stateText() string {
 	case r.State == catalog.SourceOK && r.Watched:
 		return "ok, watched"
 	case r.State == catalog.SourceOK:
-		return "ok, fixed"
+		return "ok, not watched"
 	default:
 		return string(r.State)
 	}

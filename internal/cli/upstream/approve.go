@@ -43,9 +43,9 @@ func newUpstreamApproveCmd(a *app.App, run func(context.Context, *upstreamApprov
 and the approved ones, and approve them after confirmation. To select some, name the tools,
 the prompts as prompt:NAME, the resource templates as template:URI, and the pages as
 resource:URI (their entries in the list of resources) and page:URI (their contents).
-Invisible characters are escaped. With --diff, only show the differences. With --json, the
-differences are in the result, and the confirmation is still requested at the terminal, with
-the passphrase if one is set.`,
+Invisible characters are escaped. With --diff, only show the differences. With --json, write
+the differences and the result as JSON; the confirmation is still asked for at the terminal,
+and the passphrase too if one is set.`,
 		Example: "  guideway upstream approve files --diff\n  guideway upstream approve files read_file",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

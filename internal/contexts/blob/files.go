@@ -68,15 +68,15 @@ func OpenFiles(o FilesOptions) (*Files, error) {
 	}
 	for _, dir := range []string{blobsDir, slotsDir} {
 		if err := atomicfile.MakeDir(filepath.Join(o.Dir, dir)); err != nil {
-			return nil, f.systemError("open the blob directory", err)
+			return nil, f.systemError("open the directory of the blobs", err)
 		}
 	}
 	probe, err := os.CreateTemp(filepath.Join(o.Dir, blobsDir), tempPrefix+"*")
 	if err != nil {
-		return nil, f.systemError("open the blob directory", err)
+		return nil, f.systemError("open the directory of the blobs", err)
 	}
 	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
-		return nil, f.systemError("open the blob directory", err)
+		return nil, f.systemError("open the directory of the blobs", err)
 	}
 	return f, nil
 }
@@ -86,7 +86,7 @@ func (f *Files) checkReadable() error {
 	for _, dir := range []string{blobsDir, slotsDir} {
 		_, err := os.ReadDir(filepath.Join(f.o.Dir, dir))
 		if err := ignoreMissing(err); err != nil {
-			return f.systemError("open the blob directory", err)
+			return f.systemError("open the directory of the blobs", err)
 		}
 	}
 	return nil

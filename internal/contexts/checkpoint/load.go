@@ -134,7 +134,7 @@ func (s *Service) findOlder(ctx context.Context, wanted Record, problem error) (
 		d.Passed = append(d.Passed, rec.ID)
 	}
 	return Record{}, nil, nil, guideway.Errorf(guideway.CodeInternal, "neither the checkpoint %s nor any earlier one can be read: %w", wanted.ID, problem).
-		WithFix("restore the blob directory or the database from a backup; `guideway checkpoint verify` lists the damaged checkpoints")
+		WithFix("restore the directory contexts of the data directory, or the database, from a backup; `guideway checkpoint verify` lists the damaged checkpoints")
 }
 
 // readContent reads a checkpoint. An errDamaged error is permanent; the checkpoint is then

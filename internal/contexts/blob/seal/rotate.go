@@ -90,8 +90,8 @@ func (k *Keys) reload(ctx context.Context) error {
 		return err
 	}
 	if len(notes) == 0 {
-		return guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key of the encrypted checkpoints is missing").
-			WithFix("restore slots/%s of the blob directory, or the database, from a backup; no new key was created", masterSlot)
+		return guideway.Errorf(guideway.CodeUnavailable, "the stored master key of the encrypted checkpoints is missing").
+			WithFix("restore the file contexts/slots/%s of the data directory, or the database, from a backup; no new key was created", masterSlot)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

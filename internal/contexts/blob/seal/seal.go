@@ -108,7 +108,7 @@ func Open(ctx context.Context, slots blob.Slots, source Source) (*Keys, error) {
 			return nil, err
 		}
 	}
-	return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key keeps changing").WithFix("try again")
+	return nil, guideway.Errorf(guideway.CodeUnavailable, "other processes keep replacing the master key of the encryption").WithFix("try again")
 }
 
 // Initialized reports whether a store has the slot of a master key, or wrapped data keys:
@@ -131,11 +131,11 @@ func readMaster(ctx context.Context, slots blob.Slots, slot string) (*masterNote
 	err = json.Unmarshal(text, &m)
 	switch {
 	case err == nil && m.Version > 1:
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key has version %d, but this version of Guideway supports version 1", m.Version).
-			WithFix("use the version of Guideway that wrote the slot, or a later one")
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the stored master key has version %d, but this version of Guideway supports version 1", m.Version).
+			WithFix("use the version of Guideway that wrote the key, or a later one")
 	case err != nil || m.Version != 1 || len(m.Salt) != saltBytes || len(m.Check) != sha256.Size || !m.isWrittenAs(text):
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key is damaged").
-			WithFix("restore slots/%s of the blob directory, or the database, from a backup; without the slot, encrypted checkpoints cannot be read", slot)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the stored master key is damaged").
+			WithFix("restore the file contexts/slots/%s of the data directory, or the database, from a backup; without this key, encrypted checkpoints cannot be read", slot)
 	}
 	return &m, nil
 }
@@ -154,8 +154,8 @@ func initialize(ctx context.Context, slots blob.Slots, source Source) error {
 		return err
 	}
 	if len(wrapped) > 0 {
-		return guideway.Errorf(guideway.CodeUnavailable, "the slot of the master key of the encrypted checkpoints is missing").
-			WithFix("restore slots/%s of the blob directory, or the database, from a backup; no new key was created", masterSlot)
+		return guideway.Errorf(guideway.CodeUnavailable, "the stored master key of the encrypted checkpoints is missing").
+			WithFix("restore the file contexts/slots/%s of the data directory, or the database, from a backup; no new key was created", masterSlot)
 	}
 	note, err := newNote(ctx, source, nil)
 	if err != nil {
@@ -186,7 +186,7 @@ func newNote(ctx context.Context, source Source, before *masterNote) (*masterNot
 func (m *masterNote) create(ctx context.Context, slots blob.Slots, slot string) error {
 	text, err := json.Marshal(m)
 	if err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "store the slot of the master key: %w", err)
+		return guideway.Errorf(guideway.CodeInternal, "store the master key: %w", err)
 	}
 	return slots.CreateSlot(ctx, slot, text)
 }
@@ -342,7 +342,7 @@ func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
 	wrapped, err := k.slots.Slot(ctx, name)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "the data key %s does not exist, so its checkpoints cannot be decrypted", name).
-			WithFix("if the session of the key was not deleted, restore slots/%s of the blob directory, or the database, from a backup", name)
+			WithFix("if the session of the key was not deleted, restore the file contexts/slots/%s of the data directory, or the database, from a backup", name)
 	}
 	if err != nil {
 		return nil, err
@@ -359,7 +359,7 @@ func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
 	}
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the data key %s cannot be decrypted: %w", name, ErrTampered).
-			WithFix("restore slots/%s of the blob directory, or the database, from a backup", name)
+			WithFix("restore the file contexts/slots/%s of the data directory, or the database, from a backup", name)
 	}
 	return newKey(name, key)
 }

@@ -366,7 +366,7 @@ func TestDamagedMasterSlot(t *testing.T) {
 			}
 			continue
 		}
-		if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(err.Error(), "the slot of the master key") {
+		if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(err.Error(), "the stored master key") {
 			t.Errorf("with %s: %v", name, err)
 		}
 		if after, err := slots.Slot(t.Context(), masterSlot); err != nil || !bytes.Equal(after, text) {
