@@ -71,6 +71,16 @@ func (src *source) selectKeys(r LoadRequest, out *Loaded) error {
 
 // selectPart sets the context or the value of an answer to the requested part of a source.
 func (s *Service) selectPart(ctx context.Context, c run.Caller, r LoadRequest, src *source, out *Loaded) error {
+	size := 0
+	for key, value := range src.vars {
+		size += len(key) + len(value) + len(`"":,`)
+	}
+	if !r.partOnly() && (r.Budget > 0 || r.Question != "") {
+		return s.reduceSource(ctx, c, Fit{Budget: cmp.Or(r.Budget, questionBudget), Question: r.Question}, src, out)
+	}
+	if !r.partOnly() && size > maxLoaded {
+		return src.cutVariables(size, out)
+	}
 	whole, err := src.value, error(nil)
 	if src.vars != nil {
 		whole, err = encodeJSON(src.vars)
@@ -80,15 +90,11 @@ func (s *Service) selectPart(ctx context.Context, c run.Caller, r LoadRequest, s
 		return err
 	case r.partOnly():
 		return s.selectLines(r, whole, out)
-	case r.Budget > 0 || r.Question != "":
-		return s.reduceSource(ctx, c, Fit{Budget: cmp.Or(r.Budget, questionBudget), Question: r.Question}, src, out)
 	case src.vars == nil && len(whole) > maxLoaded:
 		return s.selectLines(LoadRequest{Lines: "1-"}, whole, out)
 	case src.vars == nil:
 		out.Value = whole
 		return nil
-	case len(whole) > maxLoaded:
-		return src.cutVariables(len(whole), out)
 	}
 	out.Context = whole
 	return nil

@@ -46,11 +46,11 @@ func valuesOf(vars map[string]any) (compress.Context, error) {
 	return out, nil
 }
 
-// objectOf splits a JSON object into its unchanged members.
+// objectOf splits a stored context into its unchanged members.
 func objectOf(text []byte) (map[string]json.RawMessage, error) {
-	var out map[string]json.RawMessage
-	if err := json.Unmarshal(text, &out); err != nil {
-		return nil, guideway.Errorf(guideway.CodeInternal, "read a context: %w", err)
+	out, ok := compress.SplitObject(string(text))
+	if !ok {
+		return nil, guideway.Errorf(guideway.CodeInternal, "read a context: it is not an object")
 	}
 	return out, nil
 }

@@ -94,8 +94,12 @@ func (s *deltaCodec) encodeDelta(raw, base []byte, size int) ([]byte, error) {
 }
 
 func newEncoder(window int, base []byte) (*zstd.Encoder, error) {
+	level := zstd.SpeedDefault
+	if len(base) == 0 {
+		level = zstd.SpeedFastest // a save waits for it; most contents are stored again as deltas
+	}
 	options := []zstd.EOption{
-		zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault),
+		zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(level),
 		zstd.WithEncoderCRC(false),   // the blob header contains a SHA-256
 		zstd.WithSingleSegment(true), // a single segment includes the length of the content
 		zstd.WithWindowSize(window),

@@ -291,6 +291,10 @@ func SelectKeys(all map[string]json.RawMessage, keys []string) (some map[string]
 // otherHeads returns the checkpoints of the series without a successor, except rec, if
 // there are at least two.
 func (s *Service) otherHeads(ctx context.Context, rec Record) ([]string, error) {
+	newest, err := s.o.Index.History(ctx, rec.SeriesKey, History{Limit: 1})
+	if err != nil || len(newest) == 0 || newest[0].Number == newest[0].Link+1 { // all others are its ancestors
+		return nil, err
+	}
 	heads, err := s.o.Index.Checkpoints(ctx, Filter{User: rec.User, Session: rec.Session, Heads: true})
 	if err != nil || len(heads) < 2 {
 		return nil, err

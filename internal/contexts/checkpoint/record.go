@@ -54,7 +54,7 @@ type Record struct {
 	// Created increases within a series even if the clock goes backwards. It is in UTC,
 	// with microseconds.
 	Created time.Time `json:"createdAt"`
-	// Bytes is the length of the canonical JSON, Tokens the number of tokens counted by the
+	// Bytes is the length of the canonical JSON, Tokens the number of tokens stated by the
 	// caller.
 	Bytes  int64 `json:"bytes"`
 	Tokens int64 `json:"tokens,omitempty"`

@@ -38,8 +38,8 @@ type saveDraft struct {
 	request SaveRequest
 	key     SeriesKey
 	content *content
-	// payload returns the compressed content, scan the search terms and the likely secrets.
-	// Both are computed while the position of the checkpoint is read.
+	// payload returns the compressed content, scan the search terms and the likely secrets,
+	// which are computed while the content is compressed and written.
 	payload  func() ([]byte, error)
 	scan     func() scanResult
 	warnings []Warning
@@ -150,7 +150,6 @@ func (s *Service) newDraft(who guideway.Principal, r SaveRequest) (*saveDraft, e
 	})
 	d.payload = sync.OnceValues(func() ([]byte, error) { return s.squeezer.encodeContent(c.raw, nil) })
 	go d.scan()
-	go d.payload() //nolint:errcheck // packBlob returns the error
 	if r.Session != "" && r.Session != d.key.Session {
 		d.warnings = append(d.warnings, Warning{Code: WarnRenamed, Message: fmt.Sprintf("the session %.100q is stored as %s; both names load it", r.Session, d.key.Session)})
 	}
@@ -323,7 +322,10 @@ func (s *Service) trySave(ctx context.Context, d *saveDraft) (*Saved, error) {
 	}
 	// A blob that cannot be read back is not added to the index.
 	readable := make(chan error, 1)
-	go func() { readable <- s.verifyPacked(whole, nil, key, max(rec.Bytes, 1)) }()
+	go func() {
+		d.scan() // not at the same time, because the write of the blob needs a processor, too
+		readable <- s.verifyPacked(whole, nil, key, max(rec.Bytes, 1))
+	}()
 	change := Change{
 		Series: d.key, At: s.currentTime(), Touch: true,
 		Audit: []Entry{{At: rec.Created, Action: ActionSave, SeriesKey: d.key, Checkpoint: rec.ID, Client: d.who.Client}},

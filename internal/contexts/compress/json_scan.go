@@ -47,6 +47,16 @@ func readObject(text string) (out []objectField, ok bool) {
 	return out, ok
 }
 
+// SplitObject returns the members of a valid JSON object. ok is false if it is another value.
+func SplitObject(text string) (members Context, ok bool) {
+	fields, ok := readObject(text)
+	members = make(Context, len(fields))
+	for _, f := range fields {
+		members[f.key] = json.RawMessage(f.value)
+	}
+	return members, ok
+}
+
 // readMembers reads the members between two brackets, separated by commas. read reads the
 // member at an index and returns its end, or -1.
 func readMembers(text string, opening, closing byte, read func(at int) int) bool {

@@ -4,7 +4,7 @@
 package secret
 
 import (
-	"crypto/sha256"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strconv"
@@ -39,22 +39,23 @@ const (
 	// maxFindings bounds the number of findings.
 	maxFindings = 50
 	// maxCached bounds the number of cached verdicts.
-	maxCached = 8192
-	// cacheFrom is the length from which a cache lookup is cheaper than a scan.
-	cacheFrom = 64
+	maxCached = 32768
+	// cacheFrom is the length from which texts are cached.
+	cacheFrom = 8
 )
 
-// Scanner scans contexts. It caches the verdicts on longer texts by their hashes, so that
+// Scanner scans contexts. It caches the verdicts on texts by their hashes, so that
 // only the new parts of successive contexts are scanned. It is safe for concurrent use.
 type Scanner struct {
 	detector Detector
 	mu       sync.Mutex
-	verdicts map[[16]byte]string
+	seed     maphash.Seed
+	verdicts map[uint64]string
 }
 
 // NewScanner returns a scanner with the rules of a detector.
 func NewScanner(d Detector) *Scanner {
-	return &Scanner{detector: d, verdicts: map[[16]byte]string{}}
+	return &Scanner{detector: d, seed: maphash.MakeSeed(), verdicts: map[uint64]string{}}
 }
 
 // Scan returns the likely secrets of a context, ordered by path.
@@ -93,8 +94,7 @@ func (s *Scanner) cachedVerdict(text string) string {
 	if len(text) < cacheFrom {
 		return s.detector.matchRules(text)
 	}
-	sum := sha256.Sum256([]byte(text))
-	hash := [16]byte(sum[:16])
+	hash := maphash.String(s.seed, text)
 	s.mu.Lock()
 	name, known := s.verdicts[hash]
 	s.mu.Unlock()
