@@ -39,7 +39,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	b := &bench{Options: measure.Options{Stdout: stdout, Stderr: stderr}}
 	flags := flag.NewFlagSet("summary", flag.ContinueOnError)
 	flags.StringVar(&b.corpus, "corpus", filepath.Join(measure.Root, "..", "shared", "corpus"), "plant facts in the texts of this `directory` too")
-	flags.StringVar(&b.print, "print", "", "print the summary of the run with this `name` too")
+	flags.StringVar(&b.print, "print", "", "print the summary of the run with this `name` and the lost facts too")
 	flags.IntVar(&b.variables, "variables", 0, "give each run variables of about this `number` of tokens")
 	flags.StringVar(&b.outputs, "outputs", "", "print only the summary of a run with the outputs in this `file`, a JSON list of texts")
 	remove, err := b.Parse(flags, args)
@@ -251,6 +251,8 @@ func (b *bench) measureScenario(ctx context.Context, s scenario) (column, error)
 		c.planted[f.kind]++
 		if !slices.ContainsFunc(f.marks, func(mark string) bool { return !strings.Contains(text, mark) }) {
 			c.kept[f.kind]++
+		} else if b.print == s.name {
+			fmt.Fprintf(b.Stdout, "lost %s: %s\n", f.kind, f.text)
 		}
 	}
 	for _, output := range s.outputs[len(s.outputs)-10:] {

@@ -2,6 +2,7 @@ package compress
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -123,7 +124,7 @@ type cueRank struct {
 var cueRanks = sync.OnceValue(func() map[string]cueRank {
 	ranks := map[string]cueRank{}
 	for rank, words := range map[int]string{
-		decisionRank: `decided chose chosen opted settled agreed picked went_with we_will`,
+		decisionRank: `decision: decided chose chosen opted settled agreed picked went_with we_will`,
 		keyRank: `decision decisions rejected discarded vetoed ruled_out disproved disproves
 			cause causes caused culprit due_to stems_from stem_from comes_from came_from turned_out turns_out because broke happens_since
 			insists insisted demands demanded forbade forbids forbidden requirement must_not
@@ -150,51 +151,59 @@ var cueRanks = sync.OnceValue(func() map[string]cueRank {
 })
 
 // hasCue reports whether a text has a cue.
-func hasCue(text string) (found bool) {
-	words(text, func(word string, _ bool) { found = found || cueRanks()[word].rank > 0 })
-	return found
+func hasCue(text string) bool {
+	return slices.ContainsFunc(words(text), func(w cueWord) bool { return cueRanks()[w.text].rank > 0 })
 }
 
-// words calls each for the words of a text in lower case, and for a question mark at its end.
-// isName is set for names and numbers.
-func words(text string, each func(word string, isName bool)) {
+// cueWord is a word of a statement in lower case. isName is set for names and numbers.
+type cueWord struct {
+	text   string
+	isName bool
+}
+
+// words returns the words of a text, and a question mark at its end. A label among the first
+// two words, such as "Decision:", has its colon if it is a cue: it says more than the word in a
+// sentence.
+func words(text string) (list []cueWord) {
 	for field := range strings.FieldsSeq(text) {
-		field = trimMarks(field)
-		if field == "" {
+		word := trimMarks(field)
+		if word == "" {
 			continue
 		}
-		kind := kindOf(field)
-		each(strings.ToLower(field), kind != wordTerm && kind != smallTerm)
+		kind := kindOf(word)
+		word = strings.ToLower(word)
+		if len(list) < 2 && strings.HasSuffix(strings.TrimRight(field, "*_"), ":") && cueRanks()[word+":"].rank > 0 {
+			word += ":"
+		}
+		list = append(list, cueWord{word, kind != wordTerm && kind != smallTerm})
 	}
 	if strings.HasSuffix(text, "?") {
-		each("?", false)
+		list = append(list, cueWord{text: "?"})
 	}
+	return list
 }
 
-// wordCounts counts the statements of passages, and the occurrences of words in them.
+// wordCounts counts statements, and the occurrences of words in them.
 type wordCounts struct {
 	frequency map[string]int
 	count     int
 }
 
-func countWords(passages []Passage) *wordCounts {
-	p := &wordCounts{frequency: map[string]int{}}
-	for _, passage := range passages {
-		for _, s := range passage.Statements {
-			p.count++
-			words(s.Text, func(word string, isName bool) {
-				if !isName {
-					p.frequency[word]++
-				}
-			})
+func countWords(statements [][]cueWord) *wordCounts {
+	p := &wordCounts{frequency: map[string]int{}, count: len(statements)}
+	for _, list := range statements {
+		for _, w := range list {
+			if !w.isName {
+				p.frequency[w.text]++
+			}
 		}
 	}
 	return p
 }
 
-// rankStatement returns the rank of a statement, and its value among those of the same rank: rare
+// rankStatement returns the rank of a statement with the given words, and its value among those of the same rank: rare
 // cues and names have a higher value.
-func (p *wordCounts) rankStatement(s Statement) (rank int, value float64) {
+func (p *wordCounts) rankStatement(s Statement, list []cueWord) (rank int, value float64) {
 	if s.fact {
 		return keyRank, math.Log2(float64(p.count + 5))
 	}
@@ -213,23 +222,25 @@ func (p *wordCounts) rankStatement(s Statement) (rank int, value float64) {
 		}
 		value = max(value, bits)
 	}
-	words(s.Text, func(word string, isName bool) {
-		if isName {
+	for _, w := range list {
+		if w.isName {
 			names++
 		}
-		one := known[word]
+		one := known[w.text]
 		if one.rank > 0 {
-			cue(one.rank, p.frequency[word])
+			cue(one.rank, p.frequency[w.text])
 		}
 		if before != "" {
-			cue(known[before+" "+word].rank, min(p.frequency[word], p.frequency[before]))
+			cue(known[before+" "+w.text].rank, min(p.frequency[w.text], p.frequency[before]))
 		}
 		before = ""
 		if one.first {
-			before = word
+			before = w.text
 		}
-	})
-	words(s.Under, func(word string, _ bool) { cue(known[word].rank, p.count) })
+	}
+	for _, w := range words(s.Under) {
+		cue(known[w.text].rank, p.count)
+	}
 	if s.code {
 		rank = codeRank
 	}
@@ -239,24 +250,23 @@ func (p *wordCounts) rankStatement(s Statement) (rank int, value float64) {
 // patternOf returns the words of a statement that many statements contain, with a mark for the
 // others, which differ between statements with the same pattern. If they are less than half of
 // its words, the pattern is the text.
-func (p *wordCounts) patternOf(s Statement) string {
+func (p *wordCounts) patternOf(s Statement, list []cueWord) string {
 	var b strings.Builder
-	same, all, gap := 0, 0, false
+	same, gap := 0, false
 	least := max(minLike, p.count/50)
-	words(s.Text, func(word string, isName bool) {
-		all++
-		if isName || p.frequency[word] < least {
+	for _, w := range list {
+		if w.isName || p.frequency[w.text] < least {
 			if !gap {
 				b.WriteString(" #")
 			}
 			gap = true
-			return
+			continue
 		}
 		gap = false
 		same++
-		b.WriteString(" " + word)
-	})
-	if 2*same < all {
+		b.WriteString(" " + w.text)
+	}
+	if 2*same < len(list) {
 		return s.Text
 	}
 	return b.String()

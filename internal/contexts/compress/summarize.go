@@ -192,17 +192,21 @@ func (d *digest) keepBest(room int) {
 // rankStatements ranks the candidates and orders them, the best first. Where they are about
 // equal, the order spreads evenly over the run.
 func (d *digest) rankStatements() {
-	words := countWords(d.passages)
+	lists := make([][]cueWord, len(d.candidates))
+	for c := range lists {
+		lists[c] = words(d.statement(c).Text)
+	}
+	counts := countWords(lists)
 	byPattern := map[string][]int{}
 	d.order = make([]int, len(d.candidates))
 	for c := range d.candidates {
 		one, s := &d.candidates[c], d.statement(c)
-		one.rank, one.value = words.rankStatement(s)
+		one.rank, one.value = counts.rankStatement(s, lists[c])
 		if one.rank == plainRank && one.at == 0 {
 			one.rank = topicRank
 		}
 		d.order[c] = c
-		pattern := words.patternOf(s)
+		pattern := counts.patternOf(s, lists[c])
 		byPattern[pattern] = append(byPattern[pattern], c)
 	}
 	for pattern, like := range byPattern {

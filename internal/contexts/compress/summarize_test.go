@@ -79,6 +79,25 @@ func TestSummaryOfLongRun(t *testing.T) {
 	}
 }
 
+// TestSummaryOfDecisionLabels checks that a statement with the label "Decision:" is kept in a run
+// about decisions, in which the word alone says little.
+func TestSummaryOfDecisionLabels(t *testing.T) {
+	t.Parallel()
+	told := map[int]string{70: "Decision: seven retries.", 140: "**Design decision:** one writer for each shard.", 210: "Our decision: no cache at the edge."}
+	subjects := strings.Fields("importer scheduler mailer index store page view table parser queue")
+	var passages []Passage
+	for i := range 300 {
+		text := fmt.Sprintf("Option %d of the %s needs a decision of the %s before the %s.", i, subjects[i%10], subjects[i/10%10], subjects[i/7%10])
+		passages = append(passages, ReadPassage(fmt.Sprint("step-", i), int64(i+1), text+" "+told[i]+" Who measures the outcome of it?"))
+	}
+	got := summarizeAll(passages, 800)
+	for _, want := range told {
+		if !strings.Contains(got, want) {
+			t.Errorf("the summary lacks %q", want)
+		}
+	}
+}
+
 // TestSummaryOfLoop checks that rounds with the same pattern are folded with their number, that
 // the rounds that stay are spread over the loop, and that a sentence of one round stays.
 func TestSummaryOfLoop(t *testing.T) {

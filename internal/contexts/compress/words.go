@@ -164,7 +164,12 @@ func spaceAt(text string, i int) int {
 }
 
 // trimMarks removes punctuation that surrounds a word, and marks of omissions.
-func trimMarks(field string) string { return strings.Trim(field, gapMark+".,;:!?()[]{}<>\"'`*=") }
+func trimMarks(field string) string {
+	if n := len(field); n > 0 && isLetter(field[0]) && isLetter(field[n-1]) {
+		return field
+	}
+	return strings.Trim(field, gapMark+".,;:!?()[]{}<>\"'`*=")
+}
 
 // readField appends the terms of a field, which is a part of a text between spaces.
 func (x *lexicon) readField(out []term, field string) []term {
