@@ -156,15 +156,16 @@ func (s *Service) saveSession(ctx context.Context, c run.Caller, r SaveRequest) 
 	if marks != nil {
 		r.Tags = withTags(r.Tags, marks.allTags()...)
 	}
+	tree := vars
 	if _, own := vars[keyCritical]; marks != nil && !own {
-		vars[keyCritical] = marks
+		vars[keyCritical], tree = marks, nil
 	}
 	doc, err := encodeJSON(vars)
 	if err != nil {
 		return nil, err
 	}
 	return s.countAndSave(ctx, c, checkpoint.SaveRequest{
-		Session: r.Session, Context: doc, Workflow: r.Workflow, Project: r.Project,
+		Session: r.Session, Context: doc, Tree: tree, Workflow: r.Workflow, Project: r.Project,
 		Agent: r.Agent, Name: r.Name, Tags: r.Tags, ExpectedHead: r.ExpectedHead,
 	})
 }

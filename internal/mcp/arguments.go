@@ -164,7 +164,7 @@ func (a arguments) objectArg(name string) map[string]any {
 func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 	in := arguments{}
 	if len(raw) > 0 && string(raw) != "null" {
-		if !json.Valid(raw) || jsontext.Decode(raw, &in) != nil {
+		if jsontext.Decode(raw, &in) != nil {
 			return nil, t.badCall(nil, "", "the arguments are not a JSON object")
 		}
 	}

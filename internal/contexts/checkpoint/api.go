@@ -55,7 +55,9 @@ type SaveRequest struct {
 	Run    string
 	RunSeq int64
 	// Context is a JSON object.
-	Context  json.RawMessage
+	Context json.RawMessage
+	// Tree is the decoded Context, if Context is jsontext.Marshal of it; otherwise nil.
+	Tree     map[string]any
 	Workflow string
 	Project  string
 	Agent    string

@@ -129,8 +129,10 @@ func (s *Service) newDraft(who guideway.Principal, r SaveRequest) (*saveDraft, e
 	if most := s.o.Limits.RawBytes; most > 0 && int64(len(r.Context)) > most {
 		return nil, tooLarge("the context", int64(len(r.Context)), most)
 	}
-	c, err := parseCanonical(r.Context)
-	if err != nil {
+	c, err := &content{raw: r.Context, tree: r.Tree}, error(nil)
+	if r.Tree != nil {
+		c.sum = sumOf(c.raw)
+	} else if c, err = parseCanonical(r.Context); err != nil {
 		return nil, err
 	}
 	d := &saveDraft{who: who, request: r, content: c}
