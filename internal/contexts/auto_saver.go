@@ -361,8 +361,6 @@ func (k *AutoSaver) saveCommitted(ctx context.Context, c run.Committed, name str
 		Project: c.Record.Project.ID, Agent: c.By.Client, Name: name, Tags: withTags(tags, tagsOf(c.Marks)...),
 		// Save once, because another process may backfill the same checkpoint.
 		Kind: checkpoint.KindAuto, Once: true,
-		// An exact count would load the vocabulary in every process that has a run.
-		Tokens: int64(estimateTokens(c.State.Vars)),
 	})
 	return err
 }
@@ -424,7 +422,7 @@ func (k *AutoSaver) Walked(who guideway.Principal, workflow string, completed []
 	}
 	request := checkpoint.SaveRequest{
 		Session: session, Context: doc, Workflow: workflow, Agent: who.Client, Name: truncateText(name, 200),
-		Kind: checkpoint.KindAuto, Tokens: int64(estimateTokens(vars)),
+		Kind: checkpoint.KindAuto,
 	}
 	k.enqueueJob(job{what: session + " " + name, saves: true, do: func(ctx context.Context) error {
 		m, _, err := lastMarks(ctx, k.o.Checkpoints, who, session)

@@ -252,7 +252,7 @@ func (s *Service) pauseSummaries(ctx context.Context, id string, err error) {
 func (s *Service) writeSummary(ctx context.Context, c run.Caller, rec run.Record, one Section) error {
 	r := SummaryRequest{Workflow: rec.Workflow, Goal: rec.Goal, Title: one.Title, Text: one.Text, Tokens: summaryTokens}
 	if one.From > 0 {
-		handedIn, err := s.loadPassages(ctx, c, rec.ID, one.From, one.To)
+		handedIn, err := ListOutputs(ctx, s.o.Runs, c, rec.ID, one.From, one.To)
 		if err != nil {
 			return err
 		}

@@ -125,7 +125,7 @@ func (s *Service) markSession(ctx context.Context, c run.Caller, r MarkRequest) 
 	if loaded != nil {
 		request.Workflow, request.Project = loaded.Workflow, loaded.Project
 	}
-	_, err = s.countAndSave(ctx, c, request)
+	_, err = s.saveContext(ctx, c, request)
 	return out, err
 }
 

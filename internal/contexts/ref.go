@@ -65,7 +65,9 @@ func (s *Service) loadRef(ctx context.Context, c run.Caller, r LoadRequest, out 
 		src.value, err = s.loadValue(ctx, c, m[1], parseNumber(m[2]), m[3])
 	} else if m := passageRef().FindStringSubmatch(r.Ref); m != nil {
 		out.RunID = m[1]
-		src.value, err = s.loadPassages(ctx, c, m[1], parseNumber(m[2]), parseNumber(m[3]))
+		if _, err = s.requireRuns(); err == nil {
+			src.value, err = ListOutputs(ctx, s.o.Runs, c, m[1], parseNumber(m[2]), parseNumber(m[3]))
+		}
 	} else if m := eventRef().FindStringSubmatch(r.Ref); m != nil {
 		out.RunID = m[1]
 		return s.loadEvent(ctx, c, m[1], parseNumber(m[2]))
@@ -178,15 +180,6 @@ func valueIn(e run.Event, hash string) json.RawMessage {
 		}
 	}
 	return nil
-}
-
-// loadPassages returns the outputs submitted by a range of events.
-func (s *Service) loadPassages(ctx context.Context, c run.Caller, id string, from, to int64) (json.RawMessage, error) {
-	runs, err := s.requireRuns()
-	if err != nil {
-		return nil, err
-	}
-	return ListOutputs(ctx, runs, c, id, from, to)
 }
 
 // ListOutputs returns the outputs submitted by a range of events of a run. It returns

@@ -2,6 +2,7 @@ package contexts_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,7 +16,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/guideway-dev/guideway/internal/contexts"
+	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -182,5 +185,24 @@ func TestLoopRoundTrip(t *testing.T) {
 				t.Errorf("the loop is at %+v", on.Position.Loop)
 			}
 		})
+	}
+}
+
+// TestSavedContextIsCanonical checks that a context that a tool passes decoded is stored like
+// the same context as JSON, with the same warnings.
+func TestSavedContextIsCanonical(t *testing.T) {
+	t.Parallel()
+	r := setupRig(t)
+	const text = `{"b":{"z":1.50,"a":"<é\u2028>"},"a":[12345678901234567890,null,true],"password":"hunter2horse"}`
+	var decoded map[string]any
+	mustSucceed(t, jsontext.Decode([]byte(text), &decoded))
+	one, err := r.Save(t.Context(), testCaller(), contexts.SaveRequest{Session: "one", Context: decoded})
+	mustSucceed(t, err)
+	two, err := r.checkpoints.Save(t.Context(), testCaller().Principal, checkpoint.SaveRequest{Session: "two", Context: json.RawMessage(text)})
+	mustSucceed(t, err)
+	got, err := r.checkpoints.Get(t.Context(), testCaller().Principal, one.ID)
+	mustSucceed(t, err)
+	if !bytes.Equal(got.Sum, two.Sum) || len(one.Warnings) != 1 || cmp.Diff(one.Warnings, two.Warnings) != "" {
+		t.Errorf("saved with the hash %x and %+v, and as JSON with %x and %+v", got.Sum, one.Warnings, two.Sum, two.Warnings)
 	}
 }

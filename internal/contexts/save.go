@@ -8,7 +8,6 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
-	"github.com/guideway-dev/guideway/internal/contexts/compress"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -111,7 +110,7 @@ func (s *Service) saveRun(ctx context.Context, c run.Caller, ref run.Ref, r Save
 	if err != nil {
 		return nil, err
 	}
-	return s.countAndSave(ctx, c, checkpoint.SaveRequest{
+	return s.saveContext(ctx, c, checkpoint.SaveRequest{
 		Session: d.ID, Run: d.ID, RunSeq: d.Seq, Context: doc, Workflow: d.Workflow, Project: d.Project.ID,
 		Agent: r.Agent, Name: r.Name, Tags: withTags(r.Tags, tagsOf(d.Marks)...), ExpectedHead: r.ExpectedHead,
 	})
@@ -164,18 +163,17 @@ func (s *Service) saveSession(ctx context.Context, c run.Caller, r SaveRequest) 
 	if err != nil {
 		return nil, err
 	}
-	return s.countAndSave(ctx, c, checkpoint.SaveRequest{
+	return s.saveContext(ctx, c, checkpoint.SaveRequest{
 		Session: r.Session, Context: doc, Tree: tree, Workflow: r.Workflow, Project: r.Project,
 		Agent: r.Agent, Name: r.Name, Tags: r.Tags, ExpectedHead: r.ExpectedHead,
 	})
 }
 
-// countAndSave estimates the tokens and saves.
-func (s *Service) countAndSave(ctx context.Context, c run.Caller, r checkpoint.SaveRequest) (*Saved, error) {
+// saveContext saves a context.
+func (s *Service) saveContext(ctx context.Context, c run.Caller, r checkpoint.SaveRequest) (*Saved, error) {
 	if r.Agent == "" {
 		r.Agent = c.Client
 	}
-	r.Tokens = int64(compress.Estimate(string(r.Context))) // a count takes longer than the save
 	saved, err := s.o.Checkpoints.Save(ctx, c.Principal, r)
 	if err != nil {
 		return nil, err

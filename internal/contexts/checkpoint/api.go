@@ -65,7 +65,7 @@ type SaveRequest struct {
 	Tags     []string
 	// Kind is KindManual if empty.
 	Kind Kind
-	// Tokens is the number of tokens of the context, as counted or estimated by the caller.
+	// Tokens is the number of tokens of the context. If it is 0, Save estimates it.
 	Tokens int64
 	// ExpectedHead is the checkpoint that the caller's context is based on. If it already
 	// has a successor, the new checkpoint begins a branch. If it is empty, the new

@@ -73,16 +73,12 @@ func (r ExportRequest) addOutputs(ctx context.Context, list []Bundled) error {
 			continue
 		}
 		seen[one.Run] = true
-		outputs := r.Outputs(ctx, one.Run, one.RunSeq)
-		if outputs == nil || len(outputs) > maxOutputs {
-			continue
-		}
 		tree, err := decodeObject(one.Context)
-		if err != nil {
-			return err
+		if outputs := r.Outputs(ctx, one.Run, one.RunSeq); err == nil && outputs != nil && len(outputs) <= maxOutputs {
+			tree[keyOutputs] = outputs
+			list[i].Context, err = jsontext.Marshal(tree)
 		}
-		tree[keyOutputs] = outputs
-		if list[i].Context, err = jsontext.Marshal(tree); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -54,8 +54,7 @@ type Record struct {
 	// Created increases within a series even if the clock goes backwards. It is in UTC,
 	// with microseconds.
 	Created time.Time `json:"createdAt"`
-	// Bytes is the length of the canonical JSON, Tokens the number of tokens stated by the
-	// caller.
+	// Bytes is the length of the canonical JSON, Tokens the estimated number of tokens.
 	Bytes  int64 `json:"bytes"`
 	Tokens int64 `json:"tokens,omitempty"`
 	// Sum is the SHA-256 of the canonical JSON.

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
+	"github.com/guideway-dev/guideway/internal/contexts/compress"
 	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 )
 
@@ -259,7 +261,8 @@ func (s *Service) newRecord(d *saveDraft, p *savePosition) Record {
 	rec := Record{
 		SeriesKey: d.key, Run: r.Run, RunSeq: r.RunSeq, Branch: p.branch, Number: p.series.Last + 1,
 		Workflow: r.Workflow, Project: r.Project, Agent: r.Agent, Name: r.Name, Tags: tidyTags(r.Tags), Kind: r.Kind,
-		Created: now, Bytes: int64(len(d.content.raw)), Tokens: r.Tokens, Sum: d.content.sum,
+		Created: now, Bytes: int64(len(d.content.raw)), Sum: d.content.sum,
+		Tokens: cmp.Or(r.Tokens, int64(compress.Estimate(string(d.content.raw)))), // a count takes longer than the save
 	}
 	rec.ID = newID(now)
 	switch {

@@ -47,10 +47,10 @@ func readObject(text string) (out []objectField, ok bool) {
 	return out, ok
 }
 
-// SplitObject returns the members of a valid JSON object. ok is false if it is another value.
+// SplitObject returns the members of a JSON object. ok is false if it is another value.
 func SplitObject(text string) (members Context, ok bool) {
 	fields, ok := readObject(text)
-	members = make(Context, len(fields))
+	members = Context{}
 	for _, f := range fields {
 		members[f.key] = json.RawMessage(f.value)
 	}

@@ -40,8 +40,6 @@ const (
 	maxFindings = 50
 	// maxCached bounds the number of cached verdicts.
 	maxCached = 32768
-	// cacheFrom is the length from which texts are cached.
-	cacheFrom = 8
 )
 
 // Scanner scans contexts. It caches the verdicts on texts by their hashes, so that
@@ -91,9 +89,6 @@ func (s *Scanner) scanValue(path, key string, value any, found *[]Finding) {
 
 // cachedVerdict returns the name of the rule that a text matches, or "".
 func (s *Scanner) cachedVerdict(text string) string {
-	if len(text) < cacheFrom {
-		return s.detector.matchRules(text)
-	}
 	hash := maphash.String(s.seed, text)
 	s.mu.Lock()
 	name, known := s.verdicts[hash]
