@@ -128,10 +128,12 @@ func compareStateless(t failer, def *definition, program *engine.Program, vars m
 	}
 }
 
-// withoutCounting removes the line that explains to a stateless caller how to keep its
-// list.
+// withoutCounting removes what only a stateless walk shows: the line that explains how to
+// keep the list of completed steps, and the reference to the first round, which the caller
+// of a run may not have seen.
 func withoutCounting(prompt string) string {
 	prompt, _, _ = strings.Cut(prompt, "\n\n## Warnings\n")
+	prompt = strings.TrimSuffix(prompt, "\n\n_Note: Refer to the phase overview provided in the first iteration for overall context._")
 	lines := slices.DeleteFunc(strings.Split(prompt, "\n"), func(line string) bool {
 		return strings.HasPrefix(line, "- When done: append")
 	})
