@@ -20,7 +20,7 @@ type Model struct {
 	MaxTokens int `json:"maxTokens,omitempty"`
 	// OldMaxTokens sends MaxTokens as max_tokens, for servers that support no other name.
 	OldMaxTokens bool `json:"oldMaxTokens,omitempty"`
-	// Timeout is the time limit of a request. 0 is ten minutes.
+	// Timeout is the time limit of a request. 0 is five minutes.
 	Timeout UpstreamTime `json:"timeout,omitempty"`
 	Price   ModelPrice   `json:"price"`
 }

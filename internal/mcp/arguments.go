@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +25,9 @@ type param struct {
 	required          bool
 	// acceptsNumber accepts a number in place of a string: 1 for "1".
 	acceptsNumber bool
-	enum          []string
+	// acceptsJSON accepts any value in place of a string: true for "true".
+	acceptsJSON bool
+	enum        []string
 	// members are the allowed members of an object; nil allows any.
 	members []param
 	// maxLength bounds a string in characters; 0 is maxText.
@@ -182,8 +185,8 @@ func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 			delete(in, p.name)
 			continue
 		}
-		if n, ok := v.(json.Number); ok && p.acceptsNumber {
-			v = n.String()
+		if _, isNumber := v.(json.Number); isNumber && p.acceptsNumber || p.acceptsJSON {
+			v = cmp.Or(valueText(v), v)
 			in[p.name] = v
 		}
 		if message := p.checkValue(v); message != "" {

@@ -193,7 +193,7 @@ func (m *machineTools) inputTool() *tool {
 		description: "Provide the value that a run asks for. It must come from the user, not from you. If the run asks for the outcome of a tool call, pass outcome instead.",
 		params: []param{
 			machineRunParam(),
-			{name: "value", kind: kindString, description: "The value, as JSON if it is not text"},
+			{name: "value", kind: kindString, acceptsJSON: true, description: "The value, as JSON if it is not text"},
 			{name: "outcome", kind: kindString, enum: []string{"retry", "done", "failed"}, description: "Outcome of the tool call"},
 			{name: "result", kind: kindString, description: "With outcome: the tool's result"},
 			waitParam(),

@@ -123,3 +123,35 @@ func TestClientsSeeOnlyTheirRuns(t *testing.T) {
 		})
 	}
 }
+
+// recordingMachines is a service that records the values of inputs.
+type recordingMachines struct {
+	*waitingMachines
+	values chan json.RawMessage
+}
+
+func (m recordingMachines) Input(ctx context.Context, c run.Caller, id string, a driver.InputAnswer) (*driver.Status, error) {
+	m.values <- a.Value
+	return m.Status(ctx, c, id)
+}
+
+// machine_input accepts values of all types that an input can have, as JSON or as the text of
+// JSON.
+func TestMachineInputTypes(t *testing.T) {
+	t.Parallel()
+	m := recordingMachines{&waitingMachines{}, make(chan json.RawMessage, 1)}
+	r := newTestServer(t, func(o *mcpserver.Options) { o.Toolsets, o.Machines = mcpserver.Toolsets(), m })
+	cs := connectWithToken(t, r, auth.Allow{All: true})
+	for given, want := range map[string]string{
+		`"go on"`: `"go on"`, `true`: `"true"`, `"true"`: `"true"`, `1.50`: `"1.50"`, `{"a":[null]}`: `"{\"a\":[null]}"`, `[1,"b"]`: `"[1,\"b\"]"`, `null`: ``,
+	} {
+		result, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "machine_input", Arguments: map[string]any{"runId": "m_all", "value": json.RawMessage(given)}})
+		if err != nil || result.IsError {
+			t.Errorf("%s: %+v, %v", given, result, err)
+			continue
+		}
+		if got := string(<-m.values); got != want {
+			t.Errorf("%s: got %s", given, got)
+		}
+	}
+}

@@ -117,8 +117,12 @@ error to the agent.`,
 	return cmd
 }
 
-// continueRun executes a run after a command has changed it.
+// continueRun executes a run after a command has changed it, and the runs that wait for it.
 func (d *machineDeps) continueRun(ctx context.Context, id string, o *machineRefOptions) error {
+	id, err := d.runs.OutermostRun(ctx, d.caller.User, id)
+	if err != nil {
+		return err
+	}
 	s, err := d.driveRun(ctx, id, map[string]json.RawMessage{}, o.JSON)
 	return d.writeOutcome(s, err, o.JSON)
 }

@@ -65,31 +65,42 @@ func (b *Background) driveInBackground(user, id string) {
 	})
 }
 
-// driveAfter drives a run after a command that succeeded, and returns the result of the
-// command. If id is empty, it drives the run in the result.
-func (b *Background) driveAfter(c run.Caller, id string, s *Status, err error) (*Status, error) {
-	if err == nil {
-		b.driveInBackground(c.User, cmp.Or(id, s.RunID))
+// driveAfter drives a run after a command that succeeded, and the runs that wait for it. It
+// returns the result of the command. If id is empty, it drives the run in the result.
+func (b *Background) driveAfter(ctx context.Context, c run.Caller, id string, s *Status, err error) (*Status, error) {
+	if err != nil {
+		return s, err
 	}
-	return s, err
+	outermost, err := b.OutermostRun(ctx, c.User, cmp.Or(id, s.RunID))
+	if err != nil {
+		return nil, err
+	}
+	b.driveInBackground(c.User, outermost)
+	return s, nil
 }
 
 // Start starts a run and drives it.
 func (b *Background) Start(ctx context.Context, c run.Caller, r StartRequest) (*Status, error) {
 	s, err := b.Service.Start(ctx, c, r)
-	return b.driveAfter(c, "", s, err)
+	return b.driveAfter(ctx, c, "", s, err)
 }
 
 // Input answers the input request of a run and drives the run.
 func (b *Background) Input(ctx context.Context, c run.Caller, id string, answer InputAnswer) (*Status, error) {
 	s, err := b.Service.Input(ctx, c, id, answer)
-	return b.driveAfter(c, id, s, err)
+	return b.driveAfter(ctx, c, id, s, err)
 }
 
 // Decide sets the outcome of a call and drives the run.
 func (b *Background) Decide(ctx context.Context, c run.Caller, id string, answer OutcomeAnswer) (*Status, error) {
 	s, err := b.Service.Decide(ctx, c, id, answer)
-	return b.driveAfter(c, id, s, err)
+	return b.driveAfter(ctx, c, id, s, err)
+}
+
+// Cancel ends a run, and drives the run that waits for it.
+func (b *Background) Cancel(ctx context.Context, c run.Caller, id, reason string) (*Status, error) {
+	s, err := b.Service.Cancel(ctx, c, id, reason)
+	return b.driveAfter(ctx, c, id, s, err)
 }
 
 // Wait returns the status of a run as soon as it pauses, waits or ends, or after the given
@@ -99,9 +110,13 @@ func (b *Background) Wait(ctx context.Context, c run.Caller, id string, patience
 	if err != nil || s.Status != machineengine.StatusRunning {
 		return s, err
 	}
-	b.driveInBackground(c.User, id)
+	outermost, err := b.OutermostRun(ctx, c.User, id)
+	if err != nil {
+		return nil, err
+	}
+	b.driveInBackground(c.User, outermost)
 	b.mu.Lock()
-	end := b.ends[id]
+	end := b.ends[outermost]
 	b.mu.Unlock()
 	if end == nil || patience <= 0 {
 		return b.Status(ctx, c, id)

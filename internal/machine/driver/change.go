@@ -168,6 +168,34 @@ func (s *Service) innermostRun(ctx context.Context, c run.Caller, id string) (st
 	return id, nil
 }
 
+// OutermostRun returns the id of the run that waits, directly or through other runs, for the
+// end of a run; that is the run itself if no run waits for it. To drive the outermost run
+// drives all of them.
+func (s *Service) OutermostRun(ctx context.Context, user, id string) (string, error) {
+	for range maxDepth + 1 {
+		l, _, err := s.loadRun(ctx, user, id, 0)
+		if err != nil {
+			return "", err
+		}
+		if l.rec.Parent == "" {
+			return id, nil
+		}
+		parent, _, err := s.loadRun(ctx, user, l.rec.Parent, 0)
+		if guideway.ErrorCode(err) == guideway.CodeNotFound {
+			return id, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		// A fork has a parent, too, which does not wait for the fork.
+		if p := parent.state.Pending; p == nil || p.Run != id {
+			return id, nil
+		}
+		id = parent.rec.ID
+	}
+	return id, nil
+}
+
 // OutcomeAnswer is the decision on a call whose outcome is unknown.
 type OutcomeAnswer struct {
 	// Question is the Status.Question that the decision belongs to. If it is empty, the

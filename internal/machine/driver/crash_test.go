@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -265,6 +267,31 @@ func TestInterruptedResult(t *testing.T) {
 		}
 		paidOnce(t, r, id)
 	}
+}
+
+// TestRequestKeys checks that a request that is sent again after a crash has the same key, and
+// that every other request of a run has a different one, also after an error.
+func TestRequestKeys(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine(`, "next_state": "start"`, `, "budgets": {"calls": 4}`), smallRoles)}, smallHandlers(),
+			`[{"content": "one"}, {"fault": "500"}, {"content": "two"}, {"content": "three"}]`)
+		id := r.startRun("small", nil)
+		ctx, stop := context.WithCancel(t.Context())
+		r.model.before = func(llm.Request) { stop() } // the answer does not arrive
+		if err := r.Drive(ctx, anna.User, id, nil); err == nil {
+			t.Fatal("the drive was not interrupted")
+		}
+		r.model.before = nil
+		r.driveRun(id)
+		var keys []string
+		for _, q := range r.model.requests {
+			keys = append(keys, q.Key)
+		}
+		if len(keys) < 4 || keys[0] != keys[1] || len(slices.Compact(slices.Clone(keys))) != len(keys)-1 {
+			t.Errorf("the keys are %q", keys)
+		}
+	})
 }
 
 // TestRetryDecisionIsValidOnce checks that a decision to retry a tool call allows one

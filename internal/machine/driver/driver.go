@@ -111,7 +111,7 @@ type SelectedModel struct {
 	// InputPrice, CachedPrice and OutputPrice are per million tokens, in millionths of a
 	// currency.
 	InputPrice, CachedPrice, OutputPrice int64
-	// Timeout limits one request; 0 means 10 minutes.
+	// Timeout limits one request; 0 means 5 minutes.
 	Timeout time.Duration
 }
 
@@ -167,9 +167,9 @@ type Options struct {
 }
 
 const (
-	defaultLease   = 30 * time.Second
-	defaultTimeout = 10 * time.Minute
-	toolTimeout    = 5 * time.Minute
+	defaultLease = 30 * time.Second
+	modelTimeout = 5 * time.Minute
+	toolTimeout  = 5 * time.Minute
 )
 
 // Service runs agent machines. It is safe for concurrent use by goroutines, and by several

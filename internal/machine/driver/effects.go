@@ -2,6 +2,7 @@ package driver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -120,7 +121,8 @@ func (d *drive) callModel(ctx context.Context, c *machineengine.ModelCall) error
 		}})
 	}
 	r := c.Request
-	r.Model = chosen.Name
+	// The index does not count an attempt whose outcome is unknown.
+	r.Model, r.Key = chosen.Name, fmt.Sprintf("%s-%d", d.l.rec.ID, d.l.state.Index)
 	if r.MaxTokens == 0 {
 		r.MaxTokens = chosen.MaxTokens
 	}
@@ -163,10 +165,7 @@ func (d *drive) sendRequest(ctx context.Context, c *machineengine.ModelCall, r l
 		response *llm.Response
 		err      error
 	}
-	timeout := chosen.Timeout
-	if timeout == 0 {
-		timeout = defaultTimeout
-	}
+	timeout := cmp.Or(chosen.Timeout, modelTimeout)
 	state, id := d.l.state.At, d.l.rec.ID
 	ctx, end := d.beginActivity(ctx, Activity{Kind: ActivityModel, Agent: c.Agent, Attempt: c.Attempt, Provider: chosen.Provider, Request: &r})
 	out, err := runKeepingLease(ctx, d, func(ctx context.Context) outcome {
@@ -175,6 +174,9 @@ func (d *drive) sendRequest(ctx context.Context, c *machineengine.ModelCall, r l
 		response, err := chosen.Complete(ctx, r, func(delta llm.Delta) {
 			d.observe(Update{RunID: id, Delta: delta, Agent: c.Agent, State: state})
 		})
+		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = &llm.Error{Kind: llm.Timeout, Message: fmt.Sprintf("the model %s did not complete its answer within %s, the time limit of a request (timeout of the model in guideway.json)", r.Model, timeout)}
+		}
 		return outcome{response, err}
 	})
 	end(ActivityResult{Response: out.response, Err: errors.Join(err, out.err)})
@@ -236,10 +238,7 @@ func (d *drive) callTool(ctx context.Context, c machineengine.ToolCall) error {
 		result machineengine.ToolResult
 		err    error
 	}
-	begun, timeout := d.s.clock(), d.l.program.Policy(c.Name).Timeout
-	if timeout == 0 {
-		timeout = toolTimeout
-	}
+	begun, timeout := d.s.clock(), cmp.Or(d.l.program.Policy(c.Name).Timeout, toolTimeout)
 	purpose := d.l.runScope()
 	inner, end := d.beginActivity(ctx, Activity{Kind: ActivityTool, Agent: agentOf(d.l), Attempt: c.Attempt, Tool: &c})
 	out, err := runKeepingLease(inner, d, func(ctx context.Context) outcome {

@@ -283,6 +283,7 @@ func TestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		journal := newMemory()
 		r := newRig(t, journal, []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(), `[{"content": "fine", "delay": 600}]`)
+		r.model.timeout = time.Hour
 		id := r.startRun("small", nil)
 		first := make(chan error, 1)
 		go func() { first <- r.Drive(t.Context(), anna.User, id, nil) }()

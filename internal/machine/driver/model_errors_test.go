@@ -1,18 +1,21 @@
 package driver_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/guideway-dev/guideway"
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/machine/llm"
 	"github.com/guideway-dev/guideway/internal/machine/llm/scripted"
 )
 
@@ -55,6 +58,24 @@ func failingScript(t *testing.T, at, times int, fault string) string {
 
 // slow is an answer that takes longer than the request's timeout.
 const slow = "slow"
+
+// TestSilentModel checks that a request to a model that does not answer ends after the time
+// limit, and that the run then pauses with the limit in its reason.
+func TestSilentModel(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []time.Duration{0, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine(`, "max_retries": 0`, ""), smallRoles)}, smallHandlers(), `{"rules": [{"content": "late", "delay": 100000}]}`)
+			r.model.timeout = limit
+			begun := time.Now()
+			s := r.driveRun(r.startRun("small", nil))
+			want := cmp.Or(limit, 5*time.Minute)
+			if took := time.Since(begun); s.Pause == nil || s.Pause.Code != string(llm.Timeout) || !strings.Contains(s.Pause.Message, want.String()) || took != want {
+				t.Errorf("after %s: %+v", took, s.Pause)
+			}
+		})
+	}
+}
 
 // TestEveryErrorAtEveryCall injects each error of the scripted model and a timeout at each
 // of ten requests, once and permanently. It checks that the run retries, calls the error
@@ -118,7 +139,7 @@ func (f faultAt) checkOnce(t *testing.T) {
 		}
 		s = r.driveRun(id)
 	}
-	if diff := cmp.Diff(f.want, outcomeOf(s)); diff != "" || len(r.model.requests) != 11 || len(r.tools.calls) != 12 {
+	if diff := gocmp.Diff(f.want, outcomeOf(s)); diff != "" || len(r.model.requests) != 11 || len(r.tools.calls) != 12 {
 		t.Errorf("once: %d requests, %d calls, %s", len(r.model.requests), len(r.tools.calls), diff)
 	}
 }
@@ -147,7 +168,7 @@ func (f faultAt) checkPaused(t *testing.T, r *rig, s *driver.Status, attempts in
 	if s.Status != machineengine.StatusPaused || s.Pause.Error == nil || s.Pause.Message == "" || s.Output != nil {
 		t.Fatalf("the run stopped with the status %+v", s)
 	}
-	if diff := cmp.Diff(states, s.States); diff != "" || len(r.tools.calls) != tools || len(r.model.requests) != f.at+attempts {
+	if diff := gocmp.Diff(states, s.States); diff != "" || len(r.tools.calls) != tools || len(r.model.requests) != f.at+attempts {
 		t.Errorf("%d requests, not %d; %d calls, not %d; %s", len(r.model.requests), f.at+attempts, len(r.tools.calls), tools, diff)
 	}
 }
@@ -260,7 +281,7 @@ func TestBudgetEdges(t *testing.T) {
 					}
 					s = r.driveRun(id)
 				}
-				if diff := cmp.Diff(want, outcomeOf(s)); diff != "" || len(r.model.requests) != 10 || len(r.tools.calls) != 12 {
+				if diff := gocmp.Diff(want, outcomeOf(s)); diff != "" || len(r.model.requests) != 10 || len(r.tools.calls) != 12 {
 					t.Errorf("%d requests, %d calls, %s", len(r.model.requests), len(r.tools.calls), diff)
 				}
 				// After the last raise the run completes, even if its last call exhausts

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/guideway-dev/guideway"
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
@@ -110,13 +111,14 @@ type model struct {
 	// before and after are called before and after each request.
 	before, after func(r llm.Request)
 	price         int64
+	timeout       time.Duration
 }
 
 func (m *model) Model(_ driver.RunScope, _ machinedef.Level, name string) (driver.SelectedModel, error) {
 	if name == "" {
 		name = "test-model"
 	}
-	return driver.SelectedModel{Model: countingModel{m}, Name: name, InputPrice: m.price, CachedPrice: m.price, OutputPrice: m.price}, nil
+	return driver.SelectedModel{Model: countingModel{m}, Name: name, InputPrice: m.price, CachedPrice: m.price, OutputPrice: m.price, Timeout: m.timeout}, nil
 }
 
 type countingModel struct{ *model }

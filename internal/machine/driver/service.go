@@ -60,6 +60,8 @@ type Status struct {
 	Question string `json:"question,omitempty"`
 	// Pause is the reason for a pause.
 	Pause *machineengine.Pause `json:"pause,omitempty"`
+	// Reason is why the run was cancelled, or why its sub-machine does not continue.
+	Reason string `json:"reason,omitempty"`
 	// Unknown describes a call whose outcome is unknown: it is in progress, or its process
 	// ended.
 	Unknown string `json:"unknown,omitempty"`
@@ -67,7 +69,8 @@ type Status struct {
 	Output json.RawMessage `json:"output,omitempty"`
 	// States are the entered states in order.
 	States []string `json:"states"`
-	Usage  Usage    `json:"usage"`
+	// Usage and Cost include the sub-machine in progress.
+	Usage Usage `json:"usage"`
 	// Cost is in the currency of the prices; 0 without prices.
 	Cost float64 `json:"cost"`
 	// Child is the sub-machine in progress.
@@ -326,7 +329,7 @@ func (s *Service) buildStatus(ctx context.Context, l *loaded) (*Status, error) {
 	st := &l.state
 	const millionths, millis = 1e6, 1e3
 	out := &Status{
-		RunID: l.rec.ID, Machine: l.rec.Workflow, Source: l.created.Source, Revision: l.created.Revision, Hash: l.rec.Hash, Status: st.Status, State: st.At, Agent: agentOf(l), Pause: st.Pause, Output: st.Output,
+		RunID: l.rec.ID, Machine: l.rec.Workflow, Source: l.created.Source, Revision: l.created.Revision, Hash: l.rec.Hash, Status: st.Status, State: st.At, Agent: agentOf(l), Pause: st.Pause, Reason: st.Reason, Output: st.Output,
 		States: append([]string{}, st.Visited...), Cost: float64(st.Usage.Cost) / millionths,
 		Usage: Usage{
 			States: st.Usage.States, Calls: st.Usage.Calls, ToolCalls: st.Usage.Tools,
@@ -354,9 +357,7 @@ func (s *Service) buildStatus(ctx context.Context, l *loaded) (*Status, error) {
 				if out.Child, err = s.buildStatus(ctx, child); err != nil {
 					return nil, err
 				}
-				if out.Child.Status == machineengine.StatusWaiting || out.Child.Status == machineengine.StatusPaused {
-					out.Status = machineengine.StatusWaiting
-				}
+				out.includeChild()
 			}
 		case machineengine.KindToolIntent:
 			out.Unknown = "a call of the tool " + p.Tool.Name + " has no result yet"
@@ -366,6 +367,27 @@ func (s *Service) buildStatus(ctx context.Context, l *loaded) (*Status, error) {
 	}
 	out.Next = nextCall(out)
 	return out, nil
+}
+
+// includeChild adds the usage of the sub-machine in progress, and the reason why it does not
+// continue.
+func (s *Status) includeChild() {
+	c := s.Child
+	s.Cost += c.Cost
+	s.Usage.Calls += c.Usage.Calls
+	s.Usage.ToolCalls += c.Usage.ToolCalls
+	s.Usage.Input += c.Usage.Input
+	s.Usage.Output += c.Usage.Output
+	s.Usage.Seconds += c.Usage.Seconds
+	if c.Status == machineengine.StatusWaiting || c.Status == machineengine.StatusPaused {
+		s.Status = machineengine.StatusWaiting
+	}
+	switch {
+	case c.Pause != nil:
+		s.Reason = fmt.Sprintf("the sub-machine %s (%s) is paused: %s", c.Machine, c.RunID, c.Pause.Message)
+	case !c.Status.Ended():
+		s.Reason = c.Reason
+	}
 }
 
 // nextCall returns a permitted next call, or nil if the run has ended or waits for a person.

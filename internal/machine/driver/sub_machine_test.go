@@ -1,10 +1,12 @@
 package driver_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -116,6 +118,75 @@ func TestPausedSubMachineIsResumedByItsParent(t *testing.T) {
 	}
 	if s := r.resumeRun(id); s.Status != machineengine.StatusCompleted || string(s.Output) != `"two"` {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestStatusIncludesSubMachine checks that the status of a run includes the usage of its
+// sub-machine in progress, and the reason why the sub-machine does not continue.
+func TestStatusIncludesSubMachine(t *testing.T) {
+	t.Parallel()
+	usage := `, "usage": {"input": 10, "output": 5}`
+	r := newNested(t, "", "", `[{"content": "one"`+usage+`}, {"fault": "401"}, {"content": "two"`+usage+`}]`)
+	r.model.price = 1_000_000
+	s := r.driveRun(r.startRun("outer", map[string]any{"what": "x"}))
+	if s.Usage.Calls != 2 || s.Usage.Input != 10 || s.Cost != s.Child.Cost+15e-6 || s.Usage.Calls != s.Child.Usage.Calls+1 {
+		t.Errorf("usage %+v, of the sub-machine %+v", s.Usage, s.Child.Usage)
+	}
+	if !strings.Contains(s.Reason, s.Child.RunID) || !strings.Contains(s.Reason, s.Child.Pause.Message) {
+		t.Errorf("the reason is %q, that of the sub-machine %q", s.Reason, s.Child.Pause.Message)
+	}
+	if _, err := r.Cancel(t.Context(), anna, s.RunID, "no longer needed"); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{s.RunID, s.Child.RunID} {
+		if ended := r.runStatus(id); ended.Reason != "no longer needed" {
+			t.Errorf("%s: %q", ended.Machine, ended.Reason)
+		}
+	}
+}
+
+// TestEndOfSubMachineContinuesRun checks that a server continues a run when a person resumes
+// or cancels its sub-machine, and that a fork of its sub-machine does not concern the run.
+func TestEndOfSubMachineContinuesRun(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		end  func(context.Context, *driver.Background, string) (*driver.Status, error)
+		want machineengine.Status
+		text string
+	}{
+		{"resume", func(ctx context.Context, b *driver.Background, id string) (*driver.Status, error) {
+			return b.Resume(ctx, anna, id, machineengine.Limits{})
+		}, machineengine.StatusCompleted, `"two"`},
+		{"cancel", func(ctx context.Context, b *driver.Background, id string) (*driver.Status, error) {
+			return b.Cancel(ctx, anna, id, "no longer needed")
+		}, machineengine.StatusPaused, "no longer needed"},
+		{"fork", func(ctx context.Context, b *driver.Background, id string) (*driver.Status, error) {
+			return b.Fork(ctx, anna, id, 0)
+		}, machineengine.StatusWaiting, "is paused"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newNested(t, "", "", `[{"content": "one"}, {"fault": "401"}, {"content": "two"}, {"content": "three"}]`)
+				id := r.startRun("outer", map[string]any{"what": "x"})
+				inner := r.driveRun(id).Child.RunID
+				b := driver.NewBackground(r.Service, nil)
+				defer b.Close()
+				if _, err := tt.end(t.Context(), b, inner); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				s := r.runStatus(id)
+				text := string(s.Output) + s.Reason
+				if s.Pause != nil {
+					text += s.Pause.Message
+				}
+				if s.Status != tt.want || !strings.Contains(text, tt.text) {
+					t.Errorf("%s, %s", s.Status, text)
+				}
+			})
+		})
 	}
 }
 

@@ -72,6 +72,7 @@ func newRequest() llm.Request {
 			{Role: llm.User, Content: "go on"},
 		},
 		Tools:   []llm.Definition{{Name: "f", Description: "d", Parameters: json.RawMessage(`{"type":"object"}`)}},
+		Key:     "m_1-0",
 		Purpose: llm.Purpose{Machine: "secret"},
 	}
 }
@@ -106,7 +107,7 @@ func TestRequests(t *testing.T) {
 			{"role":"tool","tool_call_id":"c1","content":"one"},{"role":"tool","tool_call_id":"c2","content":"two"},{"role":"user","content":"go on"}],
 		"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"}}}],
 		"tool_choice":{"type":"function","function":{"name":"f"}}}`, o.got)
-	if o.path != "/v1/chat/completions" || o.head.Get("Authorization") != "Bearer k" {
+	if o.path != "/v1/chat/completions" || o.head.Get("Authorization") != "Bearer k" || o.head.Get("Idempotency-Key") != "m_1-0" {
 		t.Errorf("%s, %v", o.path, o.head)
 	}
 	a := &served{body: `{"content":[{"type":"text","text":"x"}],"stop_reason":"end_turn"}`}

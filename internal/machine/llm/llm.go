@@ -129,6 +129,9 @@ type Request struct {
 	// MaxTokens limits the answer; 0 means the adapter's limit.
 	MaxTokens   int      `json:"maxTokens,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
+	// Key is the same for each attempt of a request whose answer did not arrive. It is sent
+	// as the header Idempotency-Key, for servers that support it.
+	Key string `json:"-"`
 	// Purpose is not sent to the server.
 	Purpose Purpose `json:"purpose"`
 }

@@ -2890,6 +2890,8 @@ export interface components {
             /** @description The id of the question that the run asks: the requested input, or the outcome of a call. */
             question?: string;
             pause?: components["schemas"]["MachinePause"];
+            /** @description Why the run was cancelled, or why its sub-machine does not continue. */
+            reason?: string;
             unknown?: string;
             /** @description The result of the run. */
             output?: unknown;

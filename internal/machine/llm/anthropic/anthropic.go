@@ -188,7 +188,7 @@ func (u *usage) addUsage(v usage) {
 
 // Complete implements llm.Model.
 func (m *Model) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta)) (*llm.Response, error) {
-	res, err := m.wire.Post(ctx, m.requestBody(r))
+	res, err := m.wire.Post(ctx, r.Key, m.requestBody(r))
 	if err != nil {
 		return nil, asRateLimit(err)
 	}

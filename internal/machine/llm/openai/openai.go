@@ -95,7 +95,7 @@ func (m *Model) requestBody(r llm.Request) request {
 
 // Complete implements llm.Model.
 func (m *Model) Complete(ctx context.Context, r llm.Request, sink func(llm.Delta)) (*llm.Response, error) {
-	res, err := m.wire.Post(ctx, m.requestBody(r))
+	res, err := m.wire.Post(ctx, r.Key, m.requestBody(r))
 	if err != nil {
 		return nil, err
 	}

@@ -43,9 +43,9 @@ type Client struct {
 	Secrets []string
 }
 
-// Post sends a request. The caller must close the body of the response. A status other than
-// 200 is an error.
-func (c *Client) Post(ctx context.Context, body any) (*http.Response, error) {
+// Post sends a request, with its idempotency key unless it is empty. The caller must close
+// the body of the response. A status other than 200 is an error.
+func (c *Client) Post(ctx context.Context, key string, body any) (*http.Response, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return nil, &llm.Error{Kind: llm.Invalid, Message: "the request cannot be encoded as JSON: " + err.Error(), Err: err}
@@ -59,6 +59,9 @@ func (c *Client) Post(ctx context.Context, body any) (*http.Response, error) {
 		req.Header = http.Header{}
 	}
 	req.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
 	res, err := cmp.Or(c.HTTP, http.DefaultClient).Do(req)
 	if err != nil {
 		return nil, c.ConnectionError(ctx, err)
