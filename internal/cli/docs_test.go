@@ -328,7 +328,7 @@ func referenceOfVariables(t *testing.T) {
 	for _, s := range config.Settings() {
 		var aliases []string
 		for _, alias := range s.Aliases {
-			aliases = append(aliases, "`"+alias.Name+"`")
+			aliases = append(aliases, "`"+alias+"`")
 		}
 		fmt.Fprintf(&want, "| `%s` | %s | `%s` | %s |\n", s.Env, strings.Join(aliases, ", "), s.Name, strings.ReplaceAll(s.Description(), "|", `\|`))
 	}
@@ -368,7 +368,7 @@ func TestEveryVariableIsTested(t *testing.T) {
 	for _, s := range config.Settings() {
 		names = append(names, s.Env)
 		for _, alias := range s.Aliases {
-			names = append(names, alias.Name)
+			names = append(names, alias)
 		}
 	}
 	for _, v := range documentedVariables(t) {

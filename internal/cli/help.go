@@ -147,7 +147,7 @@ the file.
 		}
 		fmt.Fprintf(&b, "    env     %s\n", s.Env)
 		for _, alias := range s.Aliases {
-			fmt.Fprintf(&b, "            %s\n", alias.Name)
+			fmt.Fprintf(&b, "            %s\n", alias)
 		}
 	}
 	return b.String()

@@ -7,16 +7,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
 )
 
 // maxDuration is the default maximum of a duration.
 const maxDuration = day
-
-// defaultCacheTTL is the default of the setting workflows.cacheTtl.
-const defaultCacheTTL = 5 * time.Minute
 
 func checkListen(text string) *settingError {
 	const fix = `write host:port, such as "127.0.0.1:3000"`
@@ -165,7 +161,7 @@ func (s *Setting) parseNumber(v value) (value, *settingError) {
 
 // parseDuration parses a duration within the bounds of the setting.
 func (s *Setting) parseDuration(v value) (value, *settingError) {
-	most, fix := time.Duration(s.most), `write a number with a unit, such as "12h" or "30d"`
+	most, fix := s.longest, `write a number with a unit, such as "12h" or "30d"`
 	if most == 0 {
 		most, fix = maxDuration, `write a number with a unit, such as "30s" or "5m"`
 	}
@@ -191,8 +187,27 @@ func (s *Setting) checkText(text string) *settingError {
 		}
 		return newError(fix, "%q is not one of the allowed values", text)
 	}
-	if s.check != nil {
-		return s.check(text)
+	return s.checkFormat(text)
+}
+
+// checkFormat validates a text of a setting that has its own format.
+func (s *Setting) checkFormat(text string) *settingError {
+	switch s.Name {
+	case "listen":
+		return checkListen(text)
+	case "allowOrigins":
+		return checkOrigin(text)
+	case "allowedHosts":
+		return checkHost(text)
+	case "store":
+		return checkStore(text)
+	case "context.embeddingsUrl":
+		return checkEmbeddings(text)
+	case "workflows.hosts":
+		return checkSourceHost(text)
+	case "workflows.trust":
+		_, _, f := splitTrust(text)
+		return f
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func TestContextSettingsInFile(t *testing.T) {
 	c := loadConfig(t, config.Options{File: file, Getenv: environment("GUIDEWAY_EMBEDDINGS_KEY", "s3cret"), GOOS: "linux", Dir: "/work"})
 	if diff := cmp.Diff(config.Context{
 		Compression: "advanced", TokenLimit: 16000, Threshold: 70,
-		Embeddings: config.Embeddings{URL: "http://127.0.0.1:11434/v1", Model: "nomic", Key: "s3cret"},
+		EmbeddingsURL: "http://127.0.0.1:11434/v1", EmbeddingsModel: "nomic", EmbeddingsKey: "s3cret",
 	}, c.Context); diff != "" {
 		t.Error(diff)
 	}
@@ -308,7 +308,7 @@ func TestDocumentedConfiguration(t *testing.T) {
 	for _, s := range config.Settings() {
 		known[s.Name], known["--"+s.Flag], known["--"+s.FlagAlias], known[s.Env] = true, true, true, true
 		for _, alias := range s.Aliases {
-			known[alias.Name] = true
+			known[alias] = true
 		}
 	}
 	for _, name := range regexp.MustCompile(`(?:GUIDEWAY|WORKRAIL|WORKFLOW)_[A-Z_]*|--[a-z][a-z-]*|(?:context|checkpoints|encryption|workflows)\.[a-zA-Z]+|CACHE_TTL`).FindAllString(string(text), -1) {

@@ -96,7 +96,7 @@ func (l *loader) statedDataDir() string {
 	slices.Reverse(texts) // the last one takes precedence
 	texts = append(texts, l.opts.Getenv(s.Env))
 	for _, alias := range s.Aliases {
-		texts = append(texts, l.opts.Getenv(alias.Name))
+		texts = append(texts, l.opts.Getenv(alias))
 	}
 	if text := cmp.Or(texts...); text != "" {
 		dir, f := l.resolvePath(text, l.dir)

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
@@ -119,26 +118,19 @@ func newLoader(opts Options) *loader {
 
 func (l *loader) applyDefaults() {
 	c := l.config
-	c.Listen = "127.0.0.1:3000"
-	c.Toolsets = []string{ToolsetAuto}
-	c.Answers = "auto"
-	c.Workflows = Workflows{
-		Bundled: true, Plugins: true, User: true, Project: true,
-		UserDir:      joinPath(l.goos, c.Dirs.Config, "workflows"),
-		CacheTTL:     defaultCacheTTL,
-		SyncInterval: defaultSyncInterval, RegistryTimeout: defaultRegistryTimeout,
-		CacheDir: joinPath(l.goos, c.Dirs.Cache, "sources"),
+	for i := range l.table {
+		s := &l.table[i]
+		if s.initial != nil {
+			v, _ := s.decodeJSON(s.initial) // The schema, which has the defaults, is tested.
+			v, _ = s.checkValue(v)
+			s.storeValue(c, v)
+		}
 	}
-	c.Log = Log{Level: "warn", Format: "text"}
+	c.Workflows.UserDir = joinPath(l.goos, c.Dirs.Config, "workflows")
+	c.Workflows.CacheDir = joinPath(l.goos, c.Dirs.Cache, "sources")
 	c.DataDir = c.Dirs.Data
-	c.Store = StoreSQLite
-	c.Gates = Gates{Approval: ApprovalAgent}
-	c.ClientHooks = ClientHooks{OnError: HookAllow}
-	c.Gateway = Gateway{Exposure: ExposureAll, Health: 30 * time.Second, QuestionTime: 24 * time.Hour, ApprovalTime: 10 * time.Minute}
 	c.Journal.HeadsDir = joinPath(l.goos, c.Dirs.State, "heads")
-	c.Context, c.Checkpoints = contextDefaults(), checkpointDefaults()
-	c.Requests = requestDefaults()
-	c.Encryption = Encryption{Mode: EncryptionDisabled, KeyFile: joinPath(l.goos, c.Dirs.Config, "checkpoints.key")}
+	c.Encryption.KeyFile = joinPath(l.goos, c.Dirs.Config, "checkpoints.key")
 }
 
 // deriveSettings sets the settings that depend on others.
@@ -271,42 +263,40 @@ func (l *loader) readEnv() {
 		s := &l.table[i]
 		own := l.opts.Getenv(s.Env)
 		if own != "" {
-			l.applyEnv(s, s.Env, own, nil)
+			l.applyEnv(s, s.Env, own)
 		}
 		read := ""
 		if own != "" {
 			read = s.Env
 		}
 		for _, alias := range s.Aliases {
-			text := l.opts.Getenv(alias.Name)
+			text := l.opts.Getenv(alias)
 			switch {
 			case text == "":
 			case read != "":
 				l.addWarning(guideway.Diagnostic{
-					Code: "config-shadowed", File: alias.Name,
-					Message: fmt.Sprintf("%s is ignored, because %s is set", alias.Name, read),
+					Code: "config-shadowed", File: alias,
+					Message: fmt.Sprintf("%s is ignored, because %s is set", alias, read),
 					Fix:     "remove one of the two variables",
 				})
 			default:
-				l.applyEnv(s, alias.Name, text, alias.convert)
-				read = alias.Name
+				l.applyEnv(s, alias, text)
+				read = alias
 			}
 		}
 	}
 	l.readSourceVariables()
 	l.config.Encryption.Passphrase = l.opts.Getenv(EnvPassphrase)
-	l.config.Context.Embeddings.Key = l.opts.Getenv(EnvEmbeddingsKey)
+	l.config.Context.EmbeddingsKey = l.opts.Getenv(EnvEmbeddingsKey)
 	l.unknownVariables()
 }
 
-func (l *loader) applyEnv(s *Setting, name, text string, convert func(string) (string, *settingError)) {
+func (l *loader) applyEnv(s *Setting, name, text string) {
 	place := guideway.Diagnostic{File: name}
-	if convert != nil {
-		var f *settingError
-		if text, f = convert(text); f != nil {
-			l.reportError(place, f)
-			return
-		}
+	text, f := convertValue(name, text)
+	if f != nil {
+		l.reportError(place, f)
+		return
 	}
 	texts := []string{text}
 	switch s.Kind {

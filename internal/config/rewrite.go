@@ -24,9 +24,7 @@ func (s *Setting) allNames() []string {
 	if s.FlagAlias != "" {
 		names = append(names, s.FlagAlias)
 	}
-	for _, alias := range s.Aliases {
-		names = append(names, alias.Name)
-	}
+	names = append(names, s.Aliases...)
 	return names
 }
 
@@ -45,9 +43,9 @@ func (l *loader) findSetting(name string) *Setting {
 // fileValue returns the value of a setting as the file must contain it. ok is false if the
 // value is invalid.
 func (s *Setting) fileValue(name string, decoded any) (out any, ok bool) {
-	for _, alias := range s.Aliases {
-		if alias.Name == name {
-			decoded = convertAlias(alias, decoded)
+	if text, is := decoded.(string); is {
+		if converted, f := convertValue(name, text); f == nil {
+			decoded = converted
 		}
 	}
 	v, f := s.decodeJSON(decoded)
@@ -139,7 +137,7 @@ func (l *loader) groupSwitch(group string, decoded any) *settingError {
 			text = strconv.FormatBool(on)
 		}
 		for _, alias := range s.Aliases {
-			if v, ok := s.fileValue(alias.Name, text); ok {
+			if v, ok := s.fileValue(alias, text); ok {
 				document := map[string]any{}
 				addSetting(document, s, v)
 				return &settingError{message: fmt.Sprintf("%q is %s", group, kindOf(decoded)), fix: "write " + membersText(document)}
@@ -147,16 +145,6 @@ func (l *loader) groupSwitch(group string, decoded any) *settingError {
 		}
 	}
 	return nil
-}
-
-// convertAlias converts the value of another system's variable.
-func convertAlias(alias Alias, decoded any) any {
-	if text, ok := decoded.(string); ok && alias.convert != nil {
-		if converted, f := alias.convert(text); f == nil {
-			return converted
-		}
-	}
-	return decoded
 }
 
 // explainClientFile returns the error for a file that contains the "mcpServers" of an MCP

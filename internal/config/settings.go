@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,10 +34,8 @@ const (
 	KindPaths Kind = "paths"
 )
 
-// Setting describes a setting.
-type Setting struct {
-	// Name is the position in guideway.json, such as "log.level".
-	Name string
+// SettingNames are the kind of a setting, and its names outside of guideway.json.
+type SettingNames struct {
 	Kind Kind
 	// Flag is the flag's name without dashes. FlagAlias is the flag's name in another
 	// system, or empty.
@@ -45,7 +44,14 @@ type Setting struct {
 	// Env is the variable. Aliases are variables of other systems with the same meaning.
 	// Env overrides them.
 	Env     string
-	Aliases []Alias
+	Aliases []string
+}
+
+// Setting describes a setting.
+type Setting struct {
+	SettingNames
+	// Name is the position in guideway.json, such as "log.level".
+	Name string
 	// Usage is the description in --help and the JSON Schema, in one line.
 	Usage string
 	// Allowed are the values of a text or of a list's elements. If it is empty, other rules
@@ -54,26 +60,22 @@ type Setting struct {
 
 	// nonEmpty refuses an empty list.
 	nonEmpty bool
-	// most is the maximum of a number or a duration. 0 means no bound for a number, and a
-	// day for a duration.
+	// most is the maximum of a number; 0 means no bound.
 	most int64
-	// check validates one text. Nil accepts any text.
-	check func(string) *settingError
-	// raise returns the effective duration for a given one. Nil means that the given
-	// duration is effective.
-	raise func(time.Duration) time.Duration
-	// redact removes the secrets of a text. Nil means that the text has no secrets.
-	redact func(string) string
-	// field returns a pointer to the field of a Config.
-	field func(*Config) any
+	// longest is the maximum of a duration; 0 means a day. A duration below least has the
+	// effect of least.
+	longest, least time.Duration
+	// initial is the default as JSON; nil if it depends on the environment.
+	initial any
 }
 
-// Alias is a variable of another system.
-type Alias struct {
-	Name string
-	// convert converts the variable's value to a value of the setting. Nil means no
-	// conversion.
-	convert func(string) (string, *settingError)
+// field returns a pointer to the field of a Config, which has the name of the setting.
+func (s *Setting) field(c *Config) any {
+	v := reflect.ValueOf(c).Elem()
+	for name := range strings.SplitSeq(s.Name, ".") {
+		v = v.FieldByNameFunc(func(field string) bool { return strings.EqualFold(field, name) })
+	}
+	return v.Addr().Interface()
 }
 
 // value is a decoded value. The kind of the setting determines which field is set.
@@ -115,8 +117,8 @@ func (s *Setting) storeValue(c *Config, v value) {
 		*field = v.number
 	case *time.Duration:
 		*field = v.duration
-		if s.raise != nil {
-			*field = s.raise(v.duration)
+		if v.duration > 0 || s.Name != "gateway.health" { // 0 turns the checks off
+			*field = max(v.duration, s.least)
 		}
 	case *[]string:
 		*field = v.list
@@ -133,8 +135,8 @@ func (s *Setting) storeValue(c *Config, v value) {
 func (s *Setting) formatValue(c *Config) string {
 	switch field := s.field(c).(type) {
 	case *string:
-		if s.redact != nil {
-			return s.redact(*field)
+		if s.Name == "store" {
+			return redactStore(*field)
 		}
 		return *field
 	case *bool:
@@ -195,143 +197,25 @@ func (c *Config) OffersUpstreams() bool {
 	return slices.Contains(c.Toolsets, "gateway") || slices.Contains(c.Toolsets, ToolsetAuto)
 }
 
-// Settings returns all settings in a fixed order.
-func Settings() []Setting {
-	return slices.Concat(serverSettings(), dataSettings(), runSettings(), contextSettings(), checkpointSettings(),
-		encryptionSettings(), workflowSettings(), sourceSettings(), gatewaySettings(), requestSettings(), logSettings())
-}
-
-func serverSettings() []Setting {
-	return []Setting{
-		{
-			Name: "listen", Kind: KindText, Flag: "listen", Env: "GUIDEWAY_LISTEN",
-			Usage: "Host and port of the HTTP server.",
-			check: checkListen,
-			field: func(c *Config) any { return &c.Listen },
-		},
-		{
-			Name: "toolsets", Kind: KindList, Flag: "toolsets", Env: "GUIDEWAY_TOOLSETS",
-			Usage: "Toolsets offered to clients. \"auto\" stands for steps, runs, sessions and context, gateway as soon as an upstream is configured, and phases and machines as soon as a source other than the bundled one has such a definition.", Allowed: append([]string{ToolsetAuto}, Toolsets()...),
-			nonEmpty: true,
-			field:    func(c *Config) any { return &c.Toolsets },
-		},
-		{
-			Name: "answers", Kind: KindText, Flag: "answers", Env: "GUIDEWAY_ANSWERS",
-			Usage:   "Form of the answers of tools: \"text\", \"structured\" (for programs), \"both\", or with \"auto\" the form that fits the client.",
-			Allowed: []string{"auto", "text", "structured", "both"},
-			field:   func(c *Config) any { return &c.Answers },
-		},
-		{
-			Name: "allowOrigins", Kind: KindList, Flag: "allow-origin", Env: "GUIDEWAY_ALLOW_ORIGINS",
-			Usage: "Additional browser origins that may call the server.",
-			check: checkOrigin,
-			field: func(c *Config) any { return &c.AllowOrigins },
-		},
-		{
-			Name: "allowedHosts", Kind: KindList, Flag: "allowed-host", Env: "GUIDEWAY_ALLOWED_HOSTS",
-			Usage: "Additional host names, besides loopback names, that are accepted in requests.",
-			check: checkHost,
-			field: func(c *Config) any { return &c.AllowedHosts },
-		},
+// convertValue converts the value of a variable of another system to a value of the setting.
+func convertValue(variable, text string) (string, *settingError) {
+	switch variable {
+	case "WORKFLOW_INCLUDE_BUNDLED", "WORKFLOW_INCLUDE_PLUGINS", "WORKFLOW_INCLUDE_USER", "WORKFLOW_INCLUDE_PROJECT":
+		return convertSwitch(text)
+	case "CACHE_TTL":
+		return convertMilliseconds(text, "GUIDEWAY_CACHE_TTL=5m")
+	case "WORKFLOW_REGISTRY_TIMEOUT":
+		return convertMilliseconds(text, "GUIDEWAY_REGISTRY_TIMEOUT=10s")
+	case "WORKFLOW_GIT_SYNC_INTERVAL":
+		return convertMinutes(text)
+	case "WORKRAIL_ENCRYPTION":
+		return encryptionSwitch(text)
+	case "WORKRAIL_LOG_LEVEL":
+		return logLevel(text)
+	case "WORKRAIL_LOG_FORMAT":
+		return logFormat(text)
 	}
-}
-
-func dataSettings() []Setting {
-	return []Setting{
-		{
-			Name: "dataDir", Kind: KindPath, Flag: "data-dir", FlagAlias: "storage-path", Env: "GUIDEWAY_DATA_DIR",
-			Aliases: []Alias{{Name: "WORKRAIL_DATA_DIR"}, {Name: "WORKRAIL_STORAGE_PATH"}},
-			Usage:   "Directory of the persistent data.",
-			field:   func(c *Config) any { return &c.DataDir },
-		},
-		{
-			Name: "tokenFile", Kind: KindPath, Flag: "token-file", Env: "GUIDEWAY_TOKEN_FILE",
-			Usage: "File of the bearer token; by default \"token\" in the data directory.",
-			field: func(c *Config) any { return &c.TokenFile },
-		},
-	}
-}
-
-func runSettings() []Setting {
-	return []Setting{
-		{
-			Name: "store", Kind: KindText, Flag: "store", Env: "GUIDEWAY_STORE",
-			Usage:  "Where runs, session documents and checkpoints are stored: \"sqlite\", a database in the data directory; \"files\", a database for runs and session documents and files for checkpoints; or a URL postgres://….",
-			check:  checkStore,
-			redact: redactStore,
-			field:  func(c *Config) any { return &c.Store },
-		},
-		{
-			Name: "journal.keyFile", Kind: KindPath, Flag: "journal-key-file", Env: "GUIDEWAY_JOURNAL_KEY_FILE",
-			Usage: "File of the key that chains the events of runs; by default \"journal.key\" in the data directory.",
-			field: func(c *Config) any { return &c.Journal.KeyFile },
-		},
-		{
-			Name: "journal.headsDir", Kind: KindPath, Flag: "journal-heads-dir", Env: "GUIDEWAY_JOURNAL_HEADS_DIR",
-			Usage: "Directory that records the last event of each run, to detect a restored old copy of the data; separate from the data directory.",
-			field: func(c *Config) any { return &c.Journal.HeadsDir },
-		},
-		{
-			Name: "gates.approval", Kind: KindText, Flag: "gate-approval", Env: "GUIDEWAY_GATES_APPROVAL",
-			Usage:   "Who answers gates: with \"agent\", the agent passes on the answer of a person; with \"human\", only a person can answer.",
-			Allowed: []string{ApprovalAgent, ApprovalHuman},
-			field:   func(c *Config) any { return &c.Gates.Approval },
-		},
-		{
-			Name: "clientHooks.onError", Kind: KindText, Flag: "client-hooks-on-error", Env: "GUIDEWAY_CLIENT_HOOKS_ON_ERROR",
-			Usage:   "What a client hook does in a session with a run if it cannot read the run: \"allow\" the event, or \"deny\" calls of tools and the first stop.",
-			Allowed: []string{HookAllow, HookDeny},
-			field:   func(c *Config) any { return &c.ClientHooks.OnError },
-		},
-	}
-}
-
-func workflowSettings() []Setting {
-	include := func(name, what string, field func(*Config) any) Setting {
-		upper := strings.ToUpper(name)
-		return Setting{
-			Name: "workflows." + name, Kind: KindBool, Flag: "include-" + name, Env: "GUIDEWAY_INCLUDE_" + upper,
-			Aliases: []Alias{{Name: "WORKFLOW_INCLUDE_" + upper, convert: convertSwitch}},
-			Usage:   "Whether " + what + " are in the catalog.",
-			field:   field,
-		}
-	}
-	return []Setting{
-		{
-			Name: "workflows.paths", Kind: KindPaths, Flag: "workflows", Env: "GUIDEWAY_WORKFLOW_PATHS",
-			Aliases: []Alias{{Name: "WORKFLOW_STORAGE_PATH"}},
-			Usage:   "Directories of workflows, lowest precedence first.",
-			field:   func(c *Config) any { return &c.Workflows.Paths },
-		},
-		include("bundled", "the workflows that come with Guideway", func(c *Config) any { return &c.Workflows.Bundled }),
-		include("plugins", "the workflows of npm packages", func(c *Config) any { return &c.Workflows.Plugins }),
-		include("user", "the workflows of the user's configuration directory", func(c *Config) any { return &c.Workflows.User }),
-		include("project", "the workflows of the working directory, of the top of its repository, and of the projects of clients", func(c *Config) any { return &c.Workflows.Project }),
-		{
-			Name: "workflows.cacheTtl", Kind: KindDuration, Flag: "cache-ttl", Env: "GUIDEWAY_CACHE_TTL",
-			Aliases: []Alias{{Name: "CACHE_TTL", convert: convertMilliseconds("GUIDEWAY_CACHE_TTL=5m")}},
-			Usage:   "How long a workflow source that cannot be watched is cached, such as \"5m\"; at least 1s.",
-			raise:   func(d time.Duration) time.Duration { return max(d, time.Second) },
-			field:   func(c *Config) any { return &c.Workflows.CacheTTL },
-		},
-	}
-}
-
-func logSettings() []Setting {
-	return []Setting{
-		{
-			Name: "log.level", Kind: KindText, Flag: "log-level", Env: "GUIDEWAY_LOG_LEVEL",
-			Aliases: []Alias{{Name: "WORKRAIL_LOG_LEVEL", convert: logLevel}},
-			Usage:   "Log level.", Allowed: []string{"debug", "info", "warn", "error", "off"},
-			field: func(c *Config) any { return &c.Log.Level },
-		},
-		{
-			Name: "log.format", Kind: KindText, Flag: "log-format", Env: "GUIDEWAY_LOG_FORMAT",
-			Aliases: []Alias{{Name: "WORKRAIL_LOG_FORMAT", convert: logFormat}},
-			Usage:   "Format of log lines.", Allowed: []string{"text", "json"},
-			field: func(c *Config) any { return &c.Log.Format },
-		},
-	}
+	return text, nil
 }
 
 // convertSwitch converts a switch that is on for "true" and "1" and off for all other
@@ -340,17 +224,15 @@ func convertSwitch(text string) (string, *settingError) {
 	return strconv.FormatBool(text == "true" || text == "1"), nil
 }
 
-// convertMilliseconds returns a function that converts a duration in milliseconds. instead
-// is the variable of Guideway with an example, for the suggestion.
-func convertMilliseconds(instead string) func(text string) (string, *settingError) {
-	return func(text string) (string, *settingError) {
-		ms, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-		if err != nil || ms < 0 || ms > int64(maxDuration/time.Millisecond) {
-			return "", newError("set milliseconds, such as 10000, or use "+instead,
-				"%q is not a number of milliseconds from 0 to %d", text, maxDuration/time.Millisecond)
-		}
-		return (time.Duration(ms) * time.Millisecond).String(), nil
+// convertMilliseconds converts a duration in milliseconds. instead is the variable of
+// Guideway with an example, for the suggestion.
+func convertMilliseconds(text, instead string) (string, *settingError) {
+	ms, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil || ms < 0 || ms > int64(maxDuration/time.Millisecond) {
+		return "", newError("set milliseconds, such as 10000, or use "+instead,
+			"%q is not a number of milliseconds from 0 to %d", text, maxDuration/time.Millisecond)
 	}
+	return (time.Duration(ms) * time.Millisecond).String(), nil
 }
 
 // logLevel converts a level of WorkRail, such as DEBUG or SILENT, to one of Guideway.

@@ -81,11 +81,7 @@ func (t SourceTime) MarshalJSON() ([]byte, error) {
 	return json.Marshal(DurationText(time.Duration(t)))
 }
 
-const (
-	defaultSyncInterval    = time.Minute
-	defaultRegistryTimeout = 10 * time.Second
-	maxSyncInterval        = 30 * day
-)
+const maxSyncInterval = 30 * day
 
 // The variables of sources that are not settings.
 const (
@@ -100,43 +96,6 @@ const (
 	// or 1.
 	EnvRegistryPrivate = "GUIDEWAY_REGISTRY_ALLOW_PRIVATE"
 )
-
-// sourceSettings returns the settings of all remote sources.
-func sourceSettings() []Setting {
-	return []Setting{
-		{
-			Name: "workflows.hosts", Kind: KindList, Flag: "source-host", Env: "GUIDEWAY_SOURCE_HOSTS",
-			Usage: "Additional hosts that repositories may be fetched from; the prefix \"http://\" allows a host without encryption.",
-			check: checkSourceHost,
-			field: func(c *Config) any { return &c.Workflows.Hosts },
-		},
-		{
-			Name: "workflows.syncInterval", Kind: KindDuration, Flag: "sync-interval", Env: "GUIDEWAY_SYNC_INTERVAL",
-			Aliases: []Alias{{Name: "WORKFLOW_GIT_SYNC_INTERVAL", convert: convertMinutes}},
-			Usage:   "How often repositories and registries are polled, such as \"5m\"; at least 1s.",
-			most:    int64(maxSyncInterval),
-			field:   func(c *Config) any { return &c.Workflows.SyncInterval },
-		},
-		{
-			Name: "workflows.registryTimeout", Kind: KindDuration, Flag: "registry-timeout", Env: "GUIDEWAY_REGISTRY_TIMEOUT",
-			Aliases: []Alias{{Name: "WORKFLOW_REGISTRY_TIMEOUT", convert: convertMilliseconds("GUIDEWAY_REGISTRY_TIMEOUT=10s")}},
-			Usage:   "Time limit for a response of a registry, such as \"10s\".",
-			field:   func(c *Config) any { return &c.Workflows.RegistryTimeout },
-		},
-		{
-			Name: "workflows.cacheDir", Kind: KindPath, Flag: "source-cache", Env: "GUIDEWAY_SOURCE_CACHE",
-			Aliases: []Alias{{Name: "WORKRAIL_CACHE_DIR"}},
-			Usage:   "Directory of the copies of repositories and registries.",
-			field:   func(c *Config) any { return &c.Workflows.CacheDir },
-		},
-		{
-			Name: "workflows.trust", Kind: KindList, Flag: "source-trust", Env: "GUIDEWAY_SOURCE_TRUST",
-			Usage: "Trust levels of sources by name, such as \"project=trusted\" or \"plugins=blocked\": trusted, review or blocked.",
-			check: func(text string) *settingError { _, _, f := splitTrust(text); return f },
-			field: func(c *Config) any { return &c.Workflows.Trust },
-		},
-	}
-}
 
 // trustLevels returns the levels of trust in a source.
 func trustLevels() []string { return []string{"trusted", "review", "blocked"} }

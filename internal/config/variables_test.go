@@ -45,9 +45,7 @@ func TestVariablesSetSettings(t *testing.T) {
 	}
 	for _, s := range config.Settings() {
 		names := []string{s.Env}
-		for _, alias := range s.Aliases {
-			names = append(names, alias.Name)
-		}
+		names = append(names, s.Aliases...)
 		for _, name := range names {
 			sample, ok := sampleValues()[name]
 			if !ok {

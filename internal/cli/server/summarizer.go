@@ -88,8 +88,8 @@ func newContexts(host *app.Host, s *app.Store, c *app.CheckpointStore, keeper *c
 	if options.LimitTokens == 0 {
 		options.LimitTokens = -1 // -1 means no limit
 	}
-	if e := o.Embeddings; e.URL != "" {
-		client, err := embed.New(embed.Options{URL: e.URL, Model: e.Model, Key: e.Key})
+	if o.EmbeddingsURL != "" {
+		client, err := embed.New(embed.Options{URL: o.EmbeddingsURL, Model: o.EmbeddingsModel, Key: o.EmbeddingsKey})
 		if err != nil {
 			return nil, err
 		}
