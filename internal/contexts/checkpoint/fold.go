@@ -4,57 +4,76 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 )
 
-// foldQueue stores the parents of new checkpoints as deltas, one after the other, after the
-// saves have returned. A parent that a crash leaves whole can be read as before; the next
-// Maintain stores it as a delta.
+// foldQueue has the checkpoints that are stored as deltas after the saves have returned: once
+// no save follows for foldPause, so that further saves do not wait for this work, or if many
+// wait. A checkpoint that a crash leaves whole can be read as before; the next Maintain
+// stores it as a delta.
 type foldQueue struct {
-	mu sync.Mutex
-	// last is closed when the newest entry is done; nil if there was none.
-	last    chan struct{}
-	waiting atomic.Int64
+	// working is locked while checkpoints are stored.
+	working sync.Mutex
+	mu      sync.Mutex
+	waiting []fold
+	timer   *time.Timer
 }
 
-// maxWaiting is the number of entries from which a save waits for those before it.
-const maxWaiting = 32
+// fold is a checkpoint that has a successor.
+type fold struct{ old, successor Record }
+
+const (
+	foldPause = 50 * time.Millisecond
+	// manyFolds is the number of waiting checkpoints that are stored without a pause. A save
+	// waits for this work if twice as many wait.
+	manyFolds = 32
+)
 
 // pushFold adds a checkpoint that has a successor now.
-func (s *Service) pushFold(ctx context.Context, old, successor Record) {
-	ctx = context.WithoutCancel(ctx)
-	q, done := &s.folds, make(chan struct{})
+func (s *Service) pushFold(f fold) {
+	q := &s.folds
 	q.mu.Lock()
-	before := q.last
-	q.last = done
+	q.waiting = append(q.waiting, f)
+	n, pause := len(q.waiting), foldPause
+	if n >= manyFolds {
+		pause = 0
+	}
+	if q.timer == nil {
+		q.timer = time.AfterFunc(pause, s.FinishFolds)
+	} else if n <= manyFolds {
+		q.timer.Reset(pause)
+	}
 	q.mu.Unlock()
-	full := q.waiting.Add(1) > maxWaiting
-	go func() {
-		defer close(done)
-		defer q.waiting.Add(-1)
-		if before != nil {
-			<-before
-		}
-		if _, err := s.foldAgain(ctx, old, successor); err != nil {
-			s.o.Logger.WarnContext(ctx, "a checkpoint could not be stored as a delta", "checkpoint", old.ID, "error", err)
-		}
-		s.recent.dropContent(old.ID)
-	}()
-	if full {
-		<-before
+	if n >= 2*manyFolds {
+		s.FinishFolds()
 	}
 }
 
-// FinishFolds waits until the checkpoints that earlier saves left whole are stored as deltas.
+// FinishFolds stores the checkpoints that earlier saves left whole as deltas.
 func (s *Service) FinishFolds() {
-	s.folds.mu.Lock()
-	last := s.folds.last
-	s.folds.mu.Unlock()
-	if last != nil {
-		<-last
+	q := &s.folds
+	q.working.Lock()
+	defer q.working.Unlock()
+	q.mu.Lock()
+	list := q.waiting
+	q.waiting = nil
+	q.mu.Unlock()
+	ctx := context.Background()
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n].old.SeriesKey == list[0].old.SeriesKey {
+			n++
+		}
+		if _, err := s.storeFolds(ctx, list[:n]); err != nil {
+			s.o.Logger.WarnContext(ctx, "checkpoints could not be stored as deltas", "session", list[0].old.Session, "error", err)
+		}
+		for _, f := range list[:n] {
+			s.recent.dropContent(f.old.ID)
+		}
+		list = list[n:]
 	}
 }
 
@@ -64,28 +83,52 @@ type foldedParent struct {
 	blob []byte
 }
 
-// foldAgain stores one checkpoint as a delta against its successor.
-func (s *Service) foldAgain(ctx context.Context, r, successor Record) (bool, error) {
-	f, err := s.foldInto(ctx, r, successor)
-	if errors.Is(err, errDamaged) || guideway.ErrorCode(err) == guideway.CodeNotFound {
-		return false, nil
+// storeFolds stores checkpoints of one series as deltas against their successors, and returns
+// their number.
+func (s *Service) storeFolds(ctx context.Context, list []fold) (stored int, err error) {
+	var swaps []Swap
+	var failed error
+	for _, each := range list {
+		f, err := s.foldInto(ctx, each.old, each.successor)
+		if errors.Is(err, errDamaged) || guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && f == nil {
+			continue
+		}
+		if err == nil {
+			_, err = s.o.Blobs.Put(ctx, f.blob)
+		}
+		if err != nil {
+			failed = err
+			break
+		}
+		swaps = append(swaps, f.swap)
 	}
-	if err != nil || f == nil {
-		return false, err
+	if len(swaps) == 0 {
+		return 0, failed
 	}
-	if _, err := s.o.Blobs.Put(ctx, f.blob); err != nil {
-		return false, err
+	before, after := make([]blob.Name, len(swaps)), make([]blob.Name, len(swaps))
+	for i, swap := range swaps {
+		before[i], after[i] = swap.Old, swap.New.Blob
 	}
-	err = s.o.Index.Apply(ctx, Change{Series: r.SeriesKey, Swaps: []Swap{f.swap}})
-	if guideway.ErrorCode(err) == guideway.CodeConflict {
-		s.unlinkBlobs(ctx, f.swap.New.Blob)
-		return false, nil
+	err = s.o.Index.Apply(ctx, Change{Series: list[0].old.SeriesKey, Swaps: swaps})
+	switch {
+	case err == nil:
+		s.unlinkBlobs(ctx, before...)
+		return len(swaps), failed
+	case guideway.ErrorCode(err) != guideway.CodeConflict:
+		return 0, err
 	}
-	if err != nil {
-		return false, err
+	// A checkpoint was deleted or stored again by another process.
+	s.unlinkBlobs(ctx, after...)
+	if len(list) == 1 {
+		return 0, nil
 	}
-	s.unlinkBlobs(ctx, f.swap.Old)
-	return true, nil
+	for i := range list {
+		n, err := s.storeFolds(ctx, list[i:i+1])
+		if stored += n; err != nil {
+			return stored, err
+		}
+	}
+	return stored, nil
 }
 
 // foldInto packs a checkpoint as a delta against its successor. It returns nil if the

@@ -185,12 +185,9 @@ func (s *Service) compactLine(ctx context.Context, key SeriesKey) (folds int, er
 		if !there || r.Base != "" || r.Problem != "" || successor.Problem != "" || successor.Number <= r.Number || ctx.Err() != nil {
 			continue
 		}
-		done, err := s.foldAgain(ctx, r, successor)
-		if err != nil {
+		n, err := s.storeFolds(ctx, []fold{{r, successor}})
+		if folds += n; err != nil {
 			return folds, err
-		}
-		if done {
-			folds++
 		}
 	}
 	return folds, nil

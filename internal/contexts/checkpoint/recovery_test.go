@@ -361,6 +361,43 @@ func TestFolds(t *testing.T) {
 	}
 }
 
+// TestFoldsTogether checks that waiting checkpoints are stored as deltas even if another process
+// has deleted one of them, that no blob is left, and that maintenance stores the rest.
+func TestFoldsTogether(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []checkpoint.Mode{checkpoint.ModeSQLite, checkpoint.ModeFiles} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			r := openRig(t, mode)
+			ids := make([]string, 10)
+			for i := range ids {
+				ids[i] = r.mustSave(t, "work", bulkyContext(i)).ID
+			}
+			_, err := reopenRig(t, r).Delete(t.Context(), testPrincipal(), checkpoint.DeleteRequest{IDs: ids[4:5]})
+			mustSucceed(t, err)
+			isDelta := func(i int) bool { return mustRecord(t, r, ids[i]).Base != "" }
+			r.FinishFolds()
+			for i, id := range ids {
+				if i == 4 {
+					continue
+				}
+				if i != 3 && isDelta(i) != (i < 9) { // the successor of the fourth is gone
+					t.Errorf("checkpoint %d is a delta: %v", i+1, isDelta(i))
+				}
+				r.wantContext(t, id, bulkyContext(i))
+			}
+			if n := len(r.blobFiles(t)); n != len(ids)-1 {
+				t.Errorf("there are %d blobs", n)
+			}
+			_, err = r.Maintain(t.Context())
+			mustSucceed(t, err)
+			if !isDelta(3) {
+				t.Error("after maintenance, checkpoint 4 is whole")
+			}
+		})
+	}
+}
+
 // storeAllWhole stores every checkpoint whole and returns their total size.
 func storeAllWhole(t *testing.T, r *rig, ids []string) int64 {
 	t.Helper()

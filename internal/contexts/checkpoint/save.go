@@ -350,7 +350,7 @@ func (s *Service) trySave(ctx context.Context, d *saveDraft) (*Saved, error) {
 	s.recent.putContent(rec.ID, d.content.raw)
 	s.discardBlobs(ctx, rm.oldest)
 	if p.parent != nil && !p.branch && !slices.Contains(change.Remove, p.parent.ID) {
-		s.pushFold(ctx, *p.parent, rec)
+		s.pushFold(fold{*p.parent, rec})
 	}
 	saved := &Saved{Record: rec, Warnings: rm.warnings, Store: s.o.Store}
 	if p.branch {
