@@ -87,6 +87,7 @@ func (g *Gateway) callTool(ctx context.Context, c *Client, r Request) (json.RawM
 // callFound calls a tool. It refuses the call if its headers are wrong, if the tool waits
 // for approval, or if a limit is reached.
 func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, o *observation) (json.RawMessage, error) {
+	whole := r.Scopes != nil // the call of a machine or a check
 	if c.Modern && r.Header != nil {
 		if failure := checkHeaders(t.headers, r.Header, r.Arguments); failure != nil {
 			o.setRefused(failure.Message)
@@ -120,7 +121,10 @@ func (g *Gateway) callFound(ctx context.Context, c *Client, t *tool, r Request, 
 		r.delivery.err = err
 	}
 	if err == nil {
-		result = g.storeLarge(c, t.member, r, g.rewriteURIs(c, route{method: methodCall, member: t.member}, result))
+		result = g.rewriteURIs(c, route{method: methodCall, member: t.member}, result)
+		if !whole {
+			result = g.storeLarge(c, t.member, result)
+		}
 	}
 	return g.toolAnswer(c, t, result, err)
 }

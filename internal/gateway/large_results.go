@@ -58,10 +58,9 @@ func withoutOutputSchema(shown json.RawMessage) json.RawMessage {
 }
 
 // storeLarge stores a large result of a client's call or task and returns its summary. It
-// returns other results unchanged: the calls of machines and checks, questions, and a result
-// that cannot be stored.
-func (g *Gateway) storeLarge(c *Client, m *member, r Request, result json.RawMessage) json.RawMessage {
-	if g.opts.Results == nil || int64(len(result)) <= g.opts.LargeResult || r.Scopes != nil {
+// returns questions, and a result that cannot be stored, unchanged.
+func (g *Gateway) storeLarge(c *Client, m *member, result json.RawMessage) json.RawMessage {
+	if g.opts.Results == nil || int64(len(result)) <= g.opts.LargeResult {
 		return result
 	}
 	members, err := jsonrpc.Members(result, "isError", resultType)

@@ -32,7 +32,10 @@ var refPattern = regexp.MustCompile(`result_[0-9a-z]+`)
 func TestLargeResults(t *testing.T) {
 	t.Parallel()
 	store, _ := newResults(t)
-	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "files")}, Results: store, LargeResult: 2000})
+	r := newFixture(t, gateway.Options{
+		Upstreams: []gateway.Entry{newEntry(t, "files")}, Results: store, LargeResult: 2000,
+		Policies: &fixedPolicies{}, Tools: &toolpolicy.Policy{Deny: rules("files__env")}, // a call with policies is not one of a machine
+	})
 	r.allow = map[string]auth.Allow{"one": {Upstreams: []string{"files"}}, "two": {Upstreams: []string{"files"}}}
 	text := strings.Repeat("line of text äöü\n", 2000)
 	for _, version := range []string{legacy, modern} {

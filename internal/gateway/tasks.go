@@ -132,7 +132,7 @@ func (g *Gateway) finishTask(c *Client, a route, result json.RawMessage) (json.R
 		if err := checkFinal(inner, true); err != nil {
 			return nil, err
 		}
-		set = append(set, jsonrpc.Member{Key: "result", Value: g.storeLarge(c, a.member, Request{}, g.rewriteURIs(c, a, inner))})
+		set = append(set, jsonrpc.Member{Key: "result", Value: g.storeLarge(c, a.member, g.rewriteURIs(c, a, inner))})
 	}
 	return jsonrpc.With(result, set...)
 }
