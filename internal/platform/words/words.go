@@ -112,6 +112,9 @@ func isSpaceless(r rune) bool {
 
 // foldText removes accents and differences of width and form.
 func foldText(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return text
+	}
 	return norm.NFKC.String(strings.Map(func(r rune) rune {
 		if 0x300 <= r && r <= 0x36F {
 			return -1
