@@ -114,8 +114,8 @@ func restricted() map[string][]string {
 		"github.com/dlclark":                    {"internal/workflow/expr/pattern"}, // the package sets the library's clock once
 		"github.com/fsnotify":                   {"internal/catalog"},
 		"github.com/secure-systems-lab":         {"internal/evidence/attest"},
-		"github.com/segmentio/encoding":         {"internal/gateway/jsonrpc"}, // the MCP SDK imports it, too
-		"github.com/tailscale/hujson":           {"internal/install"},         // provides positions in JSON with comments; edits do not use it, because it formats whole files
+		"github.com/segmentio/encoding":         {"internal/platform/jsontext"}, // the MCP SDK imports it, too
+		"github.com/tailscale/hujson":           {"internal/install"},           // provides positions in JSON with comments; edits do not use it, because it formats whole files
 		"github.com/theory/jsonpath":            {"internal/session"},
 		"github.com/tiktoken-go":                {"internal/contexts/compress"}, // contains 12 MB of vocabularies
 		"github.com/kljensen/snowball":          {"internal/contexts/compress", "internal/platform/words"},

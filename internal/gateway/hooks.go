@@ -10,6 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
 // Hooks run user-defined logic before and after calls of tools, lists of tools, reads of
@@ -84,7 +85,7 @@ const hookFix = "correct the script of the hook; guideway hooks list --active li
 // tool of the same upstream, which is checked as if the client had called it.
 func (g *Gateway) callWithHooks(ctx context.Context, c *Client, t *tool, r Request) (json.RawMessage, error) {
 	result, err := g.aroundCall(ctx, c, t, r)
-	if err == nil && !jsonrpc.Valid(result) { // The result becomes a part of the response unchanged, so it must be valid JSON.
+	if err == nil && !jsontext.Valid(result) { // The result becomes a part of the response unchanged, so it must be valid JSON.
 		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a result that is not JSON").WithFix(hookFix)
 	}
 	return result, err
@@ -148,7 +149,7 @@ func (g *Gateway) sendWithHooks(ctx context.Context, c *Client, a route, r Reque
 		}
 		return g.sendPinned(ctx, c, a, r)
 	})
-	if err == nil && !jsonrpc.Valid(result) {
+	if err == nil && !jsontext.Valid(result) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "a hook returned a result that is not JSON").WithFix(hookFix)
 	}
 	return result, err

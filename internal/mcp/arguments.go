@@ -167,9 +167,12 @@ func (a arguments) objectArg(name string) map[string]any {
 func readArguments(t *tool, raw json.RawMessage) (arguments, error) {
 	in := arguments{}
 	if len(raw) > 0 && string(raw) != "null" {
-		if jsontext.Decode(raw, &in) != nil {
+		value, _ := jsontext.Parse(raw)
+		object, ok := value.(map[string]any)
+		if !ok {
 			return nil, t.badCall(nil, "", "the arguments are not a JSON object")
 		}
+		in = object
 	}
 	for _, name := range sortedKeys(in) {
 		if findParam(t.params, name) == nil {

@@ -1,13 +1,10 @@
 package checkpoint
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -52,22 +49,15 @@ func sumOf(raw []byte) []byte {
 	return sum[:]
 }
 
-// decodeObject parses an object; trailing data is an error.
+// decodeObject parses an object.
 func decodeObject(text []byte) (map[string]any, error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var tree map[string]any
-	var other *json.UnmarshalTypeError
-	if err := decoder.Decode(&tree); errors.As(err, &other) {
-		return nil, errors.New("the value has the type " + other.Value)
-	} else if err != nil {
+	value, err := jsontext.Parse(text)
+	if err != nil {
 		return nil, err
 	}
-	if tree == nil {
-		return nil, errors.New("the value is null")
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("data follows the object")
+	tree, ok := value.(map[string]any)
+	if !ok {
+		return nil, errors.New("the value is " + jsontext.DescribeType(value))
 	}
 	return tree, nil
 }

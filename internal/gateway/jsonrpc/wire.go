@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 )
 
 // The JSON-RPC error codes in use.
@@ -52,6 +54,10 @@ type Message struct {
 // IsResponse reports whether the message is a response.
 func (m *Message) IsResponse() bool { return m.Method == "" }
 
+// messageDepth is the maximum nesting of a message: clients do not read deeper ones, and
+// some of them disconnect.
+const messageDepth = 1000
+
 // Errors of invalid messages.
 var (
 	errNotUTF8   = errors.New("the message is not UTF-8")
@@ -66,10 +72,10 @@ func Parse(text []byte) (*Message, error) {
 	if !utf8.Valid(text) {
 		return nil, errNotUTF8
 	}
-	if !Within(text, messageDepth) {
+	if !jsontext.Within(text, messageDepth) {
 		return nil, errTooDeep
 	}
-	if !isJSON(text) {
+	if !jsontext.Valid(text) {
 		return nil, errNotJSON
 	}
 	m := &Message{}
@@ -317,23 +323,7 @@ func (s *scanner) skipValue() json.RawMessage {
 }
 
 // skipString skips the rest of a string after its first quote.
-func (s *scanner) skipString() {
-	for {
-		n := bytes.IndexByte(s.text[s.pos:], '"')
-		if n < 0 {
-			s.pos = len(s.text)
-			return
-		}
-		s.pos += n + 1
-		slashes := 0
-		for i := s.pos - 2; i >= 0 && s.text[i] == '\\'; i-- {
-			slashes++
-		}
-		if slashes%2 == 0 {
-			return
-		}
-	}
-}
+func (s *scanner) skipString() { s.pos = jsontext.SkipString(s.text, s.pos) }
 
 // Member is one member of an object to write.
 type Member struct {

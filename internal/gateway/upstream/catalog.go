@@ -13,6 +13,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/platform/textpart"
 )
 
@@ -196,7 +197,7 @@ func (c *Catalog) addEntry(l list, entry json.RawMessage, seen map[string]bool) 
 		c.addNote("a second entry %s of the list %s is omitted", quoteID(id), l.member)
 	case len(entry) > maxEntry:
 		c.addNote("the entry %s of the list %s is omitted: it is larger than %d bytes", quoteID(id), l.member, maxEntry)
-	case !jsonrpc.Within(entry, maxEntryDepth):
+	case !jsontext.Within(entry, maxEntryDepth):
 		c.addNote("the entry %s of the list %s is omitted: it is nested deeper than %d levels", quoteID(id), l.member, maxEntryDepth)
 	case l.member == "tools" && (schema == nil || schema[0] != '{'):
 		c.addNote("the tool %s is omitted: its inputSchema is missing or not an object", quoteID(id))

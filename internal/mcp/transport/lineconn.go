@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -213,7 +214,7 @@ func decodeMessage(text []byte) (jsonrpc.Message, []byte) {
 	if !utf8.Valid(text) {
 		return nil, errorLine(recoverID(text), jsonrpc.CodeParseError, "the line is not UTF-8")
 	}
-	if !json.Valid(text) {
+	if !jsontext.Valid(text) {
 		return nil, errorLine(recoverID(text), jsonrpc.CodeParseError, "the line is not JSON")
 	}
 	msg, err := jsonrpc.DecodeMessage(text)

@@ -1,11 +1,13 @@
-package jsonrpc_test
+package jsontext_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"pgregory.net/rapid"
 )
 
@@ -23,7 +25,7 @@ func testTexts() []string {
 func TestValid(t *testing.T) {
 	t.Parallel()
 	for _, text := range testTexts() {
-		if got, want := jsonrpc.Valid([]byte(text)), json.Valid([]byte(text)); got != want {
+		if got, want := jsontext.Valid([]byte(text)), json.Valid([]byte(text)); got != want {
 			t.Errorf("%.80q: %v, want %v", text, got, want)
 		}
 	}
@@ -32,7 +34,7 @@ func TestValid(t *testing.T) {
 			"{", "}", "[", "]", ",", ":", `"a"`, `"`, `\`, `\u00e9`, "1", "-", ".", "e", "0", "true", "null", " ", "\n", "\x01", "é",
 		})).Draw(t, "parts")
 		text := strings.Join(parts, "")
-		if got, want := jsonrpc.Valid([]byte(text)), json.Valid([]byte(text)); got != want {
+		if got, want := jsontext.Valid([]byte(text)), json.Valid([]byte(text)); got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	})
@@ -45,10 +47,10 @@ func TestValidStrings(t *testing.T) {
 		for c := range 256 {
 			for _, after := range []int{0, 1, 9} {
 				text := `"` + strings.Repeat("x", before) + string([]byte{byte(c)}) + strings.Repeat("\xe9", after) + `"`
-				if got, want := jsonrpc.Valid([]byte(text)), json.Valid([]byte(text)); got != want {
+				if got, want := jsontext.Valid([]byte(text)), json.Valid([]byte(text)); got != want {
 					t.Errorf("%q: %v, want %v", text, got, want)
 				}
-				if open := text[:len(text)-1]; jsonrpc.Valid([]byte(open)) != json.Valid([]byte(open)) {
+				if open := text[:len(text)-1]; jsontext.Valid([]byte(open)) != json.Valid([]byte(open)) {
 					t.Errorf("%q: Valid and json.Valid disagree", open)
 				}
 			}
@@ -61,9 +63,39 @@ func FuzzValid(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if got, want := jsonrpc.Valid([]byte(text)), json.Valid([]byte(text)); got != want {
+		if got, want := jsontext.Valid([]byte(text)), json.Valid([]byte(text)); got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
+	})
+}
+
+// TestParse checks that values are decoded as by encoding/json, with numbers as they are written.
+func TestParse(t *testing.T) {
+	t.Parallel()
+	check := func(t rapid.TB, text string) {
+		want, err := any(nil), json.Unmarshal([]byte(text), new(any))
+		got, gotErr := jsontext.Parse([]byte(text))
+		if fmt.Sprint(err) != fmt.Sprint(gotErr) {
+			t.Fatalf("%.80q: %v, want %v", text, gotErr, err)
+		}
+		if err == nil && jsontext.Decode([]byte(text), &want) == nil && !reflect.DeepEqual(got, want) {
+			t.Fatalf("%q is decoded as %#v, want %#v", text, got, want)
+		}
+	}
+	for _, text := range append(testTexts(), `{"a":1.50e+10,"b":"\ud800x\u00e9\ud83d\ude00\\","c":[null,true,{}],"a":2}`, "{\"a\":\"\xff\"}", `{"\u0061":12345678901234567890}`) {
+		check(t, text)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		parts := rapid.SliceOf(rapid.SampledFrom([]string{
+			`"a"`, `"\ud800"`, `"\ud83d\ude00"`, `"\n\\"`, "1.50", "-0", "1e400", "true", "null", `{"b":`, "[", "é", "}", "]", ",", `{"a":1,"a":`,
+		})).Draw(t, "parts")
+		text := strings.Join(parts, "")
+		data, err := json.Marshal(rapid.MapOf(rapid.String(), rapid.SliceOf(rapid.Float64())).Draw(t, "value"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, text)
+		check(t, string(data))
 	})
 }
 
@@ -71,7 +103,7 @@ func BenchmarkParse(b *testing.B) {
 	text := []byte(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"` + strings.Repeat(`some text to echo \"\n `, 3000) + `"}]}}`)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		if _, err := jsonrpc.Parse(text); err != nil {
+		if _, err := jsontext.Parse(text); err != nil {
 			b.Fatal(err)
 		}
 	}
