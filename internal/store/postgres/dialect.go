@@ -99,16 +99,18 @@ func addWords(c *rows.Conditions, f checkpoint.Filter) (from, order string) {
 	return `from checkpoints c`, order
 }
 
-// conn is the pool or a transaction.
-type conn struct {
-	querier interface {
-		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	}
+// database is the pool or a connection.
+type database interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	Begin(ctx context.Context) (pgx.Tx, error)
 }
+
+// conn implements rows.Reader.
+type conn struct{ database }
 
 // Each implements rows.Reader.
 func (c conn) Each(ctx context.Context, q rows.Query, visit func(rows.Scanner) error) error {
-	found, err := c.querier.Query(ctx, q.Text, q.Args...)
+	found, err := c.Query(ctx, q.Text, q.Args...)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,26 +28,34 @@ type feedPage struct {
 	list         []run.Change
 }
 
-// Changes implements run.Feed.
+// Changes implements run.Feed. While the process watches the feed, the newest changes come
+// from memory, and the reader of the feed adds to them.
 func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]run.Change, bool, error) {
+	if list, ok := s.recent.Load().after(after, limit); ok {
+		return list, false, nil
+	}
 	var p feedPage
 	err := s.retryRead(ctx, "read the feed", func(ctx context.Context) (err error) {
-		p, err = s.readPage(ctx, after, limit)
+		p, err = readPage(ctx, s.pool, after, limit)
 		if err != nil || !p.more || len(p.list) >= limit {
 			return err
 		}
-		if err := s.assignPositions(ctx); err != nil {
+		if err := s.assignPositions(ctx, s.pool); err != nil {
 			return err
 		}
-		p, err = s.readPage(ctx, after, limit)
+		p, err = readPage(ctx, s.pool, after, limit)
 		return err
 	})
-	return p.list, after < p.pruned || after > p.last, err
+	return p.list, p.misses(after), err
 }
 
-func (s *Store) readPage(ctx context.Context, after int64, limit int) (p feedPage, err error) {
+// misses reports whether some changes after a position are no longer in the feed, or the
+// feed was rolled back to before the position.
+func (p *feedPage) misses(after int64) bool { return after < p.pruned || after > p.last }
+
+func readPage(ctx context.Context, db database, after int64, limit int) (p feedPage, err error) {
 	q := rows.Query{Text: sqlChangesAfter, Args: []any{after, max(limit, 0)}}
-	err = conn{s.pool}.Each(ctx, q, func(row rows.Scanner) error {
+	err = conn{db}.Each(ctx, q, func(row rows.Scanner) error {
 		var pos, seq *int64
 		var at *time.Time
 		var subject, op *string
@@ -71,7 +80,7 @@ func (s *Store) Latest(ctx context.Context) (int64, error) {
 		if err := s.pool.QueryRow(ctx, sql).Scan(&last, &more); err != nil || !more {
 			return err
 		}
-		if err := s.assignPositions(ctx); err != nil {
+		if err := s.assignPositions(ctx, s.pool); err != nil {
 			return err
 		}
 		return s.pool.QueryRow(ctx, sql).Scan(&last, &more)
@@ -80,29 +89,37 @@ func (s *Store) Latest(ctx context.Context) (int64, error) {
 }
 
 // assignPositions assigns positions to new changes, in the order in which their
-// transactions wrote them, and prunes the feed. Concurrent calls wait for each other's lock
-// on the row of the feed; writers do not wait. The statements are one transaction and one
-// round trip.
-func (s *Store) assignPositions(ctx context.Context) error {
-	b := &pgx.Batch{}
-	b.Queue(`select from feed for update`)
-	b.Queue(`
-		with taken as (
-			delete from outbox returning *
-		), placed as (
-			insert into changes (pos, at, subject, op, user_id, item, workflow, project, seq)
-			select f.last + row_number() over (order by t.id), t.at, t.subject, t.op, t.user_id, t.item, t.workflow, t.project, t.seq
-			from taken t cross join feed f
-		)
-		update feed set last = last + (select count(*) from taken)`)
-	b.Queue(`
-		with old as (
-			select last - $1::bigint as upto from feed where last - pruned > $1::bigint + $1::bigint / 10 + 1
-		), gone as (
-			delete from changes using old where pos <= old.upto
-		)
-		update feed set pruned = old.upto from old`, s.keepChanges)
-	return s.pool.SendBatch(ctx, b).Close()
+// transactions wrote them, and prunes the feed. If another process is assigning positions,
+// the call does nothing, so that no reader waits. Writers never wait.
+func (s *Store) assignPositions(ctx context.Context, db database) error {
+	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+		var locked bool
+		err := tx.QueryRow(ctx, `select true from feed for update skip locked`).Scan(&locked)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		b := &pgx.Batch{}
+		b.Queue(`
+			with taken as (
+				delete from outbox returning *
+			), placed as (
+				insert into changes (pos, at, subject, op, user_id, item, workflow, project, seq)
+				select f.last + row_number() over (order by t.id), t.at, t.subject, t.op, t.user_id, t.item, t.workflow, t.project, t.seq
+				from taken t cross join feed f
+			)
+			update feed set last = last + (select count(*) from taken)`)
+		b.Queue(`
+			with old as (
+				select last - $1::bigint as upto from feed where last - pruned > $1::bigint + $1::bigint / 10 + 1
+			), gone as (
+				delete from changes using old where pos <= old.upto
+			)
+			update feed set pruned = old.upto from old`, s.keepChanges)
+		return tx.SendBatch(ctx, b).Close()
+	})
 }
 
 // maintainFeed assigns positions if many changes have no position because the feed has no
@@ -113,5 +130,5 @@ func (s *Store) maintainFeed(ctx context.Context) error {
 	if err != nil || waiting < maintainEvery {
 		return err
 	}
-	return s.assignPositions(ctx)
+	return s.assignPositions(ctx, s.pool)
 }

@@ -181,3 +181,60 @@ func TestConcurrentReaders(t *testing.T) {
 		t.Errorf("%d changes, want %d", len(list), writers*each)
 	}
 }
+
+// TestFollowersDelayNoCommit checks that many followers of the feed use no connection of the
+// pool, also while another process holds the row of the feed, and that each of them gets
+// every change.
+func TestFollowersDelayNoCommit(t *testing.T) {
+	t.Parallel()
+	const followers, commits = 100, 30
+	u := newSchemaURL(t)
+	s := openStore(t, postgres.Options{URL: u, MaxConns: 2})
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	var reading sync.WaitGroup
+	ready := make(chan struct{}, followers)
+	for range followers {
+		woken := s.Watch(ctx)
+		reading.Go(func() {
+			var after int64
+			for first := true; after < commits; first = false {
+				list, reset, err := s.Changes(ctx, after, 1000)
+				if err != nil || reset {
+					t.Errorf("after %d: reset %v, %v", after, reset, err)
+					return
+				}
+				for _, c := range list {
+					if after++; c.Pos != after {
+						t.Errorf("position %d follows %d", c.Pos, after-1)
+					}
+				}
+				if first {
+					ready <- struct{}{}
+				}
+				if after == commits {
+					return
+				}
+				if _, open := <-woken; !open {
+					t.Errorf("a follower got %d of %d changes", after, commits)
+					return
+				}
+			}
+		})
+	}
+	for range followers {
+		<-ready
+	}
+	other, err := pgx.Connect(ctx, u)
+	requireNoError(t, err)
+	defer other.Close(context.Background())
+	tx, err := other.Begin(ctx)
+	requireNoError(t, err)
+	_, err = tx.Exec(ctx, `select from feed for update`)
+	requireNoError(t, err)
+	for i := range commits {
+		createTestRun(t, s, fmt.Sprintf("r_%d", i))
+	}
+	requireNoError(t, tx.Commit(ctx))
+	reading.Wait()
+}

@@ -33,9 +33,8 @@ func newNotifier(s *Store) *notifier {
 	return &notifier{store: s, wakeup: make(chan struct{}, 1), closing: make(chan struct{})}
 }
 
-// afterCommit notifies the watchers of this process, and wakes the notifier.
+// afterCommit wakes the notifier, whose notification also reaches this process.
 func (s *Store) afterCommit() {
-	s.hub.NotifyAll()
 	s.notifier.commits.Add(1)
 	s.notifier.once.Do(func() { s.notifier.done.Go(s.notifier.runLoop) })
 	select {

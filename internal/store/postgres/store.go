@@ -8,6 +8,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -61,7 +62,9 @@ type Store struct {
 	callTimeout time.Duration
 	keepChanges int64
 
-	hub      *watch.Hub
+	hub *watch.Hub
+	// recent has the newest changes while the listener runs.
+	recent   atomic.Pointer[recentChanges]
 	notifier *notifier
 
 	// inUse is read-locked by every call and locked by Close.

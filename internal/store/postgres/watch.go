@@ -14,16 +14,26 @@ import (
 // process can end between its commit and its notification.
 const pollInterval = 2 * time.Second
 
+const (
+	// readInterval is the minimum time between two reads of the feed: the cost of the
+	// followers is bounded for any number of commits.
+	readInterval = 20 * time.Millisecond
+	// readBatch is the maximum number of changes in one read.
+	readBatch = 512
+)
+
 // Watch implements run.Feed.
 func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.hub.Add(ctx) }
 
-// runListener notifies the watchers whenever a process reports changes, until the context
-// ends. If the connection is lost, it reconnects and notifies all watchers, because
-// notifications may have been missed.
+// runListener reads the feed for all followers of this process, on a connection of its own,
+// and notifies the watchers of changes, until the context ends. If the connection is lost, it
+// reconnects and reads the changes since.
 func (s *Store) runListener(ctx context.Context) {
+	var recent *recentChanges
+	defer func() { s.recent.CompareAndSwap(recent, nil) }() // another listener may run already
 	delay := firstPause
 	for ctx.Err() == nil {
-		heard, err := s.listenUntilLost(ctx)
+		heard, err := s.listenUntilLost(ctx, &recent)
 		if ctx.Err() != nil {
 			return
 		}
@@ -40,7 +50,7 @@ func (s *Store) runListener(ctx context.Context) {
 
 // listenUntilLost listens on one connection until the connection is lost. heard reports
 // whether the connection was established.
-func (s *Store) listenUntilLost(ctx context.Context) (heard bool, err error) {
+func (s *Store) listenUntilLost(ctx context.Context, recent **recentChanges) (heard bool, err error) {
 	c, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
 	if err != nil {
 		return false, err
@@ -56,48 +66,65 @@ func (s *Store) listenUntilLost(ctx context.Context) (heard bool, err error) {
 	if _, err := c.Exec(ctx, `listen `+s.channelName().Sanitize()); err != nil {
 		return false, err
 	}
-	seen := int64(-1)
 	for {
-		newest, err := newestChange(ctx, c)
+		found, more, err := s.readRecent(ctx, c, recent)
 		if err != nil {
 			return true, err
 		}
-		if newest != seen {
+		if found {
 			s.hub.NotifyAll()
-			seen = newest
 		}
-		if err := s.waitForNotifications(ctx, c); err != nil {
+		if err := ctxsleep.For(ctx, readInterval); err != nil {
+			return true, err
+		}
+		if more {
+			continue
+		}
+		if err := waitForNotification(ctx, c); err != nil {
 			return true, err
 		}
 	}
 }
 
-// waitForNotifications notifies the watchers at every notification. It returns after an
-// interval without a notification.
-func (s *Store) waitForNotifications(ctx context.Context, c *pgx.Conn) error {
-	for {
-		quiet, cancel := context.WithTimeout(ctx, pollInterval)
-		_, err := c.WaitForNotification(quiet)
-		cancel()
-		switch {
-		case err == nil:
-			s.hub.NotifyAll()
-		case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !c.IsClosed():
-			return nil
-		default:
-			return err
-		}
+// readRecent reads the changes after the last one that the listener has read. It reports
+// whether there were any, and whether there may be more.
+func (s *Store) readRecent(ctx context.Context, c *pgx.Conn, recent **recentChanges) (found, more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.callTimeout)
+	defer cancel()
+	if err := s.assignPositions(ctx, c); err != nil {
+		return false, false, err
 	}
+	after, limit := int64(0), 0
+	if *recent != nil {
+		after, limit = (*recent).last, readBatch // only the listener changes them
+	}
+	p, err := readPage(ctx, c, after, limit)
+	if err != nil {
+		return false, false, err
+	}
+	if *recent == nil || p.misses(after) {
+		*recent = &recentChanges{start: p.last, last: p.last}
+		s.recent.Store(*recent)
+		return true, p.more, nil
+	}
+	(*recent).add(p.list)
+	return len(p.list) > 0, p.more || len(p.list) == readBatch, nil
 }
 
-// newestChange returns a number that increases with every change of the feed: the number of
-// changes that have a position or wait for one.
-func newestChange(ctx context.Context, c *pgx.Conn) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+// waitForNotification returns after a notification, or after an interval without one. It
+// drops the further notifications that have arrived, because one read serves them all.
+func waitForNotification(ctx context.Context, c *pgx.Conn) error {
+	quiet, cancel := context.WithTimeout(ctx, pollInterval)
 	defer cancel()
-	var n int64
-	err := c.QueryRow(ctx, `select last + (select count(*) from outbox) from feed`).Scan(&n)
-	return n, err
+	_, err := c.WaitForNotification(quiet)
+	cancel()
+	for err == nil {
+		_, err = c.WaitForNotification(quiet)
+	}
+	if ctx.Err() == nil && !c.IsClosed() && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		return nil
+	}
+	return err
 }
 
 // channelName returns the channel on which processes with the same tables notify each
