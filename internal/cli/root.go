@@ -22,6 +22,7 @@ import (
 	encryptioncmd "github.com/guideway-dev/guideway/internal/cli/encryption"
 	hookscmd "github.com/guideway-dev/guideway/internal/cli/hooks"
 	installcmd "github.com/guideway-dev/guideway/internal/cli/install"
+	keycmd "github.com/guideway-dev/guideway/internal/cli/key"
 	machinecmd "github.com/guideway-dev/guideway/internal/cli/machine"
 	notifycmd "github.com/guideway-dev/guideway/internal/cli/notify"
 	requestscmd "github.com/guideway-dev/guideway/internal/cli/requests"
@@ -86,7 +87,7 @@ serves MCP on standard input and output, as "guideway mcp" does.`,
 	addCommands(root, groupDefinitions,
 		workflowcmd.NewListCmd(a, workflowcmd.RunList), workflowcmd.NewShowCmd(a, workflowcmd.RunShow), runcmd.NewRunCmd(a, runcmd.RunRun),
 		workflowcmd.NewValidateCmd(a, workflowcmd.RunValidate), workflowcmd.NewSchemaCmd(a, workflowcmd.RunSchema), workflowcmd.NewInitCmd(a, workflowcmd.RunInit))
-	addCommands(root, groupRuns, runscmd.NewRunsCmd(a), checkscmd.NewChecksCmd(a), attestcmd.NewAttestCmd(a), attestcmd.NewVerifyCmd(a), cicmd.NewCICmd(a), machinecmd.NewMachineCmd(a), sessioncmd.NewSessionsCmd(a), checkpointcmd.NewCheckpointCmd(a), checkpointcmd.NewCleanupCmd(a, checkpointcmd.RunCleanup), checkpointcmd.NewStatsCmd(a), encryptioncmd.NewEncryptionCmd(a))
+	addCommands(root, groupRuns, runscmd.NewRunsCmd(a), checkscmd.NewChecksCmd(a), attestcmd.NewAttestCmd(a), attestcmd.NewVerifyCmd(a), cicmd.NewCICmd(a), machinecmd.NewMachineCmd(a), sessioncmd.NewSessionsCmd(a), checkpointcmd.NewCheckpointCmd(a), checkpointcmd.NewCleanupCmd(a, checkpointcmd.RunCleanup), checkpointcmd.NewStatsCmd(a), encryptioncmd.NewEncryptionCmd(a), keycmd.NewKeyCmd(a))
 	addCommands(root, groupServe, installcmd.NewInstallCmd(host), server.NewMCPCmd(a), server.NewServeCmd(a), setupcmd.NewConnectCmd(a, setupcmd.RunConnect), setupcmd.NewOpenCmd(a, setupcmd.RunOpen), tokencmd.NewTokenCmd(a), clienthookcmd.NewClientHookCmd(a), hookscmd.NewHooksCmd(a), upstreamcmd.NewUpstreamCmd(a), requestscmd.NewRequestsCmd(a), callscmd.NewCallsCmd(a), notifycmd.NewNotifyCmd(a))
 	addCommands(root, groupSetup, sourcescmd.NewSourcesCmd(a, sourcescmd.RunSources), setupcmd.NewDoctorCmd(a, setupcmd.RunDoctor), setupcmd.NewMigrateCmd(a), setupcmd.NewVersionCmd(a, setupcmd.RunVersion))
 	root.AddCommand(server.NewScriptWorkerCmd(host))

@@ -8,9 +8,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
-// Every route of the OpenAPI document except the health check refuses requests without a
-// credential. Every route refuses requests from pages of other origins and requests with a
-// foreign host name (DNS rebinding).
+// Every route of the OpenAPI document except the two that report the status refuses requests
+// without a credential. Every route refuses requests from pages of other origins, and all but
+// these two refuse requests with a foreign host name (DNS rebinding).
 func TestEveryRouteIsGuarded(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -29,7 +29,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		name   string
 		who    credential
 		status int
-		// open reports whether the health check answers the request.
+		// open reports whether the routes of the status answer the request.
 		open bool
 	}{
 		{"no credential", withoutCredential, 401, true},
@@ -38,8 +38,8 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		{"a page of another port, with the cookie and the key", elsewhere(page, "same-site", "http://127.0.0.1:1"), 403, false},
 		{"a page without an origin", elsewhere(page, "cross-site", "null"), 403, false},
 		{"another origin that has the token of /mcp", elsewhere(asAgent, "cross-site", "http://evil.example"), 403, false},
-		{"a rebound host name, with the token", rebound(asAgent), 403, false},
-		{"a rebound host name, with the cookie and the key", rebound(page), 403, false},
+		{"a rebound host name, with the token", rebound(asAgent), 403, true},
+		{"a rebound host name, with the cookie and the key", rebound(page), 403, true},
 		{"a login without the key", cookie, 401, true},
 		{"a login with a wrong key", withKey(cookie, strings.Repeat("k", 43)), 401, true},
 	}
@@ -50,7 +50,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			target := strings.NewReplacer("{id}", "one", "{workflow}", "flow", "{dialect}", "steps", "{name}", "none", "{tool}", "none").Replace(path)
 			for _, tt := range tests {
 				want := tt.status
-				if path == "/api/health" && tt.open {
+				if isStatus(path) && tt.open {
 					want = http.StatusOK
 				}
 				if got := s.requestStatus(t, tt.who, method, target); got != want {
@@ -63,6 +63,9 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		t.Errorf("only %d routes", routes)
 	}
 }
+
+// isStatus reports whether a route reports the status of the server.
+func isStatus(path string) bool { return path == "/api/health" || path == "/api/ready" }
 
 // withKey adds a page's key to a credential.
 func withKey(who credential, key string) credential {
@@ -78,7 +81,7 @@ func TestLoginCookieAloneReadsNothing(t *testing.T) {
 	cookie, page := s.loginBrowser(t, "ann")
 	paths := []string{"/metrics", "/registry", "/registry/index", "/api", "/api/none"}
 	for path, operations := range s.contract.paths {
-		if _, found := operations.(map[string]any)["get"]; found && path != "/api/health" {
+		if _, found := operations.(map[string]any)["get"]; found && !isStatus(path) {
 			paths = append(paths, strings.NewReplacer("{id}", "one", "{workflow}", "flow", "{dialect}", "steps", "{name}", "none", "{version}", "1").Replace(path))
 		}
 	}
@@ -114,7 +117,7 @@ func (s *rig) requestStatus(t *testing.T, who credential, method, path string) i
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	if resp.StatusCode < 300 && r.Header.Get(auth.KeyHeader) != "" && r.Method != http.MethodHead && path != "/api/health" {
+	if resp.StatusCode < 300 && r.Header.Get(auth.KeyHeader) != "" && r.Method != http.MethodHead && !isStatus(path) {
 		t.Errorf("%s %s was executed", method, path)
 	}
 	return resp.StatusCode

@@ -67,6 +67,9 @@ type Options struct {
 	// UI is the built dashboard: index.html, icon.svg and the folder assets. Without it the
 	// pages explain that it is missing.
 	UI fs.FS
+	// CheckReady returns nil if the server can serve requests: its store answers and its keys
+	// fit.
+	CheckReady func(context.Context) error
 	// CurrentProject returns the project in which this server was started.
 	CurrentProject func(context.Context) run.Project
 
@@ -93,6 +96,7 @@ type api struct {
 	Options
 	access  *auth.Access
 	streams *streams
+	ready   readiness
 	// document returns the OpenAPI document. It is built at the first request, so that it
 	// does not delay the start.
 	document func() (json.RawMessage, error)
@@ -104,7 +108,8 @@ type api struct {
 //
 //	/mcp         the MCP endpoint, with its token or a client's own
 //	/metrics     metrics for Prometheus, with the right to read the API
-//	/api/health  {"status":"ok"}, open to all: only a status
+//	/api/health, /api/ready
+//	             whether the process lives, and whether it can serve; open to all
 //	/registry/...
 //	             the catalog for servers that follow it, with a token
 //	/api/...     the JSON API, with a token or a logged in browser

@@ -31,6 +31,7 @@ func (a *api) routeTable() []route {
 	}{
 		{true, []route{
 			{"GET", "/api/health", open, a.getHealth},
+			{"GET", "/api/ready", open, a.getReady},
 			{"GET", "/api/openapi.json", auth.RightRead, a.openAPI},
 			{"GET", "/api/me", auth.RightRead, a.getMe},
 		}},
@@ -223,8 +224,8 @@ func checkRight(g auth.Grant, right auth.Right) error {
 	}
 }
 
-// getHealth returns the status and, if the request has a challenge, the proof that this
-// server has the token.
+// getHealth reports that the process lives. If the request has a challenge, it also returns the
+// proof that this server has the token.
 func (a *api) getHealth(c *call) (any, error) {
 	challenge := c.URL.Query().Get("challenge")
 	if challenge == "" {

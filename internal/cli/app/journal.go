@@ -160,8 +160,8 @@ func matchesRuns(ctx context.Context, journal run.Journal, key run.Key) (bool, e
 
 // MissingKeyError returns the error for a key file that does not exist.
 func MissingKeyError(path string) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "the store was created with a key, but the key file %s does not exist", path).
-		WithFix("restore the key file from a backup, or copy it from the computer that created the store; a new key would make every run unverifiable")
+	return guideway.Errorf(guideway.CodeUnavailable, "the store has a key, and this computer does not have it: the key file %s does not exist", path).
+		WithFix("restore the key file from a backup; on a computer that never had it, copy or mount the key file of another computer that uses the store, with mode 0600, and name it with GUIDEWAY_JOURNAL_KEY_FILE; a new key would make every run unverifiable")
 }
 
 // wrongKeyError returns the error for the key of a different store.

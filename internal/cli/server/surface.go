@@ -167,8 +167,8 @@ func (s *Surface) newHandler(mcp http.Handler) (http.Handler, error) {
 		UI:  ui.Files(),
 		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
 		Catalog: s.catalog, Registry: shelf, Runs: s.store.Runs, Sessions: documents, Feed: documents, Machines: s.Machines, Hooks: s.newHookAdmin(),
-		Upstreams:      s.Upstreams.newAdmin(s.app, s.cfg),
-		CurrentProject: s.app.Host.LookupProject, Memory: s.contexts, Requests: s.recording, Calls: app.OpenHolds(s.cfg, s.app.Host.CurrentTime), Metrics: s.recording.Counts, Logger: s.app.Logger(s.cfg),
+		Upstreams:  s.Upstreams.newAdmin(s.app, s.cfg),
+		CheckReady: s.store.CheckReady, CurrentProject: s.app.Host.LookupProject, Memory: s.contexts, Requests: s.recording, Calls: app.OpenHolds(s.cfg, s.app.Host.CurrentTime), Metrics: s.recording.Counts, Logger: s.app.Logger(s.cfg),
 	})
 }
 

@@ -53,8 +53,8 @@ func NewGuard(opts GuardOptions) (*Guard, error) {
 }
 
 // Handler wraps next. A request with a foreign Host or Origin, or that a browser sends for
-// another page, gets 403 and a JSON body with a fix. Handler answers a preflight of an
-// allowed origin, because it carries no credential.
+// another page, gets 403 and a JSON body with a fix; any Host may ask for the status. Handler
+// answers a preflight of an allowed origin, because it carries no credential.
 func (g *Guard) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.checkRequest(r); err != nil {
@@ -76,7 +76,7 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 }
 
 func (g *Guard) checkRequest(r *http.Request) *guideway.Error {
-	if !g.allowsHost(r.Host) {
+	if !g.allowsHost(r.Host) && !isProbe(r) {
 		return guideway.Errorf(guideway.CodeForbidden, "the host %q is not allowed", clipText(r.Host)).
 			WithFix("use a loopback address, or start the server with --allowed-host HOST")
 	}
@@ -103,6 +103,13 @@ func (g *Guard) checkRequest(r *http.Request) *guideway.Error {
 		return guideway.Errorf(guideway.CodeForbidden, "a browser sends this request for another page (Sec-Fetch-Site: %s)", clipText(site)).
 			WithFix("open the address directly, not by a link from another page")
 	}
+}
+
+// isProbe reports whether a request asks for a status alone, as a balancer does by the address
+// of an instance. The answer is the same for everyone.
+func isProbe(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.URL.RawQuery == "" &&
+		(r.URL.Path == "/api/health" || r.URL.Path == "/api/ready")
 }
 
 // allowsHost reports whether the header Host names this server.

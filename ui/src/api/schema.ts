@@ -24,6 +24,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/ready": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Report whether the server can serve requests
+         * @description The server is ready if its store answers, the version of the store's tables is supported, and the keys of the store are present. The log has the reason if it is not. The check runs at most once a second.
+         */
+        get: operations["getReady"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/openapi.json": {
         parameters: {
             query?: never;
@@ -1468,6 +1488,10 @@ export interface components {
             status: "ok";
             /** @description The proof for a challenge. */
             proof?: string;
+        };
+        Readiness: {
+            /** @enum {unknown} */
+            status: "ready" | "unavailable";
         };
         Done: {
             /** @constant */
@@ -3730,6 +3754,36 @@ export interface operations {
             };
             400: components["responses"]["Invalid"];
             403: components["responses"]["Forbidden"];
+        };
+    };
+    getReady: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The server can serve requests. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Readiness"];
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            /** @description The server cannot serve requests now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Readiness"];
+                };
+            };
         };
     };
     getOpenAPI: {

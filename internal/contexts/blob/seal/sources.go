@@ -61,7 +61,7 @@ func (File) Kind() string { return KindFile }
 
 // Fix implements Source.
 func (f File) Fix() string {
-	return "restore the key file " + f.Path + " from a backup; no new key was created"
+	return "restore the key file " + f.Path + " from a backup, or copy it from another computer that uses the store; no new key was created"
 }
 
 // Load implements Source.

@@ -1,0 +1,68 @@
+// Package key has the command for the keys of a store that several machines share.
+package key
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
+	"github.com/guideway-dev/guideway/internal/store/keyfile"
+)
+
+// NewKeyCmd returns the command guideway key.
+func NewKeyCmd(a *app.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "key",
+		Short: "Create the keys that the instances of a server share",
+		Long: `Create the keys that all instances of a server on one PostgreSQL database share. A single
+machine needs no command: it creates its keys when they are first needed.`,
+		Args: cobra.NoArgs,
+	}
+	cmd.AddCommand(newInitCmd(a, runInit))
+	return cmd
+}
+
+func newInitCmd(a *app.App, run func(context.Context, *app.App) error) *cobra.Command {
+	return &cobra.Command{
+		Use:   "init",
+		Short: "Create the key of the journal and the key file of the encryption",
+		Long: `Create the file of the journal's key ($GUIDEWAY_JOURNAL_KEY_FILE) and, with
+encryption.mode "key-file", the key file of the encryption ($GUIDEWAY_ENCRYPTION_KEY_FILE),
+unless they exist. Mount both files as secrets on every instance, with mode 0600 or 0400.
+
+The command prints the fingerprint of the journal's key: two instances with the same
+fingerprint have the same key. It does not open the store.`,
+		Example: `  GUIDEWAY_JOURNAL_KEY_FILE=secrets/journal.key guideway key init`,
+		Args:    app.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), a) },
+	}
+}
+
+func runInit(ctx context.Context, a *app.App) error {
+	cfg, err := a.Load()
+	if err != nil {
+		return err
+	}
+	key, created, err := keyfile.LoadOrCreate(cfg.Journal.KeyFile)
+	if err != nil {
+		return err
+	}
+	state := "exists"
+	if created {
+		state = "created"
+	}
+	fmt.Fprintf(a.Host.Out, "%s: %s, fingerprint %s\n", cfg.Journal.KeyFile, state, hex.EncodeToString(keyfile.Fingerprint(key))[:16])
+	if cfg.Encryption.Mode != config.EncryptionKeyFile {
+		return nil
+	}
+	if _, err := (seal.File{Path: cfg.Encryption.KeyFile}).Load(ctx, nil, true); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.Host.Out, "%s: ready\n", cfg.Encryption.KeyFile)
+	return nil
+}
