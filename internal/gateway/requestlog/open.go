@@ -25,10 +25,8 @@ import (
 var schemaSQL string
 
 const (
-	// applicationID is in the file's header: "gdwq". unreleasedID is in the header of files
-	// made before the first release: "gdwr".
+	// applicationID is in the file's header: "gdwq".
 	applicationID = 0x67647771
-	unreleasedID  = 0x67647772
 	// schemaVersion is the version of the schema.
 	schemaVersion = 2
 	// busyTime is the maximum time that a connection waits for another process.
@@ -142,9 +140,6 @@ func (l *Log) prepareTables(ctx context.Context) error {
 	case id == applicationID:
 		return guideway.Errorf(guideway.CodeUnavailable, "the request log %s has schema version %d, but this version of Guideway supports only %d", l.path, version, schemaVersion).
 			WithFix("use the version of Guideway that created the file, or move the file away to start a new log")
-	case id == unreleasedID:
-		return guideway.Errorf(guideway.CodeUnavailable, "%s is a request log of a development version before the first release; this version cannot open it; the file was not changed", l.path).
-			WithFix("move the file away to start a new log; the version of Guideway that created the file can still read it")
 	case id != 0 || version != 0:
 		return guideway.Errorf(guideway.CodeUnavailable, "%s is the database of another program; the file was not changed", l.path).WithFix("move the file away")
 	}

@@ -387,24 +387,6 @@ func TestForeignFilesAreRefused(t *testing.T) {
 	}
 }
 
-// A file of a development version before the first release is refused, with a next action.
-func TestUnreleasedFile(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "requests.db")
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), "CREATE TABLE requests (num); PRAGMA application_id = 1734637426; PRAGMA user_version = 1"); err != nil { // "gdwr"
-		t.Fatal(err)
-	}
-	_, err = requestlog.Open(t.Context(), path)
-	if guideway.ErrorCode(err) != guideway.CodeUnavailable || !strings.Contains(fmt.Sprint(err), "before the first release") || !strings.Contains(guideway.ErrorFix(err), "move the file away") {
-		t.Errorf("%v, fix %q", err, guideway.ErrorFix(err))
-	}
-}
-
 // A file of version 1, without the column of held calls, is migrated and keeps its entries.
 func TestFileOfVersion1(t *testing.T) {
 	t.Parallel()

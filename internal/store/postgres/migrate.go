@@ -76,7 +76,7 @@ type querier interface {
 }
 
 // schemaVersion returns the version of the tables, or 0 if none exist. It returns an
-// error for tables of a newer version, and for the tables of foreignTablesError.
+// error for tables of a newer version, and for tables of other programs.
 func (s *Store) schemaVersion(ctx context.Context, q querier, newest int) (int, error) {
 	var own, other bool
 	// to_regclass would use a cache that is older than the lock.
@@ -85,8 +85,9 @@ func (s *Store) schemaVersion(ctx context.Context, q querier, newest int) (int, 
 	if err != nil || !own && !other {
 		return 0, err
 	}
-	if !own {
-		return 0, s.foreignTablesError(ctx, q)
+	if !own { // other programs use the table schema_migrations
+		return 0, guideway.Errorf(guideway.CodeUnavailable, "the schema %s at %s contains the tables of another program", s.schema, s.where).
+			WithFix("use a different schema: add search_path=NAME to the URL of the store")
 	}
 	var have int
 	if err := q.QueryRow(ctx, `select version from guideway_schema`).Scan(&have); err != nil {
@@ -98,23 +99,4 @@ func (s *Store) schemaVersion(ctx context.Context, q querier, newest int) (int, 
 			WithFix("use the version of Guideway that migrated the tables, or a later one, or a different database")
 	}
 	return have, nil
-}
-
-// foreignTablesError returns the error for a schema with a table schema_migrations, which
-// other programs and versions of guideway before the first release use.
-func (s *Store) foreignTablesError(ctx context.Context, q querier) error {
-	var unreleased bool
-	err := q.QueryRow(ctx, `select exists (select from schema_migrations m where to_jsonb(m)->>'version' = '1' and to_jsonb(m)->>'name' = 'journal')`).
-		Scan(&unreleased)
-	switch {
-	case err != nil:
-		return err
-	case unreleased:
-		return guideway.Errorf(guideway.CodeUnavailable,
-			"the schema %s at %s has the tables that a development version of Guideway created before the first release; this version cannot open them", s.schema, s.where).
-			WithFix("rename the schema, or add search_path=NEW to the URL of the store, to start a new store; to keep runs, first export them with the version of Guideway that created the tables (guideway runs export RUN)")
-	default:
-		return guideway.Errorf(guideway.CodeUnavailable, "the schema %s at %s contains the tables of another program", s.schema, s.where).
-			WithFix("use a different schema: add search_path=NAME to the URL of the store")
-	}
 }

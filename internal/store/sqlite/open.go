@@ -18,14 +18,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/store/rows"
 )
 
-// The application ids in the header of a file.
-const (
-	// applicationID is the id of a store: "gdws".
-	applicationID = 0x67647773
-	// unreleasedID is the id of stores of development versions before the first release:
-	// "gdwy".
-	unreleasedID = 0x67647779
-)
+// applicationID is the application id in the header of a store: "gdws".
+const applicationID = 0x67647773
 
 // openDatabases creates, checks and migrates the file and opens its connections, while it
 // excludes other processes.
@@ -129,8 +123,6 @@ func (s *Store) migrateToLatest(ctx context.Context) error {
 		steps = migrations()
 	}
 	switch {
-	case id == unreleasedID:
-		return s.unreleasedFileError(version)
 	case id != applicationID && (id != 0 || version != 0):
 		return s.foreignFileError()
 	case id == 0:
@@ -180,13 +172,6 @@ func (s *Store) checkEmpty(ctx context.Context) error {
 func (s *Store) foreignFileError() error {
 	return guideway.Errorf(guideway.CodeUnavailable, "%s is the database of another program; the file was not changed", s.o.Path).
 		WithFix("choose a different data directory, or move the file away")
-}
-
-// unreleasedFileError returns the error for a store of a version before the first release.
-func (s *Store) unreleasedFileError(version int) error {
-	return guideway.Errorf(guideway.CodeUnavailable,
-		"%s is a store that a development version of Guideway created before the first release (application id gdwy, schema %d); this version cannot open it; the file was not changed", s.o.Path, version).
-		WithFix("move the file away to start a new store; to keep runs, first export them with the version of Guideway that created the file (guideway runs export RUN)")
 }
 
 // newerFileError returns the error for a schema that this version does not know, with the

@@ -80,15 +80,6 @@ func TestForeignFiles(t *testing.T) {
 	checkRefused(t, path, "damaged", "doctor")
 }
 
-// TestUnreleasedFile checks that the error for a store of a development version before the
-// first release names the version and a fix.
-func TestUnreleasedFile(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), testFile)
-	execStatements(t, path, "CREATE TABLE runs (id)", "PRAGMA application_id = 1734637433", "PRAGMA user_version = 5") // "gdwy"
-	checkRefused(t, path, "before the first release", "cannot open it", "move the file away", "export")
-}
-
 // TestNewerFile checks that a file of a later version is refused and that the error names a
 // version that can read it.
 func TestNewerFile(t *testing.T) {
