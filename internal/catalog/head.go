@@ -72,7 +72,7 @@ type loadedVersion struct {
 	// the hash of these bytes.
 	definition atomic.Pointer[workflow.Definition]
 	reading    sync.Mutex // reading guards text.
-	text       lazyText
+	text       []byte     // the text of a definition that was not needed yet, or nil
 	fetch      func() ([]byte, *guideway.Diagnostic)
 
 	mu sync.Mutex // mu guards the diagnostics and their layout.
@@ -98,7 +98,7 @@ func (c *Catalog) newParsed(d *workflow.Definition, document Document, text []by
 // is needed. text may be nil if the current document has the hash that is in the index.
 func (c *Catalog) newIndexed(head Head, document Document, text []byte) *loadedVersion {
 	return &loadedVersion{
-		head: head, path: document.Path, content: c.contentReader(document), catalog: c, text: lazyText{bytes: text},
+		head: head, path: document.Path, content: c.contentReader(document), catalog: c, text: text,
 		fetch: func() ([]byte, *guideway.Diagnostic) { return c.readContent(context.Background(), document) },
 	}
 }
@@ -115,10 +115,7 @@ func (l *loadedVersion) readDefinition() (*workflow.Definition, error) {
 	if d := l.definition.Load(); d != nil {
 		return d, nil
 	}
-	text, err := l.text.readText()
-	if err != nil {
-		return nil, l.reportStale("the stored text is damaged: "+err.Error(), "")
-	}
+	text := l.text
 	if text == nil {
 		fetched, problem := l.fetch()
 		if problem != nil {
@@ -130,16 +127,9 @@ func (l *loadedVersion) readDefinition() (*workflow.Definition, error) {
 	if d == nil || len(found) > 0 || NewHead(d) != l.head {
 		return nil, l.reportStale("the definition differs from the index of its source", "")
 	}
-	l.text = lazyText{}
+	l.text = nil
 	l.definition.Store(d)
 	return d, nil
-}
-
-// packText compresses the text until the definition is needed.
-func (l *loadedVersion) packText() {
-	l.reading.Lock()
-	defer l.reading.Unlock()
-	l.text = l.text.packed()
 }
 
 // reportStale returns an error, and makes the catalog read its sources again because the

@@ -38,7 +38,7 @@ func RunMCP(ctx context.Context, a *app.App) error {
 		return err
 	}
 	ctx = auth.WithPrincipal(ctx, guideway.Principal{User: user})
-	return transport.ServeStdio(ctx, s.Server.MCP(), s.Upstreams.FastPath(), io.NopCloser(a.Host.In), nopCloser{NotifyWriter{Writer: a.Host.Out, OnWrite: s.notifyAnswered}})
+	return transport.ServeStdio(ctx, s.Server.MCP(), s.Upstreams.FastPath(), io.NopCloser(a.Host.In), nopCloser{NotifyWriter{Writer: a.Host.Out, OnWrite: s.maintenance.NotifyAnswered}})
 }
 
 // nopCloser is an output that Close does not close.

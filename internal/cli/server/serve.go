@@ -68,7 +68,7 @@ func runServe(ctx context.Context, a *app.App, asRegistry bool) error {
 	}
 	defer withdraw()
 	writeConnectHelp(a, cfg, listener.Addr(), s.catalog, asRegistry)
-	return httpapi.Serve(ctx, listener, notifyAfterAnswer(handler, s.notifyAnswered))
+	return httpapi.Serve(ctx, listener, notifyAfterAnswer(handler, s.maintenance.NotifyAnswered))
 }
 
 // CloseSessions ends the remaining legacy sessions. It must be fast, because the process

@@ -19,7 +19,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 	"github.com/guideway-dev/guideway/internal/notice"
-	"github.com/guideway-dev/guideway/internal/platform/memtrim"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 	"github.com/guideway-dev/guideway/ui"
@@ -36,7 +35,6 @@ type Surface struct {
 	autoSaver   *contextspkg.AutoSaver
 	contexts    *contextspkg.Service
 	maintenance *Maintenance
-	memory      *memtrim.Trimmer
 	scripts     *sandbox.Pool
 	Upstreams   *Upstreams
 	recording   *RequestObserver
@@ -53,7 +51,6 @@ type Surface struct {
 // OpenSurface loads the catalog and creates the services. project returns the project of a
 // client; it is nil if only the client knows its project.
 func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project func(context.Context) run.Project) (_ *Surface, err error) {
-	memtrim.TuneStartupGC()
 	cat, err := a.OpenCatalog(ctx, cfg, true)
 	if err != nil {
 		return nil, err
@@ -98,19 +95,12 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 	}
 	s.maintenance.Start()
 	s.notices = startNotices(s)
-	s.memory = memtrim.Start(memtrim.Options{Pack: cat.Pack})
 	return s, nil
 }
 
-// notifyAnswered notifies the background tasks that wait for an answer.
-func (s *Surface) notifyAnswered() {
-	s.maintenance.NotifyAnswered()
-	s.memory.Answered()
-}
 
 // Close stops the services.
 func (s *Surface) Close() {
-	s.memory.Close()
 	s.dashboard.closeServer()
 	s.Server.Close()
 	s.closeServices()

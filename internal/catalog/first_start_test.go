@@ -1,7 +1,6 @@
 package catalog_test
 
 import (
-	"context"
 	"runtime"
 	"strings"
 	"sync"
@@ -9,49 +8,10 @@ import (
 	"unsafe"
 	"weak"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
-
-// TestPack checks that definitions are served after a call of Pack, and that the last good
-// version is served if a text breaks later.
-func TestPack(t *testing.T) {
-	t.Parallel()
-	long := func(id string) string { return definitionText(id, "1") + strings.Repeat(" ", 10_000) }
-	for name, sums := range map[string]bool{"texts in memory": false, "texts of a copy": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFake("user", 1, map[string]string{"a.json": long("a"), "b.json": long("b"), "short.json": definitionText("short", "1")})
-			f.sums, f.stamp = sums, true
-			index := t.TempDir()
-			for range 2 { // with and without an index
-				c, _ := startCatalog(t, index, f)
-				want := servedList(c.Snapshot())
-				c.Pack()
-				c.Pack()
-				for _, id := range []string{"a", "short"} {
-					if got, err := c.Get(id); err != nil || got.Definition.ID != id {
-						t.Errorf("%+v, %v", got, err)
-					}
-				}
-				c.Pack()
-				if diff := cmp.Diff(want, servedList(c.Snapshot())); diff != "" {
-					t.Error(diff)
-				}
-			}
-			c, _ := startCatalog(t, index, f)
-			c.Pack()
-			f.setFile("b.json", `{"id": "b", "version": `)
-			checkError(t, c.Load(context.Background()))
-			if got, err := c.Get("b"); err != nil || got.Definition.Version != "1" {
-				t.Errorf("%+v, %v", got, err)
-			}
-		})
-	}
-}
 
 // A start without an index reads every workflow and does not keep the definitions in
 // memory.
