@@ -7,6 +7,8 @@
 // run asks for now.
 package guideway
 
+import "slices"
+
 // Dialect is the language of a definition.
 type Dialect string
 
@@ -64,4 +66,30 @@ type Principal struct {
 	User string `json:"user"`
 	// Client is the name that the client gives itself.
 	Client string `json:"client,omitempty"`
+	// Roles are what the user may do. Nil means every role: the user has this computer's
+	// data, as the local user has.
+	Roles []Role `json:"roles,omitempty"`
+}
+
+// Role is a kind of work that a user may do.
+type Role string
+
+// The roles. Every role includes RoleViewer, and RoleAdmin includes every role.
+const (
+	// RoleViewer reads the user's data and that of shared projects.
+	RoleViewer Role = "viewer"
+	// RoleOperator starts and continues runs, and uses /mcp.
+	RoleOperator Role = "operator"
+	// RoleApprover opens human approvals.
+	RoleApprover Role = "approver"
+	// RoleAdmin changes upstreams, and sees and revokes the tokens of all users.
+	RoleAdmin Role = "admin"
+)
+
+// Roles returns all roles.
+func Roles() []Role { return []Role{RoleViewer, RoleOperator, RoleApprover, RoleAdmin} }
+
+// Has reports whether the user has a role.
+func (p Principal) Has(r Role) bool {
+	return p.Roles == nil || slices.Contains(p.Roles, r) || slices.Contains(p.Roles, RoleAdmin) || r == RoleViewer && len(p.Roles) > 0
 }

@@ -105,7 +105,7 @@ func TestAgentsUseTokenPermissions(t *testing.T) {
 	if why, err := permit(t.Context(), narrow); why != "" || err != nil {
 		t.Errorf("permission with a valid token: %q, %v", why, err)
 	}
-	if err := tokens.Revoke("laptop"); err != nil {
+	if err := tokens.Revoke("ann", "laptop"); err != nil {
 		t.Fatal(err)
 	}
 	if why, err := permit(t.Context(), narrow); !strings.Contains(why, "revoked") || err != nil {

@@ -195,10 +195,18 @@ func (s *Setting) checkFormat(text string) *settingError {
 	switch s.Name {
 	case "listen":
 		return checkListen(text)
-	case "allowOrigins":
+	case "allowOrigins", "publicUrl":
 		return checkOrigin(text)
 	case "allowedHosts":
 		return checkHost(text)
+	case "user":
+		return checkUserName(text)
+	case "identity.issuer":
+		return checkIssuer(text)
+	case "identity.roles":
+		return checkRoleEntry(text)
+	case "projects.members":
+		return checkMember(text)
 	case "store":
 		return checkStore(text)
 	case "context.embeddingsUrl":

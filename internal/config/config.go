@@ -30,6 +30,14 @@ type Config struct {
 	AllowOrigins []string
 	// AllowedHosts are accepted Host headers, in addition to loopback.
 	AllowedHosts []string
+	// PublicURL is the URL of the server for people and clients, or "".
+	PublicURL string
+	// User is the local user, or "" for the user of the operating system.
+	User string
+	// Identity is the settings of logins through an OpenID provider.
+	Identity Identity
+	// Projects are the settings of shared projects.
+	Projects Projects
 	// DataDir stores data that must not be lost.
 	DataDir string
 	// TokenFile contains the bearer token.

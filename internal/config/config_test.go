@@ -55,7 +55,9 @@ func TestDefaults(t *testing.T) {
 	}
 	want := map[string]string{
 		"listen": "127.0.0.1:3000", "toolsets": "auto", "answers": "auto",
-		"allowOrigins": "", "allowedHosts": "",
+		"allowOrigins": "", "allowedHosts": "", "publicUrl": "", "user": "", "projects.members": "",
+		"identity.issuer": "", "identity.clientId": "", "identity.clientSecretFile": "", "identity.scopes": "", "identity.userClaim": "sub",
+		"identity.rolesClaim": "groups", "identity.roles": "", "identity.resource": "", "identity.resourceScope": "guideway",
 		"dataDir":   "/home/ada/.local/share/guideway",
 		"tokenFile": "/home/ada/.local/share/guideway/token",
 		"store":     "sqlite", "gates.approval": "agent", "clientHooks.onError": "allow",
@@ -305,7 +307,7 @@ func TestAllErrorsAtOnce(t *testing.T) {
 		`  guideway.json:8:19: "*" would allow every web page; write scheme://host or scheme://host:port, such as "https://app.example.com"`,
 		`  guideway.json:9:19: "https://x" is not a host; write a host or host:port without a scheme, such as "guideway.local"`,
 		`  guideway.json:10:3: "log.level" is not a setting; write "log": {"level": "info"}`,
-		`  guideway.json:11:3: "a/b" is not a setting; use one of: listen, toolsets, answers, allowOrigins, allowedHosts, dataDir, tokenFile, store, journal, gates, clientHooks, context, checkpoints, encryption, workflows, gateway, requests, log, upstreams, models, notices, sources`,
+		`  guideway.json:11:3: "a/b" is not a setting; use one of: listen, toolsets, answers, allowOrigins, allowedHosts, publicUrl, user, identity, projects, dataDir, tokenFile, store, journal, gates, clientHooks, context, checkpoints, encryption, workflows, gateway, requests, log, upstreams, models, notices, sources`,
 		`  guideway.json:12:14: "dataDir" is null; write a string`,
 		`  guideway.json:13:16: the value is empty; set a value, or remove the setting`,
 		`  GUIDEWAY_INCLUDE_USER: "maybe" is neither true nor false; write true or false`,

@@ -30,7 +30,7 @@ func TestCredentialsAtEveryEndpoint(t *testing.T) {
 	}
 	revoked, err := s.tokens.Create(auth.NamedToken{Name: "lost", User: "ann", Scopes: []auth.Scope{auth.ScopeApprove}})
 	if err == nil {
-		err = s.tokens.Revoke("lost")
+		err = s.tokens.Revoke("ann", "lost")
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -37,6 +37,11 @@ type Options struct {
 	Browsers *auth.BrowserSessions
 	// Tokens checks named tokens.
 	Tokens *auth.Tokens
+	// Identities logs browsers in through an identity provider. It requires Browsers, and may
+	// be nil.
+	Identities auth.Identities
+	// AccessTokens checks the access tokens of the identity provider at /mcp. It may be nil.
+	AccessTokens auth.AccessTokens
 
 	// Catalog holds the workflows.
 	Catalog Catalog
@@ -114,7 +119,9 @@ type api struct {
 //	             the catalog for servers that follow it, with a token
 //	/api/...     the JSON API, with a token or a logged in browser
 //	/api/docs    the OpenAPI document as a page, with the right to read the API
-//	/login/...   a link that logs a browser in
+//	/login/...   a link that logs a browser in, and the login through an identity provider
+//	/.well-known/oauth-protected-resource
+//	             the identity provider of /mcp, for OAuth clients
 //	/, /runs, ..., /assets/...
 //	             the dashboard, which contains no data
 //
@@ -143,8 +150,13 @@ func NewHandler(opts Options) (http.Handler, error) {
 		a.mountRegistry(mux)
 	}
 	if opts.MCP != nil {
-		door := &auth.Authenticator{Bearer: opts.Bearer, Tokens: opts.Tokens}
+		door := &auth.Authenticator{Bearer: opts.Bearer, Tokens: opts.Tokens, AccessTokens: opts.AccessTokens, Now: opts.Now}
 		mux.Handle("/mcp", door.Handler(opts.MCP))
+		if opts.AccessTokens != nil {
+			describe := a.dispatchMethod(methods{"GET": {handle: a.describeResource}})
+			mux.Handle(auth.MetadataPath, describe)
+			mux.Handle(auth.MetadataPath+"/", describe)
+		}
 	}
 	return setSecurityHeaders(opts.Guard.Handler(bodyDeadline(a.rejectUncleanPaths(mux), bodyTime))), nil
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"embed"
+	"errors"
 	"html/template"
 	"io/fs"
 	"net/http"
@@ -45,6 +46,10 @@ func (a *api) mountPages(mux *http.ServeMux) {
 	handle("/api/docs", methods{"GET": {handle: p.getReference}})
 	handle("/icon.svg", methods{"GET": {handle: p.getIcon}})
 	handle("/login/{code}", methods{"GET": {handle: p.getConfirmPage}, "POST": {handle: p.postLogin}})
+	if a.Identities != nil {
+		handle(auth.LoginPath, methods{"GET": {handle: p.beginLogin}})
+		handle(auth.CallbackPath, methods{"GET": {handle: p.finishLogin}})
+	}
 	handle("/assets/{file}", methods{"GET": {handle: p.getAsset}})
 }
 
@@ -61,7 +66,7 @@ var appPages = []string{
 func (p *pages) getApp(c *call) (any, error) {
 	cookie := p.Browsers.Renew(c.Request)
 	if cookie == nil {
-		return p.renderPage(c, http.StatusUnauthorized, "outside.html", nil)
+		return p.renderOutside(c, "")
 	}
 	if p.UI == nil {
 		return p.renderPage(c, http.StatusNotFound, "without.html", nil)
@@ -80,7 +85,7 @@ func (p *pages) getConfirmPage(c *call) (any, error) {
 	// Without a referrer a browser sends a form with the origin null.
 	c.w.Header().Set("Referrer-Policy", "same-origin")
 	if !p.Browsers.LinkIsValid(c.PathValue("code")) {
-		return p.renderPage(c, http.StatusUnauthorized, "outside.html", "This link is invalid, was already used or is older than five minutes.")
+		return p.renderOutside(c, invalidLink)
 	}
 	return p.renderPage(c, http.StatusOK, "confirm.html", nil)
 }
@@ -90,13 +95,78 @@ func (p *pages) getConfirmPage(c *call) (any, error) {
 func (p *pages) postLogin(c *call) (any, error) {
 	login, err := p.Browsers.Redeem(c.Request, c.PathValue("code"))
 	if guideway.ErrorCode(err) == guideway.CodeUnauthorized {
-		return p.renderPage(c, http.StatusUnauthorized, "outside.html", "This link is invalid, was already used or is older than five minutes.")
+		return p.renderOutside(c, invalidLink)
 	}
 	if err != nil {
 		return nil, err
 	}
 	http.SetCookie(c.w, login.Cookie)
 	return p.renderPage(c, http.StatusOK, "welcome.html", login.Key)
+}
+
+// invalidLink is the message for a login link that cannot be used.
+const invalidLink = "This link is invalid, was already used or is older than five minutes."
+
+// renderOutside explains how to log this browser in, and why it is not.
+func (p *pages) renderOutside(c *call, message string) (any, error) {
+	return p.renderPage(c, http.StatusUnauthorized, "outside.html", struct{ Message, Login string }{message, p.loginPath()})
+}
+
+// loginPath returns the path of the login through an identity provider, or "".
+func (p *pages) loginPath() string {
+	if p.Identities == nil {
+		return ""
+	}
+	return auth.LoginPath
+}
+
+// beginLogin sends the browser to the identity provider.
+func (p *pages) beginLogin(c *call) (any, error) {
+	page, cookie, err := p.Identities.BeginLogin(c.Request)
+	if err != nil {
+		return nil, err
+	}
+	http.SetCookie(c.w, cookie)
+	c.w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(c.w, c.Request, page, http.StatusFound)
+	return responseWritten{}, nil
+}
+
+// finishLogin logs in the browser that the identity provider sends back. It always continues
+// on the start page, so that no parameter redirects the browser.
+func (p *pages) finishLogin(c *call) (any, error) {
+	who, used, err := p.Identities.FinishLogin(c.Request)
+	http.SetCookie(c.w, used)
+	if who.User != "" && p.Tokens != nil { // also if the user has no role any more
+		err = errors.Join(err, p.Tokens.Restrict(guideway.Principal{User: who.User, Roles: who.Roles}))
+	}
+	if err == nil {
+		var login auth.Login
+		if login, err = p.Browsers.Start(c.Request, who); err == nil {
+			http.SetCookie(c.w, login.Cookie)
+			return p.renderPage(c, http.StatusOK, "welcome.html", login.Key)
+		}
+	}
+	switch guideway.ErrorCode(err) {
+	case guideway.CodeUnauthorized, guideway.CodeForbidden:
+		p.Logger.Warn("a login was refused", "error", err)
+		return p.renderOutside(c, "The login was refused: "+err.Error()+".")
+	}
+	return nil, err
+}
+
+// describeResource returns the metadata of /mcp for OAuth clients (RFC 9728).
+func (a *api) describeResource(c *call) (any, error) {
+	resource, scope, issuer := a.AccessTokens.Audience()
+	if path := strings.TrimPrefix(c.URL.Path, auth.MetadataPath); path != "" && !strings.HasSuffix(resource, path) {
+		a.notFound(c.w, c.Request)
+		return responseWritten{}, nil
+	}
+	out := object{"resource": resource, "authorization_servers": []string{issuer}, "bearer_methods_supported": []string{"header"}, "resource_name": "Guideway"}
+	if scope != "" {
+		out["scopes_supported"] = []string{scope}
+	}
+	return encodeWhole(out)
 }
 
 func (p *pages) renderPage(c *call, status int, name string, data any) (any, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // open is the right that every caller has.
@@ -203,6 +204,9 @@ func checkRight(g auth.Grant, right auth.Right) error {
 	switch {
 	case right == open || g.May(right):
 		return nil
+	case g.Proof == auth.ProofBrowser && g.Principal.Roles != nil && g.May(auth.RightTokens):
+		return guideway.Errorf(guideway.CodeForbidden, "the roles of the user %q (%s) do not allow this", g.Principal.User, joinRoles(g.Principal.Roles)).
+			WithFix("ask the administrator of this server")
 	case g.Proof == auth.ProofBrowser:
 		return guideway.Errorf(guideway.CodeForbidden, "the request does not come from a page of this server").
 			WithFix("use the pages of this server: guideway open")
@@ -215,13 +219,18 @@ func checkRight(g auth.Grant, right auth.Right) error {
 	case right == auth.RightAnswer:
 		return guideway.Errorf(guideway.CodeForbidden, "this token cannot answer for a person").
 			WithFix("use a browser that is logged in (guideway open), or a token that was created with guideway token create NAME --scope approve")
-	case right == auth.RightManage:
+	case right == auth.RightManage, right == auth.RightTokens:
 		return guideway.Errorf(guideway.CodeForbidden, "this token cannot manage upstreams and tokens").
 			WithFix("use a browser that is logged in (guideway open), or a token that was created with guideway token create NAME --scope manage")
 	default:
 		return guideway.Errorf(guideway.CodeForbidden, "this token cannot change runs, session documents or definitions, or try definitions: no scope of a named token allows it").
 			WithFix("use a browser that is logged in (guideway open), or the bearer token of this server; guideway doctor shows the path of its file")
 	}
+}
+
+// joinRoles returns roles as a text.
+func joinRoles(roles []guideway.Role) string {
+	return strings.Join(lists.Map(roles, func(r guideway.Role) string { return string(r) }), ", ")
 }
 
 // getHealth reports that the process lives. If the request has a challenge, it also returns the
@@ -242,8 +251,13 @@ func (a *api) getHealth(c *call) (any, error) {
 // getMe returns the rights of the caller. The member person reports whether the caller's
 // answer to a gate counts as a person's.
 func (a *api) getMe(c *call) (any, error) {
-	g := c.authGrant()
-	return object{"user": g.Principal.User, "proof": g.Proof, "rights": g.Rights, "person": g.Person()}, nil
+	g, roles := c.authGrant(), []guideway.Role{}
+	for _, role := range guideway.Roles() {
+		if g.Principal.Has(role) {
+			roles = append(roles, role)
+		}
+	}
+	return object{"user": g.Principal.User, "proof": g.Proof, "rights": g.Rights, "roles": roles, "person": g.Person()}, nil
 }
 
 func (a *api) notFound(w http.ResponseWriter, r *http.Request) {

@@ -116,7 +116,7 @@ func TestRoutesAreGuarded(t *testing.T) {
 		if (r.right == open) != (r.path == "/api/health" || r.path == "/api/ready") {
 			t.Errorf("%s %s has the right %q", r.method, r.path, r.right)
 		}
-		if r.method == "GET" && r.right != auth.RightRead && r.right != auth.RightContents && r.right != auth.RightManage && r.right != open {
+		if r.method == "GET" && r.right != auth.RightRead && r.right != auth.RightContents && r.right != auth.RightManage && r.right != auth.RightTokens && r.right != open {
 			t.Errorf("GET %s requires the right %q", r.path, r.right)
 		}
 		if r.method != "GET" && r.right == auth.RightRead && r.path != "/api/logout" {

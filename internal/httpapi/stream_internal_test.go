@@ -176,7 +176,7 @@ func checkStreamEnds(t *testing.T, dir, path, way string) {
 	}
 	switch way {
 	case "revoked":
-		err = rig.tokens.Revoke("one")
+		err = rig.tokens.Revoke("ann", "one")
 	case "logged out":
 		_, err = rig.browsers.Logout(r)
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -9,9 +10,9 @@ import (
 
 func (a *api) tokenRoutes() []route {
 	return []route{
-		{"GET", "/api/tokens", auth.RightManage, a.listTokens},
-		{"POST", "/api/tokens", auth.RightManage, withBody(a.makeToken)},
-		{"DELETE", "/api/tokens/{name}", auth.RightManage, a.revokeToken},
+		{"GET", "/api/tokens", auth.RightTokens, a.listTokens},
+		{"POST", "/api/tokens", auth.RightTokens, withBody(a.makeToken)},
+		{"DELETE", "/api/tokens/{name}", auth.RightTokens, a.revokeToken},
 	}
 }
 
@@ -22,11 +23,12 @@ type tokenInfo struct {
 	Expired bool `json:"expired"`
 }
 
+// listTokens returns the tokens of the user, or of all users for an administrator.
 func (a *api) listTokens(c *call) (any, error) {
 	all, err := a.Tokens.List()
 	me, list := c.userName(), []tokenInfo{}
 	for _, t := range all {
-		if t.User == me {
+		if t.User == me || c.authGrant().May(auth.RightManage) {
 			list = append(list, tokenInfo{t, t.Expired(a.Now())})
 		}
 	}
@@ -42,8 +44,13 @@ type tokenBody struct {
 	Expires  *time.Time    `json:"expiresAt"`
 }
 
-// makeToken creates a token with the scope mcp, read or registry. Tokens that act for a
-// person or read contents can only be created at a terminal, which asks for the passphrase.
+// maxTokenTime is the maximum lifetime of a token of a user of the identity provider, which
+// decides about the user's roles only at logins.
+const maxTokenTime = 90 * 24 * time.Hour
+
+// makeToken creates a token of the user with the scope mcp, read or registry. Tokens that
+// act for a person or read contents can only be created at a terminal, which asks for the
+// passphrase.
 func (a *api) makeToken(c *call, body tokenBody) (any, error) {
 	if body.Scope == "" {
 		body.Scope = auth.ScopeMCP
@@ -51,6 +58,17 @@ func (a *api) makeToken(c *call, body tokenBody) (any, error) {
 	if body.Scope.Person() || body.Scope == auth.ScopeContents {
 		return nil, guideway.Errorf(guideway.CodeForbidden, "a token with the scope %s must be created at a terminal", body.Scope).
 			WithFix("guideway token create NAME --scope %s", body.Scope)
+	}
+	p := c.authGrant().Principal
+	switch latest := a.Now().Add(maxTokenTime).UTC().Truncate(time.Second); {
+	case !p.Has(body.Scope.Role()):
+		return nil, guideway.Errorf(guideway.CodeForbidden, "a token with the scope %s requires the role %s, which the user %q lacks", body.Scope, body.Scope.Role(), p.User).
+			WithFix("ask the administrator of this server")
+	case p.Roles != nil && body.Expires == nil:
+		body.Expires = &latest
+	case p.Roles != nil && body.Expires.After(latest):
+		return nil, guideway.Errorf(guideway.CodeInvalid, "expiresAt is %s; a token can be valid until %s", body.Expires.Format(time.RFC3339), latest.Format(time.RFC3339)).
+			WithFix("set an earlier time, or omit expiresAt for the latest")
 	}
 	if body.Scope == auth.ScopeMCP && body.Allow == nil {
 		body.Allow = &auth.Allow{}
@@ -67,17 +85,15 @@ func (a *api) makeToken(c *call, body tokenBody) (any, error) {
 	return object{"secret": secret, "token": tokenInfo{token, false}}, nil
 }
 
+// revokeToken revokes a token of the user, or for an administrator one of the user that the
+// parameter user names.
 func (a *api) revokeToken(c *call) (any, error) {
-	name := c.PathValue("name")
-	all, err := a.Tokens.List()
-	if err != nil {
-		return nil, err
+	user := cmp.Or(c.textParam("user"), c.userName())
+	if c.err == nil && user != c.userName() && !c.authGrant().May(auth.RightManage) {
+		c.err = checkRight(c.authGrant(), auth.RightManage)
 	}
-	for _, t := range all {
-		if t.Name == name && t.User != c.userName() {
-			return nil, guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", clipText(name)).
-				WithFix("list the tokens with: guideway token list")
-		}
+	if c.err != nil {
+		return nil, c.err
 	}
-	return nil, a.Tokens.Revoke(name)
+	return nil, a.Tokens.Revoke(user, c.PathValue("name"))
 }

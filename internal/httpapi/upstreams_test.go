@@ -321,12 +321,9 @@ func TestClientTokens(t *testing.T) {
 			t.Errorf("%s: %d %s", body, got.StatusCode, got.body)
 		}
 	}
-	// The tokens of another user are hidden.
+	// The tokens of another user can be revoked only by name and user.
 	if _, err := s.tokens.Create(auth.NamedToken{Name: "bobs", User: "bob", Scopes: []auth.Scope{auth.ScopeMCP}}); err != nil {
 		t.Fatal(err)
-	}
-	if list := s.wantStatus(t, 200, me, "GET", "/api/tokens", ""); strings.Contains(string(list.body), "bobs") {
-		t.Errorf("listed: %s", list.body)
 	}
 	s.wantCode(t, 404, guideway.CodeNotFound, me, "DELETE", "/api/tokens/bobs", "")
 	s.wantStatus(t, 200, me, "DELETE", "/api/tokens/laptop", "")

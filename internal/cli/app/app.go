@@ -14,7 +14,6 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/install"
 	"github.com/guideway-dev/guideway/internal/run/project"
 	"github.com/guideway-dev/guideway/workflows"
@@ -79,7 +78,7 @@ func (a *App) LoadUser() (*config.Config, guideway.Principal, error) {
 	if err != nil {
 		return nil, guideway.Principal{}, err
 	}
-	user, err := auth.SystemUser()
+	user, err := LocalUser(cfg)
 	return cfg, guideway.Principal{User: user, Client: ClientName}, err
 }
 

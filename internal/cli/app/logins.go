@@ -6,7 +6,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
-	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
 // LoginsDir returns the directory of the logins to upstreams.
@@ -15,7 +14,7 @@ func LoginsDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "l
 // OpenLogins returns the logins of this user to upstreams. Their key is in the keychain, or
 // in a file in UserSecretsDir if there is no keychain or the settings select key files.
 func OpenLogins(cfg *config.Config) *upstream.Logins {
-	user, _ := auth.SystemUser() // without a name, the file permissions alone separate users
+	user, _ := LocalUser(cfg) // without a name, the file permissions alone separate users
 	l := &upstream.Logins{Dir: LoginsDir(cfg), User: user}
 	keychain := seal.Keychain{Service: keychainService, Account: "logins"}
 	file := seal.File{Path: filepath.Join(UserSecretsDir(cfg), "logins.key"), Data: "logins"}

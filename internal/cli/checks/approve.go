@@ -12,7 +12,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/evidence/checksfile"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
-	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/spf13/cobra"
 )
@@ -232,7 +231,7 @@ func (i *item) show(person *app.Approver, w *workspace) {
 // saveApprovals stores the approvals of the accepted checks, in the versions that were
 // shown.
 func saveApprovals(ctx context.Context, a *app.App, w *workspace, accepted []*item) error {
-	who, err := auth.SystemUser()
+	who, err := app.LocalUser(w.cfg)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/evidence"
 	"github.com/guideway-dev/guideway/internal/evidence/checksfile"
-	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
@@ -69,7 +68,7 @@ func approveChanges(ctx context.Context, o *approveOptions) error {
 	if err := confirmChanges(ctx, person, len(changes)); err != nil {
 		return err
 	}
-	who, err := auth.SystemUser()
+	who, err := app.LocalUser(w.cfg)
 	if err != nil {
 		return err
 	}

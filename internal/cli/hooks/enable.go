@@ -14,7 +14,6 @@ import (
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
 	"github.com/guideway-dev/guideway/internal/hooks/runner"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
-	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/spf13/cobra"
 )
 
@@ -67,7 +66,7 @@ func runHooksEnable(ctx context.Context, o *hooksEnableOptions) error {
 	if err != nil {
 		return err
 	}
-	who, err := auth.SystemUser()
+	who, err := app.LocalUser(d.cfg)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	hookadmin "github.com/guideway-dev/guideway/internal/hooks/admin"
 	hookdef "github.com/guideway-dev/guideway/internal/hooks/definition"
 	hookengine "github.com/guideway-dev/guideway/internal/hooks/engine"
-	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 	"github.com/guideway-dev/guideway/internal/platform/visible"
@@ -170,7 +169,7 @@ func (o *HooksImportOptions) keepVersions(ctx context.Context, d *HookDeps, id, 
 			err = fmt.Errorf("the file has more than %d bytes", maxReplaced)
 		}
 	}
-	who, userErr := auth.SystemUser()
+	who, userErr := app.LocalUser(d.cfg)
 	if err = errors.Join(err, userErr); err != nil {
 		return guideway.Errorf(guideway.CodeUnavailable, "keep the replaced version of %s: %w; nothing was imported", id, err).WithFix("move the file %s to another directory, and run the command again", path)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
-	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
 	"github.com/spf13/cobra"
 )
@@ -59,7 +58,7 @@ func runMachineApprove(ctx context.Context, o *app.NameOptions) error {
 	if err := person.ConfirmName(ctx, "machine", "name", one.Name); err != nil {
 		return err
 	}
-	who, err := auth.SystemUser()
+	who, err := app.LocalUser(cfg)
 	if err != nil {
 		return err
 	}

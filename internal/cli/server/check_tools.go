@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/evidence/execute"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
@@ -25,7 +26,7 @@ func (t *checkTools) CallTool(ctx context.Context, name string, arguments map[st
 		return execute.ToolResult{}, guideway.Errorf(guideway.CodeNotFound, "the tool %s does not exist: no upstream is configured", name).
 			WithFix("guideway upstream add --help")
 	}
-	user, err := auth.SystemUser()
+	user, err := app.LocalUser(t.surface.cfg)
 	if err != nil {
 		return execute.ToolResult{}, err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
-	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	engine "github.com/guideway-dev/guideway/internal/machine/engine"
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
@@ -54,7 +53,7 @@ func (l *lazyMachines) openService(ctx context.Context) (*driver.Background, err
 	if l.closed {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the server is shutting down").WithFix("try again after the server has been started again")
 	}
-	user, err := auth.SystemUser()
+	user, err := app.LocalUser(l.cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func RunMCP(ctx context.Context, a *app.App) error {
 		return err
 	}
 	defer s.Close()
-	user, err := auth.SystemUser()
+	user, err := app.LocalUser(cfg)
 	if err != nil {
 		return err
 	}

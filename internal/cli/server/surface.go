@@ -136,7 +136,7 @@ func (s *Surface) newHandler(mcp http.Handler) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	guard, err := auth.NewGuard(auth.GuardOptions{AllowedHosts: s.cfg.AllowedHosts, AllowOrigins: s.cfg.AllowOrigins})
+	guard, err := auth.NewGuard(auth.GuardOptions{AllowedHosts: allowedHosts(s.cfg), AllowOrigins: s.cfg.AllowOrigins})
 	if err != nil {
 		return nil, err
 	}
@@ -148,18 +148,26 @@ func (s *Surface) newHandler(mcp http.Handler) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	people, err := newIdentities(s.cfg)
+	if err != nil {
+		return nil, err
+	}
 	documents := app.LazyStore{Store: s.store}
 	var shelf http.Handler
 	if s.registry {
 		shelf = registry.Handler(s.catalog)
 	}
-	return httpapi.NewHandler(httpapi.Options{
+	opts := httpapi.Options{
 		UI:  ui.Files(),
 		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
 		Catalog: s.catalog, Registry: shelf, Runs: s.store.Runs, Sessions: documents, Feed: documents, Machines: s.Machines, Hooks: s.newHookAdmin(),
 		Upstreams:  s.Upstreams.newAdmin(s.app, s.cfg),
 		CheckReady: s.store.CheckReady, CurrentProject: s.app.Host.LookupProject, Memory: s.contexts, Requests: s.recording, Calls: app.OpenHolds(s.cfg, s.app.Host.CurrentTime), Metrics: s.recording.Counts, Logger: s.app.Logger(s.cfg),
-	})
+	}
+	if people != nil {
+		opts.Identities, opts.AccessTokens = people, people
+	}
+	return httpapi.NewHandler(opts)
 }
 
 // newHookAdmin returns the service that manages hook graphs for the dashboard.
@@ -185,7 +193,7 @@ func NewBearer(cfg *config.Config) (*auth.Bearer, error) {
 	if err != nil {
 		return nil, err
 	}
-	user, err := auth.SystemUser()
+	user, err := app.LocalUser(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ func (o *DoctorOptions) checkInstallation(ctx context.Context, answer *doctorAns
 		answer.Settings = append(answer.Settings, doctorSetting{Name: v.Name, Value: v.Text, Origin: v.Origin.String()})
 	}
 	answer.addChecks(checkSettings(cfg, err))
-	answer.addChecks(checkUser())
+	answer.addChecks(checkUser(cfg))
 	answer.addChecks(checkDirectories(cfg)...)
 	definitions, err := o.checkDefinitions(ctx, cfg)
 	if err != nil {

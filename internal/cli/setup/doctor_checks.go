@@ -194,8 +194,8 @@ func SandboxFound(c Check, missing string, err error) Check {
 }
 
 // checkUser checks the name of the owner of runs and handles.
-func checkUser() Check {
-	name, err := auth.SystemUser()
+func checkUser(cfg *config.Config) Check {
+	name, err := app.LocalUser(cfg)
 	if err != nil {
 		return Check{Name: "user", Status: CheckFail, Message: err.Error(), Fix: guideway.ErrorFix(err)}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/config"
-	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/spf13/cobra"
 )
 
@@ -78,7 +77,7 @@ func RunOpen(ctx context.Context, o *OpenOptions) error {
 
 // newLoginLink returns a link that logs a browser in.
 func newLoginLink(cfg *config.Config, address string) (string, error) {
-	user, err := auth.SystemUser()
+	user, err := app.LocalUser(cfg)
 	if err != nil {
 		return "", err
 	}

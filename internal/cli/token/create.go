@@ -109,7 +109,7 @@ func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
 	}
 	host := o.app.Host
 	token := auth.NamedToken{Name: o.Name, Scopes: []auth.Scope{auth.Scope(o.Scope)}, Exposure: auth.Exposure(o.Exposure)}
-	if token.User, err = auth.SystemUser(); err != nil {
+	if token.User, err = app.LocalUser(cfg); err != nil {
 		return err
 	}
 	if token.Scopes[0] == auth.ScopeMCP || !o.Allow.IsEmpty() {

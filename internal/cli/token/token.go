@@ -47,12 +47,24 @@ func openTokens(a *app.App) (*auth.Tokens, *config.Config, error) {
 	return tokens, cfg, err
 }
 
-func listTokens(a *app.App) ([]auth.NamedToken, error) {
-	tokens, _, err := openTokens(a)
+// listTokens returns the tokens of all users, and the local user.
+func listTokens(a *app.App) (list []auth.NamedToken, user string, err error) {
+	tokens, cfg, err := openTokens(a)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return tokens.List()
+	if user, err = app.LocalUser(cfg); err == nil {
+		list, err = tokens.List()
+	}
+	return list, user, err
+}
+
+// ownedName returns the name of a token, with its user if that is not the local one.
+func ownedName(t auth.NamedToken, user string) string {
+	if t.User == user {
+		return app.OneLine(t.Name)
+	}
+	return app.OneLine(t.Name + " (" + t.User + ")")
 }
 
 // tokenListAnswer is the answer of guideway token list --json.
@@ -68,7 +80,7 @@ func newTokenListCmd(a *app.App) *cobra.Command {
 }
 
 func runTokenList(_ context.Context, o *app.PlainOptions) error {
-	list, err := listTokens(o.App)
+	list, user, err := listTokens(o.App)
 	if err != nil {
 		return err
 	}
@@ -77,7 +89,7 @@ func runTokenList(_ context.Context, o *app.PlainOptions) error {
 		Items: list, Answer: tokenListAnswer{Tokens: app.OrEmpty(list)}, Empty: "There are no named tokens. To create one: guideway token create NAME",
 		Table: app.NewTable(2, "NAME", "SCOPES", "MAY USE", "CREATED", "USED", "EXPIRES"),
 		Row: func(t auth.NamedToken) []string {
-			return []string{app.OneLine(t.Name), scopesText(t.Scopes), app.OneLine(allowText(t)), host.FormatAge(t.Created), host.FormatAgeOr(t.Used, "never"), expiryText(host, t)}
+			return []string{ownedName(t, user), scopesText(t.Scopes), app.OneLine(allowText(t)), host.FormatAge(t.Created), host.FormatAgeOr(t.Used, "never"), expiryText(host, t)}
 		},
 	})
 }
@@ -133,11 +145,11 @@ func newTokenShowCmd(a *app.App) *cobra.Command {
 }
 
 func runTokenShow(_ context.Context, o *app.NameOptions) error {
-	list, err := listTokens(o.App)
+	list, user, err := listTokens(o.App)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(list, func(t auth.NamedToken) bool { return t.Name == o.Name })
+	i := slices.IndexFunc(list, func(t auth.NamedToken) bool { return t.Name == o.Name && t.User == user })
 	if i < 0 {
 		return guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", o.Name).WithFix("guideway token list")
 	}
@@ -159,9 +171,11 @@ func runTokenShow(_ context.Context, o *app.NameOptions) error {
 
 func completeTokens(a *app.App) cobra.CompletionFunc {
 	return app.CompleteNames(1, cobra.ShellCompDirectiveNoFileComp, func(context.Context) (names []string, err error) {
-		list, err := listTokens(a)
+		list, user, err := listTokens(a)
 		for _, token := range list {
-			names = append(names, token.Name)
+			if token.User == user {
+				names = append(names, token.Name)
+			}
 		}
 		return names, err
 	})
@@ -179,11 +193,15 @@ of its client end within seconds.`,
 }
 
 func runTokenRevoke(_ context.Context, o *app.NameOptions) error {
-	tokens, _, err := openTokens(o.App)
+	tokens, cfg, err := openTokens(o.App)
 	if err != nil {
 		return err
 	}
-	if err := tokens.Revoke(o.Name); err != nil {
+	user, err := app.LocalUser(cfg)
+	if err != nil {
+		return err
+	}
+	if err := tokens.Revoke(user, o.Name); err != nil {
 		return err
 	}
 	return o.App.Host.WriteResult(o.JSON, app.ChangeResult{Action: "revoked", Changed: true, Kind: app.KindToken, Name: o.Name}, "Revoked: "+o.Name)

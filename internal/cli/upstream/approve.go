@@ -16,7 +16,6 @@ import (
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
-	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/spf13/cobra"
 )
 
@@ -111,7 +110,7 @@ func runUpstreamApprove(ctx context.Context, o *upstreamApproveOptions) error {
 	if err := o.confirmApproval(ctx, cfg, len(waiting)); err != nil {
 		return err
 	}
-	by, err := auth.SystemUser()
+	by, err := app.LocalUser(cfg)
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,8 @@ const (
 	// RightManage changes what agents may use: upstreams, the approvals of their tools, and
 	// the tokens of clients. No credential of /mcp has it.
 	RightManage Right = "manage"
+	// RightTokens sees, creates and revokes the user's own tokens.
+	RightTokens Right = "tokens"
 )
 
 // Grant is the principal of a request and its rights.
@@ -53,6 +55,9 @@ type Grant struct {
 
 // May reports whether the grant has a right.
 func (g Grant) May(r Right) bool { return slices.Contains(g.Rights, r) }
+
+// Approves reports whether the request comes from a person with the role approver.
+func (g Grant) Approves() bool { return g.Person() && g.Principal.Has(guideway.RoleApprover) }
 
 // Person reports whether an answer of the request counts as a person's: it comes from a
 // page of a logged in browser or has a token of ScopeApprove.
@@ -104,13 +109,26 @@ func (a *Access) Check(r *http.Request) (Grant, error) {
 }
 
 func (a *Access) browserGrant(r *http.Request) (Grant, error) {
-	user, commands, err := a.Browsers.checkRequest(r)
+	p, commands, err := a.Browsers.checkRequest(r)
 	if err != nil {
 		return Grant{}, err
 	}
-	g := Grant{Principal: guideway.Principal{User: user, Client: "browser"}, Proof: ProofBrowser, Rights: append(readRights(), RightContents)}
-	if commands {
-		g.Rights = append(g.Rights, RightWork, RightAnswer, RightManage)
+	g := Grant{Principal: p, Proof: ProofBrowser, Rights: append(readRights(), RightContents)}
+	if !commands {
+		return g, nil
+	}
+	for _, more := range []struct {
+		right Right
+		has   bool
+	}{
+		{RightWork, p.Has(guideway.RoleOperator)},
+		{RightAnswer, p.Has(guideway.RoleOperator) || p.Has(guideway.RoleApprover)},
+		{RightManage, p.Has(guideway.RoleAdmin)},
+		{RightTokens, p.Has(guideway.RoleViewer)},
+	} {
+		if more.has {
+			g.Rights = append(g.Rights, more.right)
+		}
 	}
 	return g, nil
 }
@@ -120,7 +138,7 @@ func (a *Access) tokenGrant(token string) (Grant, error) {
 	if err != nil {
 		return Grant{}, err
 	}
-	g := Grant{Principal: guideway.Principal{User: t.User, Client: t.Name}, Proof: ProofToken}
+	g := Grant{Principal: a.Bearer.principalOf(t), Proof: ProofToken}
 	for _, s := range t.Scopes {
 		switch s {
 		case ScopeRead:
@@ -132,7 +150,7 @@ func (a *Access) tokenGrant(token string) (Grant, error) {
 		case ScopeApprove:
 			g.Rights = append(append(g.Rights, readRights()...), RightAnswer)
 		case ScopeManage:
-			g.Rights = append(append(g.Rights, readRights()...), RightManage)
+			g.Rights = append(append(g.Rights, readRights()...), RightManage, RightTokens)
 		case ScopeMCP: // valid at /mcp only
 		}
 	}

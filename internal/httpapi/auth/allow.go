@@ -50,10 +50,11 @@ type Delegation struct {
 }
 
 // Delegate returns the access that the client of ctx passes on. It is nil, which means
-// everything, for a client without a named token.
+// everything, for a client without a named token. The work outlasts an access token, because
+// its client renews it.
 func Delegate(ctx context.Context) *Delegation {
 	h := TokenLeaseFrom(ctx)
-	if h == nil {
+	if h == nil || h.isAccess {
 		return nil
 	}
 	return &Delegation{Allow: h.Allow, Token: h.ID}

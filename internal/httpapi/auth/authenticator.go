@@ -18,6 +18,10 @@ type Authenticator struct {
 	Bearer *Bearer
 	// Tokens may be nil. Named tokens are then refused.
 	Tokens *Tokens
+	// AccessTokens may be nil. Access tokens of an identity provider are then refused.
+	AccessTokens AccessTokens
+	// Now is the clock. Nil is the system clock.
+	Now func() time.Time
 }
 
 // ErrRevoked is the cancellation cause of a request after its token was revoked or has
@@ -36,6 +40,8 @@ type TokenLease struct {
 	Exposure Exposure
 
 	isValid func() bool
+	// isAccess reports whether the token is an access token, which its client renews.
+	isAccess bool
 }
 
 // IsValid reports whether the token is still valid: not revoked by any process, and not
@@ -66,29 +72,21 @@ func Identity(ctx context.Context) (id string, ok bool) {
 	return p.User, ok
 }
 
-// Handler wraps next as Bearer.Handler does. A request in progress ends within
-// tokenCheckInterval after its token was revoked: its context is cancelled with ErrRevoked,
-// and its connection sends no answer.
+// Handler wraps next. A request without a valid token gets 401 and the header
+// WWW-Authenticate. A request in progress ends within tokenCheckInterval after its token was
+// revoked: its context is cancelled with ErrRevoked, and its connection sends no answer.
 func (d *Authenticator) Handler(next http.Handler) http.Handler {
-	others := d.Bearer.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		secret, given := bearerToken(r)
-		if !given || !isNamed(secret) || d.Tokens == nil {
-			others.ServeHTTP(w, r)
-			return
-		}
-		token, err := d.findToken(secret)
+		ctx, h, err := d.identify(r)
 		if err != nil {
-			w.Header().Set("WWW-Authenticate", Challenge(r))
-			refuseRequest(w, statusOf(err), err)
+			d.refuse(w, r, err)
 			return
 		}
-		h := &TokenLease{ID: token.id, Name: token.Name, Exposure: token.Exposure, isValid: func() bool { return d.isSameToken(secret, token.id) }}
-		if token.Allow != nil {
-			h.Allow = *token.Allow
+		if h == nil {
+			next.ServeHTTP(w, r.WithContext(ctx))
+			return
 		}
-		ctx, cancel := context.WithCancelCause(WithTokenLease(
-			WithPrincipal(r.Context(), guideway.Principal{User: token.User, Client: token.Name}), h))
+		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		defer WatchCredential(h.IsValid, func() {
 			cancel(ErrRevoked)
@@ -99,27 +97,39 @@ func (d *Authenticator) Handler(next http.Handler) http.Handler {
 	})
 }
 
-func statusOf(err *guideway.Error) int {
-	if err.Code == guideway.CodeUnauthorized {
-		return http.StatusUnauthorized
+// identify returns the context of a request with its principal and the lease of its token.
+// The lease is nil for the token of the token file.
+func (d *Authenticator) identify(r *http.Request) (context.Context, *TokenLease, error) {
+	secret, given := bearerToken(r)
+	switch {
+	case given && isNamed(secret) && d.Tokens != nil:
+		token, err := d.findToken(secret)
+		if err != nil {
+			return nil, nil, err
+		}
+		h := &TokenLease{ID: token.id, Name: token.Name, Exposure: token.Exposure, isValid: func() bool { return d.isSameToken(secret, token.id) }}
+		if token.Allow != nil {
+			h.Allow = *token.Allow
+		}
+		return WithTokenLease(WithPrincipal(r.Context(), d.Bearer.principalOf(token)), h), h, nil
+	case given && isAccessToken(secret) && d.AccessTokens != nil:
+		return d.findAccess(r.Context(), secret)
 	}
-	return http.StatusServiceUnavailable
+	p, err := d.Bearer.checkRequest(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	return WithPrincipal(r.Context(), p), nil, nil
 }
 
 // findToken returns the named token of a client.
-func (d *Authenticator) findToken(secret string) (NamedToken, *guideway.Error) {
+func (d *Authenticator) findToken(secret string) (NamedToken, error) {
 	token, err := d.Tokens.useToken(secret)
-	var ours *guideway.Error
-	switch {
-	case errors.As(err, &ours):
-		return token, ours
-	case err != nil:
-		return token, guideway.Errorf(guideway.CodeUnavailable, "cannot look up the token").WithFix("see the server's log")
-	case !token.hasScope(ScopeMCP):
-		return token, guideway.Errorf(guideway.CodeUnauthorized, "the named token lacks the scope %s, which /mcp requires", ScopeMCP).
+	if err == nil && !token.hasScope(ScopeMCP) {
+		err = guideway.Errorf(guideway.CodeUnauthorized, "the named token lacks the scope %s, which /mcp requires", ScopeMCP).
 			WithFix("run on the computer of this server: guideway token create NAME --upstream UPSTREAM")
 	}
-	return token, nil
+	return token, err
 }
 
 // isSameToken reports whether a secret still belongs to the token with an id. It returns

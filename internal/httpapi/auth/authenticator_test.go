@@ -72,7 +72,7 @@ func TestAuthenticator(t *testing.T) {
 	if status, _, _, _ := authenticate(t, d, short); status != 200 {
 		t.Errorf("before the token expires: %d", status)
 	}
-	if err := tokens.Revoke("lost"); err != nil {
+	if err := tokens.Revoke("ann", "lost"); err != nil {
 		t.Fatal(err)
 	}
 	clock.now = clock.now.Add(time.Hour)
@@ -90,7 +90,7 @@ func TestAuthenticator(t *testing.T) {
 			t.Errorf("%s: %d %s", name, status, body)
 		}
 	}
-	if err := tokens.Revoke("laptop"); err != nil {
+	if err := tokens.Revoke("ann", "laptop"); err != nil {
 		t.Fatal(err)
 	}
 	again := made(auth.NamedToken{Name: "laptop", Scopes: []auth.Scope{auth.ScopeMCP}})
@@ -204,7 +204,7 @@ func TestRevokedDuringRequest(t *testing.T) {
 		answer <- string(text)
 	}()
 	<-begun
-	if err := tokens.Revoke("laptop"); err != nil {
+	if err := tokens.Revoke("ann", "laptop"); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-cause; !errors.Is(err, auth.ErrRevoked) {

@@ -43,21 +43,6 @@ func NewBearer(opts BearerOptions) (*Bearer, error) {
 	return &Bearer{digest: sha256.Sum256([]byte(opts.Token)), user: opts.User}, nil
 }
 
-// Handler wraps next. A request without a valid token gets 401, the header
-// WWW-Authenticate, and a JSON body that explains how to find the token, but not its path:
-// the response is visible to everyone.
-func (b *Bearer) Handler(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, err := b.checkRequest(r)
-		if err != nil {
-			w.Header().Set("WWW-Authenticate", Challenge(r))
-			refuseRequest(w, http.StatusUnauthorized, err)
-			return
-		}
-		next.ServeHTTP(w, r.WithContext(WithPrincipal(r.Context(), p)))
-	})
-}
-
 // checkRequest returns the principal of a request.
 func (b *Bearer) checkRequest(r *http.Request) (guideway.Principal, *guideway.Error) {
 	refused := func(why string) *guideway.Error {
@@ -87,6 +72,20 @@ func (b *Bearer) checkRequest(r *http.Request) (guideway.Principal, *guideway.Er
 		return guideway.Principal{}, refused("the bearer token does not belong to this server")
 	}
 	return guideway.Principal{User: b.user}, nil
+}
+
+// principalOf returns the principal of a named token. The token of a user other than the
+// local one has the roles of its scopes.
+func (b *Bearer) principalOf(t NamedToken) guideway.Principal {
+	p := guideway.Principal{User: t.User, Client: t.Name}
+	if t.User == b.user {
+		return p
+	}
+	p.Roles = []guideway.Role{}
+	for _, s := range t.Scopes {
+		p.Roles = append(p.Roles, s.Role())
+	}
+	return p
 }
 
 // bearerToken returns the token of the Authorization header. ok is false if there is not

@@ -43,7 +43,7 @@ func TestBearer(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got guideway.Principal
-			h := b.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			h := (&auth.Authenticator{Bearer: b}).Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				got, _ = auth.PrincipalFrom(r.Context())
 			}))
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mcp"+tt.query, nil)

@@ -25,6 +25,9 @@ const (
 	// idleTime is the lifetime of an unused session, fullTime of any session.
 	idleTime = 30 * 24 * time.Hour
 	fullTime = 180 * 24 * time.Hour
+	// identityTime is the lifetime of a session of a login through the identity provider,
+	// which then decides again whether the user may log in.
+	identityTime = 12 * time.Hour
 	// touchTime is how often a session in use is marked as used.
 	touchTime = 24 * time.Hour
 )
@@ -78,6 +81,8 @@ type link struct {
 type browser struct {
 	User    string    `json:"user"`
 	Created time.Time `json:"created"`
+	// Roles are the roles of a user of the identity provider. They are nil for the local user.
+	Roles []guideway.Role `json:"roles,omitempty"`
 	// Key is the hash of the key that pages send with requests.
 	Key string `json:"key"`
 }
@@ -143,10 +148,24 @@ func (b *BrowserSessions) Redeem(r *http.Request, code string) (Login, error) {
 		return Login{}, guideway.Errorf(guideway.CodeUnauthorized, "this login link was already used").
 			WithFix("create a new link with: guideway open")
 	}
+	return b.startSession(r, browser{User: l.User})
+}
+
+// Start logs a browser in as a user of the identity provider.
+func (b *BrowserSessions) Start(r *http.Request, who Person) (Login, error) {
+	if who.User == "" || len(who.Roles) == 0 { // Without roles, the session would be that of the local user.
+		return Login{}, guideway.Errorf(guideway.CodeInternal, "a login requires a user with a role")
+	}
+	return b.startSession(r, browser{User: who.User, Roles: who.Roles})
+}
+
+// startSession stores a session with a new key.
+func (b *BrowserSessions) startSession(r *http.Request, s browser) (Login, error) {
 	now := b.sessions.now()
 	b.sessions.removeOld(now.Add(-idleTime))
 	secret, key := newSecret("", cookieBytes), newSecret("", keyBytes)
-	if err := b.sessions.createRecord(secret, browser{User: l.User, Created: now, Key: digest.Hex(key)}); err != nil {
+	s.Created, s.Key = now, digest.Hex(key)
+	if err := b.sessions.createRecord(secret, s); err != nil {
 		return Login{}, err
 	}
 	return Login{Cookie: b.newCookie(r, secret), Key: key}, nil
@@ -195,7 +214,11 @@ func (b *BrowserSessions) getSession(secret string) (s browser, valid bool, err 
 		return browser{}, false, err
 	}
 	now := b.sessions.now()
-	if err != nil || s.User == "" || now.Sub(touched) >= idleTime || now.Sub(s.Created) >= fullTime {
+	lifetime := fullTime
+	if s.Roles != nil {
+		lifetime = identityTime
+	}
+	if err != nil || s.User == "" || now.Sub(touched) >= idleTime || now.Sub(s.Created) >= lifetime {
 		return browser{}, false, nil
 	}
 	if now.Sub(touched) >= touchTime {
@@ -210,22 +233,22 @@ func (s browser) hasKey(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(hex.EncodeToString(digest[:])), []byte(s.Key)) == 1
 }
 
-// checkRequest returns the user of a logged in browser. The request must have the key of the
+// checkRequest returns the principal of a logged in browser. The request must have the key of the
 // login and must not come from a page of another origin. commands reports whether it is
 // proven that the request comes from a page of this server.
-func (b *BrowserSessions) checkRequest(r *http.Request) (user string, commands bool, err error) {
+func (b *BrowserSessions) checkRequest(r *http.Request) (p guideway.Principal, commands bool, err error) {
 	if err := fromOwnPage(r, false); err != nil {
-		return "", false, err
+		return p, false, err
 	}
 	_, s, err := b.findSession(r)
 	if err != nil {
-		return "", false, err
+		return p, false, err
 	}
 	if !s.hasKey(r) {
-		return "", false, guideway.Errorf(guideway.CodeUnauthorized, "the header %s of the request is missing or does not contain this page's key", KeyHeader).
+		return p, false, guideway.Errorf(guideway.CodeUnauthorized, "the header %s of the request is missing or does not contain this page's key", KeyHeader).
 			WithFix("log this browser in at this address: guideway open")
 	}
-	return s.User, fromOwnPage(r, true) == nil, nil
+	return guideway.Principal{User: s.User, Client: "browser", Roles: s.Roles}, fromOwnPage(r, true) == nil, nil
 }
 
 // Renew returns a logged in browser's cookie with a new lifetime, or nil.

@@ -100,6 +100,9 @@ func (g *Guard) checkRequest(r *http.Request) *guideway.Error {
 	case "", "same-origin", "none":
 		return nil
 	default:
+		if isCallback(r) {
+			return nil
+		}
 		return guideway.Errorf(guideway.CodeForbidden, "a browser sends this request for another page (Sec-Fetch-Site: %s)", clipText(site)).
 			WithFix("open the address directly, not by a link from another page")
 	}
@@ -110,6 +113,13 @@ func (g *Guard) checkRequest(r *http.Request) *guideway.Error {
 func isProbe(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.URL.RawQuery == "" &&
 		(r.URL.Path == "/api/health" || r.URL.Path == "/api/ready")
+}
+
+// isCallback reports whether an identity provider sends the browser back after a login. The
+// login is bound to the browser by its cookie.
+func isCallback(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.URL.Path == CallbackPath &&
+		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 // allowsHost reports whether the header Host names this server.

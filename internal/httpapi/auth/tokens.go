@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -52,6 +53,20 @@ func scopeNames() []string {
 // Person reports whether a token with the scope decides for a person: about gates, or about
 // what agents may use.
 func (s Scope) Person() bool { return s == ScopeApprove || s == ScopeManage }
+
+// Role returns the role of a user whose token has the scope.
+func (s Scope) Role() guideway.Role {
+	switch s {
+	case ScopeMCP:
+		return guideway.RoleOperator
+	case ScopeApprove:
+		return guideway.RoleApprover
+	case ScopeManage:
+		return guideway.RoleAdmin
+	case ScopeRead, ScopeContents, ScopeRegistry:
+	}
+	return guideway.RoleViewer
+}
 
 // Exposure is how upstream tools are exposed to a client.
 type Exposure string
@@ -116,8 +131,8 @@ func (t *NamedToken) Expired(now time.Time) bool { return t.Expires != nil && !n
 func (t *NamedToken) hasScope(s Scope) bool { return slices.Contains(t.Scopes, s) }
 
 // Create stores a token and returns its secret, which is not stored. Name, User and Scopes
-// are required; Created and Used are ignored. If the name is taken, Create returns
-// CodeConflict.
+// are required; Created and Used are ignored. If the user has a token of that name, Create
+// returns CodeConflict.
 func (t *Tokens) Create(token NamedToken) (string, error) {
 	now := t.store.now().UTC()
 	if err := token.validate(now); err != nil {
@@ -127,7 +142,7 @@ func (t *Tokens) Create(token NamedToken) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if slices.ContainsFunc(all, func(o NamedToken) bool { return o.Name == token.Name }) {
+	if slices.ContainsFunc(all, func(o NamedToken) bool { return o.Name == token.Name && o.User == token.User }) {
 		return "", guideway.Errorf(guideway.CodeConflict, "a token with the name %q already exists", token.Name).
 			WithFix("revoke the existing token, or use another name")
 	}
@@ -178,33 +193,48 @@ func (t *NamedToken) validate(now time.Time) error {
 	return nil
 }
 
-// List returns the tokens in order of their names.
+// List returns the tokens of all users in order of their names.
 func (t *Tokens) List() ([]NamedToken, error) {
 	list := []NamedToken{}
 	err := t.visitTokens(func(_ string, token NamedToken) error {
 		list = append(list, token)
 		return nil
 	})
-	slices.SortFunc(list, func(a, b NamedToken) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b NamedToken) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.User, b.User))
+	})
 	return list, err
 }
 
-// Revoke removes a token by its name, immediately and for every process.
-func (t *Tokens) Revoke(name string) error {
-	found := false
-	err := t.visitTokens(func(path string, token NamedToken) error {
-		if token.Name != name {
+// Revoke removes a token of a user by its name, immediately and for every process.
+func (t *Tokens) Revoke(user, name string) error {
+	found, err := t.revokeAll(func(token NamedToken) bool { return token.Name == name && token.User == user })
+	if err == nil && !found {
+		return guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", clipText(name)).
+			WithFix("list the tokens with: guideway token list")
+	}
+	return err
+}
+
+// Restrict revokes the tokens of a user for which the user lacks the role.
+func (t *Tokens) Restrict(p guideway.Principal) error {
+	_, err := t.revokeAll(func(token NamedToken) bool {
+		return token.User == p.User && slices.ContainsFunc(token.Scopes, func(s Scope) bool { return !p.Has(s.Role()) })
+	})
+	return err
+}
+
+// revokeAll removes the selected tokens. found reports whether there were any.
+func (t *Tokens) revokeAll(selected func(NamedToken) bool) (found bool, err error) {
+	err = t.visitTokens(func(path string, token NamedToken) error {
+		if !selected(token) {
 			return nil
 		}
 		found = true
 		_, err := t.store.removeFile(path)
 		return err
 	})
-	if err == nil && !found {
-		return guideway.Errorf(guideway.CodeNotFound, "there is no token with the name %q", clipText(name)).
-			WithFix("list the tokens with: guideway token list")
-	}
-	return err
+	return found, err
 }
 
 // visitTokens calls visit for all tokens. It skips invalid files, because they grant no

@@ -72,13 +72,13 @@ func TestNamedTokens(t *testing.T) {
 	if err != nil || len(list) != 2 || list[0].Name != "monitor" || list[1].User != "bob" {
 		t.Errorf("the list is %+v, %v", list, err)
 	}
-	if err := tokens.Revoke("phone"); err != nil {
+	if err := tokens.Revoke("bob", "phone"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.Check(withToken(approve)); guideway.ErrorCode(err) != guideway.CodeUnauthorized {
 		t.Errorf("a revoked token: %v", err)
 	}
-	if err := tokens.Revoke("phone"); guideway.ErrorCode(err) != guideway.CodeNotFound {
+	if err := tokens.Revoke("bob", "phone"); guideway.ErrorCode(err) != guideway.CodeNotFound {
 		t.Errorf("revoked twice: %v", err)
 	}
 	if files := readFiles(t, dir); strings.Contains(files, read) || strings.Contains(files, approve) {
@@ -125,7 +125,7 @@ func TestBearerRefusesPersonCredentials(t *testing.T) {
 		"approve token": withToken(approve), "cookie": withCookie, "key": keyAsToken, "cookie as token": withToken(l.Cookie.Value),
 	} {
 		w := httptest.NewRecorder()
-		a.Bearer.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		(&auth.Authenticator{Bearer: a.Bearer}).Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			t.Errorf("%s: accepted", name)
 		})).ServeHTTP(w, r)
 		if w.Code != http.StatusUnauthorized {
@@ -239,7 +239,7 @@ func TestDelegationEndsWithTheToken(t *testing.T) {
 	if got, err := tokens.IsValid(short); got || err != nil {
 		t.Errorf("an expired token is valid: %v, %v", got, err)
 	}
-	if err := tokens.Revoke("laptop"); err != nil {
+	if err := tokens.Revoke("bob", "laptop"); err != nil {
 		t.Fatal(err)
 	}
 	if again := lent("laptop", nil); again == first {

@@ -73,7 +73,7 @@ func TestRevokedTokenEndsSessions(t *testing.T) {
 		failed <- err
 	}()
 	<-b.started
-	if err := tokens.Revoke("laptop"); err != nil {
+	if err := tokens.Revoke("ann", "laptop"); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-failed; err == nil {

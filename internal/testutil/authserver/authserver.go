@@ -30,6 +30,8 @@ type Server struct {
 	Redirect func(url.Values)
 	// Token, if set, changes a token response.
 	Token map[string]any
+	// IDToken, if set, returns the ID token for the parameters of a login.
+	IDToken func(login url.Values) string
 	// Expires is the lifetime of a token in seconds, 3600 if zero.
 	Expires int
 	// ClientID and Secret are a registered client.
@@ -239,7 +241,7 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, "invalid_client", "unknown client")
 		return
 	}
-	resource := r.Form.Get("resource")
+	resource, identity := r.Form.Get("resource"), ""
 	switch grant {
 	case "authorization_code":
 		code := s.codes[r.Form.Get("code")]
@@ -249,6 +251,9 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 			code.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]) {
 			s.refuse(w, "invalid_grant", "the code belongs to another login")
 			return
+		}
+		if s.IDToken != nil {
+			identity = s.IDToken(code)
 		}
 	case "refresh_token":
 		given := r.Form.Get("refresh_token")
@@ -273,5 +278,9 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 	if expires == 0 {
 		expires = 3600
 	}
-	s.write(w, http.StatusOK, map[string]any{"access_token": access, "refresh_token": refresh, "token_type": "Bearer", "expires_in": expires}, s.Token)
+	answer := map[string]any{"access_token": access, "refresh_token": refresh, "token_type": "Bearer", "expires_in": expires}
+	if identity != "" {
+		answer["id_token"] = identity
+	}
+	s.write(w, http.StatusOK, answer, s.Token)
 }
