@@ -373,7 +373,7 @@ func (w *treeWalk) reportLimits() {
 	if len(w.deep) > 0 {
 		w.diagnostics = append(w.diagnostics, newWarning("limit-depth",
 			filepath.Join(w.dir.info.Location, filepath.FromSlash(w.deep[0])),
-			fmt.Sprintf("directories more than %d levels deep are not read (%d directories)", maxDepth, len(w.deep)),
+			fmt.Sprintf("directories more than %d levels deep are not read (number: %d)", maxDepth, len(w.deep)),
 			"move the workflows up, or configure their directory as a workflow directory"))
 	}
 }

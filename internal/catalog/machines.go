@@ -66,7 +66,7 @@ func (e *MachineEntry) Files() machinedef.Files { return e.loaded.Files() }
 func (e *MachineEntry) Recording() ([]byte, error) {
 	if e.recording == nil {
 		return nil, guideway.Errorf(guideway.CodeNotFound, "the machine %q has no recording", e.Name).
-			WithFix("run the machine with a model: --model openai:NAME, --model anthropic:NAME or --model scripted:FILE")
+			WithFix("run the machine with a model: guideway machine run %s --model openai:NAME, anthropic:NAME or scripted:FILE", e.Name)
 	}
 	return e.recording()
 }

@@ -30,8 +30,8 @@ func TestCheckpointPassphrasePrompt(t *testing.T) {
 		want    string
 	}{
 		{"checkpoint save plan.json --session s", []string{"four words in a row", "five words in a row"}, app.ExitFailed, "passphrases do not match"},
-		{"checkpoint save plan.json --session s", nil, app.ExitFailed, "ask for the passphrase"},
-		{"checkpoint save plan.json --session s", []string{"four words in a row", "four words in a row"}, app.ExitOK, "New passphrase of the checkpoints: "},
+		{"checkpoint save plan.json --session s", nil, app.ExitFailed, "cannot read the encryption passphrase"},
+		{"checkpoint save plan.json --session s", []string{"four words in a row", "four words in a row"}, app.ExitOK, "New encryption passphrase: "},
 		{"checkpoint load --session s", []string{"not that at all"}, app.ExitFailed, "is not the key that encrypted"},
 		{"checkpoint load --session s", []string{"four words in a row"}, app.ExitOK, `{"plan":"b"}`},
 	} {

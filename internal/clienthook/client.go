@@ -189,13 +189,12 @@ func readPayload(in io.Reader) (payload, error) {
 	limited := &io.LimitedReader{R: in, N: maxInput}
 	err := readMembers(json.NewDecoder(limited), members)
 	if err != nil {
-		cause := "is not a JSON object"
+		cause, fix := "is not a JSON object", "if the client wrote this event, report the client and its version as an issue of Guideway"
 		if limited.N <= 0 {
-			cause = "is larger than 8 MiB"
+			cause, fix = "is larger than 8 MiB", "pass less data in one tool call, such as the path of a file instead of its content"
 			_, _ = io.CopyN(io.Discard, in, maxRest) // the event is an error in any case
 		}
-		err = guideway.Errorf(guideway.CodeInvalid, "the event on standard input %s", cause).
-			WithFix("report the client and its version, if this client wrote the event")
+		err = guideway.Errorf(guideway.CodeInvalid, "the event on standard input %s", cause).WithFix("%s", fix)
 	}
 	var p payload
 	for name, value := range members {

@@ -161,8 +161,8 @@ func (src *source) cutVariables(size int, out *Loaded) error {
 		left = append(left, compress.Omission{Key: key, Reason: "left out: too large", Ref: src.ref, Tokens: compress.Estimate(string(src.vars[key]))})
 	}
 	out.Omitted = groupOmissions(left, src.ref, maxKeyTokens)
-	out.Note = strings.TrimPrefix(out.Note+fmt.Sprintf("; the context has %d kB, so only its %d smallest variables are returned: load others with ref and keys, or a part with lines, find, or question and budgetTokens",
-		size/1000, len(kept)), "; ")
+	out.Note = strings.TrimPrefix(out.Note+fmt.Sprintf("; the context has %d kB, so only its smallest variables are returned (%d of %d): load others with ref and keys, or a part with lines, find, or question and budgetTokens",
+		size/1000, len(kept), len(keys)), "; ")
 	var err error
 	out.Context, err = encodeJSON(kept)
 	return err

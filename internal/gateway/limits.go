@@ -157,6 +157,5 @@ func (l *limits) refuseOver(bounds ...bound) error {
 	if over == nil {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "%s: the limit is %d calls per minute; call again in %s", over.said, over.perMinute, wait).
-		WithFix("wait %s, then call again", wait)
+	return guideway.Errorf(guideway.CodeUnavailable, "%s: the limit of calls per minute is %d; call again in %s", over.said, over.perMinute, wait)
 }

@@ -332,7 +332,7 @@ func (s *stepTools) validateJSON() *tool {
 				out.addSuggestions(strings.Split(d.Fix, "\n")...)
 				if d.Code == doc.CodeJSONSyntax {
 					out.addSuggestions(
-						"Put keys and texts in double quotes; single quotes are not JSON.",
+						"Put keys and strings in double quotes; single quotes are not JSON.",
 						"Separate members by one comma; no comma after the last.",
 						"Close each brace and bracket that you open.",
 					)

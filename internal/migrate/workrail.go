@@ -44,7 +44,7 @@ func Sessions(ctx context.Context, dir string, put func(context.Context, Session
 	}
 	if len(names) > maxFiles {
 		return nil, guideway.Errorf(guideway.CodeTooLarge, "%s has %d session documents, but the limit is %d", dir, len(names), maxFiles).
-			WithFix("move some of the project directories below %s to another directory, and migrate each with --from", filepath.Join(dir, "sessions"))
+			WithFix("move some of the directories in %s to PART/sessions, where PART is a new directory; then migrate both, PART with guideway migrate workrail --from PART", filepath.Join(dir, "sessions"))
 	}
 	var items []Item
 	for _, name := range names {

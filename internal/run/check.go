@@ -257,6 +257,6 @@ func (l *runLocks) lock(ctx context.Context, id string) (release func(), err err
 		return func() { <-one.held; leave() }, nil
 	case <-ctx.Done():
 		leave()
-		return nil, fmt.Errorf("wait for the checks of run %s: %w", id, ctx.Err())
+		return nil, fmt.Errorf("the wait for the checks of run %s ended: %w", id, ctx.Err())
 	}
 }

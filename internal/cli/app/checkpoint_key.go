@@ -20,11 +20,13 @@ const (
 	keychainAccount = "checkpoints"
 )
 
-// MasterKey locates the key that encrypts checkpoints, as the settings configure it.
+// MasterKey locates the key that encrypts stored data, as the settings configure it.
 type MasterKey struct {
 	Host *Host
 	// mayAsk allows a prompt for the passphrase at the terminal. Servers do not prompt.
 	mayAsk bool
+	// isNew reports that the key replaces another one, so a passphrase is new.
+	isNew bool
 }
 
 // keySource returns the source of the key, or nil if encryption is off. The sources of other
@@ -69,6 +71,7 @@ func (a *App) RotateSources(cfg *config.Config, mode, passphraseFile string) (fr
 		return nil, nil, guideway.Errorf(guideway.CodeInvalid, "encryption is off, so there is no key to replace").WithFix("set encryption.mode")
 	}
 	e := cfg.Encryption
+	key.isNew = true
 	e.Mode, e.Passphrase, e.PassphraseFile = cmp.Or(mode, e.Mode), "", passphraseFile
 	to, err = key.sourceOfMode(e)
 	return from, to, err
@@ -82,16 +85,24 @@ func (k MasterKey) passphraseSource(e config.Encryption) (seal.Source, error) {
 	}
 	text, err := atomicfile.File{
 		Path: e.PassphraseFile, What: "passphrase file", MaxBytes: 4 << 10,
-		IfSeen: "note that anyone who has read the passphrase can decrypt your checkpoints",
+		IfSeen: "note that anyone who has read the passphrase can decrypt your stored data",
 	}.Read()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the file %s of the setting encryption.passphraseFile does not exist", e.PassphraseFile).
-			WithFix("restore the file, or set the environment variable %s to the passphrase", config.EnvPassphrase)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase file %s does not exist", e.PassphraseFile).
+			WithFix("create or restore the file, or %s", k.passphraseFix())
 	}
 	if err != nil {
 		return nil, err
 	}
 	return seal.Passphrase{Words: strings.TrimRight(text, "\r\n")}, nil
+}
+
+// passphraseFix returns the fix for a missing passphrase.
+func (k MasterKey) passphraseFix() string {
+	if k.isNew {
+		return "name a file with the new passphrase: guideway encryption rotate --new-passphrase-file FILE"
+	}
+	return "set the environment variable " + config.EnvPassphrase + " to the passphrase, or the setting encryption.passphraseFile to a file with it"
 }
 
 // promptedPassphrase is a passphrase from the environment or from a prompt. It prompts
@@ -116,12 +127,12 @@ func (g *promptedPassphrase) Load(ctx context.Context, salt []byte, create bool)
 		return seal.Passphrase{Words: g.words}.Load(ctx, salt, create)
 	}
 	if !g.mayAsk || g.Host.ReadSecret == nil {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase of the checkpoints was not given").
-			WithFix("set the environment variable %s to the passphrase, or the setting encryption.passphraseFile to a file with it", config.EnvPassphrase)
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the encryption passphrase was not given").
+			WithFix("%s", g.passphraseFix())
 	}
-	question := "Passphrase of the checkpoints: "
+	question := "Encryption passphrase: "
 	if create {
-		question = "New passphrase of the checkpoints: "
+		question = "New encryption passphrase: "
 	}
 	words, err := g.askPassphrase(ctx, question)
 	if err != nil {
@@ -148,8 +159,8 @@ func (g *promptedPassphrase) askPassphrase(ctx context.Context, question string)
 	words, err := g.Host.ReadSecret(ctx)
 	fmt.Fprintln(g.Host.Err)
 	if err != nil {
-		return "", guideway.Errorf(guideway.CodeUnavailable, "ask for the passphrase of the checkpoints: %w", err).
-			WithFix("set the environment variable %s to the passphrase, or the setting encryption.passphraseFile to a file with it", config.EnvPassphrase)
+		return "", guideway.Errorf(guideway.CodeUnavailable, "cannot read the encryption passphrase: %w", err).
+			WithFix("%s", g.passphraseFix())
 	}
 	return strings.TrimRight(words, "\r\n"), nil
 }

@@ -47,7 +47,7 @@ func (c *CheckpointStore) Open(ctx context.Context) (*checkpoints.Checkpoints, e
 	case c.Lock <- struct{}{}:
 		defer func() { <-c.Lock }()
 	case <-ctx.Done():
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "wait for the store of checkpoints to be opened: %w", ctx.Err())
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the wait for the store of checkpoints to open ended: %w", ctx.Err())
 	}
 	if c.opened != nil {
 		return c.opened, nil

@@ -213,7 +213,7 @@ func WriteNewFile(path string, data []byte, mode fs.FileMode, force bool) error 
 	err := createFile(path, data, mode)
 	if errors.Is(err, fs.ErrExist) {
 		if !force {
-			return guideway.Errorf(guideway.CodeConflict, "%s already exists", path).WithFix("use another file name, or --force to replace the file")
+			return guideway.Errorf(guideway.CodeConflict, "%s already exists", path).WithFix("write to another file or directory, or add --force to replace the file")
 		}
 		if mode&0o077 == 0 {
 			return replacePrivateFile(path, data)

@@ -115,7 +115,7 @@ func (s *Store) acquireLock(ctx context.Context) error {
 	case s.Lock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return guideway.Errorf(guideway.CodeUnavailable, "wait for the store to be opened: %w", ctx.Err())
+		return guideway.Errorf(guideway.CodeUnavailable, "the wait for the store to open ended: %w", ctx.Err())
 	}
 }
 

@@ -107,7 +107,7 @@ func runRotate(ctx context.Context, o *RotateOptions) error {
 		}
 		fmt.Fprintf(o.app.Host.Out, "Wrapped again in %s: %s%s\n", slotsName(store), app.Plural(rotated.Keys, "data key", "data keys"), resumed)
 		if rotated.Unreadable > 0 {
-			fmt.Fprintf(o.app.Host.Err, "%s cannot be decrypted, and are unchanged\n", app.Plural(rotated.Unreadable, "data key", "data keys"))
+			fmt.Fprintf(o.app.Host.Err, "warning: data keys in %s that no available master key decrypts: %d. They could not be decrypted before this rotation either, and are unchanged. To list the checkpoints that cannot be read: guideway checkpoint verify\n", slotsName(store), rotated.Unreadable)
 		}
 	}
 	if kind == "" {

@@ -132,8 +132,8 @@ func (o *HooksImportOptions) importGraph(ctx context.Context, d *HookDeps, linke
 	e, found := d.readGraph(ctx, "the copy", "-", text)
 	if e == nil {
 		app.WriteDiagnostics(o.App.Host.Err, found, o.App.Host.ErrStyles())
-		return guideway.Errorf(guideway.CodeInvalid, "the hook graph %q would be invalid with the given flags; nothing was imported", cmp.Or(o.ID, linked.ID)).
-			WithFix("change --id, --name, --upstream, --tool or --set")
+		return guideway.Errorf(guideway.CodeInvalid, "the imported hook graph %q would be invalid; nothing was imported", cmp.Or(o.ID, linked.ID)).
+			WithFix("correct the diagnostics above with other values of --id, --name, --upstream, --tool or --set of guideway hooks import")
 	}
 	if err := d.checkScripts(ctx, e); err != nil {
 		return err
@@ -226,7 +226,7 @@ func (o *HooksImportOptions) writeFile(path string, text []byte) error {
 	}
 	err := app.WriteNewFile(path, text, 0o644, o.Force)
 	if guideway.ErrorCode(err) == guideway.CodeConflict {
-		return guideway.Errorf(guideway.CodeConflict, "%w; nothing was imported", err).WithFix("--id another-id, or --force to overwrite the file")
+		return guideway.Errorf(guideway.CodeConflict, "%w; nothing was imported", err).WithFix("guideway hooks import %s --id another-id; or, to replace the file, guideway hooks import %s --force", o.Name, o.Name)
 	}
 	return err
 }

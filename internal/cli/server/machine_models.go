@@ -80,7 +80,7 @@ func (m *MachineModels) Model(f driver.RunScope, level machinedef.Level, name st
 		return m.parseSpec(spec)
 	}
 	return driver.SelectedModel{}, guideway.Errorf(guideway.CodeInvalid, "no model is set for the level %q", level).
-		WithFix("set GUIDEWAY_MODEL=openai:NAME or anthropic:NAME, add a model to \"models\" in guideway.json, or use --demo or --model scripted:FILE")
+		WithFix("set GUIDEWAY_MODEL=openai:NAME or anthropic:NAME, or add a model to \"models\" in guideway.json; guideway machine run also accepts --demo and --model scripted:FILE")
 }
 
 // recordedModel returns a model that replays the recording of a machine.

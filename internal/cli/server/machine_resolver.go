@@ -128,11 +128,11 @@ func (s *MachineResolver) loadFile(name string) (*ResolvedMachine, error) {
 	one.Recording = func() ([]byte, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, guideway.Errorf(guideway.CodeNotFound, "the machine %q has no recording", one.Name).
-				WithFix("run the machine with a model: --model openai:NAME, --model anthropic:NAME or --model scripted:FILE")
+				WithFix("run the machine with a model: guideway machine run %s --model openai:NAME, anthropic:NAME or scripted:FILE", name)
 		}
 		if err != nil {
 			return nil, guideway.Errorf(guideway.CodeUnavailable, "read the recording of the machine %q: %w", one.Name, err).
-				WithFix("make the recording readable, or run the machine with a model: --model openai:NAME, --model anthropic:NAME or --model scripted:FILE")
+				WithFix("make the recording readable, or run the machine with a model: guideway machine run %s --model openai:NAME, anthropic:NAME or scripted:FILE", name)
 		}
 		return recording, nil
 	}

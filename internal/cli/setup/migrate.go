@@ -30,8 +30,9 @@ func NewMigrateCmd(a *app.App) *cobra.Command {
 	return app.NewGroupCmd(&cobra.Command{
 		Use:   "migrate",
 		Short: "Migrate from another system",
-		Long: `Copy your data from another system. Each file is reported. The other system is not changed,
-your existing files are not replaced, and a repeated migration copies only new files.`,
+		Long: `Copy your data from another system. The other system is not changed, and your existing
+files are not replaced. A repeated migration of WorkRail or of phase workflows copies only
+new files; each file is reported.`,
 		Example: `  guideway migrate workrail --dry-run
   guideway migrate phases ../team-workflows
   guideway migrate hooks hook-graphs.json`,

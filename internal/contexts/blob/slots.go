@@ -24,7 +24,7 @@ func (f *Files) Slot(_ context.Context, key string) ([]byte, error) {
 		return nil, NoSlot(key)
 	}
 	if errors.Is(err, ErrCorrupt) {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key %s of encrypted checkpoints is not a regular file of at most %d bytes", f.slotPath(key), f.o.MaxBytes).
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key %s of encrypted data is not a regular file of at most %d bytes", f.slotPath(key), f.o.MaxBytes).
 			WithFix("restore the file from a backup")
 	}
 	return value, f.systemError("read the slot "+key, err)

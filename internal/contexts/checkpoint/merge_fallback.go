@@ -70,7 +70,7 @@ func (s *Service) followDeletions(ctx context.Context, v *surveyResult, gone map
 		}
 	}
 	for key, list := range seriesList {
-		e := Entry{Action: ActionDelete, Client: "guideway", Detail: "deleted while another index was in use"}
+		e := Entry{Action: ActionDelete, Client: "guideway", Detail: "deleted while the metadata of checkpoints was in contexts/index"}
 		err := s.removeRecords(ctx, key, list, e)
 		if guideway.ErrorCode(err) != guideway.CodeConflict {
 			if err != nil {

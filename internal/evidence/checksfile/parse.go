@@ -183,7 +183,7 @@ func (p *parser) readArgv(at shape.Place) []string {
 		p.Errorf(at, shape.CodeType, "write the command as a list: "+quoteWords(at.Node.Text), "Field '%s' %s must be a list of the program and its arguments, but it is %s: the command runs without a shell.", at.Name, at.Where, shape.Describe(at.Node))
 		return nil
 	}
-	if !p.Array(at, "a list of texts") {
+	if !p.Array(at, "a list of strings") {
 		return nil
 	}
 	p.NotEmpty(at, "name the program and its arguments")

@@ -66,7 +66,7 @@ func (j *job) executeCommand(ctx context.Context) error {
 	case report.TooMany:
 		j.giveUp(fmt.Sprintf("the command was stopped because it had more than %d processes at the same time", j.opts.Limits.Processes))
 	case report.Left > 0:
-		j.giveUp(fmt.Sprintf("%d processes of the command could not be killed and are still running", report.Left))
+		j.giveUp(fmt.Sprintf("processes of the command that could not be killed and are still running: %d", report.Left))
 	case errors.Is(context.Cause(limited), errTimeLimit):
 		j.giveUp(fmt.Sprintf("the command did not end within its time limit of %v", limit))
 	case !report.Exited:

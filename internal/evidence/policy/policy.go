@@ -143,7 +143,7 @@ func (p *parser) readRule(at shape.Place) Rule {
 
 // readTexts reads a list of texts that are not empty.
 func (p *parser) readTexts(at shape.Place) []string {
-	if !p.Array(at, "a list of texts") {
+	if !p.Array(at, "a list of strings") {
 		return nil
 	}
 	if n := len(at.Node.Items); n > maxEntries {

@@ -146,15 +146,14 @@ func (s *Service) SetProject(ctx context.Context, name, base, project string) er
 // checkRule returns an error if the name of a tool is empty, if the name or a text of its
 // rule is too long, or if its annotations contradict each other.
 func checkRule(tool string, rule config.UpstreamTool) error {
-	if tool == "" {
-		return guideway.Errorf(guideway.CodeInvalid, "the tool's name is empty").WithFix("name a tool of the upstream")
+	if tool == "" || len(tool) > 256 {
+		return guideway.Errorf(guideway.CodeInvalid, "the tool's name has %d bytes; 1 to 256 are allowed", len(tool)).WithFix("name a tool of the upstream")
 	}
 	for _, text := range []struct {
 		what  string
 		bytes int
 		most  int
 	}{
-		{"the tool's name", len(tool), 256},
 		{"the tool's new name", len(rule.Name), 128},
 		{"the tool's new title", len(rule.Title), 256},
 		{"the tool's new description", len(rule.Description), 4 << 10},

@@ -160,7 +160,7 @@ func checkRoom(records []Call, b Binding) error {
 	if all < maxOpen && own < maxOpenOf {
 		return nil
 	}
-	return guideway.Errorf(guideway.CodeUnavailable, "the call needs the approval of a person, but %d calls of this client and %d calls of all clients already wait; at most %d and %d may wait", own, all, maxOpenOf, maxOpen).
+	return guideway.Errorf(guideway.CodeUnavailable, "the call needs the approval of a person, but too many calls already wait: %d of this client (at most %d), %d of all clients (at most %d)", own, maxOpenOf, all, maxOpen).
 		WithFix("ask the person to answer the calls that wait: guideway calls list")
 }
 

@@ -126,7 +126,7 @@ func (m *Message) readResponse(failure json.RawMessage) error {
 	case failure != nil:
 		m.Err = &Error{}
 		if err := json.Unmarshal(failure, m.Err); err != nil {
-			return errors.New("the error is not an object with an integer code and a text message")
+			return errors.New("the error is not an object with an integer code and a string message")
 		}
 	}
 	return nil

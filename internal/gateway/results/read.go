@@ -198,7 +198,7 @@ func childOf(value json.RawMessage, key string) (child json.RawMessage, kind str
 		_ = json.Unmarshal(value, &items) // The value is valid.
 		i, err := strconv.Atoi(key)
 		if err != nil || i < 0 || i >= len(items) {
-			return nil, fmt.Sprintf("the list of %d items", len(items))
+			return nil, fmt.Sprintf("the list of length %d", len(items))
 		}
 		return items[i], "the list"
 	}

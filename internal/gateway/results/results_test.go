@@ -133,7 +133,7 @@ func TestRead(t *testing.T) {
 		"no JSON":              {results.Query{Path: "/a"}, "", "the part content[1] is not JSON, so path cannot be used: use lines or search"},
 		"no pointer":           {results.Query{Part: "content[0]", Path: "items"}, "", `the path "items" is not a JSON Pointer: use a JSON Pointer, such as /items/0/name`},
 		"a missing member":     {results.Query{Part: "content[0]", Path: "/items/1/x"}, "", `the path "/items/1/x" does not exist: the object at "/items/1" has no "x": use a path that exists: in content[0], the value at "/items/1" is {name: string, a/b: {~: [1 × boolean]}}`},
-		"a missing item":       {results.Query{Part: "content[0]", Path: "/items/2"}, "", `the path "/items/2" does not exist: the list of 2 items at "/items" has no "2": use a path that exists: in content[0], the value at "/items" is [2 × {name: string, n: number}]`},
+		"a missing item":       {results.Query{Part: "content[0]", Path: "/items/2"}, "", `the path "/items/2" does not exist: the list of length 2 at "/items" has no "2": use a path that exists: in content[0], the value at "/items" is [2 × {name: string, n: number}]`},
 		"an open range":        {results.Query{Lines: "3-", Offset: 1}, log[len("first\nsecond Line\n\n"):], ""},
 		"a search in lines":    {results.Query{Lines: "2-3", Search: "line"}, "2: second Line\n", ""},
 		"words in any order":   {results.Query{Search: "line SECOND"}, "2: second Line\n", ""},

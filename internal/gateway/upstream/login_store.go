@@ -207,8 +207,10 @@ func (l *Logins) lock(ctx context.Context, name string) (unlock func(), err erro
 		return nil, l.fileError("lock", name, err)
 	}
 	lock := flock.New(path)
-	if ok, err := lock.TryLockContext(ctx, loginLockRetry); !ok {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "wait for another process that uses the login to %s: %w", name, err).WithFix("try again")
+	if ok, err := lock.TryLockContext(ctx, loginLockRetry); !ok && ctx.Err() != nil {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "another call or process still uses the login to %s: %w", name, err).WithFix("try again; if it fails again, end the other processes of guideway")
+	} else if !ok {
+		return nil, l.fileError("lock", name, err)
 	}
 	return func() { _ = lock.Close() }, nil
 }

@@ -85,7 +85,7 @@ func readChoice[T ~string](p *parser, at shape.Place, allowed ...T) T {
 
 // readChoices reads a list of different values of a fixed set.
 func readChoices[T ~string](p *parser, at shape.Place, allowed ...T) []T {
-	if !p.Array(at, "a list of texts") {
+	if !p.Array(at, "a list of strings") {
 		return nil
 	}
 	p.Unique(at)

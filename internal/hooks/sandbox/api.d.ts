@@ -163,13 +163,13 @@ declare function mapStrings<T>(value: T, change: (text: string) => string): T;
 /** Returns a deep copy of value. */
 declare function structuredClone<T>(value: T): T;
 
-/** Returns the SHA-256 of a text (as UTF-8) or of bytes, in hexadecimal digits. */
+/** Returns the SHA-256 of a string (as UTF-8) or of bytes, in hexadecimal digits. */
 declare function sha256(input: string | ArrayBuffer | ArrayBufferView): string;
 
 declare const base64: {
-  /** Encodes a text (as UTF-8) or bytes. */
+  /** Encodes a string (as UTF-8) or bytes. */
   encode(input: string | ArrayBuffer | ArrayBufferView): string;
-  /** Decodes to a text (from UTF-8). */
+  /** Decodes to a string (from UTF-8). */
   decode(text: string): string;
   /** Decodes to bytes. */
   bytes(text: string): Uint8Array;

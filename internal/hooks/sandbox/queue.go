@@ -64,7 +64,7 @@ func (p *Pool) acquire(ctx context.Context, owner string) (*process, error) {
 		}
 	default:
 	}
-	return nil, guideway.Errorf(guideway.CodeUnavailable, "wait for a script worker: %w", context.Cause(ctx))
+	return nil, guideway.Errorf(guideway.CodeUnavailable, "the wait for a script worker ended: %w", context.Cause(ctx))
 }
 
 // release returns a worker to the pool. It kills an unusable or surplus worker.

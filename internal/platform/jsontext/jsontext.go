@@ -86,7 +86,7 @@ func DescribeType(value any) string {
 	case "null":
 		return name
 	case "string":
-		return "a text"
+		return "a string"
 	case "array":
 		return "a list"
 	case "object":

@@ -99,6 +99,6 @@ func (o Options) importFiles(ctx context.Context, c *Checkpoints) {
 		err = errors.Join(err, index.Close())
 	}
 	if err != nil {
-		o.Logger.WarnContext(ctx, "cannot import checkpoints that were saved while the SQLite store could not be opened", "error", err)
+		o.Logger.WarnContext(ctx, "cannot import the checkpoints that were saved while their metadata was in contexts/index", "error", err)
 	}
 }

@@ -83,7 +83,7 @@ func (l *jsonList) Scan(value any) error {
 		return nil
 	}
 	if err := json.Unmarshal([]byte(text), (*[]string)(l)); err != nil {
-		return fmt.Errorf("decode a list of texts: %w", errors.Join(rows.ErrInvalidValue, err))
+		return fmt.Errorf("decode a list of strings: %w", errors.Join(rows.ErrInvalidValue, err))
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func TestParseChecks(t *testing.T) {
 		`{"type":"check","check":"Test All"}`:                                                                    "is not a valid check name",
 		`{"type":"check","check":"test","argv":["x"]}`:                                                           `no field "argv"`,
 		`{"type":"command","argv":[]}`:                                                                           "has no argv",
-		`{"type":"command","argv":"go test ./..."}`:                                                              `"argv" cannot be a text`,
+		`{"type":"command","argv":"go test ./..."}`:                                                              `"argv" cannot be a string`,
 		`{"type":"command","argv":["go"],"timeout":"2h"}`:                                                        "is not a duration above 0s and at most",
 		`{"type":"command","argv":["go"],"dir":"../else"}`:                                                       "leaves the workspace",
 		`{"type":"command","argv":["find",".","-name","{{x}}"]}`:                                                 "find can run its arguments as commands",

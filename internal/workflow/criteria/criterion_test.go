@@ -180,7 +180,7 @@ func TestCheckErrors(t *testing.T) {
 			"file reference", `[{"type":"schema","message":"m","schema":{"$ref":"file:///etc/passwd"}}]`,
 			"invalid JSON schema in validationCriteria: ",
 		},
-		{"number", `5`, "validation criteria must be a list, an object or a text, not a number"},
+		{"number", `5`, "validation criteria must be a list, an object or a string, not a number"},
 		{"object", `{}`, "a validation criterion has neither a type nor and, or or not"},
 		{"and", `{"and":5}`, `"and" must be a list of criteria, not a number`},
 		{"null in a list", `[null]`, "null is not a validation rule"},

@@ -33,8 +33,8 @@ func Parse(v any) *Criterion {
 		return parseObject(value)
 	default:
 		return newUnusable("", "criterion-not-understood",
-			fmt.Sprintf("validation criteria must be a list, an object or a text, not %s", jsontext.DescribeType(v)),
-			"give a list of rules, or one object with and, or or not")
+			fmt.Sprintf("validation criteria must be a list, an object or a string, not %s", jsontext.DescribeType(v)),
+			`write a list of rules, or one object with "and", "or" or "not"`)
 	}
 }
 

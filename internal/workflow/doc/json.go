@@ -245,7 +245,7 @@ func (j *jsonReader) readNumber() *Node {
 	switch {
 	case j.skipByte('0'):
 		if j.skipDigits() > 0 {
-			j.failAt(CodeJSONSyntax, begin, "a number cannot start with a zero", "remove the leading zero, or put the text in double quotes")
+			j.failAt(CodeJSONSyntax, begin, "a number cannot start with a zero", "remove the leading zero, or put the value in double quotes")
 		}
 	case j.skipDigits() == 0:
 		j.failAt(CodeJSONSyntax, begin, "there is no digit after the minus sign", "write a number such as -1")
@@ -262,7 +262,7 @@ func (j *jsonReader) readNumber() *Node {
 		}
 	}
 	if rest := wordLength(j.text[j.pos:]); rest > 0 {
-		j.failAt(CodeJSONSyntax, begin, fmt.Sprintf("%s is not a number", excerpt(j.text[begin:j.pos+rest])), "write a decimal number, or put the text in double quotes")
+		j.failAt(CodeJSONSyntax, begin, fmt.Sprintf("%s is not a number", excerpt(j.text[begin:j.pos+rest])), "write a decimal number, or put the value in double quotes")
 	}
 	n.Text = j.text[begin:j.pos]
 	value, err := strconv.ParseFloat(n.Text, 64)

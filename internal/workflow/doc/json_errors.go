@@ -94,7 +94,7 @@ func (j *jsonReader) failWord(word string) {
 	case "nan", "infinity", "inf":
 		j.failAt(CodeJSONSyntax, j.pos, message, "JSON supports only finite numbers: write a number or null")
 	}
-	j.failAt(CodeJSONSyntax, j.pos, message, "put a text in double quotes")
+	j.failAt(CodeJSONSyntax, j.pos, message, "put a string in double quotes")
 }
 
 // failKey fails at a token that is not a key.

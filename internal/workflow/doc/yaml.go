@@ -43,7 +43,7 @@ func parseYAML(r *reporter, data []byte, limits Limits) (root *Node) {
 			// yaml.v3 can panic on malicious input, so a panic becomes a diagnostic.
 			r.addDiagnostic(Diagnostic{
 				Code: CodeYAMLSyntax, Message: fmt.Sprintf("the YAML cannot be read: %v", reason),
-				Fix: "put each text that contains ': ' or begins with '? ' in quotes, or write the definition in JSON",
+				Fix: "put each string that contains ': ' or begins with '? ' in quotes, or write the definition in JSON",
 			})
 			root = nil
 		}
@@ -93,17 +93,17 @@ func (y *yamlReader) failSyntax(err error) {
 func yamlFix(message string) string {
 	switch {
 	case strings.Contains(message, "mapping values are not allowed"):
-		return "put a text that contains ': ' in quotes, or write it as a block after '|'"
+		return "put a string that contains ': ' in quotes, or write it as a block after '|'"
 	case strings.Contains(message, "found character that cannot start any token"):
-		return "indent with spaces, not tabs; put a text that starts with @, ` or % in quotes"
+		return "indent with spaces, not tabs; put a string that starts with @, ` or % in quotes"
 	case strings.Contains(message, "did not find expected"):
-		return "check the indentation, the quotes and the brackets of this line and the line before; put a text that contains ': ' or begins with '? ' in quotes"
+		return "check the indentation, the quotes and the brackets of this line and the line before; put a string that contains ': ' or begins with '? ' in quotes"
 	case strings.Contains(message, "unknown anchor"):
-		return "define the anchor with & before it is used, or put the text in quotes"
+		return "define the anchor with & before it is used, or put the value in quotes"
 	case strings.Contains(message, "tab"):
 		return "indent with spaces"
 	default:
-		return "check the indentation, the quotes and the brackets; put a text that contains ': ' or begins with '? ' in quotes"
+		return "check the indentation, the quotes and the brackets; put a string that contains ': ' or begins with '? ' in quotes"
 	}
 }
 
@@ -213,17 +213,17 @@ func (y *yamlReader) checkKey(n *yaml.Node) *yaml.Node {
 		key = n.Alias
 	}
 	if key.Kind != yaml.ScalarNode {
-		y.failAt(n, CodeYAMLKey, "a key is a list or a mapping", "use a text as the key")
+		y.failAt(n, CodeYAMLKey, "a key is a list or a mapping", "use a string as the key")
 	}
 	switch key.ShortTag() {
 	case "!!merge":
 		y.failAt(n, CodeYAMLMerge, "the merge key << is not supported: YAML 1.2 removed it, and parsers interpret it differently", "write the members out, or use an alias for each value")
 	case "!!null":
 		if key.Value == "" {
-			y.failAt(n, CodeYAMLKey, "a key is missing before ':'", "write the key; put a text that contains ': ' in quotes")
+			y.failAt(n, CodeYAMLKey, "a key is missing before ':'", "write the key; put a string that contains ': ' in quotes")
 		}
 	case "!!binary":
-		y.failAt(n, CodeYAMLKey, "a key is binary data", "use a text as the key")
+		y.failAt(n, CodeYAMLKey, "a key is binary data", "use a string as the key")
 	}
 	return key
 }
@@ -241,10 +241,10 @@ func (y *yamlReader) readScalar(n *yaml.Node, out *Node) {
 	case "!!str", "!!timestamp":
 		out.Kind, out.Text = String, n.Value
 		if strings.IndexByte(n.Value, 0) >= 0 {
-			y.reportAt(n, CodeNUL, "the text contains a NUL (\\0), which is not allowed", "remove the NUL")
+			y.reportAt(n, CodeNUL, "the string contains a NUL (\\0), which is not allowed", "remove the NUL")
 		}
 		if !utf8.ValidString(n.Value) {
-			y.reportAt(n, CodeEncoding, "an escape in the text is not valid UTF-8", "write the character itself instead of the escape")
+			y.reportAt(n, CodeEncoding, "an escape in the string is not valid UTF-8", "write the character itself instead of the escape")
 		}
 	case "!!null":
 		out.Kind = Null
@@ -257,7 +257,7 @@ func (y *yamlReader) readScalar(n *yaml.Node, out *Node) {
 		out.Kind = Number
 		y.readNumber(n, out)
 	default:
-		y.reportAt(n, CodeYAMLTag, fmt.Sprintf("the type %s is not supported", tag), "remove the tag; put a text that starts with '!' in quotes")
+		y.reportAt(n, CodeYAMLTag, fmt.Sprintf("the type %s is not supported", tag), "remove the tag; put a string that starts with '!' in quotes")
 	}
 }
 
@@ -279,7 +279,7 @@ func (y *yamlReader) readNumber(n *yaml.Node, out *Node) {
 		out.Num = v
 	}
 	if math.IsInf(out.Num, 0) || math.IsNaN(out.Num) {
-		y.reportAt(n, CodeNumberRange, fmt.Sprintf("%s is not a finite number", excerpt(n.Value)), "write a finite number or null; put a text in quotes")
+		y.reportAt(n, CodeNumberRange, fmt.Sprintf("%s is not a finite number", excerpt(n.Value)), "write a finite number or null; put a string in quotes")
 		out.Num = 0
 	}
 	out.Text = n.Value

@@ -138,7 +138,7 @@ func formatValues(values []any) string {
 	const most = 5
 	texts := lists.Map(values[:min(len(values), most)], formatValue)
 	if len(values) > most {
-		texts = append(texts, fmt.Sprintf("%d more values", len(values)-most))
+		texts = append(texts, shape.Count(len(values)-most, "more value"))
 	}
 	return strings.Join(texts, " or ")
 }

@@ -84,7 +84,7 @@ func (p *parser) textsOrObject(at shape.Place) {
 		return
 	}
 	if at.Node != nil && at.Node.Kind != doc.Object {
-		p.WrongType(at, "a list of texts or an object")
+		p.WrongType(at, "a list of strings or an object")
 	}
 }
 

@@ -21,7 +21,7 @@ func Describe(n *doc.Node) string {
 	case doc.Bool, doc.Number:
 		return "the " + n.Kind.String() + " " + plainText(n)
 	case doc.String:
-		return "the text " + Quote(n.Text)
+		return "the string " + Quote(n.Text)
 	case doc.Array:
 		return "a list"
 	default:
@@ -129,8 +129,8 @@ func typeFix(at Place, want string) string {
 	if want == "a string" && (at.Node.Kind == doc.Number || at.Node.Kind == doc.Bool) {
 		return fmt.Sprintf("put the value in quotes: %q", plainText(at.Node))
 	}
-	if want == "a list of texts" && at.Node.Kind == doc.String {
-		return "put the text in brackets: [\"...\"]"
+	if want == "a list of strings" && at.Node.Kind == doc.String {
+		return "put the string in brackets: [\"...\"]"
 	}
 	if at.Node.Kind == doc.String && fitsUnquoted(at.Node.Text, want) {
 		return "remove the quotes"

@@ -79,7 +79,7 @@ func callText(text func(string) string, name string) string {
 
 // Texts reads a member that is a list of strings of low to high characters each.
 func (r *Report) Texts(at Place, low, high int) []string {
-	if !r.Array(at, "a list of texts") {
+	if !r.Array(at, "a list of strings") {
 		return nil
 	}
 	out := make([]string, 0, len(at.Node.Items))

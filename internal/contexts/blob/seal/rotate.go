@@ -90,7 +90,7 @@ func (k *Keys) reload(ctx context.Context) error {
 		return err
 	}
 	if len(notes) == 0 {
-		return guideway.Errorf(guideway.CodeUnavailable, "the stored master key of the encrypted checkpoints is missing").
+		return guideway.Errorf(guideway.CodeUnavailable, "the stored master key of the encrypted data is missing").
 			WithFix("restore the file contexts/slots/%s of the data directory, or the database, from a backup; no new key was created", masterSlot)
 	}
 	k.mu.Lock()

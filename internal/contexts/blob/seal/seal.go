@@ -135,7 +135,7 @@ func readMaster(ctx context.Context, slots blob.Slots, slot string) (*masterNote
 			WithFix("use the version of Guideway that wrote the key, or a later one")
 	case err != nil || m.Version != 1 || len(m.Salt) != saltBytes || len(m.Check) != sha256.Size || !m.isWrittenAs(text):
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the stored master key is damaged").
-			WithFix("restore the file contexts/slots/%s of the data directory, or the database, from a backup; without this key, encrypted checkpoints cannot be read", slot)
+			WithFix("restore the file contexts/slots/%s of the data directory, or the database, from a backup; without this key, the encrypted data cannot be read", slot)
 	}
 	return &m, nil
 }
@@ -154,7 +154,7 @@ func initialize(ctx context.Context, slots blob.Slots, source Source) error {
 		return err
 	}
 	if len(wrapped) > 0 {
-		return guideway.Errorf(guideway.CodeUnavailable, "the stored master key of the encrypted checkpoints is missing").
+		return guideway.Errorf(guideway.CodeUnavailable, "the stored master key of the encrypted data is missing").
 			WithFix("restore the file contexts/slots/%s of the data directory, or the database, from a backup; no new key was created", masterSlot)
 	}
 	note, err := newNote(ctx, source, nil)
@@ -341,8 +341,8 @@ func (k *Keys) Key(ctx context.Context, name string) (*Key, error) {
 	}
 	wrapped, err := k.slots.Slot(ctx, name)
 	if guideway.ErrorCode(err) == guideway.CodeNotFound {
-		return nil, guideway.Errorf(guideway.CodeNotFound, "the data key %s does not exist, so its checkpoints cannot be decrypted", name).
-			WithFix("if the session of the key was not deleted, restore the file contexts/slots/%s of the data directory, or the database, from a backup", name)
+		return nil, guideway.Errorf(guideway.CodeNotFound, "the data key %s does not exist, so its data cannot be decrypted", name).
+			WithFix("if the data was not deleted, restore the file contexts/slots/%s of the data directory, or the database, from a backup", name)
 	}
 	if err != nil {
 		return nil, err

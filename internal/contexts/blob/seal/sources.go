@@ -52,7 +52,7 @@ const maxKeyFile = 1 << 20
 // the data, it protects only backups that exclude it.
 type File struct {
 	Path string
-	// Data is the noun for the encrypted data in messages; the default is "checkpoints".
+	// Data is the noun for the encrypted data in messages; the default is "stored data".
 	Data string
 }
 
@@ -75,7 +75,7 @@ func (f File) Load(_ context.Context, _ []byte, create bool) ([]byte, error) {
 		text, err = file.Read()
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key file %s, which encrypts %s, does not exist", f.Path, cmp.Or(f.Data, "checkpoints")).WithFix("%s", f.Fix())
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key file %s, which encrypts %s, does not exist", f.Path, cmp.Or(f.Data, "stored data")).WithFix("%s", f.Fix())
 	}
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (f File) Load(_ context.Context, _ []byte, create bool) ([]byte, error) {
 	secret, ok := parseSecret(first)
 	if !ok {
 		fix := f.Fix()
-		if create { // no checkpoint is encrypted yet
+		if create { // nothing is encrypted yet
 			fix = "move the file away to create a new key"
 		}
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the key file %s does not contain a key, which is %q followed by %d hexadecimal digits", f.Path, secretPrefix, 2*keyBytes).
@@ -97,7 +97,7 @@ func (f File) Load(_ context.Context, _ []byte, create bool) ([]byte, error) {
 func (f File) file() atomicfile.File {
 	return atomicfile.File{
 		Path: f.Path, What: "key file", MaxBytes: maxKeyFile,
-		IfSeen: "note that anyone who has read the key can decrypt your " + cmp.Or(f.Data, "checkpoints"),
+		IfSeen: "note that anyone who has read the key can decrypt your " + cmp.Or(f.Data, "stored data"),
 	}
 }
 
@@ -144,7 +144,7 @@ func (Passphrase) Kind() string { return KindPassphrase }
 
 // Fix implements Source.
 func (Passphrase) Fix() string {
-	return "use the original passphrase; without it, the stored checkpoints cannot be read"
+	return "use the original passphrase; without it, the encrypted data cannot be read"
 }
 
 // minPassphrase is the minimum length of a new passphrase in characters.
