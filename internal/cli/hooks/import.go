@@ -226,7 +226,12 @@ func (o *HooksImportOptions) writeFile(path string, text []byte) error {
 	}
 	err := app.WriteNewFile(path, text, 0o644, o.Force)
 	if guideway.ErrorCode(err) == guideway.CodeConflict {
-		return guideway.Errorf(guideway.CodeConflict, "%w; nothing was imported", err).WithFix("guideway hooks import %s --id another-id; or, to replace the file, guideway hooks import %s --force", o.Name, o.Name)
+		from := o.Name
+		if o.Template {
+			from = "--template " + from
+		}
+		return guideway.Errorf(guideway.CodeConflict, "%w; nothing was imported", err).
+			WithFix("guideway hooks import %s --id another-id; or, to replace the file, add --force to guideway hooks import", from)
 	}
 	return err
 }
