@@ -327,7 +327,7 @@ func (w *treeWalk) visitSubdir(ctx context.Context, name string, entry fs.DirEnt
 	}
 	info, err := entry.Info()
 	if err != nil {
-		return nil // deleted since it was listed
+		return nil // deleted since it was listed; a Root lists a directory with the information, so it has no other error
 	}
 	return w.enterDir(ctx, name, info, depth+1)
 }

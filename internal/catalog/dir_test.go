@@ -106,12 +106,18 @@ func TestDirUnreadable(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "locked", "x.json"), definitionText("x", "1"))
 	checkError(t, os.Chmod(filepath.Join(dir, "secret.json"), 0))
 	checkError(t, os.Chmod(filepath.Join(dir, "locked"), 0))
-	t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, "locked"), 0o700) })
+	// The entries of this directory can be listed, but not accessed.
+	writeFile(t, filepath.Join(dir, "listed", "below", "x.json"), definitionText("x", "1"))
+	checkError(t, os.Chmod(filepath.Join(dir, "listed"), 0o400))
+	t.Cleanup(func() {
+		_ = os.Chmod(filepath.Join(dir, "locked"), 0o700)
+		_ = os.Chmod(filepath.Join(dir, "listed"), 0o700)
+	})
 	c := loadAll(t, catalog.Options{}, newDir(dir))
 	if diff := cmp.Diff([]string{"good@1 dir"}, servedList(c.Snapshot())); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"dir-unreadable locked", "file-unreadable secret.json"}, codeList(c.Diagnostics())); diff != "" {
+	if diff := cmp.Diff([]string{"dir-unreadable listed", "dir-unreadable locked", "file-unreadable secret.json"}, codeList(c.Diagnostics())); diff != "" {
 		t.Error(diff)
 	}
 	checkError(t, os.Chmod(filepath.Join(dir, "secret.json"), 0o600))

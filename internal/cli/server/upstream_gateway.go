@@ -159,7 +159,7 @@ func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *s
 		InitialValues: cfg.Values(), health: make(chan time.Duration, 1),
 	}
 	u.health <- cfg.Gateway.Health
-	seen := readApplied(cfg) // before the gateway reads anything
+	seen := readApplied(cfg, u.Logger) // before the gateway reads anything
 	opts := UpstreamOptions(a, cfg)
 	opts.Log = u.logs.AddLine
 	key := make([]byte, 32)
@@ -228,10 +228,10 @@ type appliedChanges struct {
 }
 
 // readApplied returns what a gateway that starts now applies.
-func readApplied(cfg *config.Config) *appliedChanges {
+func readApplied(cfg *config.Config, logger *slog.Logger) *appliedChanges {
 	path, _ := app.ConfigFile(cfg) // without a file there are no changes
-	s := &appliedChanges{path: path, file: fileStamp(path), pins: fileStamp(app.ApprovalsPath(cfg)), restarts: restartRequests{}}
-	s.restarts.readNew(restartsDir(cfg)) // Earlier requests concern earlier processes.
+	s := &appliedChanges{path: path, file: fileStamp(path), pins: fileStamp(app.ApprovalsPath(cfg)), restarts: restartRequests{contents: map[string]string{}}}
+	s.restarts.readNew(restartsDir(cfg), logger) // Earlier requests concern earlier processes.
 	return s
 }
 
@@ -247,7 +247,7 @@ func (u *Upstreams) followChanges(ctx context.Context, cfg *config.Config, seen 
 			return
 		case <-tick.C:
 		}
-		for _, name := range seen.restarts.readNew(restartsDir(cfg)) {
+		for _, name := range seen.restarts.readNew(restartsDir(cfg), u.Logger) {
 			_ = u.Restart(name) // An upstream that is not in use needs no restart.
 		}
 		if now := fileStamp(seen.path); now != seen.file {

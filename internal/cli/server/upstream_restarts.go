@@ -2,6 +2,9 @@ package server
 
 import (
 	"crypto/rand"
+	"errors"
+	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -28,14 +31,25 @@ func RequestRestart(cfg *config.Config, name string) error {
 	return atomicfile.Replace(filepath.Join(dir, name), rand.Text()+"\n")
 }
 
-// restartRequests are the requests that a server has seen: the contents of the files.
-type restartRequests map[string]string
+// restartRequests are the requests that a server has seen.
+type restartRequests struct {
+	contents map[string]string // by the name of the upstream
+	reported string            // the last error in the log
+}
 
-// readNew returns the upstreams with new requests, and records them.
-func (r restartRequests) readNew(dir string) []string {
+// readNew returns the upstreams with new requests, and records the requests. It logs an
+// error once.
+func (r *restartRequests) readNew(dir string, logger *slog.Logger) []string {
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // The first request creates the directory.
+	}
 	if err != nil {
-		return nil // Without a request the directory does not exist.
+		if text := err.Error(); text != r.reported {
+			logger.Warn("the requests to restart upstreams cannot be read; make the directory readable, or restart the server instead", "error", err)
+			r.reported = text
+		}
+		return nil
 	}
 	var names []string
 	for _, e := range entries {
@@ -43,10 +57,10 @@ func (r restartRequests) readNew(dir string) []string {
 			continue // a temporary file
 		}
 		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil || string(text) == r[e.Name()] {
-			continue
+		if err != nil || string(text) == r.contents[e.Name()] {
+			continue // A file that cannot be read is read again at the next call.
 		}
-		r[e.Name()] = string(text)
+		r.contents[e.Name()] = string(text)
 		names = append(names, e.Name())
 	}
 	return names

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -190,8 +191,11 @@ func (r *Repository) shareObjects(git string) error {
 		return err
 	}
 	shallow, err := os.ReadFile(filepath.Join(r.found.Common, "shallow"))
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the history is complete
+	}
+	if err != nil {
+		return err
 	}
 	return os.WriteFile(filepath.Join(git, "shallow"), shallow, 0o600) //nolint:gosec // G703: a file of the new repository
 }

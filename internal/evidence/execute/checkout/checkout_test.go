@@ -145,6 +145,22 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
+// TestUnreadableShallowFile checks that CheckOut returns an error if it cannot determine
+// whether the history is complete.
+func TestUnreadableShallowFile(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	r.write("a", "1")
+	commit := r.commit()
+	if err := os.Mkdir(filepath.Join(r.dir, ".git", "shallow"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err := r.open().CheckOut(t.Context(), commit, filepath.Join(t.TempDir(), "clean"))
+	if guideway.ErrorCode(err) != guideway.CodeUnavailable || guideway.ErrorFix(err) == "" {
+		t.Errorf("a directory in place of the file: %v", err)
+	}
+}
+
 func find(t *testing.T, repo *checkout.Repository, name string) error {
 	t.Helper()
 	_, err := repo.Find(t.Context(), name)
