@@ -273,8 +273,11 @@ func (f *Files) walkFiles(ctx context.Context, blob func(path string, info Info)
 			return nil
 		}
 		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // another process has removed the file
+		}
 		if err != nil {
-			return nil //nolint:nilerr // it has just gone
+			return err
 		}
 		name := Name(entry.Name())
 		switch {

@@ -90,7 +90,7 @@ func TestEveryStepFails(t *testing.T) {
 				if guideway.ErrorCode(err) != guideway.CodeUnavailable || !errors.Is(err, cause) || guideway.ErrorFix(err) == "" {
 					t.Fatalf("the error is %v (%s)", err, guideway.ErrorCode(err))
 				}
-				if IsFull(err) != (cause != syscall.EIO) { //nolint:errorlint // the very values of the table
+				if IsFull(err) != (cause != syscall.EIO) { //nolint:errorlint // the errors are the values in the table, not wrapped
 					t.Errorf("a full disk is not distinguished from a disk error: %v", err)
 				}
 				if got, err := f.Get(t.Context(), NameOf(data)); err == nil && !bytes.Equal(got, data) {
@@ -201,7 +201,7 @@ func TestReserve(t *testing.T) {
 }
 
 // TestEachReportsErrors checks that Each returns the error of its callback with a code and a
-// fix, and that Each and Sweep fail if the directory cannot be read.
+// fix, and that Each and Sweep fail if the directory or the size of a file cannot be read.
 func TestEachReportsErrors(t *testing.T) {
 	t.Parallel()
 	f := openFiles(t, FilesOptions{Dir: filepath.Join(t.TempDir(), "contexts")})
@@ -223,6 +223,22 @@ func TestEachReportsErrors(t *testing.T) {
 	}
 	if runtime.GOOS == "windows" {
 		return // Windows reports a missing directory if a file is in its place
+	}
+	if os.Geteuid() != 0 { // root can access every file
+		dirs, err := filepath.Glob(filepath.Join(f.Dir(), "blobs", "*"))
+		if err != nil || len(dirs) == 0 {
+			t.Fatalf("the directories of blobs are %q, %v", dirs, err)
+		}
+		for _, mode := range []os.FileMode{0o600, 0o700} {
+			for _, dir := range dirs {
+				if err := os.Chmod(dir, mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := each(nil); (err == nil) != (mode == 0o700) {
+				t.Errorf("with the mode %v: %v", mode, err)
+			}
+		}
 	}
 	if err := errors.Join(os.Rename(f.Dir(), f.Dir()+"-moved"), os.WriteFile(f.Dir(), nil, 0o600)); err != nil {
 		t.Fatal(err)
