@@ -161,7 +161,7 @@ func gitScenarios() []*scenario { //nolint:funlen // a table
 	}
 }
 
-// addOtherBranch adds a branch on which somebody else repaired the bug.
+// addOtherBranch adds a branch on which the bug is already repaired.
 func (a *agent) addOtherBranch() {
 	a.git("checkout", "-q", "-b", "other")
 	a.repair()

@@ -54,8 +54,8 @@ func (p plan) measureHooks(ctx context.Context, t *target, long *durableWalk, re
 	return nil
 }
 
-// runProcess runs the program until it ends. A report on the error output is an error, because a hook
-// reports an event that it could not check.
+// runProcess runs the program until it ends. Output on standard error is an error, because
+// a hook reports an event that it could not check.
 func runProcess(ctx context.Context, t *target, in string, args ...string) (wall, cpu time.Duration, err error) {
 	var reports strings.Builder
 	cmd := exec.CommandContext(ctx, t.command[0], args...) //nolint:gosec // the program to measure

@@ -163,7 +163,8 @@ func TestBundledGraphsFormChain(t *testing.T) {
 	const chain = "tools/call: client → audit-calls (10) → cap-result-size (20) → redact-secrets (30) → block-by-argument (90) → upstream"
 	d.wantCommand(app.ExitOK, chain, "hooks list --active")
 	h := newActiveHooks(t, d)
-	// The secret crosses the limit: cut first, it would not be recognized.
+	// The secret crosses the limit: if the response was cut first, the rest of the secret
+	// would not be recognized.
 	text := strings.Repeat("a ", 9_995) + "AKIAABCDEFGHIJKLMNOP and " + strings.Repeat("b ", 20)
 	result, sent, err := callThroughHooks(h, t, `{"name":"read","arguments":{"path":"notes"}}`, `{"content":[{"type":"text","text":"`+text+`"}]}`)
 	if err != nil || sent == "" || strings.Contains(result, "AKIA") || !strings.Contains(result, "[redacted]") || strings.Contains(result, "b b b b b b b b b b b b b b b b b b b b") {
@@ -181,7 +182,7 @@ func TestBundledGraphsFormChain(t *testing.T) {
 	if !strings.Contains(all, `"outcome":"ok"`) || !strings.Contains(all, `"outcome":"failed"`) {
 		t.Errorf("the audit is %s", all)
 	}
-	// Without its approval, a changed graph of the chain lets nothing pass.
+	// If a graph of the chain has changed since its approval, the chain refuses every call.
 	d.wantCommand(app.ExitOK, "Enabled theirs", "hooks enable theirs --order 0", "theirs")
 	waitFor(t, func() bool {
 		_, sent, _ := callThroughHooks(h, t, `{"name":"read","arguments":{"path":"a"}}`, `{"content":[]}`)

@@ -89,8 +89,9 @@ func (d *hookProject) wantAccepted(submit func() (string, bool)) {
 }
 
 // TestAgentCannotClaimATest checks that a step with a check waits until a person approves
-// the check, is refused while the test fails, and is accepted when it passes. Changes of the
-// script, of the checks file and of its existence after the approval do not help an agent.
+// the check, is refused while the test fails, and is accepted when it passes. After the
+// approval, an agent gains nothing from a change of the script, or from another, an empty
+// or a missing check in the checks file.
 func TestAgentCannotClaimATest(t *testing.T) {
 	t.Parallel()
 	d := newShellProject(t)

@@ -74,7 +74,7 @@ type conversation struct {
 	// moves are the positions that the model saw, and the rules of refusals.
 	moves []string
 	// log has the calls and their results, without the ids of this run. sent is the size of
-	// the texts, and shown of what the model reads.
+	// all texts, and shown the size of the texts that the model reads.
 	log         strings.Builder
 	sent, shown int
 }

@@ -36,7 +36,7 @@ func TestConnectProvesTheServer(t *testing.T) {
 	}
 }
 
-// A program that listens on the server's address, or on an address that --url names,
+// A program that listens on the server's address, or on the address given by --url,
 // receives no token: neither the token of the token file nor a named token.
 func TestConnectSendsNoTokenToOthers(t *testing.T) {
 	t.Parallel()
@@ -74,8 +74,8 @@ func TestConnectSendsNoTokenToOthers(t *testing.T) {
 	}
 }
 
-// startSquatter starts a program that answers each request like a healthy server, but
-// proves nothing. seen returns the text that it has received.
+// startSquatter starts a program that answers each request like a healthy server, but does
+// not prove that it has the token. seen returns the text that it has received.
 func startSquatter(t *testing.T) (address string, seen func() string) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -24,7 +24,7 @@ type runningCommand struct {
 	done chan int
 }
 
-// lockedBuffer is a buffer for error output that is safe for concurrent use.
+// lockedBuffer is a buffer for standard error that is safe for concurrent use.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -15,11 +15,11 @@ func (d *hookProject) connectNamed(s *serverProcess, name string, bridged bool) 
 	return &sdkClient{t: d.T, name: name, ClientSession: d.connectSession(s, name, "", bridged, nil)}
 }
 
-// TestHookStateSurvivesRestart checks the bundled graphs with a state, in a chain with
-// redact-secrets, with two clients, one of them through guideway connect, of two servers on
-// one data directory, and with a server that starts after both were killed. Of 64 concurrent
-// calls of both clients exactly as many pass as the rate limit allows. Cached results are
-// redacted. A person who clears a part of the state allows new calls.
+// TestHookStateSurvivesRestart checks the bundled graphs that have a state, in a chain with
+// redact-secrets. Two clients, one of them through guideway connect, use two servers on one
+// data directory. After both servers are killed, another server continues with the state.
+// Of 64 concurrent calls of both clients exactly as many pass as the rate limit allows.
+// Cached results are redacted. A person who clears a part of the state allows new calls.
 func TestHookStateSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	d, count := newGatewayProject(t)

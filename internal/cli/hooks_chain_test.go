@@ -36,9 +36,10 @@ nodes:
 edges: [{ source: start, target: h }, { source: h, target: call }, { source: call, target: end }]
 `
 
-// TestGatewayRunsChains checks a chain in the running gateway: graphs wrap errors, resources
-// and prompts too, a call that one of them holds passes the others, a refusal by an inner
-// graph holds nothing, and the request log has the trace of each graph, the outermost first.
+// TestGatewayRunsChains checks a chain in the running gateway: graphs also wrap errors,
+// resources and prompts; a call that one graph holds still passes through the others; a
+// call that an inner graph refuses is not held; and the request log has the trace of each
+// graph, the outermost first.
 func TestGatewayRunsChains(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayProject(t)

@@ -162,7 +162,8 @@ func TestInstallProject(t *testing.T) {
 	}
 }
 
-// The file of a project holds the server alone, so it needs no models; the user's file does.
+// TestInstallContinue checks the notes for Continue: the file of a project contains only
+// the server, but a new file of the user also needs the models.
 func TestInstallContinue(t *testing.T) {
 	t.Parallel()
 	b := newInstallBench(t)

@@ -20,8 +20,8 @@ import (
 )
 
 // The agents of a run that a client with a named token has started have the permissions of
-// that token: they are offered, and may call, only the tools that it names, of upstreams
-// and of Guideway. After the token is revoked, they have none.
+// that token: they are offered, and may call, only the tools of upstreams and of Guideway
+// that it lists. After the token is revoked, they have none.
 func TestAgentsUseTokenPermissions(t *testing.T) {
 	t.Parallel()
 	d, _ := newGatewayProject(t)

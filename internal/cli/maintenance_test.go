@@ -20,8 +20,8 @@ import (
 )
 
 // TestMaintenanceWaitsForFirstAnswer checks that maintenance starts a while after the first
-// answer, or after a longer time without a request. It does not start if the process ends
-// first.
+// answer, or after a longer time if no request was answered. It does not start if the
+// process ends first.
 func TestMaintenanceWaitsForFirstAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

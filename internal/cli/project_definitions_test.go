@@ -12,9 +12,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 )
 
-// The definitions of a project that a client names are not trusted, even if those of the
-// working directory are; a change in the project is noticed, and a directory that does not
-// exist has the definitions of the server.
+// The definitions of a project that is named by a client are not trusted, even if those of
+// the working directory are; a change in the project is noticed, and a directory that does
+// not exist has the definitions of the server.
 func TestProjectDefinitions(t *testing.T) {
 	t.Parallel()
 	host, _ := newTerminal(t, map[string]string{"GUIDEWAY_SOURCE_TRUST": "project-guideway=trusted"})

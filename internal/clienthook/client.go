@@ -24,8 +24,8 @@ type Client struct {
 	names []string
 	// render writes an answer in the form of the client.
 	render func(Event, Answer) []byte
-	// restatesLater reports that the client reports no event after a compaction in which a
-	// text for the agent is possible.
+	// restatesLater is set if the client reports no event after a compaction whose answer
+	// can contain a text for the agent. The position is then restated at the next call.
 	restatesLater bool
 }
 
@@ -128,7 +128,7 @@ type payload struct {
 }
 
 // readEvent reads an event. If the input is broken, it returns the members before the error
-// together with the error. The kind is empty if the event is unknown or of no interest.
+// together with the error. The kind is empty if the event is unknown or needs no answer.
 func (c Client) readEvent(name string, in io.Reader) (Event, error) {
 	p, err := readPayload(in)
 	ev := Event{Kind: c.events[name], Name: name, Session: p.SessionID, Agent: p.AgentID, Cut: err != nil, Continued: p.StopHookActive || p.LoopCount > 0}
@@ -155,7 +155,7 @@ func (c Client) readEvent(name string, in io.Reader) (Event, error) {
 	ev.Tool = p.toolName()
 	if name == "beforeShellExecution" {
 		ev.Tool = "Shell"
-		ev.Arguments, _ = json.Marshal(map[string]string{"command": p.Command}) //nolint:errchkjson // a map of texts
+		ev.Arguments, _ = json.Marshal(map[string]string{"command": p.Command}) //nolint:errchkjson // a map of strings always marshals
 	}
 	if ev.Kind == KindStop && ev.Agent != "" {
 		ev.Kind = "" // Copilot CLI also reports it by SubagentStop, where it heeds a refusal
@@ -192,7 +192,7 @@ func readPayload(in io.Reader) (payload, error) {
 		cause, fix := "is not a JSON object", "if the client wrote this event, report the client and its version as an issue of Guideway"
 		if limited.N <= 0 {
 			cause, fix = "is larger than 8 MiB", "pass less data in one tool call, such as the path of a file instead of its content"
-			_, _ = io.CopyN(io.Discard, in, maxRest) // the event is an error in any case
+			_, _ = io.CopyN(io.Discard, in, maxRest) // the event is rejected in any case
 		}
 		err = guideway.Errorf(guideway.CodeInvalid, "the event on standard input %s", cause).WithFix("%s", fix)
 	}

@@ -51,7 +51,7 @@ type Event struct {
 	Arguments, Result json.RawMessage
 	// Cut reports that the event is broken or too large, so that Arguments may be missing.
 	Cut bool
-	// Continued reports whether a refused stop has led to the turn that ends.
+	// Continued reports whether the turn that ends was caused by the refusal of a stop.
 	Continued bool
 	// Interrupted reports whether the user or an error has ended the turn.
 	Interrupted bool
@@ -107,7 +107,8 @@ type Runs interface {
 	HasHeldCall(ctx context.Context, id string) (bool, error)
 	// RecordHooked records that a hook of a client reports for the run.
 	RecordHooked(ctx context.Context, id, client string) error
-	// RecordStop records that the client stopped after refusals refused stops.
+	// RecordStop records that the client stopped. refusals is the number of stops that were
+	// refused before.
 	RecordStop(ctx context.Context, id, client string, refusals int) error
 }
 
@@ -160,7 +161,8 @@ func (h *Handler) Answer(ctx context.Context, name string, in io.Reader) Output 
 	case err != nil:
 		return h.answerError(ev, err)
 	case readErr != nil:
-		// The agent chooses the size of a call, so the policy applies as far as the call is known.
+		// The policy applies even if the event could only be read in part: otherwise an
+		// agent could bypass it with a call that is too large.
 		if ev.Kind == KindBeforeTool && ev.Tool != "" {
 			if a, err := h.answerBeforeTool(ctx, ev, session); err == nil && a.Verdict != toolpolicy.Allowed {
 				return h.Client.format(ev, a, readErr)

@@ -148,7 +148,7 @@ func (r *rig) bind(t *testing.T) {
 	}
 }
 
-// isEmpty reports whether an answer lets the client go on without a word.
+// isEmpty reports whether an answer lets the client go on and contains no text.
 func isEmpty(out clienthook.Output) bool {
 	text := strings.TrimSpace(string(out.Out))
 	return (text == "" || text == "{}") && len(out.Err) == 0
@@ -204,7 +204,7 @@ func wantEffect(client, name string) string {
 	event, what, _ := strings.Cut(name, ".")
 	cursorTwice := event == "preToolUse" && (what == "shell" || what == "mcp") // Cursor asks again with a better event
 	switch {
-	case cursorTwice, what == "aborted", event == "SubagentStop", what == "subagent": // the run is not the subagent's
+	case cursorTwice, what == "aborted", event == "SubagentStop", what == "subagent": // the run does not belong to the subagent
 		return "allow"
 	case what == "edit", what == "mcp":
 		return "deny"
@@ -224,8 +224,9 @@ func wantEffect(client, name string) string {
 	}
 }
 
-// TestEveryEventOfEveryClient walks the recorded events of every client: in a session with an
-// open run each illegal call and stop is blocked in the form of the client, and no legal one.
+// TestEveryEventOfEveryClient walks the recorded events of every client: in a session with
+// an open run, each illegal call and stop is blocked in the form that the client expects,
+// and no legal call or stop is blocked.
 func TestEveryEventOfEveryClient(t *testing.T) {
 	t.Parallel()
 	for _, c := range clienthook.Clients() {
@@ -410,8 +411,8 @@ func TestRestatedAfterCompaction(t *testing.T) {
 }
 
 // TestPolicyNamesOfClients checks that a policy with the names of Claude Code holds for the
-// tools of every client, and that allowing some tools still leaves those without which the
-// agent could not go on.
+// tools of every client, and that a policy that allows only some tools does not deny the
+// tools without which the agent could not continue the run.
 func TestPolicyNamesOfClients(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

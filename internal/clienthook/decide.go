@@ -204,8 +204,9 @@ func (s *Session) stopAgent(agent string, states map[string]*Run) stopResult {
 	return result
 }
 
-// refuse counts a refusal at the position of a handle. It reports false if there were
-// enough in a row. A new position starts the count again.
+// refuse counts a refusal at the position of a handle. It returns false, and counts
+// nothing, if maxRefusedStops stops have been refused there. A new position starts the
+// count again.
 func (b *BoundRun) refuse(handle string) bool {
 	if b.Handle != handle {
 		b.Handle, b.Refused, b.Recorded = handle, 0, false

@@ -9,8 +9,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
-// format returns what the process writes for an answer. A notice and an error also go to
-// the error output, which every client logs.
+// format returns what the process writes for an answer. A notice or an error also goes to
+// standard error, which every client logs.
 func (c Client) format(ev Event, a Answer, err error) Output {
 	var out Output
 	if ev.Kind != "" {
@@ -45,7 +45,7 @@ func (o object) encode() []byte {
 	}
 	text, err := jsontext.Marshal(map[string]any(o))
 	if err != nil {
-		return nil // texts and objects of texts have a JSON form
+		return nil // texts and objects of texts always marshal
 	}
 	return append(text, '\n')
 }
@@ -70,8 +70,8 @@ func renderClaudeCode(ev Event, a Answer) []byte {
 	return renderClaudeForm("claude-code", ev, a)
 }
 
-// renderCodex writes an answer for Codex. It refuses members that it does not know, and the
-// decision "ask".
+// renderCodex writes an answer for Codex. Codex refuses members that it does not know, and
+// the decision "ask".
 func renderCodex(ev Event, a Answer) []byte { return renderClaudeForm("codex", ev, a) }
 
 // renderClaudeForm writes an answer in the form of Claude Code, which Codex has taken over.

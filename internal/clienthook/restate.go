@@ -150,14 +150,15 @@ func clipTokens(text string, most int) string {
 const (
 	// tokenUnits is the number of units in a token.
 	tokenUnits = 3
-	// longWord is the length, and longRun the number of consonants in a row, from which a
-	// word is not one of a language.
+	// A word of at least longWord characters, or with at least longRun consonants in a row,
+	// is not counted as a word of a natural language.
 	longWord, longRun = 20, 3
 )
 
-// unitsOf returns the cautious share of a character in a token: three lower case letters of a
-// word of a language, or one or two other characters, are one token, and a character outside
-// of the basic plane is three.
+// unitsOf returns a cautious estimate of the units of a character (see tokenUnits). A
+// lower-case letter of a word of a natural language, or a space, is one unit; any other
+// character below U+0800 is two; one of the rest of the basic plane is a token, and one
+// outside of it is three tokens.
 func unitsOf(r rune, natural bool) int {
 	switch {
 	case r >= 'a' && r <= 'z' && natural, r == ' ':

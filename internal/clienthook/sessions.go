@@ -169,8 +169,8 @@ func (s *Sessions) prune() {
 }
 
 // bind adds a run that an agent has called. It reports false if there is no room. The first
-// prefix stays, because another server can have a tool of the same name. A run that the main
-// agent calls is its own from then on.
+// prefix stays, because another server can have a tool of the same name. A run that the
+// main agent calls belongs to the main agent from then on.
 func (s *Session) bind(id, agent, prefix string) bool {
 	i := slices.IndexFunc(s.Runs, func(r BoundRun) bool { return r.ID == id })
 	switch {

@@ -24,8 +24,9 @@ func errStore(context.Context) (clienthook.Runs, error) {
 }
 
 // TestErrorsAreAnsweredAsConfigured checks that an event of a session with a run that cannot
-// be checked is allowed or denied as configured, that both are reported on the error output
-// and, where the client shows it, to the person, and that a stop is refused only once.
+// be checked is allowed or denied as configured, that the error is reported on standard
+// error and, where the client can show it, to the person, and that a stop is refused only
+// once.
 func TestErrorsAreAnsweredAsConfigured(t *testing.T) {
 	t.Parallel()
 	for _, deny := range []bool{false, true} {
@@ -255,7 +256,7 @@ func TestStoredSessionsAreBounded(t *testing.T) {
 		t.Errorf("the session is %+v, %v", session, err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "codex-*.json"))
-	if err != nil || len(files) != 362 { // those of 30 days, each two hours older than the other, and the new one
+	if err != nil || len(files) != 362 { // the sessions of 30 days, which are two hours apart, and the new one
 		t.Errorf("%d sessions are left, %v; want 362", len(files), err)
 	}
 	now = now.Add(-30 * 24 * time.Hour)

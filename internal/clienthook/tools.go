@@ -70,8 +70,8 @@ func isLetterOrDigit(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// isGuideways reports whether a tool is one of the server that the session's runs are on.
-// The server itself applies policies to the tools of its upstreams.
+// isGuideways reports whether a tool belongs to the server that has the session's runs. The
+// server itself applies policies to the tools of its upstreams.
 func (s *Session) isGuideways(tool string) bool {
 	if s.Prefix == "" {
 		return strings.HasPrefix(tool, "workflow_") || strings.HasPrefix(tool, "machine_")

@@ -23,7 +23,7 @@ type Gateway struct {
 	// Health is how often running upstreams are pinged and failed ones retried. Zero means
 	// never.
 	Health time.Duration
-	// Tools restricts all calls of clients; nil means not at all.
+	// Tools restricts all calls of clients; nil restricts none.
 	Tools *ToolPolicy
 	// ClientMetadata is the URL of the client ID metadata document, which is the OAuth client
 	// id of logins. It may be empty.
@@ -219,7 +219,8 @@ type UpstreamOAuth struct {
 type UpstreamTool struct {
 	// Hide removes the tool from lists and refuses calls.
 	Hide bool `json:"hide,omitempty"`
-	// Name, Title and Description replace those that the upstream gives the tool.
+	// Name, Title and Description replace the name, the title and the description that the
+	// upstream declares for the tool.
 	Name        string `json:"name,omitempty"`
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`

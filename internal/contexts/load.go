@@ -209,7 +209,7 @@ func (s *Service) continueFrom(ctx context.Context, c run.Caller, loaded *checkp
 	switch code := guideway.ErrorCode(err); {
 	case code == guideway.CodeNotFound || code == guideway.CodeUnavailable:
 		out.Note = "the run " + loaded.Run + " cannot be continued on this server, so only its context is returned: " + err.Error()
-		if back.run != nil { // a text only, because an import may be forged
+		if back.run != nil { // the place is only shown as text, because an import may be forged
 			at := back.run.Position
 			out.Note += truncateText(fmt.Sprintf("; according to the checkpoint, it was %s, at the %s %s (%s)", back.run.Status, at.Kind, at.ID, at.Title), maxPlaceNote)
 		}

@@ -145,8 +145,8 @@ func (s *Service) countFitting(lines []string, budget int) int {
 	return len(lines)
 }
 
-// cutVariables sets the context of an answer to the smallest variables, which fit into
-// maxLoaded bytes together.
+// cutVariables sets the context of an answer to the smallest variables that together fit
+// into maxLoaded bytes.
 func (src *source) cutVariables(size int, out *Loaded) error {
 	keys := slices.SortedFunc(maps.Keys(src.vars), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(src.vars[a]), len(src.vars[b])), cmp.Compare(a, b))

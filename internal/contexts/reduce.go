@@ -21,14 +21,15 @@ type Omission struct {
 	// More is the number of further variables.
 	More   int    `json:"more,omitempty"`
 	Reason string `json:"reason"`
-	// Ref loads the variables: with keys if there are several.
+	// Ref is the reference that loads the variables. If there are several, the keys must be
+	// given too.
 	Ref string `json:"ref"`
 	// Tokens is the number of tokens saved.
 	Tokens int `json:"tokens"`
 }
 
-// The names of omitted variables have at most maxKeyTokens in an answer, and keyShare of its
-// budget, but minKeyTokens.
+// The names of omitted variables in an answer take keyShare of its budget, but at least
+// minKeyTokens and at most maxKeyTokens tokens.
 const (
 	minKeyTokens = 60
 	maxKeyTokens = 400
@@ -129,7 +130,8 @@ type RankedItems struct {
 	Tokens int            `json:"tokens"`
 	Kept   bool           `json:"kept"`
 	Why    string         `json:"why"`
-	// Ref loads items that were not kept: with keys if there are several.
+	// Ref is the reference that loads items that were not kept. If there are several, the
+	// keys must be given too.
 	Ref string `json:"ref,omitempty"`
 }
 

@@ -12,8 +12,8 @@ import (
 
 // judgeCriteria refuses an output that does not meet the criteria of a step with each of
 // the scopes, or whose checks have no outcome yet. Otherwise it returns the outcomes of its
-// checks. scopes are the variables with which the output is judged; the last ones are those
-// after the call, with which the texts of checks are filled in.
+// checks. scopes are the variables with which the output is judged; the last scope has the
+// variables after the call, with which the texts of checks are filled in.
 func judgeCriteria(rules *criteria.Criterion, c *Continue, scopes []expr.Lookup) ([]Evidence, *Refusal) {
 	if rules == nil {
 		return nil, nil
@@ -37,7 +37,8 @@ func judgeCriteria(rules *criteria.Criterion, c *Continue, scopes []expr.Lookup)
 }
 
 // checkCriteria refuses an output that does not meet the criteria, or that repeats one of
-// their issues or suggestions. It returns the checks that decide and have no outcome.
+// their issues or suggestions. It returns the checks without an outcome that the verdict
+// depends on.
 func checkCriteria(rules *criteria.Criterion, c *Continue, vars expr.Lookup) ([]criteria.PendingCheck, *Refusal) {
 	res, err := rules.Judge(criteria.Input{Output: c.Output, Vars: vars, Checks: c.Checks})
 	switch {

@@ -13,8 +13,8 @@ type Evidence struct {
 	// Key is the JSON pointer of the rule in the step's criteria.
 	Key    string `json:"key"`
 	Passed bool   `json:"passed"`
-	// Undefined is set for a check that the project does not define: the step is a claim
-	// there.
+	// Undefined is set for a check that the project does not define: the step is then
+	// labelled a claim.
 	Undefined bool `json:"undefined,omitempty"`
 	// Inconclusive is set for a check that did not run to its end.
 	Inconclusive bool `json:"inconclusive,omitempty"`

@@ -41,8 +41,9 @@ const (
 	DescribeContextArgument = "Variables to set"
 )
 
-// Fields returns what the next call at a position must contain. A position that an agent
-// cannot continue has no fields.
+// Fields returns the arguments that the caller must fill in for the next call at a
+// position, and the optional ones, which have Optional set. A position that an agent cannot
+// continue has no fields.
 func (pos *Position) Fields() []Field {
 	if pos.DeadEnd {
 		return nil

@@ -244,7 +244,7 @@ func (p *PhaseProgram) phasesToSkip(d *StateDocument) []int {
 	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
 
-// pinnedItems returns the list that the history has for the start of a loop, or nil.
+// pinnedItems returns the list that the history recorded at the start of a loop, or nil.
 func pinnedItems(loop int, visit []HistoryEntry) []any {
 	var items []any
 	for _, h := range visit {

@@ -280,7 +280,7 @@ func (p *PhaseProgram) waitPosition(s State, ph PhaseState, phase *phases.Phase)
 			pos.Needs = p.decidingVars(s, phase)
 		}
 	case ph.Part == PartTransitions:
-		decisions = nil // They are decided.
+		decisions = nil // The decisions have been taken.
 		pos.Message = fmt.Sprintf("The phase after '%s' depends on variables that are not set.", phase.Name)
 		for i := range phase.Transitions {
 			pos.addNeeds(phase.Transitions[i].Condition, vars)

@@ -117,7 +117,8 @@ type Option struct {
 // Need is a variable that a run waits for, or that a step's next call must set.
 type Need struct {
 	Variable string `json:"variable"`
-	// Description and Type describe the variable, if they are known. A string has no Type.
+	// Description describes the variable, if a description is known. Type is its JSON type;
+	// it is empty if the type is unknown or string.
 	Description string `json:"description,omitempty"`
 	Type        string `json:"type,omitempty"`
 	// Allowed are the values that conditions compare the variable with, if there are

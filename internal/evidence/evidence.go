@@ -50,7 +50,7 @@ type Request struct {
 	Start *Workspace
 	// ProjectPath is the directory of the client that started the run.
 	ProjectPath string
-	// Progress, if set, receives what the check does.
+	// Progress, if set, receives messages about the progress of the check.
 	Progress func(message string)
 }
 

@@ -38,7 +38,8 @@ func (a *access) allowsUpstream(m *member) bool {
 // allowsTool reports whether a tool may be used.
 func (a *access) allowsTool(t *tool) bool {
 	return a.allowsUpstream(t.member) || slices.ContainsFunc(a.Tools, func(pattern string) bool {
-		// A pattern with wildcards does not match the hash of an advertised name by chance.
+		// Patterns are matched with the full name: an advertised name can end with a hash,
+		// which a pattern with wildcards could match by chance.
 		ok, err := path.Match(pattern, t.full)
 		return ok && err == nil || pattern == t.name
 	})

@@ -42,7 +42,7 @@ func annotate(raw json.RawMessage, rule config.UpstreamTool) json.RawMessage {
 	return raw
 }
 
-// policyCall returns a call of the tool as policies decide it.
+// policyCall returns the description of a call of the tool on which policies decide.
 func (t *tool) policyCall(arguments json.RawMessage) toolpolicy.Call {
 	c := toolpolicy.Call{Tool: t.full, Annotations: annotationsOf(t.shown), Arguments: arguments}
 	if t.name != t.full {

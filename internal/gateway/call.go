@@ -32,8 +32,8 @@ type Request struct {
 	// Header holds the HTTP headers of the request, which must match its body. If nil, they
 	// are not compared.
 	Header http.Header
-	// Scopes are the policies that apply to the call instead of those of the client's open
-	// runs; nil means the latter.
+	// Scopes are the policies that apply to the call. If nil, the policies of the client's
+	// open runs apply.
 	Scopes []toolpolicy.Scope
 
 	// byModel reports that a model calls the tool through tool_call.
@@ -380,8 +380,8 @@ func forwardedMeta(meta json.RawMessage) []jsonrpc.Member {
 // maxRounds is the maximum number of requests that exchange sends for one call.
 const maxRounds = 10
 
-// exchange makes a call in a session. If a modern upstream asks for input, it asks a legacy
-// client directly, and returns the questions to a modern client.
+// exchange makes a call in a session. If a modern upstream asks for input, exchange asks a
+// legacy client directly, but returns the questions to a modern client.
 func (g *Gateway) exchange(ctx context.Context, c *Client, s *upstream.Session, a route, r Request, upstreamState string) (json.RawMessage, error) {
 	responses := r.Responses
 	for range maxRounds {

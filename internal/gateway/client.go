@@ -98,9 +98,10 @@ func (c *Client) sharingKey() string {
 	return "user:" + c.stateOwner() + ":" + c.Principal.Client
 }
 
-// listKey returns the key of the lists that a request gets. In the modern protocol, clients
-// of one name may send requests with and without capabilities, and only the former use the
-// client's own session with an upstream if clients without capabilities share one.
+// listKey returns the key of the lists that a request gets. In the modern protocol, a
+// client may send requests with and without capabilities. If clients without capabilities
+// share a session with an upstream, only the requests with capabilities use the client's
+// own session.
 func (c *Client) listKey() string {
 	if c.canAsk() || c.hasApps() {
 		return c.sharingKey()

@@ -32,12 +32,13 @@ func (c *Capabilities) encodeExtensions(tasks bool) json.RawMessage {
 	return jsonrpc.Object(members...)
 }
 
-// extensionTime is the maximum time that a handshake waits for unknown upstreams.
+// extensionTime is the maximum time that a handshake waits for upstreams whose lists are
+// unknown.
 const extensionTime = 5 * time.Second
 
 // extensionsFor returns the extensions that the client can use with at least one of its
-// upstreams. The pages of tools and tasks need the support of the client too, skills need
-// that of the upstream alone.
+// upstreams. The extensions for pages and for tasks also require the client's support; the
+// extension for skills requires only the upstream's.
 func (g *Gateway) extensionsFor(ctx context.Context, c *Client) upstream.Extensions {
 	if len(c.Capabilities.Extensions) > 0 {
 		g.awaitSurface(ctx, c)
@@ -67,8 +68,8 @@ func runsTasks(info upstream.Info) bool {
 	return info.Version >= modernVersion && info.Capabilities.Extensions.Has(upstream.ExtensionTasks)
 }
 
-// awaitSurface waits for the upstreams whose lists are unknown, up to extensionTime. A list
-// waits longer.
+// awaitSurface waits for the upstreams whose lists are unknown, up to extensionTime. A
+// request for a list waits longer; see readySurface.
 func (g *Gateway) awaitSurface(ctx context.Context, c *Client) {
 	ready := make(chan struct{})
 	g.wg.Go(func() {
@@ -107,7 +108,7 @@ func (d *downstream) negotiateExtensions(ctx context.Context, _ *Client, req mcp
 	}
 	for id, settings := range d.gateway.extensionsFor(ctx, c) {
 		var decoded map[string]any
-		_ = json.Unmarshal(settings, &decoded) // Settings are an object.
+		_ = json.Unmarshal(settings, &decoded) // The settings are always an object.
 		caps.AddExtension(id, decoded)
 	}
 	return result, nil
@@ -160,7 +161,8 @@ func (d *downstream) serveExtension(serve serveExtension) handler {
 	}
 }
 
-// refuseMethod returns the server's own handler of a method of an extension.
+// refuseMethod returns the handler of a method of an extension for the SDK. It refuses
+// every request, because the middleware handles those that an upstream can answer.
 func refuseMethod(method string) func(context.Context, *mcp.ServerSession, *extensionParams) (*encodedResult, error) {
 	return func(context.Context, *mcp.ServerSession, *extensionParams) (*encodedResult, error) {
 		return nil, sdkError(methodNotFound(method))
@@ -203,8 +205,8 @@ func usesOf(definition json.RawMessage) uses {
 	return u
 }
 
-// checkUse returns an error if a tool is for pages only and the client shows no pages, or a
-// model calls the tool through tool_call.
+// checkUse returns an error if a tool is for pages only, and a model calls it through
+// tool_call or the client shows no pages.
 func (t *tool) checkUse(c *Client, byModel bool) error {
 	switch {
 	case !t.uses.appOnly:

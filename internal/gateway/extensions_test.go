@@ -88,8 +88,8 @@ func TestHandshakeWaitsForUpstreams(t *testing.T) {
 	}
 }
 
-// An upstream gets the extensions that the client declares, with known settings alone, and
-// none that it does not declare.
+// An upstream gets the extensions that the client declares, with the known settings only,
+// and no extension that the client does not declare.
 func TestUpstreamGetsExtensionsOfClient(t *testing.T) {
 	t.Parallel()
 	const declared = `"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}`
@@ -158,9 +158,9 @@ func TestPageOnlyToolIsHidden(t *testing.T) {
 	}
 }
 
-// A page calls the tools of its upstream by the upstream's names. A name that two upstreams
-// with pages have, one of this server's own tools, and a tool for models alone stay what they
-// are for everyone else.
+// A page calls the tools of its upstream by the upstream's names. This does not apply to
+// the names of this server's own tools, to tools that only models may call, and to names
+// that two upstreams with pages use.
 func TestPageCallsToolByOriginalName(t *testing.T) {
 	t.Parallel()
 	r := newFixture(t, gateway.Options{Upstreams: []gateway.Entry{newEntry(t, "one", upstreamtest.Apps), newEntry(t, "plain")}})
@@ -179,8 +179,9 @@ func TestPageCallsToolByOriginalName(t *testing.T) {
 	}
 }
 
-// An upstream that has more extensions after a restart gets no more of a client than before:
-// a client without MCP Apps still sees no tool for pages, and the upstream is told of none.
+// An upstream that has more extensions after a restart receives no more extensions of a
+// client than before, and a client without MCP Apps still sees no tool that only pages may
+// call.
 func TestExtensionsGrowAfterRestart(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{legacy, modern} {

@@ -57,7 +57,7 @@ func (g *Gateway) Accept(ctx context.Context, session *mcp.ServerSession, header
 		return g.takeResponse(session, m)
 	case m.Method == "notifications/cancelled" && session != nil:
 		g.fastCalls.cancelCall(session, m.Params)
-		return nil // The SDK may have received the call.
+		return nil // The SDK gets the cancellation too, because it may have received the call.
 	case m.Method != "tools/call" || m.ID == nil || m.Params == nil || bytes.ContainsAny(m.ID, ".eE") && m.ID[0] != '"':
 		return nil
 	}
@@ -79,7 +79,7 @@ func (g *Gateway) Accept(ctx context.Context, session *mcp.ServerSession, header
 		ctx, done := work(ctx)
 		defer done()
 		result, err := g.Call(ctx, c, r)
-		if context.Cause(ctx) == errCancelled { //nolint:errorlint // it is the value itself
+		if context.Cause(ctx) == errCancelled { //nolint:errorlint // Cause returns the value itself
 			if header != nil { // Over HTTP, the request ends without an answer.
 				_ = send(http.StatusOK)
 			}
@@ -203,7 +203,7 @@ func (c *Client) setFromMeta(header http.Header, has map[string]json.RawMessage,
 	}
 	c.Capabilities = Capabilities{Elicitation: declared["elicitation"], Sampling: declared["sampling"], Roots: declared["roots"]}
 	if extensions := declared["extensions"]; extensions != nil {
-		_ = c.Capabilities.Extensions.UnmarshalJSON(extensions) // It has no error.
+		_ = c.Capabilities.Extensions.UnmarshalJSON(extensions) // UnmarshalJSON never returns an error.
 	}
 	var info struct {
 		Name string `json:"name"`
@@ -254,7 +254,7 @@ func (g *Gateway) connectFast(c *Client, session *mcp.ServerSession, send func(i
 		answer := g.fastCalls.addQuestion(key)
 		defer g.fastCalls.removeQuestion(key)
 		if err := send(0, jsonrpc.OneLine(jsonrpc.Request(json.RawMessage(key.id), method, params))); err != nil {
-			result, failure := askTyped(ctx, session, method, params) // The response of the call has already been sent.
+			result, failure := askTyped(ctx, session, method, params) // The call was already answered, so the SDK asks.
 			return typedAnswer(result, failure)
 		}
 		select {

@@ -159,7 +159,7 @@ func (r *fixture) connectClient(t *testing.T, w clientSetup) *testClient {
 		ResourceUpdatedHandler: func(_ context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
 			p.addEntry(&p.updated, req.Params.URI)
 		},
-		LoggingMessageHandler: func(_ context.Context, req *mcp.LoggingMessageRequest) { //nolint:staticcheck // SA1019: legacy clients listen
+		LoggingMessageHandler: func(_ context.Context, req *mcp.LoggingMessageRequest) { //nolint:staticcheck // SA1019: legacy clients receive log messages
 			p.addEntry(&p.logs, fmt.Sprint(req.Params.Data))
 		},
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { p.changed <- struct{}{} },

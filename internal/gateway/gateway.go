@@ -120,12 +120,12 @@ type Gateway struct {
 	fastCalls fastCalls
 
 	surfaces atomic.Pointer[surfaces]
-	// held reports whether any client may hold a list.
+	// held reports whether any client may have received a list.
 	held atomic.Bool
 	// listVersion counts the changes of lists that do not come from upstreams.
 	listVersion atomic.Int64
-	// late holds the upstreams that did not answer in time for a list, and pinned those that
-	// had pins.
+	// late holds the upstreams that did not answer in time for a list, and pinned the
+	// upstreams for which pins were found or stored.
 	late, pinned sync.Map
 	// clientPerMinute and lazy are current settings; see Settings.
 	clientPerMinute atomic.Int64
@@ -452,8 +452,7 @@ func (m *member) listWant() upstream.Want {
 func (g *Gateway) Notes() []Note { return g.surfaces.Load().shared.notes }
 
 // Known returns the known catalog of an upstream, or nil. It includes the entries that the
-// upstream offers only in the own session of a client, because a person can approve them
-// too.
+// upstream offers only in a client's own session, because a person can approve them too.
 func (g *Gateway) Known(name string) *upstream.Catalog {
 	if m := g.findMember(name); m != nil {
 		return m.knownToAny()

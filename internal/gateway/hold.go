@@ -91,8 +91,8 @@ func (e *heldError) result() json.RawMessage {
 
 // checkHold returns the request to send to a tool. If the call is held and no person has
 // approved it, checkHold returns the result that asks the client for a form, or an error.
-// reason is the reason of a policy to hold the call, or ""; hooks may have reasons too. It
-// applies to the call as it would be sent, after the hooks.
+// reason is the reason of a policy to hold the call, or ""; hooks may have reasons too.
+// checkHold is called after the hooks, with the call as it would be sent.
 func (g *Gateway) checkHold(ctx context.Context, c *Client, called, to *tool, r Request, reason string) (Request, json.RawMessage, error) {
 	var st state
 	if r.State != "" {
@@ -120,7 +120,7 @@ func (g *Gateway) checkHold(ctx context.Context, c *Client, called, to *tool, r 
 	if err != nil {
 		return r, nil, err
 	}
-	r.Arguments, r.Meta = arguments, nil // The person approves all that is sent.
+	r.Arguments, r.Meta = arguments, nil // Meta is dropped, because the person must see everything that is sent.
 	if r.approved = b.ID(); st.Approved == r.approved {
 		return r, nil, nil
 	}
@@ -141,7 +141,7 @@ func (g *Gateway) checkHold(ctx context.Context, c *Client, called, to *tool, r 
 	return r, result, err
 }
 
-// runsOf returns the runs of policies.
+// runsOf returns the IDs of the runs that policies belong to.
 func runsOf(scopes []toolpolicy.Scope) (ids []string) {
 	for _, s := range scopes {
 		if s.Run != "" {
@@ -152,7 +152,7 @@ func runsOf(scopes []toolpolicy.Scope) (ids []string) {
 }
 
 // claimCall claims the approval of a call. It returns nil if the call is to be sent. If ask
-// is set, it asks the person with a form of the client, if the client has forms.
+// is set and the client supports forms, it asks the person with a form.
 func (g *Gateway) claimCall(ctx context.Context, c *Client, want holds.Request, ask bool) (json.RawMessage, error) {
 	for {
 		held, err := g.opts.Holds.Claim(ctx, want)

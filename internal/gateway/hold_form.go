@@ -25,7 +25,8 @@ const (
 	repeatFormAfter = time.Minute
 	// maxHoldForms is the maximum number of forms without an answer about one call.
 	maxHoldForms = 20
-	// maxFormText is the maximum size of a form: a person must see all that is approved.
+	// maxFormText is the maximum size of the text of a form. A longer text is not shown as
+	// a form, because a person must see everything that is approved.
 	maxFormText = 16_000
 )
 
@@ -76,7 +77,8 @@ func (c *Client) hasForms() bool {
 }
 
 // canShowHold reports whether a form can ask a person about a call, again or for the first
-// time. A client that closed a form before a person could read it gets no other.
+// time. A client that closed a form before a person could read it gets no other form for
+// the call.
 func (g *Gateway) canShowHold(held holds.Call) bool {
 	if len(holdFormText(held)) > maxFormText {
 		return false

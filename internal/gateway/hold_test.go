@@ -413,8 +413,8 @@ func TestHeldCallWithoutMeta(t *testing.T) {
 	}
 }
 
-// TestHoldRules checks the kinds of rules of the configuration. A member twice does not evade a
-// rule about arguments.
+// TestHoldRules checks the kinds of rules of the configuration. A duplicate member does not
+// evade a rule about arguments.
 func TestHoldRules(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -445,7 +445,7 @@ func TestHoldRules(t *testing.T) {
 	}
 }
 
-// holdHooks holds calls, and changes their arguments before.
+// holdHooks changes the arguments of calls, and then holds the calls.
 type holdHooks struct{ tool string }
 
 func (h holdHooks) Applies(method, _, tool string) bool {
@@ -458,7 +458,7 @@ func (h holdHooks) Around(ctx context.Context, call gateway.HookCall, send func(
 }
 
 // TestHeldByHook checks that a hook can hold a call, and that the person approves the
-// arguments after the hooks.
+// arguments as the hooks have changed them.
 func TestHeldByHook(t *testing.T) {
 	t.Parallel()
 	forEachVersionPair(t, func(t *testing.T, version, mode, way string) {

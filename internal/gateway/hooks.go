@@ -19,10 +19,10 @@ type Hooks interface {
 	// Applies reports whether a hook applies to a method of an upstream's tool; the tool is
 	// "" for other methods than tools/call. It is called for every request.
 	Applies(method, upstream, tool string) bool
-	// Around runs the hooks of a request. send sends the request itself and may be called at
-	// most once; it calls Around again with its context if the hooks redirected the call to
-	// another tool, and then only the hooks run that did not run before. The returned result
-	// is sent to the client.
+	// Around runs the hooks of a request. send sends the request itself and may be called
+	// at most once. If the hooks redirected the call to another tool, send calls Around
+	// again with the context that it gets, and only the hooks that have not run yet are
+	// run. The returned result is sent to the client.
 	Around(ctx context.Context, call HookCall, send func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error)
 }
 
@@ -48,7 +48,8 @@ const (
 type progressKey struct{}
 
 // WithProgress returns a context in which change changes the progress messages of a request,
-// before the changes of the outer contexts. It returns the params, or nil to drop a message.
+// before the changes of the outer contexts. change returns the params to send, or nil to
+// drop a message.
 func WithProgress(ctx context.Context, change func(context.Context, json.RawMessage) json.RawMessage) context.Context {
 	outer, _ := ctx.Value(progressKey{}).(func(context.Context, json.RawMessage) json.RawMessage)
 	return context.WithValue(ctx, progressKey{}, func(ctx context.Context, params json.RawMessage) json.RawMessage {

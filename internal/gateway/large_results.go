@@ -57,8 +57,8 @@ func withoutOutputSchema(shown json.RawMessage) json.RawMessage {
 	return jsonrpc.Object(kept...)
 }
 
-// storeLarge stores a large result of a client's call or task and returns its summary. It
-// returns questions, and a result that cannot be stored, unchanged.
+// storeLarge stores a large result of a client's call or task and returns its summary. A
+// small result, a question and a result that cannot be stored are returned unchanged.
 func (g *Gateway) storeLarge(c *Client, m *member, result json.RawMessage) json.RawMessage {
 	if g.opts.Results == nil || int64(len(result)) <= g.opts.LargeResult {
 		return result

@@ -14,7 +14,7 @@ import (
 func (g *Gateway) Tools(ctx context.Context, c *Client) []json.RawMessage {
 	switch {
 	case g.accessOf(ctx).isEmpty():
-		return nil // No tool can be found.
+		return nil // Not even tool_search, which would find no tool.
 	case g.lazyFor(ctx):
 		g.held.Store(true)
 		if len(g.surfaceOf(c).members) == 0 {

@@ -22,8 +22,8 @@ const codeLogin = -32042
 // sendAfterLogin handles a call that its upstream refused because a person must log in. It
 // asks the client to open the page of the upstream in the dashboard, waits for the login and
 // sends the call again, once. Only a browser that is logged in to the dashboard can start a
-// login there: the URL of the page is no secret. If the client cannot open pages, or nobody
-// logs in, it returns refused.
+// login there: the URL of the page is no secret. If the client cannot open pages, or no
+// login follows, it returns refused.
 func (g *Gateway) sendAfterLogin(ctx context.Context, c *Client, a route, r Request, refused error) (json.RawMessage, error) {
 	page := g.loginPage(ctx, c, a.member)
 	if page == "" {

@@ -53,7 +53,7 @@ func TestLongNames(t *testing.T) {
 				t.Errorf("%s: tool_call of %s called %q", version, name, got)
 			}
 		}
-		// A word that the short name lost is still found.
+		// A word that was cut from the short name is still found.
 		if got := p.callTool("tool_search", args{"query": "write"}); !strings.Contains(got, `"name":"`+write+`"`) || strings.Contains(got, read) {
 			t.Errorf("%s: the search returned %s", version, got)
 		}
@@ -74,8 +74,8 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// A token may name a long tool by either name; a pattern matches the full name. No name
-// leads past the token, a hidden tool or an approval.
+// A token may allow a long tool by either name; a pattern is matched with the full name.
+// Neither name bypasses the permissions of the token, the hiding of a tool or an approval.
 func TestLongNamesKeepAccess(t *testing.T) {
 	t.Parallel()
 	e := newEntry(t, "one", upstreamtest.LongNames)
@@ -148,7 +148,7 @@ func withPins(e gateway.Entry, mode gateway.PinMode) gateway.Entry {
 	return e
 }
 
-// No name of a long tool leads past a policy that names the other one.
+// Neither name of a long tool bypasses a policy that contains the other name.
 func TestLongNamesKeepPolicy(t *testing.T) {
 	t.Parallel()
 	policies := &fixedPolicies{}

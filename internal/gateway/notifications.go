@@ -34,8 +34,8 @@ func updateFor(session *mcp.ServerSession, p *mcp.ResourceUpdatedNotificationPar
 	return &mcp.ServerRequest[*mcp.ResourceUpdatedNotificationParams]{Session: session, Params: copied}
 }
 
-// forwardNotification forwards a notification that an upstream sends in the own session of a
-// legacy client, outside of calls.
+// forwardNotification forwards a notification that an upstream sends, outside of calls, in
+// the session that belongs to a legacy client.
 func (d *downstream) forwardNotification(client, method string, params json.RawMessage) {
 	ctx := context.Background()
 	d.mu.Lock()
@@ -57,9 +57,9 @@ func sendNotification(ctx context.Context, session *mcp.ServerSession, method st
 			_ = session.NotifyProgress(ctx, &p) // The client may have disconnected.
 		}
 	case "notifications/message":
-		var p mcp.LoggingMessageParams //nolint:staticcheck // SA1019: legacy clients listen
+		var p mcp.LoggingMessageParams //nolint:staticcheck // SA1019: legacy clients receive log messages
 		if json.Unmarshal(params, &p) == nil {
-			_ = session.Log(ctx, &p) //nolint:staticcheck // SA1019: legacy clients listen
+			_ = session.Log(ctx, &p) //nolint:staticcheck // SA1019: legacy clients receive log messages
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (d *downstream) queueNotifications(next mcp.MethodHandler) mcp.MethodHandle
 		if !ok || !changed && !updated {
 			return next(ctx, method, req)
 		}
-		ctx = context.WithoutCancel(ctx) // The SDK gives all sessions together ten seconds.
+		ctx = context.WithoutCancel(ctx) // The SDK's limit of ten seconds applies to all sessions together.
 		p := parcel{name: method}
 		if updated {
 			if req = updateFor(session, update); req == nil {
@@ -100,8 +100,8 @@ func (d *downstream) queueNotifications(next mcp.MethodHandler) mcp.MethodHandle
 	}
 }
 
-// outboxOf returns the outbox of a session: a modern client gets notifications only during
-// subscriptions/listen.
+// outboxOf returns the outbox of a session. The session of a modern client is a single
+// request, and only subscriptions/listen has an outbox.
 func (d *downstream) outboxOf(session *mcp.ServerSession) *outbox {
 	if p := session.InitializeParams(); p == nil || p.ProtocolVersion < modernVersion {
 		return d.sessionOf(session).outbox

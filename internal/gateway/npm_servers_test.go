@@ -127,10 +127,10 @@ func realClient(dir string, h *transcript) *mcp.Client {
 			h.addQuestion(req.Params)
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ann", "check": true}}, nil
 		},
-		CreateMessageHandler: func(_ context.Context, req *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) { //nolint:staticcheck // SA1019: the server samples
+		CreateMessageHandler: func(_ context.Context, req *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) { //nolint:staticcheck // SA1019: the server sends sampling requests
 			req.Params.Meta = nil
 			h.addQuestion(req.Params)
-			return &mcp.CreateMessageResult{Model: "none", Role: "assistant", Content: &mcp.TextContent{Text: "said"}}, nil //nolint:staticcheck // SA1019: the server samples
+			return &mcp.CreateMessageResult{Model: "none", Role: "assistant", Content: &mcp.TextContent{Text: "said"}}, nil //nolint:staticcheck // SA1019: the server sends sampling requests
 		},
 		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
 			h.addEntry(&h.progress, fmt.Sprint(req.Params.Progress, " of ", req.Params.Total, " ", req.Params.Message))
@@ -138,7 +138,7 @@ func realClient(dir string, h *transcript) *mcp.Client {
 		ResourceUpdatedHandler: func(_ context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
 			h.addEntry(&h.updated, req.Params.URI)
 		},
-		LoggingMessageHandler: func(_ context.Context, req *mcp.LoggingMessageRequest) { //nolint:staticcheck // SA1019: the server logs
+		LoggingMessageHandler: func(_ context.Context, req *mcp.LoggingMessageRequest) { //nolint:staticcheck // SA1019: the server sends log messages
 			h.addEntry(&h.logs, fmt.Sprint(req.Params.Data))
 		},
 	})
@@ -234,7 +234,7 @@ func (s *realServer) checkNotifications(t *testing.T, session *mcp.ClientSession
 		}
 	}
 	if s.Logs != "" && session.InitializeResult().ProtocolVersion < modern { // Modern clients ask for logs in each call.
-		if err := session.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "debug"}); err != nil { //nolint:staticcheck // SA1019: the server logs
+		if err := session.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "debug"}); err != nil { //nolint:staticcheck // SA1019: the server sends log messages
 			t.Errorf("log: %v", err)
 		}
 		h.takeAll(&h.logs)

@@ -25,9 +25,9 @@ const (
 )
 
 // checkPage compares the page that an upstream returned with its pin, and returns the page
-// without the members that the pin does not cover. Hosts run a page with the tool that names
-// it, so a page needs the same approval as a tool. PinFirstUse pins a page when it is first
-// read.
+// without the members that the pin does not cover. Hosts run a page together with the tool
+// that refers to it, so a page needs the same approval as a tool. PinFirstUse pins a page
+// when it is first read.
 func (g *Gateway) checkPage(m *member, uri string, result json.RawMessage) (json.RawMessage, error) {
 	if g.opts.Pins == nil || m.Pins == PinOff || !isPage(uri) {
 		return result, nil
@@ -55,7 +55,8 @@ func withheldError(what, why string, err error) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%s is withheld: %s: %v; %s", what, why, err, cmp.Or(guideway.ErrorFix(err), "try again"))}
 }
 
-// checkPagePin returns an error unless a page has its approved pin, or is pinned now.
+// checkPagePin returns an error unless a page equals its approved pin, or is pinned by this
+// call as the first use.
 func (g *Gateway) checkPagePin(m *member, uri string, pin Pin) error {
 	approved, err := g.opts.Pins.Approved(m.Name())
 	if err != nil {

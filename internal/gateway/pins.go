@@ -125,8 +125,8 @@ func (g *Gateway) readPinsOnce() pinReader {
 	}
 }
 
-// promptPin is the prefix of the names of prompts among the pins. If a tool has the same name
-// as such a pin, the hashes differ, and both wait.
+// promptPin is the prefix of the names of prompts among the pins. If a tool has the same
+// name as such a pin, the hashes differ, and the tool and the prompt wait for approval.
 const promptPin = "prompt:"
 
 // templatePin, resourcePin and skillPin are the prefixes for resource templates, for pages in
@@ -201,7 +201,8 @@ func (g *Gateway) forgetHashes(used map[*upstream.Catalog]bool) {
 }
 
 // checkPins returns the entries of an upstream that wait for approval, with the reasons. At
-// the first use it pins the others. The caller holds mu.
+// the first use of the upstream it pins all valid entries instead, unless the pin mode
+// requires approval. The caller holds mu.
 func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[string]string {
 	held := map[string]string{}
 	if g.opts.Pins == nil || m.Pins == PinOff {
@@ -225,7 +226,7 @@ func (g *Gateway) checkPins(m *member, c *upstream.Catalog, pins pinReader) map[
 		case e.err != nil:
 			held[e.name] = invalidDefinition + e.err.Error()
 		case first:
-			pin, _ := pinOf(e.raw) // The entry has a hash.
+			pin, _ := pinOf(e.raw) // An entry with a hash has a pin.
 			pin.Approved, pin.By = time.Now(), "first use"
 			fresh[e.name] = pin
 		case !known:

@@ -452,7 +452,7 @@ func TestRemovedPinsAreNotMadeAgain(t *testing.T) {
 		return g.checkPins(&member{Upstream: u}, catalogOf(tools...), g.readPinsOnce())
 	}
 	old := upstream.New(upstream.Spec{Name: "one"}, upstream.Options{})
-	if held := check(old); len(held) > 0 { // An empty list is no first use.
+	if held := check(old); len(held) > 0 { // An empty list is not a first use.
 		t.Errorf("of no tools %v wait", held)
 	}
 	if held := check(old, `{"name":"a"}`); len(held) > 0 {

@@ -97,8 +97,8 @@ func isOpen(template string) bool {
 }
 
 // needsName reports whether clients use a URI of an upstream with the upstream's name in it:
-// if the upstream is not the only one with URIs of the realm, and if the URI without the
-// name could be read as one with the name of an upstream.
+// if the realm of the URI does not belong to the upstream, and if the URI without the name
+// could be taken for a URI that contains the name of an upstream.
 func (s *surface) needsName(m *member, uri string) bool {
 	begin, rest := splitURI(uri)
 	for {
@@ -113,8 +113,9 @@ func (s *surface) needsName(m *member, uri string) bool {
 	}
 }
 
-// clientURI returns the URI or the template that clients use for one of an upstream: the
-// same one, or one with the same scheme and the upstream's name.
+// clientURI returns the form in which clients use a URI or URI template of an upstream:
+// unchanged, or, if needsName returns true, with the upstream's name inserted after the
+// scheme (for a reserved scheme, after namesPath).
 func (s *surface) clientURI(m *member, uri string) string {
 	if !s.needsName(m, uri) {
 		return uri

@@ -119,8 +119,8 @@ func TestClientURILeadsBack(t *testing.T) {
 	})
 }
 
-// An upstream cannot use the URI that names another upstream, and needs no name as long as
-// no other upstream has URIs of its realm.
+// An upstream cannot use a URI that contains the name of another upstream. Its URIs do not
+// get its own name as long as no other upstream has URIs of their realm.
 func TestClientURI(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -28,8 +28,9 @@ func (g *Gateway) rewriteURIs(c *Client, to route, result json.RawMessage) json.
 }
 
 // mayHaveURIs reports whether a result can have resource URIs: it has a member "uri", the
-// scheme of a page in any case, or an escaped character that can be a part of them. A result
-// of the latest protocol version always has a _meta; it alone costs no second reading.
+// scheme of a page in any case, or an escaped character that can be a part of them. The
+// member _meta alone is not a reason to parse a result, because every result of the latest
+// protocol version has it.
 func mayHaveURIs(result json.RawMessage) bool {
 	for _, sign := range []string{`"uri"`, "ui:", "uI:", "Ui:", "UI:"} {
 		if bytes.Contains(result, []byte(sign)) {
@@ -50,7 +51,8 @@ func mayHaveURIs(result json.RawMessage) bool {
 type uriRewriter struct {
 	surface *surface
 	member  *member
-	// read is the request if it reads a resource, which keeps the URI that the client used.
+	// read is the route of the request. If the request reads a resource, the URI of that
+	// resource in the result becomes the URI that the client used.
 	read route
 }
 
@@ -130,8 +132,7 @@ func (a *uriRewriter) nameURI(raw json.RawMessage) json.RawMessage {
 	return jsonrpc.Text(name)
 }
 
-// rewriteURI rewrites a URI in a result, unless it is not the URI of a resource of any
-// upstream.
+// rewriteURI rewrites a URI in a result if it can be the URI of a resource of an upstream.
 func (a *uriRewriter) rewriteURI(raw json.RawMessage) json.RawMessage {
 	uri := textOf(raw)
 	begin, rest := splitURI(uri)

@@ -2,8 +2,8 @@ package gateway
 
 import "testing"
 
-// TestMayHaveURIs checks which results are searched for URIs: every spelling of a URI's
-// member or of a page's scheme, and not each result with a _meta.
+// TestMayHaveURIs checks that results are searched for URIs if they contain the member of a
+// URI or the scheme of a page, in any spelling, but not because of a _meta.
 func TestMayHaveURIs(t *testing.T) {
 	for result, want := range map[string]bool{
 		`{"content":[{"type":"text","text":"a \u003c b"}],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"echo"}}}`: false,

@@ -26,7 +26,7 @@ func (g *Gateway) Extend(opts *mcp.ServerOptions) {
 	caps.Tools = &mcp.ToolCapabilities{ListChanged: true}
 	caps.Prompts = &mcp.PromptCapabilities{ListChanged: true}
 	caps.Resources = &mcp.ResourceCapabilities{ListChanged: true, Subscribe: true}
-	caps.Logging = &mcp.LoggingCapabilities{} //nolint:staticcheck // SA1019: upstreams log, and legacy clients listen
+	caps.Logging = &mcp.LoggingCapabilities{} //nolint:staticcheck // SA1019: upstreams send log messages, and legacy clients receive them
 	caps.Completions = &mcp.CompletionCapabilities{}
 	opts.SubscribeHandler = g.subscribeHandler
 	opts.UnsubscribeHandler = g.unsubscribeHandler
@@ -47,7 +47,7 @@ func (g *Gateway) Attach(server *mcp.Server, tools []string) {
 	g.rebuild()
 	for method, serve := range g.extensionMethods() {
 		d.handle[method] = d.serveExtension(serve)
-		_ = mcp.AddReceivingCustomMethod(server, method, refuseMethod(method)) // No method is one of the SDK.
+		_ = mcp.AddReceivingCustomMethod(server, method, refuseMethod(method)) // The only error would be a method of the SDK.
 	}
 	server.AddReceivingMiddleware(d.middleware)
 	server.AddSendingMiddleware(d.queueNotifications)
@@ -141,14 +141,14 @@ func capabilitiesOf(caps *mcp.ClientCapabilities) Capabilities {
 	if caps.Elicitation != nil {
 		can.Elicitation = declared(caps.Elicitation)
 	}
-	if caps.Sampling != nil { //nolint:staticcheck // SA1019: legacy clients have it
-		can.Sampling = declared(caps.Sampling) //nolint:staticcheck // SA1019: legacy clients have it
+	if caps.Sampling != nil { //nolint:staticcheck // SA1019: legacy clients support it
+		can.Sampling = declared(caps.Sampling) //nolint:staticcheck // SA1019: legacy clients support it
 	}
-	if caps.RootsV2 != nil { //nolint:staticcheck // SA1019: legacy clients have it
-		can.Roots = declared(caps.RootsV2) //nolint:staticcheck // SA1019: legacy clients have it
+	if caps.RootsV2 != nil { //nolint:staticcheck // SA1019: legacy clients support it
+		can.Roots = declared(caps.RootsV2) //nolint:staticcheck // SA1019: legacy clients support it
 	}
 	if caps.Extensions != nil {
-		_ = can.Extensions.UnmarshalJSON(declared(caps.Extensions)) // It has no error.
+		_ = can.Extensions.UnmarshalJSON(declared(caps.Extensions)) // UnmarshalJSON never returns an error.
 	}
 	return can
 }
@@ -224,14 +224,14 @@ func askTyped(ctx context.Context, session *mcp.ServerSession, method string, pa
 		p.Meta = nil // The tokens in _meta belong to another connection.
 		return session.Elicit(ctx, &p)
 	case "sampling/createMessage":
-		var p mcp.CreateMessageWithToolsParams //nolint:staticcheck // SA1019: legacy clients have it
+		var p mcp.CreateMessageWithToolsParams //nolint:staticcheck // SA1019: legacy clients support it
 		if err := json.Unmarshal(params, &p); err != nil {
 			return nil, err
 		}
 		p.Meta = nil
-		return session.CreateMessageWithTools(ctx, &p) //nolint:staticcheck // SA1019: legacy clients have it
+		return session.CreateMessageWithTools(ctx, &p) //nolint:staticcheck // SA1019: legacy clients support it
 	case "roots/list":
-		return session.ListRoots(ctx, nil) //nolint:staticcheck // SA1019: legacy clients have it
+		return session.ListRoots(ctx, nil) //nolint:staticcheck // SA1019: legacy clients support it
 	}
 	return nil, fmt.Errorf("the request %q cannot be sent to a client", method)
 }
@@ -398,7 +398,7 @@ func (d *downstream) callTool(ctx context.Context, c *Client, req mcp.Request, o
 }
 
 // isOwnTool reports whether a name that no upstream has may be the name of one of the
-// server's own tools. A name with an upstream's prefix never is the name of an own tool.
+// server's own tools. A name with an upstream's prefix never is.
 func (d *downstream) isOwnTool(name string) bool {
 	return !slices.ContainsFunc(d.gateway.allMembers(), func(m *member) bool {
 		p := m.shortPrefix()
@@ -476,7 +476,7 @@ func (d *downstream) completeArgument(ctx context.Context, c *Client, req mcp.Re
 }
 
 func (d *downstream) setLevel(ctx context.Context, c *Client, req mcp.Request, own func() (mcp.Result, error)) (mcp.Result, error) {
-	r, ok := req.(*mcp.ServerRequest[*mcp.SetLoggingLevelParams]) //nolint:staticcheck // SA1019: legacy clients have it
+	r, ok := req.(*mcp.ServerRequest[*mcp.SetLoggingLevelParams]) //nolint:staticcheck // SA1019: legacy clients support it
 	result, err := own()
 	if !ok || err != nil {
 		return result, err

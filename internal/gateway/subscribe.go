@@ -127,7 +127,7 @@ func (g *Gateway) keepFollowing(life context.Context, key subscription, f *follo
 		})
 		switch {
 		case first:
-			if err == nil { // The followers have gone before the subscription was accepted.
+			if err == nil { // All followers unsubscribed before the subscription was accepted.
 				err = context.Cause(life)
 			}
 			agreed(err)

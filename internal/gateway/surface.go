@@ -101,8 +101,8 @@ func (all *surfaces) find(client string) *surface {
 }
 
 // isCurrent reports whether the surface of a client is up to date with an upstream: either
-// the client has no own session with the upstream, or the surface was built from the lists
-// of that session.
+// the client has no session of its own with the upstream, or the surface was built from the
+// lists of that session.
 func (all *surfaces) isCurrent(client string, m *member) bool {
 	c, has := m.OwnOf(client)
 	return !has || c != nil && c == all.used[m.Upstream][client]
@@ -140,7 +140,7 @@ func (g *Gateway) buildSurfaces(members []*member) *surfaces {
 				continue
 			}
 			keys := []string{client}
-			if m.Sessions == SessionsClient { // Requests without capabilities use the own session too.
+			if m.Sessions == SessionsClient { // The client's requests without capabilities use its own session too.
 				keys = append(keys, muteKey(client))
 			}
 			for _, key := range keys {
@@ -225,7 +225,8 @@ func (s *surface) addNote(m *member, tool, text string) {
 	s.notes = append(s.notes, Note{Upstream: m.Name(), Tool: tool, Message: text})
 }
 
-// findOriginal returns the tool to which an upstream gives a name, or nil.
+// findOriginal returns the tool of an upstream with the upstream's own name original, or
+// nil.
 func (s *surface) findOriginal(m *member, original string) *tool {
 	for _, t := range s.byName {
 		if t.member.Upstream == m.Upstream && t.original == original {
@@ -235,7 +236,8 @@ func (s *surface) findOriginal(m *member, original string) *tool {
 	return nil
 }
 
-// findPrompt returns the prompt to which an upstream gives a name, or nil.
+// findPrompt returns the prompt of an upstream with the upstream's own name original, or
+// nil.
 func (s *surface) findPrompt(m *member, original string) *entry {
 	for _, e := range s.prompt {
 		if e.member.Upstream == m.Upstream && e.original == original {

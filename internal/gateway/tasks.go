@@ -28,7 +28,7 @@ const taskResult = "task"
 const maxTaskID = 1 << 10
 
 // taskHandle is a task of an upstream. Clients get it in sealed form in place of the task ID,
-// so a task needs no memory here, and no client can use a task of another one.
+// so the gateway need not remember tasks, and no client can use a task of another client.
 type taskHandle struct {
 	Owner string `json:"o"`
 	// Upstream and Spec identify the upstream and its configuration, and Tool is the

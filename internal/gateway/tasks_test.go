@@ -102,8 +102,8 @@ func TestTasksAreCarried(t *testing.T) {
 }
 
 // A handle works for the client that got it, at its own upstream, as long as the client may
-// call the tool. Nothing else does: an ID of an upstream, a changed handle, the handle of
-// another user, token or client.
+// call the tool. Nothing else is accepted: neither an ID of the upstream, nor a changed
+// handle, nor the handle of another user, token or client.
 func TestTaskHandlesBelongToTheirClient(t *testing.T) {
 	t.Parallel()
 	one := newEntry(t, "one", upstreamtest.Modern, upstreamtest.Tasks)
@@ -167,8 +167,9 @@ func TestTaskRequestsAreChecked(t *testing.T) {
 	}
 }
 
-// A task that the upstream started without being asked to is an error that says so, for every
-// pair of versions, also if the client supports tasks of another version.
+// A task that the upstream started although the client did not ask for one is reported as
+// such an error, for every pair of versions, also if the client supports tasks of another
+// version.
 func TestTaskThatNobodyAskedForIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, modes := range [][]string{
@@ -242,8 +243,8 @@ func TestHostileTasks(t *testing.T) {
 	}
 }
 
-// After its upstream is removed or configured anew, a handle leads nowhere: the server behind
-// the name may be another one.
+// After its upstream is removed or configured anew, a handle is not accepted: a different
+// server may have the name now.
 func TestTaskEndsWithItsUpstream(t *testing.T) {
 	t.Parallel()
 	r := newTasksFixture(t, gateway.Options{})

@@ -27,7 +27,7 @@ func TestTokensAreIsolated(t *testing.T) {
 			people[name] = r.connectClient(t, clientSetup{user: name, version: version})
 			people[name].toolNames()
 			if version == legacy {
-				if err := people[name].session.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "debug"}); err != nil { //nolint:staticcheck // SA1019: legacy clients listen
+				if err := people[name].session.SetLoggingLevel(t.Context(), &mcp.SetLoggingLevelParams{Level: "debug"}); err != nil { //nolint:staticcheck // SA1019: legacy clients receive log messages
 					t.Fatal(err)
 				}
 			}

@@ -45,7 +45,7 @@ func (a *api) listCalls(c *call) (any, error) {
 }
 
 // getCall returns a held call with all its arguments, because a person must see all that is
-// approved. The text keeps the digits of numbers, which JavaScript does not.
+// approved. The text keeps all digits of numbers, which JavaScript would round.
 func (a *api) getCall(c *call) (any, error) {
 	held, err := a.Calls.Get(c.userName(), c.PathValue("id"))
 	return object{"call": held, "text": visible.EscapeText(held.ShownArguments())}, err

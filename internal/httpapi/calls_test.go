@@ -30,8 +30,9 @@ func (s *rig) holdCall(t *testing.T, user, text string) holds.Call {
 	return c
 }
 
-// TestHeldCalls checks that a user sees only the own held calls, that lists show no secrets
-// and the page of a call all arguments, and that only a person answers, once.
+// TestHeldCalls checks that users see only their own held calls, that lists redact secrets
+// but the page of a call shows all arguments, and that only a person can answer a call, and
+// only once.
 func TestHeldCalls(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)

@@ -157,8 +157,8 @@ func TestMe(t *testing.T) {
 	}
 }
 
-// A page whose origin --allow-origin names can read answers with its own token. CORS never
-// allows it to send the cookie or the key of a login.
+// A page from an origin that --allow-origin allows can read answers with a token of its
+// own. CORS never allows the page to send the cookie or the key of a login.
 func TestCORS(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)

@@ -215,7 +215,7 @@ func TestKeepalive(t *testing.T) {
 		if _, err := rig.browsers.Logout(r); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(keepalive) //nolint:forbidigo // the same
+		time.Sleep(keepalive) //nolint:forbidigo // synctest's fake clock
 		<-ended
 	})
 }

@@ -38,12 +38,13 @@ type Client struct {
 	// reference is the form in which an entry refers to the environment variable with the
 	// token of a URL. It is empty if the client cannot refer to one.
 	reference string
-	// bridge reports that the client only starts programs and gets a URL by guideway connect.
+	// bridge reports that the client only starts programs, and reaches a URL through
+	// guideway connect.
 	bridge bool
 	// newFile is a note for a file of the user that did not exist.
 	newFile string
-	// commented reports that a file whose name ends with c, for JSON with comments, is used
-	// if it exists.
+	// commented reports that the client uses the file with the same name and a final c
+	// (JSON with comments) instead, if that file exists.
 	commented bool
 }
 
@@ -78,7 +79,7 @@ const (
 // Clients returns the supported clients in the order of lists.
 func Clients() []Client { return append(desktopClients(), terminalClients()...) }
 
-// desktopClients returns the clients that guideway install has always known, with Codex.
+// desktopClients returns the desktop clients and editors, Claude Code and Codex.
 func desktopClients() []Client {
 	plain := shape{url: "url", env: "env"}
 	return []Client{

@@ -44,7 +44,8 @@ type document interface {
 	// before the entry was added, or nil: an object that is now empty and did not exist then is
 	// also removed.
 	removeEntry(name string, was document) ([][]byte, error)
-	// entryRange returns the place of an entry in the text. ok is false if it has no single one.
+	// entryRange returns the place of an entry in the text. ok is false if the entry is not
+	// in a single place.
 	entryRange(name string) (start, end int, ok bool)
 }
 

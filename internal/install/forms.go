@@ -47,7 +47,8 @@ func unifyEntry(entry map[string]any) map[string]any {
 var (
 	// dollarReference matches a reference to a variable as Gemini CLI and Qwen Code write it.
 	dollarReference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`) })
-	// braceReference matches one of opencode, and secretReference one of Continue.
+	// braceReference matches a reference as opencode writes it, and secretReference one as
+	// Continue writes it.
 	braceReference  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{env:([A-Za-z_][A-Za-z0-9_]*)\}`) })
 	secretReference = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\$\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)

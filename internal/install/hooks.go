@@ -166,7 +166,7 @@ func (c HookCommand) args(client, event string) []string {
 func (c HookCommand) shellText(client, event, goos string) string {
 	program := c.Program
 	if goos == "windows" {
-		program = strings.ReplaceAll(program, `\`, "/") // every shell on Windows takes slashes, and not every one backslashes
+		program = strings.ReplaceAll(program, `\`, "/") // every shell on Windows accepts slashes, but not every shell accepts backslashes
 	}
 	words := append([]string{program}, c.args(client, event)...)
 	for i, word := range words {
@@ -378,7 +378,7 @@ func (c HookClient) isOurs(element json.RawMessage) bool {
 }
 
 // commandOf returns the command of an element, and reports whether the element starts only
-// Guideway. A command of the user that calls Guideway among other programs is not ours.
+// Guideway. A command of the user that calls Guideway among other programs does not count.
 func (c HookClient) commandOf(element json.RawMessage) (command HookCommand, ours bool) {
 	type shellCommand struct {
 		Command string `json:"command"`
@@ -421,7 +421,7 @@ func splitWords(text string) []string {
 	const quote = '\''
 	var words []string
 	word, open := "", rune(0)
-	for _, r := range strings.ReplaceAll(text, `'\''`, "\x00") { // no word has this character
+	for _, r := range strings.ReplaceAll(text, `'\''`, "\x00") { // no word contains NUL
 		switch {
 		case r == 0 && open == quote:
 			word += string(quote)

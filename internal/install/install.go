@@ -33,7 +33,8 @@ type Request struct {
 	// Env sets variables of the server. Other variables of an earlier entry stay.
 	Env map[string]string
 	// URL is the address of a server over HTTP. If it is set, the entry connects to it, and
-	// Command, Args and Env are only used for a client that gets it by guideway connect.
+	// Command, Args and Env are only used for a client that reaches the URL through
+	// guideway connect.
 	URL string
 	// TokenEnv is the name of the environment variable with the bearer token of the URL, and
 	// Token its value. The value is written only if the client cannot refer to a variable.

@@ -38,7 +38,8 @@ func manualClients() []manualClient {
 	}
 }
 
-// gooseEntry returns an entry for Goose, which names the command and the variables otherwise.
+// gooseEntry returns an entry for Goose, which has other member names for the command and
+// the variables.
 func gooseEntry(name string, e Entry) string {
 	f := []field{{"enabled", true}, {"name", name}}
 	if e.URL != "" {

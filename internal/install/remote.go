@@ -24,7 +24,7 @@ const (
 // value of the token is written into its file.
 func (c Client) NeedsToken() bool { return c.reference == "" }
 
-// Bridged reports whether the client only starts programs, so that it reaches a URL by
+// Bridged reports whether the client only starts programs, so that it reaches a URL through
 // guideway connect.
 func (c Client) Bridged() bool { return c.bridge }
 

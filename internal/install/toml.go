@@ -250,5 +250,5 @@ func quoteTOML(s string) string {
 	if plain && strings.Contains(s, `\`) {
 		return "'" + s + "'"
 	}
-	return strings.ReplaceAll(quoteJSON(s), "\x7f", `\u007F`) // a JSON string is one of TOML if this character is escaped
+	return strings.ReplaceAll(quoteJSON(s), "\x7f", `\u007F`) // a JSON string is a TOML string if this character is escaped
 }

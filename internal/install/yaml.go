@@ -130,7 +130,7 @@ func (d *yamlDoc) checkEntry(name string) error {
 	return nil
 }
 
-// list returns the servers. One that is not a mapping is nil.
+// list returns the servers. A server that is not a mapping is nil.
 func (d *yamlDoc) list() []map[string]any {
 	values, _ := d.tree[d.key].([]any)
 	list := make([]map[string]any, len(values))
@@ -413,8 +413,8 @@ func (d *yamlDoc) offsetOf(n *yaml.Node) int {
 }
 
 // blockEnds returns the offsets at which a line can follow a node: after its last line with
-// content, and before the next node or the end of the text. The second is right if the node
-// ends with a text that has blank lines or lines with #.
+// content, and before the next node or the end of the text. The second offset is right if
+// the node ends with a text that has blank lines or lines with #.
 func (d *yamlDoc) blockEnds(n *yaml.Node) []int {
 	first, limit := n.Line, len(d.lines)
 	walkNodes(n, func(each *yaml.Node) { first = max(first, each.Line) })

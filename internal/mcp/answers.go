@@ -46,7 +46,7 @@ type knownClient struct {
 }
 
 // knownClients returns the clients whose programs or public sources were checked.
-// docs/adr/0027 has what each shows its model.
+// docs/adr/0027 lists what each client shows to its model.
 func knownClients() []knownClient {
 	return []knownClient{
 		{name: "claude-code"},
@@ -84,7 +84,8 @@ type responder struct {
 	logger *slog.Logger
 	// answers is Options.Answers.
 	answers string
-	// introduction is what a model must know that does not see the instructions, or "".
+	// introduction is the text for a model that does not see the server's instructions, or
+	// "".
 	introduction string
 	// introduced has the connections whose model has the introduction, as
 	// weak.Pointer[mcp.ServerSession].
@@ -149,9 +150,9 @@ func (r *responder) answer(t *tool, req *mcp.CallToolRequest, in arguments, out 
 	return w.encodeResult(form)
 }
 
-// introduces reports whether the answer to a request has the introduction: the first answer
-// on a connection, without the answers about runs, which name the next call themselves.
-// Without a connection, it is the list of workflows.
+// introduces reports whether the answer to a request contains the introduction. On a
+// connection that is the first answer that is not about a run, because answers about runs
+// contain the next call. Without a connection it is each list of workflows.
 func (r *responder) introduces(t *tool, req *mcp.CallToolRequest) bool {
 	c := findClient(req.ClientInfo())
 	ofRun := []string{"workflow_start", "workflow_continue", "workflow_status", "workflow_resume", "workflow_fork", "workflow_abort"}

@@ -137,8 +137,8 @@ func (t *tool) callWithout(in arguments, name string) *run.Call {
 	return next
 }
 
-// listCheckpointsCall returns a call that lists checkpoints: after an expectedHead that is
-// not found, the checkpoints of the call's session, and otherwise all.
+// listCheckpointsCall returns a call that lists checkpoints: those of the call's session if
+// the call has an expectedHead, otherwise all.
 func listCheckpointsCall(in arguments) *run.Call {
 	next := &run.Call{Tool: "workflow_checkpoint_list", Arguments: map[string]any{}}
 	if in.textArg("expectedHead") != "" && in.textArg("sessionId") != "" {
@@ -206,9 +206,9 @@ type loadedAnswer struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// textAnswer returns the answer as JSON, or a text that a ref selects as it is, followed by
-// its place. In pages, the context or the value of a ref follows the other members, which are
-// on the first page.
+// textAnswer returns the answer as JSON. If a ref selects a text, it returns this text
+// unchanged, followed by the notes. In pages, the context or the value of a ref follows the
+// other members, which are on the first page.
 func (a loadedAnswer) textAnswer() (textAnswer, error) {
 	text, err := jsontext.Marshal(a)
 	if err != nil {

@@ -234,7 +234,7 @@ func (r *runTools) askAtGate(ctx context.Context, req *mcp.CallToolRequest, c ru
 	if sealed == "" {
 		return nil, r.refuseOpenForm(ctx, form)
 	}
-	// Another form could be answered or declined before this one was open.
+	// Another form may have been answered or declined before this one was opened.
 	if now = r.gateOf(ctx, c, in); now == nil {
 		r.forms.closeForm(form)
 		return nil, nil

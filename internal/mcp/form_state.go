@@ -52,8 +52,9 @@ func newForms(now func() time.Time) *formStore {
 	return f
 }
 
-// openForm opens a form and returns its sealed state. It sets expiry and nonce. If a form is
-// open at the place, it returns the state of that form and no sealed one.
+// openForm opens a form and returns its sealed state. It sets expiry and nonce. If a form
+// is already open at the place, it returns the state of that form instead, and sealed is
+// empty.
 func (f *formStore) openForm(s formState) (sealed string, open formState) {
 	nonce := make([]byte, 16)
 	_, _ = rand.Read(nonce)

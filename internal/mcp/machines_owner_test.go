@@ -114,7 +114,8 @@ func TestClientsSeeOnlyTheirRuns(t *testing.T) {
 			if err := json.Unmarshal(<-m.begun, &lent); err != nil || lent.Token != "1" || !lent.Covers(&tt.allow) || !tt.allow.Covers(&lent.Allow) {
 				t.Errorf("the agents of the started run may use %+v, %v", lent, err)
 			}
-			// Repeating another client's request reveals nothing.
+			// Only a client with an unlimited token gets the run of another client's
+			// request ID.
 			again := call("machine_start", map[string]any{"machine": "x", "requestId": "theirs"})
 			<-m.begun
 			if again.IsError == tt.allow.All {

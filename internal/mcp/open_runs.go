@@ -16,9 +16,9 @@ import (
 
 // OpenRuns knows the open runs of each client, whose steps restrict its tools. The runs of a
 // connection are those that it started, continued or asked for by id or handle. A client
-// without a connection, which a modern client over HTTP is, has all open runs of its token,
-// also those that a connection with this token used, or of its user if it has no token of its
-// own.
+// without a connection (a modern client over HTTP) has all open runs of its token,
+// including those that a connection with this token used. If it has no token of its own, it
+// has all open runs of its user.
 type OpenRuns struct {
 	runs *run.Service
 	now  func() time.Time
@@ -61,7 +61,7 @@ func (o *OpenRuns) Scopes(ctx context.Context, connection *mcp.ServerSession) ([
 	ids := slices.Clone(o.used[key])
 	o.mu.Unlock()
 	if connection == nil {
-		stored, err := o.listRuns(ctx, caller, key.(principalKey)) //nolint:forcetypeassert // keyOf returns one without a connection
+		stored, err := o.listRuns(ctx, caller, key.(principalKey)) //nolint:forcetypeassert // without a connection, keyOf returns a principalKey
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +140,7 @@ func (o *OpenRuns) dropEnded(key any, ids []string, open []toolpolicy.Scope) {
 	o.used[key] = left
 }
 
-// addUse makes a run the last used one of a client. The caller holds mu.
+// addUse makes a run the most recently used run of a client. The caller holds mu.
 func (o *OpenRuns) addUse(key any, id string) {
 	o.used[key] = append([]string{id}, slices.DeleteFunc(slices.Clone(o.used[key]), func(other string) bool { return other == id })...)
 }

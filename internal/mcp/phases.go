@@ -48,7 +48,7 @@ const (
 	examplePhase    = "1"
 )
 
-// workflowIDParam names a phase workflow.
+// workflowIDParam returns the parameter with the id of a phase workflow.
 func workflowIDParam() param {
 	return param{
 		name: "workflow_id", kind: kindString, required: true, maxLength: maxID, example: exampleWorkflow,
@@ -56,7 +56,8 @@ func workflowIDParam() param {
 	}
 }
 
-// phaseParam names a phase, or a part of one, by its id or its number.
+// phaseParam returns a parameter with the id or the number of a phase or of a part of a
+// phase.
 func phaseParam(name, description string) param {
 	return param{name: name, kind: kindString, acceptsNumber: true, required: true, maxLength: maxID, example: examplePhase, description: description}
 }

@@ -60,7 +60,8 @@ func TestPositionsIncludeGuideOnce(t *testing.T) {
 	}
 }
 
-// A position names a guide that does not exist, and a section that its guide does not have.
+// A position reports a guide that does not exist, and a section that its guide does not
+// have.
 func TestPositionsNameMissingGuides(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)

@@ -141,7 +141,7 @@ func TestBundledSkillsMatchTools(t *testing.T) {
 				list = []string{}
 			}
 			if slices.Contains(params[tool], "page") {
-				list = append(list, "page") // an answer that has pages says so
+				list = append(list, "page") // answers with pages name this parameter, so skills do not
 			}
 			slices.Sort(list)
 			if diff := cmp.Diff(params[tool], list); diff != "" && (len(list) > 0 || len(params[tool]) > 0) {

@@ -23,7 +23,7 @@ var (
 	drivePath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]:[\\/]`) })
 )
 
-// projectParam names the project of a call.
+// projectParam returns the parameter with the project of a call.
 func projectParam() param {
 	return param{name: "project", kind: kindString, maxLength: maxPath, description: "Absolute path or id; default: your project"}
 }
@@ -111,8 +111,7 @@ func badProject(c call, message, fix string) error {
 }
 
 // isForeignPath reports whether a path is a Windows path and system is not Windows. On
-// Windows itself, project.Detect finds the one name of a directory, whatever the spelling
-// of its path.
+// Windows, project.Detect normalizes the spelling of such a path.
 func isForeignPath(name, system string) bool {
 	return system != "windows" && drivePath().MatchString(name)
 }

@@ -27,8 +27,8 @@ const (
 // that the user works in. A session is asked once, and again after a change.
 type clientRoots struct {
 	mu sync.Mutex
-	// known holds a function for each session that asks the client at its first call. It is
-	// nil after a change of the roots, until the next call of a tool.
+	// known holds a function for each session that asks the client at its first call. The
+	// function is nil after a change of the roots, until the next call of a tool.
 	known map[*mcp.ServerSession]func() []string
 }
 
@@ -56,7 +56,7 @@ func rootsFrom(ctx context.Context) []string {
 // token may be on another machine and belong to another person: its paths mean nothing here.
 func canListRoots(ctx context.Context, req *mcp.CallToolRequest) bool {
 	caps := req.ClientCapabilities()
-	return req.Session != nil && caps != nil && caps.RootsV2 != nil && //nolint:staticcheck // SA1019: legacy clients have it
+	return req.Session != nil && caps != nil && caps.RootsV2 != nil && //nolint:staticcheck // SA1019: legacy clients support it
 		req.ProtocolVersion() < transport.ModernVersion && auth.TokenLeaseFrom(ctx) == nil
 }
 
@@ -65,7 +65,8 @@ func (r *clientRoots) listRoots(ctx context.Context, session *mcp.ServerSession)
 	r.mu.Lock()
 	list, seen := r.known[session]
 	if list == nil {
-		// The answer is for all calls of the session, so the end of this call must not end it.
+		// All calls of the session use the answer, so the end of this call must not cancel
+		// the request.
 		ctx := context.WithoutCancel(ctx)
 		list = sync.OnceValue(func() []string { return askRoots(ctx, session) })
 		r.known[session] = list
@@ -98,7 +99,7 @@ func (r *clientRoots) markChanged(session *mcp.ServerSession) {
 func askRoots(ctx context.Context, session *mcp.ServerSession) []string {
 	ctx, cancel := context.WithTimeout(ctx, rootsTimeout)
 	defer cancel()
-	answer, err := session.ListRoots(ctx, nil) //nolint:staticcheck // SA1019: legacy clients have it
+	answer, err := session.ListRoots(ctx, nil) //nolint:staticcheck // SA1019: legacy clients support it
 	if err != nil || answer == nil {
 		return nil
 	}

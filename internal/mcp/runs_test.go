@@ -289,7 +289,8 @@ func TestSuggestedRunCallsAreLegal(t *testing.T) {
 	}
 }
 
-// A run records the project that it was started in: the server's, or the one in the call.
+// A run records the project in which it was started: the project of the server, or the
+// project in the call.
 func TestProjectsOfRuns(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
@@ -367,8 +368,8 @@ func TestFailingService(t *testing.T) {
 	}
 }
 
-// TestLargeContextKeepsOutput checks that the refusal of a context that is too large names
-// its size and the limit in bytes and what to do, and keeps the output in the suggested
+// TestLargeContextKeepsOutput checks that the refusal of a context that is too large
+// contains its size, the limit in bytes and a fix, and keeps the output in the suggested
 // call.
 func TestLargeContextKeepsOutput(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ type answerText struct {
 	err error
 }
 
-// writeHead writes what the status of the run does not repeat.
+// writeHead writes the part of the answer that a later workflow_status does not repeat.
 func (a runAnswer) writeHead(b *answerText) {
 	if a.WorkflowID != "" {
 		fmt.Fprintf(b, "Run %s of %s\n", a.RunID, a.WorkflowID)

@@ -113,8 +113,8 @@ func (opts *Options) setDefaults() {
 type Upstreams interface {
 	// Extend adds the capabilities of the upstreams to the options.
 	Extend(opts *mcp.ServerOptions)
-	// Attach adds the upstreams to the server. They cannot replace own, the names of the
-	// server's tools.
+	// Attach adds the upstreams to the server. own are the names of the server's own tools,
+	// which they cannot replace.
 	Attach(server *mcp.Server, own []string)
 	// Reserve sets the names of the server's own prompts, which upstreams cannot replace.
 	Reserve(prompts []string)

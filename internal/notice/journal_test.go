@@ -74,16 +74,16 @@ func TestJournalSource(t *testing.T) {
 	}
 	gate := run.Record{ID: "r_a", Seq: 3, Status: engine.StatusWaiting, Person: true, Name: "Release", Title: "Ship it?"}
 	j.put(gate)
-	check("n_r_a_3 gate") // a new receiver is told of everything that waits
+	check("n_r_a_3 gate") // a new receiver gets everything that waits
 	check()
 	j.put(run.Record{ID: "r_b", Seq: 1, Status: engine.StatusRunning})
-	j.put(run.Record{ID: "r_b", Seq: 2, Status: engine.StatusWaiting}) // the agent's gate
+	j.put(run.Record{ID: "r_b", Seq: 2, Status: engine.StatusWaiting}) // a gate that the agent answers
 	j.put(run.Record{ID: "r_c", Seq: 4, Status: engine.StatusWaiting, Person: true})
 	j.put(run.Record{ID: "r_c", Seq: 5, Status: engine.StatusCompleted}) // answered meanwhile
 	j.put(run.Record{ID: "r_d", Seq: 6, Status: engine.StatusAborted})
 	j.feed = append(j.feed, run.Change{Pos: int64(len(j.feed) + 1), Subject: run.SubjectSession, ID: "s_a"})
 	check("n_r_c_5 run-completed", "n_r_d_6 run-aborted")
-	position = 1000 // a position of another store
+	position = 1000 // a position that only another store has
 	check("n_r_a_3 gate")
 	if n, ok := notice.DescribeRun(&gate); !ok || n.Text != "The workflow Release waits for your approval: Ship it?" || n.Command != "guideway runs approve r_a" {
 		t.Errorf("notice %+v", n)

@@ -6,7 +6,7 @@
 // notices that it has not accepted yet. The position moves after the notices are in the
 // file, and a notice leaves the file after its receiver accepted it, so each notice is
 // delivered at least once, with the same id each time. A process holds the lock of the file
-// while it delivers, so that of several processes one does.
+// while it delivers, so that only one process delivers.
 package notice
 
 import (
@@ -44,7 +44,8 @@ type Notice struct {
 	Text string `json:"text"`
 	// URL is the page of the dashboard, if a server is running.
 	URL string `json:"url,omitempty"`
-	// Command is a command that shows or answers the matter in a terminal.
+	// Command is the command that shows or answers, in a terminal, what the notice is
+	// about.
 	Command    string `json:"command,omitempty"`
 	User       string `json:"user,omitempty"`
 	Project    string `json:"project,omitempty"`
@@ -58,7 +59,7 @@ type Notice struct {
 	Page string `json:"page,omitempty"`
 }
 
-// Source reports what notices are made of.
+// Source is a source of notices.
 type Source interface {
 	// Name identifies the source in outboxes.
 	Name() string
@@ -91,7 +92,7 @@ type JournalSource struct {
 	// Open returns the journal, or nil if none exists yet.
 	Open func(ctx context.Context) (Journal, error)
 	// Describe returns the notice about a run after its last change, without its id. It
-	// returns false if nobody needs to know.
+	// returns false if no notice is needed.
 	Describe func(r *run.Record) (Notice, bool)
 }
 

@@ -62,8 +62,8 @@ func ReadOutbox(dir, receiver string, texts *seal.Texts) (*Outbox, error) {
 	return box, nil
 }
 
-// takeOutbox reads an outbox for delivery. A file that cannot be used is renamed, because
-// the other notices must still arrive.
+// takeOutbox reads an outbox for delivery. A file that cannot be used is renamed, so that
+// later notices still arrive.
 func takeOutbox(o *Options, receiver string) *Outbox {
 	box, err := ReadOutbox(o.Dir, receiver, o.Texts)
 	if err == nil {

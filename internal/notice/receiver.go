@@ -41,7 +41,8 @@ type Receiver struct {
 	UserAgent string
 }
 
-// maxAnswer is the number of bytes of an answer or of a command's output in an error.
+// maxAnswer is the maximum number of bytes of an HTTP response, or of a command's output,
+// that an error quotes.
 const maxAnswer = 300
 
 // Deliver sends a notice once. It returns an error if the receiver did not accept it.
@@ -83,7 +84,7 @@ func (r *Receiver) post(ctx context.Context, n Notice) error {
 	if r.Secret != "" {
 		req.Header.Set("Webhook-Signature", sign(r.Secret, n.ID, sent, data))
 	}
-	// A redirect would send the notice to an address that nobody configured.
+	// A redirect would send the notice to an address that is not configured.
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(req)
 	if err != nil {
@@ -140,7 +141,7 @@ func (r *Receiver) runCommand(ctx context.Context, n Notice) error {
 	cmd.Env = append(os.Environ(), "GUIDEWAY_NOTICE_ID="+n.ID, "GUIDEWAY_NOTICE_TYPE="+string(n.Type), "GUIDEWAY_NOTICE_TEXT="+n.Text, "GUIDEWAY_NOTICE_URL="+n.URL)
 	cmd.Stdin = bytes.NewReader(append(data, '\n'))
 	var output tail
-	cmd.Stdout, cmd.Stderr = &output, &output // the output of a server is the protocol
+	cmd.Stdout, cmd.Stderr = &output, &output // the standard output of this process may carry the protocol
 	procsession.Own(cmd)
 	cmd.Cancel = func() error { return procsession.Kill(cmd) }
 	cmd.WaitDelay = time.Second

@@ -76,7 +76,8 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// TestPlainWebhook checks that the text for chat systems mentions nobody.
+// TestPlainWebhook checks that the text for chat systems is escaped, so that it mentions no
+// member of a chat.
 func TestPlainWebhook(t *testing.T) {
 	t.Parallel()
 	url, received := startWebhook(t, http.StatusOK)
@@ -138,7 +139,7 @@ func TestHangingWebhook(t *testing.T) {
 }
 
 // TestCommand checks that a command gets the notice, that its error is reported, and that
-// nothing of it is left when its time is over.
+// it and its child processes are killed at the time limit.
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// lockInterval is how often a process tries to become the one that delivers, and how
-	// often sources are read that cannot be watched.
+	// lockInterval is the interval at which a process tries to take the lock of an outbox,
+	// and at which sources that cannot be watched are read.
 	lockInterval = time.Second
 	// firstRetry and lastRetry are the shortest and the longest time between two attempts.
 	firstRetry = time.Second

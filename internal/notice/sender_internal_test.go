@@ -150,7 +150,7 @@ func TestSenderRetries(t *testing.T) {
 }
 
 // TestSenderSurvivesCrashes checks that a notice is sent again with the same id if a process
-// ends before it noted the delivery, and that a notice of the outbox is not lost.
+// ends before it noted the delivery, and that a notice in the outbox is not lost.
 func TestSenderSurvivesCrashes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -168,7 +168,7 @@ func TestSenderSurvivesCrashes(t *testing.T) {
 		}
 		d.reject = nil
 		for range 2 {
-			// The outbox is the only place of the notice: its source is empty.
+			// Only the outbox contains the notice: the new source is empty.
 			s = start(testOptions(dir, newFakeSource(), "r"), d.deliver)
 			<-time.After(2 * time.Second)
 			s.Close()
@@ -181,7 +181,7 @@ func TestSenderSurvivesCrashes(t *testing.T) {
 }
 
 // TestOneProcessDelivers checks that of two processes one delivers, and that the other one
-// continues after it.
+// continues after the first has ended.
 func TestOneProcessDelivers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -26,7 +26,7 @@ type sizeLimit struct {
 	most       int
 }
 
-// shortenFix returns how to shorten the text.
+// shortenFix returns the fix for a text that is too long.
 func (l sizeLimit) shortenFix() string {
 	switch l.name {
 	case "output", "notes":
@@ -272,7 +272,7 @@ func (s *Service) newRefusalAt(ctx context.Context, r *engine.Refusal, rec Recor
 	switch r.Rule {
 	case engine.RuleCriteria:
 		out.Fix = "fix the issues and submit the complete output with the same handle"
-		out.Alternatives = honestAlternatives(rec)[1:] // The fix is the first one.
+		out.Alternatives = honestAlternatives(rec)[1:] // The first alternative is already in Fix.
 	case engine.RuleValidate:
 		out.Fix = "do what the message asks for, then report the actual result with the same handle"
 		out.Alternatives = honestAlternatives(rec)

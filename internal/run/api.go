@@ -134,7 +134,7 @@ type ContinueRequest struct {
 	Context map[string]any
 	Answer  *engine.Answer
 	Skip    *engine.Skip
-	// Progress, if set, receives what the checks of the step do.
+	// Progress, if set, receives messages about the progress of the step's checks.
 	Progress func(message string) `json:"-"`
 }
 

@@ -88,7 +88,7 @@ type Sealer interface {
 // is head. It changes the events in place and returns the MAC of the last one.
 func (k Key) ChainEvents(ctx context.Context, j Journal, run string, seq int64, head []byte, events []Event) ([]byte, error) {
 	for i := range events {
-		events[i].Seq, events[i].Sealed = seq+int64(i)+1, nil // an event of another run is encrypted with another key
+		events[i].Seq, events[i].Sealed = seq+int64(i)+1, nil // an event copied from another run was encrypted with another key
 	}
 	if s, ok := j.(Sealer); ok {
 		if err := s.SealEvents(ctx, run, events); err != nil {

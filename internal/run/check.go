@@ -138,7 +138,8 @@ func (c *checkedCall) events() ([]Event, error) {
 }
 
 // startWorkspace returns the workspace of a new run. It is nil if the definition has no
-// checks, or if this process has no access to the directory: a check then reports that.
+// checks, or if this process has no access to the directory: each check then reports the
+// missing access.
 func (s *Service) startWorkspace(ctx context.Context, p *program, dir string) *evidence.Workspace {
 	if s.checker == nil || dir == "" || !p.HasChecks() {
 		return nil
@@ -156,7 +157,8 @@ type CheckSummary struct {
 	// Check describes the check.
 	Check  string `json:"check"`
 	Passed bool   `json:"passed"`
-	// Undefined is set if the project does not define the check: the step is a claim there.
+	// Undefined is set if the project does not define the check: the step is then labelled
+	// a claim.
 	Undefined bool `json:"undefined,omitempty"`
 	ExitCode  *int `json:"exitCode,omitempty"`
 	// DurationMS is in milliseconds.

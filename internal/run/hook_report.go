@@ -24,8 +24,8 @@ func (s *Service) RecordHooked(ctx context.Context, c Caller, ref Ref, client st
 	return s.recordHookReport(ctx, c, ref, KindHooked, HookReport{Client: Truncate(client, maxKey)})
 }
 
-// RecordStop records that a client stopped although its run is open, after refusals refused
-// stops. The position and the handle do not change.
+// RecordStop records that a client stopped although its run is open. refusals is the number
+// of stops that were refused before. The position and the handle do not change.
 func (s *Service) RecordStop(ctx context.Context, c Caller, ref Ref, client string, refusals int) error {
 	return s.recordHookReport(ctx, c, ref, KindStopped, HookReport{Client: Truncate(client, maxKey), Refusals: refusals})
 }

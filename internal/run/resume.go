@@ -31,7 +31,7 @@ func (s *Service) Resume(ctx context.Context, c Caller, r ResumeRequest) ([]Cand
 	if isHandle(query) && !strings.ContainsAny(query, " \t\n") {
 		return s.resumeOne(ctx, c, Ref{Handle: query})
 	}
-	now := s.now() // the machine is in the user's time zone
+	now := s.now() // in the time zone of the machine, which is taken for the user's
 	q := parseQuery(query, now)
 	most := r.Limit
 	if most <= 0 {
@@ -122,13 +122,13 @@ const wordsMatch = "the words match"
 // readExcerpt returns a part of the record, or of the notes and outputs of the commit that
 // matches, with a word of the query, or "".
 func (s *Service) readExcerpt(ctx context.Context, h Hit, q words.Query) string {
-	const most = 8 // events of a commit
+	const most = 8 // the number of events of a commit that are read
 	if excerpt := words.Excerpt(h.Record.SearchText(), q); excerpt != "" || h.Seq == 0 {
 		return excerpt
 	}
 	events, err := s.journal.Events(ctx, h.Record.ID, max(h.Seq-most, 0), most)
 	if err != nil {
-		return "" // the run itself is loaded next
+		return "" // loading the run, which follows, reports the error
 	}
 	for _, e := range slices.Backward(events) {
 		fact, _, _ := parseFact(e)

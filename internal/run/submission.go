@@ -41,7 +41,7 @@ func (s *Service) readSubmission(ctx context.Context, c Caller, rec Record, l *l
 	if l.submission == 0 {
 		return nil, nil
 	}
-	const most = 32 // checks before the event
+	const most = 32 // the maximum number of checks before the event
 	events, err := s.Events(ctx, c, Ref{RunID: rec.ID}, max(0, l.submission-1-most), int(min(l.submission, most+1)))
 	if err != nil {
 		return nil, err

@@ -9,8 +9,9 @@ import (
 )
 
 // TestToolScopes checks that the policy of a run is that of its current step, also in a
-// second service on the same store that did not see the run continue; that a run without
-// policies has its step; that ended runs and those of other users are left out.
+// second service on the same store that did not see the run continue; that the scope of a
+// run without policies also names its step; and that ended runs and runs of other users
+// have no scope.
 func TestToolScopes(t *testing.T) {
 	t.Parallel()
 	b, ctx := newTestBench(t), t.Context()

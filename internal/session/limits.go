@@ -28,7 +28,7 @@ const (
 
 // checkUpdates refuses updates with too many paths or values, with CodeTooLarge. Updates are
 // applied in a transaction that excludes other writers, so their cost is limited before. A
-// name counts as a path if it is one in an empty document.
+// name counts as a path if it would be a path in an empty document.
 func checkUpdates(updates map[string]any) error {
 	if values := countNodes(updates) - 1; values > MaxValues {
 		return guideway.Errorf(guideway.CodeTooLarge, "the updates have %d values, more than the maximum of %d", values, MaxValues).

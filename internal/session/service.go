@@ -153,8 +153,8 @@ func (s *Service) Read(ctx context.Context, p guideway.Principal, n Name, path s
 	return result, nil
 }
 
-// Delete deletes a document and returns its reference. Restore brings it back until another
-// document with its name is created.
+// Delete deletes a document and returns its reference. Restore can restore it unless a new
+// document with the same name has been created since.
 func (s *Service) Delete(ctx context.Context, p guideway.Principal, n Name) (Ref, error) {
 	ref, err := s.resolveName(ctx, p, n)
 	if err != nil {

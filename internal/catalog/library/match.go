@@ -141,8 +141,9 @@ func newMatcher(entries []*Entry, goal string) *matcher {
 	return m
 }
 
-// wordWeight returns the weight of a word that have activities out of all activities
-// contain. It is nearly zero if all of them contain the word.
+// wordWeight returns the weight of a word. have is the number of activities that contain
+// the word, and all is the number of activities. The weight is nearly zero if all of them
+// contain the word.
 func wordWeight(have, all int) float64 {
 	return math.Log(float64(all+1) / (float64(have) + 0.5))
 }

@@ -54,7 +54,7 @@ type Root struct {
 }
 
 // Find finds the packages below roots, sorted by name, and returns the first 50. If several
-// roots have a package, the last one counts.
+// roots have a package, the one of the last root is used.
 func Find(roots []Root) []Package {
 	byName := map[string]Package{}
 	for _, root := range roots {

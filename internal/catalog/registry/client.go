@@ -41,7 +41,7 @@ type Options struct {
 	// AllowPrivate allows a registry at a private address, or without encryption.
 	// Link-local addresses and the metadata services of clouds are never allowed.
 	AllowPrivate bool
-	// Timeout bounds one answer: 10 seconds.
+	// Timeout limits the time of one answer; 0 means 10 seconds.
 	Timeout time.Duration
 	// Limits bound the content of a registry.
 	Limits mirror.Limits
@@ -190,7 +190,7 @@ func retryDelay(attempt int, failed error) time.Duration {
 	if errors.As(failed, &status) && status.retry > 0 {
 		wait = status.retry
 	}
-	return min(wait, maxPause) + rand.N(wait/2+1) //nolint:gosec // it is no secret
+	return min(wait, maxPause) + rand.N(wait/2+1) //nolint:gosec // the pause is no secret
 }
 
 // sendRequest sends one request.

@@ -82,8 +82,8 @@ func (a *App) LoadUser() (*config.Config, guideway.Principal, error) {
 	return cfg, guideway.Principal{User: user, Client: ClientName}, err
 }
 
-// Logger returns a logger that writes to the error output, because the standard output is
-// used by the protocol.
+// Logger returns a logger that writes to standard error, because standard output is used by
+// the protocol.
 func (a *App) Logger(cfg *config.Config) *slog.Logger { return a.newLogger(cfg, cfg.Log.Threshold()) }
 
 // newLogger returns a logger with the threshold level.

@@ -29,8 +29,9 @@ type MasterKey struct {
 	isNew bool
 }
 
-// keySource returns the source of the key, or nil if encryption is off. The sources of other
-// kinds are for a program that runs while the kind of the key is changed.
+// keySource returns the source of the key, or nil if encryption is off. The result also has
+// the sources of the other kinds, so that a running program still finds the key after a
+// rotation to another kind.
 func (k MasterKey) keySource(cfg *config.Config) (seal.Source, error) {
 	source, err := k.sourceOfMode(cfg.Encryption)
 	if err != nil || source == nil {
@@ -59,9 +60,9 @@ func (k MasterKey) sourceOfMode(e config.Encryption) (seal.Source, error) {
 	}
 }
 
-// RotateSources returns the source of the current master key, and that of a new one: of a
-// mode, or of the configured one if mode is empty. A new passphrase comes from a file, or
-// else from a prompt.
+// RotateSources returns the source of the current master key, and the source of a new key:
+// of the given mode, or of the configured mode if mode is empty. A new passphrase comes
+// from a file, or else from a prompt.
 func (a *App) RotateSources(cfg *config.Config, mode, passphraseFile string) (from, to seal.Source, err error) {
 	key := MasterKey{Host: a.Host, mayAsk: true}
 	if from, err = key.keySource(cfg); err != nil {

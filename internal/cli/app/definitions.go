@@ -58,7 +58,7 @@ func IsPath(name string) bool {
 }
 
 // FindDefinition loads the definition with an id or at a path. If the file is invalid, it
-// prints the errors on the error output.
+// prints the errors on standard error.
 func (a *App) FindDefinition(ctx context.Context, name string) (LoadedDefinition, error) {
 	if !IsPath(name) {
 		return a.findByID(ctx, name)

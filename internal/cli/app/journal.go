@@ -42,8 +42,8 @@ func SealFiles(cfg *config.Config) *seal.Texts {
 	return seal.NewTexts(cfg.Encryption.Mode != config.EncryptionDisabled, openKeys(cfg, nil))
 }
 
-// openKeys returns a function that opens the data keys in the store of a journal; if it is
-// nil, those in files.
+// openKeys returns a function that opens the data keys in the store of a journal, or the
+// data keys in files if journal is nil.
 func openKeys(cfg *config.Config, journal JournalStore) func(context.Context) (*seal.Keys, error) {
 	return func(ctx context.Context) (*seal.Keys, error) {
 		source, err := MasterKey{}.keySource(cfg)

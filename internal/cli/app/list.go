@@ -10,7 +10,8 @@ type Listing[T any] struct {
 	Table  *Table
 	// Row returns the cells of an item.
 	Row func(T) []string
-	// Empty is printed on the error output if there are no items, and More after the table.
+	// Empty is printed on standard error if there are no items. More is printed after the
+	// table.
 	Empty, More string
 }
 

@@ -102,14 +102,14 @@ func OrEmpty[T any](items []T) []T {
 // Styles colors text on a terminal, unless NO_COLOR is set.
 type Styles struct{ enabled bool }
 
-// OutStyles returns the styles of the standard output.
+// OutStyles returns the styles of standard output.
 func (h *Host) OutStyles() Styles { return h.newStyles(h.OutTerminal) }
 
 func (h *Host) newStyles(terminal bool) Styles {
 	return Styles{enabled: terminal && h.Getenv("NO_COLOR") == "" && h.Getenv("TERM") != "dumb"}
 }
 
-// ErrStyles returns the styles of the error output.
+// ErrStyles returns the styles of standard error.
 func (h *Host) ErrStyles() Styles { return h.newStyles(h.ErrTerminal) }
 
 func (s Styles) colorize(code, text string) string {
@@ -264,9 +264,9 @@ func overwriteFile(path string, data []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// WriteBundle writes a bundle to a file or to the output. Only the user may read the file,
-// because it may hold everything that the agent saw. importCommand is the command that
-// imports it.
+// WriteBundle writes a bundle to a file, or to standard output if name is "" or "-". Only
+// the user may read the file, because it may hold everything that the agent saw.
+// importCommand is the command that imports it.
 func (h *Host) WriteBundle(name string, bundle []byte, force bool, importCommand string) error {
 	if name == "" || name == "-" {
 		if _, err := h.Out.Write(visible.EscapeJSON(bundle)); err != nil {

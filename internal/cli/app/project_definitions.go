@@ -31,7 +31,7 @@ type ProjectDefinitions struct {
 	own *catalog.Catalog
 
 	mu   sync.Mutex
-	open []*projectCatalog // the last used first
+	open []*projectCatalog // the most recently used first
 }
 
 type projectCatalog struct {

@@ -37,8 +37,8 @@ func AddChangeFlag(cmd *cobra.Command, asJSON *bool) {
 	cmd.Flags().BoolVar(asJSON, "json", false, "print the result as JSON: action, changed, kind and name, and, where they apply, project, file, notes and what the command created")
 }
 
-// WriteChange prints the result of a change: as JSON on the output, or as the text words on
-// the error output.
+// WriteChange prints the result of a change: as JSON on standard output if asJSON is set,
+// otherwise words on standard error.
 func (h *Host) WriteChange(asJSON bool, result any, words string) error {
 	return h.WriteJSONOr(asJSON, result, func() { fmt.Fprintln(h.Err, words) })
 }

@@ -36,7 +36,7 @@ func (h *Host) FormatAge(t time.Time) string {
 	}
 }
 
-// FormatAgeOr is like FormatAge, but returns otherwise if at is nil.
+// FormatAgeOr is like FormatAge, but returns the text in otherwise if at is nil.
 func (h *Host) FormatAgeOr(at *time.Time, otherwise string) string {
 	if at == nil {
 		return otherwise

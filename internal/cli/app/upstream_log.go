@@ -25,8 +25,8 @@ func UpstreamLogDir(cfg *config.Config) string {
 
 func upstreamLogFile(dir, name string) string { return filepath.Join(dir, name+".log") }
 
-// UpstreamLogs stores the error output of upstreams for "guideway upstream logs" in another
-// process.
+// UpstreamLogs stores the lines that upstreams write to standard error, so that "guideway
+// upstream logs" can read them in another process.
 type UpstreamLogs struct {
 	Dir string
 

@@ -132,8 +132,8 @@ func (a *approveAnswer) describe() string {
 	return strings.Join(parts, " ")
 }
 
-// newApprover returns the person at the terminal. If onErr is set, the standard output is
-// reserved for the answer, and the review is on the error output.
+// newApprover returns the person at the terminal. If onErr is set, standard output is
+// reserved for the answer and the review is shown on standard error.
 func newApprover(a *app.App, w *workspace, onErr bool) *app.Approver {
 	host := *a.Host
 	if onErr {
@@ -142,7 +142,8 @@ func newApprover(a *app.App, w *workspace, onErr bool) *app.Approver {
 	return app.NewApprover(&host, w.cfg)
 }
 
-// selectItems returns the checks of the names, or all checks that wait.
+// selectItems returns the named checks, or without names all checks that wait for a
+// decision.
 func (w *workspace) selectItems(names []string) (out []*item, err error) {
 	for i := range w.Checks {
 		if len(names) == 0 && w.Checks[i].isWaiting() {

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// exitNotExecuted is the exit code if a check was not executed to its end.
+// exitNotExecuted is the exit code if a check did not run to completion.
 const exitNotExecuted = app.ExitUsage
 
 // runOptions is the command line of guideway checks run.

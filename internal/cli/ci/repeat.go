@@ -26,7 +26,8 @@ import (
 // CheckState is the result of a check of the change.
 type CheckState string
 
-// The results. StateTrusted is a result of the attestation on a trusted host.
+// The results. StateTrusted means that the attested result counts, because a trusted host
+// signed it.
 const (
 	StatePassed  CheckState = "passed"
 	StateFailed  CheckState = "failed"
@@ -87,7 +88,7 @@ func (c *change) repeatChecks(ctx context.Context) error {
 				WithFix("correct the check %s, or remove it from \"prepare\" in the policy", name)
 		}
 	}
-	for _, changed := range []bool{true, false} { // a file of the base stays in the checkout
+	for _, changed := range []bool{true, false} { // first the checks with files of the head, because files of the base that replace them stay in the checkout
 		for _, check := range c.report.Checks {
 			if check.State == StateUnknown && check.changed == changed {
 				if err := c.execute(ctx, &clean, check); err != nil {
@@ -128,7 +129,7 @@ func (c *change) collectChecks(need *Need) {
 			i--
 		}
 		if i < 0 || last[id] != nil {
-			continue // the name of a check
+			continue // id is the name of a check, not the id of a step
 		}
 		for j := range s.Predicate.Steps[i].Checks {
 			check := &s.Predicate.Steps[i].Checks[j]
@@ -153,7 +154,7 @@ func (c *change) trustedHost(a *Attestation, check *attest.Check) string {
 	return ""
 }
 
-// addCheck adds a check. If several rules need it, the strictest counts.
+// addCheck adds a check. If several rules need the check, the strictest one applies.
 func (c *change) addCheck(attested *attest.Check, host string, rule *policy.Rule) {
 	state, changed := StateUnknown, rule.ChangedChecks || c.o.ChangedChecks
 	if host != "" {
@@ -218,7 +219,7 @@ func (c *change) execute(ctx context.Context, clean *checkouts, check *Check) er
 }
 
 // requiredParameters returns the attested values of the parameters without a default. The
-// agent selected the values, so a default counts more.
+// agent selected the attested values, so the default of a parameter takes precedence.
 func (check *Check) requiredParameters(definition *checksfile.Check) map[string]string {
 	with := map[string]string{}
 	for _, p := range definition.Parameters {
@@ -271,7 +272,7 @@ func (check *Check) setResult(r *evidence.Result) {
 }
 
 // replaceDefinition replaces the checks file and the files that define a check in the head
-// with those of the base, and returns what is executed then.
+// with those of the base, and returns the subject that is then executed.
 func (c *checkouts) replaceDefinition(definition *checksfile.Check, check *Check) (*checksfile.Subject, error) {
 	base, err := checksfile.NewSubject(c.base, definition)
 	if err != nil {

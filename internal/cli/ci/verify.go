@@ -117,7 +117,7 @@ func (c *change) addProblem(err error) {
 	c.report.Problems = append(c.report.Problems, Problem{Message: err.Error(), Fix: guideway.ErrorFix(err)})
 }
 
-// decide returns the verdict. A refusal counts more than a problem.
+// decide returns the verdict. A refusal takes precedence over a problem.
 func (r *Report) decide() Verdict {
 	failed := func(check *Check) bool { return check.State == StateFailed }
 	refused := func(need *Need) bool { return len(need.Refusals) > 0 }
@@ -130,7 +130,8 @@ func (r *Report) decide() Verdict {
 	return Passed
 }
 
-// decide fills in the report. An error is a problem.
+// decide fills in the report, except for the verdict. The caller adds the error to the
+// problems.
 func (c *change) decide(ctx context.Context) (err error) {
 	if c.repo, err = checkout.Open(c.o.app.Host.Dir); err != nil {
 		return err
@@ -183,7 +184,7 @@ func (c *change) decide(ctx context.Context) (err error) {
 }
 
 // readPolicy reads the policy and its keys from the base, whose content was reviewed. A
-// change cannot exempt itself.
+// change therefore cannot exempt itself.
 func (c *change) readPolicy(ctx context.Context) error {
 	name, text, err := c.o.Policy, []byte(nil), error(nil)
 	if name != "" {

@@ -168,7 +168,7 @@ func (r *Report) reasons() (list []string) {
 
 func TestVerify(t *testing.T) {
 	t.Parallel()
-	// edited makes an honest change with another statement.
+	// edited makes an honest change, and attests it with an edited statement.
 	edited := func(change func(s *attest.Statement)) func(b *bench) {
 		return func(b *bench) {
 			b.change()
@@ -406,8 +406,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestReplacedDefinition checks that the report names the files of the change that did not
-// decide what runs.
+// TestReplacedDefinition checks that the report names the files that the change edited and
+// that were replaced with those of the base for the check.
 func TestReplacedDefinition(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
-// The steps that are restated: the last ones among the last events.
+// The limits of the steps that are restated: of the steps in the last maxLastEvents events,
+// the last maxLastSteps.
 const (
 	maxLastEvents = 40
 	maxLastSteps  = 3

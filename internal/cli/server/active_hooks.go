@@ -144,8 +144,9 @@ func (h *ActiveHooks) Applies(method, upstream, tool string) bool {
 	return h.active.Load().Applies(hookdef.Type(method), upstream, tool)
 }
 
-// hookPass is the part of a request that went through graphs: its set, so that a change of
-// the approvals does not apply to a request that began, and the graphs that wrap the rest.
+// hookPass is in the context of a request that has passed through graphs. passed are these
+// graphs, which do not run again if the call is redirected. set is the set that was active
+// when the request began: later changes of the approvals do not apply to the request.
 type hookPass struct {
 	set    *hookengine.Set
 	passed []*hookengine.Program
@@ -168,8 +169,9 @@ func (h *ActiveHooks) Around(ctx context.Context, call gateway.HookCall, send fu
 	return h.runChain(ctx, pass, chain, call, send)
 }
 
-// runChain runs the first graph of a chain, whose call is the rest of the chain. If the graph
-// redirects the call to another tool, send determines the rest by the new tool.
+// runChain runs the first graph of a chain, whose call is the rest of the chain. If the
+// graph redirects the call to another tool, the rest of the chain is skipped, and send runs
+// the graphs of the new tool.
 func (h *ActiveHooks) runChain(ctx context.Context, pass hookPass, chain []*hookengine.Program, call gateway.HookCall, send func(context.Context, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
 	if len(chain) == 0 {
 		return send(context.WithValue(ctx, hookPassKey{}, pass), call.Params)

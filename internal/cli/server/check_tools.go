@@ -14,7 +14,8 @@ import (
 )
 
 // checkTools calls the tools of upstreams for checks. A call is made as the user of this
-// process, and not with more access than the token of the client whose output is checked.
+// process. If the client whose output is checked has a token, the call has no more access
+// than the token.
 type checkTools struct{ surface *Surface }
 
 var _ execute.Tools = (*checkTools)(nil)
@@ -32,7 +33,7 @@ func (t *checkTools) CallTool(ctx context.Context, name string, arguments map[st
 	}
 	client := &gateway.Client{Principal: guideway.Principal{User: user, Client: "check"}, Modern: true}
 	ctx = auth.WithPrincipal(ctx, client.Principal)
-	// The list starts the upstreams.
+	// Listing the tools starts the upstreams.
 	isListed := slices.ContainsFunc(upstreams.Gateway.CallableTools(ctx, client), func(t gateway.CallableTool) bool {
 		return name == t.Name || name == t.Advertised
 	})
@@ -48,7 +49,7 @@ func (t *checkTools) CallTool(ctx context.Context, name string, arguments map[st
 		return execute.ToolResult{}, guideway.Errorf(guideway.CodeInternal, "encode the arguments of the tool %s: %w", name, err)
 	}
 	raw, err := upstreams.Gateway.Call(ctx, client, gateway.Request{
-		Name: name, Arguments: text, Scopes: []toolpolicy.Scope{}, // the policy of a step is for its agent
+		Name: name, Arguments: text, Scopes: []toolpolicy.Scope{}, // the policy of a step restricts its agent, not its checks
 	})
 	if err != nil {
 		return execute.ToolResult{}, err

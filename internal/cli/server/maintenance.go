@@ -21,7 +21,7 @@ const (
 	// maintenanceDelay is the time between the first answer and the start-up tasks, because
 	// more requests usually follow.
 	maintenanceDelay = 2 * time.Second
-	// maintenanceIdle is the time after which the tasks start without a request.
+	// maintenanceIdle is the time after which the tasks start if no request was answered.
 	maintenanceIdle = time.Minute
 	// MaintenanceInterval is the minimum time between full scans of the store. Without it,
 	// each client would cause a scan, because each starts its own process.
@@ -34,7 +34,7 @@ type Maintenance struct {
 	Log   *slog.Logger
 	Run   func(context.Context) error
 	Delay time.Duration
-	// Idle, if not 0, is the time after which the tasks start without an answer.
+	// Idle, if not 0, is the time after which the tasks start if no request was answered.
 	Idle time.Duration
 
 	answered chan struct{}

@@ -41,7 +41,7 @@ func RunMCP(ctx context.Context, a *app.App) error {
 	return transport.ServeStdio(ctx, s.Server.MCP(), s.Upstreams.FastPath(), io.NopCloser(a.Host.In), nopCloser{NotifyWriter{Writer: a.Host.Out, OnWrite: s.maintenance.NotifyAnswered}})
 }
 
-// nopCloser is an output that Close does not close.
+// nopCloser is a writer whose Close does nothing.
 type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }

@@ -30,9 +30,9 @@ import (
 )
 
 // TestPlantedWords writes 200 words, with each kind of write, to a data directory whose
-// stores stay open. With encryption, no word is readable after any write. Without it, no word
-// is readable once what contains it is deleted. The tables of PostgreSQL count as a part of
-// the data directory.
+// stores stay open. With encryption, no word is readable after any write. Without
+// encryption, no word is readable after the data that contains the word is deleted. The
+// tables of PostgreSQL count as a part of the data directory.
 func TestPlantedWords(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{config.StoreSQLite, "postgres"} {

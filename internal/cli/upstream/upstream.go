@@ -145,7 +145,7 @@ func queryUpstream(ctx context.Context, a *app.App, cfg *config.Config, u config
 	defer cancel()
 	up := upstream.New(spec, server.UpstreamOptions(a, cfg))
 	defer up.Close(ctx)
-	c, err := up.Refresh(ctx, upstream.Lister(nil)) // without a lister for the full tool list: tools that need approval may be offered only to clients that support elicitation
+	c, err := up.Refresh(ctx, upstream.Lister(nil)) // a nil Lister supports elicitation: an upstream may offer some tools only to clients with it
 	if err != nil {
 		for _, line := range up.Log(10) {
 			fmt.Fprintln(a.Host.Err, "  "+line)

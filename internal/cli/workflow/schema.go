@@ -27,7 +27,7 @@ type SchemaOptions struct {
 // schemaNames returns the names of all JSON Schemas.
 func schemaNames() []string { return append(dialectNames(), schemaChecks, schemaConfig) }
 
-// The schemas of files that are no definitions.
+// The schemas of files that are not definitions.
 const (
 	schemaChecks = "checks"
 	schemaConfig = "config"

@@ -148,7 +148,7 @@ type Page struct {
 	// match some of the words, the best matches first.
 	Partial bool `json:"partial,omitempty"`
 	// Wordless reports that the master key is missing, so that no query matches encrypted
-	// them.
+	// checkpoints.
 	Wordless bool   `json:"-"`
 	Next     string `json:"nextCursor,omitempty"`
 	Store    Store  `json:"store"`

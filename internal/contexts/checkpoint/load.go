@@ -34,7 +34,7 @@ func (s *Service) Load(ctx context.Context, who guideway.Principal, r LoadReques
 	switch {
 	case errors.Is(err, errDamaged) && rec.ID == "": // the requested checkpoint is unknown
 		err = newMismatch("load a checkpoint", err)
-	case errors.Is(err, errDamaged) && rec.Kind == KindFragment: // no other one replaces it
+	case errors.Is(err, errDamaged) && rec.Kind == KindFragment: // no older checkpoint can replace a fragment
 		err = guideway.Errorf(guideway.CodeInternal, "the stored context %s cannot be read: %w", rec.ID, err)
 	case errors.Is(err, errDamaged):
 		rec, raw, out.Degraded, err = s.findOlder(ctx, rec, err)

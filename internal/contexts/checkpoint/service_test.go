@@ -299,8 +299,8 @@ func TestDeleteSession(t *testing.T) {
 	})
 }
 
-// TestRenamedSession checks that a save under an id that a file name cannot have states the
-// id of the session, and that both load it.
+// TestRenamedSession checks that a save under an id that is not allowed as a file name
+// returns the id under which the session is stored, and that both ids load it.
 func TestRenamedSession(t *testing.T) {
 	t.Parallel()
 	r := openRig(t, checkpoint.ModeMemory)
@@ -314,8 +314,8 @@ func TestRenamedSession(t *testing.T) {
 	}
 }
 
-// TestFragments checks that a part is stored byte for byte and once per session, does
-// not appear among the checkpoints without a request for it, and can be deleted.
+// TestFragments checks that a part is stored byte for byte and once per session, is listed
+// among the checkpoints only on request, and can be deleted.
 func TestFragments(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, mode checkpoint.Mode) {
@@ -430,7 +430,7 @@ func TestBundle(t *testing.T) {
 	if in.Skipped != 6 || len(in.Checkpoints) != 0 {
 		t.Errorf("the second Import returned %+v", in)
 	}
-	to.Save(t.Context(), bob, checkpoint.SaveRequest{Session: "other", Context: json.RawMessage(`{}`)}) //nolint:errcheck // the next call finds it out
+	to.Save(t.Context(), bob, checkpoint.SaveRequest{Session: "other", Context: json.RawMessage(`{}`)}) //nolint:errcheck // the next call shows whether the save succeeded
 	_, err = to.Import(t.Context(), bob, checkpoint.ImportRequest{Data: text, Session: "other"})
 	wantCode(t, err, guideway.CodeConflict, "an import after existing checkpoints")
 	in, err = to.Import(t.Context(), bob, checkpoint.ImportRequest{Data: text, Session: "third"})

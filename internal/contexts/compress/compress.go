@@ -81,8 +81,8 @@ type Result struct {
 	// OverReason is the reason why the result exceeds the budget; it is empty if the result
 	// fits.
 	OverReason string
-	// Omitted lists the items that are not whole, in key order. The caller must store their
-	// values before it passes on the context.
+	// Omitted lists the items that were shortened or dropped, in key order. The caller must
+	// store their values before it passes on the context.
 	Omitted []Omission
 }
 

@@ -271,7 +271,8 @@ func (n *node) pieceNoun() string {
 	return many
 }
 
-// describeAge returns the part of a note that says how long a value is unchanged.
+// describeAge returns the part of a note that states for how many steps a value has been
+// unchanged.
 func describeAge(steps int) string {
 	if steps == 1 {
 		return "unchanged for 1 step"

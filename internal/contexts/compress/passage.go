@@ -28,7 +28,7 @@ type Statement struct {
 	Like int
 	// code reports whether the statement is a part of a block of code or of a table.
 	code bool
-	// fact reports whether the statement is of the server, not of the agent.
+	// fact reports whether the statement comes from the server, not from the agent.
 	fact   bool
 	tokens int
 }
@@ -247,9 +247,10 @@ func (p *wordCounts) rankStatement(s Statement, list []cueWord) (rank int, value
 	return rank, value + 2*float64(min(names, 2))
 }
 
-// patternOf returns the words of a statement that many statements contain, with a mark for the
-// others, which differ between statements with the same pattern. If they are less than half of
-// its words, the pattern is the text.
+// patternOf returns the words of a statement that many statements contain, with a mark in
+// place of the others, which differ between statements with the same pattern. If less than
+// half of the words of the statement are such words, the pattern is the text of the
+// statement.
 func (p *wordCounts) patternOf(s Statement, list []cueWord) string {
 	var b strings.Builder
 	same, gap := 0, false

@@ -39,7 +39,7 @@ const (
 )
 
 // accepts reports whether an output meets the criteria (docs/phases.md). checks are the
-// outcomes by the pointers of the rules; without a map nobody executes checks, and they are
+// outcomes by the pointers of the rules; if it is nil, checks are not executed and are
 // skipped.
 func (r *rule) accepts(output string, vars lookup, checks map[string]string) bool {
 	if r == nil {

@@ -15,7 +15,8 @@ type command struct {
 	output, notes string
 	context       map[string]any
 	// checks are the outcomes of the step's checks by the pointers of their rules; nil if
-	// nobody executes checks. recorded is set if they are those of an event.
+	// checks are not executed. recorded is set if the outcomes are those of a recorded
+	// event.
 	checks   map[string]string
 	recorded bool
 	answer   *reply

@@ -255,7 +255,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// A value is one argument and data: it cannot be an option, add a line or leave its pattern.
+// The value of a parameter is a single argument and only data: it cannot be an option, add
+// a line or violate its pattern.
 func TestFillParameters(t *testing.T) {
 	t.Parallel()
 	f := parse(t, `checks:

@@ -366,7 +366,7 @@ func (d *detector) detectMake() {
 
 // addMake adds a check that calls make. In a project of several ecosystems, a target
 // probably covers all of them and gets the plain name; otherwise the command of the
-// ecosystem does, which no makefile can change.
+// ecosystem gets the plain name, because no makefile can change it.
 func (d *detector) addMake(c ProposedCheck, several bool) {
 	i := slices.IndexFunc(d.Checks, func(o ProposedCheck) bool { return o.Name == c.Name })
 	switch {

@@ -38,7 +38,7 @@ type DefiningFile struct {
 	// does not exist.
 	Hash string `json:"hash,omitempty"`
 	// Text is the content that defines the command; "" if it is not text. Left describes
-	// the parts of the file that do not.
+	// the parts of the file that do not define it.
 	Text string `json:"-"`
 	Left string `json:"left,omitempty"`
 	// Link is the target of a program that is a symbolic link out of the workspace.
@@ -48,7 +48,7 @@ type DefiningFile struct {
 }
 
 // toolFiles are the files that each tool reads its commands and settings from. A tool is
-// known by the base name of a word of the command.
+// recognized by the base name of a word of the command.
 var toolFiles = map[string][]string{
 	"make": {"GNUmakefile", "makefile", "Makefile"}, "gmake": {"GNUmakefile", "makefile", "Makefile"},
 	"npm": {"package.json", ".npmrc"}, "npx": {"package.json", ".npmrc"}, "node": {"package.json"},
@@ -133,7 +133,7 @@ func readDefiningFiles(root string, rule *criteria.CheckRule, listed []string) (
 // and the files of its tools.
 func (c *collector) addCommand(words []string) error {
 	words = trimPrefixes(words)
-	for i := 0; i < len(words); i++ { // the list grows
+	for i := 0; i < len(words); i++ { // words can grow in the loop
 		word := words[i]
 		if flag, value, ok := strings.Cut(word, "="); ok && strings.HasPrefix(flag, "-") {
 			words = append(words, flag, value)

@@ -20,9 +20,9 @@ const keptBytes = 32 << 10
 // DefaultTimeout is the time limit of a check without one.
 const DefaultTimeout = "10m"
 
-// Text returns what runs, for the person who approves it: the command with its settings, and
-// the content of the files that define it. Hidden characters are escaped. The content of a
-// file larger than most is left out; if most is zero, there is no limit.
+// Text describes the check for the person who approves it: the command with its settings,
+// and the content of the files that define it. Hidden characters are escaped. The content
+// of a file larger than most is left out; if most is zero, there is no limit.
 func (s *Subject) Text(most int64) string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {

@@ -55,7 +55,8 @@ func NewSubject(root string, c *Check) (*Subject, error) {
 }
 
 // NewRuleSubject returns the subject of a rule of a workflow, or nil if its type needs no
-// approval. A loopback address in the URL of the filled rule needs one for the address.
+// approval. If the URL of the filled rule has a loopback address, that address needs an
+// approval.
 func NewRuleSubject(root string, template, filled *criteria.CheckRule) (*Subject, error) {
 	rule := template
 	switch template.Type {

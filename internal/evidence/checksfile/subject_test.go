@@ -269,7 +269,7 @@ func TestLoopbackAddress(t *testing.T) {
 }
 
 // A file that defines a command must be inside the workspace and of bounded size. A program
-// may be a link out of the workspace; a change of its target asks again.
+// may be a link out of the workspace; a change of its target requires another approval.
 func TestUnusableFiles(t *testing.T) {
 	t.Parallel()
 	outside := writeFiles(t, map[string]string{"x": "x", "y": "y"})
@@ -376,8 +376,8 @@ file:         Makefile (sha256 `
 	}
 }
 
-// Makefiles and scripts that include or call themselves, or whose variables grow without
-// bound, end the search for files.
+// The search for files ends, even if Makefiles and scripts include or call themselves, or
+// their variables grow without bound.
 func TestHostileRecipes(t *testing.T) {
 	t.Parallel()
 	checks := "checks: {a: {argv: [make, -f, x.mk, a]}, b: {argv: [npm, test]}}"

@@ -217,7 +217,8 @@ func TestValuesAreData(t *testing.T) {
 }
 
 // TestApproval checks that a command is executed only after its approval, and that a change
-// of a file that defines it asks again, also during its execution.
+// of a file that defines the command requires another approval, even if the file changes
+// during the execution.
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	needShell(t)
@@ -357,7 +358,7 @@ func TestCache(t *testing.T) {
 }
 
 // TestSandboxedCheck checks that a check with a sandbox cannot write outside the workspace,
-// and that it is never executed without one.
+// and that it is never executed without a sandbox.
 func TestSandboxedCheck(t *testing.T) {
 	t.Parallel()
 	needShell(t)

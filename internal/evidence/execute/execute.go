@@ -187,7 +187,7 @@ func (j *job) prepare() (proceed bool, err error) {
 	resolution, err := checksfile.Resolve(j.root, j.request.Template, j.request.Rule, j.approved)
 	switch {
 	case guideway.ErrorCode(err) == guideway.CodeInvalid:
-		// A value of the run cannot be a parameter.
+		// A value from the run is not valid for its parameter.
 		j.fail(err.Error())
 		j.result.Inconclusive = true
 		return false, nil

@@ -340,8 +340,8 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestPrivateAddresses checks that private addresses are not requested, and that an approval
-// of a loopback address is not one of a name that resolves to it.
+// TestPrivateAddresses checks that private addresses are not requested, and that the
+// approval of a loopback address does not approve a host name that resolves to it.
 func TestPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -135,7 +135,7 @@ func (c *Checker) describeDiff(ctx context.Context, s *worktree.State, change wo
 	}
 	escape := func(content []byte) []byte { return []byte(visible.EscapeScript(string(content))) }
 	_, text, _ := bytes.Cut(diff.Diff("start of the run", escape(before), "now", escape(now)), []byte("\n"))
-	if len(text) == 0 { // such as another mode, or other line ends
+	if len(text) == 0 { // for example, only the mode or the line ends differ
 		return versions, nil
 	}
 	return string(text), nil

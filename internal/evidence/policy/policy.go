@@ -81,7 +81,7 @@ func (r *Rule) HasDefinitionHash() bool { return definitionHash().MatchString(r.
 // parser collects the diagnostics of one policy.
 type parser struct{ shape.Report }
 
-// Parse parses a policy. It is nil if there are errors.
+// Parse parses a policy. The policy is nil if there are errors.
 func Parse(name string, data []byte) (*Policy, []guideway.Diagnostic) {
 	root, found := doc.Parse(name, data, doc.Limits{MaxBytes: MaxBytes})
 	if root == nil {

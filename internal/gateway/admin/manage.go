@@ -43,7 +43,7 @@ type Options struct {
 	Background func(task func(ctx context.Context))
 	// Pins stores the approvals.
 	Pins Pins
-	// Upstream has the logins and the options for new ones.
+	// Upstream has the store of logins and the options for new logins.
 	Upstream upstream.Options
 	// CacheDir holds the catalogs of the upstreams; if empty, they are not cached.
 	CacheDir string
@@ -62,7 +62,8 @@ type Service struct {
 	key []byte
 	// editing serializes changes.
 	editing sync.Mutex
-	// logins end the logins that were started last, by upstream; editing guards it.
+	// logins holds the functions that end the latest login to each upstream; editing guards
+	// it.
 	logins map[string]context.CancelFunc
 }
 

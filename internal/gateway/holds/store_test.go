@@ -118,7 +118,7 @@ func TestApprovalCoversOneBinding(t *testing.T) {
 }
 
 // The order of members and white space do not change a call; a value, a type or an additional
-// member do. Arguments with two readings are refused.
+// member do. Arguments with a duplicate member are refused.
 func TestCanonicalArguments(t *testing.T) {
 	t.Parallel()
 	base := newRequest(t, `{"a":1,"b":[1,2],"c":"<x>"}`)
@@ -289,7 +289,8 @@ func TestEditedFile(t *testing.T) {
 	}
 }
 
-// The number of open calls is limited for each client, and so is the number of old ones.
+// The number of open calls is limited for each client, and so is the number of finished
+// calls that are kept.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -318,7 +319,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A closed form is no answer, and counts.
+// A form that was closed is not an answer, and is counted.
 func TestClosedForms(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -337,8 +338,9 @@ func TestClosedForms(t *testing.T) {
 	}
 }
 
-// Calls of one millisecond have times of their own, so that a reader that continues after the
-// last one misses none, and reads only those that wait.
+// Calls that are held within the same millisecond get different times. A reader that
+// continues after the time of the last call therefore misses no call. It reads only calls
+// that wait.
 func TestWaitingSince(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

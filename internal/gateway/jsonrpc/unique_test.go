@@ -32,7 +32,7 @@ func TestCheckUnique(t *testing.T) {
 		}
 	}
 	for _, text := range []string{``, `{`, `{"a"`, `{"a":`, `{"a":1`, `{"a" 1}`, `{"a":1,}`, `[`, `[1`, `[1,]`, `[1 2]`, `{1:2}`, `{"a":1]`, `[1}`} {
-		if err := jsonrpc.CheckUnique([]byte(text)); errors.Is(err, jsonrpc.ErrDuplicate) { // It is not JSON.
+		if err := jsonrpc.CheckUnique([]byte(text)); errors.Is(err, jsonrpc.ErrDuplicate) { // Text that is not JSON has other errors.
 			t.Errorf("%s: %v", text, err)
 		}
 	}

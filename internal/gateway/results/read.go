@@ -55,7 +55,7 @@ func partOf(name string, block json.RawMessage) Part {
 			Text *string `json:"text"`
 		} `json:"resource"`
 	}
-	_ = json.Unmarshal(block, &known) // Another value is a part without a type.
+	_ = json.Unmarshal(block, &known) // A block of another form is a part without a type.
 	switch {
 	case known.Text != nil:
 		return Part{name, "text", *known.Text}
@@ -185,8 +185,8 @@ func valueAt(part Part, pointer string) (string, error) {
 	return string(value), nil
 }
 
-// childOf returns a member of an object or an item of a list, nil if none exists, and what
-// the parent is.
+// childOf returns a member of an object or an item of a list, nil if none exists, and a
+// phrase that describes the parent in an error.
 func childOf(value json.RawMessage, key string) (child json.RawMessage, kind string) {
 	switch value[0] {
 	case '{':

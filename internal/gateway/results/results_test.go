@@ -166,7 +166,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// The pages of any text, read with the offsets that follow from the answers, are the text.
+// Reading any text page by page, with the offsets that follow from the answers, yields the
+// whole text.
 func TestPagesAreTheText(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

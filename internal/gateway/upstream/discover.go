@@ -19,7 +19,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// discovery finds the authorization server of a server. Everything that it reads is
+// discovery finds the authorization server of an upstream. Everything that it reads is
 // untrusted.
 type discovery struct {
 	spec Spec
@@ -38,7 +38,7 @@ func newDiscovery(spec Spec, base http.RoundTripper) discovery {
 	}}
 }
 
-// endpoint is the authorization server of a server, with the scopes and the resource to
+// endpoint is the authorization server of an upstream, with the scopes and the resource to
 // request.
 type endpoint struct {
 	issuerMetadata

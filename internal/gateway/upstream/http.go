@@ -213,7 +213,7 @@ func (w *httpConn) sendError(ctx context.Context, err error) error {
 	}
 	var own *guideway.Error
 	if errors.As(err, &own) {
-		return own // The own error explains why there is no token, or why a redirect is not followed.
+		return own // The error of this package explains why there is no token, or why a redirect is not followed.
 	}
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
 		return &GoneError{Reason: guideway.Errorf(guideway.CodeUnavailable, "the server cannot be reached: %w; the call was not sent", &quietError{err}).
@@ -289,7 +289,7 @@ func (w *httpConn) readWhole(resp *http.Response, call string) error {
 		return &statusError{status: resp.StatusCode}
 	}
 	if err == nil && m.IsResponse() && string(m.ID) == "null" && m.Err != nil {
-		return m.Err // an error about a message that the server did not treat as a call
+		return m.Err // the server could not determine the id of the message that caused the error
 	}
 	deliverMessage(w.to, text, call)
 	return nil
@@ -418,7 +418,7 @@ func (w *httpConn) listenLoop() {
 		resp, err := w.resumeStream(w.ctx, last)
 		var status *statusError
 		if errors.As(err, &status) && status.status < 500 || errors.As(err, new(*contentTypeError)) {
-			return // the server has no such stream, or no longer
+			return // the server does not offer the stream, or no longer offers it
 		}
 		if err == nil {
 			stream := newEvents(resp.Body, w.limit)

@@ -33,7 +33,8 @@ type LoginOptions struct {
 // Login is a login in progress: a person opens URL in a browser, and the authorization
 // server sends the browser to the redirect.
 type Login struct {
-	// URL is the page of the authorization server, and Issuer the server's identifier.
+	// URL is the page of the authorization server, and Issuer the identifier of that
+	// server.
 	URL, Issuer string
 
 	spec            Spec
@@ -45,7 +46,7 @@ type Login struct {
 	state, verifier string
 }
 
-// StartLogin discovers the authorization server of a server, registers a client there if
+// StartLogin discovers the authorization server of an upstream, registers a client there if
 // necessary, and prepares a login. Every login has its own state and its own PKCE verifier.
 func StartLogin(ctx context.Context, spec Spec, opts Options, login LoginOptions) (*Login, error) {
 	if spec.URL == "" {

@@ -27,8 +27,8 @@ func (s *Session) receive(m *jsonrpc.Message, call string) {
 	}
 }
 
-// respond passes an answer to its call. It drops an answer with an unknown id. If an answer
-// came in the response to a call with a different id, it fails that call.
+// respond passes an answer to its call. It drops an answer with an unknown id. If the
+// answer came in the response to a call with a different id, that call fails.
 func (s *Session) respond(m *jsonrpc.Message, call string) {
 	id := string(m.ID)
 	if call != "" && call != id {
@@ -62,7 +62,7 @@ func (s *Session) unreadable(call string, err error) {
 	if guideway.ErrorCode(err) != guideway.CodeTooLarge {
 		return // The message is a log line, or answers no call.
 	}
-	for _, p := range s.calls { // One of the calls has lost its answer.
+	for _, p := range s.calls { // The answer of one of the calls is lost, and it is unknown which.
 		p.fail(err)
 	}
 }

@@ -23,7 +23,7 @@ const (
 )
 
 // lists holds the lists that the server offers to one client in the client's own sessions,
-// or to all clients without an own session.
+// or to all clients without sessions of their own.
 type lists struct {
 	fetching chan struct{} // fetching allows one fetch at a time.
 	catalog  atomic.Pointer[Catalog]
@@ -31,8 +31,9 @@ type lists struct {
 	// The mutex of the upstream guards the following fields.
 
 	dirty bool // dirty reports that a refresh is due.
-	// source is the owner of the session that was asked last; fresh reports whether this
-	// process has asked it.
+	// source is the owner of the sessions that were asked last. fresh is set when they are
+	// asked, and reset when one of them ends: the next process of the server may offer
+	// other lists.
 	source string
 	fresh  bool
 	// asked is the time of the last successful fetch.
@@ -52,8 +53,8 @@ func newLists(c *Catalog) *lists {
 const lister = "lists"
 
 // Lister returns the want of a session that belongs to no client and answers no questions.
-// It declares the capabilities, or all of them if nil, because a server may offer more to a
-// client with capabilities.
+// It declares the capabilities, or, if they are nil, those for all input requests, because
+// a server may offer more to a client with capabilities.
 func Lister(capabilities json.RawMessage) Want {
 	if capabilities == nil {
 		capabilities = json.RawMessage(`{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`)
@@ -85,14 +86,14 @@ func (u *Upstream) dropLists(client string) {
 	l := u.own[client]
 	delete(u.own, client)
 	if l != nil && l.catalog.Load() != nil && !u.closed && u.opts.Changed != nil {
-		go u.opts.Changed() // The caller holds mu.
+		go u.opts.Changed() // in a goroutine, because the caller holds mu
 	}
 }
 
 // Catalog returns the known catalog. If it is unknown, Catalog fetches it, in the wanted
 // session if neither the shared session nor the session of Lister exists. A catalog that
-// all clients see must not come from the own session of a client, because its lists can
-// contain the client's data.
+// all clients see must not come from a client's own session, because its lists can contain
+// the client's data.
 func (u *Upstream) Catalog(ctx context.Context, want Want) (*Catalog, error) {
 	if c := u.shared.catalog.Load(); c != nil {
 		return c, nil
@@ -103,7 +104,7 @@ func (u *Upstream) Catalog(ctx context.Context, want Want) (*Catalog, error) {
 // Known returns the known catalog without asking the server, or nil.
 func (u *Upstream) Known() *Catalog { return u.shared.catalog.Load() }
 
-// Own returns the known catalogs of the clients with own sessions.
+// Own returns the known catalogs of the clients with sessions of their own.
 func (u *Upstream) Own() map[string]*Catalog {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -116,7 +117,8 @@ func (u *Upstream) Own() map[string]*Catalog {
 	return known
 }
 
-// OwnOf reports whether a client has an own session, and returns its catalog if it is known.
+// OwnOf reports whether a client has a session of its own, and returns the catalog of its
+// sessions if it is known.
 func (u *Upstream) OwnOf(client string) (c *Catalog, has bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -127,7 +129,7 @@ func (u *Upstream) OwnOf(client string) (c *Catalog, has bool) {
 	return l.catalog.Load(), true
 }
 
-// FetchOwn fetches the lists of a client with an own session. If they are unknown and
+// FetchOwn fetches the lists of a client with a session of its own. If they are unknown and
 // cannot be fetched, the client sees the lists of all clients.
 func (u *Upstream) FetchOwn(ctx context.Context, client string) {
 	u.mu.Lock()

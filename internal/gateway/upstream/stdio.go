@@ -33,7 +33,7 @@ type process struct {
 
 	writes  chan struct{} // writes allows one line at a time.
 	closing sync.Once
-	end     error         // end is the reason, set before exited is closed.
+	end     error         // end is the reason for the exit, set before exited is closed.
 	exited  chan struct{} // exited is closed after the process has exited.
 }
 

@@ -61,11 +61,11 @@ type Upstream struct {
 	opts Options
 	log  *Ring
 
-	// shared are the lists that clients without an own session see.
+	// shared are the lists that clients without a session of their own see.
 	shared *lists
 
 	mu sync.Mutex
-	// own holds the lists of the clients with own sessions.
+	// own holds the lists of the clients with sessions of their own.
 	own      map[string]*lists
 	slots    map[string][]*slot
 	freed    chan struct{} // freed is closed and replaced when a slot is given back.

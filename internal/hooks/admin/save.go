@@ -36,9 +36,9 @@ type SaveRequest struct {
 }
 
 // Save writes a graph to a directory of the user or the project, and returns the detail of
-// the graph that now has this ID. It refuses a graph that breaks a rule, a change that
-// started from another version. If an active graph belongs to the user, its new version becomes active
-// immediately.
+// the graph that now has this ID. It refuses a graph that breaks a rule, and a change that
+// started from another version of the file. If an active graph belongs to the user, its new
+// version becomes active immediately.
 func (d *Service) Save(ctx context.Context, r SaveRequest) (*Detail, error) {
 	if err := d.changeFile(ctx, func() error { return d.saveDocument(ctx, r) }); err != nil {
 		return nil, err

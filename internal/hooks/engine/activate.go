@@ -13,7 +13,7 @@ import (
 type Candidate struct {
 	// ID is the ID of the graph, and Source its source, as in approvals.
 	ID, Source string
-	// Own reports whether this user owns the source. A changed graph of an own source needs
+	// Own reports whether this user owns the source. A changed graph of such a source needs
 	// no new approval, unlike a changed graph of any other source.
 	Own bool
 	// Graph is nil if the graph does not load or link; Problem is the reason.

@@ -121,8 +121,8 @@ func TestHandledErrorsKeepClass(t *testing.T) {
 	}
 }
 
-// A hook that handles progress can change or drop each message. A failing hook drops it,
-// and its trace has the first error alone.
+// A hook that handles progress can change or drop each message. A failing hook drops the
+// message, and its trace has only the first error.
 func TestHandleProgress(t *testing.T) {
 	t.Parallel()
 	r := newHandlerFixture(t, `["progress"]`, map[string]script{"b": func(_ context.Context, c map[string]any) (any, error) {

@@ -212,7 +212,7 @@ func (p *treeParser) parseString() (string, error) {
 	return s, err
 }
 
-// parseNumber parses a number. One that is too large is infinite, as in a script.
+// parseNumber parses a number. A number that is too large becomes infinite, as in a script.
 func (p *treeParser) parseNumber() float64 {
 	from := p.pos
 	for p.pos < len(p.data) && strings.IndexByte("+-.0123456789eE", p.data[p.pos]) >= 0 {

@@ -31,7 +31,7 @@ type Options struct {
 	Limits Limits
 	// Most are the maximum limits of a call; zero fields have the values of MostLimits.
 	Most Limits
-	// Log gets the workers' error output; may be nil.
+	// Log gets what the workers write to standard error; it may be nil.
 	Log *slog.Logger
 
 	// makePipe is os.Pipe, except in tests.

@@ -59,7 +59,7 @@ func startProcess(ctx context.Context, o *Options) (*process, error) {
 		complaint: &head{}, gone: make(chan struct{}),
 	}
 	// The process outlives the call that started it.
-	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), o.Command[0], o.Command[1:]...) //nolint:gosec // our own binary
+	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), o.Command[0], o.Command[1:]...) //nolint:gosec // the worker is this program
 	p.cmd.Env = []string{}
 	p.cmd.Dir = workDir
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = childIn, childOut, p.complaint

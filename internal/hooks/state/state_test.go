@@ -21,7 +21,8 @@ func serve(t *testing.T, s state.Store, c state.Caller, at time.Duration, reques
 	return string(result)
 }
 
-// Requests in order, with the time in milliseconds at which they are made, and the result.
+// TestServe executes requests in order. Each row has the time of the request in
+// milliseconds, the request, and the result.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	var s state.Memory
@@ -88,8 +89,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// The scopes of a graph are separate: of a client, which differs by its credential and its
-// name, of an upstream, and of the graph. Other graphs have their own.
+// The values of a client, of an upstream and of the whole graph are separate, and so are
+// those of different graphs. Clients differ by their credentials and their names.
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	var s state.Memory
@@ -118,7 +119,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// A full state refuses new keys, and takes them again after others have expired.
+// A full state refuses new keys until other keys have expired.
 func TestFullState(t *testing.T) {
 	t.Parallel()
 	var s state.Memory

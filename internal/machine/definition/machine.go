@@ -137,8 +137,8 @@ type State struct {
 	Ask *Input
 	// Sub is the other machine that the state runs, or nil.
 	Sub *Sub
-	// Tools restricts the tools of the state's agent, in addition to its role; nil restricts
-	// none more.
+	// Tools restricts the tools of the state's agent, in addition to its role; nil adds no
+	// restriction.
 	Tools *toolpolicy.Policy
 }
 

@@ -247,12 +247,12 @@ func (s scriptIndex) returnedTexts(name string) (texts []string, found bool) {
 // functionBody returns the token range of the body of the function whose name precedes
 // token i; it is empty if no body follows.
 func (s scriptIndex) functionBody(i int) (from, to int) {
-	const most = 6 // : async function NAME (
+	const most = 6 // enough for the longest form, NAME: async function* NAME(
 	for n := 0; n < most && i < len(s.tokens) && s.tokens[i].text != "("; n++ {
 		i++
 	}
 	i = s.closingIndex(i, "(", ")")
-	for n := 0; n < 3 && i < len(s.tokens) && s.tokens[i].text != "{"; n++ { // =>
+	for n := 0; n < 3 && i < len(s.tokens) && s.tokens[i].text != "{"; n++ { // an arrow function has => before its body
 		i++
 	}
 	if i >= len(s.tokens) || s.tokens[i].text != "{" {

@@ -284,8 +284,8 @@ func (d *drive) releaseLease(ctx context.Context) error {
 	return d.flushEvents(ctx)
 }
 
-// runKeepingLease runs work in the background and renews the lease until it returns. If the
-// lease is lost or the run is cancelled, it cancels the context of work.
+// runKeepingLease runs work in the background and renews the lease until work returns. If
+// the lease is lost or the run is cancelled, it cancels the context of work.
 func runKeepingLease[T any](ctx context.Context, d *drive, work func(context.Context) T) (T, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

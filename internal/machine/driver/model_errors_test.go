@@ -285,7 +285,7 @@ func TestBudgetEdges(t *testing.T) {
 					t.Errorf("%d requests, %d calls, %s", len(r.model.requests), len(r.tools.calls), diff)
 				}
 				// After the last raise the run completes, even if its last call exhausts
-				// the budget: steps that use none of it still run.
+				// the budget: steps that use nothing of the budget still run.
 				if pauses < tt.last-1 || pauses > tt.last {
 					t.Errorf("the run paused %d times, want %d or one less", pauses, tt.last)
 				}

@@ -219,5 +219,5 @@ func writeTooLarge(w http.ResponseWriter, limit int64) {
 func writeError(w http.ResponseWriter, status int, code int64, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(errorLine(nil, code, message)) //nolint:gosec // G705: it is JSON, and message is ours
+	_, _ = w.Write(errorLine(nil, code, message)) //nolint:gosec // G705: it is JSON, and the message is a text of this package
 }

@@ -139,7 +139,7 @@ func writeTemp(path, text string) (name string, err error) {
 	if err := MakeDir(dir); err != nil {
 		return "", err
 	}
-	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*") // mode 0600
+	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*") // CreateTemp uses the mode 0600
 	if err != nil {
 		return "", err
 	}

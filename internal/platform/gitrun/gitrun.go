@@ -78,8 +78,8 @@ func MakeEnvironment(kept *regexp.Regexp, protocols string, more [][2]string) []
 	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(len(all)))
 }
 
-// Failure is the error of a git command that exited with an error. Messages is the beginning
-// of its error output.
+// Failure is the error of a git command that exited with an error. Messages is the
+// beginning of its standard error.
 type Failure struct {
 	Messages string
 	Err      error

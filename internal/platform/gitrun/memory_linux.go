@@ -17,7 +17,7 @@ func boundMemory(cmd *exec.Cmd) error {
 	if err == nil {
 		err = unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
 	}
-	if errors.Is(err, unix.ESRCH) { // it has ended
+	if errors.Is(err, unix.ESRCH) { // the command has already ended
 		return nil
 	}
 	return err

@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// assigned are the rules that detect a credential by the name before it and by its value:
-// only values that cannot be a word, an identifier or a number count, so they cause warnings.
-// Texts are redacted by the hints first, which hide more of a line.
+// assigned are the rules that detect a credential by the name before it and by its value.
+// They ignore a value that can be a word, an identifier or a number, so that they may cause
+// warnings. The hints redact a text before these rules do, because they hide more of a
+// line.
 var assigned = sync.OnceValue(func() []rule {
 	const (
 		sign  = `\\?["']?(?:\s{0,20}(?::=|=>|[:=])|\s{1,5}(?:is|was|ist|war|lautet):?)\s{0,20}\\?["'` + "`" + `]?)`
@@ -36,8 +37,9 @@ var assigned = sync.OnceValue(func() []rule {
 	return list
 })
 
-// Values that are no credentials whatever the name before them is: words, identifiers, dates
-// and versions; UUIDs, digests, paths and addresses; names of methods; names of other keys.
+// Values that are never credentials, regardless of the name before them: words,
+// identifiers, dates and versions; UUIDs, digests, paths and addresses; names of methods;
+// names of other keys.
 var (
 	identifier = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(?:[A-Z]?[a-z]{2,}|[A-Z]{2,}|[0-9]{1,4}|[sSvVkKxX][0-9]{1,3}|[TZ._/:@=*!#%-])*$`)
@@ -53,7 +55,8 @@ var (
 	})
 )
 
-// secretName matches the names of generated credentials; they also have other values.
+// secretName matches the names of generated credentials. The same names are also used for
+// other values.
 var secretName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i:secret|token|credentials?|(?:api|access|private|secret|master|signing|encryption|stripe|openai)[ _.-]?key|(?:api|zugangs|zugriffs|geheim)-?schlüssel)$|(?:^|[^A-Za-z0-9])[A-Z][A-Z0-9_]*_KEY$`)
 })
@@ -63,8 +66,8 @@ var signOf = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:\s(?:is|was|ist|war|lautet))?[\s:=>"'\\` + "`" + `]*$`)
 })
 
-// isMachineMade reports whether a value can be a generated credential, and the name at the
-// end of the text before it is one of a credential.
+// isMachineMade reports whether a value can be a generated credential, and the text before
+// it ends with the name of a credential.
 func isMachineMade(before, value string) bool {
 	if !strings.ContainsAny(value, digits) || !strings.ContainsAny(value, letters) || identifier().MatchString(value) || publicValue().MatchString(value) {
 		return false
@@ -82,13 +85,13 @@ func isPassword(_, value string) bool {
 		!strings.ContainsAny(value, "()|") && !publicValue().MatchString(value) && !method().MatchString(value)
 }
 
-// passKey matches keys of passwords, which also have other values.
+// passKey matches keys of passwords. The same keys are also used for other values.
 var passKey = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?i:.*[_. -])?(?i:pw|pwd|pass|passcode|passwort|kennwort)$|(?:Passwort|Kennwort|Passcode)$`)
 })
 
-// isLikelyAssignment reports whether a key names a credential, among other things, and the
-// value is one.
+// isLikelyAssignment reports whether a key can be the name of a credential, and its value
+// looks like a credential.
 func isLikelyAssignment(key, value string) bool {
 	return len(value) >= 12 && !pagePattern().MatchString(key) && isMachineMade(key, value) || passKey().MatchString(key) && isPassword("", value)
 }

@@ -31,7 +31,8 @@ var personal = sync.OnceValue(func() []rule {
 	return list
 })
 
-// end is the boundary after a number: no character or decimal that belongs to a longer one.
+// end is the boundary after a number: the text does not continue with a character, or with
+// a decimal, of a longer number or word.
 const end = `(?:$|[^A-Za-z0-9_.-]|[.-](?:$|[^A-Za-z0-9_]))`
 
 // ibanCountries are the codes of the countries with IBANs.

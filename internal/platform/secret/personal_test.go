@@ -8,7 +8,7 @@ import (
 )
 
 // TestPersonalData checks that personal data is found only if that is turned on, that it is
-// redacted, and that similar numbers and names are left alone.
+// redacted, and that similar numbers and names are not changed.
 func TestPersonalData(t *testing.T) {
 	t.Parallel()
 	personal := secret.Detector{Personal: true}

@@ -139,7 +139,8 @@ func (d Detector) RedactTree(key string, value any, replacement string) (any, bo
 	return value, found
 }
 
-// freeName returns a key that is not in use, because two keys can become equal.
+// freeName returns a key that the object does not contain, because redaction can make two
+// keys equal.
 func freeName(in map[string]any, name string) string {
 	free := name
 	for n := 2; ; n++ {

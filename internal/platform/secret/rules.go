@@ -11,9 +11,10 @@ type rule struct {
 	name string
 	// marks are strings, one of which is in every credential of that format or before it. A
 	// search for a mark is much cheaper than one for the pattern. They are in lower case if
-	// the pattern ignores it.
+	// the pattern ignores case.
 	marks []string
-	// lead are the characters of a match that can be before the mark, apart from a boundary.
+	// lead contains the characters that a match can have before the mark, apart from a
+	// boundary.
 	lead string
 	// pattern matches from the first character of the lead. Its first group is the text
 	// before the credential, its second group the credential. It is compiled when a mark is

@@ -60,8 +60,9 @@ func TestScanOfAssignments(t *testing.T) {
 	}
 }
 
-// TestScanOfLikelyAssignments checks the values of members whose name is also that of other
-// values: only a value that is no word, number, identifier or UUID is a finding.
+// TestScanOfLikelyAssignments checks members whose names are also used for values that are
+// not secret: only a value that is not a word, a number, an identifier or a UUID is a
+// finding.
 func TestScanOfLikelyAssignments(t *testing.T) {
 	t.Parallel()
 	s := secret.NewScanner(secret.Detector{})

@@ -10,11 +10,11 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/secret/secrettest"
 )
 
-// detector detects credentials alone.
+// detector detects credentials, but not personal data.
 var detector secret.Detector
 
 // TestCases checks that credentials are redacted and warned of, and that the text around
-// them and similar words are left alone. Redacting twice is the same as redacting once.
+// them and similar words are not changed. Redacting twice is the same as redacting once.
 func TestCases(t *testing.T) {
 	t.Parallel()
 	s := secret.NewScanner(secret.Detector{})
@@ -66,8 +66,8 @@ func TestNamesSecret(t *testing.T) {
 	}
 }
 
-// TestRulesAreNamed checks that a replacement names the rule if the caller has none of its
-// own.
+// TestRulesAreNamed checks that the replacement contains the name of the rule if the caller
+// passes no replacement.
 func TestRulesAreNamed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -82,7 +82,8 @@ func TestRulesAreNamed(t *testing.T) {
 	}
 }
 
-// TestKeysStayApart checks that two keys that become equal keep their values.
+// TestKeysStayApart checks that the values of two keys are kept if redaction makes the keys
+// equal.
 func TestKeysStayApart(t *testing.T) {
 	t.Parallel()
 	key := "AKIA" + strings.Repeat("Q2", 7)

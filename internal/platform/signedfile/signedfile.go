@@ -35,7 +35,7 @@ type File[T any] struct {
 	// records, such as "approvals".
 	What, Records string
 	// IfSeen is the suggested action if other users may have read the file, and IfFull the
-	// one if it is too large.
+	// suggested action if the file is too large.
 	IfSeen, IfFull string
 	// MaxBytes is the maximum size of the file.
 	MaxBytes int64

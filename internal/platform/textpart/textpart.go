@@ -51,7 +51,7 @@ func SplitLines(text string, most int) []string {
 }
 
 // ParseRange returns the first and the last line that a range such as "120-180", "120-" or
-// "120" selects of a number of lines.
+// "120" selects from a text of count lines.
 func ParseRange(lines string, count int) (first, last int, err error) {
 	from, to, ranged := strings.Cut(lines, "-")
 	first, err = strconv.Atoi(strings.TrimSpace(from))
@@ -90,7 +90,8 @@ func FindLines(lines []string, first int, text string) ([]string, error) {
 				continue
 			}
 			if count++; count <= maxMatches {
-				// The case of some letters changes their length.
+				// at is an index in the lower-cased line, which can be longer: ToLower
+				// changes the byte length of some letters.
 				found = append(found, fmt.Sprintf("%d: %s\n", first+i, clipAround(line, min(at, len(line)), len(words[0]))))
 			}
 		}

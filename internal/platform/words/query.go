@@ -149,7 +149,7 @@ func (h Hash) add(alternatives [][]string) [][]string {
 func (h Hash) term(text string) string   { return spell(h([]byte(text))[:8]) }
 func (h Hash) prefix(text string) string { return spell(h([]byte(text + "*"))[:6]) }
 
-// spell writes a hash with letters that are one term, and whose stem is the same.
+// spell writes a hash in letters that form a single term, which stemming does not change.
 func spell(hash []byte) string {
 	const letters = "bcdfghjkmnpqrvwx"
 	text := make([]byte, 0, 2*len(hash))

@@ -161,7 +161,7 @@ func startsPart(runes []rune, i int) bool {
 	case !unicode.IsUpper(r):
 		return false
 	}
-	return !unicode.IsUpper(before) || i+1 < len(runes) && unicode.IsLower(runes[i+1]) // JWTToken
+	return !unicode.IsUpper(before) || i+1 < len(runes) && unicode.IsLower(runes[i+1]) // as at the second T of JWTToken
 }
 
 // Stem returns the English stem of a word in lower case.

@@ -79,7 +79,7 @@ func (l *memoryJournal) Snapshot(_ context.Context, id string) (*run.Snapshot, e
 	if s, ok := l.snaps[id]; ok {
 		return &s, nil
 	}
-	return nil, nil //nolint:nilnil // the interface says so
+	return nil, nil //nolint:nilnil // the interface defines nil for a run without a snapshot
 }
 
 func (l *memoryJournal) Definition(_ context.Context, hash string) (run.Definition, error) {

@@ -102,7 +102,7 @@ func (r *rule) judgeOutput(output string, vars lookup, checks map[string]string)
 	}
 }
 
-// firstOf returns the first of the verdicts that a part has, or maybe.
+// firstOf returns the first verdict of order that is among parts, or maybe.
 func firstOf(parts []verdict, order ...verdict) verdict {
 	for _, v := range order {
 		if slices.Contains(parts, v) {

@@ -331,8 +331,8 @@ func readTree(t *testing.T, dir string) map[string]string {
 }
 
 // TestBackFromFiles checks that everything that was saved, deleted and logged while the
-// metadata was stored next to the contents is in the run store after that can be opened
-// again, and that the metadata next to the contents is removed.
+// metadata was stored next to the contents is in the run store once the run store can be
+// opened again, and that the metadata next to the contents is removed.
 func TestBackFromFiles(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}

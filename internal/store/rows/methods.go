@@ -97,7 +97,7 @@ func (d Dialect) text(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "{user}", d.User), "{num}", d.Number)
 }
 
-// convert replaces values by those of columns.
+// convert converts args to the values that the dialect stores in columns.
 func (d Dialect) convert(args []any) []any {
 	for i, arg := range args {
 		args[i] = d.Value(arg)

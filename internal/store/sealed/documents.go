@@ -80,7 +80,7 @@ func (s *Store) OpenDocument(ctx context.Context, d *session.Document) error {
 
 // CreateDocument implements session.Documents.
 func (s *Store) CreateDocument(ctx context.Context, d session.Document, log []session.LogEntry) error {
-	s.keys.forget(keyName("document", refID(d.Ref)...)) // of an erased document with the same key
+	s.keys.forget(keyName("document", refID(d.Ref)...)) // an erased document with the same reference had another key
 	d.Revision = 1
 	d, log, err := s.sealDocument(ctx, d, log)
 	if err != nil {

@@ -129,8 +129,9 @@ func sealText(key *seal.Key, text string, fields ...string) string {
 	return textMark + base64.RawStdEncoding.EncodeToString(sealBytes(key, []byte(text), fields...))
 }
 
-// openText decrypts a value of sealText in place and reports whether it was one. If the key
-// is missing, the text says so; a text that was changed stays as it is.
+// openText decrypts a value of sealText in place, and reports whether the text was
+// encrypted. If the key is missing, a note replaces the text; a ciphertext that was changed
+// stays as it is.
 func openText(key *seal.Key, missing error, text *string, fields ...string) bool {
 	digits, ok := strings.CutPrefix(*text, textMark)
 	if !ok {

@@ -130,7 +130,7 @@ func TestPlantedWords(t *testing.T) {
 	}
 }
 
-// execute changes the database with other means.
+// execute changes the database directly, without the store.
 func execute(t *testing.T, dir, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(dir, "guideway.db"))

@@ -57,13 +57,13 @@ func (s *Store) applyMigration(ctx context.Context, version int, text string) er
 // reindexTexts moves the texts of the former form of a search index to the new one, and drops
 // the former one. Terms of encrypted runs stay as they are.
 func reindexTexts(ctx context.Context, tx *sql.Tx, table string) error {
-	found, err := tx.QueryContext(ctx, "SELECT rowid, scope, text FROM old_"+table) //nolint:gosec // G202: a constant
+	found, err := tx.QueryContext(ctx, "SELECT rowid, scope, text FROM old_"+table) //nolint:gosec // G202: the name of the table is a constant
 	err = eachRow(found, err, func(row rows.Scanner) error {
 		var w wordsEntry
 		err := row.Scan(&w.row, &w.scope, &w.text)
 		if err == nil {
 			terms := strings.Join(words.Of(w.text), " ")
-			_, err = tx.ExecContext(ctx, "INSERT INTO "+table+" (rowid, scope, text) VALUES (?, ?, ?)", w.row, w.scope, terms) //nolint:gosec // as above
+			_, err = tx.ExecContext(ctx, "INSERT INTO "+table+" (rowid, scope, text) VALUES (?, ?, ?)", w.row, w.scope, terms) //nolint:gosec // G202: the name of the table is a constant
 		}
 		return err
 	})

@@ -55,7 +55,8 @@ func scopeToken(kind rune, name string) string {
 
 // term is a word to search for.
 type term struct {
-	// expr is the word as an FTS5 expression, match the same within the scope of the search.
+	// expr is the word as an FTS5 expression, and match is expr limited to the scope of the
+	// search.
 	expr, match string
 	// runs are the runs that are known to contain the term, with one of their rows. all is
 	// false if there were too many to list.

@@ -34,7 +34,7 @@ type Server struct {
 	IDToken func(login url.Values) string
 	// Expires is the lifetime of a token in seconds, 3600 if zero.
 	Expires int
-	// ClientID and Secret are a registered client.
+	// ClientID and Secret are the credentials of a registered client.
 	ClientID, Secret string
 
 	mu      sync.Mutex

@@ -20,8 +20,8 @@ type valueSet struct {
 	unknown bool
 }
 
-// valueSets maps the variables that only the engine writes to their possible values at a
-// point of a workflow. It is nil at a point that no run reaches.
+// valueSets maps each variable that only the engine writes to the values that it can have
+// at a point of a workflow. It is nil at a point that no run reaches.
 type valueSets map[string]valueSet
 
 // mostValues is the number of values above which a set is unknown.

@@ -250,7 +250,8 @@ type Loop struct {
 	// Condition is evaluated before each round of while and after each round of doWhile; it
 	// is never nil there.
 	Condition *expr.Expr
-	// MaxIterations limits the rounds, from 1; the default is DefaultMaxIterations.
+	// MaxIterations is the maximum number of rounds, at least 1; the default is
+	// DefaultMaxIterations.
 	MaxIterations int
 	// BreakCondition ends the loop if it holds; it may be nil.
 	BreakCondition *expr.Expr

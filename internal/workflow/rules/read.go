@@ -174,7 +174,7 @@ func (r *Reader) readRule(at shape.Place) {
 	}
 	known := textFields()
 	switch kind := at.Node.Get("type"); {
-	case kind == nil || kind.Kind != doc.String || !slices.Contains(types, kind.Text): // the fields of all types
+	case kind == nil || kind.Kind != doc.String || !slices.Contains(types, kind.Text): // if the type is invalid, the fields of all types are accepted
 		for _, t := range criteria.CheckTypes() {
 			known = append(known, criteria.CheckFields(t)...)
 		}

@@ -2,8 +2,8 @@ package toolpolicy
 
 import "fmt"
 
-// Scope is the policy of the current step of a run. The zero value but for Policy is the
-// policy of calls without a run.
+// Scope is the policy of the current step of a run. A Scope in which only Policy is set is
+// the policy of calls without a run.
 type Scope struct {
 	Run, Workflow, Step string
 	Policy              *Policy

@@ -11,8 +11,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/contexts/blob"
 )
 
-// WithOthers is a source with sources of other kinds: a program that runs uses them if the
-// kind of the master key is changed.
+// WithOthers is a source with sources of other kinds: a running program uses them if the
+// master key is replaced by one of another kind.
 type WithOthers struct {
 	Source
 	Others []Source
@@ -39,8 +39,9 @@ func slotAfter(slot string) string {
 
 // readMasters returns the notes of the master keys, the newest first. There is one, or
 // several during a rotation, or none in a new store. The end of a rotation overwrites and
-// removes slots, so what cannot be read counts only if no newer slot exists. A listing during
-// a rotation may contain neither the old slot nor the new one, so an empty one is repeated.
+// removes slots, so a slot that cannot be read is an error only if no newer slot exists. A
+// listing during a rotation may contain neither the old slot nor the new one, so an empty
+// listing is repeated.
 func readMasters(ctx context.Context, slots blob.Slots) (notes []*masterNote, err error) {
 	for range 10 {
 		var list []blob.SlotInfo
@@ -199,7 +200,7 @@ func Rotate(ctx context.Context, slots blob.Slots, from, to Source) (*Rotated, e
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the earlier master key is not available").WithFix("set encryption.mode, or the passphrase, to that of the earlier key")
 	}
 	out.Kind = k.Kind()
-	for before := -1; before != out.Keys; { // programs have created data keys meanwhile
+	for before := -1; before != out.Keys; { // running programs may have created data keys meanwhile
 		before = out.Keys
 		if err := k.wrapAll(ctx, out); err != nil {
 			return nil, err

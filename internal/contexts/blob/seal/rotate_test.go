@@ -215,7 +215,8 @@ func TestRotateWhileUsed(t *testing.T) {
 	}
 }
 
-// TestRotatePassphrase changes the passphrase, and refuses without the current one.
+// TestRotatePassphrase checks that the passphrase can be changed, but not without the
+// current one.
 func TestRotatePassphrase(t *testing.T) {
 	t.Parallel()
 	slots := blob.NewMemory(1 << 20)
@@ -282,7 +283,7 @@ func TestRotateProcessKilled(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		_ = cmd.Wait() // the error is that it was killed
+		_ = cmd.Wait() // Wait reports that the process was killed
 		checkTexts(t, "the running program", running, texts)
 		fresh, err := Open(t.Context(), slots, source)
 		if err != nil {

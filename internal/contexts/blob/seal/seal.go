@@ -141,7 +141,7 @@ func readMaster(ctx context.Context, slots blob.Slots, slot string) (*masterNote
 }
 
 // isWrittenAs reports whether text is the exact text that initialize stores for m: a member
-// name in another case, or bits behind the end of base64, are damage too.
+// name in another case, or bits after the end of base64, are damage too.
 func (m *masterNote) isWrittenAs(text []byte) bool {
 	own, err := json.Marshal(m)
 	return err == nil && bytes.Equal(own, text)
@@ -164,7 +164,8 @@ func initialize(ctx context.Context, slots blob.Slots, source Source) error {
 	return note.create(ctx, slots, masterSlot)
 }
 
-// newNote returns the note of a new master key of a source, which is not the key of before.
+// newNote returns the note of a new master key of a source. The new key differs from that
+// of before, if before is not nil and the source is a file.
 func newNote(ctx context.Context, source Source, before *masterNote) (*masterNote, error) {
 	m := &masterNote{Version: 1, Salt: make([]byte, saltBytes)}
 	_, _ = rand.Read(m.Salt) // never fails
@@ -291,8 +292,8 @@ func (k *Keys) New(ctx context.Context) (*Key, error) {
 	return k.createKey(ctx, NamePrefix+hex.EncodeToString(id))
 }
 
-// createKey creates a data key. If the master key is replaced meanwhile, it is wrapped again,
-// because Rotate may have listed the data keys before.
+// createKey creates a data key. If the master key is replaced meanwhile, the data key is
+// wrapped again, because Rotate may have listed the data keys before.
 func (k *Keys) createKey(ctx context.Context, name string) (*Key, error) {
 	key := make([]byte, keyBytes)
 	_, _ = rand.Read(key) // never fails
@@ -315,7 +316,7 @@ func (k *Keys) createKey(ctx context.Context, name string) (*Key, error) {
 		before := wrapped
 		master, wrapped = now, now.wrap(name, key)
 		if err := k.slots.ReplaceSlot(ctx, name, before, wrapped); err != nil && guideway.ErrorCode(err) != guideway.CodeNotFound {
-			return nil, err // if the code is CodeNotFound, Rotate has wrapped the key
+			return nil, err // with CodeNotFound, Rotate has wrapped the key already
 		}
 	}
 }

@@ -101,7 +101,8 @@ func (f File) file() atomicfile.File {
 	}
 }
 
-// readSecrets returns all secrets of the file: the current one, and below it earlier ones.
+// readSecrets returns all secrets of the file: the current one first, then the earlier
+// ones.
 func (f File) readSecrets() ([][]byte, error) {
 	text, err := f.file().Read()
 	var list [][]byte

@@ -7,8 +7,9 @@ import (
 	"github.com/guideway-dev/guideway"
 )
 
-// Texts encrypts texts in the files of one machine, with one data key. If it is nil or off,
-// it changes nothing, but can open encrypted texts unless it is nil.
+// Texts encrypts texts in the files of one machine, with one data key. If it is off, it
+// encrypts nothing, but still decrypts encrypted texts. A nil Texts returns all texts
+// unchanged.
 type Texts struct {
 	on   bool
 	open func(context.Context) (*Keys, error)

@@ -47,7 +47,7 @@ func (p *groupProcess) wait() (r Report) {
 	_ = p.cmd.Wait() // The state of the process says how it ended.
 	close(p.ended)
 	if syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) == nil {
-		r.Killed = 1 // at least
+		r.Killed = 1 // at least one process was killed
 	}
 	status, _ := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	r.Exited, r.ExitCode = status.Exited(), status.ExitStatus()

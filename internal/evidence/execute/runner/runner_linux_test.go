@@ -69,7 +69,7 @@ func TestRun(t *testing.T) {
 		"exit 7":                                 {runner.Report{Exited: true, ExitCode: 7}, ""},
 		"kill -9 $$":                             {runner.Report{ExitCode: -1, Signal: "SIGKILL"}, ""},
 		"cat; tty -s || echo no terminal":        {runner.Report{Exited: true}, "no terminal\n"},
-		"ls /proc/self/fd | wc -l":               {runner.Report{Exited: true}, "4\n"}, // three, and the directory itself
+		"ls /proc/self/fd | wc -l":               {runner.Report{Exited: true}, "4\n"}, // the three standard streams, and the open directory
 		"ulimit -c; env | grep -v ^PWD= | wc -l": {runner.Report{Exited: true}, "0\n2\n"},
 	} {
 		var out bytes.Buffer

@@ -247,7 +247,7 @@ func (r *Reader) findHidden(ctx context.Context, c *comparison, globs []string) 
 		return nil, err
 	}
 	defer closeRepo()
-	list, err := repo.listFiles(ctx, "--") // without lists of ignored files
+	list, err := repo.listFiles(ctx, "--") // no list of ignored files is applied
 	if err != nil {
 		return nil, explain(err, c.now.Root)
 	}

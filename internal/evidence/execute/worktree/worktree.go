@@ -256,7 +256,7 @@ func (s *State) read(ctx context.Context) error {
 			s.disk[dir] = Entry{modeRepository, nested.Commit}
 		}
 	}
-	if runtime.GOOS == "windows" { // a file on the disk has no mode
+	if runtime.GOOS == "windows" { // files have no mode on Windows
 		for p, e := range s.disk {
 			if known := cmp.Or(s.index[p], s.head[p]); e.Mode == modeFile && known.Mode == modeExecutable {
 				s.disk[p] = Entry{known.Mode, e.Hash}

@@ -436,7 +436,8 @@ func TestSubmodule(t *testing.T) {
 	}
 }
 
-// TestUnknownStart checks the errors of a start that cannot be compared with.
+// TestUnknownStart checks the errors for a recorded start with which the work tree cannot
+// be compared.
 func TestUnknownStart(t *testing.T) {
 	t.Parallel()
 	r := newRepo(t)

@@ -104,7 +104,7 @@ func (e *Engine) SetLimits(l Limits) {
 // SetDeadline ends scripts at a given time; the zero time disables the deadline.
 func (e *Engine) SetDeadline(t time.Time) { e.deadline = t }
 
-// Interrupt ends the running script and any other one until an image is restored. It is
+// Interrupt ends the running script, and every later one until an image is restored. It is
 // safe for concurrent use.
 func (e *Engine) Interrupt() { e.interrupted.Store(true) }
 
