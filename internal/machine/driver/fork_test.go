@@ -214,7 +214,7 @@ func TestPersonsCancelFollowsAnAgents(t *testing.T) {
 		if s := r.runStatus(id); s.Status != machineengine.StatusCancelled {
 			t.Fatalf("the run is %s", s.Status)
 		}
-		if c == anna {
+		if c.Via == anna.Via {
 			r.forkRun(anna, inner, 0)
 		}
 	}
