@@ -366,10 +366,7 @@ func TestEveryVariableIsTested(t *testing.T) {
 	}
 	var names []string
 	for _, s := range config.Settings() {
-		names = append(names, s.Env)
-		for _, alias := range s.Aliases {
-			names = append(names, alias)
-		}
+		names = append(append(names, s.Env), s.Aliases...)
 	}
 	for _, v := range documentedVariables(t) {
 		names = append(append(names, v.Name), v.Aliases...)

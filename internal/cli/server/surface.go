@@ -98,7 +98,6 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 	return s, nil
 }
 
-
 // Close stops the services.
 func (s *Surface) Close() {
 	s.dashboard.closeServer()
