@@ -89,6 +89,33 @@ const (
 // Roles returns all roles.
 func Roles() []Role { return []Role{RoleViewer, RoleOperator, RoleApprover, RoleAdmin} }
 
+// Approval describes the persons that a human approval needs.
+type Approval struct {
+	// By are the roles of which each person needs one. Empty means RoleApprover.
+	By []Role `json:"by,omitempty"`
+	// Count is the number of persons that must choose the same option. 0 means one.
+	Count int `json:"count,omitempty"`
+}
+
+// Roles returns the roles of which a person needs one. A nil approval needs an approver.
+func (a *Approval) Roles() []Role {
+	if a == nil || len(a.By) == 0 {
+		return []Role{RoleApprover}
+	}
+	return a.By
+}
+
+// Persons returns the number of persons. A nil approval needs one.
+func (a *Approval) Persons() int {
+	if a == nil {
+		return 1
+	}
+	return max(a.Count, 1)
+}
+
+// Accepts reports whether a user has a role that the approval needs.
+func (a *Approval) Accepts(p Principal) bool { return slices.ContainsFunc(a.Roles(), p.Has) }
+
 // Has reports whether the user has a role.
 func (p Principal) Has(r Role) bool {
 	return p.Roles == nil || slices.Contains(p.Roles, r) || slices.Contains(p.Roles, RoleAdmin) || r == RoleViewer && len(p.Roles) > 0

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
@@ -48,8 +49,9 @@ type Continue struct {
 	// verdict, the command is refused with RuleChecksPending.
 	Checks map[string]criteria.CheckOutcome
 	// Person is set if a person sent the command, as far as the server can know. Some gates
-	// require a person.
+	// require a person. By is the person, with the roles that a gate may require.
 	Person bool
+	By     guideway.Principal
 }
 
 // Answer is the answer to a gate.
@@ -106,6 +108,8 @@ const (
 	RuleStepRequired    = "step-required"
 	RuleGateRequired    = "gate-required"
 	RulePerson          = "gate-needs-person"
+	RuleRole            = "gate-needs-role"
+	RuleApproved        = "gate-needs-another-person"
 )
 
 func (p *Program) decideContinue(s State, c *Continue) ([]Event, *Refusal) {
@@ -183,7 +187,9 @@ func (p *Program) judgeOutput(s State, step *steps.Step, c *Continue) (Event, *R
 	for _, vars := range scopes {
 		e.Gate = e.Gate || needsConfirmation(step.Confirm, vars)
 	}
-	e.Person = e.Gate && (step.Person || s.Person)
+	if e.Person = e.Gate && (step.Person || s.Person); e.Person {
+		e.Approval = step.Approval
+	}
 	return e, nil
 }
 
@@ -193,6 +199,9 @@ func isBlank(text string) bool { return strings.TrimFunc(text, expr.IsSpace) == 
 func (p *Program) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {
 	if r := checkAnswer(s, c, gateOptions(s.Gate), false); r != nil {
 		return nil, r
+	}
+	if e, waits := s.Gate.awaitOthers(c); waits && c.Answer.OptionID != OptionRevise {
+		return []Event{e}, nil
 	}
 	return addConsequences(p, s, Event{
 		Kind: EventGateAnswered, Step: s.Gate.Step, Option: c.Answer.OptionID, Notes: c.Answer.Note,
@@ -210,12 +219,28 @@ func checkAnswer(s State, c *Continue, options []Option, declinable bool) *Refus
 		}
 	case s.Gate.Person && !c.Person:
 		return &Refusal{Rule: RulePerson, Message: "this gate requires human approval, which an agent cannot give"}
+	case s.Gate.Person && !s.Gate.Approval.Accepts(c.By):
+		return &Refusal{
+			Rule: RuleRole, Allowed: s.Gate.Approval.Roles(),
+			Message: fmt.Sprintf("this gate requires the approval of a person with another role, and %q has %s", c.By.User, joinRoles(c.By.Roles)),
+		}
 	case c.Answer.Decline && !declinable:
 		return &Refusal{Rule: RuleGateRequired, Allowed: ids, Message: "the gate must be answered and cannot be declined"}
 	case !c.Answer.Decline && !slices.Contains(ids, c.Answer.OptionID):
 		return &Refusal{Rule: RuleUnknownOption, Given: c.Answer.OptionID, Allowed: ids, Message: fmt.Sprintf("the gate has no option %.80q", c.Answer.OptionID)}
 	}
+	if c.By.User != "" && slices.Contains(s.Gate.Votes, Vote{User: c.By.User, Option: c.Answer.OptionID}) {
+		return &Refusal{Rule: RuleApproved, Given: c.By.User, Message: fmt.Sprintf("%q has already given this answer; the gate waits for the same answer of others", c.By.User)}
+	}
 	return nil
+}
+
+// joinRoles returns roles as a text.
+func joinRoles(roles []guideway.Role) string {
+	if len(roles) == 0 {
+		return "no role"
+	}
+	return strings.Join(lists.Map(roles, func(r guideway.Role) string { return string(r) }), ", ")
 }
 
 // checkContext refuses variables that only the server sets, and a context that is nested
@@ -316,7 +341,7 @@ func (p *Program) nextLoopEvent(s State, it *item) (Event, bool) {
 		return Event{}, false
 	}
 	if !s.Confirmed && needsConfirmation(it.step.Confirm, vars) {
-		return Event{Kind: EventGateOpened, Step: it.step.ID, Person: it.step.Person || s.Person}, true
+		return Event{Kind: EventGateOpened, Step: it.step.ID, Person: it.step.Person || s.Person, Approval: it.step.Approval}, true
 	}
 	e := Event{Kind: EventLoopEntered, Step: it.step.ID, Rounds: x.rounds}
 	if len(x.list) > 0 {

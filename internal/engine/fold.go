@@ -19,7 +19,7 @@ func (p *Program) acceptsEvent(s State, e Event) bool {
 		return !s.Started && e.Kind == EventRunStarted
 	}
 	if s.Gate != nil {
-		return e.Kind == EventRunAborted || e.Kind == EventGateAnswered && p.acceptsAnswer(s, e)
+		return e.Kind == EventRunAborted || (e.Kind == EventGateAnswered || e.Kind == EventGateApproved) && p.acceptsAnswer(s, e)
 	}
 	step, loop := p.currentStep(s), p.loopAt(s)
 	switch e.Kind {

@@ -189,6 +189,10 @@ func (p *PhaseProgram) decideAnswer(s State, c *Continue) ([]Event, *Refusal) {
 	if r := checkAnswer(s, c, p.gateOptions(ph), declinable); r != nil {
 		return nil, r
 	}
+	if e, waits := s.Gate.awaitOthers(c); waits {
+		e.Phase = ph.Phase
+		return []Event{e}, nil
+	}
 	var e Event
 	if ph.Part == PartCheckpoints {
 		option := c.Answer.OptionID

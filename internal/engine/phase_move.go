@@ -32,7 +32,7 @@ func (p *PhaseProgram) nextEvent(s State) (Event, bool) {
 		return p.nextLoopEvent(s, ph, &phase.Loops[ph.Index])
 	case PartCheckpoints:
 		c := &phase.Checkpoints[ph.Index]
-		return Event{Kind: EventCheckpointReached, Phase: ph.Phase, Item: ph.Index + 1, Step: c.ID, Person: c.Person || s.Person}, true
+		return Event{Kind: EventCheckpointReached, Phase: ph.Phase, Item: ph.Index + 1, Step: c.ID, Person: c.Person || s.Person, Approval: c.Approval}, true
 	case PartDecisions:
 		return p.nextDecisionEvent(s, ph, &phase.Decisions[ph.Index])
 	case PartTransitions:

@@ -198,7 +198,7 @@ func (p *PhaseProgram) assertPosition(ph PhaseState, phase *phases.Phase) Positi
 }
 
 func (p *PhaseProgram) gatePosition(s State, ph PhaseState, phase *phases.Phase) Position {
-	pos := Position{Kind: PositionGate, ID: s.Gate.Step, Options: p.gateOptions(ph), Person: s.Gate.Person}
+	pos := Position{Kind: PositionGate, ID: s.Gate.Step, Options: p.gateOptions(ph), Person: s.Gate.Person, Approval: s.Gate.Approval, Votes: s.Gate.Votes}
 	if ph.Part == PartDecisions {
 		pos.Branches = true
 		d := &phase.Decisions[ph.Index]

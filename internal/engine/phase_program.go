@@ -239,6 +239,9 @@ func (p *PhaseProgram) acceptsAnswer(s State, e Event) bool {
 	if e.Step != s.Gate.Step || e.Phase != ph.Phase {
 		return false
 	}
+	if e.Kind == EventGateApproved {
+		return e.Option == "" && ph.Part == PartCheckpoints || slices.ContainsFunc(p.gateOptions(ph), func(o Option) bool { return o.ID == e.Option })
+	}
 	if e.Kind == EventBranchTaken {
 		return ph.Part == PartDecisions && slices.ContainsFunc(p.offeredBranches(ph), func(b phases.Branch) bool {
 			return b.ID == e.Option && p.numbers[b.TransitionTo] == e.To

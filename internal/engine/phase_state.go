@@ -91,7 +91,7 @@ func applyPhases(s State, e Event) State {
 		ph.advanceStep()
 	case EventCheckpointReached, EventDecisionOffered:
 		ph.startItem(e)
-		s.Gate = &OpenGate{Step: e.Step, Person: e.Person}
+		s.Gate = &OpenGate{Step: e.Step, Person: e.Person, Approval: e.Approval}
 	case EventCheckpointAnswer:
 		s.Gate = nil
 		ph = ph.applyAnswer(e)

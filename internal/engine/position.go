@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
@@ -61,6 +62,10 @@ type Position struct {
 	Declinable bool `json:"declinable,omitempty"`
 	// Person is set if the gate requires human approval.
 	Person bool `json:"person,omitempty"`
+	// Approval names the persons that the gate needs, if not one approver. Votes are the
+	// answers of persons so far.
+	Approval *guideway.Approval `json:"approval,omitempty"`
+	Votes    []Vote             `json:"votes,omitempty"`
 	// Branches is set if the options of a gate are branches that the caller decides.
 	Branches bool `json:"-"`
 	// Phase is the phase of the position in a phase workflow.
@@ -274,7 +279,7 @@ func (p *Program) gatePosition(s State) Position {
 	}
 	return Position{
 		Kind: PositionGate, ID: s.Gate.Step, Title: title,
-		Message: message, Options: gateOptions(s.Gate), Person: s.Gate.Person,
+		Message: message, Options: gateOptions(s.Gate), Person: s.Gate.Person, Approval: s.Gate.Approval, Votes: s.Gate.Votes,
 	}
 }
 

@@ -70,7 +70,8 @@ func commandOf(f Flow, e Event) Command {
 		c.Notes, c.Context = e.Notes, e.Vars
 	case EventStepSkipped, EventPhaseSkipped:
 		c.Skip = &Skip{Reason: e.Reason}
-	case EventGateAnswered, EventCheckpointAnswer, EventBranchTaken:
+	case EventGateApproved, EventGateAnswered, EventCheckpointAnswer, EventBranchTaken:
+		c.By.User = e.User
 		c.Answer = &Answer{OptionID: e.Option, Decline: e.Option == "", Note: e.Notes}
 	}
 	return Command{Continue: c}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
 )
@@ -98,8 +99,37 @@ type OpenGate struct {
 	// Before is true for the gate of a loop, which comes before its first round; a step's
 	// gate comes after its output.
 	Before bool
-	// Person is set if the gate requires human approval.
-	Person bool
+	// Person is set if the gate requires human approval, and Approval names the persons.
+	Person   bool
+	Approval *guideway.Approval `json:",omitempty"`
+	// Votes are the answers of persons while the gate waits for others.
+	Votes []Vote `json:",omitempty"`
+}
+
+// Vote is the answer of a person at a gate that needs several.
+type Vote struct {
+	User   string `json:"user"`
+	Option string `json:"option"`
+}
+
+// awaitOthers returns the event of an answer if the gate then waits for the same answer of
+// others.
+func (g *OpenGate) awaitOthers(c *Continue) (e Event, waits bool) {
+	e = Event{Kind: EventGateApproved, Step: g.Step, Option: c.Answer.OptionID, Notes: c.Answer.Note, User: c.By.User}
+	same := 1
+	for _, v := range g.Votes {
+		if v.Option == e.Option && v.User != e.User {
+			same++
+		}
+	}
+	return e, g.Person && same < g.Approval.Persons()
+}
+
+// addVote returns the gate with the answer of an event, which replaces an earlier one of the
+// person.
+func (g OpenGate) addVote(e Event) *OpenGate {
+	g.Votes = append(slices.DeleteFunc(slices.Clone(g.Votes), func(v Vote) bool { return v.User == e.User }), Vote{User: e.User, Option: e.Option})
+	return &g
 }
 
 // EventKind is the kind of an event.
@@ -116,8 +146,10 @@ const (
 	EventLoopEnded     EventKind = "loop_ended"
 	EventGateOpened    EventKind = "gate_opened"
 	EventGateAnswered  EventKind = "gate_answered"
-	EventRunCompleted  EventKind = "run_completed"
-	EventRunAborted    EventKind = "run_aborted"
+	// EventGateApproved is an answer at a gate that waits for the same answer of others.
+	EventGateApproved EventKind = "gate_approved"
+	EventRunCompleted EventKind = "run_completed"
+	EventRunAborted   EventKind = "run_aborted"
 )
 
 // The additional kinds of events of phase workflows. Most are history events of the state
@@ -177,6 +209,9 @@ type Event struct {
 	// Person is set if the gate requires human approval; for a start event, if
 	// all gates of the run do.
 	Person bool `json:"person,omitempty"`
+	// Approval names the persons that the gate needs, and User is one that answered.
+	Approval *guideway.Approval `json:"approval,omitempty"`
+	User     string             `json:"user,omitempty"`
 	// Option is the ID of the chosen option or branch.
 	Option string `json:"option,omitempty"`
 	// Reason explains a skip, an end or an abort.
@@ -219,6 +254,10 @@ const (
 // it checks them.
 func Apply(s State, e Event) State {
 	s.Seq++
+	if e.Kind == EventGateApproved {
+		s.Gate = s.Gate.addVote(e)
+		return s
+	}
 	if s.Phases != nil || e.Kind == EventPhaseEntered || e.Kind == EventStateImported {
 		return applyPhases(s, e)
 	}
@@ -239,7 +278,7 @@ func Apply(s State, e Event) State {
 		s.Steps++
 		s.Again, s.Revise = false, ""
 		if e.Gate {
-			s.Gate = &OpenGate{Step: e.Step, Person: e.Person}
+			s.Gate = &OpenGate{Step: e.Step, Person: e.Person, Approval: e.Approval}
 		} else {
 			s.Before = nil
 		}
@@ -258,7 +297,7 @@ func Apply(s State, e Event) State {
 		s.Frame = nil
 		s.Cursor++
 	case EventGateOpened:
-		s.Gate = &OpenGate{Step: e.Step, Before: true, Person: e.Person}
+		s.Gate = &OpenGate{Step: e.Step, Before: true, Person: e.Person, Approval: e.Approval}
 	case EventGateAnswered:
 		s = s.applyAnswer(e)
 	case EventRunCompleted:

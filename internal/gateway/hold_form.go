@@ -65,14 +65,15 @@ func (f *holdForms) close(id string) {
 	delete(f.expiry, id)
 }
 
-// hasForms reports whether the client can show forms to a person.
+// hasForms reports whether the client can show forms to a person who may approve. A form in a
+// client of another user than the local one proves only that the client has a token of /mcp.
 func (c *Client) hasForms() bool {
 	var modes struct {
 		Form json.RawMessage `json:"form"`
 		URL  json.RawMessage `json:"url"`
 	}
 	// A client that names no mode shows forms: modes were added to the protocol later.
-	return c.Capabilities.Elicitation != nil && json.Unmarshal(c.Capabilities.Elicitation, &modes) == nil && (modes.Form != nil || modes.URL == nil) &&
+	return c.Principal.Roles == nil && c.Capabilities.Elicitation != nil && json.Unmarshal(c.Capabilities.Elicitation, &modes) == nil && (modes.Form != nil || modes.URL == nil) &&
 		(c.Modern || c.Ask != nil)
 }
 
@@ -144,6 +145,9 @@ func (g *Gateway) askHold(ctx context.Context, c *Client, held holds.Call) error
 // acceptHoldForm stores the answer of a modern client to a form.
 func (g *Gateway) acceptHoldForm(ctx context.Context, c *Client, st state, responses json.RawMessage) error {
 	g.holdForms.close(st.Held)
+	if c.Principal.Roles != nil {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "a form of this client is not the answer of a person who may approve"}
+	}
 	members, err := jsonrpc.Members(responsesOf(responses))
 	if err != nil {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the inputResponses are invalid: " + err.Error()}

@@ -57,10 +57,10 @@ type callAnswer struct {
 	Note    string `json:"note"`
 }
 
-// answerCall answers a held call. The credential must count as a person's.
+// answerCall answers a held call. The credential must count as that of a person who approves.
 func (a *api) answerCall(c *call, body callAnswer) (any, error) {
 	by := c.runCaller()
-	if !c.authGrant().Person() {
+	if !c.authGrant().Approves() {
 		return nil, guideway.Errorf(guideway.CodeForbidden, "a held call needs the answer of a person, which this credential does not prove").
 			WithFix("answer in a browser that is logged in with guideway open, or at a terminal: guideway calls approve %s", clipText(c.PathValue("id")))
 	}

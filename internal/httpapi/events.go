@@ -215,7 +215,9 @@ func (a *api) streamEvents(c *call) (any, error) {
 	return a.streamFeed(c, func(ctx context.Context, f *follower) (func() error, error) {
 		me := c.userName()
 		f.newRequests, f.redefined = a.watchRequests(ctx), defined
-		f.include = func(change run.Change) bool { return change.User == me }
+		f.include = func(change run.Change) bool {
+			return change.User == me || change.Subject == run.SubjectRun && a.Runs != nil && a.Runs.MayUse(me, change.User, change.Project)
+		}
 		f.send = func(_ context.Context, change run.Change) error {
 			return f.out.addEvent("change", change.Pos, changeEvent{"change", change})
 		}

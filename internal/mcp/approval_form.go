@@ -38,8 +38,12 @@ const (
 	formNote   = "note"
 )
 
-// canAsk reports whether the client can show forms to a person.
-func canAsk(req *mcp.CallToolRequest) bool {
+// canAsk reports whether the client can show forms to a person who may approve. A form in a
+// client of another user than the local one proves only that the client has a token of /mcp.
+func canAsk(ctx context.Context, req *mcp.CallToolRequest) bool {
+	if p, _ := auth.PrincipalFrom(ctx); p.Roles != nil {
+		return false
+	}
 	caps := req.ClientCapabilities()
 	// A client that names no mode shows forms: modes were added to the protocol later.
 	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
@@ -93,7 +97,7 @@ func (r *runTools) addGateOptions(ctx context.Context, req *mcp.CallToolRequest,
 		return withNext(err, statusCall(handle))
 	}
 	now, failed := r.runs.Status(ctx, c, run.Ref{Handle: handle})
-	form := canAsk(req) && failed == nil && r.suggestsForm(now.Declined)
+	form := canAsk(ctx, req) && failed == nil && r.suggestsForm(now.Declined)
 	mine := r.refuseAgentAnswer(ctx, form, refusal.RunID, handle)
 	mine.Given, mine.Position = refusal.Given, refusal.Position
 	return mine
@@ -197,6 +201,9 @@ func writeQuoted(b *strings.Builder, title, text, runID string) {
 // acceptFormAnswer applies the person's answer in a form. It never asks again, because a
 // client with a legacy protocol version would receive an empty answer.
 func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, handle string) (any, error) {
+	if c.Roles != nil {
+		return nil, formRefusal(handle, ruleForm, "a form of this client is not the answer of a person who may approve")
+	}
 	form, err := r.forms.redeemState(req.Params.RequestState, c.User, handle)
 	if err != nil {
 		refusal := formRefusal(handle, ruleForm, err.Error())

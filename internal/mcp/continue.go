@@ -220,7 +220,7 @@ func continueRequest(c call) (run.ContinueRequest, error) {
 // and the client can show a form; otherwise nil. It ignores a call with other input than an
 // answer, which the engine judges.
 func (r *runTools) askAtGate(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, in run.ContinueRequest) (*question, error) {
-	if !canAsk(req) || in.Output != "" || in.Notes != "" || len(in.Context) > 0 || in.Skip != nil {
+	if !canAsk(ctx, req) || in.Output != "" || in.Notes != "" || len(in.Context) > 0 || in.Skip != nil {
 		return nil, nil
 	}
 	now := r.gateOf(ctx, c, in)

@@ -109,7 +109,7 @@ func (r *runTools) newBareAnswer(ctx context.Context, req *mcp.CallToolRequest, 
 		return runAnswer{Answer: a}
 	case !a.Position.Person:
 		return runAnswer{Answer: a, Hint: run.AskUser}
-	case canAsk(req) && r.suggestsForm(a.Declined):
+	case canAsk(ctx, req) && r.suggestsForm(a.Declined):
 		copied := *a
 		copied.Next = askCall(a.Handle)
 		return runAnswer{Answer: &copied, Hint: "only a person can answer this gate; the call in next asks them. If the client shows no form, " + r.approvalFix(ctx, a.RunID)}

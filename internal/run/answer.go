@@ -105,7 +105,7 @@ func (s *Service) findByHandle(ctx context.Context, c Caller, token string) (Han
 	if err != nil {
 		return Handle{}, Record{}, err
 	}
-	if rec.User != c.User {
+	if !s.mayUse(ctx, c, rec) {
 		return Handle{}, Record{}, unknown
 	}
 	return h, rec, nil
@@ -119,7 +119,7 @@ func (s *Service) findByIssuedHandle(ctx context.Context, c Caller, token string
 		return h, Record{}, false
 	}
 	rec, err := s.journal.Run(ctx, h.Run)
-	ok = err == nil && rec.User == c.User && rec.Handle == token && rec.Seq >= h.Seq
+	ok = err == nil && s.mayUse(ctx, c, rec) && rec.Handle == token && rec.Seq >= h.Seq
 	return h, rec, ok
 }
 
@@ -139,7 +139,7 @@ func (s *Service) findByRef(ctx context.Context, c Caller, ref Ref) (Handle, Rec
 		return Handle{}, Record{}, err
 	}
 	rec, err := s.journal.Run(ctx, ref.RunID)
-	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != c.User {
+	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && !s.mayUse(ctx, c, rec) {
 		return Handle{}, Record{}, &Refusal{
 			Code: guideway.CodeNotFound, Rule: RuleUnknownRun, Given: Truncate(ref.RunID, maxHandle),
 			Message: fmt.Sprintf("there is no run %q", Truncate(ref.RunID, maxHandle)), Fix: "search for the run with workflow_resume",

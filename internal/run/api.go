@@ -15,6 +15,9 @@ type Caller struct {
 	Via Via
 }
 
+// Approves reports whether the caller is a person that opens human approvals.
+func (c Caller) Approves() bool { return c.Via.Person() && c.Has(guideway.RoleApprover) }
+
 // Answer describes the position of a run to its owner.
 type Answer struct {
 	RunID  string `json:"runId"`

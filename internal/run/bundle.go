@@ -100,11 +100,11 @@ func (s *Service) Import(ctx context.Context, c Caller, data []byte) (*Answer, e
 	if s.personGates {
 		requirePersons(entries)
 	}
-	if !c.Via.Person() {
+	if !c.Approves() {
 		if err := s.refuseAbortedBundle(ctx, c, b.Run.ID); err != nil {
 			return nil, err
 		}
-		entries = beforeHumanApproval(entries)
+		entries = beforeHumanApproval(entries, func(*engine.OpenGate) bool { return false })
 	}
 	created := Created{
 		Workflow: d.ID, Name: d.Name, Version: d.Version, Hash: d.Hash,
@@ -121,7 +121,7 @@ func (s *Service) refuseAbortedBundle(ctx context.Context, c Caller, id string) 
 		return err
 	}
 	rec, err := s.journal.Run(ctx, id)
-	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != c.User {
+	if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && !s.mayUse(ctx, c, rec) {
 		return nil
 	}
 	if err != nil {
@@ -145,12 +145,13 @@ func requirePersons(entries []entry) {
 	}
 }
 
-// beforeHumanApproval returns the entries before the first human approval.
-func beforeHumanApproval(entries []entry) []entry {
+// beforeHumanApproval returns the entries before the first answer at a human approval whose
+// answers the caller does not inherit.
+func beforeHumanApproval(entries []entry, inherits func(*engine.OpenGate) bool) []entry {
 	var state engine.State
 	for i, e := range entries {
 		next := engine.Apply(state, e.fact)
-		if state.Gate != nil && state.Gate.Person && next.Gate == nil && e.fact.Kind != engine.EventRunAborted {
+		if g := state.Gate; g != nil && g.Person && (next.Gate == nil || len(next.Gate.Votes) > 0) && e.fact.Kind != engine.EventRunAborted && !inherits(g) {
 			return entries[:i]
 		}
 		state = next

@@ -43,7 +43,7 @@ func (s *Service) Continue(ctx context.Context, c Caller, r ContinueRequest) (*A
 		}
 		return s.decideAndCommit(ctx, c, rec, key, checked, engine.Continue{
 			Step: r.Step, Output: r.Output, Notes: r.Notes, Context: r.Context, Answer: r.Answer, Skip: r.Skip,
-			Person: c.Via.Person(),
+			Person: c.Via.Person(), By: c.Principal,
 		})
 	})
 	if a != nil {
@@ -72,7 +72,7 @@ func (s *Service) Answer(ctx context.Context, c Caller, r AnswerRequest) (*Answe
 			return nil, staleRefusal(rec, h.Token)
 		}
 		r.Handle = h.Token
-		return s.decideAndCommit(ctx, c, rec, "", checked, engine.Continue{Step: r.Step, Answer: &r.Answer, Person: c.Via.Person()})
+		return s.decideAndCommit(ctx, c, rec, "", checked, engine.Continue{Step: r.Step, Answer: &r.Answer, Person: c.Via.Person(), By: c.Principal})
 	})
 }
 

@@ -130,7 +130,8 @@ func (s *Service) Fork(ctx context.Context, c Caller, r ForkRequest) (*Answer, e
 
 // inheritEntries returns the entries that a fork of the caller copies, and the number of
 // the last event. A fork does not copy that the run was aborted. An agent inherits no human
-// approval: the person approved one run, not its copies.
+// approval: the person approved one run, not its copies. A person inherits only what that
+// person alone could approve.
 func (s *Service) inheritEntries(ctx context.Context, c Caller, rec Record, entries []entry, seq int64) ([]entry, int64, error) {
 	if !c.Via.Person() {
 		if err := s.refuseAbortedByPerson(ctx, rec); err != nil {
@@ -140,10 +141,13 @@ func (s *Service) inheritEntries(ctx context.Context, c Caller, rec Record, entr
 	for n := len(entries); n > 0 && entries[n-1].fact.Kind == engine.EventRunAborted; n = len(entries) {
 		entries = entries[:n-1]
 	}
-	if c.Via.Person() || seq > rec.Seq {
+	if seq > rec.Seq {
 		return entries, seq, nil
 	}
-	if own := beforeHumanApproval(entries); len(own) < len(entries) {
+	alone := func(g *engine.OpenGate) bool {
+		return c.Via.Person() && g.Approval.Accepts(c.Principal) && g.Approval.Persons() == 1
+	}
+	if own := beforeHumanApproval(entries, alone); len(own) < len(entries) {
 		return own, own[len(own)-1].event.Seq, nil
 	}
 	return entries, seq, nil

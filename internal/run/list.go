@@ -6,13 +6,12 @@ import (
 	"github.com/guideway-dev/guideway/internal/engine"
 )
 
-// List returns the runs of the caller, with the last changed one first.
+// List returns the runs of the caller and those of shared projects, with the last changed one first.
 func (s *Service) List(ctx context.Context, c Caller, f Filter) ([]Record, error) {
 	if err := s.openJournal(ctx); err != nil {
 		return nil, err
 	}
-	f.User = c.User
-	list, err := s.journal.Runs(ctx, f)
+	list, err := s.visibleRuns(ctx, c, f)
 	for _, rec := range list {
 		s.notifySeen(ctx, rec)
 	}

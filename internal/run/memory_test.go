@@ -154,7 +154,7 @@ func (m *memoryJournal) Runs(_ context.Context, f run.Filter) ([]run.Record, err
 	defer m.mu.Unlock()
 	var out []run.Record
 	for _, r := range m.records {
-		if (f.User == "" || r.User == f.User) && (f.Project == "" || r.Project.ID == f.Project) &&
+		if (f.User == "" || r.User == f.User) && (len(f.Users) == 0 || slices.Contains(f.Users, r.User)) && (f.Project == "" || r.Project.ID == f.Project) &&
 			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.Status)) &&
 			!r.Updated.Before(f.Since) && (f.Until.IsZero() || r.Updated.Before(f.Until)) {
 			out = append(out, r)

@@ -66,28 +66,28 @@ func (s *Service) findHits(ctx context.Context, c Caller, q resumeQuery, r Resum
 		return nil, err
 	}
 	const perCandidate, least = 6, 30
-	f := Filter{User: c.User, Since: q.since, Until: q.until, Limit: max(least, perCandidate*most)}
+	f := Filter{Since: q.since, Until: q.until, Limit: max(least, perCandidate*most)}
 	if r.Project != "" {
 		f.Project = projectID(r.Project, r.Here)
 	}
 	if len(q.words) == 0 {
-		return s.recentHits(ctx, f)
+		return s.recentHits(ctx, c, f)
 	}
-	hits, err := s.journal.Search(ctx, Search{Filter: f, Query: q.words})
+	hits, err := s.searchVisible(ctx, c, Search{Filter: f, Query: q.words})
 	if err != nil || len(hits) > 0 || q.since.IsZero() {
 		return hits, err
 	}
 	f.Since, f.Until = time.Time{}, time.Time{}
-	return s.journal.Search(ctx, Search{Filter: f, Query: q.words})
+	return s.searchVisible(ctx, c, Search{Filter: f, Query: q.words})
 }
 
 // recentHits returns the most recently used runs, with those that have not ended first.
-func (s *Service) recentHits(ctx context.Context, f Filter) ([]Hit, error) {
+func (s *Service) recentHits(ctx context.Context, c Caller, f Filter) ([]Hit, error) {
 	open := f
 	open.Statuses = []engine.Status{engine.StatusRunning, engine.StatusWaiting}
 	var hits []Hit
 	for _, filter := range []Filter{open, f} {
-		runs, err := s.journal.Runs(ctx, filter)
+		runs, err := s.visibleRuns(ctx, c, filter)
 		if err != nil {
 			return nil, err
 		}

@@ -58,6 +58,8 @@ type Options struct {
 	// Checker executes the checks of steps. If it is nil, checks are skipped, and their steps
 	// are labeled claims.
 	Checker Checker
+	// Shares are the projects whose members use each other's runs.
+	Shares []Share
 	// Now is the clock. The default is time.Now.
 	Now func() time.Time
 	// Logger gets errors that no caller receives. If it is nil, they are discarded.
@@ -78,6 +80,7 @@ type Service struct {
 	observer    Observer
 	checker     Checker
 	checking    runLocks
+	shares      []Share
 	now         func() time.Time
 	log         *slog.Logger
 	cache       *runCache
@@ -90,7 +93,7 @@ func New(o Options) (*Service, error) {
 	}
 	s := &Service{
 		journal: o.Journal, definitions: o.Definitions, key: o.Key, heads: o.Heads, openStore: o.Open,
-		personGates: o.PersonGates, observer: o.Observer, checker: o.Checker, now: o.Now, log: o.Logger, cache: newRunCache(),
+		personGates: o.PersonGates, observer: o.Observer, checker: o.Checker, shares: o.Shares, now: o.Now, log: o.Logger, cache: newRunCache(),
 	}
 	if s.now == nil {
 		s.now = time.Now

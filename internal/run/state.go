@@ -95,7 +95,7 @@ func (s *Service) ImportState(ctx context.Context, c Caller, document []byte, pr
 func (s *Service) checkStateImport(c Caller, p *program, workflowID string) error {
 	phases, ok := p.Flow.(*engine.PhaseProgram)
 	asks := s.personGates || ok && phases.AsksPersons()
-	if !asks || c.Via.Person() {
+	if !asks || c.Approves() {
 		return nil
 	}
 	return &Refusal{

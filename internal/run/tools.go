@@ -22,7 +22,7 @@ func (s *Service) ToolScopes(ctx context.Context, c Caller, runs ...string) ([]t
 	var scopes []toolpolicy.Scope
 	for _, id := range runs {
 		rec, err := s.journal.Run(ctx, id)
-		if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && rec.User != c.User {
+		if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && !s.mayUse(ctx, c, rec) {
 			continue
 		}
 		if err != nil {

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
@@ -97,8 +99,27 @@ func (s *Store) NewRuns(observer run.Observer) (*run.Service, error) {
 			return o.JournalStore, o.key, o.heads, nil
 		},
 		Definitions: s.Definitions, PersonGates: s.Cfg.Gates.Approval == config.ApprovalHuman, Observer: observer, Logger: s.Log,
-		Checker: s.Checker,
+		Checker: s.Checker, Shares: sharesOf(s.Cfg.Projects.Members),
 	})
+}
+
+// sharesOf returns the shared projects of members, each "PROJECT=USER". A project is a path
+// or an id.
+func sharesOf(members []string) []run.Share {
+	var shares []run.Share
+	for _, entry := range members {
+		at := strings.LastIndex(entry, "=")
+		id, user := entry[:at], entry[at+1:]
+		if strings.ContainsAny(id, `/\\`) {
+			id = project.ID(id)
+		}
+		i := slices.IndexFunc(shares, func(h run.Share) bool { return h.Project == id })
+		if i < 0 {
+			i, shares = len(shares), append(shares, run.Share{Project: id})
+		}
+		shares[i].Members = append(shares[i].Members, user)
+	}
+	return shares
 }
 
 // openJournalAlone returns the journal without a key.

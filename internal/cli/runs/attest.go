@@ -296,7 +296,7 @@ func (b *predicateBuilder) addFact(e run.Event, fact engine.Event) {
 		b.p.Steps, b.results = append(b.p.Steps, step), nil
 	case engine.EventStepSkipped:
 		b.p.Skipped = append(b.p.Skipped, fact.Step)
-	case engine.EventGateAnswered, engine.EventCheckpointAnswer:
+	case engine.EventGateApproved, engine.EventGateAnswered, engine.EventCheckpointAnswer:
 		b.p.Approvals = append(b.p.Approvals, attest.Approval{
 			Gate: fact.Step, Option: fact.Option, Seq: e.Seq, At: e.At, By: e.By.User, Via: string(e.By.Via), Person: e.By.Via.Person(),
 		})

@@ -232,7 +232,7 @@ func (k *runReplay) writeEvent(t *walk.Terminal, e run.Event) {
 
 // hasInlineNotes reports whether the notes of an event are printed on its line.
 func hasInlineNotes(kind engine.EventKind) bool {
-	return slices.Contains([]engine.EventKind{engine.EventGateAnswered, engine.EventCheckpointAnswer, engine.EventBranchTaken, engine.EventAsserted}, kind)
+	return slices.Contains([]engine.EventKind{engine.EventGateApproved, engine.EventGateAnswered, engine.EventCheckpointAnswer, engine.EventBranchTaken, engine.EventAsserted}, kind)
 }
 
 func (k *runReplay) eventLine(e run.Event) (mark, text string, more []string) {

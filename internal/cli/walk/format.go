@@ -59,7 +59,7 @@ func DescribeEvent(w *Walk, e engine.Event) (mark, text string) {
 		return markRound, text
 	case engine.EventLoopEnded, engine.EventLoopCompleted, engine.EventLoopBroken:
 		return markLoop, fmt.Sprintf("%s ends after %s: %s", e.Step, app.Plural(e.Round, "round", "rounds"), app.OneLine(e.Reason))
-	case engine.EventGateAnswered, engine.EventCheckpointAnswer:
+	case engine.EventGateApproved, engine.EventGateAnswered, engine.EventCheckpointAnswer:
 		return MarkGate, e.Step + ": " + app.OneLine(w.Workflow.formatAnswer(e)) + formatNote(e)
 	default:
 		return describePhaseEvent(w, e, title)

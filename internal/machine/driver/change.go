@@ -90,7 +90,7 @@ func (s *Service) Input(ctx context.Context, c run.Caller, id string, answer Inp
 		if in == nil {
 			return newRefusal(id, RuleNotWaiting, fmt.Sprintf("the run is not waiting for an input: it is %s", l.state.Status), "check the status of the run: guideway machine status "+id)
 		}
-		if in.Person && !c.Via.Person() {
+		if in.Person && !c.Approves() {
 			r := newRefusal(id, RulePerson, fmt.Sprintf("only a person may give the input %q", in.Name),
 				"ask the person to enter the input in the dashboard, on the page of the run, or at a terminal: guideway machine input "+id)
 			r.Next = nil // no call of an agent continues the run

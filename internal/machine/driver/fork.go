@@ -69,7 +69,7 @@ func (s *Service) Fork(ctx context.Context, c run.Caller, id string, seq int64) 
 func (s *Service) forkedEvents(ctx context.Context, c run.Caller, l *loaded, events []run.Event) ([]run.Event, error) {
 	open := -1 // the intent of the sub-machine in progress
 	for i, e := range events {
-		if !c.Via.Person() {
+		if !c.Approves() {
 			if approved, err := s.isHumanApproval(ctx, l, e); err != nil {
 				return nil, err
 			} else if approved {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 )
@@ -131,6 +132,9 @@ func (c *Conditions) Where() string {
 // AddRuns adds the conditions of a filter on runs r.
 func (c *Conditions) AddRuns(f run.Filter) {
 	c.addEqual("r."+c.Dialect.User, f.User)
+	if len(f.Users) > 0 {
+		c.AddIn("r."+c.Dialect.User, lists.Map(f.Users, func(user string) any { return user }))
+	}
 	c.addEqual("r.project", f.Project)
 	c.addEqual("r.workflow", f.Workflow)
 	if len(f.Statuses) > 0 {

@@ -20,6 +20,7 @@ func (p *parser) readCheckpoint(at shape.Place) Checkpoint {
 	}
 	options := at.Key("options")
 	p.NotEmpty(options, "add an option with id and label: a question without options cannot be answered")
+	person, approval := p.Approval(at.Key("approval"))
 	return Checkpoint{
 		ID:           p.readID(at.Key("id")),
 		Name:         p.readText(at.Key("name")),
@@ -29,7 +30,8 @@ func (p *parser) readCheckpoint(at shape.Place) Checkpoint {
 		Options:      readList(p, options, "option", p.readOption),
 		Required:     p.readFlag(at.Key("required"), true),
 		Blocking:     true,
-		Person:       p.Choice(at.Key("approval"), shape.CodeEnum, "agent", "human") == "human",
+		Person:       person,
+		Approval:     approval,
 		Source:       p.Source(at),
 	}
 }

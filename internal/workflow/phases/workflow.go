@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
 	"github.com/guideway-dev/guideway/internal/platform/lists"
@@ -182,6 +183,8 @@ type Checkpoint struct {
 	// Person is set if only a person may answer, through a channel that no agent has. It is
 	// an extension of the original dialect ("approval": "human").
 	Person bool
+	// Approval names the roles and the number of the persons; nil if one approver is enough.
+	Approval *guideway.Approval
 	// Source is the part of the document with the checkpoint, as canonical JSON.
 	Source string
 }

@@ -3,10 +3,13 @@ package shape
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
 
@@ -134,6 +137,37 @@ func (r *Report) Flag(at Place) bool {
 		return false
 	}
 	return at.Node.Flag
+}
+
+// maxPersons is the maximum number of persons that approve.
+const maxPersons = 10
+
+// Approval reads who confirms: "agent", "human", or the roles and the number of the persons.
+func (r *Report) Approval(at Place) (person bool, approval *guideway.Approval) {
+	if at.Node == nil || at.Node.Kind != doc.Object {
+		return r.Choice(at, CodeEnum, "agent", "human") == "human", nil
+	}
+	r.Object(at, "by", "count")
+	r.Require(at, "by")
+	approval = &guideway.Approval{}
+	words := []string{string(guideway.RoleOperator), string(guideway.RoleApprover), string(guideway.RoleAdmin)}
+	if by := at.Key("by"); by.Node != nil && r.Array(by, "a list of roles") {
+		for i := range by.Node.Items {
+			approval.By = append(approval.By, guideway.Role(r.Choice(by.Index(i), CodeEnum, words...)))
+		}
+		r.NotEmpty(by, "name at least one role: "+strings.Join(words, ", "))
+		r.Unique(by)
+	}
+	switch count := at.Key("count"); {
+	case count.Node == nil:
+	case count.Node.Kind != doc.Number:
+		r.WrongType(count, "a number")
+	case count.Node.Num != math.Trunc(count.Node.Num) || count.Node.Num < 1 || count.Node.Num > maxPersons:
+		r.Errorf(count, CodeEnum, "write a whole number from 1 to "+strconv.Itoa(maxPersons), "Field 'count' %s is %v, not a whole number from 1 to %d.", count.Where, count.Node.Num, maxPersons)
+	default:
+		approval.Count = int(count.Node.Num)
+	}
+	return true, approval
 }
 
 // Choice reads a member with a fixed set of values.

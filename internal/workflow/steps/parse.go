@@ -131,7 +131,7 @@ func (p *parser) readStep(at shape.Place, hint string) Step {
 		"tools",
 	})
 	p.Require(at, "id", "title", "prompt")
-	confirm, person := p.readConfirmation(at)
+	confirm, person, approval := p.readConfirmation(at)
 	return Step{
 		ID:            p.readID(at.Key("id")),
 		Title:         p.Text(at.Key("title"), 1, 128),
@@ -142,6 +142,7 @@ func (p *parser) readStep(at shape.Place, hint string) Step {
 		HasValidation: p.Flag(at.Key("hasValidation")),
 		Confirm:       confirm,
 		Person:        person,
+		Approval:      approval,
 		RunCondition:  p.readCondition(at.Key("runCondition")),
 		Criteria:      p.readCriteria(at.Key("validationCriteria")),
 		Functions:     p.readFunctions(at.Key("functionDefinitions")),

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 	exprpkg "github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/shape"
@@ -23,7 +24,7 @@ func (p *parser) readLoopStep(at shape.Place) Step {
 	p.checkLoopType(at)
 	loop := p.readLoop(at.Key("loop"), at)
 	p.readBody(at.Key("body"), loop)
-	confirm, person := p.readConfirmation(at)
+	confirm, person, approval := p.readConfirmation(at)
 	return Step{
 		ID:           p.readID(at.Key("id")),
 		Title:        p.Text(at.Key("title"), 1, 128),
@@ -31,6 +32,7 @@ func (p *parser) readLoopStep(at shape.Place) Step {
 		Functions:    p.readFunctions(at.Key("functionDefinitions")),
 		Confirm:      confirm,
 		Person:       person,
+		Approval:     approval,
 		RunCondition: p.readCondition(at.Key("runCondition")),
 		Tools:        toolpolicy.Read(&p.Report, at.Key("tools")),
 		Loop:         loop,
@@ -233,13 +235,13 @@ func (p *parser) readCondition(at shape.Place) *exprpkg.Expr {
 }
 
 // readConfirmation reads when a person must confirm: never, always, or under a condition.
-func (p *parser) readConfirmation(step shape.Place) (confirm *exprpkg.Expr, person bool) {
+func (p *parser) readConfirmation(step shape.Place) (confirm *exprpkg.Expr, person bool, approval *guideway.Approval) {
 	confirm = p.readRequireConfirmation(step.Key("requireConfirmation"))
-	person = p.Choice(step.Key("approval"), shape.CodeEnum, "agent", "human") == "human"
+	person, approval = p.Approval(step.Key("approval"))
 	if person && confirm == nil {
 		confirm = &exprpkg.Expr{Op: exprpkg.Always}
 	}
-	return confirm, person
+	return confirm, person, approval
 }
 
 func (p *parser) readRequireConfirmation(at shape.Place) *exprpkg.Expr {

@@ -3,6 +3,7 @@
 package steps
 
 import (
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/compress"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
@@ -43,6 +44,8 @@ type Step struct {
 	// Person is set if the confirmation requires human approval. It is an extension of
 	// WorkRail's format ("approval": "human").
 	Person bool
+	// Approval names the roles and the number of the persons; nil if one approver is enough.
+	Approval *guideway.Approval
 	// RunCondition decides whether the step applies; nil means always.
 	RunCondition *expr.Expr
 	// Criteria check the step's output; nil accepts any text that is not blank.

@@ -2548,6 +2548,18 @@ export interface components {
             person?: boolean;
             /** @description True if the gate accepts decline instead of an option. */
             declinable?: boolean;
+            /** @description The persons that a human approval needs; without it, one approver. */
+            approval?: {
+                /** @description The roles of which each person needs one. */
+                by?: ("operator" | "approver" | "admin")[];
+                /** @description The number of persons that must give the same answer. */
+                count?: number;
+            };
+            /** @description The answers so far, while the gate waits for those of others. */
+            votes?: {
+                user: string;
+                option: string;
+            }[];
             /** @description True if the step requires notes. */
             needsNotes?: boolean;
             /** @description Guides that the prompt names. */
