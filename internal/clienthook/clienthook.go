@@ -1,7 +1,7 @@
 // Package clienthook answers the hooks of MCP clients (DESIGN section 16): a client reports
 // the events of a session, such as a call of a tool or the end of a turn, and Guideway
-// answers whether it may go on. A session is bound to the runs whose tools it calls. A
-// session without a run is never affected.
+// answers whether it may go on. A session is bound to the runs that its calls
+// start, continue or fork. A session without a run is never affected.
 //
 // The hooks are commands that the client starts for each event. A process answers one event
 // and ends, so the binding of a session is a file.

@@ -67,7 +67,7 @@ func ValidUserName(text string) bool {
 
 func checkUserName(text string) *settingError {
 	if !ValidUserName(text) {
-		return newError(`write a name such as "ada"`, "%q is not the name of a user", text)
+		return newError(`write a name without "=" and commas, of at most 200 bytes, such as "ada"`, "%q is not a valid user name", text)
 	}
 	return nil
 }

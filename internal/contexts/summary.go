@@ -120,7 +120,7 @@ func (s *Service) largeTokens(id string) int {
 	return 0
 }
 
-// prepareBrief makes and caches the brief of a run in the background.
+// prepareBrief makes and caches the brief of a run. Background jobs call it.
 func (s *Service) prepareBrief(ctx context.Context, c run.Caller, id string) error {
 	_, err := s.Brief(ctx, c, id)
 	return err

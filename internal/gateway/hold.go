@@ -91,7 +91,7 @@ func (e *heldError) result() json.RawMessage {
 
 // checkHold returns the request to send to a tool. If the call is held and no person has
 // approved it, checkHold returns the result that asks the client for a form, or an error.
-// reason is the reason of a policy to hold the call, or ""; hooks may have reasons too.
+// reason is a policy's reason for holding the call, or ""; hooks may have reasons too.
 // checkHold is called after the hooks, with the call as it would be sent.
 func (g *Gateway) checkHold(ctx context.Context, c *Client, called, to *tool, r Request, reason string) (Request, json.RawMessage, error) {
 	var st state

@@ -223,8 +223,8 @@ func (d *yamlDoc) entryRange(name string) (start, end int, ok bool) {
 	return start, end, start >= 0 && start <= end
 }
 
-// rewriteList returns the texts with the list written again: in brackets if it was on one
-// line.
+// rewriteList returns the possible texts (see document.setValue) with the list written
+// again: in brackets if it was on one line.
 func (d *yamlDoc) rewriteList(list *yaml.Node) [][]byte {
 	if isFlow(d.root) {
 		return d.rewrite(d.root, d.root, d.root)

@@ -15,7 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 )
 
-// Session is a session document of WorkRail in sessions/PROJECT/WORKFLOW/ID.json .
+// Session is a session document of WorkRail in sessions/PROJECT/WORKFLOW/ID.json.
 type Session struct {
 	ID          string         `json:"id"`
 	Workflow    string         `json:"workflowId"`

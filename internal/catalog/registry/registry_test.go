@@ -110,7 +110,7 @@ func (c *requestCounter) takeCounts() map[string]int {
 }
 
 // Between Guideway's server and client, an unchanged registry costs one request of the
-// index. Each new or changed document costs one request more.
+// index. Each new or changed document costs one more request.
 func TestGuidewayRegistry(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

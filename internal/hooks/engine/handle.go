@@ -95,7 +95,7 @@ func (x *execution) handleError(ctx context.Context, call *node, err error) *Out
 }
 
 // changedError is an error of a call with another message. It unwraps to the original error,
-// so that its class stays the same.
+// so that errors.Is, errors.As and its code stay the same.
 type changedError struct {
 	message string
 	err     error

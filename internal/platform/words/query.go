@@ -102,7 +102,7 @@ func Render(alternatives [][]string, and, or string, term func(text string, pref
 // Hash is a keyed hash.
 type Hash func(text []byte) []byte
 
-// Terms returns the hashes of terms and of their beginnings. Without the key, the terms
+// Terms returns the hashes of terms and of their prefixes. Without the key, the terms
 // cannot be read or tested.
 func (h Hash) Terms(terms []string) []string {
 	var t Terms

@@ -82,7 +82,7 @@ func (c *Criterion) validateRequired(r *CheckRule) {
 	}[r.Type]
 	switch {
 	case missing && r.Type == Git:
-		c.unusable = "a rule of type git requires nothing"
+		c.unusable = "the rule of type git checks nothing: it has none of clean, commit, inside and outside"
 		c.addCheckError("", "criterion-field-missing", c.unusable, `add "clean": true, "commit", "inside" or "outside"`)
 	case missing:
 		c.addMissingField(checkFields()[r.Type][0], map[Type]string{

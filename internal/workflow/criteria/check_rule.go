@@ -62,7 +62,7 @@ type CheckRule struct {
 	MaxBytes *int64         `json:"maxBytes,omitempty"`
 	Schema   map[string]any `json:"schema,omitempty"`
 
-	// Clean requires that no file differs from the commit. Commit must be part of the
+	// Clean requires that no file differs from the checked out commit. Commit must be part of the
 	// checked out branch. Inside and Outside are globs of the paths that changed since the
 	// start of the run: each must match one of Inside and none of Outside.
 	Clean   bool     `json:"clean,omitempty"`
@@ -337,7 +337,7 @@ func (r *CheckRule) describeGit() string {
 		words = append(words, "the commit "+r.Commit+" is part of the checked out branch")
 	}
 	if r.Clean {
-		words = append(words, "no file differs from the commit")
+		words = append(words, "no file differs from the checked out commit")
 	}
 	if len(r.Inside) > 0 {
 		words = append(words, "all changed files are in "+strings.Join(r.Inside, ", "))

@@ -74,7 +74,7 @@ func TestParseChecks(t *testing.T) {
 		`{"type":"file"}`:                                                                                        "has no path",
 		`{"type":"file","path":"/etc/passwd"}`:                                                                   "leaves the workspace",
 		`{"type":"file","path":"a","minBytes":3,"maxBytes":2}`:                                                   "is above maxBytes",
-		`{"type":"git"}`:                                                                                         "requires nothing",
+		`{"type":"git"}`:                                                                                         "checks nothing",
 		`{"type":"http","status":200}`:                                                                           "has no url",
 		`{"type":"tool","arguments":{}}`:                                                                         "has no tool",
 		`{"type":"command","argv":["go"],"exitCode":256}`:                                                        "from 0 to 255",

@@ -184,7 +184,7 @@ wait
 	}
 }
 
-// limited accepts a number of bytes.
+// limited is a writer that fails after this number of bytes.
 type limited int
 
 var errFull = errors.New("full")

@@ -43,7 +43,7 @@ const (
 	Nosy = "nosy"
 )
 
-// manyTimes is the number of repetitions of a hostile tool.
+// manyTimes is the number of pairs of requests that Deaf sends.
 const manyTimes = 15000
 
 // lure is a page that no client may open.
