@@ -59,7 +59,7 @@ func (d Dialect) CheckpointsQuery(f checkpoint.Filter) Query {
 		from, order = d.AddWords(&c, f)
 	}
 	q := c.Query(d.selectCheckpoints() + from + c.Where() + ` ORDER BY ` + order + ` LIMIT ` + c.Arg(LimitOr(f.Limit, DefaultLimit)))
-	q.Varies = !f.Heads || len(f.Tags) > 0 // prepared for heads, because each load runs this query
+	q.Varies = len(f.Tags) > 0 || len(f.Query) > 0 // each save and load runs this query
 	return q
 }
 
