@@ -129,12 +129,17 @@ func splitProse(text string) []span {
 		}
 		from = to
 	}
+	code := false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\n':
 			if i+1 >= len(text) || text[i+1] == '\n' || beginsEntry(text[i+1:]) || isTraceLine(text[from:i+1]) {
 				end(i + 1)
 			}
+		case c == '`':
+			line, _, _ := strings.Cut(text[i+1:], "\n")
+			code = !code && strings.Contains(line, "`")
+		case code && text[i+1] != '`': // marks in code end no sentence; the line has its end
 		case c == '.' || c == '!' || c == '?':
 			if to := sentenceEnd(text, i); to > 0 {
 				end(to)

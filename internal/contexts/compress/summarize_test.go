@@ -39,6 +39,20 @@ func TestSummaryOfShortRun(t *testing.T) {
 	}
 }
 
+// TestCodeEndsNoSentence checks that code in a sentence is not split, and that code with a
+// mark at its end, or a single backtick, does not prevent the end of the sentence.
+func TestCodeEndsNoSentence(t *testing.T) {
+	t.Parallel()
+	want := []string{"The query `SELECT ... FROM a. WHERE B` was slow.", "ANALYZE fixed it, see `a.b!`.", "Run `make.`", "One ` mark.", "The end."}
+	var got []string
+	for _, s := range ReadPassage("s", 1, strings.Join(want, " ")).Statements {
+		got = append(got, s.Text)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
 // TestSummaryOfLongRun checks what a summary keeps of a run that does not fit: the last steps,
 // and each sentence with a decision, a cause, a demand, an open question, a refusal or
 // evidence, with the references of what it omits.
