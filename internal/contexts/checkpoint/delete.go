@@ -118,7 +118,7 @@ func (s *Service) removeLinked(ctx context.Context, who guideway.Principal, rec 
 	if err != nil {
 		return err
 	}
-	change := Change{Series: rec.SeriesKey, Remove: []string{rec.ID}, At: s.currentTime()}
+	change := Change{Series: rec.SeriesKey, Remove: []Removal{{rec.ID, rec.Blob}}, At: s.currentTime()}
 	var written, freed []blob.Name
 	for _, d := range sortedByNumber(dependents) {
 		swap, err := s.storeAgainst(ctx, d, rec.Base)

@@ -67,11 +67,11 @@ type Change struct {
 	Terms []string
 	// Swaps change the forms of checkpoints.
 	Swaps []Swap
-	// Remove has the ids of records to remove. Apply returns CodeConflict if a record is
-	// already missing, or is the base of a record that remains. Successors get the parent
-	// of the removed record. A series ends with its last record; a new series with the same
-	// key begins with the number 1.
-	Remove []string
+	// Remove has the records to remove. Apply returns CodeConflict if a record is already
+	// missing, has another blob, or is the base of a record that remains. Successors get the
+	// parent of the removed record. A series ends with its last record; a new series with the
+	// same key begins with the number 1.
+	Remove []Removal
 	// Marks set the errors of records.
 	Marks []Mark
 	// At is the time of the change. With Touch it becomes the Touched time of the series,
@@ -88,6 +88,12 @@ type Swap struct {
 	ID  string
 	Old blob.Name
 	New Form
+}
+
+// Removal removes a checkpoint with the given blob, which the caller then removes.
+type Removal struct {
+	ID   string
+	Blob blob.Name
 }
 
 // Mark sets or clears the error of a record.

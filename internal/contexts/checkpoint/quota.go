@@ -315,7 +315,7 @@ func (s *Service) removeRecords(ctx context.Context, key SeriesKey, gone []Recor
 	var names []blob.Name
 	keys := map[string]bool{}
 	for _, r := range gone {
-		change.Remove = append(change.Remove, r.ID)
+		change.Remove = append(change.Remove, Removal{r.ID, r.Blob})
 		names = append(names, r.Blob)
 		if r.Key != "" {
 			keys[r.Key] = true

@@ -336,7 +336,7 @@ func (s *Service) trySave(ctx context.Context, d *saveDraft) (*Saved, error) {
 		Audit: []Entry{{At: rec.Created, Action: ActionSave, SeriesKey: d.key, Checkpoint: rec.ID, Client: d.who.Client}},
 	}
 	for _, gone := range rm.oldest {
-		change.Remove = append(change.Remove, gone.ID)
+		change.Remove = append(change.Remove, Removal{gone.ID, gone.Blob})
 		change.Audit = append(change.Audit, Entry{
 			At: rec.Created, Action: ActionDelete, SeriesKey: d.key, Checkpoint: gone.ID, Client: d.who.Client, Detail: "the session's limit",
 		})
@@ -349,7 +349,7 @@ func (s *Service) trySave(ctx context.Context, d *saveDraft) (*Saved, error) {
 	}
 	s.recent.putContent(rec.ID, d.content.raw)
 	s.discardBlobs(ctx, rm.oldest)
-	if p.parent != nil && !p.branch && !slices.Contains(change.Remove, p.parent.ID) {
+	if p.parent != nil && !p.branch && !slices.ContainsFunc(rm.oldest, func(r Record) bool { return r.ID == p.parent.ID }) {
 		s.pushFold(fold{*p.parent, rec})
 	}
 	saved := &Saved{Record: rec, Warnings: rm.warnings, Store: s.o.Store}

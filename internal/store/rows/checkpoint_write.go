@@ -51,7 +51,7 @@ func (m *Methods) isApplied(ctx context.Context, r Reader, c checkpoint.Change) 
 	case len(c.Swaps) > 0:
 		return m.exists(ctx, r, withBlob, c.Swaps[0].ID, string(c.Swaps[0].New.Blob))
 	case len(c.Remove) > 0:
-		return m.exists(ctx, r, `SELECT id FROM checkpoint_gone WHERE id = $1`, c.Remove[0])
+		return m.exists(ctx, r, `SELECT id FROM checkpoint_gone WHERE id = $1`, c.Remove[0].ID)
 	}
 	return false, nil
 }
@@ -151,12 +151,14 @@ func (m *Methods) removeCheckpoints(ctx context.Context, t Tx, c checkpoint.Chan
 	if len(c.Remove) == 0 {
 		return nil
 	}
-	for _, id := range c.Remove {
-		if err := m.removeCheckpoint(ctx, t, c.Series, id); err != nil {
+	gone := make([]string, len(c.Remove))
+	for i, r := range c.Remove {
+		gone[i] = r.ID
+		if err := m.removeCheckpoint(ctx, t, c.Series, r); err != nil {
 			return err
 		}
 	}
-	ids, needed := m.dialect.List(c.Remove), Text("")
+	ids, needed := m.dialect.List(gone), Text("")
 	found, err := scanRow(ctx, t, m.query(`SELECT base FROM checkpoints WHERE base IN (SELECT value FROM `+m.dialect.Unnest+`) LIMIT 1`, ids), &needed)
 	if err != nil {
 		return err
@@ -168,18 +170,18 @@ func (m *Methods) removeCheckpoints(ctx context.Context, t Tx, c checkpoint.Chan
 }
 
 // removeCheckpoint deletes a record. Its children become children of its parent.
-func (m *Methods) removeCheckpoint(ctx context.Context, t Tx, key checkpoint.SeriesKey, id string) error {
+func (m *Methods) removeCheckpoint(ctx context.Context, t Tx, key checkpoint.SeriesKey, r checkpoint.Removal) error {
 	var num int64
 	var parent string
-	found, err := scanRow(ctx, t, m.query(`DELETE FROM checkpoints`+checkpointInSeries+` RETURNING {num}, parent`, id, key.User, key.Session),
+	found, err := scanRow(ctx, t, m.query(`DELETE FROM checkpoints`+checkpointInSeries+` AND blob = $4 RETURNING {num}, parent`, r.ID, key.User, key.Session, string(r.Blob)),
 		&num, (*Text)(&parent))
 	if err != nil {
 		return err
 	}
 	if !found {
-		return Conflictf("the checkpoint %s is already deleted", id)
+		return Conflictf("the checkpoint %s was deleted or stored again by another process", r.ID)
 	}
-	return t.Queue(ctx, append(m.queries(m.dialect.RemoveWords, num), m.query(`UPDATE checkpoints SET parent = $1 WHERE parent = $2`, parent, id))...)
+	return t.Queue(ctx, append(m.queries(m.dialect.RemoveWords, num), m.query(`UPDATE checkpoints SET parent = $1 WHERE parent = $2`, parent, r.ID))...)
 }
 
 // updateSeries returns the statements that update the row of a series, and delete it if the

@@ -129,7 +129,7 @@ func allOrNone(t *testing.T, f *fixture) {
 	before := seriesState(t, x)
 	next := newRecord(testSeries(), 4)
 	good := addChange(next, "needle")
-	good.Remove = []string{list[0].ID}
+	good.Remove = removals(list[0])
 	for name, spoil := range map[string]func(c *checkpoint.Change){
 		"a number": func(c *checkpoint.Change) { r := next; r.Number = 9; c.Add = &r },
 		"a parent": func(c *checkpoint.Change) { r := next; r.Parent = "c_gone"; c.Add = &r },
@@ -139,11 +139,16 @@ func allOrNone(t *testing.T, f *fixture) {
 		"a base": func(c *checkpoint.Change) {
 			c.Swaps = append(c.Swaps, checkpoint.Swap{ID: list[2].ID, Old: list[2].Blob, New: checkpoint.Form{Blob: blobOf("new", ""), Base: "c_gone"}})
 		},
-		"a removal": func(c *checkpoint.Change) { c.Remove = append(c.Remove, "c_gone") },
+		"a removal": func(c *checkpoint.Change) {
+			c.Remove = append(c.Remove, checkpoint.Removal{ID: "c_gone", Blob: list[2].Blob})
+		},
+		"an old form to remove": func(c *checkpoint.Change) {
+			c.Remove = append(c.Remove, checkpoint.Removal{ID: list[1].ID, Blob: blobOf("other", "")})
+		},
 		"a need": func(c *checkpoint.Change) {
 			form := checkpoint.Form{Blob: blobOf("new", ""), Base: list[2].ID}
 			c.Swaps = append(c.Swaps, checkpoint.Swap{ID: list[1].ID, Old: list[1].Blob, New: form})
-			c.Remove = append(c.Remove, list[2].ID)
+			c.Remove = append(c.Remove, removals(list[2])...)
 		},
 	} {
 		c := good
@@ -211,24 +216,32 @@ func testChains(t *testing.T, f *fixture) {
 	}
 }
 
+// removals returns the removals of records.
+func removals(list ...checkpoint.Record) (out []checkpoint.Removal) {
+	for _, r := range list {
+		out = append(out, checkpoint.Removal{ID: r.ID, Blob: r.Blob})
+	}
+	return out
+}
+
 func testRemoves(t *testing.T, f *fixture) {
 	x := f.openIndex(t)
 	list := addRecords(t, x, testSeries(), 4)
 	form := checkpoint.Form{Blob: blobOf(list[0].ID, "delta"), Stored: 10, Base: list[1].ID}
 	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Swaps: []checkpoint.Swap{{ID: list[0].ID, Old: list[0].Blob, New: form}}}))
-	c := checkpoint.Change{Series: testSeries(), Remove: []string{list[1].ID}, At: minuteTime(9)}
+	c := checkpoint.Change{Series: testSeries(), Remove: removals(list[1]), At: minuteTime(9)}
 	wantCode(t, x.Apply(t.Context(), c), guideway.CodeConflict, "a base that is needed")
 	// A base can be removed together with the swap of its dependent.
 	whole := checkpoint.Form{Blob: blobOf(list[0].ID, "again"), Stored: 90}
 	c.Swaps = []checkpoint.Swap{{ID: list[0].ID, Old: form.Blob, New: whole}}
-	c.Remove = []string{list[1].ID, list[2].ID}
+	c.Remove = removals(list[1], list[2])
 	mustSucceed(t, x.Apply(t.Context(), c))
 	got, err := x.Checkpoint(t.Context(), list[3].ID)
 	mustSucceed(t, err)
 	wantEqual(t, "the parent of the last checkpoint", got.Parent, list[0].ID)
 	wantList(t, x, checkpoint.Filter{Heads: true}, list[3].ID)
 	// A series ends with its last record and can begin again.
-	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Remove: []string{list[0].ID, list[3].ID}, At: minuteTime(10)}))
+	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Remove: []checkpoint.Removal{{ID: list[0].ID, Blob: whole.Blob}, {ID: list[3].ID, Blob: list[3].Blob}}, At: minuteTime(10)}))
 	series, err := x.Series(t.Context(), testSeries())
 	mustSucceed(t, err)
 	wantEqual(t, "the series", series, checkpoint.Series{SeriesKey: testSeries()})
@@ -240,8 +253,8 @@ func testRemoves(t *testing.T, f *fixture) {
 func testDeletedIDs(t *testing.T, f *fixture) {
 	x := f.openIndex(t)
 	list := addRecords(t, x, testSeries(), 3)
-	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Remove: []string{list[0].ID}, At: minuteTime(20)}))
-	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Remove: []string{list[1].ID, list[2].ID}, At: minuteTime(30)}))
+	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Remove: removals(list[0]), At: minuteTime(20)}))
+	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Remove: removals(list[1], list[2]), At: minuteTime(30)}))
 	gone, err := f.openIndex(t).Deleted(t.Context(), []string{list[0].ID, list[2].ID, "c_never"})
 	mustSucceed(t, err)
 	wantEqual(t, "deleted checkpoints", gone, map[string]bool{list[0].ID: true, list[2].ID: true})

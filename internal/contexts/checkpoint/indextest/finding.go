@@ -125,7 +125,9 @@ func testWords(t *testing.T, f *fixture) {
 		}
 	}
 	// A removed record is not found.
-	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Remove: []string{list[2]}, At: minuteTime(9)}))
+	gone, err := x.Checkpoint(t.Context(), list[2])
+	mustSucceed(t, err)
+	mustSucceed(t, x.Apply(t.Context(), checkpoint.Change{Series: testSeries(), Remove: removals(gone), At: minuteTime(9)}))
 	wantList(t, x, look(false, "cache"))
 }
 
@@ -218,7 +220,7 @@ func usersApart(t *testing.T, f *fixture) {
 		}
 	}
 	// A change of one series does not affect another.
-	c := checkpoint.Change{Series: checkpoint.SeriesKey{User: "bob", Session: "work"}, Remove: []string{newRecord(testSeries(), 1).ID}, At: minuteTime(1)}
+	c := checkpoint.Change{Series: checkpoint.SeriesKey{User: "bob", Session: "work"}, Remove: removals(newRecord(testSeries(), 1)), At: minuteTime(1)}
 	if err := x.Apply(t.Context(), c); err == nil {
 		t.Error("another user's checkpoint was removed")
 	}
