@@ -237,7 +237,13 @@ func (s *Service) importTargets(ctx context.Context, who guideway.Principal, b *
 		}
 		item.Session = SessionID(item.Session)
 		known, err := s.o.Index.Checkpoint(ctx, item.ID)
-		if err == nil && known.User == who.User && known.Session == item.Session && item.hasSum(known.Sum) {
+		sum := known.Sum
+		if err == nil && len(sum) == 0 {
+			if raw, err := s.readContent(ctx, known); err == nil {
+				sum = sumOf(raw)
+			}
+		}
+		if err == nil && known.User == who.User && known.Session == item.Session && item.hasSum(sum) {
 			out.Skipped++
 			continue
 		}

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -47,9 +49,10 @@ type header struct {
 	Created  int64    `json:"c"`
 	Bytes    int64    `json:"z"`
 	Tokens   int64    `json:"t,omitempty"`
-	Sum      []byte   `json:"h"`
-	Base     string   `json:"b,omitempty"`
-	Key      string   `json:"e,omitempty"`
+	// Sum is empty if the encrypted content begins with it.
+	Sum  []byte `json:"h,omitempty"`
+	Base string `json:"b,omitempty"`
+	Key  string `json:"e,omitempty"`
 	// Nonce makes every blob unique, even if a checkpoint is stored again in the same form:
 	// the name of a removed blob is never reused.
 	Nonce []byte `json:"x"`
@@ -77,7 +80,7 @@ func (h header) toRecord(name blob.Name, stored int64) Record {
 	return Record{
 		ID: h.ID, SeriesKey: SeriesKey{User: h.User, Session: h.Session}, Run: h.Run, RunSeq: h.RunSeq, Parent: h.Parent, Branch: h.Branch,
 		Number: h.Number, Link: h.Link, Workflow: h.Workflow, Project: h.Project, Agent: h.Agent, Name: h.Name, Tags: h.Tags,
-		Kind: h.Kind, Created: time.UnixMicro(h.Created).UTC(), Bytes: h.Bytes, Tokens: h.Tokens, Sum: h.Sum,
+		Kind: h.Kind, Created: time.UnixMicro(h.Created).UTC(), Bytes: h.Bytes, Tokens: h.Tokens, Sum: append([]byte{}, h.Sum...), // a database takes nil for NULL
 		Form: Form{Blob: name, Stored: stored, Base: h.Base, Key: h.Key},
 	}
 }
@@ -105,7 +108,7 @@ func splitBlob(data []byte) (h header, frame, payload []byte, err error) {
 	if err := json.Unmarshal(rest[n:n+int(length)], &h); err != nil {
 		return h, nil, nil, damagedf("the header cannot be read: %w", err)
 	}
-	if h.ID == "" || h.Session == "" || len(h.Sum) == 0 || h.Bytes < 0 {
+	if h.ID == "" || h.Session == "" || len(h.Sum) == 0 && h.Key == "" || h.Bytes < 0 {
 		return h, nil, nil, damagedf("the header has no id, no session, no hash or a negative size")
 	}
 	return h, data[:end], data[end:], nil
@@ -118,11 +121,13 @@ func (s *Service) packBlob(r Record, raw, base []byte, key *seal.Key) ([]byte, e
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "compress the checkpoint %s: %w", r.ID, err)
 	}
-	return frameBlob(r, payload, key)
+	return frameBlob(r, sumOf(raw), payload, key)
 }
 
-// frameBlob returns the blob of a record and its compressed content.
-func frameBlob(r Record, payload []byte, key *seal.Key) ([]byte, error) {
+// frameBlob returns the blob of a record and its compressed content. sum is the hash of the
+// content; if the record has none, it is encrypted with the content, because a hash that can
+// be read confirms a guess.
+func frameBlob(r Record, sum, payload []byte, key *seal.Key) ([]byte, error) {
 	text, err := jsontext.Marshal(headerOf(r))
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "write the header of the checkpoint %s: %w", r.ID, err)
@@ -134,6 +139,9 @@ func frameBlob(r Record, payload []byte, key *seal.Key) ([]byte, error) {
 	frame := binary.AppendUvarint([]byte(magic), uint64(len(text)))
 	frame = append(frame, text...)
 	if key != nil {
+		if len(r.Sum) == 0 {
+			payload = slices.Concat(sum, payload)
+		}
 		payload = key.Seal(payload, frame)
 	}
 	return append(frame, payload...), nil
@@ -168,11 +176,18 @@ func (s *Service) unpackBlob(p packedBlob) (header, []byte, error) {
 			return h, nil, damagedf("%w", err)
 		}
 	}
+	sum := h.Sum
+	if len(sum) == 0 {
+		if p.key == nil || len(payload) < sha256.Size {
+			return h, nil, damagedf("the blob has no hash of the content")
+		}
+		sum, payload = payload[:sha256.Size], payload[sha256.Size:]
+	}
 	raw, err := s.squeezer.decodeContent(p.into, payload, p.base, h.Bytes)
 	if err != nil {
 		return h, nil, damagedf("the content cannot be unpacked: %w", err)
 	}
-	if !p.trust && !bytes.Equal(sumOf(raw), h.Sum) {
+	if !p.trust && !bytes.Equal(sumOf(raw), sum) {
 		return h, nil, damagedf("the content does not match its hash")
 	}
 	return h, raw, nil

@@ -93,7 +93,7 @@ func (s *Service) storeFragment(ctx context.Context, key SeriesKey, fragment Fra
 		return err
 	}
 	if sealed != nil {
-		rec.Key = sealed.Name
+		rec.Key, rec.Sum = sealed.Name, []byte{}
 	}
 	data, err := s.packBlob(rec, part, nil, sealed)
 	if err != nil {

@@ -57,8 +57,8 @@ type Record struct {
 	// Bytes is the length of the canonical JSON, Tokens the estimated number of tokens.
 	Bytes  int64 `json:"bytes"`
 	Tokens int64 `json:"tokens,omitempty"`
-	// Sum is the SHA-256 of the canonical JSON.
-	Sum []byte `json:"sum"`
+	// Sum is the SHA-256 of the canonical JSON; empty if it is encrypted with the content.
+	Sum []byte `json:"sum,omitempty"`
 
 	Form
 	// Problem is the error of the last failed read.

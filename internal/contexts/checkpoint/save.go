@@ -142,7 +142,11 @@ func (s *Service) newDraft(who guideway.Principal, r SaveRequest) (*saveDraft, e
 	case r.Session != "":
 		d.key = SeriesKey{User: who.User, Session: SessionID(r.Session)}
 	default:
-		d.key = SeriesKey{User: who.User, Session: deriveSession(r.Workflow, c.sum)}
+		sum := c.sum
+		if s.o.Keys != nil {
+			sum = nil // the id can be read
+		}
+		d.key = SeriesKey{User: who.User, Session: deriveSession(r.Workflow, sum)}
 	}
 	d.scan = sync.OnceValue(func() (out scanResult) {
 		findings := s.secrets.Scan(c.tree)
@@ -307,13 +311,13 @@ func (s *Service) trySave(ctx context.Context, d *saveDraft) (*Saved, error) {
 		return nil, err
 	}
 	if key != nil {
-		rec.Key = key.Name
+		rec.Key, rec.Sum = key.Name, []byte{}
 	}
 	payload, err := d.payload()
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "compress the checkpoint: %w", err)
 	}
-	whole, err := frameBlob(rec, payload, key)
+	whole, err := frameBlob(rec, d.content.sum, payload, key)
 	if err != nil {
 		return nil, err
 	}

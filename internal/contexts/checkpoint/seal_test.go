@@ -1,6 +1,10 @@
 package checkpoint_test
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -63,6 +67,14 @@ func TestEncrypted(t *testing.T) {
 				}
 				text, err := os.ReadFile(path)
 				mustSucceed(t, err)
+				for _, content := range []string{`{"plan":"` + word + `"}`, `{"plan":"` + word + ` again"}`, `"` + word + `"`} {
+					sum := sha256.Sum256([]byte(content))
+					for _, form := range [][]byte{sum[:], []byte(hex.EncodeToString(sum[:])), []byte(base64.StdEncoding.EncodeToString(sum[:]))} {
+						if bytes.Contains(text, form) {
+							t.Errorf("%s has the hash of %s", path, content)
+						}
+					}
+				}
 				if strings.Contains(string(text), "authent") || strings.Contains(string(text), word) || strings.Contains(string(text), word[:7]) {
 					t.Errorf("%s has the content", path)
 				}

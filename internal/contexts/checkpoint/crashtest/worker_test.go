@@ -152,7 +152,11 @@ func (d *orderExecutor) listSession(ctx context.Context, session string) (reply,
 			return reply{}, err
 		}
 		for _, rec := range page.Checkpoints {
-			r.List = append(r.List, oneOf(rec))
+			c := oneOf(rec)
+			if l, err := d.service.Load(ctx, testPrincipal(), checkpoint.LoadRequest{ID: rec.ID}); c.Sum == "" && err == nil && l.ID == rec.ID { // the hash is encrypted
+				c.Sum = contextSum(string(l.Context))
+			}
+			r.List = append(r.List, c)
 		}
 		if page.Next == "" {
 			return r, nil
