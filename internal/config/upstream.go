@@ -161,7 +161,8 @@ type UpstreamServer struct {
 
 	// Protocol pins the protocol version, such as "2025-11-25"; if empty, it is negotiated.
 	Protocol string `json:"protocol,omitempty"`
-	// Timeout is the maximum time of a call without progress, a minute if zero. MaxTime is
+	// Timeout is the maximum time of a call without progress; if zero, a minute, and five for a
+	// call whose client requests no progress. MaxTime is
 	// the maximum time of a call regardless of progress, an hour if zero.
 	Timeout UpstreamTime `json:"timeout,omitempty"`
 	MaxTime UpstreamTime `json:"maxTime,omitempty"`

@@ -314,9 +314,11 @@ func (g *Gateway) findReplacement(ctx context.Context, c *Client, a route, r Req
 // sessionFor returns the upstream session that a request needs, and reports whether the
 // call may have to be parked.
 func (g *Gateway) sessionFor(c *Client, m *member, modern bool) (want upstream.Want, parked bool) {
-	own := m.Sessions == SessionsClient
+	own, asks := m.Sessions == SessionsClient, c.canAsk() || c.hasApps()
 	switch {
-	case m.Sessions == SessionsShared, modern && !own, !c.canAsk() && !c.hasApps() && !own:
+	case m.Sessions != SessionsShared && !own && modern && !asks && !c.Modern && c.Level == "":
+		return m.Plain(), false
+	case m.Sessions == SessionsShared, !own && (modern || !asks):
 		return upstream.Want{}, false
 	case modern || !c.canAsk() || !c.Modern:
 		return upstream.Want{Client: c.sharingKey(), Capabilities: c.encodeCapabilities(false), Ask: g.newAsker(c, m)}, false
@@ -342,6 +344,7 @@ func (c *Client) newCall(a route, r Request, extra ...jsonrpc.Member) upstream.C
 	call := upstream.Call{
 		Method: a.method, Name: a.original, Members: append(members, extra...),
 		Meta: forwardedMeta(r.Meta), Capabilities: c.encodeCapabilities(a.tasks), Headers: headersOf(a.headers, r.Arguments),
+		Progress: c.Token != nil,
 	}
 	if c.Level != "" {
 		call.Meta = append(call.Meta, jsonrpc.Member{Key: metaLevel, Value: jsonrpc.Text(c.Level)})

@@ -82,7 +82,7 @@ server that the upstream announces. Without a secret or any other credential, lo
 	f.StringArrayVar(&o.Headers, "header", nil, "header NAME=value of requests to the URL; can be repeated")
 	f.StringVar(&o.Dir, "dir", "", "working directory of the command")
 	f.StringVar(&o.Project, "project", "", "add the upstream to this `project` (a group of upstreams)")
-	f.DurationVar(&o.Timeout, "timeout", 0, "maximum time of a call without progress (default: 1m)")
+	f.DurationVar(&o.Timeout, "timeout", 0, "maximum time of a call without progress (default: 1m, and 5m for a call whose client requests no progress)")
 	f.DurationVar(&o.MaxTime, "max-time", 0, "maximum total time of a call (default: 1h)")
 	f.StringVar(&o.Pins, "pins", "", "which tools, prompts, templates and pages need approval: first-use (new and changed ones after the first use), approve (all) or off (none) (default: first-use)")
 	f.StringVar(&o.Sessions, "sessions", "", "sessions with the upstream: auto, shared (one for all clients) or client (one for each) (default: auto)")

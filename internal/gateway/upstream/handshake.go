@@ -23,6 +23,8 @@ type Info struct {
 	Instructions string `json:"instructions,omitempty"`
 	// Capabilities are the server's capabilities.
 	Capabilities Capabilities `json:"capabilities"`
+	// Earlier reports whether a modern server also supports the newest legacy version.
+	Earlier bool `json:"earlier,omitempty"`
 }
 
 // Capabilities are the capabilities of a server that the gateway uses.
@@ -79,7 +81,7 @@ func (s *Session) startModern(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, discoverTime)
 		defer cancel()
 	}
-	result, err := s.Do(ctx, Call{Method: "server/discover", Meta: s.modernMeta(ModernVersion, nil), Endless: true})
+	result, err := s.Do(ctx, Call{Method: "server/discover", Meta: append(s.modernMeta(ModernVersion, nil), s.clientInfo()), Endless: true})
 	if err != nil {
 		return fmt.Errorf("server/discover: %w", err)
 	}
@@ -99,6 +101,7 @@ func (s *Session) startModern(ctx context.Context) error {
 	}
 	s.info = said.Info
 	s.info.Version, s.info.Server = ModernVersion, said.Meta.Server
+	s.info.Earlier = slices.Contains(said.Supported, supportedVersions()[1])
 	s.info.sanitizeTexts()
 	s.conn.negotiated(s.info.Version)
 	return nil

@@ -163,6 +163,7 @@ func TestNotificationsAreBounded(t *testing.T) {
 	c.Logs = true
 	var mu sync.Mutex
 	got := 0
+	c.Progress = true
 	c.Notify = func(_ string, params json.RawMessage) {
 		mu.Lock()
 		defer mu.Unlock()

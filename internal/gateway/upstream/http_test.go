@@ -88,6 +88,7 @@ func TestHTTP(t *testing.T) {
 			}
 			told := 0
 			with := toolCall("echo", args{"text": "x"})
+			with.Progress = true
 			with.Notify = func(method string, _ json.RawMessage) { told++ }
 			if got := callText(t, s, with); got != "x" || told != 1 {
 				t.Errorf("the call with progress returned %q after %d notifications", got, told)

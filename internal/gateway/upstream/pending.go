@@ -122,13 +122,17 @@ type callTimeout struct {
 	expired   <-chan time.Time
 }
 
-func (s *Session) newTimeout(endless bool) *callTimeout {
-	if endless {
+func (s *Session) newTimeout(c Call) *callTimeout {
+	if c.Endless {
 		return &callTimeout{}
+	}
+	idle := silentTimeout
+	if c.Progress || c.Method != "tools/call" {
+		idle = defaultTimeout
 	}
 	w := &callTimeout{
 		began: time.Now(),
-		idle:  cmp.Or(time.Duration(s.opts.spec.Timeout), defaultTimeout), max: cmp.Or(time.Duration(s.opts.spec.MaxTime), defaultMaxTime),
+		idle:  cmp.Or(time.Duration(s.opts.spec.Timeout), idle), max: cmp.Or(time.Duration(s.opts.spec.MaxTime), defaultMaxTime),
 	}
 	w.timer = time.NewTimer(min(w.idle, w.max))
 	w.expired = w.timer.C
@@ -156,7 +160,7 @@ func (w *callTimeout) stop() {
 
 // awaitAnswer waits for the answer and forwards earlier notifications.
 func (s *Session) awaitAnswer(ctx context.Context, c Call, p *pending) (*jsonrpc.Message, error) {
-	wait := s.newTimeout(c.Endless)
+	wait := s.newTimeout(c)
 	defer wait.stop()
 	gone := false
 	for {

@@ -99,7 +99,7 @@ func TestProgressDoesNotDelayTimeout(t *testing.T) {
 	s, again := newTalkingSession(Spec{Name: "x"})
 	ctx, cancel := context.WithCancel(t.Context())
 	heard := 0
-	_, err := s.Do(ctx, Call{Method: "tools/call", Notify: func(string, json.RawMessage) {
+	_, err := s.Do(ctx, Call{Method: "tools/call", Progress: true, Notify: func(string, json.RawMessage) {
 		if heard++; heard == 100 {
 			cancel()
 		}
@@ -112,7 +112,7 @@ func TestProgressDoesNotDelayTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, again := newTalkingSession(Spec{Name: "x", Timeout: config.UpstreamTime(10 * time.Second), MaxTime: config.UpstreamTime(time.Minute)})
 		began := time.Now()
-		_, err := s.Do(t.Context(), Call{Method: "tools/call", Notify: func(string, json.RawMessage) {
+		_, err := s.Do(t.Context(), Call{Method: "tools/call", Progress: true, Notify: func(string, json.RawMessage) {
 			<-time.After(9 * time.Second)
 			again()
 		}})
@@ -125,4 +125,28 @@ func TestProgressDoesNotDelayTimeout(t *testing.T) {
 		}
 		synctest.Wait()
 	})
+}
+
+// A call that requests no progress may be silent for longer, because its server cannot show
+// that it works. A configured timeout applies to all calls.
+func TestTimeoutOfSilentCalls(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		timeout  time.Duration
+		progress bool
+		want     time.Duration
+	}{
+		{0, true, time.Minute}, {0, false, 5 * time.Minute}, {10 * time.Second, true, 10 * time.Second}, {10 * time.Second, false, 10 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, _ := newTalkingSession(Spec{Name: "x", Timeout: config.UpstreamTime(c.timeout)})
+			began := time.Now()
+			_, err := s.Do(t.Context(), Call{Method: "tools/call", Progress: c.progress})
+			var none *NoAnswer
+			if took := time.Since(began); !errors.As(err, &none) || !none.Late || took != c.want {
+				t.Errorf("timeout %s, progress %v: %v after %s, want a timeout after %s", c.timeout, c.progress, err, took, c.want)
+			}
+			synctest.Wait()
+		})
+	}
 }

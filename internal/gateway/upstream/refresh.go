@@ -67,10 +67,27 @@ func Lister(capabilities json.RawMessage) Want {
 	}
 }
 
+// plain is the client name of the session that Plain describes.
+const plain = "plain"
+
+// Plain returns the want of calls that every protocol version carries alike: no answers to
+// questions, extensions or log messages. On stdio all of them share a process of their own in
+// the newest legacy version if the server supports it, because a server can need a third more
+// time for a modern call (ADR 31). Otherwise they use the shared session.
+func (u *Upstream) Plain() Want {
+	if known := u.Known(); known != nil && known.Info.Earlier && u.spec.Kind() == TransportStdio && u.spec.Protocol == "" {
+		return Want{Client: plain}
+	}
+	return Want{}
+}
+
+// isShared reports whether sessions belong to no client and stay open.
+func isShared(client string) bool { return client == "" || client == plain }
+
 // listsOf returns the lists that the sessions of a client determine; nil if the client has no
 // session. The caller holds mu.
 func (u *Upstream) listsOf(client string) *lists {
-	if client == "" || client == lister {
+	if isShared(client) || client == lister {
 		return u.shared
 	}
 	return u.own[client]

@@ -35,7 +35,7 @@ func (u *Upstream) startSlot(made *slot, key string, want Want) {
 		u.closeUnused(key, made)
 	}
 	l := u.listsOf(want.Client)
-	unlisted := err == nil && l != nil && want.Client != lister && !(l.fresh && l.source == want.Client)
+	unlisted := err == nil && l != nil && want.Client != lister && !(l.fresh && (l.source == want.Client || want.Client == plain))
 	u.mu.Unlock()
 	close(made.ready)
 	switch {
@@ -44,7 +44,7 @@ func (u *Upstream) startSlot(made *slot, key string, want Want) {
 	case err != nil:
 		u.opts.Logger.Warn("an upstream did not start", "upstream", u.spec.Name, "error", err)
 	case unlisted:
-		u.refreshSoon(want.Client, Want{})
+		u.listAgain(want.Client)
 	}
 }
 
@@ -79,6 +79,9 @@ func (u *Upstream) connect(want Want, made *slot, ended func(error)) (*Session, 
 	if c := u.Known(); c != nil {
 		known = c.Info.Version
 	}
+	if want.Client == plain {
+		known = supportedVersions()[1]
+	}
 	opts := sessionOptions{
 		capabilities: want.Capabilities, ended: ended, logger: u.opts.Logger, spec: u.spec, client: u.opts.Client,
 		notify: func(method string, params json.RawMessage) { u.handleNotification(want.Client, method, params) },
@@ -87,6 +90,9 @@ func (u *Upstream) connect(want Want, made *slot, ended func(error)) (*Session, 
 		opts.ask = u.askerOf(made)
 	}
 	session, err := u.tryTransports(ctx, spec, env, known, opts)
+	if err != nil && want.Client == plain { // The server only claimed to support the version.
+		session, err = u.tryTransports(ctx, spec, env, "", opts)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +230,7 @@ func (u *Upstream) handleNotification(client, method string, params json.RawMess
 // listAgain schedules a fetch of the lists that the sessions of a client determine.
 func (u *Upstream) listAgain(client string) {
 	want := Want{}
-	if client == lister {
+	if client == lister || client == plain {
 		want = Lister(nil)
 	}
 	u.refreshSoon(client, want)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,10 +32,22 @@ type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 
-	writes  chan struct{} // writes allows one line at a time.
 	closing sync.Once
-	end     error         // end is the reason for the exit, set before exited is closed.
 	exited  chan struct{} // exited is closed after the process has exited.
+
+	mu sync.Mutex
+	// waiting are the lines that are not written yet; writing reports whether a goroutine
+	// writes them.
+	waiting []*queuedLine
+	writing bool
+	end     error // end is the reason for the exit, set before exited is closed.
+}
+
+// queuedLine is a line that waits to be written. done gets the outcome of the write; it must
+// not block.
+type queuedLine struct {
+	text []byte
+	done func(error)
 }
 
 var _ conn = (*process)(nil)
@@ -62,7 +75,7 @@ func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*
 		return nil, startError(spec, err)
 	}
 	widenPipes(in, out)
-	p := &process{cmd: cmd, in: in, writes: make(chan struct{}, 1), exited: make(chan struct{})}
+	p := &process{cmd: cmd, in: in, exited: make(chan struct{})}
 	read := make(chan error, 1)
 	go func() {
 		read <- readMessages(out, limit, log, to)
@@ -74,8 +87,7 @@ func startProcess(spec Spec, env []string, limit int, log *Ring, to receiver) (*
 		if readErr := awaitEnd(out, read); readErr != nil {
 			err = readErr
 		}
-		p.end = exitError(err)
-		close(p.exited)
+		p.exit(exitError(err))
 		to.ended(p.end)
 	}()
 	return p, nil
@@ -121,26 +133,90 @@ func exitError(err error) error {
 
 // send implements conn.
 func (p *process) send(ctx context.Context, m outgoing) error {
-	select {
-	case p.writes <- struct{}{}:
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
-	case <-p.exited:
-		return &GoneError{Reason: fmt.Errorf("the call was not sent: %w", p.end)}
 	}
-	// A server that does not read fills the pipe. A partly written line cannot be revoked,
-	// so the sender returns early and the write continues.
 	done := make(chan error, 1)
-	go func() {
-		_, err := p.in.Write(append(jsonrpc.OneLine(m.text), '\n'))
-		<-p.writes
-		done <- p.writeError(err)
-	}()
+	revoke := p.post(m.text, func(err error) { done <- err })
+	defer revoke()
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// post writes a message in the background, after the earlier ones. A server that does not
+// read fills the pipe, so a partly written line is written to its end. revoke drops a line
+// of which nothing is written.
+func (p *process) post(text []byte, done func(error)) (revoke func()) {
+	line := &queuedLine{jsonrpc.OneLine(text), done}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.end != nil {
+		done(errNotSent(p.end))
+		return func() {}
+	}
+	p.waiting = append(p.waiting, line)
+	if !p.writing {
+		p.writing = true
+		go p.writeLines()
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.waiting = slices.DeleteFunc(p.waiting, func(l *queuedLine) bool { return l == line })
+	}
+}
+
+func errNotSent(end error) error {
+	return &GoneError{Reason: fmt.Errorf("the call was not sent: %w", end)}
+}
+
+// writeBytes is the size from which no further line is added to a write.
+const writeBytes = 32 << 10
+
+// writeLines writes the waiting lines. With many concurrent calls several lines share a
+// write, which wakes the server once.
+func (p *process) writeLines() {
+	for {
+		p.mu.Lock()
+		lines, size := p.waiting, 0
+		p.waiting = nil
+		for i, l := range lines {
+			if size += len(l.text); size > writeBytes && i > 0 {
+				lines, p.waiting = lines[:i], slices.Clone(lines[i:])
+				break
+			}
+		}
+		p.writing = len(lines) > 0
+		p.mu.Unlock()
+		if len(lines) == 0 {
+			return
+		}
+		text := lines[0].text
+		for _, l := range lines[1:] {
+			text = append(append(text, '\n'), l.text...)
+		}
+		_, err := p.in.Write(append(text, '\n'))
+		err = p.writeError(err)
+		for _, l := range lines {
+			l.done(err)
+		}
+	}
+}
+
+// exit records the end of the process, and fails the lines that were not written.
+func (p *process) exit(reason error) {
+	p.mu.Lock()
+	p.end = reason
+	lines := p.waiting
+	p.waiting = nil
+	p.mu.Unlock()
+	close(p.exited)
+	for _, l := range lines {
+		l.done(errNotSent(reason))
 	}
 }
 

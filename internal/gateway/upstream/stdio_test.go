@@ -155,6 +155,7 @@ func TestProgressExtendsTheTime(t *testing.T) {
 	s := openSession(t, openUpstream(t, spec, upstream.Options{}), upstream.Want{})
 	slow := toolCall("slow", args{"ms": 600, "text": "m"})
 	var progress []string
+	slow.Progress = true
 	slow.Notify = func(method string, params json.RawMessage) {
 		var p struct{ Message string }
 		_ = json.Unmarshal(params, &p)
@@ -184,6 +185,7 @@ func TestCancel(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			started := toolCall("sleep", args{"ms": 60000})
 			there := make(chan struct{})
+			started.Progress = true
 			started.Notify = func(string, json.RawMessage) { close(there) }
 			done := make(chan error, 1)
 			go func() { _, err := s.Do(ctx, started); done <- err }()

@@ -221,9 +221,9 @@ func (u *Upstream) takeSlot(want Want) (*slot, <-chan struct{}, error) {
 			}
 		}
 	}
-	// The shared session is always available. Each client may use only a part of the other
+	// The shared sessions are always available. Each client may use only a part of the other
 	// sessions, so that its open questions do not block other clients.
-	if want.Client != "" {
+	if !isShared(want.Client) {
 		if mine >= max(2, u.opts.MaxSessions/2) && !u.evictSlot(want.Client) || total >= u.opts.MaxSessions && !u.evictSlot("") {
 			return nil, u.freed, nil
 		}
@@ -324,10 +324,10 @@ func (u *Upstream) giveBack(s *slot, want *Want) {
 	}
 }
 
-// closeUnused closes an unused session other than the shared one after IdleTime. The caller
+// closeUnused closes an unused session other than the shared ones after IdleTime. The caller
 // holds mu.
 func (u *Upstream) closeUnused(key string, s *slot) {
-	if key == (&Want{}).key() || s.session == nil || s.users > 0 || s.watchers > 0 {
+	if isShared(clientOf(key)) || s.session == nil || s.users > 0 || s.watchers > 0 {
 		return
 	}
 	s.idle = time.AfterFunc(u.opts.IdleTime, func() {

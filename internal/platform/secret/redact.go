@@ -17,6 +17,9 @@ const redacted = "[redacted]"
 // a text that is a JSON object or list, they are also recognized by their keys. A replacement
 // of "" contains the name of the rule.
 func (d Detector) Redact(text, replacement string) (string, bool) {
+	if text == "" {
+		return "", false
+	}
 	if tree, ok := parseNested(text); ok {
 		if changed, hit := d.RedactTree("", tree, replacement); hit {
 			if clean, err := jsontext.Marshal(changed); err == nil {
@@ -28,25 +31,27 @@ func (d Detector) Redact(text, replacement string) (string, bool) {
 	for _, list := range slices.Insert(d.lists(), 1, hints()) {
 		for i := range list {
 			var hit bool
-			text, hit = list[i].redactText(text, cmp.Or(replacement, "[redacted: "+list[i].name+"]"))
+			text, hit = list[i].redactText(text, replacement)
 			found = found || hit
 		}
 	}
 	return text, found
 }
 
-// redactText replaces the credentials of one rule.
+// redactText replaces the credentials of one rule. A replacement of "" contains the name of
+// the rule.
 func (r *rule) redactText(text, replacement string) (string, bool) {
 	found, marked := false, r.markedText(text)
 	for _, mark := range r.marks {
 		var out strings.Builder
 		from := 0
 		for start, end := r.nextMatch(text, marked, mark, 0); end > 0; start, end = r.nextMatch(text, marked, mark, end) {
-			if r.isPlaceholder(text[:start], text[start:end]) || text[start:end] == replacement {
+			by := cmp.Or(replacement, "[redacted: "+r.name+"]")
+			if r.isPlaceholder(text[:start], text[start:end]) || text[start:end] == by {
 				continue
 			}
 			out.WriteString(text[from:start])
-			out.WriteString(replacement)
+			out.WriteString(by)
 			from, found = end, true
 		}
 		if from > 0 {

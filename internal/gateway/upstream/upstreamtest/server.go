@@ -25,6 +25,8 @@ const (
 	// Modern also supports 2026-07-28; Old supports only 2024-11-05.
 	Modern = "modern"
 	Old    = "old"
+	// NoHandshake refuses the legacy handshake.
+	NoHandshake = "nohandshake"
 	// ExitsOnUnknown exits at server/discover.
 	ExitsOnUnknown = "shy"
 	// NeverAnswers answers no handshake; ExitsAfterInit exits right after the handshake.
@@ -172,6 +174,10 @@ func (s *Server) handleMessage(m message) bool {
 		}
 		s.mu.Unlock()
 	case "initialize":
+		if s.hasMode(NoHandshake) {
+			s.sendError(m.ID, -32601, "no such method")
+			return false
+		}
 		s.answerInitialize(m)
 	case "server/discover":
 		if s.hasMode(NeverAnswers) {
@@ -181,7 +187,7 @@ func (s *Server) handleMessage(m message) bool {
 			s.sendError(m.ID, -32601, "no such method")
 			return false
 		}
-		s.sendAnswer(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":`+s.capabilities()+
+		s.sendAnswer(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25"],"capabilities":`+s.capabilities()+
 			`,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"good","version":"1"}}}`)
 	case "notifications/initialized":
 		if s.hasMode(Flood) {
