@@ -9,6 +9,7 @@ package config
 import (
 	"log/slog"
 	"math"
+	"net/url"
 	"time"
 
 	"github.com/guideway-dev/guideway"
@@ -235,4 +236,114 @@ func (c *Config) Values() []Value {
 		values[i] = Value{Name: table[i].Name, Text: table[i].formatValue(c), Origin: c.Origin(table[i].Name)}
 	}
 	return values
+}
+
+// Checkpoints are the settings of checkpoints. A limit of 0 means no limit.
+type Checkpoints struct {
+	// AutoSave reports whether the server saves at the end of phases and loops and at
+	// gates.
+	AutoSave bool
+	// Max is the maximum number of checkpoints of a session. The oldest are removed first.
+	Max int
+	// MaxContext is the maximum size of a context, MaxSize the maximum size of a stored
+	// checkpoint, MaxSession the maximum size of all checkpoints of a session, and MaxTotal
+	// the maximum size of all checkpoints, in bytes.
+	MaxContext, MaxSize, MaxSession, MaxTotal int64
+	// WarnAt is the percentage of a limit at which saves warn. CleanAt is the percentage of
+	// MaxTotal at which the checkpoints of the least recently used sessions are deleted.
+	WarnAt, CleanAt int
+	// Retention is how long the checkpoints of a session are kept without activity.
+	Retention time.Duration
+	// ReadOnly refuses changes of checkpoints.
+	ReadOnly bool
+	// Dir stores the contents. If it is empty, they are in the data directory, or in the
+	// database of the store.
+	Dir string
+}
+
+// Context is the settings of contexts.
+type Context struct {
+	// Compression is CompressionBasic or CompressionAdvanced.
+	Compression string
+	// TokenLimit is the maximum size of a context in tokens. Threshold is the percentage of
+	// TokenLimit at which the context is reduced in the background.
+	TokenLimit, Threshold int
+	// PersonalData treats personal data like secrets; see secret.Detector.
+	PersonalData bool
+	// EmbeddingsURL is an API for embeddings like that of OpenAI, without /embeddings, that
+	// ranks the results of a search. Empty disables it.
+	EmbeddingsURL, EmbeddingsModel string
+	// EmbeddingsKey is sent as a bearer token. It comes from the environment only.
+	EmbeddingsKey string
+}
+
+// The ways in which contexts are reduced.
+const (
+	// CompressionBasic extracts sentences.
+	CompressionBasic = "basic"
+	// CompressionAdvanced lets a model write summaries, if one is configured.
+	CompressionAdvanced = "advanced"
+)
+
+// Encryption is the settings of the encryption of checkpoints.
+type Encryption struct {
+	// Mode is the mode of the encryption, such as EncryptionEnabled.
+	Mode string
+	// KeyFile contains the key of EncryptionKeyFile, and of EncryptionEnabled if there is
+	// no keychain. PassphraseFile contains the passphrase of EncryptionPassphrase; it is
+	// not used if Passphrase is set.
+	KeyFile, PassphraseFile string
+	// Passphrase is the passphrase from the environment, or "".
+	Passphrase string
+}
+
+// The modes of the encryption.
+const (
+	EncryptionDisabled = "disabled"
+	// EncryptionEnabled lets Guideway choose: the keychain of the system, or the key file
+	// if there is no keychain. The choice is permanent.
+	EncryptionEnabled    = "enabled"
+	EncryptionKeychain   = "keychain"
+	EncryptionKeyFile    = "key-file"
+	EncryptionPassphrase = "passphrase"
+)
+
+// checkEmbeddings accepts the URL of an API. It refuses a user name, a password, a query
+// and a fragment, because they may contain a secret and the URL is shown.
+func checkEmbeddings(text string) *settingError {
+	const fix = `write a URL such as "https://api.openai.com/v1"`
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
+		return newError(fix, "the value is not an http or https URL")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return newError(fix+"; put a key into "+EnvEmbeddingsKey, "the URL of the API must not have a user name, a query or a fragment")
+	}
+	return nil
+}
+
+// encryptionSwitch converts a switch to a mode. It returns any other text unchanged.
+func encryptionSwitch(text string) (string, *settingError) {
+	switch text {
+	case "true", "1", "on", "yes":
+		return EncryptionEnabled, nil
+	case "false", "0", "off", "no":
+		return EncryptionDisabled, nil
+	}
+	return text, nil
+}
+
+// Requests are the settings of the log of requests to upstreams.
+type Requests struct {
+	// Record enables the log.
+	Record bool
+	// Bodies reports whether arguments and results are also stored, with likely secrets
+	// removed. MaxBody is the maximum size of the stored arguments, and of the stored
+	// result, of one call.
+	Bodies  bool
+	MaxBody int64
+	// Retention is how long an entry is kept, and MaxSize is the maximum size of all
+	// entries. 0 means no limit.
+	Retention time.Duration
+	MaxSize   int64
 }

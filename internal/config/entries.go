@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
 )
@@ -175,4 +178,185 @@ func withArticle(kind string) string {
 		return "true or false"
 	}
 	return "a string"
+}
+
+// Model is a language model for the agents of machines.
+type Model struct {
+	// Provider is one of Providers.
+	Provider string `json:"provider"`
+	// Model is the name that the server uses. For ProviderScripted it is a file.
+	Model string `json:"model"`
+	// BaseURL selects another server with the same protocol.
+	BaseURL string `json:"baseUrl,omitempty"`
+	// KeyEnv is the variable that contains the key. "" means the provider's usual variable.
+	KeyEnv string `json:"keyEnv,omitempty"`
+	// MaxTokens is the maximum length of an answer in tokens. 0 is the adapter's default.
+	MaxTokens int `json:"maxTokens,omitempty"`
+	// OldMaxTokens sends MaxTokens as max_tokens, for servers that support no other name.
+	OldMaxTokens bool `json:"oldMaxTokens,omitempty"`
+	// Timeout is the time limit of a request. 0 is five minutes.
+	Timeout UpstreamTime `json:"timeout,omitempty"`
+	Price   ModelPrice   `json:"price"`
+}
+
+// ModelPrice is the price of a million tokens, in any currency.
+type ModelPrice struct {
+	Input float64 `json:"input,omitempty"`
+	// Cached is the price of input tokens that the server had cached. 0 means that they
+	// have the price Input.
+	Cached float64 `json:"cached,omitempty"`
+	Output float64 `json:"output,omitempty"`
+}
+
+// The providers.
+const (
+	ProviderOpenAI    = "openai"
+	ProviderAnthropic = "anthropic"
+	ProviderScripted  = "scripted"
+)
+
+// Providers returns the supported protocols of model servers, and the scripted provider.
+func Providers() []string { return []string{ProviderOpenAI, ProviderAnthropic, ProviderScripted} }
+
+// readModels reads the models of the file, by the levels of roles or other names.
+func (f *fileReader) readModels(at int) {
+	f.readEntries(at, namedEntries{
+		one: "model", fix: "write an object of models by their levels or names",
+		read: func(name string, text []byte, _ Origin) (int, *settingError) {
+			var m Model
+			of := fmt.Sprintf("the model %q", name)
+			if offset, invalid := decodeEntry(text, &m, of); invalid != nil {
+				return offset, explainKey(text, offset, invalid)
+			}
+			if invalid := m.validate(of); invalid != nil {
+				return 0, invalid
+			}
+			if f.config.Models == nil {
+				f.config.Models = map[string]Model{}
+			}
+			f.config.Models[name] = m
+			return 0, nil
+		},
+	})
+}
+
+// validate checks a model without asking its server. of is the description of the model in
+// messages.
+func (m *Model) validate(of string) *settingError {
+	switch {
+	case m.Provider == "":
+		return newError(`add "provider", one of: `+strings.Join(Providers(), ", "), "%s has no provider", of)
+	case !slices.Contains(Providers(), m.Provider):
+		return newError("use one of: "+strings.Join(Providers(), ", "), "%s has the unknown provider %q", of, m.Provider)
+	case m.Model == "":
+		return newError(`add "model": the name that the server uses, or the file of a scripted model`, "%s has no model name", of)
+	case m.MaxTokens < 0:
+		return newError("write a number of at least 0", "%s has the negative maxTokens %d", of, m.MaxTokens)
+	case m.Price.Input < 0 || m.Price.Cached < 0 || m.Price.Output < 0:
+		return newError("write a number of at least 0", "%s has a negative price: input %g, cached %g, output %g", of, m.Price.Input, m.Price.Cached, m.Price.Output)
+	}
+	return nil
+}
+
+// explainKey returns the error unchanged, unless the invalid member at offset is a key of a
+// model server. The fix then names the member keyEnv, because keys are read from the
+// environment.
+func explainKey(text []byte, offset int, invalid *settingError) *settingError {
+	field := strings.ToLower(string(text[min(offset, len(text)):]))
+	if strings.HasPrefix(field, `"key"`) || strings.HasPrefix(field, `"apikey"`) {
+		invalid.fix = "keys are read from the environment; name the variable in keyEnv"
+	}
+	return invalid
+}
+
+// Receiver is a webhook or a command that receives notices.
+type Receiver struct {
+	// URL is the address of a webhook, Secret the key of its signature. Both may refer to a
+	// secret, as "${env:NAME}" or "${keychain:NAME}".
+	URL    string `json:"url,omitempty"`
+	Secret string `json:"secret,omitempty"`
+	// Format is one of NoticeFormats. Empty means json.
+	Format string `json:"format,omitempty"`
+	// Command is a command with its arguments, which receives the notice on its standard
+	// input.
+	Command []string `json:"command,omitempty"`
+	// Types are some of NoticeTypes. Nil means DefaultNoticeTypes.
+	Types []string `json:"types,omitempty"`
+	// Timeout is the time limit of one delivery. 0 means ten seconds.
+	Timeout  UpstreamTime `json:"timeout,omitempty"`
+	Disabled bool         `json:"disabled,omitempty"`
+}
+
+// The formats of webhooks: the whole notice, or {"text": …} as chat systems expect it.
+const (
+	NoticeFormatJSON = "json"
+	NoticeFormatText = "text"
+)
+
+// NoticeFormats returns the formats of webhooks.
+func NoticeFormats() []string { return []string{NoticeFormatJSON, NoticeFormatText} }
+
+// NoticeTypes returns the types of notices that a receiver can select.
+func NoticeTypes() []string {
+	return append(DefaultNoticeTypes(), "run-completed", "run-aborted", "machine-completed", "machine-cancelled")
+}
+
+// DefaultNoticeTypes returns the types of notices that ask a person for something.
+func DefaultNoticeTypes() []string {
+	return []string{"gate", "call-held", "machine-waiting", "machine-paused"}
+}
+
+// receiverName is the pattern of names of receivers. The names are also names of files.
+var receiverName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,39}$`) })
+
+// readNotices reads the receivers of notices by their names.
+func (f *fileReader) readNotices(at int) {
+	f.readEntries(at, namedEntries{
+		one: "notice", fix: "write an object of receivers by their names",
+		read: func(name string, text []byte, _ Origin) (int, *settingError) {
+			var r Receiver
+			of := fmt.Sprintf("the receiver %q", name)
+			if offset, invalid := decodeEntry(text, &r, of); invalid != nil {
+				return offset, invalid
+			}
+			if invalid := r.validate(name, of); invalid != nil {
+				return 0, invalid
+			}
+			if f.config.Notices == nil {
+				f.config.Notices = map[string]Receiver{}
+			}
+			f.config.Notices[name] = r
+			return 0, nil
+		},
+	})
+}
+
+// validate checks a receiver without calling it. of is the description of the receiver in
+// messages.
+func (r *Receiver) validate(name, of string) *settingError {
+	switch {
+	case !receiverName().MatchString(name):
+		return newError("use at most 40 lower-case letters, digits, - and _, with a letter or a digit first, such as \"team-chat\"", "%q is not a name of a receiver", name)
+	case (r.URL == "") == (len(r.Command) == 0):
+		return newError(`write either "url" or "command"`, `%s needs either "url" or "command"`, of)
+	case r.URL == "" && (r.Secret != "" || r.Format != ""):
+		return newError(`remove "secret" and "format"`, "%s is a command, which has neither a secret nor a format", of)
+	case r.Command != nil && r.Command[0] == "":
+		return newError(`write the program first, such as ["notify-send", "Guideway"]`, "the command of %s has no program", of)
+	case r.Format != "" && !slices.Contains(NoticeFormats(), r.Format):
+		return newError("use one of: "+strings.Join(NoticeFormats(), ", "), "%s has the unknown format %q", of, r.Format)
+	case r.Types != nil && len(r.Types) == 0:
+		return newError(`remove "types", or set "disabled": true`, `%s has an empty list "types", so it receives no notices`, of)
+	}
+	for _, t := range r.Types {
+		if !slices.Contains(NoticeTypes(), t) {
+			return newError("use some of: "+strings.Join(NoticeTypes(), ", "), "%s has the unknown type %q", of, t)
+		}
+	}
+	if r.URL != "" && !strings.Contains(r.URL, "${") {
+		if u, err := url.Parse(r.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+			return newError(`write "https://HOST/PATH"`, `"url" of %s is not an http or https URL`, of)
+		}
+	}
+	return nil
 }

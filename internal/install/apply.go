@@ -15,6 +15,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
+	"github.com/rogpeppe/go-internal/diff"
 )
 
 const (
@@ -340,4 +341,20 @@ func Inspect(ctx context.Context, env Env, c Client, scope Scope, req Request) S
 		s.State = StateNoClient
 	}
 	return s
+}
+
+// Diff returns the unified diff of a change, or "" if nothing changes.
+func Diff(c Change) string {
+	if !c.Changes() {
+		return ""
+	}
+	from, to := c.Path, c.Path
+	if !c.Existed {
+		from = "/dev/null"
+	}
+	if c.Delete {
+		to = "/dev/null"
+	}
+	_, text, _ := bytes.Cut(diff.Diff(from, c.Before, to, c.After), []byte("\n")) // without the line "diff FROM TO"
+	return string(text)
 }

@@ -1,8 +1,10 @@
 package install
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -191,4 +193,186 @@ func (s *Server) convertReferences() {
 			delete(s.Headers, key)
 		}
 	}
+}
+
+// unifyEntry returns an entry with the members that most clients use: Cline nests the
+// connection, opencode has one list for the command and its arguments, and Continue nests
+// the headers.
+func unifyEntry(entry map[string]any) map[string]any {
+	entry = maps.Clone(entry)
+	take := func(key string) any {
+		value := entry[key]
+		delete(entry, key)
+		return value
+	}
+	if transport, ok := entry["transport"].(map[string]any); ok {
+		delete(entry, "transport")
+		maps.Copy(entry, transport)
+	}
+	if list, ok := entry["command"].([]any); ok && len(list) > 0 {
+		entry["command"], entry["args"] = list[0], list[1:]
+	}
+	if env, ok := entry["environment"].(map[string]any); ok {
+		delete(entry, "environment")
+		entry["env"] = env
+	}
+	if options, ok := entry["requestOptions"].(map[string]any); ok && options["headers"] != nil && len(options) == 1 {
+		delete(entry, "requestOptions")
+		entry["headers"] = options["headers"]
+	}
+	if key := asText(take("apiKey")); key != "" && entry["headers"] == nil {
+		entry["headers"] = map[string]any{authorizationHeader: "Bearer " + key}
+	}
+	if hidden, ok := entry["excludeTools"].([]any); ok {
+		delete(entry, "excludeTools")
+		entry["disabledTools"] = hidden
+	}
+	if list, ok := entry["tools"].([]any); ok && len(list) == 1 && list[0] == "*" {
+		delete(entry, "tools")
+	}
+	return entry
+}
+
+var (
+	// dollarReference matches a reference to a variable as Gemini CLI and Qwen Code write it.
+	dollarReference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`) })
+	// braceReference matches a reference as opencode writes it, and secretReference one as
+	// Continue writes it.
+	braceReference  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{env:([A-Za-z_][A-Za-z0-9_]*)\}`) })
+	secretReference = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\$\{\{\s*secrets\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
+	})
+)
+
+// convertOwnReferences returns a value in which the references of one client to variables
+// have the form of Guideway.
+func convertOwnReferences(client string, value any) any {
+	form := map[string]func() *regexp.Regexp{
+		"gemini": dollarReference, "qwen": dollarReference, "opencode": braceReference, "continue": secretReference,
+	}[client]
+	if form == nil {
+		return value
+	}
+	switch v := value.(type) {
+	case string:
+		return form().ReplaceAllString(v, "$${env:$1}")
+	case []any:
+		list := make([]any, len(v))
+		for i, each := range v {
+			list[i] = convertOwnReferences(client, each)
+		}
+		return list
+	case map[string]any:
+		members := map[string]any{}
+		for key, each := range v {
+			members[key] = convertOwnReferences(client, each)
+		}
+		return members
+	}
+	return value
+}
+
+// Paste lists the servers in a text that was copied from a client's configuration or from a
+// README: JSON with comments, with the member "mcpServers" (Claude, Cursor, Windsurf) or
+// "servers" (VS Code), the servers by their names without that member, a single server, or
+// TOML with the table "mcp_servers" (Codex). It omits Guideway's own entry.
+func Paste(env Env, src []byte) ([]Server, error) {
+	entries, err := parsePasted(bytes.TrimSpace(bytes.TrimPrefix(src, bom)))
+	if err != nil {
+		return nil, err
+	}
+	var list []Server
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		entry, ok := entries[name].(map[string]any)
+		if !ok {
+			continue
+		}
+		s := readServer(name, entry)
+		if !looksOurs(env, Entry{Command: s.Command, Args: s.Args}, "") {
+			list = append(list, s)
+		}
+	}
+	if len(list) == 0 {
+		return nil, guideway.Errorf(guideway.CodeInvalid, "the text contains no MCP server other than Guideway").
+			WithFix(`paste something like {"mcpServers": {"files": {"command": "npx", "args": ["…"]}}}`)
+	}
+	return list, nil
+}
+
+// parsePasted returns the entries of a text by their names.
+func parsePasted(text []byte) (map[string]any, error) {
+	if bytes.HasPrefix(text, []byte("[")) && bytes.Contains(text, []byte("mcp_servers")) {
+		return pastedTOML(text)
+	}
+	if bytes.HasPrefix(text, []byte(`"`)) { // members without the surrounding object
+		text = slices.Concat([]byte("{"), bytes.TrimSuffix(text, []byte(",")), []byte("}"))
+	}
+	object, err := decodeJSONC(text)
+	if err != nil {
+		if bytes.Contains(text, []byte("mcp_servers")) {
+			return pastedTOML(text)
+		}
+		return nil, badPaste(err)
+	}
+	return entriesOf(object), nil
+}
+
+// pastedTOML returns the entries of a table of Codex.
+func pastedTOML(text []byte) (map[string]any, error) {
+	d, err := readTOML(text, "mcp_servers")
+	if err != nil {
+		return nil, badPaste(err)
+	}
+	return serversOf(d.tree[d.key]), nil
+}
+
+func badPaste(err error) error {
+	return guideway.Errorf(guideway.CodeInvalid, "cannot read the text: %w", withPosition(err)).
+		WithFix("paste the whole JSON object with its braces, or the whole TOML table")
+}
+
+// entriesOf returns the entries in an object.
+func entriesOf(object map[string]any) map[string]any {
+	for _, key := range []string{"mcpServers", "servers", "mcp_servers", "mcp"} {
+		if inner, ok := object[key].(map[string]any); ok && !isServer(inner) {
+			if key == "mcp" {
+				return entriesOf(inner)
+			}
+			return inner
+		}
+	}
+	if isServer(object) {
+		return map[string]any{serverName(object): object}
+	}
+	return object
+}
+
+// isServer reports whether an object is a single server.
+func isServer(object map[string]any) bool {
+	for _, key := range []string{"command", "url", "serverUrl", "httpUrl"} {
+		if asText(object[key]) != "" {
+			if _, nested := object[key].(map[string]any); !nested {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// serverName returns a name for a server that has none.
+func serverName(object map[string]any) string {
+	if name := asText(object["name"]); name != "" {
+		return name
+	}
+	if args, ok := object["args"].([]any); ok {
+		for _, each := range args {
+			if text := asText(each); text != "" && !strings.HasPrefix(text, "-") {
+				return strings.TrimPrefix(path.Base(text), "server-")
+			}
+		}
+	}
+	if command := asText(object["command"]); command != "" {
+		return path.Base(command)
+	}
+	return "server"
 }

@@ -4,7 +4,11 @@ import (
 	"context"
 	"strings"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
 	"github.com/guideway-dev/guideway/internal/workflow/steps"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -69,4 +73,76 @@ func (s *Server) readWorkflow(_ context.Context, req *mcp.ReadResourceRequest) (
 
 func newTextResource(uri, mime, text string) *mcp.ReadResourceResult {
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: mime, Text: text}}}
+}
+
+// The URIs of resources that belong to one user. For other users they do not exist.
+const (
+	runPrefix   = "guideway://runs/"
+	runTemplate = runPrefix + "{runId}"
+	// The plus sign of a template allows ids with a colon, such as times; without it the
+	// template would only match URIs with %3A.
+	sessionPrefix   = "guideway://sessions/"
+	sessionTemplate = sessionPrefix + "{projectId}/{+workflowId}/{+id}"
+)
+
+// maxRunEvents bounds the events in the resource of a run.
+const maxRunEvents = 100
+
+// runContents is the resource of a run.
+type runContents struct {
+	*run.Details
+	// Omitted counts the earlier events that are not included.
+	Omitted int64 `json:"eventsOmitted,omitempty"`
+}
+
+// userResource returns a handler for resources that read returns for a caller.
+func (s *Server) userResource(read func(ctx context.Context, c run.Caller, uri string) (any, error)) mcp.ResourceHandler {
+	return func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		uri := req.Params.URI
+		caller, err := callerFrom(ctx)
+		if err != nil {
+			return nil, mcp.ResourceNotFoundError(uri)
+		}
+		v, err := read(ctx, caller, uri)
+		if err != nil {
+			return nil, s.readError(ctx, uri, err)
+		}
+		text, err := jsontext.Marshal(v)
+		if err != nil {
+			return nil, s.readError(ctx, uri, err)
+		}
+		return newTextResource(uri, mimeJSON, string(text)), nil
+	}
+}
+
+func (s *Server) readRun(ctx context.Context, c run.Caller, uri string) (any, error) {
+	ref := run.Ref{RunID: strings.TrimPrefix(uri, runPrefix)}
+	d, err := s.runs.Get(ctx, c, ref)
+	if err != nil {
+		return nil, err
+	}
+	out := runContents{Details: d, Omitted: max(d.Seq-maxRunEvents, 0)}
+	d.Events, err = s.runs.Events(ctx, c, ref, out.Omitted, int(d.Seq-out.Omitted))
+	return out, err
+}
+
+func (s *Server) readSession(ctx context.Context, c run.Caller, uri string) (any, error) {
+	name, err := session.ParseURI(uri)
+	if err != nil {
+		return nil, err
+	}
+	return s.sessions.Get(ctx, c.Principal, name)
+}
+
+// readError returns the protocol error for a resource that cannot be read.
+func (s *Server) readError(ctx context.Context, uri string, err error) error {
+	switch guideway.ErrorCode(err) {
+	case guideway.CodeNotFound, guideway.CodeInvalid:
+		return mcp.ResourceNotFoundError(uri)
+	case guideway.CodeInternal:
+		s.logger.ErrorContext(ctx, "a resource could not be read", "uri", uri, "error", err)
+		return guideway.Errorf(guideway.CodeInternal, "%s could not be read; see the server's log", uri)
+	default:
+		return err
+	}
 }

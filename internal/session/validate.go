@@ -1,6 +1,7 @@
 package session
 
 import (
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -133,4 +134,13 @@ func newRemarks(before, after []remark) []remark {
 		return strings.Compare(a.pointer+"\x00"+a.message, b.pointer+"\x00"+b.message)
 	})
 	return fresh
+}
+
+//go:embed schema.json
+var schemaText []byte
+
+// Schema returns the JSON Schema (2020-12) of the members that dashboards read. Documents
+// need not match it.
+func Schema() json.RawMessage {
+	return json.RawMessage(append([]byte(nil), schemaText...))
 }

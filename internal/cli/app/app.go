@@ -1,11 +1,15 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -14,7 +18,10 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/evidence/execute"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
 	"github.com/guideway-dev/guideway/internal/install"
+	"github.com/guideway-dev/guideway/internal/notice"
 	"github.com/guideway-dev/guideway/internal/run/project"
 	"github.com/guideway-dev/guideway/workflows"
 	"github.com/spf13/pflag"
@@ -239,4 +246,82 @@ func (h *Host) InstallEnv(goos string) install.Env {
 			return err == nil
 		},
 	}
+}
+
+// NewChecker returns a checker that executes checks on this machine, with the approvals of
+// the user. tools calls the tools of the gateway; it is nil in a process without a gateway.
+func (a *App) NewChecker(cfg *config.Config, tools execute.Tools) *execute.Checker {
+	opts := execute.Options{
+		Approvals: func() (approval.Records, error) { return ReadApprovals(cfg, a.Host.CurrentTime) },
+		Tools:     tools, Now: a.Host.CurrentTime,
+	}
+	if name, err := os.Hostname(); err == nil {
+		opts.Host = name
+	}
+	return execute.New(opts)
+}
+
+// StartBrowser opens an http or https URL in the default browser, without a shell.
+func StartBrowser(ctx context.Context, link string) error {
+	opener := []string{"xdg-open"}
+	switch runtime.GOOS {
+	case "darwin":
+		opener = []string{"open"}
+	case "windows":
+		opener = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	}
+	cmd := exec.CommandContext(ctx, opener[0], append(opener[1:], link)...) //nolint:gosec // G204: a checked URL is one argument
+	if err := cmd.Run(); err != nil {
+		return guideway.Errorf(guideway.CodeUnavailable, "cannot open the browser with %s: %w", opener[0], err).WithFix("open the printed link in a browser")
+	}
+	return nil
+}
+
+// noticeTimeout is the time limit of one delivery if the receiver has none.
+const noticeTimeout = 10 * time.Second
+
+// NoticesDir returns the directory of the outboxes of notices.
+func NoticesDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "notices") }
+
+// NoticeReceivers returns the names of the enabled receivers of notices, sorted.
+func NoticeReceivers(cfg *config.Config) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(cfg.Notices)), func(name string) bool { return cfg.Notices[name].Disabled })
+}
+
+// NoticeReceiver returns a receiver with its secrets. It returns an error if a secret is
+// missing.
+func (a *App) NoticeReceiver(cfg *config.Config, name string) (notice.Receiver, error) {
+	set := cfg.Notices[name]
+	types := set.Types
+	if types == nil {
+		types = config.DefaultNoticeTypes()
+	}
+	r := notice.Receiver{
+		Name: name, Command: set.Command, Plain: set.Format == config.NoticeFormatText,
+		Timeout: cmp.Or(time.Duration(set.Timeout), noticeTimeout), UserAgent: "guideway/" + Version(),
+	}
+	for _, t := range types {
+		r.Types = append(r.Types, notice.Type(t))
+	}
+	for _, m := range []struct {
+		member, text string
+		into         *string
+	}{{"url", set.URL, &r.URL}, {"secret", set.Secret, &r.Secret}} {
+		value, err := a.secretResolver().Resolve(m.text)
+		if err != nil {
+			return notice.Receiver{}, guideway.Errorf(guideway.CodeInvalid, "read %q of the receiver %q: %w", m.member, name, err).
+				WithFix("%s", guideway.ErrorFix(err))
+		}
+		*m.into = value
+	}
+	// A webhook must not become a command, or unsigned, because a secret is empty.
+	if set.URL != "" && !strings.HasPrefix(r.URL, "https://") && !strings.HasPrefix(r.URL, "http://") {
+		return notice.Receiver{}, guideway.Errorf(guideway.CodeInvalid, `"url" of the receiver %q is not an http or https URL`, name).
+			WithFix("set the variable or the keychain entry of \"url\" to a URL such as https://chat.example/hook")
+	}
+	if set.Secret != "" && r.Secret == "" {
+		return notice.Receiver{}, guideway.Errorf(guideway.CodeInvalid, `"secret" of the receiver %q is empty`, name).
+			WithFix("set the variable or the keychain entry of \"secret\", or remove \"secret\"")
+	}
+	return r, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 	"github.com/guideway-dev/guideway/internal/platform/visible"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"golang.org/x/text/width"
 )
@@ -279,4 +280,162 @@ func (h *Host) WriteBundle(name string, bundle []byte, force bool, importCommand
 	}
 	fmt.Fprintf(h.Out, "Written: %s\nTo import the bundle elsewhere: %s %s\n", name, importCommand, name)
 	return nil
+}
+
+// ChangeResult is the --json output of a command that changes an object. A command may
+// embed it and add members.
+type ChangeResult struct {
+	// Action is a participle such as "added". If Changed is false, the object was in
+	// that state before.
+	Action  string `json:"action"`
+	Changed bool   `json:"changed"`
+	// Kind and Name identify the object.
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// Project is the project of the upstream after the change.
+	Project string `json:"project,omitempty"`
+	// File is the path of the file that was written.
+	File  string   `json:"file,omitempty"`
+	Notes []string `json:"notes,omitempty"`
+}
+
+// The kinds of objects.
+const (
+	KindUpstream   = "upstream"
+	KindToken      = "token"
+	KindHookGraph  = "hook graph"
+	KindHookModule = "hook module"
+	KindSigningKey = "signing key"
+)
+
+// AddChangeFlag adds --json to a command that changes something.
+func AddChangeFlag(cmd *cobra.Command, asJSON *bool) {
+	cmd.Flags().BoolVar(asJSON, "json", false, "print the result as JSON: action, changed, kind and name, and, where they apply, project, file, notes and what the command created")
+}
+
+// WriteChange prints the result of a change: as JSON on standard output if asJSON is set,
+// otherwise words on standard error.
+func (h *Host) WriteChange(asJSON bool, result any, words string) error {
+	return h.WriteJSONOr(asJSON, result, func() { fmt.Fprintln(h.Err, words) })
+}
+
+// Listing is the result of a list command: JSON or a table.
+type Listing[T any] struct {
+	Items []T
+	// Answer is the value that --json prints.
+	Answer any
+	Table  *Table
+	// Row returns the cells of an item.
+	Row func(T) []string
+	// Empty is printed on standard error if there are no items. More is printed after the
+	// table.
+	Empty, More string
+}
+
+// WriteList prints a list.
+func WriteList[T any](h *Host, asJSON bool, l Listing[T]) error {
+	return h.WriteJSONOr(asJSON, l.Answer, func() {
+		if len(l.Items) == 0 && l.Empty != "" {
+			fmt.Fprintln(h.Err, l.Empty)
+			return
+		}
+		WriteRows(h, l.Table, l.Items, l.Row)
+		if l.More != "" {
+			fmt.Fprintln(h.Err, l.More)
+		}
+	})
+}
+
+// WriteRows prints a table with a row for each item.
+func WriteRows[T any](h *Host, t *Table, items []T, row func(T) []string) {
+	for _, item := range items {
+		t.Add(row(item)...)
+	}
+	t.Write(h.Out, h.TerminalWidth(), h.OutStyles())
+}
+
+// MoreText returns the line after a list that has reached its limit, or "" for a shorter
+// list.
+func MoreText(listed, limit int, command string) string {
+	if listed < limit {
+		return ""
+	}
+	return fmt.Sprintf("There may be more: %s --limit %d", command, 10*limit)
+}
+
+// minColumnWidth is the minimum width of a shortened column.
+const minColumnWidth = 12
+
+// Table aligns rows in columns; the first row is the heading.
+type Table struct {
+	rows [][]string
+	// RightAligned marks the columns of numbers.
+	RightAligned map[int]bool
+	// Shrinkable is the column that is shortened if the terminal is too narrow.
+	Shrinkable int
+}
+
+// NewTable returns a table with a heading.
+func NewTable(flexible int, heading ...string) *Table {
+	return &Table{Shrinkable: flexible, rows: [][]string{heading}}
+}
+
+// AlignRight aligns columns to the right.
+func (t *Table) AlignRight(columns ...int) *Table {
+	t.RightAligned = map[int]bool{}
+	for _, column := range columns {
+		t.RightAligned[column] = true
+	}
+	return t
+}
+
+// Add adds a row. The cells may contain untrusted text: Add escapes it.
+func (t *Table) Add(row ...string) {
+	cells := make([]string, len(row))
+	for i, cell := range row {
+		cells[i] = OneLine(cell)
+	}
+	t.rows = append(t.rows, cells)
+}
+
+// Write prints the table. If terminal is 0, nothing is shortened.
+func (t *Table) Write(w io.Writer, terminal int, s Styles) {
+	widths := make([]int, len(t.rows[0]))
+	total := 2 * (len(widths) - 1)
+	for i := range widths {
+		for _, row := range t.rows {
+			widths[i] = max(widths[i], TextWidth(row[i]))
+		}
+		total += widths[i]
+	}
+	if terminal > 0 && total > terminal {
+		widths[t.Shrinkable] = max(minColumnWidth, widths[t.Shrinkable]-(total-terminal))
+	}
+	for n, row := range t.rows {
+		var line strings.Builder
+		for i, cell := range row {
+			if i == t.Shrinkable {
+				cell = Truncate(cell, widths[i])
+			}
+			pad := strings.Repeat(" ", max(0, widths[i]-TextWidth(cell)))
+			switch {
+			case t.RightAligned[i]:
+				cell = pad + cell
+			case i < len(row)-1:
+				cell += pad
+			}
+			if i > 0 {
+				line.WriteString("  ")
+			}
+			line.WriteString(cell)
+		}
+		text := strings.TrimRight(line.String(), " ")
+		if terminal > 0 {
+			text = Truncate(text, terminal)
+		}
+		if n == 0 {
+			text = s.Faint(text)
+		}
+		fmt.Fprintln(w, text)
+	}
 }

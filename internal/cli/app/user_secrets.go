@@ -1,13 +1,28 @@
 package app
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/cli/passphrase"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
+	"github.com/guideway-dev/guideway/internal/evidence/attest"
+	"github.com/guideway-dev/guideway/internal/gateway/holds"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/safeopen"
+	"github.com/guideway-dev/guideway/internal/store/keyfile"
 )
 
 // The passphrase, the browser sessions and the named tokens, which grant human approvals,
@@ -42,4 +57,195 @@ func OpenBrowserSessions(cfg *config.Config) (*auth.BrowserSessions, error) {
 // OpenTokens opens the named tokens.
 func OpenTokens(cfg *config.Config) (*auth.Tokens, error) {
 	return auth.NewTokens(auth.TokenOptions{Dir: filepath.Join(UserSecretsDir(cfg), "tokens")})
+}
+
+// ApprovalsPath returns the path of the approvals file. Its key is in UserSecretsDir.
+func ApprovalsPath(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "approvals.json") }
+
+// HookVersionsDir returns the directory of the saved versions of hook graphs.
+func HookVersionsDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "hook-versions") }
+
+// approvalsKeyPath returns the path of the key of all approvals.
+func approvalsKeyPath(cfg *config.Config) string {
+	return filepath.Join(UserSecretsDir(cfg), "approvals.key")
+}
+
+// OpenApprovals opens the approval store.
+func OpenApprovals(cfg *config.Config, now func() time.Time) (*approval.Store, error) {
+	key, _, err := keyfile.LoadOrCreate(approvalsKeyPath(cfg))
+	if err != nil {
+		return nil, err
+	}
+	return approval.Open(approval.Options{Path: ApprovalsPath(cfg), Key: key, Now: now})
+}
+
+// ReadApprovals returns the approvals. If there is no file, it does not create a key.
+func ReadApprovals(cfg *config.Config, now func() time.Time) (approval.Records, error) {
+	if _, err := os.Lstat(ApprovalsPath(cfg)); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	store, err := OpenApprovals(cfg, now)
+	if err != nil {
+		return nil, err
+	}
+	return store.List()
+}
+
+// OpenHolds returns the store of held calls. It is in the data directory with every kind of
+// store, like the approvals, and it has their key.
+func OpenHolds(cfg *config.Config, now func() time.Time) *holds.Store {
+	return holds.New(holds.Options{
+		Path: filepath.Join(cfg.DataDir, "held-calls.json"), Now: now, Texts: SealFiles(cfg),
+		Key: func() ([]byte, error) {
+			key, _, err := keyfile.LoadOrCreate(approvalsKeyPath(cfg))
+			return key, err
+		},
+	})
+}
+
+// LoginsDir returns the directory of the logins to upstreams.
+func LoginsDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "logins") }
+
+// OpenLogins returns the logins of this user to upstreams. Their key is in the keychain, or
+// in a file in UserSecretsDir if there is no keychain or the settings select key files.
+func OpenLogins(cfg *config.Config) *upstream.Logins {
+	user, _ := LocalUser(cfg) // without a name, the file permissions alone separate users
+	l := &upstream.Logins{Dir: LoginsDir(cfg), User: user}
+	keychain := seal.Keychain{Service: keychainService, Account: "logins"}
+	file := seal.File{Path: filepath.Join(UserSecretsDir(cfg), "logins.key"), Data: "logins"}
+	switch cfg.Encryption.Mode {
+	case config.EncryptionKeychain:
+		l.Source = keychain
+	case config.EncryptionKeyFile:
+		l.Source = file
+	default:
+		l.Source = seal.FirstOf{keychain, file}
+	}
+	return l
+}
+
+// SigningKeys are the user's keys for attestations: a private file for each.
+type SigningKeys struct{ Dir string }
+
+// SigningKey is a key with its name.
+type SigningKey struct {
+	Name string
+	attest.PrivateKey
+}
+
+// OpenSigningKeys returns the signing keys. They are in UserSecretsDir.
+func OpenSigningKeys(cfg *config.Config) SigningKeys {
+	return SigningKeys{Dir: filepath.Join(UserSecretsDir(cfg), "attestation-keys")}
+}
+
+const (
+	signingKeySuffix  = ".pem"
+	createKeyCommand  = "guideway attest keys create NAME"
+	maxSigningKeyFile = 4 << 10
+)
+
+var signingKeyName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`) })
+
+// file returns the file of a key. The name must be valid.
+func (k SigningKeys) file(name string) (atomicfile.File, error) {
+	if !signingKeyName().MatchString(name) {
+		return atomicfile.File{}, guideway.Errorf(guideway.CodeInvalid, "%q is not a valid name of a signing key", name).
+			WithFix("use at most 63 lower-case letters, digits, dots, hyphens and underscores, with a letter or a digit first")
+	}
+	return atomicfile.File{
+		Path: filepath.Join(k.Dir, name+signingKeySuffix), What: "signing key", MaxBytes: maxSigningKeyFile,
+		IfSeen: "remove the key, and create another one: anyone who has read it can sign in your name",
+	}, nil
+}
+
+// Create creates a key. The name must be new.
+func (k SigningKeys) Create(name string) (SigningKey, error) {
+	file, err := k.file(name)
+	if err != nil {
+		return SigningKey{}, err
+	}
+	key := attest.NewPrivateKey()
+	err = atomicfile.Create(file.Path, key.PEM())
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return SigningKey{}, guideway.Errorf(guideway.CodeConflict, "there is already a signing key named %q", name).WithFix("use another name, or remove the key: guideway attest keys remove %s", name)
+	case err != nil:
+		return SigningKey{}, guideway.Errorf(guideway.CodeUnavailable, "write the signing key %q: %w", name, err).WithFix("make the directory %s writable for this user, and check that its disk has free space", k.Dir)
+	}
+	return SigningKey{Name: name, PrivateKey: key}, nil
+}
+
+// Get returns the key with a name.
+func (k SigningKeys) Get(name string) (SigningKey, error) {
+	file, err := k.file(name)
+	if err != nil {
+		return SigningKey{}, err
+	}
+	text, err := file.Read()
+	if errors.Is(err, fs.ErrNotExist) {
+		return SigningKey{}, missingSigningKey(name)
+	}
+	if err != nil {
+		return SigningKey{}, err
+	}
+	key, ok := attest.ParsePrivateKey(text)
+	if !ok {
+		return SigningKey{}, guideway.Errorf(guideway.CodeInvalid, "the file %s does not contain a signing key", file.Path).
+			WithFix("restore the file from a backup, or remove the key: guideway attest keys remove %s", name)
+	}
+	return SigningKey{Name: name, PrivateKey: key}, nil
+}
+
+// missingSigningKey returns the error for a name without a key.
+func missingSigningKey(name string) error {
+	return guideway.Errorf(guideway.CodeNotFound, "there is no signing key named %q", name).WithFix("guideway attest keys list")
+}
+
+// Remove removes a key.
+func (k SigningKeys) Remove(name string) error {
+	file, err := k.file(name)
+	if err != nil {
+		return err
+	}
+	err = os.Remove(file.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return missingSigningKey(name)
+	case err != nil:
+		return guideway.Errorf(guideway.CodeUnavailable, "cannot remove %s: %w", file.Path, safeopen.Cause(err)).WithFix("make the directory %s writable for this user", k.Dir)
+	}
+	return nil
+}
+
+// Names returns the names of the keys, sorted.
+func (k SigningKeys) Names() ([]string, error) {
+	entries, err := os.ReadDir(k.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, guideway.Errorf(guideway.CodeUnavailable, "cannot list the signing keys in %s: %w", k.Dir, safeopen.Cause(err)).WithFix("make the directory %s readable for this user", k.Dir)
+	}
+	var names []string
+	for _, entry := range entries {
+		if name, ok := strings.CutSuffix(entry.Name(), signingKeySuffix); ok && signingKeyName().MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Choose returns the key with a name, or the only key if name is "".
+func (k SigningKeys) Choose(name string) (SigningKey, error) {
+	if name != "" {
+		return k.Get(name)
+	}
+	names, err := k.Names()
+	switch {
+	case err != nil:
+		return SigningKey{}, err
+	case len(names) == 0:
+		return SigningKey{}, guideway.Errorf(guideway.CodeNotFound, "there is no signing key").WithFix(createKeyCommand)
+	case len(names) > 1:
+		return SigningKey{}, guideway.Errorf(guideway.CodeInvalid, "there are several signing keys, so --key is required: %s", strings.Join(names, ", ")).WithFix("--key %s", names[0])
+	}
+	return k.Get(names[0])
 }

@@ -1,7 +1,5 @@
 package checkpoint
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
 import (
 	"cmp"
 	"context"
@@ -12,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/contexts/checkpoint"
 	"github.com/spf13/cobra"
 )
@@ -213,4 +212,127 @@ func runCheckpointLoad(ctx context.Context, o *checkpointLoadOptions) error {
 		}
 		return nil
 	})
+}
+
+// checkpointDiffOptions is the command line of guideway checkpoint diff.
+type checkpointDiffOptions struct {
+	app      *app.App
+	From, To string
+	JSON     bool
+}
+
+func newCheckpointDiffCmd(a *app.App, run func(context.Context, *checkpointDiffOptions) error) *cobra.Command {
+	o := &checkpointDiffOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Compare two checkpoints",
+		Long: `Show the changes from checkpoint A to checkpoint B: each changed value with its JSON
+pointer. The checkpoints may be of different sessions.`,
+		Example:           "  guideway checkpoint diff c_0dx3k2v9q8f7m5n4p1r6t0w c_0dx3k9a2b4c6d8e0f1g3h5j",
+		Args:              app.ExactArgs(2, "two checkpoints, by their ids", "guideway checkpoint diff A B; guideway checkpoint list prints the ids"),
+		ValidArgsFunction: completeCheckpoints(a, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.From, o.To = args[0], args[1]
+			return run(cmd.Context(), o)
+		},
+	}
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+func runCheckpointDiff(ctx context.Context, o *checkpointDiffOptions) error {
+	return o.app.WithCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
+		difference, err := d.Checkpoints.Diff(ctx, d.User, o.From, o.To)
+		if err != nil {
+			return userError(err)
+		}
+		o.app.Host.WriteCheckpointWarnings(difference.Store, nil)
+		return o.app.Host.WriteJSONOr(o.JSON, difference, func() { o.writeText(difference) })
+	})
+}
+
+func (o *checkpointDiffOptions) writeText(d *checkpoint.Difference) {
+	host := o.app.Host
+	s := host.OutStyles()
+	fmt.Fprintf(host.Out, "%s %s, %s, %s\n", s.Red("---"), d.From.ID, app.FormatTime(d.From.Created), checkpointTitle(d.From))
+	fmt.Fprintf(host.Out, "%s %s, %s, %s\n", s.Green("+++"), d.To.ID, app.FormatTime(d.To.Created), checkpointTitle(d.To))
+	if len(d.Changes) == 0 {
+		fmt.Fprintln(host.Out, "No differences.")
+		return
+	}
+	for _, c := range d.Changes {
+		fmt.Fprintf(host.Out, "\n%s\n", s.Bold(app.OneLine(c.Path)))
+		if c.Op != "added" {
+			fmt.Fprintln(host.Out, s.Red("- "+valueText(c.Before)))
+		}
+		if c.Op != "removed" {
+			fmt.Fprintln(host.Out, s.Green("+ "+valueText(c.After)))
+		}
+	}
+	if d.More {
+		fmt.Fprintf(host.Out, "\nMore than %d changes; to compare the rest, load both checkpoints.\n", len(d.Changes))
+	}
+}
+
+// valueText returns a value on one line. Strings are kept in JSON form, so that line
+// breaks and terminal control characters are visible.
+func valueText(value json.RawMessage) string { return app.OneLine(string(value)) }
+
+func NewStatsCmd(a *app.App) *cobra.Command {
+	return app.NewPlainCmd(a, runStats, &cobra.Command{
+		Use:   "stats",
+		Short: "Show the size and growth of checkpoints",
+		Long: `Show the number of your checkpoints, the size of their contexts and of their storage, the
+ratio of the two, the largest sessions, and the storage added on each of the last 30 days.`,
+		Example: "  guideway stats\n  guideway stats --json",
+	})
+}
+
+func runStats(ctx context.Context, o *app.PlainOptions) error {
+	return o.App.ListCheckpoints(ctx, func(ctx context.Context, d *app.CheckpointDeps) error {
+		stats, err := d.Checkpoints.Stats(ctx, d.User.User)
+		if err != nil {
+			return err
+		}
+		o.App.Host.WriteCheckpointWarnings(stats.Store, nil)
+		return o.App.Host.WriteJSONOr(o.JSON, stats, func() { writeStats(o.App.Host, stats) })
+	})
+}
+
+func writeStats(host *app.Host, stats *checkpoint.Stats) {
+	s := host.OutStyles()
+	fmt.Fprintf(host.Out, "Location    %s\n", stats.Store.Mode)
+	fmt.Fprintf(host.Out, "Kept        %s of %s\n", app.Plural(stats.Count, "checkpoint", "checkpoints"), app.Plural(stats.Series, "session", "sessions"))
+	fmt.Fprintf(host.Out, "Contexts    %s\n", app.FormatBytes(stats.Bytes))
+	stored := app.FormatBytes(stats.Stored)
+	if stats.Ratio > 0 {
+		stored += fmt.Sprintf(", ratio %.1f", stats.Ratio)
+	}
+	if stats.Limit > 0 {
+		stored += fmt.Sprintf(", %.1f %% of the limit of %s", 100*float64(stats.Stored)/float64(stats.Limit), app.FormatBytes(stats.Limit))
+	}
+	fmt.Fprintf(host.Out, "Stored      %s\n", stored)
+	if stats.Count == 0 {
+		return
+	}
+	fmt.Fprintf(host.Out, "Last used   %s\n\n%s\n", host.FormatAge(stats.Newest), s.Bold("Largest sessions"))
+	app.WriteRows(host, app.NewTable(0, "SESSION", "WORKFLOW", "CHECKPOINTS", "CONTEXTS", "STORED", "RATIO", "LAST USED").AlignRight(2, 3, 4, 5), stats.Sessions,
+		func(line checkpoint.Series) []string {
+			return []string{
+				line.Session, app.OrDash(app.OneLine(line.Workflow)), fmt.Sprint(line.Count), app.FormatBytes(line.Bytes), app.FormatBytes(line.Stored),
+				ratioText(line.Bytes, line.Stored), host.FormatAge(line.Touched),
+			}
+		})
+	fmt.Fprintf(host.Out, "\n%s\n", s.Bold("Growth"))
+	app.WriteRows(host, app.NewTable(0, "DAY", "CHECKPOINTS", "CONTEXTS", "STORED", "RATIO").AlignRight(1, 2, 3, 4), stats.Growth, func(day checkpoint.Day) []string {
+		return []string{day.Date, fmt.Sprint(day.Checkpoints), app.FormatBytes(day.Bytes), app.FormatBytes(day.Stored), ratioText(day.Bytes, day.Stored)}
+	})
+}
+
+// ratioText returns the compression ratio as text.
+func ratioText(bytes, stored int64) string {
+	if stored == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", float64(bytes)/float64(stored))
 }

@@ -9,7 +9,10 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	attestcmd "github.com/guideway-dev/guideway/internal/cli/attest"
+	"github.com/guideway-dev/guideway/internal/evidence"
 	"github.com/guideway-dev/guideway/internal/evidence/attest"
+	"github.com/guideway-dev/guideway/internal/evidence/execute"
+	"github.com/guideway-dev/guideway/internal/hooks/approval"
 	"github.com/spf13/cobra"
 )
 
@@ -135,4 +138,13 @@ func appendFile(name, text string) error {
 			WithFix("name a file with --summary whose directory exists and is writable for this user")
 	}
 	return nil
+}
+
+// execute executes a check of the project with approvals that no store has: those of the
+// reviewed base.
+func (o *verifyOptions) execute(ctx context.Context, approved approval.Records, r evidence.Request) (evidence.Result, error) {
+	checker := execute.New(execute.Options{
+		Approvals: func() (approval.Records, error) { return approved, nil }, Now: o.app.Host.CurrentTime,
+	})
+	return checker.Check(ctx, r)
 }

@@ -5,19 +5,24 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/contexts"
+	"github.com/guideway-dev/guideway/internal/evidence/execute"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	engine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/machine/llm"
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/session"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
 
@@ -306,4 +311,87 @@ func toolResult(raw json.RawMessage) engine.ToolResult {
 		said = append(said, string(r.Structured))
 	}
 	return engine.ToolResult{Content: strings.Join(said, "\n"), Error: r.IsError}
+}
+
+// AvailableTools returns the tools that are available to the agents of machines. The tools
+// of upstreams come from their last listing.
+func AvailableTools(ctx context.Context, a *app.App, cfg *config.Config) (machinedef.AvailableTools, error) {
+	// Only the names of the built-in tools are needed, so empty services are enough.
+	own, err := mcpserver.NewAgentTools(mcpserver.Options{Runs: &run.Service{}, Sessions: &session.Service{}, Memory: &contexts.Service{}})
+	if err != nil {
+		return machinedef.AvailableTools{}, err
+	}
+	g, err := gateway.New(gateway.Options{
+		Upstreams: gatewaySettings(cfg).Upstreams, Upstream: UpstreamOptions(a, cfg), Project: cfg.Gateway.Project, Key: make([]byte, 32), Logger: a.Logger(cfg),
+	})
+	if err != nil {
+		return machinedef.AvailableTools{}, err
+	}
+	defer g.Close(ctx)
+	known := g.Names()
+	var o machinedef.AvailableTools
+	for _, t := range own.Offered(ctx) {
+		o.Tools = append(o.Tools, t.Name)
+	}
+	for _, name := range known.Tools {
+		o.Tools = append(o.Tools, ModelToolName(name))
+	}
+	for _, s := range known.Upstreams {
+		o.Servers = append(o.Servers, ModelToolName(s.Prefix))
+		if !s.Known {
+			o.Unasked = append(o.Unasked, ModelToolName(s.Prefix))
+		}
+	}
+	return o, nil
+}
+
+// checkTools calls the tools of upstreams for checks. A call is made as the user of this
+// process. If the client whose output is checked has a token, the call has no more access
+// than the token.
+type checkTools struct{ surface *Surface }
+
+var _ execute.Tools = (*checkTools)(nil)
+
+// CallTool implements execute.Tools.
+func (t *checkTools) CallTool(ctx context.Context, name string, arguments map[string]any) (execute.ToolResult, error) {
+	upstreams := t.surface.Upstreams
+	if upstreams == nil {
+		return execute.ToolResult{}, guideway.Errorf(guideway.CodeNotFound, "the tool %s does not exist: no upstream is configured", name).
+			WithFix("guideway upstream add --help")
+	}
+	user, err := app.LocalUser(t.surface.cfg)
+	if err != nil {
+		return execute.ToolResult{}, err
+	}
+	client := &gateway.Client{Principal: guideway.Principal{User: user, Client: "check"}, Modern: true}
+	ctx = auth.WithPrincipal(ctx, client.Principal)
+	// Listing the tools starts the upstreams.
+	isListed := slices.ContainsFunc(upstreams.Gateway.CallableTools(ctx, client), func(t gateway.CallableTool) bool {
+		return name == t.Name || name == t.Advertised
+	})
+	if !isListed {
+		return execute.ToolResult{}, guideway.Errorf(guideway.CodeNotFound, "the gateway has no tool %s", name).
+			WithFix("guideway upstream list shows the upstreams; the name of a tool is UPSTREAM__TOOL")
+	}
+	if arguments == nil {
+		arguments = map[string]any{}
+	}
+	text, err := json.Marshal(arguments)
+	if err != nil {
+		return execute.ToolResult{}, guideway.Errorf(guideway.CodeInternal, "encode the arguments of the tool %s: %w", name, err)
+	}
+	raw, err := upstreams.Gateway.Call(ctx, client, gateway.Request{
+		Name: name, Arguments: text, Scopes: []toolpolicy.Scope{}, // the policy of a step restricts its agent, not its checks
+	})
+	if err != nil {
+		return execute.ToolResult{}, err
+	}
+	var result struct {
+		Structured any `json:"structuredContent"`
+	}
+	if err := json.Unmarshal(raw, &result); err != nil {
+		return execute.ToolResult{}, guideway.Errorf(guideway.CodeUnavailable, "the result of the tool %s cannot be read: %w", name, err)
+	}
+	shown := toolResult(raw)
+	return execute.ToolResult{IsError: shown.Error, Structured: result.Structured, Text: shown.Content}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"syscall"
 	"time"
@@ -12,7 +13,9 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/hooks/sandbox/worker"
 	"github.com/guideway-dev/guideway/internal/httpapi"
+	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/mcp/transport"
 	"github.com/spf13/cobra"
 )
@@ -114,5 +117,54 @@ func writeConnectHelp(a *app.App, cfg *config.Config, addr net.Addr, cat *catalo
 	}
 	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && len(cfg.AllowedHosts) == 0 {
 		fmt.Fprintf(out, "\nwarning: %s can be reached from other computers, but only requests to loopback names are answered; allow other names with --allowed-host\n", addr)
+	}
+}
+
+func NewMCPCmd(a *app.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve MCP on standard input and output, for a client that starts guideway",
+		Long: `Serve MCP on standard input and output. Clients start this command; "guideway
+install" adds it to a client's configuration. Without arguments, and if the
+input is not a terminal, guideway does the same.`,
+		Args: app.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return RunMCP(cmd.Context(), a) },
+	}
+}
+
+func RunMCP(ctx context.Context, a *app.App) error {
+	cfg, err := a.Load()
+	if err != nil {
+		return err
+	}
+	s, err := OpenSurface(ctx, a, cfg, a.Host.LookupProject)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	user, err := app.LocalUser(cfg)
+	if err != nil {
+		return err
+	}
+	ctx = auth.WithPrincipal(ctx, guideway.Principal{User: user})
+	return transport.ServeStdio(ctx, s.Server.MCP(), s.Upstreams.FastPath(), io.NopCloser(a.Host.In), nopCloser{NotifyWriter{Writer: a.Host.Out, OnWrite: s.maintenance.NotifyAnswered}})
+}
+
+// nopCloser is a writer whose Close does nothing.
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+// NewScriptWorkerCmd returns the hidden command that guideway starts to run scripts in a
+// restricted process.
+func NewScriptWorkerCmd(host *app.Host) *cobra.Command {
+	return &cobra.Command{
+		Use:    "script-worker",
+		Short:  "Run scripts for another guideway process",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return worker.Main(host.In, host.Out)
+		},
 	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -26,6 +27,7 @@ import (
 	hookstate "github.com/guideway-dev/guideway/internal/hooks/state"
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 	"github.com/guideway-dev/guideway/internal/mcp/transport"
+	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 	"github.com/spf13/cobra"
 )
@@ -366,4 +368,88 @@ func FormatUpstreamState(r *gatewayadmin.Summary) string {
 		return "not queried yet"
 	}
 	return "ready"
+}
+
+// NewOfflineUpstreamAdmin returns the service that manages the configured upstreams without
+// a running gateway.
+func NewOfflineUpstreamAdmin(a *app.App, cfg *config.Config) *gatewayadmin.Service {
+	return newUpstreamAdmin(a, cfg, nil, nil, nil)
+}
+
+// newUpstreamAdmin returns the service that manages the configured upstreams. The gateway
+// and its functions may be nil.
+func newUpstreamAdmin(a *app.App, cfg *config.Config, g *gateway.Gateway, apply func() error, background func(func(context.Context))) *gatewayadmin.Service {
+	return gatewayadmin.New(gatewayadmin.Options{
+		Load: a.Load, Gateway: g, Apply: apply, Background: background, Pins: NewPinStore(a, cfg), CacheDir: UpstreamCacheDir(cfg),
+		Edit: func(ctx context.Context, edit func([]byte) ([]byte, error)) error {
+			_, err := a.EditConfig(ctx, cfg, edit)
+			return err
+		},
+		Upstream: UpstreamOptions(a, cfg),
+		Logs: func(name string, lines int) ([]string, error) {
+			return app.ReadUpstreamLog(app.UpstreamLogDir(cfg), name, lines)
+		},
+		Machine: a.Host.InstallEnv(""),
+	})
+}
+
+// newAdmin returns the service that manages the upstreams of this process. u may be nil.
+func (u *Upstreams) newAdmin(a *app.App, cfg *config.Config) *gatewayadmin.Service {
+	if u == nil {
+		return NewOfflineUpstreamAdmin(a, cfg)
+	}
+	return newUpstreamAdmin(a, cfg, u.Gateway, u.reloadConfig, u.background)
+}
+
+// restartsDir returns the directory with one file for each upstream that commands have asked
+// the running servers to restart. A changed file is a new request.
+func restartsDir(cfg *config.Config) string {
+	return filepath.Join(cfg.DataDir, "upstreams", "restarts")
+}
+
+// RequestRestart asks the running servers of a data directory to restart an upstream.
+func RequestRestart(cfg *config.Config, name string) error {
+	if err := upstream.CheckName(name); err != nil {
+		return err
+	}
+	dir := restartsDir(cfg)
+	if err := atomicfile.MakeDir(dir); err != nil {
+		return err
+	}
+	return atomicfile.Replace(filepath.Join(dir, name), rand.Text()+"\n")
+}
+
+// restartRequests are the requests that a server has seen.
+type restartRequests struct {
+	contents map[string]string // by the name of the upstream
+	reported string            // the last error in the log
+}
+
+// readNew returns the upstreams with new requests, and records the requests. It logs an
+// error once.
+func (r *restartRequests) readNew(dir string, logger *slog.Logger) []string {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // The first request creates the directory.
+	}
+	if err != nil {
+		if text := err.Error(); text != r.reported {
+			logger.Warn("the requests to restart upstreams cannot be read; make the directory readable, or restart the server instead", "error", err)
+			r.reported = text
+		}
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if upstream.CheckName(e.Name()) != nil {
+			continue // a temporary file
+		}
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil || string(text) == r.contents[e.Name()] {
+			continue // A file that cannot be read is read again at the next call.
+		}
+		r.contents[e.Name()] = string(text)
+		names = append(names, e.Name())
+	}
+	return names
 }

@@ -1,15 +1,5 @@
 package setup
 
-import "github.com/guideway-dev/guideway/internal/cli/server"
-
-import sourcescmd "github.com/guideway-dev/guideway/internal/cli/sources"
-
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
-import hookscmd "github.com/guideway-dev/guideway/internal/cli/hooks"
-
-import installcmd "github.com/guideway-dev/guideway/internal/cli/install"
-
 import (
 	"bytes"
 	"cmp"
@@ -27,7 +17,16 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/catalog/git"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	hookscmd "github.com/guideway-dev/guideway/internal/cli/hooks"
+	installcmd "github.com/guideway-dev/guideway/internal/cli/install"
+	"github.com/guideway-dev/guideway/internal/cli/server"
+	sourcescmd "github.com/guideway-dev/guideway/internal/cli/sources"
 	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/evidence/checksfile"
+	"github.com/guideway-dev/guideway/internal/evidence/execute/worktree"
+	gatewayadmin "github.com/guideway-dev/guideway/internal/gateway/admin"
+	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/install"
@@ -296,3 +295,102 @@ func checkClients(ctx context.Context, host *app.Host) []Check {
 	}
 	return append(checks, c)
 }
+
+// checkChecksFile checks the checks of the project in the working directory and their
+// approvals. It executes nothing.
+func (o *DoctorOptions) checkChecksFile(cfg *config.Config) []Check {
+	root, err := worktree.Root(o.app.Host.Dir)
+	if err != nil {
+		return nil
+	}
+	file := checksfile.Load(root)
+	approved, err := app.ReadApprovals(cfg, o.app.Host.CurrentTime)
+	if err != nil {
+		return []Check{{Name: "checks", Status: CheckFail, Message: "the approvals cannot be read, so no check counts as approved: " + err.Error(), Fix: guideway.ErrorFix(err)}}
+	}
+	removed := file.Removed(root, approved)
+	if !file.Exists && len(removed) == 0 {
+		return nil
+	}
+	c := Check{Name: "checks", Status: CheckOK, Message: fmt.Sprintf("%d usable", len(file.Checks)), Diagnostics: file.Diagnostics}
+	if len(file.Checks)+len(file.Broken) == 0 && len(file.Diagnostics) > 0 {
+		c.Message = "the checks file cannot be used"
+	}
+	waiting := len(removed)
+	for i := range file.Checks {
+		subject, err := checksfile.NewSubject(root, &file.Checks[i])
+		if err == nil {
+			err = subject.CheckApproved(approved)
+		}
+		if err != nil {
+			waiting++
+		}
+	}
+	if len(file.Broken) > 0 {
+		c.Message += fmt.Sprintf(", %d with errors", len(file.Broken))
+	}
+	if waiting > 0 {
+		c.Status, c.Fix = CheckWarn, "guideway checks approve"
+		c.Message += fmt.Sprintf(", %d waiting for approval", waiting)
+	}
+	if len(removed) > 0 {
+		c.Message += "; no longer defined: " + strings.Join(removed, ", ")
+	}
+	if len(file.Diagnostics) > 0 {
+		c.Status = worstSeverity(file.Diagnostics)
+	}
+	return []Check{c}
+}
+
+// checkUpstreams checks the upstreams without starting them: one check for all, and one for
+// each that needs attention.
+func (o *DoctorOptions) checkUpstreams(cfg *config.Config) []Check {
+	if len(cfg.Upstreams) == 0 {
+		return nil
+	}
+	all := Check{Name: "upstreams", Status: CheckOK, Message: fmt.Sprintf("%d configured", len(cfg.Upstreams))}
+	counts := map[string]int{}
+	var checks []Check
+	managed := server.NewOfflineUpstreamAdmin(o.app, cfg)
+	for _, u := range cfg.Upstreams {
+		row := managed.Summarize(u)
+		state := server.FormatUpstreamState(&row)
+		c := Check{Name: "upstream " + u.Name, Status: CheckWarn, Message: state, Fix: "guideway upstream approve " + u.Name}
+		switch {
+		case row.Problem != "":
+			c.Status, c.Fix = CheckFail, "fix the upstream in "+u.Origin.String()
+			state = "invalid"
+		case u.Disabled:
+			counts[state]++
+			continue
+		case row.Waiting > 0:
+			state = "waiting for approval"
+		default:
+			counts[state]++
+			secrets := upstream.Secrets{Getenv: o.app.Host.Getenv, Keychain: skipKeychain}
+			err := secrets.Check(gatewayadmin.EntryOf(u).Spec)
+			if err == nil {
+				continue
+			}
+			c.Message, c.Fix = err.Error(), guideway.ErrorFix(err)
+			checks = append(checks, c)
+			continue
+		}
+		counts[state]++
+		checks = append(checks, c)
+	}
+	for _, state := range []string{"ready", "not queried yet", "waiting for approval", "disabled", "invalid"} {
+		if n := counts[state]; n > 0 {
+			all.Message += fmt.Sprintf(", %d %s", n, state)
+		}
+	}
+	if !cfg.OffersUpstreams() {
+		all.Message += `; agents see upstreams only on servers started with the toolset "gateway", which is disabled in the settings`
+	}
+	all.Message = strings.Replace(all.Message, "configured, ", "configured: ", 1)
+	return append([]Check{all}, checks...)
+}
+
+// skipKeychain replaces the system keychain, which may ask the user for permission: the
+// secret is not needed here.
+func skipKeychain(string) (string, error) { return "in the keychain", nil }

@@ -6,7 +6,9 @@ package definition
 import (
 	"cmp"
 	"encoding/json"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/guideway-dev/guideway/internal/platform/lists"
@@ -187,3 +189,112 @@ func (g *Graph) Node(id string) *Node {
 
 // AllTypes returns the request types that the graph wraps.
 func (g *Graph) AllTypes() []Type { return append([]Type{g.Type}, g.Also...) }
+
+// Place is the location of a document in a source.
+type Place struct {
+	// Kind is "" if the file is not a document of the dialect.
+	Kind Kind
+	// Plain is set if the document is a plain script, not JSON or YAML.
+	Plain bool
+	// Name is the file name without extension: the ID of a plain script.
+	Name string
+}
+
+// PlaceOf returns the place of a document by its slash-separated path in a source: graphs
+// are in the folder hooks, modules in hooks/modules.
+func PlaceOf(name string) Place {
+	rest, ok := strings.CutPrefix(name, "hooks/")
+	if !ok {
+		return Place{}
+	}
+	ext := path.Ext(rest)
+	p := Place{Kind: KindGraph, Name: strings.TrimSuffix(path.Base(rest), ext)}
+	if inside, ok := strings.CutPrefix(rest, "modules/"); ok {
+		p.Kind, rest = KindModule, inside
+	}
+	if strings.Contains(rest, "/") {
+		return Place{}
+	}
+	switch ext = strings.ToLower(ext); {
+	case ext == ".json", ext == ".yaml", ext == ".yml":
+		return p
+	case p.Kind == KindModule && (ext == ".js" || ext == ".mjs"):
+		p.Plain = true
+		return p
+	default:
+		return Place{}
+	}
+}
+
+// PlainModule returns the module of a plain script.
+func PlainModule(p Place, file string, script []byte) *Module {
+	return &Module{ID: p.Name, Name: p.Name, Script: string(script), File: file}
+}
+
+// Match reports whether a name matches a pattern: * matches any text, ? any single
+// character. The empty pattern matches all names.
+func Match(pattern, name string) bool {
+	if pattern == "" {
+		return true
+	}
+	p, n := []rune(pattern), []rune(name)
+	// The position of the last star and the end of its match, for backtracking.
+	star, from, i, j := -1, 0, 0, 0
+	for j < len(n) {
+		switch {
+		case i < len(p) && p[i] == '*':
+			star, from = i, j
+			i++
+		case i < len(p) && (p[i] == '?' || p[i] == n[j]):
+			i++
+			j++
+		case star >= 0:
+			from++
+			i, j = star+1, from
+		default:
+			return false
+		}
+	}
+	for i < len(p) && p[i] == '*' {
+		i++
+	}
+	return i == len(p)
+}
+
+// Has reports whether the binding selects a request to an upstream; the tool is "" for
+// requests other than tools/call. A binding to a tool selects only calls of tools.
+func (b Binding) Has(upstream, tool string) bool {
+	return Match(b.Upstream, upstream) && Match(b.Tool, tool)
+}
+
+// The codes of rules that the published schemas also check. Conditions have the codes of
+// the phases dialect.
+const (
+	CodeHookScript = "hook-script"
+)
+
+// The codes of rules that a schema cannot express.
+const (
+	CodeDuplicateID          = "id-duplicate"
+	CodeBindingTool          = "binding-tool"
+	CodeAlsoTwice            = "also-duplicate"
+	CodeModuleUnknown        = "module-unknown"
+	CodeFireAndForgetAnswers = "answers-aside"
+	CodeHandles              = "handles-call"
+
+	CodeStartCount          = "start-count"
+	CodeEndMissing          = "end-missing"
+	CodeEdgeUnknown         = "edge-unknown"
+	CodeEdgeTwice           = "edge-duplicate"
+	CodeStartInput          = "start-input"
+	CodeEndOutput           = "end-output"
+	CodeFireAndForgetOutput = "aside-output"
+	CodeInputMany           = "input-many"
+	CodeOutputMany          = "output-many"
+	CodeBranch              = "branch-unknown"
+	CodeWayOpen             = "way-open"
+	CodeCycle               = "graph-cycle"
+	CodeUnreachable         = "node-unreachable"
+	CodeCallTwice           = "call-twice"
+	CodeCallMissing         = "call-missing"
+)

@@ -3,12 +3,14 @@ package transport
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -220,4 +222,105 @@ func writeError(w http.ResponseWriter, status int, code int64, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(errorLine(nil, code, message)) //nolint:gosec // G705: it is JSON, and the message is a text of this package
+}
+
+// recordSession records a legacy session that the SDK has opened with this request.
+func (h *HTTPHandler) recordSession(w http.ResponseWriter, r *http.Request) {
+	id := w.Header().Get("Mcp-Session-Id")
+	owner, ok := auth.Identity(r.Context())
+	holder := auth.TokenLeaseFrom(r.Context())
+	if id == "" || !ok || r.Header.Get("Mcp-Session-Id") != "" || h.fastPath == nil && holder == nil {
+		return
+	}
+	for session := range h.server.Sessions() {
+		if session.ID() != id {
+			continue
+		}
+		if h.fastPath != nil {
+			h.fastPath.addSession(session, owner)
+		}
+		go h.watchSession(session, holder)
+		return
+	}
+}
+
+// tokenCheckInterval is the interval of checks of a session's token.
+const tokenCheckInterval = 2 * time.Second
+
+// watchSession waits for the end of a session, and ends it when its token becomes invalid.
+func (h *HTTPHandler) watchSession(session *mcp.ServerSession, holder *auth.TokenLease) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_ = session.Wait() // the reason does not matter
+	}()
+	if holder != nil {
+		look := time.NewTicker(tokenCheckInterval)
+		defer look.Stop()
+		for ended := false; !ended; {
+			select {
+			case <-over:
+				ended = true
+			case <-look.C:
+				if ended = !holder.IsValid(); ended {
+					_ = session.Close() // Close waits for calls in progress, which are cancelled
+				}
+			}
+		}
+	}
+	<-over
+	if h.fastPath != nil {
+		h.fastPath.removeSession(session)
+	}
+}
+
+// cancelMark is the message of the error with which the SDK answers a cancelled request. No
+// upstream can guess it.
+var cancelMark = sync.OnceValue(rand.Text)
+
+// markCancelled marks the answers to the requests that legacy clients over HTTP have
+// cancelled.
+func markCancelled(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		result, err := next(ctx, method, req)
+		if session := req.GetSession(); ctx.Err() != nil && session != nil && session.ID() != "" {
+			return nil, errors.New(cancelMark())
+		}
+		return result, err
+	}
+}
+
+// cancelFilter drops marked answers: the protocol has no answer to a cancelled request. The
+// SDK writes each answer at once.
+type cancelFilter struct{ http.ResponseWriter }
+
+// Write implements io.Writer.
+func (w cancelFilter) Write(text []byte) (int, error) {
+	if len(text) < 8<<10 && bytes.Contains(text, []byte(cancelMark())) {
+		return len(text), nil
+	}
+	return w.ResponseWriter.Write(text)
+}
+
+// Unwrap serves http.ResponseController.
+func (w cancelFilter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Recover is receiving middleware that answers a call whose handler panics with an internal
+// error, and logs the panic with its stack. Without it a panic ends the process and every
+// other session: the SDK runs handlers on its own goroutines. Add it last, so that it wraps
+// other middleware.
+func Recover(logger *slog.Logger) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
+			defer func() {
+				if reason := recover(); reason != nil {
+					logger.ErrorContext(ctx, "a handler panicked", "method", method, "reason", reason, "stack", string(debug.Stack()))
+					result, err = nil, &jsonrpc.Error{
+						Code: jsonrpc.CodeInternalError, Message: "internal error; see the server's log",
+					}
+				}
+			}()
+			return next(ctx, method, req)
+		}
+	}
 }

@@ -4,7 +4,12 @@
 package toolpolicy
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
@@ -113,4 +118,111 @@ func (p *Policy) Within(outer *Policy) *Policy {
 // find returns the first rule that matches a call with at least a certainty, or nil.
 func find(rules []Rule, c Call, least certainty) *Rule {
 	return lists.Find(rules, func(r *Rule) bool { return r.match(c) >= least })
+}
+
+// Scope is the policy of the current step of a run. A Scope in which only Policy is set is
+// the policy of calls without a run.
+type Scope struct {
+	Run, Workflow, Step string
+	Policy              *Policy
+}
+
+// String names the scope in a message.
+func (s *Scope) String() string {
+	if s.Run == "" {
+		return "the configuration"
+	}
+	return fmt.Sprintf("step %q of run %s (%s)", s.Step, s.Run, s.Workflow)
+}
+
+// Decision is the verdict on a call with the scope and the rule that led to it. Both are nil
+// if the call is allowed. Rule is nil if the call is denied because allow does not contain
+// it.
+type Decision struct {
+	Verdict Verdict
+	Scope   *Scope
+	Rule    *Rule
+}
+
+// DecideAll returns the strictest verdict of several scopes; of equal verdicts the first
+// one. Without scopes a call is allowed.
+func DecideAll(scopes []Scope, c Call) Decision {
+	var d Decision
+	for i := range scopes {
+		if v, rule := scopes[i].Policy.Decide(c); v > d.Verdict {
+			d = Decision{Verdict: v, Scope: &scopes[i], Rule: rule}
+		}
+	}
+	return d
+}
+
+// MarshalJSON returns the name of the tool if the rule has no other member, because that
+// is how definitions write it, and otherwise an object.
+func (r Rule) MarshalJSON() ([]byte, error) {
+	if len(r.Annotations)+len(r.Arguments) == 0 {
+		return json.Marshal(r.Tool)
+	}
+	type object Rule
+	return json.Marshal(object(r))
+}
+
+// UnmarshalJSON accepts the name of a tool, or an object with known members only.
+func (r *Rule) UnmarshalJSON(text []byte) error {
+	*r = Rule{}
+	if len(text) > 0 && text[0] == '"' {
+		return json.Unmarshal(text, &r.Tool)
+	}
+	type object Rule
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode((*object)(r))
+}
+
+// String returns the rule for a message: the pattern of the tool, and the conditions on its
+// annotations and arguments.
+func (r *Rule) String() string {
+	var conditions []string
+	for _, name := range slices.Sorted(maps.Keys(r.Annotations)) {
+		if r.Annotations[name] {
+			conditions = append(conditions, name)
+		} else {
+			conditions = append(conditions, "not "+name)
+		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(r.Arguments)) {
+		conditions = append(conditions, at+" = "+r.Arguments[at])
+	}
+	if len(conditions) == 0 {
+		return r.Tool
+	}
+	return r.Tool + " (" + strings.Join(conditions, ", ") + ")"
+}
+
+// String describes the policy in one line, "only github__*; never Bash; after approval:
+// slack__post", or returns "" if it allows every call.
+func (p *Policy) String() string {
+	if p.IsZero() {
+		return ""
+	}
+	var parts []string
+	for ; p != nil; p = p.Outer {
+		switch {
+		case p.Allow != nil && len(p.Allow) == 0:
+			parts = append(parts, "none")
+		case p.Allow != nil:
+			parts = append(parts, "only "+joinRules(p.Allow))
+		}
+		if len(p.Deny) > 0 {
+			parts = append(parts, "never "+joinRules(p.Deny))
+		}
+		if len(p.Hold) > 0 {
+			parts = append(parts, "after approval "+joinRules(p.Hold))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func joinRules(rules []Rule) string {
+	texts := lists.Map(rules, func(r Rule) string { return r.String() })
+	return strings.Join(texts, ", ")
 }

@@ -4,7 +4,11 @@
 package protocol
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"time"
 )
 
@@ -224,4 +228,204 @@ func (a *Answer) Append(b []byte) []byte { return encode(b, a.code) }
 func ReadAnswer(b []byte) (*Answer, error) {
 	a := &Answer{}
 	return a, decode(b, a.code)
+}
+
+// A frame is a mark, the length of its message, the number of the call and the message. The
+// number is random for each call and never shown to a script: a frame with another number
+// was not written by the worker's loop.
+
+// mark is the start of every frame; its last byte is the version of the protocol.
+const mark = "GWS\x01"
+
+// headerSize is the length of the header before a message.
+const headerSize = len(mark) + 4 + 8
+
+// ErrTooLarge is returned for a frame over the reader's limit.
+var ErrTooLarge = errors.New("the frame is too large")
+
+// Begin starts a frame in b, which it overwrites. Append the message to the returned slice,
+// then call Finish.
+func Begin(b []byte, call uint64) []byte {
+	b = append(b[:0], mark...)
+	b = append(b, 0, 0, 0, 0)
+	return binary.BigEndian.AppendUint64(b, call)
+}
+
+// Finish completes a frame started by Begin.
+func Finish(b []byte) ([]byte, error) {
+	n := len(b) - headerSize
+	if n > 1<<31 {
+		return nil, ErrTooLarge
+	}
+	binary.BigEndian.PutUint32(b[len(mark):], uint32(n))
+	return b, nil
+}
+
+// Read reads one frame with a message of at most limit bytes. It returns io.EOF only if the
+// stream ends between two frames.
+func Read(r io.Reader, limit int64) (call uint64, message []byte, err error) {
+	var header [headerSize]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return 0, nil, fmt.Errorf("read a frame header: %w", err)
+		}
+		return 0, nil, err
+	}
+	if string(header[:len(mark)]) != mark {
+		return 0, nil, errMessage
+	}
+	n := int64(binary.BigEndian.Uint32(header[len(mark):]))
+	if n > limit {
+		return 0, nil, ErrTooLarge
+	}
+	call = binary.BigEndian.Uint64(header[len(mark)+4:])
+	message, err = readMessage(r, n)
+	if err != nil {
+		return 0, nil, fmt.Errorf("read a frame of %d bytes: %w", n, err)
+	}
+	return call, message, nil
+}
+
+// readMessage allocates as data arrives, so that a false length cannot allocate memory.
+func readMessage(r io.Reader, n int64) ([]byte, error) {
+	const step = 1 << 20
+	message := make([]byte, 0, min(n, step))
+	for int64(len(message)) < n {
+		have := len(message)
+		more := int(min(n-int64(have), step))
+		message = append(message, make([]byte, more)...)
+		if _, err := io.ReadFull(r, message[have:]); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+	}
+	return message, nil
+}
+
+// errMessage is the error for an invalid message.
+var errMessage = errors.New("invalid message of the script protocol")
+
+// codec writes or reads the parts of a message, so that one function describes both. After
+// the first missing or invalid part a reader sets zero values, and decode returns an error.
+type codec struct {
+	writing bool
+	// bytes are the written bytes, or the bytes that were not read yet.
+	bytes  []byte
+	failed bool
+}
+
+// encode appends a message to b.
+func encode(b []byte, code func(*codec)) []byte {
+	c := codec{writing: true, bytes: b}
+	code(&c)
+	return c.bytes
+}
+
+// decode reads a message from all of b.
+func decode(b []byte, code func(*codec)) error {
+	c := codec{bytes: b}
+	if code(&c); c.failed || len(c.bytes) > 0 {
+		return errMessage
+	}
+	return nil
+}
+
+func (c *codec) setError() {
+	c.failed = true
+	c.bytes = nil
+}
+
+func (c *codec) codeUint(n *uint64) {
+	if c.writing {
+		c.bytes = binary.AppendUvarint(c.bytes, *n)
+		return
+	}
+	v, size := binary.Uvarint(c.bytes)
+	if size <= 0 {
+		c.setError()
+		return
+	}
+	*n, c.bytes = v, c.bytes[size:]
+}
+
+func codeInt[T ~int | ~int64](c *codec, n *T) {
+	if c.writing {
+		c.bytes = binary.AppendVarint(c.bytes, int64(*n))
+		return
+	}
+	v, size := binary.Varint(c.bytes)
+	if size <= 0 {
+		c.setError()
+		return
+	}
+	*n, c.bytes = T(v), c.bytes[size:]
+}
+
+func (c *codec) codeBool(b *bool) {
+	switch {
+	case c.writing && *b:
+		c.bytes = append(c.bytes, 1)
+	case c.writing:
+		c.bytes = append(c.bytes, 0)
+	case len(c.bytes) == 0 || c.bytes[0] > 1:
+		c.setError()
+	default:
+		*b, c.bytes = c.bytes[0] == 1, c.bytes[1:]
+	}
+}
+
+func codeString[T ~string](c *codec, s *T) {
+	n := uint64(len(*s))
+	if c.codeUint(&n); c.writing {
+		c.bytes = append(c.bytes, *s...)
+		return
+	}
+	*s = T(c.take(n))
+}
+
+// codeBytes encodes nil and empty differently.
+func (c *codec) codeBytes(b *[]byte) {
+	n := uint64(0)
+	if c.writing && *b != nil {
+		n = uint64(len(*b)) + 1
+	}
+	if c.codeUint(&n); c.writing {
+		c.bytes = append(c.bytes, *b...)
+	} else if n > 0 {
+		*b = c.take(n - 1)
+	}
+}
+
+// take returns the next n bytes.
+func (c *codec) take(n uint64) []byte {
+	if n > uint64(len(c.bytes)) {
+		c.setError()
+		return nil
+	}
+	taken := c.bytes[:n:n]
+	c.bytes = c.bytes[n:]
+	return taken
+}
+
+// codeList codes the number of elements and each of them. An element has at least one byte,
+// so a larger number than the rest is invalid: it cannot make a reader loop or allocate.
+func codeList[T any](c *codec, list *[]T, codeElement func(*T)) {
+	n := uint64(len(*list))
+	if c.codeUint(&n); c.writing {
+		for i := range *list {
+			codeElement(&(*list)[i])
+		}
+		return
+	}
+	if n > uint64(len(c.bytes)) {
+		c.setError()
+		return
+	}
+	for ; n > 0 && !c.failed; n-- {
+		var element T
+		codeElement(&element)
+		*list = append(*list, element)
+	}
 }

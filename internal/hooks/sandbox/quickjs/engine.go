@@ -9,7 +9,10 @@
 package quickjs
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -120,4 +123,179 @@ func (e *Engine) mustStop() bool {
 func pointerTo(f any) uintptr {
 	type iface [2]uintptr
 	return (*iface)(unsafe.Pointer(&f))[1]
+}
+
+// Eval runs a script in the global scope and returns its last value.
+func (e *Engine) Eval(name, source string) (Value, error) {
+	return e.evalSource(name, source, lib.MJS_EVAL_TYPE_GLOBAL)
+}
+
+// Parse parses a module and its imports without running them.
+func (e *Engine) Parse(name, source string) error {
+	v, err := e.evalSource(name, source, lib.MJS_EVAL_TYPE_MODULE|lib.MJS_EVAL_FLAG_COMPILE_ONLY)
+	e.freeValue(v)
+	return err
+}
+
+func (e *Engine) evalSource(name, source string, flags int32) (Value, error) {
+	file, err := libc.CString(name)
+	if err != nil {
+		return Value{}, fmt.Errorf("parse %s: %w", name, err)
+	}
+	defer libc.Xfree(e.tls, file)
+	source = validWTF8(source)
+	text, err := libc.CString(source)
+	if err != nil {
+		return Value{}, fmt.Errorf("parse %s: %w", name, err)
+	}
+	defer libc.Xfree(e.tls, text)
+	return e.resultOf(lib.XJS_Eval(e.tls, e.ctx, text, lib.Tsize_t(len(source)), file, flags))
+}
+
+// Member returns a property of an object.
+func (e *Engine) Member(object Value, name string) (Value, error) {
+	text, err := libc.CString(name)
+	if err != nil {
+		return Value{}, fmt.Errorf("take %s: %w", name, err)
+	}
+	defer libc.Xfree(e.tls, text)
+	return e.resultOf(lib.XJS_GetPropertyStr(e.tls, e.ctx, object.v, text))
+}
+
+// Call calls a function. The arguments are strings, float64s, bools or nil for undefined.
+// The result is converted as in Function.
+func (e *Engine) Call(f Value, args ...any) (any, error) {
+	size := sizeofValue * max(len(args), 1)
+	argv := libc.Xmalloc(e.tls, lib.Tsize_t(size))
+	if argv == 0 {
+		return nil, errors.New("not enough memory for arguments")
+	}
+	defer libc.Xfree(e.tls, argv)
+	given := valuesAt(argv, len(args))
+	for i, arg := range args {
+		given[i] = e.fromGo(arg)
+	}
+	defer func() {
+		for _, v := range given {
+			lib.XFreeValue(e.tls, e.ctx, v)
+		}
+	}()
+	for _, v := range given {
+		if isException(v) {
+			return nil, e.takeThrown()
+		}
+	}
+	v, err := e.resultOf(lib.XJS_Call(e.tls, e.ctx, f.v, undefined, int32(len(args)), argv))
+	if err != nil {
+		return nil, err
+	}
+	defer e.freeValue(v)
+	return e.toGo(v.v)
+}
+
+// RunJobs runs pending promise jobs, until none is left, a job throws, Finish was called or
+// the engine must stop. more reports whether jobs may be left.
+func (e *Engine) RunJobs() (more bool, err error) {
+	context := libc.Xmalloc(e.tls, sizeofPointer)
+	if context == 0 {
+		return false, errors.New("not enough memory for jobs")
+	}
+	defer libc.Xfree(e.tls, context)
+	for !e.finished && !e.mustStop() {
+		switch n := lib.XJS_ExecutePendingJob(e.tls, e.rt, context); {
+		case n == 0:
+			return false, nil
+		case n < 0:
+			return true, e.takeThrown()
+		}
+	}
+	return true, nil
+}
+
+// Image is the state of an engine at one time. It is valid for this engine only.
+type Image struct {
+	engine *Engine
+	base   *Image // the image that the pieces differ from; nil for a full image
+	bytes  []byte // the content of a full image
+	size   int
+	pieces []piece
+}
+
+// piece is a part of an image that differs from its base.
+type piece struct {
+	at    int
+	bytes []byte
+}
+
+// pieceSize is the size of the compared pieces in bytes.
+const pieceSize = 1 << 10
+
+// Size returns the size of the image in bytes, without its base.
+func (i *Image) Size() int {
+	size := len(i.bytes)
+	for _, p := range i.pieces {
+		size += len(p.bytes)
+	}
+	return size
+}
+
+// offsetOfRandom is the offset of Math.random's state in a context.
+const offsetOfRandom = unsafe.Offsetof(lib.TJSContext{}.Frandom_state)
+
+// usedMemory returns the used part of the region.
+func (e *Engine) usedMemory() []byte {
+	return bytesAt(e.heap.baseAddress(), e.heap.top-e.heap.baseAddress())
+}
+
+// Image returns an image; if base is not nil, the image stores only the differences to
+// base, which must be a full image. No script may be running.
+func (e *Engine) Image(base *Image) *Image {
+	used := e.usedMemory()
+	i := &Image{engine: e, base: base, size: len(used)}
+	if base == nil {
+		i.bytes = bytes.Clone(used)
+		return i
+	}
+	for at := 0; at < len(used); at += pieceSize {
+		now := used[at:min(at+pieceSize, len(used))]
+		if at+len(now) <= len(base.bytes) && bytes.Equal(now, base.bytes[at:at+len(now)]) {
+			continue
+		}
+		if n := len(i.pieces); n > 0 && i.pieces[n-1].at+len(i.pieces[n-1].bytes) == at {
+			i.pieces[n-1].bytes = append(i.pieces[n-1].bytes, now...)
+			continue
+		}
+		i.pieces = append(i.pieces, piece{at, bytes.Clone(now)})
+	}
+	for n := range i.pieces {
+		i.pieces[n].bytes = bytes.Clone(i.pieces[n].bytes) // a clone has no spare capacity
+	}
+	return i
+}
+
+// Restore restores the engine to an image, completely except the state of Math.random, and
+// clears interrupts and deadlines. Memory beyond the image is cleared. No script may be
+// running.
+func (e *Engine) Restore(i *Image) {
+	if i.engine != e {
+		panic("quickjs: the image belongs to another engine") // the image contains addresses of its engine
+	}
+	at, high := e.heap.baseAddress(), e.heap.high
+	whole := i
+	if i.base != nil {
+		whole = i.base
+	}
+	room := bytesAt(at, e.heap.end-at)
+	copy(room, whole.bytes[:min(len(whole.bytes), i.size)])
+	for _, p := range i.pieces {
+		copy(room[p.at:], p.bytes)
+	}
+	e.heap.high = e.heap.top
+	if high > e.heap.top {
+		eraseBytes(bytesAt(e.heap.top, high-e.heap.top))
+	}
+	e.interrupted.Store(false)
+	e.finished = false
+	e.deadline = time.Time{}
+	*(*uint64)(unsafe.Add(nil, e.ctx+offsetOfRandom)) = rand.Uint64() | 1 //nolint:gosec // Math.random promises no secrets
 }
