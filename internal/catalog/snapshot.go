@@ -11,6 +11,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog/library"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/spelling"
 	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
@@ -237,10 +238,7 @@ func (s *Snapshot) similarIDs(id string) []string {
 	if len(near) > 0 {
 		return near
 	}
-	ids := make([]string, len(s.entries))
-	for i, entry := range s.entries {
-		ids[i] = entry.ID
-	}
+	ids := lists.Map(s.entries, func(entry *Entry) string { return entry.ID })
 	if meant := spelling.Closest(id, ids); meant != "" {
 		return []string{meant}
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -19,10 +20,7 @@ func addHelp(root *cobra.Command) {
 		return err
 	})
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		about := cmd.Long
-		if about == "" {
-			about = cmd.Short + "."
-		}
+		about := cmp.Or(cmd.Long, cmd.Short+".")
 		fmt.Fprintln(cmd.OutOrStdout(), strings.TrimSpace(about))
 		if cmd.Runnable() || cmd.HasSubCommands() {
 			fmt.Fprint(cmd.OutOrStdout(), "\n"+formatUsage(cmd))

@@ -182,8 +182,6 @@ func (s *Session) bind(id, agent, prefix string) bool {
 	default:
 		s.Runs = append(s.Runs, BoundRun{ID: id, Agent: agent})
 	}
-	if s.Prefix == "" {
-		s.Prefix = prefix
-	}
+	s.Prefix = cmp.Or(s.Prefix, prefix)
 	return true
 }

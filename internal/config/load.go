@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -95,9 +96,7 @@ type loader struct {
 
 func newLoader(opts Options) *loader {
 	l := &loader{opts: opts, goos: opts.GOOS, dir: opts.Dir, table: Settings()}
-	if l.goos == "" {
-		l.goos = runtime.GOOS
-	}
+	l.goos = cmp.Or(l.goos, runtime.GOOS)
 	if l.opts.Getenv == nil {
 		l.opts.Getenv = os.Getenv
 	}
@@ -230,9 +229,7 @@ func (l *loader) applyValue(s *Setting, v value, base string, place guideway.Dia
 }
 
 func (l *loader) reportError(place guideway.Diagnostic, f *settingError) {
-	if place.Code == "" {
-		place.Code = "config-value"
-	}
+	place.Code = cmp.Or(place.Code, "config-value")
 	place.Message, place.Fix = f.message, f.fix
 	l.addError(place)
 }

@@ -1,6 +1,7 @@
 package contexts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -305,9 +306,7 @@ func (s *Service) sessionMaterial(ctx context.Context, c run.Caller, r sessionCo
 	if own := marksIn(r.values[keyCritical]); own != nil {
 		m = own
 	}
-	if r.workflow == "" {
-		r.workflow = head.Workflow
-	}
+	r.workflow = cmp.Or(r.workflow, head.Workflow)
 	hints, err := s.workflowHints(ctx, r.workflow)
 	if err != nil {
 		return nil, err
@@ -408,9 +407,7 @@ func (s *Service) reduceOptions(m *material, f Fit, envelope func(left []compres
 		Budget: f.Budget, Ratio: f.Ratio, Question: f.Question, Counter: s.o.Counter, Stems: s.stems, Ref: m.ref,
 		NoBlobs: m.noRefs || s.o.ReadOnly && m.store != nil,
 	}
-	if o.Question == "" {
-		o.Question = m.question
-	}
+	o.Question = cmp.Or(o.Question, m.question)
 	o.Overhead = func(left []compress.Omission, ranked []compress.RankedItem, budget int) int {
 		text, err := encodeJSON(envelope(left, ranked, keyTokens(budget)))
 		if err != nil {

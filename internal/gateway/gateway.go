@@ -174,9 +174,7 @@ func New(opts Options) (*Gateway, error) {
 	if len(opts.Key) < 32 {
 		return nil, guideway.Errorf(guideway.CodeInternal, "the gateway's key has %d bytes; at least 32 are required", len(opts.Key))
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
@@ -306,9 +304,7 @@ func (g *Gateway) openUpstream(e Entry) *upstream.Upstream {
 	opts.Notified = func(client, method string, params json.RawMessage) {
 		g.handleNotification(e.Spec.Name, client, method, params)
 	}
-	if opts.Logger == nil {
-		opts.Logger = g.logger
-	}
+	opts.Logger = cmp.Or(opts.Logger, g.logger)
 	return upstream.New(e.Spec, opts)
 }
 

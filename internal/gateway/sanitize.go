@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/guideway-dev/guideway/internal/gateway/jsonrpc"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
@@ -107,12 +108,7 @@ func (c *sanitizer) sanitizeText(raw json.RawMessage) json.RawMessage {
 // mayHideText reports whether an encoded text can contain hidden characters: only if it has
 // non-ASCII or escaped characters.
 func mayHideText(raw json.RawMessage) bool {
-	for _, b := range raw {
-		if b == '\\' || b < ' ' || b > '~' {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(raw, func(b byte) bool { return b == '\\' || b < ' ' || b > '~' })
 }
 
 // countHidden counts the hidden characters of an encoded text.

@@ -11,6 +11,7 @@ import (
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	"github.com/guideway-dev/guideway/internal/machine/driver"
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -99,10 +100,7 @@ func infoOf(e *catalog.MachineEntry) machineInfo {
 }
 
 func (a *api) listMachines(*call) (any, error) {
-	list := []machineInfo{}
-	for _, e := range a.Machines.Entries() {
-		list = append(list, infoOf(e))
-	}
+	list := lists.Map(a.Machines.Entries(), infoOf)
 	return object{"machines": list}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/session"
 )
 
@@ -83,10 +84,7 @@ func (a *api) listSessions(c *call) (any, error) {
 		return nil, c.err
 	}
 	docs, err := a.Sessions.Summaries(c.Context(), filter)
-	list := make([]sessionSummary, len(docs))
-	for i, d := range docs {
-		list[i] = summarizeSession(d)
-	}
+	list := lists.Map(docs, summarizeSession)
 	// The member unified reports whether the list contains all projects.
 	return object{"count": len(list), "unified": filter.Ref.Project == "", "sessions": list}, err
 }

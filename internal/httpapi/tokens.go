@@ -52,9 +52,7 @@ const maxTokenTime = 90 * 24 * time.Hour
 // act for a person or read contents can only be created at a terminal, which asks for the
 // passphrase.
 func (a *api) makeToken(c *call, body tokenBody) (any, error) {
-	if body.Scope == "" {
-		body.Scope = auth.ScopeMCP
-	}
+	body.Scope = cmp.Or(body.Scope, auth.ScopeMCP)
 	if body.Scope.Person() || body.Scope == auth.ScopeContents {
 		return nil, guideway.Errorf(guideway.CodeForbidden, "a token with the scope %s must be created at a terminal", body.Scope).
 			WithFix("guideway token create NAME --scope %s", body.Scope)

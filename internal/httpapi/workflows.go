@@ -14,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/writer"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow"
 )
 
@@ -43,10 +44,7 @@ func summarizeEntry(e *catalog.Entry) workflowSummary {
 }
 
 func (a *api) listWorkflows(*call) (any, error) {
-	list := []workflowSummary{}
-	for _, entry := range a.Catalog.List(catalog.Filter{}) {
-		list = append(list, summarizeEntry(entry))
-	}
+	list := lists.Map(a.Catalog.List(catalog.Filter{}), summarizeEntry)
 	return object{"count": len(list), "workflows": list}, nil
 }
 
@@ -74,10 +72,7 @@ type sourceStatus struct {
 // catalogState returns the diagnostics of the catalog, and the sources by increasing
 // precedence.
 func (a *api) catalogState(*call) (any, error) {
-	sources := []sourceStatus{}
-	for _, s := range a.Catalog.Sources() {
-		sources = append(sources, sourceStatus{s, writer.IsWritable(s.SourceInfo)})
-	}
+	sources := lists.Map(a.Catalog.Sources(), func(s catalog.SourceStatus) sourceStatus { return sourceStatus{s, writer.IsWritable(s.SourceInfo)} })
 	return object{"sources": sources, "diagnostics": replaceNil(a.Catalog.Diagnostics())}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // Server is an MCP server in the configuration of a client: a local one with a command, or
@@ -257,11 +258,7 @@ func convertOwnReferences(client string, value any) any {
 	case string:
 		return form().ReplaceAllString(v, "$${env:$1}")
 	case []any:
-		list := make([]any, len(v))
-		for i, each := range v {
-			list[i] = convertOwnReferences(client, each)
-		}
-		return list
+		return lists.Map(v, func(each any) any { return convertOwnReferences(client, each) })
 	case map[string]any:
 		members := map[string]any{}
 		for key, each := range v {

@@ -257,10 +257,7 @@ func (p param) checkNumber(n json.Number) string {
 }
 
 func (p param) checkText(s string) string {
-	limit := p.maxLength
-	if limit == 0 {
-		limit = maxText
-	}
+	limit := cmp.Or(p.maxLength, maxText)
 	if n := utf8.RuneCountInString(s); n > limit {
 		return fmt.Sprintf("%s has %d characters; at most %d are allowed", p.name, n, limit)
 	}

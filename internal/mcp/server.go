@@ -98,9 +98,7 @@ type Options struct {
 func (opts *Options) setDefaults() {
 	opts.Version = cmp.Or(opts.Version, "dev")
 	opts.Answers = cmp.Or(opts.Answers, AnswersAuto)
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	if opts.Toolsets == nil {
 		opts.Toolsets = DefaultToolsets()
 	}

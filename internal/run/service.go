@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -100,9 +101,7 @@ func New(o Options) (*Service, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s.log = cmp.Or(s.log, slog.New(slog.DiscardHandler))
 	return s, nil
 }
 
@@ -124,10 +123,7 @@ func (s *Service) currentTime() time.Time { return s.now().UTC().Truncate(time.M
 
 // ByCaller returns the caller as the author of an event.
 func ByCaller(c Caller) By {
-	via := c.Via
-	if via == "" {
-		via = ViaAgent
-	}
+	via := cmp.Or(c.Via, ViaAgent)
 	return By{User: c.User, Client: Truncate(c.Client, maxKey), Via: via}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // The limits of a document and of an update. They are far above the size of documents that
@@ -207,11 +208,7 @@ func copyContainers(value any) any {
 		}
 		return object
 	case []any:
-		list := make([]any, len(value))
-		for i, item := range value {
-			list[i] = copyContainers(item)
-		}
-		return list
+		return lists.Map(value, copyContainers)
 	default:
 		return value
 	}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // Tracer sends spans in batches in the background. The nil Tracer is off.
@@ -219,10 +221,7 @@ func otlpAttributes(list []Attribute) []otlpAttribute {
 		case float64:
 			value["doubleValue"] = v
 		case []string:
-			values := make([]map[string]any, len(v))
-			for i, text := range v {
-				values[i] = map[string]any{"stringValue": text}
-			}
+			values := lists.Map(v, func(text string) map[string]any { return map[string]any{"stringValue": text} })
 			value["arrayValue"] = map[string]any{"values": values}
 		default:
 			value["stringValue"] = fmt.Sprint(v)

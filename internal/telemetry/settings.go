@@ -163,9 +163,7 @@ type Options struct {
 // Open returns a tracer that the standard environment variables configure. If they do not
 // enable one, Open returns nil, which is a tracer that does nothing.
 func Open(opts Options) *Tracer {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	set, notes := readSettings(opts.Getenv, opts.Service, opts.Version)
 	for _, note := range notes {
 		opts.Logger.Warn(note)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
 
@@ -176,9 +177,6 @@ func suggestIDs(entries []*Entry) string {
 	if len(entries) == 0 {
 		return "add the document, or remove the reference"
 	}
-	ids := make([]string, len(entries))
-	for i, entry := range entries {
-		ids[i] = entry.ID
-	}
+	ids := lists.Map(entries, func(entry *Entry) string { return entry.ID })
 	return "name one of " + strings.Join(ids, ", ")
 }

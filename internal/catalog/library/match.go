@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/words"
 )
 
@@ -238,10 +239,7 @@ func containsInOrder(goal, phrase []string) bool {
 
 // inWords replaces stems by the words that the goal has for them, and joins the words.
 func (m *matcher) inWords(stems []string) string {
-	list := make([]string, len(stems))
-	for i, s := range stems {
-		list[i] = m.originals[s]
-	}
+	list := lists.Map(stems, func(s string) string { return m.originals[s] })
 	return strings.Join(list, ", ")
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"github.com/spf13/cobra"
@@ -85,11 +86,7 @@ func (h *Host) WriteFields(width int) func(name, text string) {
 
 // ToStrings converts names to strings.
 func ToStrings[T ~string](names ...T) []string {
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = string(name)
-	}
-	return out
+	return lists.Map(names, func(name T) string { return string(name) })
 }
 
 // OrEmpty returns an empty list for nil, which is [] in JSON.
@@ -391,10 +388,7 @@ func (t *Table) AlignRight(columns ...int) *Table {
 
 // Add adds a row. The cells may contain untrusted text: Add escapes it.
 func (t *Table) Add(row ...string) {
-	cells := make([]string, len(row))
-	for i, cell := range row {
-		cells[i] = OneLine(cell)
-	}
+	cells := lists.Map(row, OneLine)
 	t.rows = append(t.rows, cells)
 }
 

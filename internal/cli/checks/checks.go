@@ -14,6 +14,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/evidence/checksfile"
 	"github.com/guideway-dev/guideway/internal/evidence/execute/worktree"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow"
 	"github.com/guideway-dev/guideway/internal/workflow/criteria"
@@ -278,10 +279,7 @@ func runList(ctx context.Context, o *app.PlainOptions) error {
 		Items: w.Checks, Answer: w, Empty: empty, More: more,
 		Table: app.NewTable(2, "NAME", "STATE", "CHECKS", "FILES", "DESCRIPTION"),
 		Row: func(i item) []string {
-			var files []string
-			for _, f := range i.Files {
-				files = append(files, f.Path)
-			}
+			files := lists.Map(i.Files, func(f checksfile.DefiningFile) string { return f.Path })
 			description := i.Description
 			if i.Error != "" {
 				description = i.Error

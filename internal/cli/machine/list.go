@@ -1,9 +1,5 @@
 package machine
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
-import "github.com/guideway-dev/guideway/internal/cli/server"
-
 import (
 	"context"
 	"fmt"
@@ -11,6 +7,9 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/cli/server"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/spf13/cobra"
 )
 
@@ -62,10 +61,7 @@ func runMachineList(ctx context.Context, o *app.PlainOptions) error {
 	for _, b := range broken {
 		answer.Diagnostics = append(answer.Diagnostics, b.Diagnostics...)
 	}
-	var more []string
-	for _, d := range answer.Diagnostics {
-		more = append(more, app.EscapeText(d.String()))
-	}
+	more := lists.Map(answer.Diagnostics, func(d guideway.Diagnostic) string { return app.EscapeText(d.String()) })
 	return app.WriteList(o.App.Host, o.JSON, app.Listing[machineListRow]{
 		Items: answer.Machines, Answer: answer, Empty: "There are no machines. To list the sources: guideway sources", More: strings.Join(more, "\n"),
 		Table: app.NewTable(4, "MACHINE", "AGENTS", "STATES", "SOURCE", "DESCRIPTION").AlignRight(1, 2),

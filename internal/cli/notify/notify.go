@@ -18,6 +18,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/notice"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/shortid"
 )
 
@@ -152,10 +153,7 @@ func runList(_ context.Context, o *app.PlainOptions) error {
 	if err != nil {
 		return err
 	}
-	rows := []receiverRow{}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Notices)) {
-		rows = append(rows, describeReceiver(cfg, name))
-	}
+	rows := lists.Map(slices.Sorted(maps.Keys(cfg.Notices)), func(name string) receiverRow { return describeReceiver(cfg, name) })
 	return app.WriteList(o.App.Host, o.JSON, app.Listing[receiverRow]{
 		Items: rows, Answer: rows, Empty: "There are no receivers of notices; " + addReceiverFix(cfg),
 		Table: app.NewTable(5, "RECEIVER", "KIND", "DELIVERED", "PENDING", "LAST", "STATE").AlignRight(2, 3),

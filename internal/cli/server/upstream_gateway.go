@@ -28,6 +28,7 @@ import (
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 	"github.com/guideway-dev/guideway/internal/mcp/transport"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 	"github.com/spf13/cobra"
 )
@@ -80,11 +81,7 @@ func toolRules(rules []config.ToolRule) []toolpolicy.Rule {
 	if rules == nil {
 		return nil
 	}
-	converted := make([]toolpolicy.Rule, len(rules))
-	for i, rule := range rules {
-		converted[i] = toolpolicy.Rule(rule)
-	}
-	return converted
+	return lists.Map(rules, func(rule config.ToolRule) toolpolicy.Rule { return toolpolicy.Rule(rule) })
 }
 
 // UpstreamOptions returns the options for connections to upstreams.

@@ -112,10 +112,7 @@ func targetPhaseID(w *Walk, e engine.Event) string {
 
 // formatAssignments returns variables with their values, sorted by name.
 func formatAssignments(vars map[string]any) string {
-	var words []string
-	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		words = append(words, name+" = "+FormatValue(vars[name]))
-	}
+	words := lists.Map(slices.Sorted(maps.Keys(vars)), func(name string) string { return name + " = " + FormatValue(vars[name]) })
 	return strings.Join(words, ", ")
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog/graph"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/expr"
 	"github.com/guideway-dev/guideway/internal/workflow/phases"
 )
@@ -274,11 +275,7 @@ func (c phasesView) ExpectedInput(id string) expectedInput {
 }
 
 func optionIDs(k phases.Checkpoint) []string {
-	ids := make([]string, len(k.Options))
-	for i, o := range k.Options {
-		ids[i] = o.ID
-	}
-	return ids
+	return lists.Map(k.Options, func(o phases.Option) string { return o.ID })
 }
 
 // branchIDs returns the branches of a decision that an answer can select.

@@ -110,10 +110,5 @@ func (h *factIndex) wordOverlap(last, before int) float64 {
 }
 
 func sameValues(a, b []int32) bool {
-	for _, id := range a {
-		if !slices.Contains(b, id) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a, func(id int32) bool { return !slices.Contains(b, id) })
 }

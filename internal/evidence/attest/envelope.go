@@ -15,6 +15,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/jsontext"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
 
@@ -144,10 +145,7 @@ func verifySignatures(envelope *dsse.Envelope, trusted []PublicKey) ([]string, *
 	}
 	accepted, err := check.Verify(context.Background(), envelope)
 	if err == nil {
-		signedBy := make([]string, len(accepted))
-		for i, key := range accepted {
-			signedBy[i] = key.KeyID
-		}
+		signedBy := lists.Map(accepted, func(key dsse.AcceptedKey) string { return key.KeyID })
 		return signedBy, nil
 	}
 	var ids []string

@@ -282,10 +282,7 @@ func (x *execution) nodeFailure(what string, n *node, err error) error {
 	if errors.As(err, &script) && script.Line > 0 {
 		place = fmt.Sprintf(" (%s:%d:%d)", script.File, script.Line, script.Column)
 	}
-	fix := guideway.ErrorFix(err)
-	if fix == "" {
-		fix = "ask the owner of the hook graph to fix it, or disable it with: guideway hooks disable " + x.state.graph
-	}
+	fix := cmp.Or(guideway.ErrorFix(err), "ask the owner of the hook graph to fix it, or disable it with: guideway hooks disable "+x.state.graph)
 	return guideway.Errorf(guideway.CodeUnavailable, "the %s '%s' of the hook graph %s failed%s: %w%s", what, n.Title(), x.state.graph, x.whetherSent(), err, place).
 		WithFix("%s", fix)
 }

@@ -86,9 +86,7 @@ func NewPool(o Options) (*Pool, error) {
 		o.Burst = 8
 	}
 	o.Burst = max(o.Burst, o.Workers)
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.makePipe == nil {
 		o.makePipe = os.Pipe
 	}

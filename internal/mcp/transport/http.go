@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -61,12 +62,8 @@ var _ http.Handler = (*HTTPHandler)(nil)
 // that opened it, and to the client if it has its own token; a request of another user or
 // client gets 403. A session ends when its token becomes invalid.
 func NewHTTPHandler(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
-	if opts.SessionTimeout == 0 {
-		opts.SessionTimeout = defaultSessionTimeout
-	}
-	if opts.MaxBodyBytes == 0 {
-		opts.MaxBodyBytes = MaxMessageBytes
-	}
+	opts.SessionTimeout = cmp.Or(opts.SessionTimeout, defaultSessionTimeout)
+	opts.MaxBodyBytes = cmp.Or(opts.MaxBodyBytes, MaxMessageBytes)
 	events := mcp.NewMemoryEventStore(nil)
 	events.SetMaxBytes(replayBytes)
 	get := func(*http.Request) *mcp.Server { return server }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -56,12 +57,7 @@ func isAllowed(addr netip.Addr, allowPrivate bool) bool {
 	if addr.IsLoopback() || addr.IsPrivate() {
 		return false
 	}
-	for _, private := range privateRanges() {
-		if private.Contains(addr) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(privateRanges(), func(private netip.Prefix) bool { return private.Contains(addr) })
 }
 
 // metadataRanges returns the ranges that are never allowed: the addresses at which clouds

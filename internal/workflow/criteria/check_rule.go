@@ -1,6 +1,7 @@
 package criteria
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -286,10 +287,7 @@ func (r *CheckRule) Describe() string {
 	case Git:
 		return r.describeGit()
 	case HTTP:
-		status := r.Status
-		if status == 0 {
-			status = 200
-		}
+		status := cmp.Or(r.Status, 200)
 		return fmt.Sprintf("%s answers with the status %d%s", r.URL, status, r.describePatterns("its answer"))
 	case Protect:
 		words := "no file in " + strings.Join(r.Paths, ", ") + " differs from the start of the run"

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -196,10 +197,7 @@ func (p *parser) readBody(at shape.Place, loop *Loop) {
 // readBodyStep reads a step of an inline body. A nested loop is reported as a single error.
 func (p *parser) readBodyStep(at shape.Place, i int) Step {
 	if at.Node.Kind == doc.Object && isLoop(at.Node) {
-		name := stepID(at.Node)
-		if name == "" {
-			name = at.Name
-		}
+		name := cmp.Or(stepID(at.Node), at.Name)
 		p.Errorf(at, CodeNested, "move the inner loop to the top level, or write its steps into this body",
 			"%s: Nested loops are not currently supported. Step '%s' is a loop", shape.CapitalWhere(at.Where), name)
 		return Step{ID: name}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 )
 
 // FirstOf chooses among sources: for a new store, the first one that can load or create a
@@ -17,19 +18,13 @@ var _ Source = FirstOf{}
 
 // Kind implements Source.
 func (f FirstOf) Kind() string {
-	var kinds []string
-	for _, one := range f {
-		kinds = append(kinds, one.Kind())
-	}
+	kinds := lists.Map(f, func(one Source) string { return one.Kind() })
 	return strings.Join(kinds, " or ")
 }
 
 // Fix implements Source.
 func (f FirstOf) Fix() string {
-	var fixes []string
-	for _, one := range f {
-		fixes = append(fixes, one.Fix())
-	}
+	fixes := lists.Map(f, func(one Source) string { return one.Fix() })
 	return strings.Join(fixes, "; or ")
 }
 

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 )
 
@@ -85,12 +86,7 @@ func (n numbers) restoreLiterals(text []byte) []byte {
 }
 
 func allEqual(literals []string) bool {
-	for _, l := range literals[1:] {
-		if l != literals[0] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(literals[1:], func(l string) bool { return l != literals[0] })
 }
 
 // asWritten returns JavaScript's form of a number; a number beyond its range stays

@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/workflow/doc"
 )
 
@@ -132,20 +133,12 @@ func Values() []*doc.Node {
 
 // Texts returns string values.
 func Texts(texts ...string) []*doc.Node {
-	out := make([]*doc.Node, len(texts))
-	for i, text := range texts {
-		out[i] = &doc.Node{Kind: doc.String, Text: text}
-	}
-	return out
+	return lists.Map(texts, func(text string) *doc.Node { return &doc.Node{Kind: doc.String, Text: text} })
 }
 
 // Numbers returns number values.
 func Numbers(numbers ...float64) []*doc.Node {
-	out := make([]*doc.Node, len(numbers))
-	for i, n := range numbers {
-		out[i] = &doc.Node{Kind: doc.Number, Num: n, Text: fmt.Sprint(n)}
-	}
-	return out
+	return lists.Map(numbers, func(n float64) *doc.Node { return &doc.Node{Kind: doc.Number, Num: n, Text: fmt.Sprint(n)} })
 }
 
 // Walk visits every node.
