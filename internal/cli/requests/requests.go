@@ -1,15 +1,15 @@
 // Package requests implements the commands for the request log of the gateway.
 package requests
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
-import "github.com/guideway-dev/guideway/internal/cli/server"
-
 import (
 	"context"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/cli/server"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 	"github.com/spf13/cobra"
@@ -130,4 +130,168 @@ func statusStyled(s app.Styles, status requestlog.Status) string {
 	default:
 		return s.Yellow(text)
 	}
+}
+
+// requestsListOptions is the command line of guideway requests list.
+type requestsListOptions struct {
+	app    *app.App
+	Filter requestFilter
+	Limit  int
+	Cursor string
+	JSON   bool
+}
+
+func newRequestsListCmd(a *app.App, run func(context.Context, *requestsListOptions) error) *cobra.Command {
+	o := &requestsListOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "list [WORD...]",
+		Short: "List requests, most recent first",
+		Long: `List requests, most recent first. With words, list those that contain all of them in the
+method, in the names of the tool, upstream, client, token or hook graphs, or in the error.`,
+		Example: `  guideway requests list
+  guideway requests list --failed --since 1h
+  guideway requests list timeout --upstream files
+  guideway requests list --json`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Filter.Words = args
+			if o.Limit < 1 || o.Limit > 10_000 {
+				return app.UsageError{Err: guideway.Errorf(guideway.CodeInvalid, "--limit %d is not between 1 and 10000", o.Limit).WithFix("--limit 50")}
+			}
+			return run(cmd.Context(), o)
+		},
+	}
+	o.Filter.addFlags(a, cmd)
+	cmd.Flags().IntVar(&o.Limit, "limit", 50, "maximum number of results (up to 10000)")
+	cmd.Flags().StringVar(&o.Cursor, "cursor", "", "`cursor` of the next page, as the previous page printed it")
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+// RequestsListAnswer is the answer of guideway requests list --json.
+type RequestsListAnswer struct {
+	requestlog.Page
+	requestlog.Summary `json:"record"`
+}
+
+func runRequestsList(ctx context.Context, o *requestsListOptions) error {
+	return withRequests(ctx, o.app, func(ctx context.Context, d *requestDeps) error {
+		f, err := o.Filter.toLogFilter(o.app.Host, d.user)
+		if err != nil {
+			return app.UsageError{Err: err}
+		}
+		if f.Before, err = requestlog.ParseCursor(o.Cursor); err != nil {
+			return app.UsageError{Err: err}
+		}
+		answer := RequestsListAnswer{Page: requestlog.Page{Entries: []requestlog.Entry{}}}
+		if d.log != nil {
+			f.Limit = o.Limit + 1
+			list, err := d.log.List(ctx, f)
+			if err != nil {
+				return err
+			}
+			answer.Page = requestlog.PageOf(list, o.Limit)
+			if answer.Summary, err = d.log.Summary(ctx); err != nil {
+				return err
+			}
+		}
+		return o.writeText(d, &answer)
+	})
+}
+
+func (o *requestsListOptions) writeText(d *requestDeps, answer *RequestsListAnswer) error {
+	host, more := o.app.Host, ""
+	if answer.Next != "" {
+		more = "For more results: guideway requests list --cursor " + answer.Next
+	}
+	err := app.WriteList(host, o.JSON, app.Listing[requestlog.Entry]{
+		Items: answer.Entries, Answer: answer, Empty: d.emptyText(), More: more,
+		Table: app.NewTable(4, "REQUEST", "WHEN", "STATUS", "CLIENT", "TOOL", "MS", "ANSWER", "HOOKS").AlignRight(5, 6),
+		Row: func(e requestlog.Entry) []string {
+			return []string{
+				e.ID, host.FormatAge(e.At), statusStyled(host.OutStyles(), e.Status), app.OrDash(app.OneLine(e.Client)), toolText(&e),
+				formatMilliseconds(e.MS), app.FormatBytes(e.BytesOut), strings.Join(e.Hooks, ","),
+			}
+		},
+	})
+	if n := answer.Dropped; n > 0 && !o.JSON {
+		fmt.Fprintf(host.Err, "Not recorded: %s, because too many requests arrived at the same time or the log was not writable.\n", app.Plural(int(n), "more request", "more requests"))
+	}
+	return err
+}
+
+// toolText returns the tool, or the other target, of a request.
+func toolText(e *requestlog.Entry) string {
+	what := app.OneLine(e.Tool)
+	if e.Upstream != "" {
+		what = app.OneLine(e.Upstream) + " " + what
+	}
+	if e.Method != "tools/call" {
+		what = e.Method + " " + what
+	}
+	return strings.TrimSpace(what)
+}
+
+// formatMilliseconds returns a number of milliseconds with a precision that fits its size.
+func formatMilliseconds(ms float64) string {
+	switch {
+	case ms < 10:
+		return fmt.Sprintf("%.2f", ms)
+	case ms < 1000:
+		return fmt.Sprintf("%.0f", ms)
+	default:
+		return fmt.Sprint(time.Duration(ms * float64(time.Millisecond)).Round(100 * time.Millisecond).Milliseconds())
+	}
+}
+
+// requestsStatsOptions is the command line of guideway requests stats.
+type requestsStatsOptions struct {
+	app    *app.App
+	Filter requestFilter
+	JSON   bool
+}
+
+func newRequestsStatsCmd(a *app.App, run func(context.Context, *requestsStatsOptions) error) *cobra.Command {
+	o := &requestsStatsOptions{app: a}
+	cmd := &cobra.Command{
+		Use:     "stats",
+		Short:   "Show counts, errors and latencies by tool",
+		Example: "  guideway requests stats --since 1d\n  guideway requests stats --upstream files --json",
+		Args:    app.NoArgs,
+		RunE:    app.RunWith(run, o),
+	}
+	o.Filter.addFlags(a, cmd)
+	app.AddJSONFlag(cmd, &o.JSON)
+	return cmd
+}
+
+// requestsStatsAnswer is the answer of guideway requests stats --json.
+type requestsStatsAnswer struct {
+	Tools []requestlog.ToolStats `json:"tools"`
+}
+
+func runRequestsStats(ctx context.Context, o *requestsStatsOptions) error {
+	return withRequests(ctx, o.app, func(ctx context.Context, d *requestDeps) error {
+		f, err := o.Filter.toLogFilter(o.app.Host, d.user)
+		if err != nil {
+			return app.UsageError{Err: err}
+		}
+		answer := requestsStatsAnswer{Tools: []requestlog.ToolStats{}}
+		if d.log != nil {
+			if answer.Tools, err = d.log.Tools(ctx, f); err != nil {
+				return err
+			}
+		}
+		host := o.app.Host
+		return app.WriteList(host, o.JSON, app.Listing[requestlog.ToolStats]{
+			Items: answer.Tools, Answer: answer, Empty: d.emptyText(),
+			Table: app.NewTable(0, "TOOL", "REQUESTS", "ERRORS", "P50 MS", "P99 MS", "ANSWERS").AlignRight(1, 2, 3, 4, 5),
+			Row: func(s requestlog.ToolStats) []string {
+				return []string{
+					toolText(&requestlog.Entry{Method: s.Method, Upstream: s.Upstream, Tool: s.Tool}), fmt.Sprint(s.Count), fmt.Sprint(s.Errors),
+					formatMilliseconds(s.P50), formatMilliseconds(s.P99), app.FormatBytes(s.BytesOut),
+				}
+			},
+		})
+	})
 }

@@ -1,15 +1,15 @@
 package runs
 
-import "github.com/guideway-dev/guideway/internal/cli/app"
-
-import "github.com/guideway-dev/guideway/internal/cli/walk"
-
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/cli/walk"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/spf13/cobra"
@@ -139,4 +139,178 @@ func positionText(answer *run.Answer) string {
 		return string(answer.Status)
 	}
 	return string(answer.Status) + " at " + walk.DescribePosition(answer.Position)
+}
+
+// RunsApproveOptions is the command line of guideway runs approve.
+type RunsApproveOptions struct {
+	app *app.App
+	// Run is empty if SetPassphrase is set.
+	Run           string
+	SetPassphrase bool
+}
+
+func NewRunsApproveCmd(a *app.App, do func(context.Context, *RunsApproveOptions) error) *cobra.Command {
+	o := &RunsApproveOptions{app: a}
+	cmd := &cobra.Command{
+		Use:   "approve {RUN|--set-passphrase}",
+		Short: "Answer the gate of a run as a person",
+		Long: `Answer the gate that a run waits at. The command shows the gate and asks
+for your passphrase, an answer and a note. If the gate requires human approval, an
+answer of an agent is refused.
+
+Approval at a terminal is disabled until you set a passphrase with --set-passphrase;
+changing it requires the current one. The passphrase is read only from a terminal, never
+from a flag, a variable or a file. A wrong attempt delays the next
+attempt.`,
+		Example: `  guideway runs approve --set-passphrase
+  guideway runs list --needs-approval
+  guideway runs approve r_06bmyb2ad4ft47c6abwmtxs`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.SetPassphrase {
+				return app.NoArgs(cmd, args)
+			}
+			return exactlyOneRun("approve")(cmd, args)
+		},
+		ValidArgsFunction: completeRuns(a, func(r run.Record) bool { return r.Kind == engine.PositionGate }),
+		RunE:              app.RunWithArg(do, o, &o.Run, a.Host.RequireTerminal),
+	}
+	cmd.Flags().BoolVar(&o.SetPassphrase, "set-passphrase", false, "set or change the passphrase")
+	return cmd
+}
+
+func runRunsApprove(ctx context.Context, o *RunsApproveOptions) error {
+	cfg, err := o.app.Load()
+	if err != nil {
+		return err
+	}
+	person := newGateApprover(app.NewApprover(o.app.Host, cfg))
+	if o.SetPassphrase {
+		return person.SetPassphrase(ctx)
+	}
+	// Without a passphrase, this command can answer no gate.
+	if err := person.Passphrase.CheckUsable(); err != nil {
+		return err
+	}
+	return changeRun(ctx, o.app, "Answered", false, func(ctx context.Context, d *app.RunDeps) (*run.Answer, error) {
+		return o.approveRun(ctx, d, person)
+	})
+}
+
+func (o *RunsApproveOptions) approveRun(ctx context.Context, d *app.RunDeps, person *gateApprover) (*run.Answer, error) {
+	details, err := d.Runs.GetWithEvents(ctx, d.Caller, parseRunRef(o.Run))
+	if err != nil {
+		return nil, err
+	}
+	pos := details.Position
+	if pos.Kind != engine.PositionGate {
+		return nil, guideway.Errorf(guideway.CodeConflict, "the run %s is not at a gate: it is %s", details.ID, positionText(answerOf(details))).
+			WithFix("guideway runs list --needs-approval")
+	}
+	k, err := newRunReplay(details)
+	if err != nil {
+		return nil, err
+	}
+	person.showGate(k)
+	if err := person.CheckPassphrase(ctx); err != nil {
+		return nil, err
+	}
+	given, err := person.askAnswer(ctx, &k.Walk, pos)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := answerGate(ctx, d, details.Current, pos, *given)
+	if refusal, ok := run.AsRefusal(err); ok && refusal.Rule == run.RuleStaleHandle {
+		return nil, guideway.Errorf(guideway.CodeConflict, "the run %s has changed in the meantime; your answer was not recorded", details.ID).
+			WithFix("guideway runs approve %s, to see its current gate", details.ID)
+	}
+	return answer, err
+}
+
+// answerGate answers a gate for the user who typed the passphrase. The handle must belong
+// to the position that was shown, so that no later position is answered unseen.
+func answerGate(ctx context.Context, d *app.RunDeps, handle string, pos engine.Position, given engine.Answer) (*run.Answer, error) {
+	caller := d.Caller
+	caller.Via = run.ViaTerminal
+	return d.Runs.Answer(ctx, caller, run.AnswerRequest{Ref: run.Ref{Handle: handle}, Step: pos.ID, Answer: given})
+}
+
+// gateApprover asks the user for the answer to a gate of a run.
+type gateApprover struct {
+	*app.Approver
+	view *walk.Terminal
+}
+
+// newGateApprover returns a gateApprover that asks and shows runs at the terminal of p.
+func newGateApprover(p *app.Approver) *gateApprover {
+	return &gateApprover{Approver: p, view: walk.NewTerminalFrom(p.Prompter)}
+}
+
+// showGate prints the gate to confirm.
+func (p *gateApprover) showGate(k *runReplay) {
+	r := k.details.Record
+	fmt.Fprintf(p.Out, "%s %s\n", p.Styles.Bold(app.OneLine(r.Name)), p.Styles.Faint(r.ID))
+	if r.Goal != "" {
+		p.PrintText("", r.Goal)
+	}
+	p.showOutput(k)
+	p.view.Position(&k.Walk, k.details.Position)
+	fmt.Fprintln(p.Out)
+}
+
+// showOutput prints the output to confirm.
+func (p *gateApprover) showOutput(k *runReplay) {
+	submitted := k.details.Submission
+	if submitted == nil {
+		fmt.Fprintf(p.Out, "\n%s\n", p.Styles.Bold("This gate has no output to review."))
+		return
+	}
+	fmt.Fprintf(p.Out, "\n%s\n", p.Styles.Bold("Output of "+app.OneLine(submitted.Step)))
+	for _, c := range submitted.Checks {
+		fmt.Fprintln(p.Out, "  "+app.OneLine(describeCheck(c)))
+	}
+	p.PrintText("  ", submitted.Output)
+	if submitted.Notes != "" {
+		p.PrintText("  ", "Notes: "+submitted.Notes)
+	}
+}
+
+// describeCheck returns a check that the server executed for the output, with its result.
+func describeCheck(c run.CheckSummary) string {
+	switch {
+	case c.Undefined:
+		return "not checked: " + c.Check + ": the project does not define it"
+	case c.Passed:
+		return "checked by Guideway: " + c.Check
+	default:
+		return "check failed: " + c.Check
+	}
+}
+
+// askAnswer asks for an option and a note.
+func (p *gateApprover) askAnswer(ctx context.Context, w *walk.Walk, pos engine.Position) (*engine.Answer, error) {
+	for {
+		line, err := p.AskLine(ctx, fmt.Sprintf("Answer, 1 to %d: ", len(pos.Options)))
+		if errors.Is(err, io.EOF) {
+			return nil, app.StoppedError()
+		}
+		if err != nil {
+			return nil, err
+		}
+		word := strings.TrimSpace(line)
+		if note, ok := walk.ParseCommand(word, "decline"); ok && w.Workflow.IsDeclinable(pos) {
+			return &engine.Answer{Decline: true, Note: note}, nil
+		}
+		option, ok := walk.FindOption(pos.Options, word)
+		if !ok {
+			if word != "" {
+				fmt.Fprintf(p.Out, "There is no option %q; enter a number from 1 to %d, or the id of an option.\n", app.OneLine(word), len(pos.Options))
+			}
+			continue
+		}
+		note, err := p.AskLine(ctx, "Note (optional): ")
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		return &engine.Answer{OptionID: option, Note: strings.TrimSpace(note)}, nil
+	}
 }
