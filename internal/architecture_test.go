@@ -36,7 +36,7 @@ func layers() []layer {
 		// Leaves do not import each other, except as listed below. The bundled definitions
 		// are data.
 		{"leaves", []string{
-			"internal/config", "internal/contexts/blob", "internal/contexts/compress", "internal/gateway/jsonrpc",
+			"internal/audit", "internal/config", "internal/contexts/blob", "internal/contexts/compress", "internal/gateway/jsonrpc",
 			"internal/hooks/approval", "internal/hooks/sandbox", "internal/hooks/state", "internal/httpapi/auth", "internal/install", "internal/machine/llm",
 			"internal/migrate", "internal/run/project", "internal/telemetry", "internal/workflow/criteria", "internal/workflow/expr",
 			"workflows",

@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/audit"
 	"github.com/guideway-dev/guideway/internal/gateway/holds"
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
@@ -23,6 +25,26 @@ const (
 	maxCallLimit = 500
 )
 
+// callOwners returns the users whose held calls the caller sees: the caller and, for an
+// approver, the other members of the caller's shared projects.
+func (a *api) callOwners(c *call) []string {
+	owners := []string{c.userName()}
+	if a.Runs != nil && c.authGrant().Approves() {
+		owners = append(owners, a.Runs.Peers(c.userName())...)
+	}
+	return owners
+}
+
+// findCall returns the held call that the path names.
+func (a *api) findCall(c *call) (held holds.Call, err error) {
+	for _, owner := range a.callOwners(c) {
+		if held, err = a.Calls.Get(owner, c.PathValue("id")); guideway.ErrorCode(err) != guideway.CodeNotFound {
+			break
+		}
+	}
+	return held, err
+}
+
 // listCalls returns the held calls of the user, the newest first, without their arguments.
 func (a *api) listCalls(c *call) (any, error) {
 	status, limit := c.textParam("status"), int(c.intParam("limit", callLimit, 1, maxCallLimit))
@@ -32,10 +54,15 @@ func (a *api) listCalls(c *call) (any, error) {
 	if status != "" && !slices.Contains(holds.Statuses(), holds.Status(status)) {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "unknown status %.40q", status).WithFix("use one of: waiting, approved, denied, used, expired")
 	}
-	list, err := a.Calls.List(c.userName())
-	if err != nil {
-		return nil, err
+	list := []holds.Call{}
+	for _, owner := range a.callOwners(c) {
+		own, err := a.Calls.List(owner)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, own...)
 	}
+	slices.SortStableFunc(list, func(a, b holds.Call) int { return b.Created.Compare(a.Created) })
 	list = slices.DeleteFunc(list, func(held holds.Call) bool { return status != "" && held.Status != holds.Status(status) })
 	list = list[:min(limit, len(list))]
 	for i := range list {
@@ -47,7 +74,7 @@ func (a *api) listCalls(c *call) (any, error) {
 // getCall returns a held call with all its arguments, because a person must see all that is
 // approved. The text keeps all digits of numbers, which JavaScript would round.
 func (a *api) getCall(c *call) (any, error) {
-	held, err := a.Calls.Get(c.userName(), c.PathValue("id"))
+	held, err := a.findCall(c)
 	return object{"call": held, "text": visible.EscapeText(held.ShownArguments())}, err
 }
 
@@ -67,9 +94,16 @@ func (a *api) answerCall(c *call, body callAnswer) (any, error) {
 	if body.Approve == nil {
 		return nil, guideway.Errorf(guideway.CodeInvalid, "the body does not say whether the call is approved").WithFix(`set "approve" to true or false`)
 	}
-	held, err := a.Calls.Answer(c.Context(), holds.AnswerRequest{ID: c.PathValue("id"), User: c.userName(), Answer: holds.Answer{
+	held, err := a.findCall(c)
+	if err != nil {
+		return nil, err
+	}
+	held, err = a.Calls.Answer(c.Context(), holds.AnswerRequest{ID: held.ID, User: held.User, Answer: holds.Answer{
 		Approve: *body.Approve, By: by.User, Via: string(by.Via), Note: body.Note,
 	}})
 	held.Arguments = nil
+	if err == nil {
+		a.record(c.Request, audit.Entry{Kind: audit.Approval, Subject: "call " + held.ID + " of " + held.Tool, Detail: "approve " + strconv.FormatBool(*body.Approve)})
+	}
 	return object{"call": held}, err
 }

@@ -47,6 +47,9 @@ type Options struct {
 	// AccessTokens checks the access tokens of the identity provider at /mcp. It may be nil.
 	AccessTokens auth.AccessTokens
 
+	// Audit is the audit log. It may be nil.
+	Audit AuditLog
+
 	// Catalog holds the workflows.
 	Catalog Catalog
 	// Registry serves the catalog to other servers that follow it. It may be nil.
@@ -105,7 +108,9 @@ type api struct {
 	Options
 	access  *auth.Access
 	streams *streams
-	ready   readiness
+	// refusals bounds the audited refusals.
+	refusals refusalLimit
+	ready    readiness
 	// document returns the OpenAPI document. It is built at the first request, so that it
 	// does not delay the start.
 	document func() (json.RawMessage, error)
@@ -154,7 +159,7 @@ func NewHandler(opts Options) (http.Handler, error) {
 		a.mountRegistry(mux)
 	}
 	if opts.MCP != nil {
-		door := &auth.Authenticator{Bearer: opts.Bearer, Tokens: opts.Tokens, AccessTokens: opts.AccessTokens, Now: opts.Now}
+		door := &auth.Authenticator{Bearer: opts.Bearer, Tokens: opts.Tokens, AccessTokens: opts.AccessTokens, Now: opts.Now, Refused: a.recordRefusal}
 		mux.Handle("/mcp", door.Handler(opts.MCP))
 		if opts.AccessTokens != nil {
 			describe := a.dispatchMethod(methods{"GET": {handle: a.describeResource}})

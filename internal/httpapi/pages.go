@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/audit"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"go.yaml.in/yaml/v3"
@@ -105,6 +106,7 @@ func (p *pages) postLogin(c *call) (any, error) {
 		return nil, err
 	}
 	http.SetCookie(c.w, login.Cookie)
+	p.record(c.Request, audit.Entry{Kind: audit.Login, User: login.User, Via: "link"})
 	return p.renderPage(c, http.StatusOK, "welcome.html", login.Key)
 }
 
@@ -148,12 +150,15 @@ func (p *pages) finishLogin(c *call) (any, error) {
 		var login auth.Login
 		if login, err = p.Browsers.Start(c.Request, who); err == nil {
 			http.SetCookie(c.w, login.Cookie)
+			p.record(c.Request, audit.Entry{Kind: audit.Login, User: who.User, Via: "identity", Detail: joinRoles(who.Roles)})
 			return p.renderPage(c, http.StatusOK, "welcome.html", login.Key)
 		}
 	}
 	switch guideway.ErrorCode(err) {
 	case guideway.CodeUnauthorized, guideway.CodeForbidden:
-		p.Logger.Warn("a login was refused", "error", err)
+		if _, ok := p.refusals.take(p.Now()); ok {
+			p.record(c.Request, audit.Entry{Kind: audit.LoginRefused, User: who.User, Via: "identity", Detail: err.Error()})
+		}
 		return p.renderOutside(c, "The login was refused: "+err.Error()+".")
 	}
 	return nil, err
@@ -235,14 +240,15 @@ func (p *pages) serveFile(c *call, name string) (any, error) {
 
 // postLogout ends the login of this browser.
 func (a *api) postLogout(c *call) (any, error) {
-	if g := c.authGrant(); g.Proof != auth.ProofBrowser || !g.May(auth.RightWork) {
-		return nil, checkRight(auth.Grant{Proof: auth.ProofBrowser}, auth.RightWork)
+	if g := c.authGrant(); g.Proof != auth.ProofBrowser || !g.May(auth.RightTokens) {
+		return nil, checkRight(auth.Grant{Proof: auth.ProofBrowser}, auth.RightTokens)
 	}
 	gone, err := a.Browsers.Logout(c.Request)
 	if err != nil {
 		return nil, err
 	}
 	http.SetCookie(c.w, gone)
+	a.record(c.Request, audit.Entry{Kind: audit.Logout})
 	return nil, nil
 }
 

@@ -198,7 +198,7 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	r.machines = newTestMachines(t)
 	r.calls = holds.New(holds.Options{Path: filepath.Join(dir, "held-calls.json"), Key: func() ([]byte, error) { return []byte("key"), nil }})
 	opts := httpapi.Options{
-		Machines: r.machines,
+		Machines: r.machines, Audit: &memoryAudit{},
 		MCP:      http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.mcp++ }),
 		Guard:    guard, Bearer: bearer, Browsers: r.browsers, Tokens: r.tokens,
 		Catalog: shelf, Runs: r.runs, Sessions: r.store, Feed: r.store, Memory: remembers, Hooks: emptyService(), Requests: &fakeRequests{}, Calls: r.calls,

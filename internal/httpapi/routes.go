@@ -47,6 +47,7 @@ func (a *api) routeTable() []route {
 		{a.Calls != nil, a.callRoutes()},
 		{a.Upstreams != nil, a.upstreamRoutes()},
 		{a.Tokens != nil, a.tokenRoutes()},
+		{a.Audit != nil, a.auditRoutes()},
 		{a.Feed != nil, []route{{"GET", "/api/events", auth.RightRead, a.streamEvents}}},
 		{a.Feed != nil && a.Sessions != nil, []route{{"GET", "/api/sessions/{workflow}/{id}/stream", auth.RightRead, a.sessionStream}}},
 		{a.CurrentProject != nil, []route{{"GET", "/api/current-project", auth.RightRead, a.currentProject}}},
@@ -66,7 +67,7 @@ func (a *api) workflowRoutes() []route {
 		{"GET", "/api/workflows", auth.RightRead, a.listWorkflows},
 		{"GET", "/api/workflows/{id}", auth.RightRead, a.getWorkflow},
 		{"GET", "/api/workflows/{id}/source", auth.RightRead, a.workflowSource},
-		{"PUT", "/api/workflows/{id}/source", auth.RightWork, a.saveWorkflow},
+		{"PUT", "/api/workflows/{id}/source", auth.RightDefine, a.saveWorkflow},
 		{"GET", "/api/schemas/{dialect}", auth.RightRead, a.getSchema},
 		{"POST", "/api/validate", auth.RightWork, withBody(a.validateText)},
 		{"POST", "/api/try", auth.RightWork, withBody(a.tryMoves)},
@@ -149,6 +150,7 @@ func (a *api) requireCredential(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		grant, err := a.access.Check(r)
 		if err != nil {
+			a.recordRefusal(r, err)
 			if guideway.ErrorCode(err) == guideway.CodeUnauthorized {
 				w.Header().Set("WWW-Authenticate", auth.Challenge(r))
 			}
@@ -187,9 +189,12 @@ func (a *api) dispatchMethod(rows methods) http.Handler {
 		}
 		c := &call{Request: r, w: w, status: http.StatusOK}
 		err := checkRight(c.authGrant(), row.right)
-		if err == nil {
+		if err != nil {
+			a.recordRefusal(r, err)
+		} else {
 			var v any
 			if v, err = row.handle(c); err == nil {
+				a.recordRoute(c, row)
 				err = c.writeAnswer(v)
 			}
 		}

@@ -22,7 +22,7 @@ func newFullAPI() *api {
 	return &api{Options: Options{
 		Browsers: &auth.BrowserSessions{}, Catalog: &catalog.Catalog{}, Runs: &run.Service{},
 		Sessions: &sqlite.Store{}, Feed: &sqlite.Store{}, Memory: &contexts.Service{}, Hooks: &hookadmin.Service{}, Requests: struct{ Requests }{}, Calls: &holds.Store{},
-		Upstreams: &gatewayadmin.Service{}, Machines: struct{ Machines }{}, Tokens: &auth.Tokens{},
+		Upstreams: &gatewayadmin.Service{}, Machines: struct{ Machines }{}, Tokens: &auth.Tokens{}, Audit: struct{ AuditLog }{},
 		CurrentProject: func(context.Context) run.Project { return run.Project{} },
 	}}
 }

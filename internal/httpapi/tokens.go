@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/audit"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 )
 
@@ -79,6 +80,7 @@ func (a *api) makeToken(c *call, body tokenBody) (any, error) {
 		return nil, err
 	}
 	token.Created = a.Now().UTC()
+	a.record(c.Request, audit.Entry{Kind: audit.TokenCreated, Subject: token.User + "/" + token.Name, Detail: "scope " + string(body.Scope)})
 	c.setCreated("/api/tokens/", body.Name)
 	return object{"secret": secret, "token": tokenInfo{token, false}}, nil
 }
@@ -93,5 +95,9 @@ func (a *api) revokeToken(c *call) (any, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	return nil, a.Tokens.Revoke(user, c.PathValue("name"))
+	err := a.Tokens.Revoke(user, c.PathValue("name"))
+	if err == nil {
+		a.record(c.Request, audit.Entry{Kind: audit.TokenRevoked, Subject: user + "/" + c.PathValue("name")})
+	}
+	return nil, err
 }

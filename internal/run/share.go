@@ -24,6 +24,18 @@ func (s *Service) MayUse(user, owner, project string) bool {
 	return user == owner || slices.ContainsFunc(s.shares, func(h Share) bool { return h.isShared(user, owner, project) })
 }
 
+// Peers returns the other members of the projects of a user.
+func (s *Service) Peers(user string) []string {
+	var peers []string
+	for _, h := range s.shares {
+		if slices.Contains(h.Members, user) {
+			peers = append(peers, h.Members...)
+		}
+	}
+	slices.Sort(peers)
+	return slices.DeleteFunc(slices.Compact(peers), func(peer string) bool { return peer == user })
+}
+
 // mayUse reports whether the caller may use a run. The record of a run can be edited, so the
 // project of another user's run is compared with that of its first event.
 func (s *Service) mayUse(ctx context.Context, c Caller, r Record) bool {

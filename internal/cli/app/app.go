@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/audit"
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/evidence/execute"
@@ -223,6 +224,9 @@ func (a *App) EditConfig(ctx context.Context, cfg *config.Config, edit func([]by
 	_, err = install.Apply(ctx, install.Change{
 		Action: install.ActionUpdated, Path: path, Before: file.Content, After: after, Existed: file.Exists, Private: true,
 	})
+	if err == nil {
+		a.RecordCommand(ctx, cfg, audit.Configuration, path, "changed")
+	}
 	return path, err
 }
 

@@ -46,6 +46,8 @@ type Store struct {
 	Cfg         *config.Config
 	Definitions run.Definitions
 	Log         *slog.Logger
+	// Audit records the answers of persons at gates.
+	Audit *Audit
 	// Checker executes the checks of runs. It must not be changed after NewRuns.
 	Checker run.Checker
 	// Runs is the run service. NewAutoSaver sets Runs, and the first call of the service
@@ -71,7 +73,7 @@ type Opened struct {
 // NewStore returns a store that opens at the first call. If definitions is nil, no runs can
 // be started.
 func (a *App) NewStore(cfg *config.Config, definitions run.Definitions) *Store {
-	return &Store{Cfg: cfg, Definitions: definitions, Log: a.Logger(cfg), Checker: a.NewChecker(cfg, nil), Lock: make(chan struct{}, 1)}
+	return &Store{Cfg: cfg, Definitions: definitions, Log: a.Logger(cfg), Audit: a.NewAudit(cfg), Checker: a.NewChecker(cfg, nil), Lock: make(chan struct{}, 1)}
 }
 
 // Open returns the journal with its key and its heads. Concurrent calls wait until the
@@ -111,7 +113,7 @@ func (s *Store) NewRuns(observer run.Observer) (*run.Service, error) {
 			}
 			return o.JournalStore, o.key, o.heads, nil
 		},
-		Definitions: s.Definitions, PersonGates: s.Cfg.Gates.Approval == config.ApprovalHuman, Observer: observer, Logger: s.Log,
+		Definitions: s.Definitions, PersonGates: s.Cfg.Gates.Approval == config.ApprovalHuman, Observer: auditedRuns{observer, s.Audit}, Logger: s.Log,
 		Checker: s.Checker, Shares: sharesOf(s.Cfg.Projects.Members),
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/audit"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/gateway/holds"
 	"github.com/guideway-dev/guideway/internal/gateway/requestlog"
@@ -240,6 +241,7 @@ func runAnswer(ctx context.Context, o *answerOptions) error {
 		if err != nil {
 			return err
 		}
+		o.app.RecordCommand(ctx, cfg, audit.Approval, "call "+c.ID+" of "+c.Tool, fmt.Sprintf("approve %v", o.approve))
 		if o.approve {
 			fmt.Fprintf(person.Out, "Approved. The client %s can make this call once until %s.\n", app.OneLine(answered.Client), answered.Expires.Local().Format(time.TimeOnly))
 			return nil

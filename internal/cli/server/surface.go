@@ -158,7 +158,7 @@ func (s *Surface) newHandler(mcp http.Handler) (http.Handler, error) {
 	}
 	opts := httpapi.Options{
 		UI:  ui.Files(),
-		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens,
+		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens, Audit: s.store.Audit,
 		Catalog: s.catalog, Registry: shelf, Runs: s.store.Runs, Sessions: documents, Feed: documents, Machines: s.Machines, Hooks: s.newHookAdmin(),
 		Upstreams:  s.Upstreams.newAdmin(s.app, s.cfg),
 		CheckReady: s.store.CheckReady, CurrentProject: s.app.Host.LookupProject, Memory: s.contexts, Requests: s.recording, Calls: app.OpenHolds(s.cfg, s.app.Host.CurrentTime), Metrics: s.recording.Counts, Logger: s.app.Logger(s.cfg),

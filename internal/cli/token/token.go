@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/audit"
 	"github.com/guideway-dev/guideway/internal/cli/app"
 	"github.com/guideway-dev/guideway/internal/cli/server"
 	"github.com/guideway-dev/guideway/internal/config"
@@ -193,7 +194,7 @@ of its client end within seconds.`,
 	})
 }
 
-func runTokenRevoke(_ context.Context, o *app.NameOptions) error {
+func runTokenRevoke(ctx context.Context, o *app.NameOptions) error {
 	tokens, cfg, err := openTokens(o.App)
 	if err != nil {
 		return err
@@ -205,6 +206,7 @@ func runTokenRevoke(_ context.Context, o *app.NameOptions) error {
 	if err := tokens.Revoke(user, o.Name); err != nil {
 		return err
 	}
+	o.App.RecordCommand(ctx, cfg, audit.TokenRevoked, user+"/"+o.Name, "")
 	return o.App.Host.WriteResult(o.JSON, app.ChangeResult{Action: "revoked", Changed: true, Kind: app.KindToken, Name: o.Name}, "Revoked: "+o.Name)
 }
 
@@ -320,6 +322,7 @@ func runTokenCreate(ctx context.Context, o *tokenCreateOptions) error {
 	if err != nil {
 		return err
 	}
+	o.app.RecordCommand(ctx, cfg, audit.TokenCreated, token.User+"/"+token.Name, "scope "+o.Scope)
 	if o.JSON {
 		token.Created = host.CurrentTime().UTC().Truncate(time.Second)
 		return app.WriteJSON(host.Out, tokenCreated{

@@ -53,6 +53,9 @@ const (
 	// RightManage changes what agents may use: upstreams, the approvals of their tools, and
 	// the tokens of clients. No credential of /mcp has it.
 	RightManage Right = "manage"
+	// RightDefine changes and enables what the server runs for all users: workflows and hook
+	// graphs.
+	RightDefine Right = "define"
 	// RightTokens sees, creates and revokes the user's own tokens.
 	RightTokens Right = "tokens"
 )
@@ -116,7 +119,7 @@ func (a *Access) Check(r *http.Request) (Grant, error) {
 		}
 		return Grant{}, err
 	}
-	return Grant{Principal: p, Proof: ProofBearer, Rights: append(readRights(), RightContents, RightWork, RightAnswer)}, nil
+	return Grant{Principal: p, Proof: ProofBearer, Rights: append(readRights(), RightContents, RightWork, RightDefine, RightAnswer)}, nil
 }
 
 func (a *Access) browserGrant(r *http.Request) (Grant, error) {
@@ -134,6 +137,7 @@ func (a *Access) browserGrant(r *http.Request) (Grant, error) {
 	}{
 		{RightWork, p.Has(guideway.RoleOperator)},
 		{RightAnswer, p.Has(guideway.RoleOperator) || p.Has(guideway.RoleApprover)},
+		{RightDefine, p.Has(guideway.RoleAdmin)},
 		{RightManage, p.Has(guideway.RoleAdmin)},
 		{RightTokens, p.Has(guideway.RoleViewer)},
 	} {

@@ -20,6 +20,8 @@ type Authenticator struct {
 	Tokens *Tokens
 	// AccessTokens may be nil. Access tokens of an identity provider are then refused.
 	AccessTokens AccessTokens
+	// Refused is called for each refused request. It may be nil.
+	Refused func(*http.Request, error)
 	// Now is the clock. Nil is the system clock.
 	Now func() time.Time
 }

@@ -128,6 +128,7 @@ type Login struct {
 	// requests in KeyHeader.
 	Cookie *http.Cookie
 	Key    string
+	User   string
 }
 
 // Redeem consumes a link. The request must come from a page of this server's origin. A GET
@@ -168,7 +169,7 @@ func (b *BrowserSessions) startSession(r *http.Request, s browser) (Login, error
 	if err := b.sessions.createRecord(secret, s); err != nil {
 		return Login{}, err
 	}
-	return Login{Cookie: b.newCookie(r, secret), Key: key}, nil
+	return Login{Cookie: b.newCookie(r, secret), Key: key, User: s.User}, nil
 }
 
 // newCookie returns the cookie for a secret. It is Secure if a proxy uses TLS. On plain

@@ -116,6 +116,9 @@ func (d *Authenticator) refuse(w http.ResponseWriter, r *http.Request, err error
 	case guideway.CodeForbidden:
 		status = http.StatusForbidden
 	}
+	if d.Refused != nil {
+		d.Refused(r, ours)
+	}
 	if status != http.StatusServiceUnavailable {
 		w.Header().Set("WWW-Authenticate", d.challenge(r, err))
 	}

@@ -55,7 +55,7 @@ func TestNamedTokens(t *testing.T) {
 	}{
 		{approve, []auth.Right{auth.RightRead, auth.RightRegistry, auth.RightAnswer}, true},
 		{read, []auth.Right{auth.RightRead, auth.RightRegistry}, false},
-		{secret, []auth.Right{auth.RightRead, auth.RightRegistry, auth.RightContents, auth.RightWork, auth.RightAnswer}, false},
+		{secret, []auth.Right{auth.RightRead, auth.RightRegistry, auth.RightContents, auth.RightWork, auth.RightDefine, auth.RightAnswer}, false},
 	} {
 		g, err := a.Check(withToken(tt.token))
 		if err != nil {
@@ -302,7 +302,7 @@ func TestRightsOfScopes(t *testing.T) {
 			t.Errorf("%v: %v", tt.scopes, err)
 			continue
 		}
-		for _, r := range []auth.Right{auth.RightRead, auth.RightRegistry, auth.RightContents, auth.RightWork, auth.RightAnswer, auth.RightManage} {
+		for _, r := range []auth.Right{auth.RightRead, auth.RightRegistry, auth.RightContents, auth.RightWork, auth.RightDefine, auth.RightAnswer, auth.RightManage} {
 			if slices.Contains(g.Rights, r) != slices.Contains(tt.rights, r) {
 				t.Errorf("a token for %v has the rights %v, want %v", tt.scopes, g.Rights, tt.rights)
 			}

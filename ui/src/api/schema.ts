@@ -1503,7 +1503,7 @@ export interface components {
             user: string;
             /** @enum {unknown} */
             proof: "bearer" | "browser" | "token";
-            rights: ("read" | "contents" | "registry" | "work" | "answer" | "manage" | "tokens")[];
+            rights: ("read" | "contents" | "registry" | "work" | "define" | "answer" | "manage" | "tokens")[];
             /** @description The local user has every role. */
             roles: ("viewer" | "operator" | "approver" | "admin")[];
             /** @description True if the caller's answers to gates count as a person's. */

@@ -1,0 +1,113 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/audit"
+)
+
+func newLog(t *testing.T) *audit.Log {
+	t.Helper()
+	dir := t.TempDir()
+	return &audit.Log{
+		Path: filepath.Join(dir, "data", "audit.jsonl"), HeadPath: filepath.Join(dir, "heads", "audit.head"), Now: time.Now,
+		Key: func(context.Context) ([]byte, error) { return []byte("key"), nil },
+	}
+}
+
+func fill(t *testing.T, l *audit.Log, n int) {
+	t.Helper()
+	for range n {
+		if err := l.Append(t.Context(), audit.Entry{Kind: audit.Login, User: "ada", Detail: strings.Repeat("é", 400)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func rewrite(t *testing.T, path string, edit func([]byte) []byte) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, edit(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Entries of concurrent writers are numbered and chained, and the rest of an interrupted
+// write is replaced.
+func TestAppend(t *testing.T) {
+	t.Parallel()
+	l := newLog(t)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() { fill(t, l, 10) })
+	}
+	wg.Wait()
+	rewrite(t, l.Path, func(text []byte) []byte { return append(text, `{"seq":41,"kind":"lo`...) })
+	fill(t, l, 1)
+	if n, err := l.Verify(t.Context()); n != 41 || err != nil {
+		t.Errorf("%d entries, %v", n, err)
+	}
+	seen := 0
+	if err := l.Visit(40, func([]byte, audit.Entry) error { seen++; return nil }); err != nil || seen != 1 {
+		t.Errorf("after entry 40 there are %d, %v", seen, err)
+	}
+	if info, err := os.Stat(l.Path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// An entry that was changed, removed or added without the key is detected, wherever it is.
+func TestVerifyDetectsEdits(t *testing.T) {
+	t.Parallel()
+	lines := func(edit func([][]byte) [][]byte) func([]byte) []byte {
+		return func(text []byte) []byte { return bytes.Join(edit(bytes.SplitAfter(text, []byte("\n"))), nil) }
+	}
+	for name, edit := range map[string]func([]byte) []byte{
+		"changed user":   func(text []byte) []byte { return bytes.Replace(text, []byte(`"ada"`), []byte(`"eve"`), 1) },
+		"added member":   func(text []byte) []byte { return bytes.Replace(text, []byte(`"ada"`), []byte(`"ada","note":"x"`), 1) },
+		"removed first":  lines(func(l [][]byte) [][]byte { return l[1:] }),
+		"removed middle": lines(func(l [][]byte) [][]byte { return append(l[:1:1], l[2:]...) }),
+		"removed last":   lines(func(l [][]byte) [][]byte { return l[:2] }),
+		"removed all":    func([]byte) []byte { return nil },
+		"swapped":        lines(func(l [][]byte) [][]byte { l[0], l[1] = l[1], l[0]; return l }),
+		"repeated":       lines(func(l [][]byte) [][]byte { return append(l[:1:1], l...) }),
+		"forged with hash": func(text []byte) []byte {
+			var e audit.Entry
+			_ = json.Unmarshal(bytes.SplitAfter(text, []byte("\n"))[2], &e)
+			e.Seq, e.MAC = 4, strings.Repeat("0", 64)
+			forged, _ := json.Marshal(e)
+			return append(text, append(forged, '\n')...)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLog(t)
+			fill(t, l, 3)
+			if n, err := l.Verify(t.Context()); n != 3 || err != nil {
+				t.Fatalf("%d entries, %v", n, err)
+			}
+			rewrite(t, l.Path, edit)
+			if _, err := l.Verify(t.Context()); guideway.ErrorCode(err) != guideway.CodeConflict {
+				t.Errorf("the edit is not detected: %v", err)
+			}
+		})
+	}
+	l := newLog(t)
+	fill(t, l, 1)
+	l.Key = func(context.Context) ([]byte, error) { return []byte("other"), nil }
+	if _, err := l.Verify(t.Context()); guideway.ErrorCode(err) != guideway.CodeConflict {
+		t.Errorf("another key: %v", err)
+	}
+}

@@ -1,0 +1,93 @@
+package app
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/guideway-dev/guideway/internal/audit"
+	"github.com/guideway-dev/guideway/internal/config"
+	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
+	"github.com/guideway-dev/guideway/internal/run"
+	"github.com/guideway-dev/guideway/internal/store/keyfile"
+)
+
+// Audit is the audit log of a data directory.
+type Audit struct {
+	*audit.Log
+
+	app *App
+	cfg *config.Config
+}
+
+// NewAudit returns the audit log. Its key is that of the journal.
+func (a *App) NewAudit(cfg *config.Config) *Audit {
+	return &Audit{app: a, cfg: cfg, Log: &audit.Log{
+		Path:     filepath.Join(cfg.DataDir, "audit.jsonl"),
+		HeadPath: filepath.Join(cfg.Journal.HeadsDir, digest.Hex(cfg.DataDir)[:12]+".audit"),
+		Now:      a.Host.CurrentTime,
+		Key:      func(ctx context.Context) ([]byte, error) { return a.journalKey(ctx, cfg) },
+	}}
+}
+
+// journalKey returns the key of the journal. If it does not exist, it opens the store, which
+// creates a key only if no other one belongs to it.
+func (a *App) journalKey(ctx context.Context, cfg *config.Config) ([]byte, error) {
+	if !isMissing(cfg.Journal.KeyFile) {
+		key, _, err := keyfile.LoadOrCreate(cfg.Journal.KeyFile)
+		return key, err
+	}
+	s := a.NewStore(cfg, nil)
+	defer s.Close()
+	o, err := s.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.key, nil
+}
+
+// Record adds an entry. It logs errors, because the audited action is complete.
+func (l *Audit) Record(ctx context.Context, e audit.Entry) {
+	if err := l.Append(ctx, e); err != nil {
+		l.app.Logger(l.cfg).ErrorContext(ctx, "cannot write the audit log", "kind", e.Kind, "subject", e.Subject, "error", err)
+	}
+}
+
+// RecordCommand adds an entry about a command of the local user.
+func (a *App) RecordCommand(ctx context.Context, cfg *config.Config, kind audit.Kind, subject, detail string) {
+	user, _ := LocalUser(cfg) // the command has succeeded, so the user is known
+	a.NewAudit(cfg).Record(ctx, audit.Entry{Kind: kind, User: user, Client: ClientName, Via: string(run.ViaTerminal), Subject: subject, Detail: detail})
+}
+
+// auditedRuns records the answers of persons at gates, and passes all commands on.
+type auditedRuns struct {
+	run.Observer
+
+	audit *Audit
+}
+
+// Committed implements run.Observer.
+func (o auditedRuns) Committed(ctx context.Context, c run.Committed) {
+	if o.Observer != nil {
+		o.Observer.Committed(ctx, c)
+	}
+	if !c.By.Via.Person() {
+		return
+	}
+	for _, fact := range c.Facts {
+		switch fact.Kind {
+		case engine.EventGateAnswered, engine.EventGateApproved, engine.EventCheckpointAnswer, engine.EventBranchTaken:
+			o.audit.Record(context.WithoutCancel(ctx), audit.Entry{
+				Kind: audit.Approval, User: c.By.User, Client: c.By.Client, Via: string(c.By.Via),
+				Subject: "run " + c.Record.ID + ", gate " + fact.Step, Detail: "answer " + fact.Option,
+			})
+		}
+	}
+}
+
+// Seen implements run.Observer.
+func (o auditedRuns) Seen(ctx context.Context, r run.Record) {
+	if o.Observer != nil {
+		o.Observer.Seen(ctx, r)
+	}
+}
