@@ -73,7 +73,7 @@ const plain = "plain"
 // Plain returns the want of calls that every protocol version carries alike: no answers to
 // questions, extensions or log messages. On stdio all of them share a process of their own in
 // the newest legacy version if the server supports it, because a server can need a third more
-// time for a modern call (ADR 31). Otherwise they use the shared session.
+// time for a modern call (ADR 33). Otherwise they use the shared session.
 func (u *Upstream) Plain() Want {
 	if known := u.Known(); known != nil && known.Info.Earlier && u.spec.Kind() == TransportStdio && u.spec.Protocol == "" {
 		return Want{Client: plain}
