@@ -50,7 +50,7 @@ func layers() []layer {
 		}},
 		// Services have state: definitions, runs, connections to other servers.
 		{"services", []string{
-			"internal/catalog", "internal/clienthook", "internal/contexts", "internal/contexts/checkpoint", "internal/evidence/execute", "internal/gateway", "internal/gateway/requestlog",
+			"internal/catalog", "internal/clienthook", "internal/cluster", "internal/contexts", "internal/contexts/checkpoint", "internal/evidence/execute", "internal/gateway", "internal/gateway/requestlog",
 			"internal/gateway/upstream", "internal/hooks/admin", "internal/machine/crashtest", "internal/machine/driver", "internal/notice", "internal/run",
 			"internal/session", "internal/store",
 		}},
@@ -88,10 +88,11 @@ func exceptions() map[string][]string {
 		"internal/contexts": {"internal/contexts/checkpoint", "internal/run"},
 		// A store implements the interfaces that runs, session documents and
 		// checkpoints declare.
-		"internal/store": {"internal/contexts/checkpoint", "internal/run", "internal/session"},
+		"internal/store": {"internal/cluster", "internal/contexts/checkpoint", "internal/run", "internal/session"},
 		// The events of machine runs are stored in the run store, with the same kind of
 		// chain.
-		"internal/machine/driver": {"internal/run"},
+		"internal/machine/driver": {"internal/cluster", "internal/run"},
+		"internal/cluster":        {"internal/run"},
 		"internal/notice":         {"internal/run"},
 	}
 }
@@ -107,7 +108,8 @@ func restricted() map[string][]string {
 		"database/sql":                          {"internal/store", "internal/gateway/requestlog"},
 		"modernc.org/sqlite":                    {"internal/store", "internal/gateway/requestlog"},
 		"github.com/jackc/pgx":                  {"internal/store", "internal/testutil/crash"}, // the package crash creates empty schemas
-		"modernc.org/libquickjs":                {"internal/hooks/sandbox/quickjs"},            // runs untrusted code
+		"github.com/riverqueue/river":           {"internal/store/postgres"},
+		"modernc.org/libquickjs":                {"internal/hooks/sandbox/quickjs"}, // runs untrusted code
 		"github.com/elastic/go-seccomp-bpf":     {"internal/hooks/sandbox/worker"},
 		"github.com/go-sourcemap":               {"internal/hooks/sandbox/worker"},
 		"github.com/spf13/cobra":                {"internal/cli"},

@@ -69,6 +69,8 @@ type Config struct {
 	// Models maps a level of roles (base, smart, fast), or a name that roles use, to a
 	// language model.
 	Models map[string]Model
+	// Machines are the limits of machine runs in one process.
+	Machines Machines
 	// Notices are the receivers of notices, by name.
 	Notices map[string]Receiver
 	// Sources are repositories and registries of definitions, lowest precedence first.

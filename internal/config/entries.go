@@ -199,6 +199,15 @@ type Model struct {
 	Price   ModelPrice   `json:"price"`
 }
 
+// Machines are the limits of machine runs in one process.
+type Machines struct {
+	// Workers is the maximum number of runs that the process drives at a time. 0 means none:
+	// other processes with the same store drive them.
+	Workers int
+	// Requests is the maximum number of concurrent requests to the models of one provider.
+	Requests int
+}
+
 // ModelPrice is the price of a million tokens, in any currency.
 type ModelPrice struct {
 	Input float64 `json:"input,omitempty"`

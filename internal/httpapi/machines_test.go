@@ -88,13 +88,14 @@ func newTestMachines(t *testing.T) testMachines {
 	if err := d.catalog.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	journal := openStore(t, filepath.Join(dir, "machines.db"))
 	s, err := driver.New(driver.Options{
-		Journal: openStore(t, filepath.Join(dir, "machines.db")), Key: run.Key(strings.Repeat("k", run.KeySize)), Machines: d, Handlers: d, Models: d,
+		Journal: journal, Store: journal, Schedule: true, Key: run.Key(strings.Repeat("k", run.KeySize)), Machines: d, Handlers: d, Models: d,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Background = driver.NewBackground(s, nil)
+	d.Background = driver.NewBackground(s, 10, nil)
 	t.Cleanup(d.Close)
 	return d
 }

@@ -284,11 +284,16 @@ func (s *Server) neededNow(toolsets, automatic []string) []string {
 // toolset.
 func needsToolset(snap *catalog.Snapshot, toolset string) bool {
 	if toolset == ToolsetMachines {
-		return slices.ContainsFunc(snap.Machines(), func(m *catalog.MachineEntry) bool { return m.Source.Trust != catalog.TrustBundled })
+		return NeedsMachines(snap)
 	}
 	return slices.ContainsFunc(snap.List(catalog.Filter{}), func(e *catalog.Entry) bool {
 		return e.Dialect == guideway.DialectPhases && e.Source.Trust != catalog.TrustBundled
 	})
+}
+
+// NeedsMachines reports whether a source other than the bundled one has a machine.
+func NeedsMachines(snap *catalog.Snapshot) bool {
+	return slices.ContainsFunc(snap.Machines(), func(m *catalog.MachineEntry) bool { return m.Source.Trust != catalog.TrustBundled })
 }
 
 // toolFilter limits a client with its own token to the toolsets that the token allows. It

@@ -55,6 +55,10 @@ type Commit struct {
 	Terms []string
 	// Snapshot replaces the snapshot of the run. If it is nil, the old snapshot is kept.
 	Snapshot *Snapshot
+	// Drive changes which instance drives the run; nil changes nothing.
+	Drive *DriveChange
+	// Job is stored with the commit; nil stores none. See package cluster.
+	Job *Job
 }
 
 // Log reads the log of a run.

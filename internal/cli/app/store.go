@@ -13,6 +13,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/catalog"
+	"github.com/guideway-dev/guideway/internal/cluster"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	hookstate "github.com/guideway-dev/guideway/internal/hooks/state"
@@ -34,6 +35,7 @@ type JournalStore interface {
 	run.Journal
 	session.Store
 	hookstate.ListStore
+	cluster.Store
 	// PinKey stores the fingerprint of the key that chains the runs, if none is stored. It
 	// returns the stored fingerprint, or nil if none exists. A nil fingerprint is not stored.
 	PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error)

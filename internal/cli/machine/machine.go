@@ -79,7 +79,13 @@ func withMachines(ctx context.Context, a *app.App, models driver.Models, do func
 	defer closeTools()
 	tracer := server.NewTracer(a, cfg)
 	defer server.CloseTracer(tracer)
-	parts := server.MachineDeps{Resolver: resolver, Models: models, Pool: pool, Tools: tools, Tracer: server.NewMachineTracer(a, cfg, tracer)}
+	// A command that drives runs does so without a job. A server does not continue runs with a
+	// model of this command, because it would use others.
+	given, drives := models.(*server.MachineModels)
+	parts := server.MachineDeps{
+		Resolver: resolver, Models: models, Pool: pool, Tools: tools, Tracer: server.NewMachineTracer(a, cfg, tracer),
+		Schedule: !drives, Attended: drives && given.Fixed != nil,
+	}
 	store, err := server.OpenMachineStore(ctx, cfg, person.User, parts, log)
 	if err != nil {
 		return err

@@ -258,7 +258,7 @@ func (d *machineDeps) driveRun(ctx context.Context, id string, answers map[strin
 		observe = nil
 	}
 	for {
-		driven := d.runs.Drive(ctx, d.caller.User, id, observe)
+		driven := d.runs.DriveAttended(ctx, d.caller.User, id, observe)
 		view.endLine()
 		s, err := d.runs.Status(context.WithoutCancel(ctx), d.caller, id)
 		if driven != nil || err != nil {

@@ -2,11 +2,8 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +17,7 @@ import (
 	engine "github.com/guideway-dev/guideway/internal/machine/engine"
 	mcpserver "github.com/guideway-dev/guideway/internal/mcp"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -39,6 +37,10 @@ type lazyMachines struct {
 	store      *MachineStore
 	background *driver.Background
 	closed     bool
+
+	// stop ends the goroutine of startWorker.
+	stop     context.CancelFunc
+	starting sync.WaitGroup
 }
 
 var _ mcpserver.Machines = (*lazyMachines)(nil)
@@ -67,15 +69,39 @@ func (l *lazyMachines) openService(ctx context.Context) (*driver.Background, err
 	if err != nil {
 		return nil, err
 	}
-	if l.store, err = OpenMachineStore(ctx, l.cfg, user, MachineDeps{Resolver: l.resolver, Models: models, Pool: l.pool, Tools: l.tools, Tracer: l.tracer}, l.log); err != nil {
+	if l.store, err = OpenMachineStore(ctx, l.cfg, user, MachineDeps{Resolver: l.resolver, Models: models, Pool: l.pool, Tools: l.tools, Tracer: l.tracer, Schedule: true}, l.log); err != nil {
 		return nil, err
 	}
-	l.background = driver.NewBackground(l.store.Runs, l.log)
+	l.background = driver.NewBackground(l.store.Runs, l.cfg.Machines.Workers, l.log)
 	return l.background, nil
 }
 
-// closeService stops the active runs. They can be resumed.
+// startWorker opens the store in the background as soon as it exists, so that this process
+// drives runs without a call, such as those of a process that ended.
+func (l *lazyMachines) startWorker() {
+	const first, later = time.Second, 5 * time.Second
+	ctx, stop := context.WithCancel(context.Background())
+	l.stop = stop
+	l.starting.Go(func() {
+		for wait := first; ctxsleep.For(ctx, wait) == nil; wait = later {
+			if !app.HasStore(MachineConfig(l.cfg)) {
+				continue
+			}
+			if _, err := l.openService(ctx); err == nil {
+				return
+			} else if ctx.Err() == nil {
+				l.log.Warn("cannot open the store of machine runs", "error", err)
+			}
+		}
+	})
+}
+
+// closeService interrupts the active runs. Another process continues them, or the next one.
 func (l *lazyMachines) closeService() {
+	if l.stop != nil {
+		l.stop()
+		l.starting.Wait()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
@@ -185,6 +211,8 @@ type MachineDeps struct {
 	Tools    driver.Tools
 	// Tracer is nil if tracing is off.
 	Tracer driver.Tracer
+	// Schedule and Attended are those of driver.Options.
+	Schedule, Attended bool
 }
 
 // MachineStore is the machine run journal and the service that uses it.
@@ -195,8 +223,11 @@ type MachineStore struct {
 	log     *slog.Logger
 }
 
-// Close closes the journal.
+// Close closes the service and the journal.
 func (s *MachineStore) Close() {
+	if err := s.Runs.Close(context.Background()); err != nil {
+		s.log.Warn("cannot record that this process drives no more machine runs", "error", err)
+	}
 	if err := s.journal.Close(); err != nil {
 		s.log.Warn("cannot close the machine store", "error", err)
 	}
@@ -216,7 +247,7 @@ func (s *MachineStore) openService(ctx context.Context, cfg *config.Config, user
 		Journal: app.SealJournal(cfg, s.journal), Key: key, Heads: heads, Machines: s.Resolver, Models: s.Models, Tools: s.Tools, Tracer: s.Tracer,
 		Permit:   permit,
 		Handlers: &driver.Scripts{Sandbox: s.Pool, Owner: user},
-		Owner:    newInstanceName(), Alive: isInstanceAlive, Logger: s.log,
+		Store:    s.journal, Schedule: s.Schedule, Attended: s.Attended, Requests: cfg.Machines.Requests, Logger: s.log,
 	})
 	return err
 }
@@ -275,28 +306,4 @@ func ClosePool(pool *sandbox.Pool, log *slog.Logger) {
 	if err := pool.Close(ctx); err != nil {
 		log.Warn("the script workers did not stop", "error", err)
 	}
-}
-
-// newInstanceName returns a name for this process that is unique among all hosts.
-func newInstanceName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("%s/%d/%d", host, os.Getpid(), time.Now().UnixNano())
-}
-
-// isInstanceAlive reports whether the process with an instance name may still run. It
-// returns true for a process on another host.
-func isInstanceAlive(name string) bool {
-	parts := strings.Split(name, "/")
-	host, err := os.Hostname()
-	if err != nil || len(parts) != 3 || parts[0] != host {
-		return true
-	}
-	pid, err := strconv.Atoi(parts[1])
-	if err != nil || pid == os.Getpid() {
-		return err != nil
-	}
-	return processExists(pid)
 }

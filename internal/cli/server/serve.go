@@ -53,6 +53,7 @@ func runServe(ctx context.Context, a *app.App, asRegistry bool) error {
 	}
 	defer s.Close()
 	s.registry = asRegistry
+	s.Machines.startWorker()
 	mcp := transport.NewHTTPHandler(s.Server.MCP(), transport.HTTPOptions{Logger: a.Logger(cfg), HostsChecked: true, FastPath: s.Upstreams.FastPath()})
 	defer CloseSessions(mcp)
 	handler, err := s.newHandler(mcp)
@@ -142,6 +143,9 @@ func RunMCP(ctx context.Context, a *app.App) error {
 		return err
 	}
 	defer s.Close()
+	if s.servesMachines() {
+		s.Machines.startWorker()
+	}
 	user, err := app.LocalUser(cfg)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/guideway-dev/guideway/internal/catalog"
@@ -96,6 +97,11 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 	s.maintenance.Start()
 	s.notices = startNotices(s)
 	return s, nil
+}
+
+// servesMachines reports whether the server offers the toolset of machines.
+func (s *Surface) servesMachines() bool {
+	return slices.Contains(s.cfg.Toolsets, mcpserver.ToolsetMachines) || slices.Contains(s.cfg.Toolsets, config.ToolsetAuto) && mcpserver.NeedsMachines(s.catalog.Snapshot())
 }
 
 // Close stops the services.

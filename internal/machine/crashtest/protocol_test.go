@@ -18,8 +18,11 @@ type location struct {
 	Postgres string `json:"postgres,omitempty"`
 	// Outside is the URL of the fake model and tools.
 	Outside string `json:"outside"`
-	// Lease is the lifetime of a lease in milliseconds; 0 is the default.
-	Lease int `json:"lease,omitempty"`
+	// Serves is set if the worker executes jobs like a server, with the instances of the store.
+	// Otherwise the instance of a worker ends with its process.
+	Serves bool `json:"serves,omitempty"`
+	// Skew is the error of the worker's clock in seconds.
+	Skew int `json:"skew,omitempty"`
 }
 
 // Disk implements crash.Place.
@@ -69,6 +72,8 @@ const (
 	opDecide op = "decide"
 	opResume op = "resume"
 	opStatus op = "status"
+	// opWait waits until the run rests, for at most a few seconds.
+	opWait   op = "wait"
 	opEvents op = "events"
 	opVerify op = "verify"
 	// opGoOn lets a halted run continue, and is answered with the reply to the order in

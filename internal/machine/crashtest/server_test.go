@@ -21,6 +21,10 @@ import (
 type fakeServers struct {
 	*httptest.Server
 
+	// The model sends a value to arrived for each request, and answers after held is closed.
+	// Nil channels have no effect.
+	arrived, held chan struct{}
+
 	mu    sync.Mutex
 	tasks map[string]*callCounts
 }
@@ -81,6 +85,10 @@ func (o *fakeServers) serveModel(w http.ResponseWriter, r *http.Request) {
 	}
 	index := (round-1)*len(modelCalls()) + step
 	o.updateCounts(task, func(s *callCounts) { s.requests[index]++ })
+	if o.held != nil {
+		o.arrived <- struct{}{}
+		<-o.held
+	}
 	answer := llm.Response{ID: fmt.Sprint("answer-", index), Message: llm.Message{Role: llm.Assistant}, Finish: llm.FinishTools, Usage: llm.Usage{Input: 10, Output: 5}}
 	for i, name := range modelCalls()[step] {
 		answer.Message.ToolCalls = append(answer.Message.ToolCalls, llm.ToolCall{

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cluster"
 	"github.com/guideway-dev/guideway/internal/hooks/sandbox"
 	scriptworker "github.com/guideway-dev/guideway/internal/hooks/sandbox/worker"
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
@@ -45,12 +47,20 @@ func TestMain(m *testing.M) {
 	crash.Main(m, openLocation)
 }
 
+// store is the store of a worker.
+type store interface {
+	run.Journal
+	cluster.Store
+}
+
 // handler executes the orders of a worker.
 type handler struct {
 	place   location
 	service *driver.Service
-	journal run.Journal
-	pool    *sandbox.Pool
+	// background executes jobs; nil if the worker does not serve.
+	background *driver.Background
+	journal    store
+	pool       *sandbox.Pool
 
 	mu sync.Mutex
 	// breakpoints maps tasks to the breakpoints of their runs.
@@ -90,29 +100,66 @@ func (p location) openHandler(ctx context.Context) (*handler, error) {
 		d.pool, err = sandbox.NewPool(sandbox.Options{Workers: 1})
 	}
 	if err == nil {
-		d.service, err = driver.New(driver.Options{
+		o := driver.Options{
 			Journal: pointJournal{d.journal}, Key: key, Heads: heads, Machines: machinesShelf, Models: models{p},
 			Handlers: &driver.Scripts{Sandbox: d.pool, Owner: testCaller().User}, Tools: tools{p},
-			Owner: fmt.Sprintf("%d/%d", os.Getpid(), time.Now().UnixNano()), Alive: isAlive, Lease: time.Duration(p.Lease) * time.Millisecond,
-		})
+			Owner: strconv.Itoa(os.Getpid()), Store: processes{p}, Schedule: p.Serves,
+			Now: func() time.Time { return time.Now().Add(time.Duration(p.Skew) * time.Second) },
+		}
+		if p.Serves {
+			o.Owner, o.Store = "", d.journal
+		}
+		d.service, err = driver.New(o)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.journal.Close())
 	}
+	if p.Serves {
+		d.background = driver.NewBackground(d.service, 100, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	}
 	return d, nil
 }
 
-// isAlive reports whether the process of an owner exists.
-func isAlive(owner string) bool {
-	text, _, _ := strings.Cut(owner, "/")
-	pid, err := strconv.Atoi(text)
-	return err != nil || syscall.Kill(pid, 0) == nil
+// processes implements cluster.Store without jobs. An instance exists as long as its process,
+// unless the test has declared it as ended.
+type processes struct{ place location }
+
+// declareEnded declares a stopped process as ended.
+func (p processes) declareEnded(t *testing.T, pid int) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(p.place.Dir, fmt.Sprint("ended-", pid)), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p processes) Beat(ctx context.Context, id string, _ bool) (known bool, cancelled []string, err error) {
+	known, err = p.HasInstance(ctx, id)
+	return known, nil, err
+}
+
+func (p processes) HasInstance(_ context.Context, id string) (bool, error) {
+	pid, err := strconv.Atoi(id)
+	if err != nil {
+		return false, err
+	}
+	_, err = os.Stat(filepath.Join(p.place.Dir, "ended-"+id))
+	return err != nil && syscall.Kill(pid, 0) == nil, nil
+}
+
+func (processes) Schedule(context.Context, run.Job) error            { return nil }
+func (processes) ReapInstances(context.Context, time.Duration) error { return nil }
+func (processes) LeaveInstance(context.Context, string) error        { return nil }
+func (processes) WorkJobs(context.Context, string, int, func(context.Context, run.Job) error) error {
+	return nil
 }
 
 // Close releases the handler.
 func (d *handler) Close() error {
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
 	defer stop()
+	if d.background != nil {
+		d.background.Close()
+	}
 	return errors.Join(d.pool.Close(ctx), d.journal.Close())
 }
 
@@ -177,7 +224,7 @@ func (d *handler) execute(ctx context.Context, o order) (reply, error) {
 			Machine: machineName, Inputs: map[string]json.RawMessage{"task": json.RawMessage(strconv.Quote(o.Task))}, RequestID: o.Task,
 		}))
 	case opDrive:
-		if err := d.service.Drive(ctx, testCaller().User, o.Run, nil); err != nil {
+		if err := d.service.DriveAttended(ctx, testCaller().User, o.Run, nil); err != nil {
 			return reply{}, err
 		}
 		return statusReply(d.service.Status(ctx, testCaller(), o.Run))
@@ -185,6 +232,8 @@ func (d *handler) execute(ctx context.Context, o order) (reply, error) {
 		return statusReply(d.service.Decide(ctx, testCaller(), o.Run, driver.OutcomeAnswer{Decision: o.Decision, Result: o.Result}))
 	case opResume:
 		return statusReply(d.service.Resume(ctx, testCaller(), o.Run, machineengine.Limits{}))
+	case opWait:
+		return statusReply(d.background.Wait(ctx, testCaller(), o.Run, 5*time.Second))
 	case opStatus:
 		return statusReply(d.service.Status(ctx, testCaller(), o.Run))
 	case opEvents:

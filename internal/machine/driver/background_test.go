@@ -16,8 +16,8 @@ func TestBackground(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, newMemory(), []*machinedef.Definition{parseMachine(t, smallMachine("", ""), smallRoles)}, smallHandlers(),
-			`{"rules": [{"content": "fine", "delay": 60}]}`)
-		b := driver.NewBackground(r.Service, nil)
+			`{"rules": [{"content": "fine", "delay": 60}]}`, schedules)
+		b := driver.NewBackground(r.Service, 2, nil)
 		s, err := b.Start(t.Context(), anna, driver.StartRequest{Machine: "small"})
 		if err != nil || s.Status != machineengine.StatusRunning {
 			t.Fatalf("%+v, %v", s, err)
@@ -27,7 +27,8 @@ func TestBackground(t *testing.T) {
 			t.Fatalf("%+v, %v", s, err)
 		}
 		b.Close() // simulates the end of the server
-		b = driver.NewBackground(r.Service, nil)
+		r.reopen()
+		b = driver.NewBackground(r.Service, 2, nil)
 		defer b.Close()
 		if s, err = b.Wait(t.Context(), anna, id, 2*time.Minute); err != nil || s.Status != machineengine.StatusCompleted {
 			t.Errorf("%+v, %v", s, err)

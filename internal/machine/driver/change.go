@@ -37,9 +37,17 @@ const (
 	maxRefusedBytes  = 16 << 10
 )
 
-// changeRun applies a command to a run and appends the resulting events. It retries on a
-// conflict.
+// changeRun applies a command to a run and appends the resulting events, with a job for the
+// outermost run that waits for it. It retries on a conflict.
 func (s *Service) changeRun(ctx context.Context, c run.Caller, id string, decide func(*loaded) error) (*Status, error) {
+	var job *run.Job
+	if s.o.Schedule {
+		outermost, err := s.OutermostRun(ctx, c.User, id)
+		if err != nil {
+			return nil, err
+		}
+		job = &run.Job{User: c.User, Run: outermost}
+	}
 	for n := 1; ; n++ {
 		l, _, err := s.loadRun(ctx, c.User, id, 0)
 		if err != nil {
@@ -48,7 +56,11 @@ func (s *Service) changeRun(ctx context.Context, c run.Caller, id string, decide
 		if err := decide(l); err != nil {
 			return nil, err
 		}
-		err = s.flushEvents(ctx, l, run.ByCaller(c))
+		if l.job = job; job != nil && len(l.buffer) == 0 {
+			err = s.o.Store.Schedule(ctx, *job)
+		} else {
+			err = s.flushEvents(ctx, l, run.ByCaller(c))
+		}
 		if err == nil {
 			return s.buildStatus(ctx, l)
 		}
@@ -173,14 +185,14 @@ func (s *Service) innermostRun(ctx context.Context, c run.Caller, id string) (st
 // drives all of them.
 func (s *Service) OutermostRun(ctx context.Context, user, id string) (string, error) {
 	for range maxDepth + 1 {
-		l, _, err := s.loadRun(ctx, user, id, 0)
+		rec, err := s.o.Journal.Run(ctx, id)
+		if guideway.ErrorCode(err) == guideway.CodeNotFound || err == nil && (rec.Parent == "" || rec.User != user) {
+			return id, nil // a command on a run that does not exist returns the error
+		}
 		if err != nil {
 			return "", err
 		}
-		if l.rec.Parent == "" {
-			return id, nil
-		}
-		parent, _, err := s.loadRun(ctx, user, l.rec.Parent, 0)
+		parent, _, err := s.loadRun(ctx, user, rec.Parent, 0)
 		if guideway.ErrorCode(err) == guideway.CodeNotFound {
 			return id, nil
 		}
@@ -325,8 +337,12 @@ func (s *Service) Cancel(ctx context.Context, c run.Caller, id, reason string) (
 		case machineengine.StatusCompleted:
 			return newRefusal(id, RuleEnded, "the run is completed and cannot be cancelled", "read its result: guideway machine status "+id)
 		}
+		l.drive = &run.DriveChange{Kind: run.DriveCancelled}
 		return l.addEvent(machineengine.Event{Kind: machineengine.KindCancelled, Reason: run.Truncate(reason, 4<<10)})
 	})
+	if err == nil {
+		s.instance.Interrupt(id)
+	}
 	if err == nil && child != "" {
 		if _, err := s.Cancel(ctx, c, child, reason); err != nil && guideway.ErrorCode(err) != guideway.CodeRefused && guideway.ErrorCode(err) != guideway.CodeNotFound {
 			return status, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -82,7 +83,6 @@ func newTen(t *testing.T, journal *memory) *rig {
 	t.Helper()
 	r := newRig(t, journal, []*machinedef.Definition{parseMachine(t, tenCalls, tenRoles)}, tenHandlers(), tenScript())
 	r.tools.infos = []machineengine.ToolInfo{newTool("s__safe", true), newTool("s__key", false), newTool("s__ask", false)}
-	r.opts.Alive = func(string) bool { return false } // in this test, the owner of a lease is always dead
 	r.reopen()
 	return r
 }
@@ -213,32 +213,34 @@ func crashTwice(t *testing.T, want outcome, first, second crash) {
 	paidOnce(t, r, id)
 }
 
-// TestWriteErrors checks that no paid call is repeated if a write fails, or succeeds but
-// returns a conflict.
-func TestWriteErrors(t *testing.T) {
+// TestOutage checks that a run continues by itself after the store was not available for 30
+// seconds, and after a write that succeeds but returns a conflict: no received answer is lost,
+// and no call is repeated.
+func TestOutage(t *testing.T) {
 	t.Parallel()
 	whole := newTen(t, newMemory())
 	want := outcomeOf(whole.driveRun(whole.startRun("ten", map[string]any{"task": "x"})))
 	writes := whole.journal.(*memory).writes
 	for n := 3; n <= writes; n++ { // the first two writes are the start event and the lease
 		for _, lost := range []bool{false, true} {
-			journal := newMemory()
-			r := newTen(t, journal)
-			id := r.startRun("ten", map[string]any{"task": "x"})
-			if lost {
-				journal.lost = n
-			} else {
-				journal.fails = n
-			}
-			err := r.Drive(t.Context(), anna.User, id, nil)
-			// The last write releases the lease. Its failure is not reported.
-			if lost != (err == nil) && n < writes {
-				t.Errorf("write %d, lost %v: %v", n, lost, err)
-			}
-			if s := r.driveRun(id); cmp.Diff(want, outcomeOf(s)) != "" || len(r.model.requests) != 10 || len(r.tools.calls) != 12 {
-				t.Errorf("write %d, lost %v: %+v, %d requests, %d calls", n, lost, s, len(r.model.requests), len(r.tools.calls))
-			}
-			paidOnce(t, r, id)
+			synctest.Test(t, func(t *testing.T) {
+				journal := newMemory()
+				r := newTen(t, journal)
+				id := r.startRun("ten", map[string]any{"task": "x"})
+				if lost {
+					journal.lost = n
+				} else {
+					journal.fails = n
+				}
+				begun := time.Now()
+				if s := r.driveRun(id); cmp.Diff(want, outcomeOf(s)) != "" || len(r.model.requests) != 10 || len(r.tools.calls) != 12 {
+					t.Errorf("write %d, lost %v: %+v, %d requests, %d calls", n, lost, s, len(r.model.requests), len(r.tools.calls))
+				}
+				if took := time.Since(begun); !lost && (took < outage || took > outage+2*time.Second) {
+					t.Errorf("write %d: the run took %s", n, took)
+				}
+				paidOnce(t, r, id)
+			})
 		}
 	}
 }

@@ -6,8 +6,11 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cluster"
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/machine/llm"
+	"github.com/guideway-dev/guideway/internal/platform/ctxsleep"
+	"github.com/guideway-dev/guideway/internal/run"
 )
 
 // Update reports an event of a run, or a part of an agent's answer, to an observer.
@@ -25,36 +28,88 @@ type Update struct {
 	Usage machineengine.Usage
 }
 
-// Drive executes a run until it ends, waits, or pauses. It returns an error if the run is
-// already being driven, or if the driver itself fails; in both cases the run can be driven
-// again. observe may be nil.
-func (s *Service) Drive(ctx context.Context, user, id string, observe func(Update)) error {
+const (
+	// shortWait is the longest wait for the next attempt during which a drive continues.
+	shortWait = time.Second
+	// retryDelay is the delay before a run is driven again after an error of the driver.
+	retryDelay = 30 * time.Second
+)
+
+// Drive executes a run until it rests: it ends, waits, pauses, or waits longer than a second
+// for its next attempt. In the last case it returns the time to wait, after which the run
+// must be driven again; with Options.Schedule, a job does that. It returns an error if the
+// run is already being driven, or if the driver itself fails; in both cases the run can be
+// driven again. observe may be nil.
+func (s *Service) Drive(ctx context.Context, user, id string, observe func(Update)) (wait time.Duration, err error) {
+	return s.driveRun(ctx, user, id, observe, s.o.Schedule)
+}
+
+// DriveAttended drives a run like Drive, for a person who waits for it: between attempts, it
+// waits until the next one.
+func (s *Service) DriveAttended(ctx context.Context, user, id string, observe func(Update)) error {
+	for {
+		wait, err := s.Drive(ctx, user, id, observe)
+		if err != nil || wait == 0 {
+			return err
+		}
+		if err := ctxsleep.For(ctx, wait); err != nil {
+			return interruptedError(id, err)
+		}
+	}
+}
+
+// driveRun is Drive. schedule stores jobs for the run.
+func (s *Service) driveRun(ctx context.Context, user, id string, observe func(Update), schedule bool) (wait time.Duration, err error) {
 	if observe == nil {
 		observe = func(Update) {}
 	}
-	if !s.enterDrive(id) {
-		return guideway.Errorf(guideway.CodeConflict, "this process is already executing run %s", id).
-			WithFix("wait until the run pauses or ends; to see its progress: guideway machine status %s", id)
+	ctx, leave, err := s.instance.Enter(ctx, id)
+	if err != nil {
+		return 0, err
 	}
-	defer s.leaveDrive(id)
+	defer leave()
 	l, err := s.takeOver(ctx, user, id)
 	if l == nil || err != nil {
-		return err
+		return 0, err
 	}
-	d := &drive{s: s, l: l, observe: observe}
+	l.state.ClearWait() // the run rested for this time
+	d := &drive{s: s, l: l, observe: observe, schedule: schedule}
 	ctx, end := d.beginActivity(ctx, Activity{Kind: ActivityRun})
 	err = d.runEffects(ctx)
 	end(d.endingOf(err))
-	if errors.Is(err, errCancelled) {
-		return nil
+	switch {
+	case errors.Is(err, errLost):
+		return 0, err
+	case err != nil:
+		return 0, d.endInterrupted(ctx, err)
 	}
-	if err != nil && !errors.Is(err, errLost) {
-		// The dropped events are decided again by the next drive. If the release fails too,
-		// the lease expires.
-		d.l.buffer = d.l.buffer[:d.l.pending]
-		err = errors.Join(err, d.releaseLease(context.WithoutCancel(ctx)))
+	return d.wait, nil
+}
+
+// endInterrupted drops the events that were only decided and releases the lease after an
+// error. A job continues the run, at once if the process ends. If the release fails too, the
+// lease ends with the process. It returns nil if the run was cancelled.
+func (d *drive) endInterrupted(ctx context.Context, cause error) error {
+	if d.wait = retryDelay; ctx.Err() != nil {
+		d.wait = 0
 	}
-	return err
+	for {
+		err := d.retryUnavailable(ctx, d.reload)
+		cancelled := errors.Is(err, errCancelled)
+		if err != nil && !cancelled {
+			return errors.Join(cause, err)
+		}
+		again, err := d.releaseLease(ctx, !cancelled)
+		switch {
+		case again:
+			continue
+		case err != nil:
+			return errors.Join(cause, err)
+		case cancelled:
+			return nil
+		}
+		return cause
+	}
 }
 
 // takeOver loads a run and takes its lease. It returns nil if there is nothing to do. It
@@ -65,14 +120,11 @@ func (s *Service) takeOver(ctx context.Context, user, id string) (*loaded, error
 		if err != nil || !s.needsDrive(l) {
 			return nil, err
 		}
-		if err := s.leaseConflict(l); err != nil {
-			return nil, err
-		}
 		err = s.takeLease(ctx, l)
 		if err == nil {
 			return l, nil
 		}
-		if guideway.ErrorCode(err) != guideway.CodeConflict || n == attempts {
+		if guideway.ErrorCode(err) != guideway.CodeConflict || len(l.buffer) == 0 || n == attempts {
 			return nil, err
 		}
 	}
@@ -96,6 +148,9 @@ type drive struct {
 	s       *Service
 	l       *loaded
 	observe func(Update)
+	// schedule stores jobs for the run. wait is the time until the run must be driven again.
+	schedule bool
+	wait     time.Duration
 	// tools are the available tools; known reports whether they are valid for the current
 	// state.
 	tools []machineengine.ToolInfo
@@ -135,7 +190,7 @@ func (d *drive) runEffects(ctx context.Context) (err error) {
 		case effect.Unresolved != nil:
 			rest, err = d.resolveIntent(ctx, effect.Unresolved)
 		case effect.Wait != nil:
-			err = d.waitUntil(ctx, *effect.Wait)
+			rest, err = d.waitUntil(ctx, *effect.Wait)
 		default:
 			rest = true
 		}
@@ -144,7 +199,10 @@ func (d *drive) runEffects(ctx context.Context) (err error) {
 		}
 		if rest {
 			d.l.waitsForChild = d.l.state.Pending != nil
-			return d.releaseLease(ctx)
+			if again, err := d.releaseLease(ctx, d.wait > 0); err != nil || !again {
+				return err
+			}
+			d.wait = 0
 		}
 	}
 }
@@ -172,9 +230,10 @@ func (s *Service) permitReason(ctx context.Context, l *loaded) (string, error) {
 }
 
 // interruptedError returns the error of a drive whose context ended.
-func (d *drive) interruptedError(err error) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "run %s was interrupted and can be resumed: %w", d.l.rec.ID, err).
-		WithFix("guideway machine resume %s", d.l.rec.ID)
+func (d *drive) interruptedError(err error) error { return interruptedError(d.l.rec.ID, err) }
+
+func interruptedError(id string, err error) error {
+	return guideway.Errorf(guideway.CodeUnavailable, "run %s was interrupted and can be resumed: %w", id, err).WithFix("guideway machine resume %s", id)
 }
 
 // decisionEnv returns the environment of the next decision.
@@ -203,20 +262,39 @@ func (d *drive) addEvent(e machineengine.Event) error {
 }
 
 // flushEvents appends the buffered events. On a conflict it reloads the run, drops the
-// events that were only decided and appends the pending results again.
+// events that were only decided and appends the pending results again. While the store is
+// not available, it keeps the events and tries again.
 func (d *drive) flushEvents(ctx context.Context) error {
-	const attempts = 5
-	for range attempts {
-		err := d.s.flushEvents(context.WithoutCancel(ctx), d.l, d.s.serverBy(d.l))
-		if guideway.ErrorCode(err) != guideway.CodeConflict {
+	conflicts := 0
+	return d.retryUnavailable(ctx, func(ctx context.Context) error {
+		for ; conflicts < maxConflicts; conflicts++ {
+			err := d.s.flushEvents(ctx, d.l, d.s.serverBy(d.l))
+			if guideway.ErrorCode(err) != guideway.CodeConflict {
+				return err
+			}
+			if err := d.reload(ctx); err != nil {
+				return err
+			}
+		}
+		return guideway.Errorf(guideway.CodeConflict, "the events of run %s could not be appended, because other processes kept changing the run", d.l.rec.ID).
+			WithFix("guideway machine resume %s", d.l.rec.ID)
+	})
+}
+
+// maxConflicts limits the conflicts of one append.
+const maxConflicts = 5
+
+// retryUnavailable calls do until the store is available, or the drive is interrupted. The end
+// of the context does not interrupt a call.
+func (d *drive) retryUnavailable(ctx context.Context, do func(context.Context) error) error {
+	const longest = time.Second
+	for delay := 50 * time.Millisecond; ; delay = min(2*delay, longest) {
+		err := do(context.WithoutCancel(ctx))
+		if guideway.ErrorCode(err) != guideway.CodeUnavailable || errors.Is(err, errUntrusted) || ctxsleep.For(ctx, delay) != nil {
 			return err
 		}
-		if err := d.reload(ctx); err != nil {
-			return err
-		}
+		d.s.o.Logger.WarnContext(ctx, "the store of machine runs is not available; the process keeps the results of the run and tries again", "run", d.l.rec.ID, "error", err)
 	}
-	return guideway.Errorf(guideway.CodeConflict, "the events of run %s could not be appended, because other processes kept changing the run", d.l.rec.ID).
-		WithFix("guideway machine resume %s", d.l.rec.ID)
 }
 
 // flushResults appends the buffered events before the next external call, if they contain a
@@ -235,13 +313,13 @@ func (d *drive) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.l = l
 	switch {
+	case l.lease == nil || l.lease.Owner != d.s.instance.ID():
+		return errLost
 	case l.state.Status == machineengine.StatusCancelled:
 		return errCancelled
-	case l.lease == nil || l.lease.Owner != d.s.o.Owner:
-		return errLost
 	}
-	d.l = l
 	for _, e := range buffered {
 		if e.Kind != string(machineengine.KindModelResult) && e.Kind != string(machineengine.KindToolResult) && e.Kind != string(machineengine.KindSubResult) {
 			break
@@ -273,81 +351,54 @@ func (l *loaded) awaitsResult(result machineengine.Event) bool {
 	}
 }
 
-// releaseLease releases the lease together with the last events.
-func (d *drive) releaseLease(ctx context.Context) error {
-	if d.l.lease == nil || d.l.lease.Owner != d.s.o.Owner {
-		return d.flushEvents(ctx)
-	}
-	if err := d.l.addLeaseEvent(KindLeaseReleased, Lease{Owner: d.s.o.Owner, Until: d.s.clock(), WaitsForChild: d.l.waitsForChild}); err != nil {
-		return err
-	}
-	return d.flushEvents(ctx)
-}
-
-// runKeepingLease runs work in the background and renews the lease until work returns. If
-// the lease is lost or the run is cancelled, it cancels the context of work.
-func runKeepingLease[T any](ctx context.Context, d *drive, work func(context.Context) T) (T, error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	if err := d.ensureLease(ctx); err != nil {
-		var none T
-		return none, err
-	}
-	done := make(chan T, 1)
-	go func() { done <- work(ctx) }()
-	tick := time.NewTicker(d.s.o.Lease / 3)
-	defer tick.Stop()
-	for {
-		select {
-		case out := <-done:
-			return out, nil
-		case <-tick.C:
-			if err := d.renewLease(ctx); err != nil {
-				stop()
-				<-done
-				var none T
-				return none, err
+// releaseLease releases the lease together with the last events, and stores a job if later
+// is set. again reports that a command changed the run before, so that it may continue.
+func (d *drive) releaseLease(ctx context.Context, later bool) (again bool, err error) {
+	err = d.retryUnavailable(ctx, func(ctx context.Context) error {
+		if d.l.drive == nil {
+			if err := d.l.addLeaseEvent(KindLeaseReleased, Lease{Owner: d.s.instance.ID(), WaitsForChild: d.l.waitsForChild}); err != nil {
+				return err
+			}
+			d.l.drive = &run.DriveChange{Kind: run.DriveReleased}
+			if later && d.schedule {
+				d.l.job = &run.Job{User: d.l.rec.User, Run: d.l.rec.ID, Delay: d.wait}
 			}
 		}
-	}
-}
-
-// ensureLease renews an old lease before a call. If this process was suspended for long,
-// another process may have taken over and decided that the call of the last intent was not
-// made.
-func (d *drive) ensureLease(ctx context.Context) error {
-	if d.s.clock().Before(d.l.seen.Add(d.s.o.Lease / 3)) {
-		return nil
-	}
-	return d.renewLease(ctx)
-}
-
-// renewLease appends a renewal. On a conflict it reloads the run, because the lease may be
-// lost.
-func (d *drive) renewLease(ctx context.Context) error {
-	err := d.s.renewLease(context.WithoutCancel(ctx), d.l)
-	if guideway.ErrorCode(err) != guideway.CodeConflict {
-		return err
-	}
-	d.l.buffer, d.l.pending = nil, 0 // the buffer contains only the renewal, because pending results were appended before
-	return d.reload(ctx)
-}
-
-// waitUntil waits until the given time, at which the next attempt is due.
-func (d *drive) waitUntil(ctx context.Context, until time.Time) error {
-	if err := d.flushEvents(ctx); err != nil {
-		return err
-	}
-	left := until.Sub(d.s.clock())
-	_, err := runKeepingLease(ctx, d, func(ctx context.Context) struct{} {
-		t := time.NewTimer(left)
-		defer t.Stop()
-		select {
-		case <-ctx.Done():
-		case <-t.C:
+		err := d.s.flushEvents(ctx, d.l, d.s.serverBy(d.l))
+		if guideway.ErrorCode(err) != guideway.CodeConflict {
+			return err
 		}
-		return struct{}{}
+		err = d.reload(ctx)
+		if again = !errors.Is(err, errLost); !again && d.l.lease == nil {
+			return nil // the response to the release was lost
+		}
+		return err
 	})
-	d.l.state.ClearWait()
+	return again, err
+}
+
+// confirmLease returns an error if another instance may have taken over the run. It must be
+// called before a call of a model, a tool or a handler: if this process was suspended for
+// long, another one may have decided that the call of the last intent was not made.
+func (d *drive) confirmLease(ctx context.Context) error {
+	err := d.retryUnavailable(ctx, d.s.instance.Confirm)
+	if errors.Is(err, cluster.ErrReaped) {
+		return errLost
+	}
 	return err
+}
+
+// waitUntil waits until the given time, at which the next attempt is due. rest reports that
+// the run rests for d.wait instead.
+func (d *drive) waitUntil(ctx context.Context, until time.Time) (rest bool, err error) {
+	if left := until.Sub(d.s.clock()); left > shortWait {
+		d.wait = left
+		return true, nil
+	} else if err := d.flushEvents(ctx); err != nil {
+		return false, err
+	} else if ctxsleep.For(ctx, left) != nil {
+		return false, d.interruptedError(ctx.Err())
+	}
+	d.l.state.ClearWait()
+	return false, nil
 }

@@ -3,9 +3,10 @@
 // an intent to the journal, and after it the result. An interrupted run continues where it
 // was, and repeats no call whose result was recorded.
 //
-// The process that drives a run holds its lease, which is an event of the run. A process
+// The instance that drives a run holds its lease, which is an event of the run. An instance
 // that takes the lease over appends its event with the next sequence number, so that later
-// appends of the previous holder conflict (docs/adr/0013).
+// appends of the previous holder conflict (docs/adr/0013). Package cluster decides which
+// instance drives a run, and when.
 package driver
 
 import (
@@ -17,10 +18,10 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cluster"
 	machinedef "github.com/guideway-dev/guideway/internal/machine/definition"
 	machineengine "github.com/guideway-dev/guideway/internal/machine/engine"
 	"github.com/guideway-dev/guideway/internal/machine/llm"
-	"github.com/guideway-dev/guideway/internal/platform/shortid"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/workflow/toolpolicy"
 )
@@ -153,13 +154,18 @@ type Options struct {
 	Counter machineengine.Counter
 	// Tracer may be nil; then there are no traces.
 	Tracer Tracer
-	// Owner is the unique name of this process in leases.
+	// Store keeps the jobs and instances; nil if no other process drives runs.
+	Store cluster.Store
+	// Owner is the id of this instance; "" means a new one.
 	Owner string
-	// Alive reports whether the owner of a lease may still be running. The lease of a dead
-	// process is taken over immediately. If Alive is nil, every owner counts as alive.
-	Alive func(owner string) bool
-	// Lease is the lifetime of a lease without a renewal; 0 means 30 s.
-	Lease time.Duration
+	// Schedule stores a job with each command that lets a run continue, for an instance that
+	// works. Without it, the caller drives the run.
+	Schedule bool
+	// Attended is set if a person waits for the runs that this process drives. No other
+	// instance continues them automatically if this one ends.
+	Attended bool
+	// Requests limits the concurrent requests to the models of one provider; 0 means no limit.
+	Requests int
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
 	// Logger receives errors that do not fail a command; nil discards them.
@@ -167,7 +173,6 @@ type Options struct {
 }
 
 const (
-	defaultLease = 30 * time.Second
 	modelTimeout = 5 * time.Minute
 	toolTimeout  = 5 * time.Minute
 )
@@ -175,12 +180,12 @@ const (
 // Service runs agent machines. It is safe for concurrent use by goroutines, and by several
 // processes on one journal.
 type Service struct {
-	o Options
+	o        Options
+	instance *cluster.Instance
+	requests requestLimit
 
-	// mu guards active, the runs that this process drives, and programs, the cached
-	// definitions by hash.
+	// mu guards programs, the cached definitions by hash.
 	mu       sync.Mutex
-	active   map[string]bool
 	programs map[string]*machineengine.Program
 }
 
@@ -195,17 +200,15 @@ func New(o Options) (*Service, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Lease == 0 {
-		o.Lease = defaultLease
-	}
-	if o.Owner == "" {
-		o.Owner = shortid.Token("o_")
-	}
 	if o.Counter == nil {
 		o.Counter = estimate{}
 	}
-	return &Service{o: o, active: map[string]bool{}, programs: map[string]*machineengine.Program{}}, nil
+	instance := cluster.New(o.Owner, o.Store, o.Logger)
+	return &Service{o: o, instance: instance, requests: requestLimit{most: o.Requests, providers: map[string]chan struct{}{}}, programs: map[string]*machineengine.Program{}}, nil
 }
+
+// Close records that this process drives no more runs.
+func (s *Service) Close(ctx context.Context) error { return s.instance.Close(ctx) }
 
 // clock returns the current time with the precision of journals.
 func (s *Service) clock() time.Time { return s.o.Now().UTC().Truncate(time.Microsecond) }

@@ -35,27 +35,20 @@ func (d *drive) callHandler(ctx context.Context, h *machineengine.Handler) error
 		return err
 	}
 	begun := d.s.clock()
-	type outcome struct {
-		result *HandlerResult
-		err    error
-	}
 	seed := fnv.New64a()
 	fmt.Fprintf(seed, "%s %d %s", d.l.rec.ID, len(d.l.state.Visited), h.Step)
 	call := HandlerCall{
 		Source: d.l.program.Script, File: d.l.program.ScriptFile, Function: h.Function, This: h.This, Now: begun, Seed: seed.Sum64(),
 		WantsResult: h.Step == machineengine.StepTransition || h.Step == machineengine.StepError,
 	}
-	out, err := runKeepingLease(ctx, d, func(ctx context.Context) outcome {
-		r, err := d.s.o.Handlers.Call(ctx, call)
-		return outcome{r, err}
-	})
-	if err != nil {
+	if err := d.confirmLease(ctx); err != nil {
 		return err
 	}
+	result, failed := d.s.o.Handlers.Call(ctx, call)
 	e := machineengine.Event{Kind: machineengine.KindHandlerResult, State: d.l.state.At, Step: h.Step, Function: h.Function, Took: d.millisSince(begun)}
 	var wrong *HandlerError
 	switch {
-	case errors.As(out.err, &wrong):
+	case errors.As(failed, &wrong):
 		e.Console = wrong.Console
 		e.Error = &machineengine.RunError{
 			Kind: machineengine.ErrorKindHandler, Message: fmt.Sprintf("the handler %s failed: %s", h.Function, wrong.Message),
@@ -63,17 +56,17 @@ func (d *drive) callHandler(ctx context.Context, h *machineengine.Handler) error
 		}
 		d.addSourcePlace(e.Error, h.Function)
 		return d.addEvent(e)
-	case out.err != nil:
+	case failed != nil:
 		if ctx.Err() != nil {
 			return d.interruptedError(ctx.Err())
 		}
-		return guideway.Errorf(guideway.CodeUnavailable, "call the handler %s: %w", h.Function, out.err).
+		return guideway.Errorf(guideway.CodeUnavailable, "call the handler %s: %w", h.Function, failed).
 			WithFix("guideway machine resume %s", d.l.rec.ID)
 	}
-	e.Console, e.Contexts = out.result.Console, out.result.Contexts
-	e.Set, e.Unset = diffData(d.l.state.Data, out.result.Data)
+	e.Console, e.Contexts = result.Console, result.Contexts
+	e.Set, e.Unset = diffData(d.l.state.Data, result.Data)
 	if h.Step == machineengine.StepTransition || h.Step == machineengine.StepError {
-		if e.Next, e.Error = d.l.program.Transition(&d.l.state, h.Step, out.result.Value); e.Error != nil {
+		if e.Next, e.Error = d.l.program.Transition(&d.l.state, h.Step, result.Value); e.Error != nil {
 			e.Set, e.Unset, e.Contexts = nil, nil, nil
 			d.addSourcePlace(e.Error, h.Function)
 		}
@@ -120,6 +113,11 @@ func (d *drive) callModel(ctx context.Context, c *machineengine.ModelCall) error
 			Code: machineengine.ErrorKindNoModel, Message: fmt.Sprintf("there is no model for the agent %s: %v", c.Agent, err), Fix: guideway.ErrorFix(err),
 		}})
 	}
+	release, err := d.s.requests.acquire(ctx, chosen.Provider, func() error { return d.flushResults(ctx) })
+	if err != nil {
+		return d.interruptedError(err)
+	}
+	defer release()
 	r := c.Request
 	// The index does not count an attempt whose outcome is unknown.
 	r.Model, r.Key = chosen.Name, fmt.Sprintf("%s-%d", d.l.rec.ID, d.l.state.Index)
@@ -161,26 +159,22 @@ func (d *drive) callModel(ctx context.Context, c *machineengine.ModelCall) error
 // sendRequest calls the model. failed is the error of the request, err the error of the
 // drive.
 func (d *drive) sendRequest(ctx context.Context, c *machineengine.ModelCall, r llm.Request, chosen *SelectedModel) (response *llm.Response, failed, err error) {
-	type outcome struct {
-		response *llm.Response
-		err      error
-	}
 	timeout := cmp.Or(chosen.Timeout, modelTimeout)
 	state, id := d.l.state.At, d.l.rec.ID
 	ctx, end := d.beginActivity(ctx, Activity{Kind: ActivityModel, Agent: c.Agent, Attempt: c.Attempt, Provider: chosen.Provider, Request: &r})
-	out, err := runKeepingLease(ctx, d, func(ctx context.Context) outcome {
-		ctx, stop := context.WithTimeout(ctx, timeout)
-		defer stop()
-		response, err := chosen.Complete(ctx, r, func(delta llm.Delta) {
-			d.observe(Update{RunID: id, Delta: delta, Agent: c.Agent, State: state})
-		})
-		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			err = &llm.Error{Kind: llm.Timeout, Message: fmt.Sprintf("the model %s did not complete its answer within %s, the time limit of a request (timeout of the model in guideway.json)", r.Model, timeout)}
-		}
-		return outcome{response, err}
+	defer func() { end(ActivityResult{Response: response, Err: errors.Join(err, failed)}) }()
+	if err := d.confirmLease(ctx); err != nil {
+		return nil, nil, err
+	}
+	limited, stop := context.WithTimeout(ctx, timeout)
+	defer stop()
+	response, failed = chosen.Complete(limited, r, func(delta llm.Delta) {
+		d.observe(Update{RunID: id, Delta: delta, Agent: c.Agent, State: state})
 	})
-	end(ActivityResult{Response: out.response, Err: errors.Join(err, out.err)})
-	return out.response, out.err, err
+	if failed != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+		failed = &llm.Error{Kind: llm.Timeout, Message: fmt.Sprintf("the model %s did not complete its answer within %s, the time limit of a request (timeout of the model in guideway.json)", r.Model, timeout)}
+	}
+	return response, failed, nil
 }
 
 // recordFailure sets the error, the cost and the next attempt of a failed request.
@@ -234,34 +228,26 @@ func (d *drive) callTool(ctx context.Context, c machineengine.ToolCall) error {
 	if !d.l.awaitsResult(machineengine.Event{Kind: machineengine.KindToolResult, Tool: &c}) {
 		return nil // a command of another process came in between: decide again
 	}
-	type outcome struct {
-		result machineengine.ToolResult
-		err    error
-	}
-	begun, timeout := d.s.clock(), cmp.Or(d.l.program.Policy(c.Name).Timeout, toolTimeout)
-	purpose := d.l.runScope()
-	inner, end := d.beginActivity(ctx, Activity{Kind: ActivityTool, Agent: agentOf(d.l), Attempt: c.Attempt, Tool: &c})
-	out, err := runKeepingLease(inner, d, func(ctx context.Context) outcome {
-		ctx, stop := context.WithTimeout(ctx, timeout)
-		defer stop()
-		r, err := d.s.o.Tools.Call(ctx, purpose, c)
-		return outcome{r, err}
-	})
-	end(ActivityResult{Result: &out.result, Err: errors.Join(err, out.err)})
-	if err != nil {
+	if err := d.confirmLease(ctx); err != nil {
 		return err
 	}
+	begun := d.s.clock()
+	inner, end := d.beginActivity(ctx, Activity{Kind: ActivityTool, Agent: agentOf(d.l), Attempt: c.Attempt, Tool: &c})
+	inner, stop := context.WithTimeout(inner, cmp.Or(d.l.program.Policy(c.Name).Timeout, toolTimeout))
+	defer stop()
+	result, err := d.s.o.Tools.Call(inner, d.l.runScope(), c)
+	end(ActivityResult{Result: &result, Err: err})
 	e := machineengine.Event{Kind: machineengine.KindToolResult, State: d.l.state.At, Agent: agentOf(d.l), Tool: &c, Took: d.millisSince(begun)}
 	switch {
-	case out.err == nil:
-		e.Result = &out.result
-	case errors.Is(out.err, ErrNotCalled):
-		e.Result = &machineengine.ToolResult{Content: out.err.Error(), Error: true}
+	case err == nil:
+		e.Result = &result
+	case errors.Is(err, ErrNotCalled):
+		e.Result = &machineengine.ToolResult{Content: err.Error(), Error: true}
 	case ctx.Err() != nil:
 		return d.interruptedError(ctx.Err())
 	default:
 		e.Unknown = true
-		e.Error = &machineengine.RunError{Kind: machineengine.ErrorKindUnknownOutcome, Message: out.err.Error()}
+		e.Error = &machineengine.RunError{Kind: machineengine.ErrorKindUnknownOutcome, Message: err.Error()}
 	}
 	return d.addResult(e)
 }
@@ -332,19 +318,15 @@ func (d *drive) driveSubMachine(ctx context.Context, intent *machineengine.Event
 		return false, err
 	}
 	if d.s.needsDrive(child) {
-		user := l.rec.User
-		failed, err := runKeepingLease(ctx, d, func(ctx context.Context) error {
-			return d.s.Drive(ctx, user, intent.Run, func(u Update) { u.Depth++; d.observe(u) })
-		})
-		if err := errors.Join(err, failed); err != nil {
+		// Jobs are for the outermost run, which drives the others.
+		if d.wait, err = d.s.driveRun(ctx, l.rec.User, intent.Run, func(u Update) { u.Depth++; d.observe(u) }, false); err != nil {
 			return false, err
 		}
-		l = d.l // the run may have been reloaded
 		if child, _, err = d.s.loadRun(ctx, l.rec.User, intent.Run, 0); err != nil {
 			return false, err
 		}
-		if ctx.Err() == nil && d.s.needsDrive(child) {
-			return true, nil // another process drives the sub-machine
+		if d.wait > 0 || ctx.Err() == nil && d.s.needsDrive(child) {
+			return true, nil // the sub-machine waits, or another process drives it
 		}
 	}
 	if child, err = d.endFailedChild(ctx, child, intent); err != nil {

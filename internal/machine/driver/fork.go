@@ -59,6 +59,9 @@ func (s *Service) Fork(ctx context.Context, c run.Caller, id string, seq int64) 
 	if l.state.Status.Ended() {
 		return nil, newRefusal(id, run.RuleUnknownSeq, fmt.Sprintf("the run cannot be forked at event %d: nothing is left to do after the event", seq), "fork the run at an earlier event")
 	}
+	if s.o.Schedule {
+		l.job = &run.Job{User: c.User, Run: l.rec.ID}
+	}
 	if err := s.flushEvents(ctx, l, run.ByCaller(c)); err != nil {
 		return nil, err
 	}

@@ -6,8 +6,10 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cluster"
 	"github.com/guideway-dev/guideway/internal/run"
 )
 
@@ -23,18 +25,33 @@ type memory struct {
 	// of writes so far.
 	dies, writes int
 	dead         bool
-	// fails is the number of a write that fails while the process continues. lost is the
-	// number of a write that succeeds but returns a conflict.
+	// fails is the number of the write at which the journal is not available for a time, until
+	// fixed. lost is the number of a write that succeeds but returns a conflict.
 	fails, lost int
+	fixed       time.Time
+	// instances are the instances that exist. jobs has the jobs for the workers.
+	instances map[string]bool
+	jobs      chan run.Job
+	changes   []run.Change
+	changed   chan struct{}
 }
 
-var _ run.Journal = (*memory)(nil)
+var (
+	_ run.Journal   = (*memory)(nil)
+	_ cluster.Store = (*memory)(nil)
+)
 
 var errKilled = errors.New("the process was killed")
 
 func newMemory() *memory {
-	return &memory{records: map[string]run.Record{}, events: map[string][]run.Event{}, defs: map[string]run.Definition{}, outcomes: map[string]run.Handle{}}
+	return &memory{
+		records: map[string]run.Record{}, events: map[string][]run.Event{}, defs: map[string]run.Definition{}, outcomes: map[string]run.Handle{},
+		instances: map[string]bool{}, jobs: make(chan run.Job, 1000), changed: make(chan struct{}),
+	}
 }
+
+// outage is how long the journal is not available.
+const outage = 30 * time.Second
 
 func notFoundError(what string) error { return guideway.Errorf(guideway.CodeNotFound, "no %s", what) }
 
@@ -45,6 +62,9 @@ func (m *memory) beginWrite() error {
 		return errKilled
 	}
 	if m.writes == m.fails {
+		m.fixed = time.Now().Add(outage)
+	}
+	if time.Now().Before(m.fixed) {
 		return guideway.Errorf(guideway.CodeUnavailable, "disk full")
 	}
 	return nil
@@ -120,6 +140,64 @@ func (m *memory) Append(_ context.Context, c run.Commit) error {
 func (m *memory) appendEvents(c run.Commit) {
 	m.records[c.Record.ID] = c.Record
 	m.events[c.Record.ID] = append(m.events[c.Record.ID], slices.Clone(c.Events)...)
+	if c.Job != nil {
+		m.schedule(*c.Job)
+	}
+	m.changes = append(m.changes, run.Change{Pos: int64(len(m.changes) + 1), ID: c.Record.ID, Seq: c.Record.Seq})
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+func (m *memory) schedule(j run.Job) { time.AfterFunc(j.Delay, func() { m.jobs <- j }) }
+
+// Schedule implements cluster.Store. So do the methods below.
+func (m *memory) Schedule(_ context.Context, j run.Job) error {
+	m.schedule(j)
+	return nil
+}
+
+func (m *memory) WorkJobs(ctx context.Context, _ string, most int, do func(context.Context, run.Job) error) error {
+	var work sync.WaitGroup
+	defer work.Wait()
+	slots := make(chan struct{}, most)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case slots <- struct{}{}:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case j := <-m.jobs:
+			work.Go(func() {
+				defer func() { <-slots }()
+				_ = do(ctx, j)
+			})
+		}
+	}
+}
+
+func (m *memory) Beat(_ context.Context, id string, register bool) (known bool, cancelled []string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.instances[id] = m.instances[id] || register
+	return m.instances[id], nil, nil
+}
+
+func (m *memory) HasInstance(_ context.Context, id string) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.instances[id], nil
+}
+
+func (m *memory) ReapInstances(context.Context, time.Duration) error { return nil }
+
+func (m *memory) LeaveInstance(_ context.Context, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.instances, id)
+	return nil
 }
 
 func (m *memory) Events(_ context.Context, id string, after int64, limit int) ([]run.Event, error) {
@@ -177,9 +255,40 @@ func (m *memory) Handle(context.Context, string) (run.Handle, error) {
 }
 func (m *memory) Snapshot(context.Context, string) (*run.Snapshot, error) { return nil, nil }
 func (m *memory) Search(context.Context, run.Search) ([]run.Hit, error)   { return nil, nil }
-func (m *memory) Latest(context.Context) (int64, error)                   { return 0, nil }
-func (m *memory) Watch(context.Context) <-chan struct{}                   { return nil }
 func (m *memory) Close() error                                            { return nil }
-func (m *memory) Changes(context.Context, int64, int) ([]run.Change, bool, error) {
-	return nil, false, nil
+
+// Watch implements run.Feed. So do the methods below.
+func (m *memory) Watch(ctx context.Context) <-chan struct{} {
+	out := make(chan struct{}, 1)
+	go func() {
+		defer close(out)
+		for {
+			m.mu.Lock()
+			changed := m.changed
+			m.mu.Unlock()
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			}
+			select {
+			case out <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return out
+}
+
+func (m *memory) Latest(context.Context) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return int64(len(m.changes)), nil
+}
+
+func (m *memory) Changes(_ context.Context, after int64, limit int) ([]run.Change, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := m.changes[min(int(after), len(m.changes)):]
+	return slices.Clone(list[:min(limit, len(list))]), false, nil
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -42,8 +43,8 @@ func (estimate) Count(text string) int { return compress.Estimate(text) }
 
 // The kinds of the driver's events.
 const (
-	// KindLeaseTaken, KindLeaseKept and KindLeaseReleased are written when a process takes,
-	// renews or releases the lease of a run.
+	// KindLeaseTaken and KindLeaseReleased are written when an instance takes or releases the
+	// lease of a run. Earlier versions renewed it with KindLeaseKept.
 	KindLeaseTaken    = "lease_taken"
 	KindLeaseKept     = "lease_kept"
 	KindLeaseReleased = "lease_released"
@@ -52,8 +53,6 @@ const (
 // Lease is the content of a lease event.
 type Lease struct {
 	Owner string `json:"owner"`
-	// Until is when the lease expires if no event follows.
-	Until time.Time `json:"until"`
 	// WaitsForChild is set in a release if the run waits for a sub-machine.
 	WaitsForChild bool `json:"rests,omitempty"`
 }
@@ -66,9 +65,11 @@ type loaded struct {
 	state   machineengine.State
 	head    []byte
 	seq     int64
-	// lease is the current lease, or nil; seen is the time of the last event of a driver.
+	// lease is the current lease, or nil.
 	lease *Lease
-	seen  time.Time
+	// drive and job are stored with the buffer.
+	drive *run.DriveChange
+	job   *run.Job
 	// request is the id of the start request, or "".
 	request string
 	// waitsForChild is set if the run waits for a sub-machine.
@@ -140,7 +141,7 @@ func (s *Service) flushEvents(ctx context.Context, l *loaded, by run.By) error {
 		}
 	}
 	rec := l.rec
-	c := run.Commit{Expected: l.seq, Events: l.buffer}
+	c := run.Commit{Expected: l.seq, Events: l.buffer, Drive: l.drive, Job: l.job}
 	head, err := s.o.Key.ChainEvents(ctx, s.o.Journal, rec.ID, l.seq, l.head, l.buffer)
 	if err != nil {
 		return err
@@ -166,7 +167,7 @@ func (s *Service) flushEvents(ctx context.Context, l *loaded, by run.By) error {
 	for _, e := range l.buffer {
 		l.noteLease(e)
 	}
-	l.rec, l.head, l.seq, l.buffer, l.pending = rec, head, rec.Seq, nil, 0
+	l.rec, l.head, l.seq, l.buffer, l.pending, l.drive, l.job = rec, head, rec.Seq, nil, 0, nil, nil
 	if s.o.Heads != nil {
 		if err := s.o.Heads.Record(rec.ID, rec.Seq, rec.Head); err != nil {
 			s.o.Logger.WarnContext(ctx, "cannot record the last event of a run: if an older copy of the store is restored, Guideway may not detect the restore", "run", rec.ID, "error", err)
@@ -183,13 +184,9 @@ func (l *loaded) noteLease(e run.Event) {
 		if json.Unmarshal(e.Data, &lease) != nil {
 			return
 		}
-		l.lease, l.seen, l.waitsForChild = &lease, e.At, lease.WaitsForChild
+		l.lease, l.waitsForChild = &lease, lease.WaitsForChild
 		if e.Kind == KindLeaseReleased {
 			l.lease = nil
-		}
-	default:
-		if e.By.Via == run.ViaServer {
-			l.seen = e.At
 		}
 	}
 }
@@ -331,8 +328,11 @@ func (s *Service) pinnedProgram(ctx context.Context, hash string) (*machineengin
 	return machineengine.Compile(d), nil
 }
 
+// errUntrusted is the cause of the errors of untrustedEventError.
+var errUntrusted = errors.New("cannot be trusted")
+
 // untrustedEventError returns the error for a run with an invalid event.
 func untrustedEventError(id string, seq int64, why string) error {
-	return guideway.Errorf(guideway.CodeUnavailable, "event %d of run %s cannot be trusted: %s", seq, id, why).
+	return guideway.Errorf(guideway.CodeUnavailable, "event %d of run %s %w: %s", seq, id, errUntrusted, why).
 		WithFix("guideway runs verify %s", id)
 }

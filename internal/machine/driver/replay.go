@@ -46,7 +46,7 @@ func Replay(ctx context.Context, o Options, d *machinedef.Definition, r *Recordi
 	}
 	given := r.Given
 	for id := status.RunID; ; given = given[1:] {
-		if err := s.Drive(ctx, person.User, id, nil); err != nil {
+		if err := s.DriveAttended(ctx, person.User, id, nil); err != nil {
 			return nil, err
 		}
 		if status, err = s.Status(ctx, person, id); err != nil {

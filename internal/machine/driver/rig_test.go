@@ -204,6 +204,12 @@ func newRig(t *testing.T, journal run.Journal, definitions []*machinedef.Definit
 	return r
 }
 
+// shares makes a rig use the instances of its journal.
+func shares(o *driver.Options) { o.Store = o.Journal.(*memory) }
+
+// schedules makes a rig store jobs for its workers.
+func schedules(o *driver.Options) { o.Schedule, o.Store = true, o.Journal.(*memory) }
+
 // answersOf returns a model that answers from a script.
 func answersOf(t *testing.T, script string) llm.Model {
 	t.Helper()
@@ -264,6 +270,11 @@ func (r *rig) startRun(name string, inputs map[string]any) string {
 		r.t.Fatal(err)
 	}
 	return s.RunID
+}
+
+// Drive drives a run, and waits for the times of its attempts.
+func (r *rig) Drive(ctx context.Context, user, id string, observe func(driver.Update)) error {
+	return r.DriveAttended(ctx, user, id, observe)
 }
 
 // driveRun drives a run and returns its status.

@@ -191,6 +191,9 @@ func (s *Service) createRun(ctx context.Context, b newRun) (*loaded, error) {
 		return nil, err
 	}
 	l.request = b.request
+	if s.o.Schedule && b.depth == 0 {
+		l.job = &run.Job{User: b.by.User, Run: b.id}
+	}
 	started := machineengine.Event{Kind: machineengine.KindStarted, Inputs: inputs, Index: b.index, Depth: b.depth, Demo: b.demo, Allow: b.allow, Guided: b.guided}
 	limits := capLimits(mergeLimits(l.program.DefaultLimits(), b.limits), b.most)
 	if limits != l.program.DefaultLimits() {

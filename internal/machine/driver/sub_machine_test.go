@@ -169,9 +169,11 @@ func TestEndOfSubMachineContinuesRun(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := newNested(t, "", "", `[{"content": "one"}, {"fault": "401"}, {"content": "two"}, {"content": "three"}]`)
+				schedules(&r.opts)
+				r.reopen()
 				id := r.startRun("outer", map[string]any{"what": "x"})
 				inner := r.driveRun(id).Child.RunID
-				b := driver.NewBackground(r.Service, nil)
+				b := driver.NewBackground(r.Service, 2, nil)
 				defer b.Close()
 				if _, err := tt.end(t.Context(), b, inner); err != nil {
 					t.Fatal(err)

@@ -77,18 +77,6 @@ func (w *watchers) dropRecent(id string) {
 	delete(w.recent, id)
 }
 
-// Resume resumes a paused run and drives it.
-func (b *Background) Resume(ctx context.Context, c run.Caller, id string, limits machineengine.Limits) (*Status, error) {
-	s, err := b.Service.Resume(ctx, c, id, limits)
-	return b.driveAfter(ctx, c, id, s, err)
-}
-
-// Fork forks a run at seq and drives the new run.
-func (b *Background) Fork(ctx context.Context, c run.Caller, id string, seq int64) (*Status, error) {
-	s, err := b.Service.Fork(ctx, c, id, seq)
-	return b.driveAfter(ctx, c, "", s, err)
-}
-
 // View is a run without its events: status, conversations, data, definition, transitions
 // and limits.
 type View struct {

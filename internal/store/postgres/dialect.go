@@ -59,6 +59,7 @@ func dialect() rows.Dialect {
 			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, gen_random_uuid())`},
 		UpdateDocument: []string{`update documents set project_path = $5, created = $6, updated = $7, revision = $8, data = $9, dashboard = $10`},
 		DocumentTables: []string{"document_log"},
+		Now:            "(extract(epoch from clock_timestamp()) * 1000)::bigint",
 		ForUpdate:      " FOR UPDATE", Greatest: "greatest", Lock: `select pg_advisory_xact_lock($1 # hashtext(current_schema())::bigint)`,
 		Value: func(value any) any {
 			switch v := value.(type) {

@@ -20,9 +20,14 @@ var schemaHookStateSQL string
 //go:embed schema_terms.sql
 var schemaTermsSQL string
 
+//go:embed schema_instances.sql
+var schemaInstancesSQL string
+
 // migrations returns the statements that migrate the tables to the versions 1, 2 and so on.
 // A change of the tables appends a migration; a released migration is never edited.
-func migrations() []string { return []string{schemaSQL, schemaHookStateSQL, schemaTermsSQL} }
+func migrations() []string {
+	return []string{schemaSQL, schemaHookStateSQL, schemaTermsSQL, schemaInstancesSQL}
+}
 
 // applyMigrations migrates the tables to the latest version in one transaction. If
 // processes start at the same time, one migrates and the others wait.

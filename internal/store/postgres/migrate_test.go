@@ -74,6 +74,7 @@ func TestMigrateWords(t *testing.T) {
 		alter table run_words add column text text not null default '';
 		create index run_words_of_records on run_words (run) where seq = 0;
 		update run_words set text = 'Refactored validateJWT', vector = vector || to_tsvector('guideway_words', 'Refactored validateJWT');
+		drop table instances, drives;
 		update guideway_schema set version = 2`)
 	s = openStore(t, postgres.Options{URL: u})
 	for _, query := range []string{"refactoring", "validate"} {

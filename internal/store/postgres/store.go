@@ -11,7 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
 
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
@@ -66,6 +68,11 @@ type Store struct {
 	// recent has the newest changes while the listener runs.
 	recent   atomic.Pointer[recentChanges]
 	notifier *notifier
+	// jobs has the client that stores jobs; nil before the first job.
+	jobs struct {
+		mu     sync.Mutex
+		client *river.Client[pgx.Tx]
+	}
 
 	// inUse is read-locked by every call and locked by Close.
 	inUse  sync.RWMutex

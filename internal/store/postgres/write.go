@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgerrcode"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/run"
@@ -14,7 +15,7 @@ import (
 )
 
 // A commit is one statement, and so one transaction and one round trip. Its parameters are
-// the parameters $1 to $42 that commitArgs returns, of which $1 to $25 are the columns of
+// the parameters $1 to $45 that commitArgs returns, of which $1 to $25 are the columns of
 // the run (rows.RunFields). The statements of Create and of Append both end with
 // sqlCommitParts.
 const sqlCommitParts = `, occurred as (
@@ -32,11 +33,18 @@ const sqlCommitParts = `, occurred as (
 ), notified as (
 	insert into outbox (at, subject, op, user_id, item, workflow, project, seq)
 	select updated, 'run', $42::text, user_id, id, '', '', seq from changed
+), driven as (
+	insert into drives (run, user_id, instance, attended) select id, user_id, $44::bytea, $45::int from changed where $43::text = 'taken'
+	on conflict (run) do update set instance = excluded.instance, attended = excluded.attended, cancelled = 0
+), released as (
+	delete from drives using changed where run = id and $43::text = 'released'
+), cancelled as (
+	update drives set cancelled = 1 from changed where run = id and $43::text = 'cancelled'
 )`
 
 const sqlCreateRun = `
 with defined as (
-	insert into definitions (hash, text) values ($43::bytea, $44::bytea) on conflict do nothing
+	insert into definitions (hash, text) values ($46::bytea, $47::bytea) on conflict do nothing
 ), changed as (
 	insert into runs (id, user_id, client, workflow, name, version, hash, goal, project, project_path, branch, commit_id,
 		status, kind, step, title, person, done, parent, parent_seq, created, updated, seq, head, handle)
@@ -61,7 +69,7 @@ with changed as (
 )
 select exists (select from changed), exists (select from runs where id = $1)`
 
-// commitArgs returns the parameters $1 to $42 of a commit.
+// commitArgs returns the parameters $1 to $45 of a commit.
 func commitArgs(c run.Commit, op string) []any {
 	n := len(c.Events)
 	seqs, times := make([]int64, n), make([]time.Time, n)
@@ -79,10 +87,18 @@ func commitArgs(c run.Commit, op string) []any {
 	if len(c.Terms) > 0 {
 		terms = append(slices.Clone(c.Terms), userLexeme(c.Record.User))
 	}
+	var drive run.DriveChange
+	attended := 0
+	if c.Drive != nil {
+		drive = *c.Drive
+	}
+	if drive.Attended {
+		attended = 1
+	}
 	return append(dialect().Values(rows.RunFields(&c.Record)),
 		seqs, times, kinds, users, clients, vias, data, macs,
 		byteString(c.Handle), byteString(c.Key), terms,
-		snap.Seq, snap.Head, snap.State, snap.MAC, c.Expected, op,
+		snap.Seq, snap.Head, snap.State, snap.MAC, c.Expected, op, string(drive.Kind), byteString(drive.Instance), attended,
 	)
 }
 
@@ -117,10 +133,20 @@ func (s *Store) commitRun(ctx context.Context, what, sql string, args []any, c r
 	return err
 }
 
-// sendCommit executes a statement once.
+// sendCommit executes a statement once. If the commit has a job, both are one transaction.
 func (s *Store) sendCommit(ctx context.Context, sql string, args []any, c run.Commit) error {
+	if c.Job == nil {
+		return sendStatement(ctx, s.pool, sql, args, c)
+	}
+	return s.withJobs(ctx, func(ctx context.Context, tx pgx.Tx) ([]run.Job, error) {
+		return []run.Job{*c.Job}, sendStatement(ctx, tx, sql, args, c)
+	})
+}
+
+// sendStatement executes the statement of a commit.
+func sendStatement(ctx context.Context, q querier, sql string, args []any, c run.Commit) error {
 	var fits, there bool
-	err := s.pool.QueryRow(ctx, sql, args...).Scan(&fits, &there)
+	err := q.QueryRow(ctx, sql, args...).Scan(&fits, &there)
 	if code, _ := sqlState(err); code == pgerrcode.UniqueViolation {
 		return guideway.Errorf(guideway.CodeConflict, "run %s, its handle or its request already exists: %w", c.Record.ID, err)
 	}

@@ -60,6 +60,8 @@ type Dialect struct {
 	// AddWords adds the condition that a checkpoint c has the words of a filter, and returns
 	// the FROM clause and the order.
 	AddWords func(c *Conditions, f checkpoint.Filter) (from, order string)
+	// Now is the time of the database in milliseconds.
+	Now string
 	// Value converts a string, a time or an OptionalTime to the value of a column; it
 	// returns other values unchanged.
 	Value func(any) any

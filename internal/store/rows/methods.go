@@ -79,7 +79,7 @@ type Access struct {
 func NewMethods(d Dialect, a Access) Methods { return Methods{dialect: d, access: a} }
 
 // query returns a constant query with the values of its parameters. In the text, {user} and
-// {num} are replaced by the names of columns.
+// {num} are replaced by the names of columns, and {now} by the time of the database.
 func (m *Methods) query(text string, args ...any) Query {
 	return Query{Text: m.dialect.text(text), Args: m.dialect.convert(args)}
 }
@@ -92,9 +92,9 @@ func (m *Methods) queries(texts []string, args ...any) (list []Query) {
 	return list
 }
 
-// text returns a statement with the names of the columns {user} and {num}.
+// text returns a statement with the names of the columns {user} and {num}, and {now}.
 func (d Dialect) text(text string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(text, "{user}", d.User), "{num}", d.Number)
+	return strings.NewReplacer("{user}", d.User, "{num}", d.Number, "{now}", d.Now).Replace(text)
 }
 
 // convert converts args to the values that the dialect stores in columns.

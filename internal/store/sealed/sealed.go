@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cluster"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
 	hookstate "github.com/guideway-dev/guideway/internal/hooks/state"
 	"github.com/guideway-dev/guideway/internal/platform/words"
@@ -28,6 +29,7 @@ type Journal interface {
 	run.Journal
 	session.Store
 	hookstate.ListStore
+	cluster.Store
 	PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error)
 }
 

@@ -23,10 +23,15 @@ const (
 	sqlPutSnapshot      = `INSERT INTO snapshots (run, seq, head, state, mac) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, head = excluded.head, state = excluded.state, mac = excluded.mac`
 	sqlInsertWords = `INSERT INTO words (rowid, scope, text) VALUES (?, ?, ?)`
+	sqlTakeDrive   = `INSERT INTO drives (run, user, instance, attended) VALUES (?, ?, ?, ?)
+		ON CONFLICT (run) DO UPDATE SET instance = excluded.instance, attended = excluded.attended, cancelled = 0`
+	sqlReleaseDrive = `DELETE FROM drives WHERE run = ?`
+	sqlCancelDrive  = `UPDATE drives SET cancelled = 1 WHERE run = ?`
 )
 
 // Create implements run.Writer.
 func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) error {
+	defer s.notifyOfJob(c)
 	return s.commitShared(ctx, "create the run "+c.Record.ID, func(ctx context.Context, t *txn) error {
 		if err := rows.CheckCommit(c); err != nil {
 			return err
@@ -52,6 +57,7 @@ func (s *Store) Create(ctx context.Context, d run.Definition, c run.Commit) erro
 
 // Append implements run.Writer.
 func (s *Store) Append(ctx context.Context, c run.Commit) error {
+	defer s.notifyOfJob(c)
 	return s.commitShared(ctx, "add events to the run "+c.Record.ID, func(ctx context.Context, t *txn) error {
 		if err := rows.CheckCommit(c); err != nil {
 			return err
@@ -91,6 +97,7 @@ func (t *txn) insertCommit(ctx context.Context, list []rows.Query, num int64, c 
 	if snap := c.Snapshot; snap != nil {
 		list = append(list, statement(sqlPutSnapshot, r.ID, snap.Seq, snap.Head, snap.State, snap.MAC))
 	}
+	list = append(list, driveStatements(c)...)
 	if err := t.Queue(ctx, list...); err != nil {
 		return err
 	}
@@ -100,4 +107,23 @@ func (t *txn) insertCommit(ctx context.Context, list []rows.Query, num int64, c 
 	return t.AddChange(ctx, run.Change{
 		At: r.Updated, Subject: run.SubjectRun, Op: op, User: r.User, ID: r.ID, Workflow: r.Workflow, Project: r.Project.ID, Seq: r.Seq,
 	})
+}
+
+// driveStatements returns the statements for the drive and the job of a commit. A drive that
+// begins ends the job.
+func driveStatements(c run.Commit) (list []rows.Query) {
+	if d := c.Drive; d != nil {
+		switch d.Kind {
+		case run.DriveTaken:
+			list = append(list, statement(sqlTakeDrive, c.Record.ID, c.Record.User, d.Instance, d.Attended), statement(sqlDeleteJob, c.Record.ID))
+		case run.DriveReleased:
+			list = append(list, statement(sqlReleaseDrive, c.Record.ID))
+		case run.DriveCancelled:
+			list = append(list, statement(sqlCancelDrive, c.Record.ID))
+		}
+	}
+	if c.Job != nil {
+		list = append(list, insertJob(*c.Job))
+	}
+	return list
 }

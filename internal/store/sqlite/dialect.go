@@ -45,6 +45,7 @@ func dialect() rows.Dialect {
 		UpdateDocument: []string{`UPDATE documents SET project_path = $5, created = $6, updated = $7, revision = $8, data = $9`, sqlSummarize},
 		DocumentTables: []string{"document_log", "document_summaries"},
 		Greatest:       "max",
+		Now:            sqlNow,
 		RemoveWords:    []string{`DELETE FROM checkpoint_tags WHERE num = $1`, `DELETE FROM checkpoint_words WHERE rowid = $1`},
 		Value: func(value any) any {
 			switch v := value.(type) {

@@ -20,12 +20,17 @@ var schemaHookStateSQL string
 //go:embed schema_terms.sql
 var schemaTermsSQL string
 
+//go:embed schema_instances.sql
+var schemaInstancesSQL string
+
 // termsVersion is the version that schemaTermsSQL makes.
 const termsVersion = 3
 
 // migrations returns the statements that migrate a file to the versions 1, 2 and so on. A
 // change of the schema appends a migration; a released migration is never edited.
-func migrations() []string { return []string{schemaSQL, schemaHookStateSQL, schemaTermsSQL} }
+func migrations() []string {
+	return []string{schemaSQL, schemaHookStateSQL, schemaTermsSQL, schemaInstancesSQL}
+}
 
 // applyMigration migrates the file to a version in one transaction.
 func (s *Store) applyMigration(ctx context.Context, version int, text string) error {

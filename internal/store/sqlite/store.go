@@ -83,6 +83,8 @@ type Store struct {
 	lock            *fileLock
 	queue           commitQueue
 	watch           *watch.Hub
+	// newJob is signaled after a commit with a job.
+	newJob chan struct{}
 
 	// inUse is read-locked by every call and locked by Close.
 	inUse  sync.RWMutex
@@ -105,7 +107,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	default:
 		o.Path, lockPath = path, path+".lock"
 	}
-	s := &Store{o: o, lock: newFileLock(lockPath, o.LockTimeout)}
+	s := &Store{o: o, lock: newFileLock(lockPath, o.LockTimeout), newJob: make(chan struct{}, 1)}
 	s.methods = rows.NewMethods(dialect(), rows.Access{Read: s.read, Write: s.write})
 	if err := s.openDatabases(ctx); err != nil {
 		s.lock.close()

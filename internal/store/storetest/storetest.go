@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/cluster"
 	"github.com/guideway-dev/guideway/internal/engine"
 	hookstate "github.com/guideway-dev/guideway/internal/hooks/state"
 	"github.com/guideway-dev/guideway/internal/platform/words"
@@ -27,6 +28,7 @@ type Store interface {
 	run.Journal
 	session.Store
 	hookstate.ListStore
+	cluster.Store
 	// PinKey stores the first fingerprint and returns the stored fingerprint. With an empty
 	// fingerprint it only reads, and returns nil if no fingerprint is stored.
 	PinKey(ctx context.Context, fingerprint []byte) (kept []byte, err error)
@@ -52,6 +54,7 @@ func Exercise(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"documents", documentTests()},
 		{"key", keyTests()},
 		{"state of hooks", hookStateTests()},
+		{"instances", instanceTests()},
 		{"hostile", hostileTests()},
 		{"model", modelTests()},
 	}

@@ -229,6 +229,9 @@ func (w *Worker[O, R]) WaitReplies(replies int) {
 	}
 }
 
+// PID returns the id of the process.
+func (w *Worker[O, R]) PID() int { return w.cmd.Process.Pid }
+
 // Kill kills the process and waits for its end.
 func (w *Worker[O, R]) Kill() {
 	_ = w.cmd.Process.Kill()
