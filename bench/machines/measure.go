@@ -108,7 +108,7 @@ func openBench(ctx context.Context, dir string, k kind) (*bench, error) {
 	}
 	b.service, err = driver.New(driver.Options{
 		Journal: b.journal, Key: key, Heads: heads, Models: b, Handlers: &driver.Scripts{Sandbox: b.pool, Owner: "bench"},
-		Owner: "bench", Logger: slog.Default(),
+		Store: b.journal, Logger: slog.Default(),
 	})
 	return b, err
 }
@@ -134,7 +134,7 @@ func (b *bench) runMachine(ctx context.Context) (took time.Duration, steps []tim
 		return 0, nil, err
 	}
 	last := time.Time{}
-	err = b.service.Drive(ctx, ownerCaller().User, s.RunID, func(u driver.Update) {
+	err = b.service.DriveAttended(ctx, ownerCaller().User, s.RunID, func(u driver.Update) {
 		if u.Event == nil || u.Event.Kind != machineengine.KindStateEntered && u.Event.Kind != machineengine.KindCompleted {
 			return
 		}

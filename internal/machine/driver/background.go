@@ -23,7 +23,6 @@ type Background struct {
 	stop     context.CancelFunc
 	work     sync.WaitGroup
 	watchers watchers
-	changes  changeFeed
 }
 
 // NewBackground returns a Background that drives at most a number of runs at a time, if it is
@@ -86,103 +85,54 @@ func (b *Background) executeJob(ctx context.Context, j run.Job) error {
 // Wait returns the status of a run as soon as it pauses, waits or ends, or after the given
 // patience. The run may be driven by another process.
 func (b *Background) Wait(ctx context.Context, c run.Caller, id string, patience time.Duration) (*Status, error) {
-	changed, cancel := b.changes.watchRun(b, id)
-	defer cancel()
-	s, err := b.Status(ctx, c, id)
-	t := time.NewTimer(max(patience, 0))
-	defer t.Stop()
-	for err == nil && s.Status == machineengine.StatusRunning && patience > 0 {
-		select {
-		case <-changed:
-		case <-t.C:
-			return b.Status(ctx, c, id)
-		case <-ctx.Done():
-			return nil, ctx.Err()
+	if patience <= 0 {
+		return b.Status(ctx, c, id)
+	}
+	waiting, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	signal := b.o.Journal.Watch(waiting)
+	at, err := b.o.Journal.Latest(waiting)
+	for err == nil && waiting.Err() == nil {
+		s, err := b.Status(ctx, c, id)
+		if err != nil || s.Status != machineengine.StatusRunning {
+			return s, err
 		}
-		s, err = b.Status(ctx, c, id)
-	}
-	return s, err
-}
-
-// changeFeed notifies the waiting calls of this process of changes of runs. While there are
-// such calls, one reader reads the feed of the store for all of them.
-type changeFeed struct {
-	mu      sync.Mutex
-	waiting map[chan struct{}]string
-	stop    context.CancelFunc
-}
-
-// watchRun returns a channel that receives a value after a change of a run, until cancel is
-// called.
-func (f *changeFeed) watchRun(b *Background, id string) (changed <-chan struct{}, cancel func()) {
-	c := make(chan struct{}, 1)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.waiting == nil {
-		f.waiting = map[chan struct{}]string{}
-	}
-	f.waiting[c] = id
-	if f.stop == nil {
-		ctx, stop := context.WithCancel(b.ctx)
-		f.stop = stop
-		b.work.Go(func() { f.readFeed(ctx, b) })
-	}
-	return c, func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if delete(f.waiting, c); len(f.waiting) == 0 && f.stop != nil {
-			f.stop()
-			f.stop = nil
+		at, err = b.awaitChange(waiting, signal, id, at)
+		if err != nil && waiting.Err() == nil {
+			return nil, err
 		}
 	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return b.Status(ctx, c, id)
 }
 
-// readFeed notifies the waiting calls until the context ends. If changes may have been
-// missed, it notifies all of them.
-func (f *changeFeed) readFeed(ctx context.Context, b *Background) {
+// awaitChange waits for a change of a run after a position of the feed, and returns the
+// position of the last change. It also returns when changes may have been missed.
+func (b *Background) awaitChange(ctx context.Context, signal <-chan struct{}, id string, at int64) (int64, error) {
 	const page = 500
-	signal := b.o.Journal.Watch(ctx)
-	at, err := b.o.Journal.Latest(ctx)
-	f.notify(func(string) bool { return true }) // changes before the first position
-	for ctx.Err() == nil {
-		var list []run.Change
-		reset := false
-		if err == nil {
-			list, reset, err = b.o.Journal.Changes(ctx, at, page)
+	for {
+		list, reset, err := b.o.Journal.Changes(ctx, at, page)
+		changed := reset
+		if reset && len(list) == 0 { // the feed is new
+			at = 0
 		}
-		changed := map[string]bool{}
 		for _, c := range list {
-			at = c.Pos
-			changed[c.ID] = true
+			at, changed = c.Pos, changed || c.ID == id
 		}
-		f.notify(func(id string) bool { return reset || err != nil || changed[id] })
+		if err != nil || changed {
+			return at, err
+		}
 		if len(list) == page {
 			continue
 		}
-		if err != nil {
-			_ = ctxsleep.For(ctx, time.Second)
-			at, err = b.o.Journal.Latest(ctx)
-			continue
-		}
 		select {
+		case <-ctx.Done():
+			return at, ctx.Err()
 		case _, open := <-signal:
 			if !open {
-				return
-			}
-		case <-ctx.Done():
-		}
-	}
-}
-
-// notify notifies the calls that wait for a run.
-func (f *changeFeed) notify(concerns func(id string) bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for c, id := range f.waiting {
-		if concerns(id) {
-			select {
-			case c <- struct{}{}:
-			default:
+				return at, ctxsleep.For(ctx, time.Second) // the store does not watch
 			}
 		}
 	}
