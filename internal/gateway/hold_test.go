@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/gateway"
 	"github.com/guideway-dev/guideway/internal/gateway/holds"
 	"github.com/guideway-dev/guideway/internal/gateway/upstream/upstreamtest"
@@ -531,4 +532,38 @@ func (o *outcomes) all() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.list
+}
+
+// TestFormsOfOthersAnswerNoHeldCall checks that a client of another user than the local one is
+// not asked about a held call, and that a form of its own making answers none.
+func TestFormsOfOthersAnswerNoHeldCall(t *testing.T) {
+	t.Parallel()
+	h := newHoldFixture(t, upstreamtest.Modern, "")
+	call := func(roles []guideway.Role, responses, state string) (text string) {
+		c := &gateway.Client{Modern: true, Capabilities: gateway.Capabilities{Elicitation: json.RawMessage(`{}`)}}
+		c.Principal = guideway.Principal{User: "bob", Client: "raw", Roles: roles}
+		r := gateway.Request{Name: "one__ask", Arguments: json.RawMessage(`{"text":"good"}`), State: state}
+		if responses != "" {
+			r.Responses = json.RawMessage(responses)
+		}
+		result, err := h.Call(t.Context(), c, r)
+		if err != nil {
+			return err.Error()
+		}
+		return string(result)
+	}
+	for _, roles := range [][]guideway.Role{{}, {guideway.RoleOperator}, {guideway.RoleAdmin}} {
+		if got := call(roles, "", ""); !strings.Contains(got, "call-held") || strings.Contains(got, "requestState") {
+			t.Errorf("with the roles %v the client is asked: %s", roles, got)
+		}
+	}
+	var form struct{ RequestState string }
+	if err := json.Unmarshal([]byte(call(nil, "", "")), &form); err != nil || form.RequestState == "" {
+		t.Fatalf("the local user is not asked: %+v, %v", form, err)
+	}
+	h.advance(time.Minute)
+	got := call([]guideway.Role{guideway.RoleAdmin}, `{"held-call":{"action":"accept","content":{"answer":"approve"}}}`, form.RequestState)
+	if !strings.Contains(got, "not the answer of a person") {
+		t.Errorf("a form answers the call: %s", got)
+	}
 }
