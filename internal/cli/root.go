@@ -47,8 +47,8 @@ const (
 	groupSetup       = "setup"
 )
 
-func newRootCmd(host *app.Host) *cobra.Command {
-	a := &app.App{Host: host}
+func newRootCmd(a *app.App) *cobra.Command {
+	host := a.Host
 	root := &cobra.Command{
 		Use:   "guideway",
 		Short: "Workflows that AI agents cannot skip, over the Model Context Protocol",
@@ -155,7 +155,9 @@ func Main(args []string, host app.Host) int {
 
 // Run runs one command line until it ends or ctx is done, and returns the exit code.
 func Run(ctx context.Context, args []string, host app.Host) int {
-	root := newRootCmd(&host)
+	a := &app.App{Host: &host}
+	defer a.Close()
+	root := newRootCmd(a)
 	if args == nil {
 		args = []string{} // cobra would replace nil with the arguments of the process
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
 )
 
 // Config has the effective settings. Paths are absolute.
@@ -81,6 +82,9 @@ type Config struct {
 	Dirs Dirs
 	// File is the configuration file that was read, or "".
 	File string
+	// Shared is the state that all instances of a deployment share. The command line sets it
+	// if the store is PostgreSQL; without it, files of this machine have that state.
+	Shared deployment.Shared
 	// Warnings are diagnostics that do not prevent the use of the settings.
 	Warnings []guideway.Diagnostic
 

@@ -15,6 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/gateway/upstream"
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
 	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
@@ -32,6 +33,8 @@ type PinStore struct {
 	Approvals Approvals
 	// Dir holds the definitions.
 	Dir string
+	// Shared, if not nil, has the definitions instead of the directory.
+	Shared deployment.State
 }
 
 var _ Pins = PinStore{}
@@ -106,7 +109,7 @@ func (p PinStore) Forget(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(p.definitionsPath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := p.removeDefinitions(name); err != nil {
 		return fmt.Errorf("forget the approved definitions: %w", err)
 	}
 	if records.Find(seenKey(name)) == nil {
@@ -167,11 +170,36 @@ func (p PinStore) definitionsPath(name string) string {
 	return filepath.Join(p.Dir, "definitions", name+".json")
 }
 
+func definitionsName(name string) string { return "definitions/" + name }
+
+func (p PinStore) readText(name string) (string, error) {
+	if p.Shared == nil {
+		return p.privateFile(p.definitionsPath(name)).Read()
+	}
+	ctx, cancel := deployment.Context()
+	defer cancel()
+	e, err := deployment.Get(ctx, p.Shared, definitionsName(name))
+	return e.Text, err
+}
+
+func (p PinStore) removeDefinitions(name string) error {
+	if p.Shared != nil {
+		ctx, cancel := deployment.Context()
+		defer cancel()
+		_, err := p.Shared.Remove(ctx, definitionsName(name))
+		return err
+	}
+	if err := os.Remove(p.definitionsPath(name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // readDefinitions returns the stored definitions of an upstream by the names of their pins.
 // It ignores a damaged file: no decision depends on it.
 func (p PinStore) readDefinitions(name string) (map[string]json.RawMessage, error) {
 	found := map[string]json.RawMessage{}
-	text, err := p.privateFile(p.definitionsPath(name)).Read()
+	text, err := p.readText(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return found, nil
@@ -185,12 +213,17 @@ func (p PinStore) readDefinitions(name string) (map[string]json.RawMessage, erro
 }
 
 func (p PinStore) writeDefinitions(name string, definitions map[string]json.RawMessage) error {
-	path := p.definitionsPath(name)
-	if err := atomicfile.MakeDir(filepath.Dir(path)); err != nil {
-		return err
-	}
 	text, err := json.Marshal(definitions)
 	if err != nil {
+		return err
+	}
+	if p.Shared != nil {
+		ctx, cancel := deployment.Context()
+		defer cancel()
+		return p.Shared.Change(ctx, definitionsName(name), func(string) (string, error) { return string(text), nil })
+	}
+	path := p.definitionsPath(name)
+	if err := atomicfile.MakeDir(filepath.Dir(path)); err != nil {
 		return err
 	}
 	return atomicfile.Replace(path, string(text)+"\n")

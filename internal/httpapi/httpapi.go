@@ -79,6 +79,8 @@ type Options struct {
 	// UI is the built dashboard: index.html, icon.svg and the folder assets. Without it the
 	// pages explain that it is missing.
 	UI fs.FS
+	// PublicURL is the URL of this server for people, or "": the address of each request.
+	PublicURL string
 	// CheckReady returns nil if the server can serve requests: its store answers and its keys
 	// fit.
 	CheckReady func(context.Context) error
@@ -167,7 +169,17 @@ func NewHandler(opts Options) (http.Handler, error) {
 			mux.Handle(auth.MetadataPath+"/", describe)
 		}
 	}
-	return setSecurityHeaders(opts.Guard.Handler(bodyDeadline(a.rejectUncleanPaths(mux), bodyTime))), nil
+	return setSecurityHeaders(opts.Guard.Handler(bodyDeadline(a.rejectUncleanPaths(setPublicURL(mux, opts.PublicURL)), bodyTime))), nil
+}
+
+// setPublicURL makes a URL the address of the server in links, if it is not empty.
+func setPublicURL(next http.Handler, url string) http.Handler {
+	if url == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(auth.WithPublicURL(r.Context(), url)))
+	})
 }
 
 // setSecurityHeaders sets headers that stop a browser from reinterpreting an answer. It

@@ -9,6 +9,17 @@ import (
 	"github.com/tailscale/hujson"
 )
 
+// DecodeMembers decodes a JSON document, which may have comments.
+func DecodeMembers(src []byte, into any) error {
+	if _, err := readJSON(src); err != nil {
+		return readError(err)
+	}
+	if err := json.Unmarshal(standardizeJSON(src), into); err != nil {
+		return readError(err)
+	}
+	return nil
+}
+
 // SetMember returns a JSON document in which a path of keys has the value, which is JSON.
 // All other bytes are unchanged.
 func SetMember(src []byte, path []string, value json.RawMessage) ([]byte, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/engine"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
 	"github.com/guideway-dev/guideway/internal/platform/visible"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -211,7 +212,10 @@ func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolReques
 	if c.Roles != nil {
 		return nil, formRefusal(handle, ruleForm, "a form of this client is not the answer of a person who may approve")
 	}
-	form, err := r.forms.redeemState(req.Params.RequestState, c.User, handle)
+	form, err := r.forms.redeemState(ctx, req.Params.RequestState, c.User, handle)
+	if guideway.ErrorCode(err) == guideway.CodeUnavailable {
+		return nil, err
+	}
 	if err != nil {
 		refusal := formRefusal(handle, ruleForm, err.Error())
 		if errors.Is(err, errFormUsed) {
@@ -383,10 +387,11 @@ type formPlace struct{ user, client, handle string }
 
 // formStore seals the states of forms, and accepts each state once. At most one form is open
 // at a place. The key and the states are in memory only: a form is not valid after a restart
-// of the server.
+// of the server. The instances of a deployment accept the forms of each other, each form once.
 type formStore struct {
-	key []byte
-	now func() time.Time
+	key    []byte
+	shared deployment.Shared // nil for a single instance
+	now    func() time.Time
 
 	mu sync.Mutex
 	// used maps the nonces of returned forms to their expiry.
@@ -395,8 +400,8 @@ type formStore struct {
 	open map[formPlace]formState
 }
 
-func newForms(now func() time.Time) *formStore {
-	f := &formStore{key: make([]byte, sha256.Size), now: now, used: map[string]time.Time{}, open: map[formPlace]formState{}}
+func newForms(shared deployment.Shared, now func() time.Time) *formStore {
+	f := &formStore{key: make([]byte, sha256.Size), shared: shared, now: now, used: map[string]time.Time{}, open: map[formPlace]formState{}}
 	_, _ = rand.Read(f.key) // Read never returns an error; it ends the process instead.
 	return f
 }
@@ -404,7 +409,7 @@ func newForms(now func() time.Time) *formStore {
 // openForm opens a form and returns its sealed state. It sets expiry and nonce. If a form
 // is already open at the place, it returns the state of that form instead, and sealed is
 // empty.
-func (f *formStore) openForm(s formState) (sealed string, open formState) {
+func (f *formStore) openForm(ctx context.Context, s formState) (sealed string, open formState, err error) {
 	nonce := make([]byte, 16)
 	_, _ = rand.Read(nonce)
 	s.Nonce = base64.RawURLEncoding.EncodeToString(nonce)
@@ -415,12 +420,16 @@ func (f *formStore) openForm(s formState) (sealed string, open formState) {
 	defer f.mu.Unlock()
 	maps.DeleteFunc(f.open, func(_ formPlace, o formState) bool { return now.Unix() >= o.Expires })
 	if open, ok := f.open[place]; ok {
-		return "", open
+		return "", open, nil
 	}
-	f.open[place] = s
 	text, _ := json.Marshal(s) // Strings and a number always marshal.
 	payload := base64.RawURLEncoding.EncodeToString(text)
-	return payload + "." + f.signPayload(payload), s
+	mac, err := f.signPayload(ctx, payload)
+	if err != nil {
+		return "", formState{}, err
+	}
+	f.open[place] = s
+	return payload + "." + mac, s, nil
 }
 
 // closeForm removes a form from the open ones. An answer to it is still accepted.
@@ -433,10 +442,17 @@ func (f *formStore) closeForm(s formState) {
 	}
 }
 
-func (f *formStore) signPayload(payload string) string {
-	h := hmac.New(sha256.New, f.key)
+func (f *formStore) signPayload(ctx context.Context, payload string) (string, error) {
+	key := f.key
+	if f.shared != nil {
+		var err error
+		if key, err = f.shared.DeriveKey(ctx, "gate forms"); err != nil {
+			return "", err
+		}
+	}
+	h := hmac.New(sha256.New, key)
 	h.Write([]byte("guideway gate form\n" + payload))
-	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)), nil
 }
 
 // The errors of redeemState.
@@ -449,11 +465,15 @@ var (
 
 // redeemState opens the state that a user returned in a call with a handle, and marks the
 // state as used.
-func (f *formStore) redeemState(sealed, user, handle string) (formState, error) {
+func (f *formStore) redeemState(ctx context.Context, sealed, user, handle string) (formState, error) {
 	payload, mac, _ := strings.Cut(sealed, ".")
 	// Compares the text and not the decoded bytes: several base64 texts decode to the same
 	// bytes.
-	if !hmac.Equal([]byte(mac), []byte(f.signPayload(payload))) {
+	want, err := f.signPayload(ctx, payload)
+	if err != nil {
+		return formState{}, err
+	}
+	if !hmac.Equal([]byte(mac), []byte(want)) {
 		return formState{}, errFormUnknown
 	}
 	var s formState
@@ -467,6 +487,13 @@ func (f *formStore) redeemState(sealed, user, handle string) (formState, error) 
 		return formState{}, errFormForeign
 	case now.Unix() >= s.Expires:
 		return formState{}, errFormExpired
+	}
+	if f.shared != nil {
+		first, err := deployment.UseOnce(ctx, f.shared, "forms/"+s.Nonce, now, 2*formLifetime)
+		if err == nil && !first {
+			err = errFormUsed
+		}
+		return s, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

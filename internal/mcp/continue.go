@@ -230,7 +230,10 @@ func (r *runTools) askAtGate(ctx context.Context, req *mcp.CallToolRequest, c ru
 	if err := r.refuseRepeatedForm(ctx, now); err != nil {
 		return nil, err
 	}
-	sealed, form := r.forms.openForm(formState{User: c.User, Client: c.Client, Run: now.ID, Handle: now.Current, Gate: now.Position.ID})
+	sealed, form, err := r.forms.openForm(ctx, formState{User: c.User, Client: c.Client, Run: now.ID, Handle: now.Current, Gate: now.Position.ID})
+	if err != nil {
+		return nil, err
+	}
 	if sealed == "" {
 		return nil, r.refuseOpenForm(ctx, form)
 	}

@@ -16,27 +16,27 @@ func TestFormsOpenOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		now := time.Unix(1_800_000_000, 0)
-		f := newForms(func() time.Time { return now })
+		f := newForms(nil, func() time.Time { return now })
 		s := formState{User: rapid.String().Draw(rt, "user"), Run: "r_1", Handle: rapid.String().Draw(rt, "handle"), Gate: "g"}
-		sealed, _ := f.openForm(s)
+		sealed, _, _ := f.openForm(t.Context(), s)
 		changed := []byte(sealed)
 		at := rapid.IntRange(0, len(changed)-1).Draw(rt, "at")
 		changed[at] ^= byte(rapid.IntRange(1, 255).Draw(rt, "bits"))
-		if _, err := f.redeemState(string(changed), s.User, s.Handle); !errors.Is(err, errFormUnknown) {
+		if _, err := f.redeemState(t.Context(), string(changed), s.User, s.Handle); !errors.Is(err, errFormUnknown) {
 			rt.Fatalf("a state changed at byte %d returns %v", at, err)
 		}
-		if _, err := f.redeemState(sealed[:at], s.User, s.Handle); !errors.Is(err, errFormUnknown) {
+		if _, err := f.redeemState(t.Context(), sealed[:at], s.User, s.Handle); !errors.Is(err, errFormUnknown) {
 			rt.Fatalf("a state cut at byte %d returns %v", at, err)
 		}
-		if _, err := f.redeemState(sealed, s.User+"x", s.Handle); !errors.Is(err, errFormForeign) {
+		if _, err := f.redeemState(t.Context(), sealed, s.User+"x", s.Handle); !errors.Is(err, errFormForeign) {
 			rt.Fatalf("another user's state returns %v", err)
 		}
-		if _, err := f.redeemState(sealed, s.User, s.Handle+"x"); !errors.Is(err, errFormForeign) {
+		if _, err := f.redeemState(t.Context(), sealed, s.User, s.Handle+"x"); !errors.Is(err, errFormForeign) {
 			rt.Fatalf("a state for another handle returns %v", err)
 		}
 		age := time.Duration(rapid.Int64Range(0, int64(2*formLifetime/time.Second)).Draw(rt, "seconds")) * time.Second
 		now = now.Add(age)
-		got, err := f.redeemState(sealed, s.User, s.Handle)
+		got, err := f.redeemState(t.Context(), sealed, s.User, s.Handle)
 		if age >= formLifetime {
 			if !errors.Is(err, errFormExpired) {
 				rt.Fatalf("a form at an age of %v returns %v", age, err)
@@ -46,7 +46,7 @@ func TestFormsOpenOnce(t *testing.T) {
 		if err != nil || got.User != s.User || got.Run != s.Run || got.Gate != s.Gate {
 			rt.Fatalf("opened %+v, %v", got, err)
 		}
-		if _, err := f.redeemState(sealed, s.User, s.Handle); !errors.Is(err, errFormUsed) {
+		if _, err := f.redeemState(t.Context(), sealed, s.User, s.Handle); !errors.Is(err, errFormUsed) {
 			rt.Fatalf("a second use returns %v", err)
 		}
 	})
@@ -57,13 +57,13 @@ func TestFormsOpenOnce(t *testing.T) {
 func TestFormsConcurrently(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
-	f := newForms(func() time.Time { return now })
-	sealed, _ := f.openForm(formState{User: "ann", Handle: "h"})
+	f := newForms(nil, func() time.Time { return now })
+	sealed, _, _ := f.openForm(t.Context(), formState{User: "ann", Handle: "h"})
 	var won atomic.Int32
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
-			if _, err := f.redeemState(sealed, "ann", "h"); err == nil {
+			if _, err := f.redeemState(t.Context(), sealed, "ann", "h"); err == nil {
 				won.Add(1)
 			}
 		})
@@ -73,8 +73,8 @@ func TestFormsConcurrently(t *testing.T) {
 		t.Errorf("%d calls succeeded with one form", won.Load())
 	}
 	now = now.Add(formLifetime + time.Second)
-	again, _ := f.openForm(formState{User: "ann", Handle: "h"})
-	if _, err := f.redeemState(again, "ann", "h"); err != nil {
+	again, _, _ := f.openForm(t.Context(), formState{User: "ann", Handle: "h"})
+	if _, err := f.redeemState(t.Context(), again, "ann", "h"); err != nil {
 		t.Fatal(err)
 	}
 	if len(f.used) != 1 {
@@ -87,14 +87,14 @@ func TestFormsConcurrently(t *testing.T) {
 func TestOneFormIsOpen(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
-	f := newForms(func() time.Time { return now })
+	f := newForms(nil, func() time.Time { return now })
 	at := formState{User: "ann", Client: "c", Handle: "h", Gate: "g"}
 	var won atomic.Pointer[formState]
 	var count atomic.Int32
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
-			if sealed, s := f.openForm(at); sealed != "" {
+			if sealed, s, _ := f.openForm(t.Context(), at); sealed != "" {
 				won.Store(&s)
 				count.Add(1)
 			}
@@ -105,7 +105,7 @@ func TestOneFormIsOpen(t *testing.T) {
 		t.Fatalf("%d forms are open", count.Load())
 	}
 	opens := func(s formState) bool {
-		sealed, _ := f.openForm(s)
+		sealed, _, _ := f.openForm(t.Context(), s)
 		return sealed != ""
 	}
 	for _, other := range []formState{{User: "bob", Client: "c", Handle: "h"}, {User: "ann", Client: "d", Handle: "h"}, {User: "ann", Client: "c", Handle: "i"}} {

@@ -15,6 +15,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/catalog"
 	"github.com/guideway-dev/guideway/internal/contexts"
 	"github.com/guideway-dev/guideway/internal/mcp/transport"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/session"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -93,6 +94,8 @@ type Options struct {
 	Upstreams Upstreams
 	// Machines is the service of the toolset "machines".
 	Machines Machines
+	// Shared is the state that the instances of a deployment share; nil for one instance.
+	Shared deployment.Shared
 }
 
 func (opts *Options) setDefaults() {
@@ -260,7 +263,7 @@ func (s *Server) toolsByToolset(opts Options) map[string][]*tool {
 		all[ToolsetSteps] = (&stepTools{places: places, runs: s.runs != nil, memory: opts.Memory}).listTools()
 	}
 	if s.runs != nil {
-		all[ToolsetRuns] = (&runTools{runs: s.runs, places: places, forms: newForms(opts.Now), live: opts.LiveDashboard, catalog: s.catalog, memory: opts.Memory, open: opts.OpenRuns}).listTools()
+		all[ToolsetRuns] = (&runTools{runs: s.runs, places: places, forms: newForms(opts.Shared, opts.Now), live: opts.LiveDashboard, catalog: s.catalog, memory: opts.Memory, open: opts.OpenRuns}).listTools()
 	}
 	if s.sessions != nil {
 		all[ToolsetSessions] = (&sessionTools{

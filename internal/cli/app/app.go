@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -32,6 +33,9 @@ import (
 type App struct {
 	Host  *Host
 	Flags *SettingFlags
+
+	// shared is created by the first Load.
+	shared *sharedStates
 }
 
 // SettingFlags holds the configuration file and the flags of the settings, keyed by the
@@ -76,7 +80,11 @@ func (a *App) Load() (*config.Config, error) {
 			opts.Flags[name] = *a.Flags.values[name]
 		}
 	}
-	return config.Load(opts)
+	cfg, err := config.Load(opts)
+	if err == nil {
+		cfg.Shared = a.sharedState(cfg)
+	}
+	return cfg, err
 }
 
 // LoadUser reads the settings and returns the principal of the command line: the operating
@@ -207,8 +215,29 @@ func ConfigFile(cfg *config.Config) (string, error) {
 	return filepath.Join(cfg.Dirs.Config, "guideway.json"), nil
 }
 
-// EditConfig changes the configuration file with edit and returns its path.
+// EditConfig changes the configuration file with edit and returns its path. It publishes the
+// settings that instances share.
 func (a *App) EditConfig(ctx context.Context, cfg *config.Config, edit func([]byte) ([]byte, error)) (string, error) {
+	if cfg.Shared == nil {
+		return a.editConfigFile(ctx, cfg, edit)
+	}
+	path, err := ConfigFile(cfg)
+	if err != nil {
+		return "", err
+	}
+	var next string
+	return path, a.changeShared(ctx, cfg, func(content []byte, text string) ([]byte, error) {
+		if text != "" {
+			var err error
+			if content, err = setShared(content, text); err != nil {
+				return nil, err
+			}
+		}
+		return edit(content)
+	}, &next)
+}
+
+func (a *App) editConfigFile(ctx context.Context, cfg *config.Config, edit func([]byte) ([]byte, error)) (string, error) {
 	path, err := ConfigFile(cfg)
 	if err != nil {
 		return "", err
@@ -220,6 +249,9 @@ func (a *App) EditConfig(ctx context.Context, cfg *config.Config, edit func([]by
 	after, err := edit(file.Content)
 	if err != nil {
 		return "", guideway.Errorf(guideway.ErrorCode(err), "%s: %w", path, err).WithFix("%s", guideway.ErrorFix(err))
+	}
+	if file.Exists && bytes.Equal(after, file.Content) || !file.Exists && len(after) == 0 {
+		return path, nil
 	}
 	_, err = install.Apply(ctx, install.Change{
 		Action: install.ActionUpdated, Path: path, Before: file.Content, After: after, Existed: file.Exists, Private: true,

@@ -313,6 +313,22 @@ func SealFiles(cfg *config.Config) *seal.Texts {
 	return seal.NewTexts(cfg.Encryption.Mode != config.EncryptionDisabled, openKeys(cfg, nil))
 }
 
+// sealShared is like SealFiles for texts in the state that instances share, whose data keys are
+// in the store.
+func sealShared(cfg *config.Config) *seal.Texts {
+	s, ok := cfg.Shared.(*sharedState)
+	if !ok {
+		return SealFiles(cfg)
+	}
+	return seal.NewTexts(cfg.Encryption.Mode != config.EncryptionDisabled, func(ctx context.Context) (*seal.Keys, error) {
+		store, err := s.openStore(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return openKeys(cfg, store)(ctx)
+	})
+}
+
 // openKeys returns a function that opens the data keys in the store of a journal, or the
 // data keys in files if journal is nil.
 func openKeys(cfg *config.Config, journal JournalStore) func(context.Context) (*seal.Keys, error) {

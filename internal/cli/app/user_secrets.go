@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,6 +22,8 @@ import (
 	"github.com/guideway-dev/guideway/internal/hooks/approval"
 	"github.com/guideway-dev/guideway/internal/httpapi/auth"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
+	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/platform/safeopen"
 	"github.com/guideway-dev/guideway/internal/store/keyfile"
 )
@@ -28,7 +31,8 @@ import (
 // The passphrase, the browser sessions and the named tokens, which grant human approvals,
 // are in the same directory as the journal's key. If a variable or flag selects another
 // directory, one without a passphrase or with a different one, it therefore also selects a
-// different key and different credentials, which the running server does not accept.
+// different key and different credentials, which the running server does not accept. With
+// PostgreSQL, the instances share them in the database, with MACs by the journal's key.
 
 // UserSecretsDir returns the directory of the passphrase, the browser sessions, the named
 // tokens and the key of the approvals. If the key file is a symbolic link, it is the
@@ -45,18 +49,18 @@ func UserSecretsDir(cfg *config.Config) string {
 
 // PassphraseFile returns the file of the user's passphrase.
 func (h *Host) PassphraseFile(cfg *config.Config) passphrase.File {
-	return passphrase.File{Path: filepath.Join(UserSecretsDir(cfg), "approval-passphrase"), Cost: h.PassphraseCost, Now: h.CurrentTime}
+	return passphrase.File{Path: filepath.Join(UserSecretsDir(cfg), "approval-passphrase"), Shared: cfg.Shared, Cost: h.PassphraseCost, Now: h.CurrentTime}
 }
 
 // OpenBrowserSessions opens the browser sessions, which all processes share: each of them
 // accepts a link that "guideway open" made.
 func OpenBrowserSessions(cfg *config.Config) (*auth.BrowserSessions, error) {
-	return auth.NewBrowserSessions(auth.BrowserOptions{Dir: filepath.Join(UserSecretsDir(cfg), "access")})
+	return auth.NewBrowserSessions(auth.BrowserOptions{Dir: filepath.Join(UserSecretsDir(cfg), "access"), Shared: cfg.Shared})
 }
 
 // OpenTokens opens the named tokens.
 func OpenTokens(cfg *config.Config) (*auth.Tokens, error) {
-	return auth.NewTokens(auth.TokenOptions{Dir: filepath.Join(UserSecretsDir(cfg), "tokens")})
+	return auth.NewTokens(auth.TokenOptions{Dir: filepath.Join(UserSecretsDir(cfg), "tokens"), Shared: cfg.Shared})
 }
 
 // ApprovalsPath returns the path of the approvals file. Its key is in UserSecretsDir.
@@ -72,6 +76,9 @@ func approvalsKeyPath(cfg *config.Config) string {
 
 // OpenApprovals opens the approval store.
 func OpenApprovals(cfg *config.Config, now func() time.Time) (*approval.Store, error) {
+	if cfg.Shared != nil {
+		return approval.Open(approval.Options{Path: ApprovalsPath(cfg), Shared: cfg.Shared, Now: now})
+	}
 	key, _, err := keyfile.LoadOrCreate(approvalsKeyPath(cfg))
 	if err != nil {
 		return nil, err
@@ -79,9 +86,32 @@ func OpenApprovals(cfg *config.Config, now func() time.Time) (*approval.Store, e
 	return approval.Open(approval.Options{Path: ApprovalsPath(cfg), Key: key, Now: now})
 }
 
+// ApprovalsStamp returns a text that changes with the approvals.
+func ApprovalsStamp(cfg *config.Config) string {
+	if cfg.Shared == nil {
+		return FileStamp(ApprovalsPath(cfg))
+	}
+	ctx, cancel := deployment.Context()
+	defer cancel()
+	e, err := deployment.Get(ctx, cfg.Shared, filepath.Base(ApprovalsPath(cfg)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "unknown: " + err.Error()
+	}
+	return digest.Hex(e.Text)
+}
+
+// FileStamp returns a text that changes with a file or directory.
+func FileStamp(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint(info.ModTime().UnixNano(), info.Size())
+}
+
 // ReadApprovals returns the approvals. If there is no file, it does not create a key.
 func ReadApprovals(cfg *config.Config, now func() time.Time) (approval.Records, error) {
-	if _, err := os.Lstat(ApprovalsPath(cfg)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(ApprovalsPath(cfg)); cfg.Shared == nil && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	store, err := OpenApprovals(cfg, now)
@@ -91,11 +121,11 @@ func ReadApprovals(cfg *config.Config, now func() time.Time) (approval.Records, 
 	return store.List()
 }
 
-// OpenHolds returns the store of held calls. It is in the data directory with every kind of
-// store, like the approvals, and it has their key.
+// OpenHolds returns the store of held calls. It is in the shared state or in the data
+// directory, like the approvals, and it has their key.
 func OpenHolds(cfg *config.Config, now func() time.Time) *holds.Store {
 	return holds.New(holds.Options{
-		Path: filepath.Join(cfg.DataDir, "held-calls.json"), Now: now, Texts: SealFiles(cfg),
+		Path: filepath.Join(cfg.DataDir, "held-calls.json"), Shared: cfg.Shared, Now: now, Texts: sealShared(cfg),
 		Key: func() ([]byte, error) {
 			key, _, err := keyfile.LoadOrCreate(approvalsKeyPath(cfg))
 			return key, err

@@ -22,6 +22,7 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
 	"golang.org/x/crypto/argon2"
 )
 
@@ -59,6 +60,8 @@ type File struct {
 	// Path is the file of the hash. The count of guesses and the lock are in files with the
 	// same path and a suffix.
 	Path string
+	// Shared, if not nil, has the hash and the count instead of the files.
+	Shared deployment.State
 	// Cost is the cost of a new passphrase.
 	Cost Cost
 	// Now returns the current time. The default is time.Now.
@@ -115,7 +118,7 @@ func (f File) Check(ctx context.Context, passphrase string) error {
 		return err
 	}
 	defer unlock()
-	return f.checkLocked(passphrase)
+	return f.checkLocked(ctx, passphrase)
 }
 
 // Set stores a new passphrase. If one is set, old must match it and counts as a guess. A
@@ -125,61 +128,71 @@ func (f File) Set(ctx context.Context, old, passphrase string) error {
 		return guideway.Errorf(guideway.CodeInvalid, "the passphrase has fewer than %d characters", MinLength).
 			WithFix("use at least %d characters, such as several words", MinLength)
 	}
-	if err := atomicfile.MakeDir(filepath.Dir(f.Path)); err != nil {
-		return f.writeError(err)
-	}
 	unlock, err := f.acquireLock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	switch isSet, err := f.IsSet(); {
-	case err != nil:
+	before, err := f.readText()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
-	case isSet:
-		if err := f.checkLocked(old); err != nil {
+	}
+	if err == nil {
+		if err := f.checkLocked(ctx, old); err != nil {
 			return err
 		}
 	}
 	s := storedPassphrase{Version: 1, KDF: kdf, Cost: f.Cost.withDefaults(), Salt: make([]byte, saltBytes)}
 	_, _ = rand.Read(s.Salt) // crypto/rand.Read never fails
 	s.Hash = s.computeHash(passphrase)
-	return f.writeJSON(f.Path, s)
+	text, err := json.Marshal(s)
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "encode the passphrase: %w", err)
+	}
+	if f.Shared == nil {
+		return f.replace(f.Path, string(text)+"\n")
+	}
+	return f.Shared.Change(ctx, filepath.Base(f.Path), func(now string) (string, error) {
+		if now != before {
+			return "", guideway.Errorf(guideway.CodeConflict, "another process has set a passphrase").WithFix("run the command again, and enter that passphrase")
+		}
+		return string(text) + "\n", nil
+	})
 }
 
 // checkLocked checks a passphrase. The caller holds the lock, so that concurrent guesses
 // are counted one by one.
-func (f File) checkLocked(passphrase string) error {
+func (f File) checkLocked(ctx context.Context, passphrase string) error {
 	s, err := f.readStored()
 	if err != nil {
 		return err
 	}
-	g, err := f.readGuesses()
-	if err != nil {
-		return err
-	}
-	if wait := g.remainingWait(f.currentTime()); wait > 0 {
-		return guideway.Errorf(guideway.CodeForbidden, "wrong passphrases in a row: %d; the next attempt is possible in %s", g.Wrong, wait.Round(time.Second)).
-			WithFix("wait %s, then try again", wait.Round(time.Second))
-	}
 	// Count the guess before the comparison, so that it also counts if the program is
 	// killed.
-	if err := f.writeJSON(f.guessPath(), guessCount{Wrong: g.Wrong + 1, Last: f.currentTime()}); err != nil {
+	if err := f.countGuess(ctx); err != nil {
 		return err
 	}
 	if subtle.ConstantTimeCompare(s.computeHash(passphrase), s.Hash) != 1 {
 		return guideway.Errorf(guideway.CodeForbidden, "incorrect passphrase").
 			WithFix("enter the passphrase that was set with %s", setCommand)
 	}
-	if err := os.Remove(f.guessPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return f.writeError(err)
+	return f.clearGuesses(ctx)
+}
+
+// readText returns the stored text. The error is fs.ErrNotExist if no passphrase is set.
+func (f File) readText() (string, error) {
+	if f.Shared == nil {
+		return f.readPrivate(f.Path, "passphrase file")
 	}
-	return nil
+	ctx, cancel := deployment.Context()
+	defer cancel()
+	e, err := deployment.Get(ctx, f.Shared, filepath.Base(f.Path))
+	return e.Text, err
 }
 
 // readStored reads and validates the file.
 func (f File) readStored() (*storedPassphrase, error) {
-	data, err := readPrivate(f.Path, "passphrase file")
+	data, err := f.readText()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, guideway.Errorf(guideway.CodeForbidden, "approval at a terminal is disabled: %w", ErrNotSet).
@@ -188,7 +201,7 @@ func (f File) readStored() (*storedPassphrase, error) {
 		return nil, err
 	}
 	var s storedPassphrase
-	err = json.Unmarshal(data, &s)
+	err = json.Unmarshal([]byte(data), &s)
 	if err == nil && s.Version > 1 {
 		return nil, guideway.Errorf(guideway.CodeUnavailable, "the passphrase file %s was written by a newer version of Guideway", f.Path).
 			WithFix("upgrade Guideway, or remove %s and set a new passphrase with %s", f.Path, setCommand)
@@ -201,8 +214,15 @@ func (f File) readStored() (*storedPassphrase, error) {
 	return &s, nil
 }
 
-// acquireLock serializes checks and changes of all processes.
+// acquireLock serializes checks and changes of all processes. Changes of the shared state are
+// serialized one by one.
 func (f File) acquireLock(ctx context.Context) (unlock func(), err error) {
+	if f.Shared != nil {
+		return func() {}, nil
+	}
+	if err := atomicfile.MakeDir(filepath.Dir(f.Path)); err != nil {
+		return nil, f.writeError(err)
+	}
 	if err := atomicfile.EnsureFile(f.Path + ".lock"); err != nil {
 		return nil, f.writeError(err)
 	}
@@ -226,12 +246,11 @@ func (f File) writeError(err error) error {
 }
 
 // readPrivate reads a private file; what is its name in errors.
-func readPrivate(path, what string) ([]byte, error) {
-	text, err := atomicfile.File{
+func (File) readPrivate(path, what string) (string, error) {
+	return atomicfile.File{
 		Path: path, What: what, MaxBytes: maxFile,
 		IfSeen: "remove the file and set a new passphrase",
 	}.Read()
-	return []byte(text), err
 }
 
 // guessCount is the number of wrong passphrases since the last correct one, and the time of
@@ -266,34 +285,60 @@ func (g guessCount) remainingWait(now time.Time) time.Duration {
 
 func (f File) guessPath() string { return f.Path + ".guesses" }
 
-// readGuesses reads the count. An unreadable count is an error, otherwise it would allow
-// unlimited guesses.
-func (f File) readGuesses() (guessCount, error) {
-	var g guessCount
-	data, err := readPrivate(f.guessPath(), "count of wrong passphrases")
-	if errors.Is(err, fs.ErrNotExist) {
-		return g, nil
+// countGuess counts a guess. It returns an error if the next guess is not allowed yet. An
+// unreadable count is an error, otherwise it would allow unlimited guesses.
+func (f File) countGuess(ctx context.Context) error {
+	count := func(text string) (string, error) {
+		var g guessCount
+		if text != "" {
+			err := json.Unmarshal([]byte(text), &g)
+			if err == nil && g.Wrong < 0 {
+				err = fmt.Errorf("%d is negative", g.Wrong)
+			}
+			if err != nil {
+				return "", f.guessError(err)
+			}
+		}
+		if wait := g.remainingWait(f.currentTime()); wait > 0 {
+			return "", guideway.Errorf(guideway.CodeForbidden, "wrong passphrases in a row: %d; the next attempt is possible in %s", g.Wrong, wait.Round(time.Second)).
+				WithFix("wait %s, then try again", wait.Round(time.Second))
+		}
+		next, err := json.Marshal(guessCount{Wrong: g.Wrong + 1, Last: f.currentTime()})
+		return string(next) + "\n", err
 	}
-	if err == nil {
-		err = json.Unmarshal(data, &g)
+	if f.Shared != nil {
+		return f.Shared.Change(ctx, filepath.Base(f.guessPath()), count)
 	}
-	if err == nil && g.Wrong < 0 {
-		err = fmt.Errorf("%d is negative", g.Wrong)
+	text, err := f.readPrivate(f.guessPath(), "count of wrong passphrases")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return f.guessError(err)
 	}
-	if err != nil {
-		return g, guideway.Errorf(guideway.CodeUnavailable, "the number of wrong passphrases in %s cannot be read: %w", f.guessPath(), err).
-			WithFix("remove %s, if you are sure that there was no attempt to guess the passphrase", f.guessPath())
+	if text, err = count(text); err != nil {
+		return err
 	}
-	return g, nil
+	return f.replace(f.guessPath(), text)
 }
 
-// writeJSON writes a private file atomically.
-func (f File) writeJSON(path string, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "write %s: %w", path, err)
+func (f File) guessError(err error) error {
+	return guideway.Errorf(guideway.CodeUnavailable, "the number of wrong passphrases in %s cannot be read: %w", f.guessPath(), err).
+		WithFix("remove %s, if you are sure that there was no attempt to guess the passphrase", f.guessPath())
+}
+
+// clearGuesses forgets the wrong passphrases.
+func (f File) clearGuesses(ctx context.Context) error {
+	if f.Shared != nil {
+		_, err := f.Shared.Remove(ctx, filepath.Base(f.guessPath()))
+		return err
 	}
-	if err := atomicfile.Replace(path, string(data)+"\n"); err != nil {
+	if err := os.Remove(f.guessPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return f.writeError(err)
+	}
+	return nil
+}
+
+// replace writes a private file atomically.
+func (f File) replace(path, text string) error {
+	if err := atomicfile.Replace(path, text); err != nil {
 		return f.writeError(err)
 	}
 	return nil

@@ -24,6 +24,7 @@ import (
 
 	"github.com/guideway-dev/guideway/internal/cli"
 	"github.com/guideway-dev/guideway/internal/cli/app"
+	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/testutil/crash"
 )
 
@@ -85,7 +86,7 @@ func (b *lockedBuffer) String() string {
 // environment returns the environment of a process of the cluster with a home directory.
 func (c *cluster) environment(home string, more ...string) []string {
 	env := []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + home, envServe + "=1", "GUIDEWAY_STORE=" + c.store, "USER=ann", "NO_COLOR=1",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, envServe + "=1", "GUIDEWAY_STORE=" + c.store, "GUIDEWAY_USER=ann", "NO_COLOR=1",
 		"GUIDEWAY_JOURNAL_KEY_FILE=" + filepath.Join(c.secrets, "journal.key"), "GUIDEWAY_LISTEN=127.0.0.1:0",
 	}
 	return append(append(env, c.env...), more...)
@@ -152,6 +153,21 @@ func (c *cluster) command(home string, args ...string) (string, error) {
 	cmd.Env, cmd.Dir = c.environment(home), home
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// config returns the settings of a machine with a home directory.
+func (c *cluster) config(home string) *config.Config {
+	c.t.Helper()
+	env := map[string]string{}
+	for _, entry := range c.environment(home) {
+		name, value, _ := strings.Cut(entry, "=")
+		env[name] = value
+	}
+	a := &app.App{Host: &app.Host{Getenv: func(name string) string { return env[name] }, Dir: home, Err: io.Discard}, Flags: &app.SettingFlags{}}
+	c.t.Cleanup(a.Close)
+	cfg, err := a.Load()
+	checkError(c.t, err)
+	return cfg
 }
 
 // url returns a URL at the replica.

@@ -43,7 +43,7 @@ func TestFirstStarts(t *testing.T) {
 }
 
 // TestMissingKey checks that a machine that never had the key is told where the key comes
-// from, and makes no other key.
+// from, and makes no other key, and that a server with another key does not start.
 func TestMissingKey(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -55,5 +55,11 @@ func TestMissingKey(t *testing.T) {
 		if err == nil || !strings.Contains(out, "this computer does not have it") || !strings.Contains(out, "mount the key file of another computer that uses the store") {
 			t.Errorf("runs list without the key: %v\n%s", err, out)
 		}
+	}
+	if out, err := c.command(home, "key", "init"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := c.command(home, "serve"); err == nil || !strings.Contains(out, "created with a different key") {
+		t.Errorf("serve with another key: %v\n%s", err, out)
 	}
 }

@@ -3,8 +3,6 @@ package replicatest
 import (
 	"context"
 	"net/http"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 )
@@ -53,21 +51,4 @@ func TestReady(t *testing.T) {
 	}
 	database.set(false)
 	r.waitForStatus(t, "/api/ready", http.StatusOK)
-}
-
-// TestReadyNeedsTheKey checks that a replica with another key than that of the store is not
-// ready.
-func TestReadyNeedsTheKey(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	if got := c.start().status(t, "/api/ready"); got != http.StatusOK {
-		t.Fatalf("the first replica: %d", got)
-	}
-	other := c.start("GUIDEWAY_JOURNAL_KEY_FILE=" + filepath.Join(t.TempDir(), "other.key"))
-	if got := other.status(t, "/api/ready"); got != http.StatusServiceUnavailable {
-		t.Errorf("a replica without the key: %d", got)
-	}
-	if _, err := os.Stat(filepath.Join(c.secrets, "journal.key")); err != nil {
-		t.Error(err)
-	}
 }

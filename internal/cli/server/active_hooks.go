@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -44,10 +42,10 @@ type ActiveHooks struct {
 	onToolsListChange atomic.Pointer[func()]
 	active            atomic.Pointer[hookengine.Set]
 
-	refreshLock   sync.Mutex
-	approvalsFile fs.FileInfo // state of the approvals file when it was last read
-	stop          func()
-	done          sync.WaitGroup
+	refreshLock    sync.Mutex
+	approvalsStamp string // of the approvals when they were last read
+	stop           func()
+	done           sync.WaitGroup
 }
 
 var _ gateway.Hooks = (*ActiveHooks)(nil)
@@ -94,9 +92,9 @@ func (h *ActiveHooks) pollApprovals(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			info, _ := os.Stat(app.ApprovalsPath(h.Cfg)) // the result is nil for a missing file, which sameFile supports
+			stamp := app.ApprovalsStamp(h.Cfg)
 			h.refreshLock.Lock()
-			same := sameFile(h.approvalsFile, info)
+			same := h.approvalsStamp == stamp
 			h.refreshLock.Unlock()
 			if !same {
 				h.refreshSet()
@@ -105,20 +103,12 @@ func (h *ActiveHooks) pollApprovals(ctx context.Context) {
 	}
 }
 
-// sameFile reports whether two stats are of the same unchanged file.
-func sameFile(a, b fs.FileInfo) bool {
-	if a == nil || b == nil {
-		return a == nil && b == nil
-	}
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
-}
-
 // refreshSet activates the currently approved graphs. If the approvals cannot be read, all
 // calls are blocked, because one of the graphs may be a guard.
 func (h *ActiveHooks) refreshSet() {
 	h.refreshLock.Lock()
 	defer h.refreshLock.Unlock()
-	h.approvalsFile, _ = os.Stat(app.ApprovalsPath(h.Cfg))
+	h.approvalsStamp = app.ApprovalsStamp(h.Cfg)
 	records, err := app.ReadApprovals(h.Cfg, h.clock)
 	if err != nil {
 		h.log.Error("cannot read the approvals of hook graphs; all calls to upstreams are refused", "error", err)

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,31 +38,44 @@ func newDashboard(s *Surface) *dashboard { return &dashboard{surface: s} }
 func (d *dashboard) pageURL(ctx context.Context, sessionID string) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	address, ok := FindLiveServer(ctx, d.surface.cfg)
-	if !ok {
-		var err error
-		if address, err = d.startServer(ctx); err != nil {
+	at := FindServerURL(ctx, d.surface.cfg)
+	if at == "" {
+		address, err := d.startServer(ctx)
+		if err != nil {
 			return "", err
 		}
+		at = "http://" + address
 	}
-	return newPageURL(address, sessionID), nil
+	return newPageURL(at, sessionID), nil
 }
 
 // livePageURL returns the same URL as pageURL if a server is running, or "".
 func (d *dashboard) livePageURL(ctx context.Context, sessionID string) string {
-	address, ok := FindLiveServer(ctx, d.surface.cfg)
+	at := FindServerURL(ctx, d.surface.cfg)
+	if at == "" {
+		return ""
+	}
+	return newPageURL(at, sessionID)
+}
+
+func newPageURL(at, sessionID string) string {
+	if sessionID != "" {
+		return at + "/dashboard/" + url.PathEscape(sessionID)
+	}
+	return at + "/"
+}
+
+// FindServerURL returns the URL of the server for people, without a slash at the end: the
+// public one, or that of a live server on the data directory, or "".
+func FindServerURL(ctx context.Context, cfg *config.Config) string {
+	if cfg.PublicURL != "" {
+		return strings.TrimSuffix(cfg.PublicURL, "/")
+	}
+	address, ok := FindLiveServer(ctx, cfg)
 	if !ok {
 		return ""
 	}
-	return newPageURL(address, sessionID)
-}
-
-func newPageURL(address, sessionID string) string {
-	page := url.URL{Scheme: "http", Host: address, Path: "/"}
-	if sessionID != "" {
-		page.Path = "/dashboard/" + sessionID
-	}
-	return page.String()
+	return "http://" + address
 }
 
 // FindLiveServer returns the address of a live server on the data directory.

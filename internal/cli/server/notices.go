@@ -34,13 +34,7 @@ func startNotices(s *Surface) *notice.Sender {
 			&notice.JournalSource{SourceName: "machines", Describe: notice.DescribeMachineRun, Open: s.Machines.openFeed},
 			heldCallSource{app.OpenHolds(s.cfg, s.app.Host.CurrentTime)},
 		},
-		Address: func(ctx context.Context) string {
-			address, ok := FindLiveServer(ctx, s.cfg)
-			if !ok {
-				return ""
-			}
-			return "http://" + address
-		},
+		Address: func(ctx context.Context) string { return FindServerURL(ctx, s.cfg) },
 	})
 }
 

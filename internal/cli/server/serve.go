@@ -47,6 +47,12 @@ func runServe(ctx context.Context, a *app.App, asRegistry bool) error {
 	if err != nil {
 		return err
 	}
+	if _, err := app.LoadServerToken(cfg); err != nil { // it also opens the shared state
+		return err
+	}
+	if cfg, err = pullSettings(ctx, a, cfg); err != nil {
+		return err
+	}
 	s, err := OpenSurface(ctx, a, cfg, nil)
 	if err != nil {
 		return err
@@ -73,6 +79,17 @@ func runServe(ctx context.Context, a *app.App, asRegistry bool) error {
 	defer withdraw()
 	writeConnectHelp(a, cfg, listener.Addr(), s.catalog, asRegistry)
 	return httpapi.Serve(ctx, listener, notifyAfterAnswer(handler, s.maintenance.NotifyAnswered))
+}
+
+// pullSettings returns the settings with those that the other instances share.
+func pullSettings(ctx context.Context, a *app.App, cfg *config.Config) (*config.Config, error) {
+	if cfg.Shared == nil {
+		return cfg, nil
+	}
+	if _, err := a.SyncConfig(ctx, cfg, ""); err != nil {
+		a.Logger(cfg).Warn("the settings of the other instances were not applied", "error", err)
+	}
+	return a.Load()
 }
 
 // CloseSessions ends the remaining legacy sessions. It must be fast, because the process

@@ -84,7 +84,7 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 		Catalog: cat, Version: app.Version(), Toolsets: cfg.Toolsets, Answers: cfg.Answers, Logger: a.Logger(cfg),
 		Runs: s.store.Runs, OpenRuns: open, Project: project, Definitions: a.NewProjectDefinitions(cfg, cat), Memory: s.contexts,
 		Sessions: session.New(session.Options{Store: app.LazyStore{Store: s.store}}), Dashboard: s.dashboard.pageURL, LiveDashboard: s.dashboard.livePageURL,
-		Upstreams: s.Upstreams.asToolset(), Now: a.Host.CurrentTime,
+		Upstreams: s.Upstreams.asToolset(), Now: a.Host.CurrentTime, Shared: cfg.Shared,
 	}
 	s.Tools = &LazyTools{Open: sync.OnceValues(func() (*MachineTools, error) { return newMachineTools(cfg, opts, s.Upstreams) })}
 	s.Machines = newLazyMachines(a, cfg, cat, s.scripts, s.Tools)
@@ -167,7 +167,7 @@ func (s *Surface) newHandler(mcp http.Handler) (http.Handler, error) {
 		MCP: mcp, Guard: guard, Bearer: bearer, Browsers: browsers, Tokens: tokens, Audit: s.store.Audit,
 		Catalog: s.catalog, Registry: shelf, Runs: s.store.Runs, Sessions: documents, Feed: documents, Machines: s.Machines, Hooks: s.newHookAdmin(),
 		Upstreams:  s.Upstreams.newAdmin(s.app, s.cfg),
-		CheckReady: s.store.CheckReady, CurrentProject: s.app.Host.LookupProject, Memory: s.contexts, Requests: s.recording, Calls: app.OpenHolds(s.cfg, s.app.Host.CurrentTime), Metrics: s.recording.Counts, Logger: s.app.Logger(s.cfg),
+		CheckReady: s.store.CheckReady, PublicURL: s.cfg.PublicURL, CurrentProject: s.app.Host.LookupProject, Memory: s.contexts, Requests: s.recording, Calls: app.OpenHolds(s.cfg, s.app.Host.CurrentTime), Metrics: s.recording.Counts, Logger: s.app.Logger(s.cfg),
 	}
 	if people != nil {
 		opts.Identities, opts.AccessTokens = people, people
@@ -194,7 +194,7 @@ func serversDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "
 // NewBearer returns the authenticator for the token in the token file, which identifies the
 // operating system user.
 func NewBearer(cfg *config.Config) (*auth.Bearer, error) {
-	token, _, err := auth.LoadOrCreateToken(cfg.TokenFile)
+	token, err := app.LoadServerToken(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -105,16 +105,22 @@ func UpstreamCacheDir(cfg *config.Config) string {
 
 // NewPinStore returns the pin store.
 func NewPinStore(a *app.App, cfg *config.Config) gateway.PinStore {
-	return gateway.PinStore{Approvals: &approvals{cfg: cfg, now: a.Host.CurrentTime}, Dir: filepath.Join(cfg.DataDir, "upstreams")}
+	return gateway.PinStore{Approvals: &approvals{cfg: cfg, now: a.Host.CurrentTime}, Dir: filepath.Join(cfg.DataDir, "upstreams"), Shared: cfg.Shared}
 }
+
+// sharedApprovalsTime is how long an instance uses the approvals that it has read from the
+// shared state. Other instances see a change after that time.
+const sharedApprovalsTime = time.Second
 
 // approvals implements gateway.Approvals. It reads the file again only if it has changed.
 type approvals struct {
 	cfg *config.Config
 	now func() time.Time
 
-	mu      sync.Mutex
-	seen    fs.FileInfo
+	mu sync.Mutex
+	// records are those of the stamp seen, which was read at a time.
+	seen    string
+	read    time.Time
 	records approval.Records
 }
 
@@ -124,16 +130,20 @@ var _ gateway.Approvals = (*approvals)(nil)
 func (s *approvals) List() (approval.Records, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info, err := os.Stat(app.ApprovalsPath(s.cfg))
-	if err == nil && s.seen != nil && sameFile(s.seen, info) {
+	if s.cfg.Shared != nil && time.Since(s.read) < sharedApprovalsTime {
 		return s.records, nil
 	}
-	s.seen = nil
+	began, stamp := time.Now(), app.ApprovalsStamp(s.cfg)
+	if stamp != "" && stamp == s.seen {
+		s.read = began
+		return s.records, nil
+	}
+	s.seen, s.read = "", time.Time{}
 	records, err := app.ReadApprovals(s.cfg, s.now)
 	if err != nil {
 		return nil, err
 	}
-	s.seen, s.records = info, records
+	s.seen, s.records, s.read = stamp, records, began
 	return records, nil
 }
 
@@ -143,6 +153,9 @@ func (s *approvals) Change(ctx context.Context, edit func(approval.Records) (app
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
+	s.read = time.Time{}
+	s.mu.Unlock()
 	return store.Change(ctx, edit)
 }
 
@@ -161,10 +174,11 @@ func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *s
 	seen := readApplied(cfg, u.Logger) // before the gateway reads anything
 	opts := UpstreamOptions(a, cfg)
 	opts.Log = u.logs.AddLine
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // crypto/rand.Read never fails
+	key, err := app.StateKey(cfg, "gateway state")
+	if err != nil {
+		return nil, err
+	}
 	u.hooks = NewActiveHooks(cfg, cat, pool, state, u.Logger, a.Host.CurrentTime)
-	var err error
 	s := gatewaySettings(cfg)
 	u.Gateway, err = gateway.New(gateway.Options{
 		Upstreams: s.Upstreams, Upstream: opts, Lazy: s.Lazy, Project: s.Project,
@@ -223,13 +237,15 @@ const configPollInterval = 500 * time.Millisecond
 // appliedChanges identifies what the gateway has applied.
 type appliedChanges struct {
 	path, file, pins string
-	restarts         restartRequests
+	// shared are the shared settings, and failed is the last error about them.
+	shared, failed string
+	restarts       restartRequests
 }
 
 // readApplied returns what a gateway that starts now applies.
 func readApplied(cfg *config.Config, logger *slog.Logger) *appliedChanges {
 	path, _ := app.ConfigFile(cfg) // without a file there are no changes
-	s := &appliedChanges{path: path, file: fileStamp(path), pins: fileStamp(app.ApprovalsPath(cfg)), restarts: restartRequests{contents: map[string]string{}}}
+	s := &appliedChanges{path: path, file: app.FileStamp(path), pins: app.ApprovalsStamp(cfg), failed: fmt.Sprint(error(nil)), restarts: restartRequests{contents: map[string]string{}}}
 	s.restarts.readNew(restartsDir(cfg), logger) // Earlier requests concern earlier processes.
 	return s
 }
@@ -249,15 +265,33 @@ func (u *Upstreams) followChanges(ctx context.Context, cfg *config.Config, seen 
 		for _, name := range seen.restarts.readNew(restartsDir(cfg), u.Logger) {
 			_ = u.Restart(name) // An upstream that is not in use needs no restart.
 		}
-		if now := fileStamp(seen.path); now != seen.file {
+		u.syncConfig(ctx, cfg, seen)
+		if now := app.FileStamp(seen.path); now != seen.file {
 			seen.file = now
 			if err := u.reloadConfig(); err != nil {
 				u.Logger.Warn("the changed upstream configuration was not applied", "error", err)
 			}
 		}
-		if now := fileStamp(app.ApprovalsPath(cfg)); now != seen.pins {
+		if now := app.ApprovalsStamp(cfg); now != seen.pins {
 			seen.pins = now
 			u.Reload()
+		}
+	}
+}
+
+// syncConfig exchanges the settings with the other instances.
+func (u *Upstreams) syncConfig(ctx context.Context, cfg *config.Config, seen *appliedChanges) {
+	if cfg.Shared == nil {
+		return
+	}
+	now, err := u.app.SyncConfig(ctx, cfg, seen.shared)
+	if err == nil {
+		seen.shared = now
+	}
+	if text := fmt.Sprint(err); text != seen.failed && ctx.Err() == nil {
+		seen.failed = text
+		if err != nil {
+			u.Logger.Warn("the settings of the gateway are not those of the other instances", "error", err)
 		}
 	}
 }
@@ -296,15 +330,6 @@ func (u *Upstreams) LogPendingSettings(next *config.Config) {
 		u.Logger.Warn("changed settings take effect at the next start", "settings", waiting)
 	}
 	u.pendingSettings = waiting
-}
-
-// fileStamp returns a string that changes with the file or directory.
-func fileStamp(path string) string {
-	info, err := os.Stat(path)
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprint(info.ModTime().UnixNano(), info.Size())
 }
 
 // upstreamCloseTimeout limits the time for calls in progress when the process ends, which

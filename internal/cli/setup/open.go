@@ -54,24 +54,24 @@ func RunOpen(ctx context.Context, o *OpenOptions) error {
 	if err != nil {
 		return err
 	}
-	address, ok := server.FindLiveServer(ctx, cfg)
-	if !ok {
+	at := server.FindServerURL(ctx, cfg)
+	if at == "" {
 		return guideway.Errorf(guideway.CodeUnavailable, "no server is running on the data directory %s", cfg.DataDir).WithFix("guideway serve")
 	}
 	person := app.NewApprover(o.app.Host, cfg)
 	if err := person.CheckPassphraseIfSet(ctx); err != nil {
 		return err
 	}
-	link, err := newLoginLink(cfg, address)
+	link, err := newLoginLink(cfg, at)
 	if err != nil {
 		return err
 	}
 	accepted, err := isAccepted(ctx, link)
 	if err != nil {
-		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s did not answer: %w", address, err).WithFix("guideway doctor")
+		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s did not answer: %w", at, err).WithFix("guideway doctor")
 	}
 	if !accepted {
-		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s does not accept a login link made with the secrets in %s: the server was probably started with another key file", address, app.UserSecretsDir(cfg)).
+		return guideway.Errorf(guideway.CodeUnavailable, "the server at %s does not accept a login link made with the secrets in %s: the server was probably started with another key file", at, app.UserSecretsDir(cfg)).
 			WithFix("use the same key file for the server and for this command: --journal-key-file, or journal.keyFile in guideway.json")
 	}
 	fmt.Fprintf(o.app.Host.Out, "%s\n", link)
@@ -83,7 +83,7 @@ func RunOpen(ctx context.Context, o *OpenOptions) error {
 }
 
 // newLoginLink returns a link that logs a browser in.
-func newLoginLink(cfg *config.Config, address string) (string, error) {
+func newLoginLink(cfg *config.Config, at string) (string, error) {
 	user, err := app.LocalUser(cfg)
 	if err != nil {
 		return "", err
@@ -96,7 +96,7 @@ func newLoginLink(cfg *config.Config, address string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "http://" + address + "/login/" + code, nil
+	return at + "/login/" + code, nil
 }
 
 // isAccepted reports whether the server accepts a link. The link stays valid.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/contexts/blob/seal"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/shortid"
 	"github.com/guideway-dev/guideway/internal/platform/signedfile"
@@ -46,6 +47,8 @@ const (
 type Options struct {
 	// Path is the file, which need not exist.
 	Path string
+	// Shared, if not nil, has the calls instead of the file.
+	Shared deployment.State
 	// Key returns the secret of the MAC, which must not be stored next to the file. It is
 	// called only if the file exists or is written.
 	Key func() ([]byte, error)
@@ -71,7 +74,7 @@ func New(opts Options) *Store {
 		opts.Now = time.Now
 	}
 	return &Store{now: opts.Now, texts: opts.Texts, file: signedfile.File[Call]{
-		Path: opts.Path, What: "file of held calls", Records: "held calls", MaxBytes: maxBytes, Key: opts.Key,
+		Path: opts.Path, Shared: opts.Shared, What: "file of held calls", Records: "held calls", MaxBytes: maxBytes, Key: opts.Key,
 		IfSeen: "note that they may know the arguments of the calls that wait", IfFull: "answer the calls that wait: guideway calls list",
 	}}
 }

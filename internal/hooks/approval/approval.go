@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
 	"github.com/guideway-dev/guideway/internal/platform/lists"
 	"github.com/guideway-dev/guideway/internal/platform/signedfile"
 )
@@ -101,6 +102,8 @@ const maxBytes = 4 << 20
 type Options struct {
 	// Path is the file, which need not exist.
 	Path string
+	// Shared, if not nil, has the approvals instead of the file.
+	Shared deployment.State
 	// Key is the secret of the MAC. It must not be stored next to the file.
 	Key []byte
 	// Now returns the time. If nil, it is time.Now.
@@ -115,14 +118,14 @@ type Store struct {
 
 // Open returns a store. It does not read the file.
 func Open(opts Options) (*Store, error) {
-	if opts.Path == "" || len(opts.Key) == 0 {
+	if opts.Path == "" || opts.Shared == nil && len(opts.Key) == 0 {
 		return nil, guideway.Errorf(guideway.CodeInternal, "an approval store needs a path and a key")
 	}
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
 	return &Store{now: opts.Now, file: signedfile.File[Record]{
-		Path: opts.Path, What: "approval file", Records: "approvals", MaxBytes: maxBytes,
+		Path: opts.Path, Shared: opts.Shared, What: "approval file", Records: "approvals", MaxBytes: maxBytes,
 		IfSeen: "note that they may know the approvals", IfFull: "disable approvals that are no longer needed",
 		Key: func() ([]byte, error) { return opts.Key, nil },
 	}}, nil

@@ -205,11 +205,20 @@ type serverURLKey struct{}
 // the server. The host of the request can be trusted, because the guard or else the SDK
 // checks it.
 func WithServerURL(r *http.Request) context.Context {
+	if ServerURL(r.Context()) != "" { // see WithPublicURL
+		return r.Context()
+	}
 	scheme := "http"
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		scheme = "https"
 	}
 	return context.WithValue(r.Context(), serverURLKey{}, scheme+"://"+r.Host)
+}
+
+// WithPublicURL returns a context with the URL of the server for people, which has precedence
+// over the address of a request.
+func WithPublicURL(ctx context.Context, url string) context.Context {
+	return context.WithValue(ctx, serverURLKey{}, url)
 }
 
 // ServerURL returns the address at which a client over HTTP reaches the server, without a

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
 	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
@@ -43,6 +44,8 @@ type BrowserOptions struct {
 	// Dir stores hashes of links and sessions; required. It is created when it is needed
 	// and private to the user. Processes with the same directory share logins.
 	Dir string
+	// Shared, if not nil, has the links and sessions instead of the directory.
+	Shared deployment.State
 	// Now is the clock. Nil is the system clock.
 	Now func() time.Time
 }
@@ -63,13 +66,17 @@ func NewBrowserSessions(opts BrowserOptions) (*BrowserSessions, error) {
 	if err != nil {
 		return nil, guideway.Errorf(guideway.CodeInternal, "find the directory %s: %w", opts.Dir, err)
 	}
-	return &BrowserSessions{
-		links:    newTokenStore(filepath.Join(dir, "links"), opts.Now),
-		sessions: newTokenStore(filepath.Join(dir, "browsers"), opts.Now),
+	b := &BrowserSessions{
+		links:    newTokenStore(filepath.Join(dir, "links"), opts.Shared, opts.Now),
+		sessions: newTokenStore(filepath.Join(dir, "browsers"), opts.Shared, opts.Now),
 		// Cookies are not bound to ports: servers with other data directories on this host
 		// must not overwrite the cookie.
 		cookie: "guideway_" + digest.Hex(dir)[:8],
-	}, nil
+	}
+	if opts.Shared != nil { // each instance has another directory
+		b.cookie = "guideway_shared"
+	}
+	return b, nil
 }
 
 // link and browser are the stored records.

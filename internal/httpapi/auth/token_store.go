@@ -15,6 +15,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
 	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
@@ -33,17 +34,25 @@ var errDamaged = errors.New("the record is damaged")
 // no index that could be stale and no lock: creating a file adds a record, and if several
 // processes remove one, only one succeeds. It does not access the disk before the first
 // call.
+//
+// The instances of a deployment share records in its state instead: the name of an entry is
+// the name of the directory and the hash.
 type tokenStore struct {
 	dir string
-	now func() time.Time
+	// shared, if not nil, has the records.
+	shared deployment.State
+	now    func() time.Time
 }
 
-func newTokenStore(dir string, now func() time.Time) tokenStore {
+func newTokenStore(dir string, shared deployment.State, now func() time.Time) tokenStore {
 	if now == nil {
 		now = time.Now
 	}
-	return tokenStore{dir: dir, now: now}
+	return tokenStore{dir: dir, shared: shared, now: now}
 }
+
+// prefix returns the beginning of the names of the records in the shared state.
+func (v tokenStore) prefix() string { return filepath.Base(v.dir) + "/" }
 
 // newSecret returns a prefix and n random bytes in base64.
 func newSecret(prefix string, n int) string {
@@ -52,22 +61,30 @@ func newSecret(prefix string, n int) string {
 	return prefix + base64.RawURLEncoding.EncodeToString(secret)
 }
 
-// recordPath returns the path of the record of a secret.
+// recordPath returns the path of the record of a secret, or the name of its entry.
 func (v tokenStore) recordPath(secret string) string {
+	if v.shared != nil {
+		return v.prefix() + digest.Hex(secret)
+	}
 	return filepath.Join(v.dir, digest.Hex(secret)+recordSuffix)
 }
 
 // createRecord stores a record.
 func (v tokenStore) createRecord(secret string, record any) error {
+	text, err := json.Marshal(record)
+	if err != nil {
+		return guideway.Errorf(guideway.CodeInternal, "encode a credential: %w", err)
+	}
+	if v.shared != nil {
+		ctx, cancel := deployment.Context()
+		defer cancel()
+		return v.shared.Create(ctx, deployment.Entry{Name: v.recordPath(secret), Text: string(text), Touched: v.now()})
+	}
 	if err := atomicfile.MakeDir(v.dir); err != nil {
 		return v.newError("create", err)
 	}
 	if err := v.checkDir(); err != nil {
 		return err
-	}
-	text, err := json.Marshal(record)
-	if err != nil {
-		return guideway.Errorf(guideway.CodeInternal, "encode a credential: %w", err)
 	}
 	path := v.recordPath(secret)
 	if err := atomicfile.Create(path, string(text)+"\n"); err != nil {
@@ -80,6 +97,11 @@ func (v tokenStore) createRecord(secret string, record any) error {
 func (v tokenStore) touchRecord(secret string) error { return v.touchRecordAt(secret, v.now()) }
 
 func (v tokenStore) touchRecordAt(secret string, at time.Time) error {
+	if v.shared != nil {
+		ctx, cancel := deployment.Context()
+		defer cancel()
+		return v.shared.Touch(ctx, v.recordPath(secret), at)
+	}
 	if err := os.Chtimes(v.recordPath(secret), at, at); err != nil {
 		return v.newError("update the time of", err)
 	}
@@ -93,10 +115,19 @@ func (v tokenStore) getRecord(secret string, record any) (touched time.Time, err
 }
 
 func (v tokenStore) readRecord(path string, record any) (touched time.Time, err error) {
+	if v.shared != nil {
+		ctx, cancel := deployment.Context()
+		defer cancel()
+		e, err := deployment.Get(ctx, v.shared, path)
+		if err == nil && json.Unmarshal([]byte(e.Text), record) != nil {
+			err = guideway.Errorf(guideway.CodeUnavailable, "read a credential: %w", errDamaged)
+		}
+		return e.Touched, err
+	}
 	if err := v.checkDir(); err != nil {
 		return time.Time{}, err
 	}
-	info, err := os.Lstat(path)
+	info, err := os.Lstat(path) //nolint:gosec // G703: the name is a hash
 	if errors.Is(err, fs.ErrNotExist) {
 		return time.Time{}, fs.ErrNotExist
 	}
@@ -106,7 +137,7 @@ func (v tokenStore) readRecord(path string, record any) (touched time.Time, err 
 	if err != nil {
 		return time.Time{}, v.newError("read", err)
 	}
-	file, err := os.Open(path)
+	file, err := os.Open(path)          //nolint:gosec // G703: the name is a hash
 	if errors.Is(err, fs.ErrNotExist) { // removed by another process
 		return time.Time{}, fs.ErrNotExist
 	}
@@ -131,7 +162,12 @@ func (v tokenStore) removeRecord(secret string) (bool, error) {
 }
 
 func (v tokenStore) removeFile(path string) (bool, error) {
-	err := os.Remove(path)
+	if v.shared != nil {
+		ctx, cancel := deployment.Context()
+		defer cancel()
+		return v.shared.Remove(ctx, path)
+	}
+	err := os.Remove(path) //nolint:gosec // G703: the name is a hash
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -144,6 +180,16 @@ func (v tokenStore) removeFile(path string) (bool, error) {
 // recordPaths returns the files of all records. If the directory is missing, there are
 // none.
 func (v tokenStore) recordPaths() ([]string, error) {
+	if v.shared != nil {
+		ctx, cancel := deployment.Context()
+		defer cancel()
+		entries, err := v.shared.Entries(ctx, v.prefix())
+		names := make([]string, len(entries))
+		for i, e := range entries {
+			names[i] = e.Name
+		}
+		return names, err
+	}
 	entries, err := os.ReadDir(v.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -163,6 +209,12 @@ func (v tokenStore) recordPaths() ([]string, error) {
 // removeOld removes the records that were last touched before a time. It ignores errors,
 // because the expiry is checked at every use.
 func (v tokenStore) removeOld(before time.Time) {
+	if v.shared != nil {
+		ctx, cancel := deployment.Context()
+		defer cancel()
+		_ = v.shared.Prune(ctx, v.prefix(), before)
+		return
+	}
 	paths, _ := v.recordPaths()
 	for _, path := range paths {
 		if info, err := os.Lstat(path); err == nil && info.ModTime().Before(before) {

@@ -11,7 +11,7 @@ import (
 // read as a credential without limits.
 func TestUnencodableRecordIsNotStored(t *testing.T) {
 	t.Parallel()
-	v := newTokenStore(t.TempDir(), nil)
+	v := newTokenStore(t.TempDir(), nil, nil)
 	if err := v.createRecord("secret", func() {}); guideway.ErrorCode(err) != guideway.CodeInternal {
 		t.Errorf("create a record that is not JSON: %v", err)
 	}

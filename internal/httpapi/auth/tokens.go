@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/guideway-dev/guideway"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
 	"github.com/guideway-dev/guideway/internal/platform/digest"
 )
 
@@ -88,6 +89,8 @@ type TokenOptions struct {
 	// Dir stores hashes of the tokens; required. It is created when it is needed and
 	// private to the user.
 	Dir string
+	// Shared, if not nil, has the tokens instead of the directory.
+	Shared deployment.State
 	// Now is the clock. Nil is the system clock.
 	Now func() time.Time
 }
@@ -101,7 +104,7 @@ func NewTokens(opts TokenOptions) (*Tokens, error) {
 	if opts.Dir == "" {
 		return nil, guideway.Errorf(guideway.CodeInternal, "named tokens need a directory")
 	}
-	return &Tokens{store: newTokenStore(opts.Dir, opts.Now)}, nil
+	return &Tokens{store: newTokenStore(opts.Dir, opts.Shared, opts.Now)}, nil
 }
 
 // NamedToken is a token without its secret.

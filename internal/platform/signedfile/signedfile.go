@@ -1,6 +1,6 @@
 // Package signedfile stores records in a file with a MAC: editing the file without the key
 // invalidates it, which is an error and never an empty list. Several processes may share a
-// file.
+// file. The instances of a deployment share an entry of its state instead of the file.
 package signedfile
 
 import (
@@ -20,6 +20,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
 )
 
 // form is the version of the file format.
@@ -28,9 +29,12 @@ const form = 1
 // lockRetry is the interval of attempts to get a lock that another process holds.
 const lockRetry = 5 * time.Millisecond
 
-// File is a file with records. All fields are required.
+// File is a file with records. All fields are required, except Shared.
 type File[T any] struct {
 	Path string
+	// Shared, if not nil, has the records in the entry with the name of the file, which it
+	// signs; there is no file then, and Key is not used.
+	Shared deployment.State
 	// The noun What names the file in messages, such as "approval file", and Records its
 	// records, such as "approvals".
 	What, Records string
@@ -55,6 +59,18 @@ type content[T any] struct {
 // Read returns all records. If there is no file, it returns none; a file that cannot be
 // read or was edited is an error.
 func (f File[T]) Read() ([]T, error) {
+	if f.Shared != nil {
+		ctx, cancel := deployment.Context()
+		defer cancel()
+		e, err := deployment.Get(ctx, f.Shared, filepath.Base(f.Path))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return f.parseShared(e.Text)
+	}
 	text, err := f.private().Read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -74,6 +90,42 @@ func (f File[T]) Read() ([]T, error) {
 		return nil, f.invalid("was edited, or was signed with another key")
 	}
 	return c.Records, nil
+}
+
+// parseShared parses the records in an entry, whose MAC was verified.
+func (f File[T]) parseShared(text string) ([]T, error) {
+	if text == "" {
+		return nil, nil
+	}
+	c, err := f.parse([]byte(text))
+	return c.Records, err
+}
+
+// changeShared changes the records in an entry.
+func (f File[T]) changeShared(ctx context.Context, edit func([]T) ([]T, error)) error {
+	return f.Shared.Change(ctx, filepath.Base(f.Path), func(text string) (string, error) {
+		records, err := f.parseShared(text)
+		if err != nil {
+			return "", err
+		}
+		if records, err = edit(records); err != nil {
+			return "", err
+		}
+		return f.encode(content[T]{Form: form, Records: records})
+	})
+}
+
+// encode returns the text of the file.
+func (f File[T]) encode(c content[T]) (string, error) {
+	text, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return "", guideway.Errorf(guideway.CodeInternal, "encode the %s as JSON: %w", f.Records, err)
+	}
+	if int64(len(text)) >= f.MaxBytes {
+		return "", guideway.Errorf(guideway.CodeTooLarge, "the %s would take %d bytes; fewer than %d are allowed", f.Records, len(text), f.MaxBytes).
+			WithFix("%s", f.IfFull)
+	}
+	return string(append(text, '\n')), nil
 }
 
 // parse parses the file. It reads the format first, because a newer format can have other
@@ -109,6 +161,9 @@ func (f File[T]) invalid(why string) *guideway.Error {
 // Change durably replaces the records with the result of edit, under a lock. If edit returns
 // an error, nothing is changed. edit owns the records that it gets.
 func (f File[T]) Change(ctx context.Context, edit func([]T) ([]T, error)) (err error) {
+	if f.Shared != nil {
+		return f.changeShared(ctx, edit)
+	}
 	if err := atomicfile.MakeDir(filepath.Dir(f.Path)); err != nil {
 		return f.writeError(err)
 	}
@@ -131,15 +186,11 @@ func (f File[T]) Change(ctx context.Context, edit func([]T) ([]T, error)) (err e
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(content[T]{Form: form, Records: records, MAC: mac}, "", "  ")
+	text, err := f.encode(content[T]{Form: form, Records: records, MAC: mac})
 	if err != nil {
-		return f.writeError(err)
+		return err
 	}
-	if int64(len(text)) >= f.MaxBytes {
-		return guideway.Errorf(guideway.CodeTooLarge, "the %s would take %d bytes; fewer than %d are allowed", f.Records, len(text), f.MaxBytes).
-			WithFix("%s", f.IfFull)
-	}
-	if err := atomicfile.Replace(f.Path, string(append(text, '\n'))); err != nil {
+	if err := atomicfile.Replace(f.Path, text); err != nil {
 		return f.writeError(err)
 	}
 	return nil

@@ -198,7 +198,12 @@ func (a acks) checkJournal(tb testing.TB, s *postgres.Store, u string) int {
 // changes of a run are in order.
 func (a acks) checkFeed(tb testing.TB, s *postgres.Store, n int) {
 	tb.Helper()
-	list, _, err := s.Changes(context.Background(), 0, n+10)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	defer cancel()
+	list, _, err := s.Changes(ctx, 0, n+10)
+	for err == nil && len(list) < n && ctx.Err() == nil { // a store that watches the feed adds changes a little later
+		list, _, err = s.Changes(ctx, 0, n+10)
+	}
 	requireNoError(tb, err)
 	last := map[string]int64{}
 	for _, c := range list {

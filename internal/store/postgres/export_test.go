@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"testing"
+	"time"
 )
 
 // ConnSetting returns a setting of a connection of the store.
@@ -20,6 +21,13 @@ func ConnSetting(tb testing.TB, s *Store, name string) string {
 func Migrate(ctx context.Context, s *Store, more ...string) error {
 	steps := append(migrations(), more...)
 	return s.retryWrite(ctx, "migrate", func(ctx context.Context, _ bool) error { return s.applyMigrations(ctx, steps) })
+}
+
+// ExpireSchemaCheck makes the next call check the version of the tables.
+func ExpireSchemaCheck(s *Store) {
+	s.schemaCheck.mu.Lock()
+	defer s.schemaCheck.mu.Unlock()
+	s.schemaCheck.next = time.Time{}
 }
 
 // CommonRows is a limit of the search.

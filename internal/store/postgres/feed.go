@@ -29,7 +29,7 @@ type feedPage struct {
 }
 
 // Changes implements run.Feed. While the process watches the feed, the newest changes come
-// from memory, and the reader of the feed adds to them.
+// from memory, to which they are added within readInterval.
 func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]run.Change, bool, error) {
 	if list, ok := s.recent.Load().after(after, limit); ok {
 		return list, false, nil
@@ -40,7 +40,7 @@ func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]run.Chan
 		if err != nil || !p.more || len(p.list) >= limit {
 			return err
 		}
-		if err := s.assignPositions(ctx, s.pool); err != nil {
+		if err := s.assignPositions(ctx, s.pool, true); err != nil {
 			return err
 		}
 		p, err = readPage(ctx, s.pool, after, limit)
@@ -80,7 +80,7 @@ func (s *Store) Latest(ctx context.Context) (int64, error) {
 		if err := s.pool.QueryRow(ctx, sql).Scan(&last, &more); err != nil || !more {
 			return err
 		}
-		if err := s.assignPositions(ctx, s.pool); err != nil {
+		if err := s.assignPositions(ctx, s.pool, true); err != nil {
 			return err
 		}
 		return s.pool.QueryRow(ctx, sql).Scan(&last, &more)
@@ -90,11 +90,15 @@ func (s *Store) Latest(ctx context.Context) (int64, error) {
 
 // assignPositions assigns positions to new changes, in the order in which their
 // transactions wrote them, and prunes the feed. If another process is assigning positions,
-// the call does nothing, so that no reader waits. Writers never wait.
-func (s *Store) assignPositions(ctx context.Context, db database) error {
+// the call waits for it or, if wait is false, does nothing. Writers never wait.
+func (s *Store) assignPositions(ctx context.Context, db database, wait bool) error {
+	lock := `select true from feed for update`
+	if !wait {
+		lock += ` skip locked`
+	}
 	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		var locked bool
-		err := tx.QueryRow(ctx, `select true from feed for update skip locked`).Scan(&locked)
+		err := tx.QueryRow(ctx, lock).Scan(&locked)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -130,5 +134,5 @@ func (s *Store) maintainFeed(ctx context.Context) error {
 	if err != nil || waiting < maintainEvery {
 		return err
 	}
-	return s.assignPositions(ctx, s.pool)
+	return s.assignPositions(ctx, s.pool, false)
 }

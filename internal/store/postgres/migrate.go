@@ -3,8 +3,11 @@ package postgres
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"hash/fnv"
+	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -23,17 +26,25 @@ var schemaTermsSQL string
 //go:embed schema_instances.sql
 var schemaInstancesSQL string
 
+//go:embed schema_shared.sql
+var schemaSharedSQL string
+
 // migrations returns the statements that migrate the tables to the versions 1, 2 and so on.
 // A change of the tables appends a migration; a released migration is never edited.
+//
+// During an upgrade, processes of both versions use the tables. A migration therefore only
+// adds: tables, and columns that may be missing in an insert (expand). What no process uses
+// any more is removed by a migration of a later release (contract), which also sets the column
+// oldest of guideway_schema to the first version that does not use it.
 func migrations() []string {
-	return []string{schemaSQL, schemaHookStateSQL, schemaTermsSQL, schemaInstancesSQL}
+	return []string{schemaSQL, schemaHookStateSQL, schemaTermsSQL, schemaInstancesSQL, schemaSharedSQL}
 }
 
 // applyMigrations migrates the tables to the latest version in one transaction. If
 // processes start at the same time, one migrates and the others wait.
 func (s *Store) applyMigrations(ctx context.Context, steps []string) error {
 	have, err := s.schemaVersion(ctx, s.pool, len(steps))
-	if err != nil || have == len(steps) {
+	if err != nil || have >= len(steps) {
 		return err
 	}
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
@@ -54,10 +65,13 @@ func (s *Store) applyMigrations(ctx context.Context, steps []string) error {
 				return err
 			}
 		}
-		for i, sql := range steps[have:] {
+		for i, sql := range steps[min(have, len(steps)):] {
 			if _, err := tx.Exec(ctx, sql); err != nil {
 				return fmt.Errorf("migrate the tables to version %d: %w", have+i+1, err)
 			}
+		}
+		if have >= len(steps) {
+			return nil
 		}
 		s.log.InfoContext(ctx, "migrated the tables", "schema", s.schema, "version", len(steps))
 		_, err = tx.Exec(ctx, `update guideway_schema set version = $1`, len(steps))
@@ -80,8 +94,8 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// schemaVersion returns the version of the tables, or 0 if none exist. It returns an
-// error for tables of a newer version, and for tables of other programs.
+// schemaVersion returns the version of the tables, or 0 if none exist. It returns an error for
+// tables of a newer version that this one cannot use, and for tables of other programs.
 func (s *Store) schemaVersion(ctx context.Context, q querier, newest int) (int, error) {
 	var own, other bool
 	// to_regclass would use a cache that is older than the lock.
@@ -94,14 +108,41 @@ func (s *Store) schemaVersion(ctx context.Context, q querier, newest int) (int, 
 		return 0, guideway.Errorf(guideway.CodeUnavailable, "the schema %s at %s contains the tables of another program", s.schema, s.where).
 			WithFix("use a different schema: add search_path=NAME to the URL of the store")
 	}
-	var have int
-	if err := q.QueryRow(ctx, `select version from guideway_schema`).Scan(&have); err != nil {
-		return 0, err
-	}
-	if have > newest {
+	var have, oldest int
+	// An older version of the table has no column oldest.
+	err = q.QueryRow(ctx, `select version, coalesce((to_jsonb(v) ->> 'oldest')::int, version) from guideway_schema v`).Scan(&have, &oldest)
+	if err == nil && have > newest && oldest > newest {
 		return 0, guideway.Errorf(guideway.CodeUnavailable,
-			"the tables at %s have version %d, but this version of Guideway supports versions up to %d", s.where, have, newest).
+			"the tables at %s have version %d, which supports programs of version %d or later; this version of Guideway supports versions up to %d", s.where, have, oldest, newest).
 			WithFix("use the version of Guideway that migrated the tables, or a later one, or a different database")
 	}
-	return have, nil
+	return have, err
+}
+
+// schemaInterval is how often a process checks that it can still use the tables.
+const schemaInterval = 5 * time.Second
+
+// schemaCheck is the result of the last check of the version of the tables.
+type schemaCheck struct {
+	mu   sync.Mutex
+	next time.Time
+	err  error
+}
+
+// checkSchema returns an error if a newer version has migrated the tables so that this one
+// cannot use them. It does not report that the database does not answer.
+func (s *Store) checkSchema(ctx context.Context) error {
+	c := &s.schemaCheck
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Now().Before(c.next) {
+		return c.err
+	}
+	_, err := s.schemaVersion(ctx, s.pool, len(migrations()))
+	var unsupported *guideway.Error
+	if c.err = nil; errors.As(err, &unsupported) {
+		c.err = err
+	}
+	c.next = time.Now().Add(schemaInterval)
+	return c.err
 }

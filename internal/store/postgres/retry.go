@@ -87,5 +87,8 @@ func (s *Store) retryCall(ctx context.Context, what string, f callAttempt) (mayb
 func (s *Store) callOnce(ctx context.Context, maybeCommitted bool, f callAttempt) error {
 	ctx, cancel := context.WithTimeout(ctx, s.callTimeout)
 	defer cancel()
+	if err := s.checkSchema(ctx); err != nil {
+		return err
+	}
 	return f(ctx, maybeCommitted)
 }

@@ -74,6 +74,10 @@ type Store struct {
 		client *river.Client[pgx.Tx]
 	}
 
+	schemaCheck schemaCheck
+	// changingShared serializes the changes of the shared state in this process: edit may use
+	// further connections, and would otherwise wait for those of other changes.
+	changingShared sync.Mutex
 	// inUse is read-locked by every call and locked by Close.
 	inUse  sync.RWMutex
 	closed bool

@@ -30,10 +30,10 @@ func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.hub.Add(ct
 // reconnects and reads the changes since.
 func (s *Store) runListener(ctx context.Context) {
 	var recent *recentChanges
-	defer func() { s.recent.CompareAndSwap(recent, nil) }() // another listener may run already
 	delay := firstPause
 	for ctx.Err() == nil {
 		heard, err := s.listenUntilLost(ctx, &recent)
+		s.recent.CompareAndSwap(recent, nil) // another listener may run already
 		if ctx.Err() != nil {
 			return
 		}
@@ -91,7 +91,7 @@ func (s *Store) listenUntilLost(ctx context.Context, recent **recentChanges) (he
 func (s *Store) readRecent(ctx context.Context, c *pgx.Conn, recent **recentChanges) (found, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.callTimeout)
 	defer cancel()
-	if err := s.assignPositions(ctx, c); err != nil {
+	if err := s.assignPositions(ctx, c, false); err != nil {
 		return false, false, err
 	}
 	after, limit := int64(0), 0
@@ -108,6 +108,7 @@ func (s *Store) readRecent(ctx context.Context, c *pgx.Conn, recent **recentChan
 		return true, p.more, nil
 	}
 	(*recent).add(p.list)
+	s.recent.Store(*recent)
 	return len(p.list) > 0, p.more || len(p.list) == readBatch, nil
 }
 

@@ -25,19 +25,25 @@ func EmptyPostgres(t testing.TB) string {
 	}
 	schema := fmt.Sprintf("crashtest_%016x", rand.Uint64())
 	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		conn, err := pgx.Connect(ctx, text)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer func() { _ = conn.Close(ctx) }()
-		if _, err := conn.Exec(ctx, "drop schema if exists "+schema+" cascade"); err != nil {
-			t.Error(err)
-		}
+		Exec(t, text, "set client_min_messages = warning; drop schema if exists "+schema+" cascade")
 	})
 	q := at.Query()
 	q.Set("search_path", schema)
 	at.RawQuery = q.Encode()
 	return at.String()
+}
+
+// Exec executes statements in a database.
+func Exec(t testing.TB, url, sql string) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, sql); err != nil {
+		t.Errorf("%s: %v", sql, err)
+	}
 }
