@@ -199,8 +199,8 @@ func newRig(t *testing.T, change ...func(*httpapi.Options)) *rig {
 	r.calls = holds.New(holds.Options{Path: filepath.Join(dir, "held-calls.json"), Key: func() ([]byte, error) { return []byte("key"), nil }})
 	opts := httpapi.Options{
 		Machines: r.machines, Audit: &memoryAudit{},
-		MCP:      http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.mcp++ }),
-		Guard:    guard, Bearer: bearer, Browsers: r.browsers, Tokens: r.tokens,
+		MCP:   http.HandlerFunc(func(http.ResponseWriter, *http.Request) { r.mcp++ }),
+		Guard: guard, Bearer: bearer, Browsers: r.browsers, Tokens: r.tokens,
 		Catalog: shelf, Runs: r.runs, Sessions: r.store, Feed: r.store, Memory: remembers, Hooks: emptyService(), Requests: &fakeRequests{}, Calls: r.calls,
 		Upstreams:      r.newUpstreams(t, dir),
 		CurrentProject: func(context.Context) run.Project { return run.Project{ID: projectA, Path: "/src/a", Branch: "main"} },
