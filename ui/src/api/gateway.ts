@@ -95,7 +95,7 @@ export function useMakeToken() {
 export function useRevokeToken() {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: (name: string) => answerOf(api.DELETE("/api/tokens/{name}", { params: { path: { name } } })),
+    mutationFn: ({ name, user }: { name: string; user: string }) => answerOf(api.DELETE("/api/tokens/{name}", { params: { path: { name }, query: { user } } })),
     onSettled: () => queries.invalidateQueries({ queryKey: ["tokens"] }),
   });
 }

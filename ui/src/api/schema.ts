@@ -1190,12 +1190,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the named tokens, without their secrets */
+        /** List the named tokens of the caller, or of all users for an admin, without their secrets */
         get: operations["listTokens"];
         put?: never;
         /**
          * Create a token of scope mcp, read or registry
-         * @description Tokens of the other scopes are created at a terminal.
+         * @description Tokens of the other scopes are created at a terminal. A token of a user of the identity provider expires after at most 90 days.
          */
         post: operations["makeToken"];
         delete?: never;
@@ -1216,6 +1216,23 @@ export interface paths {
         post?: never;
         /** Revoke a token immediately */
         delete: operations["revokeToken"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List entries of the audit log, the oldest first */
+        get: operations["listAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1610,9 +1627,9 @@ export interface components {
                 path: string;
                 /** @enum {unknown} */
                 op: "added" | "removed" | "changed";
-                /** @description The value before the change; a long value is truncated to a text. */
+                /** @description The value before the change; a long value is truncated to a string. */
                 before?: unknown;
-                /** @description The value after the change; a long value is truncated to a text. */
+                /** @description The value after the change; a long value is truncated to a string. */
                 after?: unknown;
             }[];
             /** @description True if there are more changes. */
@@ -1648,7 +1665,7 @@ export interface components {
                 /** @description The number of steps since the last change of the variable. */
                 age: number;
                 tags?: string[];
-                /** @description The value; a long value is truncated to a text. */
+                /** @description The value; a long value is truncated to a string. */
                 value: unknown;
                 cut?: boolean;
             }[];
@@ -2006,7 +2023,7 @@ export interface components {
             success: true;
             types: string;
         };
-        /** @description A graph as JSON, or any document of the dialect as a text. */
+        /** @description A graph as JSON, or any document of the dialect as a string. */
         HookDocument: {
             graph?: components["schemas"]["HookGraph"];
             /** @description JSON or YAML. */
@@ -2395,6 +2412,7 @@ export interface components {
              * @example round_started
              * @example loop_ended
              * @example gate_opened
+             * @example gate_approved
              * @example gate_answered
              * @example run_completed
              * @example run_aborted
@@ -3205,9 +3223,9 @@ export interface components {
                 op: "add" | "remove" | "replace";
                 /** @description A JSON pointer into the context of the script. */
                 pointer: string;
-                /** @description The value before the change; a long value is truncated to a text. */
+                /** @description The value before the change; a long value is truncated to a string. */
                 before?: unknown;
-                /** @description The value after the change; a long value is truncated to a text. */
+                /** @description The value after the change; a long value is truncated to a string. */
                 after?: unknown;
             }[];
         };
@@ -3602,6 +3620,27 @@ export interface components {
             /** @constant */
             success: true;
             tokens: components["schemas"]["Token"][];
+        };
+        AuditList: {
+            /** @constant */
+            success: true;
+            count: number;
+            nextAfter?: number;
+            entries: {
+                seq: number;
+                /** Format: date-time */
+                at: string;
+                /** @enum {unknown} */
+                kind: "login" | "login_refused" | "logout" | "token_created" | "token_revoked" | "credential_refused" | "approval" | "configuration";
+                user?: string;
+                client?: string;
+                via?: string;
+                /** @description The changed object or the requested path. */
+                subject?: string;
+                detail?: string;
+                /** @description Chains the entry to the previous one. */
+                mac: string;
+            }[];
         };
         MakeTokenRequest: {
             name: string;
@@ -5982,7 +6021,10 @@ export interface operations {
     };
     revokeToken: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The owner of the token. Only an admin may name another user. */
+                user?: string;
+            };
             header?: never;
             path: {
                 /** @description The token's name. */
@@ -6001,9 +6043,38 @@ export interface operations {
                     "application/json": components["schemas"]["Done"];
                 };
             };
+            400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listAudit: {
+        parameters: {
+            query?: {
+                /** @description The number of the entry before the first one. */
+                after?: number;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The entries. nextAfter is the value of after for the next page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditList"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             503: components["responses"]["Unavailable"];
         };
     };

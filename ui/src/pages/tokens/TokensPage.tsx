@@ -2,6 +2,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../../api/client";
 import { useMakeToken, useRevokeToken, useTokens, useUpstreams } from "../../api/gateway";
+import { useMe } from "../../api/reads";
 import { Ask } from "../../parts/Ask";
 import { useNotice } from "../../parts/Notice";
 import { Empty, Failed, Skeleton } from "../../parts/States";
@@ -45,6 +46,7 @@ function mayUse({ scopes, allow }: Token): string {
 
 function TokenTable({ list }: { list: Token[] }) {
   const revoke = useRevokeToken();
+  const me = useMe().data?.user;
   const tell = useNotice();
   return (
     <>
@@ -53,8 +55,8 @@ function TokenTable({ list }: { list: Token[] }) {
         <thead><tr><th scope="col">Name</th><th scope="col">State</th><th scope="col">Scope</th><th scope="col">May use</th><th scope="col">Used</th><th scope="col">Ends</th><th scope="col"><span className="visually-hidden">Revoke or remove</span></th></tr></thead>
         <tbody>
           {[...list].sort((a, b) => Number(a.expired) - Number(b.expired)).map((t) => (
-            <tr key={t.name} data-expired={t.expired || undefined}>
-              <td data-label="Name" data-main>{t.name}</td>
+            <tr key={`${t.user}/${t.name}`} data-expired={t.expired || undefined}>
+              <td data-label="Name" data-main>{t.name}{me === undefined || t.user === me ? null : <span className="quiet"> ({t.user})</span>}</td>
               <td data-label="State"><Status word={t.expired ? "expired" : "active"} /></td>
               <td data-label="Scope">{t.scopes.join(", ")}</td>
               <td data-label="May use" data-line className="quiet" title={mayUse(t)}>{mayUse(t)}</td>
@@ -63,7 +65,7 @@ function TokenTable({ list }: { list: Token[] }) {
               <td data-end>
                 <Ask trigger={<button type="button" className="button button-small" aria-label={`${t.expired ? "Remove" : "Revoke"} ${t.name}`}>{t.expired ? "Remove" : "Revoke"}</button>}
                   title={t.expired ? `Remove ${t.name}?` : `Revoke ${t.name}?`} verb={t.expired ? "Remove the token" : "Revoke the token"}
-                  onAgree={() => revoke.mutate(t.name, { onSuccess: () => tell({ text: `${t.expired ? "Removed" : "Revoked"}: ${t.name}` }) })}>
+                  onAgree={() => revoke.mutate({ name: t.name, user: t.user }, { onSuccess: () => tell({ text: `${t.expired ? "Removed" : "Revoked"}: ${t.name}` }) })}>
                   <p>{t.expired ? "It no longer gives access. Its name becomes available." : "Its clients lose access, and their open sessions end. This cannot be undone."}</p>
                 </Ask>
               </td>
