@@ -89,7 +89,7 @@ func TestNoUserSeesAnothersByCommands(t *testing.T) {
 	}
 	objects := strings.NewReplacer("RUN", id, "CHECKPOINT", checkpoint, "SERIES", "anns-series", "context.json", context)
 	rows := ownCommands()
-	for _, path := range visibleCommands(newRootCmd(&host), "") {
+	for _, path := range visibleCommands(newRootCmd(&app.App{Host: &host}), "") {
 		arguments, own := rows[path]
 		delete(rows, path)
 		shared := strings.Contains(" "+strings.Join(strings.Fields(sharedCommands), " ")+",", " "+path+",")
