@@ -1,6 +1,7 @@
 // Package audit keeps a log of logins, tokens, approvals, refused credentials and changes of
-// the configuration. The log is a file to which entries are only appended; each entry is
-// chained to the previous one by a MAC, so that an editor without the key is detected.
+// the configuration. The log is a file to which entries are only appended, or in the state
+// that the instances of a deployment share. Each entry is chained to the previous one by a
+// MAC, so that an editor without the key is detected.
 package audit
 
 import (
@@ -23,6 +24,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/platform/atomicfile"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
 	"github.com/guideway-dev/guideway/internal/platform/textpart"
 )
 
@@ -71,8 +73,11 @@ const (
 	lockRetry = 5 * time.Millisecond
 )
 
-// Log is a log. All fields are required.
+// Log is a log. All fields except Shared are required.
 type Log struct {
+	// Shared, if not nil, has the entries instead of the file.
+	Shared deployment.State
+
 	// Path is the file, and HeadPath a file elsewhere that has the last entry, so that a
 	// truncated or restored file is detected.
 	Path, HeadPath string
@@ -87,6 +92,9 @@ func (l *Log) Append(ctx context.Context, e Entry) (err error) {
 	key, err := l.Key(ctx)
 	if err != nil {
 		return err
+	}
+	if l.Shared != nil {
+		return l.appendShared(ctx, key, e)
 	}
 	for _, dir := range []string{filepath.Dir(l.Path), filepath.Dir(l.HeadPath)} {
 		if err := atomicfile.MakeDir(dir); err != nil {
@@ -107,15 +115,7 @@ func (l *Log) Append(ctx context.Context, e Entry) (err error) {
 	if err != nil {
 		return l.failed("read", err)
 	}
-	e.Seq, e.At = last.Seq+1, l.Now().UTC().Truncate(time.Microsecond)
-	for _, text := range []*string{&e.User, &e.Client, &e.Via, &e.Subject, &e.Detail} {
-		*text = textpart.Clip(*text, maxText)
-	}
-	e.MAC = chain(key, last.MAC, e)
-	line, err := json.Marshal(e)
-	if err != nil {
-		return l.failed("encode", err)
-	}
+	line := l.encode(key, last, e)
 	// The rest of a write that a crash has interrupted is replaced.
 	if _, err := file.WriteAt(append(line, '\n'), end); err != nil {
 		return l.failed("write", err)
@@ -127,6 +127,49 @@ func (l *Log) Append(ctx context.Context, e Entry) (err error) {
 		return l.failed("write the head of", err)
 	}
 	return nil
+}
+
+// The names of the entries and of the last one in the shared state.
+const (
+	sharedPrefix = "audit/"
+	sharedHead   = "audit-head"
+)
+
+// appendShared adds an entry to the shared state.
+func (l *Log) appendShared(ctx context.Context, key []byte, e Entry) error {
+	return l.Shared.Change(ctx, sharedHead, func(head string) (string, error) {
+		for {
+			var last Entry
+			if head != "" {
+				if err := json.Unmarshal([]byte(head), &last); err != nil {
+					return "", l.failed("read the head of", err)
+				}
+			}
+			name := fmt.Sprintf("%s%016d", sharedPrefix, last.Seq+1)
+			line := string(l.encode(key, last, e))
+			err := l.Shared.Create(ctx, deployment.Entry{Name: name, Text: line, Touched: l.Now()})
+			if !errors.Is(err, fs.ErrExist) {
+				return line, err
+			}
+			// An instance ended before it stored the head.
+			there, err := deployment.Get(ctx, l.Shared, name)
+			if err != nil {
+				return "", err
+			}
+			head = there.Text
+		}
+	})
+}
+
+// encode returns the line of an entry after another one.
+func (l *Log) encode(key []byte, last, e Entry) []byte {
+	e.Seq, e.At = last.Seq+1, l.Now().UTC().Truncate(time.Microsecond)
+	for _, text := range []*string{&e.User, &e.Client, &e.Via, &e.Subject, &e.Detail} {
+		*text = textpart.Clip(*text, maxText)
+	}
+	e.MAC = chain(key, last.MAC, e)
+	line, _ := json.Marshal(e) // texts and numbers always encode
+	return line
 }
 
 // chain returns the MAC of an entry after an entry with a MAC.
@@ -164,6 +207,9 @@ func lastEntry(file *os.File) (last Entry, end int64, err error) {
 
 // Visit calls visit for each entry after a number, in order. Without a file, there is none.
 func (l *Log) Visit(after int64, visit func(line []byte, e Entry) error) error {
+	if l.Shared != nil {
+		return l.visitShared(after, visit)
+	}
 	file, err := os.Open(l.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -174,21 +220,58 @@ func (l *Log) Visit(after int64, visit func(line []byte, e Entry) error) error {
 	defer func() { _ = file.Close() }()
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, maxEntry)
-	for n := 1; lines.Scan(); n++ {
-		var e Entry
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return l.failed("read", fmt.Errorf("line %d: %w", n, err))
-		}
-		if e.Seq > after {
-			if err := visit(lines.Bytes(), e); err != nil {
-				return err
-			}
+	for lines.Scan() {
+		if err := l.visitLine(lines.Bytes(), after, visit); err != nil {
+			return err
 		}
 	}
 	if err := lines.Err(); err != nil {
 		return l.failed("read", err)
 	}
 	return nil
+}
+
+func (l *Log) visitShared(after int64, visit func(line []byte, e Entry) error) error {
+	ctx, cancel := deployment.Context()
+	defer cancel()
+	list, err := l.Shared.Entries(ctx, sharedPrefix)
+	for i := 0; err == nil && i < len(list); i++ {
+		err = l.visitLine([]byte(list[i].Text), after, visit)
+	}
+	return err
+}
+
+func (l *Log) visitLine(line []byte, after int64, visit func(line []byte, e Entry) error) error {
+	var e Entry
+	if err := json.Unmarshal(line, &e); err != nil {
+		return l.failed("read", err)
+	}
+	if e.Seq <= after {
+		return nil
+	}
+	return visit(line, e)
+}
+
+// readHead returns the recorded last entry, or the zero Entry.
+func (l *Log) readHead(ctx context.Context) (head Entry, err error) {
+	var text []byte
+	if l.Shared != nil {
+		var e deployment.Entry
+		e, err = deployment.Get(ctx, l.Shared, sharedHead)
+		text = []byte(e.Text)
+	} else {
+		text, err = os.ReadFile(l.HeadPath)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return Entry{}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &head)
+	}
+	if err != nil {
+		err = l.failed("read the head of", err)
+	}
+	return head, err
 }
 
 // Verify checks the chain, and that no last entry is missing. It returns the number of
@@ -198,13 +281,9 @@ func (l *Log) Verify(ctx context.Context) (entries int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	var head Entry
-	text, err := os.ReadFile(l.HeadPath)
-	if err == nil {
-		err = json.Unmarshal(text, &head)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, l.failed("read the head of", err)
+	head, err := l.readHead(ctx)
+	if err != nil {
+		return 0, err
 	}
 	var last Entry
 	broken := func(seq int64, why string) error {

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/audit"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
 )
 
 func newLog(t *testing.T) *audit.Log {
@@ -65,6 +69,84 @@ func TestAppend(t *testing.T) {
 	}
 	if info, err := os.Stat(l.Path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// memoryState is a shared state in memory.
+type memoryState struct {
+	deployment.State
+	mu      sync.Mutex
+	changes sync.Mutex
+	entries map[string]string
+}
+
+func (s *memoryState) Entries(_ context.Context, prefix string) (list []deployment.Entry, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.entries)) {
+		if strings.HasPrefix(name, prefix) {
+			list = append(list, deployment.Entry{Name: name, Text: s.entries[name]})
+		}
+	}
+	return list, nil
+}
+
+func (s *memoryState) Create(_ context.Context, e deployment.Entry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.entries[e.Name] != "" {
+		return fs.ErrExist
+	}
+	s.entries[e.Name] = e.Text
+	return nil
+}
+
+func (s *memoryState) Change(_ context.Context, name string, edit func(string) (string, error)) error {
+	s.changes.Lock()
+	defer s.changes.Unlock()
+	s.mu.Lock()
+	before := s.entries[name]
+	s.mu.Unlock()
+	after, err := edit(before)
+	if err == nil {
+		s.mu.Lock()
+		s.entries[name] = after
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// The instances of a deployment append to one chain, also after one of them ended between an
+// entry and the head; changed and removed entries are detected.
+func TestSharedLog(t *testing.T) {
+	t.Parallel()
+	state := &memoryState{entries: map[string]string{}}
+	one, two := newLog(t), newLog(t)
+	one.Shared, two.Shared = state, state
+	var wg sync.WaitGroup
+	for _, l := range []*audit.Log{one, two} {
+		wg.Go(func() { fill(t, l, 10) })
+	}
+	wg.Wait()
+	verify := func(want int64, ok bool) {
+		t.Helper()
+		if n, err := two.Verify(t.Context()); ok && n != want || (err == nil) != ok {
+			t.Errorf("%d entries, %v", n, err)
+		}
+	}
+	verify(20, true)
+	const last = "audit/0000000000000020"
+	state.entries["audit-head"] = state.entries["audit/0000000000000019"]
+	fill(t, one, 1)
+	verify(21, true)
+	text := state.entries[last]
+	state.entries[last] = strings.Replace(text, `"ada"`, `"eve"`, 1)
+	verify(0, false)
+	state.entries[last] = text
+	delete(state.entries, "audit/0000000000000021")
+	verify(0, false)
+	if _, err := os.Stat(one.Path); err == nil {
+		t.Error("there is a file, too")
 	}
 }
 

@@ -216,8 +216,16 @@ func ConfigFile(cfg *config.Config) (string, error) {
 }
 
 // EditConfig changes the configuration file with edit and returns its path. It publishes the
-// settings that instances share.
+// settings that instances share, and records the change in the audit log.
 func (a *App) EditConfig(ctx context.Context, cfg *config.Config, edit func([]byte) ([]byte, error)) (string, error) {
+	path, err := a.editSettings(ctx, cfg, edit)
+	if err == nil {
+		a.RecordCommand(ctx, cfg, audit.Configuration, path, "changed")
+	}
+	return path, err
+}
+
+func (a *App) editSettings(ctx context.Context, cfg *config.Config, edit func([]byte) ([]byte, error)) (string, error) {
 	if cfg.Shared == nil {
 		return a.editConfigFile(ctx, cfg, edit)
 	}
@@ -256,9 +264,6 @@ func (a *App) editConfigFile(ctx context.Context, cfg *config.Config, edit func(
 	_, err = install.Apply(ctx, install.Change{
 		Action: install.ActionUpdated, Path: path, Before: file.Content, After: after, Existed: file.Exists, Private: true,
 	})
-	if err == nil {
-		a.RecordCommand(ctx, cfg, audit.Configuration, path, "changed")
-	}
 	return path, err
 }
 

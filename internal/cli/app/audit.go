@@ -7,6 +7,7 @@ import (
 	"github.com/guideway-dev/guideway/internal/audit"
 	"github.com/guideway-dev/guideway/internal/config"
 	"github.com/guideway-dev/guideway/internal/engine"
+	"github.com/guideway-dev/guideway/internal/platform/deployment"
 	"github.com/guideway-dev/guideway/internal/platform/digest"
 	"github.com/guideway-dev/guideway/internal/run"
 	"github.com/guideway-dev/guideway/internal/store/keyfile"
@@ -22,7 +23,12 @@ type Audit struct {
 
 // NewAudit returns the audit log. Its key is that of the journal.
 func (a *App) NewAudit(cfg *config.Config) *Audit {
+	var shared deployment.State // an interface that is nil, if cfg.Shared is
+	if cfg.Shared != nil {
+		shared = cfg.Shared
+	}
 	return &Audit{app: a, cfg: cfg, Log: &audit.Log{
+		Shared:   shared,
 		Path:     filepath.Join(cfg.DataDir, "audit.jsonl"),
 		HeadPath: filepath.Join(cfg.Journal.HeadsDir, digest.Hex(cfg.DataDir)[:12]+".audit"),
 		Now:      a.Host.CurrentTime,

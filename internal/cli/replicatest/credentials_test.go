@@ -66,6 +66,13 @@ func TestCredentialsAreShared(t *testing.T) {
 	if out, err := c.command(c.replicas[2].home, "token", "revoke", "reader"); err != nil {
 		t.Errorf("token revoke: %v\n%s", err, out)
 	}
+	out, err = c.command(c.replicas[1].home, "audit", "list")
+	if err != nil || !strings.Contains(out, "token_created") || !strings.Contains(out, "token_revoked") {
+		t.Errorf("the audit log of another replica: %v\n%s", err, out)
+	}
+	if out, err = c.command(c.replicas[0].home, "audit", "verify"); err != nil || !strings.Contains(out, "every link holds") {
+		t.Errorf("verify the audit log: %v\n%s", err, out)
+	}
 	check("a revoked token", token, http.StatusUnauthorized)
 }
 
