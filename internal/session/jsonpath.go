@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -40,7 +41,14 @@ func queryJSONPath(data map[string]any, query string) (value any, found bool, er
 		return nil, false, guideway.Errorf(guideway.CodeInvalid, "the path %q does not parse as JSONPath: %w", clipText(query), err).
 			WithFix("%s; as JSONPath, $.hypotheses[?@.status=='active'].id", pathFix)
 	}
-	if err := checkFilters(query); err != nil {
+	for _, segment := range path.Query().Segments() {
+		for _, selector := range segment.Selectors() {
+			if filter, ok := selector.(*spec.FilterSelector); ok && err == nil {
+				err = checkFilter(filter)
+			}
+		}
+	}
+	if err != nil {
 		return nil, false, guideway.Errorf(guideway.CodeInvalid, "the path %q is refused: %w", clipText(query), err).
 			WithFix("compare with a single value in a filter, as in $.hypotheses[?@.status=='active'], or read the whole list and select from it")
 	}
@@ -193,108 +201,29 @@ func countNodes(value any) int {
 	return total
 }
 
-// checkFilters refuses a query whose filters may cost more than the size of the value that
-// they filter. That is so if a filter selects more than one value with $, if it has several
-// selectors in one pair of brackets, or if the filters use .. more than once. The query
-// must parse.
-func checkFilters(query string) error {
-	var open []byte
-	descents := 0
-	for i := 0; i < len(query); i++ {
-		c := query[i]
-		switch c {
-		case '\'', '"':
-			i = endOfString(query, i)
-			continue
-		case '[', '(':
-			open = append(open, c)
-			continue
-		case ']', ')':
-			open = open[:max(0, len(open)-1)]
-			continue
-		case '?':
-			if len(open) > 0 {
-				open[len(open)-1] = c
-			}
-			continue
-		}
-		within := strings.Count(string(open), "?")
-		switch {
-		case within == 0:
-		case c == '$' && !isSingular(query[i+1:]):
-			return errors.New("$ in a filter selects more than one value")
-		case c == ',' && (open[len(open)-1] == '[' || within > 1 && open[len(open)-1] == '?'):
-			return errors.New("a filter has several selectors in one pair of brackets")
-		case c == '.' && strings.HasPrefix(query[i:], ".."):
-			i++
-			if descents++; descents > 1 {
-				return errors.New("the filters use .. more than once")
-			}
-		}
+var (
+	// stringPattern matches a string in the text of a filter, as the library writes it.
+	stringPattern = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+	// listPattern matches several selectors in one pair of brackets.
+	listPattern = regexp.MustCompile(`\[[^\]]*,`)
+	// rootPattern matches a query from $ that has more than names and indices. Strings are
+	// replaced by s.
+	rootPattern = regexp.MustCompile(`\$(?:\[(?:s|-?\d+)\])*(?:\[[^s\d-]|\[-?\d*:|\.\.)`)
+)
+
+// checkFilter refuses a filter that may cost more than the size of the value that it
+// filters.
+func checkFilter(filter *spec.FilterSelector) error {
+	text := stringPattern.ReplaceAllString(filter.LogicalOr.String(), "s")
+	switch {
+	case strings.Contains(text, "?"):
+		return errors.New("a filter contains another filter")
+	case rootPattern.MatchString(text):
+		return errors.New("$ in a filter selects more than one value")
+	case listPattern.MatchString(text):
+		return errors.New("a filter has several selectors in one pair of brackets")
+	case strings.Count(text, "..") > 1:
+		return errors.New("a filter uses .. more than once")
 	}
 	return nil
-}
-
-// endOfString returns the position of the closing quote of the string that starts at start.
-func endOfString(text string, start int) int {
-	for i := start + 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case text[start]:
-			return i
-		}
-	}
-	return len(text)
-}
-
-// isSingular reports whether the query whose text after the $ is rest selects at most one
-// value: it has only names and indices.
-func isSingular(rest string) bool {
-	path, err := newParser().Parse("$" + rest[:endOfQuery(rest)])
-	return err == nil && path.Query().Singular() != nil
-}
-
-// endOfQuery returns the position after the segments at the start of text. The segments
-// must parse.
-func endOfQuery(text string) int {
-	end := 0
-	for {
-		at := end + len(text[end:]) - len(strings.TrimLeft(text[end:], " \t\r\n"))
-		switch {
-		case strings.HasPrefix(text[at:], "["):
-			end = endOfBracket(text, at)
-		case strings.HasPrefix(text[at:], "."):
-			at += len(text[at:]) - len(strings.TrimLeft(text[at:], "."))
-			if strings.HasPrefix(text[at:], "[") {
-				end = at
-				continue
-			}
-			length := strings.IndexAny(text[at:], " \t\r\n.[]()=!<>&|,")
-			if length < 0 {
-				return len(text)
-			}
-			end = at + length
-		default:
-			return end
-		}
-	}
-}
-
-// endOfBracket returns the position after the bracket that closes the bracket at start.
-func endOfBracket(text string, start int) int {
-	depth := 0
-	for i := start; i < len(text); i++ {
-		switch text[i] {
-		case '\'', '"':
-			i = endOfString(text, i)
-		case '[':
-			depth++
-		case ']':
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		}
-	}
-	return len(text)
 }

@@ -148,6 +148,8 @@ func TestQueriesThatMultiplyAreRefused(t *testing.T) {
 		"$.wide[?count($.wide[*])>1]",
 		"$.wide[?@.v==$..v]",
 		"$.wide[?$[*]]",
+		"$.wide[?$.wide[0:2]]",
+		"$.wide[?@[?@.v]]",
 		"$.wide[?$['wide'][0,1]]",
 		"$.wide[?$ . wide [?@.v]]",
 		"$.wide[?@" + strings.Repeat("[*,*]", 30) + "]",
