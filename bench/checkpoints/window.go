@@ -16,16 +16,15 @@ func (b *bench) measureWindow(_ context.Context, t *table) error {
 	tokenizer := ctxcompress.NewTokenizer()
 	tokenizer.Count("loaded") // loading the tokenizer is a cost per process, not per call
 	classifier, stems := ctxcompress.NewClassifier(ctxcompress.Hints{}), ctxcompress.NewStemCache()
-	compress := func(took *measure.Times, c ctxcompress.Context, counter ctxcompress.Counter) error {
+	compress := func(took *measure.Times, c ctxcompress.Context) error {
 		return took.Call(func() error {
-			items := ctxcompress.Items(c, classifier, counter)
-			ctxcompress.Compress(items, ctxcompress.Options{Ratio: 4, Counter: counter, Stems: stems, Question: "which test fails and why"})
+			items := ctxcompress.Items(c, classifier, tokenizer)
+			ctxcompress.Compress(items, ctxcompress.Options{Ratio: 4, Counter: tokenizer, Stems: stems, Question: "which test fails and why"})
 			return nil
 		})
 	}
 	first, next, many, classified, unknown := &measure.Times{}, &measure.Times{}, &measure.Times{}, &measure.Times{}, &measure.Times{}
 	for seed := range b.Pick(20, 3) {
-		counter := ctxcompress.NewCache(tokenizer, 0)
 		for i, text := range contextsOf(uint64(seed), 11, newShare) {
 			c, err := spreadLists(text)
 			if err != nil {
@@ -35,7 +34,7 @@ func (b *bench) measureWindow(_ context.Context, t *table) error {
 			if i == 0 {
 				took = first
 			}
-			if err := compress(took, c, counter); err != nil {
+			if err := compress(took, c); err != nil {
 				return err
 			}
 			for range 5 {
@@ -44,7 +43,6 @@ func (b *bench) measureWindow(_ context.Context, t *table) error {
 			}
 		}
 	}
-	counter := ctxcompress.NewCache(tokenizer, 0)
 	err := measure.RunClients(clients, func(client int) error {
 		for i, text := range contextsOf(uint64(100+client), b.Pick(21, 4), newShare) {
 			c, err := spreadLists(text)
@@ -53,9 +51,9 @@ func (b *bench) measureWindow(_ context.Context, t *table) error {
 			}
 			took := many
 			if i == 0 {
-				took = &measure.Times{} // the first call only fills the cache
+				took = &measure.Times{} // the first call also counts the pieces of a new context
 			}
-			if err := compress(took, c, counter); err != nil {
+			if err := compress(took, c); err != nil {
 				return err
 			}
 		}
@@ -63,7 +61,7 @@ func (b *bench) measureWindow(_ context.Context, t *table) error {
 	})
 	t.addLevel("compress to a quarter, one client", next, compression)
 	t.addLevel("compress to a quarter, 8 clients at once", many, compression)
-	t.addLevel("compress to a quarter, cold: no token counted before", first, compression)
+	t.addLevel("compress to a quarter, a new context", first, compression)
 	t.addLevel("classify all items", classified, classification)
 	t.addLevel("classify all items, by their content alone", unknown, classification)
 	return err

@@ -42,7 +42,7 @@ type bench struct {
 
 // Run measures and prints the tables.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	b := &bench{Options: measure.Options{Stdout: stdout, Stderr: stderr}, counter: compress.NewCache(compress.NewTokenizer(), 200_000), lost: map[string]int{}}
+	b := &bench{Options: measure.Options{Stdout: stdout, Stderr: stderr}, counter: compress.NewTokenizer(), lost: map[string]int{}}
 	flags := flag.NewFlagSet("recall", flag.ContinueOnError)
 	flags.BoolVar(&b.misses, "misses", false, "print the kinds of the lost facts")
 	remove, err := b.Parse(flags, args)

@@ -123,7 +123,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.SummaryTokens = cmp.Or(o.SummaryTokens, 2000)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Counter == nil {
-		o.Counter = compress.NewCache(compress.NewTokenizer(), 0)
+		o.Counter = compress.NewTokenizer()
 	}
 	return o, nil
 }

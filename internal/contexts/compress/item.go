@@ -106,12 +106,8 @@ func Items(c Context, classifier *Classifier, counter Counter) []Item {
 // itemOverhead is the cost of the quotes, the colon and the comma of an item.
 const itemOverhead = 3
 
-// itemTokens counts the key and the value separately, so that the cache finds an unchanged
-// value.
+// itemTokens returns the tokens of an item, whose key and value are counted separately.
 func itemTokens(counter Counter, key string, value []byte) int {
-	if cache, ok := counter.(*Cache); ok {
-		return cache.Count(key) + cache.countBytes(value) + itemOverhead
-	}
 	return counter.Count(key) + counter.Count(string(value)) + itemOverhead
 }
 

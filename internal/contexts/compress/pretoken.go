@@ -3,6 +3,7 @@ package compress
 import (
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // The tokenizer first splits a text into pieces, mostly words, and then encodes each piece
@@ -13,9 +14,9 @@ import (
 
 const (
 	// maxPieces bounds the number of cached counts, longestPiece the length of a cached
-	// text, so that the cache takes about 2 MB.
+	// text, so that the cache takes about 3 MB.
 	maxPieces    = 1 << 15
-	longestPiece = 32
+	longestPiece = 64
 )
 
 // pieceCache caches the token counts of pieces. It is safe for concurrent use.
@@ -129,13 +130,16 @@ func isWideMark(text string) bool {
 	return len(text) >= wideMark && text[0] == 0xe2 && text[1] == 0x80 && text[2] >= 0x90 && text[2] <= 0xa7
 }
 
-// nextBoundary returns the next index at which a piece ends in any context: no piece continues
-// with a space after a letter or a digit.
+// nextBoundary returns the next index at which a piece ends in any context: only letters,
+// combining marks and an apostrophe continue a piece after a letter.
 func nextBoundary(text string, from int) int {
-	for i := from + 1; i < len(text); i++ {
-		if text[i] == ' ' && (isLetter(text[i-1]) || isDigit(text[i-1])) {
-			return i
+	inWord := false
+	for i, char := range text[from:] {
+		isWord := unicode.IsLetter(char) || unicode.IsNumber(char)
+		if inWord && !isWord && !unicode.IsMark(char) && char != '\'' {
+			return from + i
 		}
+		inWord = isWord
 	}
 	return len(text)
 }

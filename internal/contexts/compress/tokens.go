@@ -1,8 +1,6 @@
 package compress
 
 import (
-	"container/list"
-	"crypto/sha256"
 	"sync"
 
 	"github.com/tiktoken-go/tokenizer/codec"
@@ -109,93 +107,7 @@ func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// DefaultCacheEntries is the default number of entries of a Cache: enough for about 100
-// contexts of 100 items, in about 1 MB.
-const DefaultCacheEntries = 10_000
-
-// shortText is the length below which counting is faster than hashing.
-const shortText = 16
-
-// Cache wraps a counter and caches its counts by the hash of the text, so that an unchanged
-// item is not counted again. It stores no text. A Cache is safe for concurrent use.
-type Cache struct {
-	counter Counter
-	size    int
-
-	mu     sync.Mutex
-	byHash map[[sha256.Size]byte]*list.Element
-	recent *list.List // elements are of type cacheEntry, the most recently used first
-}
-
-type cacheEntry struct {
-	hash   [sha256.Size]byte
-	tokens int
-}
-
-// NewCache returns a cache of at most entries counts. If entries is zero or less, the cache
-// has DefaultCacheEntries.
-func NewCache(counter Counter, entries int) *Cache {
-	if entries <= 0 {
-		entries = DefaultCacheEntries
-	}
-	return &Cache{counter: counter, size: entries, byHash: make(map[[sha256.Size]byte]*list.Element), recent: list.New()}
-}
-
-// Count implements Counter.
-func (c *Cache) Count(text string) int {
-	if len(text) < shortText {
-		return c.counter.Count(text)
-	}
-	return c.countHash(sha256.Sum256([]byte(text)), func() string { return text })
-}
-
-// countBytes counts a text and copies it only if it is not cached.
-func (c *Cache) countBytes(text []byte) int {
-	if len(text) < shortText {
-		return c.counter.Count(string(text))
-	}
-	return c.countHash(sha256.Sum256(text), func() string { return string(text) })
-}
-
-func (c *Cache) countHash(hash [sha256.Size]byte, text func() string) int {
-	if n, ok := c.findCount(hash); ok {
-		return n
-	}
-	n := c.counter.Count(text())
-	c.storeCount(hash, n)
-	return n
-}
-
-func (c *Cache) findCount(hash [sha256.Size]byte) (int, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	entry, ok := c.byHash[hash]
-	if !ok {
-		return 0, false
-	}
-	c.recent.MoveToFront(entry)
-	known, ok := entry.Value.(cacheEntry)
-	return known.tokens, ok
-}
-
-func (c *Cache) storeCount(hash [sha256.Size]byte, tokens int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.byHash[hash]; ok {
-		return
-	}
-	c.byHash[hash] = c.recent.PushFront(cacheEntry{hash: hash, tokens: tokens})
-	if c.recent.Len() <= c.size {
-		return
-	}
-	oldest := c.recent.Back()
-	if known, ok := c.recent.Remove(oldest).(cacheEntry); ok {
-		delete(c.byHash, known.hash)
-	}
-}
-
 var (
 	_ Counter = (*Tokenizer)(nil)
-	_ Counter = (*Cache)(nil)
 	_ Counter = Estimator{}
 )

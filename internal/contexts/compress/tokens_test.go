@@ -2,7 +2,6 @@ package compress
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -24,59 +23,6 @@ func TestTokenizerCounts(t *testing.T) {
 		if got := tokenizer.Count(text); got != want {
 			t.Errorf("%q has %d tokens, want %d", text, got, want)
 		}
-	}
-}
-
-// calls counts the calls of Count.
-type calls struct {
-	mu sync.Mutex
-	n  int
-}
-
-func (c *calls) Count(text string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.n++
-	return len(text)
-}
-
-// TestCache checks that recently used texts are counted once, that the size is bounded, and
-// that concurrent use is safe.
-func TestCache(t *testing.T) {
-	t.Parallel()
-	under := &calls{}
-	c := NewCache(under, 10)
-	text := func(i int) string { return fmt.Sprintf("a text that is long enough %d", i) }
-	var wg sync.WaitGroup
-	for i := range 4 {
-		wg.Go(func() {
-			for j := range 10 {
-				if got := c.Count(text((i + j) % 10)); got != len(text(0)) {
-					t.Errorf("counted %d", got)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	before := under.n
-	for i := range 10 {
-		c.Count(text(i))
-	}
-	if under.n != before {
-		t.Errorf("%d cached texts were counted again", under.n-before)
-	}
-	for i := range 10 {
-		c.Count(text(0)) // use the first text again, so that it is not dropped
-		c.Count(text(100 + i%9))
-	}
-	before = under.n
-	c.Count(text(0))
-	if under.n != before || c.recent.Len() > 10 {
-		t.Errorf("the most recently used entry was dropped, or %d are cached", c.recent.Len())
-	}
-	c.Count(text(5))
-	if under.n != before+1 {
-		t.Error("the least recently used entry is still cached")
 	}
 }
 
