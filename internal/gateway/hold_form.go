@@ -65,15 +65,18 @@ func (f *holdForms) close(id string) {
 	delete(f.expiry, id)
 }
 
-// hasForms reports whether the client can show forms to a person who may approve. A form in a
-// client of another user than the local one proves only that the client has a token of /mcp.
+// opensApprovals reports whether a form in the client opens human approvals, like
+// auth.OpensApprovals.
+func (c *Client) opensApprovals() bool { return c.Principal.Roles == nil && c.Holder == "" }
+
+// hasForms reports whether the client can show forms to a person who may approve.
 func (c *Client) hasForms() bool {
 	var modes struct {
 		Form json.RawMessage `json:"form"`
 		URL  json.RawMessage `json:"url"`
 	}
 	// A client that names no mode shows forms: modes were added to the protocol later.
-	return c.Principal.Roles == nil && c.Capabilities.Elicitation != nil && json.Unmarshal(c.Capabilities.Elicitation, &modes) == nil && (modes.Form != nil || modes.URL == nil) &&
+	return c.opensApprovals() && c.Capabilities.Elicitation != nil && json.Unmarshal(c.Capabilities.Elicitation, &modes) == nil && (modes.Form != nil || modes.URL == nil) &&
 		(c.Modern || c.Ask != nil)
 }
 
@@ -145,7 +148,7 @@ func (g *Gateway) askHold(ctx context.Context, c *Client, held holds.Call) error
 // acceptHoldForm stores the answer of a modern client to a form.
 func (g *Gateway) acceptHoldForm(ctx context.Context, c *Client, st state, responses json.RawMessage) error {
 	g.holdForms.close(st.Held)
-	if c.Principal.Roles != nil {
+	if !c.opensApprovals() {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "a form of this client is not the answer of a person who may approve"}
 	}
 	members, err := jsonrpc.Members(responsesOf(responses))

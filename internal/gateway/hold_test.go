@@ -534,13 +534,13 @@ func (o *outcomes) all() []string {
 	return o.list
 }
 
-// TestFormsOfOthersAnswerNoHeldCall checks that a client of another user than the local one is
-// not asked about a held call, and that a form of its own making answers none.
+// TestFormsOfOthersAnswerNoHeldCall checks that a client with a named token or an access token
+// is not asked about a held call, and that a form of its own making answers none.
 func TestFormsOfOthersAnswerNoHeldCall(t *testing.T) {
 	t.Parallel()
 	h := newHoldFixture(t, upstreamtest.Modern, "")
-	call := func(roles []guideway.Role, responses, state string) (text string) {
-		c := &gateway.Client{Modern: true, Capabilities: gateway.Capabilities{Elicitation: json.RawMessage(`{}`)}}
+	call := func(token string, roles []guideway.Role, responses, state string) (text string) {
+		c := &gateway.Client{Modern: true, Holder: token, Capabilities: gateway.Capabilities{Elicitation: json.RawMessage(`{}`)}}
 		c.Principal = guideway.Principal{User: "bob", Client: "raw", Roles: roles}
 		r := gateway.Request{Name: "one__ask", Arguments: json.RawMessage(`{"text":"good"}`), State: state}
 		if responses != "" {
@@ -552,18 +552,21 @@ func TestFormsOfOthersAnswerNoHeldCall(t *testing.T) {
 		}
 		return string(result)
 	}
-	for _, roles := range [][]guideway.Role{{}, {guideway.RoleOperator}, {guideway.RoleAdmin}} {
-		if got := call(roles, "", ""); !strings.Contains(got, "call-held") || strings.Contains(got, "requestState") {
+	for _, roles := range [][]guideway.Role{{}, {guideway.RoleOperator}, {guideway.RoleAdmin}, nil} {
+		if got := call("laptop", roles, "", ""); !strings.Contains(got, "call-held") || strings.Contains(got, "requestState") {
 			t.Errorf("with the roles %v the client is asked: %s", roles, got)
 		}
 	}
 	var form struct{ RequestState string }
-	if err := json.Unmarshal([]byte(call(nil, "", "")), &form); err != nil || form.RequestState == "" {
+	if err := json.Unmarshal([]byte(call("", nil, "", "")), &form); err != nil || form.RequestState == "" {
 		t.Fatalf("the local user is not asked: %+v, %v", form, err)
 	}
 	h.advance(time.Minute)
-	got := call([]guideway.Role{guideway.RoleAdmin}, `{"held-call":{"action":"accept","content":{"answer":"approve"}}}`, form.RequestState)
-	if !strings.Contains(got, "not the answer of a person") {
-		t.Errorf("a form answers the call: %s", got)
+	answer := `{"held-call":{"action":"accept","content":{"answer":"approve"}}}`
+	if got := call("", []guideway.Role{guideway.RoleAdmin}, answer, form.RequestState); !strings.Contains(got, "not the answer of a person") {
+		t.Errorf("a form of an admin answers the call: %s", got)
+	}
+	if got := call("laptop", nil, answer, form.RequestState); !strings.Contains(got, "the requestState is invalid") {
+		t.Errorf("a form of a named token answers the call: %s", got)
 	}
 }

@@ -46,10 +46,9 @@ const (
 	formNote   = "note"
 )
 
-// canAsk reports whether the client can show forms to a person who may approve. A form in a
-// client of another user than the local one proves only that the client has a token of /mcp.
+// canAsk reports whether the client can show forms to a person who may approve.
 func canAsk(ctx context.Context, req *mcp.CallToolRequest) bool {
-	if p, _ := auth.PrincipalFrom(ctx); p.Roles != nil {
+	if !auth.OpensApprovals(ctx) {
 		return false
 	}
 	caps := req.ClientCapabilities()
@@ -209,7 +208,7 @@ func writeQuoted(b *strings.Builder, title, text, runID string) {
 // acceptFormAnswer applies the person's answer in a form. It never asks again, because a
 // client with a legacy protocol version would receive an empty answer.
 func (r *runTools) acceptFormAnswer(ctx context.Context, req *mcp.CallToolRequest, c run.Caller, handle string) (any, error) {
-	if c.Roles != nil {
+	if !auth.OpensApprovals(ctx) {
 		return nil, formRefusal(handle, ruleForm, "a form of this client is not the answer of a person who may approve")
 	}
 	form, err := r.forms.redeemState(ctx, req.Params.RequestState, c.User, handle)

@@ -184,13 +184,13 @@ func TestNoUserSeesAnothersByTools(t *testing.T) {
 	}
 }
 
-// A form in a client of another user than the local one opens no human approval, whatever
-// role its person has: it proves only that the client has a token of /mcp.
+// A form in a client with a named token or an access token opens no human approval, whatever
+// role its person has, also the local user's: it proves only that the client has a token.
 func TestFormsOfOthersOpenNoGate(t *testing.T) {
 	t.Parallel()
 	r := newTestServer(t)
 	p := &personClient{answer: r.answerWith("accept", engine.OptionConfirm, "")}
-	for _, roles := range [][]guideway.Role{{guideway.RoleOperator}, {guideway.RoleAdmin}, {}} {
+	for _, roles := range [][]guideway.Role{{guideway.RoleOperator}, {guideway.RoleAdmin}, {}, nil} {
 		bob := connectAs(t, r, guideway.Principal{User: "bob", Client: "editor", Roles: roles}, p.clientOptions())
 		a := runToGate(t, bob)
 		for _, args := range []map[string]any{{"handle": a["handle"]}, {"handle": a["handle"], "answer": map[string]any{"optionId": "confirm"}}} {
@@ -198,6 +198,10 @@ func TestFormsOfOthersOpenNoGate(t *testing.T) {
 			if err != nil || !res.IsError {
 				t.Errorf("%v: %+v, %v", args, res, err)
 			}
+		}
+		maker := connectClient(t, r.server, "memory", "bob", "2026-07-28", manualFormOptions()) // bob is the local user here
+		if res, isError := sendFormAnswer(t, bob, a["handle"], r.readForm(t, maker, a["handle"])); !isError || res["rule"] != "form-invalid" {
+			t.Errorf("with the roles %v, the form of another client returns %v", roles, res)
 		}
 		if a := callTool(t, bob, "workflow_status", map[string]any{"handle": a["handle"]}); positionID(a) != "gate draft" {
 			t.Errorf("the run is at %v", a)

@@ -64,6 +64,14 @@ func TokenLeaseFrom(ctx context.Context) *TokenLease {
 	return h
 }
 
+// OpensApprovals reports whether a form in the client of a context opens human approvals: the
+// client is on stdio or has the token file, which only the local user has. Another credential
+// proves only that the client has it.
+func OpensApprovals(ctx context.Context) bool {
+	p, _ := PrincipalFrom(ctx)
+	return p.Roles == nil && TokenLeaseFrom(ctx) == nil
+}
+
 // Identity returns the owner of sessions and questions: a user or, for a client with a
 // named token, the user and the token. ok is false if the context has no principal.
 func Identity(ctx context.Context) (id string, ok bool) {
