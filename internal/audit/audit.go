@@ -18,6 +18,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -71,6 +72,8 @@ const (
 	maxEntry = 16 << 10
 	// lockRetry is the interval of attempts to get a lock that another process holds.
 	lockRetry = 5 * time.Millisecond
+	// lockTime is the time limit for the lock: a stopped process delays no answer for longer.
+	lockTime = 2 * time.Second
 )
 
 // Log is a log. All fields except Shared are required.
@@ -101,6 +104,8 @@ func (l *Log) Append(ctx context.Context, e Entry) (err error) {
 			return l.failed("create", err)
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, lockTime)
+	defer cancel()
 	lock := flock.New(l.Path + ".lock")
 	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
 		return l.failed("lock", err)
@@ -114,6 +119,13 @@ func (l *Log) Append(ctx context.Context, e Entry) (err error) {
 	last, end, err := lastEntry(file)
 	if err != nil {
 		return l.failed("read", err)
+	}
+	head, err := l.readHead(ctx)
+	if err != nil {
+		return err
+	}
+	if head.Seq > last.Seq { // Entries are missing: the gap in the numbers stays.
+		last = head
 	}
 	line := l.encode(key, last, e)
 	// The rest of a write that a crash has interrupted is replaced.
@@ -165,7 +177,7 @@ func (l *Log) appendShared(ctx context.Context, key []byte, e Entry) error {
 func (l *Log) encode(key []byte, last, e Entry) []byte {
 	e.Seq, e.At = last.Seq+1, l.Now().UTC().Truncate(time.Microsecond)
 	for _, text := range []*string{&e.User, &e.Client, &e.Via, &e.Subject, &e.Detail} {
-		*text = textpart.Clip(*text, maxText)
+		*text = textpart.Clip(strings.ToValidUTF8(*text, "\uFFFD"), maxText) // other bytes would change when they are read
 	}
 	e.MAC = chain(key, last.MAC, e)
 	line, _ := json.Marshal(e) // texts and numbers always encode
@@ -182,7 +194,8 @@ func chain(key []byte, before string, e Entry) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// lastEntry returns the last complete entry and the position after it.
+// lastEntry returns the last complete entry and the position after it. The entry after a line
+// that cannot be read breaks the chain, which Verify reports.
 func lastEntry(file *os.File) (last Entry, end int64, err error) {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil || size == 0 {
@@ -201,8 +214,8 @@ func lastEntry(file *os.File) (last Entry, end int64, err error) {
 		return Entry{}, 0, nil
 	}
 	line := complete[bytes.LastIndexByte(complete[:len(complete)-1], '\n')+1:]
-	err = json.Unmarshal(line, &last)
-	return last, start + int64(len(complete)), err
+	_ = json.Unmarshal(line, &last)
+	return last, start + int64(len(complete)), nil
 }
 
 // Visit calls visit for each entry after a number, in order. Without a file, there is none.
@@ -303,8 +316,12 @@ func (l *Log) Verify(ctx context.Context) (entries int64, err error) {
 		last = e
 		return nil
 	})
-	if err == nil && last.Seq < head.Seq {
+	switch {
+	case err != nil:
+	case last.Seq < head.Seq:
 		err = broken(last.Seq+1, "it is missing, although the recorded head has it")
+	case last.Seq > 0 && head.Seq == 0:
+		err = broken(last.Seq, "the recorded head is missing")
 	}
 	return last.Seq, err
 }

@@ -12,7 +12,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/gofrs/flock"
+	"pgregory.net/rapid"
 
 	"github.com/guideway-dev/guideway"
 	"github.com/guideway-dev/guideway/internal/audit"
@@ -181,8 +185,11 @@ func TestVerifyDetectsEdits(t *testing.T) {
 				t.Fatalf("%d entries, %v", n, err)
 			}
 			rewrite(t, l.Path, edit)
-			if _, err := l.Verify(t.Context()); guideway.ErrorCode(err) != guideway.CodeConflict {
-				t.Errorf("the edit is not detected: %v", err)
+			for range 2 { // also after the next entry, which replaces the head
+				if _, err := l.Verify(t.Context()); guideway.ErrorCode(err) != guideway.CodeConflict {
+					t.Errorf("the edit is not detected: %v", err)
+				}
+				fill(t, l, 1)
 			}
 		})
 	}
@@ -191,5 +198,65 @@ func TestVerifyDetectsEdits(t *testing.T) {
 	l.Key = func(context.Context) ([]byte, error) { return []byte("other"), nil }
 	if _, err := l.Verify(t.Context()); guideway.ErrorCode(err) != guideway.CodeConflict {
 		t.Errorf("another key: %v", err)
+	}
+}
+
+// A log with entries has a head, and a line that cannot be read stops no later entry.
+func TestMissingHead(t *testing.T) {
+	t.Parallel()
+	l := newLog(t)
+	fill(t, l, 2)
+	if err := os.Remove(l.HeadPath); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Verify(t.Context()); guideway.ErrorCode(err) != guideway.CodeConflict {
+		t.Errorf("without the head: %v", err)
+	}
+	rewrite(t, l.Path, func(text []byte) []byte { return append(text, "no entry\n"...) })
+	fill(t, l, 1)
+	if text, err := os.ReadFile(l.HeadPath); err != nil || !strings.Contains(string(text), `"user":"ada"`) {
+		t.Errorf("the entry after an unreadable line is %s, %v", text, err)
+	}
+	if _, err := l.Verify(t.Context()); err == nil {
+		t.Error("the unreadable line is not reported")
+	}
+}
+
+// Any bytes in the members of an entry keep the chain.
+func TestAnyText(t *testing.T) {
+	t.Parallel()
+	l := newLog(t)
+	rapid.Check(t, func(t *rapid.T) {
+		text := func(name string) string { return string(rapid.SliceOf(rapid.Byte()).Draw(t, name)) }
+		e := audit.Entry{Kind: audit.Refused, User: text("user"), Client: text("client"), Via: text("via"), Subject: "GET /\xff" + text("subject"), Detail: text("detail")}
+		if err := l.Append(context.Background(), e); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if _, err := l.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A process that holds the lock, and does not end, delays an entry for a bounded time.
+func TestHeldLock(t *testing.T) {
+	t.Parallel()
+	l := newLog(t)
+	fill(t, l, 1)
+	lock := flock.New(l.Path + ".lock")
+	if err := lock.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if err := l.Append(context.WithoutCancel(t.Context()), audit.Entry{Kind: audit.Login}); guideway.ErrorCode(err) != guideway.CodeUnavailable {
+			t.Errorf("with a held lock: %v", err)
+		}
+	})
+	if err := lock.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, l, 1)
+	if n, err := l.Verify(t.Context()); n != 2 || err != nil {
+		t.Errorf("%d entries, %v", n, err)
 	}
 }
