@@ -100,6 +100,9 @@ type Options struct {
 	Now func() time.Time
 	// Observer observes every request; may be nil.
 	Observer Observer
+	// Instance is the id of this instance of a deployment, or "". The ids of calls that wait
+	// for an answer start with it and a dot.
+	Instance string
 	// Key signs the request state that clients return. It is required, at least 32 bytes
 	// long.
 	Key []byte

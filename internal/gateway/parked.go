@@ -118,10 +118,18 @@ func (p *parking) findCall(id string) *parkedCall {
 	return p.calls[id]
 }
 
+// newParkedID returns the id of a parked call, which names the instance.
+func (g *Gateway) newParkedID() string {
+	if g.opts.Instance == "" {
+		return rand.Text()
+	}
+	return g.opts.Instance + "." + rand.Text()
+}
+
 // park starts a call that may have to wait for the client, in its own upstream session.
 func (g *Gateway) park(ctx context.Context, c *Client, want upstream.Want, a route, r Request) (json.RawMessage, error) {
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	call := &parkedCall{id: rand.Text(), client: c.sharingKey(), cancel: cancel, asks: make(chan parkedQuestion), done: make(chan struct{})}
+	call := &parkedCall{id: g.newParkedID(), client: c.sharingKey(), cancel: cancel, asks: make(chan parkedQuestion), done: make(chan struct{})}
 	want.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *jsonrpc.Error) {
 		return g.askParked(ctx, life, c, a.member, call, method, params)
 	}

@@ -94,6 +94,8 @@ type Options struct {
 	Upstreams Upstreams
 	// Machines is the service of the toolset "machines".
 	Machines Machines
+	// NewSessionID returns the id of a new session over HTTP; nil means a random one.
+	NewSessionID func() string
 	// Shared is the state that the instances of a deployment share; nil for one instance.
 	Shared deployment.Shared
 }
@@ -209,8 +211,8 @@ func New(opts Options) (*Server, error) {
 	s.answers = answers
 	withUpstreams := opts.Upstreams != nil && slices.Contains(opts.Toolsets, ToolsetGateway)
 	protocol := &mcp.ServerOptions{
-		Instructions:      serverInstructions(s.neededNow(opts.Toolsets, automatic), s.runs != nil, withUpstreams),
-		Logger:            opts.Logger,
+		Instructions: serverInstructions(s.neededNow(opts.Toolsets, automatic), s.runs != nil, withUpstreams),
+		Logger:       opts.Logger, GetSessionID: opts.NewSessionID,
 		CompletionHandler: s.completeArgument,
 		// 2025-03-26, the only version with batches, is not supported.
 		SupportedProtocolVersions: []string{transport.ModernVersion, "2025-11-25", "2025-06-18", "2024-11-05"},

@@ -60,7 +60,7 @@ func runServe(ctx context.Context, a *app.App, asRegistry bool) error {
 	defer s.Close()
 	s.registry = asRegistry
 	s.Machines.startWorker()
-	mcp := transport.NewHTTPHandler(s.Server.MCP(), transport.HTTPOptions{Logger: a.Logger(cfg), HostsChecked: true, FastPath: s.Upstreams.FastPath()})
+	mcp := transport.NewHTTPHandler(s.Server.MCP(), transport.HTTPOptions{Logger: a.Logger(cfg), HostsChecked: true, FastPath: s.Upstreams.FastPath(), Peers: s.instances.peers()})
 	defer CloseSessions(mcp)
 	handler, err := s.newHandler(mcp)
 	if err != nil {
@@ -77,6 +77,12 @@ func runServe(ctx context.Context, a *app.App, asRegistry bool) error {
 		withdraw = func() {}
 	}
 	defer withdraw()
+	leave, err := s.instances.announce(ctx, listener.Addr())
+	if err != nil {
+		a.Logger(cfg).Warn("other instances cannot forward requests to this one", "error", err)
+		leave = func() {}
+	}
+	defer leave()
 	writeConnectHelp(a, cfg, listener.Addr(), s.catalog, asRegistry)
 	return httpapi.Serve(ctx, listener, notifyAfterAnswer(handler, s.maintenance.NotifyAnswered))
 }

@@ -44,6 +44,8 @@ type Surface struct {
 	Tools     *LazyTools
 	Server    *mcpserver.Server
 	dashboard *dashboard
+	// instances is nil for a single instance.
+	instances *instances
 	notices   *notice.Sender
 	// registry adds /registry to the handler.
 	registry bool
@@ -56,7 +58,7 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 	if err != nil {
 		return nil, err
 	}
-	s := &Surface{app: a, cfg: cfg, catalog: cat, store: a.NewStore(cfg, app.StartableDefinitions{Catalog: cat})}
+	s := &Surface{app: a, cfg: cfg, catalog: cat, store: a.NewStore(cfg, app.StartableDefinitions{Catalog: cat}), instances: newInstances(cfg.Shared)}
 	s.store.Checker = a.NewChecker(cfg, &checkTools{surface: s})
 	s.checkpoints = a.NewCheckpointStore(s.store, app.MasterKey{Host: a.Host})
 	s.maintenance = &Maintenance{Log: s.store.Log, Run: func(ctx context.Context) error { return MaintainCheckpoints(ctx, s.checkpoints) }, Delay: maintenanceDelay, Idle: maintenanceIdle}
@@ -77,14 +79,14 @@ func OpenSurface(ctx context.Context, a *app.App, cfg *config.Config, project fu
 	}
 	s.recording = NewRequestObserver(a, cfg)
 	open := mcpserver.NewOpenRuns(s.store.Runs, a.Host.CurrentTime)
-	if s.Upstreams, err = openUpstreams(a, cfg, cat, s.scripts, app.LazyStore{Store: s.store}, s.recording, open, func(ctx context.Context) string { return s.dashboard.livePageURL(ctx, "") }); err != nil {
+	if s.Upstreams, err = openUpstreams(a, cfg, cat, s.scripts, app.LazyStore{Store: s.store}, s.recording, open, func(ctx context.Context) string { return s.dashboard.livePageURL(ctx, "") }, s.instances.ID()); err != nil {
 		return nil, err
 	}
 	opts := mcpserver.Options{
 		Catalog: cat, Version: app.Version(), Toolsets: cfg.Toolsets, Answers: cfg.Answers, Logger: a.Logger(cfg),
 		Runs: s.store.Runs, OpenRuns: open, Project: project, Definitions: a.NewProjectDefinitions(cfg, cat), Memory: s.contexts,
 		Sessions: session.New(session.Options{Store: app.LazyStore{Store: s.store}}), Dashboard: s.dashboard.pageURL, LiveDashboard: s.dashboard.livePageURL,
-		Upstreams: s.Upstreams.asToolset(), Now: a.Host.CurrentTime, Shared: cfg.Shared,
+		Upstreams: s.Upstreams.asToolset(), Now: a.Host.CurrentTime, Shared: cfg.Shared, NewSessionID: s.instances.sessionIDs(),
 	}
 	s.Tools = &LazyTools{Open: sync.OnceValues(func() (*MachineTools, error) { return newMachineTools(cfg, opts, s.Upstreams) })}
 	s.Machines = newLazyMachines(a, cfg, cat, s.scripts, s.Tools)

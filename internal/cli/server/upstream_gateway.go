@@ -161,7 +161,7 @@ func (s *approvals) Change(ctx context.Context, edit func(approval.Records) (app
 
 // openUpstreams returns the gateway, or nil if neither clients nor machine agents can use
 // it. It follows changes of the configuration, the approvals and the catalog.
-func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, state hookstate.Store, rec *RequestObserver, policies gateway.Policies, dashboard func(context.Context) string) (*Upstreams, error) {
+func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *sandbox.Pool, state hookstate.Store, rec *RequestObserver, policies gateway.Policies, dashboard func(context.Context) string, instance string) (*Upstreams, error) {
 	offered := cfg.OffersUpstreams()
 	if !offered && len(cfg.Upstreams) == 0 && !slices.Contains(cfg.Toolsets, mcpserver.ToolsetMachines) {
 		return nil, nil
@@ -185,7 +185,7 @@ func openUpstreams(a *app.App, cfg *config.Config, cat *catalog.Catalog, pool *s
 		Pins: NewPinStore(a, cfg), ClientPerMinute: s.ClientPerMinute,
 		Results: openResults(cfg, a.Host.CurrentTime, u.Logger), LargeResult: cfg.Gateway.LargeResult,
 		Holds: app.OpenHolds(cfg, a.Host.CurrentTime), HoldTimes: s.HoldTimes, Dashboard: dashboard, Now: a.Host.CurrentTime,
-		Tools: s.Tools, Policies: policies, Hooks: u.hooks, Observer: rec, Key: key, Logger: u.Logger,
+		Tools: s.Tools, Policies: policies, Hooks: u.hooks, Observer: rec, Key: key, Instance: instance, Logger: u.Logger,
 	})
 	if err != nil {
 		u.closeHooks()

@@ -44,6 +44,8 @@ type HTTPOptions struct {
 	// FastPath answers some requests without the SDK; nil answers none. FastPath requires
 	// HostsChecked, because it also bypasses the SDK's check of the Host header.
 	FastPath FastPath
+	// Peers are the instances of a deployment; nil for one instance.
+	Peers Peers
 }
 
 // HTTPHandler serves legacy and modern protocol versions on one URL.
@@ -52,6 +54,7 @@ type HTTPHandler struct {
 	legacy, modern http.Handler
 	maxBody        int64
 	fastPath       *httpFastPath
+	forward        *forwarder
 }
 
 var _ http.Handler = (*HTTPHandler)(nil)
@@ -72,8 +75,13 @@ func NewHTTPHandler(server *mcp.Server, opts HTTPOptions) *HTTPHandler {
 	if opts.FastPath != nil && opts.HostsChecked {
 		fast = &httpFastPath{fastPath: opts.FastPath, refresh: opts.SessionTimeout / 4}
 	}
+	var forward *forwarder
+	if opts.Peers != nil {
+		forward = newForwarder(opts.Peers, opts.MaxBodyBytes)
+	}
 	return &HTTPHandler{
 		server:   server,
+		forward:  forward,
 		maxBody:  opts.MaxBodyBytes,
 		fastPath: fast,
 		legacy: bindUser(mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
@@ -103,7 +111,10 @@ func (h *HTTPHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = r.WithContext(auth.WithServerURL(r))
-	done, err := h.fastPath.tryServe(w, r, h.maxBody)
+	done, err := h.forward.tryForward(w, r)
+	if !done && err == nil {
+		done, err = h.fastPath.tryServe(w, r, h.maxBody)
+	}
 	if done {
 		return
 	}

@@ -1,0 +1,154 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// Peers are the instances of a deployment. A session, and a call that waits for the answer to
+// a question, belong to one instance, whose id is the part of their ids before the first dot.
+type Peers interface {
+	// ID returns the id of this instance.
+	ID() string
+	// Address returns the host and port at which another instance listens, or "" if there is
+	// no such instance.
+	Address(ctx context.Context, id string) (string, error)
+}
+
+const (
+	// forwardedHeader names the instance for which a request was forwarded, so that it is
+	// forwarded once.
+	forwardedHeader = "Guideway-Forwarded-To"
+	// connectTime is the time limit for the connection to another instance.
+	connectTime = 3 * time.Second
+)
+
+// forwarder sends requests that belong to another instance there. The other instance checks
+// the credential and the owner as it does for its own clients.
+type forwarder struct {
+	peers   Peers
+	maxBody int64
+	proxy   *httputil.ReverseProxy
+}
+
+type targetKey struct{}
+
+func newForwarder(peers Peers, maxBody int64) *forwarder {
+	direct := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is documented
+	direct.Proxy, direct.ResponseHeaderTimeout = nil, 0
+	dial := direct.DialContext
+	direct.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, connectTime)
+		defer cancel()
+		return dial(ctx, network, address)
+	}
+	return &forwarder{peers: peers, maxBody: maxBody, proxy: &httputil.ReverseProxy{
+		Transport: direct, FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			target, _ := r.In.Context().Value(targetKey{}).([2]string)
+			r.SetURL(&url.URL{Scheme: "http", Host: target[1]})
+			r.Out.Host = r.In.Host
+			r.Out.Header["X-Forwarded-Proto"] = r.In.Header["X-Forwarded-Proto"]
+			r.Out.Header.Set(forwardedHeader, target[0])
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { writeGone(w) },
+	}}
+}
+
+// writeGone answers a request for an instance that has ended, as the protocol requires: the
+// client starts a new session.
+func writeGone(w http.ResponseWriter) {
+	writeError(w, http.StatusNotFound, jsonrpc.CodeInvalidRequest, "session not found: the instance of the server that had it has ended")
+}
+
+// tryForward forwards a request that belongs to another instance. It restores the body of
+// other requests.
+func (f *forwarder) tryForward(w http.ResponseWriter, r *http.Request) (done bool, err error) {
+	if f == nil {
+		return false, nil
+	}
+	id, err := f.instanceOf(w, r)
+	if err != nil || id == "" || id == f.peers.ID() {
+		return false, err
+	}
+	if r.Header.Get(forwardedHeader) != "" { // another process now has the address
+		writeGone(w)
+		return true, nil
+	}
+	address, err := f.peers.Address(r.Context(), id)
+	if err != nil {
+		writeError(w, http.StatusServiceUnavailable, jsonrpc.CodeInternalError, "cannot find the instance of the session: "+err.Error())
+		return true, nil
+	}
+	if address == "" {
+		writeGone(w)
+		return true, nil
+	}
+	// The proxy fails if an answer begins before it has read the end of the body.
+	if _, err := f.readBody(w, r); err != nil {
+		return false, err
+	}
+	f.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), targetKey{}, [2]string{id, address})))
+	return true, nil
+}
+
+// readBody returns the body of a request, and restores it.
+func (f *forwarder) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, f.maxBody))
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return body, err
+}
+
+// instanceOf returns the instance to which a request belongs, or "".
+func (f *forwarder) instanceOf(w http.ResponseWriter, r *http.Request) (string, error) {
+	if session := r.Header.Get("Mcp-Session-Id"); session != "" {
+		id, _, _ := strings.Cut(session, ".")
+		return id, nil
+	}
+	if r.Method != http.MethodPost {
+		return "", nil
+	}
+	body, err := f.readBody(w, r)
+	if err != nil {
+		return "", err
+	}
+	if !bytes.Contains(body, []byte(`"requestState"`)) {
+		return "", nil
+	}
+	var message struct {
+		Params struct {
+			State string `json:"requestState"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(body, &message) != nil {
+		return "", nil
+	}
+	payload, _, _ := strings.Cut(message.Params.State, ".")
+	text, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil {
+		return "", nil //nolint:nilerr // the gateway refuses the state
+	}
+	// The instance that gets the request verifies the state.
+	var state struct {
+		Parked string `json:"p"`
+	}
+	if json.Unmarshal(text, &state) != nil {
+		return "", nil
+	}
+	id, _, ok := strings.Cut(state.Parked, ".")
+	if !ok {
+		return "", nil
+	}
+	return id, nil
+}
